@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::certs::flags::CertsFlags;
 use crate::command::rrd::Words;
+use crate::command::target::Target;
 use crate::config::{AgentFlags, HubFlags, NodeFlags, ReaderFlags};
 
 /// Kilohertz watches Linux nodes up to a thousand times a second, at a cost they do not feel.
@@ -364,7 +365,7 @@ pub struct CatalogFlags {
     pub json: bool,
     /// Where to ask.
     #[command(flatten)]
-    pub place: Place,
+    pub target: Target,
     /// The settings.
     #[command(flatten)]
     pub settings: ReaderFlags,
@@ -407,7 +408,7 @@ pub struct NodesFlags {
     pub json: bool,
     /// Where to ask.
     #[command(flatten)]
-    pub place: Place,
+    pub target: Target,
     /// The settings.
     #[command(flatten)]
     pub settings: ReaderFlags,
@@ -440,7 +441,7 @@ pub struct ForgetFlags {
     pub hosts: String,
     /// Where to ask.
     #[command(flatten)]
-    pub place: Place,
+    pub target: Target,
     /// The settings.
     #[command(flatten)]
     pub settings: ReaderFlags,
@@ -482,7 +483,7 @@ pub struct GetFlags {
     pub age: Option<String>,
     /// Where to ask.
     #[command(flatten)]
-    pub place: Place,
+    pub target: Target,
     /// The settings.
     #[command(flatten)]
     pub settings: ReaderFlags,
@@ -497,17 +498,6 @@ pub enum Format {
     Json,
     /// A Java property file.
     Properties,
-}
-
-/// Where a reading command asks.
-#[derive(Debug, Args)]
-pub struct Place {
-    /// Ask the khz at this address, and nobody else.
-    #[arg(long, value_name = "URL", conflicts_with = "direct")]
-    pub server: Option<String>,
-    /// Ask nobody: read this machine's kernel in this process.
-    #[arg(long)]
-    pub direct: bool,
 }
 
 const WATCH_EXAMPLES: &str = "\
@@ -545,7 +535,7 @@ pub struct WatchFlags {
     pub count: Option<u64>,
     /// Where to ask.
     #[command(flatten)]
-    pub place: Place,
+    pub target: Target,
     /// The settings.
     #[command(flatten)]
     pub settings: ReaderFlags,

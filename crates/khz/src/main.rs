@@ -3,19 +3,13 @@
 
 #![forbid(unsafe_code)]
 
-mod answer;
 mod cli;
-mod client;
 mod command;
 mod config;
-mod events;
-mod feed;
-mod heard;
 #[cfg(test)]
 mod reference;
 mod role;
 mod show;
-mod transport;
 
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
@@ -69,7 +63,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Some(Command::Catalog(flags)) => {
             let patterns = patterns(&flags.patterns)?;
             let (_, plan) = plan(flags.settings.over(cli.settings))?;
-            let entries = command::target::catalogue(&flags.place, &plan)?;
+            let entries = flags.target.catalogue(&plan)?;
             command::catalog::print(&entries, &patterns, flags.json, show::terminal::width(), out)
         }
         Some(Command::Nodes(flags)) => nodes_of(flags, cli.settings, out),
@@ -79,7 +73,7 @@ fn dispatch(cli: Cli) -> Outcome {
             let patterns = patterns(&flags.patterns)?;
             let (_, plan) = plan(flags.settings.over(cli.settings))?;
             command::check::print(
-                &role::here::probe(&plan, &patterns)?,
+                &command::check::probe(&plan, &patterns)?,
                 flags.json,
                 show::terminal::width(),
                 out,
@@ -123,12 +117,12 @@ fn dispatch(cli: Cli) -> Outcome {
 
 /// Reads and checks the configuration; nothing is started before this has succeeded.
 fn plan(flags: NodeFlags) -> Result<(Layers, Plan), Failure> {
-    let source_names = role::here::source_names();
+    let source_names = role::gatherer::source_names();
     let layers = Layers::read(flags, &source_names).map_err(Failure::usage)?;
     for (name, near) in &layers.suspects {
         crate::show::table::remark!("no setting is called {name} (did you mean {near}?); it is left aside");
     }
-    let host_name = role::here::host_name(layers.value("root").text.as_ref());
+    let host_name = role::gatherer::host_name(layers.value("root").text.as_ref());
     let plan = Plan::check(&layers, &host_name, &source_names).map_err(Failure::usage)?;
     Ok((layers, plan))
 }
@@ -155,16 +149,13 @@ fn nodes_of(flags: NodesFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
     if let Some(NodesCommand::Forget(flags)) = flags.command {
         hosts(&flags.hosts)?;
         let (_, plan) = plan(flags.settings.over(outer))?;
-        return command::nodes::forget::print(
-            command::target::forget(&flags.place, &plan, &flags.hosts)?,
-            out,
-        );
+        return command::nodes::forget::print(flags.target.forget(&plan, &flags.hosts)?, out);
     }
     let hosts = flags.hosts.as_deref().map(hosts).transpose()?;
     let (_, plan) = plan(flags.settings.over(outer))?;
-    let found = command::target::nodes(&flags.place, &plan, flags.hosts.as_deref())?;
+    let found = flags.target.nodes(&plan, flags.hosts.as_deref())?;
     let misses = match &hosts {
-        Some(hosts) if found.lacks(hosts) => command::target::unknown_nodes(&flags.place, &plan, hosts)?,
+        Some(hosts) if found.lacks(hosts) => flags.target.unknown_nodes(&plan, hosts)?,
         _ => Misses::default(),
     };
     let choice =
@@ -184,7 +175,7 @@ fn get(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let patterns = patterns(&flags.patterns)?;
     let (_, plan) = plan(flags.settings.over(outer))?;
     let age_max = flags.age.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
-    let answer = command::target::latest(&flags.place, &plan, &patterns, age_max)?;
+    let answer = flags.target.latest(&plan, &patterns, age_max)?;
     let format = if flags.json { Format::Json } else { flags.format };
     command::get::print(&answer, format, show::terminal::width(), out, &mut std::io::stderr())
 }
@@ -209,6 +200,6 @@ fn watch(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let (_, plan) = plan(flags.settings.over(outer))?;
     let until = span.and_then(|span| Instant::now().checked_add(span.into()));
     let watch = Watch { raw: flags.raw, count: flags.count, until };
-    let stream = command::target::rows(&flags.place, &plan, interest, watch.left())?;
+    let stream = flags.target.rows(&plan, interest, watch.left())?;
     command::watch::onto(watch, flags.json, show::terminal::size(), out, stream)
 }

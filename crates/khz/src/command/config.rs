@@ -5,12 +5,10 @@ use std::path::PathBuf;
 
 use khz_model::Pattern;
 
-use crate::command::ring;
+use crate::config::places;
 use crate::config::secrets::{hidden, is_secret};
 use crate::config::settings::{SETTINGS, Setting, Shape};
 use crate::config::{Layers, Plan, SourceValues, Value};
-use crate::role::door;
-use crate::role::hub;
 use crate::show::table::printable;
 
 /// Comments start here, unless the value is longer.
@@ -51,9 +49,9 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
 /// The directory that this user's khz would choose now, if no setting names one.
 fn chosen(key: &str, plan: &Plan) -> Option<PathBuf> {
     match key {
-        "run_dir" => door::run_dirs(plan).into_iter().next(),
-        "ring_dir" => Some(ring::place::usual()),
-        "state_dir" => hub::usual_state_dir(),
+        "run_dir" => places::run_dirs(plan).into_iter().next(),
+        "ring_dir" => Some(places::usual_ring_dir()),
+        "state_dir" => places::usual_state_dir(),
         _ => None,
     }
 }

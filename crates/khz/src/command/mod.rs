@@ -19,4 +19,5 @@ pub mod ring;
 pub mod rrd;
 pub mod simulate;
 pub mod target;
+pub mod this_node;
 pub mod watch;

@@ -10,8 +10,7 @@ use clap::{Args, ValueEnum};
 use khz_gather::publication::Publication;
 use khz_model::{Nanos, Rate};
 
-use crate::config::{Plan, ReaderFlags};
-use crate::role::door;
+use crate::config::{Plan, ReaderFlags, places};
 use crate::role::job_socket::PUBLISH_SOCKET;
 use crate::show::outcome::{Done, Failure, Outcome};
 
@@ -162,7 +161,7 @@ impl Socket {
         let failed = |error| Failure::work(format!("cannot make a socket: {error}"));
         let socket = UnixDatagram::unbound().map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
-        let folders = door::run_dirs(plan);
+        let folders = places::run_dirs(plan);
         let paths = folders.iter().map(|folder| folder.join(PUBLISH_SOCKET));
         match paths.into_iter().find(|path| socket.connect(path).is_ok()) {
             Some(path) => Ok(Socket { socket, path }),

@@ -6,6 +6,7 @@ use std::fmt;
 pub mod file;
 pub mod flags;
 pub mod layers;
+pub mod places;
 pub mod plan;
 pub mod secrets;
 pub mod settings;

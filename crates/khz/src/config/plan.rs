@@ -13,7 +13,6 @@ use khz_trust::{Exposure, Means};
 
 use super::trust::Trust;
 use super::{ConfigError, Layers, Origin, Value};
-use crate::role::hub::recorder::{self, Recording};
 use khz_model::suggest;
 
 /// A longer window would serve numbers older than the fastest base lane.
@@ -149,6 +148,17 @@ pub struct SourceChoice {
     pub enabled: bool,
     /// Its share of one core, above 0 and at most 1.
     pub budget: Option<f64>,
+}
+
+/// Which series a hub records into .rrd files, and how.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// Which series.
+    pub patterns: Vec<Pattern>,
+    /// How far apart the readings of a series are.
+    pub every: Rate,
+    /// Step and archives of the files.
+    pub layout: Layout,
 }
 
 impl Plan {
@@ -288,7 +298,7 @@ fn recording(layers: &Layers) -> Result<Option<(PathBuf, Recording)>, ConfigErro
         checked(layers, "rrd_match", |text| Pattern::list(text).map_err(|error| error.to_string()))?;
     let layout = checked(layers, "rrd_layout", rrd_layout)?;
     let directory = checked(layers, "rrd", |text| Ok(file(text)))?;
-    let recording = Recording { patterns, every: recorder::every(&layout), layout };
+    let recording = Recording { patterns, every: every(&layout), layout };
     Ok(directory.map(|directory| (directory, recording)))
 }
 
@@ -305,6 +315,12 @@ fn rrd_layout(text: &str) -> Result<Layout, String> {
         return Err("it names no archive behind the step: 300,AVERAGE:0.5:1:600".to_owned());
     }
     Ok(Layout { step, heartbeat: 2 * step, archives })
+}
+
+/// Five readings for each primary point, but at most one a second.
+fn every(layout: &Layout) -> Rate {
+    let seconds = (layout.step / 5).clamp(1, 86_400);
+    Rate::from_period(Nanos::from_secs(seconds)).unwrap_or_else(|| unreachable!("BUG: a period within a day"))
 }
 
 /// Addresses of hubs, separated by commas.

@@ -2,21 +2,22 @@
 //! SIGTERM. It starts nothing before the plan is checked and the addresses are bound, and no thread of its own.
 
 use khz_gather::Lanes;
+use khz_ring::{Folder, RingError};
+use rustix::io::Errno;
 
-use crate::command::ring;
-use crate::config::Plan;
-use crate::role::here;
+use crate::config::{Plan, places};
+use crate::role::gatherer;
 use crate::role::job_socket::JobSocket;
 use crate::role::own_link::OwnLink;
 use crate::role::renew;
 use crate::role::serve::{self, Behind, Doors};
-use crate::show::outcome::Outcome;
+use crate::show::outcome::{Outcome, sentence};
 
 /// Watches until told to stop.
 pub fn run(plan: &Plan) -> Outcome {
     let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
     let jobs = JobSocket::open(plan);
-    let mut agent = here::start(plan, doors.metrics(), jobs.as_ref().map(JobSocket::door))?;
+    let mut agent = gatherer::start(plan, doors.metrics(), jobs.as_ref().map(JobSocket::door))?;
     let link = OwnLink::bind(plan);
     let runtime = serve::runtime()?;
     let (query, lanes) = (agent.query(), agent.shared_lanes());
@@ -32,7 +33,7 @@ pub fn run(plan: &Plan) -> Outcome {
     agent.stop();
     match ended {
         Ok(outcome) => {
-            ring::leave_nothing(plan);
+            remove_rings(plan);
             outcome
         }
         Err(ending) => renew::after(ending),
@@ -44,5 +45,28 @@ async fn serve_link(link: Option<&OwnLink>, plan: &Plan, lanes: &Lanes) {
     match link {
         Some(link) => link.serve(plan, lanes).await,
         None => std::future::pending().await,
+    }
+}
+
+/// After a clean end nothing of `khz` alone stays in shared memory, unless `keep_rings` is set. What an agent has recorded
+/// there before is the agent's, and stays.
+fn remove_rings(plan: &Plan) {
+    let Some(folder) = places::rings_of(&plan.ring_dir, &plan.node) else { return };
+    if plan.keep_rings {
+        return;
+    }
+    let node = &plan.node;
+    let removed = Folder::lock_own(&folder).and_then(|locked| match locked.is_kept()? {
+        true => Ok(false),
+        false => locked.remove(places::may_remove_ring_dir(&plan.ring_dir)),
+    });
+    match removed {
+        // A folder that could not be used has nothing of ours.
+        Ok(true) | Err(RingError::File { source: Errno::NOENT, .. } | RingError::Unsafe { .. }) => {}
+        Ok(false) => {
+            let shown = folder.display();
+            tracing::info!("{shown} stays: an agent has recorded there too; `khz ring rm {node}` removes it");
+        }
+        Err(error) => tracing::warn!("the rings stay: {}", sentence(&error)),
     }
 }

@@ -9,17 +9,8 @@ use std::sync::Arc;
 use khz_door::{Access, LocalSocket};
 use khz_trust::{ClientCertificates, ClusterKey, Door, Protocol, REFRESH_PERIOD, TlsServer, TrustError};
 
-use crate::config::Plan;
+use crate::config::{Plan, places};
 use crate::show::outcome::{Failure, sentence};
-
-/// The local socket of a cluster of one.
-pub const ALONE_SOCKET: &str = "khz.sock";
-/// The local socket of an agent.
-pub const AGENT_SOCKET: &str = "agent.sock";
-/// The local socket of a hub.
-pub const HUB_SOCKET: &str = "hub.sock";
-/// What commands look for, best first: a hub knows every node.
-const SOCKETS: [&str; 3] = [HUB_SOCKET, ALONE_SOCKET, AGENT_SOCKET];
 
 /// Everybody may look for a socket in it; who he is decides what he may do there.
 const RUN_DIR_MODE: u32 = 0o755;
@@ -90,7 +81,7 @@ pub fn socket_path(plan: &Plan, name: &str) -> Option<PathBuf> {
 
 /// The folder where what we have for this machine goes; it is there.
 pub fn run_dir(plan: &Plan) -> Option<PathBuf> {
-    let folder = run_dirs(plan).into_iter().next()?;
+    let folder = places::run_dirs(plan).into_iter().next()?;
     let made = std::fs::DirBuilder::new().recursive(true).mode(RUN_DIR_MODE).create(&folder);
     if let Err(error) = made {
         tracing::info!("there are no local sockets: cannot make {}: {error}", folder.display());
@@ -110,15 +101,4 @@ pub fn listener(socket: &mut LocalSocket) -> Option<UnixListener> {
         tracing::info!("there is no local socket: {error}");
         None
     })
-}
-
-/// The best local socket at which a khz answers.
-pub fn find_socket(plan: &Plan) -> Option<PathBuf> {
-    let of_folder = |folder: PathBuf| SOCKETS.map(|name| folder.join(name));
-    run_dirs(plan).into_iter().flat_map(of_folder).find(|path| khz_client::place::listens(path))
-}
-
-/// Where local sockets may be; the first is where ours goes.
-pub fn run_dirs(plan: &Plan) -> Vec<PathBuf> {
-    khz_client::place::run_dirs(plan.run_dir.as_deref())
 }

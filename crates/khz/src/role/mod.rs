@@ -3,7 +3,7 @@
 pub mod agent;
 pub mod alone;
 pub mod door;
-pub mod here;
+pub mod gatherer;
 pub mod hub;
 pub mod job_socket;
 pub mod own_link;

@@ -10,11 +10,12 @@ use khz_model::{Metric, Query};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::Plan;
-use crate::role::door::{self, AGENT_SOCKET, ALONE_SOCKET, HUB_SOCKET};
+use crate::role::door;
 use crate::role::systemd;
 use crate::show::hub_status;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::status_line;
+use khz_ask::local::{AGENT_SOCKET, ALONE_SOCKET, HUB_SOCKET};
 
 /// Who stands behind the door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use khz_gather::Agent;
 use khz_model::{Nanos, Pattern, Rate, Reading};
 
-use crate::role::here::wait_for;
+use crate::role::gatherer::wait_for;
 use crate::show::outcome::{Failure, sentence};
 
 /// A trial is over after so many rows: half a second at 1,000 Hz.

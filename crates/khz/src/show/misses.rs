@@ -4,46 +4,8 @@
 use std::sync::Arc;
 
 use khz_model::{Columns, Known, Metric, Miss, Misses, NodeName, Pattern, Series};
-use serde::Deserialize;
 
 use crate::show::outcome::{Done, Outcome};
-
-impl From<Misses> for Said {
-    fn from(misses: Misses) -> Self {
-        let said = |Miss { asked, near }| MissSaid { asked, near };
-        Said {
-            nodes: misses.nodes.into_iter().map(said).collect(),
-            patterns: misses.patterns.into_iter().map(said).collect(),
-            more: misses.more,
-        }
-    }
-}
-
-/// As a door says it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Said {
-    nodes: Vec<MissSaid>,
-    patterns: Vec<MissSaid>,
-    #[serde(default)]
-    more: usize,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-struct MissSaid {
-    asked: String,
-    near: Option<String>,
-}
-
-impl From<Said> for Misses {
-    fn from(said: Said) -> Self {
-        let miss = |MissSaid { asked, near }| Miss { asked, near };
-        Misses {
-            nodes: said.nodes.into_iter().map(miss).collect(),
-            patterns: said.patterns.into_iter().map(miss).collect(),
-            more: said.more,
-        }
-    }
-}
 
 /// Says them.
 pub fn tell(misses: &Misses) {

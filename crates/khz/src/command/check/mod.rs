@@ -1,6 +1,7 @@
 //! `khz check`: what each source holds on this host and what gathering it costs, as a table or as JSON. The
 //! measuring itself is the gather stage's.
 
+mod probe;
 pub mod together;
 
 use std::io::Write;
@@ -12,7 +13,9 @@ use crate::command::check::together::Together;
 use crate::show::outcome::{Done, Outcome};
 use crate::show::table::{Side, Table, json_line, wrapped};
 
-/// What was found.
+pub use self::probe::probe;
+
+/// The report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// About each source.

@@ -6,13 +6,13 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
-use crate::answer::{Answer, NodeAnswer, SeriesAnswer, State};
 use crate::cli::Format;
 use crate::show::matrix::Matrix;
 use crate::show::misses;
 use crate::show::outcome::{Done, Outcome};
 use crate::show::quantities;
 use crate::show::table::{Side, Table, json_line, printable};
+use khz_ask::{Answer, NodeAnswer, SeriesAnswer, State};
 
 /// Prints the answer; `width` is that of the terminal, if it is one. Remarks go to `remarks` (stderr).
 pub fn print(

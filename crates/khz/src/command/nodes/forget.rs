@@ -3,28 +3,13 @@
 
 use std::io::Write;
 
+use khz_ask::Forgotten;
 use khz_model::Misses;
 use khz_model::fold::fold;
-use serde::Deserialize;
 
-use crate::show::misses::{self, Said};
+use crate::show::misses;
 use crate::show::outcome::{Done, Outcome};
 use crate::show::table::printable;
-
-/// The door's answer.
-#[derive(Debug, Deserialize)]
-pub struct Forgotten {
-    forgotten: Vec<String>,
-    expected: Vec<String>,
-    refused: Vec<Refused>,
-    misses: Said,
-}
-
-#[derive(Debug, Deserialize)]
-struct Refused {
-    node: String,
-    why: String,
-}
 
 /// Prints what was forgotten, and says what was not; some of that makes the exit code 3.
 pub fn print(answer: Forgotten, out: &mut impl Write) -> Outcome {

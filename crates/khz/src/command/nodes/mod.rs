@@ -4,95 +4,19 @@ pub mod forget;
 
 use std::io::Write;
 
-use khz_model::hostlist::Hostlist;
-use khz_model::{Misses, NodeName, Rate};
-use serde::Deserialize;
+use khz_ask::{Away, LaneStatus, NodeStatus, Nodes};
+use khz_model::Misses;
 use serde_json::Value;
 
+use crate::command::target::AGENT_ALONE;
 use crate::show::misses;
-use crate::show::outcome::{Done, Failure, Outcome};
+use crate::show::outcome::{Done, Outcome};
 use crate::show::quantities::{of_count, of_span};
 use crate::show::table::{Side, Table, cut, json_line, printable};
 use khz_model::fold::{by_name, fold};
 
 /// Stands where nothing is known.
 const UNKNOWN: &str = "-";
-
-/// What is said where a command about other nodes was answered by an agent.
-pub const AGENT_ALONE: &str = "no hub answers on this machine; its agent did, which knows no node but its own: \
-     name the hub with --server";
-
-/// The door's answer.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Nodes {
-    /// One object a node, as it came: what a newer door adds passes through.
-    pub status: Vec<Value>,
-    /// An agent has answered: what it says of other nodes is nothing.
-    #[serde(skip)]
-    pub of_agent: bool,
-}
-
-/// How a node is. Spans are seconds, as decimal strings.
-#[derive(Clone, Debug, Deserialize)]
-struct Status {
-    node: String,
-    up: bool,
-    state: Option<String>,
-    #[serde(default)]
-    expected: bool,
-    /// Older doors name them only `heard` and `since`.
-    #[serde(flatten)]
-    ages: Ages,
-    #[serde(default)]
-    version: String,
-    #[serde(default)]
-    lanes: Vec<Lane>,
-    clock_offset: Option<String>,
-    round_trip: Option<String>,
-    problem: Option<String>,
-    #[serde(default)]
-    believed: bool,
-    hub: Option<String>,
-    away: Option<Away>,
-}
-
-/// Ages, under their present names and their older ones.
-#[derive(Clone, Debug, Deserialize)]
-struct Ages {
-    heard_age: Option<String>,
-    heard: Option<String>,
-    since_age: Option<String>,
-    since: Option<String>,
-}
-
-impl Ages {
-    fn heard(&self) -> Option<&str> {
-        self.heard_age.as_deref().or(self.heard.as_deref())
-    }
-
-    fn since(&self) -> Option<&str> {
-        self.since_age.as_deref().or(self.since.as_deref())
-    }
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Away {
-    first: String,
-    problem: String,
-    #[serde(flatten)]
-    ages: Ages,
-    back: Option<String>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Lane {
-    rate: String,
-    /// What was asked for; older doors do not say it.
-    asked: Option<String>,
-    rows: u64,
-    lost: u64,
-    late: u64,
-}
 
 /// What to print of it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -114,10 +38,10 @@ pub fn print(
     width: Option<usize>,
     out: &mut impl Write,
 ) -> Outcome {
-    let mut all = nodes.status.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let mut all = nodes.statuses()?;
     all.sort_by(|(a, _), (b, _)| by_name(&a.node, &b.node));
     let summary = summary(&all);
-    let is_chosen = |status: &Status| match (choice.only_down, choice.only_missing) {
+    let is_chosen = |status: &NodeStatus| match (choice.only_down, choice.only_missing) {
         (false, false) => true,
         (down, missing) => down && status.is("down") || missing && status.is("missing"),
     };
@@ -138,14 +62,14 @@ pub fn print(
         crate::show::table::remark!("no node has reported yet");
     }
     out.flush()?;
-    let counts = |status: &Status| is_filtered || status.expected;
+    let counts = |status: &NodeStatus| is_filtered || status.expected;
     let named = |state: &str| -> Vec<String> {
         let alike = all.iter().filter(|(status, _)| status.is(state) && counts(status));
         alike.map(|(status, _)| status.node.clone()).collect()
     };
     let (down, missing) = (named("down"), named("missing"));
     if nodes.of_agent {
-        crate::show::table::remark!("{AGENT_ALONE}");
+        crate::show::table::remark!("{}", AGENT_ALONE);
     }
     misses::tell(misses);
     if !missing.is_empty() {
@@ -160,7 +84,7 @@ pub fn print(
 }
 
 /// `5 nodes: 2 up, 1 down, 1 left, 1 missing; 3 expected`.
-fn summary(all: &[(Status, &Value)]) -> String {
+fn summary(all: &[(NodeStatus, &Value)]) -> String {
     let count = |state: &str| all.iter().filter(|(status, _)| status.is(state)).count();
     let others = ["down", "left", "missing"].map(|state| (count(state), state));
     let others =
@@ -174,44 +98,7 @@ fn summary(all: &[(Status, &Value)]) -> String {
     format!("{} {nodes}: {}{expected}", all.len(), states.join(", "))
 }
 
-fn read(value: &Value) -> Result<(Status, &Value), Failure> {
-    let status = Status::deserialize(value)
-        .map_err(|error| Failure::work(format!("a status that cannot be read: {error}")))?;
-    Ok((status, value))
-}
-
-impl Nodes {
-    /// Those of which no rows come, and why: `down: n[3-4]`.
-    pub fn not_up(&self) -> Vec<String> {
-        let all: Vec<Status> = self.status.iter().filter_map(|value| Some(read(value).ok()?.0)).collect();
-        let called = |state: &'static str, words: &'static str| {
-            let names: Vec<&str> = all.iter().filter(|s| s.is(state)).map(|s| s.node.as_str()).collect();
-            (!names.is_empty()).then(|| format!("{words}: {}", fold(names)))
-        };
-        let states = [("down", "down"), ("left", "left"), ("missing", "never seen")];
-        states.into_iter().filter_map(|(state, words)| called(state, words)).collect()
-    }
-
-    /// True where the hostlist asks for nodes that are not among these.
-    pub fn lacks(&self, hosts: &Hostlist) -> bool {
-        let names: Vec<NodeName> =
-            self.status.iter().filter_map(|value| NodeName::new(value["node"].as_str()?).ok()).collect();
-        !Misses::of_nodes(hosts, &names).is_empty()
-    }
-}
-
-impl Status {
-    /// Whether it is in this state; older doors say only whether it is up.
-    fn is(&self, state: &str) -> bool {
-        self.state() == state
-    }
-
-    fn state(&self) -> &str {
-        self.state.as_deref().unwrap_or(if self.up { "up" } else { "down" })
-    }
-}
-
-fn table(all: &[(Status, &Value)]) -> Table {
+fn table(all: &[(NodeStatus, &Value)]) -> Table {
     let titles = [
         ("NODE", Side::Left),
         ("STATE", Side::Left),
@@ -229,7 +116,7 @@ fn table(all: &[(Status, &Value)]) -> Table {
     let columns = titles.len() - usize::from(!has_expected);
     let mut table = Table::new(&titles[..columns], 0);
     for (status, _) in all {
-        let sum = |count: fn(&Lane) -> u64| match status.lanes.as_slice() {
+        let sum = |count: fn(&LaneStatus) -> u64| match status.lanes.as_slice() {
             [] => UNKNOWN.to_owned(),
             lanes => of_count(lanes.iter().map(count).fold(0, u64::saturating_add)),
         };
@@ -251,7 +138,7 @@ fn table(all: &[(Status, &Value)]) -> Table {
 }
 
 /// `up 3d`, `down 12s`: how long it is up, and when it was last heard.
-fn state(status: &Status) -> String {
+fn state(status: &NodeStatus) -> String {
     let age = if status.up { status.ages.since() } else { status.ages.heard() };
     match age {
         Some(age) => format!("{} {}", status.state(), span(Some(age))),
@@ -259,19 +146,10 @@ fn state(status: &Status) -> String {
     }
 }
 
-impl Lane {
-    /// The rate that was asked for, where the node runs the lane slower.
-    fn slowed_from(&self) -> Option<&str> {
-        let asked = self.asked.as_deref()?;
-        let rate = |text: &str| text.trim_start_matches("every ").parse::<Rate>().ok();
-        rate(&self.rate)?.is_slowed_from(rate(asked)?).then_some(asked)
-    }
-}
-
 /// `1+100Hz`: of all lanes; `1+250<1000Hz` where one was to be faster.
-fn rates(lanes: &[Lane]) -> String {
+fn rates(lanes: &[LaneStatus]) -> String {
     let Some((last, others)) = lanes.split_last() else { return UNKNOWN.to_owned() };
-    let short = |lane: &Lane| {
+    let short = |lane: &LaneStatus| {
         let rate = lane.rate.trim_start_matches("every ");
         match lane.slowed_from() {
             Some(asked) => format!("{}<{asked}", rate.trim_end_matches("Hz")),
@@ -283,8 +161,8 @@ fn rates(lanes: &[Lane]) -> String {
 }
 
 /// Whose lanes run slower than was asked for: one line for all.
-fn slowed(all: &[(Status, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
-    let is_slowed = |status: &Status| status.lanes.iter().any(|lane| lane.slowed_from().is_some());
+fn slowed(all: &[(NodeStatus, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
+    let is_slowed = |status: &NodeStatus| status.lanes.iter().any(|lane| lane.slowed_from().is_some());
     let names: Vec<String> =
         all.iter().filter(|(status, _)| is_slowed(status)).map(|(status, _)| status.node.clone()).collect();
     if names.is_empty() {
@@ -299,7 +177,7 @@ fn span(seconds: Option<&str>) -> String {
 }
 
 /// Who is not at the hub that it would rather have: one line for all that are away for the same reason.
-fn away(all: &[(Status, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
+fn away(all: &[(NodeStatus, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
     let mut lines: Vec<(Away, &str, Vec<&str>)> = Vec::new();
     for (status, _) in all {
         let (Some(away), Some(hub)) = (&status.away, &status.hub) else { continue };
@@ -334,7 +212,7 @@ fn soonest(one: Option<String>, other: Option<String>) -> Option<String> {
 }
 
 /// Whose names nobody has proved: one line for all.
-fn believed(all: &[(Status, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
+fn believed(all: &[(NodeStatus, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
     let names: Vec<String> =
         all.iter().filter(|(status, _)| status.believed).map(|(status, _)| status.node.clone()).collect();
     if names.is_empty() {
@@ -345,7 +223,7 @@ fn believed(all: &[(Status, &Value)], width: Option<usize>, out: &mut impl Write
 }
 
 /// Why nodes are down or were refused: one line for all to whom the same happened.
-fn problems(all: &[(Status, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
+fn problems(all: &[(NodeStatus, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
     let mut sentences: Vec<(&str, Vec<&str>)> = Vec::new();
     for (status, _) in all {
         let Some(problem) = status.problem.as_deref() else { continue };
@@ -364,18 +242,6 @@ fn problems(all: &[(Status, &Value)], width: Option<usize>, out: &mut impl Write
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ages_are_read_under_their_present_and_their_older_names() {
-        let node = |ages: &str| format!(r#"{{"status":[{{"node":"n1","up":false,"state":"down",{ages}}}]}}"#);
-        for ages in [
-            r#""heard_age":"60.0","since_age":"9.0","heard_time":"1763690000.0","since_time":"1763690000.0""#,
-            r#""heard":"60.0","since":"9.0""#,
-        ] {
-            let (text, _) = printed(&node(ages), Choice::default());
-            assert!(text.contains("n1    down 1m"), "{text}");
-        }
-    }
 
     const ANSWER: &str = r#"{"nodes": ["node10", "node2", "node9"], "status": [
         {"node": "node10", "up": true, "heard": "0.400000000", "since": "266400.000000000", "address": "192.0.2.7:40000",
@@ -487,13 +353,6 @@ mod tests {
         }
         let (_, done) = printed(&states(&[]), missing);
         assert!(matches!(done, Done::Partly { .. }), "it is missing because somebody expects it");
-    }
-
-    #[test]
-    fn a_node_that_is_named_and_unknown_is_lacking() {
-        let nodes: Nodes = serde_json::from_str(ANSWER).unwrap();
-        let lacks = |text: &str| nodes.lacks(&Hostlist::new(text).unwrap());
-        assert!(lacks("node[9-11]") && lacks("x*") && !lacks("node[9-10]") && !lacks("node*"));
     }
 
     #[test]

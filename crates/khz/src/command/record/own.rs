@@ -7,8 +7,9 @@ use khz_model::{Interest, NodeName, Pace, QueryError, Rate};
 use khz_record::{RecordError, Recorder};
 
 use super::ring_copy::RingCopy;
+use crate::command::this_node;
 use crate::config::Plan;
-use crate::role::here;
+use crate::role::gatherer;
 use crate::show::misses;
 use crate::show::outcome::{Failure, sentence};
 
@@ -38,8 +39,8 @@ impl Own {
                 "this node is {node}, and no pattern speaks of it; others are recorded through a hub (--hub)"
             )));
         }
-        let agent = here::start_recorder(plan)?;
-        let misses = here::misses(&agent, plan, patterns)?;
+        let agent = gatherer::start_recorder(plan)?;
+        let misses = this_node::misses(&agent, plan, patterns)?;
         let lane = agent.follow(patterns, *rate, *exact).map_err(|error| match error {
             QueryError::AboveCeiling { .. } => Failure::usage(sentence(&error)),
             QueryError::NothingMatches { .. } if !misses.is_empty() => {

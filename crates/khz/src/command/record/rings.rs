@@ -8,7 +8,7 @@ use super::flags::RecordFlags;
 use super::ring_copy::RingCopy;
 use crate::command::recording::of_error;
 use crate::command::ring::Recording;
-use crate::command::ring::place::{NodeRings, find, told};
+use crate::command::ring::place::{NodeRings, chosen, find};
 use crate::config::Plan;
 use crate::show::misses::{self, Listed};
 use crate::show::outcome::Failure;
@@ -22,7 +22,7 @@ pub fn record(
     recorder: &mut Recorder,
 ) -> Result<Misses, Failure> {
     let place = crate::cli::RingPlace { directory: flags.directory.clone() };
-    let mut nodes = find(told(&place, plan), None)?;
+    let mut nodes = find(chosen(&place, plan), None)?;
     let mut listed = Vec::new();
     for rings in &nodes {
         let ring = Recording::of(lane(rings, flags.lane.as_deref())?.clone(), &[], None);

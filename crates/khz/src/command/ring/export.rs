@@ -10,7 +10,7 @@ use khz_model::{Decimal, Misses, Nanos, Pattern, Reading, Series};
 use khz_ring::Reader;
 use serde_json::{Map, Value, json};
 
-use super::place::{NodeRings, find, told};
+use super::place::{NodeRings, chosen, find};
 use super::rows::{Recording, Row};
 use crate::cli::RingExportFlags;
 use crate::config::Plan;
@@ -23,7 +23,7 @@ pub fn export(flags: &RingExportFlags, plan: &Plan, width: Option<usize>, out: &
     let patterns = flags.patterns.iter().map(|text| Pattern::new(text).map_err(Failure::usage));
     let patterns: Vec<Pattern> = patterns.collect::<Result<_, _>>()?;
     let span: Option<Nanos> = flags.last.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
-    let found = find(told(&flags.place, plan), flags.node.as_deref())?;
+    let found = find(chosen(&flags.place, plan), flags.node.as_deref())?;
     let node = choose(found, plan.node.as_str())?;
     let reader = lane(&node, &flags.lane)?;
     let ours = of_node(&patterns, &node.node)?;

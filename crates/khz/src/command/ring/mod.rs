@@ -8,6 +8,6 @@ mod rows;
 mod show;
 
 pub use export::{cell, export};
-pub use remove::{leave_nothing, rm};
+pub use remove::rm;
 pub use rows::{Recording, newest_stamp as newest};
 pub use show::show;

@@ -1,49 +1,18 @@
-//! Where the ring files of this machine are: one directory for each node below a common one. It knows the usual places
-//! and makes none of them.
+//! The ring files of this machine: one directory for each node, below a common one. Makes no directory.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use khz_model::NodeName;
 use khz_ring::Reader;
 
 use crate::cli::RingPlace;
 use crate::config::Plan;
+use crate::config::places::{SHARED_RINGS, usual_ring_dir};
 use crate::config::plan::RingDir;
 use crate::show::outcome::{Failure, sentence};
 
-/// The rings of the machine's agent: root's, or that of the user to whom the place was given (`packaging/tmpfiles.d`).
-const SHARED: &str = "/dev/shm/khz";
-
-/// Where the rings go when nobody says where: the machine's place for whom it belongs to, else the user's own.
-pub fn usual() -> PathBuf {
-    let own = rustix::process::geteuid();
-    if own.is_root() || belongs_to(Path::new(SHARED), own.as_raw()) {
-        return SHARED.into();
-    }
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    match runtime.filter(|path| path.is_absolute() && path.is_dir()) {
-        Some(runtime) => runtime.join("khz"),
-        None => format!("{SHARED}-{}", own.as_raw()).into(),
-    }
-}
-
-/// A link belongs to whoever made it, wherever it leads.
-fn belongs_to(folder: &Path, user: u32) -> bool {
-    folder.symlink_metadata().is_ok_and(|there| there.is_dir() && there.uid() == user)
-}
-
-/// The directory of a node's rings, for the agent that writes them.
-pub fn folder(place: &RingDir, node: &NodeName) -> Option<PathBuf> {
-    match place {
-        RingDir::Usual => Some(usual().join(node.as_str())),
-        RingDir::Nowhere => None,
-        RingDir::Below(path) => Some(path.join(node.as_str())),
-    }
-}
-
-/// Where a command looks for rings: where it is told, else where the agents are told; `None`: in the usual places.
-pub fn told(flags: &RingPlace, plan: &Plan) -> Option<PathBuf> {
+/// The directory in which a command looks for rings: that of its flag, else that of the configuration; `None`: the usual
+/// ones.
+pub fn chosen(flags: &RingPlace, plan: &Plan) -> Option<PathBuf> {
     let configured = match &plan.ring_dir {
         RingDir::Below(path) => Some(path),
         RingDir::Usual | RingDir::Nowhere => None,
@@ -51,30 +20,23 @@ pub fn told(flags: &RingPlace, plan: &Plan) -> Option<PathBuf> {
     flags.directory.as_ref().or(configured).cloned()
 }
 
-/// Where rings are looked for.
-pub fn places(told: Option<PathBuf>) -> Vec<PathBuf> {
-    told.map_or_else(|| vec![usual(), SHARED.into()], |place| vec![place])
-}
-
-/// Whether the directory of all nodes may go with the last of them: a user's own, and root's. Not one that was made for a user who
-/// could not make it again as it was, and none that somebody has named.
-pub fn is_ours_to_remove(place: &RingDir) -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    *place == RingDir::Usual && (is_root || usual() != Path::new(SHARED))
+/// The directories that may hold rings.
+pub fn places(chosen: Option<PathBuf>) -> Vec<PathBuf> {
+    chosen.map_or_else(|| vec![usual_ring_dir(), SHARED_RINGS.into()], |place| vec![place])
 }
 
 /// The rings of one node.
 pub struct NodeRings {
     /// The node, as its rings name it.
     pub node: String,
-    /// An agent writes them at this moment.
+    /// An agent writes them now.
     pub is_written: bool,
     /// The lanes that can be read.
     pub lanes: Vec<(PathBuf, Reader)>,
 }
 
-/// The rings in `place` (the common directory, or that of one node), or in the usual places; of one node, if one is
-/// named. Files that cannot be read are said on stderr and left out; nothing at all is an error.
+/// The rings in `place` (the common directory, or that of one node), or in the usual places; of one node, where one is
+/// named. Files that cannot be read are named on stderr and left out. No rings at all are an error.
 pub fn find(place: Option<PathBuf>, node: Option<&str>) -> Result<Vec<NodeRings>, Failure> {
     let places = places(place);
     let mut folders: Vec<PathBuf> = places.iter().flat_map(|place| node_folders(place)).collect();
@@ -90,7 +52,7 @@ pub fn find(place: Option<PathBuf>, node: Option<&str>) -> Result<Vec<NodeRings>
     Ok(found)
 }
 
-/// There are no rings there, in words.
+/// The sentence for no rings.
 pub fn nothing(places: &[PathBuf], node: Option<&str>) -> String {
     let mut places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
     places.dedup();

@@ -1,12 +1,10 @@
-//! Removing what agents have left in shared memory: on request (`khz ring rm`), and at the clean end of `khz` alone. What a running
-//! agent writes stays.
+//! `khz ring rm`: removes what agents have left in shared memory. What a running agent writes stays.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use khz_model::NodeName;
 use khz_ring::{Folder, RingError};
-use rustix::io::Errno;
 
 use super::place;
 use crate::cli::RingRmFlags;
@@ -15,7 +13,7 @@ use crate::show::outcome::{Done, Failure, Outcome, sentence};
 
 /// Removes the rings of the nodes that are named. Those that cannot be removed are named on stderr.
 pub fn rm(flags: &RingRmFlags, plan: &Plan, out: &mut impl Write) -> Outcome {
-    let places = place::places(place::told(&flags.place, plan));
+    let places = place::places(place::chosen(&flags.place, plan));
     let nodes = flags.nodes.iter().map(|name| NodeName::new(name).map_err(Failure::usage));
     let nodes: Vec<NodeName> = nodes.collect::<Result<_, _>>()?;
     let (mut removed, mut problems) = (0, Vec::new());
@@ -73,28 +71,5 @@ fn remove(folder: &Path) -> Result<(), String> {
             Err(format!("{shown} stays: a running khz{by} writes it; stop that first"))
         }
         Err(error) => Err(sentence(&error)),
-    }
-}
-
-/// `khz` alone has come to a clean end: nothing of it stays in shared memory, unless somebody wants that. What an agent has recorded here
-/// before is its own, and stays.
-pub fn leave_nothing(plan: &Plan) {
-    let Some(folder) = place::folder(&plan.ring_dir, &plan.node) else { return };
-    if plan.keep_rings {
-        return;
-    }
-    let node = &plan.node;
-    let removed = Folder::lock_own(&folder).and_then(|locked| match locked.is_kept()? {
-        true => Ok(false),
-        false => locked.remove(place::is_ours_to_remove(&plan.ring_dir)),
-    });
-    match removed {
-        // Where it could not be used nothing of ours is there.
-        Ok(true) | Err(RingError::File { source: Errno::NOENT, .. } | RingError::Unsafe { .. }) => {}
-        Ok(false) => {
-            let shown = folder.display();
-            tracing::info!("{shown} stays: an agent has recorded there too; `khz ring rm {node}` removes it");
-        }
-        Err(error) => tracing::warn!("the rings stay: {}", sentence(&error)),
     }
 }

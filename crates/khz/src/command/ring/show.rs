@@ -7,7 +7,7 @@ use khz_model::{ByteSize, Nanos, Rate, Stamp};
 use khz_ring::Reader;
 use serde_json::json;
 
-use super::place::{NodeRings, find, told};
+use super::place::{NodeRings, chosen, find};
 use super::rows::{count, newest_stamp};
 use crate::cli::RingShowFlags;
 use crate::config::Plan;
@@ -16,7 +16,7 @@ use crate::show::table::{Side, Table, json_line};
 
 /// Prints what the rings hold.
 pub fn show(flags: &RingShowFlags, plan: &Plan, width: Option<usize>, out: &mut impl Write) -> Outcome {
-    let nodes = find(told(&flags.place, plan), flags.node.as_deref())?;
+    let nodes = find(chosen(&flags.place, plan), flags.node.as_deref())?;
     if flags.json {
         for (node, path, reader) in each(&nodes) {
             writeln!(out, "{}", json_line(&object(node, path, &Held::by(reader))))?;

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::{Change, Line, Paper};
 use crate::command::watch::rates::Shown;
-use crate::feed::{Cell, Column};
 use crate::show::table::json_line;
+use khz_ask::{Cell, Column};
 
 /// Prints every row on a line of its own.
 pub struct Lines<'a, W> {

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use khz_model::{Misses, Nanos};
 
 use crate::command::watch::rates::{Rates, Shown};
-use crate::feed::{Column, Feed};
 use crate::show::misses;
 use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::quantities::of_span;
 use crate::show::table::printable;
+use khz_ask::{Column, Piece};
 use khz_model::fold::fold;
 
 mod lines;
@@ -119,14 +119,14 @@ impl Watch {
     /// an empty list when it only waited. Notices go to `remarks` (stderr).
     pub fn follow(
         &self,
-        mut next: impl FnMut() -> Result<Option<Vec<Feed>>, Failure>,
+        mut next: impl FnMut() -> Result<Option<Vec<Piece>>, Failure>,
         paper: &mut impl Paper,
         remarks: &mut impl Write,
     ) -> Outcome {
         let mut known = Known::default();
         while !self.is_over() {
-            let feeds = match next() {
-                Ok(Some(feeds)) => feeds,
+            let pieces = match next() {
+                Ok(Some(pieces)) => pieces,
                 Ok(None) if self.is_over() => break,
                 Ok(None) => {
                     paper.finish()?;
@@ -141,7 +141,7 @@ impl Watch {
                     return Err(failure);
                 }
             };
-            for feed in feeds {
+            for feed in pieces {
                 if self.take(feed, &mut known, paper, remarks)? {
                     paper.finish()?;
                     return misses::partly(&known.misses, Ok(Done::Wholly));
@@ -155,14 +155,14 @@ impl Watch {
     /// Takes one piece of the feed; true when the last row to print was among it.
     fn take(
         &self,
-        feed: Feed,
+        feed: Piece,
         known: &mut Known,
         paper: &mut impl Paper,
         remarks: &mut impl Write,
     ) -> std::io::Result<bool> {
         let Known { nodes, printed, told, misses } = known;
         let (name, lost, rows) = match feed {
-            Feed::Columns { node, rate, columns } => {
+            Piece::Columns { node, rate, columns } => {
                 match nodes.get_mut(&node) {
                     Some(known) if columns.starts_with(&known.columns) => {
                         known.rates.append(&columns[known.columns.len()..]);
@@ -175,7 +175,7 @@ impl Watch {
                 }
                 return Ok(false);
             }
-            Feed::Misses(found) => {
+            Piece::Misses(found) => {
                 paper.make_way()?;
                 for sentence in found.sentences() {
                     let later =
@@ -185,7 +185,7 @@ impl Watch {
                 *misses = found;
                 return Ok(false);
             }
-            Feed::Notice { nodes, text } => {
+            Piece::Notice { nodes, text } => {
                 let nodes = fold(nodes);
                 let is_known = told.get(&nodes) == Some(&text);
                 if !is_known && (told.len() < NOTICES_MAX || told.contains_key(&nodes)) {
@@ -195,7 +195,7 @@ impl Watch {
                 }
                 return Ok(false);
             }
-            Feed::Change { nodes, state, since, text } => {
+            Piece::Change { nodes, state, since, text } => {
                 paper.make_way()?;
                 writeln!(remarks, "{}", printable(&format!("khz: {} {text}", fold(&nodes))))?;
                 for node in &nodes {
@@ -203,7 +203,7 @@ impl Watch {
                 }
                 return Ok(false);
             }
-            Feed::Server { server, is_silent, span } => {
+            Piece::Server { server, is_silent, span } => {
                 paper.make_way()?;
                 let silence = silence(span);
                 let text = match is_silent {
@@ -214,7 +214,7 @@ impl Watch {
                 paper.change(&Change::Server { server: &server, is_silent, span })?;
                 return Ok(false);
             }
-            Feed::Rows { node, lost, rows } => (node, lost, rows),
+            Piece::Rows { node, lost, rows } => (node, lost, rows),
         };
         // Rows before their columns could not be told apart.
         let Some(node) = nodes.get_mut(&name) else { return Ok(false) };
@@ -261,7 +261,7 @@ pub fn onto(
     as_json: bool,
     terminal: Option<(usize, usize)>,
     out: &mut impl Write,
-    next: impl FnMut() -> Result<Option<Vec<Feed>>, Failure>,
+    next: impl FnMut() -> Result<Option<Vec<Piece>>, Failure>,
 ) -> Outcome {
     match terminal {
         Some((columns, lines)) if !as_json => {
@@ -274,9 +274,9 @@ pub fn onto(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feed::{Cell, Row};
+    use khz_ask::{Cell, Row};
 
-    fn feed() -> Vec<Feed> {
+    fn rows_of_n1() -> Vec<Piece> {
         let column = |series: &str, counter, unit: &str, places| Column {
             series: series.to_owned(),
             counter,
@@ -299,20 +299,20 @@ mod tests {
         };
         let node = || "n1".to_owned();
         vec![
-            Feed::Columns { node: node(), rate: "10Hz".to_owned(), columns },
-            Feed::Rows {
+            Piece::Columns { node: node(), rate: "10Hz".to_owned(), columns },
+            Piece::Rows {
                 node: node(),
                 lost: 0,
                 rows: vec![row(0, Some(1000), 52), row(100, Some(2000), 52)],
             },
-            Feed::Rows { node: node(), lost: 2, rows: vec![row(400, Some(500), 61), row(500, None, 61)] },
+            Piece::Rows { node: node(), lost: 2, rows: vec![row(400, Some(500), 61), row(500, None, 61)] },
         ]
     }
 
     fn printed(watch: Watch, as_json: bool, terminal: Option<(usize, usize)>) -> (String, Outcome) {
-        let mut feeds = feed().into_iter();
+        let mut pieces = rows_of_n1().into_iter();
         let mut out = Vec::new();
-        let outcome = onto(watch, as_json, terminal, &mut out, || Ok(feeds.next().map(|feed| vec![feed])));
+        let outcome = onto(watch, as_json, terminal, &mut out, || Ok(pieces.next().map(|feed| vec![feed])));
         (String::from_utf8(out).unwrap(), outcome)
     }
 
@@ -367,29 +367,29 @@ mod tests {
     }
 
     /// The same rows of two nodes, after a notice that is told twice.
-    fn two_nodes() -> Vec<Feed> {
-        let notice = || Feed::Notice {
+    fn two_nodes() -> Vec<Piece> {
+        let notice = || Piece::Notice {
             nodes: vec!["n2".to_owned(), "n1".to_owned()],
             text: "1000Hz is above the ceiling".to_owned(),
         };
-        let other = feed().into_iter().map(|feed| match feed {
-            Feed::Columns { rate, columns, .. } => Feed::Columns { node: "n2".to_owned(), rate, columns },
-            Feed::Rows { lost, rows, .. } => Feed::Rows { node: "n2".to_owned(), lost, rows },
+        let other = rows_of_n1().into_iter().map(|feed| match feed {
+            Piece::Columns { rate, columns, .. } => Piece::Columns { node: "n2".to_owned(), rate, columns },
+            Piece::Rows { lost, rows, .. } => Piece::Rows { node: "n2".to_owned(), lost, rows },
             other => other,
         });
-        let mut feeds = vec![notice()];
-        for (one, two) in feed().into_iter().zip(other) {
-            feeds.extend([one, two]);
+        let mut pieces = vec![notice()];
+        for (one, two) in rows_of_n1().into_iter().zip(other) {
+            pieces.extend([one, two]);
         }
-        feeds.push(notice());
-        feeds
+        pieces.push(notice());
+        pieces
     }
 
     #[test]
     fn several_nodes_are_rows_of_one_screen_and_a_notice_is_told_once() {
         let (mut out, mut remarks) = (Vec::new(), Vec::new());
-        let mut feeds = two_nodes().into_iter();
-        let next = || Ok(feeds.next().map(|feed| vec![feed]));
+        let mut pieces = two_nodes().into_iter();
+        let next = || Ok(pieces.next().map(|feed| vec![feed]));
         let outcome = Watch::default().follow(next, &mut Screen::new(80, 24, &mut out), &mut remarks);
         assert!(outcome.is_err(), "the feed ended by itself");
         assert_eq!(String::from_utf8(remarks).unwrap(), "khz: n[1-2]: 1000Hz is above the ceiling\n");
@@ -405,41 +405,41 @@ mod tests {
 
     #[test]
     fn what_was_told_before_is_told_again_once_something_else_was() {
-        let notice = |text: &str| Feed::Notice { nodes: vec!["n1".to_owned()], text: text.to_owned() };
+        let notice = |text: &str| Piece::Notice { nodes: vec!["n1".to_owned()], text: text.to_owned() };
         let said = ["slow", "slow", "as asked", "slow"].map(notice);
-        let (mut feeds, mut remarks) = (said.into_iter(), Vec::new());
-        let next = || Ok(feeds.next().map(|feed| vec![feed]));
+        let (mut pieces, mut remarks) = (said.into_iter(), Vec::new());
+        let next = || Ok(pieces.next().map(|feed| vec![feed]));
         let _ = Watch::default().follow(next, &mut Lines::new(true, &mut Vec::new()), &mut remarks);
         let told = String::from_utf8(remarks).unwrap();
         assert_eq!(told, "khz: n1: slow\nkhz: n1: as asked\nkhz: n1: slow\n");
     }
 
     /// n1 goes and comes back, and so does the server; rows come before and after.
-    fn changes() -> Vec<Feed> {
-        let change = |state: &str, text: &str| Feed::Change {
+    fn changes() -> Vec<Piece> {
+        let change = |state: &str, text: &str| Piece::Change {
             nodes: vec!["n1".to_owned()],
             state: state.to_owned(),
             since: "1763690591.500000000".to_owned(),
             text: text.to_owned(),
         };
-        let server = |is_silent, seconds| Feed::Server {
+        let server = |is_silent, seconds| Piece::Server {
             server: "http://hub1:7070".to_owned(),
             is_silent,
             span: Duration::from_secs(seconds),
         };
-        let mut feeds = feed();
-        let last = feeds.pop();
-        feeds.extend([change("down", "is down since 02:03:11 UTC: silent for too long"), server(true, 3)]);
-        feeds.extend([server(false, 75), change("up", "is back since 02:03:11 UTC")]);
-        feeds.extend(last);
-        feeds
+        let mut pieces = rows_of_n1();
+        let last = pieces.pop();
+        pieces.extend([change("down", "is down since 02:03:11 UTC: silent for too long"), server(true, 3)]);
+        pieces.extend([server(false, 75), change("up", "is back since 02:03:11 UTC")]);
+        pieces.extend(last);
+        pieces
     }
 
     #[test]
     fn who_goes_and_comes_back_is_told_once_each_time_on_stderr_and_as_an_event() {
         let (mut out, mut remarks) = (Vec::new(), Vec::new());
-        let mut feeds = changes().into_iter();
-        let next = || Ok(feeds.next().map(|feed| vec![feed]));
+        let mut pieces = changes().into_iter();
+        let next = || Ok(pieces.next().map(|feed| vec![feed]));
         let _ = Watch::default().follow(next, &mut Lines::new(true, &mut out), &mut remarks);
         assert_eq!(
             String::from_utf8(remarks).unwrap(),
@@ -463,10 +463,10 @@ mod tests {
 
     #[test]
     fn on_a_screen_the_numbers_of_a_node_that_is_gone_are_marked_until_it_is_back() {
-        let drawn_of = |feeds: Vec<Feed>| {
+        let drawn_of = |pieces: Vec<Piece>| {
             let mut out = Vec::new();
-            let mut feeds = feeds.into_iter();
-            let next = || Ok(feeds.next().map(|feed| vec![feed]));
+            let mut pieces = pieces.into_iter();
+            let next = || Ok(pieces.next().map(|feed| vec![feed]));
             let _ = Watch::default().follow(next, &mut Screen::new(80, 24, &mut out), &mut Vec::new());
             String::from_utf8(out).unwrap()
         };
@@ -483,8 +483,8 @@ mod tests {
     #[test]
     fn nodes_with_the_same_columns_share_a_header() {
         let mut out = Vec::new();
-        let mut feeds = two_nodes().into_iter();
-        let next = || Ok(feeds.next().map(|feed| vec![feed]));
+        let mut pieces = two_nodes().into_iter();
+        let next = || Ok(pieces.next().map(|feed| vec![feed]));
         let watch = Watch { count: Some(4), ..Watch::default() };
         watch.follow(next, &mut Lines::new(false, &mut out), &mut Vec::new()).unwrap();
         assert_eq!(

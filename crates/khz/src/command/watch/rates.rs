@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use khz_model::{Nanos, Unit};
 
-use crate::feed::{Cell, Column, Row};
+use khz_ask::{Cell, Column, Row};
 
 /// Steps that a share is taken over at least: ten ticks of 10 ms make the 100 ms below which a CPU share is
 /// mostly rounding.

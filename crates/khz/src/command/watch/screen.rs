@@ -9,10 +9,10 @@ use khz_model::{Nanos, Presence};
 
 use super::{Change, Line, Paper};
 use crate::command::watch::rates::Shown;
-use crate::feed::{Cell, Column};
 use crate::show::matrix::Matrix;
 use crate::show::quantities;
 use crate::show::table::{Side, Table, cut, printable};
+use khz_ask::{Cell, Column};
 use khz_model::fold::by_name;
 
 /// A person reads no faster.

@@ -15,7 +15,7 @@ use khz_trust::{ClientFiles, Exposure, Protocol, TlsClient, Token};
 use self::lanes::AgentLanes;
 use self::texts::AgentTexts;
 use crate::config::Plan;
-use crate::role::here;
+use crate::role::gatherer;
 use crate::role::job_socket::JobSocket;
 use crate::role::renew;
 use crate::role::serve::{self, Behind, Doors};
@@ -42,7 +42,7 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
     let jobs = JobSocket::open(plan);
     // What an agent has recorded is there after its end, however it ends.
     let plan = &Plan { keep_rings: true, ..plan.clone() };
-    let mut agent = here::start(plan, tallies, jobs.as_ref().map(JobSocket::door))?;
+    let mut agent = gatherer::start(plan, tallies, jobs.as_ref().map(JobSocket::door))?;
     let no_bell = |errno| Failure::work(format!("cannot start: {errno}"));
     let bell = Bell::new().map_err(no_bell)?;
     let texts = AgentTexts::new(plan, counts, bell.again().map_err(no_bell)?);

@@ -2,7 +2,6 @@
 
 pub mod recorder;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use khz_client::Access;
@@ -15,8 +14,8 @@ use khz_trust::{ClientCertificates, ClientFiles, ClusterKey, Protocol, TlsServer
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::UnixStream;
 
-use crate::config::Plan;
-use crate::config::plan::{HubAddress, StateDir};
+use crate::config::plan::HubAddress;
+use crate::config::{Plan, places};
 use crate::role::door;
 use crate::role::hub::recorder::HubRecorder;
 use crate::role::serve::{self, Behind, Doors};
@@ -61,16 +60,14 @@ pub fn run(plan: &Plan) -> Outcome {
 
 /// What is remembered of former starts, and written down for the next; why it is not is only logged.
 fn remember(plan: &Plan, cluster: &Arc<Cluster>) -> Option<RosterKeeper> {
-    let directory = match &plan.state_dir {
-        StateDir::Nowhere => return None,
-        StateDir::Here(directory) => Some(directory.clone()),
-        StateDir::Usual => usual_state_dir(),
-    };
-    let Some(directory) = directory else {
-        tracing::warn!(
-            "nodes will not be remembered: neither HOME nor XDG_STATE_HOME says where; use --state-dir"
-        );
-        return None;
+    let directory = match places::state_dir(&plan.state_dir) {
+        Ok(directory) => directory?,
+        Err(places::NoStateDir) => {
+            tracing::warn!(
+                "nodes will not be remembered: neither HOME nor XDG_STATE_HOME says where; use --state-dir"
+            );
+            return None;
+        }
     };
     match RosterKeeper::start(Arc::clone(cluster), &directory) {
         Ok(keeper) => Some(keeper),
@@ -79,20 +76,6 @@ fn remember(plan: &Plan, cluster: &Arc<Cluster>) -> Option<RosterKeeper> {
             None
         }
     }
-}
-
-/// That of the service, of the machine where we are root, of the user.
-pub fn usual_state_dir() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    // Set by systemd for a unit with StateDirectory=.
-    if let Some(folder) = absolute("STATE_DIRECTORY") {
-        return Some(folder);
-    }
-    if rustix::process::geteuid().is_root() {
-        return Some("/var/lib/khz".into());
-    }
-    let folder = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
-    folder.map(|folder| folder.join("khz"))
 }
 
 /// Other hubs whose nodes are shown here.

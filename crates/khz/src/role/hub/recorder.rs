@@ -7,24 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use khz_model::{Decimal, Delivery, Interest, Kind, Nanos, Pattern, Query, Rate, Row, Series, Subscription};
-use khz_rrdcached::recorder::{self, Layout, Reading, Recorder, Value};
+use khz_model::{Decimal, Delivery, Interest, Kind, Query, Row, Series, Subscription};
+use khz_rrdcached::recorder::{self, Reading, Recorder, Value};
 
+use crate::config::plan::Recording;
 use crate::show::outcome::{Failure, sentence};
 
 /// How often the thread looks for rows.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// What is recorded, and how.
-#[derive(Clone, Debug)]
-pub struct Recording {
-    /// Which series.
-    pub patterns: Vec<Pattern>,
-    /// How far apart the readings of a series are.
-    pub every: Rate,
-    /// What the files look like.
-    pub layout: Layout,
-}
 
 /// The running thread. Dropping it ends the recording; what was taken is on disk.
 pub struct HubRecorder {
@@ -127,12 +117,6 @@ fn value(series: &Series, reading: khz_model::Reading) -> Value {
         (Kind::Counter, None) => Value::Unknown(recorder::Kind::Counter),
         (Kind::Gauge, None) => Value::Unknown(recorder::Kind::Gauge),
     }
-}
-
-/// Five readings a primary point, and never more often than once a second.
-pub fn every(layout: &Layout) -> Rate {
-    let seconds = (layout.step / 5).clamp(1, 86_400);
-    Rate::from_period(Nanos::from_secs(seconds)).unwrap_or_else(|| unreachable!("BUG: a period within a day"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! How the client's bytes travel where plain TCP will not do: over a local socket, or in TLS with our own CA and
-//! certificates. It refuses to pool connections: a command asks once.
+//! Connections that ureq cannot make itself: over a local socket, from a given local address, or in TLS with our own CA
+//! and certificates. Keeps no connection open: a command asks once.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ use ureq::unversioned::transport::{
 
 /// The way to a server.
 #[derive(Clone)]
-pub enum Route {
+pub(crate) enum Route {
     /// The local socket at this path.
     Local(PathBuf),
     /// TLS with these settings, from this local address where one is given.
@@ -27,10 +27,10 @@ pub enum Route {
     From(IpAddr),
 }
 
-/// TLS did not come about; the text says whose fault it is.
+/// The TLS handshake failed; the text says whose fault it is.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct TlsFailed(pub String);
+pub(crate) struct TlsFailed(pub String);
 
 impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,7 +58,7 @@ impl Connector<()> for Route {
     }
 }
 
-/// Connects to a local socket. One whose queue is full stands still.
+/// Connects to a local socket. A full queue means that its process stands still.
 fn local(path: &Path, wait: Option<Duration>) -> Result<UnixStream, ureq::Error> {
     khz_client::place::connect(path, wait).map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => ureq::Error::Timeout(ureq::Timeout::RecvResponse),
@@ -66,7 +66,7 @@ fn local(path: &Path, wait: Option<Duration>) -> Result<UnixStream, ureq::Error>
     })
 }
 
-/// Connects and shakes hands, so that what goes wrong is told as what it is.
+/// Connects and completes the handshake, so that a failure of TLS is reported as one.
 fn tls(
     config: &Arc<ClientConfig>,
     from: Option<IpAddr>,
@@ -88,7 +88,7 @@ fn tls(
             None if error.kind() == io::ErrorKind::UnexpectedEof => {
                 failed("the other side closed the connection during the handshake".into())
             }
-            // It has taken the connection, and says nothing.
+            // It has accepted the connection, and sends nothing.
             None if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 ureq::Error::Timeout(ureq::Timeout::RecvResponse)
             }
@@ -98,7 +98,7 @@ fn tls(
     Ok(Stream::Tls(Box::new(StreamOwned::new(session, socket))))
 }
 
-/// The first address that takes a connection; the last one's error when none does.
+/// The first address that accepts a connection; the error of the last one when none does.
 fn connect(
     addresses: &[SocketAddr],
     from: Option<IpAddr>,
@@ -119,7 +119,7 @@ fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
 }
 
 /// A connection with ureq's buffers.
-pub struct Pipe {
+pub(crate) struct Pipe {
     stream: Stream,
     buffers: LazyBuffers,
 }
@@ -192,7 +192,7 @@ impl Transport for Pipe {
         let count = loop {
             match self.stream.read(self.buffers.input_append_buf()) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Without its farewell, since a server that is killed says none; HTTP knows where its bodies end.
+                // A killed server closes TLS without a farewell. HTTP knows by itself where a body ends.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break 0,
                 read => break read.map_err(|error| timed(error, timeout))?,
             }
@@ -210,7 +210,7 @@ impl Transport for Pipe {
     }
 }
 
-/// A socket that ran out of time says that it would block.
+/// A socket reports a timeout as "would block".
 fn timed(error: io::Error, timeout: NextTimeout) -> ureq::Error {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ureq::Error::Timeout(timeout.reason),

@@ -1,14 +1,14 @@
 //! Server-sent events from bytes: the `text/event-stream` of the HTML standard, section 9.2. It refuses
-//! events beyond a limit; what they mean is in `feed`.
+//! events beyond a limit. What an event means is in `piece.rs`.
 
 use std::io::{self, BufRead, BufReader, Read};
 
-/// The columns of half a million slots are smaller than this.
-pub const EVENT_BYTES_MAX: usize = 64 << 20;
+/// The longest event that is read. The columns of half a million slots are shorter.
+pub(crate) const EVENT_BYTES_MAX: usize = 64 << 20;
 
 /// One event.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub(crate) struct Event {
     /// Its kind; "message" when it names none.
     pub name: String,
     /// Its lines of data, joined with `\n`.
@@ -16,19 +16,19 @@ pub struct Event {
 }
 
 /// Events as they come.
-pub struct Events<R> {
+pub(crate) struct Events<R> {
     bytes: BufReader<R>,
     line: Vec<u8>,
 }
 
 impl<R: Read> Events<R> {
     /// Reads events from `bytes`.
-    pub fn new(bytes: R) -> Self {
+    pub(crate) fn new(bytes: R) -> Self {
         Events { bytes: BufReader::with_capacity(64 << 10, bytes), line: Vec::new() }
     }
 
-    /// The next event; `None` at the end of the stream. Waits until one is there.
-    pub fn next(&mut self) -> io::Result<Option<Event>> {
+    /// The next event; `None` at the end of the stream. Waits until one has come.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Event>> {
         let mut event = Event::default();
         let mut has_data = false;
         loop {
@@ -50,7 +50,7 @@ impl<R: Read> Events<R> {
                     event.data.push_str(value);
                     has_data = true;
                 }
-                // Comments keep the connection alive; `id` and `retry` are for those who reconnect.
+                // Comments keep the connection alive; `id` and `retry` are for readers that reconnect.
                 _ => {}
             }
         }

@@ -1,28 +1,27 @@
-//! An answer to "what is there now", as the door's JSON says it and as this process reads it itself: the one
-//! form that `khz get` prints.
+//! The latest readings of some nodes, from the door's JSON or from a gatherer in this process.
 
 use khz_model::{Decimal, Instance, Miss, Misses, Pattern, Reading, Snapshot};
 use serde::Deserialize;
 
-use crate::show::misses::Said;
+use crate::MissesAnswer;
 
-/// What some nodes hold.
+/// The latest readings of some nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Answer {
     /// The nodes that answered.
     pub nodes: Vec<NodeAnswer>,
-    /// Nodes that a pattern names and that did not.
+    /// Nodes that a pattern names and that did not answer.
     #[serde(default)]
     pub missing: Vec<String>,
-    /// What nobody has; `None`: an older door, which says only who is missing.
+    /// What nobody has; `None`: an older door, which says only which nodes are missing.
     #[serde(default, rename = "misses")]
-    pub said: Option<Said>,
-    /// Patterns that nothing here matches, beyond those.
+    pub reported: Option<MissesAnswer>,
+    /// More patterns that nothing in this answer matches.
     #[serde(skip)]
     pub unmatched: Vec<String>,
 }
 
-/// What one node holds.
+/// The latest readings of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct NodeAnswer {
     /// Its name.
@@ -67,7 +66,7 @@ pub enum State<'a> {
 }
 
 impl SeriesAnswer {
-    /// The state; an answer that says nothing at all counts as failed, never as a value.
+    /// The state; an answer without any reading counts as failed, never as a value.
     pub fn state(&self) -> State<'_> {
         match (&self.value, &self.absent, &self.failed) {
             (Some(value), None, None) => State::Present(value),
@@ -101,10 +100,10 @@ impl Answer {
         Answer { nodes: nodes.collect(), missing: snapshot.missing, ..Answer::default() }
     }
 
-    /// All that was asked for and that nobody has.
+    /// Everything that was asked for and that nobody has.
     pub fn misses(&self) -> Misses {
-        let mut misses = self.said.clone().map(Misses::from).unwrap_or_default();
-        // What has come is there, be it newer than the last row that the door held it against.
+        let mut misses = self.reported.clone().map(Misses::from).unwrap_or_default();
+        // The door compares patterns with the last row it has; a reading in this answer may be newer.
         misses.patterns.retain(|miss| Pattern::new(&miss.asked).is_ok_and(|pattern| !self.has(&pattern)));
         let unmatched = self.unmatched.iter().map(|asked| Miss { asked: asked.clone(), near: None });
         misses.patterns.extend(unmatched);
@@ -118,9 +117,9 @@ impl Answer {
             .any(|series| pattern.matches_series(&series.name, series.instance.as_deref()))
     }
 
-    /// Patterns that select nothing of the nodes that answered, and of which nobody has said so.
-    pub fn name_unmatched(&mut self, patterns: &[Pattern]) {
-        let told = self.misses();
+    /// Adds the patterns that select nothing of the nodes that answered, and that the door has not reported.
+    pub fn add_unmatched(&mut self, patterns: &[Pattern]) {
+        let reported = self.misses();
         for pattern in patterns {
             let name = pattern.to_string();
             let mut answering = self.nodes.iter().filter(|n| pattern.matches_node(&n.node)).peekable();
@@ -128,7 +127,7 @@ impl Answer {
                 |series: &SeriesAnswer| pattern.matches_series(&series.name, series.instance.as_deref());
             if answering.peek().is_some()
                 && !answering.flat_map(|node| &node.series).any(selects)
-                && told.patterns.iter().all(|miss| miss.asked != name)
+                && reported.patterns.iter().all(|miss| miss.asked != name)
                 && !self.unmatched.contains(&name)
             {
                 self.unmatched.push(name);
@@ -136,10 +135,10 @@ impl Answer {
         }
     }
 
-    /// Nodes that the patterns name one by one and that are neither here nor called missing are missing too, where an
-    /// older door has not said which of them nobody knows.
-    pub fn name_missing(&mut self, patterns: &[Pattern]) {
-        if self.said.is_some() {
+    /// For an older door, which does not report unknown nodes: adds to the missing ones the nodes that the patterns
+    /// name one by one and that did not answer.
+    pub fn add_missing(&mut self, patterns: &[Pattern]) {
+        if self.reported.is_some() {
             return;
         }
         for name in khz_model::pattern::named_nodes(patterns) {
@@ -188,10 +187,9 @@ mod tests {
     fn nodes_named_one_by_one_are_missed() {
         let here = NodeAnswer { node: "n1".to_owned(), series: Vec::new() };
         let mut answer = Answer { nodes: vec![here], missing: vec!["n3".to_owned()], ..Answer::default() };
-        answer
-            .name_missing(&[Pattern::new("n[1-3]:mem.free").unwrap(), Pattern::new("x*:mem.free").unwrap()]);
+        answer.add_missing(&[Pattern::new("n[1-3]:mem.free").unwrap(), Pattern::new("x*:mem.free").unwrap()]);
         assert_eq!(answer.missing, ["n3", "n2"]);
-        answer.name_unmatched(&[Pattern::new("n1:mem.free").unwrap(), Pattern::new("n9:mem.free").unwrap()]);
+        answer.add_unmatched(&[Pattern::new("n1:mem.free").unwrap(), Pattern::new("n9:mem.free").unwrap()]);
         assert_eq!(answer.unmatched, ["n1:mem.free"], "of n9 nothing is known");
     }
 }

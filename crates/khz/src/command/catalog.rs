@@ -1,6 +1,10 @@
 //! `khz catalog`: the metrics that exist, as a table or as JSON. An entry is the same object whether a khz that runs has said
 //! it or this program knows it.
 
+use crate::command::target::Target;
+use crate::config::{NodeFlags, ReaderFlags};
+use crate::show::terminal;
+use clap::Args;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -13,6 +17,38 @@ use crate::show::table::{Side, Table, json_line, printable, wrapped};
 
 /// On a terminal with fewer columns than this a table of six columns has no room for what a metric means.
 const TABLE_WIDTH_MIN: usize = 120;
+
+/// Examples for `khz catalog --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz catalog                       every metric
+  khz catalog 'net.*' load.1m       those of the network, and one more
+  khz catalog --json | jq .name     one object a line, for programs";
+
+/// `khz catalog`.
+#[derive(Debug, Args)]
+pub struct CatalogFlags {
+    /// Which metrics, with * and ?; none means all.
+    #[arg(value_name = "PATTERN")]
+    pub patterns: Vec<String>,
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// Asks for the catalogue and prints it.
+pub fn run(flags: CatalogFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let patterns = super::patterns(&flags.patterns)?;
+    let (_, plan) = super::plan(flags.settings.over(outer))?;
+    let entries = flags.target.catalogue(&plan)?;
+    print(&entries, &patterns, flags.json, terminal::width(), out)
+}
 
 /// The entries of the metrics that this program knows.
 pub fn own(metrics: &[Arc<Metric>]) -> Vec<Value> {

@@ -1,6 +1,10 @@
 //! The effective configuration as TOML that can be read back, each value with where it came from.
 
+use crate::config::NodeFlags;
+use crate::show::outcome::{Done, Outcome};
+use clap::Args;
 use std::fmt;
+use std::io::Write;
 use std::path::PathBuf;
 
 use khz_model::Pattern;
@@ -10,6 +14,28 @@ use crate::config::secrets::{hidden, is_secret};
 use crate::config::settings::{SETTINGS, Setting, Shape};
 use crate::config::{Layers, Plan, SourceValues, Value};
 use crate::show::table::printable;
+
+/// Examples for `khz config --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz config                                what holds here, and why
+  KHZ_WINDOW=1ms khz config --rate-max 500Hz
+  khz config > khz.toml                     a file to start from";
+
+/// `khz config`.
+#[derive(Debug, Args)]
+pub struct ConfigFlags {
+    /// The settings.
+    #[command(flatten)]
+    pub settings: NodeFlags,
+}
+
+/// Prints the configuration.
+pub fn run(flags: ConfigFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let (layers, plan) = super::plan(flags.settings.over(outer))?;
+    out.write_all(toml(&layers, &plan).as_bytes())?;
+    Ok(Done::Wholly)
+}
 
 /// Comments start here, unless the value is longer.
 const COMMENT_COLUMN: usize = 36;

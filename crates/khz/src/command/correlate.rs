@@ -1,5 +1,7 @@
 //! `khz correlate`: which series of a recording move together with one of them, and how much later or earlier.
 
+use crate::command::recording::Chosen;
+use clap::Args;
 use std::io::Write;
 
 use khz_model::{Nanos, Pattern};
@@ -7,15 +9,51 @@ use khz_record::{Grid, GridLimits, Limits, Match, Skipped, With};
 use serde_json::json;
 
 use crate::command::recording::{Opened, of_error, open};
-use crate::command::recording_flags::CorrelateFlags;
 use crate::show::outcome::{Failure, Outcome};
 use crate::show::table::{Side, Table, json_line};
+use crate::show::terminal;
+
+/// Examples for `khz correlate --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz correlate run.khzt --with node1:kernel.interrupts
+  khz correlate run.khzt --with node3:kernel.context_switches --max-lag 30s \\
+          --match 'node*:pressure.*'
+  khz correlate run.khzt --with node2:load.1m --json
+
+The coefficient is Pearson's, between -1 and 1, at the lag where it is furthest
+from 0; a positive lag means that the series follows the one given with --with.
+Counters are rates. Coefficients of few pairs, and the best of thousands of
+series, are large by chance: look at --max-lag and PAIRS before you believe them.";
+
+/// `khz correlate`.
+#[derive(Debug, Args)]
+pub struct CorrelateFlags {
+    /// What to look at.
+    #[command(flatten)]
+    pub chosen: Chosen,
+    /// The series that all others are held against: NODE:METRIC[INSTANCE].
+    #[arg(long, value_name = "SERIES")]
+    pub with: String,
+    /// Look so far to both sides [default: a quarter of the span, at most 60s and 600 samples].
+    #[arg(long, visible_alias = "lag", value_name = "DURATION")]
+    pub max_lag: Option<String>,
+    /// Print so many.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub top: usize,
+    /// Leave out coefficients closer to 0 than this.
+    #[arg(long, value_name = "R", default_value_t = 0.3)]
+    pub least: f64,
+    /// One JSON object a series.
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// See [`usual_lag`].
 const LAG_USUAL_MAX: Nanos = Nanos::from_secs(60);
 
 /// Prints the closest series.
-pub fn correlate(flags: &CorrelateFlags, width: Option<usize>, out: &mut impl Write) -> Outcome {
+pub fn run(flags: &CorrelateFlags, out: &mut impl Write) -> Outcome {
     let with = Pattern::new(&flags.with).map_err(Failure::usage)?;
     let lag_max = flags.max_lag.as_deref().map(str::parse::<Nanos>).transpose().map_err(Failure::usage)?;
     let opened = open(&flags.chosen)?;
@@ -51,7 +89,7 @@ pub fn correlate(flags: &CorrelateFlags, width: Option<usize>, out: &mut impl Wr
             writeln!(out, "{}", json_line(&object(&grid, place, found)))?;
         }
     } else {
-        out.write_all(table(&grid, &shown).render(width).as_bytes())?;
+        out.write_all(table(&grid, &shown).render(terminal::width()).as_bytes())?;
     }
     out.flush()?;
     tell(flags, &grid, &skipped, matches.len(), shown.len(), limits);

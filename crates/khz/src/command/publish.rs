@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use khz_gather::publication::Publication;
 use khz_model::{Nanos, Rate};
 
-use crate::config::{Plan, ReaderFlags, places};
+use crate::config::{NodeFlags, Plan, ReaderFlags, places};
 use crate::role::job_socket::PUBLISH_SOCKET;
 use crate::show::outcome::{Done, Failure, Outcome};
 
@@ -78,9 +78,11 @@ pub enum KindWord {
 }
 
 /// Publishes what the flags say.
-pub fn run(flags: &PublishFlags, plan: &Plan) -> Outcome {
+pub fn run(flags: PublishFlags, outer: NodeFlags) -> Outcome {
+    let (_, plan) = super::plan(flags.settings.clone().over(outer))?;
+    let flags = &flags;
     let every = flags.every.as_deref().map(period).transpose()?;
-    let socket = Socket::find(plan)?;
+    let socket = Socket::find(&plan)?;
     if flags.values.iter().any(|value| value == "-") {
         return lines(flags, &socket);
     }

@@ -1,14 +1,32 @@
 //! A recording as a command gets it: its files, what they hold, which span and which series are meant. Damage is told
 //! on stderr and remembered.
 
+use clap::Args;
 use std::cell::Cell;
+use std::path::PathBuf;
 
 use khz_model::{Nanos, Pattern};
 use khz_record::{RecordError, Recording, Survey};
 
-use crate::command::recording_flags::Chosen;
 use crate::show::misses::{self, Listed};
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
+
+/// Which recording, and what of it.
+#[derive(Debug, Args)]
+pub struct Chosen {
+    /// The recording: one file, or those of a rotation in their order.
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Only these series: [NODES:]METRIC[INSTANCE]; may be given several times.
+    #[arg(short = 'm', long = "match", value_name = "PATTERN")]
+    pub patterns: Vec<String>,
+    /// Only from this time after the first row on: 5s.
+    #[arg(long, value_name = "DURATION")]
+    pub from: Option<String>,
+    /// Only to this time after the first row: 20s.
+    #[arg(long, value_name = "DURATION")]
+    pub to: Option<String>,
+}
 
 /// What the flags mean.
 pub struct Opened {
@@ -30,7 +48,7 @@ pub struct Opened {
 
 /// Reads the recording once, and says what of it cannot be read.
 pub fn open(chosen: &Chosen) -> Result<Opened, Failure> {
-    let patterns = crate::patterns(&chosen.patterns)?;
+    let patterns = crate::command::patterns(&chosen.patterns)?;
     let recording = Recording::of(&chosen.files);
     let survey = Survey::of(&recording).map_err(of_error)?;
     for problem in survey.problems() {

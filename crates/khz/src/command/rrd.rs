@@ -9,6 +9,28 @@ use clap::Args;
 
 use crate::show::outcome::{Done, Failure, Outcome};
 
+/// Examples for `khz rrd --help`.
+pub const RRD_EXAMPLES: &str = "\
+Examples:
+  khz rrd create load.rrd --step 5 DS:load:GAUGE:10:0:U RRA:AVERAGE:0.5:1:720
+  khz rrd update load.rrd N:0.52
+  khz rrd fetch load.rrd AVERAGE --start -60s
+  khz rrd doctor /var/lib/munin     what this machine does to the speed of these
+                                    files";
+
+/// Examples for `khz rrdcached --help`.
+pub const RRDCACHED_EXAMPLES: &str = "\
+Examples:
+  khz rrdcached -l unix:/run/rrdcached.sock -j /var/lib/khz/log \\
+          -b /var/lib/rrd -B";
+
+/// Examples for `khz cache --help`.
+pub const CACHE_EXAMPLES: &str = "\
+Examples:
+  khz cache show /var/lib/munin/*.rrd
+  khz cache drop old.rrd            write it out, then evict it
+  khz cache --summary /var/lib/rrd  histogram of resident pages per file";
+
 /// Words that are passed on.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]

@@ -11,7 +11,7 @@ use khz_trust::{ClientFiles, ClusterKey, Exposure, Protocol, TlsClient};
 use tracing::Level;
 
 use crate::config::plan::local_address;
-use crate::role::serve;
+use crate::role::signals;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::table::json_line;
 
@@ -100,7 +100,7 @@ pub struct SimulateFlags {
 pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
     crate::show::log::start(Some(Level::WARN));
     // Before the recordings are read: a shell's background job would not hear of an interrupt that comes meanwhile.
-    let stop = serve::stop_on_signal()?;
+    let stop = signals::stop_on_signal()?;
     let length = flags.duration.as_deref().map(str::parse::<Nanos>).transpose().map_err(Failure::usage)?;
     let rate: Rate = flags.rate.parse().map_err(Failure::usage)?;
     let (hub, tls) = hub(flags)?;

@@ -12,7 +12,7 @@ use khz_gather::JobDoor;
 use khz_trust::{Door, Way, standing};
 
 use crate::config::Plan;
-use crate::role::door;
+use crate::role::local_socket;
 
 /// Its name in the run directory.
 pub const PUBLISH_SOCKET: &str = "publish.sock";
@@ -32,7 +32,7 @@ pub struct JobSocket {
 impl JobSocket {
     /// Binds it; without a place for local sockets there is none, which is only logged.
     pub fn open(plan: &Plan) -> Option<Self> {
-        let path = door::socket_path(plan, PUBLISH_SOCKET)?;
+        let path = local_socket::path(plan, PUBLISH_SOCKET)?;
         match bind(&path).and_then(JobDoor::new) {
             Ok(door) => Some(JobSocket { path, door }),
             Err(error) => {

@@ -6,6 +6,20 @@ use clap::{Args, Subcommand};
 use khz_model::NodeName;
 use khz_trust::Role;
 
+/// Examples for `khz certs --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz certs init                        a CA and a cluster key in /etc/khz/tls
+  khz certs hub hub1 hub1.example 10.0.0.1
+                                        the hub's certificate, for these names
+  khz certs node n1                     a node's certificate
+  khz certs token node n1               or its token: one word to paste
+  khz certs token operator alice > alice.token
+  khz certs show                        whose they are, how long they are valid
+
+A certificate is valid for two years unless --days says otherwise, the CA for
+ten. Nothing is overwritten without --force.";
+
 /// Days that a certificate is valid unless somebody says otherwise: two years.
 const DAYS: u32 = 730;
 /// Nobody plans further than the CA lives.

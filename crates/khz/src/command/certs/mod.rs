@@ -13,9 +13,10 @@ use khz_trust::{Identity, Role};
 use self::authority::{Authority, Issued};
 use self::flags::{CertsCommand, CertsFlags, Folder, Leaf, Place};
 use crate::show::outcome::{Done, Failure, Outcome};
+use crate::show::terminal;
 
 /// Does what was typed.
-pub fn run(flags: CertsFlags, width: Option<usize>, out: &mut impl Write) -> Outcome {
+pub fn run(flags: CertsFlags, out: &mut impl Write) -> Outcome {
     match flags.command {
         CertsCommand::Init { place } => init(&place, out)?,
         CertsCommand::Hub { name, hosts, term, place } => {
@@ -31,7 +32,7 @@ pub fn run(flags: CertsFlags, width: Option<usize>, out: &mut impl Write) -> Out
             writeln!(out, "{token}")?;
         }
         CertsCommand::Show { files, json, folder } => {
-            return show::print(&files, &usual(&folder)?, json, width, out);
+            return show::print(&files, &usual(&folder)?, json, terminal::width(), out);
         }
     }
     out.flush()?;

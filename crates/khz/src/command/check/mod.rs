@@ -4,6 +4,9 @@
 mod probe;
 pub mod together;
 
+use crate::config::NodeFlags;
+use crate::show::terminal;
+use clap::Args;
 use std::io::Write;
 
 use khz_model::{Nanos, Rate};
@@ -13,7 +16,34 @@ use crate::command::check::together::Together;
 use crate::show::outcome::{Done, Outcome};
 use crate::show::table::{Side, Table, json_line, wrapped};
 
-pub use self::probe::probe;
+/// Examples for `khz check --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz check                         this machine
+  khz check 'cpu.*' 'net.*'         how often these can be had together
+  khz check --root /srv/captured    a captured host
+  khz check --json                  one object a line, for programs";
+
+/// `khz check`.
+#[derive(Debug, Args)]
+pub struct CheckFlags {
+    /// Only the sources of these patterns [default: all].
+    #[arg(value_name = "PATTERN")]
+    pub patterns: Vec<String>,
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: NodeFlags,
+}
+
+/// Tries the sources and prints the report.
+pub fn run(flags: CheckFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let patterns = super::patterns(&flags.patterns)?;
+    let (_, plan) = super::plan(flags.settings.over(outer))?;
+    print(&probe::probe(&plan, &patterns)?, flags.json, terminal::width(), out)
+}
 
 /// The report.
 #[derive(Clone, Debug, PartialEq)]

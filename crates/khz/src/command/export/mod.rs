@@ -4,10 +4,13 @@
 #[cfg(feature = "parquet")]
 mod parquet;
 
+use crate::command::recording::Chosen;
+use clap::Args;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::path::PathBuf;
 
 use khz_block::Decoder;
 use khz_model::{Absence, Nanos, Reading, Series, Stamp};
@@ -15,13 +18,46 @@ use khz_record::{Event, Gap, LaneSurvey};
 use serde_json::{Map, Value, json};
 
 use crate::command::recording::{Opened, of_error, open};
-use crate::command::recording_flags::ExportFlags;
 use crate::command::ring::cell;
 use crate::show::outcome::{Failure, Outcome};
 use crate::show::table::{json_line, printable};
 
+/// Examples for `khz export --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz export run.khzt                         everything, as CSV
+  khz export run.khzt --match 'node[1-4]:load.*' -o load.csv
+  khz export run.khzt --json | jq .values     one object a row
+  khz export run.000*.khzt                    the files of a rotation
+  khz export run.khzt --parquet -o run.parquet
+
+Rows of a node come in order; nodes alternate block by block. Values are the
+kernel's own decimals, counters as totals; absent is empty, failed is the word.
+What of a damaged file is whole is printed; the damage is named with its place,
+and the exit code is 1.";
+
+/// `khz export`.
+#[derive(Debug, Args)]
+pub struct ExportFlags {
+    /// What to print.
+    #[command(flatten)]
+    pub chosen: Chosen,
+    /// Values separated by commas: this is what comes without a flag.
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// One JSON object a row.
+    #[arg(long)]
+    pub json: bool,
+    /// A Parquet file, if this program was built with it; needs --output.
+    #[arg(long, conflicts_with_all = ["csv", "json"], requires = "output")]
+    pub parquet: bool,
+    /// Write to this file instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
 /// Prints the rows, or writes them to the file that the flags name.
-pub fn export(flags: &ExportFlags, out: &mut impl Write) -> Outcome {
+pub fn run(flags: &ExportFlags, out: &mut impl Write) -> Outcome {
     if flags.parquet && !cfg!(feature = "parquet") {
         return Err(Failure::usage(NO_PARQUET));
     }

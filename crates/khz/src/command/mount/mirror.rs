@@ -32,8 +32,8 @@ impl MirrorFlags {
     /// What is wanted, checked.
     pub fn want(&self) -> Result<MirrorWant, Failure> {
         let patterns = match self.shm_select.as_slice() {
-            [] => crate::patterns(&["*".to_owned()])?,
-            texts => crate::patterns(texts)?,
+            [] => crate::command::patterns(&["*".to_owned()])?,
+            texts => crate::command::patterns(texts)?,
         };
         let rate = self.shm_rate.as_deref().map(str::parse::<Rate>).transpose();
         let rate = rate.map_err(|error| Failure::usage(format!("--shm-rate: {}", sentence(&error))))?;

@@ -1,6 +1,6 @@
 //! `khz mount` and `khz umount`: flags, checked; the mount stands until somebody unmounts it or ends this process.
 
-mod keeper;
+pub mod keeper;
 mod mirror;
 
 use std::io::{BufRead, BufReader, Write};
@@ -17,9 +17,10 @@ use khz_mount::{HubLink, Mount, MountError, Options, Place, Upstream};
 use khz_trust::{ClientFiles, Role};
 
 use crate::command::mount::mirror::MirrorFlags;
-use crate::config::{Plan, ReaderFlags};
-use crate::role::serve;
+use crate::config::{NodeFlags, Plan, ReaderFlags};
+use crate::role::signals;
 use crate::role::systemd;
+use crate::show::log;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 
 /// Examples for `khz mount --help`.
@@ -52,15 +53,6 @@ Options for -o:
   cache_texts    kernel files of up to 4 KiB out of the page cache: 20 times as
                  fast while kept open, for programs that read all at once";
 
-/// Examples for `khz umount --help`.
-pub const UMOUNT_EXAMPLES: &str = "\
-Examples:
-  khz umount /cluster
-  khz umount /dev/shm/khz           ends the `khz mount --shm` that keeps it
-
-It works while programs have files open in it, where plain umount says that it
-is busy; while the hub is away; and after the mount's process was killed.";
-
 /// How a mount that went to the background says that it stands.
 const STANDS: &str = "mounted";
 
@@ -90,16 +82,14 @@ pub struct MountFlags {
     pub settings: ReaderFlags,
 }
 
-/// `khz umount`.
-#[derive(Debug, Args)]
-pub struct UmountFlags {
-    /// Where it is mounted.
-    #[arg(value_name = "DIR")]
-    directory: PathBuf,
+/// Mounts, and stays or leaves a process that does.
+pub fn run(flags: MountFlags, outer: NodeFlags) -> Outcome {
+    let (_, plan) = super::plan(flags.settings.clone().over(outer))?;
+    log::start(plan.log);
+    mount_with(&flags, &plan)
 }
 
-/// Mounts, and stays or leaves a process that does.
-pub fn run(flags: &MountFlags, plan: &Plan) -> Outcome {
+fn mount_with(flags: &MountFlags, plan: &Plan) -> Outcome {
     let options = check(&flags.options)?;
     let access = access(flags, plan)?;
     if flags.foreground || flags.detached {
@@ -109,18 +99,6 @@ pub fn run(flags: &MountFlags, plan: &Plan) -> Outcome {
     access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
     flags.mirror.want()?;
     leave()
-}
-
-/// Unmounts.
-pub fn umount(flags: &UmountFlags) -> Outcome {
-    if khz_mount::detach(&flags.directory) || crate::command::mount::keeper::end(&flags.directory) {
-        return Ok(Done::Wholly);
-    }
-    let directory = flags.directory.display();
-    Err(Failure::work(format!(
-        "cannot unmount {directory}: it is no mount and no directory of `khz mount --shm`, or not yours (see \
-         /proc/self/mounts)"
-    )))
 }
 
 /// What `-o` has said.
@@ -192,7 +170,7 @@ fn stay(flags: &MountFlags, access: &Access, said: Said) -> Outcome {
         let _ = rustix::process::setsid();
     }
     let (over, ended) = tokio::sync::oneshot::channel();
-    let runtime = serve::runtime()?;
+    let runtime = signals::runtime()?;
     // First: where the mount does not come about, its files go again.
     let mirror = flags.mirror.start(access)?;
     // Without a tree nothing ends but by a signal.
@@ -201,7 +179,7 @@ fn stay(flags: &MountFlags, access: &Access, said: Said) -> Outcome {
         None => (None, Some(over)),
     };
     runtime.block_on(async {
-        let stop = serve::stop_signal()
+        let stop = signals::stop_signal()
             .map_err(|error| Failure::work(format!("cannot wait for signals: {error}")))?;
         announce(flags);
         systemd::ready();

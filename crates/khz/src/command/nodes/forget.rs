@@ -1,6 +1,9 @@
 //! `khz nodes forget`: takes nodes that are gone out of a hub's memory. The hub decides which may go; this says what became of
 //! them.
 
+use crate::command::{self, target::Target};
+use crate::config::{NodeFlags, ReaderFlags};
+use clap::Args;
 use std::io::Write;
 
 use khz_ask::Forgotten;
@@ -10,6 +13,36 @@ use khz_model::fold::fold;
 use crate::show::misses;
 use crate::show::outcome::{Done, Outcome};
 use crate::show::table::printable;
+
+/// Examples for `khz nodes forget --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz nodes forget node017          a node that will not come back
+  khz nodes forget 'old*,test*'
+
+Exit codes: 0 all of them are forgotten, 1 none is, 2 wrong usage or no operator,
+3 some are; the others are named on stderr with the reason.";
+
+/// `khz nodes forget`.
+#[derive(Debug, Args)]
+pub struct ForgetFlags {
+    /// Which nodes, as a hostlist or with * and ?.
+    #[arg(value_name = "NODES")]
+    pub hosts: String,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// Asks the hub to forget the nodes, and prints its answer.
+pub fn run(flags: ForgetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    command::hosts(&flags.hosts)?;
+    let (_, plan) = command::plan(flags.settings.over(outer))?;
+    print(flags.target.forget(&plan, &flags.hosts)?, out)
+}
 
 /// Prints what was forgotten, and says what was not; some of that makes the exit code 3.
 pub fn print(answer: Forgotten, out: &mut impl Write) -> Outcome {

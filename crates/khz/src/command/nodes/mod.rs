@@ -2,6 +2,10 @@
 
 pub mod forget;
 
+use crate::command::target::Target;
+use crate::config::{NodeFlags, ReaderFlags};
+use crate::show::terminal;
+use clap::{Args, Subcommand};
 use std::io::Write;
 
 use khz_ask::{Away, LaneStatus, NodeStatus, Nodes};
@@ -17,6 +21,77 @@ use khz_model::fold::{by_name, fold};
 
 /// Stands where nothing is known.
 const UNKNOWN: &str = "-";
+
+/// Examples for `khz nodes --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz nodes                         every node that the hub ever heard or
+                                    expects (khz hub --nodes 'node[001-500]')
+  khz nodes 'node[001-128]'         these; those that nobody knows are named,
+                                    and the exit code is 3
+  khz nodes --down --missing        only those that are down or were never seen;
+                                    the exit code is 3 if there are any
+  khz nodes forget node017          a node that will not come back
+  khz nodes --json | jq .state      one object a line, for programs
+
+States: up; down (heard once, and gone); left (gone, after it had said so: its
+agent was stopped); missing (expected, and never seen). Exit codes: 0 nothing to
+say, 1 failed at work, 2 wrong usage, 3 an expected node is down or missing, or
+nobody knows a node that was named.";
+
+/// `khz nodes`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct NodesFlags {
+    /// Forgetting instead of listing.
+    #[command(subcommand)]
+    pub command: Option<NodesCommand>,
+    /// Which nodes, as a hostlist or with * and ?; none means all.
+    #[arg(value_name = "NODES")]
+    pub hosts: Option<String>,
+    /// Only those that are down: heard once, and gone without a goodbye.
+    #[arg(long)]
+    pub down: bool,
+    /// Only those that are missing: expected, and never seen.
+    #[arg(long)]
+    pub missing: bool,
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// What else can be done with nodes.
+#[derive(Debug, Subcommand)]
+pub enum NodesCommand {
+    /// Take nodes that are gone out of the hub's memory; for operators.
+    ///
+    /// A node that is up cannot be forgotten, nor one that another hub tells of, nor one that is expected and was
+    /// never seen. One that comes back is known again.
+    #[command(after_help = forget::EXAMPLES)]
+    Forget(forget::ForgetFlags),
+}
+
+/// Asks for the nodes and prints them, or has some of them forgotten.
+pub fn run(flags: NodesFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    if let Some(NodesCommand::Forget(flags)) = flags.command {
+        return forget::run(flags, outer, out);
+    }
+    let hosts = flags.hosts.as_deref().map(super::hosts).transpose()?;
+    let (_, plan) = super::plan(flags.settings.over(outer))?;
+    let found = flags.target.nodes(&plan, flags.hosts.as_deref())?;
+    let misses = match &hosts {
+        Some(hosts) if found.lacks(hosts) => flags.target.unknown_nodes(&plan, hosts)?,
+        _ => Misses::default(),
+    };
+    let choice = Choice { as_json: flags.json, only_down: flags.down, only_missing: flags.missing };
+    print(&found, &misses, choice, terminal::width(), out)
+}
 
 /// What to print of it.
 #[derive(Clone, Copy, Debug, Default)]

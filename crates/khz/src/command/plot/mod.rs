@@ -2,8 +2,11 @@
 
 mod curves;
 
+use crate::command::recording::Chosen;
+use clap::Args;
 use std::io::Write;
 use std::path::Path;
+use std::path::PathBuf;
 
 use khz_model::{Kind, Pattern, RateUnit, Series, Unit};
 use khz_record::Measure;
@@ -11,9 +14,55 @@ use khz_view::{Axis, Chart, Panel, Scale, Shape};
 
 use self::curves::{Curve, curves};
 use crate::command::recording::{Opened, open};
-use crate::command::recording_flags::PlotFlags;
 use crate::show::calendar;
 use crate::show::outcome::{Failure, Outcome};
+use crate::show::terminal;
+
+/// Examples for `khz plot --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz plot run.khzt -m cpu.all.user -m cpu.all.system -o run.svg
+                                                    one panel a node, CPUs at
+                                                    work in the two modes
+  khz plot run.khzt -m kernel.forks -m cpu.all.system --per-sample -o run.png
+                                                    two axes, left and right
+  khz plot run.khzt -m load.1m                      here, in characters
+  khz plot run.khzt -m mem.free --from 5s --to 9s -o part.html
+
+Counters are drawn as rates per second: CPU times in CPUs, what was so for a
+share of the time in per cent of it. --per-sample draws what they grew by from
+one row to the next, times in ticks of 10 ms. Where a pixel holds several rows
+the line is their mean, and the paler band reaches from the smallest to the
+largest. Where rows are missing the line is broken and the ground is grey.";
+
+/// `khz plot`.
+#[derive(Debug, Args)]
+pub struct PlotFlags {
+    /// What to draw.
+    #[command(flatten)]
+    pub chosen: Chosen,
+    /// Draw these series too, on the right axis.
+    #[arg(long, value_name = "PATTERN")]
+    pub right: Vec<String>,
+    /// The picture: .svg, .png or .html; without one it is drawn here, with characters.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Draw it here too.
+    #[arg(long)]
+    pub terminal: bool,
+    /// Counters as their growth from one row to the next.
+    #[arg(long)]
+    pub per_sample: bool,
+    /// The line above the picture.
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// Pixels from left to right.
+    #[arg(long, value_name = "N", default_value_t = 960, value_parser = clap::value_parser!(u32).range(400..=8_000))]
+    pub width: u32,
+    /// Pixels of a panel from top to bottom.
+    #[arg(long, value_name = "N", default_value_t = 88, value_parser = clap::value_parser!(u32).range(40..=2_000))]
+    pub panel_height: u32,
+}
 
 /// Panels of one picture.
 const PANELS_MAX: usize = 64;
@@ -25,7 +74,7 @@ const PNG_SCALE: f32 = 2.0;
 const COLUMNS: usize = 80;
 
 /// Draws, into the file that the flags name or onto the terminal.
-pub fn plot(flags: &PlotFlags, width: Option<usize>, out: &mut impl Write) -> Outcome {
+pub fn run(flags: &PlotFlags, out: &mut impl Write) -> Outcome {
     let writer = flags.output.as_deref().map(Form::of).transpose()?;
     let opened = open(&flags.chosen)?;
     let chart = chart(flags, &opened)?;
@@ -36,7 +85,7 @@ pub fn plot(flags: &PlotFlags, width: Option<usize>, out: &mut impl Write) -> Ou
     }
     // Who names no file wants to see it here.
     if flags.terminal || flags.output.is_none() {
-        out.write_all(khz_view::strips(&chart, width.unwrap_or(COLUMNS).min(200)).as_bytes())?;
+        out.write_all(khz_view::strips(&chart, terminal::width().unwrap_or(COLUMNS).min(200)).as_bytes())?;
         out.flush()?;
     }
     opened.end()
@@ -95,7 +144,7 @@ fn remarks(chart: &Chart) -> Vec<String> {
 }
 
 fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
-    let right = crate::patterns(&flags.right)?;
+    let right = super::patterns(&flags.right)?;
     opened.check_beside(&right, &opened.patterns)?;
     if opened.patterns.is_empty() && right.is_empty() {
         return Err(Failure::usage(

@@ -20,8 +20,8 @@ use khz_record::{Missing, RecordError, Recorder, Rotation};
 use serde_json::json;
 
 use crate::command::recording::of_error;
-use crate::config::Plan;
-use crate::role::serve;
+use crate::config::{NodeFlags, Plan};
+use crate::role::signals;
 use crate::show::misses;
 use crate::show::outcome::{Done, Failure, Outcome};
 
@@ -49,20 +49,16 @@ struct Task {
     span: Option<Duration>,
 }
 
-/// The flags with what their file says.
-pub fn filled(mut flags: RecordFlags) -> Result<RecordFlags, Failure> {
+/// Records what the flags, and the file that they name, say.
+pub fn run(mut flags: RecordFlags, outer: NodeFlags) -> Outcome {
     if let Some(path) = flags.params.take() {
         params::fill(&mut flags, &path)?;
     }
-    Ok(flags)
-}
-
-/// Records.
-pub fn record(flags: &RecordFlags, plan: &Plan) -> Outcome {
-    let task = Task::of(flags)?;
+    let (_, plan) = super::plan(flags.settings.clone().over(outer))?;
+    let task = Task::of(&flags)?;
     match &flags.last {
-        Some(last) => after_the_fact(flags, &task, plan, last.parse().map_err(Failure::usage)?),
-        None => live(flags, &task, plan),
+        Some(last) => after_the_fact(&flags, &task, &plan, last.parse().map_err(Failure::usage)?),
+        None => live(&flags, &task, &plan),
     }
 }
 
@@ -70,7 +66,7 @@ impl Task {
     fn of(flags: &RecordFlags) -> Result<Self, Failure> {
         let patterns = match flags.patterns.as_slice() {
             [] => vec![Pattern::everything()],
-            texts => crate::patterns(texts)?,
+            texts => super::patterns(texts)?,
         };
         let span: Option<Nanos> =
             flags.duration.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
@@ -203,7 +199,7 @@ fn done(nodes: Done, missing: &Missing) -> Done {
 
 fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let rate: Rate = flags.rate.as_deref().unwrap_or(RATE).parse().map_err(Failure::usage)?;
-    let signals = serve::count_signals(SIGNALS_MAX)?;
+    let signals = signals::count_signals(SIGNALS_MAX)?;
     let interest = Interest { patterns: task.patterns.clone(), rate, exact: flags.exact };
     let mut origin = Origin::start(flags, plan, &interest)?;
     let mut recorder = task.recorder(flags, plan)?;

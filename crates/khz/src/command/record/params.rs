@@ -81,13 +81,14 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::{Cli, Command};
+    #[derive(Parser)]
+    struct Words {
+        #[command(flatten)]
+        flags: RecordFlags,
+    }
 
     fn flags(words: &[&str]) -> RecordFlags {
-        match Cli::parse_from([&["khz", "record"], words].concat()).command {
-            Some(Command::Record(flags)) => *flags,
-            other => panic!("{other:?}"),
-        }
+        Words::parse_from([&["record"], words].concat()).flags
     }
 
     #[test]

@@ -7,8 +7,8 @@ use khz_ring::Reader;
 use super::flags::RecordFlags;
 use super::ring_copy::RingCopy;
 use crate::command::recording::of_error;
-use crate::command::ring::Recording;
-use crate::command::ring::place::{NodeRings, chosen, find};
+use crate::command::ring::place::{NodeRings, RingPlace, chosen, find};
+use crate::command::ring::{Recording, newest_stamp};
 use crate::config::Plan;
 use crate::show::misses::{self, Listed};
 use crate::show::outcome::Failure;
@@ -21,7 +21,7 @@ pub fn record(
     span: Nanos,
     recorder: &mut Recorder,
 ) -> Result<Misses, Failure> {
-    let place = crate::cli::RingPlace { directory: flags.directory.clone() };
+    let place = RingPlace { directory: flags.directory.clone() };
     let mut nodes = find(chosen(&place, plan), None)?;
     let mut listed = Vec::new();
     for rings in &nodes {
@@ -73,7 +73,7 @@ fn lane<'a>(rings: &'a NodeRings, name: Option<&str>) -> Result<&'a Reader, Fail
 fn first_block(reader: &Reader, span: Nanos) -> Option<u64> {
     let blocks = reader.blocks();
     let began = |at: &u64| reader.header(*at).map(|header| header.stamp.boot);
-    let newest = crate::command::ring::newest(reader, *blocks.last()?)?;
+    let newest = newest_stamp(reader, *blocks.last()?)?;
     let since = newest.boot.since(span);
     let first = blocks.iter().rposition(|at| began(at).is_some_and(|began| began <= since)).unwrap_or(0);
     blocks.get(first).copied()

@@ -1,8 +1,10 @@
 //! `khz ring export`: the rows of a ring as CSV, JSON, a table or a trace. Values are the kernel's own, digit for
 //! digit; absent is empty and failed says so.
 
+use clap::Args;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
 
 use khz_block::schema::SCHEMA_BYTES_MAX;
 use khz_block::trace;
@@ -10,13 +12,70 @@ use khz_model::{Decimal, Misses, Nanos, Pattern, Reading, Series};
 use khz_ring::Reader;
 use serde_json::{Map, Value, json};
 
-use super::place::{NodeRings, chosen, find};
+use super::place::{NodeRings, RingPlace, chosen, find};
 use super::rows::{Recording, Row};
-use crate::cli::RingExportFlags;
 use crate::config::Plan;
 use crate::show::misses::{self, Listed};
 use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::table::{Side, Table, json_line};
+
+/// Examples for `khz ring export --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz ring export --last 30s 'cpu.all.*'    the last half minute, also of an
+                                            agent that has died
+  khz ring export --lane local load.1m      ten times a second
+  khz ring export --json -o rows.jsonl      everything, one object a row
+  khz ring export --trace -o idle.khzt      the blocks themselves, to be played
+                                            again
+
+Ten rows of `khz ring export --csv --last 10s load.1m kernel.forks 'net.rx_bytes[lo]'`:
+  time,boot,kernel.forks,load.1m,net.rx_bytes[lo]
+  1795257001.000213671,3061.482917320,48213,0.52,7120945
+  1795257002.000190418,3062.482894067,48213,0.52,7121201
+  1795257003.000186127,3063.482889776,48215,0.48,7121201
+  1795257004.000178530,3064.482882179,48219,0.48,7129873
+  1795257005.000201882,3065.482905531,48219,0.48,7130129
+  1795257006.000186440,3066.482890089,48220,0.48,7130129
+  1795257007.000195104,3067.482898753,48220,0.48,7130385
+  1795257008.000187265,3068.482890914,48226,0.44,7130385
+  1795257009.000190871,3069.482894520,48226,0.44,7130641
+  1795257010.000188093,3070.482891742,48226,0.44,7130641";
+
+/// `khz ring export`.
+#[derive(Debug, Args)]
+pub struct RingExportFlags {
+    /// Which series: METRIC[INSTANCE], as 'net.rx_*[eth0]'; none means all.
+    #[arg(value_name = "PATTERN")]
+    pub patterns: Vec<String>,
+    /// Only so far back from the newest row: 30s, 10m.
+    #[arg(long, value_name = "DURATION")]
+    pub last: Option<String>,
+    /// Which lane: base (everything, 1 Hz), local (10 Hz), or what `khz ring show` lists.
+    #[arg(long, value_name = "NAME", default_value = "base")]
+    pub lane: String,
+    /// The rings of this node [default: the only one, or this one].
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// Values separated by commas.
+    #[arg(long, group = "form")]
+    pub csv: bool,
+    /// One JSON object a row.
+    #[arg(long, group = "form")]
+    pub json: bool,
+    /// A table for people.
+    #[arg(long, group = "form")]
+    pub table: bool,
+    /// Schema and whole blocks as they are, of the newest start of the agent (docs/block.md).
+    #[arg(long, group = "form")]
+    pub trace: bool,
+    /// Write to this file instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Where the rings are.
+    #[command(flatten)]
+    pub place: RingPlace,
+}
 
 /// Writes the rows to `out`, or to the file that the flags name.
 pub fn export(flags: &RingExportFlags, plan: &Plan, width: Option<usize>, out: &mut impl Write) -> Outcome {

@@ -1,14 +1,22 @@
 //! The ring files of this machine: one directory for each node, below a common one. Makes no directory.
 
+use clap::Args;
 use std::path::{Path, PathBuf};
 
 use khz_ring::Reader;
 
-use crate::cli::RingPlace;
 use crate::config::Plan;
 use crate::config::places::{SHARED_RINGS, usual_ring_dir};
 use crate::config::plan::RingDir;
 use crate::show::outcome::{Failure, sentence};
+
+/// Where rings are looked for.
+#[derive(Debug, Args)]
+pub struct RingPlace {
+    /// Look here: a directory of rings, or one of such directories [default: where the agents put them].
+    #[arg(long = "dir", value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+}
 
 /// The directory in which a command looks for rings: that of its flag, else that of the configuration; `None`: the usual
 /// ones.

@@ -1,15 +1,32 @@
 //! `khz ring rm`: removes what agents have left in shared memory. What a running agent writes stays.
 
+use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use khz_model::NodeName;
 use khz_ring::{Folder, RingError};
 
-use super::place;
-use crate::cli::RingRmFlags;
+use super::place::{self, RingPlace};
 use crate::config::Plan;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
+
+/// Examples for `khz ring rm --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz ring rm old1                  what an agent called old1 has left here
+  khz ring rm old1 old2 --dir /srv/rings";
+
+/// `khz ring rm`.
+#[derive(Debug, Args)]
+pub struct RingRmFlags {
+    /// Whose rings.
+    #[arg(value_name = "NODE", required = true)]
+    pub nodes: Vec<String>,
+    /// Where the rings are.
+    #[command(flatten)]
+    pub place: RingPlace,
+}
 
 /// Removes the rings of the nodes that are named. Those that cannot be removed are named on stderr.
 pub fn rm(flags: &RingRmFlags, plan: &Plan, out: &mut impl Write) -> Outcome {

@@ -1,5 +1,6 @@
 //! `khz ring show`: how far each ring reaches back, as a table or as JSON.
 
+use clap::Args;
 use std::io::Write;
 use std::path::Path;
 
@@ -7,12 +8,33 @@ use khz_model::{ByteSize, Nanos, Rate, Stamp};
 use khz_ring::Reader;
 use serde_json::json;
 
-use super::place::{NodeRings, chosen, find};
+use super::place::{NodeRings, RingPlace, chosen, find};
 use super::rows::{count, newest_stamp};
-use crate::cli::RingShowFlags;
 use crate::config::Plan;
 use crate::show::outcome::{Done, Outcome};
 use crate::show::table::{Side, Table, json_line};
+
+/// Examples for `khz ring show --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz ring show                     the agents of this machine, running or not
+  khz ring show --node node7 --json
+                                    one object a lane
+  khz ring show --dir /srv/rings    rings that were kept somewhere else";
+
+/// `khz ring show`.
+#[derive(Debug, Args)]
+pub struct RingShowFlags {
+    /// Only the rings of this node.
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// One JSON object a lane.
+    #[arg(long)]
+    pub json: bool,
+    /// Where the rings are.
+    #[command(flatten)]
+    pub place: RingPlace,
+}
 
 /// Prints what the rings hold.
 pub fn show(flags: &RingShowFlags, plan: &Plan, width: Option<usize>, out: &mut impl Write) -> Outcome {

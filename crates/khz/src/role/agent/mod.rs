@@ -15,10 +15,11 @@ use khz_trust::{ClientFiles, Exposure, Protocol, TlsClient, Token};
 use self::lanes::AgentLanes;
 use self::texts::AgentTexts;
 use crate::config::Plan;
+use crate::role::doors::{self, Daemon, Doors};
 use crate::role::gatherer;
 use crate::role::job_socket::JobSocket;
-use crate::role::renew;
-use crate::role::serve::{self, Behind, Doors};
+use crate::role::restart;
+use crate::role::signals;
 use crate::show::outcome::{Failure, Outcome, sentence};
 
 /// Gathers and reports until told to stop.
@@ -63,15 +64,15 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
     };
     let driver = start_link(plan, settings, lanes)?;
     let query = agent.query();
-    let ended = serve::runtime()?.block_on(async {
+    let ended = signals::runtime()?.block_on(async {
         tokio::select! {
-            outcome = serve::serve(plan, doors, query, Behind::Agent) => Ok(outcome),
+            outcome = doors::serve(plan, doors, query, Daemon::Agent) => Ok(outcome),
             end = agent.end() => Err(end),
         }
     });
     drop((driver, jobs));
     agent.stop();
-    ended.unwrap_or_else(renew::after)
+    ended.unwrap_or_else(restart::after)
 }
 
 /// The link's thread runs where the gather thread does, and as it does: a thread inherits that from who starts it.

@@ -16,19 +16,20 @@ use tokio::net::UnixStream;
 
 use crate::config::plan::HubAddress;
 use crate::config::{Plan, places};
-use crate::role::door;
+use crate::role::doors::{self, Daemon, Doors};
 use crate::role::hub::recorder::HubRecorder;
-use crate::role::serve::{self, Behind, Doors};
+use crate::role::local_socket;
+use crate::role::signals;
 use crate::show::outcome::{Failure, Outcome, sentence};
 
 /// Serves until told to stop.
 pub fn run(plan: &Plan) -> Outcome {
     raise_descriptors();
     let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
-    let mut local = door::local_socket(plan, HUB_LINK_SOCKET);
-    let listener = local.as_mut().and_then(door::listener);
-    let run =
-        door::run_dir(plan).map(|folder| (folder, listener.is_some().then(|| HUB_LINK_SOCKET.to_owned())));
+    let mut local = local_socket::bind(plan, HUB_LINK_SOCKET);
+    let listener = local.as_mut().and_then(local_socket::listener);
+    let run = local_socket::run_dir(plan)
+        .map(|folder| (folder, listener.is_some().then(|| HUB_LINK_SOCKET.to_owned())));
     let link = LinkDoor { local: listener, run, ..link_door(plan)? };
     let settings = Settings { name: plan.node.to_string(), history: plan.history, rate_max: plan.rate_max };
     let cluster = Cluster::new(settings, identity()?);
@@ -38,7 +39,7 @@ pub fn run(plan: &Plan) -> Outcome {
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
     let _sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
-    let doors = doors.telling({
+    let doors = doors.with_origins({
         let cluster = Arc::clone(&cluster);
         Arc::new(move || cluster.origins())
     });
@@ -50,9 +51,9 @@ pub fn run(plan: &Plan) -> Outcome {
         }
         None => None,
     };
-    serve::runtime()?.block_on(async {
+    signals::runtime()?.block_on(async {
         tokio::select! {
-            outcome = serve::serve(&plan, doors, query, Behind::Hub) => outcome,
+            outcome = doors::serve(&plan, doors, query, Daemon::Hub) => outcome,
             () = ended(&server) => Err(Failure::work("the link door has ended unexpectedly; what it printed above says why")),
         }
     })

@@ -1,16 +1,19 @@
 //! `khz` alone, the cluster of one: the gatherer's thread and the doors in one process, until Ctrl-C or
 //! SIGTERM. It starts nothing before the plan is checked and the addresses are bound, and no thread of its own.
 
+pub mod link;
+
 use khz_gather::Lanes;
 use khz_ring::{Folder, RingError};
 use rustix::io::Errno;
 
+use self::link::OwnLink;
 use crate::config::{Plan, places};
+use crate::role::doors::{self, Daemon, Doors};
 use crate::role::gatherer;
 use crate::role::job_socket::JobSocket;
-use crate::role::own_link::OwnLink;
-use crate::role::renew;
-use crate::role::serve::{self, Behind, Doors};
+use crate::role::restart;
+use crate::role::signals;
 use crate::show::outcome::{Outcome, sentence};
 
 /// Watches until told to stop.
@@ -19,11 +22,11 @@ pub fn run(plan: &Plan) -> Outcome {
     let jobs = JobSocket::open(plan);
     let mut agent = gatherer::start(plan, doors.metrics(), jobs.as_ref().map(JobSocket::door))?;
     let link = OwnLink::bind(plan);
-    let runtime = serve::runtime()?;
+    let runtime = signals::runtime()?;
     let (query, lanes) = (agent.query(), agent.shared_lanes());
     let ended = runtime.block_on(async {
         tokio::select! {
-            outcome = serve::serve(plan, doors, query, Behind::Node) => Ok(outcome),
+            outcome = doors::serve(plan, doors, query, Daemon::Alone) => Ok(outcome),
             end = agent.end() => Err(end),
             () = serve_link(link.as_ref(), plan, &lanes) => unreachable!("BUG: the link's door never ends"),
         }
@@ -36,7 +39,7 @@ pub fn run(plan: &Plan) -> Outcome {
             remove_rings(plan);
             outcome
         }
-        Err(ending) => renew::after(ending),
+        Err(ending) => restart::after(ending),
     }
 }
 

@@ -18,8 +18,8 @@ use crate::config::Plan;
 use crate::role::agent;
 use crate::role::agent::lanes::AgentLanes;
 use crate::role::agent::texts::{self, AgentTexts};
-use crate::role::door;
 use crate::role::hub;
+use crate::role::local_socket;
 use crate::show::outcome::{Failure, sentence};
 
 /// Where its own node comes, while somebody reads.
@@ -41,8 +41,8 @@ pub struct OwnLink {
 impl OwnLink {
     /// Binds its socket; without a place for local sockets there is none, which is only logged.
     pub fn bind(plan: &Plan) -> Option<Self> {
-        let mut socket = door::local_socket(plan, ALONE_LINK_SOCKET)?;
-        let listener = door::listener(&mut socket)?;
+        let mut socket = local_socket::bind(plan, ALONE_LINK_SOCKET)?;
+        let listener = local_socket::listener(&mut socket)?;
         Some(OwnLink { socket, listener })
     }
 
@@ -98,8 +98,8 @@ impl Open {
                 "there is no place for the node's own socket: name a folder of yours with --run-dir",
             )
         };
-        let mut socket = door::local_socket(plan, OWN_SOCKET).ok_or_else(no_place)?;
-        let own = door::listener(&mut socket).ok_or_else(no_place)?;
+        let mut socket = local_socket::bind(plan, OWN_SOCKET).ok_or_else(no_place)?;
+        let own = local_socket::listener(&mut socket).ok_or_else(no_place)?;
         let path = socket.path().to_owned();
         // The rings keep the past.
         let settings =

@@ -1,28 +1,28 @@
-//! Serving the HTTP door, whoever answers behind it, until Ctrl-C or SIGTERM.
+//! The HTTP door and the text door of a daemon: binds them, and serves until Ctrl-C or SIGTERM.
 
 use std::io::{IsTerminal, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use khz_http::{Counters, Door};
 use khz_model::{Metric, Query};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::Plan;
-use crate::role::door;
+use crate::role::signals::stop_signal;
 use crate::role::systemd;
-use crate::show::hub_status;
+use crate::role::{fitting, local_socket};
+use crate::show::hub_status_line;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::status_line;
 use khz_ask::local::{AGENT_SOCKET, ALONE_SOCKET, HUB_SOCKET};
 
-/// Who stands behind the door.
+/// The daemon that the doors belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Behind {
-    /// This node alone: its page may choose any rate up to the ceiling.
-    Node,
-    /// This node, which reports to a hub.
+pub enum Daemon {
+    /// `khz` alone: its page may choose any rate up to the ceiling.
+    Alone,
+    /// An agent.
     Agent,
     /// A hub: many nodes, and readers with roles.
     Hub,
@@ -38,19 +38,19 @@ pub struct Doors {
 }
 
 impl Doors {
-    /// None at all.
+    /// No door at all.
     pub fn closed() -> Self {
         let (http_counts, text_counts) = (Counters::default(), khz_text::Counters::default());
         Doors { http: Vec::new(), text: Vec::new(), http_counts, text_counts, origins: None }
     }
 
-    /// Binds the HTTP door's addresses; before anything is started.
+    /// Binds the addresses of the HTTP door. A daemon does this before it starts anything.
     pub fn with_http(self, plan: &Plan) -> Result<Self, Failure> {
         let bound = khz_door::listen(&plan.listen, "--listen");
         Ok(Doors { http: bound.map_err(|error| Failure::usage(sentence(&error)))?, ..self })
     }
 
-    /// The same for the text door. One that nobody has asked for may find its usual port taken.
+    /// The same for the text door. Where no setting asks for it, its usual port may be taken by another program.
     pub fn with_text(self, plan: &Plan) -> Result<Self, Failure> {
         match khz_door::listen(&plan.text_listen, "--text-listen") {
             Ok(text) => Ok(Doors { text, ..self }),
@@ -62,12 +62,12 @@ impl Doors {
         }
     }
 
-    /// Lets the text door tell whose nodes these are.
-    pub fn telling(self, origins: khz_text::Origins) -> Self {
+    /// Lets the text door say from which hub each node comes.
+    pub fn with_origins(self, origins: khz_text::Origins) -> Self {
         Doors { origins: Some(origins), ..self }
     }
 
-    /// What the open ones count, with the catalogue entries.
+    /// The counters of the open doors, with their catalogue entries.
     pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
         let http = (!self.http.is_empty()).then(|| self.http_counts.metrics());
         let text = (!self.text.is_empty()).then(|| self.text_counts.metrics());
@@ -75,29 +75,23 @@ impl Doors {
     }
 }
 
-/// The runtime for everything but gathering and the link; it has no thread of its own.
-pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-    runtime.map_err(|error| Failure::work(format!("cannot start: {error}")))
-}
-
-/// Serves until somebody wants us to end.
-pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, behind: Behind) -> Outcome {
+/// Serves until a signal ends it.
+pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Daemon) -> Outcome {
     let Doors { http: http_sockets, text: text_sockets, http_counts, text_counts, origins } = doors;
-    let [http_socket, text_socket] = match behind {
-        Behind::Node => [ALONE_SOCKET, "khz-text.sock"],
-        Behind::Agent => [AGENT_SOCKET, "agent-text.sock"],
-        Behind::Hub => [HUB_SOCKET, "hub-text.sock"],
+    let [http_socket, text_socket] = match daemon {
+        Daemon::Alone => [ALONE_SOCKET, "khz-text.sock"],
+        Daemon::Agent => [AGENT_SOCKET, "agent-text.sock"],
+        Daemon::Hub => [HUB_SOCKET, "hub-text.sock"],
     };
-    let fitting = door::fitting(plan, behind == Behind::Node)?;
+    let fitting = fitting::fitting(plan, daemon == Daemon::Alone)?;
     let http = Door {
         window: plan.window,
-        // Browsers may call the node by its name; whoever can point that name elsewhere owns the cluster.
+        // Browsers may use the node's name: only the cluster's administrator can make that name mean another machine.
         hosts: plan.allowed_hosts.iter().cloned().chain([plan.node.to_string()]).collect(),
         counters: http_counts,
         limits: khz_http::Limits { answers: plan.answers_max, ..khz_http::Limits::default() },
-        node_label: behind == Behind::Hub,
-        local: door::local_socket(plan, http_socket),
+        node_label: daemon == Daemon::Hub,
+        local: local_socket::bind(plan, http_socket),
         tls: fitting.http.clone(),
         access: fitting.http_access.clone(),
         ..Door::new(Arc::clone(&query))
@@ -111,7 +105,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, behind: Beh
                 window: plan.window,
                 counters: text_counts,
                 origins,
-                local: door::local_socket(plan, text_socket),
+                local: local_socket::bind(plan, text_socket),
                 tls: fitting.text.clone(),
                 access: fitting.text_access.clone(),
                 ..khz_text::Door::new(Arc::clone(&query), plan.node.as_str())
@@ -122,16 +116,16 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, behind: Beh
     let stop = || stop_signal().map_err(|error| Failure::work(format!("cannot wait for signals: {error}")));
     let (stop, end) = (stop()?, stop()?);
     let at = http.local_addrs().first().map(|&address| format!(" at {scheme}://{}/", host(plan, address)));
-    announce(&format!("Kilohertz is watching {}{}", watched(plan, behind), at.unwrap_or_default()));
+    announce(&format!("Kilohertz is watching {}{}", watched(plan, daemon), at.unwrap_or_default()));
     announce_text(plan, text.as_ref());
     systemd::ready();
     let shows_status = std::io::stderr().is_terminal() && !plan.quiet;
     tokio::select! {
         ((), ()) = async { tokio::join!(http.serve(stop), serve_text(text, end)) } => {}
-        () = status_line::show(Arc::clone(&query)), if shows_status && behind != Behind::Hub => {}
-        () = hub_status::show(query), if shows_status && behind == Behind::Hub => {}
-        () = door::keep_fresh("HTTP", fitting.http) => {}
-        () = door::keep_fresh("text", fitting.text) => {}
+        () = status_line::show(Arc::clone(&query)), if shows_status && daemon != Daemon::Hub => {}
+        () = hub_status_line::show(query), if shows_status && daemon == Daemon::Hub => {}
+        () = fitting::keep_fresh("HTTP", fitting.http) => {}
+        () = fitting::keep_fresh("text", fitting.text) => {}
         () = systemd::keep_alive() => {}
     }
     systemd::stopping();
@@ -147,66 +141,14 @@ async fn serve_text(door: Option<khz_text::Bound>, stop: impl Future<Output = ()
     }
 }
 
-/// Ready when somebody wants us to end.
-pub fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
-}
-
-/// Set by the first interrupt; the next one ends the program at once.
-pub fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&stop);
-    on_signals(1, move || told.store(true, Ordering::Relaxed))?;
-    Ok(stop)
-}
-
-/// Counts interrupts; the one after `most` of them ends the program at once.
-pub fn count_signals(most: u32) -> Result<Arc<AtomicU32>, Failure> {
-    let count = Arc::new(AtomicU32::new(0));
-    let counted = Arc::clone(&count);
-    on_signals(most, move || {
-        counted.fetch_add(1, Ordering::Relaxed);
-    })?;
-    Ok(count)
-}
-
-/// Does this at each of the first `most` interrupts; the next one ends the program at once.
-fn on_signals(most: u32, mut then: impl FnMut() + Send + 'static) -> Result<(), Failure> {
-    let runtime = runtime()?;
-    std::thread::spawn(move || {
-        runtime.block_on(async {
-            let kinds = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-            let (Ok(mut interrupt), Ok(mut terminate)) = kinds else { return };
-            for number in 0.. {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
-                if number == most {
-                    std::process::exit(1);
-                }
-                then();
-            }
-        });
-    });
-    Ok(())
-}
-
 /// The line that people click and scripts wait for.
 fn announce(line: &str) {
     let mut stdout = std::io::stdout().lock();
-    // A daemon whose stdout is closed goes on all the same.
+    // A daemon goes on where its stdout is closed.
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
-/// How the text door is reached.
+/// The addresses of the text door.
 fn announce_text(plan: &Plan, door: Option<&khz_text::Bound>) {
     let Some(Ok(addresses)) = door.map(khz_text::Bound::addresses) else { return };
     for address in addresses {
@@ -214,22 +156,22 @@ fn announce_text(plan: &Plan, door: Option<&khz_text::Bound>) {
     }
 }
 
-fn watched(plan: &Plan, behind: Behind) -> String {
-    match behind {
-        Behind::Node => plan.node.to_string(),
-        Behind::Agent => {
+fn watched(plan: &Plan, daemon: Daemon) -> String {
+    match daemon {
+        Daemon::Alone => plan.node.to_string(),
+        Daemon::Agent => {
             let hubs: Vec<String> =
                 plan.hubs.iter().map(|hub| format!("{}:{}", hub.host, hub.port)).collect();
             format!("{}, reporting to {}", plan.node, hubs.join(", "))
         }
-        Behind::Hub => {
+        Daemon::Hub => {
             let links: Vec<String> = plan.link_listen.iter().map(|&address| host(plan, address)).collect();
             format!("the nodes that report to {}", links.join(", "))
         }
     }
 }
 
-/// An address as others reach it.
+/// An address as other machines use it.
 fn host(plan: &Plan, address: SocketAddr) -> String {
     match address.ip() {
         ip if ip.is_unspecified() => format!("{}:{}", plan.node, address.port()),

@@ -10,7 +10,7 @@ use khz_simulate::{Crowd, LATE, Library, Report, Settings, Tls};
 use khz_trust::{ClientFiles, ClusterKey, Exposure, Protocol, TlsClient};
 use tracing::Level;
 
-use crate::config::plan::local_address;
+use crate::config::addresses::local_address;
 use crate::role::signals;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::table::json_line;

@@ -3,14 +3,19 @@
 
 use std::fmt;
 
+pub mod addresses;
 pub mod file;
 pub mod flags;
 pub mod layers;
+mod nodes;
 pub mod places;
 pub mod plan;
+pub mod rrd;
 pub mod secrets;
 pub mod settings;
+pub mod sources;
 pub mod trust;
+mod values;
 
 pub use flags::{AgentFlags, HubFlags, NodeFlags, ReaderFlags};
 pub use layers::Layers;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use khz_trust::{ServerFiles, Token};
 
-use super::plan::{bad, checked, file};
 use super::secrets::{is_secret, is_token};
+use super::values::{bad, checked, file};
 use super::{ConfigError, Layers, Origin};
 
 /// Which files say who we are and whom we believe.

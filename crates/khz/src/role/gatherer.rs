@@ -116,7 +116,7 @@ pub fn wait_for<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::plan::{SourceChoice, Sources};
+    use crate::config::sources::{SourceChoice, Sources};
 
     fn names(sources: Sources) -> Vec<(&'static str, Option<Rate>)> {
         let layers = crate::config::layers::tests::layers("", &[], &[]);

@@ -144,7 +144,7 @@ fn access(flags: &MountFlags, plan: &Plan) -> Result<Access, Failure> {
             Failure::work(format!("{error}; start `khz` or `khz hub`, or name a hub with --hub HOST"))
         })?,
         Some(text) => {
-            let hubs = crate::config::plan::hub_addresses(text).map_err(Failure::usage)?;
+            let hubs = crate::config::addresses::hub_addresses(text).map_err(Failure::usage)?;
             Access::to(
                 hubs.into_iter().map(|hub| HubAddress::Net { host: hub.host, port: hub.port }).collect(),
             )

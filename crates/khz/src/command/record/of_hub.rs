@@ -19,7 +19,7 @@ use khz_model::fold::fold;
 use super::LOOK_PERIOD;
 use super::flags::RecordFlags;
 use super::progress::some;
-use crate::config::{Plan, plan::hub_address};
+use crate::config::{Plan, addresses::hub_address};
 use crate::show::outcome::{Failure, sentence};
 use crate::show::table::printable;
 

@@ -14,7 +14,7 @@ use khz_trust::{ClientCertificates, ClientFiles, ClusterKey, Protocol, TlsServer
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::UnixStream;
 
-use crate::config::plan::HubAddress;
+use crate::config::addresses::HubAddress;
 use crate::config::{Plan, places};
 use crate::role::doors::{self, Daemon, Doors};
 use crate::role::hub::recorder::HubRecorder;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use khz_model::{Decimal, Delivery, Interest, Kind, Query, Row, Series, Subscription};
 use khz_rrdcached::recorder::{self, Reading, Recorder, Value};
 
-use crate::config::plan::Recording;
+use crate::config::rrd::Recording;
 use crate::show::outcome::{Failure, sentence};
 
 /// How often the thread looks for rows.

@@ -1,7 +1,7 @@
 //! Values as people read them: bytes in KiB, rates with their unit, long counts in groups. For screens only:
 //! programs get the exact decimal.
 
-use khz_model::{RateUnit, Unit};
+use khz_model::{Decimal, RateUnit, Reading, Unit};
 
 /// The sign behind a value of the unit called `unit` ("bytes"); units that we do not know stand as they are.
 pub fn sign(unit: &str) -> &str {
@@ -69,6 +69,15 @@ pub fn of_bytes(bytes: f64, per: &str) -> String {
     match STEPS.iter().find(|(step, _)| bytes >= *step) {
         Some((step, unit)) => format!("{:.1} {unit}{per}", bytes / step),
         None => format!("{bytes:.0} B{per}"),
+    }
+}
+
+/// A reading in a file for programs: the exact decimal, empty where it is absent, `failed` where reading failed.
+pub fn cell(places: u8, reading: Reading) -> String {
+    match reading {
+        Reading::Present(value) => Decimal::new(value, places).to_string(),
+        Reading::Absent(_) => String::new(),
+        Reading::Failed(_) => "failed".to_owned(),
     }
 }
 

@@ -12,7 +12,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type};
 
-use super::{Columns, Line, each_row};
+use super::rows::{Columns, Line, each_row};
 use crate::command::recording::Opened;
 use crate::show::outcome::{Failure, sentence};
 

@@ -1,22 +1,24 @@
 //! `khz mount` and `khz umount`: flags, checked; the mount stands until somebody unmounts it or ends this process.
 
+mod background;
 pub mod keeper;
 mod mirror;
+mod options;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use clap::Args;
 use khz_client::Access;
 use khz_link::driver::HubAddress;
-use khz_model::{Nanos, Rate};
+use khz_model::Rate;
 use khz_mount::{HubLink, Mount, MountError, Options, Place, Upstream};
 use khz_trust::{ClientFiles, Role};
 
-use crate::command::mount::mirror::MirrorFlags;
+use self::mirror::MirrorFlags;
+use self::options::MountOptions;
 use crate::config::{NodeFlags, Plan, ReaderFlags};
 use crate::role::signals;
 use crate::role::systemd;
@@ -53,9 +55,6 @@ Options for -o:
   cache_texts    kernel files of up to 4 KiB out of the page cache: 20 times as
                  fast while kept open, for programs that read all at once";
 
-/// How a mount that went to the background says that it stands.
-const STANDS: &str = "mounted";
-
 /// `khz mount`.
 #[derive(Debug, Args)]
 pub struct MountFlags {
@@ -90,7 +89,7 @@ pub fn run(flags: MountFlags, outer: NodeFlags) -> Outcome {
 }
 
 fn mount_with(flags: &MountFlags, plan: &Plan) -> Outcome {
-    let options = check(&flags.options)?;
+    let options = options::read(&flags.options)?;
     let access = access(flags, plan)?;
     if flags.foreground || flags.detached {
         return stay(flags, &access, options);
@@ -98,43 +97,7 @@ fn mount_with(flags: &MountFlags, plan: &Plan) -> Outcome {
     // What is wrong is better said before anything goes to the background.
     access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
     flags.mirror.want()?;
-    leave()
-}
-
-/// What `-o` has said.
-struct Said {
-    strict: bool,
-    allow_other: bool,
-    wait: Option<Nanos>,
-    budget: Option<usize>,
-    cache_texts: bool,
-}
-
-fn check(options: &[String]) -> Result<Said, Failure> {
-    let mut said = Said { strict: false, allow_other: false, wait: None, budget: None, cache_texts: false };
-    for option in options.iter().filter(|option| !option.is_empty()) {
-        let (name, value) = option.split_once('=').map_or((option.as_str(), None), |(n, v)| (n, Some(v)));
-        match (name, value) {
-            ("strict", None) => said.strict = true,
-            ("allow_other", None) => said.allow_other = true,
-            ("cache_texts", None) => said.cache_texts = true,
-            ("wait", Some(value)) => said.wait = Some(value.parse().map_err(Failure::usage)?),
-            ("budget", Some(value)) => {
-                let wrong = |_| Failure::usage(format!("-o budget={value}: that is no number"));
-                said.budget = Some(value.parse().map_err(wrong)?);
-            }
-            // What mount(8) hands on to every helper.
-            (
-                "ro" | "rw" | "defaults" | "nodev" | "nosuid" | "noexec" | "_netdev" | "noauto" | "user",
-                None,
-            ) => {}
-            _ => {
-                let known = "strict, wait=DURATION, budget=N, allow_other, cache_texts";
-                return Err(Failure::usage(format!("-o {option}: no such option; there are {known}")));
-            }
-        }
-    }
-    Ok(said)
+    background::start()
 }
 
 fn access(flags: &MountFlags, plan: &Plan) -> Result<Access, Failure> {
@@ -164,7 +127,7 @@ fn access(flags: &MountFlags, plan: &Plan) -> Result<Access, Failure> {
 }
 
 /// Mounts, and returns when it is not mounted any more.
-fn stay(flags: &MountFlags, access: &Access, said: Said) -> Outcome {
+fn stay(flags: &MountFlags, access: &Access, chosen: MountOptions) -> Outcome {
     if flags.detached {
         // A terminal that closes does not take the mount along. Who is leader already needs no session.
         let _ = rustix::process::setsid();
@@ -175,7 +138,7 @@ fn stay(flags: &MountFlags, access: &Access, said: Said) -> Outcome {
     let mirror = flags.mirror.start(access)?;
     // Without a tree nothing ends but by a signal.
     let (mount, kept) = match &flags.directory {
-        Some(directory) => (Some(mount(directory, access, &said, over)?), None),
+        Some(directory) => (Some(mount(directory, access, &chosen, over)?), None),
         None => (None, Some(over)),
     };
     runtime.block_on(async {
@@ -198,21 +161,21 @@ fn stay(flags: &MountFlags, access: &Access, said: Said) -> Outcome {
 fn mount(
     directory: &Path,
     access: &Access,
-    said: &Said,
+    chosen: &MountOptions,
     over: tokio::sync::oneshot::Sender<()>,
 ) -> Result<Mount, Failure> {
     let identity = access.identity().map_err(|error| Failure::usage(sentence(&error)))?;
     let settings = access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
     let mut options = Options::new(ceiling(identity.role)?, &identity.role.to_string());
-    options.strict = said.strict;
-    options.cache_texts = said.cache_texts;
-    options.wait = said.wait.map_or(options.wait, Into::into);
-    options.budget = said.budget.unwrap_or(options.budget);
+    options.strict = chosen.strict;
+    options.cache_texts = chosen.cache_texts;
+    options.wait = chosen.wait.map_or(options.wait, Into::into);
+    options.budget = chosen.budget.unwrap_or(options.budget);
     let directory = place_of(directory)?;
     let is_root = rustix::process::geteuid().is_root();
     let place = Place {
         directory,
-        allow_other: said.allow_other || is_root,
+        allow_other: chosen.allow_other || is_root,
         owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
     };
     let over = move || {
@@ -256,43 +219,11 @@ fn place_of(directory: &Path) -> Result<PathBuf, Failure> {
 fn announce(flags: &MountFlags) {
     let mut stdout = std::io::stdout().lock();
     let line = match (&flags.directory, &flags.mirror.shm) {
-        _ if flags.detached => STANDS.to_owned(),
+        _ if flags.detached => background::READY.to_owned(),
         (Some(directory), _) => format!("Kilohertz shows the cluster at {}", directory.display()),
         (None, Some(shm)) => format!("Kilohertz keeps snapshots below {}", shm.display()),
         (None, None) => String::new(),
     };
     // A mount whose stdout is closed goes on all the same.
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
-}
-
-/// Starts the same again as a process of its own, and waits until it says that the mount stands.
-fn leave() -> Outcome {
-    let failed = |error: std::io::Error| Failure::work(format!("cannot start a process: {error}"));
-    let program = std::env::current_exe().map_err(failed)?;
-    let mut child = Command::new(program)
-        .args(std::env::args_os().skip(1))
-        .arg("--detached")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let mut line = String::new();
-    if let Some(stdout) = child.stdout.take() {
-        BufReader::new(stdout).read_line(&mut line)?;
-    }
-    if line.trim_end() == STANDS {
-        return Ok(Done::Wholly);
-    }
-    let mut problem = String::new();
-    if let Some(stderr) = child.stderr.take() {
-        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            problem = line.strip_prefix("khz: ").unwrap_or(&line).to_owned();
-        }
-    }
-    let _ = child.wait();
-    if problem.is_empty() {
-        problem = "the mount did not come about, and did not say why".to_owned();
-    }
-    Err(Failure::work(problem))
 }

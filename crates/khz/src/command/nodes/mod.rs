@@ -1,6 +1,8 @@
-//! `khz nodes`: which nodes there are and how each is, as a table of at most 80 columns or as the door's own JSON.
+//! `khz nodes`: its flags, and the nodes with the status of each, as a table or as the door's own JSON.
 
 pub mod forget;
+mod lines;
+mod table;
 
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
@@ -8,19 +10,14 @@ use crate::show::terminal;
 use clap::{Args, Subcommand};
 use std::io::Write;
 
-use khz_ask::{Away, LaneStatus, NodeStatus, Nodes};
+use khz_ask::{NodeStatus, Nodes};
 use khz_model::Misses;
-use serde_json::Value;
 
 use crate::command::target::AGENT_ALONE;
 use crate::show::misses;
 use crate::show::outcome::{Done, Outcome};
-use crate::show::quantities::{of_count, of_span};
-use crate::show::table::{Side, Table, cut, json_line, printable};
+use crate::show::table::{cut, json_line};
 use khz_model::fold::{by_name, fold};
-
-/// Stands where nothing is known.
-const UNKNOWN: &str = "-";
 
 /// Examples for `khz nodes --help`.
 pub const EXAMPLES: &str = "\
@@ -93,7 +90,7 @@ pub fn run(flags: NodesFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
     print(&found, &misses, choice, terminal::width(), out)
 }
 
-/// What to print of it.
+/// Which nodes to print, and how.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choice {
     /// One JSON object a line.
@@ -104,8 +101,8 @@ pub struct Choice {
     pub only_missing: bool,
 }
 
-/// Prints the nodes, and how many of them are there. Exit code 3: some are down or missing that are expected or were
-/// asked for by that, or nobody knows some that were named, which `misses` says.
+/// Prints the nodes and their number. The exit code is 3 where expected nodes are down or missing, where `--down` or
+/// `--missing` finds some, and where nobody knows a named node (`misses`).
 pub fn print(
     nodes: &Nodes,
     misses: &Misses,
@@ -115,7 +112,7 @@ pub fn print(
 ) -> Outcome {
     let mut all = nodes.statuses()?;
     all.sort_by(|(a, _), (b, _)| by_name(&a.node, &b.node));
-    let summary = summary(&all);
+    let summary = lines::summary(&all);
     let is_chosen = |status: &NodeStatus| match (choice.only_down, choice.only_missing) {
         (false, false) => true,
         (down, missing) => down && status.is("down") || missing && status.is("missing"),
@@ -127,11 +124,11 @@ pub fn print(
             writeln!(out, "{}", json_line(value))?;
         }
     } else if !all.is_empty() {
-        out.write_all(table(&all).render(width).as_bytes())?;
-        problems(&all, width, out)?;
-        away(&all, width, out)?;
-        slowed(&all, width, out)?;
-        believed(&all, width, out)?;
+        out.write_all(table::table(&all).render(width).as_bytes())?;
+        lines::problems(&all, width, out)?;
+        lines::away(&all, width, out)?;
+        lines::slowed(&all, width, out)?;
+        lines::believed(&all, width, out)?;
         writeln!(out, "{}", cut(&summary, width.unwrap_or(usize::MAX)))?;
     } else if nodes.status.is_empty() && misses.is_empty() {
         crate::show::table::remark!("no node has reported yet");
@@ -150,7 +147,7 @@ pub fn print(
     if !missing.is_empty() {
         crate::show::table::remark!("never seen: {}", fold(&missing));
     }
-    // Who asks which nodes are away must not take an agent's silence for a good answer.
+    // An agent knows no other node: its answer does not mean that none is away.
     let is_known = !(nodes.of_agent && is_filtered);
     match is_known && down.is_empty() && missing.is_empty() && misses.is_empty() {
         true => Ok(Done::Wholly),
@@ -158,164 +155,10 @@ pub fn print(
     }
 }
 
-/// `5 nodes: 2 up, 1 down, 1 left, 1 missing; 3 expected`.
-fn summary(all: &[(NodeStatus, &Value)]) -> String {
-    let count = |state: &str| all.iter().filter(|(status, _)| status.is(state)).count();
-    let others = ["down", "left", "missing"].map(|state| (count(state), state));
-    let others =
-        others.iter().filter(|(count, _)| *count > 0).map(|(count, state)| format!("{count} {state}"));
-    let states: Vec<String> = [format!("{} up", count("up"))].into_iter().chain(others).collect();
-    let nodes = if all.len() == 1 { "node" } else { "nodes" };
-    let expected = match all.iter().filter(|(status, _)| status.expected).count() {
-        0 => String::new(),
-        expected => format!("; {expected} expected"),
-    };
-    format!("{} {nodes}: {}{expected}", all.len(), states.join(", "))
-}
-
-fn table(all: &[(NodeStatus, &Value)]) -> Table {
-    let titles = [
-        ("NODE", Side::Left),
-        ("STATE", Side::Left),
-        ("RATE", Side::Right),
-        ("ROWS", Side::Right),
-        ("LOST", Side::Right),
-        ("LATE", Side::Right),
-        ("OFFSET", Side::Right),
-        ("RTT", Side::Right),
-        ("VERSION", Side::Left),
-        ("EXPECTED", Side::Left),
-    ];
-    // Where nobody says who is expected the column would say nothing.
-    let has_expected = all.iter().any(|(status, _)| status.expected);
-    let columns = titles.len() - usize::from(!has_expected);
-    let mut table = Table::new(&titles[..columns], 0);
-    for (status, _) in all {
-        let sum = |count: fn(&LaneStatus) -> u64| match status.lanes.as_slice() {
-            [] => UNKNOWN.to_owned(),
-            lanes => of_count(lanes.iter().map(count).fold(0, u64::saturating_add)),
-        };
-        let row = [
-            status.node.clone(),
-            state(status),
-            rates(&status.lanes),
-            sum(|lane| lane.rows),
-            sum(|lane| lane.lost),
-            sum(|lane| lane.late),
-            span(status.clock_offset.as_deref()),
-            span(status.round_trip.as_deref()),
-            status.version.clone(),
-            if status.expected { "yes" } else { "no" }.to_owned(),
-        ];
-        table.row(row.into_iter().take(columns));
-    }
-    table
-}
-
-/// `up 3d`, `down 12s`: how long it is up, and when it was last heard.
-fn state(status: &NodeStatus) -> String {
-    let age = if status.up { status.ages.since() } else { status.ages.heard() };
-    match age {
-        Some(age) => format!("{} {}", status.state(), span(Some(age))),
-        None => status.state().to_owned(),
-    }
-}
-
-/// `1+100Hz`: of all lanes; `1+250<1000Hz` where one was to be faster.
-fn rates(lanes: &[LaneStatus]) -> String {
-    let Some((last, others)) = lanes.split_last() else { return UNKNOWN.to_owned() };
-    let short = |lane: &LaneStatus| {
-        let rate = lane.rate.trim_start_matches("every ");
-        match lane.slowed_from() {
-            Some(asked) => format!("{}<{asked}", rate.trim_end_matches("Hz")),
-            None => rate.to_owned(),
-        }
-    };
-    let others = others.iter().map(short).map(|rate| rate.trim_end_matches("Hz").to_owned());
-    others.chain([short(last)]).collect::<Vec<_>>().join("+")
-}
-
-/// Whose lanes run slower than was asked for: one line for all.
-fn slowed(all: &[(NodeStatus, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
-    let is_slowed = |status: &NodeStatus| status.lanes.iter().any(|lane| lane.slowed_from().is_some());
-    let names: Vec<String> =
-        all.iter().filter(|(status, _)| is_slowed(status)).map(|(status, _)| status.node.clone()).collect();
-    if names.is_empty() {
-        return Ok(());
-    }
-    let line = format!("{}: slower than asked, to stay below the CPU ceiling (cpu_max)", fold(&names));
-    writeln!(out, "{}", cut(&line, width.unwrap_or(usize::MAX)))
-}
-
-fn span(seconds: Option<&str>) -> String {
-    seconds.and_then(|text| text.parse().ok()).map_or_else(|| UNKNOWN.to_owned(), of_span)
-}
-
-/// Who is not at the hub that it would rather have: one line for all that are away for the same reason.
-fn away(all: &[(NodeStatus, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
-    let mut lines: Vec<(Away, &str, Vec<&str>)> = Vec::new();
-    for (status, _) in all {
-        let (Some(away), Some(hub)) = (&status.away, &status.hub) else { continue };
-        let same = |(known, at, _): &&mut (Away, &str, Vec<&str>)| {
-            (&known.first, &known.problem, *at) == (&away.first, &away.problem, hub.as_str())
-        };
-        match lines.iter_mut().find(same) {
-            Some((known, _, nodes)) => {
-                known.back = soonest(known.back.take(), away.back.clone());
-                nodes.push(&status.node);
-            }
-            None => lines.push((away.clone(), hub, vec![&status.node])),
-        }
-    }
-    for (Away { first, problem, ages, back }, hub, nodes) in lines {
-        let since = ages.since().map(|since| format!(" {} ago", span(Some(since)))).unwrap_or_default();
-        let why = if problem.is_empty() { "not there".to_owned() } else { problem };
-        let back = match back {
-            Some(back) => format!("back at the earliest in {}", span(Some(&back))),
-            None => "it stays".to_owned(),
-        };
-        let line = printable(&format!("{}: on {hub}; {first}{since}: {why}; {back}", fold(nodes)));
-        writeln!(out, "{}", cut(&line, width.unwrap_or(usize::MAX)))?;
-    }
-    Ok(())
-}
-
-/// The shorter of two spans, as decimal strings.
-fn soonest(one: Option<String>, other: Option<String>) -> Option<String> {
-    let seconds = |text: &String| text.parse::<f64>().unwrap_or(f64::INFINITY);
-    one.into_iter().chain(other).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
-}
-
-/// Whose names nobody has proved: one line for all.
-fn believed(all: &[(NodeStatus, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
-    let names: Vec<String> =
-        all.iter().filter(|(status, _)| status.believed).map(|(status, _)| status.node.clone()).collect();
-    if names.is_empty() {
-        return Ok(());
-    }
-    let line = format!("names are believed, not proved (--insecure): {}", fold(&names));
-    writeln!(out, "{}", cut(&line, width.unwrap_or(usize::MAX)))
-}
-
-/// Why nodes are down or were refused: one line for all to whom the same happened.
-fn problems(all: &[(NodeStatus, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
-    let mut sentences: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (status, _) in all {
-        let Some(problem) = status.problem.as_deref() else { continue };
-        match sentences.iter_mut().find(|(text, _)| *text == problem) {
-            Some((_, nodes)) => nodes.push(&status.node),
-            None => sentences.push((problem, vec![&status.node])),
-        }
-    }
-    for (problem, nodes) in sentences {
-        let line = printable(&format!("{}: {problem}", fold(nodes)));
-        writeln!(out, "{}", cut(&line, width.unwrap_or(usize::MAX)))?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     const ANSWER: &str = r#"{"nodes": ["node10", "node2", "node9"], "status": [

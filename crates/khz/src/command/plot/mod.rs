@@ -1,5 +1,6 @@
 //! `khz plot`: a recording as a picture, one panel a node. It chooses axes and words; the drawing is `khz_view`'s.
 
+mod axes;
 mod curves;
 
 use crate::command::recording::Chosen;
@@ -8,10 +9,11 @@ use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 
-use khz_model::{Kind, Pattern, RateUnit, Series, Unit};
+use khz_model::Pattern;
 use khz_record::Measure;
-use khz_view::{Axis, Chart, Panel, Scale, Shape};
+use khz_view::{Chart, Panel, Shape};
 
+use self::axes::Axes;
 use self::curves::{Curve, curves};
 use crate::command::recording::{Opened, open};
 use crate::show::calendar;
@@ -66,8 +68,6 @@ pub struct PlotFlags {
 
 /// Panels of one picture.
 const PANELS_MAX: usize = 64;
-/// Lines in a panel: as many as there are colours.
-const LINES_MAX: usize = 8;
 /// Pixels for one of a PNG's, so that it is sharp on today's screens.
 const PNG_SCALE: f32 = 2.0;
 /// Columns of a picture in characters, where nobody says how wide the terminal is.
@@ -163,12 +163,12 @@ fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
             curves::CURVES_MAX
         );
     }
-    let mut plan = Axes { measure, axes: Vec::new(), units: Vec::new(), legend: Vec::new() };
+    let mut axes = Axes::new(measure);
     let mut panels: Vec<Panel> = Vec::new();
     for curve in curves {
         let is_right = right.iter().any(|pattern| selects(pattern, &curve));
-        let (legend, axis) = plan.place(&curve.series, is_right)?;
-        add(&mut panels, curve, legend, axis, plan.scale_of(axis));
+        let (legend, axis) = axes.place(&curve.series, is_right)?;
+        add(&mut panels, curve, legend, axis, axes.scale_of(axis));
     }
     panels.sort_by_cached_key(|panel| natural(&panel.name));
     panels.iter_mut().for_each(|panel| panel.name = crate::show::table::printable(&panel.name));
@@ -181,12 +181,12 @@ fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
     }
     let nodes = panels.len();
     Ok(Chart {
-        title: flags.title.clone().unwrap_or_else(|| plan.title(nodes)),
+        title: flags.title.clone().unwrap_or_else(|| axes.title(nodes)),
         subtitle: subtitle(opened, nodes),
         time_title: format!("time since {}", calendar::utc(opened.from)),
         seconds: opened.to.since(opened.from).as_secs_f64(),
-        axes: plan.axes(),
-        legend: plan.legend.iter().map(|(series, axis)| (series.to_string(), *axis)).collect(),
+        axes: axes.axes(),
+        legend: axes.legend.iter().map(|(series, axis)| (series.to_string(), *axis)).collect(),
         panels,
     })
 }
@@ -213,125 +213,6 @@ fn add(panels: &mut Vec<Panel>, curve: Curve, legend: usize, axis: usize, factor
     }
     let name = curve.series.to_string();
     panel.curves.push(khz_view::Curve { name, legend, axis, points });
-}
-
-/// Which axis a series is read at, and which colour it has.
-struct Axes {
-    measure: Measure,
-    axes: Vec<usize>,
-    /// What is counted at each axis.
-    units: Vec<Counted>,
-    /// Series, each with its axis.
-    legend: Vec<(Series, usize)>,
-}
-
-/// What the numbers of an axis are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Counted {
-    words: String,
-    scale: Scale,
-    /// Units of this are drawn as hundreds: a share as per cent.
-    is_share: bool,
-}
-
-impl Axes {
-    fn place(&mut self, series: &Series, is_right: bool) -> Result<(usize, usize), Failure> {
-        let counted = counted(series, self.measure);
-        if let Some(known) = self.legend.iter().position(|(known, _)| known == series) {
-            return Ok((known, self.legend[known].1));
-        }
-        if self.legend.len() == LINES_MAX {
-            return Err(Failure::usage(format!(
-                "more than {LINES_MAX} series of a node match: a panel with more lines says nothing; narrow --match"
-            )));
-        }
-        let known = self.units.iter().position(|unit| *unit == counted);
-        let axis = match (is_right, known) {
-            (true, _) if self.units.len() > 1 && self.units[1] != counted => {
-                return Err(self.too_many(&counted));
-            }
-            (true, _) => 1,
-            (false, Some(axis)) => axis,
-            (false, None) if self.units.len() < 2 => self.units.len(),
-            (false, None) => return Err(self.too_many(&counted)),
-        };
-        if axis == self.units.len() {
-            self.units.push(counted);
-        } else if self.units.is_empty() {
-            return Err(Failure::usage("--right needs something on the left axis: give it with --match"));
-        }
-        self.axes.push(axis);
-        self.legend.push((series.clone(), axis));
-        Ok((self.legend.len() - 1, axis))
-    }
-
-    fn too_many(&self, third: &Counted) -> Failure {
-        let words: Vec<&str> = self.units.iter().map(|unit| unit.words.as_str()).collect();
-        Failure::usage(format!(
-            "a plot has two axes, for {}; there is none left for {}",
-            words.join(" and "),
-            third.words
-        ))
-    }
-
-    fn scale_of(&self, axis: usize) -> f64 {
-        if self.units[axis].is_share { 100.0 } else { 1.0 }
-    }
-
-    /// An axis at which one series is read says which.
-    fn axes(&self) -> Vec<Axis> {
-        let axis = |(number, unit): (usize, &Counted)| {
-            let mut of_axis = self.legend.iter().filter(|(_, axis)| *axis == number);
-            let title = match (of_axis.next(), of_axis.next()) {
-                (Some((series, _)), None) => format!("{series}, {}", unit.words),
-                _ => unit.words.clone(),
-            };
-            Axis { title, scale: unit.scale }
-        };
-        self.units.iter().enumerate().map(axis).collect()
-    }
-
-    fn title(&self, nodes: usize) -> String {
-        let mut names: Vec<String> = self.legend.iter().map(|(series, _)| series.to_string()).collect();
-        if names.len() > 3 {
-            names.truncate(2);
-            names.push(format!("{} more", self.legend.len() - 2));
-        }
-        let names = match names.split_last() {
-            Some((last, [])) => last.clone(),
-            Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
-            None => String::new(),
-        };
-        match nodes {
-            1 => names,
-            nodes => format!("{names} of {nodes} nodes"),
-        }
-    }
-}
-
-/// What a series counts, in words.
-fn counted(series: &Series, measure: Measure) -> Counted {
-    let unit = series.metric.unit;
-    let is_counter = series.metric.kind == Kind::Counter;
-    let rate = RateUnit::of(&series.metric.name, unit.as_str());
-    let of = |words: &str, scale, is_share| Counted { words: words.to_owned(), scale, is_share };
-    match (unit, is_counter, measure) {
-        (Unit::Seconds, true, Measure::PerSecond) => match rate {
-            RateUnit::ShareOfTime => of("% of the time", Scale::Percent, true),
-            rate => of(&rate.name(), Scale::Plain, false),
-        },
-        (Unit::Seconds, true, Measure::PerSample) => of("ticks of 10 ms per sample", Scale::Plain, false),
-        (Unit::Bytes, true, Measure::PerSecond) => of("bytes per second", Scale::Bytes, false),
-        (Unit::Bytes, true, Measure::PerSample) => of("bytes per sample", Scale::Bytes, false),
-        (Unit::Bytes, false, _) => of("bytes", Scale::Bytes, false),
-        (Unit::Percent, false, _) => of("%", Scale::Percent, false),
-        (Unit::Count, false, _) => of("number", Scale::Plain, false),
-        (Unit::Count, true, Measure::PerSecond) => of("per second", Scale::Plain, false),
-        (Unit::Count, true, Measure::PerSample) => of("per sample", Scale::Plain, false),
-        (unit, false, _) => of(unit.as_str(), Scale::Plain, false),
-        (unit, true, Measure::PerSecond) => of(&format!("{unit} per second"), Scale::Plain, false),
-        (unit, true, Measure::PerSample) => of(&format!("{unit} per sample"), Scale::Plain, false),
-    }
 }
 
 fn subtitle(opened: &Opened, nodes: usize) -> String {

@@ -2,9 +2,10 @@
 //! `khz_record`; this decides from where, how long, and what is said.
 
 pub mod flags;
-mod of_hub;
+mod hub_end;
+mod hub_rows;
+mod node_rows;
 mod origin;
-mod own;
 mod params;
 mod progress;
 mod ring_copy;
@@ -26,8 +27,9 @@ use crate::show::misses;
 use crate::show::outcome::{Done, Failure, Outcome};
 
 use flags::RecordFlags;
-use of_hub::{Ending, OfHub};
-use origin::{Absent, Origin};
+use hub_end::Ending;
+use hub_rows::HubRows;
+use origin::{Absent, Origin, find_hub};
 use progress::Progress;
 
 const OUTPUT: &str = "recording.khzt";
@@ -35,11 +37,11 @@ const OUTPUT: &str = "recording.khzt";
 const OUTPUT_BEFORE: &str = "recording.old.khzt";
 const RATE: &str = "10Hz";
 /// Nodes of which something is missing and that are named with it.
-const NODES_TOLD: usize = 20;
+const NODES_NAMED_MAX: usize = 20;
 /// The first Ctrl-C ends the recording, the second the wait for what is missing; a third one everything.
 const SIGNALS_MAX: u32 = 2;
 /// Blocks are fetched this often: a ring holds some seconds.
-const LOOK_PERIOD: Duration = Duration::from_millis(50);
+const POLL_PERIOD: Duration = Duration::from_millis(50);
 
 /// What the flags mean.
 struct Task {
@@ -128,12 +130,12 @@ fn now() -> Nanos {
 fn after_the_fact(flags: &RecordFlags, task: &Task, plan: &Plan, span: Nanos) -> Outcome {
     let progress = Progress::new(flags.quiet, None);
     let hub = match flags.hub {
-        Some(_) => of_hub::find(flags, plan)?,
+        Some(_) => find_hub(flags, plan)?,
         None => None,
     };
     let rate = RATE.parse().map_err(Failure::usage)?;
     let interest = Interest { patterns: task.patterns.clone(), rate, exact: false };
-    let hub = hub.map(|access| OfHub::start_past(&access, &interest, span)).transpose()?;
+    let hub = hub.map(|access| HubRows::start_past(&access, &interest, span)).transpose()?;
     let mut recorder = task.recorder(flags, plan)?;
     let (copied, absent) = match hub {
         Some(mut hub) => {
@@ -174,11 +176,11 @@ fn tell(lacking: &[(String, Missing)], is_quiet: bool) {
     if is_quiet {
         return;
     }
-    for (node, missing) in lacking.iter().take(NODES_TOLD) {
+    for (node, missing) in lacking.iter().take(NODES_NAMED_MAX) {
         crate::show::table::remark!("{node}: {}", progress::lacking(missing).join(", "));
     }
-    if lacking.len() > NODES_TOLD {
-        crate::show::table::remark!("and of {} more nodes", lacking.len() - NODES_TOLD);
+    if lacking.len() > NODES_NAMED_MAX {
+        crate::show::table::remark!("and of {} more nodes", lacking.len() - NODES_NAMED_MAX);
     }
 }
 
@@ -254,7 +256,7 @@ fn follow(
         if has_ended || is_stopped || left == Some(Duration::ZERO) {
             return Ok(());
         }
-        std::thread::sleep(LOOK_PERIOD.min(left.unwrap_or(LOOK_PERIOD)));
+        std::thread::sleep(POLL_PERIOD.min(left.unwrap_or(POLL_PERIOD)));
     }
 }
 

@@ -1,24 +1,53 @@
 //! Where rows come from: a hub that has them, or this node itself.
 
+use khz_client::Access;
 use khz_model::fold::fold;
 use khz_model::{Interest, Pattern};
 use khz_record::{RecordError, Recorder};
+use khz_trust::ClientFiles;
 
 use super::flags::RecordFlags;
-use super::of_hub::{self, Ending, OfHub};
-use super::own::Own;
+use super::hub_end::Ending;
+use super::hub_rows::HubRows;
+use super::node_rows::NodeRows;
 use crate::config::Plan;
-use crate::show::outcome::{Done, Failure};
+use crate::config::addresses::hub_address;
+use crate::show::outcome::{Done, Failure, sentence};
 use crate::show::table::printable;
 
-/// One of both.
+/// The hub that is meant: the one that was named, else one that runs here; `None`: this node is recorded without.
+pub fn find_hub(flags: &RecordFlags, plan: &Plan) -> Result<Option<Access>, Failure> {
+    let access = match &flags.hub {
+        Some(text) => {
+            let address = hub_address(text).map_err(Failure::usage)?;
+            Access::hub(address.host, address.port)
+        }
+        None if flags.direct => return Ok(None),
+        None => match Access::local_in(plan.run_dir.as_deref()) {
+            Ok(access) => access,
+            Err(_) => return Ok(None),
+        },
+    };
+    let trust = &plan.trust;
+    let files = trust.ca.as_ref().map(|ca| match &trust.pair {
+        Some((certificate, key)) => ClientFiles::new(ca).with_pair(certificate, key),
+        None => ClientFiles::new(ca),
+    });
+    let token = trust.token.as_ref().map(|place| place.read()).transpose();
+    let token = token.map_err(|error| Failure::usage(sentence(&error)))?;
+    let run_dir = plan.run_dir.clone();
+    let from = plan.bind;
+    Ok(Some(Access { files, token, insecure: flags.insecure, run_dir, from, ..access }))
+}
+
+/// A hub, or this node.
 pub enum Origin {
     /// A hub.
-    Hub(Box<OfHub>),
+    Hub(Box<HubRows>),
     /// This node, gathered by this process.
-    Own {
+    Node {
         /// Until it has finished.
-        own: Option<Box<Own>>,
+        rows: Option<Box<NodeRows>>,
         /// Something that was asked for is not here, and that was said.
         has_misses: bool,
     },
@@ -35,7 +64,7 @@ pub struct Absent {
 
 impl Absent {
     /// What a hub did not have, said where the hub has not done so.
-    pub fn of(hub: &OfHub, patterns: &[Pattern]) -> Self {
+    pub fn of(hub: &HubRows, patterns: &[Pattern]) -> Self {
         let (missing, unknown) = hub.missing(patterns);
         let unmatched = hub.unmatched();
         if !unknown.is_empty() && !hub.has_said("no node is called") {
@@ -60,11 +89,11 @@ impl Absent {
 impl Origin {
     /// The hub that was named or runs here, else this node. Rows have begun to come when this returns.
     pub fn start(flags: &RecordFlags, plan: &Plan, interest: &Interest) -> Result<Self, Failure> {
-        match of_hub::find(flags, plan)? {
-            Some(access) => Ok(Origin::Hub(Box::new(OfHub::start(&access, interest)?))),
+        match find_hub(flags, plan)? {
+            Some(access) => Ok(Origin::Hub(Box::new(HubRows::start(&access, interest)?))),
             None => {
-                let own = Own::start(plan, interest)?;
-                Ok(Origin::Own { has_misses: own.has_misses, own: Some(Box::new(own)) })
+                let rows = NodeRows::start(plan, interest)?;
+                Ok(Origin::Node { has_misses: rows.has_misses, rows: Some(Box::new(rows)) })
             }
         }
     }
@@ -72,7 +101,7 @@ impl Origin {
     /// Says what is known of the lanes before anything came.
     pub fn begin(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         match self {
-            Origin::Own { own: Some(own), .. } => own.begin(recorder),
+            Origin::Node { rows: Some(rows), .. } => rows.begin(recorder),
             _ => Ok(()),
         }
     }
@@ -81,8 +110,8 @@ impl Origin {
     pub fn copy(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         match self {
             Origin::Hub(hub) => hub.copy(recorder),
-            Origin::Own { own: Some(own), .. } => own.copy(recorder),
-            Origin::Own { own: None, .. } => Ok(()),
+            Origin::Node { rows: Some(rows), .. } => rows.copy(recorder),
+            Origin::Node { rows: None, .. } => Ok(()),
         }
     }
 
@@ -90,7 +119,7 @@ impl Origin {
     pub fn finish(&mut self, recorder: &mut Recorder, ending: &mut Ending<'_>) -> Result<(), RecordError> {
         match self {
             Origin::Hub(hub) => hub.finish(recorder, ending),
-            Origin::Own { own, .. } => own.take().map_or(Ok(()), |own| own.finish(recorder)),
+            Origin::Node { rows, .. } => rows.take().map_or(Ok(()), |rows| rows.finish(recorder)),
         }
     }
 
@@ -98,7 +127,7 @@ impl Origin {
     pub fn refused(&self) -> Option<&str> {
         match self {
             Origin::Hub(hub) => hub.refused(),
-            Origin::Own { .. } => None,
+            Origin::Node { .. } => None,
         }
     }
 
@@ -106,7 +135,7 @@ impl Origin {
     pub fn dropped(&self) -> u64 {
         match self {
             Origin::Hub(hub) => hub.dropped(),
-            Origin::Own { .. } => 0,
+            Origin::Node { .. } => 0,
         }
     }
 
@@ -114,7 +143,7 @@ impl Origin {
     pub fn absent(&self, patterns: &[Pattern]) -> Absent {
         match self {
             Origin::Hub(hub) => Absent::of(hub, patterns),
-            Origin::Own { has_misses, .. } => Absent { has_misses: *has_misses, ..Absent::default() },
+            Origin::Node { has_misses, .. } => Absent { has_misses: *has_misses, ..Absent::default() },
         }
     }
 }

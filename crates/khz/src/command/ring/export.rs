@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use khz_block::schema::SCHEMA_BYTES_MAX;
 use khz_block::trace;
-use khz_model::{Decimal, Misses, Nanos, Pattern, Reading, Series};
+use khz_model::{Misses, Nanos, Pattern, Reading, Series};
 use khz_ring::Reader;
 use serde_json::{Map, Value, json};
 
@@ -17,6 +17,7 @@ use super::rows::{Recording, Row};
 use crate::config::Plan;
 use crate::show::misses::{self, Listed};
 use crate::show::outcome::{Done, Failure, Outcome};
+use crate::show::quantities::cell;
 use crate::show::table::{Side, Table, json_line};
 
 /// Examples for `khz ring export --help`.
@@ -199,15 +200,6 @@ fn write_table(recording: &Recording, width: Option<usize>, out: &mut impl Write
     })?;
     out.write_all(table.render(width).as_bytes())?;
     Ok(lost)
-}
-
-/// The exact decimal; nothing where nothing is; a word where reading went wrong.
-pub fn cell(places: u8, reading: Reading) -> String {
-    match reading {
-        Reading::Present(value) => Decimal::new(value, places).to_string(),
-        Reading::Absent(_) => String::new(),
-        Reading::Failed(_) => "failed".to_owned(),
-    }
 }
 
 fn object(recording: &Recording, node: &str, row: &Row) -> Value {

@@ -7,7 +7,6 @@ mod remove;
 mod rows;
 mod show;
 
-pub use export::cell;
 pub use rows::{Recording, newest_stamp};
 
 use std::io::Write;

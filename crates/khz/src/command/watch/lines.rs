@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use khz_model::Nanos;
 use serde_json::{Map, Value, json};
 
-use super::{Change, Line, Paper};
-use crate::command::watch::rates::Shown;
+use super::printer::{Change, Line, Printer};
+use super::rates::Shown;
 use crate::show::table::json_line;
 use khz_ask::{Cell, Column};
 
@@ -48,7 +48,7 @@ impl<'a, W: Write> Lines<'a, W> {
     }
 }
 
-impl<W: Write> Paper for Lines<'_, W> {
+impl<W: Write> Printer for Lines<'_, W> {
     fn window_min(&self) -> Nanos {
         Nanos(0)
     }
@@ -72,7 +72,7 @@ impl<W: Write> Paper for Lines<'_, W> {
         self.out.flush()
     }
 
-    fn make_way(&mut self) -> io::Result<()> {
+    fn clear(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 

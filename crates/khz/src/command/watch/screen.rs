@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use khz_model::{Nanos, Presence};
 
-use super::{Change, Line, Paper};
-use crate::command::watch::rates::Shown;
+use super::printer::{Change, Line, Printer};
+use super::rates::Shown;
 use crate::show::matrix::Matrix;
 use crate::show::quantities;
 use crate::show::table::{Side, Table, cut, printable};
@@ -121,7 +121,7 @@ impl<'a, W: Write> Screen<'a, W> {
     }
 }
 
-impl<W: Write> Paper for Screen<'_, W> {
+impl<W: Write> Printer for Screen<'_, W> {
     fn window_min(&self) -> Nanos {
         WINDOW
     }
@@ -154,7 +154,7 @@ impl<W: Write> Paper for Screen<'_, W> {
         self.finish()
     }
 
-    fn make_way(&mut self) -> io::Result<()> {
+    fn clear(&mut self) -> io::Result<()> {
         if self.drawn_lines > 0 {
             write!(self.out, "\x1b[{}A\r\x1b[J", self.drawn_lines)?;
         }

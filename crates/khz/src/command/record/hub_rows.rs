@@ -1,7 +1,7 @@
 //! Nodes as a hub has them: an interest on the link for the time of the recording, whose blocks go into the file as they
 //! come. Connections that break are made again; what was missed meanwhile comes late, as far as somebody has it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,16 +12,8 @@ use khz_link::LaneKey;
 use khz_link::driver::{Event, Events, Following};
 use khz_model::{Interest, Nanos, Pattern};
 use khz_record::{RecordError, Recorder};
-use khz_trust::ClientFiles;
 
-use khz_model::fold::fold;
-
-use super::LOOK_PERIOD;
-use super::flags::RecordFlags;
-use super::progress::some;
-use crate::config::{Plan, addresses::hub_address};
 use crate::show::outcome::{Failure, sentence};
-use crate::show::table::printable;
 
 /// Bytes that wait for the disk: some seconds of 128 nodes at 1,000 Hz.
 const QUEUE_BYTES: usize = 256 << 20;
@@ -33,32 +25,26 @@ const LAST_NODE: Duration = Duration::from_millis(300);
 /// passes it on soon.
 const FLUSH: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 const PASSED_ON: Duration = Duration::from_millis(50);
-/// The rows that are on their way at the end have come by then.
-const LAST_ROWS: Duration = Duration::from_secs(5);
-/// At the end so long is waited for a hub that has just gone, and for rows that were missed: an agent is back 4 s after its hub, and
-/// then sends what its ring has.
-const MISSED_ROWS: Duration = Duration::from_secs(15);
-
 /// A hub, and what it sends.
-pub struct OfHub {
-    following: Following,
-    events: Events,
-    interest: u32,
+pub struct HubRows {
+    pub(super) following: Following,
+    pub(super) events: Events,
+    pub(super) interest: u32,
     /// What was gathered has come after so long.
-    flush: Duration,
+    pub(super) flush: Duration,
     /// The number of each lane in the recording.
     lanes: HashMap<Arc<LaneKey>, u32>,
     /// Lanes that have not been closed.
-    open: HashSet<Arc<LaneKey>>,
+    pub(super) open: HashSet<Arc<LaneKey>>,
     nodes: HashSet<String>,
     /// Nodes and interests whose lane was open when the connection broke, and has not been offered since.
-    out_of_sight: HashSet<(String, String)>,
+    pub(super) out_of_sight: HashSet<(String, String)>,
     /// The first row of each lane's block that is not complete yet.
-    began: HashMap<u32, u64>,
+    pub(super) began: HashMap<u32, u64>,
     /// Events that came before there was a recorder.
     early: Vec<Event>,
     /// The interest was refused.
-    refused: Option<String>,
+    pub(super) refused: Option<String>,
     /// Nodes that the hub knows, once it has told all of them.
     known: Option<HashSet<String>>,
     telling: HashSet<String>,
@@ -68,40 +54,15 @@ pub struct OfHub {
     said: HashMap<String, String>,
 }
 
-/// The hub that is meant: the one that was named, else one that runs here; `None`: this node is recorded without.
-pub fn find(flags: &RecordFlags, plan: &Plan) -> Result<Option<Access>, Failure> {
-    let access = match &flags.hub {
-        Some(text) => {
-            let address = hub_address(text).map_err(Failure::usage)?;
-            Access::hub(address.host, address.port)
-        }
-        None if flags.direct => return Ok(None),
-        None => match Access::local_in(plan.run_dir.as_deref()) {
-            Ok(access) => access,
-            Err(_) => return Ok(None),
-        },
-    };
-    let trust = &plan.trust;
-    let files = trust.ca.as_ref().map(|ca| match &trust.pair {
-        Some((certificate, key)) => ClientFiles::new(ca).with_pair(certificate, key),
-        None => ClientFiles::new(ca),
-    });
-    let token = trust.token.as_ref().map(|place| place.read()).transpose();
-    let token = token.map_err(|error| Failure::usage(sentence(&error)))?;
-    let run_dir = plan.run_dir.clone();
-    let from = plan.bind;
-    Ok(Some(Access { files, token, insecure: flags.insecure, run_dir, from, ..access }))
-}
-
-impl OfHub {
+impl HubRows {
     /// Says the interest, and waits until rows come.
     pub fn start(access: &Access, interest: &Interest) -> Result<Self, Failure> {
-        OfHub::begin(access, interest, None)
+        HubRows::begin(access, interest, None)
     }
 
     /// The same for what the hub has of the base lanes, so far back; the rate is theirs.
     pub fn start_past(access: &Access, interest: &Interest, span: Nanos) -> Result<Self, Failure> {
-        OfHub::begin(access, interest, Some(span))
+        HubRows::begin(access, interest, Some(span))
     }
 
     fn begin(access: &Access, interest: &Interest, past: Option<Nanos>) -> Result<Self, Failure> {
@@ -115,7 +76,7 @@ impl OfHub {
         };
         let number = number.map_err(Failure::usage)?;
         following.roster(true);
-        let mut hub = OfHub {
+        let mut hub = HubRows {
             following,
             events,
             interest: number,
@@ -178,7 +139,7 @@ impl OfHub {
         Ok(())
     }
 
-    fn take(&mut self, event: Event, recorder: &mut Recorder) -> Result<(), RecordError> {
+    pub(super) fn take(&mut self, event: Event, recorder: &mut Recorder) -> Result<(), RecordError> {
         match event {
             Event::Lane { lane, period, .. } => self.lane(lane, period, recorder),
             Event::Schema { lane, generation, offset, bytes } => {
@@ -326,74 +287,4 @@ impl OfHub {
         }
         Ok(Ok(()))
     }
-
-    /// Waits for what was gathered until now and for what was missed, takes the interest back, and the rows that are still
-    /// on their way; not where somebody wants it to end with what there is.
-    pub fn finish(&mut self, recorder: &mut Recorder, ending: &mut Ending<'_>) -> Result<(), RecordError> {
-        self.copy(recorder)?;
-        self.copy_missed(recorder, ending)?;
-        self.following.dismiss(self.interest);
-        let until = Instant::now() + LAST_ROWS;
-        while !self.open.is_empty() && Instant::now() < until && !(ending.is_wanted)() {
-            let left = until.saturating_duration_since(Instant::now());
-            if let Some(event) = self.events.next_within(left.min(LOOK_PERIOD)) {
-                self.take(event, recorder)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn copy_missed(&mut self, recorder: &mut Recorder, ending: &mut Ending<'_>) -> Result<(), RecordError> {
-        let end = Instant::now() + MISSED_ROWS;
-        // What was gathered until now has come by then.
-        let mut until = Instant::now() + self.flush;
-        let mut is_said = false;
-        loop {
-            let now = Instant::now();
-            let awaited = self.awaited(recorder);
-            let wait = match &awaited {
-                Some(_) => end.saturating_duration_since(now),
-                None => until.min(end).saturating_duration_since(now),
-            };
-            if wait.is_zero() || self.refused.is_some() || (ending.is_wanted)() {
-                return Ok(());
-            }
-            if let Some(awaited) = awaited.filter(|_| !is_said && now >= until) {
-                is_said = true;
-                let seconds = wait.as_secs_f64().ceil();
-                (ending.say)(&format!(
-                    "waiting up to {seconds} s for {awaited}; Ctrl-C ends it with what there is"
-                ));
-            }
-            let Some(event) = self.events.next_within(wait.min(LOOK_PERIOD)) else { continue };
-            if matches!(event, Event::Lane { .. }) {
-                until = Instant::now() + self.flush;
-            }
-            self.take(event, recorder)?;
-        }
-    }
-
-    /// What may still come, in words.
-    fn awaited(&self, recorder: &Recorder) -> Option<String> {
-        let owed = recorder.awaited(&self.began);
-        let mut words = Vec::new();
-        if !owed.is_empty() {
-            let rows = owed.values().fold(0u64, |sum, rows| sum.saturating_add(*rows));
-            let (rows, owe) = (some(rows, "row", "rows"), if owed.len() == 1 { "owes" } else { "owe" });
-            words.push(format!("{rows} that {} still {owe}", printable(&fold(owed.keys()))));
-        }
-        let away: BTreeSet<&str> = self.out_of_sight.iter().map(|(node, _)| node.as_str()).collect();
-        if !away.is_empty() {
-            words.push(format!("{}, unheard since the connection broke", printable(&fold(away))));
-        }
-        (!words.is_empty()).then(|| words.join(", and for "))
-    }
-}
-
-/// How the end of a recording goes.
-pub struct Ending<'a> {
-    /// Somebody does not want to wait.
-    pub is_wanted: &'a dyn Fn() -> bool,
-    /// Says what is waited for.
-    pub say: &'a mut dyn FnMut(&str),
 }

@@ -18,7 +18,7 @@ const FIRST_ROW: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// This node.
-pub struct Own {
+pub struct NodeRows {
     lane: LaneHandle,
     copy: RingCopy,
     agent: Agent,
@@ -29,7 +29,7 @@ pub struct Own {
     pub has_misses: bool,
 }
 
-impl Own {
+impl NodeRows {
     /// Begins to gather, and waits for the first row.
     pub fn start(plan: &Plan, interest: &Interest) -> Result<Self, Failure> {
         let Interest { patterns, rate, exact } = interest;
@@ -51,14 +51,14 @@ impl Own {
         let copy = RingCopy::new(lane.reader().clone(), 1, lane.reader().newest());
         misses::tell(&misses);
         let (node, pace) = (plan.node.clone(), Pace::new(*rate));
-        let mut own = Own { node, lane, copy, agent, pace, has_misses: !misses.is_empty() };
-        own.wait_for_row(Duration::from(rate.period()))?;
-        own.tell_of_pace();
-        Ok(own)
+        let mut rows = NodeRows { node, lane, copy, agent, pace, has_misses: !misses.is_empty() };
+        rows.wait_for_row(Duration::from(rate.period()))?;
+        rows.remark_pace();
+        Ok(rows)
     }
 
     /// Says that rows come slower than asked, or as asked again, once each time that begins.
-    fn tell_of_pace(&mut self) {
+    fn remark_pace(&mut self) {
         let news = Rate::from_period(self.lane.period()).and_then(|rate| self.pace.news(rate));
         if let Some(text) = news {
             crate::show::table::remark!("{}: {text}", self.node);
@@ -85,7 +85,7 @@ impl Own {
 
     /// What has come since.
     pub fn copy(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
-        self.tell_of_pace();
+        self.remark_pace();
         self.copy.copy(recorder)
     }
 

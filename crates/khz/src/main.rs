@@ -2,13 +2,13 @@
 //! becomes work.
 //!
 //! ```text
-//! main.rs       starts one command and turns how it ends into an exit code
+//! main.rs       starts one command, and makes an exit code of its end
 //! cli.rs        the list of commands
 //! command/      the commands, a file or folder each: flags, examples, what it does
 //!   target.rs     whom a reading command asks: a running khz, or this node
-//!   recording.rs  a recording as export, plot and correlate read it
+//!   recording.rs  opens a recording, for export, plot and correlate
 //! role/         what runs until somebody stops it
-//!   alone.rs      `khz` without a command: gathers and serves
+//!   alone/        `khz` without a command: gathers and serves
 //!   agent/        gathers and reports to a hub
 //!   hub/          collects from agents and serves for all of them
 //!   gatherer.rs   starts gathering in this process
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     code
 }
 
-/// Every command in one place: what was typed, and who does it.
+/// Runs the command that was typed.
 fn dispatch(cli: Cli) -> Outcome {
     // Not locked: `khz rrd` prints past it.
     let out = &mut BufWriter::new(std::io::stdout());

@@ -1,5 +1,5 @@
-//! `khz catalog`: the metrics that exist, as a table or as JSON. An entry is the same object whether a khz that runs has said
-//! it or this program knows it.
+//! `khz catalog`: the metrics that exist, as a table or as JSON. An entry is the same JSON object whether it comes from a
+//! running khz or from this program.
 
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
@@ -15,7 +15,7 @@ use crate::show::misses;
 use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::table::{Side, Table, json_line, printable, wrapped};
 
-/// On a terminal with fewer columns than this a table of six columns has no room for what a metric means.
+/// On a narrower terminal a table of six columns has no room for the meaning of a metric.
 const TABLE_WIDTH_MIN: usize = 120;
 
 /// Examples for `khz catalog --help`.
@@ -72,7 +72,7 @@ pub fn print(
         let sentences = misses.sentences().join("; ");
         return Err(Failure::work(format!("{sentences}; `khz catalog` alone lists every metric")));
     }
-    misses::tell(&misses);
+    misses::print(&misses);
     if as_json {
         for entry in entries {
             writeln!(out, "{}", json_line(entry))?;
@@ -87,7 +87,7 @@ pub fn print(
     misses::partly(&misses, Ok(Done::Wholly))
 }
 
-/// A field that is a text; empty where there is none.
+/// A text field of an entry; empty where the entry does not have it.
 fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
     entry[field].as_str().unwrap_or_default()
 }
@@ -111,7 +111,7 @@ fn table(entries: &[&Value]) -> Table {
     table
 }
 
-/// An entry on a narrow terminal: its name, what kind of number it is, and its meaning, each on lines of its own.
+/// An entry on a narrow terminal: name, kind and meaning, each on lines of its own.
 fn paragraph(entry: &Value, width: usize, out: &mut impl Write) -> std::io::Result<()> {
     const INDENT: &str = "    ";
     let kind =
@@ -130,7 +130,7 @@ fn paragraph(entry: &Value, width: usize, out: &mut impl Write) -> std::io::Resu
     Ok(())
 }
 
-/// `cpu.user[cpu]`: with what its instances are.
+/// The name, with what its instances are: `cpu.user[cpu]`.
 fn name(entry: &Value) -> String {
     match (text(entry, "name"), text(entry, "instances")) {
         (name, "") => name.to_owned(),

@@ -37,7 +37,7 @@ pub fn run(flags: ConfigFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
     Ok(Done::Wholly)
 }
 
-/// Comments start here, unless the value is longer.
+/// The column of comments, unless the value is longer.
 const COMMENT_COLUMN: usize = 36;
 
 /// The whole configuration; `plan` is what these layers were checked to mean.
@@ -47,7 +47,7 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
         let value = layers.value(setting.key);
         let shown = match setting.key {
             "node" => hidden(plan.node.as_str()).into_owned(),
-            // What is written back must not be taken for a token.
+            // The output can be used as a file: it must not have a part of a token.
             "token" if is_secret(&value.text) => {
                 let why = format!("{}, where it is set; it is not shown", value.origin);
                 text.push_str(&line(setting.key, &quoted(""), &why));
@@ -57,7 +57,7 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
         };
         let chosen = chosen(setting.key, plan).filter(|_| shown.is_empty());
         let origin = match chosen {
-            // In the comment, since as a value in a configuration it would hold for every user and machine.
+            // Only in the comment: as a value it would hold for every user and machine.
             Some(directory) => format!("{}: {}", value.origin, printable(&directory.display().to_string())),
             None => value.origin.to_string(),
         };
@@ -114,14 +114,14 @@ fn list(text: &str) -> String {
     format!("[{}]", items.join(", "))
 }
 
-/// Each pattern by itself, so that no comma is taken for another.
+/// A list of patterns. Each is quoted by itself, since a hostlist has commas too.
 fn patterns(text: &str) -> String {
     let patterns = Pattern::list(text).unwrap_or_default();
     let patterns: Vec<String> = patterns.iter().map(|pattern| quoted(&pattern.to_string())).collect();
     format!("[{}]", patterns.join(", "))
 }
 
-/// A TOML key: bare where that is allowed, as `net/dev` is not.
+/// A TOML key: bare where TOML allows it; `net/dev` needs quotes.
 fn key(name: &str) -> String {
     let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     if bare { name.to_owned() } else { quoted(name) }

@@ -69,7 +69,7 @@ pub fn run(flags: &CorrelateFlags, out: &mut impl Write) -> Outcome {
     let place = the_one(&grid, &with)?;
     let span = span(&opened, &grid);
     let samples = |place: usize| &grid.series[place].samples[span.clone()];
-    // What holds for the ends of a recording alone is chance.
+    // A coefficient of a few pairs is chance.
     let pairs_min = Limits::default().pairs_min.max(span.len() / 4);
     let lag = match lag_max {
         Some(lag) => (lag.0 / grid.step.0.max(1)) as usize,
@@ -92,18 +92,18 @@ pub fn run(flags: &CorrelateFlags, out: &mut impl Write) -> Outcome {
         out.write_all(table(&grid, &shown).render(terminal::width()).as_bytes())?;
     }
     out.flush()?;
-    tell(flags, &grid, &skipped, matches.len(), shown.len(), limits);
+    remark_counts(flags, &grid, &skipped, matches.len(), shown.len(), limits);
     opened.end()
 }
 
-/// Who says nothing looks so far, in samples: at a larger part of the span a few pairs at its ends decide, and further than
-/// a minute one thing of a node hardly follows from another.
+/// The longest lag without `--max-lag`, in samples. At more than a quarter of the span only a few pairs would decide, and
+/// after more than a minute hardly anything on a node follows from another event.
 fn usual_lag(samples: usize, step: Nanos) -> usize {
     let minute = (LAG_USUAL_MAX.0 / step.0.max(1)) as usize;
     (samples / 4).min(minute).min(Limits::default().lag)
 }
 
-/// The series that was meant.
+/// The one series that the pattern selects.
 fn the_one(grid: &Grid, with: &Pattern) -> Result<usize, Failure> {
     match grid.position(with).as_slice() {
         [] => Err(Failure::work(format!("nothing in this recording matches {with}"))),
@@ -173,8 +173,15 @@ fn object(grid: &Grid, place: usize, found: &Match) -> serde_json::Value {
     })
 }
 
-/// What was held against it and what was not, for people.
-fn tell(flags: &CorrelateFlags, grid: &Grid, skipped: &Skipped, held: usize, shown: usize, limits: Limits) {
+/// Says on stderr how many series were compared, and which were not.
+fn remark_counts(
+    flags: &CorrelateFlags,
+    grid: &Grid,
+    skipped: &Skipped,
+    held: usize,
+    shown: usize,
+    limits: Limits,
+) {
     let mut words = vec![format!("{held} series, lags up to {} samples of {}", limits.lag, grid.step)];
     let mut add = |count: usize, what: &str| {
         if count > 0 {
@@ -200,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_says_nothing_looks_no_further_than_a_quarter_of_the_span_a_minute_and_600_samples() {
+    fn the_usual_lag_is_at_most_a_quarter_of_the_span_a_minute_and_600_samples() {
         for (samples, step, lag) in [
             (100, Nanos::from_millis(100), 25),
             (3_600, Nanos::SECOND, 60),

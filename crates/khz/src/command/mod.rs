@@ -1,5 +1,5 @@
-//! The commands: each file or folder has the flags of one command, its examples for `--help`, and `run`. Beside them
-//! stand the parts that several commands use: whom they ask, this node, recordings, and how the configuration is read.
+//! The commands: each file or folder has the flags of one command, its examples for `--help`, and `run`. The
+//! other files are parts that several commands use: whom they ask, this node, recordings.
 
 pub mod agent;
 pub mod alone;

@@ -1,5 +1,5 @@
-//! `khz publish`: sends numbers of a job to the agent of this machine. It looks at each line before it is sent: the
-//! agent could only count what is wrong with it.
+//! `khz publish`: sends numbers of a job to the agent of this machine. It checks each line first: the agent can only count
+//! wrong ones.
 
 use std::io::BufRead;
 use std::os::unix::net::UnixDatagram;
@@ -14,11 +14,11 @@ use crate::config::{NodeFlags, Plan, ReaderFlags, places};
 use crate::role::job_socket::PUBLISH_SOCKET;
 use crate::show::outcome::{Done, Failure, Outcome};
 
-/// How long a socket that is full is waited for: the agent empties it ten times a second.
+/// The longest wait for a full socket. The agent empties it ten times a second.
 const FULL_MAX: Duration = Duration::from_secs(2);
 const FULL_PAUSE: Duration = Duration::from_millis(20);
 
-/// Shown behind the help.
+/// Examples for `khz publish --help`.
 pub const EXAMPLES: &str = "\
 Examples:
   khz publish queue=17              job.queue is 17 for the next 30 s
@@ -97,7 +97,7 @@ pub fn run(flags: PublishFlags, outer: NodeFlags) -> Outcome {
     }
 }
 
-/// Lines of stdin, each sent as it comes; one that cannot be read is said, and the others are sent.
+/// Sends each line of stdin as it comes. Wrong lines are named on stderr and left out.
 fn lines(flags: &PublishFlags, socket: &Socket) -> Outcome {
     let mut bad = 0;
     for text in std::io::stdin().lock().lines() {
@@ -120,10 +120,10 @@ fn lines(flags: &PublishFlags, socket: &Socket) -> Outcome {
     }
 }
 
-/// With what the flags say of all of them; what a line says itself stands before it.
+/// A line with the unit, kind and help of the flags. What the line says itself comes first and wins.
 fn line(value: &str, flags: &PublishFlags) -> String {
     let mut line = value.to_owned();
-    // Help goes to the end of its line.
+    // Help reaches to the end of its line: nothing can follow it.
     if line.contains(" help=") {
         return line;
     }

@@ -1,5 +1,5 @@
-//! A recording as a command gets it: its files, what they hold, which span and which series are meant. Damage is told
-//! on stderr and remembered.
+//! A recording, opened for a command: its files, their contents, the chosen span and series. Damage is reported on stderr
+//! and makes the exit code 1.
 
 use clap::Args;
 use std::cell::Cell;
@@ -28,7 +28,7 @@ pub struct Chosen {
     pub to: Option<String>,
 }
 
-/// What the flags mean.
+/// An opened recording.
 pub struct Opened {
     /// The files.
     pub recording: Recording,
@@ -40,13 +40,13 @@ pub struct Opened {
     pub from: Nanos,
     /// See `from`.
     pub to: Nanos,
-    /// Some of it is damaged.
+    /// A part of it is damaged.
     is_damaged: bool,
-    /// Something that was asked for is not in it, and that was said.
+    /// A pattern selects nothing in it; stderr has said so.
     is_partly: Cell<bool>,
 }
 
-/// Reads the recording once, and says what of it cannot be read.
+/// Reads the recording once, and reports on stderr what cannot be read.
 pub fn open(chosen: &Chosen) -> Result<Opened, Failure> {
     let patterns = crate::command::patterns(&chosen.patterns)?;
     let recording = Recording::of(&chosen.files);
@@ -72,18 +72,18 @@ pub fn open(chosen: &Chosen) -> Result<Opened, Failure> {
     Ok(opened)
 }
 
-/// What went wrong with a file.
+/// The failure of a command whose file cannot be read or written.
 pub fn of_error(error: RecordError) -> Failure {
     Failure::work(sentence(&error))
 }
 
 impl Opened {
-    /// Some pattern selects something; what is not there beside that is said.
+    /// Checks that the patterns select something. Those that select nothing are named on stderr.
     pub fn check(&self, patterns: &[Pattern]) -> Result<(), Failure> {
         self.check_beside(patterns, &[])
     }
 
-    /// The same where something else that selects something was asked for too.
+    /// The same, where other patterns select something already.
     pub fn check_beside(&self, patterns: &[Pattern], others: &[Pattern]) -> Result<(), Failure> {
         if patterns.is_empty() {
             return Ok(());
@@ -102,12 +102,12 @@ impl Opened {
         Ok(())
     }
 
-    /// Every row of the span is in it.
+    /// True for a moment inside the chosen span.
     pub fn holds(&self, moment: Nanos) -> bool {
         self.from <= moment && moment <= self.to
     }
 
-    /// How a command ends that did what it could.
+    /// How the command ends.
     pub fn end(&self) -> Outcome {
         if self.is_damaged {
             return Err(Failure::work("parts of the recording are damaged and were left out"));

@@ -1,5 +1,5 @@
-//! `khz rrd`, `khz cache` and `khz rrdcached`, and this binary under the names `rrdtool` and `rrdcached`: the
-//! words go to the crates `rrd` and `rrdcached` as they are, because their commands take the syntax of those programs.
+//! `khz rrd`, `khz cache` and `khz rrdcached`, and this program under the names `rrdtool` and `rrdcached`. The words are
+//! passed unchanged to the crates `rrd` and `rrdcached`, which take the syntax of those programs.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -40,13 +40,13 @@ pub struct Words {
     pub words: Vec<OsString>,
 }
 
-/// Runs `words` behind `before`.
+/// Runs `before` followed by `words`.
 pub fn run(before: &[&str], words: &Words) -> Outcome {
     let words = before.iter().map(OsString::from).chain(words.words.iter().cloned());
     // Names of files need not be UTF-8.
     match khz_rrd::cli::run(&khz_rrd::text::words(words), &[khz_rrdcached::COMMAND]) {
         0 => Ok(Done::Wholly),
-        _ => Err(Failure::Told),
+        _ => Err(Failure::Reported),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `khz simulate`: its flags, checked; the crowd plays, and this tells how it went.
+//! `khz simulate`: its flags. `khz_simulate` plays the nodes; this prints how it goes.
 
 use std::io::{IsTerminal, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -96,10 +96,10 @@ pub struct SimulateFlags {
     json: bool,
 }
 
-/// Plays until the end or until told to stop.
+/// Plays until the end or until a signal.
 pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
     crate::show::log::start(Some(Level::WARN));
-    // Before the recordings are read: a shell's background job would not hear of an interrupt that comes meanwhile.
+    // Before the recordings are read: a background job of a shell would miss a signal that comes meanwhile.
     let stop = signals::stop_on_signal()?;
     let length = flags.duration.as_deref().map(str::parse::<Nanos>).transpose().map_err(Failure::usage)?;
     let rate: Rate = flags.rate.parse().map_err(Failure::usage)?;
@@ -125,7 +125,7 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
     let shows_line = std::io::stderr().is_terminal() && !flags.json;
     let report = crowd.run(&stop, |report| {
         if flags.json {
-            // Whoever has stopped reading still gets a simulation.
+            // The simulation goes on where nobody reads its output.
             let _ = writeln!(out, "{}", json_line(&object(report))).and_then(|()| out.flush());
         } else if shows_line {
             eprint!("\r\x1b[K{}", report.line(&before));
@@ -159,7 +159,7 @@ fn object(report: &Report) -> serde_json::Value {
     report.fields().into_iter().map(field).collect()
 }
 
-/// Where the hub is, and how it is spoken to.
+/// The address of the hub, and TLS where a flag asks for it.
 fn hub(flags: &SimulateFlags) -> Result<(SocketAddr, Option<Tls>), Failure> {
     let unknown = |problem: String| Failure::usage(format!("--hub {}: {problem}", flags.hub));
     let mut addresses = flags.hub.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
@@ -173,7 +173,7 @@ fn hub(flags: &SimulateFlags) -> Result<(SocketAddr, Option<Tls>), Failure> {
     Ok((address, Some(Tls { config: client.config(), name })))
 }
 
-/// The local address, as the setting of that name has it.
+/// The local address of connections.
 fn bind(flags: &SimulateFlags) -> Result<Option<IpAddr>, Failure> {
     let (from, text) = match (&flags.bind, std::env::var("KHZ_BIND")) {
         (Some(text), _) => ("--bind", text.clone()),

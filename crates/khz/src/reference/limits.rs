@@ -1,4 +1,4 @@
-//! `docs/limits.md` says what the code does: each row of its tables has the numbers of the constants behind it.
+//! Each row of the tables in `docs/limits.md` has the numbers of the constants in the code.
 
 use khz_http::limits as http;
 use khz_hub::limits as hub;
@@ -8,7 +8,7 @@ use khz_text::limits as text;
 
 const TEXT: &str = include_str!("../../../../docs/limits.md");
 
-/// The row of a table that begins with this, as often as it stands there.
+/// The rows of tables that begin with this.
 fn rows(what: &str) -> Vec<&'static str> {
     TEXT.lines().filter(|line| line.starts_with(&format!("| {what}"))).collect()
 }
@@ -104,15 +104,15 @@ fn every_row_has_the_numbers_of_the_code() {
         let rows = rows(what);
         assert!(!rows.is_empty(), "no row begins with '{what}'");
         for number in numbers {
-            let is_said = rows.iter().all(|row| row.contains(&number));
-            assert!(is_said, "'{what}' has {number} in the code: {rows:?}");
+            let has_number = rows.iter().all(|row| row.contains(&number));
+            assert!(has_number, "'{what}' has {number} in the code: {rows:?}");
         }
     }
     assert_eq!(bytes(link::SCHEMA_MAX), bytes(hub::SCHEMA_BYTES_MAX as u64), "hub and readers take the same");
 }
 
 #[test]
-fn what_the_text_says_besides_is_what_the_code_has() {
+fn the_text_around_the_tables_has_the_numbers_of_the_code() {
     for number in [
         format!("up to {} names", count(khz_model::choice::NAMED_MAX as u64)),
         format!("an answer takes {}", bytes(http::PAGES_BYTES)),

@@ -144,7 +144,7 @@ async fn serve_text(door: Option<khz_text::Bound>, stop: impl Future<Output = ()
 /// The line that people click and scripts wait for.
 fn announce(line: &str) {
     let mut stdout = std::io::stdout().lock();
-    // A daemon goes on where its stdout is closed.
+    // A daemon does not end when its stdout is closed.
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 

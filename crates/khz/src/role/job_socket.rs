@@ -1,5 +1,4 @@
-//! The datagram socket at which jobs publish numbers of their own (`docs/publish.md`): bound where local sockets are,
-//! removed at the end. What arrives there is the gatherer's.
+//! The datagram socket at which jobs publish their own numbers (`docs/publish.md`). The gatherer reads what arrives there.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -17,20 +16,20 @@ use crate::role::local_socket;
 /// Its name in the run directory.
 pub const PUBLISH_SOCKET: &str = "publish.sock";
 
-/// Who may publish the table of roles says; how much, the gatherer limits.
+/// The mode of the socket. The table of roles says who may publish; the gatherer limits how much.
 fn mode() -> u32 {
     let others = standing(Door::Publish, Way::LocalOther, None).may_publish();
     if others { 0o666 } else { 0o600 }
 }
 
-/// The bound socket; its file goes with it.
+/// The bound socket. Its file is removed with it.
 pub struct JobSocket {
     path: PathBuf,
     door: Arc<JobDoor>,
 }
 
 impl JobSocket {
-    /// Binds it; without a place for local sockets there is none, which is only logged.
+    /// Binds the socket; `None` where it cannot be bound, which is only logged.
     pub fn open(plan: &Plan) -> Option<Self> {
         let path = local_socket::path(plan, PUBLISH_SOCKET)?;
         match bind(&path).and_then(JobDoor::new) {
@@ -42,7 +41,7 @@ impl JobSocket {
         }
     }
 
-    /// For the gatherer.
+    /// The socket for the gatherer.
     pub fn door(&self) -> Arc<JobDoor> {
         self.door.clone()
     }
@@ -54,7 +53,7 @@ impl Drop for JobSocket {
     }
 }
 
-/// A socket there that nobody reads any more is taken over.
+/// Replaces the socket of a process that has ended.
 fn bind(path: &Path) -> io::Result<UnixDatagram> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

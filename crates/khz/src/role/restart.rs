@@ -1,5 +1,5 @@
-//! What follows when an agent cannot simply go on. One that is outworn, or whose rings somebody took away, starts itself again, in the same process: rings, link
-//! and hub take that for a restart, which they are proved to survive, and it is the way to new slots.
+//! How a process goes on when its gatherer has ended. A gatherer that has no slots left, or whose rings were removed,
+//! starts the program again in the same process. Rings, link and hub treat that as a restart.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;

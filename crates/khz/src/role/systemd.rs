@@ -1,5 +1,4 @@
-//! What systemd is told: that we are ready, that we live, that we end. Started by anybody else, it tells nobody.
-//! It refuses to know more of systemd than its datagrams (sd_notify(3)).
+//! Messages to systemd: that the process is ready, lives, and ends (sd_notify(3)). Without NOTIFY_SOCKET nothing is sent.
 
 use std::ffi::OsStr;
 use std::io;
@@ -8,26 +7,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// We answer from now on.
+/// The doors answer from now on.
 pub fn ready() {
-    tell("READY=1");
+    send("READY=1");
 }
 
-/// We have been asked to end, and do.
+/// The process ends, because it was asked to.
 pub fn stopping() {
-    tell("STOPPING=1");
+    send("STOPPING=1");
 }
 
-/// Says that the doors' thread lives, twice in the time that systemd grants; never ends.
+/// Reports that the doors' thread lives, twice in the time that systemd allows. Never ends.
 pub async fn keep_alive() {
     let Some(period) = watchdog_period() else { return std::future::pending().await };
     loop {
-        tell("WATCHDOG=1");
+        send("WATCHDOG=1");
         tokio::time::sleep(period).await;
     }
 }
 
-/// Half the time after which systemd takes us for dead, if it watches us.
+/// Half the time after which systemd calls this process dead; `None` where it does not watch.
 fn watchdog_period() -> Option<Duration> {
     let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
     let is_meant = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
@@ -35,14 +34,14 @@ fn watchdog_period() -> Option<Duration> {
     Some(Duration::from_micros(micros / 2))
 }
 
-fn tell(state: &str) {
+fn send(state: &str) {
     let Some(address) = std::env::var_os("NOTIFY_SOCKET") else { return };
-    if let Err(error) = send(&address, state) {
+    if let Err(error) = send_to(&address, state) {
         tracing::warn!("systemd was not told {state}: {error}");
     }
 }
 
-fn send(address: &OsStr, state: &str) -> io::Result<()> {
+fn send_to(address: &OsStr, state: &str) -> io::Result<()> {
     let address = match address.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,
         None => SocketAddr::from_pathname(address)?,

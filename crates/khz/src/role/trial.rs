@@ -1,6 +1,6 @@
-//! What gathering costs at a pace, found by doing it: a gatherer of its own runs for a moment as fast as it may, without
-//! ceiling and budgets, and its own numbers are looked at. A source that is read a thousand times a second costs another
-//! time than one that is read over and over: in between others use the processor's caches, and the thread sleeps.
+//! Measures what gathering costs at a rate: a gatherer runs for a moment without ceiling and budgets, and counts its own
+//! CPU time. A source that is read a thousand times a second takes longer than one that is read without a pause: between
+//! two reads the thread sleeps, and other programs use the processor's caches.
 
 use std::time::{Duration, Instant};
 
@@ -10,19 +10,19 @@ use khz_model::{Nanos, Pattern, Rate, Reading};
 use crate::role::gatherer::wait_for;
 use crate::show::outcome::{Failure, sentence};
 
-/// A trial is over after so many rows: half a second at 1,000 Hz.
+/// A trial ends after this many rows: half a second at 1,000 Hz.
 const ROWS: u64 = 500;
-/// Or after this time, on a machine that does not get that far.
+/// On a slow machine it ends after this time.
 const LONGEST: Duration = Duration::from_secs(2);
-/// How often it is looked whether it is over.
-const LOOK_PERIOD: Duration = Duration::from_millis(50);
+/// The time between two checks whether it is over.
+const CHECK_PERIOD: Duration = Duration::from_millis(50);
 
-/// What a trial has found.
+/// The result of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trial {
     /// CPU time of the gather thread for a tick at which every source was gathered.
     pub tick: Nanos,
-    /// Of each source the time of one gather.
+    /// The time of one gather of each source.
     pub sources: Vec<(&'static str, Nanos)>,
 }
 
@@ -40,7 +40,7 @@ pub fn trial(mut plan: khz_gather::Plan, rate: Rate) -> Result<Trial, Failure> {
     let before = Numbers::of(&agent, lane.name())?;
     let end = Instant::now() + LONGEST;
     loop {
-        std::thread::sleep(LOOK_PERIOD);
+        std::thread::sleep(CHECK_PERIOD);
         let now = Numbers::of(&agent, lane.name())?;
         let since = |name: &str| now.get(name).saturating_sub(before.get(name));
         let rows = since(ROWS_OF_LANE);
@@ -58,12 +58,12 @@ pub fn trial(mut plan: khz_gather::Plan, rate: Rate) -> Result<Trial, Failure> {
     }
 }
 
-/// A source as it stands between brackets.
+/// A source as an instance, between brackets.
 fn instance(name: &str) -> String {
     khz_model::Instance::from_kernel(name.as_bytes()).to_string()
 }
 
-/// What the lane's rows are called here, whatever the lane is called.
+/// The name of the lane's rows here, whatever the name of the lane.
 const ROWS_OF_LANE: &str = "khz.lane.rows";
 
 /// The agent's own numbers at one moment.

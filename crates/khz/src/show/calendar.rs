@@ -1,4 +1,4 @@
-//! A moment as people write it, in UTC: the only place that knows months.
+//! A moment as people write it, in UTC.
 
 use khz_model::Nanos;
 

@@ -1,5 +1,5 @@
-//! The one live line of a hub on a terminal: how many nodes are up, what comes in, and what it costs. It refuses to
-//! show a number that is not known.
+//! The live line of a hub on a terminal: nodes that are up, rows that come in, CPU and memory. An unknown number is a
+//! question mark.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::show::quantities;
 use crate::show::table::cut;
 use crate::show::terminal;
 
-/// People look about as often.
+/// Redrawn once a second: people read no faster.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// What the line is made of, at one moment.
+/// The numbers of the line at one moment; `None`: unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Look {
+struct Numbers {
     when: Nanos,
     up: Option<f64>,
     known: Option<f64>,
@@ -27,7 +27,7 @@ struct Look {
     memory: Option<f64>,
 }
 
-impl Look {
+impl Numbers {
     fn at(samples: &[Sample]) -> Self {
         let sum = |name: &str| {
             let found = samples.iter().filter(|sample| sample.series.metric.name == name);
@@ -35,7 +35,7 @@ impl Look {
                 found.map(|s| s.reading.value().map(|v| Decimal::new(v, s.series.metric.places).to_f64()));
             values.reduce(|sum, value| Some(sum? + value?)).flatten()
         };
-        Look {
+        Numbers {
             when: samples.first().map_or(Nanos(0), |sample| sample.stamp.boot),
             up: sum("khz.hub.nodes_up"),
             known: sum("khz.hub.nodes"),
@@ -47,8 +47,8 @@ impl Look {
         }
     }
 
-    /// The line, given the look a moment ago, in at most `width` characters.
-    fn line(&self, before: &Look, width: usize) -> String {
+    /// The line in at most `width` characters; rates are since `before`.
+    fn line(&self, before: &Numbers, width: usize) -> String {
         let seconds = self.when.since(before.when).as_secs_f64();
         let rate = |now: Option<f64>, then: Option<f64>| {
             Some((now? - then?) / seconds).filter(|rate| rate.is_finite())
@@ -75,17 +75,17 @@ impl Look {
 
 /// Redraws the line once a second, for ever.
 pub async fn show(query: Arc<dyn Query>) {
-    let mut before = Look::default();
+    let mut before = Numbers::default();
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
         let Some(samples) = query.own() else { return std::future::pending().await };
-        let look = Look::at(&samples);
+        let numbers = Numbers::at(&samples);
         let width = terminal::stderr_width().unwrap_or(80);
-        // Nobody needs to hear that the terminal is gone.
-        let _ = write!(std::io::stderr(), "\r\x1b[K{}", look.line(&before, width.saturating_sub(1)));
-        before = look;
+        // A closed terminal is no problem.
+        let _ = write!(std::io::stderr(), "\r\x1b[K{}", numbers.line(&before, width.saturating_sub(1)));
+        before = numbers;
     }
 }
 
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn the_line_says_what_is_known_and_no_more() {
         let before =
-            Look { when: Nanos::from_secs(10), rows: Some(1_000.0), cpu: Some(1.0), ..Look::default() };
-        let now = Look {
+            Numbers { when: Nanos::from_secs(10), rows: Some(1_000.0), cpu: Some(1.0), ..Numbers::default() };
+        let now = Numbers {
             when: Nanos::from_secs(11),
             up: Some(4_095.0),
             known: Some(4_096.0),
@@ -111,6 +111,6 @@ mod tests {
             now.line(&before, 100),
             "4,095 of 4,096 nodes up   409,600 rows/s   0 lost   CPU 40.0 %   memory ?"
         );
-        assert!(now.line(&Look::default(), 100).contains("? rows/s"), "there was no look before");
+        assert!(now.line(&Numbers::default(), 100).contains("? rows/s"), "there are no numbers before");
     }
 }

@@ -1,5 +1,5 @@
-//! The log: events of the stages as lines on stderr. It refuses spans, colours and filters by target: a
-//! daemon's log is read with the journal's own tools.
+//! The log: events as lines on stderr. It has no spans, colours or filters by target; the journal's tools filter a daemon's
+//! log.
 
 use std::fmt::{self, Write as _};
 use std::io::{IsTerminal, Write as _};
@@ -16,11 +16,11 @@ struct Log {
     prefix: &'static str,
 }
 
-/// From now on events go to stderr; `None` means none at all.
+/// Writes events to stderr from now on; with `None` no event.
 pub fn start(level: Option<Level>) {
     let Some(level) = level else { return };
     let prefix = if std::io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
-    // Only a second call could fail, and there is none.
+    // It fails only at a second call, which does not happen.
     let _ = tracing::subscriber::set_global_default(Log { level, prefix });
 }
 
@@ -35,7 +35,7 @@ impl Subscriber for Log {
 
     fn event(&self, event: &Event<'_>) {
         let line = format!("{}{}", self.prefix, line(event));
-        // A log that cannot be written has nobody to tell.
+        // Where the log cannot be written, there is nowhere to report that.
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
 

@@ -1,12 +1,12 @@
-//! Several nodes in one table: a row for each, a column for each series. It refuses tables that do not fit: then
-//! whoever asked shows them one below the other.
+//! Several nodes in one table: a row for each node, a column for each series. Returns no table where it does not fit; then
+//! the caller prints one node below the other.
 
 use crate::show::table::{Side, Table};
 use khz_model::fold::by_name;
 
-/// Without a terminal's width, more columns than this are no table for people any more.
+/// People cannot read a table with more columns. It counts where no width is given.
 const COLUMNS_MAX: usize = 8;
-/// What stands where a node has no such series.
+/// Printed where a node does not have the series.
 const NOT_THERE: &str = "-";
 
 /// The cells of some nodes.
@@ -32,7 +32,7 @@ impl Matrix {
         self.rows.push((node.to_owned(), row));
     }
 
-    /// The table with the nodes in natural order; `None` when it is wider than `width`, or nobody's.
+    /// The table with the nodes in natural order; `None` where it is wider than `width`.
     pub fn table(mut self, width: Option<usize>) -> Option<Table> {
         let titles = [("NODE", Side::Left)].into_iter();
         let titles: Vec<(&str, Side)> =

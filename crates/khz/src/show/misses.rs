@@ -1,5 +1,5 @@
-//! What a command asked for and nobody has: said on stderr, each thing with the word that was probably meant; the exit
-//! code is 3 then, where something else was there, as `khz_model` tells it apart.
+//! What a command asked for and nobody has: sentences on stderr, each with the name that was probably meant, and exit code
+//! 3 where something else was found.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use khz_model::{Columns, Known, Metric, Miss, Misses, NodeName, Pattern, Series}
 
 use crate::show::outcome::{Done, Outcome};
 
-/// Says them.
-pub fn tell(misses: &Misses) {
+/// Prints them on stderr.
+pub fn print(misses: &Misses) {
     for sentence in misses.sentences() {
         crate::show::table::remark!("{}", &sentence);
     }
 }
 
-/// The outcome of a command that did the rest.
+/// The outcome of a command that found everything but these.
 pub fn partly(misses: &Misses, outcome: Outcome) -> Outcome {
     match outcome {
         Ok(Done::Wholly) if !misses.is_empty() => Ok(Done::Partly { missing: Vec::new() }),
@@ -22,14 +22,14 @@ pub fn partly(misses: &Misses, outcome: Outcome) -> Outcome {
     }
 }
 
-/// Nodes whose series are all known: those of a recording, of rings.
+/// Nodes whose series are all known: those of a recording or of rings.
 #[derive(Debug, Default)]
 pub struct Listed {
     nodes: Vec<(NodeName, Arc<Vec<Series>>)>,
 }
 
 impl Listed {
-    /// These nodes; one that comes several times has the series of all.
+    /// These nodes. A node that comes several times has all its series.
     pub fn new<'a>(nodes: impl IntoIterator<Item = (&'a str, Vec<Series>)>) -> Self {
         let mut listed: Vec<(NodeName, Arc<Vec<Series>>)> = Vec::new();
         for (name, series) in nodes {
@@ -43,7 +43,7 @@ impl Listed {
         Listed { nodes: listed }
     }
 
-    /// What of these patterns is not there.
+    /// The patterns that select nothing.
     pub fn misses(&self, patterns: &[Pattern]) -> Misses {
         let mut misses = Misses::of(self, patterns);
         for pattern in patterns {
@@ -93,7 +93,7 @@ impl Known for Listed {
     }
 }
 
-/// The sentences, where something else than what runs was searched: ` in this recording`.
+/// The sentences with the place that was searched: `in this recording`.
 pub fn sentences(misses: &Misses, place: &str) -> Vec<String> {
     let placed =
         |sentence: String| sentence.replacen("nothing matches", &format!("nothing {place} matches"), 1);

@@ -1,11 +1,11 @@
-//! How a command ends: the exit codes and the sentences that go with them. It prints nothing itself.
+//! How a command ends: exit codes, and the sentence for each. Prints nothing itself.
 
 use std::io;
 use std::process::ExitCode;
 
 use khz_model::fold::fold;
 
-/// What a command hands back: how far it came, or why it failed.
+/// The end of a command: how complete it was, or why it failed.
 pub type Outcome = Result<Done, Failure>;
 
 /// A command that ended well.
@@ -13,9 +13,9 @@ pub type Outcome = Result<Done, Failure>;
 pub enum Done {
     /// Everything that was asked for: exit code 0.
     Wholly,
-    /// The program that was recorded has ended, with this exit code, which is ours too.
+    /// The recorded program has ended with this exit code, which becomes ours.
     OfCommand(u8),
-    /// Some nodes did not answer, or something that was asked for does not exist; both are named on stderr: exit code 3.
+    /// Some nodes did not answer, or something does not exist; stderr names both: exit code 3.
     Partly {
         /// The nodes that did not answer.
         missing: Vec<String>,
@@ -23,11 +23,11 @@ pub enum Done {
     /// Some rows did not come: exit code 3.
     Lacking {
         /// What is missing, as a sentence.
-        said: String,
+        sentence: String,
     },
 }
 
-/// A command that did not.
+/// A command that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// A bad flag, pattern or setting; nothing was started: exit code 2.
@@ -36,9 +36,9 @@ pub enum Failure {
     /// The work itself failed: exit code 1.
     #[error("{0}")]
     Work(String),
-    /// The work itself failed, and said so in another tool's words: exit code 1.
+    /// The work itself failed, and the reason is on stderr already: exit code 1.
     #[error("it has said why")]
-    Told,
+    Reported,
     /// The terminal, file or pipe that we print to went wrong.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -49,11 +49,11 @@ pub fn sentence(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        // Some errors say their cause themselves.
-        let said = error.to_string();
-        if !text.contains(&said) {
+        // The text of some errors includes their cause.
+        let cause_text = error.to_string();
+        if !text.contains(&cause_text) {
             text.push_str(": ");
-            text.push_str(&said);
+            text.push_str(&cause_text);
         }
         cause = error.source();
     }
@@ -61,12 +61,12 @@ pub fn sentence(error: &dyn std::error::Error) -> String {
 }
 
 impl Failure {
-    /// A usage error from anything that explains itself.
+    /// A usage error from any error or sentence.
     pub fn usage(problem: impl std::fmt::Display) -> Self {
         Failure::Usage(problem.to_string())
     }
 
-    /// A failure at work from anything that explains itself.
+    /// A failure at work from any error or sentence.
     pub fn work(problem: impl std::fmt::Display) -> Self {
         Failure::Work(problem.to_string())
     }
@@ -77,15 +77,15 @@ pub fn exit(outcome: Outcome) -> (ExitCode, Option<String>) {
     match outcome {
         Ok(Done::Wholly) => (ExitCode::SUCCESS, None),
         Ok(Done::OfCommand(code)) => (ExitCode::from(code), None),
-        // What is not there was named before.
+        // stderr has named it already.
         Ok(Done::Partly { missing }) if missing.is_empty() => (ExitCode::from(3), None),
         Ok(Done::Partly { missing }) => {
             (ExitCode::from(3), Some(format!("no answer from {}", fold(missing))))
         }
-        Ok(Done::Lacking { said }) => (ExitCode::from(3), Some(said)),
+        Ok(Done::Lacking { sentence }) => (ExitCode::from(3), Some(sentence)),
         Err(Failure::Usage(problem)) => (ExitCode::from(2), Some(problem)),
         Err(Failure::Work(problem)) => (ExitCode::from(1), Some(problem)),
-        Err(Failure::Told) => (ExitCode::from(1), None),
+        Err(Failure::Reported) => (ExitCode::from(1), None),
         // `khz catalog | head` is no failure: the reader has seen enough.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => (ExitCode::SUCCESS, None),
         Err(failure @ Failure::Output(_)) => (ExitCode::from(1), Some(failure.to_string())),
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_that_was_said_already_is_not_said_again() {
+    fn a_cause_that_the_text_includes_is_not_repeated() {
         let path = "/proc/n1".into();
         let error = khz_ring::RingError::File { what: "create", path, source: rustix::io::Errno::NOENT };
         assert_eq!(sentence(&error), "cannot create /proc/n1: No such file or directory (os error 2)");

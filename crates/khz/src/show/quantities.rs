@@ -3,7 +3,7 @@
 
 use khz_model::{Decimal, RateUnit, Reading, Unit};
 
-/// The sign behind a value of the unit called `unit` ("bytes"); units that we do not know stand as they are.
+/// The sign after a value in a unit ("bytes"). Unknown units are printed as they are.
 pub fn sign(unit: &str) -> &str {
     const UNITS: [Unit; 7] =
         [Unit::Count, Unit::Bytes, Unit::Seconds, Unit::Percent, Unit::Pages, Unit::Packets, Unit::Hertz];
@@ -20,7 +20,7 @@ pub fn of_value(decimal: &str, unit: &str) -> String {
     with_sign(&grouped(decimal), sign(unit), "")
 }
 
-/// A rate of a counter: `12.3 KiB/s`, `1,234 /s`, and of times what their unit says: `1.53 CPUs`, `37.5 %` of the time.
+/// A rate of a counter: `12.3 KiB/s`, `1,234 /s`; of a time `1.53 CPUs` or `37.5 %`.
 pub fn of_rate(per_second: f64, unit: &RateUnit) -> String {
     match unit {
         RateUnit::Cpus => format!("{per_second:.2} CPUs"),
@@ -38,7 +38,7 @@ pub fn of_rate(per_second: f64, unit: &RateUnit) -> String {
 /// A count in at most five characters: `86.4k`, `12.3M`.
 pub fn of_count(count: u64) -> String {
     const STEPS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    // 9,999 is as short as 10.0k and says more.
+    // 9,999 is as short as 10.0k and more exact.
     if count < 10_000 {
         return count.to_string();
     }
@@ -57,12 +57,12 @@ pub fn of_span(seconds: f64) -> String {
         return "0s".to_owned();
     };
     let places = if step <= 1.0 && size / step < 9.95 && unit != "ns" { 1 } else { 0 };
-    // A span that is not over is not rounded up: 23 hours and 59 minutes are no day.
+    // Spans are rounded down: 23 hours and 59 minutes are not a day.
     let number = if step > 1.0 { (size / step).floor() } else { size / step };
     format!("{}{number:.places$}{unit}", if seconds < 0.0 { "-" } else { "" })
 }
 
-/// Bytes in their largest unit: `12.3 KiB`; `per` stands behind it.
+/// Bytes in their largest unit: `12.3 KiB`, then `per`.
 pub fn of_bytes(bytes: f64, per: &str) -> String {
     const STEPS: [(f64, &str); 4] =
         [(1_099_511_627_776.0, "TiB"), (1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB")];
@@ -85,7 +85,7 @@ fn with_sign(number: &str, sign: &str, per: &str) -> String {
     if sign.is_empty() && per.is_empty() { number.to_owned() } else { format!("{number} {sign}{per}") }
 }
 
-/// `1234567.89` as `1,234,567.89`; what is no number passes as it is.
+/// `1234567.89` as `1,234,567.89`; other text stays as it is.
 fn grouped(decimal: &str) -> String {
     let (whole, rest) = decimal.split_at(decimal.find('.').unwrap_or(decimal.len()));
     if whole.is_empty() || !whole.bytes().all(|b| b.is_ascii_digit()) {

@@ -1,5 +1,5 @@
-//! The one live line on a terminal: how well the gathering goes and what it costs. It refuses to be printed
-//! anywhere else, and never shows a number that is not known.
+//! The live line of `khz` alone and of an agent on a terminal: rate, late ticks, CPU and memory. An unknown number is a
+//! question mark.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,30 +11,30 @@ use crate::show::quantities;
 use crate::show::table::cut;
 use crate::show::terminal;
 
-/// People look about as often.
+/// Redrawn once a second: people read no faster.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Half the period: every line shows numbers that the last one did not have.
 const AGE_MAX: Nanos = Nanos::from_millis(500);
 /// The numbers of the agent that the line is made of.
 const SHOWN: [&str; 4] = ["khz.gather.rate", "khz.lane.*_ticks", "khz.process.cpu", "khz.process.rss_anon"];
 
-/// What the line tells; `None` is unknown.
+/// The numbers of the line; `None`: unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Status {
     /// Ticks of the fastest lane in the last second.
     pub rate_reached: Option<f64>,
-    /// Ticks that began late, of all lanes there are.
+    /// Ticks of all lanes that began late.
     pub late: Option<u64>,
-    /// Ticks that were left out, of all lanes there are.
+    /// Ticks of all lanes that were skipped.
     pub skipped: Option<u64>,
     /// Share of one core that this process used in the last second.
     pub cpu_share: Option<f64>,
-    /// Memory that is this process' own (RssAnon).
+    /// Anonymous memory of this process (RssAnon).
     pub memory_bytes: Option<u64>,
 }
 
 impl Status {
-    /// The status in the agent's own numbers; `last_cpu` is the CPU time of the last look, and when that was.
+    /// The status in the agent's own numbers; `last_cpu` is the CPU time at the last call, and when that was.
     pub fn of(snapshot: &Snapshot, last_cpu: &mut Option<(f64, Nanos)>) -> Self {
         let samples: Vec<&Sample> = snapshot.nodes.iter().flat_map(|(_, samples)| samples).collect();
         let named = |name: &str| {
@@ -99,7 +99,7 @@ pub async fn show(query: Arc<dyn Query>) {
         let Ok(snapshot) = query.latest(&patterns, AGE_MAX).await else { continue };
         let status = Status::of(&snapshot, &mut last_cpu);
         let width = terminal::stderr_width().unwrap_or(80);
-        // Nobody needs to hear that the terminal is gone.
+        // A closed terminal is no problem.
         let _ = write!(std::io::stderr(), "\r\x1b[K{}", status.line(width.saturating_sub(1)));
     }
 }

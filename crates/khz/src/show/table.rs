@@ -1,12 +1,12 @@
-//! Tables of text for people: aligned columns, cut to the width of the terminal. It refuses control
-//! characters: what a foreign host calls its disks must not move our cursor.
+//! Tables for people: aligned columns, cut to the width of the terminal. Control characters are replaced: the name of a disk
+//! on another host must not move our cursor.
 
 use std::borrow::Cow;
 
 use khz_model::printable;
 use serde_json::Value;
 
-/// On which side of its column a cell stands.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Text.
@@ -18,9 +18,9 @@ pub enum Side {
 /// A table under construction.
 pub struct Table {
     titles: Vec<(String, Side)>,
-    /// The column that gives way when the table is too wide.
+    /// The column that is cut when the table is too wide.
     elastic: usize,
-    /// Its text goes on in further lines instead of being cut.
+    /// The elastic column is wrapped, not cut.
     wraps: bool,
     rows: Vec<Row>,
 }
@@ -29,13 +29,13 @@ pub struct Table {
 enum Row {
     /// One cell a column.
     Cells(Vec<String>),
-    /// The first cell, and a sentence that runs on over all others.
+    /// The first cell, and a sentence over all other columns.
     Remark(String, String),
 }
 
 /// Between two columns.
 const GAP: usize = 2;
-/// The elastic column is not cut below this: less would say nothing.
+/// The elastic column is not cut to less: less is not readable.
 const ELASTIC_MIN: usize = 8;
 
 impl Table {
@@ -45,7 +45,7 @@ impl Table {
         Table { titles, elastic, wraps: false, rows: Vec::new() }
     }
 
-    /// The same with an elastic column, the last, whose text goes on in further lines.
+    /// The same, but the last column is elastic and wrapped.
     pub fn wrapping(titles: &[(&str, Side)]) -> Self {
         Table { wraps: true, ..Table::new(titles, titles.len().saturating_sub(1)) }
     }
@@ -55,7 +55,7 @@ impl Table {
         self.rows.push(Row::Cells(cells.into_iter().map(|cell| printable(&cell)).collect()));
     }
 
-    /// Adds a row of a name and a sentence that runs on over all other columns.
+    /// Adds a row of a name and a sentence over all other columns.
     pub fn remark(&mut self, name: String, sentence: &str) {
         self.rows.push(Row::Remark(printable(&name), printable(sentence)));
     }
@@ -74,13 +74,13 @@ impl Table {
         text
     }
 
-    /// How wide it is when nothing is cut.
+    /// Its width when nothing is cut.
     pub fn width(&self) -> usize {
         let widths = self.widths(None);
         widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
     }
 
-    /// Each column as wide as its widest cell; the elastic one gives way, the others never.
+    /// Each column as wide as its widest cell; only the elastic one is narrower in a narrow table.
     fn widths(&self, width: Option<usize>) -> Vec<usize> {
         let mut widths: Vec<usize> = self.titles.iter().map(|(title, _)| title.chars().count()).collect();
         for row in &self.rows {
@@ -100,7 +100,7 @@ impl Table {
         widths
     }
 
-    /// The row, and where its last cell wraps, rows that hold nothing but the rest of it.
+    /// The row; where its last cell wraps, further rows with the rest of that cell.
     fn parts<'a>(&self, row: &'a Row, widths: &[usize]) -> Vec<Cow<'a, Row>> {
         match row {
             Row::Cells(cells) if self.wraps => {
@@ -134,7 +134,7 @@ impl Table {
     }
 }
 
-/// `text` in at most `width` characters; `…` stands for what was left out.
+/// `text` in at most `width` characters; `…` replaces the rest.
 pub fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -160,7 +160,7 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Foreign text on one line: it neither moves the cursor nor turns the direction of writing.
+/// Foreign text on one line, without characters that move the cursor or turn the direction of writing.
 pub fn printable(text: &str) -> String {
     printable::printable(text).into_owned()
 }
@@ -170,7 +170,7 @@ pub fn json_line(object: &Value) -> String {
     printable::printable_json(&object.to_string()).into_owned()
 }
 
-/// Prints remarks on stderr: whatever stands in them, a terminal shows it and obeys nothing.
+/// Prints remarks on stderr, without characters that a terminal would obey.
 pub fn say(text: &str) {
     eprintln!("khz: {}", printable::printable_lines(text));
 }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_align_and_a_remark_runs_on() {
+    fn columns_align_and_a_remark_spans_the_others() {
         assert_eq!(
             memory().render(None),
             "SERIES          VALUE  HELP\n\
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_elastic_column_gives_way() {
+    fn the_elastic_column_is_cut() {
         assert_eq!(
             memory().render(Some(40)),
             "SERIES          VALUE  HELP\n\
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrapping_column_goes_on_below_itself() {
+    fn a_wrapping_column_continues_below() {
         let mut table = Table::wrapping(&[("METRIC", Side::Left), ("MEANING", Side::Left)]);
         table.row(["mem.free".to_owned(), "memory nobody uses at all".to_owned()]);
         assert_eq!(
@@ -242,8 +242,8 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_said_on_stderr_is_made_printable() {
-        // `remark!` does it; a line that is printed past it does not.
+    fn everything_on_stderr_is_made_printable() {
+        // `remark!` does it; `eprintln!` does not.
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut folders = vec![folder];
         while let Some(folder) = folders.pop() {

@@ -1,4 +1,4 @@
-//! The terminal on the other side of stdout and stderr, if there is one.
+//! The size of the terminal that stdout or stderr goes to, if it is one.
 
 use std::io::IsTerminal;
 
@@ -10,7 +10,7 @@ pub fn size() -> Option<(usize, usize)> {
     }
     match rustix::termios::tcgetwinsize(&stdout) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => Some((size.ws_col.into(), size.ws_row.into())),
-        // A terminal that does not know its size is as large as one always was.
+        // A terminal that does not know its size counts as 80 by 24.
         _ => Some((80, 24)),
     }
 }
@@ -21,7 +21,7 @@ pub fn stderr_width() -> Option<usize> {
     (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
-/// Its columns.
+/// Columns of the terminal that stdout goes to.
 pub fn width() -> Option<usize> {
     size().map(|(columns, _)| columns)
 }

@@ -1,5 +1,5 @@
-//! A small certificate authority in a folder: a CA that signs, and a cluster key from which tokens follow. It
-//! refuses to overwrite anything without being told to.
+//! A small certificate authority in a folder: a CA that signs, and a cluster key that tokens are derived from. Overwrites
+//! files only with `force`.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -22,11 +22,11 @@ const CA_KEY: &str = "ca.key";
 const CLUSTER_KEY: &str = "cluster.key";
 
 const DAY_SECONDS: i64 = 86_400;
-/// The CA lives longer than what it signs; when it ends, everything has to be made anew.
+/// The CA is valid for longer than the certificates that it signs. After its end all of them have to be made again.
 const CA_DAYS: u32 = 3_650;
-/// Clocks of a cluster's machines differ; what is made now must be valid everywhere now.
+/// The clocks of machines differ: a new certificate must be valid on all of them at once.
 const SKEW_SECONDS: i64 = 3_600;
-/// Certificates are for everybody to read, keys for their owner.
+/// Everybody may read certificates; only their owner may read keys.
 const PUBLIC_MODE: u32 = 0o644;
 const PRIVATE_MODE: u32 = 0o600;
 
@@ -47,17 +47,17 @@ pub struct Issued {
 }
 
 impl Authority {
-    /// The authority in this folder, if `init` has been there.
+    /// The authority in this folder, which `init` makes.
     pub fn new(folder: PathBuf, force: bool) -> Self {
         Authority { folder, force }
     }
 
-    /// The CA's certificate, which everybody needs.
+    /// The CA's certificate, which every machine needs.
     pub fn ca(&self) -> PathBuf {
         self.folder.join(CA)
     }
 
-    /// The cluster key, which doors need that accept tokens.
+    /// The cluster key, which a door needs to accept tokens.
     pub fn cluster_key(&self) -> PathBuf {
         self.folder.join(CLUSTER_KEY)
     }
@@ -72,7 +72,7 @@ impl Authority {
         let (key, cluster_key) = (self.folder.join(CA_KEY), self.cluster_key());
         self.check_free(&[&self.ca(), &key, &cluster_key])?;
         let pair = KeyPair::generate().map_err(Failure::work)?;
-        // Two authorities must not look alike, or errors would blame signatures.
+        // Each CA has its own name: with equal names, errors would blame the signature.
         let mut params = ca_params(&format!("Kilohertz CA {}", random_word()?));
         let until = set_validity(&mut params, CA_DAYS, None);
         let certificate = params.self_signed(&pair).map_err(Failure::work)?;
@@ -81,8 +81,8 @@ impl Authority {
         Ok((Issued { certificate: self.ca(), key, until }, cluster_key))
     }
 
-    /// Makes a certificate for `identity`, valid for so many days, at most as long as the CA. A hub's holds for
-    /// `hosts` as a server; all of them can call.
+    /// Makes a certificate for `identity`, valid for this many days, at most as long as the CA. Each can be used as a client;
+    /// a hub's also as the server of `hosts`.
     pub fn issue(&self, identity: &Identity, hosts: &[String], days: u32) -> Result<Issued, Failure> {
         let stem = format!("{}-{}", identity.role, identity.name);
         let (path, key) = (self.folder.join(format!("{stem}.pem")), self.folder.join(format!("{stem}.key")));
@@ -183,7 +183,7 @@ fn params(identity: &Identity, hosts: &[String]) -> Result<CertificateParams, Fa
     Ok(params)
 }
 
-/// From an hour ago for so many days, at most until `end`; returns the end.
+/// Valid from an hour ago for this many days, at most until `end`. Returns the end.
 fn set_validity(params: &mut CertificateParams, days: u32, end: Option<Moment>) -> Moment {
     let now = Moment::now().0;
     let until = now + i64::from(days) * DAY_SECONDS;

@@ -1,4 +1,4 @@
-//! What can be typed after `khz certs`.
+//! The flags of `khz certs`.
 
 use std::path::PathBuf;
 
@@ -20,9 +20,9 @@ Examples:
 A certificate is valid for two years unless --days says otherwise, the CA for
 ten. Nothing is overwritten without --force.";
 
-/// Days that a certificate is valid unless somebody says otherwise: two years.
+/// How long a certificate is valid by default: two years.
 const DAYS: u32 = 730;
-/// Nobody plans further than the CA lives.
+/// The CA is not valid for longer.
 const DAYS_MAX: i64 = 3_650;
 
 /// `khz certs`.
@@ -90,7 +90,7 @@ pub enum CertsCommand {
     },
 }
 
-/// A certificate for somebody who calls.
+/// A certificate for a client.
 #[derive(Debug, Args)]
 pub struct Leaf {
     /// Whose it is.
@@ -107,7 +107,7 @@ pub struct Leaf {
 /// How long a certificate is valid.
 #[derive(Debug, Args)]
 pub struct Term {
-    /// Valid for so many days, at most as long as the CA.
+    /// Valid for this many days, at most as long as the CA.
     #[arg(long, value_name = "N", default_value_t = DAYS, value_parser = clap::value_parser!(u32).range(1..=DAYS_MAX))]
     pub days: u32,
 }

@@ -15,7 +15,7 @@ use self::flags::{CertsCommand, CertsFlags, Folder, Leaf, Place};
 use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::terminal;
 
-/// Does what was typed.
+/// Runs the command below `khz certs`.
 pub fn run(flags: CertsFlags, out: &mut impl Write) -> Outcome {
     match flags.command {
         CertsCommand::Init { place } => init(&place, out)?,
@@ -28,7 +28,7 @@ pub fn run(flags: CertsFlags, out: &mut impl Write) -> Outcome {
         CertsCommand::Operator(leaf) => of_caller(Role::Operator, &leaf, out)?,
         CertsCommand::Token { role, name, folder } => {
             let token = Authority::new(usual(&folder)?, false).token(&Identity { role, name })?;
-            // Alone on stdout, so that it can go straight into a file.
+            // Alone on stdout, so that it can be redirected into a file.
             writeln!(out, "{token}")?;
         }
         CertsCommand::Show { files, json, folder } => {

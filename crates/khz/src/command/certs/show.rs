@@ -1,4 +1,4 @@
-//! `khz certs show`: whose certificates these are, and how long they are valid.
+//! `khz certs show`: the owner of each certificate, and how long it is valid.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::table::{Side, Table, json_line};
 
-/// A certificate and where it stands, or why it cannot be read.
+/// A file, and its certificate or why it cannot be read.
 struct Entry {
     path: PathBuf,
     found: Result<Certificate, String>,

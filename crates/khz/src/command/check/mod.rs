@@ -49,28 +49,28 @@ pub fn run(flags: CheckFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
 pub struct Found {
     /// About each source.
     pub sources: Vec<SourceCost>,
-    /// How often those that are gathered can be had together.
+    /// The highest rate for all sources together.
     pub together: Together,
 }
 
-/// What was found out about one source.
+/// What was found about one source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceCost {
     /// The source.
     pub name: String,
     /// Its file below the root.
     pub path: String,
-    /// What happened to it.
+    /// How reading it went.
     pub finding: Finding,
-    /// Values that are there.
+    /// Number of values that are present.
     pub values: usize,
-    /// What is not there, and why.
+    /// Series without a value, each with the reason.
     pub missing: Vec<Missing>,
     /// Bytes of one gather.
     pub bytes: u64,
     /// CPU time of one gather.
     pub gather: Nanos,
-    /// How often it is gathered with the present settings; `None` when it is not.
+    /// Its rate with the present settings; `None` where it is not gathered.
     pub rate: Option<Rate>,
 }
 
@@ -79,9 +79,9 @@ pub struct SourceCost {
 pub enum Finding {
     /// It was read.
     Works,
-    /// This host does not have it, and that is in order.
+    /// This host does not have it, which is normal.
     Absent(String),
-    /// It is there, but reading it went wrong.
+    /// It exists, but reading it failed.
     Failed(String),
 }
 

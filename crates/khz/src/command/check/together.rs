@@ -1,26 +1,25 @@
-//! At which rate sources can be had together below the CPU ceiling, from what they cost. Pure arithmetic, and its
-//! sentences.
+//! The highest rate for several sources together below the CPU ceiling, computed from the cost of each.
 
 use khz_model::{Nanos, Rate};
 use serde_json::json;
 
-/// A source and what it costs at a pace.
+/// A source and its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paced {
     /// Its name.
     pub name: &'static str,
     /// CPU time of one gather.
     pub gather: Nanos,
-    /// It is not gathered more often than the kernel has something new; 0: that is always so.
+    /// How often the kernel updates it; it is not gathered more often. 0: at every event.
     pub refresh: Nanos,
 }
 
-/// Sources that somebody wants at one rate.
+/// Sources that a reader wants at one rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Together {
     /// The cheapest first.
     sources: Vec<Paced>,
-    /// What a tick costs beside the sources: waking up, and writing the row.
+    /// The cost of a tick without the sources: waking up, and writing the row.
     tick: Nanos,
     /// Share of a core.
     ceiling: f64,
@@ -29,14 +28,14 @@ pub struct Together {
 }
 
 impl Together {
-    /// Of sources that were gathered together, each tick taking so much CPU.
+    /// From sources that were gathered together; `tick` is the CPU time of a whole tick.
     pub fn new(tick: Nanos, mut sources: Vec<Paced>, ceiling: f64, rate_max: Rate) -> Self {
         sources.sort_by_key(|source| source.gather);
         let gathers = sources.iter().map(|source| source.gather.0).sum();
         Together { sources, tick: tick.since(Nanos(gathers)), ceiling, rate_max }
     }
 
-    /// Share of a core that the first `count` of them take so many times a second.
+    /// Share of a core that the first `count` of them take at this rate.
     fn share(&self, count: usize, hz: f64) -> f64 {
         let often = |source: &Paced| match source.refresh.0 {
             0 => hz,
@@ -47,8 +46,7 @@ impl Together {
         gathers + self.tick.as_secs_f64() * hz
     }
 
-    /// The highest rate at which the first `count` stay below the ceiling, in hertz, to two digits; not above the highest
-    /// that there is.
+    /// The highest rate at which the first `count` stay below the ceiling, in hertz, to two digits, and at most `rate_max`.
     fn up_to(&self, count: usize) -> f64 {
         let most = self.rate_max.hz();
         if self.share(count, most) <= self.ceiling {
@@ -65,7 +63,7 @@ impl Together {
         (fits / digit).floor() * digit
     }
 
-    /// What the agent makes of the highest rate: it halves it until that fits.
+    /// What the agent grants to a reader that asks for `rate_max`: it halves the rate until it fits.
     fn granted(&self) -> Option<Rate> {
         let all = self.sources.len();
         let fits = |times: &u64| self.share(all, self.rate_max.hz() / *times as f64) <= self.ceiling;
@@ -73,7 +71,7 @@ impl Together {
         Rate::from_period(Nanos(self.rate_max.period().0 * times))
     }
 
-    /// How many of the cheapest can be had at the highest rate.
+    /// How many of the cheapest fit at `rate_max`.
     fn at_most(&self) -> usize {
         (0..=self.sources.len()).rev().find(|&count| self.up_to(count) >= self.rate_max.hz()).unwrap_or(0)
     }
@@ -151,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_below_the_ceiling_is_told_for_all_and_for_the_cheapest() {
+    fn the_report_has_the_rate_of_all_and_the_cheapest_at_the_highest_rate() {
         // At f: 97 us f + 30 us x 250. 10 % are reached at 953 Hz.
         assert_eq!(
             together(0.1).sentences(),
@@ -170,15 +168,15 @@ mod tests {
 
     #[test]
     fn programs_get_the_same() {
-        let told = together(0.1).object();
-        assert_eq!(told["up_to"], "950Hz");
-        assert_eq!(told["granted"], "500Hz");
-        assert_eq!(told["at_rate_max"], json!(["meminfo", "vmstat"]));
-        assert_eq!(told["tick_ns"], 10_000);
+        let object = together(0.1).object();
+        assert_eq!(object["up_to"], "950Hz");
+        assert_eq!(object["granted"], "500Hz");
+        assert_eq!(object["at_rate_max"], json!(["meminfo", "vmstat"]));
+        assert_eq!(object["tick_ns"], 10_000);
     }
 
     #[test]
-    fn nothing_is_said_of_nothing() {
+    fn no_sources_make_no_sentence() {
         let none = Together::new(Nanos(0), Vec::new(), 0.1, Rate::from_hz(1_000).unwrap());
         assert_eq!(none.sentences(), [] as [String; 0]);
     }

@@ -1,5 +1,5 @@
-//! `khz export`: the rows of a recording as CSV or JSON, or given to [`parquet`]. Values are the kernel's own,
-//! digit for digit; absent is empty and failed says so.
+//! `khz export`: its flags. `rows.rs` reads the rows of a recording, `text.rs` writes CSV and JSON, `parquet.rs` Parquet.
+//! Values are the kernel's own, digit for digit.
 
 #[cfg(feature = "parquet")]
 mod parquet;

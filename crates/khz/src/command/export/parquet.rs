@@ -1,5 +1,5 @@
-//! `khz export --parquet`: the rows as columns, with the names that CSV gives them. Numbers are exact: whole ones are
-//! unsigned integers, others decimals; what is not known is null. It reads nothing itself.
+//! `khz export --parquet`: the rows as columns, with the names of the CSV columns. Numbers are exact: whole ones are
+//! unsigned integers, others decimals. A value that is not present is null.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::rows::{Columns, Line, each_row};
 use crate::command::recording::Opened;
 use crate::show::outcome::{Failure, sentence};
 
-/// Values that are held before they are written as a row group: 8 MiB, and 2 MiB of which are there.
+/// Values in memory before they are written as a row group: 8 MiB, and 2 MiB for which of them are present.
 const GROUP_VALUES: usize = 1 << 20;
 /// Rows of a group at most; readers skip groups, and take them in parallel.
 const GROUP_ROWS: usize = 1 << 18;
@@ -55,7 +55,7 @@ struct Table {
     unfit: u64,
 }
 
-/// Numbers of one series: those that are there, and for every row whether one is.
+/// The numbers of one series, and for every row whether it has one.
 struct Column {
     places: u8,
     values: Vec<i64>,
@@ -152,7 +152,7 @@ impl Table {
 }
 
 impl Column {
-    /// A value of the row that is the `rows`th of its group; `false`: it cannot be told exactly, and is null.
+    /// Puts a value into row number `rows` of the group; `false`: it cannot be written exactly, and is null.
     fn put(&mut self, value: u64, places: u8, rows: usize) -> bool {
         // A schema that names a series twice: the first counts.
         if self.present.len() == rows {
@@ -177,7 +177,7 @@ fn exact(value: u64, places: u8, column_places: u8) -> Option<i64> {
     fits.then_some(value.cast_signed())
 }
 
-/// 2262 is the last year that nanoseconds of 64 bits can tell.
+/// Signed nanoseconds of 64 bits end in the year 2262.
 fn signed(time: Nanos) -> i64 {
     i64::try_from(time.0).unwrap_or(i64::MAX)
 }

@@ -11,7 +11,7 @@ use crate::show::outcome::{Done, Outcome};
 use crate::show::table::{Side, Table, json_line, printable};
 use crate::show::{misses, quantities};
 
-/// Prints the answer; `width` is that of the terminal, if it is one. Remarks go to `remarks` (stderr).
+/// Prints the answer; `width` is that of the terminal, where stdout is one. Remarks go to `remarks` (stderr).
 pub fn print(
     answer: &Answer,
     format: Format,
@@ -60,7 +60,7 @@ fn name(answer: &Answer, node: &NodeAnswer, series: &SeriesAnswer) -> String {
     }
 }
 
-/// Several nodes as rows of one table, where it fits. Of several that were asked, one that answers is named too.
+/// Several nodes as rows of one table, where it fits; also where several were asked and only one answers.
 fn across(answer: &Answer, width: Option<usize>) -> Option<Table> {
     if answer.nodes.len() + answer.missing.len() < 2 {
         return None;
@@ -77,7 +77,7 @@ fn across(answer: &Answer, width: Option<usize>) -> Option<Table> {
     matrix.table(width)
 }
 
-/// One series below the other, with why there is nothing to read where there is nothing.
+/// One series below the other; a series without a value has the reason.
 fn table(answer: &Answer) -> Table {
     let mut table = Table::new(&[("SERIES", Side::Left), ("VALUE", Side::Right), ("READS", Side::Left)], 0);
     for (node, series) in each(answer) {
@@ -93,7 +93,7 @@ fn table(answer: &Answer) -> Table {
     table
 }
 
-/// How a person reads the value: `15.3 GiB`; only the unit where the rest would say the same again.
+/// How a person reads the value: `15.3 GiB`; only the unit where the number is the same.
 fn reads(value: &str, unit: &str) -> String {
     let reads = quantities::of_value(value, unit);
     match reads.strip_prefix(value) {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_twice() {
+    fn a_number_is_not_printed_twice() {
         for (value, unit, expected) in
             [("26", "bytes", "B"), ("5.00", "percent", "%"), ("1", "count", ""), ("1234", "count", "1,234")]
         {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn several_nodes_are_told_apart_and_missing_ones_reported() {
+    fn several_nodes_have_their_names_and_missing_ones_are_reported() {
         let mut answer = answer();
         answer.nodes.push(NodeAnswer { node: "n2".to_owned(), ..answer.nodes[0].clone() });
         answer.missing.push("n3".to_owned());

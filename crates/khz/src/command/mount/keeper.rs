@@ -1,4 +1,4 @@
-//! Who keeps the snapshots of a directory: one process at a time, which says who it is in a file that it holds locked.
+//! The one process that keeps the snapshots of a directory. It holds a locked file with its number.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Its name; node names cannot begin with a dot.
+/// Name of that file. Node names cannot begin with a dot.
 const FILE: &str = ".keeper";
 
-/// A keeper that was told to end does so within this time.
+/// A keeper ends within this time after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The right to keep a directory, for as long as this lives.
+/// The right to keep a directory. It ends when this is dropped.
 pub struct Keeper {
     _locked: File,
     path: PathBuf,
 }
 
 impl Keeper {
-    /// Takes the directory; `Err` with the process that has it, where its number can be read.
+    /// Takes the directory. The inner `Err` has the process that keeps it, where its number can be read.
     pub fn take(directory: &Path) -> io::Result<Result<Self, Option<Pid>>> {
         let path = directory.join(FILE);
         let mut file =
@@ -49,14 +49,14 @@ fn written(path: &Path) -> Option<Pid> {
     fs::read_to_string(path).ok()?.trim().parse().ok().and_then(Pid::from_raw)
 }
 
-/// Has the keeper of a directory end, and waits until it has; false where it has none, or one that is not ours to end.
+/// Ends the keeper of a directory and waits for that; false where there is no keeper, or one that we may not signal.
 pub fn end(directory: &Path) -> bool {
     let path = directory.join(FILE);
     let is_kept = || match File::open(&path) {
         Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared).is_err(),
         Err(_) => false,
     };
-    // Only while it is locked its number is a keeper's and not somebody's who has come by it since.
+    // Only while the file is locked its number is a keeper's; afterwards another process may have that number.
     let keeper = written(&path).filter(|_| is_kept());
     let Some(keeper) = keeper.filter(|&keeper| kill_process(keeper, Signal::TERM).is_ok()) else {
         return false;
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(other.map(|pid| pid.as_raw_nonzero().get() as u32), Some(std::process::id()));
         drop(first);
         assert!(!directory.join(FILE).exists());
-        // What one that was killed has left is no obstacle, and names nobody who may be ended.
+        // The file of a killed keeper is no obstacle, and its number is not signalled.
         fs::write(directory.join(FILE), "1\n").unwrap();
         assert!(!end(&directory));
         assert!(Keeper::take(&directory).unwrap().is_ok());

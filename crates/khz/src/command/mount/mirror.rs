@@ -1,4 +1,4 @@
-//! `khz mount --shm`: which nodes' snapshots are kept on this machine, and where. The keeping is `khz_client`'s.
+//! `khz mount --shm`: its flags. `khz_client` keeps the snapshots of other nodes on this machine.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use khz_model::Rate;
 use crate::command::mount::keeper::Keeper;
 use crate::show::outcome::{Failure, sentence};
 
-/// Who may read the snapshots: the user's group too, as with the agent's own.
+/// The user's group may read the snapshots too, like the agent's own.
 const MODE: u32 = 0o750;
 
 /// The flags.
@@ -29,7 +29,7 @@ pub struct MirrorFlags {
 }
 
 impl MirrorFlags {
-    /// What is wanted, checked.
+    /// The chosen series and rate.
     pub fn want(&self) -> Result<MirrorWant, Failure> {
         let patterns = match self.shm_select.as_slice() {
             [] => crate::command::patterns(&["*".to_owned()])?,
@@ -40,7 +40,7 @@ impl MirrorFlags {
         Ok(MirrorWant { patterns, rate })
     }
 
-    /// Begins, if it was asked for.
+    /// Starts to keep snapshots, where `--shm` asks for it.
     pub fn start(&self, access: &Access) -> Result<Option<(Mirror, Keeper)>, Failure> {
         let Some(directory) = &self.shm else { return Ok(None) };
         let want = self.want()?;
@@ -55,7 +55,7 @@ impl MirrorFlags {
     }
 }
 
-/// Two who kept the same directory would take each other's files away.
+/// Takes the directory: two processes that kept the same one would remove each other's files.
 fn keeper(directory: &Path) -> Result<Keeper, Failure> {
     let shown = directory.display();
     let taken =

@@ -1,4 +1,4 @@
-//! `khz mount` and `khz umount`: flags, checked; the mount stands until somebody unmounts it or ends this process.
+//! `khz mount`: its flags, and the process that mounts the tree and stays until it is unmounted or gets a signal.
 
 mod background;
 pub mod keeper;
@@ -70,7 +70,7 @@ pub struct MountFlags {
     /// Stay in the foreground, until Ctrl-C or SIGTERM.
     #[arg(short, long)]
     foreground: bool,
-    /// Stay, and tell who started us.
+    /// Stay, and report to the process that started this one.
     #[arg(long, hide = true)]
     detached: bool,
     /// Snapshots beside the tree, or instead of it.
@@ -81,7 +81,7 @@ pub struct MountFlags {
     pub settings: ReaderFlags,
 }
 
-/// Mounts, and stays or leaves a process that does.
+/// Mounts the tree, in the foreground or in the background.
 pub fn run(flags: MountFlags, outer: NodeFlags) -> Outcome {
     let (_, plan) = super::plan(flags.settings.clone().over(outer))?;
     log::start(plan.log);
@@ -94,7 +94,7 @@ fn mount_with(flags: &MountFlags, plan: &Plan) -> Outcome {
     if flags.foreground || flags.detached {
         return stay(flags, &access, options);
     }
-    // What is wrong is better said before anything goes to the background.
+    // Errors are reported before anything goes to the background.
     access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
     flags.mirror.want()?;
     background::start()
@@ -126,17 +126,17 @@ fn access(flags: &MountFlags, plan: &Plan) -> Result<Access, Failure> {
     Ok(access)
 }
 
-/// Mounts, and returns when it is not mounted any more.
+/// Mounts, and returns when the tree is unmounted or a signal comes.
 fn stay(flags: &MountFlags, access: &Access, chosen: MountOptions) -> Outcome {
     if flags.detached {
-        // A terminal that closes does not take the mount along. Who is leader already needs no session.
+        // The mount survives the end of its terminal. It fails only where the process leads a session already.
         let _ = rustix::process::setsid();
     }
     let (over, ended) = tokio::sync::oneshot::channel();
     let runtime = signals::runtime()?;
-    // First: where the mount does not come about, its files go again.
+    // First: where the mount fails, dropping this removes its files again.
     let mirror = flags.mirror.start(access)?;
-    // Without a tree nothing ends but by a signal.
+    // Without a tree only a signal ends it.
     let (mount, kept) = match &flags.directory {
         Some(directory) => (Some(mount(directory, access, &chosen, over)?), None),
         None => (None, Some(over)),
@@ -157,7 +157,7 @@ fn stay(flags: &MountFlags, access: &Access, chosen: MountOptions) -> Outcome {
     Ok(Done::Wholly)
 }
 
-/// Mounts the tree; `over` is told when it is not mounted any more.
+/// Mounts the tree; `over` gets a message when it is unmounted.
 fn mount(
     directory: &Path,
     access: &Access,
@@ -179,7 +179,7 @@ fn mount(
         owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
     };
     let over = move || {
-        // Nobody listens when we end first.
+        // Where this process ends first, nothing receives it.
         let _ = over.send(());
     };
     let mount = Mount::start(&place, options, over, |sink| {
@@ -196,7 +196,7 @@ fn ceiling(role: Role) -> Result<Rate, Failure> {
     rate.ok_or_else(|| Failure::usage(format!("the role {role} may not read")))
 }
 
-/// The mount point by its whole name: it is unmounted by it, wherever we are then.
+/// The absolute path of the mount point: it is unmounted by that.
 fn place_of(directory: &Path) -> Result<PathBuf, Failure> {
     match std::fs::metadata(directory) {
         Ok(seen) if !seen.is_dir() => {
@@ -209,7 +209,7 @@ fn place_of(directory: &Path) -> Result<PathBuf, Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(Failure::usage(format!("{} does not exist; make it first", directory.display())));
         }
-        // A mount whose process was killed is such an error; it is taken away before the next.
+        // The mount of a killed process is such an error. It is removed before the next mount.
         _ => {}
     }
     std::path::absolute(directory).map_err(|error| Failure::usage(error.to_string()))
@@ -224,6 +224,6 @@ fn announce(flags: &MountFlags) {
         (None, Some(shm)) => format!("Kilohertz keeps snapshots below {}", shm.display()),
         (None, None) => String::new(),
     };
-    // A mount whose stdout is closed goes on all the same.
+    // A mount does not end when its stdout is closed.
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }

@@ -1,5 +1,5 @@
-//! `khz nodes forget`: takes nodes that are gone out of a hub's memory. The hub decides which may go; this says what became of
-//! them.
+//! `khz nodes forget`: asks a hub to forget nodes that are gone, and prints its answer. The hub decides which nodes it
+//! forgets.
 
 use crate::command::{self, target::Target};
 use crate::config::{NodeFlags, ReaderFlags};
@@ -44,7 +44,7 @@ pub fn run(flags: ForgetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
     print(flags.target.forget(&plan, &flags.hosts)?, out)
 }
 
-/// Prints what was forgotten, and says what was not; some of that makes the exit code 3.
+/// Prints the forgotten nodes. Nodes that the hub did not forget are named on stderr, and the exit code is 3.
 pub fn print(answer: Forgotten, out: &mut impl Write) -> Outcome {
     let Forgotten { forgotten, expected, refused, misses } = answer;
     writeln!(out, "forgotten: {}", printable(&fold(&forgotten)))?;
@@ -60,7 +60,7 @@ pub fn print(answer: Forgotten, out: &mut impl Write) -> Outcome {
         crate::show::table::remark!("{}", &format!("{}: {why}", fold(nodes)));
     }
     let misses = Misses::from(misses);
-    misses::tell(&misses);
+    misses::print(&misses);
     match refused.is_empty() && misses.is_empty() {
         true => Ok(Done::Wholly),
         false => Ok(Done::Partly { missing: Vec::new() }),

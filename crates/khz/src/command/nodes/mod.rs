@@ -143,7 +143,7 @@ pub fn print(
     if nodes.of_agent {
         crate::show::table::remark!("{}", AGENT_ALONE);
     }
-    misses::tell(misses);
+    misses::print(misses);
     if !missing.is_empty() {
         crate::show::table::remark!("never seen: {}", fold(&missing));
     }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_run_slower_than_asked_are_marked_and_said_once() {
+    fn lanes_that_run_slower_than_asked_are_marked_and_named_once() {
         let slowed =
             ANSWER.replace(r#""rate": "100Hz", "age""#, r#""rate": "every 128ms", "asked": "1000Hz", "age""#);
         let (text, _) = printed(&slowed, Choice::default());
@@ -191,7 +191,7 @@ mod tests {
             text.contains("node10: slower than asked, to stay below the CPU ceiling (cpu_max)\n"),
             "{text}"
         );
-        // A little slower is rounding, and an older hub does not say what was asked for.
+        // A little slower is rounding. An older hub does not send the rate that was asked for.
         for same in [r#""rate": "600Hz", "asked": "1000Hz", "age""#, r#""rate": "every 128ms", "age""#] {
             let (text, _) = printed(&ANSWER.replace(r#""rate": "100Hz", "age""#, same), Choice::default());
             assert!(!text.contains('<') && !text.contains("slower"), "{text}");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_fits_eighty_columns_and_tells_why_nodes_are_down() {
+    fn the_table_fits_eighty_columns_and_the_lines_below_say_why_nodes_are_down() {
         let (text, done) = printed(ANSWER, Choice::default());
         assert_eq!(
             text,
@@ -214,7 +214,7 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 80));
     }
 
-    /// n1 is up, n2 down, n3 left, n4 missing; all but n1 are expected, as far as `expected` says.
+    /// n1 is up, n2 down, n3 left, n4 missing; `expected` names those that are expected.
     fn states(expected: &[&str]) -> String {
         let status = |(node, state, heard): (&str, &str, &str)| {
             format!(
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn expected_missing_down_and_left_are_told_apart() {
+    fn expected_missing_down_and_left_are_different() {
         let (text, done) = printed(&states(&["n2", "n3", "n4"]), Choice::default());
         assert_eq!(
             text,
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_at_its_first_hub_is_told_with_the_reason_and_the_time() {
+    fn a_node_away_from_its_first_hub_has_the_reason_and_the_time() {
         let node = |name: &str, back: &str| {
             format!(
                 r#"{{"node": "{name}", "up": true, "state": "up", "expected": false, "heard": "0.4", "since": "100.0", "version": "1", "lanes": [],

@@ -1,4 +1,4 @@
-//! The lines of a plot out of a recording: each as many points as it has pixels, however many rows there are.
+//! The lines of a plot, from a recording. A line has one point for each pixel of width, however many rows there are.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::show::outcome::Failure;
 
 /// Lines of one plot: 64 panels of eight.
 pub const CURVES_MAX: usize = 512;
-/// Rows further apart than so many periods have a gap between them.
+/// Rows that are more than this many periods apart have a gap between them.
 const GAP_PERIODS: f64 = 2.5;
 
 /// A line.
@@ -27,15 +27,15 @@ pub struct Curve {
     drawn: Drawn,
 }
 
-/// A line under way.
+/// A line while it is made.
 #[derive(Default)]
 struct Drawn {
-    /// What it grew by, and of which lane that is: a counter of another start of the agent is another counter.
+    /// The growth of a counter. It starts again in another lane: after a restart of the agent it is another counter.
     growth: Growth,
     lane: Option<usize>,
-    /// When something was known last.
+    /// Time of the last value.
     known: Option<f64>,
-    /// The point under way: how many rows, the sum of their times and values.
+    /// The point that is being made: the number of rows, the sums of their times and values.
     cell: Option<Cell>,
 }
 
@@ -49,8 +49,8 @@ struct Cell {
     is_behind_gap: bool,
 }
 
-/// All lines that the patterns select, nodes in the recording's order, each with about `points` points. Also how many
-/// were left out.
+/// The lines that the patterns select, in the order of the recording's nodes, each with about `points` points; and the
+/// number of lines that were left out.
 pub fn curves(
     opened: &Opened,
     patterns: &[Pattern],
@@ -163,7 +163,7 @@ impl Curve {
         });
     }
 
-    /// The last point, and what lies before the first row and behind the last.
+    /// Ends the last point, and adds the gaps before the first row and after the last.
     fn end(&mut self, seconds: f64) {
         self.end_point();
         self.points.sort_by(|a, b| a.at.total_cmp(&b.at));
@@ -171,7 +171,7 @@ impl Curve {
             (Some(first), Some(last)) => (first.at, last.at),
             _ => (seconds, seconds),
         };
-        // A few rows at the ends belong to how a recording begins and ends.
+        // A short gap at either end is normal for a recording.
         let edge = seconds * 0.02;
         if first > edge {
             self.gaps.insert(0, (0.0, first));

@@ -1,4 +1,5 @@
-//! `khz plot`: a recording as a picture, one panel a node. It chooses axes and words; the drawing is `khz_view`'s.
+//! `khz plot`: its flags, and the chart that they ask for: one panel a node. `curves.rs` makes the lines, `axes.rs` the axes,
+//! `khz_view` the picture.
 
 mod axes;
 mod curves;
@@ -68,9 +69,9 @@ pub struct PlotFlags {
 
 /// Panels of one picture.
 const PANELS_MAX: usize = 64;
-/// Pixels for one of a PNG's, so that it is sharp on today's screens.
+/// A PNG has this many pixels for one of the picture, so that it is sharp on dense screens.
 const PNG_SCALE: f32 = 2.0;
-/// Columns of a picture in characters, where nobody says how wide the terminal is.
+/// Columns of a picture in characters, where the width of the terminal is unknown.
 const COLUMNS: usize = 80;
 
 /// Draws, into the file that the flags name or onto the terminal.
@@ -83,7 +84,7 @@ pub fn run(flags: &PlotFlags, out: &mut impl Write) -> Outcome {
         std::fs::write(path, bytes)
             .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))?;
     }
-    // Who names no file wants to see it here.
+    // Without a file it is drawn here.
     if flags.terminal || flags.output.is_none() {
         out.write_all(khz_view::strips(&chart, terminal::width().unwrap_or(COLUMNS).min(200)).as_bytes())?;
         out.flush()?;
@@ -91,7 +92,7 @@ pub fn run(flags: &PlotFlags, out: &mut impl Write) -> Outcome {
     opened.end()
 }
 
-/// What a file's name says about its form.
+/// The form of a file, from its name.
 enum Form {
     Svg,
     Png,
@@ -130,7 +131,7 @@ fn png(_: &khz_view::Picture) -> Result<Vec<u8>, Failure> {
     Err(Failure::usage("this program was built without PNG; write .svg or .html"))
 }
 
-/// What somebody should know who finds the page and not the command.
+/// Remarks for a reader of the page who does not know the command.
 fn remarks(chart: &Chart) -> Vec<String> {
     let mut remarks = vec![
         "Lines are means; a paler band reaches from the smallest to the largest value where a pixel holds several \

@@ -1,4 +1,4 @@
-//! What can be typed behind `khz record`, and the help that teaches it.
+//! The flags of `khz record`, and its examples.
 
 use std::path::PathBuf;
 

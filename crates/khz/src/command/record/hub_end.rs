@@ -12,24 +12,24 @@ use super::hub_rows::HubRows;
 use super::progress::some;
 use crate::show::table::printable;
 
-/// The rows that are on their way at the end have come by then.
+/// Rows that are on their way at the end come within this time.
 const LAST_ROWS: Duration = Duration::from_secs(5);
 
-/// At the end so long is waited for a hub that has just gone, and for rows that were missed: an agent is back 4 s after its hub, and
-/// then sends what its ring has.
+/// The longest wait, at the end, for a hub that is away and for missed rows. An agent connects again within 4 s after its
+/// hub is back, and then sends the rows in its ring.
 const MISSED_ROWS: Duration = Duration::from_secs(15);
 
-/// How the end of a recording goes.
+/// What a user can do at the end of a recording, and sees of it.
 pub struct Ending<'a> {
-    /// Somebody does not want to wait.
+    /// True where the user does not want to wait.
     pub is_wanted: &'a dyn Fn() -> bool,
-    /// Says what is waited for.
+    /// Prints what is waited for.
     pub say: &'a mut dyn FnMut(&str),
 }
 
 impl HubRows {
-    /// Waits for what was gathered until now and for what was missed, takes the interest back, and the rows that are still
-    /// on their way; not where somebody wants it to end with what there is.
+    /// Waits for the rows gathered until now and for missed ones, cancels the subscription, and takes the rows that are on
+    /// their way. Stops waiting where the user wants that.
     pub fn finish(&mut self, recorder: &mut Recorder, ending: &mut Ending<'_>) -> Result<(), RecordError> {
         self.copy(recorder)?;
         self.copy_missed(recorder, ending)?;
@@ -46,9 +46,9 @@ impl HubRows {
 
     fn copy_missed(&mut self, recorder: &mut Recorder, ending: &mut Ending<'_>) -> Result<(), RecordError> {
         let end = Instant::now() + MISSED_ROWS;
-        // What was gathered until now has come by then.
+        // By then all rows gathered until now have come.
         let mut until = Instant::now() + self.flush;
-        let mut is_said = false;
+        let mut is_announced = false;
         loop {
             let now = Instant::now();
             let awaited = self.awaited(recorder);
@@ -59,8 +59,8 @@ impl HubRows {
             if wait.is_zero() || self.refused.is_some() || (ending.is_wanted)() {
                 return Ok(());
             }
-            if let Some(awaited) = awaited.filter(|_| !is_said && now >= until) {
-                is_said = true;
+            if let Some(awaited) = awaited.filter(|_| !is_announced && now >= until) {
+                is_announced = true;
                 let seconds = wait.as_secs_f64().ceil();
                 (ending.say)(&format!(
                     "waiting up to {seconds} s for {awaited}; Ctrl-C ends it with what there is"
@@ -74,7 +74,7 @@ impl HubRows {
         }
     }
 
-    /// What may still come, in words.
+    /// The rows that may still come, in words.
     fn awaited(&self, recorder: &Recorder) -> Option<String> {
         let owed = recorder.awaited(&self.began);
         let mut words = Vec::new();

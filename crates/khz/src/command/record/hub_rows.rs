@@ -1,5 +1,5 @@
-//! Nodes as a hub has them: an interest on the link for the time of the recording, whose blocks go into the file as they
-//! come. Connections that break are made again; what was missed meanwhile comes late, as far as somebody has it.
+//! Rows from a hub: a subscription on the link for the time of the recording, whose blocks are written as they come. The link
+//! connects again after a break, and fetches the missed rows as far as the hub or the nodes have them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,50 +17,50 @@ use crate::show::outcome::{Failure, sentence};
 
 /// Bytes that wait for the disk: some seconds of 128 nodes at 1,000 Hz.
 const QUEUE_BYTES: usize = 256 << 20;
-/// A hub answers so soon, or it is not there.
+/// A hub that runs answers within this time.
 const ANSWER: Duration = Duration::from_secs(5);
-/// Once rows have begun to come and so long no further node has, all are there.
+/// When rows have begun to come, and no new node for this time, all nodes are there.
 const LAST_NODE: Duration = Duration::from_millis(300);
-/// Nodes send what they have gathered after ten rows or a tenth of a second, whichever is later, and within a second; the hub
-/// passes it on soon.
+/// Nodes send their rows after ten rows or a tenth of a second, whichever is later, and at least once a second. The hub
+/// passes them on soon.
 const FLUSH: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 const PASSED_ON: Duration = Duration::from_millis(50);
-/// A hub, and what it sends.
+/// A hub and the rows that it sends.
 pub struct HubRows {
     pub(super) following: Following,
     pub(super) events: Events,
     pub(super) interest: u32,
-    /// What was gathered has come after so long.
+    /// Gathered rows have come after this time.
     pub(super) flush: Duration,
     /// The number of each lane in the recording.
     lanes: HashMap<Arc<LaneKey>, u32>,
     /// Lanes that have not been closed.
     pub(super) open: HashSet<Arc<LaneKey>>,
     nodes: HashSet<String>,
-    /// Nodes and interests whose lane was open when the connection broke, and has not been offered since.
+    /// Node and name of each lane that was open when the connection broke, and has not come again since.
     pub(super) out_of_sight: HashSet<(String, String)>,
     /// The first row of each lane's block that is not complete yet.
     pub(super) began: HashMap<u32, u64>,
     /// Events that came before there was a recorder.
     early: Vec<Event>,
-    /// The interest was refused.
+    /// Why the hub refuses the subscription.
     pub(super) refused: Option<String>,
-    /// Nodes that the hub knows, once it has told all of them.
+    /// Nodes that the hub knows, once its list is complete.
     known: Option<HashSet<String>>,
-    telling: HashSet<String>,
-    /// Patterns that nothing has matched so far.
+    listed: HashSet<String>,
+    /// Patterns that nothing matches yet.
     unmatched: Vec<Pattern>,
-    /// What was said last, of each node and of the connection: what a text begins with.
-    said: HashMap<String, String>,
+    /// The last remark about each node and about the connection, by what the remark begins with.
+    remarks: HashMap<String, String>,
 }
 
 impl HubRows {
-    /// Says the interest, and waits until rows come.
+    /// Subscribes, and waits until rows come.
     pub fn start(access: &Access, interest: &Interest) -> Result<Self, Failure> {
         HubRows::begin(access, interest, None)
     }
 
-    /// The same for what the hub has of the base lanes, so far back; the rate is theirs.
+    /// The same for past rows: those of the base lanes that the hub has, so far back as `span`, at their own rate.
     pub fn start_past(access: &Access, interest: &Interest, span: Nanos) -> Result<Self, Failure> {
         HubRows::begin(access, interest, Some(span))
     }
@@ -89,15 +89,15 @@ impl HubRows {
             early: Vec::new(),
             refused: None,
             known: None,
-            telling: HashSet::new(),
+            listed: HashSet::new(),
             unmatched: interest.patterns.clone(),
-            said: HashMap::new(),
+            remarks: HashMap::new(),
         };
         hub.wait_for_rows(Duration::from(interest.rate.period()))?;
         Ok(hub)
     }
 
-    /// A schema comes before the first row of its lane.
+    /// Waits for the first schema: it comes before the first row of its lane.
     fn wait_for_rows(&mut self, period: Duration) -> Result<(), Failure> {
         let (mut until, mut problem) = (Instant::now() + ANSWER + 2 * period, None);
         let mut has_rows = false;
@@ -128,7 +128,7 @@ impl HubRows {
         }
     }
 
-    /// What has come since.
+    /// Copies what has come since the last call.
     pub fn copy(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         for event in std::mem::take(&mut self.early) {
             self.take(event, recorder)?;
@@ -150,12 +150,12 @@ impl HubRows {
                 }
             }
             Event::Node { node } => {
-                self.telling.insert(node);
+                self.listed.insert(node);
                 Ok(())
             }
             Event::Nodes => {
-                // Once is enough: who comes later is recorded, and then known.
-                self.known = Some(std::mem::take(&mut self.telling));
+                // One list is enough: a node that comes later is recorded, and so known.
+                self.known = Some(std::mem::take(&mut self.listed));
                 self.following.roster(false);
                 Ok(())
             }
@@ -181,7 +181,7 @@ impl HubRows {
                 if !granted {
                     self.refused = Some(text);
                 } else if !text.is_empty() {
-                    self.say(text);
+                    self.remark(text);
                 }
                 Ok(())
             }
@@ -189,11 +189,11 @@ impl HubRows {
                 let name = |lane: Arc<LaneKey>| (lane.node.clone(), lane.name.clone());
                 self.out_of_sight.extend(self.open.drain().map(name));
                 self.began.clear();
-                self.say(problem);
+                self.remark(problem);
                 Ok(())
             }
             Event::Up { .. } => {
-                self.said.clear();
+                self.remarks.clear();
                 Ok(())
             }
         }
@@ -216,16 +216,16 @@ impl HubRows {
         Ok(())
     }
 
-    /// Each thing once, until something else was said of the same.
-    fn say(&mut self, text: String) {
-        let of = text.split_once(": ").map_or(text.as_str(), |(of, _)| of).to_owned();
-        if self.said.get(&of) != Some(&text) {
+    /// Prints a remark on stderr, but not the same one twice in succession about the same thing.
+    fn remark(&mut self, text: String) {
+        let about = text.split_once(": ").map_or(text.as_str(), |(about, _)| about).to_owned();
+        if self.remarks.get(&about) != Some(&text) {
             crate::show::table::remark!("{text}");
-            self.said.insert(of, text);
+            self.remarks.insert(about, text);
         }
     }
 
-    /// Why nothing more will come, if nothing will.
+    /// Why no more rows will come; `None` while they do.
     pub fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
     }
@@ -235,13 +235,13 @@ impl HubRows {
         self.events.dropped()
     }
 
-    /// Patterns that the lane's schema matches are not unmatched any more.
+    /// Removes the patterns that a lane's schema matches from the unmatched ones.
     fn match_patterns(&mut self, lane: &LaneKey, offset: u64, bytes: &[u8]) {
         if offset > 0 || self.unmatched.is_empty() {
             return;
         }
         let mut schema = SchemaDecoder::new();
-        // What is damaged the recorder says.
+        // The recorder reports damage.
         if schema.feed(bytes).is_ok() {
             self.unmatched.retain(|pattern| {
                 let alone = std::slice::from_ref(pattern);
@@ -250,7 +250,7 @@ impl HubRows {
         }
     }
 
-    /// Nodes that patterns name and that never came: those that the hub knows, and those that nobody knows.
+    /// Nodes that patterns name and that sent nothing: those that the hub knows, and those that it does not know.
     pub fn missing(&self, patterns: &[Pattern]) -> (Vec<String>, Vec<String>) {
         let named = khz_model::pattern::named_nodes(patterns).into_iter();
         let mut missing: Vec<String> = named.filter(|node| !self.nodes.contains(node)).collect();
@@ -260,18 +260,18 @@ impl HubRows {
         missing.into_iter().partition(is_known)
     }
 
-    /// Patterns that nothing of the nodes that came has matched. The hub has said so, where it is no older one.
+    /// Patterns that match nothing on the nodes that came. A hub reports them itself, unless it is an older one.
     pub fn unmatched(&self) -> Vec<String> {
         let speaks = |pattern: &&Pattern| self.nodes.iter().any(|node| pattern.matches_node(node));
         self.unmatched.iter().filter(speaks).map(ToString::to_string).collect()
     }
 
-    /// True where the hub has said that itself.
-    pub fn has_said(&self, beginning: &str) -> bool {
-        self.said.values().any(|text| text.starts_with(beginning))
+    /// True where the hub has sent a remark with this beginning.
+    pub fn has_remarked(&self, beginning: &str) -> bool {
+        self.remarks.values().any(|text| text.starts_with(beginning))
     }
 
-    /// Everything that comes until the hub has closed all lanes, which are of the past.
+    /// Copies past rows until the hub has closed all lanes.
     pub fn copy_past(&mut self, recorder: &mut Recorder) -> Result<Result<(), Failure>, RecordError> {
         self.copy(recorder)?;
         while !self.open.is_empty() {

@@ -1,5 +1,5 @@
-//! `khz record`: rows into a file while they come, or out of the rings after the fact. The work is done by
-//! `khz_record`; this decides from where, how long, and what is said.
+//! `khz record`: writes rows into a file, while they come or afterwards. `khz_record` writes the file; this chooses the
+//! source of the rows (`origin.rs`), decides when to end, and prints how it goes.
 
 pub mod flags;
 mod hub_end;
@@ -33,17 +33,17 @@ use origin::{Absent, Origin, find_hub};
 use progress::Progress;
 
 const OUTPUT: &str = "recording.khzt";
-/// What becomes of the one before.
+/// The new name of the recording before.
 const OUTPUT_BEFORE: &str = "recording.old.khzt";
 const RATE: &str = "10Hz";
-/// Nodes of which something is missing and that are named with it.
+/// Nodes with missing rows that are named; of more nodes only the number is printed.
 const NODES_NAMED_MAX: usize = 20;
-/// The first Ctrl-C ends the recording, the second the wait for what is missing; a third one everything.
+/// The first Ctrl-C ends the recording, the second one the wait for missing rows, a third one the program.
 const SIGNALS_MAX: u32 = 2;
-/// Blocks are fetched this often: a ring holds some seconds.
+/// The time between two copies: a ring holds some seconds.
 const POLL_PERIOD: Duration = Duration::from_millis(50);
 
-/// What the flags mean.
+/// The flags, checked.
 struct Task {
     patterns: Vec<Pattern>,
     output: PathBuf,
@@ -51,7 +51,7 @@ struct Task {
     span: Option<Duration>,
 }
 
-/// Records what the flags, and the file that they name, say.
+/// Records as the flags and the file of `--params` say.
 pub fn run(mut flags: RecordFlags, outer: NodeFlags) -> Outcome {
     if let Some(path) = flags.params.take() {
         params::fill(&mut flags, &path)?;
@@ -92,7 +92,7 @@ impl Task {
     }
 }
 
-/// Nobody who gave no name meant to overwrite what he recorded before.
+/// Without `-o` an older recording is renamed, not overwritten.
 fn keep_the_one_before() -> Result<(), Failure> {
     match std::fs::rename(OUTPUT, OUTPUT_BEFORE) {
         Ok(()) => crate::show::table::remark!("the {OUTPUT} that was here is {OUTPUT_BEFORE} now"),
@@ -144,7 +144,7 @@ fn after_the_fact(flags: &RecordFlags, task: &Task, plan: &Plan, span: Nanos) ->
         }
         None => match rings::record(flags, plan, &task.patterns, span, &mut recorder) {
             Ok(misses) => {
-                misses::tell(&misses);
+                misses::print(&misses);
                 (Ok(()), Absent { has_misses: !misses.is_empty(), ..Absent::default() })
             }
             Err(failure) => (Err(failure), Absent::default()),
@@ -156,12 +156,12 @@ fn after_the_fact(flags: &RecordFlags, task: &Task, plan: &Plan, span: Nanos) ->
     let note = note_of(json!({ "end": end, "missing": absent.missing }), &recorder.missing());
     let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
-    tell(&lacking, flags.quiet);
+    remark_missing(&lacking, flags.quiet);
     copied?;
     Ok(done(absent.end(), &counts.missing))
 }
 
-/// A note with what is missing.
+/// The note with what is missing.
 fn note_of(mut note: serde_json::Value, missing: &Missing) -> serde_json::Value {
     let Missing { rows, gaps, ticks, silences } = *missing;
     note["rows_missing"] = rows.into();
@@ -171,8 +171,8 @@ fn note_of(mut note: serde_json::Value, missing: &Missing) -> serde_json::Value 
     note
 }
 
-/// Nodes of which something is missing are named, each with what; of many the first.
-fn tell(lacking: &[(String, Missing)], is_quiet: bool) {
+/// Names the nodes with missing rows on stderr, each with what is missing.
+fn remark_missing(lacking: &[(String, Missing)], is_quiet: bool) {
     if is_quiet {
         return;
     }
@@ -184,10 +184,10 @@ fn tell(lacking: &[(String, Missing)], is_quiet: bool) {
     }
 }
 
-/// How a recording ends of which that is missing. A tick that a busy machine has missed is no failure; a second of them is.
+/// How the command ends when this is missing. A tick that a busy machine missed is no failure; a second of them is.
 fn done(nodes: Done, missing: &Missing) -> Done {
     let Missing { rows, ticks, silences, .. } = *missing;
-    let said = match (rows, silences) {
+    let sentence = match (rows, silences) {
         _ if nodes != Done::Wholly => return nodes,
         (0, 0) => return nodes,
         (0, _) => format!("for {ticks} ticks there is no row: nodes have stood still"),
@@ -196,7 +196,7 @@ fn done(nodes: Done, missing: &Missing) -> Done {
             format!("{rows} rows are missing, and for {ticks} ticks there is none: nodes have stood still")
         }
     };
-    Done::Lacking { said }
+    Done::Lacking { sentence }
 }
 
 fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
@@ -223,7 +223,7 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let lacking = recorder.missing_by_node();
     let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
-    tell(&lacking, flags.quiet);
+    remark_missing(&lacking, flags.quiet);
     if let Some(text) = origin.refused() {
         return Err(Failure::work(text));
     }
@@ -236,7 +236,7 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     }
 }
 
-/// Copies rows until the time is over, somebody says stop, or the program has ended.
+/// Copies rows until the time is over, a signal comes, or the program ends.
 fn follow(
     origin: &mut Origin,
     recorder: &mut Recorder,
@@ -250,7 +250,7 @@ fn follow(
         recorder.tick(now())?;
         progress.draw(|| recorder.counts());
         let has_ended = child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
-        // Ctrl-C reaches the program as well: its end is the recording's.
+        // Ctrl-C reaches the program too, and its end ends the recording.
         let is_stopped = origin.refused().is_some() || child.is_none() && signals.load(Ordering::Relaxed) > 0;
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if has_ended || is_stopped || left == Some(Duration::ZERO) {
@@ -266,7 +266,7 @@ fn start(command: &[String]) -> Result<Option<Child>, Failure> {
     child.map(Some).map_err(|error| Failure::usage(format!("cannot start {program}: {error}")))
 }
 
-/// The exit code of the program; one that still runs when its recording is over goes on without it, and is waited for.
+/// Waits for the program, which may outlive its recording, and returns its exit code.
 fn end_of(child: &mut Option<Child>, is_recorded: bool) -> Option<u8> {
     use std::os::unix::process::ExitStatusExt;
     let child = child.as_mut()?;

@@ -1,4 +1,4 @@
-//! This node as it is recorded: a gatherer in this process for the time of the recording, and its ring.
+//! Rows of this node: a gatherer in this process for the time of the recording, and its ring.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::role::gatherer;
 use crate::show::misses;
 use crate::show::outcome::{Failure, sentence};
 
-/// The first row is there so soon, or something is wrong.
+/// The first row comes within this time, or something is wrong.
 const FIRST_ROW: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -23,14 +23,14 @@ pub struct NodeRows {
     copy: RingCopy,
     agent: Agent,
     node: NodeName,
-    /// What was said of its rate.
+    /// Remembers what was printed about its rate.
     pace: Pace,
-    /// Something that was asked for is not here, and that was said.
+    /// This node lacks something that was asked for; stderr has said so.
     pub has_misses: bool,
 }
 
 impl NodeRows {
-    /// Begins to gather, and waits for the first row.
+    /// Starts to gather, and waits for the first row.
     pub fn start(plan: &Plan, interest: &Interest) -> Result<Self, Failure> {
         let Interest { patterns, rate, exact } = interest;
         let node = plan.node.as_str();
@@ -49,7 +49,7 @@ impl NodeRows {
             _ => Failure::work(sentence(&error)),
         })?;
         let copy = RingCopy::new(lane.reader().clone(), 1, lane.reader().newest());
-        misses::tell(&misses);
+        misses::print(&misses);
         let (node, pace) = (plan.node.clone(), Pace::new(*rate));
         let mut rows = NodeRows { node, lane, copy, agent, pace, has_misses: !misses.is_empty() };
         rows.wait_for_row(Duration::from(rate.period()))?;
@@ -57,7 +57,7 @@ impl NodeRows {
         Ok(rows)
     }
 
-    /// Says that rows come slower than asked, or as asked again, once each time that begins.
+    /// Says once that rows come more slowly than asked, and once that they come as asked again.
     fn remark_pace(&mut self) {
         let news = Rate::from_period(self.lane.period()).and_then(|rate| self.pace.news(rate));
         if let Some(text) = news {
@@ -78,18 +78,18 @@ impl NodeRows {
         Ok(())
     }
 
-    /// Says what comes, and at which rate.
+    /// Writes the head of the lane.
     pub fn begin(&self, recorder: &mut Recorder) -> Result<(), RecordError> {
         self.copy.begin(recorder, self.lane.period())
     }
 
-    /// What has come since.
+    /// Copies what has come since the last call.
     pub fn copy(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         self.remark_pace();
         self.copy.copy(recorder)
     }
 
-    /// The rest.
+    /// Copies the rest, and ends.
     pub fn finish(mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         let copied = self.copy.finish(recorder);
         drop(self.lane);

@@ -15,7 +15,7 @@ use crate::config::addresses::hub_address;
 use crate::show::outcome::{Done, Failure, sentence};
 use crate::show::table::printable;
 
-/// The hub that is meant: the one that was named, else one that runs here; `None`: this node is recorded without.
+/// The hub to record from: the one of `--hub`, else one on this machine; `None`: this node is recorded without a hub.
 pub fn find_hub(flags: &RecordFlags, plan: &Plan) -> Result<Option<Access>, Failure> {
     let access = match &flags.hub {
         Some(text) => {
@@ -46,9 +46,9 @@ pub enum Origin {
     Hub(Box<HubRows>),
     /// This node, gathered by this process.
     Node {
-        /// Until it has finished.
+        /// `None` after the end.
         rows: Option<Box<NodeRows>>,
-        /// Something that was asked for is not here, and that was said.
+        /// This node lacks something that was asked for; stderr has said so.
         has_misses: bool,
     },
 }
@@ -56,28 +56,29 @@ pub enum Origin {
 /// What was asked for and did not come.
 #[derive(Debug, Default)]
 pub struct Absent {
-    /// Nodes that are known, and did not answer.
+    /// Nodes that the hub knows, and that sent nothing.
     pub missing: Vec<String>,
-    /// Something nobody has; it was said.
+    /// Nobody has something that was asked for; stderr has said so.
     pub has_misses: bool,
 }
 
 impl Absent {
-    /// What a hub did not have, said where the hub has not done so.
+    /// What a hub did not have. It is named on stderr, unless the hub has named it.
     pub fn of(hub: &HubRows, patterns: &[Pattern]) -> Self {
         let (missing, unknown) = hub.missing(patterns);
         let unmatched = hub.unmatched();
-        if !unknown.is_empty() && !hub.has_said("no node is called") {
+        if !unknown.is_empty() && !hub.has_remarked("no node is called") {
             crate::show::table::remark!("no node is called {}", printable(&fold(&unknown)));
         }
-        for pattern in unmatched.iter().filter(|pattern| !hub.has_said(&format!("nothing matches {pattern}")))
+        for pattern in
+            unmatched.iter().filter(|pattern| !hub.has_remarked(&format!("nothing matches {pattern}")))
         {
             crate::show::table::remark!("nothing matches {}", printable(pattern));
         }
         Absent { missing, has_misses: !unknown.is_empty() || !unmatched.is_empty() }
     }
 
-    /// How a command ends that did the rest.
+    /// How the command ends, where the rest was recorded.
     pub fn end(self) -> Done {
         match self.missing.is_empty() && !self.has_misses {
             true => Done::Wholly,
@@ -98,7 +99,7 @@ impl Origin {
         }
     }
 
-    /// Says what is known of the lanes before anything came.
+    /// Writes the heads of lanes that are known before rows come.
     pub fn begin(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         match self {
             Origin::Node { rows: Some(rows), .. } => rows.begin(recorder),
@@ -106,7 +107,7 @@ impl Origin {
         }
     }
 
-    /// What has come since.
+    /// Copies what has come since the last call.
     pub fn copy(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         match self {
             Origin::Hub(hub) => hub.copy(recorder),
@@ -115,7 +116,7 @@ impl Origin {
         }
     }
 
-    /// The rest.
+    /// Copies the rest.
     pub fn finish(&mut self, recorder: &mut Recorder, ending: &mut Ending<'_>) -> Result<(), RecordError> {
         match self {
             Origin::Hub(hub) => hub.finish(recorder, ending),
@@ -123,7 +124,7 @@ impl Origin {
         }
     }
 
-    /// Why nothing more will come, if nothing will.
+    /// Why no more rows will come; `None` while they do.
     pub fn refused(&self) -> Option<&str> {
         match self {
             Origin::Hub(hub) => hub.refused(),
@@ -131,7 +132,7 @@ impl Origin {
         }
     }
 
-    /// Rows that were given up because the disk was too slow.
+    /// Rows that were dropped because the disk was too slow.
     pub fn dropped(&self) -> u64 {
         match self {
             Origin::Hub(hub) => hub.dropped(),

@@ -1,5 +1,5 @@
-//! The parameters of a recording from a file: the flags' names as keys. It refuses keys that it does not know, and
-//! leaves it to the flags what the values mean.
+//! The parameters of a recording from a file: the flags' names as keys. Unknown keys are errors.
+//! Values are checked later, like those of flags.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 const KEYS: [&str; 10] =
     ["match", "rate", "for", "last", "lane", "hub", "output", "rotate", "keep", "command"];
 
-/// What the file says, where the flags are silent.
+/// Fills flags that are not given with the values of the file.
 pub fn fill(flags: &mut RecordFlags, path: &Path) -> Result<(), Failure> {
     let name = path.display().to_string();
     let length = std::fs::metadata(path).map_or(0, |file| file.len());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_cannot_mean_is_refused() {
+    fn wrong_keys_and_values_are_refused() {
         for (text, problem) in [
             ("rat = \"1Hz\"", "run.toml: there is no parameter rat; did you mean rate?"),
             ("rate = 100", "run.toml: rate must be a text in quotes"),

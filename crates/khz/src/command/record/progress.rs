@@ -1,4 +1,4 @@
-//! How a recording goes, in a line that is drawn anew on a terminal, and in one at its end.
+//! How a recording goes: a line that is redrawn on a terminal, and one at the end.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use khz_record::{Counts, Missing};
 
 use crate::show::quantities::{of_bytes, of_count, of_span};
 
-/// The line is drawn so often.
+/// The time between two redraws.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// The line.
@@ -17,12 +17,12 @@ pub struct Progress {
     drawn: Option<Instant>,
     is_shown: bool,
     is_quiet: bool,
-    /// The rate that was asked for, of rows that come.
+    /// The rate that was asked for; `None` for past rows.
     asked: Option<Rate>,
 }
 
 impl Progress {
-    /// Nothing is drawn where nobody looks.
+    /// The line is drawn only on a terminal.
     pub fn new(is_quiet: bool, asked: Option<Rate>) -> Self {
         let is_shown = !is_quiet && std::io::stderr().is_terminal();
         Progress { began: Instant::now(), drawn: None, is_shown, is_quiet, asked }
@@ -36,7 +36,7 @@ impl Progress {
         }
     }
 
-    /// A sentence of its own, in place of the line, which is drawn again below it.
+    /// Prints a sentence in place of the line. The line is drawn again below it.
     pub fn say(&mut self, text: &str) {
         if self.is_shown {
             eprint!("\r\x1b[K");
@@ -46,7 +46,7 @@ impl Progress {
         }
     }
 
-    /// The last line stays.
+    /// Prints the line of the whole recording.
     pub fn end(&self, counts: &Counts, path: &std::path::Path) {
         let start = if self.is_shown { "\r\x1b[K" } else { "" };
         if !self.is_quiet {
@@ -70,11 +70,11 @@ impl Progress {
         if counts.files > 1 {
             line.push_str(&format!(" in {} files", counts.files));
         }
-        if let Some(said) = self.asked.and_then(|asked| slowed(asked, counts.periods?)) {
-            line.push_str(&format!(", {said}"));
+        if let Some(text) = self.asked.and_then(|asked| slowed(asked, counts.periods?)) {
+            line.push_str(&format!(", {text}"));
         }
-        for said in lacking(&counts.missing) {
-            line.push_str(&format!(", {said}"));
+        for text in lacking(&counts.missing) {
+            line.push_str(&format!(", {text}"));
         }
         if counts.damaged > 0 {
             line.push_str(&format!(", {} damaged blocks", counts.damaged));
@@ -87,7 +87,7 @@ impl Progress {
     }
 }
 
-/// At which rates rows came, where that is slower than asked.
+/// The rates of the rows, where they are slower than asked.
 fn slowed(asked: Rate, (shortest, longest): (Nanos, Nanos)) -> Option<String> {
     let (fastest, slowest) = (Rate::from_period(shortest)?, Rate::from_period(longest)?);
     slowest.is_slowed_from(asked).then(|| match fastest == slowest {
@@ -104,7 +104,7 @@ pub fn some(count: u64, one: &str, many: &str) -> String {
     }
 }
 
-/// What is missing, rows and ticks apart: nobody can get a row that was never made.
+/// What is missing: rows that did not come, and ticks for which no row was made.
 pub fn lacking(missing: &Missing) -> Vec<String> {
     let Missing { rows, gaps, ticks, .. } = *missing;
     let mut said = Vec::new();

@@ -1,12 +1,12 @@
-//! The blocks of a ring into a recording, as they stand there: it follows the ring, and tells what was overwritten
-//! before it came.
+//! Copies the blocks of a ring into a recording, byte for byte. Follows the ring, and counts blocks that were overwritten
+//! before they were copied.
 
 use khz_block::trace::LaneHead;
 use khz_model::Nanos;
 use khz_record::{RecordError, Recorder};
 use khz_ring::Reader;
 
-/// A schema comes in pieces of so many bytes.
+/// A schema is copied in pieces of this many bytes.
 const PIECE: usize = 1 << 20;
 
 /// A place in a ring.
@@ -20,17 +20,17 @@ pub struct RingCopy {
     schema: Option<(u32, u64)>,
     /// The block under copy, kept for its memory.
     bytes: Vec<u8>,
-    /// Blocks that could not be read any more when their turn came.
+    /// Blocks that were overwritten before they were copied.
     pub overtaken: u64,
 }
 
 impl RingCopy {
-    /// From the block at `at` on.
+    /// Starts with the block at `at`.
     pub fn new(reader: Reader, lane: u32, at: u64) -> Self {
         RingCopy { reader, lane, at, schema: None, bytes: Vec::new(), overtaken: 0 }
     }
 
-    /// Says whose lane it is.
+    /// Writes the head of the lane.
     pub fn begin(&self, recorder: &mut Recorder, period: Nanos) -> Result<(), RecordError> {
         let label = self.reader.label();
         recorder.lane(&LaneHead {
@@ -42,7 +42,7 @@ impl RingCopy {
         })
     }
 
-    /// True once a row is there behind the place.
+    /// True where the ring has rows that were not copied.
     pub fn has_rows(&self) -> bool {
         self.reader.head() > self.at
     }
@@ -61,14 +61,14 @@ impl RingCopy {
             self.block(recorder)?;
             match next {
                 Some(next) => self.at = next,
-                // The next block has not begun: its place is behind this one.
+                // The next block has not begun. It will follow this one.
                 None => self.at += self.bytes.len() as u64,
             }
         }
         Ok(())
     }
 
-    /// Copies what is there of the open block too, and closes it.
+    /// Copies the open block too, and closes it.
     pub fn finish(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         self.copy(recorder)?;
         if self.has_rows() { self.block(recorder) } else { Ok(()) }
@@ -87,7 +87,7 @@ impl RingCopy {
         Ok(())
     }
 
-    /// The writer was faster: on with the oldest block that is still there.
+    /// The writer was faster: continues with the oldest block of the ring.
     fn overtake(&mut self) {
         self.overtaken += 1;
         self.at = self.reader.oldest().max(self.at + 1);

@@ -1,4 +1,4 @@
-//! What was, out of the rings of this machine's agents: `khz record --last`.
+//! Past rows from the rings of this machine's agents: `khz record --last`.
 
 use khz_model::{Misses, Nanos, Pattern};
 use khz_record::Recorder;
@@ -13,7 +13,7 @@ use crate::config::Plan;
 use crate::show::misses::{self, Listed};
 use crate::show::outcome::Failure;
 
-/// Copies the last `span` of every node that a pattern speaks of.
+/// Copies the last `span` of every node that a pattern selects.
 pub fn record(
     flags: &RecordFlags,
     plan: &Plan,
@@ -69,7 +69,7 @@ fn lane<'a>(rings: &'a NodeRings, name: Option<&str>) -> Result<&'a Reader, Fail
     })
 }
 
-/// The last block that begins before so long ago: later ones have rows that count.
+/// The block with the first row of the span: the last one that begins before it.
 fn first_block(reader: &Reader, span: Nanos) -> Option<u64> {
     let blocks = reader.blocks();
     let began = |at: &u64| reader.header(*at).map(|header| header.stamp.boot);

@@ -1,5 +1,4 @@
-//! `khz ring export`: the rows of a ring as CSV, JSON, a table or a trace. Values are the kernel's own, digit for
-//! digit; absent is empty and failed says so.
+//! `khz ring export`: the rows of a ring as CSV, JSON, a table or a trace. Values are the kernel's own, digit for digit.
 
 use clap::Args;
 use std::fs::File;
@@ -107,13 +106,13 @@ pub fn export(flags: &RingExportFlags, plan: &Plan, width: Option<usize>, out: &
     misses::partly(&misses, written)
 }
 
-/// What of the patterns the ring does not hold.
+/// The patterns that select nothing in the ring.
 fn misses_of(reader: &Reader, node: &str, patterns: &[Pattern]) -> Misses {
     let all = Recording::of(reader.clone(), &[], None);
     Listed::new([(node, all.columns)]).misses(patterns)
 }
 
-/// The one node that was meant.
+/// The only node, else this one.
 fn choose(mut nodes: Vec<NodeRings>, this_node: &str) -> Result<NodeRings, Failure> {
     let at = nodes.iter().position(|rings| rings.node == this_node);
     match (nodes.len(), at) {
@@ -138,7 +137,7 @@ fn lane(node: &NodeRings, name: &str) -> Result<Reader, Failure> {
     }
 }
 
-/// The patterns that speak of this node. Some were given and none does: then nothing can match.
+/// The patterns that select this node. It is an error where patterns are given and none does.
 fn of_node(patterns: &[Pattern], node: &str) -> Result<Vec<Pattern>, Failure> {
     let ours: Vec<Pattern> = patterns.iter().filter(|pattern| pattern.matches_node(node)).cloned().collect();
     if ours.is_empty() && !patterns.is_empty() {
@@ -172,7 +171,7 @@ fn write(
     Ok(Done::Wholly)
 }
 
-/// Names cannot hold commas or quotes: `%XX` stands for them.
+/// Names of series need no quotes: `%XX` stands for commas and quotes in them.
 fn write_csv(recording: &Recording, out: &mut impl Write) -> io::Result<usize> {
     let names: Vec<String> = recording.columns.iter().map(ToString::to_string).collect();
     writeln!(out, "{}", [&["time".to_owned(), "boot".to_owned()], &names[..]].concat().join(","))?;
@@ -222,7 +221,7 @@ fn object(recording: &Recording, node: &str, row: &Row) -> Value {
     })
 }
 
-/// The blocks as they are, with what their slots mean: those of the newest generation, since a trace has one schema.
+/// The blocks of the newest generation, byte for byte, after their schema. A trace has only one schema.
 fn write_trace(recording: &Recording, out: &mut impl Write) -> io::Result<usize> {
     let reader = recording.reader();
     let Some(newest) = recording.blocks.last().and_then(|&at| reader.header(at)) else {

@@ -1,5 +1,5 @@
 //! `khz ring`: what the rings of this machine's agents hold, while they run and after they have died. It reads the
-//! files themselves and asks nobody.
+//! files themselves.
 
 mod export;
 pub mod place;

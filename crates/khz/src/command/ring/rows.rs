@@ -1,5 +1,5 @@
-//! The rows that one ring holds, with columns that keep their meaning across restarts of the agent. It decodes what it
-//! finds and drops what is damaged.
+//! The rows of one ring, with columns that keep their meaning over restarts of the agent. Damaged blocks are left out and
+//! counted.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ impl Recording {
         let since = span.zip(newest).map(|(span, newest)| newest.boot.since(span));
         let begins = |at: &u64| reader.header(*at).map(|header| header.stamp.boot);
         if let Some(since) = since {
-            // The last block that begins before has rows that count.
+            // The last block that begins before the span has rows of it.
             let first = blocks.iter().rposition(|at| begins(at).is_some_and(|begins| begins <= since));
             blocks.drain(..first.unwrap_or(0));
         }
@@ -49,7 +49,7 @@ impl Recording {
         recording
     }
 
-    /// Columns in the order of the newest generation, behind them what only older ones had.
+    /// Columns in the order of the newest generation, followed by those that only older generations have.
     fn find_columns(&mut self, patterns: &[Pattern]) {
         let mut places: HashMap<(String, Option<String>), usize> = HashMap::new();
         let generations = self.blocks.iter().rev().filter_map(|&at| Some(self.reader.header(at)?.generation));
@@ -77,7 +77,7 @@ impl Recording {
         }
     }
 
-    /// Every row, oldest first; returns how many blocks could not be read any more, or were damaged.
+    /// Passes every row to `take`, oldest first. Returns the number of blocks that were overwritten or damaged.
     pub fn each(&self, mut take: impl FnMut(Row) -> std::io::Result<()>) -> std::io::Result<usize> {
         let mut lost = 0;
         let mut bytes = Vec::new();
@@ -114,11 +114,11 @@ impl Recording {
     }
 }
 
-/// What a generation's slots mean, as far as it can be read.
+/// The series of a generation's slots, as far as the schema can be read.
 fn schema(reader: &Reader, generation: u32) -> Vec<Series> {
     let (mut bytes, mut decoder) = (Vec::new(), SchemaDecoder::new());
     reader.schema(generation, 0, SCHEMA_BYTES_MAX, &mut bytes);
-    // What stands before a damaged record is right.
+    // The records before a damaged one are right.
     let _ = decoder.feed(&bytes);
     decoder.series().to_vec()
 }
@@ -161,7 +161,7 @@ pub fn count(reader: &Reader, at: u64) -> u64 {
             None => {
                 let (mut bytes, mut count) = (Vec::new(), 0);
                 reader.block(at, &mut bytes);
-                // A damaged row ends the count; nothing is printed here that could fail.
+                // A damaged row ends the count. The closure cannot fail.
                 let _ = rows(&bytes, |_| {
                     count += 1;
                     Ok(())

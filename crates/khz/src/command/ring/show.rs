@@ -1,4 +1,4 @@
-//! `khz ring show`: how far each ring reaches back, as a table or as JSON.
+//! `khz ring show`: what each ring holds, and how far it reaches back, as a table or as JSON.
 
 use clap::Args;
 use std::io::Write;
@@ -86,7 +86,7 @@ impl<'a> Held<'a> {
         Some(self.newest?.boot.since(self.oldest?.boot))
     }
 
-    /// Time that a full ring reaches back at the present rates: what its rows took so far goes on.
+    /// How far a full ring reaches back, if its rows stay as large as they are.
     fn span_full(&self) -> Option<Nanos> {
         let rows = self.rows.checked_sub(1).filter(|&rows| rows > 0)?;
         let period = u128::from(self.reader.period().0);
@@ -139,13 +139,13 @@ fn minutes(span: Nanos) -> String {
     format!("{:.1}", span.as_secs_f64() / 60.0)
 }
 
-/// To the second: a table is read by people, and has 80 columns. All of it is in the JSON.
+/// To the second, since the table has 80 columns. JSON has the exact time.
 fn seconds(stamp: Stamp) -> String {
     let text = stamp.real_text();
     text[..text.len() - 10].to_owned()
 }
 
-/// Whole where it can be: `64MiB`, and otherwise `1.2MiB`.
+/// `64MiB`; `1.2MiB` where it is not a whole number of KiB.
 fn bytes(count: u64) -> String {
     const MIB: u64 = 1 << 20;
     match count {

@@ -1,4 +1,4 @@
-//! Follows a stream of rows: hands each row to the printer, says notices and changes on stderr, and stops by count, by
+//! Follows a stream of rows: gives each row to the printer, prints notices and changes on stderr, and stops by count, by
 //! time, or at the end of the stream.
 
 use std::collections::HashMap;
@@ -77,7 +77,7 @@ impl Watch {
     }
 }
 
-/// What came so far, and where it goes.
+/// What came so far, and where it is printed.
 struct Follower<'a, P, W> {
     watch: Watch,
     printer: &'a mut P,

@@ -1,4 +1,4 @@
-//! Rows as lines: separated by tabs, or one JSON object each. For programs and files; values stay exact.
+//! Rows as lines, separated by tabs, or as one JSON object each. Values stay exact.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ pub struct Lines<'a, W> {
     out: &'a mut W,
     /// For each node the titles and the rate that hold for it.
     headers: HashMap<String, String>,
-    /// The header that was printed first; a node to which it applies as well gets none of its own.
+    /// The header that was printed first. Nodes with the same columns get no header of their own.
     first: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl<W: Write> Printer for Lines<'_, W> {
             let cells: Vec<String> = line.shown.iter().map(word).collect();
             writeln!(self.out, "{}\t{}\t{}", line.time.seconds_text(), line.node, cells.join("\t"))?;
         }
-        // Whoever reads a pipe wants the row now, not when a buffer is full.
+        // The reader of a pipe wants each row at once.
         self.out.flush()
     }
 
@@ -116,7 +116,7 @@ fn object(line: &Line<'_>) -> Value {
     json!({ "node": line.node, "time": line.time.seconds_text(), "rate": line.rate, "lost": line.lost, "values": values })
 }
 
-/// A line that is no row: it has `event`.
+/// A line for a change: it has `event` in place of `values`.
 fn event(change: &Change<'_>) -> Value {
     match *change {
         Change::Node { node, state, since } => {

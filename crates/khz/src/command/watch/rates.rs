@@ -1,5 +1,5 @@
-//! From totals to rates: how fast each counter grew, over a window that the kernel's own ticks allow. It
-//! refuses to guess: a first value, a counter that went backwards, a clock that did, are all unknown.
+//! Rates of counters: their growth a second, over a window of several of the kernel's own ticks. After a first value, a
+//! counter that went backwards, or a clock that was set back, the rate is unknown.
 
 use std::collections::VecDeque;
 
@@ -7,13 +7,13 @@ use khz_model::{Nanos, Unit};
 
 use khz_ask::{Cell, Column, Row};
 
-/// Steps that a share is taken over at least: ten ticks of 10 ms make the 100 ms below which a CPU share is
-/// mostly rounding.
+/// A share is computed over at least this many ticks. Over less than 100 ms, ten ticks of 10 ms, a CPU share is mostly
+/// rounding.
 const STEPS_PER_SHARE: u64 = 10;
 /// Rows kept for the longest window: a tenth of a second at 10,000 Hz, a quarter at 1,000 Hz, and some.
 const ROWS_MAX: usize = 1_100;
 
-/// Digits and places, where there is a value.
+/// Digits and decimal places; `None` without a value.
 type Number = Option<(u64, u8)>;
 
 /// What a cell shows.
@@ -54,7 +54,7 @@ impl Rates {
         rates
     }
 
-    /// Further columns behind those there are; what is known of the others stays known.
+    /// Adds columns at the end. The rates of the others go on.
     pub fn append(&mut self, columns: &[Column]) {
         for column in columns {
             let is_rate = column.counter && !self.raw;
@@ -64,14 +64,14 @@ impl Rates {
         }
     }
 
-    /// True when the first row can show no more than what it starts.
+    /// True where the first row has no rates to show yet.
     pub fn only_starts(&self) -> bool {
         self.rows.is_empty() && self.columns.iter().any(|column| column.is_rate)
     }
 
-    /// Takes the next row and says what each of its cells shows.
+    /// Takes the next row. Returns what each of its cells shows.
     pub fn row(&mut self, row: &Row) -> Vec<Shown> {
-        // The same instant told again (a column was added) takes the place of what was told first.
+        // A row of the same instant comes again when a column was added. It replaces the first one.
         if self.rows.back().is_some_and(|(last, _)| *last == row.clock) {
             self.rows.pop_back();
         }
@@ -96,7 +96,7 @@ impl Rates {
         shown
     }
 
-    /// A column's growth breaks where it has no value, and where the value is less than the last.
+    /// The growth of a column starts again where it has no value, and where the value is less than the last one.
     fn note_breaks(&mut self, row: &Row) {
         let last = self.rows.back().map(|(_, values)| values);
         for (at, column) in self.columns.iter_mut().enumerate() {
@@ -133,7 +133,7 @@ impl Rates {
         Shown::PerSecond(grown / now.since(*then).as_secs_f64())
     }
 
-    /// Keeps the row, and of the older ones those that a window can still reach when this one is told again.
+    /// Keeps the row, and the older rows that a window reaches, even if this row comes again.
     fn keep(&mut self, row: &Row) {
         self.rows.push_back((row.clock, row.cells.iter().map(number).collect()));
         let oldest = row.clock.0.saturating_sub(self.window_max.0);
@@ -143,7 +143,7 @@ impl Rates {
     }
 }
 
-/// Times are counted in the kernel's ticks: a share needs some of them to mean anything.
+/// The window of a column. The kernel counts times in ticks: a share needs several of them.
 fn window_of(column: &Column) -> Nanos {
     let tick = 1_000_000_000 / 10u64.pow(u32::from(column.places.min(9)));
     if column.unit == Unit::Seconds.as_str() { Nanos(tick * STEPS_PER_SHARE) } else { Nanos(0) }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_starts_anew() {
+    fn after_a_gap_the_rate_starts_again() {
         let mut rates = Rates::new(&[column(true, "count", 0)], false, Nanos(0));
         rates.row(&at(0, 100, 0));
         let gone = Row { cells: vec![Cell::Absent("gone".to_owned())], ..at(10, 0, 0) };
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_told_twice_counts_once() {
+    fn an_instant_that_comes_twice_counts_once() {
         let mut rates = Rates::new(&[column(true, "count", 0)], false, Nanos(0));
         rates.row(&at(0, 100, 0));
         rates.row(&at(10, 101, 0));

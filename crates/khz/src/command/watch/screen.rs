@@ -1,5 +1,5 @@
-//! Rows on a terminal: one table, redrawn in place, a few times a second whatever the rate. It refuses to
-//! scroll: what does not fit is counted.
+//! Rows on a terminal: one table, redrawn in place, at most five times a second. It does not scroll: lines that do not fit
+//! are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -15,16 +15,16 @@ use crate::show::table::{Side, Table, cut, printable};
 use khz_ask::{Cell, Column};
 use khz_model::fold::by_name;
 
-/// A person reads no faster.
+/// People read no faster.
 const REDRAW_PERIOD: Duration = Duration::from_millis(200);
 /// Rates on a screen are means over this time: at 1,000 Hz a number would flicker between 0 and a burst.
 const WINDOW: Nanos = Nanos::from_millis(250);
 
-/// What a node shows.
+/// The present picture of a node.
 struct Page {
     head: String,
     table: String,
-    /// What it has become, where it is not there: its numbers are those of then.
+    /// Its state where it is not up; its numbers are the last ones from before.
     away: Option<String>,
     cells: Vec<(String, String)>,
     time: Nanos,
@@ -37,7 +37,7 @@ pub struct Screen<'a, W> {
     columns: usize,
     lines: usize,
     out: &'a mut W,
-    /// What each node shows.
+    /// The present picture of each node.
     nodes: BTreeMap<String, Page>,
     drawn_lines: usize,
     drawn_at: Option<Instant>,
@@ -91,12 +91,12 @@ impl<'a, W: Write> Screen<'a, W> {
         nodes.into_iter().map(|(_, page)| whole(page)).collect()
     }
 
-    /// Takes the place of what was drawn before.
+    /// Draws over the last picture.
     fn draw(&mut self) -> io::Result<()> {
         let mut text = String::new();
         let whole = self.across().unwrap_or_else(|| self.below());
         let all: Vec<&str> = whole.lines().collect();
-        // The line below the table belongs to the cursor.
+        // The cursor needs the line below the table.
         let room = self.lines.saturating_sub(1).max(1);
         let fitting = if all.len() > room { room - 1 } else { all.len() };
         for line in &all[..fitting] {
@@ -150,7 +150,7 @@ impl<W: Write> Printer for Screen<'_, W> {
             page.away = (state != Presence::Up.as_str()).then(|| state.to_owned());
             self.is_stale = true;
         }
-        // The table made way for the line that says it.
+        // The table was cleared for the sentence on stderr.
         self.finish()
     }
 
@@ -178,7 +178,7 @@ fn head(who: &str, rate: &str, time: Nanos, lost: u64) -> String {
     format!("{who} at {rate}   {} UTC{lost}", clock(time))
 }
 
-/// What a cell shows where there is no room for a reason.
+/// The text of a cell in a table of several nodes, which has no room for a reason.
 fn cell(column: &Column, shown: &Shown) -> String {
     match shown {
         Shown::Value(Cell::Absent(_)) => "absent".to_owned(),

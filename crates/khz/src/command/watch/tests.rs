@@ -89,7 +89,7 @@ fn it_stops_when_its_time_is_over() {
     assert_eq!((text.as_str(), outcome.unwrap()), ("", Done::Wholly));
 }
 
-/// The same rows of two nodes, after a notice that is told twice.
+/// The same rows of two nodes, with the same notice before and after.
 fn two_nodes() -> Vec<Piece> {
     let notice = || Piece::Notice {
         nodes: vec!["n2".to_owned(), "n1".to_owned()],
@@ -109,7 +109,7 @@ fn two_nodes() -> Vec<Piece> {
 }
 
 #[test]
-fn several_nodes_are_rows_of_one_screen_and_a_notice_is_told_once() {
+fn several_nodes_are_rows_of_one_screen_and_a_notice_is_printed_once() {
     let (mut out, mut remarks) = (Vec::new(), Vec::new());
     let mut pieces = two_nodes().into_iter();
     let next = || Ok(pieces.next().map(|feed| vec![feed]));
@@ -127,14 +127,14 @@ fn several_nodes_are_rows_of_one_screen_and_a_notice_is_told_once() {
 }
 
 #[test]
-fn what_was_told_before_is_told_again_once_something_else_was() {
+fn a_notice_is_printed_again_after_another_one() {
     let notice = |text: &str| Piece::Notice { nodes: vec!["n1".to_owned()], text: text.to_owned() };
-    let said = ["slow", "slow", "as asked", "slow"].map(notice);
-    let (mut pieces, mut remarks) = (said.into_iter(), Vec::new());
+    let notices = ["slow", "slow", "as asked", "slow"].map(notice);
+    let (mut pieces, mut remarks) = (notices.into_iter(), Vec::new());
     let next = || Ok(pieces.next().map(|feed| vec![feed]));
     let _ = Watch::default().follow(next, &mut Lines::new(true, &mut Vec::new()), &mut remarks);
-    let told = String::from_utf8(remarks).unwrap();
-    assert_eq!(told, "khz: n1: slow\nkhz: n1: as asked\nkhz: n1: slow\n");
+    let printed = String::from_utf8(remarks).unwrap();
+    assert_eq!(printed, "khz: n1: slow\nkhz: n1: as asked\nkhz: n1: slow\n");
 }
 
 /// n1 goes and comes back, and so does the server; rows come before and after.
@@ -159,7 +159,7 @@ fn changes() -> Vec<Piece> {
 }
 
 #[test]
-fn who_goes_and_comes_back_is_told_once_each_time_on_stderr_and_as_an_event() {
+fn a_change_is_printed_once_on_stderr_and_as_an_event() {
     let (mut out, mut remarks) = (Vec::new(), Vec::new());
     let mut pieces = changes().into_iter();
     let next = || Ok(pieces.next().map(|feed| vec![feed]));

@@ -1,5 +1,5 @@
-//! The agent's lanes as the link sees them: the one place where gathering and the link meet. Interests of a hub
-//! become lanes that live as long as the interest.
+//! The agent's lanes as the link sees them. Only here gathering and the link meet. An interest of a hub becomes a lane that
+//! lives as long as the interest.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct AgentLane(Arc<LaneHandle>);
 
 impl khz_link::Lane for AgentLane {
     fn id(&self) -> u64 {
-        // Random for every ring, so that a lane that comes again under its old name is another one.
+        // Random for every ring: a new lane with an old name is another lane.
         self.0.epoch()
     }
 
@@ -80,7 +80,7 @@ pub struct AgentLanes {
     answers: VecDeque<Answer>,
     /// Lanes whose rows the gather thread sends.
     prompts: Vec<(u64, Prompt)>,
-    /// How it does.
+    /// How the gather thread sends rows.
     carrier: Option<Arc<Carrier>>,
     texts: AgentTexts,
     /// Counts lanes that came and went.
@@ -113,11 +113,11 @@ impl AgentLanes {
         let rate = Rate::from_period(interest.period).ok_or("there is no such rate")?;
         let handle =
             self.gather.follow(&patterns, rate, interest.exact).map_err(|error| error.to_string())?;
-        // That it runs slower than asked the hub sees by the lane's period, now and whenever that changes.
+        // A lane that runs more slowly than asked has a longer period; the hub sees that, and each change of it.
         Ok(self.granted(interest.number, handle))
     }
 
-    /// The gather thread sends the rows of a lane from here on, where there still is such a lane.
+    /// Lets the gather thread send the rows of a lane, where the lane still exists.
     fn have_carried(&mut self, id: u64) -> Result<(), String> {
         let mut lanes = self.fixed.iter().chain(self.granted.iter().map(|granted| &granted.lane));
         let Some(lane) = lanes.find(|lane| lane.0.epoch() == id) else { return Ok(()) };
@@ -129,7 +129,7 @@ impl AgentLanes {
 
     fn granted(&mut self, number: u32, handle: LaneHandle) -> Answer {
         let period = handle.period();
-        // One that is there already, as the local lane, is the same to the link.
+        // A lane that exists already, as the local lane, is the same lane to the link.
         let same = self.fixed.iter().find(|lane| lane.0.epoch() == handle.epoch()).cloned();
         let lane = same.unwrap_or_else(|| AgentLane(Arc::new(handle)));
         let id = khz_link::Lane::id(&lane);
@@ -193,7 +193,7 @@ impl khz_link::Lanes for AgentLanes {
     }
 
     fn now(&mut self, interest: u32, ask: u32) {
-        // A full box is as good as an answer that comes late: the hub leaves this node out.
+        // If the queue is full, the hub gets no answer in time and leaves this node out.
         if let Some(granted) = self.granted.iter().find(|granted| granted.number == interest) {
             let _ = granted.lane.0.now(ask);
         }
@@ -203,8 +203,8 @@ impl khz_link::Lanes for AgentLanes {
         true
     }
 
-    fn read(&mut self, wish: &ReadFrame<'_>) {
-        self.texts.read(wish);
+    fn read(&mut self, request: &ReadFrame<'_>) {
+        self.texts.read(request);
     }
 
     fn text_now(&mut self, number: u32, ask: u32) {

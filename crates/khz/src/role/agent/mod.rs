@@ -1,5 +1,5 @@
-//! `khz agent`: gathers on this node and reports to a hub, until Ctrl-C or SIGTERM. The HTTP door and the text
-//! door open only where somebody said so.
+//! The work of `khz agent`: gathers on this node and reports to a hub, until Ctrl-C or SIGTERM. The HTTP door and the text
+//! door open only where a setting asks for them.
 
 pub mod lanes;
 pub mod texts;
@@ -22,7 +22,7 @@ use crate::role::restart;
 use crate::role::signals;
 use crate::show::outcome::{Failure, Outcome, sentence};
 
-/// Gathers and reports until told to stop.
+/// Gathers and reports until a signal ends it.
 pub fn run(plan: &Plan, has_door: bool) -> Outcome {
     if plan.hubs.is_empty() {
         return Err(Failure::usage(
@@ -41,7 +41,7 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
     let counts = texts::Counters::default();
     let tallies = link.metrics().into_iter().chain(counts.metrics()).chain(doors.metrics()).collect();
     let jobs = JobSocket::open(plan);
-    // What an agent has recorded is there after its end, however it ends.
+    // The rings of an agent stay, however it ends.
     let plan = &Plan { keep_rings: true, ..plan.clone() };
     let mut agent = gatherer::start(plan, tallies, jobs.as_ref().map(JobSocket::door))?;
     let no_bell = |errno| Failure::work(format!("cannot start: {errno}"));
@@ -75,7 +75,8 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
     ended.unwrap_or_else(restart::after)
 }
 
-/// The link's thread runs where the gather thread does, and as it does: a thread inherits that from who starts it.
+/// The link's thread runs on the same CPUs and with the same priority as the gather thread. A thread inherits both from the
+/// thread that starts it.
 fn start_link(plan: &Plan, settings: Settings, lanes: AgentLanes) -> Result<Driver, Failure> {
     let placement = plan.placement.clone();
     let starter = std::thread::spawn(move || {
@@ -86,7 +87,7 @@ fn start_link(plan: &Plan, settings: Settings, lanes: AgentLanes) -> Result<Driv
     started.map_err(|problem| Failure::work(format!("cannot start the link's thread: {problem}")))
 }
 
-/// TLS and token for the hubs; wrong files and bare addresses are found before anything is started.
+/// TLS and token for the hubs. Wrong files, and other machines without TLS, are errors before anything is started.
 fn credentials(plan: &Plan) -> Result<(Option<TlsSettings>, Option<Token>), Failure> {
     let unusable = |error: khz_trust::TrustError| Failure::usage(sentence(&error));
     let token = plan.trust.token.as_ref().map(|token| token.read()).transpose().map_err(unusable)?;
@@ -102,7 +103,7 @@ fn credentials(plan: &Plan) -> Result<(Option<TlsSettings>, Option<Token>), Fail
             let files = ClientFiles { ca: ca.clone(), pair: plan.trust.pair.clone() };
             let client = TlsClient::load(files, Protocol::Link).map_err(unusable)?;
             Some(Box::new(move || {
-                // Files that changed are read again; wrong ones leave what there was.
+                // Changed files are read again; where they are wrong, the old certificate stays.
                 if let Err(error) = client.refresh() {
                     tracing::warn!("the link keeps its certificate: {}", sentence(&error));
                 }
@@ -111,7 +112,7 @@ fn credentials(plan: &Plan) -> Result<(Option<TlsSettings>, Option<Token>), Fail
         }
     };
     for hub in &plan.hubs {
-        // A name may mean any machine: it is somewhere else.
+        // A name may mean any machine: it counts as another one.
         let ip = match hub.host.as_str() {
             "localhost" => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
             host => host.parse().unwrap_or(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1))),
@@ -122,13 +123,13 @@ fn credentials(plan: &Plan) -> Result<(Option<TlsSettings>, Option<Token>), Fail
     Ok((tls, token))
 }
 
-/// What vouches for this node at a hub of this machine.
+/// The proof that a hub on this machine accepts from this node: a run key.
 fn near(plan: &Plan) -> FindNear {
     let identity = khz_trust::Identity { role: khz_trust::Role::Node, name: plan.node.clone() };
     khz_client::near::find(plan.run_dir.as_deref(), identity, None)
 }
 
-/// Who this node is on a link.
+/// The identity of this node on the link.
 pub fn identity(plan: &Plan, token: Option<Token>) -> Identity {
     let machine = Machine::this();
     let prove = token.map(|token| Box::new(move |nonce: &[u8; 32]| token.proof(nonce)) as Prove);

@@ -1,6 +1,6 @@
-//! The link door of a cluster of one: a local socket, at which it is read as a hub is, so that a reader needs to know one
-//! way only. Its own agent reports to it, like any agent to any hub. Nobody comes in from elsewhere. Hub and link run only
-//! while somebody reads: who waits for the first reader is a thread that is there anyway.
+//! The link door of `khz` alone: a local socket at which readers read it as they read a hub. Its own agent reports to it,
+//! like any agent to a hub; other nodes are not accepted. Hub and link run only while a reader is connected. The thread of
+//! the doors waits for the first one.
 
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -22,31 +22,31 @@ use crate::role::hub;
 use crate::role::local_socket;
 use crate::show::outcome::{Failure, sentence};
 
-/// Where its own node comes, while somebody reads.
+/// The socket of its own agent, while a reader is connected.
 const OWN_SOCKET: &str = "khz-own.sock";
 
-/// While it is open it asks so often whether anybody still reads; it closes when two answers were no, since commands come
-/// one after the other.
-const LOOK: Duration = Duration::from_secs(5);
+/// The time between two checks whether a reader is still connected. The door closes after two checks without one, since
+/// commands often come one after the other.
+const CHECK_PERIOD: Duration = Duration::from_secs(5);
 
-/// After a failure it waits so long for the next reader.
+/// After a failure it waits this long before it accepts the next reader.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The place of the door; it opens when somebody comes.
+/// The socket of the door. The door opens when a reader connects.
 pub struct OwnLink {
     socket: LocalSocket,
     listener: UnixListener,
 }
 
 impl OwnLink {
-    /// Binds its socket; without a place for local sockets there is none, which is only logged.
+    /// Binds the socket; `None` where it cannot be bound, which is only logged.
     pub fn bind(plan: &Plan) -> Option<Self> {
         let mut socket = local_socket::bind(plan, ALONE_LINK_SOCKET)?;
         let listener = local_socket::listener(&mut socket)?;
         Some(OwnLink { socket, listener })
     }
 
-    /// Opens it whenever somebody comes, and closes it when nobody has read for some seconds; never ends.
+    /// Opens the door when a reader connects, and closes it some seconds after the last one. Never ends.
     pub async fn serve(&self, plan: &Plan, lanes: &khz_gather::Lanes) {
         loop {
             match self.serve_once(plan, lanes).await {
@@ -60,22 +60,22 @@ impl OwnLink {
     }
 
     async fn serve_once(&self, plan: &Plan, lanes: &khz_gather::Lanes) -> Result<(), String> {
-        self.somebody().await.map_err(|error| error.to_string())?;
+        self.reader().await.map_err(|error| error.to_string())?;
         let open = Open::new(plan, &self.listener, lanes.clone()).map_err(|failure| failure.to_string())?;
         let mut unread = 0;
         while unread < 2 {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_PERIOD).await;
             unread = if open.is_read() { 0 } else { unread + 1 };
         }
         Ok(())
     }
 
-    /// Ready when somebody waits at the socket, or has while it was open.
+    /// Ready when a reader waits at the socket.
     #[allow(
         deprecated,
         reason = "what replaces it is unsafe for the sake of types whose descriptor changes; this one's does not"
     )]
-    async fn somebody(&self) -> std::io::Result<()> {
+    async fn reader(&self) -> std::io::Result<()> {
         let listener = AsyncFd::with_interest(self.listener.try_clone()?, Interest::READABLE)?;
         listener.readable().await.map(|_| ())
     }
@@ -83,7 +83,7 @@ impl OwnLink {
 
 /// The door, while it is open.
 struct Open {
-    // In this order they end: a hub that goes says nothing of those it had.
+    // They end in this order: a hub that ends does not report its nodes as down.
     _server: LinkServer,
     driver: Driver,
     _socket: LocalSocket,
@@ -101,7 +101,7 @@ impl Open {
         let mut socket = local_socket::bind(plan, OWN_SOCKET).ok_or_else(no_place)?;
         let own = local_socket::listener(&mut socket).ok_or_else(no_place)?;
         let path = socket.path().to_owned();
-        // The rings keep the past.
+        // Past rows are in the rings.
         let settings =
             khz_hub::Settings { name: plan.node.to_string(), history: ByteSize(0), rate_max: plan.rate_max };
         let cluster = Cluster::new(settings, hub::identity()?);
@@ -134,7 +134,7 @@ impl Open {
         Ok(Open { driver, _server: server, _socket: socket, cluster })
     }
 
-    /// True while somebody but our own node is connected.
+    /// True while another than our own agent is connected.
     fn is_read(&self) -> bool {
         self.cluster.connections() > 1
     }

@@ -1,5 +1,5 @@
-//! `khz` alone, the cluster of one: the gatherer's thread and the doors in one process, until Ctrl-C or
-//! SIGTERM. It starts nothing before the plan is checked and the addresses are bound, and no thread of its own.
+//! `khz` alone, a cluster of one node: gathers and serves in one process, until Ctrl-C or SIGTERM. Only the gatherer has a
+//! thread of its own.
 
 pub mod link;
 
@@ -16,7 +16,7 @@ use crate::role::restart;
 use crate::role::signals;
 use crate::show::outcome::{Outcome, sentence};
 
-/// Watches until told to stop.
+/// Gathers and serves until a signal ends it.
 pub fn run(plan: &Plan) -> Outcome {
     let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
     let jobs = JobSocket::open(plan);
@@ -31,7 +31,7 @@ pub fn run(plan: &Plan) -> Outcome {
             () = serve_link(link.as_ref(), plan, &lanes) => unreachable!("BUG: the link's door never ends"),
         }
     });
-    // A successor in this process finds its places free.
+    // A restart in this process needs the same sockets.
     drop((link, jobs));
     agent.stop();
     match ended {
@@ -43,7 +43,7 @@ pub fn run(plan: &Plan) -> Outcome {
     }
 }
 
-/// Serves readers of the link, where there is a place for them; never ends.
+/// Serves readers of the link, where its socket is bound. Never ends.
 async fn serve_link(link: Option<&OwnLink>, plan: &Plan, lanes: &Lanes) {
     match link {
         Some(link) => link.serve(plan, lanes).await,

@@ -1,4 +1,4 @@
-//! `khz hub`: takes nodes in at the link door, and answers for all of them at its doors.
+//! The work of `khz hub`: collects from agents at the link door, and answers for all of them at the other doors.
 
 pub mod recorder;
 
@@ -22,7 +22,7 @@ use crate::role::local_socket;
 use crate::role::signals;
 use crate::show::outcome::{Failure, Outcome, sentence};
 
-/// Serves until told to stop.
+/// Serves until a signal ends it.
 pub fn run(plan: &Plan) -> Outcome {
     raise_descriptors();
     let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
@@ -59,7 +59,7 @@ pub fn run(plan: &Plan) -> Outcome {
     })
 }
 
-/// What is remembered of former starts, and written down for the next; why it is not is only logged.
+/// Reads the list of nodes that an earlier start wrote, and keeps it up to date. A failure is only logged.
 fn remember(plan: &Plan, cluster: &Arc<Cluster>) -> Option<RosterKeeper> {
     let directory = match places::state_dir(&plan.state_dir) {
         Ok(directory) => directory?,
@@ -79,7 +79,7 @@ fn remember(plan: &Plan, cluster: &Arc<Cluster>) -> Option<RosterKeeper> {
     }
 }
 
-/// Other hubs whose nodes are shown here.
+/// Starts to follow other hubs, whose nodes are shown here.
 fn follow_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<Source>, Failure> {
     let follow = |(number, hub): (usize, &HubAddress)| {
         let mut settings = access(plan, hub)?.settings().map_err(|error| Failure::usage(sentence(&error)))?;
@@ -92,7 +92,7 @@ fn follow_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<Source>, Fa
     plan.source_hubs.iter().enumerate().map(follow).collect()
 }
 
-/// The way to a source.
+/// Address and credentials of a source.
 fn access(plan: &Plan, source: &HubAddress) -> Result<Access, Failure> {
     let token = plan.trust.token.as_ref().map(|token| token.read()).transpose();
     let token = token.map_err(|error| Failure::usage(sentence(&error)))?;
@@ -103,7 +103,7 @@ fn access(plan: &Plan, source: &HubAddress) -> Result<Access, Failure> {
     Ok(Access { files, token, insecure, name, run_dir, from, ..Access::hub(&source.host, source.port) })
 }
 
-/// Other hubs, and agents, that are asked over the text protocol.
+/// Starts to ask other hubs and agents over the text protocol.
 fn ask_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<TextSource>, Failure> {
     let first = plan.source_hubs.len();
     let ask = |(number, door): (usize, &HubAddress)| {
@@ -116,13 +116,13 @@ fn ask_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<TextSource>, F
     plan.source_doors.iter().enumerate().map(ask).collect()
 }
 
-/// Ready when the link's thread is gone: a hub without it would only look alive.
+/// Ready when the link's thread has ended. A hub without it is useless.
 async fn ended(server: &LinkServer) {
     let Ok(life) = server.life().and_then(UnixStream::from_std) else {
         tracing::warn!("the link door is not watched");
         return std::future::pending().await;
     };
-    // An error means that it cannot be watched any more, and that is as bad.
+    // An error means that the thread cannot be watched, which is as bad as its end.
     let _ = life.readable().await;
 }
 
@@ -146,7 +146,7 @@ fn link_door(plan: &Plan) -> Result<LinkDoor, Failure> {
     })
 }
 
-/// A hub's identity. Random: nodes see that they talk to a hub that has just begun.
+/// A hub's identity. It is random, so that agents notice a restart of the hub.
 pub fn identity() -> Result<[u8; 16], Failure> {
     let mut identity = [0; 16];
     let read = rustix::rand::getrandom(&mut identity, rustix::rand::GetRandomFlags::empty());
@@ -156,7 +156,7 @@ pub fn identity() -> Result<[u8; 16], Failure> {
     }
 }
 
-/// Every node is a descriptor: as many as we are allowed.
+/// Raises the limit of descriptors to its maximum: each node needs one.
 fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     let all = Rlimit { current: limit.maximum, maximum: limit.maximum };

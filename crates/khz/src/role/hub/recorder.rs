@@ -1,5 +1,5 @@
-//! `khz hub --rrd DIR`: the base lane of every node, recorded into .rrd files by a thread of its own. It reads like any
-//! reader, through the query interface; what it cannot write it keeps, and says so.
+//! `khz hub --rrd DIR`: a thread that records the base lane of every node into .rrd files. It reads through the query
+//! interface, like any reader. Rows that it cannot write stay in its log, and a warning says so.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use khz_rrdcached::recorder::{self, Reading, Recorder, Value};
 use crate::config::rrd::Recording;
 use crate::show::outcome::{Failure, sentence};
 
-/// How often the thread looks for rows.
-const LOOK: Duration = Duration::from_secs(1);
+/// The time between two polls for rows.
+const POLL_PERIOD: Duration = Duration::from_secs(1);
 
-/// The running thread. Dropping it ends the recording; what was taken is on disk.
+/// The running thread. When this is dropped, the recording ends, and all rows that came are on disk.
 pub struct HubRecorder {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -27,13 +27,13 @@ impl HubRecorder {
     pub fn start(directory: &Path, recording: Recording, query: Arc<dyn Query>) -> Result<Self, Failure> {
         let mut settings =
             recorder::Settings { layout: recording.layout, ..recorder::Settings::new(directory) };
-        // Readings wait for a primary point at most; before that they are in the log, which the next start reads.
+        // Readings wait for at most one step. While they wait they are in the log, which the next start reads.
         settings.limits.timeout = u32::try_from(settings.layout.step).unwrap_or(u32::MAX).clamp(10, 300);
         let files = Recorder::open(&settings)
             .map_err(|error| Failure::usage(format!("--rrd: {}", sentence(&error))))?;
         let interest = Interest { patterns: recording.patterns, rate: recording.every, exact: false };
         let stop = Arc::new(AtomicBool::new(false));
-        let work = Work { files, query, interest, subscription: None, told: String::new() };
+        let work = Work { files, query, interest, subscription: None, warned: String::new() };
         let is_over = stop.clone();
         let thread = std::thread::Builder::new().name("record".into()).spawn(move || work.run(&is_over));
         let thread = thread.map_err(|error| Failure::work(format!("cannot start recording: {error}")))?;
@@ -46,7 +46,7 @@ impl Drop for HubRecorder {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A panic of its was printed when it happened.
+            // If it panicked, the message was printed then.
             let _ = thread.join();
         }
     }
@@ -57,14 +57,14 @@ struct Work {
     query: Arc<dyn Query>,
     interest: Interest,
     subscription: Option<Box<dyn Subscription>>,
-    /// What was last said to be wrong: a disk that is full for an hour is one line.
-    told: String,
+    /// The last warning: a disk that is full for an hour makes one line.
+    warned: String,
 }
 
 impl Work {
     fn run(mut self, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Relaxed) {
-            // Before the first node has come there is nothing that the patterns could select.
+            // Before the first node reports, the patterns select nothing.
             if self.subscription.is_none() {
                 self.subscription = self.query.subscribe(self.interest.clone()).ok();
             }
@@ -73,7 +73,7 @@ impl Work {
             for delivery in deliveries {
                 self.record(&delivery);
             }
-            std::thread::park_timeout(LOOK);
+            std::thread::park_timeout(POLL_PERIOD);
         }
     }
 
@@ -90,13 +90,13 @@ impl Work {
                 })
                 .collect();
             let refused = self.files.record(&readings).into_iter().filter_map(Result::err);
-            // A row that comes again after an outage is older than what is recorded: that is no news.
-            let news = refused
+            // After an outage rows come again that are older than the recorded ones. That is no problem.
+            let problem = refused
                 .map(|error| sentence(&error))
                 .find(|text| !text.contains("illegal attempt to update"));
-            if let Some(text) = news.filter(|text| *text != self.told) {
+            if let Some(text) = problem.filter(|text| *text != self.warned) {
                 tracing::warn!("recording {node}: {text}");
-                self.told = text;
+                self.warned = text;
             }
         }
     }
@@ -108,7 +108,7 @@ fn micros(row: &Row) -> i64 {
     i64::try_from(nanos / 1_000).unwrap_or(i64::MAX)
 }
 
-/// A counter as it is, in its smallest steps; a gauge in its unit.
+/// A counter in its smallest steps; a gauge in its unit.
 fn value(series: &Series, reading: khz_model::Reading) -> Value {
     let places = series.metric.places;
     match (series.metric.kind, reading.value()) {

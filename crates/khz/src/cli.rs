@@ -16,7 +16,7 @@ use crate::config::NodeFlags;
 #[derive(Debug, Parser)]
 #[command(name = "khz", version, after_help = EXAMPLES, after_long_help = EXAMPLES, max_term_width = 80)]
 pub struct Cli {
-    /// What to do instead of watching.
+    /// The command; without one khz watches this machine.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// The settings.
@@ -49,18 +49,19 @@ pub enum Command {
     /// text door unless --text-listen is.
     #[command(after_help = agent::EXAMPLES)]
     Agent(agent::AgentCommand),
-    /// Take nodes in, and answer for all of them.
+    /// Collect from agents, and answer for all nodes.
     ///
-    /// Agents connect to the link door (port 7071) and send their base lane; readers ask at the HTTP door (port
-    /// 7070), as they would ask a single node, or at the text door (`nc localhost 2709`): `khz nodes`, `khz get 'node[1-8]:mem.free'`, the page, Prometheus.
-    /// What is asked for faster than the base lane is asked of the nodes concerned, for as long as somebody wants it.
+    /// Agents connect to the link door (port 7071) and send their base lane. Readers ask at the HTTP door (port 7070), as
+    /// they would ask a single node, or at the text door (`nc localhost 2709`): `khz nodes`, `khz get
+    /// 'node[1-8]:mem.free'`, the page, Prometheus. Where a reader wants a faster rate than that of the base lane, the hub
+    /// asks the nodes for it as long as the reader stays.
     #[command(after_help = hub::EXAMPLES)]
     Hub(hub::HubCommand),
     /// List the metrics: name, kind, unit, how often the kernel updates them, what they mean.
     ///
-    /// Asks the khz that listens at the configured address, which also knows what jobs have published (job.NAME), and a
-    /// hub what its nodes have; when none answers, tells what this program can gather. AS A RATE says what a counter is
-    /// in where it is shown as a rate.
+    /// Asks the khz that listens at the configured address. It also knows the metrics that jobs publish (job.NAME); a hub
+    /// knows those of all its nodes. When none answers, lists what this program can gather. AS A RATE is the unit of a
+    /// counter where it is shown as a rate.
     #[command(after_help = catalog::EXAMPLES)]
     Catalog(catalog::CatalogFlags),
     /// List the nodes: up or down, when they were last heard, what came and what is missing.
@@ -76,16 +77,16 @@ pub enum Command {
     /// Follow readings as they come.
     ///
     /// Counters are shown as rates per second. CPU times are in CPUs: 1.53 is the work of one and a half processors.
-    /// A percent is a share of the time that passed (disk, pressure). --raw shows the totals. On a terminal a table is redrawn in place; otherwise every row is
-    /// one line.
+    /// A percent is a share of the time that passed (disk, pressure). --raw shows the totals. On a terminal a table is
+    /// redrawn in place; otherwise every row is one line.
     ///
-    /// That a node which is shown has gone, or that nothing is heard of the khz which is asked, is said once on stderr,
-    /// and so is that it is back. With --json a line that has "event" in place of "values" says it too.
+    /// When a node goes away or comes back, or the khz that is asked falls silent or is back, a sentence on stderr says so
+    /// once. With --json, a line with "event" in place of "values" says it too.
     #[command(after_help = watch::EXAMPLES)]
     Watch(watch::WatchFlags),
-    /// Tell which sources work on this host, what they hold and what gathering them costs.
+    /// Show which sources work on this host, what they hold and what gathering them costs.
     ///
-    /// Each source is gathered some times in a row; the time is the median. At low rates on an idle machine
+    /// Each source is gathered several times in a row; the time is the median. At low rates on an idle machine
     /// a gather costs more than that: caches are cold and the processor sleeps deeper.
     #[command(after_help = check::EXAMPLES)]
     Check(check::CheckFlags),
@@ -95,28 +96,29 @@ pub enum Command {
     /// Make certificates and tokens for hubs, nodes and readers, and say what to copy where.
     #[command(after_help = certs::flags::EXAMPLES)]
     Certs(certs::flags::CertsFlags),
-    /// Look into the rings: what the agents of this machine have recorded, while they run and after they have died.
+    /// Show, export or remove rings: what the agents of this machine have recorded, while they run and after their end.
     #[command(subcommand)]
     Ring(ring::RingCommand),
     /// Show the cluster as a file tree: every node's values as files.
     ///
-    /// Any program reads any node's numbers like a local file, and says how often it wants them. Without --hub it is
-    /// what the khz on this machine knows: a hub, or `khz` alone. It goes to the background once the tree stands.
+    /// Any program can read any node's numbers like a local file, and set how often it wants them. Without --hub the tree
+    /// has the nodes of the khz on this machine: a hub, or `khz` alone. The command goes to the background when the tree
+    /// is mounted.
     #[command(after_help = mount::EXAMPLES)]
     Mount(mount::MountFlags),
-    /// Unmount it.
+    /// Unmount the file tree.
     #[command(after_help = umount::EXAMPLES)]
     Umount(umount::UmountFlags),
     /// Add numbers of a job to those of this node.
     ///
-    /// They go the way of the kernel's and are seen at every door, as job.NAME. A number that is not heard for 30 s is
-    /// absent. Programs can send the same lines to the socket themselves (docs/publish.md).
+    /// They travel like the kernel's numbers, and every door shows them as job.NAME. A number that does not come for 30 s
+    /// is absent. Programs can send the same lines to the socket themselves (docs/publish.md).
     #[command(after_help = publish::EXAMPLES)]
     Publish(publish::PublishFlags),
-    /// Record rows into a file, while they come or after the fact, or as long as a program runs.
+    /// Record rows into a file: while they come, afterwards from the rings, or while a program runs.
     ///
-    /// One self-describing file of blocks. It can be read while it is written, and is valid to its last whole block
-    /// whatever happens. Nodes sample at the asked rate for as long as the recording lasts.
+    /// The file describes itself. It can be read while it is written, and after a crash it is valid to its last whole
+    /// block. Nodes sample at the asked rate as long as the recording lasts.
     #[command(after_help = record::flags::EXAMPLES)]
     Record(Box<record::flags::RecordFlags>),
     /// Print the rows of a recording: exact decimals, as CSV or JSON.
@@ -128,9 +130,9 @@ pub enum Command {
     /// Find the series of a recording that move together with one of them, and how much later or earlier.
     #[command(after_help = correlate::EXAMPLES)]
     Correlate(correlate::CorrelateFlags),
-    /// Play the part of many nodes, to see what a hub makes of them.
+    /// Simulate many nodes, to test a hub.
     ///
-    /// One process speaks for all of them, each over a connection of its own.
+    /// One process plays all of them. Each has its own connection.
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(simulate::SimulateFlags),
     /// Work on .rrd files: rrdtool's commands in rrdtool's own syntax.
@@ -140,9 +142,9 @@ pub enum Command {
     /// Started under the name rrdtool, this program is rrdtool.
     #[command(after_help = rrd::RRD_EXAMPLES)]
     Rrd(rrd::Words),
-    /// Cache updates of .rrd files behind rrdcached's protocol; what was acknowledged survives kill -9.
+    /// Cache updates of .rrd files, with rrdcached's protocol; acknowledged updates survive kill -9.
     ///
-    /// Options are rrdcached's; `khz rrdcached --help` lists them with a few of its own. Without -g it goes to the
+    /// Options are rrdcached's; `khz rrdcached --help` lists them and a few more. Without -g it goes to the
     /// background. Started under the name rrdcached, this program is rrdcached.
     #[command(after_help = rrd::RRDCACHED_EXAMPLES)]
     Rrdcached(rrd::Words),

@@ -29,16 +29,16 @@ series, are large by chance: look at --max-lag and PAIRS before you believe them
 /// `khz correlate`.
 #[derive(Debug, Args)]
 pub struct CorrelateFlags {
-    /// What to look at.
+    /// The recording.
     #[command(flatten)]
     pub chosen: Chosen,
-    /// The series that all others are held against: NODE:METRIC[INSTANCE].
+    /// The series that all others are compared with: NODE:METRIC[INSTANCE].
     #[arg(long, value_name = "SERIES")]
     pub with: String,
-    /// Look so far to both sides [default: a quarter of the span, at most 60s and 600 samples].
+    /// The longest lag to try, earlier and later [default: a quarter of the span, at most 60s and 600 samples].
     #[arg(long, visible_alias = "lag", value_name = "DURATION")]
     pub max_lag: Option<String>,
-    /// Print so many.
+    /// How many to print.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
     /// Leave out coefficients closer to 0 than this.

@@ -16,7 +16,8 @@ Examples:
                                     nodes from everywhere, each with a
                                     certificate (`khz certs` makes them)
   khz hub --link-listen 0.0.0.0:7071 --insecure
-                                    everybody who can reach the port is believed
+                                    every node that reaches the port is
+                                    accepted
   khz hub --history 0MiB            keep the present only
   khz hub --rrd /var/lib/khz/rrd --rrd-match 'load.*,mem.free,net.*_bytes'
                                     record these into .rrd files, in MRTG's

@@ -40,7 +40,7 @@ pub fn plan(flags: NodeFlags) -> Result<(Layers, Plan), Failure> {
     let source_names = gatherer::source_names();
     let layers = Layers::read(flags, &source_names).map_err(Failure::usage)?;
     for (name, near) in &layers.suspects {
-        remark!("no setting is called {name} (did you mean {near}?); it is left aside");
+        remark!("no setting is called {name} (did you mean {near}?); it is ignored");
     }
     let host_name = gatherer::host_name(layers.value("root").text.as_ref());
     let plan = Plan::check(&layers, &host_name, &source_names).map_err(Failure::usage)?;

@@ -48,7 +48,7 @@ pub struct PublishFlags {
     /// One sentence on what it means.
     #[arg(long, value_name = "TEXT")]
     pub help_text: Option<String>,
-    /// Send it again and again, as 1s or 10Hz, until Ctrl-C: what is not heard for 30 s is absent.
+    /// Send it again and again, as 1s or 10Hz, until Ctrl-C: a number that does not come for 30 s is absent.
     #[arg(long, value_name = "PERIOD", visible_alias = "rate")]
     pub every: Option<String>,
     /// The settings.
@@ -196,7 +196,7 @@ impl Socket {
     fn failed(&self, error: &std::io::Error) -> Failure {
         let path: &Path = &self.path;
         Failure::work(match error.kind() {
-            std::io::ErrorKind::WouldBlock => format!("{}: it takes no more at present", path.display()),
+            std::io::ErrorKind::WouldBlock => format!("{}: it is full; try again later", path.display()),
             _ => format!("cannot publish at {}: {error}", path.display()),
         })
     }

@@ -57,7 +57,7 @@ pub struct SimulateFlags {
         default_value = "idle,compile,netcopy,mempressure"
     )]
     workload: Vec<String>,
-    /// A folder of other recordings, NAME-100hz.khzt, in which the names are looked up.
+    /// A folder of other recordings, NAME-100hz.khzt, for the names of --workload.
     #[arg(long, value_name = "DIR")]
     workloads: Option<PathBuf>,
     /// Slots of a row: those that change most, or copies of devices where there are fewer; 0: as recorded.
@@ -75,11 +75,11 @@ pub struct SimulateFlags {
     /// Stop after this time.
     #[arg(long = "for", value_name = "DURATION")]
     duration: Option<String>,
-    /// Local address from which all connections go out, on hosts that have several [default: KHZ_BIND, then as the routes
-    /// say].
+    /// Local address from which all connections go out, on hosts that have several [default: KHZ_BIND, else the kernel
+    /// chooses].
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<String>,
-    /// Speak TLS, and trust a hub whose certificate is of this CA.
+    /// Use TLS, and trust a hub whose certificate this CA signed.
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
     /// Give each node its token, made with this cluster key.
@@ -88,7 +88,7 @@ pub struct SimulateFlags {
     /// Where a hub of this machine has the key for its own user [default: KHZ_RUN_DIR, then the usual run directories].
     #[arg(long, value_name = "DIR")]
     run_dir: Option<PathBuf>,
-    /// Speak to a hub on another machine without TLS.
+    /// Connect to a hub on another machine without TLS.
     #[arg(long)]
     insecure: bool,
     /// One JSON object a second, and one at the end.

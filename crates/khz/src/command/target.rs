@@ -26,10 +26,10 @@ pub const AGENT_ALONE: &str = "no hub answers on this machine; its agent did, wh
 /// Where a reading command asks.
 #[derive(Debug, Args)]
 pub struct Target {
-    /// Ask the khz at this address, and nobody else.
+    /// Ask the khz at this address only.
     #[arg(long, value_name = "URL", conflicts_with = "direct")]
     pub server: Option<String>,
-    /// Ask nobody: read this machine's kernel in this process.
+    /// Ask no running khz: read this machine's kernel in this process.
     #[arg(long)]
     pub direct: bool,
 }

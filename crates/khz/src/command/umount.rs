@@ -31,7 +31,7 @@ pub fn run(flags: &UmountFlags) -> Outcome {
     }
     let directory = flags.directory.display();
     Err(Failure::work(format!(
-        "cannot unmount {directory}: it is no mount and no directory of `khz mount --shm`, or not yours (see \
+        "cannot unmount {directory}: it is neither a mount nor a directory of `khz mount --shm`, or not yours (see \
          /proc/self/mounts)"
     )))
 }

@@ -14,8 +14,8 @@ pub fn after(ending: Ending) -> Outcome {
         Ending::Panicked => {
             Err(Failure::work("the gatherer has ended unexpectedly; what it printed above says why"))
         }
-        Ending::Outworn => again("most of what was watched here is gone"),
-        Ending::RingsLost => again("somebody has taken away what was recorded"),
+        Ending::Outworn => again("most slots belong to instances that are gone"),
+        Ending::RingsLost => again("the rings were removed"),
     }
 }
 

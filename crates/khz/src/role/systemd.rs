@@ -37,7 +37,7 @@ fn watchdog_period() -> Option<Duration> {
 fn send(state: &str) {
     let Some(address) = std::env::var_os("NOTIFY_SOCKET") else { return };
     if let Err(error) = send_to(&address, state) {
-        tracing::warn!("systemd was not told {state}: {error}");
+        tracing::warn!("cannot send {state} to systemd: {error}");
     }
 }
 

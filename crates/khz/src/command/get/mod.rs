@@ -20,8 +20,8 @@ Examples:
   khz get 'net.*[eth0]' --json      one object a line, values as exact decimal
                                     strings
   khz get '*' --format properties   a Java property file of everything
-  khz get 'mem.*' --direct          read the kernel here and now, whoever
-                                    listens
+  khz get 'mem.*' --direct          read this machine's kernel, even where a
+                                    khz runs
   khz get 'node7:mem.*' --server http://127.0.0.1:8080
   khz get 'node*:load.1m' --age 1ms
                                     through a hub: asks the nodes now, all at
@@ -44,7 +44,7 @@ pub struct GetFlags {
     /// The same as --format json.
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// Through a hub: ask nodes anew whose numbers are older than this [default: what they have sent last].
+    /// Through a hub: ask nodes again whose numbers are older than this [default: use what they sent last].
     #[arg(long, value_name = "DURATION")]
     pub age: Option<String>,
     /// Where to ask.

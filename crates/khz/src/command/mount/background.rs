@@ -35,7 +35,7 @@ pub fn start() -> Outcome {
     }
     let _ = child.wait();
     if problem.is_empty() {
-        problem = "the mount did not come about, and did not say why".to_owned();
+        problem = "the process in the background has ended without a reason".to_owned();
     }
     Err(Failure::work(problem))
 }

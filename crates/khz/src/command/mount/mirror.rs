@@ -20,10 +20,10 @@ pub struct MirrorFlags {
     /// (docs/shm.md); a directory on a tmpfs, as /dev/shm/khz-cluster. Without a mount point that is all.
     #[arg(long, value_name = "DIR")]
     pub shm: Option<PathBuf>,
-    /// Which series of which nodes, as in `khz get`; may be given several times [default: all of all].
+    /// Which series of which nodes, as in `khz get`; may be given several times [default: all series of all nodes].
     #[arg(long, value_name = "PATTERN", requires = "shm")]
     shm_select: Vec<String>,
-    /// How often; faster than the nodes send anyway is asked of them [default: as they send].
+    /// How often; a rate faster than the nodes send is asked of them [default: as they send].
     #[arg(long, value_name = "RATE", requires = "shm")]
     shm_rate: Option<String>,
 }

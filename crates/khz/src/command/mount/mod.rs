@@ -36,7 +36,7 @@ Examples:
                                     the node with the lowest load
   echo 100Hz > /cluster/node7/.control/metrics/mem/free/rate
   echo '0 1GiB' > /cluster/node7/.control/metrics/mem/free/range
-                                    tell of it only while it is below 1 GiB
+                                    deliver it only while it is below 1 GiB
   khz umount /cluster               or plain umount
   khz mount --shm /dev/shm/khz --shm-select 'node[1-8]:*' --shm-rate 10Hz
                                     snapshots of eight nodes in shared memory
@@ -45,7 +45,7 @@ A value is one line. It is pushed into the page cache while its file is open:
 reading it again costs what reading any cached file costs. poll(2), select and
 epoll sleep until a new value arrives; inotify does not see them. The first open
 waits for the first value, at most 5s (-o wait=), then it fails with ETIMEDOUT.
-docs/mount.md tells it all.
+docs/mount.md has the details.
 
 Options for -o:
   strict         files of nodes that are down give EIO, not their last value
@@ -200,7 +200,7 @@ fn ceiling(role: Role) -> Result<Rate, Failure> {
 fn place_of(directory: &Path) -> Result<PathBuf, Failure> {
     match std::fs::metadata(directory) {
         Ok(seen) if !seen.is_dir() => {
-            return Err(Failure::usage(format!("{} is no directory", directory.display())));
+            return Err(Failure::usage(format!("{} is not a directory", directory.display())));
         }
         Ok(seen) if seen.ino() == 1 && directory.join(".mount/stats").exists() => {
             let directory = directory.display();

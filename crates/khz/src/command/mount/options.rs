@@ -30,7 +30,7 @@ pub fn read(options: &[String]) -> Result<MountOptions, Failure> {
             ("cache_texts", None) => parsed.cache_texts = true,
             ("wait", Some(value)) => parsed.wait = Some(value.parse().map_err(Failure::usage)?),
             ("budget", Some(value)) => {
-                let wrong = |_| Failure::usage(format!("-o budget={value}: that is no number"));
+                let wrong = |_| Failure::usage(format!("-o budget={value}: that is not a number"));
                 parsed.budget = Some(value.parse().map_err(wrong)?);
             }
             // Options that mount(8) passes to every helper.

@@ -22,7 +22,7 @@ use khz_model::fold::{by_name, fold};
 /// Examples for `khz nodes --help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  khz nodes                         every node that the hub ever heard or
+  khz nodes                         every node that the hub has ever seen or
                                     expects (khz hub --nodes 'node[001-500]')
   khz nodes 'node[001-128]'         these; those that nobody knows are named,
                                     and the exit code is 3
@@ -31,10 +31,10 @@ Examples:
   khz nodes forget node017          a node that will not come back
   khz nodes --json | jq .state      one object a line, for programs
 
-States: up; down (heard once, and gone); left (gone, after it had said so: its
-agent was stopped); missing (expected, and never seen). Exit codes: 0 nothing to
-say, 1 failed at work, 2 wrong usage, 3 an expected node is down or missing, or
-nobody knows a node that was named.";
+States: up; down (seen before, and silent now); left (its agent was stopped);
+missing (expected, and never seen). Exit codes: 0 all is well, 1 failed at work,
+2 wrong usage, 3 an expected node is down or missing, or nobody knows a node
+that was named.";
 
 /// `khz nodes`.
 #[derive(Debug, Args)]
@@ -46,10 +46,10 @@ pub struct NodesFlags {
     /// Which nodes, as a hostlist or with * and ?; none means all.
     #[arg(value_name = "NODES")]
     pub hosts: Option<String>,
-    /// Only those that are down: heard once, and gone without a goodbye.
+    /// Only nodes that are down: seen before, and silent now.
     #[arg(long)]
     pub down: bool,
-    /// Only those that are missing: expected, and never seen.
+    /// Only nodes that are missing: expected, and never seen.
     #[arg(long)]
     pub missing: bool,
     /// One JSON object a line.
@@ -66,10 +66,10 @@ pub struct NodesFlags {
 /// What else can be done with nodes.
 #[derive(Debug, Subcommand)]
 pub enum NodesCommand {
-    /// Take nodes that are gone out of the hub's memory; for operators.
+    /// Make the hub forget nodes that are gone; for operators.
     ///
-    /// A node that is up cannot be forgotten, nor one that another hub tells of, nor one that is expected and was
-    /// never seen. One that comes back is known again.
+    /// The hub keeps a node that is up, one that another hub reports, and one that is expected and was never seen. A
+    /// forgotten node that comes back is known again.
     #[command(after_help = forget::EXAMPLES)]
     Forget(forget::ForgetFlags),
 }

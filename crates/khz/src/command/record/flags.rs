@@ -51,22 +51,22 @@ pub struct RecordFlags {
     /// How often: 100Hz, 1kHz, or a period: 5s [default: 10Hz].
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
-    /// Stop after this time. Rows that nodes still owe then are waited for, 15 s at most; Ctrl-C ends that.
+    /// Stop after this time. It then waits for rows that are still missing, at most 15 s; Ctrl-C ends that.
     #[arg(long = "for", value_name = "DURATION")]
     pub duration: Option<String>,
     /// Ask this hub [default: the one that runs on this machine, else this node itself].
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "direct")]
     pub hub: Option<String>,
-    /// Ask nobody: read this node's kernel in this process.
+    /// Ask no hub: read this node's kernel in this process.
     #[arg(long)]
     pub direct: bool,
-    /// Speak to a hub on another machine without TLS.
+    /// Connect to a hub on another machine without TLS.
     #[arg(long)]
     pub insecure: bool,
-    /// Record what was: so far back from now, out of the rings here, or what the hub of --hub has.
+    /// Record the past: this far back from now, from the rings of this machine, or from the hub of --hub.
     #[arg(long, value_name = "DURATION", conflicts_with_all = ["duration", "rate", "command"])]
     pub last: Option<String>,
-    /// With --last: which lane of the rings [default: the fastest that there is].
+    /// With --last: which lane of the rings [default: the fastest].
     #[arg(long, value_name = "NAME", requires = "last", conflicts_with = "hub")]
     pub lane: Option<String>,
     /// With --last: where the rings are [default: where the agents put them].
@@ -79,16 +79,16 @@ pub struct RecordFlags {
     /// Begin another file at this size (100MiB) or after this time (10m).
     #[arg(long, value_name = "SIZE|DURATION")]
     pub rotate: Option<String>,
-    /// With --rotate: keep only the last so many files.
+    /// With --rotate: keep only this many files.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub keep: Option<u64>,
     /// Sample at that rate even where the kernel updates the number more slowly.
     #[arg(long)]
     pub exact: bool,
-    /// Read these parameters from a file; flags go before what it says.
+    /// Read parameters from this file; flags override it.
     #[arg(long, value_name = "FILE.toml")]
     pub params: Option<PathBuf>,
-    /// Say nothing about progress.
+    /// Print nothing about progress.
     #[arg(short, long)]
     pub quiet: bool,
     /// Record while this program runs.

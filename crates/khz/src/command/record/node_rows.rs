@@ -36,7 +36,7 @@ impl NodeRows {
         let node = plan.node.as_str();
         if !patterns.iter().any(|pattern| pattern.matches_node(node)) {
             return Err(Failure::work(format!(
-                "this node is {node}, and no pattern speaks of it; others are recorded through a hub (--hub)"
+                "this node is {node}, and no pattern selects it; other nodes are recorded through a hub (--hub)"
             )));
         }
         let agent = gatherer::start_recorder(plan)?;

@@ -32,7 +32,7 @@ pub fn record(
     nodes.retain(|rings| patterns.iter().any(|pattern| pattern.matches_node(&rings.node)));
     if nodes.is_empty() {
         return Err(Failure::work(
-            "there are rings here, and no pattern speaks of their nodes: `khz ring show` names them",
+            "there are rings here, and no pattern selects their nodes: `khz ring show` names them",
         ));
     }
     let misses = listed.misses(patterns);

@@ -48,7 +48,7 @@ pub struct RingExportFlags {
     /// Which series: METRIC[INSTANCE], as 'net.rx_*[eth0]'; none means all.
     #[arg(value_name = "PATTERN")]
     pub patterns: Vec<String>,
-    /// Only so far back from the newest row: 30s, 10m.
+    /// Only rows this far back from the newest: 30s, 10m.
     #[arg(long, value_name = "DURATION")]
     pub last: Option<String>,
     /// Which lane: base (everything, 1 Hz), local (10 Hz), or what `khz ring show` lists.
@@ -141,7 +141,7 @@ fn lane(node: &NodeRings, name: &str) -> Result<Reader, Failure> {
 fn of_node(patterns: &[Pattern], node: &str) -> Result<Vec<Pattern>, Failure> {
     let ours: Vec<Pattern> = patterns.iter().filter(|pattern| pattern.matches_node(node)).cloned().collect();
     if ours.is_empty() && !patterns.is_empty() {
-        return Err(Failure::work(format!("these rings are of {node}, and no pattern is")));
+        return Err(Failure::work(format!("these rings are of {node}, and no pattern selects it")));
     }
     Ok(ours)
 }

@@ -23,16 +23,16 @@ use crate::show::terminal;
 /// `khz ring`.
 #[derive(Debug, Subcommand)]
 pub enum RingCommand {
-    /// Tell what each ring holds: rate, rows, minutes now and when it is full, newest row, its writer.
+    /// Show what each ring holds: rate, rows, minutes now and when it is full, newest row, its writer.
     #[command(after_help = show::EXAMPLES)]
     Show(RingShowFlags),
-    /// Print the rows of a ring: exact decimals, counters as totals, nothing where nothing is.
+    /// Print the rows of a ring: exact decimals, counters as totals.
     ///
     /// On a terminal it is a table, otherwise CSV: the time (seconds since 1970), the time since boot, which no clock
-    /// setting moves, and a column for each series. Absent is empty, failed is the word.
+    /// setting moves, and a column for each series. An absent value is empty, a failed one the word "failed".
     #[command(after_help = export::EXAMPLES)]
     Export(RingExportFlags),
-    /// Remove the rings and the snapshot of agents that have ended; those of a running one stay, and that is said.
+    /// Remove the rings and the snapshot of agents that have ended. Those of a running agent stay.
     #[command(after_help = remove::EXAMPLES)]
     Rm(RingRmFlags),
 }

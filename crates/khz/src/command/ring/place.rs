@@ -10,10 +10,10 @@ use crate::config::places::{SHARED_RINGS, usual_ring_dir};
 use crate::config::plan::RingDir;
 use crate::show::outcome::{Failure, sentence};
 
-/// Where rings are looked for.
+/// Where a command looks for rings.
 #[derive(Debug, Args)]
 pub struct RingPlace {
-    /// Look here: a directory of rings, or one of such directories [default: where the agents put them].
+    /// A directory of rings, or of such directories [default: where the agents put them].
     #[arg(long = "dir", value_name = "DIR")]
     pub directory: Option<PathBuf>,
 }

@@ -20,7 +20,7 @@ Examples:
 /// `khz ring rm`.
 #[derive(Debug, Args)]
 pub struct RingRmFlags {
-    /// Whose rings.
+    /// The nodes whose rings to remove.
     #[arg(value_name = "NODE", required = true)]
     pub nodes: Vec<String>,
     /// Where the rings are.

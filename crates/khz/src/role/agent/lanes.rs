@@ -121,7 +121,7 @@ impl AgentLanes {
     fn have_carried(&mut self, id: u64) -> Result<(), String> {
         let mut lanes = self.fixed.iter().chain(self.granted.iter().map(|granted| &granted.lane));
         let Some(lane) = lanes.find(|lane| lane.0.epoch() == id) else { return Ok(()) };
-        let carrier = self.carrier.clone().ok_or("nobody carries them")?;
+        let carrier = self.carrier.clone().ok_or("nothing carries them")?;
         let prompt = lane.0.prompt_by(carrier).map_err(|error| error.to_string())?;
         self.prompts.push((id, prompt));
         Ok(())

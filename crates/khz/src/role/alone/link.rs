@@ -94,9 +94,7 @@ impl Open {
     fn new(plan: &Plan, listener: &UnixListener, lanes: khz_gather::Lanes) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| Failure::work(format!("cannot start the link: {error}"));
         let no_place = || {
-            Failure::work(
-                "there is no place for the node's own socket: name a folder of yours with --run-dir",
-            )
+            Failure::work("there is no directory for the node's own socket: name one of yours with --run-dir")
         };
         let mut socket = local_socket::bind(plan, OWN_SOCKET).ok_or_else(no_place)?;
         let own = local_socket::listener(&mut socket).ok_or_else(no_place)?;

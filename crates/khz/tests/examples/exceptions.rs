@@ -1,4 +1,4 @@
-//! Examples that are not run where tests run, each with the reason; and those whose exit code says something.
+//! Examples that cannot run in a test, each with the reason; and examples whose exit code is not 0.
 
 /// The example, and why it is not run.
 pub const NOT_RUN: &[(&str, &str)] = &[

@@ -1,6 +1,6 @@
-//! Every example in `--help`, in the README and in the pages that lead a newcomer on, run as it stands there, on a machine of the examples' own (`lab.sh`): a hub,
-//! nodes with `khz simulate`'s names, and this machine as a node. What cannot be run stands in one list, with the reason, and
-//! that list has no line for an example that is not there. Needs root.
+//! Runs every example in `--help`, in the README and in the pages for newcomers, unchanged, on a machine of their own
+//! (`lab.sh`): a hub, nodes with the names of `khz simulate`, and this machine as a node. Examples that cannot run are in one
+//! list, each with the reason; the list may not name an example that does not exist. Needs root.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use exceptions::{NOT_RUN, WITH_CODE};
 use extract::{Example, of_help, of_page};
 
-/// What `timeout` says of a program that was still at work, or that was told to end.
+/// Exit codes of `timeout` for a program that was still running, or that was ended by a signal.
 const STILL_AT_WORK: [i32; 3] = [124, 130, 137];
 
 fn repository() -> PathBuf {
@@ -65,10 +65,10 @@ fn every_example_works_as_it_stands() {
         .arg(script);
     lab.args([place.as_path(), Path::new(env!("CARGO_BIN_EXE_khz")), &repository()]);
     let done = lab.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    let message = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
     let wrong: Vec<String> =
         run.iter().enumerate().filter_map(|(number, one)| judged(&place, number, one)).collect();
-    assert!(wrong.is_empty(), "{} of {} examples:\n{}\n{said}", wrong.len(), run.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of {} examples:\n{}\n{message}", wrong.len(), run.len(), wrong.join("\n"));
     let _ = std::fs::remove_dir_all(place);
 }
 
@@ -80,7 +80,7 @@ fn judged(place: &Path, number: usize, example: &Example) -> Option<String> {
     let expected = WITH_CODE.iter().find(|(line, _)| *line == example.line).map_or(0, |(_, code)| *code);
     let is_right = code == expected || STILL_AT_WORK.contains(&code);
     (!is_right).then(|| {
-        let said = read("err").unwrap_or_default();
-        format!("{example}\n    exit code {code}: {}", said.lines().last().unwrap_or_default())
+        let message = read("err").unwrap_or_default();
+        format!("{example}\n    exit code {code}: {}", message.lines().last().unwrap_or_default())
     })
 }

@@ -103,7 +103,7 @@ impl Target {
         match server.stream(&interest, span) {
             Ok(mut stream) => {
                 remark_away(&server, &interest.patterns);
-                Ok(Box::new(move || Ok(stream.next()?)))
+                Ok(Box::new(move || Ok(stream.next_pieces()?)))
             }
             Err(nobody @ AskError::NobodyThere { .. }) if self.server.is_none() => {
                 check_this_node(plan, &interest.patterns, Some(&nobody))?;

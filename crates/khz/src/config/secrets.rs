@@ -13,8 +13,9 @@ const TOKEN_START: &str = "khz-";
 
 /// True for a token or key, whole or in part, where the name of its file is expected.
 pub fn is_secret(text: &str) -> bool {
-    let looks = digits_in_a_row(text) >= DIGITS_OF_A_SECRET || text.contains("-----BEGIN") || is_token(text);
-    looks && !Path::new(text).exists()
+    let is_like_one =
+        digits_in_a_row(text) >= DIGITS_OF_A_SECRET || text.contains("-----BEGIN") || is_token(text);
+    is_like_one && !Path::new(text).exists()
 }
 
 /// True for a text that begins like a token and is not the path of a file.

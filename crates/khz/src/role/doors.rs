@@ -11,7 +11,7 @@ use khz_model::{Metric, Query};
 use crate::config::Plan;
 use crate::role::signals::stop_signal;
 use crate::role::systemd;
-use crate::role::{fitting, local_socket};
+use crate::role::{door_access, local_socket};
 use crate::show::hub_status_line;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::status_line;
@@ -83,7 +83,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
         Daemon::Agent => [AGENT_SOCKET, "agent-text.sock"],
         Daemon::Hub => [HUB_SOCKET, "hub-text.sock"],
     };
-    let fitting = fitting::fitting(plan, daemon == Daemon::Alone)?;
+    let access = door_access::load(plan, daemon == Daemon::Alone)?;
     let http = Door {
         window: plan.window,
         // Browsers may use the node's name: only the cluster's administrator can make that name mean another machine.
@@ -92,8 +92,8 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
         limits: khz_http::Limits { answers: plan.answers_max, ..khz_http::Limits::default() },
         node_label: daemon == Daemon::Hub,
         local: local_socket::bind(plan, http_socket),
-        tls: fitting.http.clone(),
-        access: fitting.http_access.clone(),
+        tls: access.http.clone(),
+        access: access.http_access.clone(),
         ..Door::new(Arc::clone(&query))
     };
     let scheme = if http.tls.is_some() { "https" } else { "http" };
@@ -106,8 +106,8 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
                 counters: text_counts,
                 origins,
                 local: local_socket::bind(plan, text_socket),
-                tls: fitting.text.clone(),
-                access: fitting.text_access.clone(),
+                tls: access.text.clone(),
+                access: access.text_access.clone(),
                 ..khz_text::Door::new(Arc::clone(&query), plan.node.as_str())
             };
             Some(door.on(text_sockets).map_err(|error| Failure::work(sentence(&error)))?)
@@ -124,8 +124,8 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
         ((), ()) = async { tokio::join!(http.serve(stop), serve_text(text, end)) } => {}
         () = status_line::show(Arc::clone(&query)), if shows_status && daemon != Daemon::Hub => {}
         () = hub_status_line::show(query), if shows_status && daemon == Daemon::Hub => {}
-        () = fitting::keep_fresh("HTTP", fitting.http) => {}
-        () = fitting::keep_fresh("text", fitting.text) => {}
+        () = door_access::keep_fresh("HTTP", access.http) => {}
+        () = door_access::keep_fresh("text", access.text) => {}
         () = systemd::keep_alive() => {}
     }
     systemd::stopping();

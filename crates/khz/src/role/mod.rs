@@ -3,8 +3,8 @@
 
 pub mod agent;
 pub mod alone;
+pub mod door_access;
 pub mod doors;
-pub mod fitting;
 pub mod gatherer;
 pub mod hub;
 pub mod job_socket;

@@ -37,7 +37,7 @@ pub enum Failure {
     #[error("{0}")]
     Work(String),
     /// The work itself failed, and the reason is on stderr already: exit code 1.
-    #[error("it has said why")]
+    #[error("the reason is on stderr")]
     Reported,
     /// The terminal, file or pipe that we print to went wrong.
     #[error("cannot write the output: {0}")]

@@ -32,7 +32,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`AskError::Stream`] where the connection breaks, the server drops this reader, or an event is malformed.
-    pub fn next(&mut self) -> Result<Option<Vec<Piece>>, AskError> {
+    pub fn next_pieces(&mut self) -> Result<Option<Vec<Piece>>, AskError> {
         let next = self.events.next();
         let next =
             next.map_err(|error| self.broken(format!("the stream broke off: {}", explain_io(&error))))?;
@@ -75,7 +75,7 @@ mod tests {
 
     fn next(text: &'static str) -> Result<Option<Vec<Piece>>, String> {
         let mut stream = Stream::new("http://127.0.0.1:7070", text.as_bytes(), None).unwrap();
-        stream.next().map_err(|error| error.to_string())
+        stream.next_pieces().map_err(|error| error.to_string())
     }
 
     #[test]

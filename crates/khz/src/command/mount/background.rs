@@ -35,7 +35,7 @@ pub fn start() -> Outcome {
     }
     let _ = child.wait();
     if problem.is_empty() {
-        problem = "the process in the background has ended without a reason".to_owned();
+        problem = "the process in the background has ended, and gave no reason".to_owned();
     }
     Err(Failure::work(problem))
 }

@@ -231,11 +231,11 @@ fn natural(name: &str) -> Vec<(String, u64)> {
     let mut rest = name;
     while !rest.is_empty() {
         let word = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
-        let (text, behind) = rest.split_at(word);
-        let digits = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());
-        let (number, behind) = behind.split_at(digits);
+        let (text, after) = rest.split_at(word);
+        let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+        let (number, after) = after.split_at(digits);
         parts.push((text.to_owned(), number.parse().unwrap_or(0)));
-        rest = behind;
+        rest = after;
     }
     parts
 }

@@ -107,14 +107,14 @@ pub fn some(count: u64, one: &str, many: &str) -> String {
 /// What is missing: rows that did not come, and ticks for which no row was made.
 pub fn lacking(missing: &Missing) -> Vec<String> {
     let Missing { rows, gaps, ticks, .. } = *missing;
-    let mut said = Vec::new();
+    let mut words = Vec::new();
     if rows > 0 {
-        said.push(format!("{} missing in {}", some(rows, "row", "rows"), some(gaps, "gap", "gaps")));
+        words.push(format!("{} missing in {}", some(rows, "row", "rows"), some(gaps, "gap", "gaps")));
     }
     if ticks > 0 {
-        said.push(format!("{} without a row", some(ticks, "tick", "ticks")));
+        words.push(format!("{} without a row", some(ticks, "tick", "ticks")));
     }
-    said
+    words
 }
 
 fn cut(line: String) -> String {

@@ -94,8 +94,8 @@ fn credentials(plan: &Plan) -> Result<(Option<TlsSettings>, Option<Token>), Fail
     if let Some(token) = &token
         && (token.identity().role != khz_trust::Role::Node || token.identity().name != plan.node)
     {
-        let said = token.identity();
-        return Err(Failure::usage(format!("the token is that of {said}; this is node {}", plan.node)));
+        let owner = token.identity();
+        return Err(Failure::usage(format!("the token is that of {owner}; this is node {}", plan.node)));
     }
     let tls = match &plan.trust.ca {
         None => None,

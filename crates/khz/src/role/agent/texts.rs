@@ -14,7 +14,7 @@ use crate::config::Plan;
 
 khz_door::counters! {
     "texts";
-    wanted: Gauge, "Kernel files that the hub subscriptions to see now.";
+    wanted: Gauge, "Kernel files that the hub wants to see now.";
     reads: Counter, "Kernel files read for readers elsewhere.";
     changed: Counter, "Kernel texts that differed from the one before and were sent.";
     refused: Counter, "Kernel files that could not be shown: not allowed, missing, too long, stuck or failed.";

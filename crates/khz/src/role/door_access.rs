@@ -9,7 +9,7 @@ use crate::config::Plan;
 use crate::show::outcome::{Failure, sentence};
 
 /// TLS and access of the doors.
-pub struct Fitting {
+pub struct DoorAccess {
     /// TLS of the HTTP door.
     pub http: Option<Arc<TlsServer>>,
     /// TLS of the text door.
@@ -21,7 +21,7 @@ pub struct Fitting {
 }
 
 /// TLS and tokens where the plan has them: for the doors of a hub or agent, or of `khz` alone.
-pub fn fitting(plan: &Plan, is_alone: bool) -> Result<Fitting, Failure> {
+pub fn load(plan: &Plan, is_alone: bool) -> Result<DoorAccess, Failure> {
     let unusable = |error: TrustError| Failure::usage(sentence(&error));
     let tls = |protocol| {
         let files = plan.trust.server_files();
@@ -34,7 +34,7 @@ pub fn fitting(plan: &Plan, is_alone: bool) -> Result<Fitting, Failure> {
         let door = if is_alone { Door::Alone } else { door };
         Access { door, insecure: plan.insecure, key: key.clone() }
     };
-    Ok(Fitting {
+    Ok(DoorAccess {
         http: tls(Protocol::Http)?,
         text: tls(Protocol::Text)?,
         http_access: access(Door::Http),

@@ -36,7 +36,7 @@ pub fn latest(plan: &Plan, patterns: &[Pattern]) -> Result<Answer, Failure> {
     Ok(answer)
 }
 
-/// What of the patterns this node does not have now.
+/// The patterns that select nothing on this node now.
 pub fn misses(agent: &Agent, plan: &Plan, patterns: &[Pattern]) -> Result<Misses, Failure> {
     let query = agent.query();
     let metric = |pattern: &Pattern| Pattern::new(pattern.metric()).ok();

@@ -49,7 +49,7 @@ pub struct Plan {
     pub rrd: Option<(PathBuf, Recording)>,
     /// The local address that connections go out from; `None`: the kernel chooses.
     pub bind: Option<IpAddr>,
-    /// Whoever reaches a door may read there, without TLS.
+    /// Everybody who reaches a door may read there, without TLS.
     pub insecure: bool,
     /// Certificates, keys and tokens.
     pub trust: Trust,
@@ -167,7 +167,7 @@ impl Plan {
             Exposure::of_listener(address, self.means())
                 .map_err(|error| bad("listen", layers.value("listen"), error.to_string()))?;
         }
-        // The text protocol has no tokens: a cluster key does not tell people apart there.
+        // The text protocol has no tokens: a cluster key does not identify anybody there.
         let means = Means { identifies: self.trust.ca.is_some(), ..self.means() };
         for &address in &self.text_listen {
             Exposure::of_listener(address, means)

@@ -15,7 +15,7 @@ const WINDOW_MAX: Nanos = Nanos::SECOND;
 /// Less does not hold a handful of answers; more does not limit anything.
 const ANSWERS_LIMITS: (u64, u64) = (1 << 20, 64 << 30);
 
-/// Less does not hold one block of a large host; more belongs into a store.
+/// Less does not hold one block of a large host; more belongs in a store.
 const RING_LIMITS: (u64, u64) = (256 << 10, 64 << 30);
 
 /// The same as spans of time.

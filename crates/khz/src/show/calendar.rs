@@ -11,7 +11,7 @@ pub fn utc(moment: Nanos) -> String {
 }
 
 /// Year, month and day of a day counted from 1970-01-01.
-fn date(mut day: u64) -> (u64, u64, u64) {
+pub fn date(mut day: u64) -> (u64, u64, u64) {
     let mut year = 1970;
     while day >= days_of_year(year) {
         day -= days_of_year(year);
@@ -42,6 +42,7 @@ mod tests {
         for (seconds, text) in [
             (0, "1970-01-01 00:00:00 UTC"),
             (951_782_399, "2000-02-28 23:59:59 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
             (951_868_800, "2000-03-01 00:00:00 UTC"),
             (1_795_257_001, "2026-11-21 10:30:01 UTC"),
             (4_107_542_400, "2100-03-01 00:00:00 UTC"),

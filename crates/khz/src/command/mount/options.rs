@@ -4,7 +4,7 @@ use khz_model::Nanos;
 
 use crate::show::outcome::Failure;
 
-/// What `-o` has parsed.
+/// The options, read.
 pub struct MountOptions {
     /// Files of nodes that are down give EIO.
     pub strict: bool,
@@ -18,7 +18,7 @@ pub struct MountOptions {
     pub cache_texts: bool,
 }
 
-/// Reads the options; an unknown one is an error that lists those there are.
+/// Reads the options; an unknown one is an error that lists the known ones.
 pub fn read(options: &[String]) -> Result<MountOptions, Failure> {
     let mut parsed =
         MountOptions { strict: false, allow_other: false, wait: None, budget: None, cache_texts: false };

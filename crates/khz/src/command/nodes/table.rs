@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::show::quantities::{of_count, of_span};
 use crate::show::table::{Side, Table};
 
-/// Stands where nothing is known.
+/// Shown where nothing is known.
 const UNKNOWN: &str = "-";
 
 /// The table of these nodes.

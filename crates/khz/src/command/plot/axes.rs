@@ -73,7 +73,7 @@ impl Axes {
         ))
     }
 
-    /// What values at this axis are multiplied with.
+    /// The factor for values at this axis.
     pub fn scale_of(&self, axis: usize) -> f64 {
         if self.units[axis].is_share { 100.0 } else { 1.0 }
     }

@@ -60,7 +60,7 @@ impl HubRows {
         HubRows::begin(access, interest, None)
     }
 
-    /// The same for past rows: those of the base lanes that the hub has, so far back as `span`, at their own rate.
+    /// The same for past rows: those of the base lanes, of the last `span`, as far as the hub has them.
     pub fn start_past(access: &Access, interest: &Interest, span: Nanos) -> Result<Self, Failure> {
         HubRows::begin(access, interest, Some(span))
     }
@@ -230,7 +230,7 @@ impl HubRows {
         self.refused.as_deref()
     }
 
-    /// Rows that the disk was too slow for.
+    /// Rows that were dropped because the disk was too slow.
     pub fn dropped(&self) -> u64 {
         self.events.dropped()
     }

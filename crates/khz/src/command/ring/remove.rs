@@ -71,7 +71,7 @@ fn folders(places: &[PathBuf], node: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// A directory that is no agent's is left alone, whatever it is called.
+/// True for a directory with files of an agent. Other directories are not removed, whatever their name.
 fn has_rings(folder: &Path) -> bool {
     let names =
         std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.file_name()));

@@ -9,6 +9,7 @@ use khz_model::{Nanos, Presence};
 
 use super::printer::{Change, Line, Printer};
 use super::rates::Shown;
+use crate::show::calendar::date;
 use crate::show::matrix::Matrix;
 use crate::show::quantities;
 use crate::show::table::{Side, Table, cut, printable};
@@ -212,36 +213,4 @@ fn clock(time: Nanos) -> String {
     let (year, month, day) = date(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
     format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{millis:03}")
-}
-
-/// The Gregorian date of a day counted from 1970-01-01. Years are taken to begin in March, so that the leap
-/// day is the last of its year; 400 of them are an era of always 146,097 days.
-fn date(day: u64) -> (u64, u64, u64) {
-    let since_march_0000 = day + 719_468;
-    let (era, of_era) = (since_march_0000 / 146_097, since_march_0000 % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // March to July and August to December repeat the same lengths: 153 days in five months.
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day_of_month = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day_of_month)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_of_the_calendar() {
-        for (day, expected) in [
-            (0, (1970, 1, 1)),
-            (11_016, (2000, 2, 29)),
-            (11_017, (2000, 3, 1)),
-            (20_413, (2025, 11, 21)),
-            (47_541, (2100, 3, 1)),
-        ] {
-            assert_eq!(date(day), expected);
-        }
-    }
 }

@@ -10,6 +10,7 @@ pub mod decimal;
 pub mod fold;
 pub mod glob;
 pub mod hostlist;
+pub mod http_names;
 pub mod look;
 pub mod metric;
 pub mod misses;

@@ -1,0 +1,195 @@
+//! The latest readings of some nodes, from the door's JSON or from a gatherer in this process.
+
+use khz_model::{Decimal, Instance, Miss, Misses, Pattern, Reading, Snapshot};
+use serde::Deserialize;
+
+use crate::MissesAnswer;
+
+/// The latest readings of some nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Answer {
+    /// The nodes that answered.
+    pub nodes: Vec<NodeAnswer>,
+    /// Nodes that a pattern names and that did not answer.
+    #[serde(default)]
+    pub missing: Vec<String>,
+    /// What nobody has; `None`: an older door, which says only which nodes are missing.
+    #[serde(default, rename = "misses")]
+    pub reported: Option<MissesAnswer>,
+    /// More patterns that nothing in this answer matches.
+    #[serde(skip)]
+    pub unmatched: Vec<String>,
+}
+
+/// The latest readings of one node.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct NodeAnswer {
+    /// Its name.
+    pub node: String,
+    /// Its series, in slot order.
+    pub series: Vec<SeriesAnswer>,
+}
+
+/// One series and its latest reading: exactly one of `value`, `absent` and `failed` is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct SeriesAnswer {
+    /// The metric.
+    pub name: String,
+    /// The instance, unescaped.
+    pub instance: Option<String>,
+    /// "counter" or "gauge".
+    #[serde(default)]
+    pub kind: String,
+    /// The unit's name.
+    #[serde(default)]
+    pub unit: String,
+    /// Seconds since 1970 with nine places.
+    #[serde(default)]
+    pub stamp: String,
+    /// The exact decimal.
+    pub value: Option<String>,
+    /// Why there is nothing to read.
+    pub absent: Option<String>,
+    /// What went wrong.
+    pub failed: Option<String>,
+}
+
+/// The state of a series, borrowed from its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State<'a> {
+    /// The exact decimal.
+    Present(&'a str),
+    /// Why there is nothing to read.
+    Absent(&'a str),
+    /// What went wrong.
+    Failed(&'a str),
+}
+
+impl SeriesAnswer {
+    /// The state; an answer without any reading counts as failed, never as a value.
+    pub fn state(&self) -> State<'_> {
+        match (&self.value, &self.absent, &self.failed) {
+            (Some(value), None, None) => State::Present(value),
+            (None, Some(why), None) => State::Absent(why),
+            (None, None, Some(fault)) => State::Failed(fault),
+            _ => State::Failed("the answer holds no single reading"),
+        }
+    }
+
+    /// `net.rx_bytes[eth0]`.
+    pub fn series(&self) -> String {
+        series_name(&self.name, self.instance.as_deref())
+    }
+}
+
+/// `net.rx_bytes[eth0]` from its parts, the instance escaped.
+pub fn series_name(metric: &str, instance: Option<&str>) -> String {
+    match instance {
+        Some(instance) => format!("{metric}[{}]", Instance::from_kernel(instance.as_bytes())),
+        None => metric.to_owned(),
+    }
+}
+
+impl Answer {
+    /// What this process gathered itself.
+    pub fn from_snapshot(snapshot: Snapshot) -> Self {
+        let nodes = snapshot.nodes.into_iter().map(|(node, samples)| NodeAnswer {
+            node: node.to_string(),
+            series: samples.iter().map(series_answer).collect(),
+        });
+        Answer { nodes: nodes.collect(), missing: snapshot.missing, ..Answer::default() }
+    }
+
+    /// Everything that was asked for and that nobody has.
+    pub fn misses(&self) -> Misses {
+        let mut misses = self.reported.clone().map(Misses::from).unwrap_or_default();
+        // The door compares patterns with the last row it has; a reading in this answer may be newer.
+        misses.patterns.retain(|miss| Pattern::new(&miss.asked).is_ok_and(|pattern| !self.has(&pattern)));
+        let unmatched = self.unmatched.iter().map(|asked| Miss { asked: asked.clone(), near: None });
+        misses.patterns.extend(unmatched);
+        misses
+    }
+
+    fn has(&self, pattern: &Pattern) -> bool {
+        let nodes = self.nodes.iter().filter(|node| pattern.matches_node(&node.node));
+        nodes
+            .flat_map(|node| &node.series)
+            .any(|series| pattern.matches_series(&series.name, series.instance.as_deref()))
+    }
+
+    /// Adds the patterns that select nothing of the nodes that answered, and that the door has not reported.
+    pub fn add_unmatched(&mut self, patterns: &[Pattern]) {
+        let reported = self.misses();
+        for pattern in patterns {
+            let name = pattern.to_string();
+            let mut answering = self.nodes.iter().filter(|n| pattern.matches_node(&n.node)).peekable();
+            let selects =
+                |series: &SeriesAnswer| pattern.matches_series(&series.name, series.instance.as_deref());
+            if answering.peek().is_some()
+                && !answering.flat_map(|node| &node.series).any(selects)
+                && reported.patterns.iter().all(|miss| miss.asked != name)
+                && !self.unmatched.contains(&name)
+            {
+                self.unmatched.push(name);
+            }
+        }
+    }
+
+    /// For an older door, which does not report unknown nodes: adds to the missing ones the nodes that the patterns
+    /// name one by one and that did not answer.
+    pub fn add_missing(&mut self, patterns: &[Pattern]) {
+        if self.reported.is_some() {
+            return;
+        }
+        for name in khz_model::pattern::named_nodes(patterns) {
+            if self.nodes.iter().all(|n| n.node != name) && !self.missing.contains(&name) {
+                self.missing.push(name);
+            }
+        }
+    }
+}
+
+fn series_answer(sample: &khz_model::Sample) -> SeriesAnswer {
+    let metric = &sample.series.metric;
+    let mut answer = SeriesAnswer {
+        name: metric.name.to_string(),
+        instance: sample.series.instance.as_ref().map(|instance| instance.as_str().to_owned()),
+        kind: metric.kind.to_string(),
+        unit: metric.unit.to_string(),
+        stamp: sample.stamp.real_text(),
+        ..SeriesAnswer::default()
+    };
+    match sample.reading {
+        Reading::Present(steps) => answer.value = Some(Decimal::new(steps, metric.places).to_string()),
+        Reading::Absent(why) => answer.absent = Some(why.to_string()),
+        Reading::Failed(fault) => answer.failed = Some(fault.to_string()),
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_without_a_reading_is_failed_not_zero() {
+        let nothing = SeriesAnswer::default();
+        assert!(matches!(nothing.state(), State::Failed(_)));
+        let both = SeriesAnswer {
+            value: Some("1".to_owned()),
+            absent: Some("gone".to_owned()),
+            ..SeriesAnswer::default()
+        };
+        assert!(matches!(both.state(), State::Failed(_)));
+    }
+
+    #[test]
+    fn nodes_named_one_by_one_are_missed() {
+        let here = NodeAnswer { node: "n1".to_owned(), series: Vec::new() };
+        let mut answer = Answer { nodes: vec![here], missing: vec!["n3".to_owned()], ..Answer::default() };
+        answer.add_missing(&[Pattern::new("n[1-3]:mem.free").unwrap(), Pattern::new("x*:mem.free").unwrap()]);
+        assert_eq!(answer.missing, ["n3", "n2"]);
+        answer.add_unmatched(&[Pattern::new("n1:mem.free").unwrap(), Pattern::new("n9:mem.free").unwrap()]);
+        assert_eq!(answer.unmatched, ["n1:mem.free"], "of n9 nothing is known");
+    }
+}

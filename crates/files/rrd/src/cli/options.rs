@@ -1,6 +1,7 @@
 //! Options of a command line, anywhere among its arguments; rrdtool's error texts, no meanings.
 
 use crate::error::{Result, refused};
+use crate::text;
 
 /// An option a command knows: long name, short letter (a blank for none), whether it takes a value.
 pub type Known = (&'static str, char, bool);
@@ -105,8 +106,12 @@ fn short(
 ) -> Result<()> {
     let mut rest = letters.chars();
     while let Some(letter) = rest.next() {
-        let Some((name, _, takes)) = known.iter().find(|(_, short, _)| *short == letter) else {
-            return refused(format!("invalid option -- '{letter}'"));
+        // A blank stands for an option without a letter.
+        let has_letter = |option: &&Known| option.1 == letter && letter != ' ';
+        let Some((name, _, takes)) = known.iter().find(has_letter) else {
+            // The letter's first byte.
+            let byte = text::of(&text::bytes(letter.encode_utf8(&mut [0; 4]))[..1]).into_owned();
+            return refused(format!("invalid option -- '{byte}'"));
         };
         if !takes {
             parsed.options.push((name, String::new()));

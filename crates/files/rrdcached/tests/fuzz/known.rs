@@ -1,15 +1,17 @@
 //! Intended differences, with their names in docs/rrd.md.
 
-use super::sides::{Difference, Mode, Outcome};
+use super::sides::{DROPPED, Difference, Mode, Outcome};
 
 /// All of them.
-pub const REASONS: [&str; 25] = [
+pub const REASONS: [&str; 28] = [
     "at-times",
     "cdef-self",
     "daemon-count",
+    "daemon-dropped",
     "daemon-errors",
     "daemon-first",
     "daemon-list",
+    "daemon-noflush",
     "daemon-resolution",
     "daemon-updatev",
     "daemon-words",
@@ -21,6 +23,7 @@ pub const REASONS: [&str; 25] = [
     "hw-period",
     "legend",
     "list-order",
+    "pipe-end",
     "prefill",
     "sanity",
     "tune-names",
@@ -49,6 +52,10 @@ pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&
     {
         return Some("unreachable");
     }
+    let is_cut = |word: &String| word.ends_with(|letter: char| !letter.is_ascii());
+    if mode == Mode::Pipe && words.last().is_some_and(is_cut) {
+        return Some("pipe-end");
+    }
     if theirs.error.contains("SANITY CHECK") {
         return Some("sanity");
     }
@@ -62,8 +69,10 @@ pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&
         "dump" => (ours.code == Some(1) && words.len() > 2).then_some("dump-target"),
         _ => None,
     };
-    let by_times =
-        ["start time: ", "end time: "].iter().any(|text| either(difference, text)).then_some("at-times");
+    let by_times = ["start time: ", "end time: ", "ds time: "]
+        .iter()
+        .any(|text| either(difference, text))
+        .then_some("at-times");
     by_command.or(by_times).or_else(|| (mode == Mode::Daemon).then(|| daemon(words, difference)).flatten())
 }
 
@@ -118,7 +127,8 @@ fn tune(words: &[String], difference: &Difference) -> Option<&'static str> {
 
 fn xport(words: &[String], difference: &Difference) -> Option<&'static str> {
     let starts = |text: &&str| words.iter().any(|word| word.split(':').next() == Some(text));
-    if DRAWING.iter().any(starts) {
+    let is_coloured = |word: &String| word.starts_with("XPORT:") && word.contains('#');
+    if DRAWING.iter().any(starts) || words.iter().any(is_coloured) {
         return Some("drawing");
     }
     let names_itself = |word: &String| word.strip_prefix("CDEF:b=").is_some_and(|text| text.contains('b'));
@@ -136,6 +146,9 @@ fn daemon(words: &[String], difference: &Difference) -> Option<&'static str> {
     if both_failed(difference) {
         return Some("daemon-errors");
     }
+    if difference.ours.error.contains(DROPPED) {
+        return Some("daemon-dropped");
+    }
     match words[0].as_str() {
         "first" => return Some("daemon-first"),
         "list" => return Some("daemon-list"),
@@ -144,6 +157,9 @@ fn daemon(words: &[String], difference: &Difference) -> Option<&'static str> {
     }
     if difference.ours.error.contains("data source readings (got") {
         return Some("daemon-count");
+    }
+    if words[0] == "info" && words.iter().any(|word| word == "-F" || word == "--noflush") {
+        return Some("daemon-noflush");
     }
     let is_resolution = |word: &String| word.starts_with("-r") || word.starts_with("--resolution");
     (words[0] == "fetch" && words.iter().any(is_resolution)).then_some("daemon-resolution")

@@ -50,7 +50,8 @@ pub fn duration(text: &str, unit: u64) -> std::result::Result<u64, &'static str>
 /// # Errors
 /// Why it is none, in rrdtool's words.
 pub fn option_seconds(text: &str) -> std::result::Result<u64, &'static str> {
-    match text.trim_start_matches(|letter: char| letter.is_ascii_digit()).starts_with(':') {
+    let rest = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    match rest.len() < text.len() && rest.starts_with(':') {
         true => Err("value has trailing garbage"),
         false => duration(text, 1),
     }

@@ -39,6 +39,15 @@ pub const OPTIONS: &[(&str, char, bool)] = &[
     ("daemon", 'D', true),
 ];
 
+/// What options change beside the definition, by the numbers of sources.
+#[derive(Debug, Default)]
+struct Changes {
+    /// What the forecasts have learnt of these is forgotten.
+    resets: Vec<usize>,
+    /// These have, or had in between, another type.
+    retyped: Vec<usize>,
+}
+
 /// Applies `options` and the structural `specs` (`DEL:`, `DS:`, `DELRRA:`, `RRA:`, `RRA#`).
 ///
 /// # Errors
@@ -51,19 +60,18 @@ pub fn tune(
     row: impl FnMut(usize, u64) -> u64,
 ) -> Result<()> {
     let mut definition = Definition::clone(rrd.header.definition());
-    let mut resets = vec![];
+    let mut changes = Changes::default();
     for (name, value) in options {
-        option(&mut definition, &mut resets, name, value)?;
+        option(&mut definition, &mut changes, name, value)?;
     }
     definition.version =
         crate::create::version(&definition.sources, &definition.archives, definition.version);
     let mut header = rrd.header.redefined(definition)?;
-    for ds in 0..header.sources().len() {
-        if header.sources()[ds].kind != rrd.header.sources()[ds].kind {
-            // The next difference must not be counted from a reading of another kind.
-            header.set_last_reading(ds, b"UNKN");
-        }
+    for ds in &changes.retyped {
+        // The next difference must not be counted from a reading of another kind.
+        header.forget_last_reading(*ds);
     }
+    let resets = changes.resets;
     if options.iter().any(|(name, _)| matches!(*name, "failure-threshold" | "window-length")) {
         let failures = |archive: &crate::rra::Archive| archive.function == Function::Failures;
         for rra in (0..header.archives().len()).filter(|rra| failures(&rrd.header.archives()[*rra])) {
@@ -104,8 +112,8 @@ pub fn tune(
 /// rrdtool's message about the first that cannot.
 pub fn check(rrd: &Rrd, options: &[(&str, String)]) -> Result<()> {
     let mut definition = Definition::clone(rrd.header.definition());
-    let mut resets = vec![];
-    options.iter().try_for_each(|(name, value)| option(&mut definition, &mut resets, name, value))
+    let mut changes = Changes::default();
+    options.iter().try_for_each(|(name, value)| option(&mut definition, &mut changes, name, value))
 }
 
 fn find(definition: &Definition, name: &str) -> Result<usize> {
@@ -135,7 +143,7 @@ fn limit(text: &str) -> Option<f64> {
     }
 }
 
-fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, value: &str) -> Result<()> {
+fn option(definition: &mut Definition, changes: &mut Changes, name: &str, value: &str) -> Result<()> {
     let pair = |what: &str| match value.split_once(':') {
         Some((name, value)) if is_name(name) && !value.is_empty() => Ok((name, value)),
         _ => refused(format!("invalid arguments for {what}")),
@@ -174,6 +182,9 @@ fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, valu
                 // rrdtool lets this through and leaves a file that cannot be read.
                 return refused("a data source cannot become or cease to be a computed one");
             }
+            if definition.sources[index].kind != kind {
+                changes.retyped.push(index);
+            }
             definition.sources[index].kind = kind;
         }
         "data-source-rename" => {
@@ -191,7 +202,7 @@ fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, valu
             if name.is_empty() {
                 return refused("invalid argument for aberrant-reset");
             }
-            resets.push(find(definition, name)?);
+            changes.resets.push(find(definition, name)?);
         }
         // As in rrdtool it has an effect only where the file is rebuilt.
         "step" => {}

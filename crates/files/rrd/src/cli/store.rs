@@ -212,14 +212,11 @@ pub(super) fn tune(arguments: &[String]) -> Result<()> {
     // In rrdtool a letter without its value takes the file's name for it. A missing file is reported first.
     let mut padded = arguments.to_vec();
     if options::lacks_value(arguments, change::OPTIONS) {
-        let (parsed, _) = options::parse_up_to(arguments, change::OPTIONS);
-        padded.push(parsed.rest.into_iter().next().unwrap_or_default());
+        padded.push(options::others(arguments, change::OPTIONS).into_iter().next().unwrap_or_default());
     }
     let (parsed, wrong) = options::parse_up_to(&padded, change::OPTIONS);
-    let Some(name) = arguments.iter().find(|word| parsed.rest.contains(word) || !word.starts_with('-'))
-    else {
-        return refused("missing file name");
-    };
+    let others = options::others(&padded, change::OPTIONS);
+    let Some(name) = others.first() else { return refused("missing file name") };
     if wrong.is_err() {
         let lacks = matches!(&wrong, Err(error) if error.to_string().starts_with("option requires argument"));
         if lacks && parsed.rest.len() < 2 {

@@ -3,12 +3,13 @@
 use super::sides::{DROPPED, Difference, Mode, Outcome};
 
 /// All of them.
-pub const REASONS: [&str; 28] = [
+pub const REASONS: [&str; 33] = [
     "at-times",
     "cdef-self",
     "daemon-count",
     "daemon-dropped",
     "daemon-errors",
+    "daemon-far",
     "daemon-first",
     "daemon-list",
     "daemon-noflush",
@@ -23,10 +24,14 @@ pub const REASONS: [&str; 28] = [
     "hw-period",
     "legend",
     "list-order",
+    "list-up",
+    "long-option",
     "pipe-end",
     "prefill",
+    "renaming",
     "sanity",
     "tune-names",
+    "tune-value",
     "tune-version",
     "unreachable",
     "updatev-times",
@@ -45,10 +50,12 @@ pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&
         return Some("dies");
     }
     let is_help = words.get(1).is_some_and(|word| word == "--help");
-    if is_help || theirs.out.starts_with("RRDtool 1.7.2  Copyright") {
+    if is_help || theirs.out.contains("RRDtool 1.7.2  Copyright") {
         return Some("usage");
     }
-    if either(difference, "Unable to connect to rrdcached") || either(difference, "Cannot connect to daemon")
+    if either(difference, "Unable to connect to rrdcached")
+        || either(difference, "Cannot connect to daemon")
+        || ours.error.contains("is not a daemon address")
     {
         return Some("unreachable");
     }
@@ -56,12 +63,20 @@ pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&
     if mode == Mode::Pipe && words.last().is_some_and(is_cut) {
         return Some("pipe-end");
     }
+    let is_option = theirs.error.contains("invalid option -- '") && !theirs.error.trim_end().ends_with('\'');
+    if is_option && ours.error.starts_with(theirs.error.trim_end()) {
+        return Some("long-option");
+    }
     if theirs.error.contains("SANITY CHECK") {
         return Some("sanity");
+    }
+    if theirs.error.contains("Cannot rename temporary file to final file!") && both_failed(difference) {
+        return Some("renaming");
     }
     let by_command = match words[0].as_str() {
         "update" | "updatev" => update(words, difference),
         "create" => create(words, difference),
+        "list" if words.iter().any(|word| word.contains("..")) => Some("list-up"),
         "list" => (same_end(difference) && sorted(&theirs.out) == sorted(&ours.out)).then_some("list-order"),
         "tune" => tune(words, difference),
         "xport" => xport(words, difference),
@@ -113,6 +128,9 @@ fn tune(words: &[String], difference: &Difference) -> Option<&'static str> {
     if difference.ours.code == Some(1) && words.iter().any(renames) {
         return Some("tune-names");
     }
+    if both_failed(difference) && difference.ours.error.contains("option requires argument") {
+        return Some("tune-value");
+    }
     if same_end(difference) && both_failed(difference) {
         return Some("failed-tune");
     }
@@ -145,6 +163,9 @@ fn daemon(words: &[String], difference: &Difference) -> Option<&'static str> {
     }
     if both_failed(difference) {
         return Some("daemon-errors");
+    }
+    if difference.ours.error.contains("seconds from 1970") {
+        return Some("daemon-far");
     }
     if difference.ours.error.contains(DROPPED) {
         return Some("daemon-dropped");

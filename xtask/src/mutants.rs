@@ -54,7 +54,7 @@ static DECISIVE: [Decisive; 8] = [
         files: &[],
         tests: &[
             "--lib", "--test", "daemon", "--test", "faults", "--test", "images", "--test", "log_gone",
-            "--test", "names", "--test", "options", "--test", "power",
+            "--test", "names", "--test", "options", "--test", "power", "--test", "recorder",
         ],
     },
 ];

@@ -39,7 +39,7 @@ fn sequence(seed: u64, met: &mut BTreeMap<&'static str, u64>) -> Result<u64, Fou
     let mut random = Random::new(seed);
     let mode = match random.below(10) {
         0..=5 => Mode::Pipe,
-        6 => Mode::Daemon,
+        6..=7 => Mode::Daemon,
         _ => Mode::Alone,
     };
     let mut story = Story::new(&mut random);

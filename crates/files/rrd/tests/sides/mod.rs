@@ -132,7 +132,7 @@ pub struct Sides {
 /// How our daemon says in the answer to a flush that samples could not be written.
 pub const DROPPED: &str = " updates are dropped: ";
 /// Of a hundred commands through daemons, after how many what waits is written and the files are compared.
-const FLUSHES: u64 = 25;
+const FLUSHES: u64 = 50;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of output that are compared.
 const OUTPUT_MAX: u64 = 4 << 20;

@@ -3,9 +3,10 @@
 use super::sides::{DROPPED, Difference, Mode, Outcome};
 
 /// All of them.
-pub const REASONS: [&str; 33] = [
+pub const REASONS: [&str; 34] = [
     "at-times",
     "cdef-self",
+    "daemon-blank",
     "daemon-count",
     "daemon-dropped",
     "daemon-errors",
@@ -163,6 +164,9 @@ fn daemon(words: &[String], difference: &Difference) -> Option<&'static str> {
     }
     if both_failed(difference) {
         return Some("daemon-errors");
+    }
+    if difference.ours.error.contains("a blank within a sample") {
+        return Some("daemon-blank");
     }
     if difference.ours.error.contains("seconds from 1970") {
         return Some("daemon-far");

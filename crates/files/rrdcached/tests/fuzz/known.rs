@@ -147,7 +147,8 @@ fn tune(words: &[String], difference: &Difference) -> Option<&'static str> {
 fn xport(words: &[String], difference: &Difference) -> Option<&'static str> {
     let starts = |text: &&str| words.iter().any(|word| word.split(':').next() == Some(text));
     let is_coloured = |word: &String| word.starts_with("XPORT:") && word.contains('#');
-    if DRAWING.iter().any(starts) || words.iter().any(is_coloured) {
+    let is_number = either(difference, "unknown type variable");
+    if DRAWING.iter().any(starts) || words.iter().any(is_coloured) || is_number {
         return Some("drawing");
     }
     let names_itself = |word: &String| word.strip_prefix("CDEF:b=").is_some_and(|text| text.contains('b'));

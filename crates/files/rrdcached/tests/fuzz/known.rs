@@ -80,6 +80,7 @@ pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&
         "list" if words.iter().any(|word| word.contains("..")) => Some("list-up"),
         "list" => (same_end(difference) && sorted(&theirs.out) == sorted(&ours.out)).then_some("list-order"),
         "tune" => tune(words, difference),
+        "resize" => version(difference),
         "xport" => xport(words, difference),
         "restore" => (both_failed(difference) && difference.files().is_empty()).then_some("xml-errors"),
         "dump" => (ours.code == Some(1) && words.len() > 2).then_some("dump-target"),
@@ -120,6 +121,9 @@ fn create(words: &[String], difference: &Difference) -> Option<&'static str> {
     {
         return Some("prefill");
     }
+    if both_failed(difference) && difference.theirs.error.contains("Cannot open source RRD") {
+        return Some("prefill");
+    }
     let is_forecast = |word: &String| word.contains("HWPREDICT") && word.ends_with(['h', 'd', 'm', 's', 'w']);
     (same_end(difference) && words.iter().any(is_forecast)).then_some("hw-period")
 }
@@ -129,12 +133,17 @@ fn tune(words: &[String], difference: &Difference) -> Option<&'static str> {
     if difference.ours.code == Some(1) && words.iter().any(renames) {
         return Some("tune-names");
     }
-    if both_failed(difference) && difference.ours.error.contains("option requires argument") {
+    if difference.ours.error.contains("option requires argument") {
         return Some("tune-value");
     }
     if same_end(difference) && both_failed(difference) {
         return Some("failed-tune");
     }
+    version(difference)
+}
+
+/// Files that differ in nothing but the format's version.
+fn version(difference: &Difference) -> Option<&'static str> {
     // The format's version is the fifth to the eighth byte.
     let is_version = |name: &&str| {
         let file =

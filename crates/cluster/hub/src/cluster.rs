@@ -11,12 +11,12 @@ use khz_model::{Budget, ByteSize, Choice, Forgotten, Metric, Nanos, NodeName, No
 use crate::counts::Counts;
 use crate::known::Known;
 use crate::limits::{
-    FOLLOW_BYTES_A_NODE, FOLLOW_BYTES_MAX, GONE_KEPT, NODES_AT_ONCE, NODES_BYTES_EACH, NODES_BYTES_MAX,
-    NODES_DROPPED, NODES_MAX, OUT_BYTES_MAX, OUT_BYTES_MIN, READERS_OUT_BYTES_MAX,
+    FOLLOW_BYTES_A_NODE, FOLLOW_BYTES_MAX, NODES_AT_ONCE, NODES_BYTES_EACH, NODES_BYTES_MAX, NODES_DROPPED,
+    NODES_MAX, OUT_BYTES_MAX, OUT_BYTES_MIN, READERS_OUT_BYTES_MAX,
 };
 use crate::mailbox::Mailbox;
 use crate::memory::{Changes, Entry};
-use crate::node::{SharedNode, THROUGH_HUB};
+use crate::node::SharedNode;
 use crate::schemas::{Schema, Schemas};
 use crate::texts::TextBytes;
 
@@ -85,8 +85,7 @@ impl Cluster {
     /// How a node is, and that it is at this hub where it is.
     pub(crate) fn status_of(&self, node: &SharedNode, now: Nanos) -> NodeStatus {
         let node = node.lock();
-        let is_here = node.link.as_ref().is_some_and(|link| link.connection < THROUGH_HUB);
-        NodeStatus { hub: is_here.then(|| self.settings.name.clone()), ..node.status(now) }
+        NodeStatus { hub: node.link().is_direct().then(|| self.settings.name.clone()), ..node.status(now) }
     }
 
     /// A cluster without nodes.
@@ -202,7 +201,7 @@ impl Cluster {
             first.name
         );
         self.change(|known| oldest.iter().for_each(|node| known.remove(&node.name)));
-        oldest.iter().for_each(|node| node.lock().texts.forgotten());
+        oldest.iter().for_each(|node| node.lock().texts().0.forgotten());
         Counts::add(&self.counts.nodes_dropped, oldest.len() as u64);
         Some(())
     }
@@ -212,7 +211,7 @@ impl Cluster {
         let now = crate::clock::boot();
         for name in names {
             if let Some(node) = self.node_or_new(name, now) {
-                node.lock().is_expected = true;
+                node.lock().link_mut().expect();
             }
         }
     }
@@ -222,7 +221,7 @@ impl Cluster {
         let now = crate::clock::boot();
         for entry in entries {
             if let Some(node) = self.node_or_new(&entry.node, now) {
-                node.lock().remember(&entry);
+                node.lock().link_mut().remember(&entry);
             }
         }
     }
@@ -243,7 +242,7 @@ impl Cluster {
             // A node's lock is never taken while the list is locked: who holds a node may ask for the list.
             let (stays, is_expected) = {
                 let state = node.lock();
-                (state.must_stay(), state.is_expected)
+                (state.link().must_stay(), state.link().is_expected())
             };
             if let Some(why) = stays {
                 forgotten.refused.push((node.name.clone(), why));
@@ -255,12 +254,12 @@ impl Cluster {
                 forgotten.expected.push(node.name.clone());
             }
             forgotten.nodes.push(node.name.clone());
-            if node.lock().link.is_some() {
+            if node.lock().link().is_up() {
                 self.keep(&node);
             }
             gone.push(node);
         }
-        gone.iter().for_each(|node| node.lock().texts.forgotten());
+        gone.iter().for_each(|node| node.lock().texts().0.forgotten());
         self.changes.ring();
         // Readers hear that its lanes are over.
         self.stir();
@@ -357,7 +356,7 @@ impl Cluster {
     /// keeps more than his share, be he down. Tells when the next node gives back what it holds.
     pub(crate) fn keep_house(&self, now: Nanos) -> Option<Nanos> {
         let nodes = self.nodes();
-        let lanes: usize = nodes.iter().map(|node| node.lock().history_lanes()).sum();
+        let lanes: usize = nodes.iter().map(|node| node.lock().lanes().history_lanes()).sum();
         self.lanes.store(lanes as u64, Ordering::Relaxed);
         let share = self.history_share();
         let is_short = self.is_short_of_memory.swap(false, Ordering::Relaxed);
@@ -365,16 +364,8 @@ impl Cluster {
         let (mut next, mut gives_back) = (None, false);
         for node in nodes {
             let mut node = node.lock();
-            node.trim(share);
-            node.forget_late(now);
-            node.forget_demand(now);
-            let due = node.gives_back_at();
-            if due.is_some_and(|due| now >= due) || is_short && node.link.is_none() {
-                gives_back |= node.give_back(self, is_short);
-            }
-            // One that is read is asked again after as long.
-            let again = node.gives_back_at().map(|at| if at > now { at } else { Nanos(now.0 + GONE_KEPT.0) });
-            next = next.into_iter().chain(again).min();
+            gives_back |= node.keep_house(self, share, now, is_short);
+            next = next.into_iter().chain(node.next_give_back(now)).min();
         }
         if gives_back || is_short || self.schemas.has_changed() {
             self.tidy(before);
@@ -487,7 +478,7 @@ fn oldest(nodes: &[Arc<SharedNode>]) -> Vec<Arc<SharedNode>> {
         let state = node.lock();
         // One that was never heard came before all others.
         let heard = state.entry(now).map_or(i64::MIN, |entry| entry.heard);
-        (!state.is_expected).then(|| (heard, node.clone()))
+        (!state.link().is_expected()).then(|| (heard, node.clone()))
     });
     let mut gone: Vec<(i64, Arc<SharedNode>)> = gone.collect();
     gone.sort_by(|(a, one), (b, two)| a.cmp(b).then_with(|| one.name.cmp(&two.name)));
@@ -576,8 +567,8 @@ mod tests {
         let mailbox = Arc::new(Mailbox::new().unwrap());
         for text in ["n3", "n4", "other"] {
             let node = cluster.node_or_new(&name(text), Nanos(0)).unwrap();
-            let link = crate::node::Link { mailbox: mailbox.clone(), connection: 1 };
-            node.lock().connect(crate::node::Identity::default(), "", None, link, Nanos(0));
+            let link = crate::node::Link::new(mailbox.clone(), 1);
+            node.lock().connect(&crate::node::Arrival::default(), link, Nanos(0));
             if text != "n4" {
                 node.lock().disconnect(1, None, Nanos(0));
             }
@@ -591,13 +582,13 @@ mod tests {
         assert_eq!(cluster.nodes().len(), 4);
         // An expected one that was here stays known: it should be there.
         let one = cluster.node(&name("n1")).unwrap();
-        let link = crate::node::Link { mailbox, connection: 2 };
-        one.lock().connect(crate::node::Identity::default(), "", None, link, Nanos(0));
+        let link = crate::node::Link::new(mailbox, 2);
+        one.lock().connect(&crate::node::Arrival::default(), link, Nanos(0));
         one.lock().disconnect(2, None, Nanos(0));
         let forgotten = cluster.forget(&Pattern::new("n1:*").unwrap());
         assert_eq!((forgotten.nodes, forgotten.expected), (told(&["n1"]), told(&["n1"])));
         let again = cluster.node(&name("n1")).unwrap();
-        assert!(again.lock().is_expected && !Arc::ptr_eq(&again, &one));
+        assert!(again.lock().link().is_expected() && !Arc::ptr_eq(&again, &one));
         // It connects in the moment in which it was forgotten: it is the one of its name.
         cluster.keep(&one);
         assert!(Arc::ptr_eq(&cluster.node(&name("n1")).unwrap(), &one));
@@ -617,18 +608,18 @@ mod tests {
         for text in ["a", "b", "c"] {
             let node = cluster.node_or_new(&name(text), Nanos(0)).unwrap();
             let mut state = node.lock();
-            let id = state.offered(1, "base", 7, Nanos::SECOND).unwrap();
+            let id = state.lanes_mut().offered(1, "base", 7, Nanos::SECOND).unwrap();
             for row in 0..30 {
-                crate::lane::tests::gets_rows(state.lane_mut(id).unwrap(), row, 1);
+                crate::lane::tests::gets_rows(state.lanes_mut().get_mut(id).unwrap(), row, 1);
             }
-            assert!(state.lane(id).unwrap().recent_bytes > 1_000);
+            assert!(state.lanes().get(id).unwrap().recent_bytes > 1_000);
             drop(state);
             nodes.push((node, id));
         }
         cluster.keep_house(Nanos(0));
         assert_eq!(cluster.history_share(), 1_000);
         for (node, id) in &nodes {
-            let bytes = node.lock().lane(*id).unwrap().recent_bytes;
+            let bytes = node.lock().lanes().get(*id).unwrap().recent_bytes;
             assert!((900..=1_000).contains(&bytes), "{bytes} bytes of the history");
         }
     }

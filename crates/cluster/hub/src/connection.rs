@@ -11,11 +11,12 @@ use crate::caller::Caller;
 use crate::limits::OUT_BYTES_MAX;
 use crate::mailbox::Command;
 use crate::peer::Peer;
+use crate::server::Token;
 use crate::wire::Wire;
 
 /// A connection.
 pub(crate) struct Connection {
-    pub token: u64,
+    pub token: Token,
     pub wire: Wire,
     pub end: HubEnd,
     pub out: Vec<u8>,
@@ -79,7 +80,7 @@ impl Ended {
 }
 
 impl Connection {
-    pub fn new(token: u64, wire: Wire, end: HubEnd, out: Vec<u8>, caller: Caller) -> Self {
+    pub fn new(token: Token, wire: Wire, end: HubEnd, out: Vec<u8>, caller: Caller) -> Self {
         Connection {
             token,
             wire,
@@ -157,7 +158,7 @@ impl Connection {
         if waits != self.waits {
             self.waits = waits;
             let writing = if waits { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
-            let data = epoll::EventData::new_u64(self.token);
+            let data = epoll::EventData::new_u64(self.token.number());
             epoll::modify(epoll, self.wire.socket(), data, epoll::EventFlags::IN | writing)
                 .map_err(|errno| Ended::Wire(errno.to_string()))?;
         }

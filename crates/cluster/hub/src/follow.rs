@@ -54,8 +54,8 @@ pub(crate) struct Follower {
     turn: u64,
     selection: Arc<Selection>,
     numbers: Numbers,
-    /// What is wanted beyond the base lane, and its number at the node.
-    wish: Option<u32>,
+    /// The subscription at the node that serves it; `None`: the base lane does.
+    subscribed: Option<u32>,
     /// Rows are handed out about this far apart; 0: all.
     period: Nanos,
     /// Rows that were gathered before are not handed out.
@@ -175,16 +175,16 @@ pub(crate) enum Seen<'a> {
 }
 
 impl Follower {
-    /// Begins to follow; with `is_wished` the base lane does not serve it. `None`: the node has too many wishes.
+    /// Begins to follow; with `subscribes` the base lane does not serve it. `None`: the node has too many subscriptions.
     pub fn new(
         node: Arc<SharedNode>,
         selection: Arc<Selection>,
-        is_wished: bool,
+        subscribes: bool,
         period: Nanos,
         numbers: Numbers,
     ) -> Option<Self> {
-        let wish = match selection.wish.as_ref().filter(|_| is_wished) {
-            Some(wish) => Some(node.lock().wish(wish)?),
+        let subscribed = match selection.terms.as_ref().filter(|_| subscribes) {
+            Some(terms) => Some(node.lock().subscribe(terms)?),
             None => None,
         };
         Some(Follower {
@@ -193,7 +193,7 @@ impl Follower {
             node,
             selection,
             numbers,
-            wish,
+            subscribed,
             period,
             since: Nanos(0),
             lane: None,
@@ -208,7 +208,7 @@ impl Follower {
             is_past: false,
             late: None,
             told: false,
-            pace: wish.and(Rate::from_period(period)).map(Pace::new),
+            pace: subscribed.and(Rate::from_period(period)).map(Pace::new),
             is_ending: false,
             touched: None,
             bytes: Vec::new(),
@@ -219,17 +219,17 @@ impl Follower {
     /// What the node has to say about the rate, once; then, whenever the lane that serves runs slower than asked or as
     /// asked again, that it does.
     pub fn take_notice(&mut self) -> Option<Notice> {
-        let wish = self.wish?;
+        let number = self.subscribed?;
         let node = self.node.lock();
-        let interest = node.interest(wish)?;
-        let (told, lane) = (interest.told.clone()?, interest.lane);
+        let subscription = node.subscriptions().get(number)?;
+        let (answer, lane) = (subscription.answer()?.clone(), subscription.lane());
         drop(node);
-        let text = match self.told || (told.granted && told.text.is_empty()) {
-            true => self.pace_news(lane.filter(|_| told.granted))?,
+        let text = match self.told || (answer.granted && answer.text.is_empty()) {
+            true => self.pace_news(lane.filter(|_| answer.granted))?,
             false => {
                 self.told = true;
-                let said = if told.text.is_empty() { "refused".to_owned() } else { told.text };
-                if told.granted { said } else { format!("{said}; showing the base lane") }
+                let said = if answer.text.is_empty() { "refused".to_owned() } else { answer.text };
+                if answer.granted { said } else { format!("{said}; showing the base lane") }
             }
         };
         Some(Notice::of(self.node.name.clone(), text))
@@ -272,7 +272,9 @@ impl Follower {
     pub fn rewind(&mut self, span: Nanos) {
         let shared = self.node.clone();
         let node = shared.lock();
-        let Some(lane) = self.lane.and_then(|followed| node.lane_or_former(followed.id)) else { return };
+        let Some(lane) = self.lane.and_then(|followed| node.lanes().get_or_former(followed.id)) else {
+            return;
+        };
         let newest = lane.newest().map_or(Nanos(0), |newest| newest.boot);
         self.since = newest.since(span);
         self.place = lane.join_since(self.since);
@@ -289,7 +291,10 @@ impl Follower {
         }
         let shared = self.node.clone();
         let mut node = shared.lock();
-        let Some((followed, lane)) = self.lane.and_then(|f| Some((f, node.lane_mut(f.id)?))) else { return };
+        let Some((followed, lane)) = self.lane.and_then(|f| Some((f, node.lanes_mut().get_mut(f.id)?)))
+        else {
+            return;
+        };
         let is_same = want.epoch == followed.epoch();
         let mut from = if is_same { want.from_row } else { followed.newest(lane).unwrap_or(0) };
         // The present block begins at the latest here, also where nothing has come yet.
@@ -338,7 +343,7 @@ impl Follower {
     /// The oldest row of the lane that can be had, by this reader's numbers, and the one that comes next.
     fn rows(&self) -> (u64, u64) {
         let node = self.node.lock();
-        let lane = self.lane.and_then(|followed| Some((followed, node.lane(followed.id)?)));
+        let lane = self.lane.and_then(|followed| Some((followed, node.lanes().get(followed.id)?)));
         lane.map_or((0, 0), |(followed, lane)| {
             let next = followed.newest(lane).map_or(0, |newest| newest + 1);
             (followed.number(lane.oldest_row()).min(next), next)
@@ -465,7 +470,7 @@ impl Follower {
             }
         } else if self.is_past {
             let node = self.node.lock();
-            let lane = self.lane.and_then(|followed| node.lane_or_former(followed.id));
+            let lane = self.lane.and_then(|followed| node.lanes().get_or_former(followed.id));
             let lost = lane.map_or_else(Vec::new, |lane| lane.late.lost(from, to));
             drop(node);
             lost.into_iter().for_each(|(from, to)| seen(Seen::Lost(from, to)));
@@ -484,7 +489,7 @@ impl Follower {
         let Some(followed) = self.lane else { return true };
         let shared = self.node.clone();
         let node = shared.lock();
-        let Some(lane) = node.lane_or_former(followed.id) else { return true };
+        let Some(lane) = node.lanes().get_or_former(followed.id) else { return true };
         if !self.begun {
             // So far he only hears what there is.
             self.pieces.extend(lane.present_schema().map(|schema| (Some(schema.clone()), 0)));
@@ -500,21 +505,23 @@ impl Follower {
         false
     }
 
-    /// The lane that serves the wish; the base lane without one, and after a refusal.
+    /// The lane that serves the subscription; the base lane without one, and after a refusal.
     fn lane_of(&self, node: &Node) -> Option<Followed> {
         let present = self.lane.map(|followed| followed.id);
-        let id = match self.wish.map(|number| node.interest(number)) {
-            None => node.base(),
-            Some(Some(interest)) if interest.told.as_ref().is_some_and(|told| !told.granted) => node.base(),
+        let base = || node.lanes().base().map(|lane| lane.id);
+        let id = match self.subscribed.map(|number| node.subscriptions().get(number)) {
+            None => base(),
+            Some(Some(subscription)) if subscription.is_refused() => base(),
             // Until the node has answered, and while it is away, the lane that served stays. One that was left is joined when it
             // flows again: what it has of before is not what is wanted, and what lies between is not lost.
-            Some(Some(interest)) => {
-                let flows = |id| present == Some(id) || node.lane(id).is_some_and(|lane| !lane.late.begins());
-                interest.lane.filter(|&id| flows(id)).or(present)
+            Some(Some(subscription)) => {
+                let flows =
+                    |id| present == Some(id) || node.lanes().get(id).is_some_and(|lane| !lane.late.begins());
+                subscription.lane().filter(|&id| flows(id)).or(present)
             }
             Some(None) => None,
         };
-        let lane = |id| Some(Followed::of(node.lane_or_former(id)?, id, self.period));
+        let lane = |id| Some(Followed::of(node.lanes().get_or_former(id)?, id, self.period));
         id.and_then(lane)
     }
 
@@ -540,7 +547,7 @@ impl Follower {
         self.leave_lane(&mut node);
         self.lane = wanted;
         let mut gap = 0;
-        if let Some((followed, lane)) = wanted.and_then(|f| Some((f, node.lane_mut(f.id)?))) {
+        if let Some((followed, lane)) = wanted.and_then(|f| Some((f, node.lanes_mut().get_mut(f.id)?))) {
             lane.readers += 1;
             self.place = lane.join();
             // By count: nobody knows how many rows of the epoch before there were.
@@ -564,12 +571,12 @@ impl Follower {
 
     /// Whether rows of the present lane wait to be handed out.
     fn has_more(&self, node: &Node) -> bool {
-        let lane = self.lane.and_then(|followed| node.lane_or_former(followed.id));
+        let lane = self.lane.and_then(|followed| node.lanes().get_or_former(followed.id));
         lane.is_some_and(|lane| !lane.is_read(&self.place))
     }
 
     fn leave_lane(&mut self, node: &mut Node) {
-        if let Some(lane) = self.lane.take().and_then(|followed| node.lane_mut(followed.id)) {
+        if let Some(lane) = self.lane.take().and_then(|followed| node.lanes_mut().get_mut(followed.id)) {
             lane.readers = lane.readers.saturating_sub(1);
             if let Some(late) = self.late.take() {
                 late.leave(lane);
@@ -583,8 +590,8 @@ impl Drop for Follower {
         let shared = self.node.clone();
         let mut node = shared.lock();
         self.leave_lane(&mut node);
-        if let Some(number) = self.wish {
-            node.unwish(number);
+        if let Some(number) = self.subscribed {
+            node.unsubscribe(number);
         }
     }
 }

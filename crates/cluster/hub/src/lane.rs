@@ -10,6 +10,7 @@ use khz_model::{Nanos, Stamp};
 
 use crate::generations::{Generations, Offered};
 use crate::limits::{BLOCK_BYTES_MAX, BLOCKS_FOR_READERS, BLOCKS_MAX, BYTES_A_SLOT, LANE_BYTES_KEPT};
+use crate::node::Counted;
 use crate::schemas::{Schema, Schemas};
 
 mod late;
@@ -77,6 +78,8 @@ pub(crate) enum Piece {
 /// One lane.
 #[derive(Debug)]
 pub(crate) struct Lane {
+    /// Its number among all lanes that the node ever had here; 0 before it is one of them.
+    pub id: u64,
     pub name: String,
     pub epoch: u64,
     pub period: Nanos,
@@ -91,8 +94,8 @@ pub(crate) struct Lane {
     received: Ranges,
     /// Rows that the node said it has lost.
     lost: u64,
-    /// Rows received and lost in epochs before this one.
-    before: (u64, u64),
+    /// What epochs before this one have counted.
+    before: Counted,
     /// Rows that came after newer ones.
     pub late_rows: u64,
     /// Rows that came twice.
@@ -113,6 +116,7 @@ pub(crate) struct Lane {
 impl Lane {
     pub fn new(name: &str, epoch: u64, period: Nanos) -> Self {
         Lane {
+            id: 0,
             name: name.to_owned(),
             epoch,
             period,
@@ -123,7 +127,7 @@ impl Lane {
             recent_bytes: 0,
             received: Ranges::default(),
             lost: 0,
-            before: (0, 0),
+            before: Counted::default(),
             late_rows: 0,
             twice: 0,
             readers: 0,
@@ -135,9 +139,9 @@ impl Lane {
         }
     }
 
-    /// The same for a lane that has had other epochs, in which so many rows were received, lost, and late.
-    pub fn after(name: &str, epoch: u64, period: Nanos, (rows, lost, late): (u64, u64, u64)) -> Self {
-        Lane { before: (rows, lost), late_rows: late, ..Lane::new(name, epoch, period) }
+    /// A lane that has had other epochs, which have counted this.
+    pub fn after(name: &str, epoch: u64, period: Nanos, before: Counted) -> Self {
+        Lane { before, late_rows: before.late, ..Lane::new(name, epoch, period) }
     }
 
     /// Slots of the present generation.
@@ -279,12 +283,12 @@ impl Lane {
     /// Rows received.
     pub fn rows(&self) -> u64 {
         // Rows that were lost and came after all are taken back when they turn out to be damaged.
-        self.received.rows().saturating_sub(self.lost_now()).saturating_add(self.before.0)
+        self.received.rows().saturating_sub(self.lost_now()).saturating_add(self.before.rows)
     }
 
     /// Rows lost for good: the node does not have them, or there are more holes than can be remembered.
     pub fn lost(&self) -> u64 {
-        self.lost_now().saturating_add(self.before.1)
+        self.lost_now().saturating_add(self.before.lost)
     }
 
     fn lost_now(&self) -> u64 {

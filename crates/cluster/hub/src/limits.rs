@@ -92,7 +92,7 @@ pub const LATE_KEPT: Nanos = Nanos::from_secs(5);
 pub const BLOCKS_MAX: usize = 65_536;
 
 /// Interests of one node at once. Readers that want the same share one.
-pub const INTERESTS_MAX: usize = 64;
+pub const SUBSCRIPTIONS_MAX: usize = 64;
 
 /// What the link's thread does for all readers in one turn of its loop before it serves everybody else: names compared,
 /// nodes looked at, series held against patterns. A millisecond or two.
@@ -103,15 +103,15 @@ pub const OPERATIONS_A_TURN: usize = 2_048;
 pub const MISSES_EFFORT: usize = 8_192;
 
 /// Bytes of one interest's patterns without their nodes: each node is sent them. Sixty-four of the longest ordinary ones.
-pub const WISH_BYTES_MAX: usize = 16 << 10;
+pub const SUBSCRIPTION_BYTES_MAX: usize = 16 << 10;
 
 /// Nodes that one interest may have something to be told about at once.
 pub const NOTICES_MAX: usize = 256;
 
 /// Interests that a node is told in one go, and how many more each second: each is a lane that it opens.
-pub const WISHES_AT_ONCE: u64 = 2 * INTERESTS_MAX as u64;
-/// See [`WISHES_AT_ONCE`].
-pub const WISHES_A_SECOND: u64 = 16;
+pub const SUBSCRIPTIONS_AT_ONCE: u64 = 2 * SUBSCRIPTIONS_MAX as u64;
+/// See [`SUBSCRIPTIONS_AT_ONCE`].
+pub const SUBSCRIPTIONS_A_SECOND: u64 = 16;
 
 /// Kernel texts that a node is asked for in one go, and how many more each second: each is a file that it opens.
 pub const READS_AT_ONCE: u64 = 512;

@@ -11,9 +11,9 @@ use khz_model::{Columns, Look, Metric, Nanos, Part, QueryError, Series, WaitFor,
 use crate::clock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
-use crate::demand::{EVERYTHING, Files, Round};
 use crate::lane::Lane;
-use crate::node::{Asking, BASE, Node, SharedNode};
+use crate::node::{EVERYTHING, Files, Node, RowRequest, SharedNode};
+use crate::round::Round;
 use crate::schemas::Schema;
 
 /// Who takes rows of this age takes them as they were pushed.
@@ -85,7 +85,7 @@ impl<'a> HubLook<'a> {
     /// Asks every node that is up for rows that are young enough, all at once.
     fn ask(&mut self) {
         let HubLook { cluster, files, age_max, nodes, round, .. } = self;
-        let want = Asking {
+        let request = RowRequest {
             files,
             now: clock::boot(),
             age_max: *age_max,
@@ -93,7 +93,7 @@ impl<'a> HubLook<'a> {
             counts: &cluster.counts,
         };
         for chosen in nodes.iter_mut().filter(|chosen| chosen.node.up.load(Ordering::Relaxed)) {
-            chosen.ask = chosen.node.lock().ask(&want, round);
+            chosen.ask = chosen.node.lock().request(&request, round);
         }
     }
 }
@@ -156,14 +156,15 @@ impl Look for HubLook<'_> {
 
 /// Shows a node that is up and has sent rows; the newest lane first, which counts where two have the same series.
 fn show_node(state: &mut Node, show: &mut Show<'_>) -> bool {
-    let has_base = state.lanes.iter().any(|lane| lane.name == BASE && lane.alive && lane.has_rows());
-    if state.link.is_none() || !has_base {
+    let has_base = state.lanes().base().is_some_and(|lane| lane.alive && lane.has_rows());
+    if !state.link().is_up() || !has_base {
         return false;
     }
-    state.lanes.iter_mut().filter(|lane| lane.alive).for_each(|lane| {
+    state.lanes_mut().present_mut().iter_mut().filter(|lane| lane.alive).for_each(|lane| {
         lane.latest();
     });
-    let mut parts: Vec<Part<'_>> = state.lanes.iter().filter(|lane| lane.alive).filter_map(part).collect();
+    let mut parts: Vec<Part<'_>> =
+        state.lanes().present().iter().filter(|lane| lane.alive).filter_map(part).collect();
     parts.sort_by_key(|part| std::cmp::Reverse(part.stamp.boot));
     show(&state.name, &parts);
     true
@@ -185,10 +186,9 @@ mod tests {
 
     use super::*;
     use crate::cluster::Settings;
-    use crate::interest::Told;
     use crate::lane::tests::gets_rows;
     use crate::mailbox::Mailbox;
-    use crate::node::{Identity, Link};
+    use crate::node::{Answer, Arrival, BASE, Link};
 
     fn cluster() -> Arc<Cluster> {
         let rate_max = Rate::from_hz(1_000).expect("a rate");
@@ -202,9 +202,9 @@ mod tests {
         let Some(connection) = connection else { return node };
         let mailbox = Arc::new(Mailbox::new().expect("an eventfd"));
         let mut state = node.lock();
-        state.connect(Identity::default(), "", None, Link { mailbox, connection }, Nanos(0));
-        let id = state.offered(1, BASE, 7, Nanos::SECOND).expect("room for a lane");
-        let lane = state.lane_mut(id).expect("the lane");
+        state.connect(&Arrival::default(), Link::new(mailbox, connection), Nanos(0));
+        let id = state.lanes_mut().offered(1, BASE, 7, Nanos::SECOND).expect("room for a lane");
+        let lane = state.lanes_mut().get_mut(id).expect("the lane");
         lane.alive = true;
         if rows > 0 {
             gets_rows(lane, 0, rows);
@@ -241,8 +241,8 @@ mod tests {
         let mut look = HubLook::of(&cluster, nodes.clone(), everything(), Nanos(1));
         assert_eq!(is_ready(&mut look), None, "three are asked");
         let mut state = nodes[0].lock();
-        let interest = state.interests[0].number;
-        state.told(interest, Told { granted: false, text: "it shows what it has".into() }, None);
+        let subscription = state.subscriptions().first().expect("a subscription").number;
+        state.answered(subscription, Answer { granted: false, text: "it shows what it has".into() }, None);
         drop(state);
         assert_eq!(shown(&mut look), ["answers [4]"]);
         assert_eq!((look.left_out(), cluster.counts.now_left_out.load(Ordering::Relaxed)), (2, 2));

@@ -8,13 +8,13 @@ use khz_model::{Nanos, Rate};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
-use crate::interest::Wish;
+use crate::node::Terms;
 
 /// Something to be said on a connection.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Open a lane for this.
-    Interest { number: u32, wish: Arc<Wish> },
+    Interest { number: u32, terms: Arc<Terms> },
     /// A row of an on-demand interest is wanted at once.
     Now { number: u32, ask: u32 },
     /// Nobody wants it any more.
@@ -39,11 +39,11 @@ impl Command {
     /// Says it to the peer; `Err`: the connection ends, for this reason.
     pub fn say(self, end: &mut HubEnd, out: &mut Vec<u8>) -> Result<(), String> {
         match self {
-            Command::Interest { number, wish } => {
+            Command::Interest { number, terms } => {
                 // The nodes are chosen here: an older agent reads no lists of several hosts.
-                let patterns: Vec<&str> = wish.patterns.iter().map(khz_model::Pattern::series).collect();
-                let (exact, prompt) = (wish.exact, wish.prompt);
-                let period = wish.rate.map_or(Nanos(0), Rate::period);
+                let patterns: Vec<&str> = terms.patterns.iter().map(khz_model::Pattern::series).collect();
+                let (exact, prompt) = (terms.exact, terms.prompt);
+                let period = terms.rate.map_or(Nanos(0), Rate::period);
                 end.interest(&Ask { number, period, exact, prompt, past: false, patterns: &patterns }, out);
             }
             Command::Now { number, ask } => end.now(number, ask, out),

@@ -17,15 +17,13 @@ use crate::caller::Caller;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::generations::Offered;
-use crate::interest::Told;
 use crate::lane::Lane;
 use crate::limits::{HISTORY_SPAN, SCHEMA_PIECE_WORK};
 use crate::mailbox::Mailbox;
-use crate::node::{self, BASE, Link, NoRoom, Node, SharedNode};
+use crate::node::{self, Answer, Arrival, BASE, Link, NoRoom, Node, SharedNode};
 use crate::proofs::Proofs;
 use crate::reader::Reader;
 use crate::schemas::FULL;
-use crate::texts::Knows;
 
 /// Who is at the other end.
 pub(crate) enum Peer {
@@ -90,21 +88,15 @@ impl Talk<'_> {
         {
             let mut node = shared.lock();
             if let Err((reason, text)) = node.admits(&identity) {
-                node.problem = Some(format!("refused {}: {text}", self.caller.from()));
+                node.link_mut().refused(format!("refused {}: {text}", self.caller.from()));
                 return Err(Reject { reason, text });
             }
-            let link = Link { mailbox: self.mailbox.clone(), connection: self.connection };
-            node.connect(identity, hello.program, Some(self.caller), link, self.now);
-            node.believed = way.is_believed();
-            node.connect_texts(Knows::from_abilities(hello.abilities));
-            node.knows_again = hello.version >= VERSION_OF_NUMBERS;
-            for interest in &node.interests {
-                let command = crate::mailbox::Command::Interest {
-                    number: interest.number,
-                    wish: interest.wish.clone(),
-                };
-                self.mailbox.put(self.connection, command);
-            }
+            let link =
+                Link::new(self.mailbox.clone(), self.connection).of_peer(hello.version, hello.abilities);
+            let (version, is_believed) = (hello.program, way.is_believed());
+            let arrival = Arrival { identity, version, caller: Some(self.caller), is_believed };
+            node.connect(&arrival, link, self.now);
+            node.send_subscriptions();
         }
         self.cluster.keep(&shared);
         shared.set_up(true);
@@ -118,12 +110,11 @@ impl Talk<'_> {
             return Err(protocol("rows from somebody who is no node"));
         };
         let mut node = shared.lock();
-        if !node.is_linked(self.connection) {
-            let text = format!("{} has connected anew", node.name);
-            return Err(Reject { reason: Reason::Superseded, text });
+        if !node.link().is_linked(self.connection) {
+            return Err(Reject { reason: Reason::Superseded, text: node.has_connected_again() });
         }
         let done = act(&mut node);
-        shared.touched.fetch_add(1, Ordering::Release);
+        shared.touch();
         done
     }
 
@@ -160,11 +151,11 @@ impl Talk<'_> {
     /// What another lane has of the schema of this one need not be said again.
     fn offer_schema(&self, node: &mut Node, id: u64, offer: &LaneOffer<'_>) -> Taken {
         let (generation, offered) = (offer.generation, Offered::of(offer));
-        let cost = node.lane(id).map_or(0, |lane| lane.growth(generation, offered.bytes));
+        let cost = node.lanes().get(id).map_or(0, |lane| lane.growth(generation, offered.bytes));
         let whole = self.cluster.schemas.find(&offered.hash, offered.bytes);
         let whole = whole.filter(|_| node.may_grow(cost, self.now));
         let bytes = whole.as_ref().map_or(size_of::<Lane>(), |schema| schema.bytes() as usize);
-        if let Some(lane) = node.lane_mut(id) {
+        if let Some(lane) = node.lanes_mut().get_mut(id) {
             lane.alive = true;
             lane.offer_schema(generation, offered, whole);
         }
@@ -174,17 +165,16 @@ impl Talk<'_> {
     /// Whether each row of a lane is wanted at once: where one of its readers wants that, and of a few nodes, which need not
     /// be spread over the second: they send when they have gathered, in one go.
     fn is_prompt(&self, node: &Node, id: u64) -> bool {
-        let mut wishes = node.interests.iter().filter(|interest| interest.lane == Some(id));
         let is_slow_base =
-            node.lane(id).is_some_and(|lane| lane.name == BASE && lane.period >= Nanos::SECOND);
-        wishes.any(|interest| interest.wish.prompt) || is_slow_base && self.cluster.is_small()
+            node.lanes().get(id).is_some_and(|lane| lane.name == BASE && lane.period >= Nanos::SECOND);
+        node.subscriptions().are_prompt(id) || is_slow_base && self.cluster.is_small()
     }
 
     /// What is wanted of a lane: rows that are missing, and the recent past when the hub has just begun.
     fn wanted(&self, node: &Node, id: u64, offer: &LaneOffer<'_>) -> Option<Want> {
-        let lane = node.lane(id)?;
+        let lane = node.lanes().get(id)?;
         let is_boost = lane.name != BASE;
-        if is_boost && !node.interests.iter().any(|interest| interest.lane == Some(id)) {
+        if is_boost && !node.subscriptions().need(id) {
             return None;
         }
         if lane.has_rows() && lane.late_readers > 0 {
@@ -237,18 +227,19 @@ impl HubSide for Talk<'_> {
         self.node(|node| {
             let full =
                 || Reject { reason: Reason::Full, text: "more lanes than a hub takes of one node".into() };
-            let id = node.offered(offer.lane, offer.name, offer.epoch, offer.period).ok_or_else(full)?;
-            if let Some(interest) = node.interests.iter_mut().find(|i| i.number == offer.interest) {
-                interest.lane = Some(id);
-            }
-            if let Some(lane) = node.lane_mut(id) {
+            let id = node
+                .lanes_mut()
+                .offered(offer.lane, offer.name, offer.epoch, offer.period)
+                .ok_or_else(full)?;
+            node.serve(offer.interest, id);
+            if let Some(lane) = node.lanes_mut().get_mut(id) {
                 lane.next_offered = offer.next_row;
             }
             self.offer_schema(node, id, offer)?;
-            node.demand_lane(offer.interest, &self.cluster.counts);
+            node.lane_is_ready(offer.interest, &self.cluster.counts);
             let want = self.wanted(node, id, offer);
             if let Some(want) = &want {
-                node.wants(id, wanted_from(want, node.knows_again));
+                node.want(id, wanted_from(want, node.can_resend()));
             }
             Ok(want)
         })
@@ -258,13 +249,13 @@ impl HubSide for Talk<'_> {
         let (schemas, cluster) = (&self.cluster.schemas, self.cluster);
         self.grown(piece.bytes.len(), |node| {
             let no_lane = || protocol("a schema of no lane");
-            let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
+            let lane = node.lanes_mut().numbered(piece.lane).ok_or_else(no_lane)?;
             let cost = lane.growth(piece.generation, piece.offset.saturating_add(piece.bytes.len() as u64));
             let known = lane.schema(piece.generation).map_or(0, |schema| schema.series().len());
             if !node.may_grow(cost.max(SCHEMA_PIECE_WORK), self.now) {
                 return Err(protocol("a schema in too many small pieces"));
             }
-            let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
+            let lane = node.lanes_mut().numbered(piece.lane).ok_or_else(no_lane)?;
             match lane.grow_schema(piece, schemas) {
                 Ok(Some(schema)) => {
                     cluster.note_metrics(&schema, known);
@@ -281,8 +272,8 @@ impl HubSide for Talk<'_> {
         let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
         Counts::add(&self.cluster.counts.blocks, 1);
         let rows = self.grown(bytes.len(), |node| {
-            node.heard = self.now;
-            let lane = node.numbered(lane).ok_or_else(|| protocol("a block of no lane"))?;
+            node.link_mut().heard(self.now);
+            let lane = node.lanes_mut().numbered(lane).ok_or_else(|| protocol("a block of no lane"))?;
             let rows = lane.begin(bytes, keep).map_err(protocol)?;
             lane.trim(share);
             Ok(rows)
@@ -293,8 +284,8 @@ impl HubSide for Talk<'_> {
 
     fn rows(&mut self, lane: u32, bytes: &[u8]) -> Taken {
         let rows = self.grown(bytes.len(), |node| {
-            node.heard = self.now;
-            let lane = node.numbered(lane).ok_or_else(|| protocol("rows of no lane"))?;
+            node.link_mut().heard(self.now);
+            let lane = node.lanes_mut().numbered(lane).ok_or_else(|| protocol("rows of no lane"))?;
             lane.append(bytes).map_err(protocol)
         })?;
         self.took(rows);
@@ -303,7 +294,10 @@ impl HubSide for Talk<'_> {
 
     fn end(&mut self, end: &End) -> Taken {
         self.node(|node| {
-            let lane = node.numbered(end.lane).ok_or_else(|| protocol("the end of a block of no lane"))?;
+            let lane = node
+                .lanes_mut()
+                .numbered(end.lane)
+                .ok_or_else(|| protocol("the end of a block of no lane"))?;
             lane.end(end.rows, end.bytes, end.crc).map_err(protocol)
         })
     }
@@ -312,7 +306,7 @@ impl HubSide for Talk<'_> {
         let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
         Counts::add(&self.cluster.counts.blocks, u64::from(last));
         let rows = self.grown(bytes.len(), |node| {
-            let lane = node.numbered(lane).ok_or_else(|| protocol("a past block of no lane"))?;
+            let lane = node.lanes_mut().numbered(lane).ok_or_else(|| protocol("a past block of no lane"))?;
             let rows = lane.past(last, bytes, keep).map_err(protocol)?;
             lane.trim(share);
             Ok(rows)
@@ -324,7 +318,7 @@ impl HubSide for Talk<'_> {
 
     fn lost(&mut self, lane: u32, from: u64, to: u64) -> Taken {
         let lost = self.node(|node| {
-            let lane = node.numbered(lane).ok_or_else(|| protocol("lost rows of no lane"))?;
+            let lane = node.lanes_mut().numbered(lane).ok_or_else(|| protocol("lost rows of no lane"))?;
             Ok(lane.lose(from, to))
         })?;
         Counts::add(&self.cluster.counts.rows_lost, lost);
@@ -340,12 +334,14 @@ impl HubSide for Talk<'_> {
 
     fn told(&mut self, told: &khz_link::Told<'_>) -> Result<Option<Want>, Reject> {
         self.node(|node| {
-            let answer = Told { granted: told.granted, text: told.text.to_owned() };
-            let served = node.numbers.iter().find(|(number, _)| *number == told.lane).map(|&(_, id)| id);
-            node.told(told.interest, answer, served);
-            let (Some(id), true) = (served, node.interest(told.interest).is_some()) else { return Ok(None) };
-            node.demand_lane(told.interest, &self.cluster.counts);
-            let Some(lane) = node.lane(id) else { return Ok(None) };
+            let answer = Answer { granted: told.granted, text: told.text.to_owned() };
+            let served = node.lanes().id_of(told.lane);
+            node.answered(told.interest, answer, served);
+            let (Some(id), true) = (served, node.subscriptions().get(told.interest).is_some()) else {
+                return Ok(None);
+            };
+            node.lane_is_ready(told.interest, &self.cluster.counts);
+            let Some(lane) = node.lanes().get(id) else { return Ok(None) };
             let want = if lane.has_rows() && lane.late_readers > 0 {
                 missed(lane, self.is_prompt(node, id))
             } else {
@@ -358,14 +354,14 @@ impl HubSide for Talk<'_> {
                     have: Vec::new(),
                 }
             };
-            node.wants(id, wanted_from(&want, node.knows_again));
+            node.want(id, wanted_from(&want, node.can_resend()));
             Ok(Some(want))
         })
     }
 
     fn given(&mut self, lane: u32, ask: u32) -> Taken {
         self.node(|node| {
-            node.given(lane, ask, self.now, &self.cluster.counts);
+            node.request_answered(lane, ask, self.now, &self.cluster.counts);
             Ok(())
         })
     }
@@ -373,16 +369,9 @@ impl HubSide for Talk<'_> {
     fn beat(&mut self, beat: &Beat, acks: &mut Acks<'_>) {
         // A connection that was superseded is cut by the command that waits for it.
         let _ = self.node(|node| {
-            node.heard = self.now;
-            node.round_trip = beat.round_trip;
-            if beat.round_trip.is_some() {
-                node.clock_offset = Some(beat.offset.saturating_neg());
-            }
-            node.retransmitted = Some(beat.retransmits);
-            for &(number, id) in &node.numbers {
-                if let Some(lane) = node.lane(id).filter(|lane| lane.has_rows()) {
-                    acks.push(Ack { lane: number, received: lane.complete_until(), stored: 0 });
-                }
+            node.link_mut().beat(beat, self.now);
+            for (lane, known) in node.lanes().connected().filter(|(_, lane)| lane.has_rows()) {
+                acks.push(Ack { lane, received: known.complete_until(), stored: 0 });
             }
             Ok(())
         });
@@ -408,7 +397,7 @@ impl HubSide for Talk<'_> {
         self.node(|node| {
             let (first, problem) = (standing.first.to_owned(), standing.problem.to_owned());
             let away = Away { first, problem, since: standing.since, back: standing.back };
-            node.away = Some((away, self.now));
+            node.link_mut().set_away(away, self.now);
             Ok(())
         })
     }
@@ -416,15 +405,16 @@ impl HubSide for Talk<'_> {
     fn goodbye(&mut self, goodbye: &Goodbye<'_>) -> Taken {
         self.node(|node| {
             tracing::info!("{} says goodbye ({:?}) {}", node.name, goodbye.leaving, goodbye.text);
-            node.says_goodbye = true;
+            node.link_mut().goodbye();
             Ok(())
         })
     }
 
     fn text(&mut self, piece: &TextPiece<'_>) -> Taken {
         let taken = self.node(|node| {
-            node.heard = self.now;
-            Ok(node.take_text(piece))
+            node.link_mut().heard(self.now);
+            let (texts, link) = node.texts();
+            Ok(texts.take(piece, link))
         })?;
         match taken {
             Ok(true) => Counts::add(&self.cluster.counts.texts, 1),
@@ -438,7 +428,7 @@ impl HubSide for Talk<'_> {
 
     fn no_text(&mut self, none: &NoText<'_>) -> Taken {
         self.node(|node| {
-            node.texts.none(none);
+            node.texts().0.none(none);
             Ok(())
         })
     }
@@ -456,7 +446,8 @@ impl HubSide for Talk<'_> {
 
     fn text_given(&mut self, given: TextGiven) -> Taken {
         self.node(|node| {
-            node.text_given(given);
+            let (texts, link) = node.texts();
+            texts.given(given, link);
             Ok(())
         })
     }
@@ -492,8 +483,8 @@ fn missed(lane: &Lane, prompt: bool) -> Want {
 
 /// Rows from here on come because of this Want, or are told as lost; `None`: from the first that comes. Of rows that are older than
 /// the span nothing is said: who lacks some asks for them once more, where the node can be asked; what comes anyway it sends once.
-fn wanted_from(want: &Want, knows_again: bool) -> Option<u64> {
-    let is_told_of_all = want.span == Nanos(u64::MAX) || want.span > Nanos(0) && !knows_again;
+fn wanted_from(want: &Want, can_resend: bool) -> Option<u64> {
+    let is_told_of_all = want.span == Nanos(u64::MAX) || want.span > Nanos(0) && !can_resend;
     is_told_of_all.then_some(want.from_row)
 }
 

@@ -14,11 +14,10 @@ use khz_model::{
 
 use crate::clock;
 use crate::cluster::Cluster;
-use crate::demand::Files;
 use crate::follow::{Columns, Numbers, Selection};
 use crate::lane::{Block, Lane};
 use crate::look::{self, HubLook};
-use crate::node::{BASE, SharedNode};
+use crate::node::{BASE, Files, SharedNode};
 use crate::own;
 use crate::subscription::{ClusterSubscription, Pace};
 
@@ -119,14 +118,17 @@ fn for_node(patterns: &[Pattern], node: &NodeName) -> Vec<Pattern> {
 fn latest_of(node: &SharedNode, patterns: &[Pattern]) -> Option<Vec<Sample>> {
     let patterns = for_node(patterns, &node.name);
     let mut state = node.lock();
-    state.link.as_ref()?;
+    if !state.link().is_up() {
+        return None;
+    }
+    let lanes = state.lanes_mut().present_mut();
     let mut samples: Vec<Sample> = Vec::new();
     // The base lane has everything; another lane counts where its row is newer.
-    let mut order: Vec<usize> = (0..state.lanes.len()).filter(|&at| state.lanes[at].alive).collect();
-    order.sort_by_key(|&at| state.lanes[at].name != BASE);
-    let base = order.first().is_some_and(|&at| state.lanes[at].name == BASE);
+    let mut order: Vec<usize> = (0..lanes.len()).filter(|&at| lanes[at].alive).collect();
+    order.sort_by_key(|&at| lanes[at].name != BASE);
+    let base = order.first().is_some_and(|&at| lanes[at].name == BASE);
     for (number, at) in order.into_iter().enumerate() {
-        let lane = &mut state.lanes[at];
+        let lane = &mut lanes[at];
         if number == 0 {
             samples = lane_samples(lane, &patterns)?;
         } else if base {
@@ -271,7 +273,7 @@ fn history_of(
     let patterns = for_node(patterns, &node.name);
     let (newest, former, present) = {
         let state = node.lock();
-        let Some(base) = state.base().and_then(|id| state.lane(id)) else { return Ok(None) };
+        let Some(base) = state.lanes().base() else { return Ok(None) };
         let Some(newest) = base.newest() else { return Ok(None) };
         let since = Nanos(newest.boot.0.saturating_sub(span.0));
         // Their boot clock may have been that of another boot.
@@ -281,7 +283,7 @@ fn history_of(
             let first = blocks.partition_point(|block| block.header.stamp.real().0 <= real);
             blocks.split_off(first.saturating_sub(1))
         };
-        let former = state.former.iter().filter(|lane| lane.name == BASE);
+        let former = state.lanes().former().iter().filter(|lane| lane.name == BASE);
         let former: Vec<Block> = former.flat_map(recent).collect();
         (newest, former, base.blocks_since(since))
     };

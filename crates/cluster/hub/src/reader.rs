@@ -8,7 +8,7 @@ use khz_model::{Interest, Misses, Nanos, Pattern, Rate};
 use khz_trust::Identity;
 
 use crate::cluster::Cluster;
-use crate::limits::{INTERESTS_MAX, MISSES_EFFORT, WISH_BYTES_MAX};
+use crate::limits::{MISSES_EFFORT, SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX};
 use crate::query::HubQuery;
 use crate::reader_texts::ReaderTexts;
 use crate::roster::Roster;
@@ -84,9 +84,9 @@ impl Reader {
     }
 
     fn begin(&self, cluster: &Arc<Cluster>, frame: &InterestFrame<'_>) -> Result<Feed, String> {
-        if self.feeds.len() >= INTERESTS_MAX {
+        if self.feeds.len() >= SUBSCRIPTIONS_MAX {
             return Err(format!(
-                "more than {INTERESTS_MAX} interests on one connection: dismiss one, or connect twice"
+                "more than {SUBSCRIPTIONS_MAX} interests on one connection: dismiss one, or connect twice"
             ));
         }
         let rate = Rate::from_period(frame.period).ok_or("no such rate")?;
@@ -103,9 +103,9 @@ impl Reader {
         let patterns: Result<Vec<Pattern>, _> = frame.patterns().map(Pattern::new).collect();
         let patterns = patterns.map_err(|error| error.to_string())?;
         let said: usize = patterns.iter().map(|pattern| pattern.series().len()).sum();
-        if said > WISH_BYTES_MAX {
+        if said > SUBSCRIPTION_BYTES_MAX {
             return Err(format!(
-                "the patterns have {said} bytes without their nodes, and may have {WISH_BYTES_MAX}: ask in several interests"
+                "the patterns have {said} bytes without their nodes, and may have {SUBSCRIPTION_BYTES_MAX}: ask in several interests"
             ));
         }
         let interest = Interest { patterns: patterns.clone(), rate, exact: frame.exact };

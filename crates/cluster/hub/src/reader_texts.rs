@@ -29,6 +29,15 @@ struct Read {
     version: u32,
 }
 
+impl Read {
+    /// The reader does not want it any more.
+    fn leave(&self, inbox: &Arc<TextInbox>, number: u32) {
+        let mut node = self.node.lock();
+        let (texts, link) = node.texts();
+        texts.leave(self.wanted, inbox, number, link);
+    }
+}
+
 /// All of them.
 #[derive(Default)]
 pub(crate) struct ReaderTexts {
@@ -93,12 +102,18 @@ impl ReaderTexts {
         if let Some(read) = self.reads.get_mut(&number) {
             if read.path == path && Arc::ptr_eq(&read.node, &shared) {
                 read.period = period;
-                shared.lock().pace_text(read.wanted, &self.inbox, number, period);
+                let mut node = shared.lock();
+                let (texts, link) = node.texts();
+                texts.pace(read.wanted, &self.inbox, number, period, link);
                 return Ok(());
             }
             self.unread(number);
         }
-        let wanted = shared.lock().want_text(path, (&self.inbox, number, period), &cluster.text_bytes)?;
+        let wanted = {
+            let mut node = shared.lock();
+            let (texts, link) = node.texts();
+            texts.want(path, (&self.inbox, number, period), link, &cluster.text_bytes)?
+        };
         self.reads.insert(number, Read { node: shared, path: path.to_owned(), period, wanted, version: 0 });
         Ok(())
     }
@@ -119,7 +134,11 @@ impl ReaderTexts {
     /// A file that is wanted is to be read at once.
     pub fn ask(&mut self, number: u32, ask: u32) {
         match self.reads.get(&number) {
-            Some(read) => read.node.lock().ask_text(read.wanted, &self.inbox, number, ask),
+            Some(read) => {
+                let mut node = read.node.lock();
+                let (texts, link) = node.texts();
+                texts.ask(read.wanted, &self.inbox, (number, ask), link);
+            }
             None => self.unanswered.push(TextGiven { number, ask, is_read: false }),
         }
     }
@@ -161,7 +180,7 @@ impl ReaderTexts {
         self.saying.take_if(|saying| saying.number() == number);
         self.given.take_if(|given| given.number == number);
         if let Some(read) = self.reads.remove(&number) {
-            read.node.lock().leave_text(read.wanted, &self.inbox, number);
+            read.leave(&self.inbox, number);
         }
     }
 
@@ -198,9 +217,10 @@ impl ReaderTexts {
             self.last = number;
             let Some(read) = self.reads.get_mut(&number) else { continue };
             let mut node = read.node.lock();
-            let news = node.texts.news(read.wanted, read.version);
+            let (texts, _) = node.texts();
+            let news = texts.news(read.wanted, read.version);
             // What the ask has brought is in the news: it came before the answer.
-            self.given = node.texts.given_to(read.wanted, &self.inbox, number);
+            self.given = texts.given_to(read.wanted, &self.inbox, number);
             drop(node);
             match news {
                 News::Text(text) => {
@@ -217,7 +237,7 @@ impl ReaderTexts {
 impl Drop for ReaderTexts {
     fn drop(&mut self) {
         for (number, read) in self.reads.drain() {
-            read.node.lock().leave_text(read.wanted, &self.inbox, number);
+            read.leave(&self.inbox, number);
         }
     }
 }

@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, Encoder};
 use khz_link::driver::{Following, FollowingSettings, FollowingSink};
@@ -15,12 +14,8 @@ use crate::clock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::generations::Generations;
-use crate::interest;
 use crate::mailbox::{Command, Mailbox};
-use crate::node::{BASE, Identity, Link, SharedNode, THROUGH_HUB};
-
-/// A node of which nothing has come for so long, and for three of its periods, is down.
-const SILENT: Nanos = Nanos::from_millis(2_500);
+use crate::node::{Answer, Arrival, BASE, Link, SharedNode, THROUGH_HUB, silent_after};
 
 /// A hub that is followed. Dropping it ends that; its nodes are down then.
 pub struct Source {
@@ -92,19 +87,19 @@ impl Lane {
             self.node = node;
         }
         let mut node = self.node.lock();
-        if node.is_linked(self.connection) {
+        if node.link().is_linked(self.connection) {
             return true;
         }
-        if node.link.is_some() {
+        if node.link().is_up() {
             return false;
         }
-        let link = Link { mailbox: mailbox.clone(), connection: self.connection };
-        node.connect(Identity::default(), &format!("through {hub}"), None, link, now);
-        node.connect_texts(crate::texts::Knows::default());
-        if node.offered(LANE, BASE, self.epoch, self.period).is_none() {
+        let link = Link::new(mailbox.clone(), self.connection);
+        let arrival = Arrival { version: &format!("through {hub}"), ..Arrival::default() };
+        node.connect(&arrival, link, now);
+        if node.lanes_mut().offered(LANE, BASE, self.epoch, self.period).is_none() {
             return false;
         }
-        if let Some(lane) = node.numbered(LANE) {
+        if let Some(lane) = node.lanes_mut().numbered(LANE) {
             (lane.alive, lane.next_offered) = (true, self.next_row);
             lane.late.want(Some(self.next_row.saturating_sub(1)));
         }
@@ -118,11 +113,7 @@ impl Lane {
     }
 
     fn disconnect(&mut self, why: &str) {
-        let mut node = self.node.lock();
-        if node.disconnect(self.connection, Some(why.to_owned()), clock::boot()) {
-            self.node.set_up(false);
-            self.node.touched.fetch_add(1, Ordering::Release);
-        }
+        self.node.disconnect(self.connection, Some(why.to_owned()), clock::boot());
         self.is_up = false;
         self.encoder.close();
     }
@@ -133,7 +124,7 @@ impl Lane {
         let gap = self.encoder.rows() != number;
         let begins = gap || slots != self.slots || self.encoder.wants_new_block(row.stamp());
         let mut node = self.node.lock();
-        let lane = node.numbered(LANE).ok_or("no lane")?;
+        let lane = node.lanes_mut().numbered(LANE).ok_or("no lane")?;
         if begins && let Some((rows, bytes, crc)) = self.encoder.close().and_then(|header| header.closed) {
             lane.end(rows, bytes, crc)?;
         }
@@ -158,9 +149,9 @@ impl Lane {
             lane.append(&bytes)?
         };
         self.last = clock::boot();
-        node.heard = self.last;
+        node.link_mut().heard(self.last);
         drop(node);
-        self.node.touched.fetch_add(1, Ordering::Release);
+        self.node.touch();
         Counts::add(&counts.rows, added);
         Ok(())
     }
@@ -252,7 +243,7 @@ impl FollowSink for Sink {
 
     fn lost(&mut self, key: &LaneKey, from: u64, to: u64) {
         let Some(lane) = self.lanes.get_mut(key) else { return };
-        if let Some(place) = lane.node.lock().numbered(LANE) {
+        if let Some(place) = lane.node.lock().lanes_mut().numbered(LANE) {
             Counts::add(&self.cluster.counts.rows_lost, place.lose(from, to));
         }
     }
@@ -273,7 +264,7 @@ impl FollowSink for Sink {
             false => self.cluster.node_or_new(&status.node, clock::boot()),
         };
         let Some(node) = node else { return };
-        if node.lock().told_of(&self.hub, status) {
+        if node.lock().link_mut().reported_by(&self.hub, status) {
             self.cluster.changes.ring();
         }
         self.telling.insert(status.node.clone(), node);
@@ -283,7 +274,7 @@ impl FollowSink for Sink {
         let before = std::mem::replace(&mut self.told, std::mem::take(&mut self.telling));
         for (name, node) in before {
             if !self.told.contains_key(&name) {
-                node.lock().told_by = None;
+                node.lock().link_mut().forget_report();
             }
         }
     }
@@ -313,7 +304,7 @@ impl FollowingSink for Sink {
         self.cluster.forget_source(self.number);
         // What they were stays known; what the hub expects is not known while it is away.
         for (_, node) in self.telling.drain().chain(self.told.drain()) {
-            node.lock().told_by = None;
+            node.lock().link_mut().forget_report();
         }
         for (_, mut lane) in self.lanes.drain() {
             lane.disconnect(problem);
@@ -324,7 +315,7 @@ impl FollowingSink for Sink {
     fn rest(&mut self) {
         let now = clock::boot();
         for lane in self.lanes.values_mut().filter(|lane| lane.is_up) {
-            if now.since(lane.last).0 > SILENT.0.max(3 * lane.period.0) && lane.last > Nanos(0) {
+            if now.since(lane.last) > silent_after(lane.period) && lane.last > Nanos(0) {
                 lane.disconnect(&format!("silent at hub {}", self.hub));
             }
         }
@@ -332,7 +323,7 @@ impl FollowingSink for Sink {
             let Command::Interest { number, .. } = command else { continue };
             let Some(lane) = self.lanes.values().find(|lane| lane.connection == connection) else { continue };
             let text = format!("comes through hub {}, at its base rate", self.hub);
-            lane.node.lock().told(number, interest::Told { granted: false, text }, None);
+            lane.node.lock().answered(number, Answer { granted: false, text }, None);
         }
         self.cluster.stir();
     }

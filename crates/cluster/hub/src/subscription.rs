@@ -9,10 +9,9 @@ use khz_model::{Choice, Delivery, Interest, Nanos, NodeName, Notice, QueryError,
 
 use crate::cluster::Cluster;
 use crate::follow::{Follower, Numbers, Selection, deliveries};
-use crate::interest::Wish;
 use crate::lane::Lane;
 use crate::limits::NOTICES_MAX;
-use crate::node::SharedNode;
+use crate::node::{SharedNode, Terms};
 use crate::turn::Turn;
 
 /// How the rows of a subscription come.
@@ -203,7 +202,7 @@ impl ClusterSubscription {
         }
         let slots = {
             let node = node.lock();
-            node.base().and_then(|id| node.lane(id)).map_or(0, Lane::slots)
+            node.lanes().base().map_or(0, Lane::slots)
         };
         let (needed, is_reserved) = (Follower::held_at_least(slots), !self.is_open());
         self.reserved += if is_reserved { needed } else { 0 };
@@ -218,13 +217,13 @@ impl ClusterSubscription {
         let patterns = self.choice.patterns();
         let of_any_node = |&number: &u32| patterns[number as usize].of_any_node();
         let prompt = self.pace == Pace::Prompt;
-        let wish = (self.pace != Pace::Past).then(|| Wish {
+        let terms = (self.pace != Pace::Past).then(|| Terms {
             patterns: speaking.iter().map(of_any_node).collect(),
             rate: Some(self.rate),
             exact: self.exact,
             prompt,
         });
-        let selection = Arc::new(Selection::new(patterns.clone(), speaking.clone(), wish));
+        let selection = Arc::new(Selection::new(patterns.clone(), speaking.clone(), terms));
         self.selections.insert(speaking, selection.clone());
         selection
     }
@@ -289,7 +288,7 @@ impl ClusterSubscription {
     fn follow(&mut self, node: Arc<SharedNode>, selection: Arc<Selection>) {
         let is_base = {
             let state = node.lock();
-            let base = state.base().and_then(|id| state.lane(id)).map_or(Nanos::SECOND, |lane| lane.period);
+            let base = state.lanes().base().map_or(Nanos::SECOND, |lane| lane.period);
             self.pace == Pace::Past || self.rate.period() >= base && self.pace == Pace::Flushed
         };
         let period = if self.pace == Pace::Past { Nanos(0) } else { self.rate.period() };

@@ -13,7 +13,7 @@ use khz_model::Nanos;
 
 use crate::limits::{ALL_TEXT_BYTES_MAX, NODE_TEXT_BYTES_MAX, READS_A_SECOND, READS_AT_ONCE};
 use crate::mailbox::Command;
-use crate::node::{Link, THROUGH_HUB};
+use crate::node::Link;
 
 /// Where a reader hears which of its wishes have news.
 #[derive(Debug, Default)]
@@ -52,19 +52,16 @@ impl TextInbox {
 
 /// What a node understands of kernel texts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Knows {
+pub(crate) struct TextAbilities {
     texts: bool,
     now: bool,
 }
 
-impl Knows {
+impl TextAbilities {
     pub fn from_abilities(abilities: u8) -> Self {
-        Knows { texts: abilities & KNOWS_TEXTS != 0, now: abilities & KNOWS_TEXT_NOW != 0 }
+        TextAbilities { texts: abilities & KNOWS_TEXTS != 0, now: abilities & KNOWS_TEXT_NOW != 0 }
     }
 }
-
-/// The connection of a node, if it has one, and what it understands.
-pub(crate) type Way<'a> = Option<(&'a Link, Knows)>;
 
 /// Who wants a text: his inbox, his number for it, how often.
 #[derive(Debug)]
@@ -168,7 +165,7 @@ impl Texts {
         &mut self,
         path: &str,
         (inbox, number, period): (&Arc<TextInbox>, u32, Nanos),
-        link: Way<'_>,
+        link: Option<&Link>,
         all: &TextBytes,
     ) -> Result<u32, (Why, String)> {
         let wanting = Wanting { inbox: inbox.clone(), number, period, ask: None };
@@ -211,7 +208,14 @@ impl Texts {
     }
 
     /// A reader wants it at another pace.
-    pub fn pace(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32, period: Nanos, link: Way<'_>) {
+    pub fn pace(
+        &mut self,
+        number: u32,
+        inbox: &Arc<TextInbox>,
+        reader: u32,
+        period: Nanos,
+        link: Option<&Link>,
+    ) {
         let Some(wanted) = self.wanted.iter_mut().find(|wanted| wanted.number == number) else { return };
         if let Some(wanting) = wanted.of_reader(inbox, reader) {
             wanting.period = period;
@@ -220,7 +224,13 @@ impl Texts {
     }
 
     /// A reader wants it to be read at once.
-    pub fn ask(&mut self, number: u32, inbox: &Arc<TextInbox>, (reader, ask): (u32, u32), link: Way<'_>) {
+    pub fn ask(
+        &mut self,
+        number: u32,
+        inbox: &Arc<TextInbox>,
+        (reader, ask): (u32, u32),
+        link: Option<&Link>,
+    ) {
         let Some(wanted) = self.wanted.iter_mut().find(|wanted| wanted.number == number) else { return };
         if let Some(wanting) = wanted.of_reader(inbox, reader) {
             wanting.ask = Some(Ask { ask, state: Asked::Waits });
@@ -229,7 +239,7 @@ impl Texts {
     }
 
     /// The node has read a file after it was asked to, or cannot.
-    pub fn given(&mut self, given: TextGiven, link: Way<'_>) {
+    pub fn given(&mut self, given: TextGiven, link: Option<&Link>) {
         let TextGiven { number, ask, is_read } = given;
         let Some(wanted) = self.wanted.iter_mut().find(|wanted| wanted.number == number) else { return };
         if wanted.ask_under_way == Some(ask) {
@@ -261,7 +271,7 @@ impl Texts {
     }
 
     /// A reader does not want it any more.
-    pub fn leave(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32, link: Way<'_>) {
+    pub fn leave(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32, link: Option<&Link>) {
         let Some(at) = self.wanted.iter().position(|wanted| wanted.number == number) else { return };
         let wanted = &mut self.wanted[at];
         wanted.readers.retain(|wanting| wanting.number != reader || !Arc::ptr_eq(&wanting.inbox, inbox));
@@ -269,18 +279,18 @@ impl Texts {
             return wanted.keep_pace(link);
         }
         self.wanted.swap_remove(at);
-        if let Some((link, Knows { texts: true, .. })) = link {
-            link.mailbox.put(link.connection, Command::Unread { number });
+        if let Some(link) = link.filter(|link| link.texts().texts) {
+            link.send(Command::Unread { number });
         }
     }
 
     /// The node has connected anew: everything is said again.
-    pub fn connected(&mut self, link: &Link, knows: Knows) {
+    pub fn connected(&mut self, link: &Link) {
         for wanted in &mut self.wanted {
             wanted.intake.begin_anew();
             wanted.given_up = false;
             wanted.answer_nobody_can();
-            wanted.say(Some((link, knows)));
+            wanted.say(Some(link));
         }
     }
 
@@ -328,21 +338,21 @@ impl Texts {
 
 impl Wanted {
     /// Says the wish to the node, if it is there and understands it.
-    fn say(&mut self, link: Way<'_>) {
+    fn say(&mut self, link: Option<&Link>) {
         self.period = self.readers.iter().map(|wanting| wanting.period).min().unwrap_or(self.period);
         match link {
-            Some((link, _)) if link.connection >= THROUGH_HUB => {
+            Some(link) if link.is_through_hub() => {
                 let text = "this node comes through another hub, which passes no kernel texts on";
                 self.fail(Why::NotServed, text.to_owned());
             }
-            Some((_, Knows { texts: false, .. })) => {
+            Some(link) if !link.texts().texts => {
                 let text = "the agent of this node is older than kernel texts: it sends none";
                 self.fail(Why::NotServed, text.to_owned());
             }
             Some(_) if self.given_up => {}
-            Some((link, _)) => {
+            Some(link) => {
                 let (number, path, period) = (self.number, self.path.clone(), self.period);
-                link.mailbox.put(link.connection, Command::Read { number, path, period });
+                link.send(Command::Read { number, path, period });
             }
             // It is said when the node comes.
             None => {}
@@ -357,14 +367,14 @@ impl Wanted {
 
     /// Asks the node for all readers who wait, unless it is asked something already: what that brings may be older than
     /// what they want.
-    fn say_ask(&mut self, link: Way<'_>) {
+    fn say_ask(&mut self, link: Option<&Link>) {
         let is_waiting =
             |wanting: &Wanting| wanting.ask.as_ref().is_some_and(|ask| ask.state == Asked::Waits);
         if self.ask_under_way.is_some() || !self.readers.iter().any(is_waiting) {
             return;
         }
-        let is_asked = |(link, knows): &(&Link, Knows)| knows.now && link.connection < THROUGH_HUB;
-        let Some((link, _)) = link.filter(is_asked).filter(|_| !self.given_up) else {
+        let is_asked = |link: &&Link| link.texts().now && !link.is_through_hub();
+        let Some(link) = link.filter(is_asked).filter(|_| !self.given_up) else {
             return self.answer_nobody_can();
         };
         self.asks_made = self.asks_made.wrapping_add(1);
@@ -375,7 +385,7 @@ impl Wanted {
                 waiting.state = Asked::Said(ask);
             }
         }
-        link.mailbox.put(link.connection, Command::TextNow { number: self.number, ask });
+        link.send(Command::TextNow { number: self.number, ask });
     }
 
     /// Answers the asks of which this is true.
@@ -394,7 +404,7 @@ impl Wanted {
     }
 
     /// The pace is that of the fastest reader.
-    fn keep_pace(&mut self, link: Way<'_>) {
+    fn keep_pace(&mut self, link: Option<&Link>) {
         let fastest = self.readers.iter().map(|wanting| wanting.period).min();
         if fastest.is_some_and(|period| period != self.period) {
             self.say(link);
@@ -419,7 +429,7 @@ impl Wanted {
         self.intake.begin_anew();
         self.held.set(self.intake.held() as u64);
         if let Some(link) = link {
-            link.mailbox.put(link.connection, Command::Unread { number: self.number });
+            link.send(Command::Unread { number: self.number });
         }
     }
 

@@ -268,7 +268,7 @@ fn a_node_that_begins_everywhere_and_ends_nothing_is_cut() {
         a.offers()
     };
     let refused = (1..=16).flat_map(|lane| [lane; 60]).find_map(|lane| say(lane).err());
-    assert!(refused.unwrap().contains("holds more memory of the hub than one may"));
+    assert!(refused.unwrap().contains("holds more memory of the hub than one node may"));
     assert!(sent < khz_hub::limits::NODE_BYTES_MAX, "{sent} bytes");
 }
 
@@ -347,7 +347,7 @@ fn a_node_of_many_large_lanes_is_cut_at_what_it_makes_the_hub_hold_and_not_at_wh
         }
         said += 1;
     }
-    assert!(refused.contains("holds more memory of the hub than one may"), "after {said} lanes: {refused}");
+    assert!(refused.contains("holds more memory of the hub than one node may"), "after {said} lanes: {refused}");
     let most = khz_hub::limits::NODE_BYTES_MAX;
     let held = hub.own("khz.hub.schema_bytes");
     assert!((2..16).contains(&said) && held <= most + (20 << 20), "{said} lanes, {held} bytes");

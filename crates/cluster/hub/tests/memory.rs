@@ -254,7 +254,7 @@ fn a_hub_above_knows_who_is_down_missing_or_gone_below() {
     let expected = |name: &str| above.status(name).unwrap().expected;
     assert!(expected("a") && expected("z") && !expected("c"));
     let refused = above.query.forget(&all_of("c")).unwrap().refused;
-    assert!(refused[0].1.contains("hub below tells of it"), "{refused:?}");
+    assert!(refused[0].1.contains("hub below reports it"), "{refused:?}");
     // Forgotten below, it may be forgotten above.
     assert_eq!(below.query.forget(&all_of("c")).unwrap().nodes.len(), 1);
     until("c can be forgotten", || {

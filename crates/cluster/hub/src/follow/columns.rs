@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use khz_block::Decoder;
 use khz_model::{Absence, Pattern, Reading, Row, Series};
 
-use crate::interest::Wish;
+use crate::node::Terms;
 use crate::schemas::Schema;
 
 /// Kinds of nodes whose columns one selection remembers.
@@ -18,15 +18,15 @@ pub(crate) struct Selection {
     patterns: Arc<[Pattern]>,
     /// Numbers of those that speak.
     speaking: Vec<u32>,
-    /// What is wanted of such a node beyond the base lane.
-    pub wish: Option<Arc<Wish>>,
+    /// The terms of a subscription at such a node, beyond the base lane.
+    pub terms: Option<Arc<Terms>>,
     /// Columns that some follower has, those chosen last first.
     known: Mutex<Vec<Weak<Chosen>>>,
 }
 
 impl Selection {
-    pub fn new(patterns: Arc<[Pattern]>, speaking: Vec<u32>, wish: Option<Wish>) -> Self {
-        Selection { patterns, speaking, wish: wish.map(Arc::new), known: Mutex::default() }
+    pub fn new(patterns: Arc<[Pattern]>, speaking: Vec<u32>, terms: Option<Terms>) -> Self {
+        Selection { patterns, speaking, terms: terms.map(Arc::new), known: Mutex::default() }
     }
 
     /// All of these patterns, whatever their nodes.

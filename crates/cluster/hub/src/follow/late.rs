@@ -85,7 +85,8 @@ impl Follower {
         }
         let shared = self.node.clone();
         let mut node = shared.lock();
-        let Some(lane) = node.lane_or_former(followed.id).filter(|lane| Some(lane.late.changes) != late.seen)
+        let Some(lane) =
+            node.lanes().get_or_former(followed.id).filter(|lane| Some(lane.late.changes) != late.seen)
         else {
             return true;
         };
@@ -99,7 +100,7 @@ impl Follower {
         }
         if is_alive {
             for (from, to) in std::mem::take(&mut work.again) {
-                if !node.ask_again(followed.id, from, to) {
+                if !node.resend(followed.id, from, to) {
                     work.lose(from, to);
                 }
             }

@@ -205,7 +205,7 @@ fn a_block_that_is_not_what_its_end_says_is_taken_back_and_its_rows_are_awaited(
 
 #[test]
 fn rows_are_received_lost_or_awaited_and_each_is_counted_once() {
-    let mut lane = Lane::after("base", 2, Nanos(1), (100, 10, 1));
+    let mut lane = Lane::after("base", 2, Nanos(1), Counted { rows: 100, lost: 10, late: 1 });
     lane.set_schema(1, schema());
     assert_eq!((lane.rows(), lane.lost(), lane.awaited(), lane.has_rows()), (100, 10, 0, false));
     assert_eq!(lane.lose(0, 5), 0, "rows before the first that came are nobody's loss");

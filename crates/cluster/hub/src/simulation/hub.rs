@@ -123,11 +123,8 @@ impl Hub {
     fn drop_connection(&mut self, at: usize, now: Nanos) {
         let connection = self.connections.remove(at);
         connection.wire.borrow_mut().is_cut = true;
-        if let Peer::Node(shared) = &connection.peer
-            && shared.lock().disconnect(connection.token, Some("its connection has ended".into()), now)
-        {
-            shared.set_up(false);
-            shared.touched.fetch_add(1, std::sync::atomic::Ordering::Release);
+        if let Peer::Node(shared) = &connection.peer {
+            shared.disconnect(connection.token, Some("its connection has ended".into()), now);
         }
     }
 

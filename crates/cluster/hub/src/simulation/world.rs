@@ -347,9 +347,10 @@ impl World {
         let node = shared.lock();
         let is_troubled = self.trouble != Trouble::None;
         if !is_troubled {
-            assert_eq!((node.connects, &node.problem), (1, &None), "{name}");
+            let status = node.status(self.now);
+            assert_eq!((status.connects, &status.problem), (1, &None), "{name}");
         }
-        for lane in node.lanes.iter().filter(|lane| lane.alive && lane.has_rows()) {
+        for lane in node.lanes().present().iter().filter(|lane| lane.alive && lane.has_rows()) {
             // Other lanes have holes where nobody wanted them.
             assert!(lane.name != BASE || lane.awaited() == 0, "{name}");
             assert_eq!(lane.lost(), 0, "{name}: {}", lane.name);
@@ -357,7 +358,7 @@ impl World {
             let again = if lane.name == BASE { lane.twice } else { 0 };
             assert!(is_troubled || (lane.late_rows, again) == (0, 0), "{name}: {}", lane.name);
         }
-        let base = node.base().and_then(|id| node.lane(id)).expect("a base lane");
+        let base = node.lanes().base().expect("a base lane");
         let mut next = 0;
         for block in base.blocks_since(Nanos(0)) {
             assert_eq!(block.header.first_row, next, "{name}: rows are missing");

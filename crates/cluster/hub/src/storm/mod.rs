@@ -460,7 +460,7 @@ impl World {
             if self.now >= end {
                 for node in self.hub.cluster.nodes() {
                     let node = node.lock();
-                    for lane in &node.lanes {
+                    for lane in node.lanes().present() {
                         eprintln!(
                             "{} {} alive {} received {:?} late readers {} {:?}",
                             lane.name,

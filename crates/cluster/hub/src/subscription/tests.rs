@@ -5,6 +5,8 @@ use khz_model::{ByteSize, NodeName, Pattern};
 use super::*;
 use crate::cluster::Settings;
 use crate::limits::OPERATIONS_A_TURN;
+use crate::mailbox::Mailbox;
+use crate::node::{Arrival, Link};
 
 const NODES: usize = 7_000;
 
@@ -134,15 +136,17 @@ fn who_has_an_interest_in_everything_cannot_grow_beyond_the_limit_by_nodes_that_
 
 #[test]
 fn nodes_that_are_forgotten_are_let_go_and_come_back_as_others() {
-    let cluster = cluster(8);
+    let cluster = cluster(0);
+    for name in names(0..8) {
+        let node = cluster.node_or_new(&name, Nanos(0)).unwrap();
+        let link = Link::new(Arc::new(Mailbox::new().unwrap()), 1);
+        node.lock().connect(&Arrival::default(), link, Nanos(0));
+        assert!(node.disconnect(1, None, Nanos(0)));
+    }
     let mut everything = begin(&cluster, &["*"], 1);
     all(&mut everything);
     everything.count();
     let before = cluster.follow_bytes.held();
-    for node in cluster.appeared_after(0, 3) {
-        node.1.lock().connects = 1;
-        node.1.lock().is_expected = false;
-    }
     cluster.forget(&Pattern::new("n[0-2]:*").unwrap());
     assert_eq!(everything.let_go(), [2, 1, 0]);
     everything.count();
@@ -163,7 +167,7 @@ fn nodes_that_are_alike_to_a_reader_share_what_he_wants_of_them() {
     all(&mut fast);
     assert_eq!((fast.followers().len(), fast.selections.len()), (100, 2), "n7, and all others");
     let nodes = cluster.appeared_after(0, 100);
-    let wish = |at: usize| nodes[at].1.lock().interests[0].wish.clone();
-    assert!(Arc::ptr_eq(&wish(0), &wish(99)) && !Arc::ptr_eq(&wish(0), &wish(7)));
-    assert!(wish(0).patterns.iter().all(|pattern| pattern.nodes().is_none()), "the nodes are chosen here");
+    let terms = |at: usize| nodes[at].1.lock().subscriptions().first().unwrap().terms().clone();
+    assert!(Arc::ptr_eq(&terms(0), &terms(99)) && !Arc::ptr_eq(&terms(0), &terms(7)));
+    assert!(terms(0).patterns.iter().all(|pattern| pattern.nodes().is_none()), "the nodes are chosen here");
 }

@@ -22,32 +22,32 @@ pub(crate) struct Connection {
     pub out: Vec<u8>,
     pub caller: Caller,
     pub peer: Peer,
-    /// A reader's next flush; in the past: at once when there is something.
+    /// A reader's next flush; if it is in the past, new rows are sent at once.
     pub flush_at: Nanos,
-    /// What had come when it was told of everything.
+    /// The count of news up to which the reader has everything.
     pub told: u64,
-    /// There was more than one flush may say.
+    /// There was more than one flush may send.
     pub more: bool,
     /// Bytes of its unfinished frame.
     pub kept: usize,
-    /// Whether epoll tells when the socket has room.
+    /// Whether epoll reports when the socket has room.
     waits: bool,
 }
 
 /// Why a connection has ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// The peer has closed it.
+    /// The peer has closed the connection.
     Closed,
-    /// The peer has said nothing for too long.
+    /// The peer was silent for too long.
     Silent,
     /// There were too many strangers.
     Pushed,
-    /// The peer does not read what it is sent.
+    /// The peer does not read what it gets.
     Deaf,
-    /// Because of what the peer said.
+    /// The peer sent something that is refused.
     Cut(LinkError),
-    /// Somebody else has its place, or another reason of ours.
+    /// Another connection superseded it, or the hub has another reason.
     Told(String),
     /// The socket or TLS failed.
     Wire(String),
@@ -67,7 +67,7 @@ impl fmt::Display for Ended {
 }
 
 impl Ended {
-    /// Whether people want to see it in the log: not when a scanner comes and goes, nor when a reader has read enough.
+    /// Whether people want to see the end in the log. They do not when a scanner goes, or a reader that is done.
     pub fn is_news(&self, peer: &Peer) -> bool {
         let stranger = matches!(peer, Peer::Stranger);
         match self {
@@ -96,10 +96,10 @@ impl Connection {
         }
     }
 
-    /// When a reader has something to hear, if nothing comes after what `news` counts.
+    /// When the reader's next flush is due, if nothing comes after what `news` counts.
     pub fn next_flush(&self, news: u64, now: Nanos) -> Option<Nanos> {
         let Peer::Reader(reader) = &self.peer else { return None };
-        // Room in its socket is an event; a reader that wants nothing has nothing that could become due.
+        // Room in the socket is an event; for a reader without subscriptions nothing can become due.
         if self.waits || !reader.is_busy() {
             return None;
         }
@@ -111,17 +111,17 @@ impl Connection {
         due.map(|due| due.max(self.flush_at))
     }
 
-    /// True before it has said who it is.
+    /// True before the peer has said who it is.
     pub fn is_stranger(&self) -> bool {
         matches!(self.peer, Peer::Stranger)
     }
 
-    /// True where it wants rows.
+    /// True if the peer is a reader.
     pub fn is_reader(&self) -> bool {
         matches!(self.peer, Peer::Reader(_))
     }
 
-    /// For the log.
+    /// The peer's name for the log.
     pub fn who(&self) -> String {
         match &self.peer {
             Peer::Stranger => format!("stranger {}", self.caller),
@@ -135,7 +135,7 @@ impl Connection {
         command.say(&mut self.end, &mut self.out).map_err(Ended::Told)
     }
 
-    /// Sends what waits, as far as it goes at once.
+    /// Sends waiting bytes, as many as the socket takes now.
     pub fn flush(&mut self, epoll: &OwnedFd) -> Result<(), Ended> {
         let failed = |error: crate::wire::WireError| Ended::Wire(error.to_string());
         let mut sent = 0;
@@ -150,7 +150,7 @@ impl Connection {
         if self.out.len() > 4 * OUT_BYTES_MAX {
             return Err(Ended::Deaf);
         }
-        // Memory that one burst has taken is given back.
+        // Gives back memory that one burst has taken.
         if self.out.is_empty() && self.out.capacity() > ROOM_KEPT {
             self.out = Vec::new();
         }
@@ -166,5 +166,5 @@ impl Connection {
     }
 }
 
-/// A connection without anything to send keeps no more than this for it.
+/// Capacity that a connection keeps when it has nothing to send.
 const ROOM_KEPT: usize = 16 << 10;

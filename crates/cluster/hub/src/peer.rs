@@ -10,20 +10,23 @@ use khz_link::{
     Ack, Acks, Beat, End, Goodbye, Hello, HubSide, InterestFrame, LaneOffer, Reason, Reject, Role,
     SchemaPiece, Standing, Verdict, Want, WantFrame,
 };
-use khz_model::{Away, Nanos, NodeName};
-use khz_trust::{Door, Identity, Proof, Way, standing};
+use khz_model::{Away, Nanos};
+use khz_trust::Identity;
 
 use crate::caller::Caller;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::generations::Offered;
 use crate::lane::Lane;
-use crate::limits::{HISTORY_SPAN, SCHEMA_PIECE_WORK};
+use crate::limits::SCHEMA_PIECE_WORK;
 use crate::mailbox::Mailbox;
-use crate::node::{self, Answer, Arrival, BASE, Link, NoRoom, Node, SharedNode};
+use crate::node::{Answer, NoRoom, Node, SharedNode};
 use crate::proofs::Proofs;
 use crate::reader::Reader;
 use crate::schemas::FULL;
+
+mod wants;
+mod welcome;
 
 /// Who is at the other end.
 pub(crate) enum Peer {
@@ -55,55 +58,6 @@ fn protocol(reject: &'static str) -> Reject {
 }
 
 impl Talk<'_> {
-    /// Who the Hello says it is, if who comes this way may be that.
-    fn identified(&self, hello: &Hello<'_>, nonce: &[u8; 32]) -> Result<(Identity, Way), Reject> {
-        let reject = |reason, text: String| Err(Reject { reason, text });
-        let name = match NodeName::new(hello.name) {
-            Ok(name) => name,
-            Err(error) => {
-                return reject(Reason::Protocol, format!("the name is not valid: {}", error.problem));
-            }
-        };
-        let role = match khz_trust::Role::from_byte(hello.role.byte()) {
-            Ok(role) => role,
-            Err(error) => return reject(Reason::NotAllowed, error.to_string()),
-        };
-        let said = Identity { role, name };
-        let certified = self.certified.as_ref().map(|certified| certified.as_ref());
-        let (proof, place) = (hello.proof.as_ref(), self.caller.place());
-        let shown = self.proofs.judge(&said, certified, proof.map(|proof| (nonce, proof)), place);
-        let shown = shown.map_err(|text| Reject { reason: Reason::Proof, text })?;
-        let way = Way::of(place, shown, self.proofs.believes_names());
-        let proved = matches!(shown, Proof::Token | Proof::Certificate).then_some(said.role);
-        if standing(Door::Link, way, proved).may_be(said.role) {
-            return Ok((said, way));
-        }
-        reject(Reason::Proof, self.proofs.ways_out(&said, way, proof.is_some()))
-    }
-
-    fn welcome_node(&mut self, hello: &Hello<'_>, name: &NodeName, way: Way) -> Result<(), Reject> {
-        let full = || Reject { reason: Reason::Full, text: "this hub has no room for another node".into() };
-        let shared = self.cluster.node_or_new(name, self.now).ok_or_else(full)?;
-        let identity = node::Identity { machine: hello.machine, boot: hello.boot, start: hello.started };
-        {
-            let mut node = shared.lock();
-            if let Err((reason, text)) = node.admits(&identity) {
-                node.link_mut().refused(format!("refused {}: {text}", self.caller.from()));
-                return Err(Reject { reason, text });
-            }
-            let link =
-                Link::new(self.mailbox.clone(), self.connection).of_peer(hello.version, hello.abilities);
-            let (version, is_believed) = (hello.program, way.is_believed());
-            let arrival = Arrival { identity, version, caller: Some(self.caller), is_believed };
-            node.connect(&arrival, link, self.now);
-            node.send_subscriptions();
-        }
-        self.cluster.keep(&shared);
-        shared.set_up(true);
-        *self.peer = Peer::Node(shared);
-        Ok(())
-    }
-
     /// Does something with the node that speaks here.
     fn node<T>(&self, act: impl FnOnce(&mut Node) -> Result<T, Reject>) -> Result<T, Reject> {
         let Peer::Node(shared) = &*self.peer else {
@@ -161,45 +115,6 @@ impl Talk<'_> {
         }
         self.held(node.take_bytes(bytes, self.cluster))
     }
-
-    /// Whether each row of a lane is wanted at once: where one of its readers wants that, and of a few nodes, which need not
-    /// be spread over the second: they send when they have gathered, in one go.
-    fn is_prompt(&self, node: &Node, id: u64) -> bool {
-        let is_slow_base =
-            node.lanes().get(id).is_some_and(|lane| lane.name == BASE && lane.period >= Nanos::SECOND);
-        node.subscriptions().are_prompt(id) || is_slow_base && self.cluster.is_small()
-    }
-
-    /// What is wanted of a lane: rows that are missing, and the recent past when the hub has just begun.
-    fn wanted(&self, node: &Node, id: u64, offer: &LaneOffer<'_>) -> Option<Want> {
-        let lane = node.lanes().get(id)?;
-        let is_boost = lane.name != BASE;
-        if is_boost && !node.subscriptions().need(id) {
-            return None;
-        }
-        if lane.has_rows() && lane.late_readers > 0 {
-            return Some(missed(lane, self.is_prompt(node, id)));
-        }
-        let (from_row, span) = match lane.received().first() {
-            _ if is_boost => (offer.next_row, Nanos(0)),
-            // A connection may have ended before all of the past had come: what is here may begin too late.
-            Some(&(oldest, end)) if self.cluster.keeps_history() => {
-                (if oldest == 0 { end } else { 0 }, HISTORY_SPAN)
-            }
-            None if self.cluster.keeps_history() => (0, HISTORY_SPAN),
-            // Without memory for the past only what was missed meanwhile is asked for, so that it is counted.
-            Some(&(_, end)) => (end, HISTORY_SPAN),
-            None => (0, Nanos(0)),
-        };
-        Some(Want {
-            epoch: lane.epoch,
-            from_row,
-            span,
-            schema_bytes: lane.schema_bytes(),
-            prompt: self.is_prompt(node, id),
-            have: newest(lane.received()),
-        })
-    }
 }
 
 impl HubSide for Talk<'_> {
@@ -237,9 +152,9 @@ impl HubSide for Talk<'_> {
             }
             self.offer_schema(node, id, offer)?;
             node.lane_is_ready(offer.interest, &self.cluster.counts);
-            let want = self.wanted(node, id, offer);
+            let want = wants::of_offer(self.cluster, node, id, offer);
             if let Some(want) = &want {
-                node.want(id, wanted_from(want, node.can_resend()));
+                node.want(id, wants::certain_from(want, node.can_resend()));
             }
             Ok(want)
         })
@@ -341,21 +256,11 @@ impl HubSide for Talk<'_> {
                 return Ok(None);
             };
             node.lane_is_ready(told.interest, &self.cluster.counts);
-            let Some(lane) = node.lanes().get(id) else { return Ok(None) };
-            let want = if lane.has_rows() && lane.late_readers > 0 {
-                missed(lane, self.is_prompt(node, id))
-            } else {
-                Want {
-                    epoch: lane.epoch,
-                    from_row: lane.next_row(),
-                    span: Nanos(0),
-                    schema_bytes: lane.schema_bytes(),
-                    prompt: self.is_prompt(node, id),
-                    have: Vec::new(),
-                }
-            };
-            node.want(id, wanted_from(&want, node.can_resend()));
-            Ok(Some(want))
+            let want = wants::of_answer(self.cluster, node, id);
+            if let Some(want) = &want {
+                node.want(id, wants::certain_from(want, node.can_resend()));
+            }
+            Ok(want)
         })
     }
 
@@ -447,7 +352,7 @@ impl HubSide for Talk<'_> {
     fn text_given(&mut self, given: TextGiven) -> Taken {
         self.node(|node| {
             let (texts, link) = node.texts();
-            texts.given(given, link);
+            texts.answered(given, link);
             Ok(())
         })
     }
@@ -466,29 +371,4 @@ impl HubSide for Talk<'_> {
         self.reader()?.leave(lane);
         Ok(())
     }
-}
-
-/// Everything that was missed of a lane of which rows have come: a reader waits for it.
-fn missed(lane: &Lane, prompt: bool) -> Want {
-    let have = newest(lane.received());
-    Want {
-        epoch: lane.epoch,
-        from_row: have.first().map_or(0, |&(from, _)| from),
-        span: Nanos(u64::MAX),
-        schema_bytes: lane.schema_bytes(),
-        prompt,
-        have,
-    }
-}
-
-/// Rows from here on come because of this Want, or are told as lost; `None`: from the first that comes. Of rows that are older than
-/// the span nothing is said: who lacks some asks for them once more, where the node can be asked; what comes anyway it sends once.
-fn wanted_from(want: &Want, can_resend: bool) -> Option<u64> {
-    let is_told_of_all = want.span == Nanos(u64::MAX) || want.span > Nanos(0) && !can_resend;
-    is_told_of_all.then_some(want.from_row)
-}
-
-/// The newest of the ranges, as many as a Want can carry.
-fn newest(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    ranges[ranges.len().saturating_sub(khz_link::limits::HAVE_MAX)..].to_vec()
 }

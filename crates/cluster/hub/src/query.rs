@@ -14,7 +14,7 @@ use khz_model::{
 
 use crate::clock;
 use crate::cluster::Cluster;
-use crate::follow::{Columns, Numbers, Selection};
+use crate::cursor::{Columns, Numbers, Selection};
 use crate::lane::{Block, Lane};
 use crate::look::{self, HubLook};
 use crate::node::{BASE, Files, SharedNode};

@@ -46,7 +46,7 @@ struct Feed {
     /// What it is granted, once there is room for it: until then it was not answered.
     asked: Option<Asked>,
     lanes: Vec<FeedLane>,
-    /// The follower that is looked after first.
+    /// The cursor that is looked after first.
     next: usize,
     /// It, or a lane of it, was not wanted a moment ago: nobody waits for the next flush to see the newest row.
     fresh: bool,
@@ -172,8 +172,8 @@ impl Reader {
         for feed in &mut self.feeds {
             let Some(at) = feed.lanes.iter().position(|lane| lane.number == want.lane) else { continue };
             feed.fresh |= !feed.lanes[at].wanted;
-            if let Some(follower) = feed.subscription.followers().get_mut(at) {
-                feed.lanes[at].want(want, follower, feed.pace == Pace::Past);
+            if let Some(cursor) = feed.subscription.cursors().get_mut(at) {
+                feed.lanes[at].want(want, cursor, feed.pace == Pace::Past);
             }
         }
     }
@@ -182,8 +182,8 @@ impl Reader {
     pub fn leave(&mut self, lane: u32) {
         for feed in &mut self.feeds {
             let Some(at) = feed.lanes.iter().position(|known| known.number == lane) else { continue };
-            if let Some(follower) = feed.subscription.followers().get_mut(at) {
-                feed.lanes[at].leave(follower);
+            if let Some(cursor) = feed.subscription.cursors().get_mut(at) {
+                feed.lanes[at].leave(cursor);
             }
         }
     }
@@ -260,9 +260,9 @@ impl Reader {
     fn let_go(&mut self, out: &mut Vec<u8>) {
         for feed in &mut self.feeds {
             let places = feed.subscription.let_go();
-            let mut followed = feed.subscription.followers().len() + places.len();
+            let mut followed = feed.subscription.cursors().len() + places.len();
             for at in places {
-                // The last follower takes its place, with its lane where it has one already.
+                // The last cursor takes its place, with its lane where it has one already.
                 if feed.lanes.len() == followed {
                     feed.lanes.swap_remove(at).end(out);
                 } else if let Some(lane) = feed.lanes.get_mut(at) {
@@ -275,7 +275,7 @@ impl Reader {
 }
 
 impl Feed {
-    /// Says what has come since, of the followers that were looked at before; `true`: that is not all.
+    /// Says what has come since, of the cursors that were looked at before; `true`: that is not all.
     fn pump(
         &mut self,
         numbering: &mut Numbering,
@@ -285,7 +285,7 @@ impl Feed {
     ) -> bool {
         let (mut has_more, mut held, mut waits) = (false, 0, false);
         let out_max = cluster.out_bytes_max();
-        let followers = self.subscription.followers();
+        let cursors = self.subscription.cursors();
         // A reader that is behind goes on where it stopped, so that each node has its turn.
         let (all, first) = (self.lanes.len(), self.next);
         for index in (0..all).map(|n| (first + n) % all) {
@@ -293,29 +293,29 @@ impl Feed {
                 (self.next, self.fresh) = (index, false);
                 return true;
             }
-            let (lane, follower) = (&mut self.lanes[index], &mut followers[index]);
+            let (lane, cursor) = (&mut self.lanes[index], &mut cursors[index]);
             if !lane.is_over {
                 // Columns that have to be chosen first wait for another turn, rows do not.
-                if turn.is_over() && follower.is_dear() {
+                if turn.is_over() && cursor.is_costly() {
                     waits = true;
                 } else {
-                    has_more |= lane.pump(self.number, follower, numbering, cluster, out);
-                    turn.spend(follower.take_cost());
+                    has_more |= lane.pump(self.number, cursor, numbering, cluster, out);
+                    turn.spend(cursor.take_cost());
                 }
-                if self.pace == Pace::Past && lane.wanted && follower.is_caught_up() {
+                if self.pace == Pace::Past && lane.wanted && cursor.is_caught_up() {
                     lane.close(out);
                 }
             }
-            held += follower.held();
+            held += cursor.held();
         }
         self.fresh = waits;
-        if all == followers.len() {
+        if all == cursors.len() {
             self.subscription.counted(held);
         }
         has_more
     }
 
-    /// Looks at followers for the first time, in their order, as far as the turn goes.
+    /// Looks at cursors for the first time, in their order, as far as the turn goes.
     fn look_at_new(
         &mut self,
         numbering: &mut Numbering,
@@ -324,14 +324,14 @@ impl Feed {
         out: &mut Vec<u8>,
     ) {
         let out_max = cluster.out_bytes_max();
-        let new = self.subscription.followers().iter_mut().skip(self.lanes.len());
-        for follower in new {
+        let new = self.subscription.cursors().iter_mut().skip(self.lanes.len());
+        for cursor in new {
             if turn.is_over() || out.len() > out_max {
                 return;
             }
             let mut lane = FeedLane::new(numbering);
-            lane.pump(self.number, follower, numbering, cluster, out);
-            turn.spend(1 + follower.take_cost());
+            lane.pump(self.number, cursor, numbering, cluster, out);
+            turn.spend(1 + cursor.take_cost());
             self.lanes.push(lane);
         }
     }
@@ -340,6 +340,6 @@ impl Feed {
     fn has_new(&self) -> bool {
         self.asked.is_some()
             || self.subscription.is_behind()
-            || self.lanes.len() < self.subscription.followed()
+            || self.lanes.len() < self.subscription.cursor_count()
     }
 }

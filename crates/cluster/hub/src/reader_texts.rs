@@ -137,7 +137,7 @@ impl ReaderTexts {
             Some(read) => {
                 let mut node = read.node.lock();
                 let (texts, link) = node.texts();
-                texts.ask(read.wanted, &self.inbox, (number, ask), link);
+                texts.request(read.wanted, &self.inbox, (number, ask), link);
             }
             None => self.unanswered.push(TextGiven { number, ask, is_read: false }),
         }
@@ -220,7 +220,7 @@ impl ReaderTexts {
             let (texts, _) = node.texts();
             let news = texts.news(read.wanted, read.version);
             // What the ask has brought is in the news: it came before the answer.
-            self.given = texts.given_to(read.wanted, &self.inbox, number);
+            self.given = texts.take_answer(read.wanted, &self.inbox, number);
             drop(node);
             match news {
                 News::Text(text) => {

@@ -178,7 +178,7 @@ impl Sink {
     pub fn up_alone(&mut self, name: &str) {
         name.clone_into(&mut self.hub);
         self.refusal = None;
-        self.cluster.forget_source(self.number);
+        self.cluster.sources.forget(self.number);
     }
 }
 
@@ -290,7 +290,7 @@ impl FollowingSink for Sink {
     fn up(&mut self, hub: &HubName) {
         self.hub.clone_from(&hub.name);
         self.refusal = None;
-        if self.cluster.set_source(self.number, hub) {
+        if self.cluster.sources.set(self.number, hub) {
             return;
         }
         let text = format!(
@@ -301,7 +301,7 @@ impl FollowingSink for Sink {
     }
 
     fn down(&mut self, problem: &str) {
-        self.cluster.forget_source(self.number);
+        self.cluster.sources.forget(self.number);
         // What they were stays known; what the hub expects is not known while it is away.
         for (_, node) in self.telling.drain().chain(self.told.drain()) {
             node.lock().link_mut().forget_report();

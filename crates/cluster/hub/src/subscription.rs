@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use khz_model::{Choice, Delivery, Interest, Nanos, NodeName, Notice, QueryError, Rate, Share, Subscription};
 
 use crate::cluster::Cluster;
-use crate::follow::{Follower, Numbers, Selection, deliveries};
+use crate::cursor::{Cursor, Numbers, Selection, deliveries};
 use crate::lane::Lane;
 use crate::limits::NOTICES_MAX;
 use crate::node::{SharedNode, Terms};
@@ -50,7 +50,7 @@ struct Found {
 /// Rows of all nodes that the patterns speak of, also of those that appear later.
 pub(crate) struct ClusterSubscription {
     cluster: Arc<Cluster>,
-    /// What its followers hold.
+    /// What its cursors hold.
     share: Share,
     rate: Rate,
     exact: bool,
@@ -63,7 +63,7 @@ pub(crate) struct ClusterSubscription {
     pace: Pace,
     /// How they are counted.
     numbers: Numbers,
-    followers: Vec<Follower>,
+    cursors: Vec<Cursor>,
     /// Whose turn is first when not all come to theirs.
     next: usize,
     progress: Progress,
@@ -76,7 +76,7 @@ pub(crate) struct ClusterSubscription {
     is_full: bool,
     /// The count of forgotten nodes when they were looked for last.
     forgotten: u64,
-    /// Some followers are of nodes that were forgotten.
+    /// Some cursors are of nodes that were forgotten.
     has_ending: bool,
     /// Names of nodes that were followed when they were forgotten.
     gone: HashSet<NodeName>,
@@ -116,7 +116,7 @@ impl ClusterSubscription {
             selections: HashMap::new(),
             pace,
             numbers,
-            followers: Vec::new(),
+            cursors: Vec::new(),
             next: 0,
             progress: Progress::Searching,
             seen: 0,
@@ -204,7 +204,7 @@ impl ClusterSubscription {
             let node = node.lock();
             node.lanes().base().map_or(0, Lane::slots)
         };
-        let (needed, is_reserved) = (Follower::held_at_least(slots), !self.is_open());
+        let (needed, is_reserved) = (Cursor::held_at_least(slots), !self.is_open());
         self.reserved += if is_reserved { needed } else { 0 };
         let selection = self.selection(speaking);
         self.found.push_back(Found { node, selection, needed, is_reserved });
@@ -269,14 +269,14 @@ impl ClusterSubscription {
         false
     }
 
-    /// True while followers of forgotten nodes are here.
+    /// True while cursors of forgotten nodes are here.
     pub fn has_ending(&self) -> bool {
         self.has_ending
     }
 
     /// Whether a node of this name was forgotten, and not everything of it was handed out.
     fn is_ending(&self, name: &NodeName) -> bool {
-        self.followers.iter().any(|follower| follower.is_ending() && follower.node.name == *name)
+        self.cursors.iter().any(|cursor| cursor.is_ending() && cursor.node.name == *name)
     }
 
     fn note(&mut self, notice: Notice) {
@@ -293,60 +293,60 @@ impl ClusterSubscription {
         };
         let period = if self.pace == Pace::Past { Nanos(0) } else { self.rate.period() };
         let name = node.name.clone();
-        let mut follower = Follower::new(node.clone(), selection.clone(), !is_base, period, self.numbers);
-        if follower.is_none() {
+        let mut cursor = Cursor::new(node.clone(), selection.clone(), !is_base, period, self.numbers);
+        if cursor.is_none() {
             let text = "is asked for too many different things; showing the base lane: try again when others have gone";
             self.note(Notice::of(name.clone(), text));
-            follower = Follower::new(node, selection, false, period, self.numbers);
+            cursor = Cursor::new(node, selection, false, period, self.numbers);
         }
-        if let (true, Some(follower)) = (self.gone.remove(&name), &mut follower) {
+        if let (true, Some(cursor)) = (self.gone.remove(&name), &mut cursor) {
             // It was forgotten and has come back: the reader learns that it is here.
-            follower.knows_as_gone();
+            cursor.knows_as_gone();
         }
-        self.followers.extend(follower);
+        self.cursors.extend(cursor);
     }
 
-    /// Its followers hold this.
+    /// Its cursors hold this.
     pub fn counted(&self, held: u64) {
         // Who has been taken in is not thrown out: it is newcomers who are refused.
         self.share.set(held + self.reserved + self.choice_bytes);
     }
 
     fn count(&self) {
-        self.counted(self.followers.iter().map(Follower::held).sum());
+        self.counted(self.cursors.iter().map(Cursor::held).sum());
     }
 
     /// How many nodes are followed so far.
-    pub fn followed(&self) -> usize {
-        self.followers.len()
+    pub fn cursor_count(&self) -> usize {
+        self.cursors.len()
     }
 
-    /// One follower for each node that is followed so far.
-    pub fn followers(&mut self) -> &mut [Follower] {
-        &mut self.followers
+    /// One cursor for each node that is followed so far.
+    pub fn cursors(&mut self) -> &mut [Cursor] {
+        &mut self.cursors
     }
 
-    /// Lets the followers of forgotten nodes go, of which everything was handed out, and tells their places: each is taken by
+    /// Lets the cursors of forgotten nodes go, of which everything was handed out, and tells their places: each is taken by
     /// the last one, in this order.
     pub fn let_go(&mut self) -> Vec<usize> {
         let forgotten = self.cluster.forgotten();
         if std::mem::replace(&mut self.forgotten, forgotten) != forgotten {
             // One that was forgotten and came back has another turn: it is followed again.
-            self.followers.iter_mut().filter(|follower| follower.is_forgotten()).for_each(Follower::end);
+            self.cursors.iter_mut().filter(|cursor| cursor.is_forgotten()).for_each(Cursor::end);
             self.has_ending = true;
         }
         if !self.has_ending {
             return Vec::new();
         }
-        let places = (0..self.followers.len()).rev().filter(|&at| self.followers[at].is_over());
+        let places = (0..self.cursors.len()).rev().filter(|&at| self.cursors[at].is_over());
         let places: Vec<usize> = places.collect();
         for &at in &places {
-            let follower = self.followers.swap_remove(at);
+            let cursor = self.cursors.swap_remove(at);
             if self.gone.len() < NOTICES_MAX {
-                self.gone.insert(follower.node.name.clone());
+                self.gone.insert(cursor.node.name.clone());
             }
         }
-        self.has_ending = self.followers.iter().any(Follower::is_ending);
+        self.has_ending = self.cursors.iter().any(Cursor::is_ending);
         places
     }
 
@@ -376,18 +376,18 @@ fn may_hold(cluster: &Cluster, bytes: u64) -> Result<Share, QueryError> {
 impl Subscription for ClusterSubscription {
     fn poll(&mut self) -> Vec<Delivery> {
         self.look_for_nodes();
-        self.followers.iter_mut().flat_map(|follower| deliveries(follower, usize::MAX)).collect()
+        self.cursors.iter_mut().flat_map(|cursor| deliveries(cursor, usize::MAX)).collect()
     }
 
     fn poll_some(&mut self, readings_max: usize) -> Vec<Delivery> {
         self.look_for_nodes();
-        let (all, mut some, mut left) = (self.followers.len(), Vec::new(), readings_max);
+        let (all, mut some, mut left) = (self.cursors.len(), Vec::new(), readings_max);
         for at in (0..all).map(|n| (self.next + n) % all) {
             if left == 0 {
                 self.next = at;
                 break;
             }
-            for delivery in deliveries(&mut self.followers[at], left) {
+            for delivery in deliveries(&mut self.cursors[at], left) {
                 left = left.saturating_sub(delivery.rows.iter().map(|row| row.readings.len()).sum());
                 some.push(delivery);
             }
@@ -401,9 +401,9 @@ impl Subscription for ClusterSubscription {
 
     fn notices(&mut self) -> Vec<Notice> {
         let mut notices = self.take_notices();
-        for follower in &mut self.followers {
-            notices.extend(follower.take_change());
-            notices.extend(follower.take_notice());
+        for cursor in &mut self.cursors {
+            notices.extend(cursor.take_change());
+            notices.extend(cursor.take_notice());
         }
         notices
     }

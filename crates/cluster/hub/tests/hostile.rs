@@ -347,7 +347,10 @@ fn a_node_of_many_large_lanes_is_cut_at_what_it_makes_the_hub_hold_and_not_at_wh
         }
         said += 1;
     }
-    assert!(refused.contains("holds more memory of the hub than one node may"), "after {said} lanes: {refused}");
+    assert!(
+        refused.contains("holds more memory of the hub than one node may"),
+        "after {said} lanes: {refused}"
+    );
     let most = khz_hub::limits::NODE_BYTES_MAX;
     let held = hub.own("khz.hub.schema_bytes");
     assert!((2..16).contains(&said) && held <= most + (20 << 20), "{said} lanes, {held} bytes");

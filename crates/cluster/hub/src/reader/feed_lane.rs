@@ -12,7 +12,7 @@ use super::generations::{Generation, Generations};
 use super::late_block::LateBlock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
-use crate::follow::{Columns, Followed, Follower, Numbers, Seen};
+use crate::cursor::{Columns, Cursor, Event, Numbers, ServedLane};
 
 /// Rows are put into frames of about this size.
 const PIECE: usize = 64 << 10;
@@ -75,34 +75,34 @@ impl FeedLane {
     }
 
     /// It is wanted from here on.
-    pub fn want(&mut self, want: &WantFrame<'_>, follower: &mut Follower, is_past: bool) {
+    pub fn want(&mut self, want: &WantFrame<'_>, cursor: &mut Cursor, is_past: bool) {
         let was_wanted = std::mem::replace(&mut self.wanted, true);
         match is_past {
-            true => follower.rewind(want.span),
+            true => cursor.rewind(want.span),
             false if was_wanted => {}
-            false => follower.begin(want),
+            false => cursor.begin(want),
         }
     }
 
     /// It is not wanted any more.
-    pub fn leave(&mut self, follower: &mut Follower) {
+    pub fn leave(&mut self, cursor: &mut Cursor) {
         self.wanted = false;
-        follower.leave();
+        cursor.leave();
     }
 
     /// Says what has come since; `true`: that is not all.
     pub fn pump(
         &mut self,
         interest: u32,
-        follower: &mut Follower,
+        cursor: &mut Cursor,
         numbering: &mut Numbering,
         cluster: &Cluster,
         out: &mut Vec<u8>,
     ) -> bool {
-        let node = follower.node.name.clone();
+        let node = cursor.node.name.clone();
         let (mut rows, mut sent, mut lost) = (None, 0, 0u64);
-        follower.look(|seen| match seen {
-            Seen::Over => {
+        cursor.read(|event| match event {
+            Event::Over => {
                 self.end_block(&mut rows, out);
                 self.late.close(&mut self.generations, out);
                 if self.is_offered {
@@ -110,23 +110,23 @@ impl FeedLane {
                     *self = FeedLane::new(numbering);
                 }
             }
-            Seen::Columns(columns, followed, there) => {
+            Event::Columns(columns, followed, there) => {
                 self.end_block(&mut rows, out);
                 let lane = (followed, numbering.epochs, there);
                 self.offer(interest, node.as_str(), &columns.series, lane, out);
             }
-            Seen::Row(columns, decoder, number, all_changes) if !columns.is_empty() && self.wanted => {
+            Event::Row(columns, decoder, number, all_changes) if !columns.is_empty() && self.wanted => {
                 self.row(columns, decoder, (number, numbering.epochs.is_none()), all_changes, &mut rows, out);
                 sent += 1;
             }
-            Seen::Row(..) => {}
-            Seen::Late(columns, decoder, number, all_changes) if !columns.is_empty() => {
+            Event::Row(..) => {}
+            Event::Late(columns, decoder, number, all_changes) if !columns.is_empty() => {
                 close(rows.take(), out);
                 self.late.row(&mut self.generations, columns, decoder, (number, all_changes), out);
                 sent += 1;
             }
-            Seen::Late(..) => {}
-            Seen::Lost(from, to) => {
+            Event::Late(..) => {}
+            Event::Lost(from, to) => {
                 close(rows.take(), out);
                 self.late.close(&mut self.generations, out);
                 lost = lost.saturating_add(to - from);
@@ -140,11 +140,11 @@ impl FeedLane {
         self.late.close(&mut self.generations, out);
         Counts::add(&cluster.counts.reader_rows, sent);
         Counts::add(&cluster.counts.reader_lost, lost);
-        if let Some(notice) = follower.take_notice() {
+        if let Some(notice) = cursor.take_notice() {
             let text = &format!("{node}: {}", notice.text);
             Told { interest, granted: true, period: Nanos(0), text, lane: 0 }.put(out);
         }
-        !follower.is_caught_up()
+        !cursor.is_caught_up()
     }
 
     /// Tells the reader what the columns are from here on.
@@ -153,7 +153,7 @@ impl FeedLane {
         interest: u32,
         node: &str,
         series: &Arc<Vec<Series>>,
-        (followed, epochs, (oldest, next)): (Followed, Option<u64>, (u64, u64)),
+        (followed, epochs, (oldest, next)): (ServedLane, Option<u64>, (u64, u64)),
         out: &mut Vec<u8>,
     ) {
         let rows = self.encoder.rows();

@@ -7,7 +7,7 @@ use khz_model::Nanos;
 
 use super::feed_lane::parts;
 use super::generations::{Generation, Generations};
-use crate::follow::Columns;
+use crate::cursor::Columns;
 
 /// A block in the making.
 #[derive(Debug)]

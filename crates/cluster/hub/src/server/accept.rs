@@ -89,7 +89,7 @@ impl Server {
         self.random.fill(&mut nonce).map_err(|_| std::io::Error::other("no random numbers"))?;
         let token = self.connections.next_token();
         let mut out = Vec::new();
-        self.config.sources = self.cluster.all_sources();
+        self.config.sources = self.cluster.sources.all();
         let end = HubEnd::new(&self.config, nonce, now, &mut out);
         let mut connection = Box::new(Connection::new(token, wire, end, out, caller));
         let data = epoll::EventData::new_u64(token.number());

@@ -331,12 +331,12 @@ impl Server {
             }
         }
         let deadlines = self.connections.all().map(|connection| connection.end.deadline());
-        self.silence.looked(now, deadlines.min());
+        self.silence.checked(now, deadlines.min());
     }
 
     /// A hub that reads here learns this hub's sources when it connects: if they have changed, it has to come again.
     fn cut_hubs_of_other_sources(&mut self, now: Nanos) {
-        let changed = self.cluster.sources_changed.load(Ordering::Acquire);
+        let changed = self.cluster.sources.changes();
         if std::mem::replace(&mut self.sources_known, changed) == changed {
             return;
         }

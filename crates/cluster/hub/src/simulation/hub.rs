@@ -59,7 +59,7 @@ impl Hub {
     /// Somebody connects.
     pub fn accept(&mut self, wire: &Shared, now: Nanos) {
         let (mut out, nonce) = (Vec::new(), [5; 32]);
-        self.config.sources = self.cluster.all_sources();
+        self.config.sources = self.cluster.sources.all();
         let end = HubEnd::new(&self.config, nonce, now, &mut out);
         self.made += 1;
         let connection =

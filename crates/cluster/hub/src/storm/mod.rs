@@ -18,7 +18,7 @@ use khz_trust::Place;
 
 use crate::caller::Caller;
 use crate::cluster::{Cluster, Settings};
-use crate::follow::thinned;
+use crate::cursor::thinned;
 use crate::mailbox::Mailbox;
 use crate::peer::{Peer, Talk};
 use crate::proofs::Proofs;

@@ -54,7 +54,7 @@ fn nodes_that_are_named_are_looked_up_however_many_others_there_are() {
     ] {
         let mut named = begin(&cluster, patterns, 1);
         let made = all(&mut named);
-        assert_eq!(named.followers().len(), nodes, "{patterns:?}");
+        assert_eq!(named.cursors().len(), nodes, "{patterns:?}");
         assert!(made <= 2 * nodes as u64 + 1, "{patterns:?}: {made} operations");
     }
 }
@@ -79,7 +79,7 @@ fn an_interest_in_everything_gives_the_turn_back() {
         let mut everything = begin(&cluster, patterns, 1);
         let cost = everything.choice.cost() as u64;
         let made = turns(&mut everything, 500);
-        assert_eq!(everything.followers().len(), NODES, "{patterns:?}");
+        assert_eq!(everything.cursors().len(), NODES, "{patterns:?}");
         assert!(made.iter().all(|&made| made < 500 + cost), "{patterns:?}: {made:?}");
         assert_eq!(made.iter().sum::<u64>(), NODES as u64 * (cost + 1), "{patterns:?}: each once");
     }
@@ -123,7 +123,7 @@ fn who_has_an_interest_in_everything_cannot_grow_beyond_the_limit_by_nodes_that_
     cluster.expect(&names(0..3));
     others.set(cluster.follow_bytes_max());
     all(&mut everything);
-    assert_eq!(everything.followers().len(), 0);
+    assert_eq!(everything.cursors().len(), 0);
     assert!(everything.has_more() && !everything.is_behind(), "nobody spins for it");
     let notices = everything.take_notices();
     assert!(notices.len() == 1 && notices[0].text.contains("is not shown yet"), "{notices:?}");
@@ -131,7 +131,7 @@ fn who_has_an_interest_in_everything_cannot_grow_beyond_the_limit_by_nodes_that_
     assert!(everything.take_notices().is_empty(), "it is said once");
     drop(others);
     everything.go_on(&mut Turn::whole()).unwrap();
-    assert_eq!(everything.followers().len(), 3, "when there is room they are shown");
+    assert_eq!(everything.cursors().len(), 3, "when there is room they are shown");
 }
 
 #[test]
@@ -150,11 +150,11 @@ fn nodes_that_are_forgotten_are_let_go_and_come_back_as_others() {
     cluster.forget(&Pattern::new("n[0-2]:*").unwrap());
     assert_eq!(everything.let_go(), [2, 1, 0]);
     everything.count();
-    assert_eq!(everything.followers().len(), 5);
+    assert_eq!(everything.cursors().len(), 5);
     assert!(cluster.follow_bytes.held() < before);
     cluster.expect(&names(0..1));
     all(&mut everything);
-    assert_eq!(everything.followers().len(), 6);
+    assert_eq!(everything.cursors().len(), 6);
     drop(everything);
     assert_eq!(cluster.follow_bytes.held(), 0);
 }
@@ -165,7 +165,7 @@ fn nodes_that_are_alike_to_a_reader_share_what_he_wants_of_them() {
     let hosts: Vec<String> = (0..700).map(|n| format!("n{n}")).collect();
     let mut fast = begin(&cluster, &[&format!("{}:mem.*", hosts.join(",")), "n*:load.*", "n7:cpu.*"], 100);
     all(&mut fast);
-    assert_eq!((fast.followers().len(), fast.selections.len()), (100, 2), "n7, and all others");
+    assert_eq!((fast.cursors().len(), fast.selections.len()), (100, 2), "n7, and all others");
     let nodes = cluster.appeared_after(0, 100);
     let terms = |at: usize| nodes[at].1.lock().subscriptions().first().unwrap().terms().clone();
     assert!(Arc::ptr_eq(&terms(0), &terms(99)) && !Arc::ptr_eq(&terms(0), &terms(7)));

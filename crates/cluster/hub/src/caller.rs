@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_says_who_comes_by_the_local_socket_and_the_address_who_comes_over_loopback() {
+    fn the_kernel_names_peers_of_the_local_socket_and_the_address_tells_loopback() {
         let local = Caller::Local { uid: Some(7), place: Place::LocalOther };
         assert_eq!((local.to_string().as_str(), local.place()), ("this machine, uid 7", Place::LocalOther));
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();

@@ -25,7 +25,7 @@ pub(crate) struct Connection {
     /// A reader's next flush; if it is in the past, new rows are sent at once.
     pub flush_at: Nanos,
     /// The count of news up to which the reader has everything.
-    pub told: u64,
+    pub flushed: u64,
     /// There was more than one flush may send.
     pub more: bool,
     /// Bytes of its unfinished frame.
@@ -89,7 +89,7 @@ impl Connection {
             caller,
             peer: Peer::Stranger,
             flush_at: Nanos(0),
-            told: 0,
+            flushed: 0,
             more: false,
             kept: 0,
             waits: false,
@@ -106,7 +106,7 @@ impl Connection {
         if reader.has_answers() {
             return Some(now);
         }
-        let has_more = self.more || self.told != news;
+        let has_more = self.more || self.flushed != news;
         let due = if has_more { Some(self.flush_at) } else { reader.next_timed() };
         due.map(|due| due.max(self.flush_at))
     }

@@ -9,7 +9,7 @@
 //! | [`requests`] | rows that readers want right now |
 //! | [`holding`] | what the node makes the hub hold |
 //! | [`crate::texts`] | kernel texts that readers want |
-//! | [`shared`] | the node behind its lock |
+//! | [`shared`] | the node inside its lock |
 
 use std::sync::Arc;
 
@@ -137,7 +137,7 @@ impl Node {
         self.link.admits(&self.name, identity)
     }
 
-    /// This connection speaks for the node from now on; one that did so before is cut.
+    /// This connection speaks for the node from now on; the connection that did so before is cut.
     pub fn connect(&mut self, arrival: &Arrival<'_>, link: Link, now: Nanos) {
         if let Some(before) = self.link.connect(arrival, link.clone(), now) {
             before.send(Command::Cut { reason: Reason::Superseded, text: self.has_connected_again() });
@@ -347,7 +347,7 @@ impl Node {
         (size_of::<SharedNode>() as u64 + lanes, schemas)
     }
 
-    /// When a node that is down gives back what nobody needs; `None`: it is up, or has done so.
+    /// When a node that is down gives back what is not needed; `None`: it is up, or has done so.
     pub fn gives_back_at(&self) -> Option<Nanos> {
         self.holding.gives_back_at(self.link.changed()).filter(|_| !self.link.is_up())
     }
@@ -380,7 +380,7 @@ impl Node {
     }
 }
 
-/// The status of a lane that a reader asked for at the rate `asked`; nobody asks for the base lane.
+/// The status of a lane that a reader asked for at the rate `asked`; no reader asks for the base lane.
 fn lane_status(lane: &Lane, asked: Option<Rate>, clock_offset: Option<i64>) -> Option<LaneStatus> {
     let rate = Rate::from_period(lane.period)?;
     // The row's stamp is the node's; how far our clock is from the node's is known from the beats.

@@ -1,4 +1,4 @@
-//! The hub's own numbers and those of each node as the hub sees it, for its exposition.
+//! The hub's own metrics, and those of each node as the hub sees it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 use crate::counts::own_metric;
 use crate::node::Node;
 
-/// All of them at this moment.
+/// All of them, now.
 pub(crate) fn samples(cluster: &Cluster, tallies: &[(Arc<Metric>, Arc<AtomicU64>)]) -> Vec<Sample> {
     let boot = clock::boot();
     let stamp = Stamp { boot, real_offset: clock::wall() - boot.0 as i64 };
@@ -135,7 +135,7 @@ fn history_bytes(node: &Node) -> u64 {
 
 type Value = fn(&Node) -> Option<u64>;
 
-/// One metric for each thing that is known of every node.
+/// One metric for each number that is known of every node.
 fn node_columns() -> Vec<(Arc<Metric>, Value)> {
     let metric = |name, exposition, help, kind, unit| {
         Arc::new(own_metric(name, exposition, help, kind, unit, Some("node")))
@@ -332,7 +332,7 @@ mod tests {
         let line =
             status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a kernel of these days");
         let kernel = line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1_024;
-        // Other tests take memory beside this one, but not many times as much.
+        // Other tests take memory too, but not many times as much.
         let ours = rss_anon().expect("procfs");
         assert!((kernel / 8..kernel * 8 + (64 << 20)).contains(&ours), "{ours} and {kernel}");
         let known = numbers(&cluster());

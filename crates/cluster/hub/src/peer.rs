@@ -1,5 +1,5 @@
-//! What frames of a connection mean for the cluster: who speaks, and for which node. The protocol itself is
-//! `khz_link`'s; bytes are the connection's.
+//! What the frames of a connection mean for the cluster. The protocol itself is `khz_link`'s; the bytes are the
+//! connection's. [`welcome`] decides who a peer is, [`wants`] what the hub wants of a lane.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,21 +28,21 @@ use crate::schemas::FULL;
 mod wants;
 mod welcome;
 
-/// Who is at the other end.
+/// The other end of a connection.
 pub(crate) enum Peer {
-    /// Not said yet.
+    /// It has not said who it is.
     Stranger,
     /// A node that sends rows.
     Node(Arc<SharedNode>),
-    /// Somebody who wants rows.
+    /// A reader, which wants rows.
     Reader(Box<Reader>),
 }
 
-/// What the server knows when a frame comes.
+/// Everything that a frame's meaning depends on.
 pub(crate) struct Talk<'a> {
     pub cluster: &'a Arc<Cluster>,
     pub mailbox: &'a Arc<Mailbox>,
-    /// What may be shown at this door.
+    /// What proves an identity at this door.
     pub proofs: &'a Proofs,
     pub certified: Option<Result<Identity, String>>,
     pub connection: u64,
@@ -58,10 +58,10 @@ fn protocol(reject: &'static str) -> Reject {
 }
 
 impl Talk<'_> {
-    /// Does something with the node that speaks here.
+    /// Changes the node that speaks here.
     fn node<T>(&self, act: impl FnOnce(&mut Node) -> Result<T, Reject>) -> Result<T, Reject> {
         let Peer::Node(shared) = &*self.peer else {
-            return Err(protocol("rows from somebody who is no node"));
+            return Err(protocol("rows from a peer that is no node"));
         };
         let mut node = shared.lock();
         if !node.link().is_linked(self.connection) {
@@ -72,7 +72,7 @@ impl Talk<'_> {
         done
     }
 
-    /// The same for what makes a lane larger, by this number of bytes.
+    /// The same for a frame that makes a lane larger by this many bytes.
     fn grown<T>(&self, bytes: usize, act: impl FnOnce(&mut Node) -> Result<T, Reject>) -> Result<T, Reject> {
         self.node(|node| {
             let done = act(node)?;
@@ -81,7 +81,7 @@ impl Talk<'_> {
         })
     }
 
-    /// Where all nodes leave no room for what this one holds, those that have gone give theirs back before it comes again.
+    /// If all nodes together leave no room for this one, nodes that are down give memory back before it connects again.
     fn held(&self, counted: Result<(), NoRoom>) -> Taken {
         counted.map_err(|no_room| {
             if no_room == NoRoom::OfAll {
@@ -94,7 +94,7 @@ impl Talk<'_> {
     fn reader(&mut self) -> Result<&mut Reader, Reject> {
         match &mut *self.peer {
             Peer::Reader(reader) => Ok(reader),
-            _ => Err(protocol("interests from somebody who is no reader")),
+            _ => Err(protocol("interests from a peer that is no reader")),
         }
     }
 
@@ -102,7 +102,7 @@ impl Talk<'_> {
         Counts::add(&self.cluster.counts.rows, rows);
     }
 
-    /// What another lane has of the schema of this one need not be said again.
+    /// Takes in the schema that a lane is offered with. If another lane has it, the node need not send it.
     fn offer_schema(&self, node: &mut Node, id: u64, offer: &LaneOffer<'_>) -> Taken {
         let (generation, offered) = (offer.generation, Offered::of(offer));
         let cost = node.lanes().get(id).map_or(0, |lane| lane.growth(generation, offered.bytes));
@@ -272,7 +272,7 @@ impl HubSide for Talk<'_> {
     }
 
     fn beat(&mut self, beat: &Beat, acks: &mut Acks<'_>) {
-        // A connection that was superseded is cut by the command that waits for it.
+        // The mailbox has a command that cuts a superseded connection.
         let _ = self.node(|node| {
             node.link_mut().beat(beat, self.now);
             for (lane, known) in node.lanes().connected().filter(|(_, lane)| lane.has_rows()) {
@@ -324,7 +324,7 @@ impl HubSide for Talk<'_> {
         match taken {
             Ok(true) => Counts::add(&self.cluster.counts.texts, 1),
             Ok(false) => {}
-            // What is too long is left lying; the node's rows go on.
+            // A text that is too long is dropped; the node's rows go on.
             Err(TextFault::TooLong { .. }) => Counts::add(&self.cluster.counts.texts_refused, 1),
             Err(fault) => return Err(fault.into()),
         }

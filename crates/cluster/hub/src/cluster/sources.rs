@@ -1,4 +1,4 @@
-//! The hubs that nodes of this hub come from, with the hubs that those get nodes from. It refuses loops.
+//! The hubs that nodes of this hub come from, directly and through other hubs. It refuses loops.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};

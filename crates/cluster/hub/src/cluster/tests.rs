@@ -22,7 +22,7 @@ fn readers_share_what_may_wait_for_all_of_them() {
 }
 
 #[test]
-fn nobody_new_follows_nodes_when_readers_hold_as_much_as_they_may() {
+fn new_readers_are_refused_when_readers_hold_as_much_as_they_may() {
     let cluster = cluster();
     let interest = || {
         let patterns = vec![Pattern::everything()];
@@ -42,12 +42,12 @@ fn name(text: &str) -> NodeName {
     NodeName::new(text).unwrap()
 }
 
-fn told(names: &[&str]) -> Vec<NodeName> {
+fn node_names(names: &[&str]) -> Vec<NodeName> {
     names.iter().map(|text| name(text)).collect()
 }
 
 #[test]
-fn who_makes_room_was_down_the_longest_and_is_neither_up_nor_expected() {
+fn nodes_that_make_room_were_down_the_longest_and_are_neither_up_nor_expected() {
     let cluster = cluster();
     let entry = |text: &str, heard| Entry {
         node: name(text),
@@ -58,20 +58,20 @@ fn who_makes_room_was_down_the_longest_and_is_neither_up_nor_expected() {
         version: String::new(),
     };
     cluster.remember(vec![entry("late", 70), entry("early", 50), entry("alike", 50), entry("up", 10)]);
-    cluster.expect(&told(&["expected"]));
+    cluster.expect(&node_names(&["expected"]));
     cluster.node(&name("up")).unwrap().set_up(true);
     let names = || oldest(&cluster.nodes()).iter().map(|node| node.name.clone()).collect::<Vec<_>>();
-    assert_eq!(names(), told(&["alike", "early", "late"]));
-    // One that was never heard, and that nobody expects, goes before all others.
+    assert_eq!(names(), node_names(&["alike", "early", "late"]));
+    // A node that was never heard and is not expected goes first.
     cluster.node_or_new(&name("never"), Nanos(0)).unwrap();
-    assert_eq!(names(), told(&["never", "alike", "early", "late"]));
+    assert_eq!(names(), node_names(&["never", "alike", "early", "late"]));
 }
 
 #[test]
-fn what_is_forgotten_is_gone_but_for_what_is_expected_and_what_must_stay_is_told() {
+fn forgotten_nodes_are_gone_expected_ones_stay_known_and_those_that_must_stay_are_refused() {
     let cluster = cluster();
     let before = (cluster.appeared(), cluster.changes.seen().count, cluster.forgotten());
-    cluster.expect(&told(&["n1", "n2"]));
+    cluster.expect(&node_names(&["n1", "n2"]));
     let mailbox = Arc::new(Mailbox::new().unwrap());
     for text in ["n3", "n4", "other"] {
         let node = cluster.node_or_new(&name(text), Nanos(0)).unwrap();
@@ -83,18 +83,18 @@ fn what_is_forgotten_is_gone_but_for_what_is_expected_and_what_must_stay_is_told
     }
     assert_eq!(cluster.appeared(), before.0 + 5, "readers look for each");
     let forgotten = cluster.forget(&Pattern::new("n*:*").unwrap());
-    assert_eq!(forgotten.nodes, told(&["n3"]));
+    assert_eq!(forgotten.nodes, node_names(&["n3"]));
     let refused: Vec<&str> = forgotten.refused.iter().map(|(node, _)| node.as_str()).collect();
     assert_eq!((refused, forgotten.expected), (vec!["n1", "n2", "n4"], vec![]));
     assert!(cluster.forgotten() > before.2 && cluster.changes.seen().count > before.1);
     assert_eq!(cluster.nodes().len(), 4);
-    // An expected one that was here stays known: it should be there.
+    // An expected node that was here stays known.
     let one = cluster.node(&name("n1")).unwrap();
     let link = crate::node::Link::new(mailbox, 2);
     one.lock().connect(&crate::node::Arrival::default(), link, Nanos(0));
     one.lock().disconnect(2, None, Nanos(0));
     let forgotten = cluster.forget(&Pattern::new("n1:*").unwrap());
-    assert_eq!((forgotten.nodes, forgotten.expected), (told(&["n1"]), told(&["n1"])));
+    assert_eq!((forgotten.nodes, forgotten.expected), (node_names(&["n1"]), node_names(&["n1"])));
     let again = cluster.node(&name("n1")).unwrap();
     assert!(again.lock().link().is_expected() && !Arc::ptr_eq(&again, &one));
     // It connects in the moment in which it was forgotten: it is the one of its name.
@@ -136,7 +136,7 @@ fn lanes_with_a_past_share_the_history_alike() {
 fn places_at_nodes_may_hold_so_much_for_all_and_so_much_more_for_each_node() {
     let cluster = cluster();
     assert_eq!(cluster.follow_bytes_max(), FOLLOW_BYTES_MAX);
-    cluster.expect(&told(&["n1", "n2"]));
+    cluster.expect(&node_names(&["n1", "n2"]));
     let most = FOLLOW_BYTES_MAX + 2 * FOLLOW_BYTES_A_NODE;
     let _taken = cluster.follow_bytes.take(most - 10).unwrap();
     assert!(cluster.may_follow(10) && !cluster.may_follow(11) && !cluster.may_follow(u64::MAX));
@@ -146,10 +146,10 @@ fn places_at_nodes_may_hold_so_much_for_all_and_so_much_more_for_each_node() {
 fn so_few_nodes_as_may_send_at_once_are_a_small_cluster() {
     let cluster = cluster();
     for n in 0..NODES_AT_ONCE {
-        cluster.expect(&told(&[&format!("n{n}")]));
+        cluster.expect(&node_names(&[&format!("n{n}")]));
     }
     assert!(cluster.is_small());
-    cluster.expect(&told(&["one-more"]));
+    cluster.expect(&node_names(&["one-more"]));
     assert!(!cluster.is_small());
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// These, and those of a lane.
+    /// These, plus the rows of a lane.
     pub fn and(self, lane: &Lane) -> Self {
         self.plus(Counted { rows: lane.rows(), lost: lane.lost(), late: lane.late_rows })
     }

@@ -36,7 +36,7 @@ pub(crate) struct Holding {
     uncounted: u64,
     /// Work that its schemas may still cost, and when that was computed.
     schema_work: (u64, Nanos),
-    /// The node is down and has given back what nobody needs.
+    /// The node is down and has given back what is not needed.
     has_given_back: bool,
 }
 
@@ -91,7 +91,7 @@ impl Holding {
         (!self.has_given_back).then_some(Nanos(changed.0 + GONE_KEPT.0))
     }
 
-    /// The node has given back what nobody needs; `all`: nothing is left for later.
+    /// The node has given back what is not needed; `all`: nothing is left for later.
     pub fn gave_back(&mut self, all: bool) {
         self.has_given_back = all;
     }

@@ -22,7 +22,7 @@ fn metric(name: &str) -> Arc<Metric> {
     Arc::new(Metric { name: name.to_owned().into(), ..Metric::clone(&known) })
 }
 
-/// The bytes of a schema of so many slots.
+/// The bytes of a schema of this many slots.
 fn schema(metric: &Arc<Metric>, word: &str, slots: u32) -> Vec<u8> {
     let (mut bytes, mut encoder) = (Vec::new(), SchemaEncoder::new());
     for slot in 0..slots {
@@ -66,7 +66,7 @@ fn seconds(n: u64) -> Nanos {
 }
 
 #[test]
-fn a_node_that_has_gone_gives_back_what_nobody_needs_and_is_known_all_the_same() {
+fn a_node_that_is_down_gives_back_what_is_not_needed_and_stays_known() {
     let cluster = cluster(0);
     let nothing = (cluster.schemas.held(), cluster.metrics().len());
     let node = join(&cluster, "a", seconds(0));
@@ -117,7 +117,7 @@ fn history_of_a_node_that_has_gone_stays_until_others_need_the_room() {
 }
 
 #[test]
-fn what_somebody_reads_of_a_node_that_has_gone_stays_until_he_goes() {
+fn what_a_reader_follows_of_a_node_that_is_down_stays_until_the_reader_goes() {
     let cluster = cluster(0);
     let node = join(&cluster, "a", seconds(0));
     lane(&cluster, &node, 1, "base", &schema(&metric("made.up"), "x", 100), 100);

@@ -142,7 +142,7 @@ impl Lanes {
         self.gone = self.gone.plus(Counted::of_former(&lane));
     }
 
-    /// Makes room: a lane that has ended and that nobody reads goes. `None`: there is none.
+    /// Makes room: a lane that has ended and that no reader follows goes. `None`: there is no such lane.
     fn drop_ended(&mut self) -> Option<()> {
         let is_over = |lane: &Lane| !lane.alive && lane.readers == 0 && lane.name != BASE;
         let at = self.present.iter().position(is_over)?;
@@ -179,7 +179,8 @@ impl Lanes {
         self.present.iter_mut().for_each(Lane::hang_up);
     }
 
-    /// Leaves the lanes that nobody needs: a lane that the node has anyway goes on until it hears that nobody wants it.
+    /// Leaves the lanes that are not needed. A lane that the node always has goes on until the node hears that it is
+    /// not wanted.
     pub fn leave_all_but(&mut self, is_needed: impl Fn(&Lane) -> bool) -> Vec<Command> {
         let mut commands = Vec::new();
         for (number, id) in self.numbers.clone() {

@@ -7,7 +7,8 @@
 //! | left | no connection does, and the last one said goodbye |
 //! | down | no connection does, and the last one ended without a goodbye |
 //! | missing | the configuration expects the node, and no connection ever spoke for it |
-//! | silent | nothing came for [`silent_after`]; whoever owns the connection then ends it, and the node is down |
+//! | silent | nothing came for [`silent_after`]; the thread that owns the connection then ends it, and the node is down
+//! |
 //!
 //! The link door finds silent connections by their deadlines (`due.rs`, `khz_link::HubEnd`), another hub's followers by
 //! [`silent_after`]. Both count from the same constant, `khz_link::limits::SILENCE`.

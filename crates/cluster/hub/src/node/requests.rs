@@ -19,7 +19,7 @@ const READY_MAX: Nanos = Nanos::from_secs(150);
 /// Requests that are closer together than this say nothing about when the next one comes.
 const TOGETHER: Nanos = Nanos::SECOND;
 
-/// Rounds that wait for one node before those that were dropped are looked for.
+/// Rounds that wait for one node before dropped ones are searched.
 const WAITING_UNTIDY: usize = 64;
 
 /// How long a node is kept ready for the next request. Getting it ready takes longer than a row, and a reader that comes
@@ -104,7 +104,7 @@ impl Requests {
         self.current.as_ref().is_some_and(|current| current.covers(files))
     }
 
-    /// These files, and those that are requested already.
+    /// These files, and the files that are requested already.
     pub fn widened(&self, files: &Files) -> Files {
         let present = self.current.iter().flat_map(|current| current.files.clone());
         files.clone().into_iter().chain(present).collect()
@@ -118,7 +118,7 @@ impl Requests {
         before
     }
 
-    /// Ends all requests. Returns the number of the subscription, which nobody needs any more.
+    /// Ends all requests. Returns the number of the subscription, which is not needed any more.
     fn end(&mut self) -> Option<u32> {
         let mut current = self.current.take()?;
         current.give_up();
@@ -169,7 +169,7 @@ impl Requests {
         }
     }
 
-    /// The connection has ended: nobody answers, and nothing is refused any more.
+    /// The connection has ended: no request will be answered, and nothing is refused any more.
     pub fn hang_up(&mut self) {
         if let Some(current) = &mut self.current {
             current.is_refused = false;
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_ask_within_a_window_share_a_request_and_later_ones_the_next() {
+    fn readers_within_a_window_share_a_request_and_later_ones_the_next() {
         let mut current = Current::new(Files::new(), 1, micros(0));
         let rounds: Vec<Arc<Round>> = (0..4).map(|_| Arc::default()).collect();
         assert_eq!(ask(&mut current, 0, &rounds[0]), Outcome::Send(1));
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_at_regular_times_finds_the_node_ready_from_the_third_time_on() {
+    fn a_reader_that_comes_at_regular_times_finds_the_node_ready_from_the_third_time_on() {
         for seconds in [2, 15, 60] {
             let (mut readiness, mut ready) = (Readiness::default(), None::<Current>);
             let mut found = Vec::new();
@@ -400,14 +400,14 @@ mod tests {
     }
 
     #[test]
-    fn many_who_come_together_do_not_make_a_node_wait_for_them() {
+    fn many_readers_that_come_together_do_not_keep_a_node_ready_for_longer() {
         let mut readiness = Readiness::default();
         (0..1_000).for_each(|n| readiness.note(Nanos::from_millis(n * 10)));
         assert_eq!(readiness.kept, READY_MIN);
     }
 
     #[test]
-    fn nobody_waits_for_a_node_that_refuses_or_goes() {
+    fn no_reader_waits_for_a_node_that_refuses_or_goes() {
         let mut current = Current::new(Files::new(), 1, micros(0));
         let round = Arc::default();
         assert_eq!(ask(&mut current, 0, &round), Outcome::Send(1));

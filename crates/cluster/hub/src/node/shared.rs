@@ -1,4 +1,4 @@
-//! A node as readers and the link door share it: the node behind its lock, and what can be seen without the lock.
+//! A node as readers and the link door share it: the node inside its lock, and what can be seen without the lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -41,7 +41,7 @@ impl SharedNode {
         self.touched.fetch_add(1, Ordering::Release);
     }
 
-    /// Shows all who do not lock the node whether it is up, and rings for the roster.
+    /// Shows whether the node is up, for threads that do not lock it, and rings for the roster.
     pub fn set_up(&self, up: bool) {
         self.up.store(up, Ordering::Relaxed);
         self.changes.ring();

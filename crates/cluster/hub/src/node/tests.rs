@@ -1,4 +1,4 @@
-//! One node, its connection a mailbox that a test looks into.
+//! One node, with a mailbox as its connection, in which the test reads the commands.
 
 use khz_model::{Away, Pattern};
 
@@ -132,7 +132,7 @@ fn a_lane_that_has_ended_goes_unless_it_is_read_or_has_a_past_or_is_the_base_lan
 }
 
 #[test]
-fn a_node_is_told_once_what_is_wanted_and_once_that_nobody_wants_it() {
+fn a_node_hears_once_what_is_wanted_and_once_that_it_is_wanted_no_more() {
     let mut peer = Peer::new();
     peer.connect(1);
     let id = peer.lane(4, "boost");
@@ -153,7 +153,7 @@ fn a_node_is_told_once_what_is_wanted_and_once_that_nobody_wants_it() {
 }
 
 #[test]
-fn a_lane_is_left_with_the_last_interest_that_it_serves_and_the_base_lane_never() {
+fn a_lane_is_left_with_the_last_subscription_that_it_serves_and_the_base_lane_never() {
     let mut peer = Peer::new();
     peer.connect(1);
     let (base, boost) = (peer.lane(3, BASE), peer.lane(4, "boost"));
@@ -163,7 +163,7 @@ fn a_lane_is_left_with_the_last_interest_that_it_serves_and_the_base_lane_never(
         peer.subscribe(1, Some(base)),
         peer.subscribe(50, None),
     ];
-    // While one is not answered its lane may be the one that is to be left.
+    // Until one of them is answered, its lane may be the lane that would be left.
     peer.node.answered(subscriptions[3], Answer { granted: false, text: "no".into() }, None);
     peer.said();
     let expected = [&[][..], &["1: Leave { lane: 4 }"], &[], &[]];
@@ -175,7 +175,7 @@ fn a_lane_is_left_with_the_last_interest_that_it_serves_and_the_base_lane_never(
 }
 
 #[test]
-fn who_asks_for_rows_of_now_waits_for_the_answer_to_his_request_and_no_other() {
+fn a_reader_that_requests_rows_waits_for_the_answer_to_its_request_and_no_other() {
     let mut peer = Peer::new();
     let (files, counts, round) =
         (Files::from([("stat".to_owned(), "cpu.user".to_owned())]), Counts::default(), Arc::default());
@@ -203,14 +203,14 @@ fn who_asks_for_rows_of_now_waits_for_the_answer_to_his_request_and_no_other() {
     assert_eq!(peer.said(), [format!("1: Now {{ number: {subscription}, ask: 2 }}")]);
     peer.node.answered(subscription, Answer { granted: false, text: "no".into() }, None);
     assert!(peer.node.has_answered(2), "who is refused does not wait");
-    // Nobody has wanted it for long: the subscription ends.
+    // No reader has requested rows for a while: the subscription ends.
     peer.node.end_unused_requests(Nanos(NOW.0 + 2 * second.0));
     assert!(peer.node.subscriptions.get(subscription).is_some());
     peer.node.end_unused_requests(Nanos(NOW.0 + 1_000 * second.0));
     assert!(peer.node.subscriptions.get(subscription).is_none() && !peer.node.has_answered(2));
 }
 
-/// Who comes, by its machine, boot and start.
+/// A node that connects, by its machine, boot and start.
 fn who(machine: u8, boot: u8, start: i64) -> Identity {
     Identity { machine: [machine; 16], boot: [boot; 16], start }
 }
@@ -304,7 +304,7 @@ fn another_epoch_is_another_lane_that_goes_on_counting_and_the_former_ones_keep_
 }
 
 #[test]
-fn a_node_has_so_many_lanes_and_makes_room_only_with_those_that_have_ended_and_that_nobody_reads() {
+fn a_node_has_a_limit_of_lanes_and_makes_room_only_with_ended_ones_that_no_reader_follows() {
     let mut peer = Peer::new();
     peer.connect(1);
     let ids: Vec<u64> = (0..LANES_MAX as u32).map(|n| peer.lane(n + 1, &format!("lane{n}"))).collect();
@@ -345,7 +345,7 @@ fn what_the_roster_says_of_a_node_holds_until_it_connects() {
     let mut peer = Peer::new();
     assert_eq!(peer.node.entry(NOW), None, "it was never heard");
     assert!(peer.node.link().must_stay().is_some_and(|why| why.contains("never seen")));
-    // Who was up when the hub ended is down since it was heard.
+    // A node that was up when the hub ended is down since it was last heard.
     peer.node.link_mut().remember(&entry(State::Up, 50, 20));
     assert_eq!(peer.node.entry(NOW), Some(entry(State::Down, 50, 50)));
     assert_eq!(peer.node.link().must_stay(), None);
@@ -412,7 +412,7 @@ fn a_status_shows_the_lanes_that_run_each_with_the_fastest_rate_that_was_asked_f
         node.status(NOW).lanes.into_iter().map(|lane| (lane.name, lane.asked)).collect()
     };
     let hz = |hz| Rate::from_hz(hz).expect("a rate");
-    // Nobody wants the local one, and of the one that is only offered nothing has come.
+    // The local lane is not wanted, and no row has come of the lane that is only offered.
     assert_eq!(shown(&peer.node), [("base".to_owned(), hz(1)), ("boost".to_owned(), hz(100))]);
     peer.node.lanes_mut().get_mut(boost).expect("the lane").alive = false;
     peer.node.lanes_mut().get_mut(base).expect("the lane").alive = false;
@@ -427,7 +427,7 @@ fn beat(ahead: i64) -> khz_link::Beat {
 #[test]
 fn a_lane_is_as_old_as_its_newest_row_by_our_clock() {
     let (hour, wall) = (3_600 * Nanos::SECOND.0, clock::wall() as u64);
-    // Our clock may be ahead of the node's, or behind; what is from the future is from now.
+    // The node's clock may be ahead of ours or slow; a row from the future has age 0.
     for (gathered, offset, hours) in [
         (wall - 10 * hour, None, 10),
         (wall - 10 * hour, Some(5 * hour as i64), 15),

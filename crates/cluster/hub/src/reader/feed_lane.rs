@@ -1,5 +1,5 @@
-//! The lane of one node for one interest of a reader: rows with the columns that it selects, encoded as blocks. A reader
-//! of the second version sees the node's epoch and row numbers, one of the first those of the hub.
+//! A lane that a reader gets: the rows of one node for one subscription, with the selected columns, encoded as blocks.
+//! Readers of the protocol's second version get the node's epoch and row numbers, those of the first version the hub's.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const PIECE: usize = 64 << 10;
 pub(super) struct Numbering {
     /// Lanes made so far.
     made: u32,
-    /// Where epochs of lanes begin that are numbered here; `None`: nodes number them.
+    /// The first epoch of lanes whose rows the hub numbers; `None`: nodes number them.
     epochs: Option<u64>,
 }
 
@@ -31,7 +31,7 @@ impl Numbering {
         Numbering { made: 0, epochs }
     }
 
-    /// Who counts the rows.
+    /// Which numbers rows have.
     pub fn numbers(&self) -> Numbers {
         if self.epochs.is_some() { Numbers::Hubs } else { Numbers::Nodes }
     }
@@ -42,7 +42,7 @@ impl Numbering {
     }
 }
 
-/// One lane.
+/// A lane that a reader gets.
 pub(super) struct FeedLane {
     pub number: u32,
     pub wanted: bool,
@@ -54,7 +54,7 @@ pub(super) struct FeedLane {
     present: Generation,
     encoder: Encoder,
     late: LateBlock,
-    /// The row under construction, kept for its memory.
+    /// The row under construction; kept for its capacity.
     bytes: Vec<u8>,
 }
 
@@ -74,7 +74,7 @@ impl FeedLane {
         }
     }
 
-    /// It is wanted from here on.
+    /// The reader wants the lane from now on.
     pub fn want(&mut self, want: &WantFrame<'_>, cursor: &mut Cursor, is_past: bool) {
         let was_wanted = std::mem::replace(&mut self.wanted, true);
         match is_past {
@@ -84,13 +84,13 @@ impl FeedLane {
         }
     }
 
-    /// It is not wanted any more.
+    /// The reader does not want the lane any more.
     pub fn leave(&mut self, cursor: &mut Cursor) {
         self.wanted = false;
         cursor.leave();
     }
 
-    /// Says what has come since; `true`: that is not all.
+    /// Writes what has come since. `true`: there is more.
     pub fn pump(
         &mut self,
         interest: u32,
@@ -147,7 +147,7 @@ impl FeedLane {
         !cursor.is_caught_up()
     }
 
-    /// Tells the reader what the columns are from here on.
+    /// Announces the columns from here on.
     fn offer(
         &mut self,
         interest: u32,
@@ -158,7 +158,7 @@ impl FeedLane {
     ) {
         let rows = self.encoder.rows();
         self.present = self.generations.of(series, false);
-        // Who shows rows as they come knows the schema that was said last.
+        // A reader that shows rows as they come uses the schema that was sent last.
         self.generations.say_again(self.present);
         self.encoder = Encoder::new(self.number as u16, self.present.number, followed.period());
         self.encoder.resume(rows, self.present.number);
@@ -222,7 +222,7 @@ impl FeedLane {
         self.put_row(rows, out);
     }
 
-    /// Puts the first row of a block under construction.
+    /// Encodes the first row of a block.
     fn begin_block(
         &mut self,
         stamp: Stamp,
@@ -235,10 +235,10 @@ impl FeedLane {
         *rows = Some(put::open_lane(out, kind::BLOCK, self.number));
     }
 
-    /// Says the row that was constructed, in as many frames as it needs.
+    /// Writes the encoded row, in as many frames as it needs.
     fn put_row(&self, rows: &mut Option<put::Open>, out: &mut Vec<u8>) {
         for piece in self.bytes.chunks(PIECE) {
-            // A frame has its limit: what does not fit goes on in another.
+            // A frame has a limit: the rest goes into another frame.
             if rows.is_none() {
                 *rows = Some(put::open_lane(out, kind::ROWS, self.number));
             }
@@ -258,7 +258,7 @@ impl FeedLane {
         End { lane: self.number, rows: count, bytes, crc }.put(out);
     }
 
-    /// Nothing more comes: all rows of the past are said, or the node was forgotten.
+    /// Nothing more comes: all rows of the past are written, or the node was forgotten.
     pub fn close(&mut self, out: &mut Vec<u8>) {
         self.end_block(&mut None, out);
         if self.is_offered && !self.is_over {
@@ -267,7 +267,7 @@ impl FeedLane {
         self.is_over = true;
     }
 
-    /// Its node was forgotten.
+    /// The node was forgotten.
     pub fn end(mut self, out: &mut Vec<u8>) {
         if self.is_offered && !self.is_over {
             self.late.close(&mut self.generations, out);
@@ -275,7 +275,7 @@ impl FeedLane {
         }
     }
 
-    /// Rows that will not come take numbers too where they are counted here.
+    /// Lost rows take numbers too if the hub numbers them.
     fn lose(&mut self, lost: u64, out: &mut Vec<u8>) {
         self.end_block(&mut None, out);
         let from = self.encoder.rows();

@@ -13,7 +13,7 @@ use crate::counts::Counts;
 use crate::limits::{CONNECTIONS_MAX, HANDSHAKES_MAX};
 use crate::listener::Socket;
 
-/// Connections accepted in one turn of the loop: a scan must not keep waiting those who are connected.
+/// Connections accepted in one turn of the loop: a scan must not keep the open connections waiting.
 const ACCEPTS_A_TURN: usize = 64;
 
 /// Listeners that cannot accept are tried again after this time.

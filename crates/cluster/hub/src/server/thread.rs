@@ -262,7 +262,7 @@ impl Server {
             if reader.is_busy() && (is_due || reader.is_prompt() || reader.has_answers()) {
                 let has_more = reader.pump(&self.cluster, &mut turn, !is_due, &mut connection.out);
                 if is_due || reader.is_all_prompt() {
-                    (connection.told, connection.more) = (self.news, has_more);
+                    (connection.flushed, connection.more) = (self.news, has_more);
                 } else {
                     connection.more |= has_more;
                 }

@@ -60,7 +60,7 @@ impl Origin {
         }
     }
 
-    /// What epoll's number stands for.
+    /// What epoll's number means.
     pub fn of_number(number: u64) -> Self {
         match number {
             BELL => Origin::Bell,

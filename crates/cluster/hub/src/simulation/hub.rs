@@ -15,7 +15,7 @@ use crate::peer::{Peer, Talk};
 use crate::proofs::Proofs;
 use crate::turn::Turn;
 
-/// What is not prompt is said so often.
+/// Readers that are not prompt get rows this often.
 const FLUSH: Nanos = Nanos::from_millis(100);
 
 /// The hub.
@@ -38,7 +38,7 @@ struct Connection {
 }
 
 impl Hub {
-    /// One that knows nobody.
+    /// A hub without nodes.
     pub fn new(identity: u8) -> Self {
         let settings = Settings {
             name: format!("hub{identity}"),
@@ -56,7 +56,7 @@ impl Hub {
         }
     }
 
-    /// Somebody connects.
+    /// A peer connects.
     pub fn accept(&mut self, wire: &Shared, now: Nanos) {
         let (mut out, nonce) = (Vec::new(), [5; 32]);
         self.config.sources = self.cluster.sources.all();
@@ -67,7 +67,7 @@ impl Hub {
         self.connections.push(connection);
     }
 
-    /// Takes what has come and says what there is to say. Nobody may be refused.
+    /// Takes what has come, and sends what is due. No peer may be refused.
     pub fn turn(&mut self, now: Nanos, lag: Nanos, random: &mut Random) {
         let mut at = 0;
         while at < self.connections.len() {

@@ -30,7 +30,7 @@ fn begin(cluster: &Arc<Cluster>, patterns: &[&str], hz: u64) -> ClusterSubscript
 /// Goes on until all is found out; tells what each turn of this number of operations has done.
 fn turns(subscription: &mut ClusterSubscription, operations: usize) -> Vec<u64> {
     let mut made = Vec::new();
-    while subscription.is_behind() {
+    while subscription.can_go_on() {
         let mut turn = Turn::of(operations);
         subscription.go_on(&mut turn).unwrap();
         made.push(turn.made());
@@ -73,7 +73,7 @@ fn sixty_four_interests_in_some_nodes_cost_what_these_nodes_cost() {
 }
 
 #[test]
-fn an_interest_in_everything_gives_the_turn_back() {
+fn a_subscription_to_everything_gives_the_turn_back() {
     let cluster = cluster(NODES);
     for patterns in [&["mem.*"][..], &["n*:mem.*"], &["n*,m*,x*:mem.*"], &["n[0-99999]:mem.*"]] {
         let mut everything = begin(&cluster, patterns, 1);
@@ -115,7 +115,7 @@ fn a_pattern_of_a_thousand_globs_costs_what_it_says_and_still_gives_the_turn_bac
 }
 
 #[test]
-fn who_has_an_interest_in_everything_cannot_grow_beyond_the_limit_by_nodes_that_come() {
+fn a_subscription_to_everything_cannot_grow_beyond_the_limit_by_nodes_that_come() {
     let cluster = cluster(0);
     let mut everything = begin(&cluster, &["*"], 1);
     all(&mut everything);
@@ -124,7 +124,7 @@ fn who_has_an_interest_in_everything_cannot_grow_beyond_the_limit_by_nodes_that_
     others.set(cluster.follow_bytes_max());
     all(&mut everything);
     assert_eq!(everything.cursors().len(), 0);
-    assert!(everything.has_more() && !everything.is_behind(), "nobody spins for it");
+    assert!(everything.has_more() && !everything.can_go_on(), "nobody spins for it");
     let notices = everything.take_notices();
     assert!(notices.len() == 1 && notices[0].text.contains("is not shown yet"), "{notices:?}");
     everything.go_on(&mut Turn::whole()).unwrap();
@@ -160,7 +160,7 @@ fn nodes_that_are_forgotten_are_let_go_and_come_back_as_others() {
 }
 
 #[test]
-fn nodes_that_are_alike_to_a_reader_share_what_he_wants_of_them() {
+fn nodes_of_which_a_reader_wants_the_same_share_the_terms() {
     let cluster = cluster(100);
     let hosts: Vec<String> = (0..700).map(|n| format!("n{n}")).collect();
     let mut fast = begin(&cluster, &[&format!("{}:mem.*", hosts.join(",")), "n*:load.*", "n7:cpu.*"], 100);

@@ -311,8 +311,7 @@ fn a_reader_that_does_not_read_loses_rows_and_no_other_peer_does() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(0, [0; 4]).beat();
-    let mut slow = hub.reader();
-    slow.take_little();
+    let mut slow = hub.reader_with_little_room();
     subscribe(&mut slow, 1, 1, true, &["*"]);
     let mut received = Received::default();
     let interest = a.await_frame(|frame| match frame {

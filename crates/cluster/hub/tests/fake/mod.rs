@@ -22,6 +22,13 @@ pub const AWAITED: i64 = 42;
 /// Time between two beats of a patient peer; the hub allows 2.5 s.
 const BEAT: Duration = Duration::from_millis(500);
 
+/// Time between two sips of a peer that reads next to nothing.
+const SIP: Duration = Duration::from_secs(2);
+
+/// Receive buffer of such a peer. A whole packet of the hub's kernel (64 KiB) must fit into the window that it gives: the
+/// kernel counts its five seconds from the first packet that did not.
+const ROOM: usize = 128 << 10;
+
 /// A hub on a free port.
 pub struct Hub {
     pub server: LinkServer,
@@ -61,10 +68,12 @@ impl Hub {
 
     /// A reader that has connected over the link. It beats while it reads, so that it is never silent.
     pub fn reader(&self) -> Node {
-        let mut reader = Node::connect(self.address(), "r");
-        reader.is_patient = true;
-        reader.hello_as(Role::Reader, None);
-        reader
+        Node::connect(self.address(), "r").into_reader()
+    }
+
+    /// The same over a connection that buffers little: while the reader does not read, the hub's buffers fill up.
+    pub fn reader_with_little_room(&self) -> Node {
+        Node::connect_with_little_room(self.address(), "slow").into_reader()
     }
 
     /// Subscribes as a door does.
@@ -115,6 +124,8 @@ pub fn series() -> Vec<Series> {
 pub struct Node {
     socket: TcpStream,
     inbound: Vec<u8>,
+    /// Bytes of it that were taken.
+    taken: usize,
     pub out: Vec<u8>,
     pub nonce: [u8; 32],
     name: String,
@@ -129,15 +140,31 @@ pub struct Node {
     pub is_patient: bool,
     /// When it beat last.
     beat_at: Instant,
+    /// When it sipped last.
+    sipped_at: Instant,
 }
 
 impl Node {
     /// Connects and reads the greeting.
     pub fn connect(address: SocketAddr, name: &str) -> Self {
-        let socket = TcpStream::connect(address).unwrap();
+        Node::over(TcpStream::connect(address).unwrap(), name)
+    }
+
+    /// The same over a socket whose kernel buffers only this much. It is set before the socket connects, so that the hub's
+    /// kernel knows from the start how small the window is.
+    pub fn connect_with_little_room(address: SocketAddr, name: &str) -> Self {
+        use rustix::net;
+        let socket = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None).unwrap();
+        net::sockopt::set_socket_recv_buffer_size(&socket, ROOM).unwrap();
+        net::connect(&socket, &address).unwrap();
+        Node::over(socket.into(), name)
+    }
+
+    fn over(socket: TcpStream, name: &str) -> Self {
         let mut node = Node {
             socket,
             inbound: Vec::new(),
+            taken: 0,
             out: Vec::new(),
             nonce: [0; 32],
             name: name.to_owned(),
@@ -149,6 +176,7 @@ impl Node {
             version: 1,
             is_patient: false,
             beat_at: Instant::now(),
+            sipped_at: Instant::now(),
         };
         let mut nonce = None;
         node.next(|frame| match frame {
@@ -157,6 +185,12 @@ impl Node {
         });
         node.nonce = nonce.unwrap();
         node
+    }
+
+    fn into_reader(mut self) -> Self {
+        self.is_patient = true;
+        self.hello_as(Role::Reader, None);
+        self
     }
 
     /// Says Hello as a node.
@@ -194,19 +228,21 @@ impl Node {
         self
     }
 
-    /// From now on the kernel buffers little that the peer has not read.
-    pub fn take_little(&self) {
-        rustix::net::sockopt::set_socket_recv_buffer_size(&self.socket, 16 << 10).unwrap();
-    }
-
-    /// Reads a little of what has come, and beats. Now and then it reads as much as its kernel buffers, which opens the
-    /// window again: the hub ends a connection whose window was shut for five seconds, however few sips those were.
+    /// Beats and reads next to nothing: only every two seconds what its kernel has buffered, since the hub's kernel ends a
+    /// connection whose window was shut for five seconds.
     pub fn sip(&mut self) {
-        let is_time = self.beat_at.elapsed() > BEAT;
         self.beat_if_due();
-        let mut room = vec![0; if is_time { 64 << 10 } else { 1 << 10 }];
-        let read = self.socket.read(&mut room).unwrap();
-        self.inbound.extend_from_slice(&room[..read]);
+        if self.sipped_at.elapsed() < SIP {
+            return;
+        }
+        self.sipped_at = Instant::now();
+        self.socket.set_nonblocking(true).unwrap();
+        let mut room = vec![0; 2 * ROOM];
+        match self.socket.read(&mut room) {
+            Ok(read) => self.inbound.extend_from_slice(&room[..read]),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
+        }
+        self.socket.set_nonblocking(false).unwrap();
     }
 
     /// Sends the frames that were put, and waits until the hub has taken them in, or says why it will not.
@@ -225,15 +261,18 @@ impl Node {
         let begun = Instant::now();
         loop {
             self.beat_if_due();
-            if let Some(length) = self.inbound.first_chunk::<4>() {
+            let waiting = &self.inbound[self.taken..];
+            if let Some(length) = waiting.first_chunk::<4>() {
                 let length = u32::from_le_bytes(*length) as usize;
-                if self.inbound.len() >= 4 + length {
-                    let frame: Vec<u8> = self.inbound.drain(..4 + length).collect();
-                    take(Frame::decode(frame[4], &frame[5..]).unwrap());
+                if let Some(frame) = waiting.get(4..4 + length) {
+                    take(Frame::decode(frame[0], &frame[1..]).unwrap());
+                    self.taken += 4 + length;
                     return Some(());
                 }
             }
-            let mut room = [0; 4_096];
+            self.inbound.drain(..std::mem::take(&mut self.taken));
+            // Everything that is there: the window opens as far as it can.
+            let mut room = vec![0; 2 * ROOM];
             let wait = if self.is_patient { BEAT } else { PATIENCE };
             self.socket.set_read_timeout(Some(wait)).unwrap();
             match self.socket.read(&mut room) {

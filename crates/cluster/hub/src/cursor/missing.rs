@@ -1,131 +1,132 @@
-//! What a reader lacks of a lane, who wants every row, late or not: it fetches what has come late, asks the node for what
-//! nobody here has, and says what is lost.
+//! Rows that a reader is missing, if it wants every row, late or not: it fetches rows that came late, asks the node to send
+//! again what is not here, and reports what is lost.
 
 use std::ops::Range;
 
 use khz_block::{Decoder, Step};
 use khz_link::Ranges;
 
-use super::{BYTES_A_LOOK, Columns, Follower, Seen};
+use super::{BYTES_A_READ, Columns, Cursor, Event};
 use crate::lane::{Block, Lane, Part};
 
-/// What he has, by his numbers.
+/// Which rows a reader has, by the reader's numbers.
 #[derive(Debug)]
-pub(crate) struct Lacking {
-    /// Rows below it are not wanted.
+pub(crate) struct Missing {
+    /// Rows before this are not wanted.
     from: u64,
-    /// Rows that were handed out, that he has said he has, or that are lost.
+    /// Rows that were handed out, that the reader said it has, or that are lost.
     settled: Ranges,
-    /// Rows of the node below this were there before he came: the node is asked for those that are not here.
-    asks_below: u64,
-    /// What [`crate::lane::Late::changes`] was when nothing more could be done.
-    seen: Option<u64>,
+    /// Rows of the node before this existed before the reader came: the node is asked for those that are not here.
+    asks_before: u64,
+    /// [`crate::lane::Late::changes`] when nothing more could be done.
+    done_at: Option<u64>,
 }
 
-impl Lacking {
-    pub fn new(lane: &mut Lane, from: u64, asks_below: u64, have: impl Iterator<Item = (u64, u64)>) -> Self {
+impl Missing {
+    pub fn new(lane: &mut Lane, from: u64, asks_before: u64, have: impl Iterator<Item = (u64, u64)>) -> Self {
         lane.late_readers += 1;
         let mut settled = Ranges::default();
         have.for_each(|(from, to)| {
             settled.add(from, to);
         });
-        Lacking { from, settled, asks_below, seen: None }
+        Missing { from, settled, asks_before, done_at: None }
     }
 
-    /// Nobody wants them any more.
+    /// The reader does not want them any more.
     pub fn leave(&self, lane: &mut Lane) {
         lane.late_readers = lane.late_readers.saturating_sub(1);
     }
 
-    /// True for a row that he wants and has not.
-    pub fn lacks(&self, number: u64) -> bool {
+    /// True for a row that the reader wants and does not have.
+    pub fn has(&self, number: u64) -> bool {
         number >= self.from && !self.settled.contains(number)
     }
 
-    /// He has these, or they are lost. A hole for which there is no room is lost.
-    pub fn given(&mut self, from: u64, to: u64, seen: &mut impl FnMut(Seen<'_>)) {
+    /// The reader has these rows, or they are lost. A hole too many is lost.
+    pub fn settle(&mut self, from: u64, to: u64, take: &mut impl FnMut(Event<'_>)) {
         self.settled.add(from, to);
         if let Some((from, to)) = self.settled.take_forgotten()
             && from.max(self.from) < to
         {
-            seen(Seen::Lost(from.max(self.from), to));
+            take(Event::Lost(from.max(self.from), to));
         }
     }
 
     /// There is another hole.
-    pub fn look_again(&mut self) {
-        self.seen = None;
+    pub fn retry(&mut self) {
+        self.done_at = None;
     }
 
-    /// The lane is over: what he lacks before this number will not come.
+    /// The lane is over: rows missing before this number will not come.
     pub fn end(&self, expected: u64) -> Vec<(u64, u64)> {
         self.settled.holes(self.from, expected)
     }
 }
 
-/// What is to be done about some holes.
+/// What to do about some holes.
 #[derive(Default)]
 struct Work {
     blocks: Vec<(Block, Range<u64>)>,
     /// Rows of the node that will not come, in order.
     lost: Vec<(u64, u64)>,
     again: Vec<(u64, u64)>,
-    /// It says nothing of what lies behind this row.
+    /// It says nothing of this row and those after it.
     until: Option<u64>,
 }
 
-impl Follower {
-    /// Hands out what has come late, and says what is lost; `false` when there is more.
-    pub(super) fn look_for_late(&mut self, seen: &mut impl FnMut(Seen<'_>)) -> bool {
-        let (Some(followed), Some(late)) = (self.lane, &self.late) else { return true };
+impl Cursor {
+    /// Hands out rows that came late, and reports lost ones. `false`: there is more.
+    pub(super) fn read_late(&mut self, take: &mut impl FnMut(Event<'_>)) -> bool {
+        let (Some(served), Some(missing)) = (self.lane, &self.missing) else { return true };
         let expected = self.expected;
-        let holes = late.settled.holes(late.from, expected);
+        let holes = missing.settled.holes(missing.from, expected);
         if holes.is_empty() {
             return true;
         }
         let shared = self.node.clone();
         let mut node = shared.lock();
-        let Some(lane) = node.lane_or_former(followed.id).filter(|lane| Some(lane.late.changes) != late.seen)
+        let Some(lane) =
+            node.lanes().get_or_former(served.id).filter(|lane| Some(lane.late.changes) != missing.done_at)
         else {
             return true;
         };
         let (changes, is_alive) = (lane.late.changes, lane.alive);
-        let (asks_below, every) = (late.asks_below, followed.every);
+        let (asks_before, every) = (missing.asks_before, served.every);
         let mut work = Work::default();
         for (from, to) in holes {
             if work.until.is_none() {
-                work.take(lane, from * every, to * every, asks_below);
+                work.take(lane, from * every, to * every, asks_before);
             }
         }
         if is_alive {
             for (from, to) in std::mem::take(&mut work.again) {
-                if !node.ask_again(followed.id, from, to) {
+                if !node.resend(served.id, from, to) {
                     work.lose(from, to);
                 }
             }
         } else {
-            // Nobody can be asked now; the lane changes when somebody can.
+            // The node cannot be asked now; the lane changes when it can.
             work.again.clear();
         }
         drop(node);
         for (block, rows) in std::mem::take(&mut work.blocks) {
-            self.late_rows(&block, rows, seen);
+            self.late_rows(&block, rows, take);
         }
-        let Some(late) = &mut self.late else { return true };
+        let Some(missing) = &mut self.missing else { return true };
         for (from, to) in work.lost {
-            // A number is lost when all rows that could have it are.
+            // A number is lost when all rows that could have it are lost.
             let (from, to) = (from.div_ceil(every), to / every);
-            for (from, to) in late.settled.holes(from.max(late.from), to.max(late.from)) {
-                late.given(from, to, seen);
-                seen(Seen::Lost(from, to));
+            for (from, to) in missing.settled.holes(from.max(missing.from), to.max(missing.from)) {
+                missing.settle(from, to, take);
+                take(Event::Lost(from, to));
             }
         }
-        late.seen = work.until.is_none().then_some(changes);
+        missing.done_at = work.until.is_none().then_some(changes);
         work.until.is_none()
     }
 
-    fn late_rows(&mut self, block: &Block, rows: Range<u64>, seen: &mut impl FnMut(Seen<'_>)) {
-        let (Some(followed), Some(late)) = (self.lane, &mut self.late) else { return };
+    fn late_rows(&mut self, block: &Block, rows: Range<u64>, take: &mut impl FnMut(Event<'_>)) {
+        let (Some(served), Some(missing)) = (self.lane, &mut self.missing) else { return };
         let (mut columns, mut decoder, mut skipped) = (Columns::default(), Decoder::new(), true);
         columns.choose(&block.schema, &self.selection);
         let mut bytes = &block.bytes[..];
@@ -135,21 +136,21 @@ impl Follower {
                 skipped = true;
                 continue;
             };
-            let number = followed.number(row);
-            if decoder.next_row() == block.header.first_row || !late.lacks(number) {
+            let number = served.number(row);
+            if decoder.next_row() == block.header.first_row || !missing.has(number) {
                 skipped = true;
                 continue;
             }
-            late.given(number, number + 1, seen);
-            seen(Seen::Late(&columns, &decoder, number, !std::mem::replace(&mut skipped, false)));
+            missing.settle(number, number + 1, take);
+            take(Event::Late(&columns, &decoder, number, !std::mem::replace(&mut skipped, false)));
         }
     }
 }
 
 impl Work {
-    /// What is to be done about these rows of the node.
-    fn take(&mut self, lane: &Lane, from: u64, to: u64, asks_below: u64) {
-        let (parts, until) = lane.parts(from, to, BYTES_A_LOOK);
+    /// Notes what to do about these rows of the node.
+    fn take(&mut self, lane: &Lane, from: u64, to: u64, asks_before: u64) {
+        let (parts, until) = lane.parts(from, to, BYTES_A_READ);
         self.until = (until < to).then_some(until);
         for part in parts {
             match part {
@@ -157,9 +158,9 @@ impl Work {
                 Part::Lost(from, to) => self.lose(from, to),
                 Part::Gone(..) | Part::Never(..) if !lane.alive => {}
                 Part::Never(from, to) => self.again.push((from, to)),
-                // What was here when he came is asked for; who is too slow for what comes loses it.
+                // Rows that were here when the reader came are asked for. For later ones the reader was too slow.
                 Part::Gone(from, to) => {
-                    let asked = to.min(asks_below);
+                    let asked = to.min(asks_before);
                     if from < asked {
                         self.again.push((from, asked));
                     }
@@ -171,7 +172,7 @@ impl Work {
         }
     }
 
-    /// Ranges that touch become one: of thinned rows a number may lie in both.
+    /// Ranges that touch become one: a number of thinned rows may lie in both.
     fn lose(&mut self, from: u64, to: u64) {
         self.lost.push((from, to));
         self.lost.sort_unstable();

@@ -1,5 +1,7 @@
 //! What a node holds, and what it gives back when it has gone.
 
+use std::sync::atomic::Ordering;
+
 use khz_block::{Encoder, SchemaEncoder};
 use khz_link::SchemaPiece;
 use khz_model::{ByteSize, Instance, Metric, Series, Stamp};
@@ -7,6 +9,7 @@ use khz_model::{ByteSize, Instance, Metric, Series, Stamp};
 use super::*;
 use crate::cluster::Settings;
 use crate::limits::BYTES_A_SLOT;
+use crate::mailbox::Mailbox;
 
 fn cluster(history: u64) -> Arc<Cluster> {
     let rate_max = Rate::from_hz(1_000).unwrap();
@@ -19,7 +22,7 @@ fn metric(name: &str) -> Arc<Metric> {
     Arc::new(Metric { name: name.to_owned().into(), ..Metric::clone(&known) })
 }
 
-/// The bytes of a schema of so many slots.
+/// The bytes of a schema of this many slots.
 fn schema(metric: &Arc<Metric>, word: &str, slots: u32) -> Vec<u8> {
     let (mut bytes, mut encoder) = (Vec::new(), SchemaEncoder::new());
     for slot in 0..slots {
@@ -32,16 +35,16 @@ fn schema(metric: &Arc<Metric>, word: &str, slots: u32) -> Vec<u8> {
 /// A node that is connected since `at`.
 fn join(cluster: &Arc<Cluster>, name: &str, at: Nanos) -> Arc<SharedNode> {
     let node = cluster.node_or_new(&NodeName::new(name).unwrap(), at).unwrap();
-    let link = Link { mailbox: Arc::new(Mailbox::new().unwrap()), connection: 1 };
-    node.lock().connect(Identity::default(), "test", None, link, at);
+    let link = Link::new(Arc::new(Mailbox::new().unwrap()), 1);
+    node.lock().connect(&Arrival::default(), link, at);
     node
 }
 
 /// It has a lane of this schema, and a row of it.
 fn lane(cluster: &Cluster, node: &SharedNode, number: u32, name: &str, schema: &[u8], slots: usize) {
     let mut node = node.lock();
-    node.offered(number, name, 1, Nanos::SECOND).unwrap();
-    let lane = node.numbered(number).unwrap();
+    node.lanes_mut().offered(number, name, 1, Nanos::SECOND).unwrap();
+    let lane = node.lanes_mut().numbered(number).unwrap();
     lane.alive = true;
     let piece = SchemaPiece { lane: number, generation: 1, offset: 0, bytes: schema };
     if let Some(schema) = lane.grow_schema(&piece, &cluster.schemas).unwrap() {
@@ -63,7 +66,7 @@ fn seconds(n: u64) -> Nanos {
 }
 
 #[test]
-fn a_node_that_has_gone_gives_back_what_nobody_needs_and_is_known_all_the_same() {
+fn a_node_that_is_down_gives_back_what_is_not_needed_and_stays_known() {
     let cluster = cluster(0);
     let nothing = (cluster.schemas.held(), cluster.metrics().len());
     let node = join(&cluster, "a", seconds(0));
@@ -87,11 +90,11 @@ fn a_node_that_has_gone_gives_back_what_nobody_needs_and_is_known_all_the_same()
     let left = cluster.node_bytes.held();
     assert!(left < 16_384, "{left} bytes of its place in the list");
     let status = node.lock().status(due);
-    assert_eq!((status.connects, status.up, node.lock().counted().rows), (1, false, 16));
+    assert_eq!((status.connects, status.up, node.lock().lanes().counted().rows), (1, false, 16));
     // It comes back, and says what it has once more.
     join(&cluster, "a", seconds(100));
     lane(&cluster, &node, 1, "base", &schema(&made_up, "1.", 1_000), 1_000);
-    assert_eq!(node.lock().counted().rows, 16, "the row is known");
+    assert_eq!(node.lock().lanes().counted().rows, 16, "the row is known");
 }
 
 #[test]
@@ -106,7 +109,7 @@ fn history_of_a_node_that_has_gone_stays_until_others_need_the_room() {
     assert_eq!(cluster.keep_house(seconds(100)), None);
     let left = cluster.schemas.held();
     assert!(0 < left && left < held, "{left} of {held}");
-    assert!(node.lock().schema().is_some() && node.lock().lanes.len() == 1);
+    assert!(node.lock().schema().is_some() && node.lock().lanes().present().len() == 1);
     cluster.is_short_of_memory.store(true, Ordering::Relaxed);
     cluster.keep_house(seconds(101));
     assert_eq!(cluster.schemas.held(), 0);
@@ -114,16 +117,16 @@ fn history_of_a_node_that_has_gone_stays_until_others_need_the_room() {
 }
 
 #[test]
-fn what_somebody_reads_of_a_node_that_has_gone_stays_until_he_goes() {
+fn what_a_reader_follows_of_a_node_that_is_down_stays_until_the_reader_goes() {
     let cluster = cluster(0);
     let node = join(&cluster, "a", seconds(0));
     lane(&cluster, &node, 1, "base", &schema(&metric("made.up"), "x", 100), 100);
-    node.lock().lanes[0].readers = 1;
+    node.lock().lanes_mut().present_mut()[0].readers = 1;
     leave(&node, seconds(10));
     let again = cluster.keep_house(seconds(100));
     assert_eq!(again, Some(Nanos(seconds(100).0 + GONE_KEPT.0)));
     assert!(cluster.schemas.held() > 0);
-    node.lock().lanes[0].readers = 0;
+    node.lock().lanes_mut().present_mut()[0].readers = 0;
     assert_eq!(cluster.keep_house(seconds(200)), None);
     assert_eq!(cluster.schemas.held(), 0);
 }

@@ -1,35 +1,35 @@
-//! The columns of a node that a reader's patterns select, and their readings in a row. Nodes that are alike have the same
-//! columns, which their followers of one interest share.
+//! The columns of a node that a reader's patterns select, and their readings in a row. The cursors of one subscription
+//! share the columns of nodes that have the same schema.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use khz_block::Decoder;
 use khz_model::{Absence, Pattern, Reading, Row, Series};
 
-use crate::interest::Wish;
+use crate::node::Terms;
 use crate::schemas::Schema;
 
-/// Kinds of nodes whose columns one selection remembers.
+/// Schemas whose columns one selection remembers.
 const KINDS_MAX: usize = 8;
 
-/// The patterns of an interest that speak of a node: the same for all nodes of which the same patterns speak.
+/// The patterns of a subscription that speak of a node. Nodes of which the same patterns speak share one selection.
 #[derive(Debug)]
 pub(crate) struct Selection {
     patterns: Arc<[Pattern]>,
-    /// Numbers of those that speak.
+    /// Numbers of the patterns that speak.
     speaking: Vec<u32>,
-    /// What is wanted of such a node beyond the base lane.
-    pub wish: Option<Arc<Wish>>,
-    /// Columns that some follower has, those chosen last first.
+    /// The terms of a subscription at such a node, beyond the base lane.
+    pub terms: Option<Arc<Terms>>,
+    /// Columns that some cursor has, newest choice first.
     known: Mutex<Vec<Weak<Chosen>>>,
 }
 
 impl Selection {
-    pub fn new(patterns: Arc<[Pattern]>, speaking: Vec<u32>, wish: Option<Wish>) -> Self {
-        Selection { patterns, speaking, wish: wish.map(Arc::new), known: Mutex::default() }
+    pub fn new(patterns: Arc<[Pattern]>, speaking: Vec<u32>, terms: Option<Terms>) -> Self {
+        Selection { patterns, speaking, terms: terms.map(Arc::new), known: Mutex::default() }
     }
 
-    /// All of these patterns, whatever their nodes.
+    /// All of these patterns, whatever nodes they name.
     pub fn all(patterns: &[Pattern]) -> Self {
         Selection::new(patterns.into(), (0..patterns.len() as u32).collect(), None)
     }
@@ -39,7 +39,7 @@ impl Selection {
         speaking.any(|pattern| series.is_selected(std::slice::from_ref(pattern)))
     }
 
-    /// The columns that it chooses of a schema, and what choosing them has cost.
+    /// The columns that it selects in a schema, and the operations that selecting them took.
     fn choose(&self, schema: &Arc<Schema>) -> (Arc<Chosen>, usize) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let of_schema = |chosen: &Arc<Chosen>| Arc::ptr_eq(&chosen.schema, schema);
@@ -89,12 +89,12 @@ pub(crate) struct Columns {
     chosen: Option<Arc<Chosen>>,
     /// What each column is.
     pub series: Arc<Vec<Series>>,
-    /// What choosing them has cost since somebody asked.
+    /// Operations that choosing took since the last [`Columns::take_cost`].
     cost: usize,
 }
 
 impl Columns {
-    /// Takes the columns out of a schema; `true` when they are others than before.
+    /// Takes the columns out of a schema; `true` if they may have changed.
     pub fn choose(&mut self, schema: &Arc<Schema>, selection: &Selection) -> bool {
         if self.chosen.as_ref().is_some_and(|known| Arc::ptr_eq(&known.schema, schema)) {
             return false;
@@ -106,17 +106,17 @@ impl Columns {
         true
     }
 
-    /// True when they were chosen.
+    /// True once they were chosen.
     pub fn are_chosen(&self) -> bool {
         self.chosen.is_some()
     }
 
-    /// Operations that choosing has cost since this was asked last.
+    /// Operations that choosing took since the last call.
     pub fn take_cost(&mut self) -> usize {
         std::mem::take(&mut self.cost)
     }
 
-    /// About the bytes that it holds: its part of what it shares.
+    /// The bytes that it holds, about: its part of what cursors share.
     pub fn held(&self) -> usize {
         self.chosen.as_ref().map_or(0, |chosen| chosen.held().div_ceil(Arc::strong_count(chosen)))
     }
@@ -129,13 +129,13 @@ impl Columns {
         self.chosen.as_ref().map_or(&[], |chosen| &chosen.slots)
     }
 
-    /// One chosen reading of the decoder's row.
+    /// The reading of one column in the decoder's row.
     pub fn reading(&self, decoder: &Decoder, column: usize) -> Reading {
         let reading = self.slots().get(column).and_then(|&slot| decoder.reading(slot as usize));
         reading.unwrap_or(Reading::Absent(Absence::NotYet))
     }
 
-    /// The columns that the decoder's row has changed, in order.
+    /// The columns that the decoder's row changed, in order.
     pub fn changed<'a>(&'a self, decoder: &'a Decoder) -> impl Iterator<Item = usize> + 'a {
         let columns = self.chosen.as_ref().map_or(&[][..], |chosen| &chosen.columns);
         let column = |&slot: &u32| columns.get(slot as usize).copied().flatten();

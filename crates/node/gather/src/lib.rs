@@ -12,6 +12,7 @@ mod cost;
 mod error;
 mod gatherer;
 mod inbox;
+mod job_door;
 mod jobs;
 mod kernel_text;
 mod lane;

@@ -87,9 +87,17 @@ fn who_publishes_wrongly_or_to_nobody_is_told() {
     assert_eq!(code(&nobody), 1);
     assert!(err(&nobody).contains("no khz takes numbers on this machine"), "{}", err(&nobody));
     let _running = Running::start(&["--run-dir", place.dir()]);
-    for (value, problem) in
-        [("a=-1", "'-1' is not a number without sign"), ("A=1", "column"), ("a", "NAME=VALUE")]
-    {
+    for (value, problem) in [
+        ("a=-1 kind=counter", "leave out kind=counter"),
+        ("a=1e3", "type=float"),
+        ("a=9223372036854775808", "63 bits"),
+        ("A=1", "column"),
+        ("a", "NAME=VALUE"),
+        ("a[worker,3]=1", "write a[worker%2C3]=..."),
+        ("a[b,job=1]=1", "such as my_job"),
+        ("a=1 time=1000000000", "s ago"),
+        ("a=1 time=9000000000000", "not milliseconds"),
+    ] {
         let wrong = run(&["publish", value, "--run-dir", place.dir()]);
         assert_eq!(code(&wrong), 2, "{value}");
         assert!(err(&wrong).contains(problem), "{}", err(&wrong));

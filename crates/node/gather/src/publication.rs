@@ -11,6 +11,7 @@ mod options;
 pub use number::{Number, NumberError, PLACES_MAX};
 pub use options::{AGE_MAX, AHEAD_MAX, Options, timely};
 
+use crate::jobs::{DATAGRAM_MAX, LINES_MAX};
 use correction::corrected;
 
 /// The prefix of every published name.
@@ -56,6 +57,9 @@ pub enum PublicationError {
     /// The line has no value.
     #[error("'{0}' has no value: write it as NAME=VALUE")]
     NoValue(String),
+    /// The line does not fit into a datagram.
+    #[error("a line has at most {DATAGRAM_MAX} bytes, and this one has {0}")]
+    TooLong(usize),
     /// The value is no number, or does not fit.
     #[error(transparent)]
     Number(#[from] NumberError),
@@ -114,15 +118,12 @@ impl<'a> Publication<'a> {
     /// Splits a line, as far as a known number needs it.
     ///
     /// # Errors
-    /// The line has no value, the value is not a number, or an option is not valid.
+    /// The line is too long, has no value, the value is not a number, or an option is not valid.
     pub fn read(line: &'a str) -> Result<Self, PublicationError> {
-        let no_value = || PublicationError::NoValue(shown(line));
-        let at = match (line.find('['), line.find('=')) {
-            // Labels have a '=' of their own.
-            (Some(open), Some(equals)) if open < equals => line.find("]=").ok_or_else(no_value)? + 1,
-            (_, Some(equals)) => equals,
-            (_, None) => return Err(no_value()),
-        };
+        if line.len() > DATAGRAM_MAX {
+            return Err(PublicationError::TooLong(line.len()));
+        }
+        let at = value_at(line).ok_or_else(|| PublicationError::NoValue(shown(line)))?;
         let (spelled, rest) = (line[..at].trim(), &line[at + 1..]);
         let (value, options) = rest.split_once(' ').unwrap_or((rest, ""));
         let number = Number::read(value)?;
@@ -189,33 +190,48 @@ impl<'a> Publication<'a> {
     }
 }
 
-/// Puts lines together into as few datagrams as an agent takes whole.
-///
-/// # Errors
-/// A line is longer than a datagram may be; it is the error's value.
-pub fn datagrams<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Vec<String>, &'a str> {
+/// The '=' before the value.
+fn value_at(line: &str) -> Option<usize> {
+    match (line.find('['), line.find('=')?) {
+        // Labels have a '=' of their own.
+        (Some(open), equals) if open < equals => line.find("]=").map(|close| close + 1),
+        (_, equals) => Some(equals),
+    }
+}
+
+/// The line with `options` before its own, so that its own win, and with `help` if it has none.
+pub fn with_defaults(line: &str, options: &str, help: Option<&str>) -> String {
+    // A line without a value is wrong, and stays what it is.
+    let Some(value) = value_at(line).map(|at| at + 1) else { return line.to_owned() };
+    let end = line[value..].find(' ').map_or(line.len(), |space| value + space);
+    let (said, own) = line.split_at(end);
+    let mut all = format!("{said}{}{options}{own}", if options.is_empty() { "" } else { " " });
+    if let Some(help) = help.filter(|_| !own.contains(" help=")) {
+        all.push_str(&format!(" help={}", help.replace('\n', " ")));
+    }
+    all
+}
+
+/// Puts lines together into as few datagrams as an agent takes whole; none of them is too long
+/// ([`Publication::read`]).
+pub fn datagrams<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut datagrams: Vec<String> = Vec::new();
     let mut count = 0;
     for line in lines {
-        if line.len() > crate::jobs::DATAGRAM_MAX {
-            return Err(line);
-        }
-        match datagrams.last_mut() {
-            Some(last)
-                if count < crate::jobs::LINES_MAX
-                    && last.len() + 1 + line.len() <= crate::jobs::DATAGRAM_MAX =>
-            {
+        let room = DATAGRAM_MAX.saturating_sub(line.len() + 1);
+        match datagrams.last_mut().filter(|last| count < LINES_MAX && last.len() <= room) {
+            Some(last) => {
                 last.push('\n');
                 last.push_str(line);
                 count += 1;
             }
-            _ => {
+            None => {
                 datagrams.push(line.to_owned());
                 count = 1;
             }
         }
     }
-    Ok(datagrams)
+    datagrams
 }
 
 #[cfg(test)]

@@ -146,17 +146,30 @@ fn the_error_names_what_is_wrong_with_a_line() {
 }
 
 #[test]
+fn what_a_line_says_itself_wins_over_defaults() {
+    let all = |line| with_defaults(line, "unit=bytes kind=counter", Some("What\nit is"));
+    assert_eq!(all("a[b=c d]=1"), "a[b=c d]=1 unit=bytes kind=counter help=What it is");
+    assert_eq!(all("a=1 unit=seconds help=Own"), "a=1 unit=bytes kind=counter unit=seconds help=Own");
+    assert_eq!(described(&all("a=1 unit=seconds help=Own")).unit, Unit::Seconds);
+    assert_eq!(with_defaults("a=1 places=2", "", None), "a=1 places=2");
+    assert!(
+        problem(&all("nonsense")).contains("has no value") || problem(&all("nonsense")).contains("column")
+    );
+}
+
+#[test]
 fn lines_are_put_together_as_far_as_a_datagram_takes_them() {
-    let datagram = |lines: &[&str]| datagrams(lines.iter().copied()).map_err(str::to_owned);
-    assert_eq!(datagram(&["a=1", "b=2"]).unwrap(), ["a=1\nb=2"]);
-    let many = datagram(&["a=1"; 130]).unwrap();
+    let datagram = |lines: &[&str]| datagrams(lines.iter().copied());
+    assert_eq!(datagram(&["a=1", "b=2"]), ["a=1\nb=2"]);
+    let many = datagram(&["a=1"; 130]);
     assert_eq!(many.iter().map(|datagram| datagram.lines().count()).collect::<Vec<_>>(), [64, 64, 2]);
-    let half = "x".repeat(crate::jobs::DATAGRAM_MAX / 2);
-    let lengths = datagram(&[&half, &half[1..], &half]).unwrap();
+    let half = "x".repeat(DATAGRAM_MAX / 2);
+    let lengths = datagram(&[&half, &half[1..], &half]);
     assert_eq!(lengths.iter().map(String::len).collect::<Vec<_>>(), [8_192, 4_096]);
-    let long = half.repeat(2) + "x";
-    assert_eq!(datagram(&["a=1", &long]), Err(long));
-    assert_eq!(datagram(&[]).unwrap(), [""; 0]);
+    assert_eq!(datagram(&[]), [""; 0]);
+    let line = |bytes: usize| format!("a=1 help={}", "h".repeat(bytes - 9));
+    described(&line(DATAGRAM_MAX));
+    assert_eq!(problem(&line(DATAGRAM_MAX + 1)), "a line has at most 8192 bytes, and this one has 8193");
 }
 
 proptest! {

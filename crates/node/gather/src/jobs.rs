@@ -10,8 +10,7 @@ use khz_model::name::{INSTANCE_MAX, METRIC_NAME_MAX};
 use khz_model::{Absence, Metric, Nanos, Reading, Series, Stamp};
 use rustix::net::RecvFlags;
 
-pub use crate::job_door::JobDoor;
-use crate::job_door::Refusal;
+use crate::job_door::{JobDoor, Refusal};
 use crate::publication::{Description, Publication, timely};
 use crate::readings::Readings;
 

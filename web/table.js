@@ -8,8 +8,9 @@ export const ABSENT = 2;
 export const FAILED = 3;
 
 export class Table {
-  /** `columns` as the server announces them: {name, instance?, kind, unit}. */
-  constructor(columns) {
+  /** `columns` as the server announces them: {name, instance?, labels?, kind, unit}. Labels become part of the instance. */
+  constructor(announced) {
+    const columns = announced.map((column) => (column.labels ? { ...column, instance: labelled(column) } : column));
     this.columns = columns;
     this.value = new Float64Array(columns.length);
     this.state = new Uint8Array(columns.length);
@@ -38,6 +39,10 @@ export class Table {
       this.state[column] = Number.isFinite(this.value[column]) ? PRESENT : FAILED;
     } else if (cell === null || cell === undefined) {
       this.state[column] = NOT_SAMPLED;
+    } else if ("info" in cell) {
+      // There is nothing to draw: the value is a description.
+      this.state[column] = ABSENT;
+      this.why.set(column, pairs(cell.info));
     } else {
       this.state[column] = "absent" in cell ? ABSENT : FAILED;
       this.why.set(column, String(cell.absent ?? cell.failed ?? "not readable"));
@@ -62,5 +67,14 @@ export class Table {
 
 /** When a row was gathered, in seconds of the clock that never jumps (of the wall clock, if the server has no other). */
 export const rowTime = (row) => Number(row.b ?? row.t);
+
+/** `mlx5_0,port=1`: the instance of a column with its labels. */
+const labelled = ({ instance, labels }) => [instance, pairs(labels)].filter((part) => part).join(",");
+
+/** `name=value` of each label. */
+const pairs = (labels) =>
+  Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(",");
 
 const key = (name, instance) => (instance == null ? name : `${name}\u0000${instance}`);

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use khz_client::{Access, Client, Event, Subscription, Want, place};
+use khz_client::{Access, Client, Event, Selection, Subscription, place};
 
 type Failed = Box<dyn std::error::Error>;
 
@@ -42,8 +42,8 @@ fn main() -> Result<(), Failed> {
 
     let fixed = run(&socket, |workers| (0..TASKS).try_for_each(|task| workers[task % workers.len()].give()))?;
     println!("fixed split    {:.2} s", fixed.as_secs_f64());
-    let want = Want::new(["job.steer.waiting"])?.rate("100Hz")?.exact().prompt();
-    let news = client.subscribe(want)?;
+    let selection = Selection::new(["job.steer.waiting"])?.rate("100Hz")?.exact().prompt();
+    let news = client.subscribe(selection)?;
     let steered = run(&socket, |workers| steer(workers, &news))?;
     println!("by live load   {:.2} s", steered.as_secs_f64());
     println!(
@@ -81,7 +81,7 @@ fn steer(workers: &[Worker], news: &Subscription) -> Result<(), Failed> {
                     *known = value.reading.value();
                 }
             }
-            Event::Told { granted: false, text } | Event::Down { problem: text } => return Err(text.into()),
+            Event::Notice { granted: false, text } | Event::Down { problem: text } => return Err(text.into()),
             _ => {}
         }
         // One task for each that says it has room; it says how it is before it is given more.

@@ -1,6 +1,6 @@
 //! What the documents say of the repository is so: files that they name exist, and unsafe code is where CONTRIBUTING.md allows it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Words in backquotes that are paths in this repository.
+/// Words in backquotes that are paths of this repository.
 fn named(page: &str) -> impl Iterator<Item = &str> {
     let words = page.split('`').skip(1).step_by(2);
     let ours =
@@ -31,15 +31,48 @@ fn named(page: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-#[test]
-fn every_file_that_a_page_names_exists() {
+/// The pages, without the changelog, which names files of older versions.
+fn pages() -> impl Iterator<Item = PathBuf> {
     let root = step::root();
     let mut pages: Vec<PathBuf> = fs::read_dir(root).unwrap().flatten().map(|entry| entry.path()).collect();
     files_below(&root.join("docs"), &mut pages);
-    let pages = pages.into_iter().filter(|path| path.extension().is_some_and(|end| end == "md"));
+    let is_page =
+        |path: &PathBuf| path.extension().is_some_and(|end| end == "md") && !path.ends_with("CHANGELOG.md");
+    pages.into_iter().filter(is_page)
+}
+
+/// The folder of each crate, by the crate's short name: `hub` is in `crates/cluster/hub`.
+fn crates() -> BTreeMap<String, PathBuf> {
+    let folders_of = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path());
+    let groups = folders_of(step::root().join("crates"));
+    let found = groups.flat_map(|group| folders_of(group.clone()).chain([group]));
+    let found = found.filter(|folder| folder.join("Cargo.toml").exists());
+    found.map(|folder| (folder.file_name().unwrap().to_string_lossy().into_owned(), folder)).collect()
+}
+
+#[test]
+fn every_source_file_that_a_page_names_by_its_crate_exists() {
+    let crates = crates();
     let mut missing = Vec::new();
-    // The changelog names what was there once.
-    for page in pages.filter(|page| !page.ends_with("CHANGELOG.md")) {
+    for page in pages() {
+        let text = text(&page);
+        let words = text.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs"));
+        for word in words.filter(|word| !word.contains([' ', '*', '{', '<']) && !word.contains("NAME")) {
+            let Some((name, rest)) = word.split_once('/') else { continue };
+            let Some(folder) = crates.get(name) else { continue };
+            if !folder.join("src").join(rest).exists() && !folder.join(rest).exists() {
+                missing.push(format!("{}: {word}", page.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn every_file_that_a_page_names_exists() {
+    let root = step::root();
+    let mut missing = Vec::new();
+    for page in pages() {
         let text = text(&page);
         let is_made_up = |name: &str| name.contains("NAME") || name.contains("NODE") || name.contains("DATE");
         let absent =

@@ -19,25 +19,31 @@ The project's chores.
 Usage: cargo xtask <COMMAND>
 
 Commands:
-  test [--slow]     format, lints and every test; installs the Debian packages they need when run as root
-                    (--slow adds the long tests: minutes instead of seconds)
-  bench NAME ...    a benchmark: `gather` (the ladder, the table, the peers, the whole agent), `block` (the
-                    format beside texts, plain and compressed, on recorded workloads), `record` (128 nodes at 1,000 Hz
-                    into a file), `hub` (thousands of nodes, and plain TCP loops beside them), `text` (statuses by hand, beside rstatd), `mount`
-                    (a mounted value, beside an empty FUSE file system), `job` (what the monitor takes from a job) or `rrd` (beside
-                    librrd and rrdcached); results are printed and kept under bench/runs/. `bench gather --quick` gives a
-                    first impression. `bench --help` says how long each section takes
+  test [--slow]     checks format and lints, and runs every test. As root it installs the Debian packages that
+                    tests need. --slow adds the long tests: hours instead of minutes
+  bench SUITE [SECTION]
+                    runs a benchmark, prints the results and keeps them under bench/runs/. `--help` lists the
+                    sections, and how long each takes; `--quick` gives a first impression. The suites:
+                      gather   gathering: the ladder, the table, other programs, the whole agent
+                      block    the block format, compared with texts, plain and compressed
+                      hub      thousands of nodes, compared with plain TCP loops
+                      text     the text protocol, compared with rstatd
+                      mount    a mounted value, compared with an empty FUSE file system
+                      job      what the monitor costs a parallel job
+                      record   a recording of 128 nodes at 1,000 Hz
+                      rrd      .rrd files and their daemon, compared with librrd and rrdcached
   mutants [CRATE] [--sample N] [--seed S]
-                    makes small changes, one at a time, in the code of the decisive crates (hub, link, model, block, ring, parse,
-                    trust, rrd's daemon) and lists those that no test notices; a minute each, so take a sample
-  promises          lists the stale figures of PROMISES.md (the code that they depend on has changed since their
-                    run) and the promises that are not kept; fails if a figure is stale
+                    makes small changes in the code of the decisive crates (hub, link, model, block, ring, parse,
+                    trust, rrdcached), one at a time, and lists those that no test notices. Each takes a
+                    minute, so take a sample
+  promises          lists the stale figures of PROMISES.md (their code has changed since their run) and the
+                    promises that are not kept; fails if a figure is stale
   promises run SECTION...
                     runs sections of the benchmark (`hub/nodes`, or `stale` for all stale ones), takes the figures
                     from their runs, and writes the tables of PROMISES.md
   promises write    writes these tables from bench/promises.toml and the runs under bench/runs/
-  static            builds khz for musl: one file that needs nothing on a node, not even a C library; started in
-                    an empty directory to prove it
+  static            builds khz for musl: one file that needs no other file on a node, not even a C library.
+                    Starts it in an empty directory to prove that
   reference         writes docs/configuration.md, docs/metrics.md and docs/http.md from the tables in the code
   screenshot        draws docs/screenshot.png from the running page
   capture NAME      copies the kernel files that khz reads on this machine to fixtures/NAME, with ORIGIN

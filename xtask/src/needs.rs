@@ -28,10 +28,10 @@ const FOR_STATIC: [(&str, &str, &str); 1] = [("musl-gcc", "musl-tools", "the sta
 
 /// For the tests on virtual machines. These fetch and unpack kernel, busybox and systemd themselves.
 const FOR_GUESTS: [(&str, &str, &str); 4] = [
-    ("qemu-system-x86_64", "qemu-system-x86", "the tests on a machine of their own"),
-    ("strip", "binutils", "the tests on a machine of their own"),
-    ("apt-get", "apt", "the tests on a machine of their own"),
-    ("dpkg", "dpkg", "the tests on a machine of their own"),
+    ("qemu-system-x86_64", "qemu-system-x86", "the tests on virtual machines"),
+    ("strip", "binutils", "the tests on virtual machines"),
+    ("apt-get", "apt", "the tests on virtual machines"),
+    ("dpkg", "dpkg", "the tests on virtual machines"),
 ];
 
 /// For `cargo xtask bench text`.

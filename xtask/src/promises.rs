@@ -21,7 +21,7 @@ const FILE: &str = "PROMISES.md";
 const RUNS: &str = "bench/runs";
 
 /// The advice where tables and runs differ.
-const WRITE: &str = "`cargo xtask promises write` writes what the runs say";
+const WRITE: &str = "`cargo xtask promises write` writes the figures of the runs";
 
 /// Lists stale figures and promises that are not kept. Fails where a figure is stale, and where the tables
 /// differ from the runs.

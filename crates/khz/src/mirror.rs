@@ -4,7 +4,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use khz_client::{Access, Mirror, MirrorWant};
+use khz_client::{Access, Mirror, MirrorSettings};
 use khz_model::Rate;
 
 use crate::keeper::Keeper;
@@ -30,14 +30,14 @@ pub struct MirrorFlags {
 
 impl MirrorFlags {
     /// What is wanted, checked.
-    pub fn want(&self) -> Result<MirrorWant, Failure> {
+    pub fn want(&self) -> Result<MirrorSettings, Failure> {
         let patterns = match self.shm_select.as_slice() {
             [] => crate::patterns(&["*".to_owned()])?,
             texts => crate::patterns(texts)?,
         };
         let rate = self.shm_rate.as_deref().map(str::parse::<Rate>).transpose();
         let rate = rate.map_err(|error| Failure::usage(format!("--shm-rate: {}", sentence(&error))))?;
-        Ok(MirrorWant { patterns, rate })
+        Ok(MirrorSettings { patterns, rate })
     }
 
     /// Begins, if it was asked for.

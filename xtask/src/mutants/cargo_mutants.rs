@@ -15,7 +15,7 @@ const TEST_SECONDS_MAX: &str = "300";
 const BUILD_SECONDS_MAX: &str = "1200";
 
 /// Worlds that the simulations play: a fifth of those in the quick tests, so that a mutant takes one minute
-/// and not three. What the first thirty worlds do not notice, the others hardly ever do.
+/// and not three. If the first thirty worlds do not notice a mutant, the others hardly ever do.
 const WORLDS: [(&str, &str); 2] = [("KHZ_HUB_SEEDS", "30"), ("KHZ_LINK_SEEDS", "30")];
 
 /// Its exit codes after a complete run: all noticed, some survived, some timed out.
@@ -40,7 +40,7 @@ pub fn list(one: &Decisive, tree: &Path) -> Result<Vec<Mutant>, String> {
         return Err(format!("`cargo mutants --list` failed for {} ({})", one.name, listed.status));
     }
     serde_json::from_slice(&listed.stdout)
-        .map_err(|error| format!("what `cargo mutants --list` says: {error}"))
+        .map_err(|error| format!("cannot read the output of `cargo mutants --list`: {error}"))
 }
 
 /// Tests all mutants except those in `left_out`. Returns the file with the outcomes; its other output is

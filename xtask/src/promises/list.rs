@@ -43,7 +43,7 @@ pub struct Section {
 pub struct Figure {
     /// Its table in PROMISES.md.
     pub table: String,
-    /// What is promised.
+    /// The promise, the first cell of its line.
     pub promise: String,
     /// The section that measures it.
     pub section: String,

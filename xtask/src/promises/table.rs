@@ -101,7 +101,7 @@ pub fn agrees(text: &str, name: &str, table: &str) -> Result<(), String> {
     let differs =
         made.iter().find(|line| !found.contains(line)).or(found.iter().find(|line| !made.contains(line)));
     Err(format!(
-        "the table '{name}' is not what its runs say: {}",
+        "the table '{name}' differs from its runs: {}",
         differs.map_or("its order differs", String::as_str)
     ))
 }

@@ -1,14 +1,16 @@
-//! Another hub as the source of this one: its nodes appear here under their names, at their base rate. It follows that
-//! hub as any reader does and lays each row into the node's lane as if the node had sent it. It refuses hubs whose
-//! nodes come from here: that would be a loop.
+//! Another hub as a source of nodes: they appear here under their names, at their base rate. This hub reads the other one as
+//! any reader does, and puts each row into the node's lane as if the node had sent it. It refuses a hub that gets nodes from
+//! here, since that would be a loop.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, Encoder};
-use khz_link::driver::{Following, FollowingSettings, FollowingSink};
-use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, SchemaPiece, Told, Wish};
+use khz_follow::{Follower, Lane, Lanes, Reader, Row, Subscriber, Subscriptions};
+use khz_link::driver::FollowingSettings;
+use khz_link::limits::SILENCE;
+use khz_link::{HubName, LaneOffer, SchemaPiece};
 use khz_model::{Interest, Nanos, NodeName, NodeStatus, Pattern, Rate};
 
 use crate::clock;
@@ -19,58 +21,62 @@ use crate::interest;
 use crate::mailbox::{Command, Mailbox};
 use crate::node::{BASE, Identity, Link, SharedNode, THROUGH_HUB};
 
-/// A node of which nothing has come for so long, and for three of its periods, is down.
-const SILENT: Nanos = Nanos::from_millis(2_500);
-
-/// A hub that is followed. Dropping it ends that; its nodes are down then.
+/// A hub whose nodes come here. Dropping it ends that; its nodes are down then.
 pub struct Source {
-    _following: Following,
+    _subscriber: Subscriber<()>,
 }
 
 impl Source {
-    /// Follows the hub, or the first of several that answers; `number` tells it from other sources.
+    /// Connects to the hub, or to the first of several that answers. Each source has another `number`.
     pub fn start(cluster: Arc<Cluster>, settings: FollowingSettings, number: usize) -> std::io::Result<Self> {
-        let sink = Sink::new(cluster, number)?;
-        let following = Following::start(settings, sink)?;
+        let subscriber = Subscriber::start(settings, NodesBelow::new(cluster, number)?)?;
         let everything = Interest {
             patterns: vec![Pattern::everything()],
             rate: Rate::from_hz(1).ok_or_else(|| std::io::Error::other("BUG: once a second is a rate"))?,
             exact: false,
         };
-        following.ask(&everything, false).map_err(std::io::Error::other)?;
-        // Those that are down, and those that are missing there, are known here too.
-        following.roster(true);
-        Ok(Source { _following: following })
+        subscriber.subscribe(&everything, false, ()).map_err(std::io::Error::other)?;
+        // Nodes that are down, and nodes that are missing there, are known here too.
+        subscriber.link().roster(true);
+        Ok(Source { _subscriber: subscriber })
     }
 }
 
-/// Lays rows into the cluster.
-pub(crate) struct Sink {
+/// The number of the one subscription, to everything, if rows do not come over a [`Subscriber`].
+pub(crate) const EVERYTHING: u32 = 1;
+
+/// A follower that puts rows into the cluster. The caller gives it lanes and rows.
+pub(crate) fn follower(cluster: Arc<Cluster>, number: usize) -> std::io::Result<Follower<NodesBelow>> {
+    Ok(Follower::new(NodesBelow::new(cluster, number)?, Subscriptions::from_iter([(EVERYTHING, ())])))
+}
+
+/// The nodes of a source, as they appear here.
+pub(crate) struct NodesBelow {
     pub cluster: Arc<Cluster>,
     number: usize,
-    /// What readers want of these nodes; it is refused.
+    /// Interests of readers in these nodes; they are refused.
     mailbox: Arc<Mailbox>,
-    lanes: HashMap<LaneKey, Lane>,
-    made: u64,
+    /// Lanes of all connections until now.
+    lanes_made: u64,
     hub: String,
     refusal: Option<String>,
-    /// Nodes that the hub tells of: in this round, and in the one before.
-    telling: HashMap<NodeName, Arc<SharedNode>>,
-    told: HashMap<NodeName, Arc<SharedNode>>,
+    /// Nodes in the part of the hub's list that has arrived.
+    listing: HashMap<NodeName, Arc<SharedNode>>,
+    /// Nodes in its list before.
+    listed: HashMap<NodeName, Arc<SharedNode>>,
 }
 
 /// A node's lane.
-struct Lane {
+pub(crate) struct NodeLane {
     node: Arc<SharedNode>,
     connection: u64,
-    /// Of this connection alone: the slots of its blocks are those that the hub below has chosen on it, and not the
-    /// node's own. The rows have the node's numbers.
+    /// An epoch for this connection only: the hub below has chosen the slots of its blocks on it. The rows have the node's
+    /// numbers.
     epoch: u64,
-    period: Nanos,
-    /// The row that came next when it was offered.
+    /// The row that came next when the lane was offered.
     next_row: u64,
     encoder: Encoder,
-    /// What its slots mean, whoever speaks for the node when that comes.
+    /// What its slots mean, also while the node is connected here itself.
     schemas: Generations,
     generation: u32,
     /// Slots of the open block; 0: the next row begins another.
@@ -82,13 +88,13 @@ struct Lane {
 /// The number that the one lane of such a node has.
 const LANE: u32 = 1;
 
-impl Lane {
-    /// The node is there, as if it had connected; `false`: somebody else speaks for it, or there is no room for it.
-    fn connect(&mut self, cluster: &Cluster, mailbox: &Arc<Mailbox>, hub: &str) -> bool {
+impl NodeLane {
+    /// Connects the node, as if it had connected itself. `false`: it is connected another way, or there is no room for it.
+    fn connect(&mut self, below: &NodesBelow, period: Nanos) -> bool {
         let now = clock::boot();
         if !self.is_up {
-            // While nothing came it may have been forgotten: the one of its name is another then.
-            let Some(node) = cluster.node_or_new(&self.node.name, now) else { return false };
+            // While nothing came, the cluster may have forgotten the node and made another of its name.
+            let Some(node) = below.cluster.node_or_new(&self.node.name, now) else { return false };
             self.node = node;
         }
         let mut node = self.node.lock();
@@ -98,10 +104,10 @@ impl Lane {
         if node.link.is_some() {
             return false;
         }
-        let link = Link { mailbox: mailbox.clone(), connection: self.connection };
-        node.connect(Identity::default(), &format!("through {hub}"), None, link, now);
+        let link = Link { mailbox: below.mailbox.clone(), connection: self.connection };
+        node.connect(Identity::default(), &format!("through {}", below.hub), None, link, now);
         node.connect_texts(crate::texts::Knows::default());
-        if node.offered(LANE, BASE, self.epoch, self.period).is_none() {
+        if node.offered(LANE, BASE, self.epoch, period).is_none() {
             return false;
         }
         if let Some(lane) = node.numbered(LANE) {
@@ -111,7 +117,7 @@ impl Lane {
         drop(node);
         self.node.set_up(true);
         self.is_up = true;
-        // Somebody else may have spoken for it meanwhile: no block of ours is open there.
+        // The node may have been connected itself meanwhile: no block of ours is open there.
         self.encoder.close();
         self.slots = 0;
         true
@@ -127,7 +133,7 @@ impl Lane {
         self.encoder.close();
     }
 
-    /// Writes one row; what does not fit together begins anew with the next.
+    /// Writes one row. After an error the next row begins a block.
     fn row(&mut self, number: u64, row: &Decoder, counts: &Counts, keep: bool) -> Result<(), &'static str> {
         let slots = row.slots();
         let gap = self.encoder.rows() != number;
@@ -166,108 +172,38 @@ impl Lane {
     }
 }
 
-impl Sink {
-    /// One that has no nodes yet; `number` tells its source from others.
-    pub fn new(cluster: Arc<Cluster>, number: usize) -> std::io::Result<Self> {
-        let mailbox = Arc::new(Mailbox::new()?);
-        Ok(Sink {
-            cluster,
-            number,
-            mailbox,
-            lanes: HashMap::new(),
-            made: 0,
-            hub: String::new(),
-            refusal: None,
-            telling: HashMap::new(),
-            told: HashMap::new(),
-        })
-    }
-
-    /// A source that has no identity, because it gets nodes from nobody.
-    pub fn up_alone(&mut self, name: &str) {
-        name.clone_into(&mut self.hub);
-        self.refusal = None;
-        self.cluster.forget_source(self.number);
+impl Drop for NodeLane {
+    fn drop(&mut self) {
+        self.disconnect("this hub does not follow that one any more");
     }
 }
 
-impl FollowSink for Sink {
-    fn wish(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
-        let name = NodeName::new(&key.node).ok()?;
-        let node = self.cluster.node_or_new(&name, clock::boot())?;
-        self.made += 1;
-        let connection = THROUGH_HUB | (self.number as u64) << 40 | self.made;
-        let lane = Lane {
-            node,
-            connection,
-            epoch: self.cluster.epochs(connection) ^ key.epoch,
-            period: offer.period,
-            next_row: offer.next_row,
-            encoder: Encoder::new(0, offer.generation, offer.period),
-            schemas: Generations::default(),
-            generation: offer.generation,
-            slots: 0,
-            last: Nanos(0),
-            is_up: false,
-        };
-        self.lanes.insert(key.clone(), lane);
-        Some(Wish { span: Nanos(0), prompt: false })
+impl NodesBelow {
+    /// A source without nodes.
+    fn new(cluster: Arc<Cluster>, number: usize) -> std::io::Result<Self> {
+        let mailbox = Arc::new(Mailbox::new()?);
+        Ok(NodesBelow {
+            cluster,
+            number,
+            mailbox,
+            lanes_made: 0,
+            hub: String::new(),
+            refusal: None,
+            listing: HashMap::new(),
+            listed: HashMap::new(),
+        })
     }
 
-    fn changed(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) {
-        if let Some(lane) = self.lanes.get_mut(key) {
-            lane.period = offer.period;
+    /// The source is gone. The states of its nodes stay known. While it is away, it is not known which nodes it expects.
+    fn forget(&mut self) {
+        self.cluster.forget_source(self.number);
+        for (_, node) in self.listing.drain().chain(self.listed.drain()) {
+            node.lock().told_by = None;
         }
     }
 
-    fn schema(&mut self, key: &LaneKey, generation: u32, offset: u64, bytes: &[u8]) {
-        let Some(lane) = self.lanes.get_mut(key) else { return };
-        let piece = SchemaPiece { lane: LANE, generation, offset, bytes };
-        let known = lane.schemas.of(generation).map_or(0, |schema| schema.series().len());
-        match lane.schemas.take(&piece, &self.cluster.schemas) {
-            Ok(Some(schema)) => self.cluster.note_metrics(&schema, known),
-            Ok(None) => {}
-            Err(problem) => self.refusal = Some(format!("{}: {problem}", key.node)),
-        }
-        if lane.generation != generation {
-            // As many slots may mean something else.
-            (lane.generation, lane.slots) = (generation, 0);
-        }
-    }
-
-    fn row(&mut self, key: &LaneKey, number: u64, row: &Decoder) {
-        let Some(lane) = self.lanes.get_mut(key) else { return };
-        if !lane.connect(&self.cluster, &self.mailbox, &self.hub) {
-            return;
-        }
-        if let Err(problem) = lane.row(number, row, &self.cluster.counts, self.cluster.keeps_history()) {
-            tracing::debug!("{} through {}: {problem}", key.node, self.hub);
-            lane.encoder.close();
-            lane.slots = 0;
-        }
-    }
-
-    // Rows were laid down as they came.
-    fn block(&mut self, _: &LaneKey, _: &[u8]) {}
-
-    fn lost(&mut self, key: &LaneKey, from: u64, to: u64) {
-        let Some(lane) = self.lanes.get_mut(key) else { return };
-        if let Some(place) = lane.node.lock().numbered(LANE) {
-            Counts::add(&self.cluster.counts.rows_lost, place.lose(from, to));
-        }
-    }
-
-    fn told(&mut self, told: &Told<'_>) {
-        if !told.granted {
-            tracing::warn!("hub {}: {}", self.hub, told.text);
-        }
-    }
-
-    fn node(&mut self, status: &NodeStatus) {
-        if self.refusal.is_some() {
-            return;
-        }
-        // One that is up comes with its lane.
+    fn list(&mut self, status: &NodeStatus) {
+        // A node that is up comes with its lane.
         let node = match status.up {
             true => self.cluster.node(&status.node),
             false => self.cluster.node_or_new(&status.node, clock::boot()),
@@ -276,29 +212,104 @@ impl FollowSink for Sink {
         if node.lock().told_of(&self.hub, status) {
             self.cluster.changes.ring();
         }
-        self.telling.insert(status.node.clone(), node);
+        self.listing.insert(status.node.clone(), node);
+    }
+}
+
+impl Reader for NodesBelow {
+    type Subscription = ();
+    type Lane = NodeLane;
+
+    fn offered(&mut self, name: &NodeName, offer: &LaneOffer<'_>, (): &()) -> Option<NodeLane> {
+        let node = self.cluster.node_or_new(name, clock::boot())?;
+        self.lanes_made += 1;
+        let connection = THROUGH_HUB | (self.number as u64) << 40 | self.lanes_made;
+        Some(NodeLane {
+            node,
+            connection,
+            epoch: self.cluster.epochs(connection) ^ offer.epoch,
+            next_row: offer.next_row,
+            encoder: Encoder::new(0, offer.generation, offer.period),
+            schemas: Generations::default(),
+            generation: offer.generation,
+            slots: 0,
+            last: Nanos(0),
+            is_up: false,
+        })
     }
 
-    fn nodes(&mut self) {
-        let before = std::mem::replace(&mut self.told, std::mem::take(&mut self.telling));
+    /// The cluster shares schemas among all its nodes, so they are decoded there.
+    fn schema(&mut self, lane: &mut Lane<Self>, generation: u32, offset: u64, bytes: &[u8]) -> bool {
+        let data = &mut lane.data;
+        let piece = SchemaPiece { lane: LANE, generation, offset, bytes };
+        let known = data.schemas.of(generation).map_or(0, |schema| schema.series().len());
+        match data.schemas.take(&piece, &self.cluster.schemas) {
+            Ok(Some(schema)) => self.cluster.note_metrics(&schema, known),
+            Ok(None) => {}
+            Err(problem) => self.refusal = Some(format!("{}: {problem}", data.node.name)),
+        }
+        if data.generation != generation {
+            // The same number of slots may mean other series.
+            (data.generation, data.slots) = (generation, 0);
+        }
+        true
+    }
+
+    fn row(&mut self, lane: &mut Lane<Self>, row: &Row<'_>) {
+        let period = lane.period();
+        let lane = &mut lane.data;
+        if !lane.connect(self, period) {
+            return;
+        }
+        let (counts, keep) = (&self.cluster.counts, self.cluster.keeps_history());
+        if let Err(problem) = lane.row(row.number(), row.decoder(), counts, keep) {
+            tracing::debug!("{} through {}: {problem}", lane.node.name, self.hub);
+            lane.encoder.close();
+            lane.slots = 0;
+        }
+    }
+
+    fn lost(&mut self, lane: &mut Lane<Self>, from: u64, to: u64) {
+        if let Some(place) = lane.data.node.lock().numbered(LANE) {
+            Counts::add(&self.cluster.counts.rows_lost, place.lose(from, to));
+        }
+    }
+
+    fn closed(&mut self, mut lane: Lane<Self>, ended: Option<&str>) {
+        match ended {
+            Some(problem) => lane.data.disconnect(problem),
+            None => lane.data.disconnect(&format!("hub {} has it no more", self.hub)),
+        }
+    }
+
+    fn notice(&mut self, (): &(), granted: bool, text: &str) {
+        if !granted {
+            tracing::warn!("hub {}: {text}", self.hub);
+        }
+    }
+
+    fn nodes(&mut self, nodes: Vec<NodeStatus>, is_last: bool) {
+        if self.refusal.is_none() {
+            nodes.iter().for_each(|status| self.list(status));
+        }
+        if !is_last {
+            return;
+        }
+        let before = std::mem::replace(&mut self.listed, std::mem::take(&mut self.listing));
         for (name, node) in before {
-            if !self.told.contains_key(&name) {
+            if !self.listed.contains_key(&name) {
                 node.lock().told_by = None;
             }
         }
     }
 
-    fn closed(&mut self, key: &LaneKey) {
-        if let Some(mut lane) = self.lanes.remove(key) {
-            lane.disconnect(&format!("hub {} has it no more", self.hub));
-        }
-    }
-}
-
-impl FollowingSink for Sink {
+    /// A source without an identity gets no nodes from other hubs.
     fn up(&mut self, hub: &HubName) {
         self.hub.clone_from(&hub.name);
         self.refusal = None;
+        if hub.identity == HubName::default().identity {
+            return self.cluster.forget_source(self.number);
+        }
         if self.cluster.set_source(self.number, hub) {
             return;
         }
@@ -309,30 +320,25 @@ impl FollowingSink for Sink {
         self.refusal = Some(text);
     }
 
-    fn down(&mut self, problem: &str) {
-        self.cluster.forget_source(self.number);
-        // What they were stays known; what the hub expects is not known while it is away.
-        for (_, node) in self.telling.drain().chain(self.told.drain()) {
-            node.lock().told_by = None;
-        }
-        for (_, mut lane) in self.lanes.drain() {
-            lane.disconnect(problem);
-        }
+    fn down(&mut self, _: &str) {
+        self.forget();
     }
 
-    /// Nodes of which nothing comes are down, and what readers want beyond the base rate is refused.
-    fn rest(&mut self) {
+    /// Silent nodes are down, and Interests of readers beyond the base rate are refused.
+    fn rest(&mut self, lanes: &mut Lanes<Self>) {
         let now = clock::boot();
-        for lane in self.lanes.values_mut().filter(|lane| lane.is_up) {
-            if now.since(lane.last).0 > SILENT.0.max(3 * lane.period.0) && lane.last > Nanos(0) {
-                lane.disconnect(&format!("silent at hub {}", self.hub));
+        for lane in lanes.iter_mut().filter(|lane| lane.data.is_up) {
+            let silence = SILENCE.0.max(3 * lane.period().0);
+            let last = lane.data.last;
+            if now.since(last).0 > silence && last > Nanos(0) {
+                lane.data.disconnect(&format!("silent at hub {}", self.hub));
             }
         }
         for (connection, command) in self.mailbox.take() {
             let Command::Interest { number, .. } = command else { continue };
-            let Some(lane) = self.lanes.values().find(|lane| lane.connection == connection) else { continue };
+            let Some(lane) = lanes.iter().find(|lane| lane.data.connection == connection) else { continue };
             let text = format!("comes through hub {}, at its base rate", self.hub);
-            lane.node.lock().told(number, interest::Told { granted: false, text }, None);
+            lane.data.node.lock().told(number, interest::Told { granted: false, text }, None);
         }
         self.cluster.stir();
     }
@@ -342,9 +348,9 @@ impl FollowingSink for Sink {
     }
 }
 
-impl Drop for Sink {
+impl Drop for NodesBelow {
     fn drop(&mut self) {
-        self.down("this hub does not follow that one any more");
+        self.forget();
     }
 }
 

@@ -1,6 +1,6 @@
-//! A hub or an agent as the source of this hub over the text protocol (`docs/text-protocol.md`): it is asked for its items and then,
-//! once a second, for its status. What comes is laid down as if it had come over the link. It refuses hubs whose nodes come
-//! from here; a daemon that is too old to say whose nodes it has is taken as one that has its own alone.
+//! A hub or an agent as a source of nodes over the text protocol (`docs/text-protocol.md`). This hub requests its items, and
+//! then its status once a second. The rows go the same way as those of the link. It refuses a hub that gets nodes from here. A
+//! daemon that is too old to answer `:hub` counts as one that has only its own nodes.
 
 mod lines;
 mod relay;
@@ -12,30 +12,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use khz_follow::Follower;
 use khz_link::HubName;
-use khz_link::driver::{FollowingSink, TlsSettings, connect_from};
+use khz_link::driver::{TlsSettings, connect_from};
 use khz_model::Metric;
 
 use crate::clock;
 use crate::cluster::Cluster;
-use crate::source::Sink;
+use crate::source::{self, NodesBelow};
 use lines::{Lines, Problem};
 use relay::Relay;
 use words::{ITEMS_MAX, Items};
 
-/// A thread that waits for an answer looks so often whether it is still wanted.
-const LOOK: Duration = Duration::from_millis(100);
-/// Between two statuses: the base rate of nodes that come through another daemon.
+/// A thread that waits for an answer checks this often whether it is to end.
+const CHECK_EVERY: Duration = Duration::from_millis(100);
+/// The time between two statuses: the base rate of nodes that come through another daemon.
 pub(crate) const PERIOD: Duration = Duration::from_secs(1);
-/// A daemon that takes longer for one answer is left.
+/// The connection to a daemon that takes longer for one answer ends.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// The ancestors answer nothing to what they do not know.
+/// Old daemons do not answer words that they do not know.
 const SILENCE: Duration = Duration::from_secs(2);
 /// Time to connect.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Lines of one status: 4,096 nodes with 512 items each.
 const STATUS_LINES_MAX: usize = 2 << 20;
-/// After a failed attempt it waits so long, then twice as long, and so on.
+/// The pause after a failed attempt, which doubles with each, and the longest pause.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// A text door.
@@ -44,21 +45,21 @@ pub struct TextAddress {
     pub host: String,
     /// Port.
     pub port: u16,
-    /// TLS, where it is not on this machine; `None`: plain text everywhere.
+    /// TLS, if the door is not on this machine; `None`: plain text everywhere.
     pub tls: Option<TlsSettings>,
     /// The local address that we connect from; `None`: the kernel chooses.
     pub from: Option<IpAddr>,
 }
 
-/// A daemon that is asked over the text protocol. Dropping it ends that.
+/// A daemon whose nodes come here over the text protocol. Dropping it ends that.
 pub struct TextSource {
     over: Arc<AtomicBool>,
     thread: Thread,
 }
 
 impl TextSource {
-    /// Asks from now on. `number` tells it from other sources, over the link too; `catalogue` says what is known of metrics beyond
-    /// what the protocol tells.
+    /// Starts. Each source has another `number`, over the link too. `catalogue` has metrics with all that the protocol does not
+    /// send.
     pub fn start(
         cluster: Arc<Cluster>,
         address: TextAddress,
@@ -66,8 +67,8 @@ impl TextSource {
         catalogue: Vec<Arc<Metric>>,
     ) -> std::io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
-        let sink = Sink::new(cluster, number)?;
-        let asker = Asker { address, sink, catalogue, number, over: Arc::clone(&over) };
+        let follower = source::follower(cluster, number)?;
+        let asker = Asker { address, follower, catalogue, number, over: Arc::clone(&over) };
         let name = format!("text-source-{number}");
         let asking = thread::Builder::new().name(name).spawn(move || asker.run())?;
         Ok(TextSource { over, thread: asking.thread().clone() })
@@ -83,7 +84,7 @@ impl Drop for TextSource {
 
 struct Asker {
     address: TextAddress,
-    sink: Sink,
+    follower: Follower<NodesBelow>,
     catalogue: Vec<Arc<Metric>>,
     number: usize,
     over: Arc<AtomicBool>,
@@ -99,8 +100,8 @@ impl Asker {
                 Ok(()) => return,
                 Err(problem) => problem.to_string(),
             };
-            self.sink.down(&problem);
-            // What goes on is said once.
+            self.follower.down(&problem);
+            // A problem that lasts is logged once.
             if problem != said {
                 tracing::warn!("source text://{}:{}: {problem}", self.address.host, self.address.port);
                 said = problem;
@@ -124,7 +125,7 @@ impl Asker {
         }
     }
 
-    /// One connection, until something is wrong or nobody wants it any more.
+    /// One connection, until it fails or the source is dropped.
     fn talk(&mut self) -> Result<(), Problem> {
         let mut lines = self.connect()?;
         let knows_words = self.whose(&mut lines)?;
@@ -137,7 +138,7 @@ impl Asker {
                 relay.has_items();
             }
             self.status(&mut lines, &items, &mut relay)?;
-            self.sink.rest();
+            self.follower.rest();
             next = (next + PERIOD).max(Instant::now());
             self.sleep(next.saturating_duration_since(Instant::now()));
             if self.is_over() {
@@ -155,7 +156,7 @@ impl Asker {
         for address in (host.as_str(), *port).to_socket_addrs()? {
             match connect_from(&address, *from, Some(CONNECT_MAX)) {
                 Ok(socket) => {
-                    // As the door itself: on this machine nobody is on the way who could read along.
+                    // As the door itself: on this machine nobody can read the connection.
                     let tls = tls.as_ref().filter(|_| !address.ip().to_canonical().is_loopback());
                     let tls = tls.map(|settings| (settings(), host.as_str()));
                     return Lines::begin(socket, tls, Arc::clone(&self.over));
@@ -166,35 +167,35 @@ impl Asker {
         Err(last.map_or(Problem::Said("its name has no address".to_owned()), Problem::Socket))
     }
 
-    /// Asks whose nodes it shows, and refuses a loop; `false`: it does not know words after a colon.
+    /// Asks which hubs its nodes come from, and refuses a loop. `false`: it does not know words after a colon.
     fn whose(&mut self, lines: &mut Lines) -> Result<bool, Problem> {
         let name = format!("{}:{}", self.address.host, self.address.port);
         lines.say(":hub\n", SILENCE)?;
         match lines.next() {
             Ok(line) => match words::origins(line)? {
-                Some((identity, sources)) => self.sink.up(&HubName { identity, name, sources }),
-                None => self.sink.up_alone(&name),
+                Some((identity, sources)) => self.follower.up(&HubName { identity, name, sources }),
+                None => self.follower.up(&HubName { name, ..HubName::default() }),
             },
             Err(Problem::Late) => {
-                self.sink.up_alone(&name);
+                self.follower.up(&HubName { name, ..HubName::default() });
                 return Ok(false);
             }
             Err(problem) => return Err(problem),
         }
-        match self.sink.refusal() {
+        match self.follower.refusal() {
             Some(text) => Err(Problem::Said(text)),
             None => Ok(true),
         }
     }
 
-    /// Asks what items there are; the ancestors' way, if it knows no other.
+    /// Requests the items, in the old way if the daemon knows no other.
     fn learn(&mut self, lines: &mut Lines, items: &mut Items, knows_words: bool) -> Result<(), Problem> {
         if knows_words {
             lines.say(":age 1s\n", ANSWER_MAX)?;
             words::agreed(lines.next()?)?;
             lines.say(":items\n", ANSWER_MAX)?;
         } else {
-            // Letters of words that it did not know were a mask.
+            // It has taken the letters of unknown words for a mask.
             lines.say("0\n#", ANSWER_MAX)?;
         }
         let mut count = 0;
@@ -214,20 +215,20 @@ impl Asker {
         }
     }
 
-    /// Asks for a status and lays it down.
+    /// Requests a status and puts its values into rows.
     fn status(&mut self, lines: &mut Lines, items: &Items, relay: &mut Relay) -> Result<(), Problem> {
         lines.say("S", ANSWER_MAX)?;
         let mut count = 0;
         loop {
             let line = lines.next()?;
             if line.is_empty() {
-                return relay.end(&mut self.sink);
+                return relay.end(&mut self.follower);
             }
             count += 1;
             if count > STATUS_LINES_MAX {
                 return Err(Problem::Said(format!("a status of more than {STATUS_LINES_MAX} lines")));
             }
-            relay.line(words::status(line)?, items, &mut self.sink)?;
+            relay.line(words::status(line)?, items, &mut self.follower)?;
         }
     }
 }

@@ -88,7 +88,7 @@ fn interests_come_and_go_while_it_runs_and_their_rows_with_them() {
     let following = Following::start(settings(vec![net(&hub)], Role::Reader), sink).unwrap();
     await_event(&events, |event| (event == Event::Up { hub: "hub".into() }).then_some(()));
 
-    let first = following.ask(&interest(&["load.1m", "gpu.*"], 1), false).unwrap();
+    let first = following.subscribe(&interest(&["load.1m", "gpu.*"], 1), false).unwrap();
     let lane = await_event(&events, |event| match event {
         Event::Lane { lane, interest, .. } if interest == first => Some(lane),
         _ => None,
@@ -103,7 +103,7 @@ fn interests_come_and_go_while_it_runs_and_their_rows_with_them() {
     let names: Vec<_> = schema.series().iter().map(|series| series.metric.name.to_string()).collect();
     assert_eq!(names, ["load.1m", "gpu.stalls"]);
 
-    let second = following.ask(&interest(&["mem.free"], 1), false).unwrap();
+    let second = following.subscribe(&interest(&["mem.free"], 1), false).unwrap();
     let other = await_event(&events, |event| match event {
         Event::Lane { lane, interest, .. } if interest == second => Some(lane),
         _ => None,
@@ -111,7 +111,7 @@ fn interests_come_and_go_while_it_runs_and_their_rows_with_them() {
     assert_eq!(lane.epoch, other.epoch, "both are columns of the one lane of the node");
     assert_ne!(lane, other);
     // Taken back: what was open comes as a block, and the lane is over.
-    following.dismiss(first);
+    following.unsubscribe(first);
     let block = await_event(&events, |event| match event {
         Event::Block { lane: of, bytes } if of == lane => Some(bytes),
         _ => None,
@@ -143,17 +143,17 @@ fn a_refused_interest_is_told_and_one_too_many_is_not_even_said() {
     let hub = Hub::new();
     let (sink, events) = Events::new(1 << 20).unwrap();
     let following = Following::start(settings(vec![net(&hub)], Role::Reader), sink).unwrap();
-    let fast = following.ask(&interest(&["*"], 1_000), false).unwrap();
+    let fast = following.subscribe(&interest(&["*"], 1_000), false).unwrap();
     let (granted, text) = await_event(&events, |event| match event {
         Event::Told { interest, granted, text, .. } if interest == fast => Some((granted, text)),
         _ => None,
     });
     assert!(!granted && text.contains("operator"), "{text}");
-    let all: Vec<_> = (0..64).map(|_| following.ask(&interest(&["*"], 1), false)).collect();
+    let all: Vec<_> = (0..64).map(|_| following.subscribe(&interest(&["*"], 1), false)).collect();
     assert_eq!(all.iter().filter(|asked| asked.is_ok()).count(), 63);
     assert_eq!(all[63], Err(FollowingError::TooMany));
     let none = Interest { patterns: Vec::new(), ..interest(&["*"], 1) };
-    assert_eq!(following.ask(&none, false), Err(FollowingError::Patterns(0)));
+    assert_eq!(following.subscribe(&none, false), Err(FollowingError::Patterns(0)));
     // All of them are said, and the hub does not find that too many.
     let mut told = 0;
     await_event(&events, |event| {
@@ -197,7 +197,7 @@ fn when_a_hub_comes_back_interests_are_said_again_and_lanes_are_the_same() {
     let following =
         Following::start(settings(vec![HubAddress::Local(path.clone())], Role::Operator), sink).unwrap();
     // Said before there is a connection.
-    following.ask(&interest(&["mem.free"], 1), false).unwrap();
+    following.subscribe(&interest(&["mem.free"], 1), false).unwrap();
     let before = lane_of(&events, "a");
     drop((hub, a));
     await_event(&events, |event| matches!(event, Event::Down { .. }).then_some(()));
@@ -229,7 +229,7 @@ fn what_a_slow_reader_misses_is_told_as_lost() {
     a.row(1, [0; 4]).beat();
     let (sink, events) = Events::new(2_000).unwrap();
     let following = Following::start(settings(vec![net(&hub)], Role::Reader), sink).unwrap();
-    following.ask(&interest(&["mem.free"], 1), false).unwrap();
+    following.subscribe(&interest(&["mem.free"], 1), false).unwrap();
     lane_of(&events, "a");
     // A block of the hub's ends after a minute at 1 Hz.
     for second in 2..2_000 {

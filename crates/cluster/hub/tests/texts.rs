@@ -1,5 +1,5 @@
-//! Kernel texts between a node, a hub and its readers: one wish for all readers, differences where a reader has the text
-//! before, and reasons where there is none.
+//! Kernel texts between a node, a hub and its readers: one subscription at the node for all readers, differences for readers
+//! that have the text before, and reasons if there is no text.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,36 +10,35 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use fake::{Hub, Node, settings, until};
-use khz_block::Decoder;
-use khz_link::driver::{Following, FollowingSink, HubAddress};
+use khz_follow::{self as follow, Lane, Row, Subscriber};
+use khz_link::driver::HubAddress;
 use khz_link::texts::{NoText, PackedText, ReadFrame, TextGiven, TextPiece, TextSender, Why, pack};
-use khz_link::{FollowSink, Frame, HubName, LaneKey, LaneOffer, Role, Told, Wish};
-use khz_model::{Nanos, Stamp};
+use khz_link::{Frame, LaneOffer, Role};
+use khz_model::{Nanos, NodeName, Stamp};
 
-/// What a reader was told of each of its wishes: texts, or why there is none.
-type Heard = Arc<Mutex<BTreeMap<u32, Vec<Result<Vec<u8>, Why>>>>>;
+/// What a reader got for each of its subscriptions: texts, or why there is none.
+type Texts = Arc<Mutex<BTreeMap<u32, Vec<Result<Vec<u8>, Why>>>>>;
 
-/// The answers to what a reader has asked to be read at once: wish, ask, whether it was, and how many texts it had then.
+/// The answers to requests to read a file now: subscription, request, whether it was read, and how many texts had come by then.
 type Given = Arc<Mutex<Vec<(u32, u32, bool, usize)>>>;
 
 #[derive(Default)]
-struct Ear(Heard, Given);
+struct Notes(Texts, Given);
 
-impl FollowSink for Ear {
-    fn wish(&mut self, _: &LaneKey, _: &LaneOffer<'_>) -> Option<Wish> {
+impl follow::Reader for Notes {
+    type Subscription = ();
+    type Lane = ();
+
+    fn offered(&mut self, _: &NodeName, _: &LaneOffer<'_>, (): &()) -> Option<()> {
         None
     }
-    fn schema(&mut self, _: &LaneKey, _: u32, _: u64, _: &[u8]) {}
-    fn row(&mut self, _: &LaneKey, _: u64, _: &Decoder) {}
-    fn block(&mut self, _: &LaneKey, _: &[u8]) {}
-    fn lost(&mut self, _: &LaneKey, _: u64, _: u64) {}
-    fn told(&mut self, _: &Told<'_>) {}
-    fn closed(&mut self, _: &LaneKey) {}
+    fn row(&mut self, _: &mut Lane<Self>, _: &Row<'_>) {}
+    fn notice(&mut self, (): &(), _: bool, _: &str) {}
     fn text(&mut self, number: u32, text: &Arc<[u8]>, _: Stamp) {
         self.0.lock().unwrap().entry(number).or_default().push(Ok(text.to_vec()));
     }
-    fn text_given(&mut self, given: TextGiven) {
-        let TextGiven { number, ask, is_read } = given;
+    fn text_answered(&mut self, answer: TextGiven) {
+        let TextGiven { number, ask, is_read } = answer;
         let texts = self.0.lock().unwrap().get(&number).map_or(0, Vec::len);
         self.1.lock().unwrap().push((number, ask, is_read, texts));
     }
@@ -48,32 +47,27 @@ impl FollowSink for Ear {
     }
 }
 
-impl FollowingSink for Ear {
-    fn up(&mut self, _: &HubName) {}
-    fn down(&mut self, _: &str) {}
-}
-
-/// A reader, and what it has heard.
+/// A reader, and what it got.
 struct Reader {
-    following: Following,
-    heard: Heard,
+    subscriber: Subscriber<()>,
+    texts: Texts,
     given: Given,
 }
 
 impl Reader {
     fn new(hub: &Hub) -> Self {
         let hubs = vec![HubAddress::Net { host: "127.0.0.1".into(), port: hub.address().port() }];
-        let ear = Ear::default();
-        let (heard, given) = (ear.0.clone(), ear.1.clone());
-        Reader { following: Following::start(settings(hubs, Role::Reader), ear).unwrap(), heard, given }
+        let notes = Notes::default();
+        let (texts, given) = (notes.0.clone(), notes.1.clone());
+        Reader { subscriber: Subscriber::start(settings(hubs, Role::Reader), notes).unwrap(), texts, given }
     }
 
     fn read(&self, number: u32, node: &str, path: &str, hz: u64) {
         let period = Nanos(Nanos::SECOND.0 / hz);
-        self.following.read(&ReadFrame { number, node, period, path });
+        self.subscriber.link().subscribe_text(&ReadFrame { number, node, period, path });
     }
 
-    /// The answer to an ask: whether the file was read, and how many texts had come before.
+    /// The answer to a request: whether the file was read, and how many texts had come before.
     fn awaits_given(&self, number: u32, ask: u32) -> (bool, usize) {
         let find = || {
             let given = self.given.lock().unwrap();
@@ -84,15 +78,15 @@ impl Reader {
         find().unwrap()
     }
 
-    /// Everything that was asked before has come to the hub: it refuses this one at once.
-    fn has_been_heard(&self, ask: u32) {
+    /// All requests before this one have come to the hub: it refuses this one at once.
+    fn awaits_all_before(&self, ask: u32) {
         self.read(100, "no body", "stat", 1);
-        self.following.text_now(100, ask);
+        self.subscriber.link().read_text_now(100, ask);
         assert!(!self.awaits_given(100, ask).0);
     }
 
     fn last(&self, number: u32) -> Option<Result<Vec<u8>, Why>> {
-        self.heard.lock().unwrap().get(&number)?.last().cloned()
+        self.texts.lock().unwrap().get(&number)?.last().cloned()
     }
 
     fn awaits(&self, number: u32, expected: Result<&[u8], Why>) {
@@ -101,8 +95,8 @@ impl Reader {
     }
 }
 
-/// The next wish that the node hears: number, path, period.
-fn wish(node: &mut Node) -> (u32, String, Nanos) {
+/// The next Read that comes to the node: number, path, period.
+fn next_read(node: &mut Node) -> (u32, String, Nanos) {
     node.await_frame(|frame| match frame {
         Frame::Read(ReadFrame { number, path, period, .. }) => Some((*number, (*path).to_owned(), *period)),
         Frame::Unread { .. } => panic!("{frame:?} before a Read"),
@@ -110,15 +104,15 @@ fn wish(node: &mut Node) -> (u32, String, Nanos) {
     })
 }
 
-/// The next wish, whatever was taken back before.
-fn wish_again(node: &mut Node) -> (u32, String, Nanos) {
+/// The next Read, after any number of Unreads.
+fn next_read_after_unreads(node: &mut Node) -> (u32, String, Nanos) {
     node.await_frame(|frame| match frame {
         Frame::Read(ReadFrame { number, path, period, .. }) => Some((*number, (*path).to_owned(), *period)),
         _ => None,
     })
 }
 
-/// The node says a text; tells how many bytes that took.
+/// The node sends a text. Returns the number of bytes.
 fn say(node: &mut Node, number: u32, (version, text): (u32, &[u8]), (base, before): (u32, &[u8])) -> usize {
     let bytes = pack(text, before).unwrap().into();
     let stamp = Stamp { boot: Nanos(u64::from(version)), real_offset: 0 };
@@ -136,27 +130,31 @@ fn a_node_is_asked_once_for_all_readers_at_the_pace_of_the_fastest_and_no_more_w
     let mut node = Node::join(hub.address(), "a");
     let (one, two) = (Reader::new(&hub), Reader::new(&hub));
     one.read(5, "a", "meminfo", 1);
-    let (number, path, period) = wish(&mut node);
+    let (number, path, period) = next_read(&mut node);
     assert_eq!((path.as_str(), period), ("meminfo", Nanos::SECOND));
     say(&mut node, number, (1, b"first"), (0, b""));
     one.awaits(5, Ok(b"first"));
 
     two.read(9, "a", "meminfo", 10);
     two.awaits(9, Ok(b"first"));
-    assert_eq!(wish(&mut node), (number, "meminfo".into(), Nanos::from_millis(100)), "the same wish, faster");
+    assert_eq!(
+        next_read(&mut node),
+        (number, "meminfo".into(), Nanos::from_millis(100)),
+        "the same Read, faster"
+    );
     say(&mut node, number, (2, b"second"), (1, b"first"));
     one.awaits(5, Ok(b"second"));
     two.awaits(9, Ok(b"second"));
 
     drop(two);
-    assert_eq!(wish(&mut node), (number, "meminfo".into(), Nanos::SECOND), "slower again");
-    one.following.unread(5);
+    assert_eq!(next_read(&mut node), (number, "meminfo".into(), Nanos::SECOND), "slower again");
+    one.subscriber.link().unsubscribe_text(5);
     let gone = node.await_frame(|frame| match frame {
         Frame::Unread { number } => Some(*number),
         _ => None,
     });
     assert_eq!(gone, number);
-    // What was under way is nobody's, and breaks nothing.
+    // A text that was under way belongs to no subscription, and does no harm.
     say(&mut node, number, (3, b"third"), (2, b"second"));
     node.beat();
     assert_eq!(hub.own("khz.hub.texts"), 2);
@@ -171,11 +169,11 @@ fn changes_travel_as_differences_and_a_reader_who_comes_later_gets_the_whole() {
     let texts: Vec<String> = (0..20).map(|n| format!("{first}{n}\n")).collect();
     let one = Reader::new(&hub);
     one.read(1, "a", "interrupts", 1);
-    let (number, ..) = wish(&mut node);
+    let (number, ..) = next_read(&mut node);
     let whole = say(&mut node, number, (1, texts[0].as_bytes()), (0, b""));
     one.awaits(1, Ok(texts[0].as_bytes()));
     let bytes = |reader: &Reader| {
-        reader.following.counters().bytes_received.load(std::sync::atomic::Ordering::Relaxed) as usize
+        reader.subscriber.link().counters().bytes_received.load(std::sync::atomic::Ordering::Relaxed) as usize
     };
     let before = bytes(&one);
     for (version, pair) in texts.windows(2).enumerate() {
@@ -192,33 +190,33 @@ fn changes_travel_as_differences_and_a_reader_who_comes_later_gets_the_whole() {
 }
 
 #[test]
-fn when_a_node_comes_again_its_wishes_are_said_anew_and_texts_go_on() {
+fn a_node_that_comes_back_gets_the_reads_again_and_texts_continue() {
     let hub = Hub::new();
     let mut node = Node::join(hub.address(), "a");
     let reader = Reader::new(&hub);
     reader.read(1, "a", "loadavg", 1);
-    let (number, ..) = wish(&mut node);
+    let (number, ..) = next_read(&mut node);
     say(&mut node, number, (1, b"before"), (0, b""));
     reader.awaits(1, Ok(b"before"));
     drop(node);
     let mut node = Node::connect(hub.address(), "a");
     node.started = 2_000;
-    // The wish comes behind the welcome, be there lanes or not.
+    // The Read comes after the Welcome, with or without lanes.
     node.hello(None);
-    let (number, path, _) = wish(&mut node);
+    let (number, path, _) = next_read(&mut node);
     assert_eq!(path, "loadavg");
     say(&mut node, number, (1, b"after"), (0, b""));
     reader.awaits(1, Ok(b"after"));
 }
 
 #[test]
-fn a_wish_for_a_node_that_is_forgotten_waits_for_it_to_come_back() {
+fn a_read_of_a_forgotten_node_waits_for_it_to_come_back() {
     use khz_model::{Pattern, Query};
     let hub = Hub::new();
     let mut node = Node::join(hub.address(), "a");
     let reader = Reader::new(&hub);
     reader.read(1, "a", "loadavg", 1);
-    let (number, ..) = wish(&mut node);
+    let (number, ..) = next_read(&mut node);
     say(&mut node, number, (7, b"before"), (0, b""));
     reader.awaits(1, Ok(b"before"));
     drop(node);
@@ -226,14 +224,14 @@ fn a_wish_for_a_node_that_is_forgotten_waits_for_it_to_come_back() {
     assert_eq!(hub.query.forget(&Pattern::new("a:*").unwrap()).unwrap().nodes.len(), 1);
     let mut node = Node::connect(hub.address(), "a");
     node.hello(None);
-    let (number, path, _) = wish(&mut node);
+    let (number, path, _) = next_read(&mut node);
     assert_eq!(path, "loadavg");
     say(&mut node, number, (1, b"after"), (0, b""));
     reader.awaits(1, Ok(b"after"));
 }
 
 #[test]
-fn a_wish_for_a_node_that_has_not_come_yet_waits_for_it() {
+fn a_read_of_a_node_that_has_not_come_yet_waits_for_it() {
     let hub = Hub::new();
     let reader = Reader::new(&hub);
     reader.read(1, "late", "loadavg", 1);
@@ -241,7 +239,7 @@ fn a_wish_for_a_node_that_has_not_come_yet_waits_for_it() {
     Node::join(hub.address(), "other").row(1, [1; 4]).beat();
     let mut node = Node::connect(hub.address(), "late");
     node.hello(None);
-    let (number, path, _) = wish(&mut node);
+    let (number, path, _) = next_read(&mut node);
     assert_eq!(path, "loadavg");
     say(&mut node, number, (1, b"here"), (0, b""));
     reader.awaits(1, Ok(b"here"));
@@ -253,7 +251,7 @@ fn a_file_of_100_mb_is_refused_with_a_reason_and_counted_and_the_node_goes_on() 
     let mut node = Node::join(hub.address(), "a");
     let reader = Reader::new(&hub);
     reader.read(1, "a", "huge", 1);
-    let (number, ..) = wish(&mut node);
+    let (number, ..) = next_read(&mut node);
     let stamp = Stamp::default();
     for at in 0..200 {
         let (version, base, length, packed) = (1, 0, 100 << 20, 100 << 20);
@@ -269,13 +267,13 @@ fn a_file_of_100_mb_is_refused_with_a_reason_and_counted_and_the_node_goes_on() 
         _ => None,
     });
     assert_eq!(stopped, number, "it is not to go on");
-    // What is packed against the one that was left lying breaks nothing.
+    // A text that is packed against the dropped one does no harm.
     say(&mut node, number, (2, b"small now"), (1, b"huge"));
     node.row(2, [1, 2, 3, 4]).beat();
-    // Who asks again begins anew.
-    reader.following.unread(1);
+    // A reader that subscribes again begins again.
+    reader.subscriber.link().unsubscribe_text(1);
     reader.read(2, "a", "huge", 1);
-    let (number, ..) = wish_again(&mut node);
+    let (number, ..) = next_read_after_unreads(&mut node);
     say(&mut node, number, (1, b"small now"), (0, b""));
     reader.awaits(2, Ok(b"small now"));
 }
@@ -290,10 +288,10 @@ fn pieces_and_packings_that_make_no_sense_end_the_nodes_connection_and_no_others
     for (path, base, at, bytes) in nonsense {
         let mut node = Node::join(hub.address(), "a");
         reader.read(1, "a", path, 1);
-        // The wish before it may be said once more, and taken back.
+        // The Read before it may come once more, and its Unread.
         let number = loop {
-            let (number, wished, _) = wish_again(&mut node);
-            if wished == path {
+            let (number, found, _) = next_read_after_unreads(&mut node);
+            if found == path {
                 break number;
             }
         };
@@ -302,14 +300,14 @@ fn pieces_and_packings_that_make_no_sense_end_the_nodes_connection_and_no_others
         piece.put(&mut node.out);
         node.send();
         assert_eq!(node.refusal().0, khz_link::Reason::Protocol, "{piece:?}");
-        reader.following.unread(1);
+        reader.subscriber.link().unsubscribe_text(1);
         until("it has left", || hub.own("khz.hub.connections") == 2);
     }
     other.row(1, [1; 4]).beat();
 }
 
 #[test]
-fn who_cannot_serve_a_wish_says_so_and_is_never_sent_what_he_does_not_know() {
+fn an_old_peer_refuses_a_read_and_never_gets_frames_that_it_does_not_know() {
     let hub = Hub::new();
     let reader = Reader::new(&hub);
     let mut old = Node::connect(hub.address(), "old");
@@ -328,7 +326,7 @@ fn who_cannot_serve_a_wish_says_so_and_is_never_sent_what_he_does_not_know() {
     reader.awaits(7, Err(Why::NotAllowed));
     let mut node = Node::join(hub.address(), "a");
     reader.read(8, "a", "kcore", 1);
-    let (number, ..) = wish(&mut node);
+    let (number, ..) = next_read(&mut node);
     NoText { number, why: Why::NotAllowed, text: "no" }.put(&mut node.out);
     node.send();
     reader.awaits(8, Err(Why::NotAllowed));
@@ -346,12 +344,12 @@ fn a_node_is_asked_for_so_many_files_and_one_too_many_is_told() {
     reader.awaits(most + 1, Err(Why::TooMany));
     let mut asked = std::collections::BTreeSet::new();
     while asked.len() < most as usize {
-        asked.insert(wish(&mut node).1);
+        asked.insert(next_read(&mut node).1);
     }
     assert!(!asked.contains(&format!("file{}", most + 1)));
 }
 
-/// The next file that the node is to read at once: the wish, the ask.
+/// The next TextNow that comes to the node: number, ask.
 fn asked(node: &mut Node) -> (u32, u32) {
     node.await_frame(|frame| match frame {
         &Frame::TextNow { number, ask } => Some((number, ask)),
@@ -370,15 +368,15 @@ fn a_node_is_asked_one_thing_at_a_time_and_all_who_ask_meanwhile_are_answered_by
     let mut node = Node::join(hub.address(), "a");
     let (one, two) = (Reader::new(&hub), Reader::new(&hub));
     one.read(5, "a", "stat", 1);
-    one.following.text_now(5, 70);
-    let (number, ..) = wish(&mut node);
+    one.subscriber.link().read_text_now(5, 70);
+    let (number, ..) = next_read(&mut node);
     assert_eq!(asked(&mut node), (number, 1));
     say(&mut node, number, (1, b"first"), (0, b""));
     two.read(9, "a", "stat", 1);
     two.awaits(9, Ok(b"first"));
     for (reader, number, ask) in [(&one, 5, 71), (&two, 9, 3), (&two, 9, 4)] {
-        reader.following.text_now(number, ask);
-        reader.has_been_heard(ask);
+        reader.subscriber.link().read_text_now(number, ask);
+        reader.awaits_all_before(ask);
     }
     assert_eq!(one.given.lock().unwrap().iter().filter(|given| given.0 == 5).count(), 0);
     give(&mut node, number, 1);
@@ -388,8 +386,8 @@ fn a_node_is_asked_one_thing_at_a_time_and_all_who_ask_meanwhile_are_answered_by
     assert_eq!(one.awaits_given(5, 71), (true, 2), "the text comes before the answer");
     assert_eq!(two.awaits_given(9, 4), (true, 2));
     assert_eq!(two.last(9), Some(Ok(b"second".to_vec())));
-    // Where the file is as it was, the answer comes alone.
-    two.following.text_now(9, 5);
+    // If the file is unchanged, the answer comes alone.
+    two.subscriber.link().read_text_now(9, 5);
     assert_eq!(asked(&mut node), (number, 3), "and nothing was asked in between");
     give(&mut node, number, 3);
     assert_eq!(two.awaits_given(9, 5), (true, 2));
@@ -403,22 +401,22 @@ fn an_ask_that_nobody_can_answer_is_answered_at_once() {
     old.abilities = khz_link::KNOWS_TEXTS;
     old.hello(None).offer(1, 0);
     reader.read(1, "old", "stat", 1);
-    let (number, ..) = wish(&mut old);
+    let (number, ..) = next_read(&mut old);
     say(&mut old, number, (1, b"as it was"), (0, b""));
     reader.awaits(1, Ok(b"as it was"));
-    reader.following.text_now(1, 1);
+    reader.subscriber.link().read_text_now(1, 1);
     assert_eq!(reader.awaits_given(1, 1), (false, 1), "an agent that does not know how");
     reader.read(2, "not here yet", "stat", 1);
     reader.read(3, "nothere", "stat", 1);
-    reader.following.text_now(3, 1);
+    reader.subscriber.link().read_text_now(3, 1);
     assert_eq!(reader.awaits_given(3, 1), (false, 0), "a node that has not come");
     let mut node = Node::join(hub.address(), "a");
     reader.read(4, "a", "stat", 1);
-    reader.following.text_now(4, 1);
-    wish(&mut node);
+    reader.subscriber.link().read_text_now(4, 1);
+    next_read(&mut node);
     asked(&mut node);
     drop(node);
     assert_eq!(reader.awaits_given(4, 1), (false, 0), "a node that has left without an answer");
-    // The old one was never sent what it does not know.
+    // The old one never got a frame that it does not know.
     old.row(1, [1; 4]).beat();
 }

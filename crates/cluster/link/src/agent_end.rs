@@ -1,5 +1,5 @@
-//! The agent's end of a connection: says Hello, offers its lanes, sends what is wanted of them when it is due, and
-//! knows when the hub is gone. It opens no socket and reads no clock; rings are all the memory it uses for rows.
+//! The agent's end of a connection: it sends Hello, offers its lanes, sends the rows that the hub requests when they are due,
+//! and notices when the hub is gone. It opens no socket and reads no clock. It keeps no rows: they stay in the rings.
 
 use std::sync::Arc;
 
@@ -21,17 +21,17 @@ use crate::source::{Answer, Lane, Lanes};
 use crate::standing::Standing;
 use crate::texts::{NoText, ReadFrame, TextGiven, Why};
 
-/// Where rows carry the beats, one is said without them after so long.
+/// Where Beats go along with rows, a Beat goes without rows after this time.
 const BEAT_WITHOUT_ROWS: Nanos = Nanos(BEAT.0 * 5 / 4);
 
-/// What a connection has done and found.
+/// The counts and measurements of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentCounts {
     /// Rows of complete blocks that were sent.
     pub rows: u64,
     /// Rows that the rings had given up before the hub had them.
     pub lost: u64,
-    /// How often the writer has overtaken the sender.
+    /// How many times the writer overtook the sender.
     pub overtaken: u64,
     /// Rows of complete blocks that the hub does not have yet.
     pub backlog: u64,
@@ -45,9 +45,9 @@ pub struct AgentEnd<L> {
     dial: Dial,
     inbound: Inbound,
     book: LaneBook<L>,
-    /// Interests of the hub that are alive.
+    /// Current Interests of the hub.
     interests: Vec<u32>,
-    /// Kernel texts that the hub wants.
+    /// Current Reads of the hub.
     reads: Vec<u32>,
     beats: Beats,
     last_beat: Option<Nanos>,
@@ -56,9 +56,9 @@ pub struct AgentEnd<L> {
     phase: u64,
     next_flush: Nanos,
     pace: Pace,
-    /// More is due than what waits to be sent may hold.
+    /// More is due than the bytes that may wait to be sent.
     full: bool,
-    /// Missing blocks wait for their pace; or, first, for room.
+    /// Missing blocks wait for their pace, or before that for room.
     has_past: bool,
     past_is_held: bool,
     retransmits: u64,
@@ -86,12 +86,12 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
-    /// Something vouches for us at this hub; to be said before bytes come.
+    /// A proof of who we are at this hub. To be called before bytes come.
     pub fn vouched(&mut self, vouch: Vouch) {
         self.dial.vouched(vouch);
     }
 
-    /// Takes bytes from the hub. What they bring about is said by the next [`AgentEnd::poll`].
+    /// Takes bytes from the hub. The next [`AgentEnd::poll`] sends the answers.
     pub fn receive(
         &mut self,
         bytes: &[u8],
@@ -133,12 +133,12 @@ impl<L: Lane> AgentEnd<L> {
             Frame::Interest(interest) => self.interest(interest, lanes, out),
             Frame::Dismiss { number } => self.dismiss(*number, lanes),
             Frame::Now { interest, ask } if self.interests.contains(interest) => lanes.now(*interest, *ask),
-            // Dismissed before it was asked: it came from somebody who did not know yet.
+            // The hub ended the Interest before it knew our refusal.
             Frame::Now { .. } => {}
-            Frame::Read(wish) => self.read(wish, lanes, out),
+            Frame::Read(read) => self.read(read, lanes, out),
             Frame::Unread { number } => self.unread(*number, lanes),
             Frame::TextNow { number, ask } if self.reads.contains(number) => lanes.text_now(*number, *ask),
-            // A wish that was refused.
+            // A Read that was refused.
             Frame::TextNow { number, ask } => {
                 TextGiven { number: *number, ask: *ask, is_read: false }.put(out);
             }
@@ -161,7 +161,7 @@ impl<L: Lane> AgentEnd<L> {
     ) -> Result<(), LinkError> {
         let mut scratch = std::mem::take(&mut self.book.scratch);
         let unknown = |()| LinkError::Rejected(Reject::protocol("a Want for a lane that was never offered"));
-        // A lane that is gone was wanted before its Closed arrived.
+        // The hub sent the Want before our Closed arrived.
         if let Some(entry) = self.book.numbered(want.lane).map_err(unknown)? {
             let (id, period) = (entry.lane.id(), entry.lane.period());
             lanes.prompt(id, want.prompt);
@@ -183,7 +183,7 @@ impl<L: Lane> AgentEnd<L> {
         let mut scratch = std::mem::take(scratch);
         let unknown =
             |()| LinkError::Rejected(Reject::protocol("an Again for a lane that was never offered"));
-        // A lane that is gone, or was left, was meant before that arrived.
+        // The hub sent it before our Closed, or its own Leave, arrived.
         if let Some(entry) = self.book.numbered(lane).map_err(unknown)?
             && let Some(sender) = &mut entry.sender
         {
@@ -195,7 +195,7 @@ impl<L: Lane> AgentEnd<L> {
     }
 
     fn interest(&mut self, ask: &InterestFrame<'_>, lanes: &mut impl Lanes<Lane = L>, out: &mut Vec<u8>) {
-        // The same number again is another wish.
+        // The same number again replaces the Interest.
         self.dismiss(ask.number, lanes);
         if self.interests.len() == INTERESTS_MAX {
             let text = "this node answers no more interests at a time";
@@ -213,20 +213,20 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
-    fn read(&mut self, wish: &ReadFrame<'_>, lanes: &mut impl Lanes<Lane = L>, out: &mut Vec<u8>) {
-        let is_new = !self.reads.contains(&wish.number);
+    fn read(&mut self, read: &ReadFrame<'_>, lanes: &mut impl Lanes<Lane = L>, out: &mut Vec<u8>) {
+        let is_new = !self.reads.contains(&read.number);
         let refused = match (lanes.has_texts(), is_new && self.reads.len() == TEXTS_MAX) {
             (false, _) => Some((Why::NotServed, "this node shows no kernel texts")),
             (true, true) => Some((Why::TooMany, "this node shows no more kernel texts at a time")),
             (true, false) => None,
         };
         if let Some((why, text)) = refused {
-            return NoText { number: wish.number, why, text }.put(out);
+            return NoText { number: read.number, why, text }.put(out);
         }
         if is_new {
-            self.reads.push(wish.number);
+            self.reads.push(read.number);
         }
-        lanes.read(wish);
+        lanes.read(read);
     }
 
     fn unread(&mut self, number: u32, lanes: &mut impl Lanes<Lane = L>) {
@@ -236,7 +236,7 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
-    /// Says kernel texts, behind the rows.
+    /// Sends kernel texts, after the rows.
     fn texts(&mut self, lanes: &mut impl Lanes<Lane = L>, out: &mut Vec<u8>) {
         while !self.full && !self.reads.is_empty() {
             if out.len() >= OUT_MAX {
@@ -261,7 +261,7 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
-    /// Says what is due: appends to `out`, in which what was not sent yet still stands.
+    /// Sends what is due: appends it to `out`, which still has the bytes that were not sent yet.
     pub fn poll(
         &mut self,
         now: Nanos,
@@ -295,7 +295,7 @@ impl<L: Lane> AgentEnd<L> {
         let lanes = self.book.entries.len();
         self.book.close_gone(out);
         if self.book.entries.len() < lanes {
-            // The next answers acknowledge fewer lanes: how long they are is to be seen.
+            // The next answers acknowledge fewer lanes, and have another length.
             self.answer_bytes = 0;
         }
         Ok(())
@@ -353,17 +353,16 @@ impl<L: Lane> AgentEnd<L> {
             let LaneBook { entries, scratch, .. } = &mut self.book;
             for entry in entries {
                 if let Some(sender) = &mut entry.sender {
-                    sender.look(&entry.lane, scratch);
+                    sender.refresh(&entry.lane, scratch);
                 }
             }
-            // What is said of the past is paced by how fast answers come.
+            // The answers' speed sets the pace of missing blocks.
             let may_wait = !self.has_past;
             self.beats.beat(now, wall, self.retransmits, may_wait).put(out);
         }
     }
 
-    /// Where all lanes are prompt, a Beat goes along with the last row before it would be due: it is no reason to wake up
-    /// once more.
+    /// Where all lanes are prompt, a Beat goes along with the last row before it is due, so that it needs no wake-up.
     fn rows_carry_a_beat(&self, now: Nanos) -> bool {
         let wanted = || {
             let entries = self.book.entries.iter();
@@ -375,7 +374,7 @@ impl<L: Lane> AgentEnd<L> {
         next_is_late && wanted().all(|(prompt, _)| prompt)
     }
 
-    /// Says missing blocks, the newest of all lanes first, as far as pace and room allow.
+    /// Sends missing blocks, the newest of all lanes first, as far as pace and room allow.
     fn past(&mut self, now: Nanos, has_room: bool, out: &mut Vec<u8>) {
         let LaneBook { entries, scratch, .. } = &mut self.book;
         loop {
@@ -401,7 +400,7 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
-    /// When [`AgentEnd::poll`] wants to be called next, if nothing comes and no prompt lane has a new row before.
+    /// When to call [`AgentEnd::poll`] next, if nothing comes and no prompt lane has a new row before.
     pub fn next_wake(&self) -> Nanos {
         let deadline = self.deadline();
         if !self.dial.is_welcome() {
@@ -422,8 +421,8 @@ impl<L: Lane> AgentEnd<L> {
         self.book.entries.iter().filter_map(|entry| Some((&entry.lane, entry.sender.as_ref()?)))
     }
 
-    /// From when on a poll at a new row says something: at once where a lane is prompt, at the next flush where one is
-    /// flushed along with its rows.
+    /// From when on a poll at a new row sends something: at once where a lane is prompt, at the next flush where a lane is flushed
+    /// along with its rows.
     pub fn carries_from(&self) -> Nanos {
         let from = |sender: &LaneSender| match (sender.prompt, sender.carried) {
             (true, _) => Nanos(0),
@@ -433,22 +432,22 @@ impl<L: Lane> AgentEnd<L> {
         self.senders().map(|(_, sender)| from(sender)).min().unwrap_or(Nanos(u64::MAX))
     }
 
-    /// True while a poll would say nothing but a few rows, and perhaps a Beat: whoever has written them may do that.
+    /// True while a poll would send nothing but a few rows, and perhaps a Beat: the thread that has written them may poll then.
     pub fn is_calm(&self, lanes: &impl Lanes<Lane = L>) -> bool {
         let is_idle = self.is_welcome() && !self.wants_room() && !self.has_past && self.reads.is_empty();
         let unsent = || self.senders().map(|(lane, sender)| sender.unsent(lane)).sum::<u64>();
         is_idle && self.book.is_current(lanes) && unsent() <= CARRY_MAX
     }
 
-    /// How many answers that are to come need not wake anybody, and the bytes of each: they may be read before a poll that has
-    /// other reasons. (Of an agent's three wake-ups a second, at 1 Hz, they are one.)
+    /// How many of the answers to come need not wake a thread, and the bytes of each: they are read before a poll that has another
+    /// reason. (At 1 Hz they would be one of an agent's three wake-ups a second.)
     pub fn answers_may_wait(&self) -> (usize, usize) {
         let is_known = self.is_welcome() && self.answer_bytes > 0;
         (if is_known { self.beats.answers_may_wait() } else { 0 }, self.answer_bytes)
     }
 
-    /// Tells how many bytes have come and are kept unread, where an answer takes `answer`: where they are just the answers, none
-    /// of them is late. `false`: something else came.
+    /// `bytes` have come and stay unread; an answer has `answer` bytes. If they are whole answers, none of these is late.
+    /// `false`: something else came.
     pub fn kept(&mut self, bytes: usize, answer: usize) -> bool {
         if self.answer_bytes == 0 || answer == 0 {
             return bytes == 0;
@@ -464,17 +463,17 @@ impl<L: Lane> AgentEnd<L> {
         self.full || self.past_is_held
     }
 
-    /// True when some lane is wanted row by row: poll at every row.
+    /// True when a lane is prompt: poll at every row.
     pub fn is_prompt(&self) -> bool {
         self.book.entries.iter().any(|entry| entry.sender.as_ref().is_some_and(|sender| sender.prompt))
     }
 
-    /// True once the hub has welcomed us.
+    /// True once the hub has accepted us.
     pub fn is_welcome(&self) -> bool {
         self.dial.is_welcome()
     }
 
-    /// What the hub has said of itself.
+    /// The hub's names.
     pub fn hub(&self) -> &HubName {
         self.dial.hub()
     }
@@ -484,7 +483,7 @@ impl<L: Lane> AgentEnd<L> {
         &self.dial.identity().name
     }
 
-    /// TCP segments sent again so far; the next Beat tells.
+    /// Sets the TCP segments that were retransmitted so far, for the next Beat.
     pub fn set_retransmits(&mut self, segments: u64) {
         self.retransmits = segments;
     }
@@ -503,27 +502,27 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
-    /// All rows of the lane with this [`Lane::id`] before the one of this number have arrived. `None`: nobody wants it.
+    /// All rows of the lane with this [`Lane::id`] before this number have arrived. `None`: the hub does not request the lane.
     pub fn received(&self, id: u64) -> Option<u64> {
         let entry = self.book.entries.iter().find(|entry| entry.lane.id() == id)?;
         entry.sender.as_ref().map(|sender| sender.received)
     }
 
-    /// Says why this node is not at the hub that it would rather have.
+    /// Sends why this node is not at the hub that it prefers.
     pub fn stand(&self, standing: &Standing<'_>, out: &mut Vec<u8>) {
         if self.dial.is_welcome() {
             standing.put(out);
         }
     }
 
-    /// Says that this node leaves on purpose; the connection is to be closed when that is sent.
+    /// Sends that this node leaves on purpose. The caller closes the connection when that is sent.
     pub fn goodbye(&self, goodbye: &Goodbye<'_>, out: &mut Vec<u8>) {
         if self.dial.is_welcome() {
             goodbye.put(out);
         }
     }
 
-    /// The connection is over: nobody is interested any more.
+    /// The connection has ended, and all Interests and Reads with it.
     pub fn close(self, lanes: &mut impl Lanes<Lane = L>) {
         for entry in self.book.entries {
             if entry.sender.is_some_and(|sender| sender.prompt || sender.carried) {

@@ -1,19 +1,20 @@
-//! How often something may be said: so many times at once, and so many a second in the long run.
+//! How often a peer may send something: a number in one burst, and a rate in the long run.
 
 use khz_model::Nanos;
 
-/// What may be said still: `AT_ONCE`, and `A_SECOND` in the long run. It is one number, since each connection of a stranger has it.
+/// How many more may be sent: `AT_ONCE` in one burst, and `A_SECOND` in the long run. It is a GCRA, with one number of state,
+/// since a peer that has proved nothing may make us hold it.
 #[derive(Debug)]
 pub struct Allowance<const AT_ONCE: u64, const A_SECOND: u64> {
-    /// When all that was said would have been said at that many a second.
+    /// When everything sent so far would have been sent at `A_SECOND`.
     until: Nanos,
 }
 
 impl<const AT_ONCE: u64, const A_SECOND: u64> Allowance<AT_ONCE, A_SECOND> {
-    /// Time in which one more is allowed.
+    /// The time after which one more is allowed.
     const EACH: u64 = Nanos::SECOND.0 / A_SECOND;
 
-    /// Nothing was said yet.
+    /// Nothing was sent yet.
     pub fn full(now: Nanos) -> Self {
         Allowance { until: now }
     }
@@ -28,7 +29,7 @@ impl<const AT_ONCE: u64, const A_SECOND: u64> Allowance<AT_ONCE, A_SECOND> {
         may
     }
 
-    /// When there is something again; `None`: there is.
+    /// When one more is allowed; `None`: now.
     pub fn next(&self, now: Nanos) -> Option<Nanos> {
         let ready = (self.until.0 + Self::EACH).saturating_sub(AT_ONCE * Self::EACH);
         (ready > now.0).then_some(Nanos(ready))
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_go_at_once_and_so_many_a_second_whatever_the_pauses() {
+    fn a_burst_goes_at_once_and_later_ones_at_the_rate_whatever_the_pauses() {
         let (mut allowance, mut now, mut said) = (Allowance::<8, 4>::full(Nanos(0)), Nanos(0), 0);
         while now < Nanos::from_secs(10) {
             if allowance.take(now) {

@@ -1,37 +1,36 @@
-//! The rows of one lane that a peer lacks: which blocks of the ring have them, newest first, and which are in none
-//! any more. It sends nothing itself.
+//! The rows of one lane that a peer lacks: which blocks of the ring have them, newest first, and which rows the ring no longer
+//! has. It sends nothing itself.
 
 use khz_model::Nanos;
 
 use crate::ring_walk::{Found, Walk};
 use crate::source::Lane;
 
-/// A block to be sent, and what of it is lacking.
+/// A block to be sent, and which of its rows the peer lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pending {
-    /// Where in the ring it begins.
+    /// Its offset in the ring.
     pub at: u64,
-    /// Rows that are lacking, the last not included.
+    /// The rows that the peer lacks, the last not included.
     pub from: u64,
     pub to: u64,
     /// When its first row was gathered.
     pub began: Nanos,
 }
 
-/// What is still to be sent of one lane's past.
+/// The blocks of one lane's past that are still to be sent.
 #[derive(Debug, Default)]
 pub(crate) struct Backfill {
-    /// Ranges of rows whose blocks were not looked for yet.
+    /// Ranges of rows whose blocks were not searched for yet.
     gaps: Vec<(u64, u64)>,
     /// Blocks found, oldest first.
     blocks: Vec<Pending>,
-    /// Rows found to be in no block, not yet told.
+    /// Rows that are in no block, not yet reported as lost.
     lost: Vec<(u64, u64)>,
 }
 
 impl Backfill {
-    /// What lies in `from..to` and not in `have` (ascending) is lacking. Blocks that ended before `since` are not
-    /// wanted.
+    /// The peer lacks the rows of `from..to` that are not in `have` (ascending). Blocks that ended before `since` are not sent.
     pub fn want<L: Lane>(
         &mut self,
         lane: &L,
@@ -54,12 +53,12 @@ impl Backfill {
         }
     }
 
-    /// Looks for the blocks that have the lacking rows, once through the ring.
+    /// Searches the ring once for the blocks that have the rows.
     fn plan<L: Lane>(&mut self, lane: &L, since: Nanos, scratch: &mut Vec<u8>) {
         let mut gaps = std::mem::take(&mut self.gaps);
         gaps.extend(self.blocks.drain(..).map(|block| (block.from, block.to)));
         gaps.sort_unstable();
-        // What is asked for twice is sent once.
+        // A row that is requested twice is sent once.
         gaps.dedup_by(|next, gap| {
             let overlaps = next.0 < gap.1;
             if overlaps {
@@ -76,7 +75,7 @@ impl Backfill {
                 if from >= to {
                     continue;
                 }
-                // What lies between the blocks before and this one is in none.
+                // Rows between the blocks before and this one are in no block.
                 if !unwanted {
                     self.lose_between(&gaps, covered, from);
                     let Found { at, began, .. } = found;
@@ -103,7 +102,7 @@ impl Backfill {
         }
     }
 
-    /// The newest block that is lacking.
+    /// The newest block that is to be sent.
     pub fn newest(&self) -> Option<Pending> {
         self.blocks.last().copied()
     }
@@ -116,21 +115,21 @@ impl Backfill {
         }
     }
 
-    /// The newest block is damaged: nobody can have it any more.
+    /// The newest block is damaged: its rows are lost.
     pub fn damaged(&mut self) {
         if let Some(block) = self.blocks.pop() {
             self.lose(block.from, block.to);
         }
     }
 
-    /// The newest block was overwritten, and with it all that are older.
+    /// The newest block was overwritten, and so were all older ones.
     pub fn overtaken(&mut self) {
         for block in std::mem::take(&mut self.blocks) {
             self.lose(block.from, block.to);
         }
     }
 
-    /// Rows that nobody can have any more, once.
+    /// Rows that are lost, once.
     pub fn take_lost(&mut self) -> Vec<(u64, u64)> {
         std::mem::take(&mut self.lost)
     }

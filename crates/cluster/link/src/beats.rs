@@ -1,29 +1,29 @@
-//! Beats and their answers: which are outstanding, how far the hub's clock stands from ours, and how long a word
-//! takes there and back (RFC 5905, section 8). Round trips are taken from the clock that never jumps.
+//! Beats and their answers: which are outstanding, the offset of the hub's clock, and the round trip (RFC 5905, section 8).
+//! Round trips are measured with the clock that never jumps.
 
 use khz_model::Nanos;
 
 use crate::limits::BEATEN_LATE;
 use crate::message::{Beat, Beaten};
 
-/// Of so many pairs the one with the shortest round trip counts.
+/// Of this many pairs the one with the shortest round trip counts.
 const PAIRS: usize = 8;
 
 /// Beats that may be outstanding: one a second, and they are late after 1.5 s.
 const OUTSTANDING: usize = 2;
 
-/// How many beats are measured when a connection begins. Afterwards every thirtieth is: an answer that need not be timed need
-/// not wake anybody.
+/// How many Beats are timed when a connection begins. Later every thirtieth is: an answer that is not timed need not wake a
+/// thread.
 const MEASURED_FIRST: u64 = 4;
 const MEASURED_EACH: u64 = 30;
 
-/// The wall clock was set when it moved by more than this against the other one.
+/// The wall clock was set if it moved by more than this against the other one.
 const CLOCK_STEP: u64 = 1_000_000;
 
-/// What a Beat and its answer told.
+/// The measurement of a Beat and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// There and back, without the hub's own time.
+    /// The round trip, without the hub's own time.
     pub round_trip: Nanos,
     /// The hub's clock minus ours, ns.
     pub offset: i64,
@@ -41,7 +41,7 @@ impl Pair {
 struct Sent {
     stamp: i64,
     at: Nanos,
-    /// Its answer is read the moment it comes, and tells the clocks' distance.
+    /// Its answer is read the moment it comes, and measures the offset.
     is_measured: bool,
 }
 
@@ -49,18 +49,18 @@ struct Sent {
 #[derive(Debug, Default)]
 pub(crate) struct Beats {
     sent: [Option<Sent>; OUTSTANDING],
-    /// Answers that have come in time, and are kept unread.
+    /// Answers that have come in time, and are not read yet.
     kept: usize,
     pairs: [Option<Pair>; PAIRS],
     next: usize,
-    /// Beats said since the connection, or the last time that a clock was set.
+    /// Beats sent since the connection began, or since a clock was set.
     said: u64,
-    /// Our wall clock minus the one that never jumps, when the last Beat was said.
+    /// Our wall clock minus the one that never jumps, when the last Beat was sent.
     wall_ahead: Option<i64>,
 }
 
 impl Beats {
-    /// Notes that a Beat is said now and gives it. `may_wait`: its answer may be read later, at leisure.
+    /// Returns a Beat to be sent now. `may_wait`: its answer may be read later.
     pub fn beat(&mut self, now: Nanos, wall: i64, retransmits: u64, may_wait: bool) -> Beat {
         let wall_ahead = wall.wrapping_sub(now.0 as i64);
         let before = self.wall_ahead.replace(wall_ahead);
@@ -79,19 +79,18 @@ impl Beats {
         Beat { stamp: wall, round_trip, offset, retransmits }
     }
 
-    /// How many answers that are to come may wait in the socket until there is something else to do: all where none of them is
-    /// timed.
+    /// How many of the answers to come may wait in the socket until there is something else to do: all, if none of them is timed.
     pub fn answers_may_wait(&self) -> usize {
         let is_timed = self.sent.iter().flatten().any(|sent| sent.is_measured);
         if is_timed { 0 } else { self.outstanding() }
     }
 
-    /// Answers that nobody has read: they are kept, or under way.
+    /// Answers that were not read: they are kept, or under way.
     pub fn unread(&self) -> usize {
         self.kept + self.outstanding()
     }
 
-    /// All answers have come, and are kept for somebody else to read. None of them tells the time.
+    /// All answers have come, and are kept unread. None of them is timed.
     pub fn all_came(&mut self) {
         if self.sent.iter().flatten().all(|sent| !sent.is_measured) {
             self.kept += self.outstanding();
@@ -103,7 +102,7 @@ impl Beats {
         self.sent.iter().flatten().count()
     }
 
-    /// Takes an answer; gives the time that it took in all, or `None` when it answers nothing, or has waited for us.
+    /// Takes an answer. Returns the time that it took in all; `None` if it answers nothing, or has waited for us.
     pub fn beaten(&mut self, beaten: &Beaten<'_>, now: Nanos, wall: i64) -> Option<Nanos> {
         let is_answered = |sent: &Option<Sent>| sent.is_some_and(|sent| sent.stamp == beaten.stamp);
         let Some(which) = self.sent.iter().position(is_answered) else {
@@ -111,17 +110,17 @@ impl Beats {
             return None;
         };
         let sent = self.sent[which]?;
-        // Answers come in order: what was said before the answered one is answered too.
+        // Answers come in order: Beats before the answered one are answered too.
         self.sent = if which == 0 { [self.sent[1], None] } else { [None, None] };
         let took = now.since(sent.at);
         let by_wall = wall.wrapping_sub(sent.stamp);
         if by_wall.abs_diff(took.0 as i64) > CLOCK_STEP {
-            // Our own, meanwhile.
+            // Our clock, meanwhile.
             self.clock_was_set();
             return sent.is_measured.then_some(took);
         }
         if !sent.is_measured {
-            // All that is known of the way there is that it took no longer than this.
+            // It is only known that the way there took no longer than this.
             let bound = Nanos(took.0.saturating_mul(2));
             self.check(&Pair { round_trip: bound, offset: beaten.received.wrapping_sub(sent.stamp) });
             return None;
@@ -147,7 +146,7 @@ impl Beats {
         }
     }
 
-    /// No earlier offset means anything now, and a new one is wanted soon.
+    /// Earlier offsets mean nothing now; the next Beats are timed.
     fn clock_was_set(&mut self) {
         self.pairs = Default::default();
         self.said = 0;
@@ -169,7 +168,7 @@ impl Beats {
     }
 }
 
-/// ((t2 - t1) + (t3 - t4)) / 2; clocks may stand anywhere.
+/// ((t2 - t1) + (t3 - t4)) / 2; clocks may show any time.
 fn offset(sent: i64, beaten: &Beaten<'_>, wall: i64) -> i64 {
     let there = i128::from(beaten.received) - i128::from(sent);
     let back = i128::from(beaten.answered) - i128::from(wall);
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn at_leisure_too_a_clock_that_is_set_is_measured_anew_at_once() {
+    fn a_clock_that_is_set_is_measured_again_at_once_also_when_answers_may_wait() {
         let (second, hour) = (1_000_000_000, 3_600_000_000_000);
         let (mut beats, mut ours, mut theirs) = (Beats::default(), 0, 0);
         for number in 0..60 {

@@ -1,5 +1,5 @@
-//! The first words of whoever connects: hears the greeting, says Hello, waits for the welcome. Agents and readers
-//! do it alike.
+//! The beginning of a connection on the side that connects: it receives the Greeting, sends Hello and waits for the Welcome.
+//! Agents and readers do the same.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::message::{Greeting, Hello, KNOWS_TEXT_NOW, KNOWS_TEXTS, Role};
 /// Makes a proof for a greeting's nonce, with a token.
 pub type Prove = Box<dyn Fn(&[u8; 32]) -> [u8; 32] + Send + Sync>;
 
-/// What vouches for us at one hub only: a key of that hub's, on the same machine.
+/// A proof for one hub only, with a key of that hub on the same machine.
 pub struct Vouch {
     /// Makes the proof.
     pub prove: Prove,
-    /// As what we come there, where that is more than elsewhere.
+    /// Our role there, if it is higher than elsewhere.
     pub role: Option<Role>,
 }
 
@@ -28,15 +28,15 @@ impl fmt::Debug for Vouch {
     }
 }
 
-/// Who we are, on every connection.
+/// Our identity, on every connection.
 pub struct Identity {
-    /// As what we come.
+    /// Our role.
     pub role: Role,
     /// Our name.
     pub name: String,
-    /// Tells machines apart.
+    /// Different for each machine.
     pub machine: [u8; 16],
-    /// Tells boots apart.
+    /// Different for each boot.
     pub boot: [u8; 16],
     /// CLOCK_BOOTTIME of our start, ns.
     pub started: i64,
@@ -44,7 +44,7 @@ pub struct Identity {
     pub start_nonce: u64,
     /// Version of the program.
     pub program: String,
-    /// With a token: what proves that we have it.
+    /// With a token: makes the proof that we have it.
     pub prove: Option<Prove>,
 }
 
@@ -54,12 +54,12 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// What the hub has said of itself.
+/// What a hub's Greeting contains about it. All zeros: an identity that is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HubName {
     /// Random at its start.
     pub identity: [u8; 16],
-    /// For people.
+    /// Its name, for people.
     pub name: String,
     /// The hubs that it gets nodes from, and theirs.
     pub sources: Vec<[u8; 16]>,
@@ -72,19 +72,19 @@ enum Phase {
     Welcome,
 }
 
-/// A connection's beginning.
+/// A connection until its Welcome.
 #[derive(Debug)]
 pub(crate) struct Dial {
     identity: Arc<Identity>,
-    /// Counts for more than what the identity has.
+    /// Takes precedence over the identity's proof.
     vouch: Option<Vouch>,
     phase: Phase,
     hub: HubName,
-    /// What the hub understands.
+    /// The hub's abilities.
     abilities: u8,
     /// The version that we have chosen.
     version: u8,
-    /// When the hub's next word is late.
+    /// When the hub's next frame is late.
     deadline: Nanos,
     began: Nanos,
 }
@@ -104,7 +104,7 @@ impl Dial {
         }
     }
 
-    /// Something vouches for us at this hub.
+    /// A proof for this hub.
     pub fn vouched(&mut self, vouch: Vouch) {
         self.vouch = Some(vouch);
     }
@@ -118,7 +118,7 @@ impl Dial {
         self.abilities & KNOWS_TEXTS != 0
     }
 
-    /// True where it has them read at once when it is asked to.
+    /// True where it passes on requests to read them now.
     pub fn knows_text_now(&self) -> bool {
         self.abilities & KNOWS_TEXT_NOW != 0
     }
@@ -127,7 +127,7 @@ impl Dial {
         self.deadline
     }
 
-    /// How long the hub has let us wait.
+    /// How long we have waited for the hub.
     pub fn waited(&self, now: Nanos) -> Nanos {
         now.since(self.began)
     }
@@ -140,7 +140,7 @@ impl Dial {
         &self.identity
     }
 
-    /// Takes a frame before the welcome, and answers it.
+    /// Takes a frame before the Welcome, and answers it.
     pub fn take(&mut self, frame: &Frame<'_>, now: Nanos, out: &mut Vec<u8>) -> Result<(), LinkError> {
         match (self.phase, frame) {
             (_, Frame::Refuse { reason, text }) => {
@@ -230,7 +230,7 @@ mod tests {
         Frame::Welcome(Welcome { version, silence: Nanos::SECOND, abilities })
     }
 
-    /// Takes a frame, and gives what is said of the Hello that follows: version, role and proof.
+    /// Takes a frame, and returns version, role and proof of the Hello that follows.
     fn hello(dial: &mut Dial, frame: &Frame<'_>) -> Result<Option<(u8, Role, Option<u8>)>, LinkError> {
         let mut out = Vec::new();
         dial.take(frame, NOW, &mut out)?;
@@ -274,7 +274,7 @@ mod tests {
             (Nanos(NOW.0 + WELCOME_LATE.0), Nanos(5))
         );
         let out_of_place = |result| matches!(result, Err(LinkError::OutOfPlace { .. }));
-        assert!(out_of_place(hello(&mut dial, &welcome(VERSION, 0))), "nobody was greeted");
+        assert!(out_of_place(hello(&mut dial, &welcome(VERSION, 0))), "no Greeting has come");
         let later = Nanos(NOW.0 + 1_000);
         dial.take(&greeting(1, VERSION), later, &mut Vec::new()).unwrap();
         assert_eq!(dial.deadline(), Nanos(later.0 + SILENCE.0));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hub_understands_is_known_from_its_welcome() {
+    fn the_abilities_of_a_hub_are_known_from_its_welcome() {
         for (abilities, texts, now) in [(0, false, false), (KNOWS_TEXT_NOW, false, true), (0xff, true, true)]
         {
             let mut dial = dial(None);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_token_proves_himself_and_what_vouches_for_him_here_goes_before_it() {
+    fn a_token_makes_the_proof_and_a_proof_for_this_hub_goes_before_it() {
         let token = || Some(Box::new(|nonce: &[u8; 32]| [nonce[0] + 1; 32]) as Prove);
         assert_eq!(hello(&mut dial(token()), &greeting(1, 1)), Ok(Some((1, Role::Reader, Some(10)))));
         for (role, said) in [(None, Role::Reader), (Some(Role::Operator), Role::Operator)] {

@@ -1,10 +1,10 @@
-//! Why a connection ended, seen from our side of it.
+//! Why a connection ended, as our side sees it.
 
 use khz_model::Nanos;
 
 use crate::message::Reason;
 
-/// The peer asked for something that its receiver does not accept.
+/// The peer sent something that its receiver does not accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reject {
     /// The reason sent to the peer.
@@ -26,9 +26,9 @@ pub enum LinkError {
     /// A frame longer than its place allows.
     #[error("a frame of {length} bytes; here it may have {limit}")]
     TooLarge {
-        /// What its length says.
+        /// The length that it announces.
         length: u64,
-        /// What it may have.
+        /// The limit.
         limit: usize,
     },
     /// A kind below 128 that no version has.
@@ -61,7 +61,7 @@ pub enum LinkError {
         /// Its highest.
         highest: u8,
     },
-    /// We refused what the peer said.
+    /// We refused a frame of the peer.
     #[error("{}", .0.text)]
     Rejected(Reject),
     /// The peer refused us.
@@ -69,13 +69,13 @@ pub enum LinkError {
     Refused {
         /// Its reason.
         reason: Reason,
-        /// Its words.
+        /// Its text.
         text: String,
     },
     /// Nothing came for too long.
     #[error("silent for {} ms", .0.0 / 1_000_000)]
     Silent(Nanos),
-    /// The connection ended before, for a reason that was given then.
+    /// The connection ended before; the reason was returned then.
     #[error("the connection is over")]
     Over,
 }

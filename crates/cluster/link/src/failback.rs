@@ -1,18 +1,18 @@
-//! When an agent goes back to a hub that it would rather have: better hubs are probed now and then, and one that was well
-//! for long enough is gone back to, at a moment of its own so that thousands do not come at once. It opens nothing; the
-//! caller says how a probe went, and lends randomness.
+//! When an agent goes back to a hub that it prefers. It probes better hubs now and then, and goes back to one that was well
+//! for long enough, after a random time, so that thousands do not come at once. This file opens no socket: the caller reports
+//! how a probe went, and brings random numbers.
 
 use khz_model::Nanos;
 
-/// So long a better hub must have been well, where nobody says otherwise.
+/// The default for how long a better hub must have been well.
 pub const FAILBACK_AFTER: Nanos = Nanos::from_secs(300);
 
-/// The shortest and the longest mean time between two probes of one hub: thousands of agents that look for it ask a hub a
-/// few dozen times a second, and it is well for some probes before they come.
+/// The shortest and the longest mean time between two probes of one hub. Thousands of agents then probe a hub a few dozen
+/// times a second, and a hub is well for several probes before they come back.
 const PROBE_MIN: Nanos = Nanos::from_millis(100);
 const PROBE_MAX: Nanos = Nanos::from_secs(60);
 
-/// A hub to which an agent came back in vain so often must be well for sixteen times as long.
+/// After this many returns in vain, a hub must be well for sixteen times as long.
 const VAIN_MAX: u32 = 4;
 
 /// The hubs of one agent, in order of preference.
@@ -20,9 +20,9 @@ const VAIN_MAX: u32 = 4;
 pub struct Failback {
     after: Nanos,
     hubs: Vec<Hub>,
-    /// The hub that it is at: those before it are better.
+    /// The present hub: those before it are better.
     present: usize,
-    /// The hub that it goes back to, or went back to and is at.
+    /// The hub that it goes back to, or has gone back to.
     returned: Option<usize>,
 }
 
@@ -31,19 +31,19 @@ struct Hub {
     /// Since when every probe has gone well.
     well_since: Option<Nanos>,
     probe_at: Nanos,
-    /// How much longer than needed this agent waits.
+    /// How much longer than necessary this agent waits.
     spread: Nanos,
-    /// How often in a row the agent came back in vain.
+    /// How many times in a row the agent came back in vain.
     vain: u32,
 }
 
 impl Failback {
-    /// So many hubs. `after` 0: an agent stays where it is.
+    /// This many hubs. `after` 0: an agent stays where it is.
     pub fn new(hubs: usize, after: Nanos) -> Self {
         Failback { after, hubs: vec![Hub::default(); hubs], present: 0, returned: None }
     }
 
-    /// The agent has come to a hub: what was known of better ones is too old.
+    /// The agent has come to a hub: what it knew of better ones is too old.
     pub fn came_to(&mut self, hub: usize, now: Nanos, random: u64) {
         self.present = hub;
         let period = self.period();
@@ -58,7 +58,7 @@ impl Failback {
         self.returned = Some(hub);
     }
 
-    /// The connection to that hub, or the attempt to make one, is over, after so long.
+    /// The connection to that hub, or the attempt to make one, has ended after this time.
     pub fn left(&mut self, hub: usize, lasted: Nanos) {
         let wait = self.wait(hub);
         if self.returned.take_if(|returned| *returned == hub).is_none() {
@@ -102,7 +102,7 @@ impl Failback {
         self.better_hubs().filter_map(|(number, _)| self.ripe_at(number)).min()
     }
 
-    /// When the agent may be at a better hub again, at the earliest; `None`: there is none, or it stays.
+    /// The earliest time at which the agent may be at a better hub; `None`: there is none, or it stays.
     pub fn back_at(&self) -> Option<Nanos> {
         let earliest = |(number, hub): (usize, &Hub)| {
             self.ripe_at(number).unwrap_or(Nanos(hub.probe_at.0.saturating_add(self.wait(number).0)))
@@ -125,7 +125,7 @@ impl Failback {
         Nanos(self.after.0.saturating_mul(1 << vain))
     }
 
-    /// Between two probes of one hub, in the mean.
+    /// The mean time between two probes of one hub.
     fn period(&self) -> Nanos {
         Nanos(self.after.0 / 5).clamp(PROBE_MIN, PROBE_MAX)
     }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_at_the_best_hub_or_wants_to_stay_probes_nobody() {
+    fn an_agent_at_the_best_hub_or_that_stays_probes_no_hub() {
         let mut failback = Failback::new(3, FAILBACK_AFTER);
         failback.came_to(0, MINUTE, 1);
         assert_eq!((failback.next_probe(), failback.back_at(), failback.better(MINUTE)), (None, None, None));

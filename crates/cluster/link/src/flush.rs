@@ -1,5 +1,5 @@
-//! When a connection sends: every lane has an interval, the fastest wanted one sets the pace, and each node has
-//! its own phase in it, so that nodes sample together but do not send together.
+//! When a connection sends. Every lane has an interval, and the fastest lane that is sent sets the pace. Each node has its
+//! own phase in it, so that nodes sample together but do not send together.
 
 use khz_model::Nanos;
 
@@ -9,10 +9,10 @@ const SHORTEST: Nanos = Nanos::from_millis(100);
 /// The longest interval; a connection without lanes beats at it.
 pub(crate) const LONGEST: Nanos = Nanos::SECOND;
 
-/// Lanes with rows so close together are flushed along with one of them, by whoever writes it: nodes that all gather at
-/// the same moment are spread over ten moments and more.
+/// A lane with rows this close together is flushed along with one of them, by the thread that writes it. Nodes that gather at
+/// the same moment still send at ten different moments or more.
 pub(crate) const CARRIED: Nanos = Nanos::from_millis(10);
-/// A flush that nobody has carried after two rows has a wake-up of its own.
+/// A flush that did not go along with a row after two rows gets its own wake-up.
 pub(crate) const CARRIED_LATE: Nanos = Nanos(2 * CARRIED.0);
 
 /// Time between two flushes of a lane.
@@ -20,7 +20,7 @@ pub(crate) fn interval(period: Nanos) -> Nanos {
     Nanos(period.0.saturating_mul(ROWS).clamp(SHORTEST.0, LONGEST.0))
 }
 
-/// Where in an interval a node sends: a number that follows from its name (FNV-1a).
+/// The phase in which a node sends: a number that follows from its name (FNV-1a).
 pub(crate) fn phase(name: &str) -> u64 {
     name.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
@@ -52,7 +52,7 @@ mod tests {
         let mut wall = 1_700_000_000_123_456_789;
         wall += wait(interval, phase, wall).0 as i64;
         for _ in 0..5 {
-            // It wakes up a little late, and still keeps its phase.
+            // It wakes up a little late, and keeps its phase.
             let late = wait(interval, phase, wall + 300_000);
             assert_eq!(late.0, 1_000_000_000 - 300_000);
             wall += 1_000_000_000;

@@ -19,7 +19,7 @@ const MAGIC: [u8; 4] = *b"khzL";
 /// Bytes of a frame's length.
 pub const LENGTH_BYTES: usize = 4;
 
-/// Kinds from here on are skipped: a newer peer may say more.
+/// Unknown kinds from here on are skipped: a newer peer may know more.
 const SKIPPED_FROM: u8 = 128;
 
 /// Kind bytes.
@@ -55,13 +55,13 @@ pub mod kind {
     pub const GIVEN: u8 = 44;
     pub const TEXT: u8 = 50;
     pub const NO_TEXT: u8 = 51;
-    /// Skipped by who does not know it, as all from 128 on.
+    /// Peers that do not know it skip it, like all from 128 on.
     pub const GOODBYE: u8 = 128;
     pub const TEXT_GIVEN: u8 = 52;
     pub const STANDING: u8 = 129;
 }
 
-/// Everything that may be said; fields as in `docs/link.md`.
+/// All frames, with fields as in `docs/link.md`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Frame<'a> {
@@ -354,7 +354,7 @@ fn greeting<'a>(body: &mut Body<'a>) -> Result<Greeting<'a>, Misfit> {
     })
 }
 
-/// A hub that knows nothing of sources says nothing of them.
+/// A hub of an older version sends no sources.
 fn sources<'a>(body: &mut Body<'a>) -> Result<&'a [u8], Misfit> {
     if body.is_at_end() {
         return Ok(&[]);
@@ -389,7 +389,7 @@ fn hello<'a>(body: &mut Body<'a>) -> Result<Hello<'a>, Misfit> {
     })
 }
 
-/// A peer that knows nothing of abilities has none.
+/// A peer of an older version sends no abilities, and has none.
 fn abilities(body: &mut Body<'_>) -> Result<u8, Misfit> {
     if body.is_at_end() { Ok(0) } else { body.u8() }
 }

@@ -1,5 +1,5 @@
-//! The agent's last words: it ends, or leaves for another hub, on purpose. A hub that does not know the frame skips it,
-//! and takes the node for down, as before.
+//! The agent's last frame: it ends, or goes to another hub, on purpose. A hub that does not know the frame skips it; the node
+//! is down then.
 
 use crate::frame::kind;
 use crate::limits::TEXT_MAX;
@@ -9,7 +9,7 @@ use crate::wire::{Body, Misfit, put_text};
 /// Why an agent leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Leaving {
-    /// It ends: somebody has stopped it.
+    /// It ends, because it was stopped.
     Ends,
     /// It goes to another hub.
     Moves,
@@ -35,7 +35,7 @@ impl Leaving {
     }
 }
 
-/// What it says.
+/// The frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Goodbye<'a> {
     /// Why.

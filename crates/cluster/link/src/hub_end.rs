@@ -1,6 +1,5 @@
-//! The hub's end of one connection: greets, judges the Hello, hands every frame to the hub, answers Beats, and
-//! says when silence has ended it. It holds no rows and knows no node; one without an unfinished frame has less
-//! than 200 bytes.
+//! The hub's end of one connection: it greets, judges the Hello, hands every frame to the hub, answers Beats, and notices
+//! silence. It holds no rows and knows no node. Without an unfinished frame it has less than 200 bytes.
 
 use khz_model::Nanos;
 
@@ -25,11 +24,11 @@ pub struct HubEndConfig {
     pub identity: [u8; 16],
     /// Its name, for people.
     pub name: String,
-    /// Identities of the hubs that it gets nodes from, and of theirs; no more than [`SOURCES_MAX`] are told.
+    /// Identities of the hubs that it gets nodes from, and of theirs; at most [`SOURCES_MAX`] are sent.
     pub sources: Vec<[u8; 16]>,
-    /// A stranger must have said Hello after so long.
+    /// A peer must have sent Hello within this time.
     pub handshake: Nanos,
-    /// A peer that has said nothing for so long is gone.
+    /// A peer that was silent for this long is gone.
     pub silence: Nanos,
 }
 
@@ -46,26 +45,26 @@ impl HubEndConfig {
     }
 }
 
-/// What the hub says to a Hello.
+/// The hub's answer to a Hello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Come in.
+    /// The peer is accepted.
     Welcome,
-    /// Stay out.
+    /// The peer is refused.
     Refuse(Reject),
 }
 
-/// The hub behind a connection. Each method is called once for each frame, in order, and borrows from the bytes
-/// that came; an error ends the connection with that reason.
+/// A hub, as its end of a connection calls it. Each method is called once for each frame, in order, and borrows from the
+/// bytes that came. An error ends the connection with that reason.
 ///
-/// From a node come lanes and their rows. From a reader or another hub come interests, and Wants for the lanes
-/// that were offered for them.
+/// Nodes send lanes and their rows. Readers and other hubs send Interests, and Wants for the lanes that the hub offers for
+/// them.
 #[allow(unused_variables)]
 pub trait HubSide {
-    /// The first frame. Nothing else is called before it was welcomed.
+    /// The first frame. No other method is called before the peer is accepted.
     fn hello(&mut self, hello: &Hello<'_>, nonce: &[u8; 32]) -> Verdict;
 
-    /// A node offers a lane, or offers it anew. What is wanted of it may be said at once or later
+    /// A node offers a lane, or a lane that it has offered has changed. The hub may return a Want now, or send it later
     /// ([`HubEnd::want`]).
     fn lane(&mut self, offer: &LaneOffer<'_>) -> Result<Option<Want>, Reject>;
 
@@ -75,7 +74,7 @@ pub trait HubSide {
     /// A block begins: its header and some of its rows.
     fn block(&mut self, lane: u32, bytes: &[u8]) -> Result<(), Reject>;
 
-    /// The block goes on; rows may be cut anywhere.
+    /// The block continues; rows may be cut anywhere.
     fn rows(&mut self, lane: u32, bytes: &[u8]) -> Result<(), Reject>;
 
     /// The block is complete.
@@ -84,59 +83,59 @@ pub trait HubSide {
     /// A piece of a closed block from the past; `last` completes it.
     fn past(&mut self, lane: u32, last: bool, bytes: &[u8]) -> Result<(), Reject>;
 
-    /// The node does not have these rows any more (without `to`).
+    /// The node no longer has these rows (without `to`).
     fn lost(&mut self, lane: u32, from: u64, to: u64) -> Result<(), Reject>;
 
     /// Nothing more will come in the lane.
     fn closed(&mut self, lane: u32) -> Result<(), Reject>;
 
-    /// What became of an interest of ours. A lane that was offered before may be wanted now.
+    /// The answer to an Interest of ours. The hub may return a Want for a lane that was offered before.
     fn told(&mut self, told: &Told<'_>) -> Result<Option<Want>, Reject>;
 
-    /// Rows that were asked for with a Now have come.
+    /// Rows that a Now requested have come.
     fn given(&mut self, lane: u32, ask: u32) -> Result<(), Reject> {
         Ok(())
     }
 
-    /// A Beat came; `acks` takes what was received and stored of each lane of this node.
+    /// A Beat came; `acks` takes the rows that were received and stored of each lane of this node.
     fn beat(&mut self, beat: &Beat, acks: &mut Acks<'_>);
 
-    /// A reader wants rows.
+    /// A reader subscribes to rows.
     fn interest(&mut self, interest: &InterestFrame<'_>) -> Result<(), Reject> {
         Err(Reject { reason: Reason::NotAllowed, text: "interests are not accepted here".into() })
     }
 
-    /// A reader does not want them any more.
+    /// A reader ends a subscription.
     fn dismiss(&mut self, number: u32) -> Result<(), Reject> {
         Ok(())
     }
 
-    /// A reader wants to know how the nodes are, or does not any more.
+    /// A reader requests the list of nodes, or ends that.
     fn roster(&mut self, wanted: bool) -> Result<(), Reject> {
         Ok(())
     }
 
-    /// A reader wants to see a kernel file of a node.
-    fn read(&mut self, wish: &ReadFrame<'_>) -> Result<(), Reject> {
+    /// A reader subscribes to a kernel file of a node.
+    fn read(&mut self, read: &ReadFrame<'_>) -> Result<(), Reject> {
         Err(Reject { reason: Reason::NotAllowed, text: "kernel texts are not passed on here".into() })
     }
 
-    /// A reader does not want it any more.
+    /// A reader ends that subscription.
     fn unread(&mut self, number: u32) -> Result<(), Reject> {
         Ok(())
     }
 
-    /// A reader wants a kernel text that it wants already to be read at once.
+    /// A reader requests that the kernel file of a subscription is read now.
     fn text_now(&mut self, number: u32, ask: u32) -> Result<(), Reject> {
         Ok(())
     }
 
-    /// This node has read a kernel file after it was asked to, or cannot.
+    /// This node has read a kernel file because of a TextNow, or cannot.
     fn text_given(&mut self, given: TextGiven) -> Result<(), Reject> {
         Ok(())
     }
 
-    /// A piece of a kernel text that this node was asked for.
+    /// A piece of a kernel text from this node.
     fn text(&mut self, piece: &TextPiece<'_>) -> Result<(), Reject> {
         Ok(())
     }
@@ -146,22 +145,22 @@ pub trait HubSide {
         Ok(())
     }
 
-    /// This node says why it is not at the hub that it would rather have; every time replaces the one before.
+    /// Why this node is not at the hub that it prefers; each replaces the one before.
     fn standing(&mut self, standing: &Standing<'_>) -> Result<(), Reject> {
         Ok(())
     }
 
-    /// This node ends, or leaves for another hub, on purpose: the connection is over soon.
+    /// This node ends, or goes to another hub, on purpose: the connection ends soon.
     fn goodbye(&mut self, goodbye: &Goodbye<'_>) -> Result<(), Reject> {
         Ok(())
     }
 
-    /// A reader wants a lane that it was offered.
+    /// A reader accepts a lane that it was offered.
     fn want(&mut self, want: &WantFrame<'_>) -> Result<(), Reject> {
         Ok(())
     }
 
-    /// A reader does not want the lane any more.
+    /// A reader leaves a lane.
     fn leave(&mut self, lane: u32) -> Result<(), Reject> {
         Ok(())
     }
@@ -182,9 +181,9 @@ pub struct HubEnd {
     /// When it ends unless something comes.
     deadline: Nanos,
     silence: Nanos,
-    /// Interests that may be said.
+    /// Interests that the peer may send.
     interests: Allowance<INTERESTS_AT_ONCE, INTERESTS_A_SECOND>,
-    /// The same of kernel texts.
+    /// The same for Reads.
     reads: Allowance<READS_AT_ONCE, READS_A_SECOND>,
     inbound: Inbound,
 }
@@ -207,9 +206,9 @@ impl HubEnd {
         }
     }
 
-    /// Takes bytes that came at `now` (any monotonic clock) and `wall` (ns since 1970); calls `hub` for each frame.
-    /// Answers go to `out`. After an error the connection is to be closed, once `out` was sent as far as it goes
-    /// at once: a Refuse stands there.
+    /// Takes bytes that came at `now` (any monotonic clock) and `wall` (ns since 1970), and calls `hub` for each frame. Answers
+    /// go to `out`. After an error the caller sends what it can of `out` at once, since a Refuse is in it, and closes the
+    /// connection.
     pub fn receive<H: HubSide>(
         &mut self,
         bytes: &[u8],
@@ -281,7 +280,7 @@ impl HubEnd {
         }
     }
 
-    /// Ends the connection, and tells the peer why.
+    /// Ends the connection, and sends the peer the reason.
     fn give_up(&mut self, error: LinkError, out: &mut Vec<u8>) -> LinkError {
         match &error {
             LinkError::Rejected(reject) => put::refuse(out, reject.reason, &reject.text),
@@ -292,13 +291,13 @@ impl HubEnd {
         error
     }
 
-    /// When silence ends the connection. A stranger has the handshake's time in all, a peer the silence after
-    /// each whole frame.
+    /// When silence ends the connection: before the welcome, when the handshake's time is over; later, when no whole frame has
+    /// come for the time of the silence.
     pub fn deadline(&self) -> Nanos {
         self.deadline
     }
 
-    /// As what the peer was welcomed.
+    /// The role in which the peer was accepted.
     pub fn role(&self) -> Option<Role> {
         match self.state {
             State::Welcomed(role) => Some(role),
@@ -311,53 +310,52 @@ impl HubEnd {
         self.inbound.kept()
     }
 
-    /// Wants a lane.
+    /// Sends a Want for a lane.
     pub fn want(&self, lane: u32, want: &Want, out: &mut Vec<u8>) {
         want.put(lane, out);
     }
 
-    /// Does not want the lane any more.
+    /// Leaves the lane.
     pub fn leave(&self, lane: u32, out: &mut Vec<u8>) {
         put::leave(out, lane);
     }
 
-    /// Asks a node for rows at another rate.
+    /// Requests rows at another rate from a node.
     pub fn interest<P: AsRef<str>>(&self, ask: &Ask<'_, P>, out: &mut Vec<u8>) {
         ask.put(out);
     }
 
-    /// Asks for a row of an on-demand interest at once.
+    /// Requests a row of an on-demand Interest now.
     pub fn now(&self, interest: u32, ask: u32, out: &mut Vec<u8>) {
         put::now(out, interest, ask);
     }
 
-    /// Wants closed blocks with these rows once more; only of a node that speaks
-    /// [`crate::limits::VERSION_OF_NUMBERS`].
+    /// Requests the closed blocks with these rows again. Only for a node that speaks [`crate::limits::VERSION_OF_NUMBERS`].
     pub fn again(&self, lane: u32, from: u64, to: u64, out: &mut Vec<u8>) {
         put::again(out, lane, from, to);
     }
 
-    /// Takes an interest back.
+    /// Ends an Interest.
     pub fn dismiss(&self, number: u32, out: &mut Vec<u8>) {
         put::dismiss(out, number);
     }
 
-    /// Asks a node for a kernel text, or for one at another pace.
-    pub fn read(&self, wish: &ReadFrame<'_>, out: &mut Vec<u8>) {
-        wish.put(out);
+    /// Subscribes to a kernel text of a node, or changes the period.
+    pub fn read(&self, read: &ReadFrame<'_>, out: &mut Vec<u8>) {
+        read.put(out);
     }
 
-    /// Asks a node to read a kernel text at once; only one who knows how is asked.
+    /// Requests that a node reads a kernel text now, if the node knows TextNow.
     pub fn text_now(&self, number: u32, ask: u32, out: &mut Vec<u8>) {
         put::text_now(out, number, ask);
     }
 
-    /// Does not want a kernel text any more.
+    /// Ends a subscription to a kernel text.
     pub fn unread(&self, number: u32, out: &mut Vec<u8>) {
         put::unread(out, number);
     }
 
-    /// Ends the connection from our side: what comes after this is an error.
+    /// Ends the connection from our side: every frame after this is an error.
     pub fn refuse(&mut self, reason: Reason, text: &str, out: &mut Vec<u8>) {
         put::refuse(out, reason, text);
         self.state = State::Over;
@@ -410,7 +408,7 @@ fn from_reader<H: HubSide>(
         Frame::Interest(interest) => hub.interest(interest),
         Frame::Dismiss { number } => hub.dismiss(*number),
         Frame::Roster { wanted } => hub.roster(*wanted),
-        Frame::Read(wish) => hub.read(wish),
+        Frame::Read(read) => hub.read(read),
         Frame::Unread { number } => hub.unread(*number),
         Frame::TextNow { number, ask } => hub.text_now(*number, *ask),
         Frame::Want(want) => hub.want(want),
@@ -426,7 +424,7 @@ fn beaten<H: HubSide>(beat: &Beat, wall: i64, hub: &mut H, out: &mut Vec<u8>) ->
     Ok(())
 }
 
-/// Refuses what is said more often than a peer may.
+/// Refuses frames that a peer sends too often.
 fn pace<const AT_ONCE: u64, const A_SECOND: u64>(
     allowance: &mut Allowance<AT_ONCE, A_SECOND>,
     now: Nanos,

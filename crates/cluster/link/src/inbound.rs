@@ -1,4 +1,4 @@
-//! Bytes as they come to whole frames. Frames that lie whole in the input are handed over where they are; only an
+//! Cuts the bytes that come into frames. Frames that are whole in the input are handed over without a copy; only an
 //! unfinished one at the end is kept.
 
 use crate::error::LinkError;
@@ -14,8 +14,8 @@ pub(crate) struct Inbound {
 }
 
 impl Inbound {
-    /// Calls `take` with kind and body of each whole frame in `bytes` and what was kept; it gives the limit for
-    /// the frame that comes next. At most one frame is ever kept, and of it no more than has come.
+    /// Calls `take` with kind and body of each whole frame in the kept bytes and `bytes`. `take` returns the limit for the next
+    /// frame. At most one frame is kept, and no more of it than has come.
     pub fn feed(
         &mut self,
         mut bytes: &[u8],
@@ -46,7 +46,7 @@ impl Inbound {
         Ok(())
     }
 
-    /// Moves what the kept frame lacks out of `bytes`; `true` when it is whole.
+    /// Moves the bytes that the kept frame lacks out of `bytes`; `true` when it is whole.
     fn complete(&mut self, bytes: &mut &[u8], limit: usize) -> Result<bool, LinkError> {
         self.append(bytes, LENGTH_BYTES);
         // Checks the length before more is kept.

@@ -9,10 +9,10 @@ use crate::limits::{BLOCK_MAX, GENERATIONS_MAX, HAVE_MAX};
 use crate::message::{End, LaneOffer, Want};
 use crate::ranges::Ranges;
 
-/// Who takes what comes in.
+/// Takes the rows of one lane.
 pub trait RowSink {
-    /// The next row, as soon as it is here. Its block may still prove damaged, or break off: then it is shown again
-    /// later, as a row or in a block.
+    /// The next row, as soon as it has come. Its block may prove damaged later, or break off: then the row comes again, as a row
+    /// or in a block.
     fn row(&mut self, number: u64, row: &Decoder);
     /// A closed block, header and rows, whose checksum is right. Each comes once, the newest first after an outage.
     fn block(&mut self, bytes: &[u8]);
@@ -23,7 +23,7 @@ pub trait RowSink {
 #[derive(Debug)]
 struct Open {
     bytes: Vec<u8>,
-    /// How many of them are decoded.
+    /// How many of its bytes are decoded.
     done: usize,
     decoder: Decoder,
     rows: u32,
@@ -43,12 +43,12 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// A lane of which nothing is here.
+    /// A lane without rows.
     pub fn new(epoch: u64) -> Self {
         Intake { epoch, ..Intake::default() }
     }
 
-    /// What is lacking of a lane that is offered.
+    /// The Want for the rows that are missing of a lane that is offered.
     pub fn want(&self, offer: &LaneOffer<'_>, span: Nanos, prompt: bool) -> Want {
         Want {
             epoch: self.epoch,
@@ -60,7 +60,7 @@ impl Intake {
         }
     }
 
-    /// What is lacking of a lane of which rows came before, whatever their age.
+    /// The same for a lane of which rows came before, whatever the age of the missing rows.
     pub fn want_missed(&self, offer: &LaneOffer<'_>, prompt: bool) -> Want {
         let from_row = self.settled.start().unwrap_or(offer.next_row).max(self.settled.complete_from_zero());
         let above = self.settled.above();
@@ -69,19 +69,19 @@ impl Intake {
         Want { from_row, have: above, ..self.want(offer, Nanos(u64::MAX), prompt) }
     }
 
-    /// Rows that come from now on, and news of those that were missed.
+    /// The Want for rows from now on. The rows that were missed are reported as lost.
     pub fn want_new(&self, offer: &LaneOffer<'_>, prompt: bool) -> Want {
         let newest = offer.next_row.saturating_sub(1);
         let from_row = if self.has_rows() { self.settled.end() } else { newest };
         Want { from_row, have: Vec::new(), ..self.want(offer, Nanos(0), prompt) }
     }
 
-    /// True when some row is here, or known to be lost.
+    /// True when a row was received, or is known to be lost.
     pub fn has_rows(&self) -> bool {
         self.settled.start().is_some()
     }
 
-    /// Rows between the oldest and the newest that are neither here nor lost.
+    /// Rows between the oldest and the newest that were neither received nor lost.
     pub fn missing(&self) -> u64 {
         self.settled.missing()
     }
@@ -91,7 +91,7 @@ impl Intake {
         self.schemas.iter().find(|(known, _)| *known == generation).map_or(0, |(_, bytes)| *bytes)
     }
 
-    /// The first row that is neither here nor lost.
+    /// The first row that was neither received nor lost.
     pub fn complete_until(&self) -> u64 {
         self.settled.complete_from_zero()
     }
@@ -101,14 +101,14 @@ impl Intake {
         self.repeated
     }
 
-    /// A piece of a schema; tells how many of its first bytes are here already. A generation that is said from the start
-    /// again begins again.
+    /// A piece of a schema came. Returns how many of its first bytes came before. A generation whose first byte comes again
+    /// begins again.
     pub fn schema(&mut self, generation: u32, offset: u64, length: usize) -> Result<usize, Reject> {
         let here = self.here(generation);
         let known = match here.checked_sub(offset) {
             None => return Err(Reject::protocol("a piece of a schema that does not continue it")),
             Some(_) if offset == 0 => 0,
-            // Somebody who had left the lane, and wants it again, may get twice what was under way.
+            // A reader that leaves a lane and accepts it again may get the same piece twice.
             Some(known) => usize::try_from(known).unwrap_or(usize::MAX).min(length),
         };
         *here = offset.saturating_add(length as u64).max(if offset == 0 { 0 } else { *here });
@@ -119,7 +119,7 @@ impl Intake {
         let index = self.schemas.iter().position(|(known, _)| *known == generation);
         let index = index.unwrap_or_else(|| {
             if self.schemas.len() == GENERATIONS_MAX {
-                // The past comes newest first, and the present generation still grows: an old one makes room.
+                // Blocks of the past come newest first, and the present generation still grows: the oldest one makes room.
                 let oldest = self.schemas.iter().enumerate().min_by_key(|(_, (known, _))| *known);
                 self.schemas.remove(oldest.map_or(0, |(index, _)| index));
             }
@@ -137,7 +137,7 @@ impl Intake {
         self.rows(bytes, sink)
     }
 
-    /// The block goes on.
+    /// The block continues.
     pub fn rows(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<(), Reject> {
         let Some(open) = &mut self.open else { return Err(Reject::protocol("Rows outside a block")) };
         if open.bytes.len() + bytes.len() > BLOCK_MAX {
@@ -200,7 +200,7 @@ impl Intake {
         Ok(())
     }
 
-    /// These rows are here or lost; tells how many of them were not yet. A hole for which there is no room is lost.
+    /// These rows were received or lost. Returns how many of them are new. A hole for which there is no room is lost.
     fn settle(&mut self, from: u64, to: u64, sink: &mut impl RowSink) -> u64 {
         let new = self.settled.add(from, to);
         if let Some((from, to)) = self.settled.take_forgotten() {
@@ -218,8 +218,8 @@ impl Intake {
         }
     }
 
-    /// Hands out the whole rows of the block that is open, as a closed block: its end will not come, and of a lane that
-    /// goes on these rows do not come again.
+    /// Hands out the whole rows of the open block as a closed block. Its End will not come, and if the lane continues on another
+    /// connection, these rows do not come again.
     pub fn cut_off(&mut self, sink: &mut impl RowSink) {
         let Some(open) = self.open.take().filter(|open| open.rows > 0) else { return };
         let mut bytes = open.bytes[..open.done].to_vec();
@@ -229,11 +229,11 @@ impl Intake {
         let body = &bytes[HEADER_BYTES..];
         header.closed = Some((open.rows, body.len() as u32, crc32fast::hash(body)));
         bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
-        // What was decoded from rows is a block that can be counted.
+        // Rows that were decoded always make a sound block.
         let _ = self.closed(&bytes, sink);
     }
 
-    /// The connection is over: what was not complete comes again.
+    /// The connection has ended: what was not complete comes again.
     pub fn cut(&mut self) {
         self.open = None;
         self.past = Vec::new();
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_piece_of_a_schema_that_is_here_in_part_adds_the_rest_and_one_behind_a_hole_is_refused() {
+    fn a_piece_of_a_schema_that_came_in_part_adds_the_rest_and_one_after_a_hole_is_refused() {
         let mut intake = Intake::new(1);
         assert_eq!(intake.schema(1, 0, 100), Ok(0));
         assert_eq!(intake.schema(1, 100, 20), Ok(0));

@@ -1,5 +1,5 @@
-//! The lanes of this node as one connection knows them: offered under a number of their own, offered anew when
-//! they changed, closed when they are gone and everything of them was said.
+//! The lanes of this node on one connection: offered under a number, offered again when they have changed, and closed when
+//! they are gone and all their rows were sent.
 
 use khz_model::Nanos;
 use ring::digest;
@@ -11,7 +11,7 @@ use crate::put;
 use crate::ring_walk;
 use crate::source::{Answer, Lane, Lanes};
 
-/// What was said of a lane; another one must be said.
+/// What a lane's last offer contained; if it changes, the lane is offered again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Offered {
     generation: u32,
@@ -27,7 +27,7 @@ pub(crate) struct Entry<L> {
     pub number: u32,
     offered: Offered,
     pub sender: Option<LaneSender>,
-    /// The node does not have it any more.
+    /// The node no longer has it.
     gone: bool,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct LaneBook<L> {
     pub entries: Vec<Entry<L>>,
     revision: Option<u64>,
     highest: u32,
-    /// What lanes that are closed or left have sent.
+    /// The counts of lanes that are closed or left.
     past_counts: Sent,
     pub scratch: Vec<u8>,
 }
@@ -58,7 +58,7 @@ impl<L: Lane> LaneBook<L> {
         self.revision == Some(lanes.revision()) && self.entries.iter().all(|entry| !entry.gone)
     }
 
-    /// Offers what is new or has changed. `answers` tells which lanes are new because of an interest.
+    /// Offers lanes that are new or have changed. `answers` has the lanes that are new because of an Interest.
     pub fn refresh(&mut self, lanes: &impl Lanes<Lane = L>, answers: &[Answer], out: &mut Vec<u8>) {
         let revision = lanes.revision();
         if self.revision == Some(revision) {
@@ -120,7 +120,7 @@ impl<L: Lane> LaneBook<L> {
         offer.put(out);
     }
 
-    /// The lane with this number; `Err` when no lane ever had it.
+    /// The lane with this number; `Err` if no lane ever had it.
     pub fn numbered(&mut self, number: u32) -> Result<Option<&mut Entry<L>>, ()> {
         if number == 0 || number > self.highest {
             return Err(());
@@ -134,7 +134,7 @@ impl<L: Lane> LaneBook<L> {
         entry.map_or(0, |entry| entry.number)
     }
 
-    /// Says that lanes which are gone are closed, once all of them was said.
+    /// Closes lanes that are gone, once all their rows were sent.
     pub fn close_gone(&mut self, out: &mut Vec<u8>) {
         let mut counts = self.past_counts;
         let scratch = &mut self.scratch;
@@ -156,7 +156,7 @@ impl<L: Lane> LaneBook<L> {
         self.past_counts = counts;
     }
 
-    /// The peer does not want the lane any more; gives the lane's id if it was wanted.
+    /// The peer leaves the lane. Returns the lane's id if the peer had requested it.
     pub fn leave(&mut self, number: u32) -> Option<u64> {
         let entry = self.entries.iter_mut().find(|entry| entry.number == number)?;
         let sender = entry.sender.take()?;
@@ -164,14 +164,14 @@ impl<L: Lane> LaneBook<L> {
         Some(entry.lane.id())
     }
 
-    /// What this connection has sent.
+    /// The counts of this connection.
     pub fn counts(&self) -> Sent {
         let senders = self.entries.iter().filter_map(|entry| entry.sender.as_ref());
         senders.fold(self.past_counts, |sum, sender| sum.and(sender.counts))
     }
 }
 
-/// The first half of the SHA-256 of the schema as it is offered.
+/// The first half of the SHA-256 of the schema.
 fn schema_hash<L: Lane>(lane: &L, offered: &Offered, scratch: &mut Vec<u8>) -> [u8; 16] {
     let mut context = digest::Context::new(&digest::SHA256);
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! One lane on its way to a peer: the newest block first and then every row as it comes, the schema before the
-//! blocks that need it, and behind that what is missing. Bytes go from the ring straight into what waits to be sent.
+//! Sends one lane to a peer: the newest block first and then every row as it comes, the schema before the blocks that need it,
+//! and missing blocks last. Bytes are copied from the ring straight into the buffer of the connection.
 
 use khz_block::{HEADER_BYTES, Header};
 use khz_model::Nanos;
@@ -15,13 +15,13 @@ use crate::source::Lane;
 /// Whether there is more to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Everything that was due is said.
+    /// Everything that was due is in the buffer.
     Done,
-    /// What waits to be sent is enough for now.
+    /// The buffer has enough for now.
     Full,
 }
 
-/// What a lane has sent on one connection.
+/// The counts of a lane on one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub rows: u64,
@@ -40,7 +40,7 @@ impl Sent {
     }
 }
 
-/// A lane that is wanted.
+/// A lane that the peer has requested.
 #[derive(Debug)]
 pub(crate) struct LaneSender {
     number: u32,
@@ -53,22 +53,22 @@ pub(crate) struct LaneSender {
     newest_row: u64,
     /// Ring bytes up to here are due.
     target: u64,
-    /// Where the present block begins, and up to where it was sent.
+    /// The offsets of the present block, and of its first byte that was not sent.
     at: u64,
     sent: u64,
-    /// First row of the present block; behind its end, of the next.
+    /// First row of the present block; after its end, of the next.
     row: u64,
     /// Bytes of each generation's schema that the peer has.
     schemas: Vec<(u32, u64)>,
     backfill: Backfill,
-    /// The newest Now that the rows up to `target` answer, and the one that was said to be.
+    /// The newest Now that the rows up to `target` answer, and the newest for which a Given was sent.
     answered: u32,
     given: u32,
     pub counts: Sent,
 }
 
 impl LaneSender {
-    /// Begins with the newest block; what the Want lacks before it follows as past.
+    /// Begins with the newest block. Rows before it that the Want requests follow as past.
     pub fn new<L: Lane>(
         number: u32,
         lane: &L,
@@ -76,7 +76,7 @@ impl LaneSender {
         now: Nanos,
         scratch: &mut Vec<u8>,
     ) -> Self {
-        // Another epoch's rows and schema tell nothing about this one's.
+        // Rows and schema of another epoch are not this one's.
         let same = want.epoch == lane.epoch();
         let generation = lane.generation();
         let known = lane.schema_bytes(generation).filter(|&bytes| same && want.schema_bytes <= bytes);
@@ -105,12 +105,12 @@ impl LaneSender {
         sender
     }
 
-    /// These rows are wanted once more, as far as they are not of the block that is being sent.
+    /// Sends these rows again, except those of the block that is being sent.
     pub fn again<L: Lane>(&mut self, lane: &L, from: u64, to: u64, scratch: &mut Vec<u8>) {
         self.backfill.want(lane, (from, to.min(self.row)), std::iter::empty(), Nanos(0), scratch);
     }
 
-    /// Goes to where the newest block begins; `false` when there is none, or it is gone at once, again and again.
+    /// Goes to the start of the newest block; `false` if there is none, or if it is overwritten again and again.
     fn seek_newest<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>) -> bool {
         for _ in 0..8 {
             let newest = lane.newest();
@@ -124,7 +124,7 @@ impl LaneSender {
 
     /// Everything that the ring has now is due.
     pub fn release<L: Lane>(&mut self, lane: &L) {
-        // In this order: the answer was written before it was called one.
+        // In this order: the rows were written before the number of the Now.
         self.answered = lane.answered();
         self.target = lane.head();
     }
@@ -134,7 +134,7 @@ impl LaneSender {
         lane.head().saturating_sub(self.sent)
     }
 
-    /// Says which Now is answered, behind the rows that answer it.
+    /// Sends a Given for the newest Now that is answered, after the rows that answer it.
     pub fn given(&mut self, out: &mut Vec<u8>) {
         if self.answered != self.given {
             self.given = self.answered;
@@ -143,7 +143,7 @@ impl LaneSender {
     }
 
     /// Looks up how far the ring is.
-    pub fn look<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>) {
+    pub fn refresh<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>) {
         self.newest_row =
             header(lane, lane.newest(), scratch).map_or(self.newest_row, |header| header.first_row);
     }
@@ -153,7 +153,7 @@ impl LaneSender {
         self.newest_row.saturating_sub(self.received)
     }
 
-    /// Says what is due.
+    /// Sends what is due.
     pub fn live<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>, out: &mut Vec<u8>) -> Progress {
         while self.sent < self.target {
             if out.len() >= OUT_MAX {
@@ -173,7 +173,7 @@ impl LaneSender {
         Progress::Done
     }
 
-    /// Says a piece of the present block, or its end; `false` when something has to wait.
+    /// Sends a piece of the present block, or its end; `false` if something has to wait.
     fn step<L: Lane>(
         &mut self,
         lane: &L,
@@ -213,8 +213,8 @@ impl LaneSender {
         true
     }
 
-    /// The writer has overtaken us: goes on at the newest block. What was jumped over is past, as far as the ring
-    /// still has it.
+    /// The writer has overtaken us: continues with the newest block. The blocks between follow as past, if the ring still has
+    /// them.
     fn jump<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>) -> bool {
         let expected = self.row;
         self.counts.overtaken += 1;
@@ -226,7 +226,7 @@ impl LaneSender {
         true
     }
 
-    /// Says what the peer lacks of a generation's schema, as far as there is room.
+    /// Sends what the peer lacks of a generation's schema, as far as there is room.
     fn schema<L: Lane>(&mut self, lane: &L, generation: u32, out: &mut Vec<u8>) -> Progress {
         let index = match self.schemas.iter().position(|&(known, _)| known == generation) {
             Some(index) => index,
@@ -260,7 +260,7 @@ impl LaneSender {
         self.backfill.newest().map(|block| block.began)
     }
 
-    /// Says the newest missing block, whole or not at all; the ring may give it up at any moment.
+    /// Sends the newest missing block, whole or not at all; the ring may give it up at any moment.
     pub fn past<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>, out: &mut Vec<u8>) -> Progress {
         let Some(block) = self.backfill.newest() else { return Progress::Done };
         let Some(header) = header(lane, block.at, scratch) else {
@@ -268,7 +268,7 @@ impl LaneSender {
             return Progress::Done;
         };
         if lane.schema_bytes(header.generation).is_none() {
-            // Nobody knows any more what its rows mean.
+            // Its schema is gone, so its rows mean nothing.
             self.backfill.damaged();
             return Progress::Done;
         }
@@ -294,7 +294,7 @@ impl LaneSender {
         Progress::Done
     }
 
-    /// Says which rows nobody can have any more.
+    /// Reports lost rows.
     pub fn lost(&mut self, out: &mut Vec<u8>) {
         for (from, to) in self.backfill.take_lost() {
             self.counts.lost += to - from;
@@ -303,7 +303,7 @@ impl LaneSender {
     }
 }
 
-/// A block that its checksum calls damaged would cut the connection, again and again: it is not sent.
+/// A block with a wrong checksum would end the connection again and again: it is not sent.
 fn is_sound(block: &[u8]) -> bool {
     let Some((head, rows)) = block.split_first_chunk::<HEADER_BYTES>() else { return false };
     let closed = Header::from_bytes(head, 0).ok().and_then(|header| header.closed);

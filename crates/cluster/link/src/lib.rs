@@ -1,5 +1,6 @@
-//! What agents, hubs and readers say to each other (`docs/link.md`). State machines take bytes and the time and
-//! give bytes; none of them opens a socket or looks at a clock. [`driver`] alone does: it is the agent's thread.
+//! The protocol between agents, hubs and readers (`docs/link.md`). Its ends are state machines: [`AgentEnd`], [`HubEnd`] and
+//! [`ReaderEnd`] take bytes and the time, and return bytes. None of them opens a socket or reads a clock. [`driver`] does
+//! both: it has the threads of agents and readers.
 
 #![deny(unsafe_code)]
 
@@ -12,7 +13,6 @@ pub mod driver;
 mod error;
 pub mod failback;
 mod flush;
-mod follower;
 pub mod frame;
 mod goodbye;
 mod hub_end;
@@ -26,6 +26,7 @@ pub mod node_status;
 mod pace;
 pub mod put;
 mod ranges;
+mod reader_end;
 mod ring_walk;
 pub mod roster;
 mod source;
@@ -39,7 +40,6 @@ pub use beats::Pair;
 pub use dial::{HubName, Identity, Prove, Vouch};
 pub use error::{LinkError, Reject};
 pub use failback::Failback;
-pub use follower::{FollowSink, Follower, LaneKey, Wish};
 pub use frame::Frame;
 pub use goodbye::{Goodbye, Leaving};
 pub use hub_end::{HubEnd, HubEndConfig, HubSide, Verdict};
@@ -50,6 +50,7 @@ pub use message::{
 };
 pub use put::{Acks, Ask};
 pub use ranges::Ranges;
+pub use reader_end::{Accept, LaneKey, LaneSink, ReaderEnd};
 pub use roster::Roster;
 pub use source::{Answer, Carrier, Lane, Lanes, Overtaken};
 pub use standing::Standing;

@@ -1,11 +1,11 @@
-//! What a peer may make us hold: every length, count and wait of the protocol, with its reason.
+//! The limits of the protocol, with their reasons: every length, count and wait.
 
 use khz_model::Nanos;
 
-/// The protocol's version that we choose where the peer knows it.
+/// The protocol's version that we choose if the peer knows it.
 pub const VERSION: u8 = 2;
 
-/// The oldest version that we still speak.
+/// The oldest version that we know.
 pub const VERSION_LOWEST: u8 = 1;
 
 /// From this version on a reader's lanes have the node's epoch and row numbers, and a node understands Again.
@@ -14,7 +14,7 @@ pub const VERSION_OF_NUMBERS: u8 = 2;
 /// A frame's kind and body together. Schemas and blocks may be larger: they come in pieces.
 pub const FRAME_MAX: usize = 256 << 10;
 
-/// A frame before the welcome: the largest Hello has 500 bytes. What a stranger may make us hold.
+/// A frame before the Welcome. The largest Hello has 500 bytes, and the peer has proved nothing yet.
 pub const HELLO_MAX: usize = 1 << 10;
 
 /// Hubs that a Greeting names as sources, of all levels together.
@@ -32,7 +32,7 @@ pub const HUB_NAME_MAX: usize = 253;
 /// Patterns in one interest.
 pub const PATTERNS_MAX: usize = 64;
 
-/// Ranges of rows in one Want that the asker has already.
+/// Ranges of rows in one Want that its sender already has.
 pub const HAVE_MAX: usize = 16;
 
 /// Lanes that one Beaten acknowledges.
@@ -41,30 +41,29 @@ pub const ACKS_MAX: usize = 4_096;
 /// A schema's bytes (`docs/block.md`).
 pub const SCHEMA_MAX: u64 = 16 << 20;
 
-/// A stranger must have said Hello after so long.
+/// A peer must have sent Hello within this time.
 pub const HANDSHAKE: Nanos = Nanos::from_secs(5);
 
-/// A peer that has said nothing for so long is gone: two Beats and a half.
+/// A peer that was silent for this long is gone: two Beats and a half.
 pub const SILENCE: Nanos = Nanos::from_millis(2_500);
 
-/// An agent says Beat so often.
+/// The time between two Beats.
 pub const BEAT: Nanos = Nanos::SECOND;
 
-/// A Beat must be answered after so long; with the Beat's own second a frozen hub is left after 2.5 s.
+/// A Beat must be answered within this time. With the second between Beats, a frozen hub is noticed after 2.5 s.
 pub const BEATEN_LATE: Nanos = Nanos::from_millis(1_500);
 
-/// A hub must have greeted and welcomed us after so long: as long as a restarted hub may need for thousands of
-/// agents that come back at once.
+/// A hub must have accepted us within this time: a restarted hub may need it for thousands of agents that come back at once.
 pub const WELCOME_LATE: Nanos = SILENCE;
 
-/// While so many bytes wait to be sent, nothing is taken out of the rings: they are the buffer.
+/// While this many bytes wait to be sent, nothing is taken out of the rings: they are the buffer.
 pub const OUT_MAX: usize = 128 << 10;
 
-/// Bytes of rows that the thread which writes them sends itself: a flush of a hundred rows of three hundred slots. More is
-/// for the link's thread.
+/// Bytes of rows that the thread which writes them sends itself: a flush of a hundred rows of three hundred slots. The link's
+/// thread sends more than that.
 pub const CARRY_MAX: u64 = 32 << 10;
 
-/// Rows, blocks and schemas go in pieces of this size, so that a slow link still says a whole frame in time.
+/// Rows, blocks and schemas go in pieces of this size, so that a slow link still completes a frame in time.
 pub const PIECE: usize = 32 << 10;
 
 /// Lanes that an agent offers on one connection.
@@ -73,10 +72,9 @@ pub const LANES_MAX: usize = 256;
 /// Interests of one peer that an agent answers at a time.
 pub const INTERESTS_MAX: usize = 64;
 
-/// Interests that a reader may say in one go, and how many more each second: an interest in all nodes is work for all of
-/// them.
+/// Interests that a reader may send in one burst, because an interest in all nodes is work for all of them.
 pub const INTERESTS_AT_ONCE: u64 = 2 * INTERESTS_MAX as u64;
-/// See [`INTERESTS_AT_ONCE`].
+/// Interests that it may send each second besides. See [`INTERESTS_AT_ONCE`].
 pub const INTERESTS_A_SECOND: u64 = 32;
 
 /// A kernel text: `/proc/interrupts` of 256 CPUs and 1,000 interrupts has 3 MB.
@@ -85,38 +83,38 @@ pub const TEXT_BYTES_MAX: usize = 4 << 20;
 /// A path below `/proc`.
 pub const TEXT_PATH_MAX: usize = 255;
 
-/// Kernel texts that one node shows at a time.
+/// Kernel texts that one node serves at a time.
 pub const TEXTS_MAX: usize = 256;
 
-/// Names in a list of what a node shows.
+/// Names in a node's list of kernel texts.
 pub const LISTED_MAX: usize = 4_096;
 
-/// Kernel texts that one reader may want at a time: some of each of thousands of nodes.
+/// Subscriptions to kernel texts that one reader may have: some of each of thousands of nodes.
 pub const READS_MAX: usize = 8_192;
 
-/// Kernel texts that a reader may ask for in one go, and how many more each second.
+/// Reads that a reader may send in one burst.
 pub const READS_AT_ONCE: u64 = 2_048;
-/// See [`READS_AT_ONCE`].
+/// Reads that it may send each second besides.
 pub const READS_A_SECOND: u64 = 1_024;
 
 /// Fastest that missing blocks are sent, bytes a second.
 pub const PAST_RATE: u64 = 4 << 20;
 
-/// So they begin on a new connection: four thousand agents that come back to a hub at once must not drown it.
+/// The rate on a new connection, bytes a second: four thousand agents that come back at once must not overload a hub.
 pub const PAST_RATE_FIRST: u64 = 64 << 10;
 
-/// Ranges of rows that are remembered as received in one lane. One with more holes has had more outages than a ring can
-/// fill again: the oldest hole is taken as lost.
+/// Ranges of received rows that are remembered of one lane. A lane with more holes has had more outages than a ring can fill
+/// again: the oldest hole counts as lost.
 pub const RANGES_MAX: usize = 64;
 
-/// What a follower knows of a lane is kept for so long after the lane has gone: an outage that is over by then leaves no
-/// doubt about which rows were missed.
+/// A reader remembers for this long which rows of a closed lane it has. After a shorter outage it knows exactly which rows it
+/// missed.
 pub const KEPT_FOR: Nanos = Nanos::from_secs(3_600);
 
-/// Lanes that a follower follows on one connection: four for each of many thousands of nodes.
+/// Lanes that a reader accepts on one connection: four for each of many thousands of nodes.
 pub const FOLLOWED_MAX: usize = 65_536;
 
-/// A block's bytes at a receiver: more than any writer puts into one, whose key row is an eighth of it at least.
+/// A block's bytes at a receiver. No writer makes a larger block: its key row is at least an eighth of it.
 pub const BLOCK_MAX: usize = 64 << 20;
 
 /// Generations of a schema that a receiver remembers of one lane.
@@ -129,7 +127,7 @@ mod tests {
     #[test]
     fn the_limits_are_those_of_the_protocols_document() {
         let text = include_str!("../../../../docs/link.md").split_whitespace().collect::<Vec<_>>().join(" ");
-        for (bytes, behind) in [
+        for (bytes, after) in [
             (FRAME_MAX as u64, "(`FRAME_MAX`)"),
             (HELLO_MAX as u64, "(`HELLO_MAX`)"),
             (TEXT_BYTES_MAX as u64, "(`TEXT_BYTES_MAX`)"),
@@ -141,7 +139,7 @@ mod tests {
         ] {
             let size =
                 if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) };
-            let line = format!("{size} {behind}");
+            let line = format!("{size} {after}");
             assert!(text.contains(&line), "docs/link.md does not say: {line}");
         }
         assert_eq!(

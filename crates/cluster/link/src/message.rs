@@ -1,5 +1,5 @@
-//! What the two sides say to each other, as data that borrows from the bytes it came in. `docs/link.md` gives the
-//! meaning of every field; [`crate::frame`] gives the bytes.
+//! The contents of frames, as data that borrows from the bytes it came in. `docs/link.md` explains every field;
+//! [`crate::frame`] has the bytes.
 
 use khz_model::Nanos;
 
@@ -12,16 +12,16 @@ pub const KNOWS_TEXTS: u8 = 1;
 /// The same of TextNow and TextGiven.
 pub const KNOWS_TEXT_NOW: u8 = 4;
 
-/// The hub's first words.
+/// The hub's first frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeting<'a> {
     /// Lowest version that it speaks.
     pub lowest: u8,
     /// Highest version that it speaks.
     pub highest: u8,
-    /// To be signed by the proof in Hello.
+    /// The proof in Hello signs it.
     pub nonce: [u8; 32],
-    /// Random at the hub's start: another one means that its memory is empty.
+    /// Random at the hub's start: after a change the hub's memory is empty.
     pub identity: [u8; 16],
     /// Its name, for people.
     pub name: &'a str,
@@ -29,16 +29,16 @@ pub struct Greeting<'a> {
     pub sources: &'a [u8],
 }
 
-/// Who may speak.
+/// What a peer is, and so what it may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Speaks for itself.
+    /// A node: sends its own rows.
     Node,
-    /// Wants rows.
+    /// Reads rows.
     Reader,
-    /// Another hub, which wants rows.
+    /// Another hub, which reads rows.
     Hub,
-    /// Wants rows, at any rate.
+    /// Reads rows at any rate.
     Operator,
 }
 
@@ -74,37 +74,37 @@ impl Role {
     }
 }
 
-/// Who connects.
+/// The identity of a peer that connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello<'a> {
     /// The version it chose.
     pub version: u8,
-    /// As what it comes.
+    /// Its role.
     pub role: Role,
-    /// Its name; not yet checked to be one.
+    /// Its name, not yet checked.
     pub name: &'a str,
-    /// Tells machines apart.
+    /// Different for each machine.
     pub machine: [u8; 16],
-    /// Tells boots of one machine apart.
+    /// Different for each boot of a machine.
     pub boot: [u8; 16],
     /// CLOCK_BOOTTIME of its start, ns.
     pub started: i64,
-    /// Random at its start: tells starts apart, whatever clocks do.
+    /// Random at its start: different for each start, whatever clocks do.
     pub start_nonce: u64,
     /// Version of the program.
     pub program: &'a str,
-    /// HMAC over the greeting's nonce, when it has a token.
+    /// HMAC over the Greeting's nonce, if it has a token.
     pub proof: Option<[u8; 32]>,
-    /// What it understands beyond the first version: [`KNOWS_TEXTS`], [`KNOWS_TEXT_NOW`].
+    /// Its abilities beyond the first version: [`KNOWS_TEXTS`], [`KNOWS_TEXT_NOW`].
     pub abilities: u8,
 }
 
-/// The hub takes the peer.
+/// The hub accepts the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Welcome {
-    /// The version spoken from here on.
+    /// The version of all further frames.
     pub version: u8,
-    /// Longest silence before the hub takes the peer for gone.
+    /// Longest silence before the peer counts as gone.
     pub silence: Nanos,
     /// As in [`Hello`].
     pub abilities: u8,
@@ -121,11 +121,11 @@ pub enum Reason {
     NameTaken,
     /// A newer start of the same machine has taken over.
     Superseded,
-    /// No place for another peer.
+    /// There is no room for another peer.
     Full,
     /// The role does not permit it.
     NotAllowed,
-    /// The peer does not keep to the protocol.
+    /// The peer breaks the protocol.
     Protocol,
     /// A reason that a newer version knows.
     Other(u8),
@@ -164,11 +164,11 @@ impl Reason {
 pub struct LaneOffer<'a> {
     /// Its number within this connection, from 1.
     pub lane: u32,
-    /// Whose lane; empty: the sender's own.
+    /// The lane's node; empty: the sender itself.
     pub node: &'a str,
     /// Its name.
     pub name: &'a str,
-    /// Random when its ring was created; row numbers run within it.
+    /// Random when its ring was created; row numbers count within it.
     pub epoch: u64,
     /// Generation of the schema.
     pub generation: u32,
@@ -186,24 +186,24 @@ pub struct LaneOffer<'a> {
     pub schema_hash: [u8; 16],
 }
 
-/// What is wanted of a lane.
+/// Which rows of a lane its receiver sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Want {
     /// The epoch that `from_row` and `have` belong to.
     pub epoch: u64,
-    /// Rows below are not wanted.
+    /// Rows below do not come.
     pub from_row: u64,
-    /// Blocks that ended earlier than so long ago are not wanted.
+    /// Blocks that ended longer ago than this do not come.
     pub span: Nanos,
-    /// Bytes of the schema's present generation that the asker has.
+    /// Bytes of the schema's present generation that the sender has.
     pub schema_bytes: u64,
     /// Every row at once, instead of flushed.
     pub prompt: bool,
-    /// Ranges of rows (from, to) above `from_row` that the asker has already, ascending, [`HAVE_MAX`] at most.
+    /// Ranges of rows (from, to) above `from_row` that the sender already has, ascending, [`HAVE_MAX`] at most.
     pub have: Vec<(u64, u64)>,
 }
 
-/// A Want as it came.
+/// A Want that was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantFrame<'a> {
     /// The lane.
@@ -222,7 +222,7 @@ pub struct WantFrame<'a> {
 }
 
 impl WantFrame<'_> {
-    /// Ranges of rows that the asker has already.
+    /// Ranges of rows that the sender already has.
     pub fn have(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.have.chunks_exact(16).map(|pair| {
             let mut pair = Body::new(pair);
@@ -237,18 +237,18 @@ impl WantFrame<'_> {
     }
 }
 
-/// Rows at another rate.
+/// A subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterestFrame<'a> {
-    /// The asker's number for it, from 1.
+    /// The sender's number for it, from 1.
     pub number: u32,
-    /// Wanted period.
+    /// The period that is requested.
     pub period: Nanos,
     /// Not shared with a faster lane.
     pub exact: bool,
     /// Every row at once.
     pub prompt: bool,
-    /// The rows that the base lane has, instead of those that come.
+    /// The rows that the base lane has, instead of those to come.
     pub past: bool,
     pub(crate) count: usize,
     pub(crate) patterns: &'a [u8],
@@ -262,18 +262,18 @@ impl<'a> InterestFrame<'a> {
     }
 }
 
-/// What became of an interest.
+/// The answer to an Interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told<'a> {
-    /// The asker's number.
+    /// The number of the Interest.
     pub interest: u32,
     /// Whether rows will come.
     pub granted: bool,
     /// At this period.
     pub period: Nanos,
-    /// Why refused or slower; may be empty.
+    /// Why it is refused or slower; may be empty.
     pub text: &'a str,
-    /// The lane that serves it when that was offered before; 0: one that is offered now, or none.
+    /// The lane that serves it, if that was offered before; 0: one that is offered now, or none.
     pub lane: u32,
 }
 
@@ -284,7 +284,7 @@ pub struct SchemaPiece<'a> {
     pub lane: u32,
     /// Generation of the schema.
     pub generation: u32,
-    /// Where in the schema the piece stands.
+    /// The offset of the piece in the schema.
     pub offset: u64,
     /// The piece.
     pub bytes: &'a [u8],
@@ -310,7 +310,7 @@ pub struct Beat {
     pub stamp: i64,
     /// Round trip of the best recent Beat, if known.
     pub round_trip: Option<Nanos>,
-    /// Hub's clock minus sender's, found with it, ns.
+    /// Hub's clock minus sender's, measured with that Beat, ns.
     pub offset: i64,
     /// TCP segments retransmitted so far on this connection.
     pub retransmits: u64,
@@ -329,7 +329,7 @@ pub struct Beaten<'a> {
     pub(crate) acks: &'a [u8],
 }
 
-/// How far a lane has got at the other side.
+/// How many rows of a lane the other side has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// The lane.

@@ -1,4 +1,4 @@
-//! How a node is, as a frame: what a hub tells readers who show the cluster.
+//! The state of a node as a frame, which a hub sends to readers that requested the list of nodes.
 
 use khz_model::name::{INSTANCE_MAX, NODE_NAME_MAX};
 use khz_model::{Away, LaneStatus, Nanos, NodeName, NodeStatus, Rate};
@@ -15,19 +15,19 @@ const ADDRESS_MAX: usize = 64;
 const UNKNOWN: u64 = u64::MAX;
 const UNKNOWN_OFFSET: i64 = i64::MIN;
 
-/// Flags behind the lanes, which older hubs do not say.
+/// Flags after the lanes. Older hubs do not send them.
 const LEFT: u8 = 1;
 const EXPECTED: u8 = 2;
 const BELIEVED: u8 = 4;
-/// Behind the flags stand the node's hub and why it is not at another.
+/// After the flags: the node's hub, and why the node is not at another.
 const HUB: u8 = 8;
 const AWAY: u8 = 16;
-/// And behind these, for each lane, the period that was asked for, where one runs at another.
+/// After these: for each lane the period that was requested, if a lane runs at another.
 const ASKED: u8 = 32;
-/// A hub's address as a node has it.
+/// A hub's address in a node's settings.
 const HUB_ADDRESS_MAX: usize = 300;
 
-/// Appends how a node is.
+/// Appends the state of a node.
 pub fn put(status: &NodeStatus, out: &mut Vec<u8>) {
     let time = |time: Option<Nanos>| time.map_or(UNKNOWN, |time| time.0).to_le_bytes();
     let frame = open(out, kind::NODE);
@@ -76,7 +76,7 @@ pub fn put(status: &NodeStatus, out: &mut Vec<u8>) {
     frame.close(out);
 }
 
-/// Appends that every node was told.
+/// Appends the end of the list of nodes.
 pub fn put_end(nodes: usize, out: &mut Vec<u8>) {
     let frame = open(out, kind::NODES);
     put_varint(out, nodes as u64);
@@ -210,7 +210,7 @@ mod tests {
         let mut out = Vec::new();
         put(&status(), &mut out);
         let raw = split(&out, FRAME_MAX).unwrap().unwrap();
-        // Without what follows the lanes it is that of an older hub.
+        // An older hub sends nothing after the lanes.
         let more = 1 + (1 + 4) + (1 + 9) + (1 + 6) + 8 + 8 + 2 * 8;
         let older = Frame::decode(raw.kind, &raw.body[..raw.body.len() - more]).unwrap();
         let mut expected =

@@ -1,16 +1,16 @@
-//! How fast missing blocks are sent: it begins slowly, doubles while the hub answers quickly, and halves when it
-//! does not, so that thousands of agents that come back at once do not drown a hub.
+//! How fast missing blocks are sent. The rate begins low, doubles while the hub answers quickly, and halves when it does not,
+//! so that thousands of agents that come back at once do not overload a hub.
 
 use khz_model::Nanos;
 
 use crate::limits::{PAST_RATE, PAST_RATE_FIRST};
 
-/// Slower than this it never gets.
+/// The lowest rate.
 const SLOWEST: u64 = 16 << 10;
-/// A Beat that was answered within this time found a hub at ease; one that took longer than that, a busy one.
+/// A Beat that is answered within the first time doubles the rate; one that takes longer than the second halves it.
 const AT_EASE: Nanos = Nanos::from_millis(100);
 const BUSY: Nanos = Nanos::from_millis(300);
-/// Blocks go in bursts of so long.
+/// Missing blocks go in this many bursts a second.
 const BURSTS_A_SECOND: u64 = 20;
 
 /// A budget of bytes that fills with time.
@@ -18,7 +18,7 @@ const BURSTS_A_SECOND: u64 = 20;
 pub(crate) struct Pace {
     /// Bytes a second.
     rate: u64,
-    /// What may be sent now; negative after a block that was larger than the rest.
+    /// Bytes that may be sent now; negative after a block that was larger than the rest.
     budget: i64,
     filled: Nanos,
 }
@@ -43,7 +43,7 @@ impl Pace {
         (self.rate / BURSTS_A_SECOND) as i64
     }
 
-    /// So many bytes were sent.
+    /// This many bytes were sent.
     pub fn spend(&mut self, bytes: usize) {
         self.budget -= bytes as i64;
     }
@@ -54,7 +54,7 @@ impl Pace {
         Nanos(self.filled.0 + (missing * 1_000_000_000).div_ceil(self.rate))
     }
 
-    /// A Beat was answered after so long.
+    /// A Beat was answered after this time.
     pub fn answered(&mut self, took: Nanos) {
         if took <= AT_EASE {
             self.rate = (self.rate * 2).min(PAST_RATE);
@@ -68,7 +68,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Bytes sent in so many seconds in blocks of 16 KiB.
+    /// Bytes sent in this many seconds in blocks of 16 KiB.
     fn sent(pace: &mut Pace, from: Nanos, seconds: u64) -> u64 {
         let (mut now, mut bytes) = (from, 0);
         while now < Nanos(from.0 + seconds * 1_000_000_000) {

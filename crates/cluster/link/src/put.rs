@@ -1,4 +1,4 @@
-//! Says a message: appends it as one frame to what waits to be sent. The other half of [`crate::frame`].
+//! Encodes frames: appends each to the bytes that wait to be sent. [`crate::frame`] decodes them.
 
 use khz_model::Nanos;
 use khz_model::name::{INSTANCE_MAX, NODE_NAME_MAX};
@@ -9,8 +9,8 @@ use crate::limits::{ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX,
 use crate::message::*;
 use crate::wire::{put_text, put_varint};
 
-/// A frame under construction at the end of a buffer; [`Open::close`] fills in its length. What is between may be
-/// written straight into the buffer.
+/// A frame under construction at the end of a buffer. Its body is written straight into the buffer; [`Open::close`] fills in
+/// its length.
 #[derive(Debug)]
 #[must_use]
 pub struct Open {
@@ -103,18 +103,18 @@ pub fn leave(out: &mut Vec<u8>, lane: u32) {
     open_lane(out, kind::LEAVE, lane).close(out);
 }
 
-/// An interest to be sent.
+/// An Interest to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask<'a, P> {
-    /// The asker's number for it, from 1.
+    /// The sender's number for it, from 1.
     pub number: u32,
-    /// Wanted period.
+    /// The period that is requested.
     pub period: Nanos,
     /// Not shared with a faster lane.
     pub exact: bool,
     /// Every row at once.
     pub prompt: bool,
-    /// The rows that the base lane has, instead of those that come.
+    /// The rows that the base lane has, instead of those to come.
     pub past: bool,
     /// Patterns, at most [`PATTERNS_MAX`].
     pub patterns: &'a [P],
@@ -135,7 +135,7 @@ impl<P: AsRef<str>> Ask<'_, P> {
     }
 }
 
-/// Wants to know how the nodes are, or does not any more.
+/// Appends a Roster: begins or ends the list of nodes.
 pub fn roster(out: &mut Vec<u8>, wanted: bool) {
     let frame = open(out, kind::ROSTER);
     out.push(u8::from(wanted));
@@ -147,26 +147,26 @@ pub fn dismiss(out: &mut Vec<u8>, number: u32) {
     open_lane(out, kind::DISMISS, number).close(out);
 }
 
-/// Appends an Unread: a kernel text is not wanted any more.
+/// Appends an Unread: ends a Read.
 pub fn unread(out: &mut Vec<u8>, number: u32) {
     open_lane(out, kind::UNREAD, number).close(out);
 }
 
-/// Appends a TextNow: a kernel text that is wanted already is to be read at once.
+/// Appends a TextNow: the file of a Read is to be read now.
 pub fn text_now(out: &mut Vec<u8>, number: u32, ask: u32) {
     let frame = open_lane(out, kind::TEXT_NOW, number);
     out.extend_from_slice(&ask.to_le_bytes());
     frame.close(out);
 }
 
-/// Appends a Now: rows of an on-demand interest are wanted at once.
+/// Appends a Now: requests rows of an on-demand Interest now.
 pub fn now(out: &mut Vec<u8>, interest: u32, ask: u32) {
     let frame = open_lane(out, kind::NOW, interest);
     out.extend_from_slice(&ask.to_le_bytes());
     frame.close(out);
 }
 
-/// Appends an Again: the rows from `from` up to `to`, without it, are wanted once more.
+/// Appends an Again: requests the rows from `from` up to `to`, without it, again.
 pub fn again(out: &mut Vec<u8>, lane: u32, from: u64, to: u64) {
     let frame = open_lane(out, kind::AGAIN, lane);
     put_u64(out, from);
@@ -174,7 +174,7 @@ pub fn again(out: &mut Vec<u8>, lane: u32, from: u64, to: u64) {
     frame.close(out);
 }
 
-/// Appends a Given: what was asked for is in the lane's rows before it.
+/// Appends a Given: the rows that a Now requested came before it.
 pub fn given(out: &mut Vec<u8>, lane: u32, ask: u32) {
     let frame = open_lane(out, kind::GIVEN, lane);
     out.extend_from_slice(&ask.to_le_bytes());
@@ -201,7 +201,7 @@ impl Acks<'_> {
     }
 }
 
-/// Appends a Beaten; `lanes` adds what was received.
+/// Appends a Beaten; `lanes` adds the lanes with their received rows.
 pub fn beaten(
     out: &mut Vec<u8>,
     stamp: i64,

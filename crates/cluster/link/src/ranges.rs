@@ -1,5 +1,5 @@
-//! Which rows of a lane were received, or are settled otherwise: a few ranges of their numbers. Rows between two ranges
-//! are missing; they may still come, or be lost for good.
+//! Which rows of a lane were received or are lost: a few ranges of their numbers. Rows between two ranges are missing; they
+//! may still come, or be lost.
 
 use crate::limits::{HAVE_MAX, RANGES_MAX};
 
@@ -8,12 +8,12 @@ use crate::limits::{HAVE_MAX, RANGES_MAX};
 pub struct Ranges {
     ranges: Vec<(u64, u64)>,
     given_up: u64,
-    /// The hole that was given up last, until somebody asks.
+    /// The hole that was given up last, until it is taken.
     forgotten: Option<(u64, u64)>,
 }
 
 impl Ranges {
-    /// The number behind the newest row.
+    /// The number after the newest row.
     pub fn end(&self) -> u64 {
         self.ranges.last().map_or(0, |&(_, end)| end)
     }
@@ -28,13 +28,13 @@ impl Ranges {
         self.ranges.first().map(|&(start, _)| start)
     }
 
-    /// Adds `from..to`; tells how many of them were not there yet.
+    /// Adds `from..to`. Returns how many of them are new.
     #[inline]
     pub fn add(&mut self, from: u64, to: u64) -> u64 {
         if let Some(last) = self.ranges.last_mut()
             && last.1 == from
         {
-            // As good as always: the next rows.
+            // Nearly always: the next rows.
             last.1 = last.1.max(to);
             return to.saturating_sub(from);
         }
@@ -65,7 +65,7 @@ impl Ranges {
         added
     }
 
-    /// Takes rows back that turned out not to be right.
+    /// Removes rows that proved wrong.
     pub fn remove(&mut self, from: u64, to: u64) {
         if from >= to {
             return;
@@ -75,8 +75,8 @@ impl Ranges {
         self.ranges = parts.collect();
     }
 
-    /// The hole that the last [`Ranges::add`] had no room to remember, once: its rows count as received from then on,
-    /// so somebody must say that they are lost.
+    /// The hole for which the last [`Ranges::add`] had no room, once. Its rows count as received from then on, so the caller must
+    /// report them as lost.
     #[inline]
     pub fn take_forgotten(&mut self) -> Option<(u64, u64)> {
         self.forgotten.take()
@@ -126,13 +126,13 @@ impl Ranges {
         self.ranges.windows(2).map(|pair| pair[1].0 - pair[0].1).sum()
     }
 
-    /// The number before which nothing is missing, counted from the oldest row: what a node need not send again to
-    /// somebody who does not want what was before.
+    /// The number before which nothing is missing, counted from the oldest row: a peer that does not request older rows needs none
+    /// before it.
     pub fn complete_until(&self) -> u64 {
         self.ranges.first().map_or(0, |&(_, end)| end)
     }
 
-    /// All rows from 0 up to here are settled.
+    /// All rows from 0 up to here were received or are lost.
     pub fn complete_from_zero(&self) -> u64 {
         self.ranges.first().filter(|&&(from, _)| from == 0).map_or(0, |&(_, to)| to)
     }

@@ -9,7 +9,7 @@ use crate::source::Lane;
 /// The header of the block at `at`, if one begins there. The closing fields of a closed one are final.
 pub(crate) fn header<L: Lane>(lane: &L, at: u64, scratch: &mut Vec<u8>) -> Option<Header> {
     let first = header_once(lane, at, scratch)?;
-    // They are written before the flag: read after the flag, they are there.
+    // The writer writes them before the flag, and we read them after it.
     if first.closed.is_some() { header_once(lane, at, scratch) } else { Some(first) }
 }
 
@@ -19,7 +19,7 @@ fn header_once<L: Lane>(lane: &L, at: u64, scratch: &mut Vec<u8>) -> Option<Head
     Header::from_bytes(scratch.first_chunk()?, 0).ok()
 }
 
-/// Number of the row that comes next, counted in the newest block; 0 when there is none.
+/// The number of the next row, counted in the newest block; 0 if there is none.
 pub(crate) fn next_row<L: Lane>(lane: &L, scratch: &mut Vec<u8>) -> u64 {
     let (mut at, mut scanner) = (lane.newest(), RowScanner::new());
     loop {
@@ -38,14 +38,14 @@ pub(crate) struct Found {
     pub at: u64,
     /// Its first row.
     pub first_row: u64,
-    /// The row behind its last.
+    /// The row after its last.
     pub end_row: u64,
     /// When its first row was gathered, and no row of it later than `ended`.
     pub began: Nanos,
     pub ended: Nanos,
 }
 
-/// Walks the ring once. Being overtaken at the start it begins again; later that cannot matter to it.
+/// Walks the ring once. If it is overtaken at its first step, it begins again; later it cannot be.
 pub(crate) struct Walk<'a, L> {
     lane: &'a L,
     scratch: &'a mut Vec<u8>,
@@ -53,7 +53,7 @@ pub(crate) struct Walk<'a, L> {
     next: Option<(u64, Header)>,
 }
 
-/// A writer that overtakes a walk's first step so often leaves nothing to be found.
+/// After a writer has overtaken a walk's first step this many times, the walk finds nothing.
 const TRIES: usize = 8;
 
 impl<'a, L: Lane> Walk<'a, L> {

@@ -1,30 +1,30 @@
-//! Which hub comes next: a list in order of preference, and for each that failed a pause. It opens nothing; the
-//! caller says how an attempt went, and lends randomness.
+//! Which hub to try next: a list in order of preference, and a pause for each hub that failed. This file opens no socket: the
+//! caller reports how an attempt went, and brings random numbers.
 
 use khz_model::Nanos;
 
 /// The first pause after a failure.
 pub const PAUSE_FIRST: Nanos = Nanos::from_millis(100);
 
-/// The longest pause: all agents are back within so long once a hub is, and thousands of them ask a dead machine
-/// no more than a thousand times a second.
+/// The longest pause: all agents are back within this time after their hub, and thousands of them try a dead machine at most a
+/// thousand times a second.
 pub const PAUSE_MAX: Nanos = Nanos::from_secs(4);
 
-/// The longest pause after a hub has refused us: that needs somebody who changes something.
+/// The longest pause after a hub has refused us: a person must change something first.
 pub const REFUSED_MAX: Nanos = Nanos::from_secs(30);
 
-/// A connection that has lasted so long was good: the pauses begin anew.
+/// A connection that has lasted this long was good: the pauses begin at the shortest again.
 pub const GOOD_AFTER: Nanos = Nanos::from_secs(10);
 
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// No connection, or one that broke after so long.
+    /// No connection, or one that broke.
     Broke {
-        /// How long it was welcome.
+        /// How long it was accepted.
         lasted: Nanos,
     },
-    /// The hub sent us away.
+    /// The hub refused us.
     Refused,
     /// We left for this hub, which is better.
     Moved {
@@ -36,7 +36,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, Default)]
 struct Hub {
     not_before: Nanos,
-    /// How often it was tried since a connection was good.
+    /// How many times it was tried since the last good connection.
     tried: u32,
     /// The pause that the next failure brings, before jitter.
     pause: Nanos,
@@ -49,14 +49,14 @@ pub struct Roster {
 }
 
 impl Roster {
-    /// So many hubs; the first is tried first.
+    /// This many hubs; the first is tried first.
     pub fn new(hubs: usize) -> Self {
         let hub = Hub { not_before: Nanos(0), tried: 0, pause: PAUSE_FIRST };
         Roster { hubs: vec![hub; hubs.max(1)] }
     }
 
-    /// Which hub to try, and when: the best of those that may be tried at `now`, each in turn before one is tried again; or
-    /// else the one that may be soonest.
+    /// Which hub to try, and when: the best of those that may be tried at `now`, each once before any twice; if there is none, the
+    /// one that may be tried soonest.
     pub fn next(&self, now: Nanos) -> (usize, Nanos) {
         let rank = |&index: &usize| (self.hubs[index].not_before.max(now), self.hubs[index].tried);
         let index = (0..self.hubs.len()).min_by_key(rank).unwrap_or_default();
@@ -82,7 +82,7 @@ impl Roster {
             }
             Outcome::Broke { .. } => PAUSE_MAX,
             Outcome::Refused => REFUSED_MAX,
-            // Where the better one is not what it seemed, this one is the next.
+            // If the better hub fails, this one is next.
             Outcome::Moved { .. } => {
                 hub.pause = PAUSE_FIRST;
                 hub.not_before = now;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_back_to_a_better_hub_is_there_next_and_else_where_he_came_from() {
+    fn an_agent_that_goes_back_tries_the_better_hub_next_and_then_the_one_it_left() {
         let mut roster = Roster::new(3);
         roster.ended(0, SHORT, Nanos(5), PAUSE_FIRST.0);
         roster.ended(1, SHORT, Nanos(5), PAUSE_FIRST.0);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_up_to_the_longest_and_begin_anew_after_a_good_connection() {
+    fn pauses_double_up_to_the_longest_and_begin_at_the_shortest_after_a_good_connection() {
         let mut roster = Roster::new(1);
         let mut now = Nanos(0);
         let mut pauses = Vec::new();

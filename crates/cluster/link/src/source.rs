@@ -1,5 +1,5 @@
-//! What an agent's end of the link needs of the node: its lanes, their rings, and somebody who answers interests.
-//! Behind it stand real rings, or a test's.
+//! What an agent's end of the link needs from its node: lanes with their rings, and answers to Interests. The agent
+//! implements it with real rings, tests with their own.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use khz_model::Nanos;
 use crate::message::InterestFrame;
 use crate::texts::ReadFrame;
 
-/// The bytes are not in the ring any more.
+/// The ring no longer has the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overtaken;
 
 /// One lane of this node and its ring. Positions are offsets in the stream of everything ever written to the ring.
 pub trait Lane {
-    /// Tells it from every other lane of this process, past and present.
+    /// Different from that of every other lane of this process, past and present.
     fn id(&self) -> u64;
     /// Its name.
     fn name(&self) -> &str;
@@ -22,33 +22,33 @@ pub trait Lane {
     fn epoch(&self) -> u64;
     /// Generation of the schema that the writer uses now.
     fn generation(&self) -> u32;
-    /// Present period.
+    /// The period.
     fn period(&self) -> Nanos;
-    /// The number of the newest Now that the rows up to head answer; 0: none.
+    /// The newest Now that is answered by the rows up to head; 0: none.
     fn answered(&self) -> u32 {
         0
     }
-    /// Bytes ever written; what is before is complete.
+    /// Bytes ever written; rows before it are complete.
     fn head(&self) -> u64;
     /// Where the oldest block begins.
     fn oldest(&self) -> u64;
     /// Where the newest block begins.
     fn newest(&self) -> u64;
-    /// Appends the bytes from `from` up to head, at most `most`, to `out`; tells how many.
+    /// Appends the bytes from `from` up to head, at most `most`, to `out`. Returns how many.
     fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken>;
-    /// Bytes of a generation's schema; `None`: it is not there any more.
+    /// Bytes of a generation's schema; `None`: the ring no longer has it.
     fn schema_bytes(&self, generation: u32) -> Option<u64>;
-    /// Appends a generation's schema from `from` on, at most `most` bytes, to `out`; tells how many.
+    /// Appends a generation's schema from `from` on, at most `most` bytes, to `out`. Returns how many.
     fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize>;
 }
 
 /// Sends rows that were written just now.
 pub type Carrier = dyn Fn() + Send + Sync;
 
-/// What became of an interest.
+/// The answer to an Interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The asker's number.
+    /// The peer's number for it.
     pub interest: u32,
     /// [`Lane::id`] of the lane that serves it; `None`: refused.
     pub lane: Option<u64>,
@@ -62,52 +62,51 @@ pub struct Answer {
 pub trait Lanes {
     /// One of them.
     type Lane: Lane;
-    /// Another number when a lane came, went, or changed in anything but its rows. Asked at every flush.
+    /// Changes when a lane came, went, or changed in anything but its rows. Called at every flush.
     fn revision(&self) -> u64;
-    /// The lanes that there are now.
+    /// The present lanes.
     fn list(&self, each: &mut dyn FnMut(Self::Lane));
-    /// The peer wants rows; an [`Answer`] follows. It asks at most [`crate::limits::INTERESTS_MAX`] at a time.
+    /// The peer requests rows; an [`Answer`] follows. There are at most [`crate::limits::INTERESTS_MAX`] at a time.
     fn ask(&mut self, interest: &InterestFrame<'_>);
-    /// The peer does not want them any more, or is gone.
+    /// The peer no longer requests them, or is gone.
     fn dismiss(&mut self, number: u32);
-    /// Whether the lane with this id is wanted row by row: then somebody must see to it that every row is followed by
-    /// a poll.
+    /// Whether the lane with this id is prompt: then every row must be followed by a poll.
     fn prompt(&mut self, lane: u64, wanted: bool) {
         let _ = (lane, wanted);
     }
-    /// Rows of prompt lanes are sent by calling this, on the thread that has written them and once for all rows of that
-    /// moment: that thread is awake anyway. It never waits.
+    /// Sends rows of prompt lanes. The thread that has written the rows calls it, once for all rows of a tick: it is awake
+    /// anyway. The call never waits.
     fn carrier(&mut self, carrier: Arc<Carrier>) {
         let _ = carrier;
     }
-    /// The lane with this id is flushed along with its rows, as often as that is due; `true`: the carrier is called at
-    /// every row of it, until [`Lanes::prompt`] says something else. It may be called in vain.
+    /// Requests that the carrier is called at every row of the lane with this id, which is flushed along with its rows. `true`:
+    /// it will be, until [`Lanes::prompt`] is called. Calls without need do no harm.
     fn carry(&mut self, lane: u64) -> bool {
         let _ = lane;
         false
     }
-    /// The peer wants a row of this interest's lane now; [`Lane::answered`] says when it is there.
+    /// The peer requests a row of this Interest's lane now; [`Lane::answered`] reports when the ring has it.
     fn now(&mut self, interest: u32, ask: u32) {
         let _ = (interest, ask);
     }
-    /// True where kernel texts can be had; else every wish for one is refused.
+    /// True if this node serves kernel texts; if not, every Read is refused.
     fn has_texts(&self) -> bool {
         false
     }
-    /// The peer wants to see a kernel file, at most [`crate::limits::TEXTS_MAX`] at a time; the same number again: at another
-    /// pace.
-    fn read(&mut self, wish: &ReadFrame<'_>) {
-        let _ = wish;
+    /// The peer subscribes to a kernel file; the same number again changes the period. There are at most
+    /// [`crate::limits::TEXTS_MAX`] at a time.
+    fn read(&mut self, read: &ReadFrame<'_>) {
+        let _ = read;
     }
-    /// The peer wants a file that it wants already to be read at once; a TextGiven with this number follows what that brings.
+    /// The peer requests that the file of a subscription is read now. A TextGiven with this number follows the text.
     fn text_now(&mut self, number: u32, ask: u32) {
         let _ = (number, ask);
     }
-    /// The peer does not want it any more, or is gone.
+    /// The peer ends the subscription, or is gone.
     fn unread(&mut self, number: u32) {
         let _ = number;
     }
-    /// Says the next piece of a text that is ready, or why there is none; `false`: there is nothing to say.
+    /// Sends the next piece of a text that is ready, or the reason why there is none. `false`: there is nothing to send.
     fn say_text(&mut self, out: &mut Vec<u8>) -> bool {
         let _ = out;
         false

@@ -1,5 +1,4 @@
-//! Why an agent is not at the hub that it would rather have, as a frame: it says so to the hub that it is at. A hub that
-//! does not know the frame skips it.
+//! Why an agent is not at the hub that it prefers, as a frame to its present hub. A hub that does not know the frame skips it.
 
 use khz_model::Nanos;
 
@@ -8,22 +7,22 @@ use crate::limits::TEXT_MAX;
 use crate::put::open;
 use crate::wire::{Body, Misfit, put_text};
 
-/// A hub's address as an agent has it: a host name and a port.
+/// A hub's address in an agent's settings: a host name and a port.
 const ADDRESS_MAX: usize = 300;
 
 /// Times that are not known.
 const UNKNOWN: u64 = u64::MAX;
 
-/// What the agent says; times are spans back and forth from now.
+/// The frame. Times count from now, back or ahead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing<'a> {
-    /// The hub that it would rather have, as its settings name it.
+    /// The hub that it prefers, as its settings name it.
     pub first: &'a str,
     /// Why it is not there.
     pub problem: &'a str,
     /// How long ago that was.
     pub since: Option<Nanos>,
-    /// In how long it may be at a better hub, at the earliest; `None`: it stays.
+    /// The earliest time until it may be at a better hub; `None`: it stays.
     pub back: Option<Nanos>,
 }
 

@@ -1,5 +1,5 @@
-//! Kernel texts on a link: what a reader wants to see of a node's `/proc`, and the texts as the kernel printed them, each
-//! packed against the one before (`docs/link.md`, "Kernel texts"). It opens no file and knows no pattern.
+//! Kernel texts on a link: the files of a node's `/proc` that a reader subscribes to, and their texts as the kernel printed
+//! them, each packed against the one before (`docs/link.md`, "Kernel texts"). It opens no file and knows no pattern.
 
 mod frames;
 mod intake;

@@ -1,5 +1,5 @@
-//! Numbers and texts as they stand in frames: little-endian, LEB128, a length before a text. It knows no frame;
-//! what does not fit gives an offset and a reason.
+//! Numbers and texts in frames: little-endian, LEB128, a length before a text. It knows no frame; an error has an offset and a
+//! reason.
 
 use khz_model::{Nanos, Rate};
 
@@ -113,7 +113,7 @@ impl<'a> Body<'a> {
         std::str::from_utf8(bytes).map_err(|_| Misfit { at, problem: "a text that is not UTF-8" })
     }
 
-    /// What stands behind the known fields.
+    /// The bytes after the known fields.
     pub fn rest(&mut self) -> &'a [u8] {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         self.at = self.bytes.len();

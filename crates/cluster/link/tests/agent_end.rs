@@ -1,19 +1,23 @@
 //! An agent's end of the link, over a real ring: sending asks the allocator for nothing, and wakes up no more often than
 //! it must.
 
+mod identity;
 mod one_lane;
 mod ring_lane;
+mod welcome;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
 
+use identity::identity;
 use khz_block::Encoder;
-use khz_link::{AgentEnd, Greeting, Identity, Role, Want, Welcome, put};
+use khz_link::{AgentEnd, Want, put};
 use khz_model::{Nanos, Stamp};
 use khz_ring::{Label, Ring, Writer};
 use one_lane::OneLane;
 use ring_lane::RingLane;
+use welcome::welcome;
 
 struct Counting;
 
@@ -57,21 +61,9 @@ impl Agent {
         writer.extend_schema(&[1; 100]).expect("room for a schema");
         let encoder = Encoder::new(1, writer.generation(), period);
         let mut lanes = OneLane::new(reader, period);
-        let identity = Identity {
-            role: Role::Node,
-            name: "n1".into(),
-            machine: [1; 16],
-            boot: [2; 16],
-            started: 1,
-            start_nonce: 1,
-            program: "test".into(),
-            prove: None,
-        };
         let (mut out, mut words) = (Vec::new(), Vec::new());
-        let mut end = AgentEnd::new(Arc::new(identity), now);
-        Greeting { lowest: 1, highest: 1, nonce: [0; 32], identity: [0; 16], name: "hub", sources: &[] }
-            .put(&mut words);
-        Welcome { version: 1, silence: Nanos::SECOND, abilities: 0 }.put(&mut words);
+        let mut end = AgentEnd::new(Arc::new(identity()), now);
+        welcome(&mut words);
         end.receive(&words, now, 0, &mut lanes, &mut out).expect("a hub");
         end.poll(now, 0, &mut lanes, &mut out).expect("a welcome");
         words.clear();
@@ -100,7 +92,7 @@ impl Agent {
         }
     }
 
-    /// Says what is due, to a hub that answers every Beat at once; gives the bytes said.
+    /// Sends what is due to a hub that answers every Beat at once; returns the number of bytes.
     fn poll(&mut self, now: Nanos) -> usize {
         let wall = now.0 as i64;
         self.end.poll(now, wall, &mut self.lanes, &mut self.out).expect("a hub that answers");

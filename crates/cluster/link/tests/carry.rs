@@ -1,6 +1,7 @@
-//! Whoever writes the rows of a prompt lane sends them: on his own thread, at once, without allocating, and without ever
-//! waiting for a hub. A process of its own, because it counts allocations.
+//! The thread that writes the rows of a prompt lane sends them, at once, without allocating, and without ever waiting for a
+//! hub. This test has its own process, because it counts allocations.
 
+mod identity;
 mod one_lane;
 mod ring_lane;
 
@@ -13,11 +14,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use identity::identity;
 use khz_block::{Decoder, Encoder};
 use khz_link::driver::{Bell, Counters, Driver, HubAddress, Settings};
 use khz_link::{
-    Acks, Answer, Beat, Carrier, End, Hello, HubEnd, HubEndConfig, HubSide, Identity, Intake, InterestFrame,
-    LaneOffer, Lanes, Reject, Role, RowSink, SchemaPiece, Told, Verdict, Want,
+    Acks, Answer, Beat, Carrier, End, Hello, HubEnd, HubEndConfig, HubSide, Intake, InterestFrame, LaneOffer,
+    Lanes, Reject, RowSink, SchemaPiece, Told, Verdict, Want,
 };
 use khz_model::{Nanos, Stamp};
 use khz_ring::{Label, Ring, Writer};
@@ -60,7 +62,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What sends, once the link has said so.
+/// The carrier, once the link has given it.
 type Given = Arc<Mutex<Option<Arc<Carrier>>>>;
 
 /// A node with one lane, whose rows the test writes and sends.
@@ -225,20 +227,10 @@ fn start(lanes: Carried, deaf: &Arc<AtomicBool>) -> (Driver, Counters, Receiver<
     rustix::net::sockopt::set_socket_recv_buffer_size(&listener, 16 << 10).expect("a small buffer");
     let port = listener.local_addr().expect("an address").port();
     let heard = hub(listener, deaf.clone());
-    let identity = Identity {
-        role: Role::Node,
-        name: "n1".into(),
-        machine: [1; 16],
-        boot: [2; 16],
-        started: 1,
-        start_nonce: 1,
-        program: "test".into(),
-        prove: None,
-    };
     let counters = Counters::default();
     let settings = Settings {
         hubs: vec![HubAddress::Net { host: "127.0.0.1".into(), port }],
-        identity: Arc::new(identity),
+        identity: Arc::new(identity()),
         tls: None,
         near: None,
         from: None,

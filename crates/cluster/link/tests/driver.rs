@@ -1,5 +1,6 @@
 //! The real thread over real sockets on loopback: rows arrive, hubs die and come back, strangers answer.
 
+mod identity;
 mod one_lane;
 mod ring_lane;
 
@@ -9,11 +10,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use identity::identity;
 use khz_block::{Decoder, Encoder};
 use khz_link::driver::{Bell, Counters, Driver, HubAddress, Settings, UNKNOWN};
 use khz_link::{
-    Acks, Beat, End, Hello, HubEnd, HubEndConfig, HubSide, Identity, Intake, LaneOffer, Reject, Role,
-    RowSink, SchemaPiece, Told, Verdict, Want,
+    Acks, Beat, End, Hello, HubEnd, HubEndConfig, HubSide, Intake, LaneOffer, Reject, RowSink, SchemaPiece,
+    Told, Verdict, Want,
 };
 use khz_model::{Nanos, Stamp};
 use khz_ring::{Label, Ring, Writer};
@@ -178,25 +180,12 @@ fn await_event(heard: &Receiver<Event>, wanted: impl Fn(&Event) -> bool) {
     }
 }
 
-fn identity() -> Arc<Identity> {
-    Arc::new(Identity {
-        role: Role::Node,
-        name: "n1".into(),
-        machine: [1; 16],
-        boot: [2; 16],
-        started: 1,
-        start_nonce: 1,
-        program: "test".into(),
-        prove: None,
-    })
-}
-
 fn start(hubs: Vec<HubAddress>, lanes: OneLane) -> (Driver, Counters) {
     let counters = Counters::default();
     let bell = Bell::new().expect("a bell");
     let settings = Settings {
         hubs,
-        identity: identity(),
+        identity: Arc::new(identity()),
         tls: None,
         near: None,
         from: None,

@@ -1,19 +1,23 @@
-//! What an agent's end says of its lane, over a real ring: the hash of its schema, and how much was sent and lost.
+//! What an agent's end sends of its lane, over a real ring: the hash of its schema, and how many rows were sent and lost.
 
+mod identity;
 mod one_lane;
 mod ring_lane;
+mod welcome;
 
 use std::sync::Arc;
 
+use identity::identity;
 use khz_block::Encoder;
 use khz_link::limits::FRAME_MAX;
 use khz_link::texts::{ReadFrame, TextGiven, Why};
-use khz_link::{AgentEnd, Frame, Greeting, Identity, Role, Want, Welcome, frame, put};
+use khz_link::{AgentEnd, Frame, Want, frame, put};
 use khz_model::{Nanos, Stamp};
 use khz_ring::{Label, Ring, Writer};
 use one_lane::OneLane;
 use ring::digest::{SHA256, digest};
 use ring_lane::RingLane;
+use welcome::welcome;
 
 /// An agent with one lane, and a hub that takes everything.
 struct Agent {
@@ -24,7 +28,7 @@ struct Agent {
     /// Slots of a row, each of ten bytes.
     slots: usize,
     now: Nanos,
-    /// What it has said and the hub has not looked at.
+    /// The bytes that it has sent and the hub has not read.
     out: Vec<u8>,
     /// At each Beat, how many answers might wait.
     may_wait: Vec<usize>,
@@ -37,19 +41,9 @@ impl Agent {
         let Ring { mut writer, reader, .. } = Ring::anonymous(ring_bytes, label).expect("a ring");
         writer.extend_schema(schema).expect("room for a schema");
         let encoder = Encoder::new(1, writer.generation(), Nanos::SECOND);
-        let identity = Identity {
-            role: Role::Node,
-            name: "n1".into(),
-            machine: [1; 16],
-            boot: [2; 16],
-            started: 1,
-            start_nonce: 1,
-            program: "test".into(),
-            prove: None,
-        };
         let now = Nanos::from_secs(100);
         let mut agent = Agent {
-            end: AgentEnd::new(Arc::new(identity), now),
+            end: AgentEnd::new(Arc::new(identity()), now),
             lanes: OneLane::new(reader, Nanos::SECOND),
             writer,
             encoder,
@@ -58,15 +52,11 @@ impl Agent {
             out: Vec::new(),
             may_wait: Vec::new(),
         };
-        agent.hears(|out| {
-            Greeting { lowest: 1, highest: 1, nonce: [0; 32], identity: [0; 16], name: "hub", sources: &[] }
-                .put(out);
-            Welcome { version: 1, silence: Nanos::SECOND, abilities: 0 }.put(out);
-        });
+        agent.gets(welcome);
         agent
     }
 
-    fn hears(&mut self, say: impl FnOnce(&mut Vec<u8>)) {
+    fn gets(&mut self, say: impl FnOnce(&mut Vec<u8>)) {
         let mut words = Vec::new();
         say(&mut words);
         let wall = self.now.0 as i64;
@@ -95,10 +85,10 @@ impl Agent {
         }
     }
 
-    /// Lets it say everything that it has to, to a hub that answers every Beat at once; gives each frame to `take`.
+    /// Polls it until everything is sent to a hub that answers every Beat at once; passes each frame to `take`.
     fn says(&mut self, mut take: impl FnMut(&Frame<'_>)) {
         let mut quiet = 0;
-        // Nothing but Beats for seconds: there is nothing left to say.
+        // Nothing but Beats for seconds: there is nothing left to send.
         while quiet < 5 {
             let wall = self.now.0 as i64;
             self.end.poll(self.now, wall, &mut self.lanes, &mut self.out).expect("a hub that answers");
@@ -116,14 +106,14 @@ impl Agent {
                 take(&frame);
                 at += found.length;
             }
-            self.hears(|out| out.extend(answers));
+            self.gets(|out| out.extend(answers));
             quiet = if is_news { 0 } else { quiet + 1 };
             self.now = self.end.next_wake().max(self.now);
         }
     }
 
     fn is_wanted(&mut self, from_row: u64) {
-        self.hears(|out| Want { epoch: 9, from_row, span: Nanos(u64::MAX), ..Want::default() }.put(1, out));
+        self.gets(|out| Want { epoch: 9, from_row, span: Nanos(u64::MAX), ..Want::default() }.put(1, out));
     }
 }
 
@@ -175,7 +165,7 @@ fn what_was_sent_and_lost_is_counted_also_of_a_lane_that_was_left() {
                 "each row of a block that has ended is sent or lost"
             );
         }
-        agent.hears(|out| put::leave(out, 1));
+        agent.gets(|out| put::leave(out, 1));
         let left = agent.end.counts();
         assert_eq!((left.rows, left.lost, left.overtaken), (counts.rows, counts.lost, counts.overtaken));
     }
@@ -208,7 +198,7 @@ fn answers_to_beats_may_wait_but_while_they_pace_what_is_said_of_the_past() {
 #[test]
 fn a_node_without_kernel_texts_refuses_each_wish_at_once() {
     let mut agent = Agent::new(1 << 16, &[1; 100]);
-    agent.hears(|out| ReadFrame { number: 3, node: "", period: Nanos::SECOND, path: "stat" }.put(out));
+    agent.gets(|out| ReadFrame { number: 3, node: "", period: Nanos::SECOND, path: "stat" }.put(out));
     let mut why = Vec::new();
     agent.says(|frame| {
         if let Frame::NoText(none) = frame {
@@ -218,7 +208,7 @@ fn a_node_without_kernel_texts_refuses_each_wish_at_once() {
     assert_eq!(why, [(3, Why::NotServed)]);
     // It does not want it: what is asked of it now is not read.
     let mut given = Vec::new();
-    agent.hears(|out| put::text_now(out, 3, 7));
+    agent.gets(|out| put::text_now(out, 3, 7));
     agent.says(|frame| {
         if let Frame::TextGiven(answer) = frame {
             given.push(*answer);

@@ -35,8 +35,8 @@ pub struct Door {
     pub window: Nanos,
     /// Host names that name this door, besides `localhost` and its own addresses.
     pub hosts: Vec<String>,
-    /// Whether every sample in `/metrics` has a label for its node, as a hub's must.
-    pub node_label: bool,
+    /// The label `job` of the nodes' series in Prometheus, as targets and `/metrics?nodes=` have it.
+    pub job: Arc<str>,
     /// TLS for callers from elsewhere; plain text from this machine still works.
     pub tls: Option<Arc<TlsServer>>,
     /// Which callers may do what.
@@ -57,7 +57,7 @@ impl Door {
             listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 7070))],
             window: Nanos::from_micros(100),
             hosts: Vec::new(),
-            node_label: false,
+            job: Arc::from("node"),
             tls: None,
             access: Access::default(),
             local: None,
@@ -121,12 +121,12 @@ struct Hall {
 
 impl Hall {
     fn new(door: Door, closing: watch::Receiver<bool>) -> Self {
-        let Door { query, window, hosts, node_label, tls, access, limits, counters, .. } = door;
+        let Door { query, window, hosts, job, tls, access, limits, counters, .. } = door;
         let answers = Budget::new(limits.answers, Arc::clone(&counters.answer_bytes));
         let app = App {
             query,
             window,
-            node_label,
+            job,
             limits: limits.clone(),
             counters: counters.clone(),
             answers: answers.clone(),

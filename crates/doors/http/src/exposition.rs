@@ -32,10 +32,10 @@ struct Family<'a> {
     samples: Vec<(Option<&'a NodeName>, &'a Sample)>,
 }
 
-/// Writes the Present samples of `snapshot`. With `node_label` every sample has a label for its node, as a
-/// hub's must.
-pub fn render(snapshot: &Snapshot, format: Format, node_label: bool) -> String {
-    Families::of(snapshot, format, node_label).whole()
+/// Writes the Present samples of `snapshot`. With a `job` every sample has the labels `instance`, which is its
+/// node, and `job`: those that Prometheus gives to the series of a node that it scrapes alone.
+pub fn render(snapshot: &Snapshot, format: Format, job: Option<&str>) -> String {
+    Families::of(snapshot, format, job).whole()
 }
 
 /// Writes the Present samples that the answering program has about itself; they belong to no node.
@@ -47,6 +47,8 @@ pub fn render_own(samples: &[Sample], format: Format) -> String {
 pub(crate) struct Families<'a> {
     families: Vec<Family<'a>>,
     format: Format,
+    /// The label `job` of samples that have their node as `instance`.
+    job: Option<&'a str>,
     taken: HashSet<&'a str>,
     /// The next family, and the next sample in it.
     at: (usize, usize),
@@ -54,12 +56,12 @@ pub(crate) struct Families<'a> {
 
 impl<'a> Families<'a> {
     /// Begins with the Present samples of some nodes.
-    pub fn of(snapshot: &'a Snapshot, format: Format, node_label: bool) -> Self {
+    pub fn of(snapshot: &'a Snapshot, format: Format, job: Option<&'a str>) -> Self {
         let samples = snapshot.nodes.iter().flat_map(|(node, samples)| {
-            let node = node_label.then_some(node);
+            let node = job.map(|_| node);
             samples.iter().map(move |sample| (node, sample))
         });
-        Families::new(families(samples), format)
+        Families { job, ..Families::new(families(samples), format) }
     }
 
     /// Begins with the samples that the answering program has about itself.
@@ -69,12 +71,12 @@ impl<'a> Families<'a> {
 
     fn new(families: Vec<Family<'a>>, format: Format) -> Self {
         let taken = families.iter().map(|family| &*family.metric.exposition.name).collect();
-        Families { families, format, taken, at: (0, 0) }
+        Families { families, format, job: None, taken, at: (0, 0) }
     }
 
     /// Continues until `out` has this many bytes; `false`: all is written.
     pub fn go_on(&mut self, out: &mut String, full: usize) -> bool {
-        let Families { families, format, taken, at } = self;
+        let Families { families, format, job, taken, at } = self;
         while let Some(family) = families.get(at.0) {
             let Some((node, sample)) = family.samples.get(at.1) else {
                 *at = (at.0 + 1, 0);
@@ -86,7 +88,8 @@ impl<'a> Families<'a> {
             if at.1 == 0 {
                 head(out, family.metric, *format, taken);
             }
-            line(out, *node, sample);
+            let identity = node.zip(*job).map(|(node, job)| [("instance", node.as_str()), ("job", job)]);
+            line(out, identity, sample);
             at.1 += 1;
         }
         if *format == Format::OpenMetrics {
@@ -167,8 +170,8 @@ fn family_in_open_metrics<'a>(
     }
 }
 
-/// One sample with its labels and value. A reading that is labels has them after its own, and the value 1.
-fn line(out: &mut String, node: Option<&NodeName>, sample: &Sample) {
+/// One sample with its identity, labels and value. A reading that is labels has them after its own, and the value 1.
+fn line(out: &mut String, identity: Option<[(&str, &str); 2]>, sample: &Sample) {
     let metric = &sample.series.metric;
     let exposition = &metric.exposition;
     out.push_str(&exposition.name);
@@ -178,14 +181,13 @@ fn line(out: &mut String, node: Option<&NodeName>, sample: &Sample) {
         let label = exposition.instance_label.as_deref().or(metric.instances.as_deref());
         (label.unwrap_or("instance"), instance.name())
     });
-    let node = node.map(|node| ("node", node.as_str()));
     let fixed = exposition.labels.iter().map(|(name, value)| (&**name, &**value));
     let further = instance.into_iter().flat_map(Instance::labels);
     let info = match &value {
         Some(Value::Labels(labels)) => Some(labels.iter()),
         _ => None,
     };
-    let labels = node.into_iter().chain(name).chain(fixed);
+    let labels = identity.into_iter().flatten().chain(name).chain(fixed);
     // A name may be there once: the node's own word for a label gives way.
     let is_taken = |name: &str| labels.clone().any(|(taken, _)| taken == name);
     let further = further.chain(info.into_iter().flatten()).filter(|(name, _)| !is_taken(name));

@@ -25,6 +25,7 @@ use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::routes::App;
+use crate::scrape_nodes;
 use crate::turns::Queue;
 
 /// How long a query waits for nodes that were asked for newer rows, as at the text door.
@@ -34,10 +35,10 @@ const RENEW_DEADLINE: Duration = Duration::from_millis(50);
 const SCRAPE_DEADLINE: Duration = Duration::from_millis(500);
 
 /// Parameters of `/metrics`.
-pub(crate) const METRICS_PARAMS: &[&str] = &["node", COLLECT];
+pub(crate) const METRICS_PARAMS: &[&str] = &["node", "nodes", COLLECT];
 
-/// `GET /metrics`: the numbers of one node, if a node is named; else the numbers that the answering program
-/// has about itself; else those of all nodes.
+/// `GET /metrics`: the numbers of one node, if a node is named; of some nodes, if a hostlist selects them; else
+/// the numbers that the answering program has about itself; else those of its node.
 pub(crate) async fn metrics(
     State(app): State<Arc<App>>,
     Extension(roster): Extension<Arc<Roster>>,
@@ -47,27 +48,30 @@ pub(crate) async fn metrics(
     let format = negotiate(request.headers());
     let collected = collect::patterns(&params)?;
     // An exposition is built in its turn, like a page.
-    let node = params.get("node");
-    app.turns.next(if node.is_some() { Queue::Answers } else { Queue::Own }).await;
-    // No label for a requested node: the scraper's target already has one, and two labels would conflict.
-    let (exposed, node_label, queue) = if let Some(node) = node {
-        let snapshot = one_node(&app, &roster, node, collected).await?;
-        (Exposed::Nodes(snapshot), false, Queue::Answers)
+    let (node, nodes) = (params.get("node"), params.hostlist("nodes")?);
+    let is_of_nodes = node.is_some() || nodes.is_some();
+    app.turns.next(if is_of_nodes { Queue::Answers } else { Queue::Own }).await;
+    // No identity for a requested node: the scraper's target has one, and two would conflict.
+    let (exposed, queue) = if let Some(node) = node {
+        (Exposed::Node(one_node(&app, &roster, node, collected).await?), Queue::Answers)
+    } else if let Some(nodes) = nodes {
+        let snapshot = scrape_nodes::snapshot(&app, &roster, &nodes, collected).await?;
+        (Exposed::Nodes(snapshot, app.job.clone()), Queue::Answers)
     } else if let Some(mut own) = app.query.own() {
         let is_collected = |name: &str| {
             collected.as_ref().is_none_or(|all| all.iter().any(|pattern| pattern.matches_metric(name)))
         };
         own.retain(|sample| is_collected(&sample.series.metric.name));
-        (Exposed::Own(own), false, Queue::Own)
+        (Exposed::Own(own), Queue::Own)
     } else {
         let all = match &collected {
             Some(patterns) => collect(&app, patterns).await?,
             None => app.query.latest(&[Pattern::everything()], app.window).await?,
         };
-        (Exposed::Nodes(all), app.node_label, Queue::Answers)
+        (Exposed::Node(all), Queue::Answers)
     };
     let kind = format.content_type();
-    let write = async move |writer| exposed.write(writer, format, node_label).await;
+    let write = async move |writer| exposed.write(writer, format).await;
     let mut response = pages::answer_in(queue, &app, kind, write).await?;
     response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
     Ok(response)
@@ -75,17 +79,19 @@ pub(crate) async fn metrics(
 
 /// The contents of an exposition.
 enum Exposed {
-    Nodes(Snapshot),
+    /// One node; who scrapes it knows which.
+    Node(Snapshot),
+    /// Several nodes, and the label `job` of their samples.
+    Nodes(Snapshot, Arc<str>),
     Own(Vec<Sample>),
 }
 
 impl Exposed {
-    async fn write(self, mut writer: Writer, format: Format, node_label: bool) -> Result<Writer, Refusal> {
-        let (samples, mut families) = match &self {
-            Exposed::Nodes(all) => {
-                let samples = all.nodes.iter().map(|(_, samples)| samples.capacity());
-                (samples.sum(), Families::of(all, format, node_label))
-            }
+    async fn write(self, mut writer: Writer, format: Format) -> Result<Writer, Refusal> {
+        let count = |all: &Snapshot| all.nodes.iter().map(|(_, samples)| samples.capacity()).sum();
+        let (samples, mut families): (usize, _) = match &self {
+            Exposed::Node(node) => (count(node), Families::of(node, format, None)),
+            Exposed::Nodes(all, job) => (count(all), Families::of(all, format, Some(job))),
             Exposed::Own(own) => (own.capacity(), Families::of_own(own, format)),
         };
         writer.hold((samples * size_of::<Sample>()) as u64 + families.held())?;
@@ -143,7 +149,7 @@ async fn one_node(
 }
 
 /// The samples of these collectors; none where nothing matches, like node_exporter.
-async fn collect(app: &App, patterns: &[Pattern]) -> Result<Snapshot, Refusal> {
+pub(crate) async fn collect(app: &App, patterns: &[Pattern]) -> Result<Snapshot, Refusal> {
     match app.query.latest(patterns, app.window).await {
         Err(QueryError::NothingMatches { .. }) => Ok(Snapshot::default()),
         answered => Ok(answered?),

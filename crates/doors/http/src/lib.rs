@@ -31,6 +31,7 @@ mod published;
 mod refusal;
 mod roster;
 mod routes;
+mod scrape_nodes;
 mod stream;
 mod talk;
 mod targets;

@@ -27,6 +27,9 @@ pub const PATTERNS_MAX: usize = 64;
 /// Readings that may wait for one stream: a second of 1,000 columns at 1,000 Hz. A reader with more waiting
 /// is dropped.
 pub const BACKLOG_READINGS_MAX: usize = 1 << 20;
+/// The most readings of one exposition of several nodes (`/metrics?nodes=`), which takes some 90 bytes for each:
+/// a thousand nodes of 400 series.
+pub const SCRAPE_READINGS_MAX: u64 = 400_000;
 /// Bytes of all answers that are built and not yet taken: enough for about a hundred clients that read
 /// slowly. Beyond it the door answers 503.
 pub const ANSWERS_BYTES: ByteSize = ByteSize(64 << 20);

@@ -28,7 +28,7 @@ pub(crate) const HEALTH_PATH: &str = "/healthz";
 pub(crate) struct App {
     pub query: Arc<dyn Query>,
     pub window: Nanos,
-    pub node_label: bool,
+    pub job: Arc<str>,
     pub limits: Limits,
     pub counters: Counters,
     /// The memory that all answers together may take.

@@ -26,16 +26,17 @@ pub(crate) async fn targets(State(app): State<Arc<App>>, request: Request) -> Re
     app.turns.next(Queue::Answers).await;
     let mut nodes = app.query.nodes();
     nodes.retain(|node| selected.as_ref().is_none_or(|nodes| nodes.matches_node(node.as_str())));
-    pages::json(&app, async move |writer| write(writer, nodes, &door).await).await
+    let job = app.job.clone();
+    pages::json(&app, async move |writer| write(writer, nodes, &door, &job).await).await
 }
 
-async fn write(mut writer: Writer, nodes: Vec<NodeName>, door: &str) -> Result<Writer, Refusal> {
+async fn write(mut writer: Writer, nodes: Vec<NodeName>, door: &str, job: &str) -> Result<Writer, Refusal> {
     let names: usize = nodes.iter().map(|node| size_of::<NodeName>() + node.as_str().len()).sum();
     writer.hold(names as u64)?;
     writer.page().push('[');
     for (number, node) in nodes.iter().enumerate() {
         json::next(writer.page(), number);
-        target_json(writer.page(), door, node);
+        target_json(writer.page(), door, job, node);
         writer.turn().await?;
     }
     writer.page().push_str("]\n");
@@ -50,16 +51,16 @@ fn door(request: &Request) -> Result<String, Refusal> {
 }
 
 /// A target: the door's address, asked for one node. Dashboards tell machines apart by `instance`; without it
-/// Prometheus would give all of them the door's address.
-fn target_json(out: &mut String, door: &str, node: &NodeName) {
+/// Prometheus would give all of them the door's address. There is no label `node`: NUMA nodes have one.
+fn target_json(out: &mut String, door: &str, job: &str, node: &NodeName) {
     out.push_str("{\"targets\":[");
     json::text(out, door);
     out.push_str("],\"labels\":{\"__metrics_path__\":\"/metrics\"");
-    for label in ["__param_node", "instance", "node"] {
+    for (label, value) in [("__param_node", node.as_str()), ("instance", node.as_str()), ("job", job)] {
         out.push_str(",\"");
         out.push_str(label);
         out.push_str("\":");
-        json::text(out, node.as_str());
+        json::text(out, value);
     }
     out.push_str("}}");
 }

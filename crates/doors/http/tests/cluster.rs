@@ -47,12 +47,36 @@ fn a_hostlist_selects_nodes_and_brief_leaves_the_rest_out() {
 }
 
 #[test]
-fn one_node_is_scraped_without_a_label_that_names_it() {
-    let server = Server::start_with(Arc::new(four()), |door| door.node_label = true);
+fn one_node_is_scraped_without_a_label_that_names_it_and_several_with_their_identity() {
+    let server = Server::start_with(Arc::new(four()), |door| door.job = "machines".into());
     let of = |path: &str| server.get(path).body;
     assert!(of("/metrics?node=n1").contains("\nnode_load1 12.34\n"));
     assert!(of("/metrics?node=n4").contains("\nnode_load1 15.34\n"), "each node has its own values");
-    assert!(of("/metrics").contains("\nnode_load1{node=\"n4\"} 15.34\n"));
+    let two = of("/metrics?nodes=n[1,4]");
+    for (node, load) in [("n1", "12.34"), ("n4", "15.34")] {
+        let line = format!("\nnode_load1{{instance=\"{node}\",job=\"machines\"}} {load}\n");
+        assert!(two.contains(&line), "{line} in {two}");
+        assert!(two.contains(&format!("\nup{{instance=\"{node}\",job=\"machines\"}} 1\n")));
+    }
+    assert!(!two.contains("\"n2\"") && !two.contains("{node="), "{two}");
+    let collected = of("/metrics?nodes=n1&collect[]=loadavg");
+    assert!(collected.contains("node_load1{") && !collected.contains("node_memory"), "{collected}");
+    assert_eq!(server.get("/metrics?nodes=n[4-1]").status, 400);
+}
+
+#[test]
+fn a_node_that_is_down_has_up_0_and_no_old_numbers_beside_those_that_are_up() {
+    let nodes = four();
+    nodes.down.lock().unwrap().insert(NodeName::new("n2").unwrap());
+    let server = Server::start(Arc::new(nodes));
+    let all = server.get("/metrics?nodes=*").body;
+    for up in ["up{instance=\"n2\",job=\"node\"} 0\n", "up{instance=\"n4\",job=\"node\"} 1\n"] {
+        assert!(all.contains(up), "{up} in {all}");
+    }
+    assert!(
+        !all.contains("node_load1{instance=\"n2\"") && all.contains("node_load1{instance=\"n4\""),
+        "{all}"
+    );
 }
 
 #[test]
@@ -124,7 +148,7 @@ fn every_node_is_a_target_up_or_down() {
         targets[2],
         json!({
             "targets": [server.addr.to_string()],
-            "labels": {"__metrics_path__": "/metrics", "__param_node": "n3", "instance": "n3", "node": "n3"},
+            "labels": {"__metrics_path__": "/metrics", "__param_node": "n3", "instance": "n3", "job": "node"},
         })
     );
 }
@@ -145,7 +169,7 @@ fn promtool_finds_every_node_with_the_configuration_of_the_readme() {
     std::fs::write(&config, scrape_config(&server)).unwrap();
     // It always waits for its full timeout.
     let words = ["check", "service-discovery", "--timeout=5s"];
-    let output = Command::new("promtool").args(words).arg(&config).arg("khz").output();
+    let output = Command::new("promtool").args(words).arg(&config).arg("node").output();
     std::fs::remove_file(&config).unwrap();
     let output = match output {
         Ok(output) => output,
@@ -162,7 +186,8 @@ fn promtool_finds_every_node_with_the_configuration_of_the_readme() {
     assert_eq!(instances, ["n1", "n2", "n3", "n4"]);
     for labels in labels {
         assert_eq!(labels["__address__"], server.addr.to_string());
-        assert_eq!(labels["__param_node"], labels["node"]);
+        assert_eq!(labels["__param_node"], labels["instance"]);
+        assert_eq!(labels["job"], "node");
     }
 }
 

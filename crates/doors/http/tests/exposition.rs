@@ -78,10 +78,13 @@ fn a_counter_whose_bare_name_is_taken_is_no_counter_in_open_metrics() {
         sample(metric("a.now", Kind::Gauge, Unit::Count, "a")),
         sample(metric("b", Kind::Counter, Unit::Count, "node_intr")),
     ];
-    let text =
-        render(&Snapshot { nodes: vec![(node(), samples)], missing: vec![] }, Format::OpenMetrics, true);
+    let text = render(
+        &Snapshot { nodes: vec![(node(), samples)], missing: vec![] },
+        Format::OpenMetrics,
+        Some("node"),
+    );
     check_open_metrics(&text).unwrap();
-    assert!(text.contains("# TYPE a_total unknown\na_total{node=\"n1\"} 1\n"), "{text}");
+    assert!(text.contains("# TYPE a_total unknown\na_total{instance=\"n1\",job=\"node\"} 1\n"), "{text}");
     assert!(text.contains("# TYPE node_intr unknown\n"), "{text}");
 }
 
@@ -92,7 +95,7 @@ fn values_below_zero_doubles_labels_and_descriptions_are_exposed() {
     let port = Instance::from_kernel(b"mlx5_0").with_labels(&labels(&[("port", "1"), ("device", "taken")]));
     let device =
         with_instances(metric("ib.rx", Kind::Counter, Unit::Bytes, "node_ib_rx_bytes_total"), "device");
-    let uname = labels(&[("release", "6.18\"x\\"), ("nodename", "n1"), ("node", "taken")]);
+    let uname = labels(&[("release", "6.18\"x\\"), ("nodename", "n1"), ("node", "0"), ("job", "taken")]);
     let nan = f64::NAN.to_bits();
     let samples = [
         (
@@ -138,20 +141,20 @@ fn values_below_zero_doubles_labels_and_descriptions_are_exposed() {
         stamp: stamp(0),
     });
     let snapshot = Snapshot { nodes: vec![(node(), samples.to_vec())], missing: vec![] };
-    let text = render(&snapshot, Format::Text, true);
+    let text = render(&snapshot, Format::Text, Some("node"));
     for line in [
-        "node_temp{node=\"n1\"} -5\n",
-        "node_mean{node=\"n1\"} -2.5e-9\n",
-        "node_nan{node=\"n1\"} NaN\n",
-        "node_ib_rx_bytes_total{node=\"n1\",device=\"mlx5_0\",port=\"1\"} 7\n",
-        "node_ib_rx_bytes_total{node=\"n1\",port=\"2\"} 8\n",
-        "node_uname_info{node=\"n1\",nodename=\"n1\",release=\"6.18\\\"x\\\\\"} 1\n",
+        "node_temp{instance=\"n1\",job=\"node\"} -5\n",
+        "node_mean{instance=\"n1\",job=\"node\"} -2.5e-9\n",
+        "node_nan{instance=\"n1\",job=\"node\"} NaN\n",
+        "node_ib_rx_bytes_total{instance=\"n1\",job=\"node\",device=\"mlx5_0\",port=\"1\"} 7\n",
+        "node_ib_rx_bytes_total{instance=\"n1\",job=\"node\",port=\"2\"} 8\n",
+        "node_uname_info{instance=\"n1\",job=\"node\",node=\"0\",nodename=\"n1\",release=\"6.18\\\"x\\\\\"} 1\n",
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
     assert!(!text.contains("gone") && !text.contains("newer"), "{text}");
     assert_eq!(promtool(&text), Vec::<String>::new());
-    check_open_metrics(&render(&snapshot, Format::OpenMetrics, true)).unwrap();
+    check_open_metrics(&render(&snapshot, Format::OpenMetrics, Some("node"))).unwrap();
 }
 
 /// node_exporter itself uses these names; promtool would prefer others, but compatibility comes first.
@@ -176,8 +179,8 @@ fn promtool_is_content_with_the_doors_own_numbers() {
         stamp: stamp(0),
     });
     let snapshot = Snapshot { nodes: vec![(node(), samples.collect())], missing: vec![] };
-    assert_eq!(promtool(&render(&snapshot, Format::Text, false)), Vec::<String>::new());
-    check_open_metrics(&render(&snapshot, Format::OpenMetrics, false)).unwrap();
+    assert_eq!(promtool(&render(&snapshot, Format::Text, None)), Vec::<String>::new());
+    check_open_metrics(&render(&snapshot, Format::OpenMetrics, None)).unwrap();
 }
 
 /// The complaints of `promtool check metrics`, one for each line.

@@ -110,8 +110,8 @@ impl OfHub {
         let (sink, events) = Events::with_past(QUEUE_BYTES, past.unwrap_or(Nanos(0))).map_err(broken)?;
         let following = Following::start(settings, sink).map_err(broken)?;
         let number = match past {
-            Some(_) => following.ask_past(interest),
-            None => following.ask(interest, false),
+            Some(_) => following.subscribe_past(interest),
+            None => following.subscribe(interest, false),
         };
         let number = number.map_err(Failure::usage)?;
         following.roster(true);
@@ -332,7 +332,7 @@ impl OfHub {
     pub fn finish(&mut self, recorder: &mut Recorder, ending: &mut Ending<'_>) -> Result<(), RecordError> {
         self.copy(recorder)?;
         self.copy_missed(recorder, ending)?;
-        self.following.dismiss(self.interest);
+        self.following.unsubscribe(self.interest);
         let until = Instant::now() + LAST_ROWS;
         while !self.open.is_empty() && Instant::now() < until && !(ending.is_wanted)() {
             let left = until.saturating_duration_since(Instant::now());

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use khz_client::{Access, Client, ClientError, Condition, Event, Page, Subscription, Want};
+use khz_client::{Access, Client, ClientError, Condition, Event, Page, Selection, Subscription};
 use khz_model::Nanos;
 
 use crate::process::{Running, code, run};
@@ -50,7 +50,7 @@ fn the_own_nodes_numbers_are_read_out_of_shared_memory() {
     let (total, load) = (page.find("mem.total").unwrap(), page.find("load.1m").unwrap());
     let first = page.read(total).unwrap().unwrap();
     assert!(first.reading.value().unwrap() > 1 << 20);
-    assert_eq!(page.read(load).unwrap().unwrap().places, 2);
+    assert_eq!(page.read(load).unwrap().unwrap().format.places, 2);
     let patterns = [khz_model::Pattern::new("mem.*").unwrap()];
     assert!(page.select(&patterns).contains(&total) && !page.select(&patterns).contains(&load));
     // Its time goes on, and with it what a job publishes appears.
@@ -87,18 +87,18 @@ fn a_subscription_tells_what_its_condition_lets_through() {
     let running = place.start();
     place.publish("level=1");
     let client = place.client();
-    let want = Want::new(["n1:job.level"]).unwrap().rate("100Hz").unwrap();
-    let mut every = client.subscribe(want.clone().prompt()).unwrap();
+    let selection = Selection::new(["n1:job.level"]).unwrap().rate("100Hz").unwrap();
+    let mut every = client.subscribe(selection.clone().prompt()).unwrap();
     let value = |events: &mut Subscription| {
         let value = events.find_map(|event| match event {
             Event::Value(value) => Some(value),
-            Event::Told { granted: false, text } => panic!("refused: {text}"),
+            Event::Notice { granted: false, text } => panic!("refused: {text}"),
             _ => None,
         });
         value.unwrap()
     };
     assert_eq!(value(&mut every).reading.value(), Some(1));
-    let crossing = client.subscribe(want.prompt().when(Condition::Crossing("10".parse().unwrap())));
+    let crossing = client.subscribe(selection.prompt().when(Condition::Crossing("10".parse().unwrap())));
     let mut crossing = crossing.unwrap();
     // The second one has its first row before the level rises.
     while value(&mut every).reading.value() != Some(1) {}
@@ -131,8 +131,8 @@ fn a_client_of_the_own_node_needs_no_hub() {
     assert!(client.get("load.*").unwrap().len() >= 3);
     assert!(matches!(client.get("n2:load.*"), Err(ClientError::OwnOnly { .. })));
     // A task that waits for the next value, by nothing but the stream.
-    let want = Want::new(["job.level"]).unwrap().rate("50Hz").unwrap();
-    let mut levels = client.subscribe(want.when(Condition::ChangedBy("1".parse().unwrap()))).unwrap();
+    let selection = Selection::new(["job.level"]).unwrap().rate("50Hz").unwrap();
+    let mut levels = client.subscribe(selection.when(Condition::ChangedBy("1".parse().unwrap()))).unwrap();
     for level in [7, 9] {
         place.publish(&format!("level={level}"));
         loop {

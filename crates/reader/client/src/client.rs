@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures_core::Stream;
-use khz_link::driver::{Following, FollowingError};
+use khz_follow::{Subscriber, Subscriptions};
+use khz_link::driver::FollowingError;
 use khz_model::{Interest, NameError, Pattern, QuantityError, Rate};
 
 use crate::access::{Access, AccessError};
@@ -16,7 +17,7 @@ use crate::event::{Event, Value};
 use crate::own::{OwnFollower, OwnNode};
 use crate::page::Page;
 use crate::queue::Queue;
-use crate::router::{Route, Router, Routes};
+use crate::router::{Route, Router};
 
 /// How long to wait for an answer: an agent that has just started sends its first row within two seconds.
 const ANSWER_MAX: Duration = Duration::from_secs(4);
@@ -58,21 +59,21 @@ pub enum ClientError {
 /// What to subscribe to.
 ///
 /// ```
-/// use khz_client::{Condition, Want};
+/// use khz_client::{Condition, Selection};
 ///
-/// let want = Want::new(["node[1-8]:load.1m"])?
+/// let selection = Selection::new(["node[1-8]:load.1m"])?
 ///     .rate("10Hz")?
 ///     .when(Condition::ChangedBy("0.5".parse()?));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Want {
+pub struct Selection {
     interest: Interest,
     prompt: bool,
     condition: Condition,
 }
 
-impl Want {
+impl Selection {
     /// The series of these patterns, once a second.
     ///
     /// # Errors
@@ -80,7 +81,7 @@ impl Want {
     pub fn new<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, NameError> {
         let patterns: Result<_, _> = patterns.into_iter().map(|text| Pattern::new(text.as_ref())).collect();
         let interest = Interest { patterns: patterns?, rate: once_a_second(), exact: false };
-        Ok(Want { interest, prompt: false, condition: Condition::Always })
+        Ok(Selection { interest, prompt: false, condition: Condition::Always })
     }
 
     /// At this rate: `10Hz`, `5s`.
@@ -117,14 +118,14 @@ impl Want {
 /// A connection to a khz: the one on this machine, or a hub.
 ///
 /// ```no_run
-/// use khz_client::{Client, Condition, Event, Want};
+/// use khz_client::{Client, Condition, Event, Selection};
 ///
 /// let client = Client::local()?;
 /// for value in client.get("load.*")? {
 ///     println!("{value}");
 /// }
-/// let want = Want::new(["*:mem.available"])?.when(Condition::Crossing("1GiB".parse()?));
-/// for event in client.subscribe(want)? {
+/// let selection = Selection::new(["*:mem.available"])?.when(Condition::Crossing("1GiB".parse()?));
+/// for event in client.subscribe(selection)? {
 ///     if let Event::Value(value) = event {
 ///         println!("{value}");
 ///     }
@@ -133,14 +134,8 @@ impl Want {
 /// ```
 pub struct Client {
     /// `None`: only the own node is known.
-    link: Option<Link>,
+    link: Option<Arc<Subscriber<Route>>>,
     own: Option<OwnNode>,
-}
-
-#[derive(Clone)]
-struct Link {
-    following: Arc<Following>,
-    routes: Routes,
 }
 
 impl Client {
@@ -176,10 +171,9 @@ impl Client {
     /// # Errors
     /// Token, key or certificate files cannot be used.
     pub fn open(access: &Access) -> Result<Self, ClientError> {
-        let routes = Routes::default();
-        let following = Following::start(access.settings()?, Router::new(routes.clone()))?;
-        let link = Link { following: Arc::new(following), routes };
-        Ok(Client { link: Some(link), own: OwnNode::of_host() })
+        let routes = Subscriptions::default();
+        let link = Subscriber::sharing(access.settings()?, routes.clone(), Router::new(routes))?;
+        Ok(Client { link: Some(Arc::new(link)), own: OwnNode::of_host() })
     }
 
     /// The latest values of every node that the pattern selects. If the pattern names only this machine's own
@@ -189,13 +183,13 @@ impl Client {
     /// # Errors
     /// The pattern does not parse, the hub refuses, or it does not answer.
     pub fn get(&self, pattern: &str) -> Result<Vec<Value>, ClientError> {
-        let want = Want::new([pattern])?;
-        if let Some(values) = self.of_own(&want.interest.patterns)? {
+        let selection = Selection::new([pattern])?;
+        if let Some(values) = self.of_own(&selection.interest.patterns)? {
             return Ok(values);
         }
-        let named = want.interest.patterns[0].nodes().and_then(|nodes| nodes.expand());
+        let named = selection.interest.patterns[0].nodes().and_then(|nodes| nodes.expand());
         let mut awaited = named.map(BTreeSet::from_iter);
-        let subscription = self.subscribe(want)?;
+        let subscription = self.subscribe(selection)?;
         let (mut found, mut down) = (BTreeMap::new(), None);
         let (end, mut last) = (Instant::now() + ANSWER_MAX, None::<Instant>);
         loop {
@@ -209,7 +203,7 @@ impl Client {
                         found.insert((value.node.clone(), value.series.to_string()), value).is_none();
                     last = if is_new { Some(Instant::now()) } else { last };
                 }
-                Some(Event::Told { granted: false, text }) => return Err(ClientError::Refused(text)),
+                Some(Event::Notice { granted: false, text }) => return Err(ClientError::Refused(text)),
                 Some(Event::Down { problem }) => down = Some(problem),
                 Some(_) => {}
                 None => break,
@@ -239,20 +233,18 @@ impl Client {
     ///
     /// # Errors
     /// There are too many subscriptions.
-    pub fn subscribe(&self, want: Want) -> Result<Subscription, ClientError> {
+    pub fn subscribe(&self, selection: Selection) -> Result<Subscription, ClientError> {
         let queue = Queue::default();
-        let route = Route { condition: want.condition, queue: queue.clone() };
+        let route = Route { condition: selection.condition, queue: queue.clone() };
         let feed = match (&self.link, &self.own) {
             (Some(link), _) => {
-                let mut routes = link.routes.lock();
-                let number = link.following.ask(&want.interest, want.prompt)?;
-                routes.insert(number, route);
+                let number = link.subscribe(&selection.interest, selection.prompt, route)?;
                 Feed::Link(link.clone(), number)
             }
             (None, Some(own)) => {
-                only_own(own, &want.interest.patterns)?;
-                let period = want.interest.rate.period();
-                Feed::Own { _follower: own.follow(want.interest.patterns, period, route)? }
+                only_own(own, &selection.interest.patterns)?;
+                let period = selection.interest.rate.period();
+                Feed::Own { _follower: own.follow(selection.interest.patterns, period, route)? }
             }
             (None, None) => unreachable!("BUG: a client of nobody"),
         };
@@ -277,7 +269,7 @@ pub struct Subscription {
 
 /// The origin of the values.
 enum Feed {
-    Link(Link, u32),
+    Link(Arc<Subscriber<Route>>, u32),
     Own { _follower: OwnFollower },
 }
 
@@ -317,8 +309,7 @@ impl Stream for Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         if let Feed::Link(link, number) = &self.feed {
-            link.routes.lock().remove(number);
-            link.following.dismiss(*number);
+            link.unsubscribe(*number);
         }
     }
 }

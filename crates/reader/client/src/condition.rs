@@ -91,26 +91,26 @@ pub enum Condition {
 pub struct Gate {
     condition: Condition,
     previous: Option<Reading>,
-    told: Option<Reading>,
+    reported: Option<Reading>,
 }
 
 impl Gate {
     /// A gate that has seen no value.
     pub fn new(condition: Condition) -> Self {
-        Gate { condition, previous: None, told: None }
+        Gate { condition, previous: None, reported: None }
     }
 
     /// The next value, with its format; true when it is to be reported.
     pub fn passes(&mut self, reading: Reading, format: ValueFormat) -> bool {
-        let passes = self.is_worth_telling(reading, format);
+        let passes = self.is_worth_reporting(reading, format);
         self.previous = Some(reading);
         if passes {
-            self.told = Some(reading);
+            self.reported = Some(reading);
         }
         passes
     }
 
-    fn is_worth_telling(&self, reading: Reading, format: ValueFormat) -> bool {
+    fn is_worth_reporting(&self, reading: Reading, format: ValueFormat) -> bool {
         let amount = |reading: Option<Reading>| {
             reading.and_then(Reading::value).and_then(|value| Amount::of(value, format))
         };
@@ -118,7 +118,7 @@ impl Gate {
             // Reports once that there is no number, and why, and each change of labels.
             return matches!(self.condition, Condition::Always) || self.previous != Some(reading);
         };
-        let (before, told) = (amount(self.previous), amount(self.told));
+        let (before, reported) = (amount(self.previous), amount(self.reported));
         let came_back = self.previous.is_some() && before.is_none();
         came_back
             || match self.condition {
@@ -133,9 +133,11 @@ impl Gate {
                 Condition::Crossing(bound) => {
                     before.is_some_and(|before| before.is_at_least(bound) != now.is_at_least(bound))
                 }
-                Condition::ChangedBy(amount) => told.is_none_or(|told| differs_by_more(now, told, amount)),
+                Condition::ChangedBy(amount) => {
+                    reported.is_none_or(|reported| differs_by_more(now, reported, amount))
+                }
                 Condition::ChangedByPercent(percent) => {
-                    told.is_none_or(|told| differs_by_percent(now, told, percent))
+                    reported.is_none_or(|reported| differs_by_percent(now, reported, percent))
                 }
             }
     }
@@ -145,18 +147,18 @@ fn is_inside(value: Amount, low: Amount, high: Amount) -> bool {
     value.is_at_least(low) && high.is_at_least(value)
 }
 
-fn differs_by_more(now: Amount, told: Amount, amount: Amount) -> bool {
-    let (one, two) = now.aligned(told);
+fn differs_by_more(now: Amount, reported: Amount, amount: Amount) -> bool {
+    let (one, two) = now.aligned(reported);
     let difference =
-        Amount { units: one.saturating_sub(two).saturating_abs(), places: now.places.max(told.places) };
+        Amount { units: one.saturating_sub(two).saturating_abs(), places: now.places.max(reported.places) };
     !amount.is_at_least(difference)
 }
 
 /// Values of one series have the same number of places, so places do not matter here.
-fn differs_by_percent(now: Amount, told: Amount, percent: Amount) -> bool {
+fn differs_by_percent(now: Amount, reported: Amount, percent: Amount) -> bool {
     let scale = 100i128.saturating_mul(10i128.pow(percent.places));
-    let difference = now.units.saturating_sub(told.units).saturating_abs();
-    difference.saturating_mul(scale) > told.units.saturating_abs().saturating_mul(percent.units)
+    let difference = now.units.saturating_sub(reported.units).saturating_abs();
+    difference.saturating_mul(scale) > reported.units.saturating_abs().saturating_mul(percent.units)
 }
 
 #[cfg(test)]
@@ -169,7 +171,7 @@ mod tests {
     }
 
     /// Which of these values, with two decimal places, are reported.
-    fn told(condition: Condition, values: &[u64]) -> Vec<u64> {
+    fn reported(condition: Condition, values: &[u64]) -> Vec<u64> {
         let mut gate = Gate::new(condition);
         let format = ValueFormat { value_type: ValueType::Unsigned, places: 2 };
         values.iter().copied().filter(|&value| gate.passes(Reading::Present(value), format)).collect()
@@ -179,13 +181,13 @@ mod tests {
     fn each_condition_reports_the_values_it_describes() {
         let values = [100, 150, 150, 200, 250, 300, 100];
         let between = (amount("1.5"), amount("2.5"));
-        assert_eq!(told(Condition::Always, &values), values);
-        assert_eq!(told(Condition::Changed, &values), [100, 150, 200, 250, 300, 100]);
-        assert_eq!(told(Condition::Inside(between.0, between.1), &values), [150, 150, 200, 250, 300]);
-        assert_eq!(told(Condition::Outside(between.0, between.1), &values), [100, 150, 300, 100]);
-        assert_eq!(told(Condition::Crossing(amount("2")), &values), [200, 100]);
-        assert_eq!(told(Condition::ChangedBy(amount("0.5")), &values), [100, 200, 300, 100]);
-        assert_eq!(told(Condition::ChangedByPercent(amount("50")), &values), [100, 200]);
+        assert_eq!(reported(Condition::Always, &values), values);
+        assert_eq!(reported(Condition::Changed, &values), [100, 150, 200, 250, 300, 100]);
+        assert_eq!(reported(Condition::Inside(between.0, between.1), &values), [150, 150, 200, 250, 300]);
+        assert_eq!(reported(Condition::Outside(between.0, between.1), &values), [100, 150, 300, 100]);
+        assert_eq!(reported(Condition::Crossing(amount("2")), &values), [200, 100]);
+        assert_eq!(reported(Condition::ChangedBy(amount("0.5")), &values), [100, 200, 300, 100]);
+        assert_eq!(reported(Condition::ChangedByPercent(amount("50")), &values), [100, 200]);
     }
 
     #[test]

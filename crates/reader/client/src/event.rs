@@ -70,7 +70,7 @@ pub enum Event {
         problem: String,
     },
     /// The hub refuses the subscription for this reason, or gives less than was asked for.
-    Told {
+    Notice {
         /// False: no values will come.
         granted: bool,
         /// Why.

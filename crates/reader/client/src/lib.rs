@@ -21,10 +21,10 @@ mod queue;
 mod router;
 
 pub use access::{Access, AccessError};
-pub use client::{Client, ClientError, Subscription, Want};
+pub use client::{Client, ClientError, Selection, Subscription};
 pub use condition::{Amount, Condition, Gate};
 pub use event::{Event, Value};
 pub use khz_ring::survive_truncation;
-pub use mirror::{MIRRORED_NODES_MAX, Mirror, MirrorWant};
+pub use mirror::{MIRRORED_NODES_MAX, Mirror, MirrorSettings};
 pub use page::Page;
 pub use queue::EVENTS_MAX;

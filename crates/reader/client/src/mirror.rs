@@ -6,11 +6,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use khz_block::{Decoder, SchemaDecoder};
-use khz_link::driver::{Following, FollowingSink};
-use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish};
+use khz_follow::{Lane, Reader, Row, Subscriber};
+use khz_link::LaneOffer;
 use khz_model::{Absence, Interest, Nanos, NodeName, Pattern, Rate, Reading, Series};
-use khz_ring::{SNAPSHOT_FILE, SlotName, SnapshotLabel, SnapshotWriter, random_epoch};
+use khz_ring::{RingError, SNAPSHOT_FILE, SlotName, SnapshotLabel, SnapshotWriter, random_epoch};
 
 use crate::access::Access;
 use crate::client::ClientError;
@@ -19,14 +18,14 @@ use crate::client::ClientError;
 pub const MIRRORED_NODES_MAX: usize = 4_096;
 
 /// How often a writer checks whether its file was cut short or removed.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// A node's values come in one lane, so all of them belong to one row.
 const GROUP: u8 = 0;
 
 /// What to mirror.
 #[derive(Clone, Debug)]
-pub struct MirrorWant {
+pub struct MirrorSettings {
     /// Which series, of which nodes.
     pub patterns: Vec<Pattern>,
     /// The rate; `None`: the rate at which nodes send anyway.
@@ -37,7 +36,7 @@ pub struct MirrorWant {
 /// read that they have ended.
 pub struct Mirror {
     // Its thread writes the files.
-    _following: Following,
+    _subscriber: Subscriber<()>,
 }
 
 impl Mirror {
@@ -45,65 +44,60 @@ impl Mirror {
     ///
     /// # Errors
     /// No hub can be reached, or there are too many patterns.
-    pub fn start(access: &Access, directory: &Path, want: &MirrorWant) -> Result<Self, ClientError> {
-        let scribe = Scribe {
-            directory: directory.into(),
-            lanes: HashMap::new(),
-            nodes: HashMap::new(),
-            left_out: 0,
-            is_down: false,
-        };
-        let following = Following::start(access.settings()?, scribe)?;
-        let rate = want.rate.or(Rate::from_period(Nanos::SECOND)).expect("BUG: once a second is a rate");
-        // A caller that names a rate wants it even where the kernel changes more slowly, and wants every row
-        // at once.
-        let (exact, prompt) = (want.rate.is_some(), want.rate.is_some());
-        following.ask(&Interest { patterns: want.patterns.clone(), rate, exact }, prompt)?;
-        Ok(Mirror { _following: following })
+    pub fn start(access: &Access, directory: &Path, settings: &MirrorSettings) -> Result<Self, ClientError> {
+        let subscriber = Subscriber::start(access.settings()?, Scribe::new(directory))?;
+        let rate = settings.rate.or(Rate::from_period(Nanos::SECOND)).expect("BUG: once a second is a rate");
+        // A caller that names a rate gets it even where the kernel changes more slowly, and
+        // every row at once.
+        let (exact, prompt) = (settings.rate.is_some(), settings.rate.is_some());
+        subscriber.subscribe(&Interest { patterns: settings.patterns.clone(), rate, exact }, prompt, ())?;
+        Ok(Mirror { _subscriber: subscriber })
     }
 }
 
 /// Writes incoming rows, on the link's thread.
 struct Scribe {
     directory: PathBuf,
-    lanes: HashMap<LaneKey, Lane>,
-    nodes: HashMap<String, Kept>,
+    nodes: HashMap<NodeName, Kept>,
+    /// Files that were made until now.
+    made: u64,
     left_out: u64,
-    is_down: bool,
 }
 
-/// A lane of the present connection.
-struct Lane {
-    schema: SchemaDecoder,
-    /// The snapshot's slot for each of its columns.
+/// What is kept of a lane.
+#[derive(Default)]
+struct Columns {
+    /// The number of the file that the slots are of.
+    file: u64,
+    /// The snapshot's slot for each column.
     slots: Vec<Option<u32>>,
 }
 
 /// A node's snapshot.
 struct Kept {
     writer: SnapshotWriter,
+    /// Tells its file from all others of this process.
+    file: u64,
     /// When its file was last checked.
-    looked: Instant,
+    checked: Instant,
     slots: HashMap<String, u32>,
     is_full: bool,
 }
 
 impl Kept {
-    fn create(directory: &Path, node: &str) -> Result<Self, String> {
-        // A name from the wire becomes part of a path, so it must be a node name: no separator, no leading
-        // dot.
-        let node = NodeName::new(node).map_err(|error| error.to_string())?;
-        let file = directory.join(node.as_str()).join(SNAPSHOT_FILE);
-        let writer = SnapshotWriter::create(&file, &label(&node)).map_err(|error| error.to_string())?;
-        Ok(Kept { writer, looked: Instant::now(), slots: HashMap::new(), is_full: false })
+    /// A name from the wire becomes part of a path. A node name has no separator and no leading dot.
+    fn create(directory: &Path, node: &NodeName, file: u64) -> Result<Self, RingError> {
+        let path = directory.join(node.as_str()).join(SNAPSHOT_FILE);
+        let writer = SnapshotWriter::create(&path, &label(node))?;
+        Ok(Kept { writer, file, checked: Instant::now(), slots: HashMap::new(), is_full: false })
     }
 
     /// Why readers can no longer find its file; `None`: they can. Checked as rows come.
     fn problem(&mut self) -> Option<&'static str> {
-        if self.looked.elapsed() < LOOK_EVERY {
+        if self.checked.elapsed() < CHECK_EVERY {
             return None;
         }
-        self.looked = Instant::now();
+        self.checked = Instant::now();
         self.writer.problem()
     }
 
@@ -126,27 +120,22 @@ impl Kept {
 
     /// Writes a row whose columns hold other series than the last row's. Writes every slot; slots that the
     /// row does not have become absent.
-    fn write_all(&mut self, slots: &[Option<u32>], row: &Decoder) {
+    fn write_all(&mut self, slots: &[Option<u32>], row: &Row<'_>) {
         const GONE: Reading = Reading::Absent(Absence::InstanceGone);
         let mut all: HashMap<u32, Reading> = self.slots.values().map(|&slot| (slot, GONE)).collect();
         all.extend(
-            slots.iter().enumerate().filter_map(|(column, slot)| Some(((*slot)?, reading(row, column)))),
+            slots.iter().enumerate().filter_map(|(column, slot)| Some(((*slot)?, row.reading(column)))),
         );
         let values = all.into_iter().map(|(slot, reading)| (slot, reading.state(), reading.bits()));
         self.writer.write(GROUP, row.stamp(), values);
     }
 
-    fn write_changed(&mut self, slots: &[Option<u32>], row: &Decoder) {
-        let values = row.changed().iter().filter_map(|&column| {
-            let reading = reading(row, column as usize);
-            Some((slots.get(column as usize).copied().flatten()?, reading.state(), reading.bits()))
+    fn write_changed(&mut self, slots: &[Option<u32>], row: &Row<'_>) {
+        let values = row.changed().filter_map(|(column, reading)| {
+            Some((slots.get(column).copied().flatten()?, reading.state(), reading.bits()))
         });
         self.writer.write(GROUP, row.stamp(), values);
     }
-}
-
-fn reading(row: &Decoder, column: usize) -> Reading {
-    row.reading(column).unwrap_or(Reading::Absent(Absence::NotYet))
 }
 
 /// The machine and boot IDs of another node are not known here: zeros.
@@ -156,104 +145,93 @@ fn label(node: &NodeName) -> SnapshotLabel {
 }
 
 impl Scribe {
-    /// Makes a node's file again if it is lost.
-    fn renew(&mut self, node: &str) {
-        let Some(problem) = self.nodes.get_mut(node).and_then(Kept::problem) else { return };
-        tracing::warn!("the snapshot of {node} is lost: {problem}; another one is made");
-        match Kept::create(&self.directory, node) {
-            Ok(kept) => drop(self.nodes.insert(node.to_owned(), kept)),
-            Err(problem) => return tracing::warn!("no snapshot of {node}: {problem}"),
-        }
-        let lanes = self.lanes.iter_mut().filter(|(key, _)| key.node == *node);
-        lanes.for_each(|(_, lane)| lane.slots.clear());
+    fn new(directory: &Path) -> Self {
+        Scribe { directory: directory.into(), nodes: HashMap::new(), made: 0, left_out: 0 }
     }
-}
 
-impl FollowSink for Scribe {
-    fn wish(&mut self, lane: &LaneKey, _: &LaneOffer<'_>) -> Option<Wish> {
-        if !self.nodes.contains_key(&lane.node) {
-            if self.nodes.len() >= MIRRORED_NODES_MAX {
-                self.left_out += 1;
-                if self.left_out.is_power_of_two() {
-                    tracing::warn!(
-                        "more than {MIRRORED_NODES_MAX} nodes: {} times one was left out",
-                        self.left_out
-                    );
-                }
+    /// Makes a node's file.
+    fn create(&mut self, node: &NodeName) -> Option<()> {
+        self.made += 1;
+        match Kept::create(&self.directory, node, self.made) {
+            Ok(kept) => drop(self.nodes.insert(node.clone(), kept)),
+            Err(error) => {
+                tracing::warn!("no snapshot of {node}: {error}");
                 return None;
             }
-            match Kept::create(&self.directory, &lane.node) {
-                Ok(kept) => drop(self.nodes.insert(lane.node.clone(), kept)),
-                Err(problem) => {
-                    tracing::warn!("no snapshot of {:?}: {problem}", lane.node);
-                    return None;
-                }
-            }
         }
-        self.lanes.insert(lane.clone(), Lane { schema: SchemaDecoder::new(), slots: Vec::new() });
-        Some(Wish { span: Nanos(0), prompt: false })
+        Some(())
     }
 
-    fn schema(&mut self, key: &LaneKey, _: u32, offset: u64, bytes: &[u8]) {
-        let Some(lane) = self.lanes.get_mut(key) else { return };
-        if offset == 0 {
-            *lane = Lane { schema: SchemaDecoder::new(), slots: Vec::new() };
+    /// Makes a node's file again if it is lost.
+    fn renew(&mut self, node: &NodeName) {
+        if let Some(problem) = self.nodes.get_mut(node).and_then(Kept::problem) {
+            tracing::warn!("the snapshot of {node} is lost: {problem}; another one is made");
+            self.create(node);
         }
-        if let Err(error) = lane.schema.feed(bytes) {
-            tracing::warn!("the series of {}: {error}", key.node);
-        }
-    }
-
-    fn row(&mut self, key: &LaneKey, _: u64, row: &Decoder) {
-        self.renew(&key.node);
-        let (Some(lane), Some(kept)) = (self.lanes.get_mut(key), self.nodes.get_mut(&key.node)) else {
-            return;
-        };
-        let series = lane.schema.series();
-        if lane.slots.len() == series.len() {
-            kept.write_changed(&lane.slots, row);
-        } else {
-            lane.slots = kept.slots(series);
-            kept.write_all(&lane.slots, row);
-        }
-    }
-
-    fn block(&mut self, _: &LaneKey, _: &[u8]) {}
-
-    fn lost(&mut self, _: &LaneKey, _: u64, _: u64) {}
-
-    fn told(&mut self, told: &Told<'_>) {
-        if !told.granted {
-            tracing::warn!("the hub refuses: {}", told.text);
-        } else if !told.text.is_empty() {
-            tracing::info!("the hub reports: {}", told.text);
-        }
-    }
-
-    fn closed(&mut self, lane: &LaneKey) {
-        self.lanes.remove(lane);
     }
 }
 
-impl FollowingSink for Scribe {
-    fn up(&mut self, _: &HubName) {
-        self.is_down = false;
+impl Reader for Scribe {
+    type Subscription = ();
+    type Lane = Columns;
+
+    fn offered(&mut self, node: &NodeName, _: &LaneOffer<'_>, (): &()) -> Option<Columns> {
+        if self.nodes.contains_key(node) {
+            return Some(Columns::default());
+        }
+        if self.nodes.len() >= MIRRORED_NODES_MAX {
+            self.left_out += 1;
+            if self.left_out.is_power_of_two() {
+                tracing::warn!(
+                    "more than {MIRRORED_NODES_MAX} nodes: {} times one was left out",
+                    self.left_out
+                );
+            }
+            return None;
+        }
+        self.create(node).map(|()| Columns::default())
     }
 
-    /// Values stay in place; the time of each row tells how old they are.
-    fn down(&mut self, problem: &str) {
-        self.lanes.clear();
-        if !std::mem::replace(&mut self.is_down, true) {
-            tracing::warn!("no hub: {problem}");
+    fn columns(&mut self, lane: &mut Lane<Self>, known: usize) {
+        lane.data.slots.truncate(known);
+    }
+
+    fn row(&mut self, lane: &mut Lane<Self>, row: &Row<'_>) {
+        self.renew(lane.node());
+        let Some(kept) = self.nodes.get_mut(lane.node()) else { return };
+        let (series, columns) = lane.parts();
+        if (columns.file, columns.slots.len()) == (kept.file, series.len()) {
+            kept.write_changed(&columns.slots, row);
+        } else {
+            *columns = Columns { file: kept.file, slots: kept.slots(series) };
+            kept.write_all(&columns.slots, row);
         }
+    }
+
+    fn notice(&mut self, (): &(), granted: bool, text: &str) {
+        match granted {
+            true => tracing::info!("the hub reports: {text}"),
+            false => tracing::warn!("the hub refuses: {text}"),
+        }
+    }
+
+    // Values stay in place; the time of each row tells how old they are.
+    fn down(&mut self, problem: &str) {
+        tracing::warn!("no hub: {problem}");
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use khz_block::{Encoder, SchemaEncoder};
+    use khz_block::{Decoder, Encoder, SchemaEncoder};
+    use khz_follow::{Follower, Subscriptions};
+    use khz_link::{LaneKey, LaneSink};
     use khz_model::Stamp;
+
+    fn follower(directory: &Path) -> Follower<Scribe> {
+        Follower::new(Scribe::new(directory), Subscriptions::from_iter([(1, ())]))
+    }
 
     fn key(epoch: u64) -> LaneKey {
         LaneKey { node: "n1".into(), name: "base".into(), epoch }
@@ -285,17 +263,17 @@ mod tests {
     }
 
     impl Feed {
-        fn open(scribe: &mut Scribe, epoch: u64, series: &[Series]) -> Self {
+        fn open(follower: &mut Follower<Scribe>, epoch: u64, series: &[Series]) -> Self {
             let key = key(epoch);
-            assert!(scribe.wish(&key, &offer("n1")).is_some());
+            assert!(follower.offered(&key, &offer("n1")).is_some());
             let (mut encoder, mut bytes) = (SchemaEncoder::new(), Vec::new());
             series.iter().for_each(|one| encoder.append(one, &mut bytes).unwrap());
-            scribe.schema(&key, 1, 0, &bytes);
+            follower.schema(&key, 1, 0, &bytes);
             let encoder = Encoder::new(0, 1, Nanos::SECOND);
             Feed { key, encoder, decoder: Decoder::new(), slots: series.len(), time: epoch * 1_000 }
         }
 
-        fn row(&mut self, scribe: &mut Scribe, values: &[u64]) {
+        fn row(&mut self, follower: &mut Follower<Scribe>, values: &[u64]) {
             self.time += 1;
             let (stamp, mut bytes) = (Stamp { boot: Nanos(self.time), real_offset: 5 }, Vec::new());
             let reading = |slot: usize| (0, values[slot]);
@@ -310,7 +288,7 @@ mod tests {
                 let is_row = bytes[at] != b'k';
                 at += length;
                 if is_row {
-                    scribe.row(&self.key, 0, &self.decoder);
+                    follower.row(&self.key, 0, &self.decoder);
                 }
             }
         }
@@ -352,16 +330,10 @@ mod tests {
     #[test]
     fn rows_of_a_remote_node_are_in_its_snapshot_even_after_a_reconnect() {
         let directory = std::env::temp_dir().join(format!("khz-mirror-{}", std::process::id()));
-        let mut scribe = Scribe {
-            directory: directory.clone(),
-            lanes: HashMap::new(),
-            nodes: HashMap::new(),
-            left_out: 0,
-            is_down: false,
-        };
-        let mut feed = Feed::open(&mut scribe, 1, &series(&["mem.free", "mem.total"]));
-        feed.row(&mut scribe, &[7, 100]);
-        feed.row(&mut scribe, &[8, 100]);
+        let mut follower = follower(&directory);
+        let mut feed = Feed::open(&mut follower, 1, &series(&["mem.free", "mem.total"]));
+        feed.row(&mut follower, &[7, 100]);
+        feed.row(&mut follower, &[8, 100]);
         let mut page = crate::Page::open(&directory.join("n1/snapshot")).unwrap();
         let (free, total) = (page.find("mem.free").unwrap(), page.find("mem.total").unwrap());
         let read = |page: &crate::Page, slot| page.read(slot).unwrap().unwrap();
@@ -370,9 +342,9 @@ mod tests {
         assert_eq!(read(&page, total).stamp, Stamp { boot: Nanos(1_002), real_offset: 5 });
 
         // The node comes back with other series: known ones keep their slots, others become absent.
-        scribe.down("it was cut off");
-        let mut feed = Feed::open(&mut scribe, 2, &series(&["mem.cached", "mem.free"]));
-        feed.row(&mut scribe, &[3, 9]);
+        follower.down("it was cut off");
+        let mut feed = Feed::open(&mut follower, 2, &series(&["mem.cached", "mem.free"]));
+        feed.row(&mut follower, &[3, 9]);
         assert_eq!(page.find("mem.free"), Some(free));
         assert_eq!(read(&page, free).reading, Reading::Present(9));
         assert_eq!(read(&page, total).reading, Reading::Absent(Absence::InstanceGone));
@@ -381,14 +353,14 @@ mod tests {
         // Another process removes the file: some rows later a new one is made, with all values.
         std::fs::remove_file(directory.join("n1/snapshot")).unwrap();
         assert_eq!(page.problem(), Some("somebody has removed it"));
-        let long_ago = Instant::now().checked_sub(LOOK_EVERY).unwrap();
-        scribe.nodes.get_mut("n1").unwrap().looked = long_ago;
-        feed.row(&mut scribe, &[3, 10]);
+        let long_ago = Instant::now().checked_sub(CHECK_EVERY).unwrap();
+        follower.reader_mut().nodes.values_mut().for_each(|kept| kept.checked = long_ago);
+        feed.row(&mut follower, &[3, 10]);
         page.reopen().unwrap();
         let (free, cached) = (page.find("mem.free").unwrap(), page.find("mem.cached").unwrap());
         assert_eq!(read(&page, free).reading, Reading::Present(10));
         assert_eq!(read(&page, cached).reading, Reading::Present(3));
-        drop(scribe);
+        drop(follower);
         assert!(page.has_ended() && !directory.join("n1/snapshot").exists());
         std::fs::remove_dir_all(directory).unwrap();
     }
@@ -396,8 +368,10 @@ mod tests {
     #[test]
     fn a_name_from_the_wire_never_leaves_the_directory() {
         let directory = std::env::temp_dir().join(format!("khz-mirror-names-{}", std::process::id()));
+        let mut follower = follower(&directory);
         for name in ["../x", "..", ".", "", "a/b", "/etc", ".hidden", "a\0b", "n\n1"] {
-            assert!(Kept::create(&directory, name).is_err(), "{name:?}");
+            let key = LaneKey { node: name.into(), ..key(1) };
+            assert!(follower.offered(&key, &offer(name)).is_none(), "{name:?}");
         }
         assert!(!directory.exists());
     }

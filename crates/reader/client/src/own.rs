@@ -23,7 +23,7 @@ use crate::router::Route;
 /// If nothing was written into a page for this long, its writer is dead: it writes ten times a second.
 const STALE: Nanos = Nanos::from_secs(10);
 /// How often to try again after a writer has ended.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The own node's page, with its series.
 #[derive(Clone)]
@@ -184,16 +184,16 @@ impl Watch {
                 std::thread::park_timeout(next - now);
                 continue;
             }
-            self.look();
+            self.read();
             // Skips reads that are already overdue.
             next = (next + period).max(Instant::now().checked_sub(period).unwrap_or(next));
             if self.is_down {
-                next = next.max(now + LOOK_AGAIN);
+                next = next.max(now + RETRY_AFTER);
             }
         }
     }
 
-    fn look(&mut self) {
+    fn read(&mut self) {
         let queue: Queue = self.route.queue.clone();
         let Some(values) = self.own.values(&self.patterns) else {
             if !std::mem::replace(&mut self.is_down, true) {

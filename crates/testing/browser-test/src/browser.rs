@@ -1,5 +1,5 @@
-//! A headless Chromium with a profile of its own, driven over WebDriver. It refuses to reach beyond the loopback:
-//! everything in it that would call home is switched off.
+//! A headless Chromium with its own profile, driven over WebDriver. It reaches nothing beyond loopback: everything in it
+//! that calls home is switched off.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 
 use crate::PATIENCE;
 
-/// Flags of every run. The sandbox needs privileges that a test run as root, or in a container, does not have.
+/// Flags of every run. There is no sandbox: Chromium's does not work for root, nor in a container.
 const FLAGS: [&str; 9] = [
     "--headless=new",
     "--no-sandbox",
@@ -27,10 +27,10 @@ const FLAGS: [&str; 9] = [
     "--hide-scrollbars",
 ];
 
-/// The kernel's clock ticks a second in `/proc/PID/stat`, fixed by its interface to programs.
+/// The kernel's clock ticks a second in `/proc/PID/stat`. The kernel's interface fixes this number.
 pub(crate) const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Light or dark, as the system would prefer it.
+/// The theme that the system prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
     /// `prefers-color-scheme: light`
@@ -58,7 +58,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts chromedriver (`CHROMEDRIVER`, or the one in the path) and a Chromium below it.
+    /// Starts chromedriver (`CHROMEDRIVER`, or the one in the path), which starts Chromium.
     pub async fn start() -> Self {
         let (driver, port) = start_driver().await;
         let profile = std::env::temp_dir().join(format!("khz-browser-{}-{port}", std::process::id()));
@@ -75,7 +75,7 @@ impl Browser {
         Browser { client, driver, profile }
     }
 
-    /// Sets the size of the page in CSS pixels and the theme that the system prefers.
+    /// Sets the size of the page in CSS pixels, and the theme that the system prefers.
     pub async fn look(&self, width: u32, height: u32, theme: Theme) {
         let phone = width < 600;
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone });
@@ -84,7 +84,7 @@ impl Browser {
         self.cdp("Emulation.setEmulatedMedia", json!({ "features": features })).await;
     }
 
-    /// From now on the network carries so many bytes a second each way, and takes so many milliseconds there and back.
+    /// Slows the network down from now on: bytes a second each way, and milliseconds of a round trip.
     pub async fn slow_line(&self, (bytes_a_second, latency): (u32, u32)) {
         self.cdp("Network.enable", json!({})).await;
         let line = json!({
@@ -100,7 +100,7 @@ impl Browser {
         self.issue("goog/cdp/execute", body).await
     }
 
-    /// What the console said since the last call, errors only.
+    /// The errors and warnings on the console since the last call.
     pub async fn console_errors(&self) -> Vec<String> {
         let entries = self.issue("se/log", json!({ "type": "browser" })).await;
         let entries = entries.as_array().cloned().unwrap_or_default();
@@ -111,17 +111,17 @@ impl Browser {
             .collect()
     }
 
-    /// CPU seconds that all processes of this browser have used; those of chromedriver itself do not count.
+    /// CPU seconds of all processes of this browser, without chromedriver.
     pub fn cpu_seconds(&self) -> f64 {
         let driver = self.driver.id().expect("chromedriver runs");
         processes_below(driver).values().sum::<u64>() as f64 / TICKS_PER_SECOND
     }
 
-    /// Ends the session, the browser and its profile.
+    /// Ends the session and the browser, and removes the profile.
     pub async fn close(mut self) {
         let closed = self.client.close().await;
         let ended = self.driver.kill().await;
-        // Chromium's last child may still write there; what is left lies in the folder for temporary files.
+        // Chromium's last child may still write there. Then some files stay in the folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.profile);
         closed.expect("the browser closes");
         ended.expect("chromedriver ends");
@@ -133,7 +133,7 @@ impl Browser {
     }
 }
 
-/// A command of chromedriver's that WebDriver itself does not have.
+/// A command that chromedriver has and WebDriver has not.
 #[derive(Debug)]
 struct Extension {
     path: &'static str,
@@ -150,8 +150,8 @@ impl WebDriverCompatibleCommand for Extension {
     }
 }
 
-/// Starts chromedriver, which chooses a port for itself. It takes a free one of IPv4 and wants the same of IPv6 too;
-/// where another test has that one in this very moment it ends, hence the further attempts.
+/// Starts chromedriver, which chooses a port. It takes a free port of IPv4 and needs the same port of IPv6. If another
+/// test has just taken that one, chromedriver ends; so there are several attempts.
 async fn start_driver() -> (Child, u16) {
     const ATTEMPTS: u32 = 5;
     let program = std::env::var("CHROMEDRIVER").unwrap_or_else(|_| "chromedriver".into());
@@ -171,10 +171,11 @@ async fn start_driver() -> (Child, u16) {
             Err(output) => said = output,
         }
     }
-    panic!("{program} did not start in {ATTEMPTS} attempts; the last time it said:\n{said}");
+    panic!("{program} did not start in {ATTEMPTS} attempts; the last output was:\n{said}");
 }
 
-/// The port that chromedriver chose: "ChromeDriver was started successfully on port 41523"; else all that it said.
+/// The port that chromedriver prints: "ChromeDriver was started successfully on port 41523". Without that line: its whole
+/// output.
 async fn port_of(driver: &mut Child) -> Result<u16, String> {
     let stdout = driver.stdout.take().expect("BUG: stdout was asked to be piped");
     let mut lines = BufReader::new(stdout).lines();
@@ -195,7 +196,7 @@ async fn port_of(driver: &mut Child) -> Result<u16, String> {
     port.ok_or(said)
 }
 
-/// Every process below `ancestor` with its ticks of user and system time, those of its ended children included.
+/// Every process below `ancestor`, with its ticks of user and system time, and those of its ended children.
 fn processes_below(ancestor: u32) -> HashMap<u32, u64> {
     let mut all = HashMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -222,7 +223,7 @@ fn processes_below(ancestor: u32) -> HashMap<u32, u64> {
     family.iter().filter_map(|pid| all.get(pid).map(|(_, ticks)| (*pid, *ticks))).collect()
 }
 
-/// Fields 4, 14 to 17 of `/proc/PID/stat`; the name in parentheses may itself hold parentheses and spaces.
+/// Fields 4 and 14 to 17 of `/proc/PID/stat`. The name in parentheses may contain parentheses and spaces.
 fn parent_and_ticks(stat: &str) -> Option<(u32, u64)> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split(' ').collect();
@@ -230,7 +231,7 @@ fn parent_and_ticks(stat: &str) -> Option<(u32, u64)> {
     Some((fields.get(1)?.parse().ok()?, ticks))
 }
 
-/// The ticks of a process or thread from its `stat`.
+/// The ticks of a process or thread, from its `stat`.
 pub(crate) fn ticks(stat: &str) -> Option<u64> {
     parent_and_ticks(stat).map(|(_, ticks)| ticks)
 }

@@ -1,6 +1,6 @@
-//! A made-up cluster behind a real door: as many nodes as wanted, whose values move as in life. Load comes in jobs
-//! that many nodes share, some nodes are down, some kernels lack a source. What a node shows follows from its
-//! number and the time alone. It refuses to gather anything.
+//! A made-up cluster for a real door, with any number of nodes. Its values move as on real nodes: load comes in jobs that
+//! many nodes share, some nodes are down, some kernels lack a source. A node's values depend only on its number and the
+//! time. Nothing is gathered.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,11 +13,11 @@ use khz_model::{
 
 /// CPUs of every node.
 const CPUS: usize = 8;
-/// Neighbours that work on the same job.
+/// Nodes with neighbouring numbers that work on the same job.
 const JOB_NODES: u64 = 48;
-/// A subscription that was not polled for long gets no more rows than this at once.
+/// Most rows that a subscription gets at once, however long it was not polled.
 const ROWS_MAX: u64 = 1_000;
-/// What the catalogue has and this cluster shows.
+/// The metrics of the catalogue that this cluster has.
 const SHOWN: [&str; 15] = [
     "cpu.all.*",
     "cpu.user",
@@ -36,19 +36,20 @@ const SHOWN: [&str; 15] = [
     "pressure.*.avg10",
 ];
 
-/// The cluster; clones are the same one.
+/// The cluster. Clones share its state.
 #[derive(Clone)]
 pub struct Cluster {
     nodes: Arc<Vec<NodeName>>,
     columns: Arc<Vec<Series>>,
     down: Arc<Mutex<BTreeSet<usize>>>,
-    /// Of those that are down, the ones that have left, and the ones that were never seen.
+    /// The nodes that are down because they have left.
     left: Arc<Mutex<BTreeSet<String>>>,
+    /// The nodes that are down because they were never seen.
     missing: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Cluster {
-    /// `count` nodes: mostly node0001 and so on, with some gpu, io and login nodes among them. One in 150 is down.
+    /// A cluster of `count` nodes. Most are called node0001 and so on; some are gpu, io and login nodes. One in 150 is down.
     pub fn new(count: usize) -> Self {
         let mut nodes = names(count);
         nodes.sort();
@@ -62,7 +63,7 @@ impl Cluster {
         }
     }
 
-    /// These nodes are away: they have left, or were never seen and are expected.
+    /// Takes nodes away: some have left, some are expected and were never seen.
     pub fn set_away(&self, left: &[&str], missing: &[&str]) {
         for (all, names) in [(&self.left, left), (&self.missing, missing)] {
             names.iter().for_each(|node| self.set_down(node, true));
@@ -76,7 +77,7 @@ impl Cluster {
         &self.nodes
     }
 
-    /// Ends or revives a node.
+    /// Takes a node down, or brings it back.
     pub fn set_down(&self, node: &str, is_down: bool) {
         let at = self.nodes.iter().position(|name| name.as_str() == node).expect("the node exists");
         let mut down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +88,7 @@ impl Cluster {
         };
     }
 
-    /// How many are down.
+    /// The number of nodes that are down.
     pub fn down(&self) -> usize {
         self.down.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -174,21 +175,21 @@ struct Moment {
     node: u64,
     /// Seconds since the made-up boot.
     time: f64,
-    /// What share of its CPUs is busy now, and since boot in seconds of one CPU.
+    /// The share of its CPUs that is busy now; its integral is seconds of one CPU since boot.
     busy: Wave,
     memory: Wave,
     network: Wave,
     disk: Wave,
 }
 
-/// A quantity that swings around a mean: its value, and its integral since boot, which only grows.
+/// A quantity that swings around a mean: its value now, and its integral since boot, which only grows.
 struct Wave {
     now: f64,
     sum: f64,
 }
 
 impl Wave {
-    /// `mean` and `swing` in 0..=1, `swing` at most `mean` and `1 - mean`.
+    /// `mean` and `swing` are in 0..=1. `swing` is cut to `mean` and to `1 - mean`.
     fn new(time: f64, mean: f64, swing: f64, period: f64, phase: f64) -> Self {
         let swing = swing.min(mean).min(1.0 - mean);
         let turn = std::f64::consts::TAU / period;
@@ -200,7 +201,7 @@ impl Wave {
 impl Moment {
     fn new(node: u64, time: f64) -> Self {
         let job = noise(node / JOB_NODES, 1);
-        // A third of the jobs is idle, the others keep their nodes nearly as busy as each other.
+        // A third of the jobs are idle. The nodes of any other job are almost equally busy.
         let mean =
             if job < 0.33 { 0.03 + 0.05 * noise(node, 2) } else { 0.25 + 0.7 * job + 0.04 * noise(node, 2) };
         let mean = mean.min(0.97);
@@ -227,11 +228,11 @@ impl Moment {
         }
     }
 
-    /// In the metric's unit.
+    /// The value in the metric's unit.
     fn value(&self, metric: &Metric, instance: &str) -> Option<f64> {
         let cpus = CPUS as f64;
         let total = 137_438_953_472.0;
-        // Few nodes move most of the bytes.
+        // A few nodes move most of the bytes.
         let bandwidth = 2e4 + 1.2e10 * noise(self.node, 10).powi(12);
         let lane = match instance {
             "lo" => 0.1,
@@ -274,7 +275,7 @@ impl Moment {
     }
 }
 
-/// A number in 0..1 that looks random and is the same every time.
+/// A number in 0..1 that looks random and is always the same for the same arguments.
 fn noise(n: u64, salt: u64) -> f64 {
     let mut x = n.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(salt.wrapping_mul(0xd1b5_4a32_d192_ed03));
     x = (x ^ (x >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -286,7 +287,7 @@ fn real_now() -> Nanos {
     Nanos(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64)
 }
 
-/// All nodes were booted at the same time: at the start of the hour 100 hours ago, so that counters are plausible.
+/// The time since boot. All nodes booted 100 hours before this hour began, so that counters are plausible.
 fn boot_now() -> Nanos {
     const HOUR: u64 = 3_600 * Nanos::SECOND.0;
     Nanos(real_now().0 % HOUR + 100 * HOUR)
@@ -393,7 +394,7 @@ impl Query for Cluster {
     }
 }
 
-/// Rows as time brings them.
+/// A subscription: rows for the ticks that have passed.
 struct Rows {
     cluster: Cluster,
     columns: Arc<Vec<Series>>,

@@ -1,4 +1,4 @@
-//! A real door in front of a made-up cluster, on a thread of its own; it closes when this is dropped.
+//! A real door of a made-up cluster, in its own thread. It closes when this is dropped.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct OpenDoor {
 }
 
 impl OpenDoor {
-    /// Opens a door at `address`; port 0 is a free one.
+    /// Opens a door at `address`. Port 0 means a free port.
     pub fn open(cluster: &Cluster, address: SocketAddr) -> Self {
         let mut door = Door::new(Arc::new(cluster.clone()));
         door.listen = vec![address];
@@ -36,7 +36,7 @@ impl OpenDoor {
         OpenDoor { address, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Where it answers: `http://127.0.0.1:7070/`.
+    /// Its address: `http://127.0.0.1:7070/`.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }

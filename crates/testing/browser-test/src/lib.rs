@@ -1,5 +1,5 @@
-//! What the tests of the live page share: a khz to look at, and a headless Chromium to look with. It belongs to no
-//! binary that is shipped, and panics with a sentence where a test could only fail.
+//! Shared by the tests of the live page: a khz that serves it, and a headless Chromium that opens it. This crate is
+//! part of no shipped binary. It panics with a sentence when a test cannot go on.
 
 #![forbid(unsafe_code)]
 
@@ -12,15 +12,15 @@ pub mod server;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long anything may take before a test gives up on it. Generous: it is a bound, not a measurement.
+/// Longest wait for anything before a test fails. It is long, since it is a bound, not a measurement.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The root of the checkout, where relative paths from the environment start.
+/// The root of the checkout. Relative paths from the environment start there.
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-/// The folder that cargo builds into, as told by where the running test lies: `target/debug/deps/page-…`.
+/// Cargo's target folder. The running test is in it: `target/debug/deps/page-…`.
 pub fn target_dir() -> PathBuf {
     let this = std::env::current_exe().expect("the path of the running test is known");
     this.ancestors()

@@ -1,5 +1,5 @@
-//! The live page as a test sees it: what it shows, what `window.khz` counts, and how to wait for either. It
-//! refuses to sleep for a result: every wait has a condition, and a bound after which the test has failed.
+//! The live page as a test sees it: what it shows, what `window.khz` counts, and waiting for either. Every wait has a
+//! condition, and a bound after which the test fails. Nothing just sleeps.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::PATIENCE;
 use crate::browser::Browser;
 
-/// Between two looks at a condition.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Pause between two checks of a condition.
+const CHECK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A page that is open in a browser.
 pub struct Page<'a> {
@@ -18,14 +18,14 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Opens `url` and waits until rows arrive. The page is loaded anew even when only the fragment differs.
+    /// Opens `url` and waits until rows arrive. The page is always reloaded, even if only the fragment differs.
     pub async fn open(browser: &'a Browser, url: &str) -> Self {
         let page = Page::visit(browser, url).await;
         page.wait("rows arrive", "window.khz && khz.state === 'live' && khz.rows > 1").await;
         page
     }
 
-    /// Opens `url` and waits until most of the tiles have a number.
+    /// Opens `url` and waits until most tiles have a number.
     pub async fn open_cluster(browser: &'a Browser, url: &str) -> Self {
         let page = Page::visit(browser, url).await;
         page.wait("tiles have numbers", "window.khz && khz.state === 'live' && khz.known > khz.shown / 2")
@@ -49,7 +49,7 @@ impl<'a> Page<'a> {
     /// The value of an expression that is a number.
     pub async fn number(&self, expression: &str) -> f64 {
         let value = self.eval(expression).await;
-        value.as_f64().unwrap_or_else(|| panic!("{expression} is no number but {value}"))
+        value.as_f64().unwrap_or_else(|| panic!("{expression} is not a number, it is {value}"))
     }
 
     /// Waits until `condition` holds.
@@ -63,7 +63,7 @@ impl<'a> Page<'a> {
                     self.eval(seen).await
                 );
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(CHECK_AGAIN).await;
         }
     }
 
@@ -82,13 +82,13 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Moves the mouse there.
+    /// Moves the mouse to a point of the page.
     pub async fn point_at(&self, x: f64, y: f64) {
         let event = json!({ "type": "mouseMoved", "x": x, "y": y });
         self.browser.cdp("Input.dispatchMouseEvent", event).await;
     }
 
-    /// Presses a key on what has the focus, by its name in the DOM.
+    /// Presses a key on the element that has the focus. Keys have their names in the DOM.
     pub async fn press(&self, key: &str) {
         for kind in ["keyDown", "keyUp"] {
             self.browser
@@ -97,7 +97,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Rows that arrived for each second of their own stamps, measured over a second of stamps or more.
+    /// Rows that arrive for each second of their stamps, measured over at least a second of stamps.
     pub async fn rows_per_second(&self) -> f64 {
         let before = self.eval("[khz.rows, khz.newest]").await;
         let (rows, newest) = (before[0].as_f64().unwrap_or(f64::NAN), before[1].as_f64().unwrap_or(f64::NAN));
@@ -105,7 +105,7 @@ impl<'a> Page<'a> {
         self.number(&format!("(khz.rows - {rows}) / (khz.newest - {newest})")).await
     }
 
-    /// Saves what is seen as a PNG file.
+    /// Saves a screenshot as a PNG file.
     pub async fn screenshot(&self, path: &std::path::Path) {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

@@ -1,5 +1,5 @@
-//! The khz under test: found, started on a free port of the loopback, and ended with the test. With `KHZ_URL` set
-//! it is somebody else's, already running. It refuses to build one.
+//! The khz under test: found, started on a free port of loopback, and ended with the test. With `KHZ_URL` the tests use a
+//! khz that runs already. This module does not build one.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -29,13 +29,13 @@ impl Server {
         Server::start_with(address, &[]).await
     }
 
-    /// Starts khz on `address` with further words.
+    /// Starts khz on `address` with further arguments.
     pub async fn start_with(address: &str, words: &[&str]) -> Self {
         let binary = binary();
         let mut child = Command::new(&binary)
             .args(["--listen", address])
             .args(words)
-            // Beside a khz that may really be running here.
+            // Another khz may run on this machine.
             .env("KHZ_RING_DIR", "none")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -58,16 +58,16 @@ impl Server {
         let url = tokio::time::timeout(PATIENCE, printed).await.ok().flatten();
         let url = url.unwrap_or_else(|| {
             panic!(
-                "{} --listen {address} printed no http://127.0.0.1:PORT/; it said:\n{said}",
+                "{} --listen {address} printed no http://127.0.0.1:PORT/; its output:\n{said}",
                 binary.display()
             )
         });
-        // Its status lines would otherwise fill the pipe, or meet a closed one.
+        // Reads on, since its status lines would fill the pipe, or fail at a closed one.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Server { url, own: Some(child) }
     }
 
-    /// Where it answers: `http://127.0.0.1:7070/`.
+    /// Its address: `http://127.0.0.1:7070/`.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -77,7 +77,7 @@ impl Server {
         self.url.trim_start_matches("http://").trim_end_matches('/')
     }
 
-    /// True when the tests may end it.
+    /// True if the tests have started it, and may end it.
     pub fn is_own(&self) -> bool {
         self.own.is_some()
     }
@@ -96,7 +96,7 @@ pub fn binary() -> PathBuf {
         return crate::root().join(path);
     }
     let this = std::env::current_exe().expect("the path of the running test is known");
-    // Tests lie in target/PROFILE/deps, programs in target/PROFILE.
+    // Tests are in target/PROFILE/deps, programs in target/PROFILE.
     let found = this.ancestors().skip(1).take(2).map(|dir| dir.join("khz")).find(|path| path.is_file());
     found.unwrap_or_else(|| {
         panic!(

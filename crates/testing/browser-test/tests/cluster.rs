@@ -1,4 +1,4 @@
-//! The view of all nodes in a real headless Chromium, against a real door with made-up nodes behind it.
+//! The view of all nodes in a real headless Chromium, served by a real door with made-up nodes.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use khz_browser_test::page::Page;
 use khz_browser_test::{root, target_dir};
 use serde_json::{Value, json};
 
-/// One browser at a time: several at once on a small machine measure each other.
+/// Allows one browser at a time: on a small machine several would slow each other down.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn run(test: impl Future<Output = ()>) {
@@ -31,7 +31,7 @@ async fn assert_clean_console(browser: &Browser) {
     assert_eq!(browser.console_errors().await, Vec::<String>::new(), "the console is silent");
 }
 
-/// The pixels of some tiles, each at a share of its width and height: red, green, blue, alpha.
+/// A pixel of each of these tiles, at this share of its width and height: red, green, blue, alpha.
 async fn pixels(page: &Page<'_>, names: &[&str], share: (f64, f64)) -> Vec<[u8; 4]> {
     let names = json!(names);
     let (dx, dy) = share;
@@ -48,7 +48,7 @@ async fn pixels(page: &Page<'_>, names: &[&str], share: (f64, f64)) -> Vec<[u8; 
     serde_json::from_value(read).expect("four bytes a pixel")
 }
 
-/// Where the middle of a tile is on the page.
+/// The middle of a tile, in coordinates of the page.
 async fn middle(page: &Page<'_>, name: &str) -> (f64, f64) {
     let script = format!(
         "(() => {{ const t = khz.tile('{name}'), box = document.querySelector('.tiles canvas').getBoundingClientRect(); \
@@ -97,7 +97,7 @@ fn four_thousand_tiles_are_painted_with_every_message() {
     });
 }
 
-/// On the light page a higher number is a darker tile.
+/// Checks that a higher number has a darker tile, on the light page.
 async fn assert_ordered_by_brightness(page: &Page<'_>, names: &[&str], seen: &[[u8; 4]]) {
     let steps = page
         .eval(&format!("{}.map(name => khz.tile(name).down ? -1 : khz.tile(name).step)", json!(names)))
@@ -191,7 +191,7 @@ fn unknown_is_hollow_and_never_a_colour_of_the_scale() {
 }
 
 #[test]
-fn a_tile_leads_to_its_node_and_the_way_back_to_the_tiles() {
+fn a_tile_opens_its_node_and_the_back_button_shows_the_tiles() {
     run(async {
         let cluster = Cluster::new(300);
         for node in ["node042", "node043"] {
@@ -258,7 +258,7 @@ fn a_node_that_is_down_says_so_in_its_view_and_is_found_again() {
         .await;
         page.eval("location.hash = '#node=nobody'").await;
         page.wait(
-            "an unknown one is no node",
+            "an unknown name is no node",
             "/there is no node nobody/.test(document.querySelector('#notice').textContent)",
         )
         .await;
@@ -303,7 +303,7 @@ fn tiles_are_found_sorted_and_opened_with_the_keyboard() {
             page.press(key).await;
         }
         let tip = "document.querySelector('.tile-tip').textContent";
-        page.wait("the second tile is told", &format!("/^gpu002  /.test({tip})")).await;
+        page.wait("the tip names the second tile", &format!("/^gpu002  /.test({tip})")).await;
         page.press("ArrowDown").await;
         page.wait("a row below is another group", &format!("!/^gpu/.test({tip})")).await;
         page.press("ArrowUp").await;
@@ -346,7 +346,7 @@ fn it_fits_every_size_and_theme() {
 }
 
 #[test]
-fn hostlists_on_the_page_are_those_of_the_terminal() {
+fn hostlists_mean_the_same_on_the_page_as_in_the_terminal() {
     run(async {
         let door = open(&Cluster::new(8));
         let browser = Browser::start().await;
@@ -396,21 +396,21 @@ fn screenshot_of_the_cluster_for_the_documentation() {
         page.wait("all have numbers", "khz.known + khz.down === khz.nodes").await;
         let (x, y) = middle(&page, "node1042").await;
         page.point_at(x, y).await;
-        page.wait("a tile is told", "!document.querySelector('.tile-tip').hidden").await;
+        page.wait("the tip of a tile is shown", "!document.querySelector('.tile-tip').hidden").await;
         page.screenshot(&root().join(path).with_file_name("cluster.png")).await;
         assert_clean_console(&browser).await;
         browser.close().await;
     });
 }
 
-/// What stands above the tiles.
+/// A total above the tiles.
 async fn total(page: &Page<'_>, fact: &str) -> String {
     let cell = format!("document.querySelector('[data-total={fact}]').textContent");
     page.eval(&cell).await.as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
-fn those_that_left_and_those_that_were_never_seen_are_counted_by_themselves() {
+fn nodes_that_left_and_missing_nodes_are_counted_separately() {
     run(async {
         let cluster = Cluster::new(64);
         for node in cluster.names() {
@@ -441,7 +441,7 @@ fn those_that_left_and_those_that_were_never_seen_are_counted_by_themselves() {
 }
 
 #[test]
-fn totals_are_of_the_nodes_that_the_search_leaves() {
+fn totals_count_the_nodes_that_the_search_finds() {
     run(async {
         let cluster = Cluster::new(256);
         for node in cluster.names() {
@@ -479,7 +479,7 @@ fn totals_are_of_the_nodes_that_the_search_leaves() {
 }
 
 #[test]
-fn tiles_sorted_by_value_are_in_order_with_the_first_numbers() {
+fn tiles_sorted_by_value_are_in_order_as_soon_as_they_have_numbers() {
     run(async {
         let cluster = Cluster::new(256);
         let door = open(&cluster);
@@ -492,7 +492,7 @@ fn tiles_sorted_by_value_are_in_order_with_the_first_numbers() {
              .map(t => t.down ? -2 : Number.isFinite(t.value) ? t.value : -1)"
         );
         for metric in ["load", "memory", "cpu"] {
-            // Another quantity: in the first frame that has its numbers they are in order.
+            // After another metric is chosen, the first frame with its numbers is in order.
             page.eval(&format!(
                 "(() => {{ const m = document.querySelector('#metric'); m.value = '{metric}'; m.dispatchEvent(new Event('change')); \
                  window.order = null; const look = () => {{ if (khz.known > 200) window.order = {order}; \
@@ -509,7 +509,7 @@ fn tiles_sorted_by_value_are_in_order_with_the_first_numbers() {
 }
 
 #[test]
-fn while_the_hub_is_away_nobody_says_how_many_nodes_are_down() {
+fn while_the_hub_is_away_the_page_shows_no_number_of_nodes_that_are_down() {
     run(async {
         let cluster = Cluster::new(64);
         cluster.set_down("node07", true);

@@ -1,11 +1,11 @@
-//! The page's own arithmetic, run in the browser that runs it for users: gaps, rates, shares, buckets, numbers.
+//! The page's arithmetic in a real browser: gaps, rates, shares, buckets, numbers.
 
 use khz_browser_test::browser::Browser;
 use khz_browser_test::page::Page;
 use khz_browser_test::server::Server;
 use serde_json::{Value, json};
 
-/// Helpers of the expressions below: a table of counters or gauges, and what a track's finest ring holds.
+/// Helpers of the expressions below: a table of counters or gauges, and the content of a track's finest ring.
 const HELPERS: &str = "
     const [{Table}, feeds, {Track, Points, WINDOWS, bucketAt}, units] = await Promise.all(
         ['table', 'feeds', 'track', 'units'].map((name) => import(`/${name}.js`)));
@@ -24,7 +24,7 @@ const HELPERS: &str = "
     };
 ";
 
-/// What is computed, and what must come out: values with 1 behind those that a gap precedes.
+/// Name, expression and expected result. A value is followed by 1 if a gap precedes it, else by 0.
 fn cases() -> Vec<(&'static str, &'static str, Value)> {
     vec![
         (
@@ -86,7 +86,7 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
             json!([[[20.0, 1]]]),
         ),
         (
-            "one_cpu_is_busy_when_it_neither_idles_nor_waits_and_one_that_nobody_counts_is_unknown",
+            "a_cpu_is_busy_when_it_neither_idles_nor_waits_and_unknown_when_its_counters_stand",
             "fed(new feeds.Shares(['user', 'idle', 'iowait'], [['user']], '3'),
                 ['user', 'idle', 'iowait'].map((name) => column(name, '3')), [
                 {t: '100.0', v: ['9.00', '5.00', '1.00']}, {t: '100.2', v: ['9.10', '5.05', '1.05']},
@@ -110,7 +110,7 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
             json!([[1000, 5.0, 1024], [1000, 5.0, 1024], [1000, 5.0, 1024]]),
         ),
         (
-            "rows_seen_before_are_skipped_and_a_clock_set_back_starts_anew",
+            "rows_seen_before_are_skipped_and_a_clock_set_back_starts_again",
             "(() => {
                 const heard = [];
                 const line = new Line([], null, { rows: (_, from) => heard.push(from), clockSetBack: () => heard.push('back') });

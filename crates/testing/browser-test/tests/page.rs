@@ -1,4 +1,4 @@
-//! The live page in a real headless Chromium against a real khz.
+//! The live page in a real headless Chromium, served by a real khz.
 
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use khz_browser_test::page::Page;
 use khz_browser_test::server::{Server, binary};
 use khz_browser_test::{root, target_dir};
 
-/// One browser at a time: several at once on a small machine measure each other.
+/// Allows one browser at a time: on a small machine several would slow each other down.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn run(test: impl Future<Output = ()>) {
@@ -45,11 +45,11 @@ fn the_page_loads_and_moves_at_every_size_and_theme() {
     });
 }
 
-/// Bytes a second of a slow line, and its way there and back, ms: a mobile phone at the edge of its cell.
+/// Bytes a second and round trip in ms of a slow line: a mobile phone at the edge of its cell.
 const SLOW_LINE: (u32, u32) = (20_000, 100);
 
 #[test]
-fn over_a_slow_line_the_page_shows_something_before_its_scripts_have_come() {
+fn over_a_slow_line_the_page_shows_something_before_its_scripts_have_arrived() {
     run(async {
         let server = Server::start().await;
         let browser = Browser::start().await;
@@ -59,17 +59,20 @@ fn over_a_slow_line_the_page_shows_something_before_its_scripts_have_come() {
         let painted = "performance.getEntriesByName('first-contentful-paint')[0].startTime";
         let scripts = "Math.max(...performance.getEntriesByType('resource').map(r => r.responseEnd))";
         let (painted, scripts) = (page.number(painted).await, page.number(scripts).await);
-        println!("over {SLOW_LINE:?}: something after {painted:.0} ms, all files after {scripts:.0} ms");
-        assert!(painted < scripts, "painted after {painted} ms, when all had come ({scripts} ms)");
+        println!("over {SLOW_LINE:?}: first paint after {painted:.0} ms, all files after {scripts:.0} ms");
+        assert!(
+            painted < scripts,
+            "the first paint is after {painted} ms, not before all files ({scripts} ms)"
+        );
         let packed = "performance.getEntriesByType('resource').filter(r => /\\.(js|css)$/.test(r.name))\
                       .every(r => r.encodedBodySize < r.decodedBodySize)";
-        assert_eq!(page.eval(packed).await, serde_json::Value::Bool(true), "all of them came packed");
+        assert_eq!(page.eval(packed).await, serde_json::Value::Bool(true), "all files come compressed");
         assert_clean_console(&browser).await;
         browser.close().await;
     });
 }
 
-/// Numbers are shown, they change, and pictures are painted.
+/// Checks that numbers are shown and change, and that plots are painted.
 async fn assert_it_lives(page: &Page<'_>) {
     assert_ne!(page.eval("document.querySelector('#node').textContent").await, "Kilohertz");
     let shown = "[...document.querySelectorAll('.panel:not([hidden]) .legend b')].map(b => b.textContent)";
@@ -94,7 +97,7 @@ async fn assert_it_lives(page: &Page<'_>) {
     assert_eq!(page.number("khz.lost").await, 0.0, "no row is lost");
 }
 
-/// Nothing sticks out to the right.
+/// Checks that nothing lies outside the screen.
 async fn assert_it_fits(page: &Page<'_>, width: u32) {
     let wide = page.number("document.documentElement.scrollWidth").await;
     assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
@@ -103,7 +106,7 @@ async fn assert_it_fits(page: &Page<'_>, width: u32) {
     assert_eq!(page.number(outside).await, 0.0, "controls or panels lie outside the screen");
 }
 
-/// The system's preference is followed, and the button overrules it.
+/// Checks that the page follows the system's preference, and that the button overrules it.
 async fn assert_theme(page: &Page<'_>, theme: Theme) {
     let brightness = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]";
     let dark = page.number(brightness).await < 128.0;
@@ -126,7 +129,7 @@ fn the_rate_chosen_on_the_page_is_the_rate_of_the_rows() {
             assert_eq!(page.number("khz.rate").await, rate);
             assert_rows_arrive_at(&page, rate).await;
         }
-        // Any number between may be typed; one beyond the offer is brought back to it.
+        // Any number in between can be typed. A larger one becomes the largest that is offered.
         type_rate(&page, "25").await;
         assert_rows_arrive_at(&page, 25.0).await;
         type_rate(&page, "99999").await;
@@ -153,7 +156,7 @@ fn a_page_whose_node_is_at_its_ceiling_says_so_and_what_to_do() {
             1.0,
             "it is seen"
         );
-        // One that asks for what the node can give is told that others are slowed, or nothing when that is over.
+        // At a rate that the node can keep, the page reports only that others are slowed, or nothing once that is over.
         page.click("[data-rate='1']").await;
         page.wait("it is not slowed any more", &format!("!/ instead of /.test({said})")).await;
         assert_clean_console(&browser).await;
@@ -169,8 +172,8 @@ async fn type_rate(page: &Page<'_>, digits: &str) {
     page.eval(&script).await;
 }
 
-/// A loaded machine may miss ticks, and one second may hold a row more: a factor of two tells any two of the
-/// rates apart and asserts no timing.
+/// Checks the rate to a factor of two, which tells these rates apart. A loaded machine may miss ticks, and a second may
+/// have one row more; so this asserts no timing.
 async fn assert_rows_arrive_at(page: &Page<'_>, rate: f64) {
     page.wait("the new stream is measured", "Number.isFinite(khz.rateReached)").await;
     let reached = page.rows_per_second().await;
@@ -183,7 +186,7 @@ fn history_is_there_before_the_stream_has_brought_it() {
         let server = Server::start().await;
         let browser = Browser::start().await;
         browser.look(1280, 1000, Theme::Light).await;
-        // The first visit lets the node gather some past; the second must show it at once.
+        // During the first visit the node gathers some history. The second visit must show it at once.
         let page = Page::open(&browser, &format!("{}#rate=10&window=10s", server.url())).await;
         let start = page.number("khz.newest").await;
         page.wait("five seconds of past exist", &format!("khz.newest > {start} + 5")).await;
@@ -196,7 +199,7 @@ fn history_is_there_before_the_stream_has_brought_it() {
 }
 
 #[test]
-fn the_check_of_the_console_hears_errors() {
+fn the_check_of_the_console_finds_errors() {
     run(async {
         let server = Server::start().await;
         let browser = Browser::start().await;
@@ -209,7 +212,7 @@ fn the_check_of_the_console_hears_errors() {
 }
 
 #[test]
-fn a_paused_page_takes_no_rows_and_goes_on_after() {
+fn a_paused_page_takes_no_rows_until_it_goes_on() {
     run(async {
         let server = Server::start().await;
         let browser = Browser::start().await;
@@ -218,7 +221,7 @@ fn a_paused_page_takes_no_rows_and_goes_on_after() {
         page.click("#pause").await;
         page.wait("the page says so", "khz.state === 'paused'").await;
         let rows = page.number("khz.rows").await;
-        // Frames prove that time passes in the page; at 100 Hz sixty of them would have brought a hundred rows.
+        // Frames prove that time passes in the page. In sixty frames a hundred rows would come at 100 Hz.
         let frames = page.number("khz.framesSeen").await;
         page.wait("sixty frames pass", &format!("khz.framesSeen > {frames} + 60")).await;
         assert_eq!(page.number("khz.rows").await, rows);
@@ -275,7 +278,7 @@ fn a_server_that_goes_away_is_shown_and_found_again() {
         page.wait("the page says so", "khz.state === 'waiting' && !document.querySelector('#notice').hidden")
             .await;
         let shown = "/\\d/.test(document.querySelector('.panel .legend').textContent)";
-        page.wait("old numbers no longer pass for new ones", &format!("!{shown}")).await;
+        page.wait("old numbers are not shown as new ones", &format!("!{shown}")).await;
         let rows = page.number("khz.rows").await;
         let _again = Server::start_on(&address).await;
         page.wait("it finds the new one", &format!("khz.state === 'live' && khz.rows > {rows}")).await;
@@ -295,7 +298,7 @@ fn screenshot_for_the_documentation() {
         browser.look(1280, 1240, Theme::Light).await;
         let page = Page::open(&browser, &format!("{}#rate=100&window=1min", server.url())).await;
         for _ in 0..2 {
-            // Twice, since a wait is bounded: three quarters of the window are to be filled.
+            // Two waits, since one is bounded. They fill three quarters of the window.
             let newest = page.number("khz.newest").await;
             page.wait("the window fills", &format!("khz.newest > {newest} + 23")).await;
         }
@@ -308,7 +311,7 @@ fn screenshot_for_the_documentation() {
 #[test]
 fn cpus_whose_counters_do_not_move_are_unknown_and_never_busy() {
     run(async {
-        // A captured machine: its files stand still.
+        // A captured machine: its files do not change.
         let host = root().join("fixtures/linux-6.1-qemu64");
         let server = Server::start_with("127.0.0.1:0", &["--root", host.to_str().unwrap()]).await;
         let browser = Browser::start().await;
@@ -326,7 +329,7 @@ fn cpus_whose_counters_do_not_move_are_unknown_and_never_busy() {
         assert!(page.eval(&legend("All CPUs")).await.as_str().unwrap().ends_with("busy –"));
         let painted = "(() => { const c = document.querySelector('.panel.heat .trace'); \
             return c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter(b => b > 0).length; })()";
-        assert_eq!(page.number(painted).await, 0.0, "such cells stay clear");
+        assert_eq!(page.number(painted).await, 0.0, "cells of unknown CPUs stay clear");
         assert_clean_console(&browser).await;
         browser.close().await;
     });

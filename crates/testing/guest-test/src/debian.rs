@@ -1,5 +1,5 @@
-//! Debian's packages, fetched with the machine's own apt and unpacked into a folder. Nothing is installed, and none of
-//! their scripts runs.
+//! Debian's packages, downloaded with this machine's apt and unpacked into a folder. Nothing is installed, and no script
+//! of a package runs.
 
 use std::fs::{create_dir_all, read_dir};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use std::sync::Mutex;
 
 use crate::{folder, run};
 
-/// The kernel for virtual machines: small, and what a guest needs to boot is in it, not in modules.
+/// The kernel for virtual machines. It is small, and boots without modules.
 const KERNEL: &str = "linux-image-cloud-amd64";
 
-/// One download at a time: tests of one program run beside each other.
+/// Allows one download at a time, since tests of one program run at the same time.
 static FETCHING: Mutex<()> = Mutex::new(());
 
 /// A kernel, unpacked.
@@ -34,7 +34,7 @@ pub fn kernel() -> Kernel {
     }
 }
 
-/// A package without what it depends on, unpacked into a folder of its own.
+/// A package without its dependencies, unpacked into its own folder.
 pub fn alone(package: &str) -> PathBuf {
     let _one = FETCHING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let place = folder().join(package);
@@ -43,7 +43,7 @@ pub fn alone(package: &str) -> PathBuf {
     })
 }
 
-/// A package with everything that it depends on, as on a machine where nothing is installed yet.
+/// A package with all its dependencies, as on a machine where nothing is installed.
 pub fn whole(package: &str) -> PathBuf {
     let _one = FETCHING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     unpacked(&folder().join(format!("{package}-whole")), |packages| {
@@ -56,7 +56,7 @@ pub fn whole(package: &str) -> PathBuf {
     })
 }
 
-/// What `fetch` puts into a folder is unpacked into another, once.
+/// Unpacks, once, the packages that `fetch` puts into a folder. Returns the folder of their files.
 fn unpacked(place: &Path, fetch: impl FnOnce(&Path)) -> PathBuf {
     let root = place.join("root");
     if root.exists() {

@@ -1,6 +1,7 @@
-//! A machine of its own under QEMU, with one processor and little memory, and a shell in it that does what a test says.
-//! The processor is emulated, so that a test is the same everywhere: KVM would save seconds, needs rights, and inside
-//! another virtual machine may be there and hang. A guest has no disk, no network unless asked, and ends with the test.
+//! A virtual machine under QEMU, with one processor, little memory, and a shell that runs the commands of a test. The
+//! processor is emulated, so that a test runs the same everywhere. KVM would save seconds, but it needs privileges, and
+//! inside another virtual machine it may exist and hang. A guest has no disk, and no network unless the test adds one.
+//! It ends with the test.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -13,26 +14,26 @@ use crate::debian::Kernel;
 /// A running guest.
 pub struct Guest {
     qemu: Child,
-    /// The second serial line: `bin/console` is at its other end.
+    /// The second serial line, which `bin/console` in the guest reads.
     console: ChildStdin,
     lines: Receiver<String>,
-    /// What the kernel and the first process print.
+    /// The file with the output of the kernel and the first process.
     log: PathBuf,
     image: PathBuf,
     asked: u64,
 }
 
-/// What a command of the guest did.
+/// The result of a command in the guest.
 #[derive(Clone, Debug)]
 pub struct Done {
     /// Its exit code.
     pub code: i32,
-    /// What it printed, on both its outputs.
+    /// Its output, stdout and stderr together.
     pub text: String,
 }
 
 impl Guest {
-    /// Boots a kernel with a packed image, as large as `memory_mib`, and waits for the shell.
+    /// Boots a kernel with a packed image and `memory_mib` of memory. Waits for the shell.
     pub fn boot(kernel: &Kernel, image: PathBuf, memory_mib: u32, kernel_words: &str, more: &[&str]) -> Self {
         let log = image.with_extension("log");
         let mut command = Command::new("qemu-system-x86_64");
@@ -50,7 +51,7 @@ impl Guest {
         guest
     }
 
-    /// Runs a line of shell and waits until it has ended.
+    /// Runs a shell command and waits until it has ended.
     pub fn run(&mut self, line: &str) -> Done {
         self.asked += 1;
         let number = self.asked;
@@ -60,7 +61,7 @@ impl Guest {
         let mut text = String::new();
         loop {
             let line = self.line();
-            // A last line without an end of its own stands before the mark.
+            // A last line without a newline comes before the mark, in the same line.
             if let Some((rest, code)) = line.split_once(&end) {
                 let code = code.parse().unwrap_or_else(|_| panic!("BUG: no exit code: {line}"));
                 return Done { code, text: text + rest };
@@ -70,7 +71,7 @@ impl Guest {
         }
     }
 
-    /// The same for a line that must succeed; what it printed.
+    /// Runs a shell command that must succeed. Returns its output.
     pub fn say(&mut self, line: &str) -> String {
         let done = self.run(line);
         assert_eq!(done.code, 0, "{line}\n{}", done.text);
@@ -85,7 +86,7 @@ impl Guest {
         let said = read(&self.log);
         let last: Vec<&str> = said.lines().rev().take(40).collect();
         let last: Vec<&str> = last.into_iter().rev().collect();
-        panic!("the guest does not answer ({why}); it said last:\n{}", last.join("\n"));
+        panic!("the guest does not answer ({why}); its last output:\n{}", last.join("\n"));
     }
 }
 
@@ -94,14 +95,14 @@ impl Drop for Guest {
         let _ = self.qemu.kill();
         let _ = self.qemu.wait();
         let _ = std::fs::remove_file(&self.image);
-        // What a failed test's guest said is worth keeping.
+        // The log of a failed test is kept.
         if !std::thread::panicking() {
             let _ = std::fs::remove_file(&self.log);
         }
     }
 }
 
-/// Lines as they come, from a thread that ends with the guest.
+/// Sends each line as it comes, from a thread that ends with the guest.
 fn lines(mut console: impl BufRead + Send + 'static) -> Receiver<String> {
     let (tell, told) = channel();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! The file system that a guest begins with: a folder, packed as an archive that the kernel unpacks into memory.
+//! The file system with which a guest boots: a folder, packed as an archive that the kernel unpacks into memory.
 
 use std::fs::{copy, create_dir_all, write};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -7,7 +7,8 @@ use std::process::Command;
 
 use crate::{debian, folder, run, static_khz};
 
-/// Runs every line that the second serial line brings, and says between which marks its output stands, and how it ended.
+/// The script that runs each line of the second serial line. It prints a mark before the output, and a mark with the exit
+/// code after it.
 const CONSOLE: &str = r#"#!/bin/busybox sh
 exec < /dev/ttyS1 > /dev/ttyS1 2>&1
 stty raw -echo
@@ -19,13 +20,13 @@ while read -r number line; do
 done
 "#;
 
-/// A file system in the making; the folder goes with it.
+/// A file system that a test builds. The folder is removed when this is dropped.
 pub struct Image {
     root: PathBuf,
 }
 
 impl Image {
-    /// One with busybox, the console's script, and the folders where a kernel shows itself.
+    /// One with the folders that a kernel needs, such as `dev` and `proc`.
     pub fn new(name: &str) -> Self {
         let root = folder().join(format!("{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&root);
@@ -36,13 +37,13 @@ impl Image {
         image
     }
 
-    /// Copies a folder of this machine over it.
+    /// Copies the content of a folder of this machine into it.
     pub fn lay_over(self, from: &Path) -> Self {
         run(Command::new("cp").args(["-a", "--no-preserve=ownership"]).arg(from.join(".")).arg(&self.root));
         self
     }
 
-    /// Busybox under all its names, where nothing else has them, and the console's script.
+    /// Adds busybox, under each of its names that is not taken, and the console's script.
     pub fn with_shell(self) -> Self {
         let (busybox, bin) = (debian::alone("busybox-static").join("bin/busybox"), self.root.join("bin"));
         create_dir_all(&bin).expect("a folder can be made");
@@ -57,50 +58,50 @@ impl Image {
         self.with_copy(&busybox, "bin/busybox").with_program("bin/console", CONSOLE)
     }
 
-    /// A copy of a file of this machine.
+    /// Copies a file of this machine.
     pub fn with_copy(self, from: &Path, to: &str) -> Self {
         copy(from, self.place(to)).unwrap_or_else(|error| panic!("cannot copy {}: {error}", from.display()));
         self
     }
 
-    /// The program under test, without what only a debugger reads: that is four fifths of it.
+    /// Adds the program under test without its debug information, which is four fifths of it.
     pub fn with_khz(self, to: &str) -> Self {
         run(Command::new("strip").arg("-o").arg(self.place(to)).arg(static_khz()));
         self
     }
 
-    /// A file with this text.
+    /// Adds a file with this text.
     pub fn with_text(self, to: &str, text: &str) -> Self {
         write(self.place(to), text).unwrap_or_else(|error| panic!("cannot write {to}: {error}"));
         self
     }
 
-    /// A script that can be started.
+    /// Adds a script that can be run.
     pub fn with_program(self, to: &str, text: &str) -> Self {
         let image = self.with_text(to, text);
         std::fs::set_permissions(image.root.join(to), PermissionsExt::from_mode(0o755)).expect("it is ours");
         image
     }
 
-    /// A folder of this machine, copied.
+    /// Copies a folder of this machine.
     pub fn with_folder(self, from: &Path, to: &str) -> Self {
         run(Command::new("cp").args(["-a", "--no-preserve=ownership"]).arg(from).arg(self.place(to)));
         self
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     pub fn with_link(self, target: &str, to: &str) -> Self {
         symlink(target, self.place(to)).unwrap_or_else(|error| panic!("cannot link {to}: {error}"));
         self
     }
 
-    /// Leaves out what nobody needs.
+    /// Removes these folders.
     pub fn without(self, folders: &[&str]) -> Self {
         folders.iter().for_each(|folder| drop(std::fs::remove_dir_all(self.root.join(folder))));
         self
     }
 
-    /// Packs it; everything in it belongs to root.
+    /// Packs it. Everything in it belongs to root.
     pub fn pack(self) -> PathBuf {
         let packed = self.root.with_extension("cpio");
         let pack = "cd \"$1\" && find . | bin/busybox cpio -o -H newc -R 0:0 > \"$2\"";

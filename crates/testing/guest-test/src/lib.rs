@@ -1,6 +1,6 @@
-//! Machines of their own for tests that must not happen on ours: whose clock is set, and whose first process is a
-//! systemd. Made anew for each test from Debian's packages, in memory alone, and gone afterwards. It belongs to no binary
-//! that is shipped, and panics with a sentence where a test could only fail.
+//! Virtual machines (guests) for tests that must not run on this one: they set the clock, or have systemd as first
+//! process. Each test makes its guest from Debian's packages, in memory, and removes it. This crate is part of no
+//! shipped binary. It panics with a sentence when a test cannot go on.
 
 #![forbid(unsafe_code)]
 
@@ -12,26 +12,26 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test gives up on it. Generous, since everything is emulated: it is a bound, not
-/// a measurement.
+/// Longest wait for anything before a test fails. It is long because everything is emulated, and it is a bound, not a
+/// measurement.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Between two looks at a condition.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// Pause between two checks of a condition.
+const CHECK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The root of the checkout.
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-/// Where packages and images are kept: `guest` below the folder that cargo builds into.
+/// The folder of packages and images: `guest` below cargo's target folder.
 pub fn folder() -> PathBuf {
     let this = std::env::current_exe().expect("the path of the running test is known");
     let target = this.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists());
     target.map_or_else(|| root().join("target"), PathBuf::from).join("guest")
 }
 
-/// The static khz that `cargo xtask static` has built: nothing else runs on a machine without a C library.
+/// The static khz that `cargo xtask static` has built. Guests have no C library, so no other khz runs there.
 pub fn static_khz() -> PathBuf {
     let built = folder().join("../x86_64-unknown-linux-musl/release/khz");
     let khz = std::env::var_os("KHZ_STATIC").map_or(built, PathBuf::from);
@@ -39,16 +39,16 @@ pub fn static_khz() -> PathBuf {
     khz
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds. `what` names it if it never does.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "it never came to be: {what}");
-        std::thread::sleep(LOOK_AGAIN);
+        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain until {what}");
+        std::thread::sleep(CHECK_AGAIN);
     }
 }
 
-/// Runs a command of this machine that must succeed, and returns what it printed.
+/// Runs a command on this machine that must succeed. Returns what it printed.
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -1,5 +1,5 @@
-//! Wall clocks that are set by hours, under a running hub and a running agent, on machines whose clocks are nobody
-//! else's. `cargo xtask test --slow` runs them.
+//! Sets the wall clock by hours under a running hub and a running agent, in guests, so that this machine's clock stays.
+//! `cargo xtask test --slow` runs these tests.
 
 #![allow(clippy::unwrap_used)]
 
@@ -52,7 +52,7 @@ fn boot(name: &str, modules: &[&str], more: &[&str]) -> Guest {
     Guest::boot(&kernel, image, 256, "rdinit=/init", more)
 }
 
-/// What a hub says of the node n1.
+/// The hub's report about the node n1.
 struct Node(Value);
 
 impl Node {
@@ -75,7 +75,7 @@ impl Node {
         Node::seconds(&self.0["clock_offset"])
     }
 
-    /// How old its newest row is, in seconds.
+    /// The age of its newest row, in seconds.
     fn age(&self) -> Option<f64> {
         let lane = self.0["lanes"].as_array()?.iter().find(|lane| lane["name"] == "base")?;
         Node::seconds(&lane["age"])
@@ -93,7 +93,7 @@ impl Node {
     }
 }
 
-/// The rows of a ring, as `khz ring export --json` tells them: number, boot clock, wall clock.
+/// The rows of a ring, from `khz ring export --json`: number, boot clock, wall clock.
 fn rows(exported: &str) -> Vec<(u64, f64, f64)> {
     let row = |line: &str| {
         let row: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
@@ -160,8 +160,8 @@ fn set_clock(guest: &mut Guest, seconds: i64) {
 }
 
 #[test]
-#[ignore = "slow: boots a machine of its own"]
-fn a_clock_that_is_set_under_hub_and_agent_costs_no_row_and_doubles_none() {
+#[ignore = "slow: boots a virtual machine"]
+fn setting_the_clock_under_hub_and_agent_neither_loses_nor_doubles_a_row() {
     let mut guest = boot("clock", &[], &[]);
     guest.say("khz hub --node hub > /tmp/hub.log 2>&1 & echo $! > /tmp/hub.pid");
     let agent = "khz agent --node n1 --hub 127.0.0.1:7071 --base-rate 10Hz --ring 16MiB";
@@ -191,7 +191,7 @@ fn a_clock_that_is_set_under_hub_and_agent_costs_no_row_and_doubles_none() {
         assert!(last.len() > 5 && (now - last.last().unwrap().2).abs() < 60.0, "{when}: {last:?} at {now}");
         guest.say("kill -0 $(cat /tmp/hub.pid) $(cat /tmp/agent.pid)");
     }
-    // The whole record, when nothing is added to it any more.
+    // The whole ring, once nothing is added any more.
     guest.say("kill $(cat /tmp/agent.pid)");
     until("the agent has ended", || guest.run("kill -0 $(cat /tmp/agent.pid)").code != 0);
     let all = rows(&guest.say("khz ring export --node n1 --json mem.free"));
@@ -212,8 +212,8 @@ fn a_clock_that_is_set_under_hub_and_agent_costs_no_row_and_doubles_none() {
 }
 
 #[test]
-#[ignore = "slow: boots a machine of its own"]
-fn a_node_whose_clock_is_set_is_followed_by_a_hub_with_a_clock_of_its_own() {
+#[ignore = "slow: boots a virtual machine"]
+fn a_hub_on_another_machine_follows_a_node_whose_clock_is_set() {
     let hub = Hub::start();
     let network = ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="];
     let mut guest = boot("two-clocks", &NETWORK, &network);

@@ -1,5 +1,5 @@
-//! The units in packaging/ under a real systemd as first process: installed as docs/security.md says, started with TLS,
-//! killed, frozen, stopped. `cargo xtask test --slow` runs it.
+//! The units of packaging/ under a real systemd, in a guest. They are installed as docs/security.md says, started with
+//! TLS, killed, frozen and stopped. `cargo xtask test --slow` runs this.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use khz_guest_test::image::Image;
 use khz_guest_test::{debian, root, until};
 use serde_json::Value;
 
-/// The test's shell, as a service like any other.
+/// The test's shell, as a service.
 const CONSOLE: &str = "\
 [Unit]
 Description=The test's shell
@@ -18,11 +18,11 @@ ExecStart=/bin/console
 Restart=always
 ";
 
-/// What a guest need not hold in its memory.
+/// Folders that the guest does not need in its memory.
 const UNREAD: [&str; 4] =
     ["usr/share/doc", "usr/share/locale", "usr/share/man", "usr/lib/x86_64-linux-gnu/gconv"];
 
-/// The hub's settings: reachable by others, so with TLS, and with tokens for nodes.
+/// The hub's settings. Other machines can reach it, so it has TLS, and tokens for nodes.
 const HUB_TOML: &str = r#"listen = ["10.77.0.1:7070"]
 link_listen = ["10.77.0.1:7071"]
 tls_cert = "/etc/khz/tls/hub-hub1.pem"
@@ -38,15 +38,15 @@ tls_ca = "/etc/khz/tls/ca.pem"
 token = "/etc/khz/n1.token"
 "#;
 
-/// A system call that the unit forbids kills at once, where in earnest it would fail: so none goes unnoticed.
+/// Kills a process that makes a forbidden system call. In the real unit the call only fails, and could go unnoticed.
 const STRICT: &str = "[Service]\nSystemCallErrorNumber=\nSystemCallErrorNumber=kill\n";
 
 const OWN_FILE: &str = "[Service]\nEnvironment=KHZ_CONFIG=/etc/khz/agent.toml\n";
 
-/// The agent watches a captured host, whose interfaces the test makes up.
+/// The agent watches a captured host. The test makes up its interfaces.
 const CAPTURED: &str = "[Service]\nEnvironment=KHZ_ROOT=/srv/host KHZ_CPU_MAX=100%%\n";
 
-/// Such a host's interfaces: so many, from the first on.
+/// Writes that host's interfaces; the first word says how many.
 const INTERFACES: &str = r#"#!/bin/sh
 mkdir -p /srv/host/proc/net && chmod -R 755 /srv/host
 {
@@ -56,7 +56,7 @@ mkdir -p /srv/host/proc/net && chmod -R 755 /srv/host
 } > /srv/host/proc/net/dev
 "#;
 
-/// A minimal Debian with systemd as first process; khz and packaging/ lie in /root, not installed.
+/// Boots a minimal Debian with systemd as first process. khz and packaging/ are in /root, not installed.
 fn boot() -> Guest {
     let image = Image::new("service")
         .lay_over(&debian::whole("systemd"))
@@ -74,14 +74,14 @@ fn boot() -> Guest {
         .with_text("root/own-file.conf", OWN_FILE)
         .with_text("root/captured.conf", CAPTURED)
         .with_program("bin/interfaces", INTERFACES)
-        // Empty: this machine gets a name of its own.
+        // Empty, so that systemd gives this guest its own id.
         .with_text("etc/machine-id", "")
         .with_link("lib/systemd/systemd", "init")
         .pack();
     Guest::boot(&debian::kernel(), image, 256, "rdinit=/init", &[])
 }
 
-/// The lines of the documentation that install and start, without their remarks.
+/// The commands of docs/security.md that install and start the units.
 fn documented() -> Vec<String> {
     let page = std::fs::read_to_string(root().join("docs/security.md")).unwrap();
     let (_, section) = page.split_once("## As a service").unwrap();
@@ -90,7 +90,7 @@ fn documented() -> Vec<String> {
     block.lines().map(|line| line.strip_prefix("# ").unwrap().to_owned()).collect()
 }
 
-/// One property of a unit.
+/// The value of one property of a unit.
 fn property(guest: &mut Guest, unit: &str, name: &str) -> String {
     guest.say(&format!("systemctl show -P {name} {unit}")).trim().to_owned()
 }
@@ -102,7 +102,7 @@ fn rows_in_ring(guest: &mut Guest) -> Vec<u64> {
     exported.lines().filter_map(number).collect()
 }
 
-/// The base lane of n1 as the hub knows it: (up, rows, missing).
+/// The hub's report about the base lane of n1: (up, rows, missing).
 fn at_hub(guest: &mut Guest) -> Option<(bool, u64, u64)> {
     let nodes = guest.run("KHZ_RUN_DIR=/run/khz khz nodes n1 --json 2>/dev/null").text;
     let node: Value = serde_json::from_str(nodes.lines().next()?).ok()?;
@@ -138,13 +138,13 @@ fn install_and_start(guest: &mut Guest) {
     drop_in(guest, "khz-agent", "strict.conf");
     drop_in(guest, "khz-agent", "own-file.conf");
     guest.say("systemctl daemon-reload");
-    // Type=notify: each of these ends when READY=1 has come.
+    // The units have Type=notify: each of these commands returns after READY=1.
     for line in start {
         guest.say(line);
     }
 }
 
-/// What the kernel enforces on both, whatever the unit's file says.
+/// Checks what the kernel enforces on both units. The unit's file alone proves nothing.
 fn assert_confined(guest: &mut Guest) {
     for (unit, memory) in [("khz-hub", 2_u64 << 30), ("khz-agent", 256 << 20)] {
         let max = guest.say(&format!("cat /sys/fs/cgroup/system.slice/{unit}.service/memory.max"));
@@ -166,7 +166,7 @@ fn assert_confined(guest: &mut Guest) {
     }
 }
 
-/// Rows come to the hub through TLS, the ring is in its place, files are recorded.
+/// Rows come to the hub over TLS, the ring is in its place, files are recorded.
 fn assert_at_work(guest: &mut Guest) {
     until("rows come to the hub", || at_hub(guest).is_some_and(|(up, rows, _)| up && rows > 3));
     let owner = guest.say("stat -c '%U %a' /dev/shm/khz/n1/base.ring");
@@ -176,12 +176,11 @@ fn assert_at_work(guest: &mut Guest) {
     assert_eq!((got.code, got.text.lines().count()), (0, 1), "{}", got.text);
 }
 
-/// Where interfaces come and go by the thousand an agent starts itself anew, in the same process: nothing in its unit may
-/// forbid that.
-fn assert_begins_anew(guest: &mut Guest) {
+/// An agent whose interfaces come and go by the thousand restarts in the same process. Its unit must not forbid that.
+fn assert_restarts_in_place(guest: &mut Guest) {
     guest.say("interfaces 2200");
     drop_in(guest, "khz-agent", "captured.conf");
-    // The watchdog as it is in earnest: emulated, a new start with 35,000 slots takes longer than three seconds.
+    // The unit's real watchdog: in this emulated guest a restart with 35,000 slots takes longer than three seconds.
     guest.say("rm -f /etc/systemd/system/khz-agent.service.d/soon.conf");
     guest.say("systemctl daemon-reload && systemctl restart khz-agent");
     let pid = property(guest, "khz-agent", "MainPID");
@@ -190,18 +189,20 @@ fn assert_begins_anew(guest: &mut Guest) {
             .run(&format!("khz ring export --node n1 --last 1s --csv 'net.rx_bytes[{name}]' 2>/dev/null"));
         got.text.lines().last().is_some_and(|row| row.ends_with(",1"))
     };
-    until("it watches all of them", || sees(guest, "veth2200"));
+    until("it watches all interfaces", || sees(guest, "veth2200"));
     guest.say("interfaces 1");
-    let said = "journalctl --no-pager -o cat -u khz-agent | grep -q 'beginning anew'";
-    until("it begins anew", || guest.run(said).code == 0);
-    until("and goes on", || sees(guest, "veth1") && property(guest, "khz-agent", "ActiveState") == "active");
+    let said = "journalctl --no-pager -o cat -u khz-agent | grep -q 'with new slots'";
+    until("it restarts", || guest.run(said).code == 0);
+    until("it gathers again", || {
+        sees(guest, "veth1") && property(guest, "khz-agent", "ActiveState") == "active"
+    });
     assert_eq!(property(guest, "khz-agent", "MainPID"), pid, "in the same process");
     assert_eq!(property(guest, "khz-agent", "NRestarts"), "0");
 }
 
 #[test]
-#[ignore = "slow: boots a machine of its own"]
-fn both_units_run_confined_under_systemd_and_come_back_when_killed_frozen_or_outworn() {
+#[ignore = "slow: boots a virtual machine"]
+fn both_units_run_confined_under_systemd_and_come_back_when_killed_frozen_or_worn_out() {
     let mut guest = boot();
     install_and_start(&mut guest);
     for unit in ["khz-hub", "khz-agent"] {
@@ -211,23 +212,27 @@ fn both_units_run_confined_under_systemd_and_come_back_when_killed_frozen_or_out
     assert_confined(&mut guest);
     assert_at_work(&mut guest);
 
-    // kill -9: both are back, and so is what was recorded.
+    // After kill -9 both are back, and so are the rows.
     let before = rows_in_ring(&mut guest);
     guest.say("systemctl kill -s KILL khz-hub khz-agent");
     for unit in ["khz-hub", "khz-agent"] {
-        until("systemd has begun it anew", || {
+        until("systemd has restarted it", || {
             property(&mut guest, unit, "NRestarts") == "1"
                 && property(&mut guest, unit, "ActiveState") == "active"
         });
     }
-    until("the hub has what was before, and more", || {
+    until("the hub has the rows of before, and more", || {
         at_hub(&mut guest)
             .is_some_and(|(up, rows, missing)| up && missing == 0 && rows > before.len() as u64 + 3)
     });
     let after = rows_in_ring(&mut guest);
-    assert_eq!(after, (0..after.len() as u64).collect::<Vec<_>>(), "one record, through the kill");
+    assert_eq!(
+        after,
+        (0..after.len() as u64).collect::<Vec<_>>(),
+        "the ring has each row once, before and after the kill"
+    );
 
-    // The watchdog is fed, and notices who hangs.
+    // The watchdog is fed, and notices a unit that hangs.
     for unit in ["khz-hub", "khz-agent"] {
         guest.say(&format!(
             "printf '[Service]\\nWatchdogSec=3s\\n' > /etc/systemd/system/{unit}.service.d/soon.conf"
@@ -236,17 +241,17 @@ fn both_units_run_confined_under_systemd_and_come_back_when_killed_frozen_or_out
     guest.say("systemctl daemon-reload && systemctl restart khz-hub khz-agent");
     for unit in ["khz-hub", "khz-agent"] {
         let fed = property(&mut guest, unit, "WatchdogTimestampMonotonic");
-        until("it is fed", || property(&mut guest, unit, "WatchdogTimestampMonotonic") != fed);
+        until("the watchdog is fed", || property(&mut guest, unit, "WatchdogTimestampMonotonic") != fed);
         guest.say("sleep 4");
         assert_eq!(property(&mut guest, unit, "NRestarts"), "0", "{unit} is fed in time");
         guest.say(&format!("systemctl kill -s STOP {unit}"));
-        until("systemd has begun it anew", || {
+        until("systemd has restarted it", || {
             property(&mut guest, unit, "NRestarts") == "1"
                 && property(&mut guest, unit, "ActiveState") == "active"
         });
     }
     assert_at_work(&mut guest);
-    assert_begins_anew(&mut guest);
+    assert_restarts_in_place(&mut guest);
 
     guest.say("systemctl stop khz-agent khz-hub");
     for unit in ["khz-hub", "khz-agent"] {

@@ -1,23 +1,23 @@
-//! How a test says that it was skipped because the machine lacks something. The harness swallows what a test that passes
-//! prints; so [`skip`] also appends a line to the file that `cargo xtask test` names, and xtask counts them at its end.
-//! It refuses to skip where all tests are wanted (`KHZ_TEST_ALL`).
+//! Reports that a test was skipped because the machine lacks something. The test harness hides what a passing test
+//! prints. So [`skip`] also appends a line to the file that `cargo xtask test` names, and xtask counts these lines at
+//! its end. With `KHZ_TEST_ALL` it refuses to skip.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::Location;
 
-/// The variable with the file that collects what was skipped: `NAME<tab>REASON`, a line each.
+/// The variable with the path of the file of skipped tests. A line is `NAME<tab>REASON`.
 pub const FILE: &str = "KHZ_SKIPPED_TESTS";
 
-/// The variable that makes every skip a failure, whatever its value.
+/// The variable that turns every skip into a failure, whatever its value.
 pub const ALL: &str = "KHZ_TEST_ALL";
 
-/// Says that the test that calls is skipped, and why: what is missing. The test then returns.
+/// Reports that the calling test is skipped, and what is missing. The test then returns.
 ///
 /// # Panics
 ///
-/// Where `KHZ_TEST_ALL` is set, and where the file cannot be written: a skip that nobody hears of is what this prevents.
+/// If `KHZ_TEST_ALL` is set, or if the file cannot be written: every skip must be seen.
 #[track_caller]
 pub fn skip(reason: impl Display) {
     let name = name(Location::caller());
@@ -25,7 +25,7 @@ pub fn skip(reason: impl Display) {
     println!("SKIPPED: {name}: {reason}");
     let Some(path) = std::env::var_os(FILE) else { return };
     let line = line(&name, &reason.to_string());
-    // One write of a short line to a file that only grows: lines of tests that run at the same time stay whole.
+    // One write of a short line in append mode: lines of tests that run at the same time do not mix.
     let written = OpenOptions::new()
         .append(true)
         .create(true)
@@ -36,8 +36,8 @@ pub fn skip(reason: impl Display) {
     }
 }
 
-/// The test's name within its package. The harness names the thread of a test after it, but runs a single test in the
-/// main thread; there the place of the call has to do.
+/// The name of the package and of the test. The harness names the thread of a test after the test. A single test runs
+/// in the main thread; then the place of the call replaces the name.
 fn name(caller: &Location<'_>) -> String {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_else(|_| String::from("?"));
     match std::thread::current().name() {
@@ -46,7 +46,7 @@ fn name(caller: &Location<'_>) -> String {
     }
 }
 
-/// A line of the file, whatever the reason holds.
+/// A line of the file. The reason may have line breaks.
 fn line(name: &str, reason: &str) -> String {
     let words: Vec<&str> = reason.split_whitespace().collect();
     format!("{name}\t{}\n", words.join(" "))
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Output};
 
-    /// Runs a test of this file in a process of its own, whose environment is nobody else's.
+    /// Runs a test of this file in a child process with these variables.
     fn child(variables: &[(&str, &str)]) -> Output {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "tests::a_test_that_lacks_a_flux_capacitor", "--ignored"]);
@@ -66,10 +66,10 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "the other tests run it, in processes of their own"]
+    #[ignore = "the other tests run it in child processes"]
     fn a_test_that_lacks_a_flux_capacitor() {
         let skips = || skip("there is no flux\ncapacitor");
-        // A thread with a name, as the harness gives it to a test beside others.
+        // A thread with a name, as the harness starts one when several tests run.
         std::thread::Builder::new()
             .name(String::from("tests::travels"))
             .spawn(skips)
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_skipped_is_in_the_file_a_line_each() {
+    fn each_skipped_test_is_a_line_of_the_file() {
         let path = std::env::temp_dir().join(format!("khz-skip-{}", std::process::id()));
         for _ in 0..2 {
             assert!(child(&[(FILE, path.to_str().unwrap())]).status.success());
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_tests_are_wanted_a_skip_is_a_failure() {
+    fn a_skip_fails_the_test_when_all_tests_are_required() {
         let output = child(&[(ALL, "1")]);
         assert!(!output.status.success());
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_file_a_skip_only_speaks() {
+    fn without_a_file_a_skip_is_only_printed() {
         assert!(child(&[]).status.success());
     }
 }

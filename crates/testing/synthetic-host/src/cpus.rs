@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{KernelFile, Noise, Truth};
 
-/// The metrics of a CPU's ten times, in the order in which the kernel prints them.
+/// The metrics of a CPU's ten times, in the kernel's order.
 pub const CPU_STATES: [&str; 10] = [
     "cpu.user",
     "cpu.nice",
@@ -35,11 +35,11 @@ const ALL_STATES: [&str; 10] = [
 /// A made-up `/proc/stat`.
 #[derive(Clone, Debug)]
 pub struct Cpus {
-    /// The numbers of the CPUs whose lines are printed, in that order. The sum is over all, printed or not.
+    /// The numbers of the CPUs that are printed, in this order. The sum counts all CPUs, printed or not.
     pub online: Vec<usize>,
     times: Vec<[u64; 10]>,
     interrupts: Vec<u64>,
-    /// Interrupts that have no number.
+    /// Interrupts without a number.
     interrupts_unnumbered: u64,
     softirqs: [u64; 10],
     switches: u64,
@@ -84,7 +84,7 @@ impl KernelFile for Cpus {
 
     fn advance(&mut self, noise: &mut Noise) {
         for times in &mut self.times {
-            // Some ticks pass, and each belongs to one state.
+            // Some ticks pass; each belongs to one state.
             for _ in 0..noise.below(4) {
                 times[noise.below(10) as usize] += noise.below(200);
             }
@@ -101,7 +101,7 @@ impl KernelFile for Cpus {
     }
 
     fn text(&self) -> String {
-        // Two blanks: the kernel writes "cpu " and then each number behind a blank.
+        // Two blanks: the kernel writes "cpu ", and a blank before each number.
         let mut text = String::from("cpu ");
         let _ = (0..10).try_for_each(|state| write!(text, " {}", self.all(state)));
         for &cpu in &self.online {

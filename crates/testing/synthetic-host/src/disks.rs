@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{KernelFile, Noise, Truth};
 
-/// The metrics of a disk's counters, in the order in which the kernel prints them.
+/// The metrics of a disk's counters, in the kernel's order.
 pub const DISK_COUNTERS: [&str; 17] = [
     "disk.reads",
     "disk.reads_merged",
@@ -27,16 +27,16 @@ pub const DISK_COUNTERS: [&str; 17] = [
 
 const READS: usize = 0;
 const WRITES: usize = 4;
-/// These are sectors of 512 bytes in the text.
+/// The counters that the text gives in sectors of 512 bytes.
 const SECTORS: [usize; 3] = [2, 6, 13];
-/// These have 32 bits in the kernel: milliseconds, and requests under way.
+/// The counters that have 32 bits in the kernel: milliseconds, and requests in progress.
 const SHORT: [usize; 7] = [3, 7, 8, 9, 10, 14, 16];
 const IO_NOW: usize = 8;
 
 /// A made-up `/proc/diskstats`.
 #[derive(Clone, Debug)]
 pub struct Disks {
-    /// Each disk's name and counters as printed, in that order.
+    /// Each disk's name and counters, in the order of the text.
     pub disks: Vec<(String, [u64; 17])>,
 }
 
@@ -49,7 +49,7 @@ impl Disks {
         let mut counters = || {
             std::array::from_fn(|i| match i {
                 i if SHORT.contains(&i) => noise.counter(30),
-                // So many sectors that their bytes still fit 64 bits.
+                // Few enough sectors that their bytes fit 64 bits.
                 i if SECTORS.contains(&i) => noise.counter(50),
                 _ => noise.counter(60),
             })

@@ -1,8 +1,8 @@
-//! Made-up hosts: the texts of the kernel's files for any number of CPUs, interfaces, disks and interrupts, and
-//! beside each text the values that a reader must find in it. It knows nothing of the parsers that it judges.
+//! Made-up hosts: texts of kernel files for any number of CPUs, interfaces, disks and interrupts, and the values that
+//! a parser must find in each text. This crate does not use the parsers that it tests.
 //!
-//! The shapes are the kernel's (fs/proc, net/core/net-procfs.c, block/genhd.c, kernel/sched/psi.c); the numbers
-//! come from a seed, so that a host is the same in every run. Time passes only when [`Host::advance`] says so.
+//! The texts have the kernel's formats (fs/proc, net/core/net-procfs.c, block/genhd.c, kernel/sched/psi.c). The numbers
+//! come from a seed, so a host is the same in every run. Time passes only in [`Host::advance`].
 
 #![forbid(unsafe_code)]
 
@@ -27,9 +27,9 @@ pub use times::{Loadavg, Uptime};
 /// How large a host is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// CPUs that could be switched on; all of them are at first.
+    /// CPUs that can be switched on. At first all of them are on.
     pub cpus: usize,
-    /// Interrupt numbers, the columns of `intr`.
+    /// Interrupt numbers: the columns of `intr`.
     pub interrupts: usize,
     /// Network interfaces, the loopback included.
     pub interfaces: usize,
@@ -37,7 +37,7 @@ pub struct Shape {
     pub disks: usize,
 }
 
-/// One value that stands in a text.
+/// One value of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Truth {
     /// The metric's dotted name.
@@ -52,11 +52,11 @@ pub struct Truth {
 pub trait KernelFile {
     /// Path below the root: `proc/stat`.
     fn path(&self) -> &'static str;
-    /// Some time passes: counters grow, gauges move.
+    /// Lets some time pass: counters grow, gauges change.
     fn advance(&mut self, noise: &mut Noise);
-    /// The text that the kernel would print now.
+    /// The text that the kernel would print.
     fn text(&self) -> String;
-    /// What stands in that text.
+    /// The values in that text.
     fn truth(&self) -> Vec<Truth>;
 }
 
@@ -83,7 +83,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host of that shape; the same seed gives the same host.
+    /// A host of this size. The same seed gives the same host.
     pub fn new(shape: Shape, seed: u64) -> Self {
         let mut noise = Noise::new(seed);
         Host {
@@ -99,7 +99,7 @@ impl Host {
         }
     }
 
-    /// Some time passes for the whole host.
+    /// Lets some time pass for the whole host.
     pub fn advance(&mut self) {
         let mut noise = self.noise.clone();
         for file in self.files_mut() {
@@ -142,8 +142,8 @@ impl Host {
         self.files().into_iter().find(|file| file.path() == path)
     }
 
-    /// Writes every file below `root`. Files that exist are overwritten in place, so that whoever holds one
-    /// open reads the new text.
+    /// Writes every file below `root`. It overwrites files in place, so that a reader with an open file gets the new
+    /// text.
     pub fn write(&self, root: &Path) -> std::io::Result<()> {
         for file in self.files() {
             let path = root.join(file.path());
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_written_as_the_tree_that_a_root_argument_wants() {
+    fn a_host_is_written_as_a_tree_below_its_root() {
         let root = std::env::temp_dir().join(format!("khz-synthetic-host-{}", std::process::id()));
         let host = Host::new(SMALL, 3);
         host.write(&root).unwrap();

@@ -1,10 +1,11 @@
-//! `/proc/meminfo` and `/proc/vmstat` of a made-up host: a name and a number a line, strangers among them.
+//! `/proc/meminfo` and `/proc/vmstat` of a made-up host: each line has a name and a number. Some names are not in the
+//! catalogue.
 
 use std::fmt::Write;
 
 use crate::{KernelFile, Noise, Truth};
 
-/// The lines of meminfo: name, metric, and whether the kernel prints kB behind the number.
+/// The lines of meminfo: name, metric, and whether the kernel prints kB after the number.
 const MEMINFO: &[(&str, &str, bool)] = &[
     ("MemTotal", "mem.total", true),
     ("MemFree", "mem.free", true),
@@ -62,10 +63,10 @@ const MEMINFO: &[(&str, &str, bool)] = &[
     ("DirectMap1G", "mem.direct_map_1g", true),
 ];
 
-/// A line that no catalogue knows stands behind every so many others.
+/// A line with a name that is not in the catalogue follows one in this many of the lines above.
 const STRANGER_EVERY: usize = 9;
 
-/// Lines of vmstat; those without a metric are strangers.
+/// The lines of vmstat. Those without a metric are not in the catalogue.
 const VMSTAT: &[(&str, Option<&str>)] = &[
     ("nr_free_pages_blocks", None),
     ("nr_zone_active_file", None),
@@ -126,7 +127,7 @@ const VMSTAT: &[(&str, Option<&str>)] = &[
     ("zswpwb", None),
 ];
 
-/// These are counted in KiB.
+/// The counters in KiB.
 const KIB: [&str; 2] = ["pgpgin", "pgpgout"];
 
 /// A made-up `/proc/meminfo`.
@@ -151,7 +152,7 @@ impl KernelFile for Meminfo {
 
     fn advance(&mut self, noise: &mut Noise) {
         for value in &mut self.values {
-            // Most stay, some move a little, few jump: 2^44 KiB are 16 PiB.
+            // Half of them stay, some change a little, few jump: 2^44 KiB are 16 PiB.
             *value = match noise.below(8) {
                 0 => noise.counter(44),
                 1..4 => (*value + noise.below(64)).saturating_sub(noise.below(64)),
@@ -164,7 +165,7 @@ impl KernelFile for Meminfo {
     fn text(&self) -> String {
         let mut text = String::new();
         for (line, ((name, _, is_kib), value)) in MEMINFO.iter().zip(&self.values).enumerate() {
-            // The name takes 15 columns with its colon, the number ends in the 24th or, without a unit, does too.
+            // Name and colon take 15 columns; the number ends in column 24, with or without a unit.
             let _ = write!(text, "{:<15} {value:>8}", format!("{name}:"));
             text.push_str(if *is_kib { " kB\n" } else { "\n" });
             if line % STRANGER_EVERY == 0 {

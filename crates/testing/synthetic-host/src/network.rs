@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::{KernelFile, Noise, Truth};
 
-/// The metrics of an interface's sixteen counters, in the order in which the kernel prints them.
+/// The metrics of an interface's sixteen counters, in the kernel's order.
 pub const INTERFACE_COUNTERS: [&str; 16] = [
     "net.rx_bytes",
     "net.rx_packets",
@@ -24,7 +24,7 @@ pub const INTERFACE_COUNTERS: [&str; 16] = [
     "net.tx_compressed",
 ];
 
-/// The widths to which the kernel pads them.
+/// The widths to which the kernel pads the counters.
 const WIDTHS: [usize; 16] = [7, 7, 4, 4, 4, 5, 10, 9, 8, 7, 4, 4, 4, 5, 7, 10];
 
 const HEADER: &str = "\
@@ -32,13 +32,13 @@ Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
 ";
 
-/// Counters grow by so little that these bits are never left.
+/// Bits of the first counts. Counters grow slowly, so they never overflow 64 bits.
 const BITS: u32 = 63;
 
 /// A made-up `/proc/net/dev`.
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// Each interface's name and counters, in the order in which they are printed.
+    /// Each interface's name and counters, in the order of the text.
     pub interfaces: Vec<(String, [u64; 16])>,
 }
 
@@ -48,7 +48,7 @@ impl Network {
             0 => "lo".to_owned(),
             n if n % 3 == 0 => format!("veth{n:07x}"),
             n if n % 3 == 1 => format!("eth{n}"),
-            // The longest name that the kernel takes has 15 bytes.
+            // The kernel allows names of up to 15 bytes.
             n => format!("enp{n:05}s0f0np{}", n % 10),
         };
         let quiet = |noise: &mut Noise| if noise.once_in(3) { 0 } else { noise.counter(BITS) };
@@ -56,7 +56,7 @@ impl Network {
         Network { interfaces }
     }
 
-    /// Gives the interface `old` the name `new`, which changes nothing else.
+    /// Renames the interface `old` to `new`. Its counters stay.
     pub fn rename(&mut self, old: &str, new: &str) {
         for (name, _) in self.interfaces.iter_mut().filter(|(name, _)| name == old) {
             *name = new.to_owned();

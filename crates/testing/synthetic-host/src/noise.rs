@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run. Not for secrets, not for statistics.
+//! Numbers that look random and are the same in every run. They are not for secrets or statistics.
 
 /// A source of numbers (the SplitMix64 generator of Steele, Lea and Flood).
 #[derive(Clone, Debug)]
@@ -19,23 +19,23 @@ impl Noise {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`; 0 when there is none.
+    /// A number below `limit`; 0 if the limit is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.number() % limit.max(1)
     }
 
-    /// True once in `many` times.
+    /// True once in `many` times on average.
     pub fn once_in(&mut self, many: u64) -> bool {
         self.below(many) == 0
     }
 
-    /// A number of any length below `2^bits`: short ones are as likely as long ones, as among real counters.
+    /// A number below `2^bits`. Short numbers are as likely as long ones, as among real counters.
     pub fn counter(&mut self, bits: u32) -> u64 {
         let length = self.below(u64::from(bits) + 1) as u32;
         self.number().checked_shr(64 - length).unwrap_or(0)
     }
 
-    /// How much a counter grows: mostly not at all, mostly little, now and then a lot.
+    /// The growth of a counter: often none, mostly little, sometimes a lot.
     pub fn growth(&mut self) -> u64 {
         match self.below(16) {
             0..6 => 0,

@@ -35,7 +35,7 @@ macro_rules! line {
 }
 
 impl Pressure {
-    /// Those for CPUs, memory, disks and interrupts; the last has one line only.
+    /// The files for CPUs, memory, disks and interrupts. The last one has only one line.
     pub(crate) fn all(noise: &mut Noise) -> [Self; 4] {
         let file = |path, some, full| Pressure { path, some, full };
         [

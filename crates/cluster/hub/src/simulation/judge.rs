@@ -1,18 +1,19 @@
-//! A reader's judgement: every value is its node's and its series' of that moment, and the rows of a lane follow each other
-//! without a gap, unless something was cut meanwhile.
+//! Judges what a reader gets: every value is the value of its node and series at that moment, and the rows of a lane have no
+//! gap, unless a fault happened meanwhile.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
-use khz_block::{Decoder, SchemaDecoder};
-use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish};
-use khz_model::{Nanos, Pattern};
+use khz_block::BlockError;
+use khz_follow::{Follower, Lane, Lanes, Reader, Row, Subscriptions};
+use khz_link::LaneOffer;
+use khz_model::{Nanos, NodeName, Pattern};
 
-use super::reader::{Ear, Interest};
+use super::reader::Interest;
 use super::tape::{seed, value};
 
-/// What went wrong, and when: nobody else may lose a row.
+/// The faults that happened. Without a fault no row may be lost.
 #[derive(Debug, Default)]
 pub struct Faults {
     pub now: Nanos,
@@ -30,14 +31,14 @@ struct Fault {
 /// Rows that were under way still come.
 const MARGIN: Nanos = Nanos::from_millis(500);
 
-/// So long after a fault rows may still be late: who was cut off comes again, and says first what was missed.
+/// For this long after a fault rows may be late: a peer that was cut off comes back, and sends the missed rows first.
 const RECOVERY: Nanos = Nanos::from_secs(8);
 
-/// A lane that is flushed sends once a second, or once in one and a half where its turn would come too soon.
+/// A lane that is flushed sends once a second, or after one and a half if its turn would come too soon.
 const FLUSH_MAX: Nanos = Nanos::from_millis(1_700);
 
 impl Faults {
-    /// Something happens.
+    /// A fault happens.
     pub fn happen(&mut self, hub: Option<usize>, node: Option<&str>) {
         self.happened.push(Fault { at: self.now, hub, node: node.map(str::to_owned) });
     }
@@ -50,16 +51,15 @@ impl Faults {
     }
 }
 
-/// Everybody's.
+/// The faults, shared by all judges.
 pub type SharedFaults = Rc<RefCell<Faults>>;
 
-struct Seen {
-    interest: u32,
-    period: Nanos,
-    schema: SchemaDecoder,
+/// What a reader has seen of a lane.
+#[derive(Default)]
+pub struct Seen {
     /// Of each series, see [`seed`].
     seeds: Vec<u64>,
-    /// When the first row came: what had been gathered before may have waited for a flush.
+    /// When the first row came: rows that were gathered before may have waited for a flush.
     joined: Nanos,
     /// The last row: its number, and when it was gathered.
     last: Option<(u64, Nanos)>,
@@ -69,144 +69,123 @@ struct Seen {
 pub struct Judge {
     faults: SharedFaults,
     hub: usize,
-    lanes: HashMap<LaneKey, Seen>,
-    /// Lanes of which rows had come before they were over: what is missed until they come again is lost.
-    over: HashSet<LaneKey>,
-    standing: Vec<Interest>,
-    /// A row of a lane that sends each at once has this long, and one that is flushed a second more.
+    /// Lanes that were closed after rows had come: rows that are missed until they come again are lost.
+    over: HashSet<String>,
+    subscriptions: Subscriptions<Interest>,
+    /// A row of a prompt lane has this long, and a row of a lane that is flushed a second more.
     late: Nanos,
     pub rows: u64,
     pub gaps: u64,
 }
 
+/// A lane, whatever the connection.
+fn name(lane: &Lane<Judge>) -> String {
+    format!("{}:{} of epoch {:x}", lane.node(), lane.name(), lane.epoch())
+}
+
 impl Judge {
-    pub fn new(faults: &SharedFaults, hub: usize, late: Nanos) -> Self {
-        let (lanes, over, standing) = (HashMap::new(), HashSet::new(), Vec::new());
-        Judge { faults: faults.clone(), hub, lanes, over, standing, late, rows: 0, gaps: 0 }
+    /// A judge, with the follower that decodes for it.
+    pub fn follower(faults: &SharedFaults, hub: usize, late: Nanos) -> Follower<Judge> {
+        let (faults, over, subscriptions) = (faults.clone(), HashSet::new(), Subscriptions::default());
+        let shared = subscriptions.clone();
+        Follower::new(Judge { faults, hub, over, subscriptions, late, rows: 0, gaps: 0 }, shared)
     }
 
-    /// The interest that no lane of that node serves whose rows still come, if there is one.
-    pub fn unserved(&self, node: &str) -> Option<&Interest> {
+    /// An interest that should have rows of that node and has none, if there is one.
+    pub fn unserved<'a>(
+        &self,
+        interests: &'a [Interest],
+        lanes: &Lanes<Judge>,
+        node: &str,
+    ) -> Option<&'a Interest> {
         let now = self.faults.borrow().now;
         let concerned = |interest: &&Interest| {
             Pattern::new(&interest.pattern).is_ok_and(|pattern| pattern.matches_node(node))
         };
-        self.standing.iter().filter(concerned).find(|interest| {
-            let mut lanes =
-                self.lanes.iter().filter(|(key, seen)| key.node == node && seen.interest == interest.number);
+        interests.iter().filter(concerned).find(|interest| {
             let fresh = Nanos(interest.period.0 + FLUSH_MAX.0 + self.late.0 + 300_000_000);
-            !lanes.any(|(_, seen)| seen.last.is_some_and(|(_, boot)| now.since(boot) < fresh))
+            !lanes.iter().any(|lane| {
+                let is_its = lane.node().as_str() == node && lane.subscription().number == interest.number;
+                is_its && lane.data.last.is_some_and(|(_, boot)| now.since(boot) < fresh)
+            })
         })
     }
 
     /// How late a row may be.
-    fn allowed(&self, key: &LaneKey) -> Nanos {
-        let number = self.lanes.get(key).map_or(0, |seen| seen.interest);
-        let Some(interest) = self.standing.iter().find(|known| known.number == number) else {
+    fn allowed(&self, interest: &Interest) -> Nanos {
+        if self.subscriptions.get(interest.number).is_none() {
             return Nanos(u64::MAX);
-        };
+        }
         Nanos(self.late.0 + if interest.prompt { 0 } else { FLUSH_MAX.0 })
     }
 }
 
-impl FollowSink for Judge {
-    fn wish(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
-        let interest = self.standing.iter().find(|known| known.number == offer.interest)?;
-        let seen = Seen {
-            interest: offer.interest,
-            period: offer.period,
-            schema: SchemaDecoder::new(),
-            seeds: Vec::new(),
-            joined: Nanos(0),
-            last: None,
-        };
-        self.lanes.insert(key.clone(), seen);
-        Some(Wish { span: Nanos(0), prompt: interest.prompt })
+impl Reader for Judge {
+    type Subscription = Interest;
+    type Lane = Seen;
+
+    fn offered(&mut self, _: &NodeName, _: &LaneOffer<'_>, _: &Interest) -> Option<Seen> {
+        Some(Seen::default())
     }
 
-    fn changed(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) {
-        if let Some(seen) = self.lanes.get_mut(key) {
-            seen.period = offer.period;
-        }
+    fn damaged(&mut self, lane: &mut Lane<Self>, error: &BlockError) {
+        panic!("{}: {error}", name(lane));
     }
 
-    fn schema(&mut self, key: &LaneKey, _: u32, offset: u64, bytes: &[u8]) {
-        let Some(seen) = self.lanes.get_mut(key) else { return };
-        if offset == 0 {
-            (seen.schema, seen.seeds) = (SchemaDecoder::new(), Vec::new());
-        }
-        assert_eq!(seen.schema.bytes(), offset);
-        seen.schema.feed(bytes).expect("a schema");
-        let more = seen.schema.series()[seen.seeds.len()..].iter().map(|series| seed(&key.node, series));
-        seen.seeds.extend(more);
+    fn columns(&mut self, lane: &mut Lane<Self>, known: usize) {
+        let node = lane.node().clone();
+        let (series, seen) = lane.parts();
+        seen.seeds.truncate(known);
+        seen.seeds.extend(series[known..].iter().map(|series| seed(node.as_str(), series)));
     }
 
-    fn row(&mut self, key: &LaneKey, number: u64, row: &Decoder) {
+    fn row(&mut self, lane: &mut Lane<Self>, row: &Row<'_>) {
+        let (key, node, period) = (name(lane), lane.node().clone(), lane.period());
         let faults = self.faults.borrow();
-        let (now, boot) = (faults.now, row.stamp().boot);
-        let allowed = self.allowed(key);
-        let Some(seen) = self.lanes.get_mut(key) else { return };
+        let (now, boot, number) = (faults.now, row.stamp().boot, row.number());
+        let allowed = self.allowed(lane.subscription());
+        let seen = &mut lane.data;
         self.rows += 1;
-        let excused = |since| faults.excuse(self.hub, &key.node, since);
-        assert_eq!(row.slots(), seen.seeds.len(), "{key:?}: slots and series");
-        for (slot, seed) in seen.seeds.iter().enumerate() {
+        let excused = |since| faults.excuse(self.hub, node.as_str(), since);
+        assert_eq!(row.all().count(), seen.seeds.len(), "{key}: slots and series");
+        for (slot, (seed, reading)) in seen.seeds.iter().zip(row.all()).enumerate() {
             // A row that was gathered before a series came has none of it.
-            let Some(found) = row.reading(slot).and_then(|reading| reading.value()) else { continue };
-            assert_eq!(found, value(*seed, boot), "{key:?}: row {number}, slot {slot}");
+            let Some(found) = reading.value() else { continue };
+            assert_eq!(found, value(*seed, boot), "{key}: row {number}, slot {slot}");
         }
         let Some((last_number, last)) = seen.last.replace((number, boot)) else {
             seen.joined = Nanos(now.0 + MARGIN.0);
             return;
         };
-        assert!(number > last_number, "{key:?}: row {number} came after {last_number}");
+        assert!(number > last_number, "{key}: row {number} came after {last_number}");
         if boot <= last {
-            // Where a node comes another way, a reader joins there at its newest row, which it may have had.
-            return assert!(excused(last), "twice: {key:?}: row {number} of {boot:?} came after {last:?}");
+            // If a node comes another way, a reader begins there with its newest row, which it may have.
+            return assert!(excused(last), "twice: {key}: row {number} of {boot:?} came after {last:?}");
         }
-        // Of rows that are thinned the second may follow the one that was the newest sooner.
-        let is_next = boot.0 <= last.0 + seen.period.0;
+        // If only every k-th row comes, the second may follow the first sooner.
+        let is_next = boot.0 <= last.0 + period.0;
         let is_late = boot > seen.joined && now.since(boot) > allowed;
         self.gaps += u64::from(!is_next);
-        let what = format!("{key:?}: after the row of {last:?} that of {boot:?}, at {now:?}");
+        let what = format!("{key}: after the row of {last:?} that of {boot:?}, at {now:?}");
         assert!(is_next || excused(last), "lost: {what}");
         assert!(!is_late || excused(now.since(RECOVERY)), "late: {what}");
     }
 
-    fn block(&mut self, _: &LaneKey, _: &[u8]) {}
-
-    fn lost(&mut self, key: &LaneKey, from: u64, to: u64) {
-        let Some(seen) = self.lanes.get(key) else { return };
+    fn lost(&mut self, lane: &mut Lane<Self>, from: u64, to: u64) {
         let faults = self.faults.borrow();
-        let is_excused = match seen.last {
-            Some((_, last)) => faults.excuse(self.hub, &key.node, last),
-            None => self.over.contains(key),
+        let is_excused = match lane.data.last {
+            Some((_, last)) => faults.excuse(self.hub, lane.node().as_str(), last),
+            None => self.over.contains(&name(lane)),
         };
-        assert!(is_excused, "{key:?}: rows {from}..{to} are lost at {:?}", faults.now);
+        assert!(is_excused, "{}: rows {from}..{to} are lost at {:?}", name(lane), faults.now);
     }
 
-    fn told(&mut self, told: &Told<'_>) {
-        // A node that has not come yet is not known; that is said, and it comes.
-        let is_silent = told.text.is_empty() || told.text.starts_with("no node is called");
-        assert!(told.granted && is_silent, "{told:?}");
+    fn closed(&mut self, lane: Lane<Self>, _: Option<&str>) {
+        self.over.extend(lane.data.last.map(|_| name(&lane)));
     }
 
-    fn closed(&mut self, key: &LaneKey) {
-        let had_rows = self.lanes.remove(key).is_some_and(|seen| seen.last.is_some());
-        self.over.extend(had_rows.then(|| key.clone()));
-    }
-}
-
-impl Ear for Judge {
-    fn up(&mut self, _: &HubName) {}
-
-    fn down(&mut self) {
-        let had_rows = |(key, seen): (LaneKey, Seen)| seen.last.map(|_| key);
-        self.over.extend(self.lanes.drain().filter_map(had_rows));
-    }
-
-    fn rest(&mut self) {}
-
-    fn standing(&mut self, interests: &[Interest]) {
-        self.standing = interests.to_vec();
+    fn notice(&mut self, interest: &Interest, granted: bool, text: &str) {
+        // A node that has not connected yet is not known: the hub reports that, and the node comes.
+        assert!(granted && text.starts_with("no node is called"), "{interest:?}: {granted} {text:?}");
     }
 }

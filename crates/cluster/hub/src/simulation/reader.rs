@@ -1,42 +1,17 @@
-//! Whoever reads from a hub: the real end of the link, and somebody who takes what comes.
+//! A reader of a hub: the real end of the link, and a real follower.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 
-use khz_link::driver::FollowingSink;
-use khz_link::{Ask, FollowSink, Follower, Identity, Role};
+use khz_follow::Follower;
+use khz_link::{Ask, Identity, ReaderEnd, Role};
 use khz_model::Nanos;
 
 use super::random::Random;
 use super::wire::Shared;
-use crate::source::Sink;
 
-/// Who takes what comes, and hears when the connection comes and goes.
-pub trait Ear: FollowSink {
-    /// A hub has welcomed us.
-    fn up(&mut self, hub: &khz_link::HubName);
-    /// The connection is over.
-    fn down(&mut self);
-    /// Everything that has come was handed over.
-    fn rest(&mut self);
-    /// Which interests stand now.
-    fn standing(&mut self, _: &[Interest]) {}
-}
-
-impl Ear for Sink {
-    fn up(&mut self, hub: &khz_link::HubName) {
-        FollowingSink::up(self, hub);
-    }
-    fn down(&mut self) {
-        FollowingSink::down(self, "cut");
-    }
-    fn rest(&mut self) {
-        FollowingSink::rest(self);
-        assert_eq!(FollowingSink::refusal(self), None);
-    }
-}
-
-/// Rows that are wanted.
+/// A subscription.
 #[derive(Clone, Debug)]
 pub struct Interest {
     pub number: u32,
@@ -46,13 +21,18 @@ pub struct Interest {
     pub pattern: String,
 }
 
+/// For a follower that has one subscription and no name for it.
+impl From<Interest> for () {
+    fn from(_: Interest) {}
+}
+
 /// A reader of one hub.
-pub struct Reader<E> {
-    pub ear: E,
+pub struct Reader<R: khz_follow::Reader> {
+    pub follower: Follower<R>,
     pub hub: usize,
     pub interests: Vec<Interest>,
     name: String,
-    follower: Follower,
+    reader_end: ReaderEnd,
     said: HashSet<u32>,
     asked: u32,
     wire: Option<Shared>,
@@ -60,8 +40,8 @@ pub struct Reader<E> {
     is_up: bool,
 }
 
-impl<E: Ear> Reader<E> {
-    pub fn new(ear: E, hub: usize, role: Role, machine: u8, now: Nanos) -> Self {
+impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
+    pub fn new(follower: Follower<R>, hub: usize, role: Role, machine: u8, now: Nanos) -> Self {
         let name = format!("reader{machine}");
         let identity = Identity {
             role,
@@ -74,11 +54,11 @@ impl<E: Ear> Reader<E> {
             prove: None,
         };
         Reader {
-            ear,
+            follower,
             hub,
             interests: Vec::new(),
             name,
-            follower: Follower::new(Arc::new(identity), now),
+            reader_end: ReaderEnd::new(Arc::new(identity), now),
             said: HashSet::new(),
             asked: 0,
             wire: None,
@@ -87,33 +67,34 @@ impl<E: Ear> Reader<E> {
         }
     }
 
-    /// Wants rows.
+    /// Subscribes.
     pub fn ask(&mut self, period: Nanos, (exact, prompt): (bool, bool), pattern: &str) {
         self.asked += 1;
         let interest = Interest { number: self.asked, period, exact, prompt, pattern: pattern.into() };
+        let number = || Ok::<_, Infallible>(interest.number);
+        let Ok(_) = self.follower.subscriptions().add(interest.clone().into(), number);
         self.interests.push(interest);
-        self.ear.standing(&self.interests);
     }
 
-    /// Does not want those any more.
+    /// Ends the subscription with this index.
     pub fn dismiss(&mut self, at: usize) {
-        self.interests.remove(at);
-        self.ear.standing(&self.interests);
+        let interest = self.interests.remove(at);
+        self.follower.subscriptions().remove(interest.number);
     }
 
-    /// What it calls itself.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// `true`: it is without a connection.
+    /// True while it has no connection.
     pub fn is_alone(&self) -> bool {
         self.wire.is_none()
     }
 
     /// A connection was established.
     pub fn connect(&mut self, wire: Shared, now: Nanos) {
-        self.follower.reconnected(now);
+        self.reader_end.reconnected(now);
         (self.wire, self.is_up) = (Some(wire), false);
         self.said.clear();
         self.out.clear();
@@ -123,13 +104,13 @@ impl<E: Ear> Reader<E> {
     pub fn cut(&mut self) {
         if let Some(wire) = self.wire.take() {
             wire.borrow_mut().is_cut = true;
-            self.follower.cut(&mut self.ear);
-            self.ear.down();
-            self.ear.rest();
+            self.reader_end.cut(&mut self.follower);
+            self.follower.down("cut");
+            self.rest();
         }
     }
 
-    /// Takes what has come and says what there is to say.
+    /// Takes the bytes that have come, and sends what is due.
     pub fn turn(&mut self, now: Nanos, lag: Nanos, random: &mut Random) {
         let Some(wire) = self.wire.clone() else { return };
         if wire.borrow().is_cut {
@@ -137,30 +118,35 @@ impl<E: Ear> Reader<E> {
         }
         loop {
             let Some(bytes) = wire.borrow_mut().from_hub.read(now) else { break };
-            let taken = self.follower.receive(&bytes, now, now.0 as i64, &mut self.ear, &mut self.out);
+            let taken = self.reader_end.receive(&bytes, now, now.0 as i64, &mut self.follower, &mut self.out);
             taken.expect("a reader is not refused and refuses nothing");
         }
-        self.follower.poll(now, now.0 as i64, &mut self.out).expect("the hub is not silent");
-        if self.follower.is_welcome() {
+        self.reader_end.poll(now, now.0 as i64, &mut self.out).expect("the hub is not silent");
+        if self.reader_end.is_welcome() {
             if !std::mem::replace(&mut self.is_up, true) {
-                self.ear.up(self.follower.hub());
+                self.follower.up(self.reader_end.hub());
             }
             self.say();
         }
-        self.ear.rest();
+        self.rest();
         wire.borrow_mut().to_hub.write(&mut self.out, now, lag, random);
     }
 
+    fn rest(&mut self) {
+        self.follower.rest();
+        assert_eq!(self.follower.refusal(), None);
+    }
+
     fn say(&mut self) {
-        let Reader { follower, ear, interests, said, out, .. } = self;
+        let Reader { reader_end, follower, interests, said, out, .. } = self;
         for number in said.extract_if(|number| !interests.iter().any(|known| known.number == *number)) {
-            follower.dismiss(number, ear, out);
+            reader_end.dismiss(number, follower, out);
         }
         for Interest { number, period, exact, prompt, pattern, .. } in interests.iter() {
             if said.insert(*number) {
                 let (number, period, exact, prompt) = (*number, *period, *exact, *prompt);
                 let patterns = &[pattern.as_str()];
-                follower.ask(&Ask { number, period, exact, prompt, past: false, patterns }, out);
+                reader_end.ask(&Ask { number, period, exact, prompt, past: false, patterns }, out);
             }
         }
     }

@@ -18,7 +18,7 @@ use super::wire::{Shared, Wire};
 use crate::clock::played;
 use crate::counts::own_metric;
 use crate::node::BASE;
-use crate::source::Sink;
+use crate::source::{self, NodesBelow};
 
 /// The hub that the nodes report to, and the one above it, which gets them from there.
 const LEAF: usize = 0;
@@ -45,7 +45,7 @@ pub struct World {
     hubs: [Hub; 2],
     agents: Vec<Agent>,
     readers: Vec<Reader<Judge>>,
-    source: Reader<Sink>,
+    source: Reader<NodesBelow>,
     faults: SharedFaults,
     metrics: [Arc<Metric>; 3],
     /// Series that nodes have gained.
@@ -78,14 +78,14 @@ impl World {
         });
         let faults = SharedFaults::default();
         let hubs = [Hub::new(1), Hub::new(2)];
-        let sink = Sink::new(hubs[ROOT].cluster.clone(), 0).expect("a bell");
-        let mut source = Reader::new(sink, LEAF, Role::Hub, 2, now);
+        let follower = source::follower(hubs[ROOT].cluster.clone(), 0).expect("a bell");
+        let mut source = Reader::new(follower, LEAF, Role::Hub, 2, now);
         source.ask(Nanos::SECOND, (false, false), "*");
         let late = Nanos::from_millis(250);
         let mut readers: Vec<Reader<Judge>> = (0..2 + random.below(2) as u8)
-            .map(|n| Reader::new(Judge::new(&faults, LEAF, late), LEAF, Role::Reader, 10 + n, now))
+            .map(|n| Reader::new(Judge::follower(&faults, LEAF, late), LEAF, Role::Reader, 10 + n, now))
             .collect();
-        let above = Judge::new(&faults, ROOT, Nanos(2 * late.0));
+        let above = Judge::follower(&faults, ROOT, Nanos(2 * late.0));
         readers.push(Reader::new(above, ROOT, Role::Reader, 20, now));
         readers.iter_mut().for_each(|reader| reader.ask(Nanos::SECOND, (false, false), "*"));
         let mut world = World {
@@ -330,12 +330,13 @@ impl World {
             let rows = self.judge_node(agent);
             outcome.rows += rows;
             for reader in self.readers.iter().filter(|reader| reader.hub == agent.hub || reader.hub == ROOT) {
-                let (name, unserved) = (&agent.node.name, reader.ear.unserved(&agent.node.name));
+                let (name, lanes) = (&agent.node.name, reader.follower.lanes());
+                let unserved = reader.follower.reader().unserved(&reader.interests, lanes, name);
                 assert!(unserved.is_none(), "{name} at {:?}: {unserved:?}", self.now);
             }
         }
-        outcome.read = self.readers.iter().map(|reader| reader.ear.rows).sum();
-        outcome.gaps = self.readers.iter().map(|reader| reader.ear.gaps).sum();
+        outcome.read = self.readers.iter().map(|reader| reader.follower.reader().rows).sum();
+        outcome.gaps = self.readers.iter().map(|reader| reader.follower.reader().gaps).sum();
         (outcome.gained, outcome.forgets) = (self.gained, self.forgets);
         outcome
     }

@@ -1,13 +1,15 @@
 use khz_block::SchemaEncoder;
+use khz_link::{LaneKey, LaneSink};
 use khz_model::{ByteSize, Instance, Reading, Series, Stamp, metric};
 
 use super::*;
+use crate::clock::played;
 use crate::cluster::Settings;
 use crate::counts::own_metric;
 
-/// The hub below: what it says of one node.
+/// The hub below, with one node.
 struct Below {
-    sink: Sink,
+    follower: Follower<NodesBelow>,
     key: LaneKey,
     encoder: Encoder,
 }
@@ -16,9 +18,9 @@ impl Below {
     fn new() -> Self {
         let rate_max = Rate::from_hz(1_000).expect("a rate");
         let settings = Settings { name: "hub".into(), history: ByteSize(1 << 20), rate_max };
-        let sink = Sink::new(Cluster::new(settings, [1; 16]), 0).expect("a bell");
+        let follower = follower(Cluster::new(settings, [1; 16]), 0).expect("a bell");
         let key = LaneKey { node: "a".into(), name: "interest1".into(), epoch: 9 };
-        let mut below = Below { sink, key, encoder: Encoder::new(0, 1, Nanos::SECOND) };
+        let mut below = Below { follower, key, encoder: Encoder::new(0, 1, Nanos::SECOND) };
         let offer = LaneOffer {
             lane: 1,
             node: "a",
@@ -26,18 +28,22 @@ impl Below {
             epoch: 9,
             generation: 1,
             period: Nanos::SECOND,
-            interest: 1,
+            interest: EVERYTHING,
             oldest_row: 0,
             next_row: 0,
             schema_bytes: 0,
             schema_hash: [0; 16],
         };
-        below.sink.wish(&below.key, &offer).expect("it is wanted");
+        below.follower.offered(&below.key, &offer).expect("it is wanted");
         below
     }
 
+    fn cluster(&self) -> &Cluster {
+        &self.follower.reader().cluster
+    }
+
     fn node(&self) -> Arc<SharedNode> {
-        self.sink.cluster.node(&NodeName::new("a").expect("a name")).expect("it was offered")
+        self.cluster().node(&NodeName::new("a").expect("a name")).expect("it was offered")
     }
 
     fn schema(&mut self, generation: u32, names: &[&str]) {
@@ -47,7 +53,7 @@ impl Below {
             let instance = Some(Instance::from_kernel(name.as_bytes()));
             encoder.append(&Series { metric: metric.clone(), instance }, &mut bytes).expect("room");
         }
-        self.sink.schema(&self.key, generation, 0, &bytes);
+        self.follower.schema(&self.key, generation, 0, &bytes);
     }
 
     /// A row of this second, with the second as its one value.
@@ -58,10 +64,16 @@ impl Below {
         self.encoder.key_row(stamp, 1, |_| (0, second), &mut bytes);
         self.encoder.close();
         row.catch_up(&bytes).expect("a row");
-        self.sink.row(&self.key, number, &row);
+        self.follower.row(&self.key, number, &row);
     }
 
-    /// Rows that are there, and the newest with its name.
+    /// Nothing comes for ten seconds.
+    fn silence(&mut self) {
+        played::NOW.set(Some(Nanos(clock::boot().0 + Nanos::from_secs(10).0)));
+        self.follower.rest();
+    }
+
+    /// The number of rows, and the newest with its name.
     fn there(&self) -> (u64, Option<(String, Reading)>) {
         let shared = self.node();
         let mut node = shared.lock();
@@ -80,7 +92,7 @@ fn a_node_that_spoke_for_itself_when_its_schema_came_is_shown_when_it_does_no_mo
     let mut below = Below::new();
     below.schema(1, &["x"]);
     below.row(1);
-    let link = Link { mailbox: below.sink.mailbox.clone(), connection: 5 };
+    let link = Link { mailbox: below.follower.reader().mailbox.clone(), connection: 5 };
     let connect = |node: &mut crate::node::Node| {
         node.disconnect(node.link.as_ref().map_or(0, |link| link.connection), None, Nanos(0));
         node.connect(Identity::default(), "itself", None, link, Nanos(0));
@@ -111,10 +123,9 @@ fn a_node_that_was_forgotten_while_it_was_silent_is_there_again_with_its_next_ro
     let mut below = Below::new();
     below.schema(1, &["x"]);
     below.row(1);
-    // As when nothing has come for so long.
-    below.sink.lanes.values_mut().for_each(|lane| lane.disconnect("silent"));
+    below.silence();
     let all = khz_model::Pattern::new("a:*").expect("a pattern");
-    assert_eq!(below.sink.cluster.forget(&all).nodes.len(), 1);
+    assert_eq!(below.cluster().forget(&all).nodes.len(), 1);
     below.row(2);
     assert_eq!(below.there(), (1, Some(("x".into(), Reading::Present(2)))));
 }

@@ -12,7 +12,7 @@ mod ring_lane;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use khz_link::{AgentEnd, Ask, Follower, HubEnd, HubEndConfig, Identity, Role};
+use khz_link::{AgentEnd, Ask, HubEnd, HubEndConfig, Identity, ReaderEnd, Role};
 use khz_model::{ByteSize, Nanos, Pattern, Rate};
 use khz_trust::Place;
 
@@ -192,7 +192,7 @@ struct Agent {
 
 struct Reader {
     call: Call,
-    follower: Follower,
+    follower: ReaderEnd,
     sink: Sink,
     period: Nanos,
     said: bool,
@@ -235,7 +235,7 @@ impl World {
         let ring = [16 << 10, 64 << 10, 1 << 20][random.below(3) as usize];
         let reader = |period, wants_missed, now: Nanos| Reader {
             call: Call::new(Nanos(now.0 + 500_000_000)),
-            follower: Follower::new(identity(Role::Operator, "r", 1), now),
+            follower: ReaderEnd::new(identity(Role::Operator, "r", 1), now),
             sink: Sink::new(wants_missed),
             period,
             said: false,

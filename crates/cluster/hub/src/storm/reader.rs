@@ -1,15 +1,15 @@
-//! A reader that judges what comes: each row once and right, or lost, and lost only what nobody has.
+//! A reader that judges the rows: each comes once and is right, or is lost; only rows that neither node nor hub has are lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use khz_block::{Decoder, HEADER_BYTES, Step};
-use khz_link::{FollowSink, LaneKey, LaneOffer, Told, Wish};
+use khz_link::{Accept, LaneKey, LaneOffer, LaneSink, Told};
 use khz_model::Nanos;
 
-/// What is known of the lanes of one epoch.
+/// The rows of the lanes of one epoch.
 #[derive(Default)]
 pub struct Record {
-    /// The node's number of each row, by the reader's.
+    /// The node's number of each row, by the reader's number.
     pub rows: BTreeMap<u64, u64>,
     pub lost: BTreeSet<u64>,
     pub is_over: bool,
@@ -19,7 +19,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The first number between two that were received of which nothing is known.
+    /// The first number between two received ones that was neither received nor lost.
     pub fn missing(&self) -> Option<u64> {
         let (&first, &last) = (self.rows.keys().next()?, self.rows.keys().next_back()?);
         (first..last).find(|number| !self.rows.contains_key(number) && !self.lost.contains(number))
@@ -34,9 +34,9 @@ pub struct Sink {
     /// It wants every row, late or not.
     pub wants_missed: bool,
     pub records: BTreeMap<u64, Record>,
-    /// Rows that were shown as they came, of blocks that may not have ended.
+    /// Rows that were handed over as they came, of blocks that may not have ended.
     pub shown: BTreeMap<u64, BTreeSet<u64>>,
-    /// The hub has forgotten the node: the lane that it has offered is closed, and nothing is said of what is missing.
+    /// The hub has forgotten the node: it closes the lane that it has offered, and does not report missing rows.
     pub is_forgotten: bool,
 }
 
@@ -45,27 +45,27 @@ impl Sink {
         Sink { wants_missed, records: BTreeMap::new(), shown: BTreeMap::new(), is_forgotten: false }
     }
 
-    /// Another connection begins: nothing is offered on it yet.
+    /// Another connection begins, without lanes.
     pub fn reconnected(&mut self) {
         self.records.values_mut().for_each(|record| record.is_offered = false);
         self.is_forgotten = false;
     }
 
-    /// Another lane is offered in the place of this one: what is missing of it is known to be missing, and stays so.
+    /// Another lane is offered instead of this one: its missing rows stay missing.
     pub fn is_replaced(&self, epoch: u64) -> bool {
         !self.records[&epoch].is_offered && self.records.values().any(|record| record.is_offered)
     }
 }
 
-impl FollowSink for Sink {
+impl LaneSink for Sink {
     fn wants_missed(&self) -> bool {
         self.wants_missed
     }
 
-    fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
+    fn offered(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Accept> {
         let record = self.records.entry(lane.epoch).or_default();
         (record.is_over, record.is_offered, record.period) = (false, true, offer.period);
-        Some(Wish { span: Nanos(0), prompt: false })
+        Some(Accept { span: Nanos(0), prompt: false })
     }
 
     fn schema(&mut self, _: &LaneKey, _: u32, _: u64, _: &[u8]) {}
@@ -111,7 +111,7 @@ impl FollowSink for Sink {
         }
     }
 
-    fn told(&mut self, told: &Told<'_>) {
+    fn answered(&mut self, told: &Told<'_>) {
         assert!(told.granted, "{}", told.text);
     }
 

@@ -1,4 +1,4 @@
-//! Lines from a socket: each of bounded length, each answer within a bounded time, and ended early when nobody wants it.
+//! Lines from a socket. Each line has a limited length and each answer a limited time. Dropping the source ends the wait.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use khz_trust::{HANDSHAKE_TIMEOUT, TlsClient, explain};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-use super::LOOK;
+use super::CHECK_EVERY;
 
-/// A host's name, an item's name and a number fit many times.
+/// Many times the length of a host's name, an item's name and a number.
 pub(crate) const LINE_BYTES_MAX: usize = 4_096;
 const ROOM_BYTES: usize = 64 << 10;
 
-/// Why a conversation is over.
+/// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("{}", khz_trust::explain_io(.0))]
@@ -45,7 +45,7 @@ impl From<io::Error> for Problem {
     }
 }
 
-/// What bytes travel on: a socket, or TLS around one.
+/// A socket, or TLS around one.
 trait Wire: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Wire for T {}
@@ -54,7 +54,7 @@ impl<T: Read + Write + Send> Wire for T {}
 pub(crate) struct Lines {
     wire: Box<dyn Wire>,
     room: Vec<u8>,
-    /// What is read and not yet handed out.
+    /// Bytes that were read and not handed out yet.
     from: usize,
     to: usize,
     deadline: Instant,
@@ -77,7 +77,7 @@ impl Lines {
         Ok(Lines { wire, room: vec![0; ROOM_BYTES], from: 0, to: 0, deadline: Instant::now(), over })
     }
 
-    /// Says something; the answer is to be there within this time.
+    /// Sends a request. Its answer must come within this time.
     pub fn say(&mut self, text: &str, patience: Duration) -> Result<(), Problem> {
         self.deadline = Instant::now() + patience;
         self.wire.write_all(text.as_bytes())?;
@@ -125,9 +125,9 @@ impl Lines {
     }
 }
 
-/// From here on a read returns early, so that a thread that waits can look whether it is still wanted.
+/// Makes reads return early, so that a thread that waits can check whether it is to end.
 fn patient(socket: TcpStream) -> io::Result<TcpStream> {
-    socket.set_read_timeout(Some(LOOK))?;
+    socket.set_read_timeout(Some(CHECK_EVERY))?;
     Ok(socket)
 }
 

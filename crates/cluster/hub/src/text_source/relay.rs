@@ -1,17 +1,18 @@
-//! From a status to rows: each node has a lane whose slots are the items that it was seen with, in the order in which they were. Rows
-//! and schema go the way of nodes that come over the link.
+//! From a status to rows: each node has a lane, whose slots are the items that the node has shown, in that order. Rows and
+//! schema go the same way as those of nodes that come over the link.
 
 use std::collections::HashMap;
 
 use khz_block::{Decoder, Encoder, SchemaEncoder};
-use khz_link::{FollowSink, LaneKey, LaneOffer};
+use khz_follow::Follower;
+use khz_link::{LaneKey, LaneOffer, LaneSink};
 use khz_model::{Absence, Fault, Nanos, NodeName, Reading, Stamp};
 
 use super::PERIOD;
 use super::lines::Problem;
 use super::words::{Items, value};
 use crate::clock;
-use crate::source::Sink;
+use crate::source::{EVERYTHING, NodesBelow};
 
 /// Nodes of one source.
 const NODES_MAX: usize = 4_096;
@@ -19,12 +20,12 @@ const NODES_MAX: usize = 4_096;
 const SLOTS_MAX: usize = 2 << 20;
 const GENERATION: u32 = 1;
 
-/// What a source has shown on this connection.
+/// The nodes and items of a source on this connection.
 pub(crate) struct Relay {
     epoch: u64,
     nodes: HashMap<NodeName, Node>,
     slots: usize,
-    /// An item was seen that was not described, or nothing was yet.
+    /// The status had an item that was not in the list of items, or there is no list yet.
     wants_items: bool,
 }
 
@@ -33,19 +34,19 @@ struct Node {
     slots: HashMap<u32, usize>,
     readings: Vec<Reading>,
     schema: SchemaEncoder,
-    /// Bytes of the schema that were handed on.
+    /// Bytes of the schema that were passed on.
     told: u64,
-    /// What was appended since.
+    /// Bytes that were appended since.
     fresh: Vec<u8>,
     encoder: Encoder,
     decoder: Decoder,
-    /// In the present status.
+    /// The node is in the present status.
     is_here: bool,
 }
 
 impl Relay {
     pub fn new(number: usize) -> Self {
-        // Lanes of another connection are others; two sources with one node tell by the number.
+        // Each connection has its own lanes, and two sources of one node differ by their number.
         let epoch = clock::boot().0.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number as u64);
         Relay { epoch, nodes: HashMap::new(), slots: 0, wants_items: true }
     }
@@ -54,7 +55,7 @@ impl Relay {
         self.wants_items
     }
 
-    /// What it wanted was asked for.
+    /// The list of items has come.
     pub fn has_items(&mut self) {
         self.wants_items = false;
     }
@@ -64,7 +65,7 @@ impl Relay {
         &mut self,
         (name, item, text): (NodeName, &str, &str),
         items: &Items,
-        sink: &mut Sink,
+        follower: &mut Follower<NodesBelow>,
     ) -> Result<(), Problem> {
         let Some((number, series)) = items.find(item).and_then(|n| Some((n, &items.get(n)?.series))) else {
             self.wants_items = true;
@@ -76,7 +77,7 @@ impl Relay {
             None if is_full => {
                 return Err(Problem::Said(format!("it has more than {NODES_MAX} nodes")));
             }
-            None => self.nodes.entry(name.clone()).or_insert(Node::begin(&name, self.epoch, sink)?),
+            None => self.nodes.entry(name.clone()).or_insert(Node::begin(&name, self.epoch, follower)?),
         };
         node.is_here = true;
         let slot = match node.slots.get(&number) {
@@ -99,20 +100,20 @@ impl Relay {
         Ok(())
     }
 
-    /// The status is over: every node that was in it has a row.
-    pub fn end(&mut self, sink: &mut Sink) -> Result<(), Problem> {
+    /// The status is complete: every node in it has a row.
+    pub fn end(&mut self, follower: &mut Follower<NodesBelow>) -> Result<(), Problem> {
         let boot = clock::boot();
         let stamp = Stamp { boot, real_offset: clock::wall() - boot.0 as i64 };
         for node in self.nodes.values_mut().filter(|node| node.is_here) {
-            node.row(stamp, sink)?;
+            node.row(stamp, follower)?;
         }
         Ok(())
     }
 }
 
 impl Node {
-    /// The node's lane is offered.
-    fn begin(name: &NodeName, epoch: u64, sink: &mut Sink) -> Result<Self, Problem> {
+    /// Offers the node's lane.
+    fn begin(name: &NodeName, epoch: u64, follower: &mut Follower<NodesBelow>) -> Result<Self, Problem> {
         let key = LaneKey { node: name.to_string(), name: "base".to_owned(), epoch };
         let period = Nanos(PERIOD.as_nanos() as u64);
         let offer = LaneOffer {
@@ -122,13 +123,13 @@ impl Node {
             epoch,
             generation: GENERATION,
             period,
-            interest: 0,
+            interest: EVERYTHING,
             oldest_row: 0,
             next_row: 0,
             schema_bytes: 0,
             schema_hash: [0; 16],
         };
-        if sink.wish(&key, &offer).is_none() {
+        if follower.offered(&key, &offer).is_none() {
             return Err(Problem::Said(format!("there is no room for its node {name}")));
         }
         Ok(Node {
@@ -144,10 +145,10 @@ impl Node {
         })
     }
 
-    /// Hands on what is new of the schema, and a row; what the next status does not have is absent then.
-    fn row(&mut self, stamp: Stamp, sink: &mut Sink) -> Result<(), Problem> {
+    /// Passes on the new bytes of the schema, and a row. Items that the next status lacks are absent then.
+    fn row(&mut self, stamp: Stamp, follower: &mut Follower<NodesBelow>) -> Result<(), Problem> {
         if !self.fresh.is_empty() {
-            sink.schema(&self.key, GENERATION, self.told, &self.fresh);
+            follower.schema(&self.key, GENERATION, self.told, &self.fresh);
             self.told += self.fresh.len() as u64;
             self.fresh.clear();
         }
@@ -157,7 +158,7 @@ impl Node {
         self.encoder.key_row(stamp, self.readings.len(), reading, &mut bytes);
         self.encoder.close();
         self.decoder.catch_up(&bytes).map_err(|error| Problem::Said(format!("BUG: {error}")))?;
-        sink.row(&self.key, number, &self.decoder);
+        follower.row(&self.key, number, &self.decoder);
         self.readings.fill(Reading::Absent(Absence::InstanceGone));
         self.is_here = false;
         Ok(())

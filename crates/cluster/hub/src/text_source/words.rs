@@ -1,4 +1,4 @@
-//! What the lines of another text door mean. It reads them and says what is wrong; it keeps nothing but the items.
+//! Decodes the lines of another text door. It keeps nothing but the items.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,16 +10,16 @@ use khz_model::{Kind, Metric, NodeName, Refresh, Series, SeriesName, Unit};
 
 use super::lines::Problem;
 
-/// Items of one source; a text door has no more itself.
+/// Items of one source: as many as our own text door has at most.
 pub(crate) const ITEMS_MAX: usize = 16_384;
-/// Decimal places of items of which nobody says how many they have.
+/// Decimal places of items for which the source sends none.
 const PLAIN_PLACES: u8 = 2;
-/// A value has no more.
+/// The most decimal places of a value.
 const PLACES_MAX: u8 = 9;
-/// Hubs behind a hub, as on the link.
+/// Sources of a hub, as on the link.
 const ORIGINS_MAX: usize = 33;
 
-/// What a value belongs to.
+/// An item.
 #[derive(Debug)]
 pub(crate) struct Item {
     pub series: Series,
@@ -42,7 +42,7 @@ impl Items {
         self.list.get(item as usize)
     }
 
-    /// Takes a line of the answer to `:items` in: `MASK NAME KIND UNIT PLACES SERIES`.
+    /// Takes a line of the answer to `:items`: `MASK NAME KIND UNIT PLACES SERIES`.
     pub fn full(&mut self, line: &str, catalogue: &[Arc<Metric>]) -> Result<(), Problem> {
         let strange = || Problem::Said(format!("it describes an item as '{}'", shown(line)));
         let mut words = line.splitn(6, ' ');
@@ -61,8 +61,8 @@ impl Items {
         Ok(())
     }
 
-    /// Takes a line of the answer to `#` in: `MASK NAME U` or `MASK NAME B LOWER UPPER`. Its name is all that is known of it, unless
-    /// the catalogue knows that name.
+    /// Takes a line of the answer to `#`: `MASK NAME U` or `MASK NAME B LOWER UPPER`. Only the name is known of such an item, unless
+    /// the catalogue has it.
     pub fn plain(&mut self, line: &str, catalogue: &[Arc<Metric>]) -> Result<(), Problem> {
         let strange = || Problem::Said(format!("it describes an item as '{}'", shown(line)));
         let mut words = line.split(' ');
@@ -70,7 +70,7 @@ impl Items {
         if mask.is_empty() || !mask.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(strange());
         }
-        // The cluster's name and the number of its nodes are no items; names that are none here are left out.
+        // The cluster's name and the number of its nodes are no items. Names that are invalid here are left out.
         let lower = name.to_ascii_lowercase();
         if mask.bytes().all(|b| b == b'0') || self.find(name).is_some() || !is_metric_name(&lower) {
             return Ok(());
@@ -93,7 +93,7 @@ impl Items {
         }
     }
 
-    /// The catalogue's metric, if it says the same; else one of which no more is known.
+    /// The catalogue's metric, if it agrees; else one of which only this is known.
     fn metric(
         &mut self,
         series: &SeriesName,
@@ -165,7 +165,7 @@ pub(crate) fn status(line: &str) -> Result<(NodeName, &str, &str), Problem> {
     Ok((name.map_err(|_| strange())?, item, value))
 }
 
-/// A value with so many places, as the number that it is in steps of the last place; `None`: it is no number, or too large.
+/// A value as a number of steps of its last decimal place; `None`: it is no number, or too large.
 pub(crate) fn value(text: &str, places: u8) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
@@ -190,7 +190,7 @@ pub(crate) fn agreed(line: &str) -> Result<(), Problem> {
 /// The identity of a hub and of those that its nodes come from.
 type Origins = ([u8; 16], Vec<[u8; 16]>);
 
-/// The answer to `:hub`; `None`: it gets nodes from nobody, or is too old to know the word.
+/// The answer to `:hub`; `None`: the daemon gets no nodes from others, or is too old to know the word.
 pub(crate) fn origins(line: &str) -> Result<Option<Origins>, Problem> {
     if line.starts_with(":error no such word") {
         return Ok(None);
@@ -209,7 +209,7 @@ fn identity(text: &str) -> Option<[u8; 16]> {
     whole.then(|| u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes)).flatten()
 }
 
-/// Foreign text for a message: short, and without what a terminal obeys.
+/// Foreign text for a message: short, and without control characters.
 fn shown(text: &str) -> String {
     text.chars().take(80).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

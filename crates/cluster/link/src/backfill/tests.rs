@@ -1,4 +1,4 @@
-//! What is still to be sent of a ring's past, over a ring made of bytes.
+//! Blocks of the past to be sent, from a ring made of bytes.
 
 use khz_block::{Encoder, HEADER_BYTES};
 use khz_model::Stamp;
@@ -6,8 +6,8 @@ use khz_model::Stamp;
 use super::*;
 use crate::source::Overtaken;
 
-/// A ring that nobody writes to: closed blocks of ten rows, a row a second, of which the oldest may be given up. The last
-/// block is open.
+/// A ring without a writer: closed blocks of ten rows, a row a second, of which the oldest may be given up. The last block is
+/// open.
 struct Blocks {
     bytes: Vec<u8>,
     starts: Vec<u64>,
@@ -41,7 +41,7 @@ impl Blocks {
         Blocks { bytes, starts, given_up: 0 }
     }
 
-    /// What is to be sent when so much is wanted, newest first, and what is lost.
+    /// What is to be sent of these rows, newest first, and what is lost.
     fn send(&self, backfill: &mut Backfill) -> (RowRanges, RowRanges) {
         let mut sent = Vec::new();
         while let Some(block) = backfill.newest() {

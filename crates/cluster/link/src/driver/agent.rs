@@ -1,4 +1,4 @@
-//! The agent's side: its lanes go to one of its hubs, and the hub's interests come to its lanes.
+//! The agent's side: its lanes go to one of its hubs, and the hub's Interests come to its lanes.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +19,7 @@ use crate::source::Lanes;
 /// An agent, whatever the connection.
 pub(crate) struct Agent<L: Lanes> {
     identity: Arc<Identity>,
-    /// While there is no connection; with one they are its.
+    /// The lanes, while there is no connection. A connection takes them.
     home: Home<L>,
     seat: Arc<Seat<AgentSession<L>>>,
     preference: Arc<Preference>,
@@ -28,7 +28,7 @@ pub(crate) struct Agent<L: Lanes> {
 type Home<L> = Arc<Mutex<Option<L>>>;
 
 impl<L: Lanes> Agent<L> {
-    /// One whose connection whoever writes rows may drive too: `lanes` are given what does it.
+    /// An agent whose connection the thread that writes rows may drive too: `lanes` get the carrier for that.
     pub fn new(
         identity: Arc<Identity>,
         mut lanes: L,
@@ -86,7 +86,7 @@ pub(crate) struct AgentSession<L: Lanes> {
     lanes: L,
     home: Home<L>,
     preference: Arc<Preference>,
-    /// What the hub knows of where we would rather be.
+    /// The last Standing that was sent.
     said: u64,
     counted: AgentCounts,
 }

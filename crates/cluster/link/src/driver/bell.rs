@@ -1,5 +1,5 @@
-//! What wakes the link's thread: an eventfd. It is rung by whoever stops the thread, by a name that was looked up, and
-//! at every row of a lane that a peer wants promptly.
+//! Wakes the link's thread: an eventfd. It rings when the thread is to stop, when a name lookup is done, and at every row of a
+//! prompt lane.
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -31,7 +31,7 @@ impl Bell {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 
-    /// For those who ring descriptors.
+    /// For threads that ring descriptors.
     pub fn into_fd(self) -> OwnedFd {
         self.0
     }

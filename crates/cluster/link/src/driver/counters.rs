@@ -74,14 +74,14 @@ pub(crate) fn set(gauge: &AtomicU64, value: Option<u64>) {
 }
 
 impl Counters {
-    /// There is no connection: what only one can tell is not known.
+    /// There is no connection: the numbers that only a connection has are not known.
     pub(crate) fn forget(&self) {
         let gauges = [&self.hub, &self.round_trip, &self.clock_behind, &self.clock_ahead, &self.retransmits];
         gauges.iter().for_each(|gauge| set(gauge, None));
         set(&self.rows_backlog, None);
     }
 
-    /// The shortest recent round trip, and what it says about the clocks.
+    /// The shortest recent round trip, and the clock offset from it.
     pub(crate) fn set_pair(&self, pair: Option<Pair>) {
         set(&self.round_trip, pair.map(|pair| pair.round_trip.0));
         set(&self.clock_behind, pair.map(|pair| pair.offset.max(0) as u64));

@@ -1,5 +1,5 @@
-//! How a hub is reached: its name looked up, its address connected to, TLS set up; one after the other, and never
-//! longer than each may take. Agents and readers dial alike. It says nothing on what it has connected.
+//! Connects to a hub: name lookup, connect, TLS, each with its time limit. Agents and readers do the same. It sends nothing of
+//! the protocol.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -20,22 +20,22 @@ use crate::driver::session::sleep;
 use crate::driver::tcp;
 use crate::driver::transport::Transport;
 
-/// A name must be looked up in this time; then the next hub is tried.
+/// The time for a name lookup; after it the next hub is tried.
 const LOOKUP_MAX: Nanos = Nanos::SECOND;
 
 /// The settings of TLS for the next connection: files may have changed.
 pub type TlsSettings = Box<dyn Fn() -> Arc<ClientConfig> + Send + Sync>;
 
-/// What this machine has of a hub that it reaches over loopback.
+/// Files on this machine of a hub that it reaches over loopback.
 #[derive(Debug)]
 pub struct Near {
     /// The hub's local socket, which is tried first.
     pub socket: Option<PathBuf>,
-    /// Vouches for us there.
+    /// A proof of who we are, for that hub.
     pub vouch: Vouch,
 }
 
-/// Finds it for each connection: a hub that was restarted has another key.
+/// Finds them for each connection: a hub that was restarted has another key.
 pub type FindNear = Box<dyn Fn(SocketAddr) -> Option<Near> + Send + Sync>;
 
 /// A hub of the list.
@@ -48,7 +48,7 @@ pub enum HubAddress {
         /// Its port.
         port: u16,
     },
-    /// On this machine: its local socket, where the kernel says who comes and TLS is not needed.
+    /// On this machine: its local socket, where the kernel reports the user and TLS is not needed.
     Local(PathBuf),
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for HubAddress {
     }
 }
 
-/// A connection, and what vouches for us on it.
+/// A connection, and the proof for it.
 pub(crate) type Dialled = (Transport, Option<Vouch>);
 
 /// The hubs of one link.
@@ -105,7 +105,7 @@ impl Dialer {
         &self.hubs[hub].address
     }
 
-    /// A connection to a hub, where the protocol begins, and what vouches for us there.
+    /// Connects to a hub. The protocol begins then. Returns the proof for that hub too.
     pub fn dial(&self, hub: usize, shared: &Shared) -> Result<Dialled, String> {
         let Hub { address, lookup } = &self.hubs[hub];
         match (address, lookup) {
@@ -120,7 +120,7 @@ impl Dialer {
         for address in look_up(lookup, shared)? {
             let near = self.near.as_ref().and_then(|find| find(address));
             let (local, vouch) = near.map_or((None, None), |near| (near.socket, Some(near.vouch)));
-            // Who names a local address wants a connection of the network from there.
+            // A local address is set for connections over the network.
             let local = local.filter(|_| tcp::from_to(self.from, &address).is_none());
             if let Some(transport) = local.and_then(|path| dial_local(&path).ok()) {
                 return Ok((transport, vouch));
@@ -140,7 +140,7 @@ impl Dialer {
     }
 }
 
-/// The hub's addresses; waits for the resolver no longer than it may.
+/// The hub's addresses; waits for the resolver for a limited time.
 fn look_up(lookup: &Lookup, shared: &Shared) -> Result<Vec<SocketAddr>, String> {
     lookup.begin(&shared.bell);
     let until = Nanos(clock::now().0 + LOOKUP_MAX.0);

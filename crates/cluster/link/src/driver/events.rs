@@ -1,5 +1,5 @@
-//! What comes on a link, as a queue for another thread: blocks whole and undecoded, for those who keep or pass them
-//! on. It is bounded: when its reader is slow, the oldest blocks go, and are told as lost.
+//! A queue of what comes on a link, for another thread: whole, undecoded blocks, for programs that keep them or pass them on.
+//! It is bounded: if its reader is slow, the oldest blocks are dropped and reported as lost.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,34 +12,34 @@ use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::dial::HubName;
 use crate::driver::bell::Bell;
-use crate::driver::following::FollowingSink;
-use crate::follower::{FollowSink, LaneKey, Wish};
+use crate::driver::following::ConnectionSink;
 use crate::message::{LaneOffer, Told};
+use crate::reader_end::{Accept, LaneKey, LaneSink};
 
-/// Bytes of a queue where nobody says otherwise: seconds of thousands of nodes.
+/// The default limit of a queue in bytes: seconds of thousands of nodes.
 pub const EVENT_BYTES: usize = 32 << 20;
 
-/// What an event takes beside its bytes, about.
+/// The approximate memory of an event without its bytes.
 const OWN_BYTES: usize = 96;
 
 /// Something that came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A hub has welcomed us.
+    /// A hub has accepted us.
     Up {
         /// Its name.
         hub: String,
     },
-    /// There is no connection; lanes are over. Said once until the reason changes.
+    /// There is no connection, and all lanes have ended. Comes once until the reason changes.
     Down {
         /// Why.
         problem: String,
     },
-    /// A lane was offered and is wanted, or has changed.
+    /// A lane was offered and accepted, or has changed.
     Lane {
         /// Which.
         lane: Arc<LaneKey>,
-        /// The interest that it answers.
+        /// The subscription that it serves.
         interest: u32,
         /// Of its schema.
         generation: u32,
@@ -52,7 +52,7 @@ pub enum Event {
         lane: Arc<LaneKey>,
         /// Of its schema.
         generation: u32,
-        /// Where the bytes stand.
+        /// The offset of the bytes in the schema.
         offset: u64,
         /// The bytes.
         bytes: Box<[u8]>,
@@ -77,16 +77,16 @@ pub enum Event {
         lane: Arc<LaneKey>,
         /// The first of them.
         from: u64,
-        /// The first behind them.
+        /// The first after them.
         to: u64,
     },
-    /// What became of an interest.
+    /// The hub answers a subscription.
     Told {
         /// Which.
         interest: u32,
         /// Whether it was granted.
         granted: bool,
-        /// At this period; 0: as asked.
+        /// At this period; 0: as requested.
         period: Nanos,
         /// Why it was refused, or runs slower.
         text: String,
@@ -96,12 +96,12 @@ pub enum Event {
         /// Which.
         lane: Arc<LaneKey>,
     },
-    /// The hub knows a node; to who asks for them ([`crate::driver::Following::roster`]).
+    /// The hub knows a node; part of the list of nodes ([`crate::driver::Following::roster`]).
     Node {
         /// Which.
         node: String,
     },
-    /// Every node was told.
+    /// The list of nodes is complete.
     Nodes,
 }
 
@@ -149,7 +149,7 @@ impl Queue {
         }
     }
 
-    /// The oldest blocks become the news that they are lost.
+    /// Replaces the oldest blocks by events that report them as lost.
     fn make_room(&mut self) {
         for event in &mut self.events {
             if self.bytes <= self.limit {
@@ -176,10 +176,10 @@ impl Queue {
 pub struct EventSink {
     shared: Arc<SharedQueue>,
     lanes: HashMap<LaneKey, Arc<LaneKey>>,
-    /// How far back rows are wanted of lanes of the past.
+    /// How far back it accepts rows of lanes of the past.
     span: Nanos,
     last_problem: Option<String>,
-    /// There is something that the reader was not woken for.
+    /// There is an event for which the reader was not woken.
     news: bool,
 }
 
@@ -190,7 +190,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// A queue of at most so many bytes, and its other end.
+    /// A queue of at most this many bytes, and its other end.
     ///
     /// # Errors
     /// The system has no descriptor for it.
@@ -198,10 +198,10 @@ impl Events {
         Self::with_past(limit, Nanos(0))
     }
 
-    /// The same, where rows of the past are wanted so far back.
+    /// The same, with rows of the past as far back as `span`.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Events::new`].
     pub fn with_past(limit: usize, span: Nanos) -> std::io::Result<(EventSink, Events)> {
         let queue = Queue { events: VecDeque::new(), bytes: 0, limit, dropped: 0, is_over: false };
         let shared = Arc::new(SharedQueue { queue: Mutex::new(queue), bell: Bell::new()? });
@@ -227,7 +227,7 @@ impl Events {
         event
     }
 
-    /// The oldest event; waits for one so long. `None`: none has come.
+    /// The oldest event; waits for one this long. `None`: none has come.
     pub fn next_within(&self, time: Duration) -> Option<Event> {
         let until = Instant::now() + time;
         loop {
@@ -239,7 +239,7 @@ impl Events {
                 return None;
             }
             let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-            // Interrupted or not, the queue says what there is.
+            // Interrupted or not: the queue is read next.
             let _ = poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&timeout));
         }
     }
@@ -279,14 +279,14 @@ impl EventSink {
     }
 }
 
-impl FollowSink for EventSink {
+impl LaneSink for EventSink {
     fn wants_missed(&self) -> bool {
         true
     }
 
-    fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
+    fn offered(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Accept> {
         self.offered(lane, offer);
-        Some(Wish { span: self.span, prompt: false })
+        Some(Accept { span: self.span, prompt: false })
     }
 
     fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
@@ -315,7 +315,7 @@ impl FollowSink for EventSink {
         self.push(Event::Lost { lane, from, to });
     }
 
-    fn told(&mut self, told: &Told<'_>) {
+    fn answered(&mut self, told: &Told<'_>) {
         let Told { interest, granted, period, text, .. } = *told;
         self.push(Event::Told { interest, granted, period, text: text.to_owned() });
     }
@@ -330,12 +330,12 @@ impl FollowSink for EventSink {
         self.push(Event::Node { node: status.node.to_string() });
     }
 
-    fn nodes(&mut self) {
+    fn nodes_end(&mut self) {
         self.push(Event::Nodes);
     }
 }
 
-impl FollowingSink for EventSink {
+impl ConnectionSink for EventSink {
     fn up(&mut self, hub: &HubName) {
         self.last_problem = None;
         self.push(Event::Up { hub: hub.name.clone() });
@@ -355,7 +355,7 @@ impl FollowingSink for EventSink {
         }
     }
 
-    /// What is no block cannot be dropped.
+    /// Only blocks can be dropped.
     fn refusal(&mut self) -> Option<String> {
         let overfull = self.shared.lock().is_overfull();
         overfull.then(|| "its reader is too slow for what the hub has to say".to_owned())
@@ -380,7 +380,7 @@ mod tests {
         LaneKey { node: "n1".into(), name: name.into(), epoch: 7 }
     }
 
-    /// A closed block of so many rows, with some bytes more behind them.
+    /// A closed block of this many rows, with some more bytes after them.
     fn block(first_row: u64, rows: u64, more: usize) -> Vec<u8> {
         let (mut encoder, mut bytes) = (Encoder::new(0, 1, Nanos::SECOND), Vec::new());
         encoder.resume(first_row, 1);
@@ -401,7 +401,7 @@ mod tests {
         std::iter::from_fn(|| events.try_next()).collect()
     }
 
-    /// True when the descriptor says that there may be events.
+    /// True when the descriptor is readable: there may be events.
     fn rings(events: &Events) -> bool {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut [PollFd::new(events, PollFlags::IN)], Some(&now)).unwrap() == 1
@@ -428,21 +428,21 @@ mod tests {
         let (mut sink, events) = Events::new(EVENT_BYTES).unwrap();
         sink.rest();
         assert!(!rings(&events), "there is no news");
-        sink.nodes();
+        sink.nodes_end();
         assert!(!rings(&events), "more may come at once");
         sink.rest();
         assert!(rings(&events));
         assert_eq!(all(&events), [Event::Nodes]);
         assert!(!rings(&events));
         sink.rest();
-        assert!(!rings(&events), "that was told");
+        assert!(!rings(&events), "the reader was woken for that");
         assert!(events.next_within(Duration::ZERO).is_none() && !events.is_over());
-        sink.nodes();
+        sink.nodes_end();
         drop(sink);
         assert!(rings(&events) && !events.is_over(), "there is one left");
         assert_eq!(events.next_within(Duration::from_secs(20)), Some(Event::Nodes));
-        assert!(events.is_over() && rings(&events), "whoever polls is told of the end again and again");
-        assert_eq!(events.next_within(Duration::from_secs(1_000)), None, "nobody is waited for");
+        assert!(events.is_over() && rings(&events), "the descriptor stays readable after the end");
+        assert_eq!(events.next_within(Duration::from_secs(1_000)), None, "it does not wait after the end");
     }
 
     #[test]
@@ -464,9 +464,9 @@ mod tests {
         let lost = Event::Lost { lane: key.clone(), from: 0, to: 5 };
         assert_eq!(all(&events), [schema, lost, kept(1), kept(2), kept(3)]);
         assert_eq!(events.shared.lock().bytes, 0, "what was taken is not counted any more");
-        // What is no block cannot go: a reader that leaves that too is left.
+        // Only blocks can be dropped: the connection of a reader that leaves other events ends.
         for _ in 0..40 {
-            sink.told(&Told { interest: 1, granted: true, period: Nanos(0), text: "", lane: 0 });
+            sink.answered(&Told { interest: 1, granted: true, period: Nanos(0), text: "", lane: 0 });
         }
         assert!(sink.refusal().is_some());
         all(&events);
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_told_to_have_begun_with_its_first_row_and_no_other() {
+    fn a_block_has_begun_with_its_first_row_and_no_other() {
         let (mut sink, events) = Events::new(EVENT_BYTES).unwrap();
         let mut decoder = Decoder::new();
         decoder.catch_up(&block(5, 3, 0)).unwrap();

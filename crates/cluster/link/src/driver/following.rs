@@ -1,5 +1,5 @@
-//! The reader's side: a connection to one of its hubs, on which its interests are said and their rows come back. It
-//! says them anew on every connection; who takes the rows is somebody else.
+//! The reader's side: a connection to one of its hubs, on which it subscribes and gets rows. It subscribes again on every
+//! connection. A [`ConnectionSink`] takes the rows.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -15,86 +15,86 @@ use crate::driver::bell::Bell;
 use crate::driver::clock;
 use crate::driver::counters::Counters;
 use crate::driver::dialer::{Dialer, FindNear, HubAddress, TlsSettings};
-use crate::driver::reads::{self, Reads};
 use crate::driver::session::End;
+use crate::driver::texts::{self, TextSubscriptions};
 use crate::driver::worker::{Caller, Running};
 use crate::error::{LinkError, Reject};
-use crate::follower::{FollowSink, Follower, LaneKey, Wish};
 use crate::limits::{INTERESTS_A_SECOND, INTERESTS_AT_ONCE, INTERESTS_MAX, PATTERNS_MAX};
 use crate::message::{LaneOffer, Told};
 use crate::put::Ask;
+use crate::reader_end::{Accept, LaneKey, LaneSink, ReaderEnd};
 use crate::texts::{NoText, ReadFrame, TextGiven};
 
-/// Interests that one reader may have at a time: a hub takes no more on one connection.
-pub const WISHES_MAX: usize = INTERESTS_MAX;
+/// Subscriptions that one reader may have at a time: a hub takes no more on one connection.
+pub const SUBSCRIPTIONS_MAX: usize = INTERESTS_MAX;
 
-/// Interests said in one go, and a second: half of what a hub allows, since its clock is not ours.
-const SAID_AT_ONCE: u64 = INTERESTS_AT_ONCE / 2;
-const SAID_A_SECOND: u64 = INTERESTS_A_SECOND / 2;
+/// Subscriptions sent in one burst, and per second: half of what a hub allows, since its clock is not ours.
+const SENT_AT_ONCE: u64 = INTERESTS_AT_ONCE / 2;
+const SENT_A_SECOND: u64 = INTERESTS_A_SECOND / 2;
 
-/// What the thread needs to know.
+/// What the thread of a reader needs.
 pub struct FollowingSettings {
     /// The hubs, the preferred one first.
     pub hubs: Vec<HubAddress>,
-    /// Who we are; the role is reader, operator or hub.
+    /// Our identity; the role is reader, operator or hub.
     pub identity: Arc<Identity>,
     /// TLS around the link; `None`: none.
     pub tls: Option<TlsSettings>,
-    /// Finds what vouches for us on this machine; `None`: nothing does.
+    /// Finds a proof of who we are on this machine; `None`: there is none.
     pub near: Option<FindNear>,
     /// The local address that we connect from; `None`: the kernel chooses.
     pub from: Option<IpAddr>,
-    /// Numbers that it counts.
+    /// Where it counts.
     pub counters: Counters,
 }
 
-/// Who takes what comes, on the link's thread: what it does must be short, or rows are lost at the hub.
+/// Takes what arrives, on the link's thread. Its methods must be short, or the hub drops rows.
 ///
-/// Lanes are offered on every connection. One that has the epoch that it had before goes on where it was; a hub of the first version gives
-/// each another epoch.
-pub trait FollowingSink: FollowSink + Send + 'static {
-    /// A hub has welcomed us.
+/// A hub offers lanes on every connection. A lane with the epoch that it had before continues there. A hub of the first
+/// version gives each lane another epoch.
+pub trait ConnectionSink: LaneSink + Send + 'static {
+    /// A hub has accepted us.
     fn up(&mut self, hub: &HubName);
-    /// There is no connection, for this reason; said at every failed attempt.
+    /// There is no connection, for this reason. Called at the end of a connection and at every failed attempt.
     fn down(&mut self, problem: &str);
-    /// Everything that had come was handed over.
+    /// Everything that has arrived was handed over.
     fn rest(&mut self) {}
-    /// Why the connection cannot go on, if it cannot.
+    /// Why the connection must end, if it must.
     fn refusal(&mut self) -> Option<String> {
         None
     }
 }
 
-/// Why an interest cannot be said.
+/// Why a subscription is not possible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FollowingError {
     /// There are as many as a hub takes.
-    #[error("there are {WISHES_MAX} interests already, as many as one connection may have; dismiss one")]
+    #[error("there are {SUBSCRIPTIONS_MAX} subscriptions, as many as one connection may have; end one first")]
     TooMany,
-    /// It selects nothing, or has too many patterns.
-    #[error("an interest has between 1 and {PATTERNS_MAX} patterns; this one has {0}")]
+    /// It has no pattern, or too many.
+    #[error("a subscription has between 1 and {PATTERNS_MAX} patterns; this one has {0}")]
     Patterns(usize),
 }
 
 /// A reader's running thread. Dropping it ends the connection and the thread.
 pub struct Following {
-    wishes: Arc<Mutex<Wishes>>,
+    requests: Arc<Mutex<Requests>>,
     running: Running,
 }
 
-/// What is wanted, on whatever connection.
+/// What the reader requests, whatever the connection.
 #[derive(Default)]
-struct Wishes {
-    asked: u32,
-    standing: Vec<Standing>,
-    /// How the nodes are is wanted too.
+struct Requests {
+    /// The number of the newest subscription.
+    newest: u32,
+    subscriptions: Vec<Subscription>,
+    /// The list of nodes.
     roster: bool,
-    /// Kernel texts are, too.
-    reads: Reads,
+    texts: TextSubscriptions,
 }
 
 #[derive(Clone)]
-struct Standing {
+struct Subscription {
     number: u32,
     period: Nanos,
     exact: bool,
@@ -103,8 +103,8 @@ struct Standing {
     patterns: Vec<String>,
 }
 
-fn lock(wishes: &Mutex<Wishes>) -> MutexGuard<'_, Wishes> {
-    wishes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+fn lock(requests: &Mutex<Requests>) -> MutexGuard<'_, Requests> {
+    requests.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Following {
@@ -112,47 +112,47 @@ impl Following {
     ///
     /// # Errors
     /// The system has no thread or no descriptor for it.
-    pub fn start<S: FollowingSink>(settings: FollowingSettings, sink: S) -> std::io::Result<Self> {
+    pub fn start<S: ConnectionSink>(settings: FollowingSettings, sink: S) -> std::io::Result<Self> {
         let FollowingSettings { hubs, identity, tls, near, from, counters } = settings;
-        let wishes = Arc::<Mutex<Wishes>>::default();
-        let reader = Reader { follower: Follower::new(identity, clock::now()), sink, wishes: wishes.clone() };
+        let requests = Arc::<Mutex<Requests>>::default();
+        let reader = Reader { end: ReaderEnd::new(identity, clock::now()), sink, requests: requests.clone() };
         let shared = Shared::new(Bell::new()?, counters);
         Ok(Following {
-            wishes,
+            requests,
             running: Running::start(Dialer::new(hubs, tls, near, from), shared, reader, None)?,
         })
     }
 
-    /// Says an interest, now and on every later connection; `prompt`: every row at once, not in flushes. Its number
-    /// comes with the lanes that are offered for it, and with what the hub tells of it.
+    /// Subscribes, now and on every later connection; `prompt`: every row at once, not in flushes. The hub's answer and the
+    /// lanes that it offers for the subscription carry the number that this returns.
     ///
     /// # Errors
-    /// There are too many, or it has too many patterns.
-    pub fn ask(&self, interest: &Interest, prompt: bool) -> Result<u32, FollowingError> {
-        self.stand(interest, prompt, false)
+    /// There are too many subscriptions, or this one has too many patterns.
+    pub fn subscribe(&self, interest: &Interest, prompt: bool) -> Result<u32, FollowingError> {
+        self.add(interest, prompt, false)
     }
 
-    /// Wants the rows that the hub has of the base lanes, as far back as the sink's wish for each lane says, whatever the rate
-    /// of the interest; behind the newest the lane is closed.
+    /// Subscribes to rows of the past: those of the base lanes that the hub has, as far back as the sink accepts each lane,
+    /// whatever the rate. After its newest row a lane is closed.
     ///
     /// # Errors
-    /// As there.
-    pub fn ask_past(&self, interest: &Interest) -> Result<u32, FollowingError> {
-        self.stand(interest, false, true)
+    /// As for [`Following::subscribe`].
+    pub fn subscribe_past(&self, interest: &Interest) -> Result<u32, FollowingError> {
+        self.add(interest, false, true)
     }
 
-    fn stand(&self, interest: &Interest, prompt: bool, past: bool) -> Result<u32, FollowingError> {
+    fn add(&self, interest: &Interest, prompt: bool, past: bool) -> Result<u32, FollowingError> {
         let patterns = interest.patterns.len();
         if patterns == 0 || patterns > PATTERNS_MAX {
             return Err(FollowingError::Patterns(patterns));
         }
-        let mut wishes = lock(&self.wishes);
-        if wishes.standing.len() >= WISHES_MAX {
+        let mut requests = lock(&self.requests);
+        if requests.subscriptions.len() >= SUBSCRIPTIONS_MAX {
             return Err(FollowingError::TooMany);
         }
-        wishes.asked = wishes.asked.wrapping_add(1).max(1);
-        let number = wishes.asked;
-        wishes.standing.push(Standing {
+        requests.newest = requests.newest.wrapping_add(1).max(1);
+        let number = requests.newest;
+        requests.subscriptions.push(Subscription {
             number,
             period: interest.rate.period(),
             exact: interest.exact,
@@ -160,40 +160,41 @@ impl Following {
             past,
             patterns: interest.patterns.iter().map(ToString::to_string).collect(),
         });
-        drop(wishes);
+        drop(requests);
         self.running.shared.bell.ring();
         Ok(number)
     }
 
-    /// Takes an interest back: its lanes are closed, one after the other, and nothing comes in them any more.
-    pub fn dismiss(&self, number: u32) {
-        lock(&self.wishes).standing.retain(|standing| standing.number != number);
+    /// Ends a subscription. Its lanes are closed, one after the other, and no further rows come in them.
+    pub fn unsubscribe(&self, number: u32) {
+        lock(&self.requests).subscriptions.retain(|known| known.number != number);
         self.running.shared.bell.ring();
     }
 
-    /// Wants to know how the nodes are, now and on every later connection, or does not any more.
+    /// Requests the list of nodes, now and on every later connection, or ends that.
     pub fn roster(&self, wanted: bool) {
-        lock(&self.wishes).roster = wanted;
+        lock(&self.requests).roster = wanted;
         self.running.shared.bell.ring();
     }
 
-    /// Wants to see a kernel file of a node, now and whenever it has changed, on this connection and later ones. The
-    /// number is the caller's, at most [`crate::limits::READS_MAX`] at a time; the same number again changes the pace.
-    pub fn read(&self, wish: &ReadFrame<'_>) {
-        lock(&self.wishes).reads.want(wish);
+    /// Subscribes to a kernel file of a node: its text comes now and whenever it has changed, on this connection and on later
+    /// ones. The caller chooses the number. There are at most [`crate::limits::READS_MAX`] at a time. The same number again
+    /// changes the period.
+    pub fn subscribe_text(&self, read: &ReadFrame<'_>) {
+        lock(&self.requests).texts.subscribe(read);
         self.running.shared.bell.ring();
     }
 
-    /// Wants a kernel file that is wanted already to be read at once. `ask` is the caller's: it comes back with the answer,
-    /// and only that to the last one is certain to come.
-    pub fn text_now(&self, number: u32, ask: u32) {
-        lock(&self.wishes).reads.ask(number, ask);
+    /// Requests that the node reads the kernel file of a subscription now. The caller chooses `ask`, and the answer carries
+    /// it; only the last request of a subscription is certain to be answered.
+    pub fn read_text_now(&self, number: u32, ask: u32) {
+        lock(&self.requests).texts.read_now(number, ask);
         self.running.shared.bell.ring();
     }
 
-    /// Does not want it any more.
-    pub fn unread(&self, number: u32) {
-        lock(&self.wishes).reads.dismiss(number);
+    /// Ends the subscription to a kernel file.
+    pub fn unsubscribe_text(&self, number: u32) {
+        lock(&self.requests).texts.unsubscribe(number);
         self.running.shared.bell.ring();
     }
 
@@ -205,33 +206,33 @@ impl Following {
 
 /// A reader, whatever the connection.
 struct Reader<S> {
-    follower: Follower,
+    end: ReaderEnd,
     sink: S,
-    wishes: Arc<Mutex<Wishes>>,
+    requests: Arc<Mutex<Requests>>,
 }
 
-impl<S: FollowingSink> Caller for Reader<S> {
+impl<S: ConnectionSink> Caller for Reader<S> {
     type End<'a> = ReaderSession<'a, S>;
 
     fn begin(&mut self, vouch: Option<Vouch>) -> ReaderSession<'_, S> {
         let now = clock::now();
-        self.follower.reconnected(now);
+        self.end.reconnected(now);
         if let Some(vouch) = vouch {
-            self.follower.vouched(vouch);
+            self.end.vouched(vouch);
         }
-        lock(&self.wishes).reads.forget_said();
+        lock(&self.requests).texts.forget_sent();
         ReaderSession {
             reader: self,
-            said: HashSet::new(),
+            sent: HashSet::new(),
             has_roster: false,
             allowance: Allowance::full(now),
-            reads_allowance: Allowance::full(now),
+            text_allowance: Allowance::full(now),
         }
     }
 
-    fn end(end: ReaderSession<'_, S>, problem: &str) {
-        let Reader { follower, sink, .. } = end.reader;
-        follower.cut(sink);
+    fn end(session: ReaderSession<'_, S>, problem: &str) {
+        let Reader { end, sink, .. } = session.reader;
+        end.cut(sink);
         sink.down(problem);
         sink.rest();
     }
@@ -245,43 +246,43 @@ impl<S: FollowingSink> Caller for Reader<S> {
 /// A reader on one connection.
 struct ReaderSession<'a, S> {
     reader: &'a mut Reader<S>,
-    /// Interests that the hub knows.
-    said: HashSet<u32>,
-    /// The hub tells how the nodes are.
+    /// Subscriptions that the hub knows.
+    sent: HashSet<u32>,
+    /// The hub sends the list of nodes.
     has_roster: bool,
-    allowance: Allowance<SAID_AT_ONCE, SAID_A_SECOND>,
-    reads_allowance: Allowance<{ reads::SAID_AT_ONCE }, { reads::SAID_A_SECOND }>,
+    allowance: Allowance<SENT_AT_ONCE, SENT_A_SECOND>,
+    text_allowance: Allowance<{ texts::SENT_AT_ONCE }, { texts::SENT_A_SECOND }>,
 }
 
-impl<S: FollowingSink> ReaderSession<'_, S> {
-    /// Says what the hub does not know yet, and takes back what is not wanted any more.
-    fn say(&mut self, now: Nanos, out: &mut Vec<u8>) {
-        let Reader { follower, sink, wishes, .. } = &mut *self.reader;
-        let mut wishes = lock(wishes);
-        let is_wanted = |number: &u32| wishes.standing.iter().any(|standing| standing.number == *number);
-        for number in self.said.extract_if(|number| !is_wanted(number)) {
-            follower.dismiss(number, sink, out);
+impl<S: ConnectionSink> ReaderSession<'_, S> {
+    /// Sends what the hub does not know yet, and ends what the reader has ended.
+    fn send(&mut self, now: Nanos, out: &mut Vec<u8>) {
+        let Reader { end, sink, requests, .. } = &mut *self.reader;
+        let mut requests = lock(requests);
+        let is_current = |number: &u32| requests.subscriptions.iter().any(|known| known.number == *number);
+        for number in self.sent.extract_if(|number| !is_current(number)) {
+            end.dismiss(number, sink, out);
         }
-        if self.has_roster != wishes.roster {
-            self.has_roster = wishes.roster;
-            follower.roster(wishes.roster, out);
+        if self.has_roster != requests.roster {
+            self.has_roster = requests.roster;
+            end.roster(requests.roster, out);
         }
-        for standing in &wishes.standing {
-            if self.said.contains(&standing.number) || !self.allowance.take(now) {
+        for subscription in &requests.subscriptions {
+            if self.sent.contains(&subscription.number) || !self.allowance.take(now) {
                 continue;
             }
-            let Standing { number, period, exact, prompt, past, ref patterns } = *standing;
-            follower.ask(&Ask { number, period, exact, prompt, past, patterns }, out);
-            self.said.insert(number);
+            let Subscription { number, period, exact, prompt, past, ref patterns } = *subscription;
+            end.ask(&Ask { number, period, exact, prompt, past, patterns }, out);
+            self.sent.insert(number);
         }
-        wishes.reads.say(follower, sink, || self.reads_allowance.take(now), out);
+        requests.texts.send(end, sink, || self.text_allowance.take(now), out);
     }
 }
 
-impl<S: FollowingSink> End for ReaderSession<'_, S> {
+impl<S: ConnectionSink> End for ReaderSession<'_, S> {
     fn receive(&mut self, bytes: &[u8], now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
-        let mut sink = Wanted { said: &self.said, sink: &mut self.reader.sink };
-        self.reader.follower.receive(bytes, now, wall, &mut sink, out)?;
+        let mut sink = Current { sent: &self.sent, sink: &mut self.reader.sink };
+        self.reader.end.receive(bytes, now, wall, &mut sink, out)?;
         match self.reader.sink.refusal() {
             Some(text) => Err(LinkError::Rejected(Reject::protocol(text))),
             None => Ok(()),
@@ -289,29 +290,29 @@ impl<S: FollowingSink> End for ReaderSession<'_, S> {
     }
 
     fn poll(&mut self, now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
-        self.reader.follower.poll(now, wall, out)?;
-        if self.reader.follower.is_welcome() {
-            self.say(now, out);
+        self.reader.end.poll(now, wall, out)?;
+        if self.reader.end.is_welcome() {
+            self.send(now, out);
         }
         Ok(())
     }
 
     fn next_wake(&self) -> Nanos {
-        let wake = self.reader.follower.next_wake();
-        let wishes = lock(&self.reader.wishes);
-        let (now, waits) = (clock::now(), wishes.standing.len() > self.said.len());
-        let interests = self.allowance.next(now).filter(|_| waits);
-        let reads = self.reads_allowance.next(now).filter(|_| wishes.reads.is_waiting());
-        interests.into_iter().chain(reads).fold(wake, Nanos::min)
+        let wake = self.reader.end.next_wake();
+        let requests = lock(&self.reader.requests);
+        let (now, waits) = (clock::now(), requests.subscriptions.len() > self.sent.len());
+        let rows = self.allowance.next(now).filter(|_| waits);
+        let texts = self.text_allowance.next(now).filter(|_| requests.texts.is_waiting());
+        rows.into_iter().chain(texts).fold(wake, Nanos::min)
     }
 
     fn is_welcome(&self) -> bool {
-        self.reader.follower.is_welcome()
+        self.reader.end.is_welcome()
     }
 
     fn welcomed(&mut self) {
-        let Reader { follower, sink, .. } = &mut *self.reader;
-        sink.up(follower.hub());
+        let Reader { end, sink, .. } = &mut *self.reader;
+        sink.up(end.hub());
     }
 
     fn read_all(&mut self) {
@@ -320,26 +321,26 @@ impl<S: FollowingSink> End for ReaderSession<'_, S> {
 
     fn count(&mut self, counters: &Counters) {
         if self.is_welcome() {
-            counters.set_pair(self.reader.follower.pair());
+            counters.set_pair(self.reader.end.pair());
         }
     }
 }
 
-/// The sink, without lanes of interests that were dismissed while their offer was under way.
-struct Wanted<'a, S> {
-    said: &'a HashSet<u32>,
+/// The sink, without lanes of subscriptions that ended while the offer was under way.
+struct Current<'a, S> {
+    sent: &'a HashSet<u32>,
     sink: &'a mut S,
 }
 
-impl<S: FollowSink> FollowSink for Wanted<'_, S> {
+impl<S: LaneSink> LaneSink for Current<'_, S> {
     fn wants_missed(&self) -> bool {
         self.sink.wants_missed()
     }
-    fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
-        if offer.interest != 0 && !self.said.contains(&offer.interest) {
+    fn offered(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Accept> {
+        if offer.interest != 0 && !self.sent.contains(&offer.interest) {
             return None;
         }
-        self.sink.wish(lane, offer)
+        self.sink.offered(lane, offer)
     }
     fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
         self.sink.changed(lane, offer);
@@ -356,8 +357,8 @@ impl<S: FollowSink> FollowSink for Wanted<'_, S> {
     fn lost(&mut self, lane: &LaneKey, from: u64, to: u64) {
         self.sink.lost(lane, from, to);
     }
-    fn told(&mut self, told: &Told<'_>) {
-        self.sink.told(told);
+    fn answered(&mut self, told: &Told<'_>) {
+        self.sink.answered(told);
     }
     fn closed(&mut self, lane: &LaneKey) {
         self.sink.closed(lane);
@@ -365,8 +366,8 @@ impl<S: FollowSink> FollowSink for Wanted<'_, S> {
     fn node(&mut self, status: &NodeStatus) {
         self.sink.node(status);
     }
-    fn nodes(&mut self) {
-        self.sink.nodes();
+    fn nodes_end(&mut self) {
+        self.sink.nodes_end();
     }
     fn text(&mut self, number: u32, text: &Arc<[u8]>, stamp: Stamp) {
         self.sink.text(number, text, stamp);

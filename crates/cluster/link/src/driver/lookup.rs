@@ -1,5 +1,5 @@
-//! Names of hubs to addresses. The system's resolver may take half a minute; it takes it in a thread of its own, and
-//! until it has answered the last answer is good enough.
+//! Looks up the addresses of hubs. The system's resolver may take half a minute, so it runs in its own thread. Until it
+//! answers, the last answer is used.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,7 +13,7 @@ const ADDRESSES_MAX: usize = 8;
 struct Found {
     addresses: Vec<SocketAddr>,
     problem: Option<String>,
-    /// A thread is at it.
+    /// A thread is looking the name up.
     under_way: bool,
 }
 
@@ -30,7 +30,7 @@ impl Lookup {
         Lookup { host: host.to_owned(), port, found: Arc::default() }
     }
 
-    /// Begins to look the name up, unless that is under way or needs nobody. The bell rings when it is done.
+    /// Begins to look the name up, unless that is under way or not necessary. The bell rings when it is done.
     pub fn begin(&self, bell: &Bell) {
         if let Ok(address) = self.host.parse::<IpAddr>() {
             lock(&self.found).addresses = vec![SocketAddr::new(address, self.port)];
@@ -59,7 +59,7 @@ impl Lookup {
         }
     }
 
-    /// False while a thread is at it.
+    /// False while a thread is looking the name up.
     pub fn is_done(&self) -> bool {
         !lock(&self.found).under_way
     }
@@ -99,10 +99,10 @@ mod tests {
     }
 
     #[test]
-    fn a_number_needs_no_resolver_and_a_name_is_looked_up_beside_everything_else() {
+    fn an_address_needs_no_resolver_and_a_name_is_looked_up_in_the_background() {
         let bell = Bell::new().unwrap();
         let lookup = Lookup::new("::1", 7);
-        assert_eq!(lookup.addresses(), Err("the name has no address".to_owned()), "nobody has looked");
+        assert_eq!(lookup.addresses(), Err("the name has no address".to_owned()), "no lookup was begun");
         lookup.begin(&bell);
         assert!(lookup.is_done());
         assert_eq!(lookup.addresses(), Ok(vec!["[::1]:7".parse().unwrap()]));
@@ -117,9 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_resolver_says_is_told_and_the_last_good_answer_stands() {
+    fn an_error_of_the_resolver_is_reported_and_the_last_good_answer_is_kept() {
         let bell = Bell::new().unwrap();
-        // No name is that long: nobody else need be asked.
+        // No name is that long, so the resolver refuses it at once.
         let lookup = Lookup::new(&"n".repeat(300), 7);
         lookup.begin(&bell);
         is_answered(&lookup, &bell);

@@ -1,6 +1,6 @@
-//! Links over real sockets, each a thread of its own. [`Driver`] sends an agent's lanes to a hub; it shares nothing
-//! with the gather thread but the rings, and the connection while that thread sends the rows that it has just written
-//! (`seat`). [`Following`] brings rows from a hub to whoever wants them.
+//! Links over real sockets; each has its own thread. [`Driver`] sends an agent's lanes to a hub. With the gather thread it
+//! shares the rings, and the connection while that thread sends the rows that it has just written (`seat`). [`Following`]
+//! subscribes at a hub and receives rows.
 
 mod agent;
 mod bell;
@@ -11,10 +11,10 @@ mod events;
 mod following;
 mod lookup;
 mod preference;
-mod reads;
 mod seat;
 mod session;
 mod tcp;
+mod texts;
 mod transport;
 mod worker;
 
@@ -26,7 +26,7 @@ pub use bell::Bell;
 pub use counters::{Counters, UNKNOWN};
 pub use dialer::{FindNear, HubAddress, Near, TlsSettings};
 pub use events::{EVENT_BYTES, Event, EventSink, Events};
-pub use following::{Following, FollowingError, FollowingSettings, FollowingSink, WISHES_MAX};
+pub use following::{ConnectionSink, Following, FollowingError, FollowingSettings, SUBSCRIPTIONS_MAX};
 pub use tcp::{connect_from, socket_to};
 
 use crate::dial::Identity;
@@ -37,32 +37,32 @@ use khz_model::Nanos;
 use preference::{Moves, Preference};
 use worker::Running;
 
-/// What the agent's thread needs to know.
+/// What the agent's thread needs.
 pub struct Settings {
     /// The hubs, the preferred one first.
     pub hubs: Vec<HubAddress>,
-    /// Who we are.
+    /// Our identity.
     pub identity: Arc<Identity>,
     /// TLS around the link; `None`: none.
     pub tls: Option<TlsSettings>,
-    /// Finds what vouches for us on this machine; `None`: nothing does.
+    /// Finds a proof of who we are on this machine; `None`: there is none.
     pub near: Option<FindNear>,
     /// The local address that we connect from; `None`: the kernel chooses.
     pub from: Option<IpAddr>,
-    /// A better hub is gone back to when it was well for so long; 0: never.
+    /// The agent goes back to a better hub that was well for this long; 0: never.
     pub failback_after: Nanos,
-    /// Numbers that it counts.
+    /// Where it counts.
     pub counters: Counters,
     /// Also rung by prompt lanes.
     pub bell: Bell,
 }
 
-/// What a thread shares with who started it.
+/// What a thread shares with the one that started it.
 pub(crate) struct Shared {
     stop: AtomicBool,
-    /// What goes wrong from here on is no news.
+    /// Failures are no longer logged.
     muted: AtomicBool,
-    /// The connection is to be left for a better hub.
+    /// The order to leave for a better hub.
     moves: Moves,
     pub bell: Bell,
     pub counters: Counters,
@@ -111,7 +111,7 @@ impl Driver {
         Ok(Driver { running })
     }
 
-    /// The hub is about to go, and we know: nothing is logged of it any more.
+    /// The hub will end, as expected: failures are no longer logged.
     pub fn mute(&self) {
         self.running.shared.muted.store(true, Ordering::Relaxed);
     }

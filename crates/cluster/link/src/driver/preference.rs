@@ -1,5 +1,5 @@
-//! The hubs of an agent in the order in which it would rather have them: what is known of those that it is not at, and a
-//! thread that probes them while it is at a worse one. A probe connects, hears the greeting and closes.
+//! The hubs of an agent in order of preference: the state of those that it is not at, and a thread that probes them while it is
+//! at a worse one. A probe connects, waits for the Greeting and closes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,13 +24,13 @@ use crate::standing::Standing;
 
 /// Stack of the thread: its deepest call is rustls'.
 const STACK_BYTES: usize = 256 << 10;
-/// A greeting has less.
+/// More than a Greeting has.
 const READ_MAX: usize = 2 << 10;
 
 /// What is known of the hubs.
 pub(crate) struct Preference {
     known: Mutex<Known>,
-    /// Changes with everything that is worth saying.
+    /// Changes with everything that a Standing contains.
     changes: AtomicU64,
 }
 
@@ -47,7 +47,7 @@ struct Hub {
     problem: Option<(String, Nanos)>,
 }
 
-/// To which hub a session is to move, and what it says when it leaves.
+/// To which hub a session is to move, and the text of its Goodbye.
 #[derive(Default)]
 pub(crate) struct Moves(Mutex<Option<(usize, String)>>);
 
@@ -80,20 +80,20 @@ impl Preference {
         known.failback.came_to(hub, clock::now(), random());
     }
 
-    /// It is over, after so long, for this reason.
+    /// The connection has ended after this time, for this reason.
     pub fn left(&self, hub: usize, lasted: Nanos, problem: &str) {
         let mut known = self.lock();
         known.failback.left(hub, lasted);
         let Some(hub) = known.hubs.get_mut(hub) else { return };
         let now = clock::now();
         match &mut hub.problem {
-            // As long as nothing came about, it is gone since it went.
+            // No connection came about: the time is still that of the first failure.
             Some((text, _)) if lasted == Nanos(0) => problem.clone_into(text),
             none => *none = Some((problem.to_owned(), now)),
         }
     }
 
-    /// Says why we are not at the first hub, where that is so and news. It waits for nobody: who writes rows may ask.
+    /// Why we are not at the first hub, if that is so and has changed. It never waits: the thread that writes rows may call it.
     pub fn say(&self, said: &mut u64, now: Nanos, say: impl FnOnce(&Standing<'_>)) {
         let changes = self.changes.load(Ordering::Acquire);
         if *said == changes {
@@ -115,17 +115,17 @@ impl Preference {
     }
 }
 
-/// The thread that looks after better hubs during one connection; it ends with this.
+/// The thread that probes better hubs during one connection; it ends with this.
 pub(crate) struct Prober {
     own: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Prober {
-    /// Starts it, where there is a better hub. Without a thread the agent stays where it is.
+    /// Starts it if there is a better hub. If there is no thread, the agent stays where it is.
     pub fn start(preference: &Arc<Preference>, dialer: &Arc<Dialer>, session: &Arc<Shared>) -> Option<Self> {
         preference.lock().failback.next_probe()?;
-        // A bell of its own: that of the session is for the session.
+        // Its own bell: the session's bell wakes the session.
         let own = Shared::new(Bell::new().ok()?, Counters::default());
         let work = Work {
             preference: preference.clone(),
@@ -195,12 +195,12 @@ impl Work {
             hub.problem = Some((problem, since));
         }
         drop(known);
-        // What is said of it has changed.
+        // The next Standing differs.
         self.session.bell.ring();
     }
 }
 
-/// Hears the greeting of a hub that speaks our version.
+/// Waits for the Greeting of a hub that knows our version.
 fn greeted(mut transport: Transport, own: &Shared) -> Result<(), String> {
     let until = Nanos(clock::now().0 + WELCOME_LATE.0);
     let (mut room, mut bytes) = ([0; READ_MAX], Vec::new());
@@ -210,7 +210,7 @@ fn greeted(mut transport: Transport, own: &Shared) -> Result<(), String> {
             return Err("it accepts connections and does not greet".into());
         }
         let failed = |error: std::io::Error| explain_io(&error);
-        // TLS says the first word.
+        // TLS sends first.
         transport.write(&[]).map_err(failed)?;
         match transport.read(&mut room).map_err(failed)? {
             Some(0) => return Err("it closes connections before it greets".into()),

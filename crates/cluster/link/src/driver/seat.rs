@@ -1,5 +1,5 @@
-//! Where a connection sits, and who drives it: the link's thread, and whoever writes rows, who is awake anyway. Only one
-//! of them has it at a time, and who writes rows never waits for it.
+//! Holds a connection for the two threads that drive it: the link's thread, and the thread that writes rows, which is awake
+//! anyway. Only one of them has it at a time, and the thread that writes rows never waits for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -22,7 +22,7 @@ const STOOD_STILL: Nanos = Nanos::SECOND;
 /// A connection's place.
 pub(crate) struct Seat<E> {
     session: Mutex<Option<Session<E>>>,
-    /// Before this nobody needs to carry anything; 0: every row is to be sent at once.
+    /// Before this time there is nothing to carry; 0: every row is to be sent at once.
     carries_from: AtomicU64,
     /// Ends the sleep of the link's thread where others drive the connection too: they set it while that sleeps.
     alarm: Option<Alarm>,
@@ -45,7 +45,7 @@ impl<E> Seat<E> {
 }
 
 impl<E: End> Seat<E> {
-    /// Talks until something ends it; only the link's thread does.
+    /// Drives the connection until it ends; only the link's thread calls this.
     pub fn talk(&self, session: Session<E>, shared: &Shared) -> (Session<E>, Ended) {
         let mut own = self.lock();
         let session = own.insert(session);
@@ -86,11 +86,11 @@ impl<E: End> Seat<E> {
         Ok(pause)
     }
 
-    /// Where others find when they are needed, and the link's thread when it is.
+    /// Writes down when the other threads are needed, and when the link's thread is.
     fn note(&self, session: &Session<E>) {
         let carries_from = session.end.carries_from().0;
         self.carries_from.store(carries_from, Ordering::Relaxed);
-        // Where every row is sent by the thread that writes it, the link's thread is needed only if that stands still.
+        // If the thread that writes rows sends each of them, the link's thread is needed only when that thread stops.
         let slack = if carries_from == 0 { STOOD_STILL } else { Nanos(0) };
         if let Some(alarm) = &self.alarm {
             alarm.set(session.end.next_wake(), slack);
@@ -108,8 +108,8 @@ impl<E: End> Seat<E> {
         }
     }
 
-    /// Says the rows that were written just now, on the thread that has written them. Where that is not all there is to say,
-    /// or the link's thread is busy with the connection, that says them.
+    /// Sends the rows that were written just now, on the thread that has written them. If there is more to send, or the link's
+    /// thread has the connection, that thread sends them.
     pub fn carry(&self, shared: &Shared) {
         let from = self.carries_from.load(Ordering::Relaxed);
         if from > 0 && clock::now().0 < from {
@@ -120,7 +120,7 @@ impl<E: End> Seat<E> {
             Err(TryLockError::Poisoned(poisoned)) => self.carry_in(poisoned.into_inner().as_mut()),
             Err(TryLockError::WouldBlock) => false,
         };
-        // What is only to be flushed has its alarm.
+        // A flush has its alarm.
         if !carried && from == 0 {
             shared.bell.ring();
         }
@@ -156,12 +156,12 @@ impl Alarm {
         }
         let at = Nanos(latest);
         self.set.store(at.0, Ordering::Relaxed);
-        // What is due already goes off at once; zero would mean never.
+        // A time that is over goes off at once; zero would mean never.
         let at = at.0.clamp(1, i64::MAX as u64);
         let value = Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
         let interval = Timespec { tv_sec: 0, tv_nsec: 0 };
         let time = Itimerspec { it_interval: interval, it_value: value };
-        // Nothing but a time that makes no sense is refused.
+        // The kernel refuses only an invalid time.
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &time);
     }
 
@@ -175,7 +175,7 @@ impl Alarm {
         ];
         match poll(&mut fds, None) {
             Ok(_) | Err(Errno::INTR) => {}
-            // Nothing but a broken descriptor, which the next read tells.
+            // It fails only for a broken descriptor, which the next read reports.
             Err(_) => return true,
         }
         let [rung, over, ready] = fds.map(|fd| fd.revents() & !PollFlags::OUT != PollFlags::empty());
@@ -201,7 +201,7 @@ mod tests {
         Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     }
 
-    /// In how many seconds it goes off, as the kernel says; 0: never.
+    /// In how many seconds it goes off, according to the kernel; 0: never.
     fn left(alarm: &Alarm) -> u64 {
         timerfd_gettime(&alarm.timer).unwrap().it_value.tv_sec as u64
     }

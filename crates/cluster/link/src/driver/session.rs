@@ -1,5 +1,5 @@
-//! One connection from its welcome to its end: bytes between the socket and one end of the protocol. It never sleeps; who
-//! drives it, and when, is the seat's.
+//! One connection from its beginning to its end: it moves bytes between the socket and one end of the protocol. It never
+//! sleeps. The seat decides which thread drives it, and when.
 
 use std::sync::Arc;
 
@@ -19,57 +19,57 @@ use crate::limits::OUT_MAX;
 
 /// Bytes read at once.
 const READ_MAX: usize = 16 << 10;
-/// A goodbye has this long to leave after what waits before it: nobody who ends a service waits for more.
+/// The bytes that wait and the Goodbye have this long to leave: a service that is stopped should end soon.
 const LEAVING: Nanos = Nanos::from_millis(200);
-/// How often the connection's own numbers are told.
+/// The time between two updates of the connection's counters.
 const COUNT: Nanos = Nanos::SECOND;
 /// How often the kernel is asked for retransmissions: it is a system call that no row needs.
-const LOOK: Nanos = Nanos::from_secs(5);
+const ASK_EVERY: Nanos = Nanos::from_secs(5);
 
 /// One end of the protocol, as a session drives it: an agent's or a reader's.
 pub(crate) trait End {
     /// Takes bytes from the hub.
     fn receive(&mut self, bytes: &[u8], now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError>;
-    /// Says what is due.
+    /// Sends what is due.
     fn poll(&mut self, now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError>;
-    /// When it wants to be polled next.
+    /// When to poll it next.
     fn next_wake(&self) -> Nanos;
-    /// True where it has more to say as soon as what waits is sent.
+    /// True if it has more to send as soon as the waiting bytes are sent.
     fn wants_room(&self) -> bool {
         false
     }
-    /// How many answers that are to come need not wake anybody, and how many bytes each has.
+    /// How many of the answers to come need not wake a thread, and how many bytes each has.
     fn answers_may_wait(&self) -> (usize, usize) {
         (0, 0)
     }
-    /// This number of bytes was kept unread, where an answer takes this number; `false`: they are no answers, or no whole ones.
+    /// This number of bytes came and stays unread; an answer has the other number. `false`: they are not whole answers.
     fn kept(&mut self, bytes: usize, answer: usize) -> bool {
         let _ = (bytes, answer);
         true
     }
-    /// From when on whoever writes rows may say them: at once, at the next flush, or never.
+    /// From when on the thread that writes rows may send them: at once, at the next flush, or never.
     fn carries_from(&self) -> Nanos {
         Nanos(u64::MAX)
     }
-    /// True while there is nothing to say but a few rows.
+    /// True while there is nothing to send but a few rows.
     fn is_calm(&self) -> bool {
         false
     }
-    /// True once the hub has welcomed us.
+    /// True once the hub has accepted us.
     fn is_welcome(&self) -> bool;
-    /// The hub has welcomed us, just now.
+    /// The hub has accepted us, just now.
     fn welcomed(&mut self) {}
-    /// The kernel has sent so many segments again.
+    /// The kernel has retransmitted this many segments.
     fn retransmitted(&mut self, segments: u64) {
         let _ = segments;
     }
-    /// We end the connection on purpose: says so.
+    /// We end the connection on purpose: sends a Goodbye.
     fn goodbye(&self, goodbye: &Goodbye<'_>, out: &mut Vec<u8>) {
         let _ = (goodbye, out);
     }
-    /// Everything that had come was taken.
+    /// Everything that has come was handed over.
     fn read_all(&mut self) {}
-    /// Once a second, and at the end: writes down what it has counted.
+    /// Updates the counters. Called once a second and at the end.
     fn count(&mut self, counters: &Counters);
 }
 
@@ -89,11 +89,11 @@ impl Buffers {
 /// Why a session ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// Somebody wants the thread to end.
+    /// The thread is to end.
     Stopped,
-    /// We go back to this hub, which is better; the same in words.
+    /// We go back to this hub, which is better; why, for people.
     Moves(usize, String),
-    /// The protocol says so.
+    /// The protocol ended it.
     Link(LinkError),
     /// The peer closed, or the socket failed.
     Socket(String),
@@ -119,13 +119,13 @@ pub(crate) struct Session<E> {
     counters: Counters,
     /// Which hub it is, from 1.
     hub: u64,
-    /// Since when it is welcome.
+    /// Since when it is accepted.
     pub welcome: Option<Nanos>,
-    next_look: Nanos,
+    next_ask: Nanos,
     next_count: Nanos,
-    /// So many bytes make the socket readable.
+    /// This many bytes make the socket readable.
     readable_from: usize,
-    /// What ended it while somebody else than the link's thread drove it.
+    /// Why it ended while another thread than the link's drove it.
     failed: Option<Ended>,
 }
 
@@ -147,21 +147,21 @@ impl<E: End> Session<E> {
             counters,
             hub,
             welcome: None,
-            next_look: Nanos(0),
+            next_ask: Nanos(0),
             next_count: Nanos(0),
             readable_from: 1,
             failed: None,
         }
     }
 
-    /// Says what is due, and how long there is nothing more to say; `None`: not at all.
+    /// Sends what is due. Returns how long there is nothing more to send; `None`: without end.
     pub fn turn(&mut self) -> Result<Option<Pause>, Ended> {
         if let Some(failed) = self.failed.take() {
             return Err(failed);
         }
         let now = clock::now();
-        if now >= self.next_look {
-            self.look(now);
+        if now >= self.next_ask {
+            self.ask_retransmits(now);
         }
         self.say(now)?;
         if self.end.wants_room() && self.buffers.out.is_empty() {
@@ -175,18 +175,18 @@ impl<E: End> Session<E> {
 
     fn say(&mut self, now: Nanos) -> Result<(), Ended> {
         if now >= self.next_count {
-            // A little early, so that it falls on what says the Beat.
+            // A little early, so that it falls on the poll that sends the Beat.
             self.next_count = Nanos(now.0 + COUNT.0 * 9 / 10);
             self.count();
         }
         self.end.poll(now, clock::wall(), &mut self.buffers.out)?;
-        // Before the Beat is sent: its answer is a matter of microseconds where the hub is near.
+        // Before the Beat is sent: a near hub answers within microseconds.
         self.wake_at_bytes();
         self.write()
     }
 
-    /// Says goodbye behind what waits to be sent, as far as the hub takes that soon: a hub that takes nothing sees the
-    /// connection end all the same.
+    /// Sends a Goodbye after the waiting bytes, if the hub takes them soon. A hub that takes nothing sees the connection end
+    /// without it.
     fn leave(&mut self, leaving: Leaving, text: &str) {
         self.end.goodbye(&Goodbye { leaving, text }, &mut self.buffers.out);
         let until = Nanos(clock::now().0 + LEAVING.0);
@@ -210,8 +210,8 @@ impl<E: End> Session<E> {
         if woken || may_hold_answer { self.read() } else { Ok(()) }
     }
 
-    /// Says the rows that were written just now, if that is all there is to say; `false`: the link's thread has to. It keeps
-    /// what has come and reads nothing of it: what a hub says is taken apart by the link's thread alone.
+    /// Sends the rows that were written just now, if there is nothing else to send; `false`: the link's thread has to. Bytes that
+    /// have come are kept unread: only the link's thread decodes them.
     pub fn carry(&mut self) -> bool {
         if self.failed.is_some() || !self.is_sent() || !self.end.is_calm() {
             return false;
@@ -227,7 +227,7 @@ impl<E: End> Session<E> {
         self.buffers.out.is_empty() && !self.transport.wants_write()
     }
 
-    /// It is over. What the hub may have said before it closed tells more than that it closed.
+    /// The connection has ended. The last frame of the hub may have the reason.
     pub fn finish(mut self, ended: Ended) -> (E, Ended, Buffers) {
         match &ended {
             Ended::Stopped => self.leave(Leaving::Ends, ""),
@@ -242,7 +242,7 @@ impl<E: End> Session<E> {
         (self.end, ended, self.buffers)
     }
 
-    /// Beaten that need not be timed wait in the socket; anything beyond them, such as an interest, still wakes us at once.
+    /// Answers that are not timed wait in the socket; any other frame, such as an Interest, wakes us at once.
     fn wake_at_bytes(&mut self) {
         let (answers, bytes) = self.end.answers_may_wait();
         let bytes = answers * self.transport.wire_bytes(bytes) + 1;
@@ -271,7 +271,7 @@ impl<E: End> Session<E> {
             if self.welcome.is_none() && self.end.is_welcome() {
                 self.welcomed();
             }
-            // What was kept may not be all that has come.
+            // More may have come than was kept.
             if count < self.buffers.input.len() && !was_kept {
                 return Ok(());
             }
@@ -295,15 +295,15 @@ impl<E: End> Session<E> {
         add(&self.counters.sends, 1);
         out.drain(..written);
         if out.is_empty() && out.capacity() > 4 * OUT_MAX {
-            // A very large block made it grow; the next ones are as usual.
+            // A very large block made it grow; the next ones are smaller.
             *out = Vec::new();
         }
         Ok(())
     }
 
-    /// Asks for retransmissions, for the next Beat and for everybody: less often where it would take a wake-up.
-    fn look(&mut self, now: Nanos) {
-        self.next_look = Nanos(now.0 + LOOK.0 * 9 / 10);
+    /// Asks the kernel for retransmissions, for the next Beat and the counters: less often where that would take a wake-up.
+    fn ask_retransmits(&mut self, now: Nanos) {
+        self.next_ask = Nanos(now.0 + ASK_EVERY.0 * 9 / 10);
         if let Some(segments) = tcp::retransmits(self.transport.socket()) {
             self.end.retransmitted(segments);
             set(&self.counters.retransmits, Some(segments));
@@ -328,7 +328,7 @@ pub(crate) fn sleep(what: Option<(BorrowedFd<'_>, PollFlags)>, bell: &Bell, time
     };
     match poll(&mut fds, Some(&timeout)) {
         Ok(_) | Err(Errno::INTR) => {}
-        // Nothing but a broken descriptor, which the next read tells.
+        // It fails only for a broken descriptor, which the next read reports.
         Err(_) => return true,
     }
     if ready(&fds[0]) {

@@ -1,6 +1,6 @@
-//! A socket as the link wants it: it never blocks, waits for nobody's small packets, holds little, and notices a
-//! peer that is gone. The only unsafe code of this crate asks the kernel for a connection's
-//! retransmissions, and how few bytes shall not wake anybody.
+//! Sets up the link's sockets: they never block, send small packets at once, hold little, and notice a peer that is gone. The
+//! only unsafe code of this crate is here: it asks the kernel for a connection's retransmissions, and sets how many bytes make
+//! a socket readable.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
@@ -33,13 +33,14 @@ fn socket_from(address: &SocketAddr, from: Option<IpAddr>) -> Result<OwnedFd, Er
     Ok(socket)
 }
 
-/// The local address that counts on the way there: nothing goes to this machine itself by way of the network.
+/// The local address to bind for a connection to `address`. Connections to this machine itself do not use an address of the
+/// network.
 pub(crate) fn from_to(from: Option<IpAddr>, address: &SocketAddr) -> Option<IpAddr> {
     let is_here = address.ip().to_canonical().is_loopback();
     from.filter(|from| !is_here || from.is_loopback())
 }
 
-/// Why there is no connection from a local address: the kernel's words do not name it.
+/// Adds the local address to an error: the kernel's text does not name it.
 pub(crate) fn why_not_from(errno: Errno, from: Option<IpAddr>) -> String {
     match (errno, from) {
         (Errno::ADDRNOTAVAIL, Some(from)) => {
@@ -55,7 +56,7 @@ pub(crate) fn why_not_from(errno: Errno, from: Option<IpAddr>) -> String {
 /// A socket for a connection to that address that does not block, bound to the local address `from` where one is given.
 ///
 /// # Errors
-/// What the kernel says, with the local address where that is to blame.
+/// The kernel's error, with the local address if that is the cause.
 pub fn socket_to(address: &SocketAddr, from: Option<IpAddr>) -> io::Result<OwnedFd> {
     socket_from(address, from)
         .map_err(|errno| io::Error::new(io::Error::from(errno).kind(), why_not_from(errno, from)))
@@ -64,7 +65,7 @@ pub fn socket_to(address: &SocketAddr, from: Option<IpAddr>) -> io::Result<Owned
 /// Connects from the local address `from`, where one is given, and waits for it no longer than that; the socket blocks.
 ///
 /// # Errors
-/// What the kernel says, with the local address where that is to blame.
+/// The kernel's error, with the local address if that is the cause.
 pub fn connect_from(
     address: &SocketAddr,
     from: Option<IpAddr>,
@@ -109,7 +110,7 @@ pub(crate) fn begin_connect(address: &SocketAddr, from: Option<IpAddr>) -> Resul
     let socket = socket_from(address, from)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
     sockopt::set_tcp_user_timeout(&socket, (SILENCE.0 / 1_000_000) as u32)?;
-    // What waits in the kernel is late already: rings are the buffer.
+    // Bytes that wait in the kernel are late already: the rings are the buffer.
     sockopt::set_socket_send_buffer_size(&socket, OUT_MAX)?;
     match rustix::net::connect(&socket, address) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
@@ -130,7 +131,7 @@ pub(crate) fn connected(socket: &OwnedFd) -> Result<(), Errno> {
     sockopt::socket_error(socket)?
 }
 
-/// Segments that the kernel has sent again on this connection; `None`: it does not say.
+/// Segments that the kernel has retransmitted on this connection; `None`: not known.
 pub(crate) fn retransmits(socket: &OwnedFd) -> Option<u64> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
@@ -152,8 +153,8 @@ pub(crate) fn retransmits(socket: &OwnedFd) -> Option<u64> {
     (result == 0).then_some(u64::from(info.tcpi_total_retrans))
 }
 
-/// `poll` calls the socket readable when so many bytes have come, or the peer has closed. A kernel that refuses leaves it
-/// as it was, which costs wake-ups and nothing else.
+/// Makes the socket readable when this many bytes have come, or the peer has closed. If the kernel refuses, there are more
+/// wake-ups, and nothing else changes.
 pub(crate) fn set_readable_from(socket: &OwnedFd, bytes: usize) {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(1);
     // SAFETY: the option's value is an int, valid for reads of its own size; the descriptor is open as long as `socket`
@@ -187,7 +188,7 @@ mod tests {
         for (from, seen) in [
             (None, "127.0.0.1"),
             (Some(at("127.0.0.2")), "127.0.0.2"),
-            // This machine is not reached by way of an address of the network.
+            // Connections to this machine do not use the network.
             (Some(at("192.0.2.1")), "127.0.0.1"),
         ] {
             let _client = connect_from(&address, from, wait).unwrap();

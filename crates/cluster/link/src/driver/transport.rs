@@ -11,9 +11,9 @@ use rustls::{ClientConfig, ClientConnection};
 
 use crate::limits::OUT_MAX;
 
-/// At most this number of bytes is kept for a later read: one answer a second for half a minute, and room.
+/// At most this many bytes are kept for a later read: one answer a second for half a minute, and some room.
 const KEPT_MAX: usize = 4 << 10;
-/// At most this number of them is taken out of the socket at once: an answer or two.
+/// At most this many bytes are taken out of the socket at once: an answer or two.
 const KEPT_AT_ONCE: usize = 256;
 
 /// One connection.
@@ -37,8 +37,8 @@ impl Socket {
         Ok(read)
     }
 
-    /// Takes what has come out of the socket; how many bytes wait to be read now, or `None` where there is no room, nothing more
-    /// will come, or the socket has failed.
+    /// Takes the bytes that have come out of the socket. Returns how many bytes wait to be read now; `None` if there is no room,
+    /// nothing more will come, or the socket has failed.
     fn keep(&mut self) -> Option<usize> {
         let mut bytes = [0; KEPT_AT_ONCE];
         if self.kept.len() + bytes.len() > KEPT_MAX {
@@ -73,7 +73,7 @@ impl Write for Socket {
     }
 }
 
-/// How often TLS is asked again for what it has decrypted, or lets go of what it has encrypted, in one go.
+/// How many times in one call TLS is asked for decrypted bytes, or hands out encrypted ones.
 const ROUNDS: usize = 64;
 
 impl Transport {
@@ -91,24 +91,24 @@ impl Transport {
         &self.socket.fd
     }
 
-    /// Takes what has come out of the socket and leaves it for the next [`Transport::read`]; how many bytes wait for that, or
-    /// `None` where only a read can tell what is the matter.
+    /// Takes the bytes that have come out of the socket and leaves them for the next [`Transport::read`]. Returns how many wait;
+    /// `None` if only a read can find out what is wrong.
     pub fn keep(&mut self) -> Option<usize> {
         self.socket.keep()
     }
 
-    /// True where bytes wait for the next read that make no socket readable.
+    /// True if bytes wait for the next read that do not make the socket readable.
     pub fn has_kept(&self) -> bool {
         !self.socket.kept.is_empty()
     }
 
-    /// What so many bytes in one frame become on the wire (TLS 1.3: header, type and tag of a record).
+    /// How many bytes on the wire this many bytes of one frame take (TLS 1.3: header, type and tag of a record).
     pub fn wire_bytes(&self, plain: usize) -> usize {
         const RECORD: usize = 5 + 1 + 16;
         if self.tls.is_some() { plain + RECORD } else { plain }
     }
 
-    /// Reads what has come; `None`: nothing at the moment, `Some(0)`: the peer has closed.
+    /// Reads the bytes that have come; `None`: none at the moment, `Some(0)`: the peer has closed.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(tls) = &mut self.tls else { return would_block(self.socket.read(into)) };
         for _ in 0..ROUNDS {
@@ -117,7 +117,7 @@ impl Transport {
             }
             match would_block(tls.read_tls(&mut self.socket))? {
                 None => return Ok(None),
-                // The reader says what a close without farewell means.
+                // The caller decides what a close without close_notify means.
                 Some(0) => return would_block(tls.reader().read(into)),
                 Some(_) => {
                     tls.process_new_packets().map_err(io::Error::other)?;
@@ -127,7 +127,7 @@ impl Transport {
         Ok(None)
     }
 
-    /// Writes as much as goes at once; tells how much of `bytes` was taken.
+    /// Writes as much as possible at once. Returns how many of the `bytes` were taken.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else {
             return if bytes.is_empty() {
@@ -151,7 +151,7 @@ impl Transport {
         Ok(taken)
     }
 
-    /// True while TLS has bytes of its own to write.
+    /// True while TLS itself has bytes to write.
     pub fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }

@@ -19,22 +19,22 @@ use crate::roster::{Outcome, Roster};
 /// Stack of the thread: its deepest call is rustls'.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Who calls hubs, across connections.
+/// An agent or a reader, across connections.
 pub(crate) trait Caller: Send + 'static {
     /// Its end of the protocol on one connection.
     type End<'a>: End
     where
         Self: 'a;
-    /// A connection begins; something may vouch for us on it.
+    /// A connection begins, perhaps with a proof of who we are.
     fn begin(&mut self, vouch: Option<Vouch>) -> Self::End<'_>;
-    /// Where the next connection sits: where others may drive it too, they know the place.
+    /// The seat of the next connection. Other threads that may drive the connection know the seat.
     fn seat<'a>(&self) -> Arc<Seat<Self::End<'a>>>
     where
         Self: 'a,
     {
         Arc::new(Seat::of_one())
     }
-    /// A connection is over, for this reason.
+    /// A connection has ended, for this reason.
     fn end(end: Self::End<'_>, problem: &str);
     /// No connection came about, for this reason.
     fn failed(&mut self, problem: &str) {
@@ -75,7 +75,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.shared.stop();
         if let Some(thread) = self.thread.take() {
-            // A panic of its was printed when it happened.
+            // If the thread panicked, the panic is already printed.
             let _ = thread.join();
         }
     }
@@ -83,13 +83,13 @@ impl Drop for Running {
 
 struct Worker<C> {
     dialer: Arc<Dialer>,
-    /// Of who goes back to better hubs.
+    /// Of an agent, which goes back to better hubs.
     preference: Option<Arc<Preference>>,
     roster: Roster,
     caller: C,
     shared: Arc<Shared>,
     buffers: Buffers,
-    /// What was logged last of each hub: one that is away for a week, or refuses us, is one line.
+    /// The last log line of each hub: a hub that is away for a week, or refuses us, is one line.
     last_problems: HashMap<usize, String>,
 }
 
@@ -124,7 +124,7 @@ impl<C: Caller> Worker<C> {
         self.last_problems.insert(hub, line);
     }
 
-    /// Everything with one hub, from its name to the end of its connection.
+    /// One attempt with one hub, from the name lookup to the end of the connection.
     fn attempt(&mut self, hub: usize) -> (Outcome, String) {
         let (transport, vouch) = match self.dialer.dial(hub, &self.shared) {
             Ok(dialled) => dialled,
@@ -143,7 +143,7 @@ impl<C: Caller> Worker<C> {
         if let Some(preference) = &self.preference {
             preference.came_to(hub);
         }
-        // What is left of a wish to leave another connection.
+        // An order to leave may remain from another connection.
         let _ = self.shared.moves.take();
         let prober = self.preference.as_ref().and_then(|all| Prober::start(all, &self.dialer, &self.shared));
         let (session, ended) = seat.talk(session, &self.shared);
@@ -170,7 +170,7 @@ impl<C: Caller> Worker<C> {
     }
 }
 
-/// Any number.
+/// A random number.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0; 8];
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK) {

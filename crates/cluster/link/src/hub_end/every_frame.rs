@@ -1,4 +1,4 @@
-//! Whatever a node or a reader says, the hub hears it as what it is.
+//! Every frame of a node or a reader reaches the hub as what it is.
 
 use super::*;
 use crate::frame::kind;
@@ -6,7 +6,7 @@ use crate::goodbye::Leaving;
 use crate::texts::Why;
 use khz_model::Stamp;
 
-/// Writes down what it hears.
+/// Writes down its calls.
 #[derive(Default)]
 struct Hears(Vec<String>);
 
@@ -64,8 +64,8 @@ impl HubSide for Hears {
     fn roster(&mut self, wanted: bool) -> Taken {
         self.note(("roster", wanted))
     }
-    fn read(&mut self, wish: &ReadFrame<'_>) -> Taken {
-        self.note(("read", wish.number, wish.path))
+    fn read(&mut self, read: &ReadFrame<'_>) -> Taken {
+        self.note(("read", read.number, read.path))
     }
     fn unread(&mut self, number: u32) -> Taken {
         self.note(("unread", number))
@@ -96,7 +96,7 @@ impl HubSide for Hears {
     }
 }
 
-/// What the hub hears of these frames from a peer of this role, and the names of the frames that it says.
+/// The calls that these frames from a peer of this role cause, and the names of the frames that the hub sends.
 fn heard(role: Role, say: impl Fn(&mut Vec<u8>)) -> (Vec<String>, Vec<&'static str>) {
     let (mut hears, mut bytes, mut out) = (Hears::default(), tests::hello(role), Vec::new());
     let mut end = HubEnd::new(&HubEndConfig::new([4; 16], "hub"), [9; 32], Nanos(0), &mut out);
@@ -163,7 +163,7 @@ fn every_frame_of_a_node_is_heard_as_what_it_is() {
             "(goodbye, bye)",
         ]
     );
-    // A lane that an answer names may be wanted now, and a Beat is answered.
+    // The hub may send a Want for a lane that an answer names, and answers a Beat.
     assert_eq!(said, ["Greeting", "Welcome", "Want", "Beaten"]);
 }
 
@@ -180,7 +180,7 @@ fn every_frame_of_a_reader_is_heard_as_what_it_is() {
         put::text_now(out, 4, 6);
         put::unread(out, 4);
         Beat { stamp: 7, round_trip: None, offset: 0, retransmits: 0 }.put(out);
-        // Of what only nodes have to say nothing is heard, and nobody is cut for it.
+        // Frames that only nodes send are ignored, and the connection stays.
         Goodbye { leaving: Leaving::Ends, text: "bye" }.put(out);
         Standing { first: "hub1", problem: "", since: None, back: None }.put(out);
     };
@@ -233,7 +233,7 @@ fn what_a_hub_asks_and_takes_back_is_said_as_what_it_is() {
 }
 
 #[test]
-fn who_says_new_interests_without_end_is_refused_and_who_says_them_slowly_is_not() {
+fn a_peer_that_sends_interests_too_fast_is_refused_and_a_slow_one_is_not() {
     let interest = |number: u32| {
         let (mut out, patterns) = (Vec::new(), &["cpu.*"]);
         Ask { number, period: Nanos(1), exact: false, prompt: true, past: false, patterns }.put(&mut out);

@@ -1,4 +1,4 @@
-//! A hub at its end of a connection, and those who connect to it.
+//! A hub's end of a connection, with peers that connect to it.
 
 use super::*;
 use crate::frame::split;
@@ -115,7 +115,7 @@ impl Connection {
     fn say(&mut self, bytes: &[u8], at: Nanos) -> Result<(), LinkError> {
         self.end.receive(bytes, at, 1_000, &mut self.hub, &mut self.out)
     }
-    /// The names of what the hub has said since last asked.
+    /// The names of the frames that the hub has sent since the last call.
     fn said(&mut self) -> Vec<&'static str> {
         names(&std::mem::take(&mut self.out))
     }
@@ -170,7 +170,7 @@ fn a_reader_may_not_offer_lanes_and_a_node_may_not_ask() {
 }
 
 #[test]
-fn a_stranger_who_says_little_has_no_more_time_than_one_who_says_nothing() {
+fn a_peer_that_sends_half_a_hello_has_no_more_time_than_one_that_sends_nothing() {
     let mut connection = Connection::new();
     let hello = hello(Role::Node);
     connection.say(&hello[..hello.len() - 1], Nanos::from_secs(4)).unwrap();

@@ -1,4 +1,4 @@
-//! What is said is read as it was said.
+//! Every frame is decoded as it was encoded.
 
 use super::*;
 use crate::frame::{Frame, split};
@@ -11,7 +11,7 @@ fn whole(bytes: &[u8]) -> Frame<'_> {
     Frame::decode(frame.kind, frame.body).unwrap()
 }
 
-/// Cut anywhere, a body is refused (or was only cut in its free end); with more behind it, it reads the same.
+/// A body that is cut anywhere is refused, or was cut only in its free end. With more bytes after it, it reads the same.
 fn cuts_are_noticed(bytes: &[u8]) {
     let frame = split(bytes, FRAME_MAX).unwrap().unwrap();
     for end in 0..frame.body.len() {
@@ -21,7 +21,7 @@ fn cuts_are_noticed(bytes: &[u8]) {
     assert_eq!(Frame::decode(frame.kind, &longer), Frame::decode(frame.kind, frame.body));
 }
 
-/// Whatever eight bytes of a body are all ones, numbers of rows and periods stay such as may be added to and multiplied.
+/// If any eight bytes of a body are all ones, numbers of rows and periods still can be added and multiplied.
 fn extremes_are_refused(bytes: &[u8]) {
     let frame = split(bytes, FRAME_MAX).unwrap().unwrap();
     for start in 0..frame.body.len().saturating_sub(7) {
@@ -88,8 +88,8 @@ fn every_message_reads_as_it_was_said() {
     };
     check(&|out| offer.put(out), Frame::Lane(offer.clone()));
     check(&|out| leave(out, 3), Frame::Leave { lane: 3 });
-    let wish = ReadFrame { number: 5, node: "n7", period: Nanos::SECOND, path: "net/dev" };
-    check(&|out| wish.put(out), Frame::Read(wish));
+    let read = ReadFrame { number: 5, node: "n7", period: Nanos::SECOND, path: "net/dev" };
+    check(&|out| read.put(out), Frame::Read(read));
     check(&|out| unread(out, 5), Frame::Unread { number: 5 });
     let none = NoText { number: 5, why: Why::Stuck, text };
     check(&|out| none.put(out), Frame::NoText(none));
@@ -179,7 +179,7 @@ fn lists_read_as_they_were_said() {
 }
 
 #[test]
-fn lists_and_texts_that_are_too_long_are_cut_by_whoever_says_them() {
+fn a_sender_cuts_lists_and_texts_that_are_too_long() {
     let mut out = Vec::new();
     beaten(&mut out, 1, 2, 3, |lanes| {
         (0..5_000).for_each(|lane| lanes.push(Ack { lane, received: 0, stored: 0 }))

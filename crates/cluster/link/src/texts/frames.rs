@@ -8,14 +8,14 @@ use crate::limits::{TEXT_MAX, TEXT_PATH_MAX};
 use crate::put::{open, open_lane};
 use crate::wire::{Body, Misfit, put_text, put_varint};
 
-/// A kernel file that somebody wants to see, now and whenever it has changed.
+/// A subscription to a kernel file: its text comes now and whenever it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadFrame<'a> {
-    /// The asker's number for it, from 1. The same number again changes its period.
+    /// The sender's number for it, from 1. The same number again changes its period.
     pub number: u32,
     /// The node whose file it is; empty: the receiver's own.
     pub node: &'a str,
-    /// How often it is to be looked at.
+    /// The time between two reads of the file.
     pub period: Nanos,
     /// Below `/proc`; empty: the list of what may be read. Not yet checked.
     pub path: &'a str,
@@ -44,9 +44,9 @@ pub(crate) fn decode_read<'a>(body: &mut Body<'a>) -> Result<ReadFrame<'a>, Misf
 /// A piece of a packed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextPiece<'a> {
-    /// The wish that it answers.
+    /// The number of the Read.
     pub number: u32,
-    /// Counts the texts of this wish, from 1.
+    /// Counts the texts of this Read, from 1.
     pub version: u32,
     /// The version that it is packed against; 0: none.
     pub base: u32,
@@ -56,7 +56,7 @@ pub struct TextPiece<'a> {
     pub length: u32,
     /// Bytes of the packed text.
     pub packed: u32,
-    /// Where in the packed text this piece stands.
+    /// The offset of this piece in the packed text.
     pub at: u32,
     /// The piece.
     pub bytes: &'a [u8],
@@ -99,7 +99,7 @@ pub(crate) fn decode_text<'a>(body: &mut Body<'a>) -> Result<TextPiece<'a>, Misf
 /// Why there is no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// The node does not show this file.
+    /// The node does not serve this file.
     NotAllowed,
     /// There is no such file.
     Missing,
@@ -109,7 +109,7 @@ pub enum Why {
     Stuck,
     /// Reading it has failed.
     Failed,
-    /// Too many are wanted.
+    /// There are too many Reads.
     TooMany,
     /// The node, or a hub on the way, does not know kernel texts.
     NotServed,
@@ -145,10 +145,10 @@ impl Why {
     }
 }
 
-/// There is no text, or none any more. The wish stands: where the reason goes away a text may come.
+/// There is no text, or no longer one. The Read stays: a text may come when the reason is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoText<'a> {
-    /// The wish.
+    /// The number of the Read.
     pub number: u32,
     /// Why.
     pub why: Why,
@@ -167,14 +167,14 @@ impl NoText<'_> {
     }
 }
 
-/// The answer to a TextNow, after the text that it brought, if that was another one.
+/// The answer to a TextNow. If the text has changed, it comes before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextGiven {
-    /// The wish.
+    /// The number of the Read.
     pub number: u32,
     /// The TextNow that it answers.
     pub ask: u32,
-    /// The file was read after that was said; else nobody can be asked now.
+    /// The file was read because of the TextNow. If false, its node cannot be asked now.
     pub is_read: bool,
 }
 

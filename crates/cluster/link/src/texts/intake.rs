@@ -1,5 +1,5 @@
-//! The texts of one wish at their receiver: pieces put together, checked, and unpacked against the text before. It
-//! holds the newest text, which is what the next one is packed against, and no more than one that is under way.
+//! The texts of one Read at their receiver: pieces are put together, checked, and unpacked against the text before. It holds
+//! the newest text, against which the next one is packed, and at most one that is under way.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::limits::TEXT_BYTES_MAX;
 /// Why a piece brings no text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextFault {
-    /// The text is larger than any may be: its pieces are left lying.
+    /// The text is too large: its pieces are dropped.
     TooLong {
-        /// What its sender says.
+        /// Its length.
         bytes: u32,
     },
-    /// The peer does not keep to the protocol.
+    /// The peer breaks the protocol.
     Protocol(&'static str),
 }
 
@@ -37,7 +37,7 @@ struct Open {
     packed: Vec<u8>,
 }
 
-/// What came of one wish.
+/// The text of one Read.
 #[derive(Debug, Default)]
 pub struct TextIntake {
     version: u32,
@@ -57,7 +57,7 @@ impl TextIntake {
         text + self.open.as_ref().map_or(0, |open| open.packed.len())
     }
 
-    /// Another sender begins: nothing of before is what its texts are packed against. The newest text stays.
+    /// Another sender begins: its texts are not packed against earlier ones. The newest text stays.
     pub fn begin_anew(&mut self) {
         (self.version, self.open) = (0, None);
     }
@@ -65,7 +65,7 @@ impl TextIntake {
     /// Takes a piece; `true` when it completes a text.
     ///
     /// # Errors
-    /// It is no piece of a text that can be taken.
+    /// The piece does not fit.
     pub fn take(&mut self, piece: &TextPiece<'_>) -> Result<bool, TextFault> {
         if piece.length as usize > TEXT_BYTES_MAX || piece.packed as usize > PACKED_MAX {
             self.open = None;

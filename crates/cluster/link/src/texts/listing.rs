@@ -1,17 +1,17 @@
-//! The list of what a node shows below `/proc`: a text like any other, one name a line. Names from elsewhere become
-//! paths: each is checked here, and one that is no path is left out and counted by whoever reads the list.
+//! The list of the files that a node serves below `/proc`: a text like any other, with one name a line. Foreign names become
+//! paths, so each is checked here. A reader of the list leaves out and counts names that are no paths.
 
 use crate::limits::TEXT_PATH_MAX;
 
-/// Between a link's name and what it means.
+/// Between a link's name and its target.
 const ARROW: &str = " -> ";
 
-/// What a line of the list names.
+/// What a name in the list is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListedAs<'a> {
     /// A file.
     File,
-    /// A link to this path, from the directory that the link stands in.
+    /// A link to this path, relative to the link's directory.
     Link(&'a str),
 }
 
@@ -20,12 +20,12 @@ pub enum ListedAs<'a> {
 pub struct ListingLine<'a> {
     /// The path below `/proc`.
     pub path: &'a str,
-    /// What is there.
+    /// A file or a link.
     pub listed: ListedAs<'a>,
 }
 
-/// True for what may stand behind `/proc/`: names with single slashes between them, none of which is `.` or `..`, and
-/// nothing that breaks a line.
+/// True for a path that may follow `/proc/`: names with single slashes between them, none of which is `.` or `..`, and no
+/// control characters.
 pub fn is_text_path(path: &str) -> bool {
     let is_name = |name: &str| !name.is_empty() && name != "." && name != "..";
     path.len() <= TEXT_PATH_MAX
@@ -34,7 +34,7 @@ pub fn is_text_path(path: &str) -> bool {
         && path.split('/').all(is_name)
 }
 
-/// The lines of a list; `None` for each that names nothing.
+/// The lines of a list; `None` for each invalid line.
 pub fn lines(list: &[u8]) -> impl Iterator<Item = Option<ListingLine<'_>>> {
     let lines = list.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| {
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_files_and_links_and_what_is_neither_is_told() {
+    fn a_list_has_files_and_links_and_marks_lines_that_are_neither() {
         let list = b"mounts -> self/mounts\nself/mounts\nx/../../etc\nevil -> ../etc\n\xff\n";
         let read: Vec<_> = lines(list).collect();
         assert_eq!(

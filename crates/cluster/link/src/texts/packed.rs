@@ -1,5 +1,5 @@
-//! A text made small: zstd with the text before it as prefix, so that what is the same costs next to nothing. A
-//! checksum over the text is part of it: against another text than it was packed with, it is refused.
+//! Packs a text: zstd with the text before it as prefix, so that unchanged parts take next to no bytes. A checksum over the
+//! text is part of it, so that unpacking against a wrong text fails.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use zstd::zstd_safe::{CCtx, CParameter, DCtx, compress_bound};
 
 use crate::limits::TEXT_BYTES_MAX;
 
-/// How hard it tries: the fastest of zstd's levels that is not of the "fast" family.
+/// The fastest of zstd's levels outside the "fast" family.
 const LEVEL: i32 = 1;
 
-/// A packed text: what no text compresses to goes beyond this.
+/// The largest packed text: no text compresses to more.
 pub(super) const PACKED_MAX: usize = TEXT_BYTES_MAX + (TEXT_BYTES_MAX >> 7);
 
 /// A text on its way. Clones share its bytes.
 #[derive(Clone, Debug)]
 pub struct PackedText {
-    /// Counts the texts of a wish, from 1.
+    /// Counts the texts of a Read, from 1.
     pub version: u32,
     /// The version that it is packed against; 0: none.
     pub base: u32,
@@ -44,12 +44,12 @@ pub fn pack(text: &[u8], base: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(packed)
 }
 
-/// The text of so many bytes, packed against `base`.
+/// Unpacks a text of this many bytes, packed against `base`.
 pub(super) fn unpack(packed: &[u8], base: &[u8], length: usize) -> Result<Vec<u8>, &'static str> {
     let mut context = DCtx::try_create().ok_or("no memory to unpack a text")?;
     context.ref_prefix(base).map_err(|_| "a text that cannot be unpacked")?;
     let mut text = Vec::with_capacity(length);
-    // What does not fit is refused: it never grows.
+    // A text that does not fit is refused: the buffer never grows.
     context.decompress(&mut text, packed).map_err(|_| "a text that cannot be unpacked")?;
     if text.len() == length { Ok(text) } else { Err("a text of another length than it says") }
 }

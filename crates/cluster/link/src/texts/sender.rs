@@ -1,9 +1,9 @@
-//! A packed text on its way out: pieces, so that it leaves room for rows between them.
+//! Sends a packed text in pieces, so that rows can go between them.
 
 use super::{PackedText, TextPiece};
 use crate::limits::PIECE;
 
-/// What is left to be said of one text.
+/// The rest of one text.
 #[derive(Clone, Debug)]
 pub struct TextSender {
     number: u32,
@@ -12,17 +12,17 @@ pub struct TextSender {
 }
 
 impl TextSender {
-    /// All of it, as an answer to the wish of this number.
+    /// All of it, for the Read with this number.
     pub fn new(number: u32, text: PackedText) -> Self {
         TextSender { number, text, at: 0 }
     }
 
-    /// The wish.
+    /// The number of the Read.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Says the next piece; `false` when that was the last.
+    /// Sends the next piece; `false` if that was the last.
     pub fn say(&mut self, out: &mut Vec<u8>) -> bool {
         let PackedText { version, base, stamp, length, bytes } = &self.text;
         let rest = bytes.get(self.at..).unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::node::{judge, judge_of_any_lane, schema_byte};
 #[derive(Default)]
 pub struct Record {
     pub intake: Intake,
-    /// Rows of complete blocks: first row and the row behind the last.
+    /// Rows of complete blocks: first row and the row after the last.
     pub blocks: BTreeMap<u64, u64>,
     pub lost: Vec<(u64, u64)>,
     /// The newest row seen, in a block that may be open.
@@ -30,7 +30,7 @@ pub struct Link {
     talk: Talk,
 }
 
-/// What a connection has told.
+/// What came on a connection.
 #[derive(Default)]
 struct Talk {
     start: (i64, u64),

@@ -80,7 +80,7 @@ impl Pipe {
 pub struct Connection {
     pub to_hub: Pipe,
     pub to_agent: Pipe,
-    /// The agent's side is closed, or was told of the end.
+    /// The agent's side is closed, or knows of the end.
     pub agent_closed: bool,
     /// The same of the hub's.
     pub hub_closed: bool,

@@ -11,7 +11,7 @@ use khz_ring::{Label, Ring, Writer};
 use crate::random::{Random, mix};
 use crate::ring_lane::RingLane;
 
-/// What stands in a row. Slot 0 says which row it is; others change now and then.
+/// The values of a row. Slot 0 has the number of the row; others change now and then.
 pub fn value(epoch: u64, row: u64, slot: usize) -> (u8, u64) {
     if slot == 0 {
         return (0, row);
@@ -33,7 +33,7 @@ pub fn epoch(id: u64) -> u64 {
     mix(id)
 }
 
-/// A decoded row must be the one that its slot 0 says it is.
+/// A decoded row must be the one that its slot 0 names.
 pub fn judge(epoch: u64, row: &Decoder) {
     let number = number(row);
     for slot in 0..row.slots() {
@@ -129,7 +129,7 @@ impl Producer {
     /// The last block is complete.
     pub fn finish(&mut self) {
         self.close();
-        // The End of a block is said when the ring goes on behind it.
+        // The End of a block is sent when the ring continues after it.
         let stamp = Stamp { boot: self.due, real_offset: 0 };
         let (epoch, row, slots) = (self.lane.epoch(), self.encoder.rows(), self.slots);
         let mut bytes = Vec::new();
@@ -197,7 +197,7 @@ impl Node {
         self.revision += 1;
     }
 
-    /// The agent starts anew: open blocks were closed, interests are gone.
+    /// The agent starts again: open blocks were closed, interests are gone.
     pub fn restart(&mut self) {
         self.producers.iter_mut().for_each(Producer::close);
         self.answers.clear();

@@ -259,7 +259,7 @@ impl World {
         }
     }
 
-    /// Things go wrong for so long.
+    /// Things go wrong for this time.
     pub fn storm(&mut self, time: Nanos) {
         let end = Nanos(self.now.0 + time.0);
         while self.now < end {

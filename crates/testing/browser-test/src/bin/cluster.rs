@@ -1,4 +1,4 @@
-//! Serves the page of a made-up cluster, to look at it while working on it.
+//! Serves the page of a made-up cluster, for developers of the page.
 //!
 //! `cargo run -p khz-browser-test --bin cluster -- [NODES] [ADDRESS:PORT]`
 

@@ -1,5 +1,5 @@
-//! Measures how smoothly the page runs: frames dropped and Chromium's CPU, one JSON object a line. It refuses to
-//! judge: the promise and its margin stand elsewhere.
+//! Measures how smoothly the page runs: dropped frames and Chromium's CPU time, one JSON object a line. It does not judge:
+//! PROMISES.md has the bound.
 //!
 //! `cargo run --release -p khz-browser-test --bin smoothness -- [RATE_HZ] [SECONDS]`
 
@@ -10,7 +10,7 @@ use khz_browser_test::page::Page;
 use khz_browser_test::server::Server;
 use serde_json::json;
 
-/// The page settles for so long before counting: compilation and the first layout are no steady state.
+/// Wait before counting, so that compilation and the first layout are over.
 const SETTLE: Duration = Duration::from_secs(3);
 
 fn main() {
@@ -18,7 +18,7 @@ fn main() {
     let mut number = |otherwise: u64| match arguments.next() {
         None => otherwise,
         Some(text) => text.parse().unwrap_or_else(|_| {
-            eprintln!("'{text}' is no whole number; usage: smoothness [RATE_HZ] [SECONDS]");
+            eprintln!("'{text}' is not a whole number; usage: smoothness [RATE_HZ] [SECONDS]");
             std::process::exit(2);
         }),
     };
@@ -40,7 +40,7 @@ async fn measure(rate: u64, seconds: u64) {
     browser.close().await;
 }
 
-/// Chromium showing nothing, for comparison.
+/// Chromium with a blank page, for comparison.
 async fn baseline(browser: &Browser, seconds: u64) -> serde_json::Value {
     browser.client.goto("about:blank").await.expect("a blank page opens");
     tokio::time::sleep(SETTLE).await;

@@ -1,5 +1,5 @@
-//! Whoever wants rows from a hub: says what it is interested in, takes the lanes that are offered for it, and loses
-//! nothing of them across connections. For nested hubs, recorders and benchmarks; it opens no socket.
+//! The reader's end of a connection: it sends subscriptions, accepts the lanes that the hub offers for them, and remembers
+//! which rows it has, also across connections. It opens no socket.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::message::*;
 use crate::put::{self, Ask};
 use crate::texts::{NoText, ReadFrame, TextFault, TextGiven, TextIntake, Why};
 
-/// Rows of a lane that follows another one are wanted from so long before that one was heard last: what was gathered is
-/// flushed once a second, and passed on.
+/// A lane may take the place of one with another epoch. Its rows are requested from this long before the last row of the
+/// old lane came: nodes flush once a second, and hubs pass rows on.
 const OVERLAP: Nanos = Nanos::from_secs(2);
 
 /// A lane, whatever the connection.
@@ -33,25 +33,25 @@ pub struct LaneKey {
     pub epoch: u64,
 }
 
-/// What is wanted of a lane.
+/// How a reader accepts a lane that is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
-    /// How far back.
+pub struct Accept {
+    /// How far back it wants rows; 0: rows from now on, and missed ones if [`LaneSink::wants_missed`].
     pub span: Nanos,
-    /// Every row at once.
+    /// Every row at once, instead of flushed.
     pub prompt: bool,
 }
 
-/// Who takes what comes in.
-pub trait FollowSink {
-    /// True for who takes rows also when they come late: those that were missed while there was no connection, or that the
-    /// hub has got later than newer ones. Else they are lost.
+/// Takes what arrives at a reader's end. `khz_follow::Follower` is the one for readings.
+pub trait LaneSink {
+    /// True if it takes late rows: rows that it missed while there was no connection, and rows that the hub received after
+    /// newer ones. If false, such rows are lost.
     fn wants_missed(&self) -> bool {
         false
     }
-    /// A lane is offered, or was offered before and answers an interest now; `None`: not wanted.
-    fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish>;
-    /// A lane that is wanted has other slots or another period from here on.
+    /// The hub offers a lane. `None`: refused.
+    fn offered(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Accept>;
+    /// An accepted lane has other slots or another period from now on.
     fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
         let _ = (lane, offer);
     }
@@ -59,29 +59,29 @@ pub trait FollowSink {
     fn schema(&mut self, lane: &LaneKey, generation: u32, offset: u64, bytes: &[u8]);
     /// As in [`RowSink::row`].
     fn row(&mut self, lane: &LaneKey, number: u64, row: &Decoder);
-    /// As in [`RowSink::block`]; at the end of a connection or an interest also the rows of the block that was open.
+    /// As in [`RowSink::block`]. At the end of a connection or a subscription it also gets the rows of the open block.
     fn block(&mut self, lane: &LaneKey, bytes: &[u8]);
     /// As in [`RowSink::lost`].
     fn lost(&mut self, lane: &LaneKey, from: u64, to: u64);
-    /// What became of an interest.
-    fn told(&mut self, told: &Told<'_>);
+    /// The hub answers a subscription.
+    fn answered(&mut self, told: &Told<'_>);
     /// Nothing more comes in the lane.
     fn closed(&mut self, lane: &LaneKey);
-    /// How a node is.
+    /// The state of a node, in a list of all nodes.
     fn node(&mut self, status: &NodeStatus) {
         let _ = status;
     }
-    /// Every node was told.
-    fn nodes(&mut self) {}
-    /// The kernel text of a wish is this one from here on.
+    /// The list of nodes is complete.
+    fn nodes_end(&mut self) {}
+    /// The kernel file of a subscription has this text from now on.
     fn text(&mut self, number: u32, text: &Arc<[u8]>, stamp: Stamp) {
         let _ = (number, text, stamp);
     }
-    /// There is none.
+    /// A kernel file has no text.
     fn no_text(&mut self, none: &NoText<'_>) {
         let _ = none;
     }
-    /// The text of a wish is as it was after this was asked for, or nobody can be asked.
+    /// A request to read a kernel file now was answered: it was read after the request, or its node cannot be asked.
     fn text_given(&mut self, given: TextGiven) {
         let _ = given;
     }
@@ -90,7 +90,7 @@ pub trait FollowSink {
 /// Binds a lane's key to the sink.
 struct Named<'a, S>(&'a LaneKey, &'a mut S);
 
-impl<S: FollowSink> RowSink for Named<'_, S> {
+impl<S: LaneSink> RowSink for Named<'_, S> {
     fn row(&mut self, number: u64, row: &Decoder) {
         self.1.row(self.0, number, row);
     }
@@ -106,22 +106,22 @@ impl<S: FollowSink> RowSink for Named<'_, S> {
 #[derive(Debug)]
 struct Followed {
     key: LaneKey,
-    /// The interest that it was offered for, 0: none.
+    /// The subscription that it was offered for, 0: none.
     interest: u32,
     intake: Intake,
 }
 
-/// What is known of a lane that the present connection has not offered (yet).
+/// The rows of a lane that the present connection has not offered, or not yet.
 #[derive(Debug)]
 struct Kept {
     intake: Intake,
-    /// When it was heard last.
+    /// When its last row came.
     left: Nanos,
 }
 
-/// One who follows.
+/// A reader's end of the link.
 #[derive(Debug)]
-pub struct Follower {
+pub struct ReaderEnd {
     identity: Arc<Identity>,
     dial: Dial,
     inbound: Inbound,
@@ -130,18 +130,18 @@ pub struct Follower {
     /// Lanes of this connection, by number.
     lanes: HashMap<u32, Followed>,
     kept: HashMap<LaneKey, Kept>,
-    /// When a lane of this node and name was heard last, whatever its epoch; only where one is over.
+    /// When the last row of a lane of this node and name came, whatever its epoch. Only of lanes that have ended.
     left: HashMap<(String, String), Nanos>,
     /// When something came last.
     now: Nanos,
-    /// Kernel texts that are wanted on this connection.
+    /// Subscriptions to kernel texts on this connection.
     reads: HashMap<u32, TextIntake>,
 }
 
-impl Follower {
-    /// One who has nothing yet; its first connection was just established.
+impl ReaderEnd {
+    /// A reader without rows, whose first connection was just established.
     pub fn new(identity: Arc<Identity>, now: Nanos) -> Self {
-        Follower {
+        ReaderEnd {
             dial: Dial::new(identity.clone(), now),
             identity,
             inbound: Inbound::default(),
@@ -155,7 +155,7 @@ impl Follower {
         }
     }
 
-    /// Another connection was established: what is settled stays settled. Interests are to be said anew.
+    /// Another connection was established. Rows that were received or lost stay so; subscriptions must be sent again.
     pub fn reconnected(&mut self, now: Nanos) {
         let is_recent = |left: Nanos| now.since(left) < KEPT_FOR;
         self.kept.retain(|_, kept| is_recent(kept.left));
@@ -171,13 +171,13 @@ impl Follower {
         self.reads.clear();
     }
 
-    /// Something vouches for us at this hub; to be said before bytes come.
+    /// A proof of who we are at this hub. To be called before bytes come.
     pub fn vouched(&mut self, vouch: Vouch) {
         self.dial.vouched(vouch);
     }
 
     /// Takes bytes from the hub.
-    pub fn receive<S: FollowSink>(
+    pub fn receive<S: LaneSink>(
         &mut self,
         bytes: &[u8],
         now: Nanos,
@@ -195,7 +195,7 @@ impl Follower {
         result
     }
 
-    fn take<S: FollowSink>(
+    fn take<S: LaneSink>(
         &mut self,
         frame: &Frame<'_>,
         now: Nanos,
@@ -215,9 +215,9 @@ impl Follower {
                 return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });
             }
             Frame::Newer { .. } | Frame::Goodbye(_) | Frame::Standing(_) => {}
-            Frame::Told(told) => sink.told(told),
+            Frame::Told(told) => sink.answered(told),
             Frame::Node(status) => sink.node(status),
-            Frame::Nodes { .. } => sink.nodes(),
+            Frame::Nodes { .. } => sink.nodes_end(),
             Frame::Text(piece) => self.text(piece, sink).map_err(LinkError::Rejected)?,
             Frame::NoText(none) if self.reads.contains_key(&none.number) => sink.no_text(none),
             Frame::TextGiven(given) if self.reads.contains_key(&given.number) => sink.text_given(*given),
@@ -231,7 +231,7 @@ impl Follower {
         Ok(())
     }
 
-    fn offer<S: FollowSink>(
+    fn offer<S: LaneSink>(
         &mut self,
         offer: &LaneOffer<'_>,
         sink: &mut S,
@@ -239,25 +239,32 @@ impl Follower {
     ) -> Result<(), Reject> {
         let key = LaneKey { node: offer.node.into(), name: offer.name.into(), epoch: offer.epoch };
         if let Some(followed) = self.lanes.get_mut(&offer.lane).filter(|followed| followed.key == key) {
-            // It was offered before and has changed; what is wanted stays wanted.
+            // It was offered before and has changed. It stays accepted.
             followed.interest = offer.interest;
             sink.changed(&key, offer);
             return Ok(());
         }
-        let Some(wish) = sink.wish(&key, offer) else { return Ok(()) };
+        let Some(accept) = sink.offered(&key, offer) else { return Ok(()) };
         if self.lanes.len() == FOLLOWED_MAX {
             return Err(Reject::protocol("more lanes than a follower takes"));
         }
         let intake = self.kept.remove(&key).map_or_else(|| Intake::new(key.epoch), |kept| kept.intake);
-        self.want(&key, &intake, offer, wish, sink.wants_missed()).put(offer.lane, out);
+        self.want(&key, &intake, offer, accept, sink.wants_missed()).put(offer.lane, out);
         self.lanes.insert(offer.lane, Followed { key, interest: offer.interest, intake });
         Ok(())
     }
 
-    /// What is wanted of a lane: what was missed of one that is known, what there is of one that follows another, or what
-    /// comes.
-    fn want(&self, key: &LaneKey, intake: &Intake, offer: &LaneOffer<'_>, wish: Wish, missed: bool) -> Want {
-        let Wish { span, prompt } = wish;
+    /// The Want for a lane. Of a known lane: the rows that were missed. Of one that takes the place of another: the rows since
+    /// then. Of a new one: rows from now on.
+    fn want(
+        &self,
+        key: &LaneKey,
+        intake: &Intake,
+        offer: &LaneOffer<'_>,
+        accept: Accept,
+        missed: bool,
+    ) -> Want {
+        let Accept { span, prompt } = accept;
         let before = || self.left.get(&(key.node.clone(), key.name.clone()));
         match (span, missed, intake.has_rows()) {
             (Nanos(0), true, true) => intake.want_missed(offer, prompt),
@@ -270,8 +277,8 @@ impl Follower {
         }
     }
 
-    fn lane<S: FollowSink>(&mut self, lane: u32, frame: &Frame<'_>, sink: &mut S) -> Result<(), Reject> {
-        // What was under way when the lane was left is nobody's any more.
+    fn lane<S: LaneSink>(&mut self, lane: u32, frame: &Frame<'_>, sink: &mut S) -> Result<(), Reject> {
+        // It was under way when the lane was left.
         let Some(Followed { key, intake, .. }) = self.lanes.get_mut(&lane) else { return Ok(()) };
         let mut named = Named(key, sink);
         match frame {
@@ -300,19 +307,15 @@ impl Follower {
     fn leave_lane(&mut self, lane: u32) {
         let Some(Followed { key, mut intake, .. }) = self.lanes.remove(&lane) else { return };
         intake.cut();
-        // Lanes that come and go for ever must not fill the memory: of one that is forgotten only what comes is wanted.
+        // Lanes that come and go for ever must not fill the memory. A forgotten lane is a new one when it comes back.
         if self.kept.len() < FOLLOWED_MAX && self.left.len() < FOLLOWED_MAX && intake.has_rows() {
             self.left.insert((key.node.clone(), key.name.clone()), self.now);
             self.kept.insert(key, Kept { intake, left: self.now });
         }
     }
 
-    fn text<S: FollowSink>(
-        &mut self,
-        piece: &crate::texts::TextPiece<'_>,
-        sink: &mut S,
-    ) -> Result<(), Reject> {
-        // What was under way when it was not wanted any more.
+    fn text<S: LaneSink>(&mut self, piece: &crate::texts::TextPiece<'_>, sink: &mut S) -> Result<(), Reject> {
+        // It was under way when the subscription ended.
         let Some(intake) = self.reads.get_mut(&piece.number) else { return Ok(()) };
         match intake.take(piece) {
             Ok(true) => {
@@ -336,30 +339,30 @@ impl Follower {
         self.dial.knows_texts()
     }
 
-    /// Wants to see a kernel file, or the same at another pace.
-    pub fn read(&mut self, wish: &ReadFrame<'_>, out: &mut Vec<u8>) {
-        self.reads.entry(wish.number).or_default();
-        wish.put(out);
+    /// Subscribes to a kernel file, or changes the period.
+    pub fn read(&mut self, read: &ReadFrame<'_>, out: &mut Vec<u8>) {
+        self.reads.entry(read.number).or_default();
+        read.put(out);
     }
 
-    /// True where the hub has kernel texts read at once when it is asked to.
+    /// True where the hub takes requests to read a kernel file now.
     pub fn knows_text_now(&self) -> bool {
         self.dial.knows_text_now()
     }
 
-    /// Wants a file that is wanted already to be read at once.
+    /// Requests that the file of a subscription is read now.
     pub fn text_now(&self, number: u32, ask: u32, out: &mut Vec<u8>) {
         put::text_now(out, number, ask);
     }
 
-    /// Does not want it any more.
+    /// Ends a subscription to a kernel file.
     pub fn unread(&mut self, number: u32, out: &mut Vec<u8>) {
         if self.reads.remove(&number).is_some() {
             put::unread(out, number);
         }
     }
 
-    /// Says what is due: a Beat once a second.
+    /// Sends what is due: a Beat once a second.
     pub fn poll(&mut self, now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
         if now >= self.deadline() {
             return Err(LinkError::Silent(self.beats.waited(now).unwrap_or(self.dial.waited(now))));
@@ -378,23 +381,23 @@ impl Follower {
         self.beats.late().unwrap_or(Nanos(u64::MAX))
     }
 
-    /// When [`Follower::poll`] wants to be called next.
+    /// When to call [`ReaderEnd::poll`] next.
     pub fn next_wake(&self) -> Nanos {
         if self.dial.is_welcome() { self.deadline().min(self.next_beat) } else { self.deadline() }
     }
 
-    /// True once the hub has welcomed us: now interests may be said.
+    /// True once the hub has accepted us: subscriptions may be sent.
     pub fn is_welcome(&self) -> bool {
         self.dial.is_welcome()
     }
 
-    /// Says an interest.
+    /// Sends a subscription.
     pub fn ask<P: AsRef<str>>(&self, ask: &Ask<'_, P>, out: &mut Vec<u8>) {
         ask.put(out);
     }
 
-    /// Takes an interest back: its lanes are over.
-    pub fn dismiss<S: FollowSink>(&mut self, number: u32, sink: &mut S, out: &mut Vec<u8>) {
+    /// Ends a subscription: its lanes are closed.
+    pub fn dismiss<S: LaneSink>(&mut self, number: u32, sink: &mut S, out: &mut Vec<u8>) {
         put::dismiss(out, number);
         for (_, Followed { key, mut intake, .. }) in self.lanes.extract_if(|_, lane| lane.interest == number)
         {
@@ -403,24 +406,24 @@ impl Follower {
         }
     }
 
-    /// The connection is over: hands out the rows of blocks that will not be finished.
-    pub fn cut<S: FollowSink>(&mut self, sink: &mut S) {
+    /// The connection has ended: hands out the rows of open blocks.
+    pub fn cut<S: LaneSink>(&mut self, sink: &mut S) {
         for Followed { key, intake, .. } in self.lanes.values_mut() {
             intake.cut_off(&mut Named(key, sink));
         }
     }
 
-    /// What the hub has said of itself.
+    /// The hub's names.
     pub fn hub(&self) -> &HubName {
         self.dial.hub()
     }
 
-    /// Wants to know how the nodes are, or does not any more.
+    /// Requests the list of nodes, or ends that.
     pub fn roster(&self, wanted: bool, out: &mut Vec<u8>) {
         put::roster(out, wanted);
     }
 
-    /// Does not want a lane any more.
+    /// Leaves a lane.
     pub fn leave(&mut self, key: &LaneKey, out: &mut Vec<u8>) {
         let numbers: Vec<u32> = self.lanes.iter().filter(|(_, f)| f.key == *key).map(|(&n, _)| n).collect();
         for number in numbers {
@@ -429,13 +432,13 @@ impl Follower {
         }
     }
 
-    /// The first row of a lane that is neither here nor lost.
+    /// The first row of a lane that was neither received nor lost.
     pub fn complete_until(&self, key: &LaneKey) -> Option<u64> {
         let here = self.lanes.values().find(|followed| followed.key == *key).map(|followed| &followed.intake);
         Some(here.or_else(|| self.kept.get(key).map(|kept| &kept.intake))?.complete_until())
     }
 
-    /// Rows of a lane between the oldest and the newest that are neither here nor lost.
+    /// Rows of a lane between the oldest and the newest that were neither received nor lost.
     pub fn missing(&self, key: &LaneKey) -> Option<u64> {
         let here = self.lanes.values().find(|followed| followed.key == *key).map(|followed| &followed.intake);
         Some(here.or_else(|| self.kept.get(key).map(|kept| &kept.intake))?.missing())

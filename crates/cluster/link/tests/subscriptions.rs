@@ -1,17 +1,18 @@
-//! What a hub wants of an agent: so many interests and kernel texts at a time, each until it is taken back or the
-//! connection is over.
+//! How many Interests and Reads an agent takes from a hub at a time, each until the hub ends it or the connection ends.
 
+mod identity;
 mod ring_lane;
+mod welcome;
 
 use std::sync::Arc;
 
+use identity::identity;
 use khz_link::limits::{FRAME_MAX, INTERESTS_MAX, TEXTS_MAX};
 use khz_link::texts::{ReadFrame, Why};
-use khz_link::{
-    AgentEnd, Answer, Ask, Frame, Greeting, Identity, InterestFrame, Lanes, Role, Welcome, frame, put,
-};
+use khz_link::{AgentEnd, Answer, Ask, Frame, InterestFrame, Lanes, frame, put};
 use khz_model::Nanos;
 use ring_lane::RingLane;
+use welcome::welcome;
 
 /// A node without lanes that writes down what it is asked.
 #[derive(Default)]
@@ -58,27 +59,13 @@ const NOW: Nanos = Nanos::from_secs(100);
 
 impl Agent {
     fn new() -> Self {
-        let identity = Identity {
-            role: Role::Node,
-            name: "n1".into(),
-            machine: [1; 16],
-            boot: [2; 16],
-            started: 1,
-            start_nonce: 1,
-            program: "test".into(),
-            prove: None,
-        };
-        let mut agent = Agent { end: AgentEnd::new(Arc::new(identity), NOW), asked: Asked::default() };
-        agent.hears(|out| {
-            Greeting { lowest: 1, highest: 1, nonce: [0; 32], identity: [0; 16], name: "hub", sources: &[] }
-                .put(out);
-            Welcome { version: 1, silence: Nanos::SECOND, abilities: 0 }.put(out);
-        });
+        let mut agent = Agent { end: AgentEnd::new(Arc::new(identity()), NOW), asked: Asked::default() };
+        agent.gets(welcome);
         agent
     }
 
-    /// What the node is asked because of these words, and the refusals that are said at once.
-    fn hears(&mut self, say: impl FnOnce(&mut Vec<u8>)) -> (Vec<String>, Vec<String>) {
+    /// The calls of the node because of these frames, and the refusals that are sent at once.
+    fn gets(&mut self, say: impl FnOnce(&mut Vec<u8>)) -> (Vec<String>, Vec<String>) {
         let (mut words, mut out, mut refused) = (Vec::new(), Vec::new(), Vec::new());
         say(&mut words);
         self.end.receive(&words, NOW, 0, &mut self.asked, &mut out).expect("a hub's words");
@@ -112,48 +99,48 @@ fn none() -> Vec<String> {
 }
 
 #[test]
-fn so_many_interests_are_answered_at_a_time_and_one_that_ends_makes_room() {
+fn an_agent_answers_a_limited_number_of_interests_and_one_that_ends_makes_room() {
     let mut agent = Agent::new();
     let most = INTERESTS_MAX as u32;
     for number in 1..=most {
-        assert_eq!(agent.hears(|out| interest(out, number)), (vec![format!("ask {number}")], none()));
+        assert_eq!(agent.gets(|out| interest(out, number)), (vec![format!("ask {number}")], none()));
     }
     let one_more = most + 1;
-    assert_eq!(agent.hears(|out| interest(out, one_more)), (none(), vec![format!("told {one_more} false")]));
-    assert_eq!(agent.hears(|out| put::now(out, one_more, 5)), (none(), none()), "it was refused");
-    assert_eq!(agent.hears(|out| put::now(out, 7, 5)).0, ["now 7 5"]);
-    // The same number again is another wish.
-    assert_eq!(agent.hears(|out| interest(out, 7)).0, ["dismiss 7", "ask 7"]);
-    assert_eq!(agent.hears(|out| put::dismiss(out, 7)).0, ["dismiss 7"]);
-    assert_eq!(agent.hears(|out| put::dismiss(out, 7)), (none(), none()), "it was taken back");
-    assert_eq!(agent.hears(|out| put::now(out, 7, 6)), (none(), none()));
-    assert_eq!(agent.hears(|out| interest(out, one_more)).0, [format!("ask {one_more}")]);
+    assert_eq!(agent.gets(|out| interest(out, one_more)), (none(), vec![format!("told {one_more} false")]));
+    assert_eq!(agent.gets(|out| put::now(out, one_more, 5)), (none(), none()), "it was refused");
+    assert_eq!(agent.gets(|out| put::now(out, 7, 5)).0, ["now 7 5"]);
+    // The same number again replaces the Interest.
+    assert_eq!(agent.gets(|out| interest(out, 7)).0, ["dismiss 7", "ask 7"]);
+    assert_eq!(agent.gets(|out| put::dismiss(out, 7)).0, ["dismiss 7"]);
+    assert_eq!(agent.gets(|out| put::dismiss(out, 7)), (none(), none()), "it was taken back");
+    assert_eq!(agent.gets(|out| put::now(out, 7, 6)), (none(), none()));
+    assert_eq!(agent.gets(|out| interest(out, one_more)).0, [format!("ask {one_more}")]);
     agent.end.close(&mut agent.asked);
     assert_eq!(agent.asked.0.len(), INTERESTS_MAX, "when the connection is over nobody is interested");
     assert!(agent.asked.0.contains(&format!("dismiss {one_more}")));
 }
 
 #[test]
-fn so_many_kernel_texts_are_shown_at_a_time_and_one_that_is_not_wanted_any_more_makes_room() {
+fn an_agent_serves_a_limited_number_of_kernel_texts_and_one_that_ends_makes_room() {
     let mut agent = Agent::new();
     let most = TEXTS_MAX as u32;
     for number in 1..=most {
         assert_eq!(
-            agent.hears(|out| read(out, number, "stat")),
+            agent.gets(|out| read(out, number, "stat")),
             (vec![format!("read {number} stat")], none())
         );
     }
     let one_more = most + 1;
     assert_eq!(
-        agent.hears(|out| read(out, one_more, "stat")),
+        agent.gets(|out| read(out, one_more, "stat")),
         (none(), vec![format!("no text {one_more} true")])
     );
-    assert_eq!(agent.hears(|out| read(out, 3, "meminfo")).0, ["read 3 meminfo"], "at another pace");
-    assert_eq!(agent.hears(|out| put::text_now(out, 3, 9)), (vec!["text now 3 9".to_owned()], none()));
-    assert_eq!(agent.hears(|out| put::text_now(out, one_more, 9)).1, [format!("given {one_more} false")]);
-    assert_eq!(agent.hears(|out| put::unread(out, 3)).0, ["unread 3"]);
-    assert_eq!(agent.hears(|out| put::unread(out, 3)), (none(), none()));
-    assert_eq!(agent.hears(|out| read(out, one_more, "stat")).0, [format!("read {one_more} stat")]);
+    assert_eq!(agent.gets(|out| read(out, 3, "meminfo")).0, ["read 3 meminfo"], "at another pace");
+    assert_eq!(agent.gets(|out| put::text_now(out, 3, 9)), (vec!["text now 3 9".to_owned()], none()));
+    assert_eq!(agent.gets(|out| put::text_now(out, one_more, 9)).1, [format!("given {one_more} false")]);
+    assert_eq!(agent.gets(|out| put::unread(out, 3)).0, ["unread 3"]);
+    assert_eq!(agent.gets(|out| put::unread(out, 3)), (none(), none()));
+    assert_eq!(agent.gets(|out| read(out, one_more, "stat")).0, [format!("read {one_more} stat")]);
     agent.end.close(&mut agent.asked);
     assert_eq!(agent.asked.0.len(), TEXTS_MAX);
 }

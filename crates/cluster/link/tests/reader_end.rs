@@ -1,21 +1,25 @@
-//! A follower against a hub that says exactly what the test wants: what is settled stays settled across connections.
+//! A reader's end against a hub whose frames the test writes: which rows it has is remembered across connections.
+
+mod identity;
+mod welcome;
 
 use std::sync::Arc;
 
 use khz_block::{Decoder, Encoder, HEADER_BYTES, Header};
 use khz_link::limits::FRAME_MAX;
 use khz_link::{
-    Ask, End, FollowSink, Follower, Frame, Greeting, Identity, LaneKey, LaneOffer, LinkError, Role, Told,
-    Welcome, Wish, frame, put,
+    Accept, Ask, End, Frame, Greeting, Identity, LaneKey, LaneOffer, LaneSink, LinkError, ReaderEnd, Role,
+    Told, Welcome, frame, put,
 };
 use khz_model::{Nanos, Stamp};
+use welcome::welcome;
 
 #[derive(Default)]
 struct Notes(Vec<String>);
 
-impl FollowSink for Notes {
-    fn wish(&mut self, lane: &LaneKey, _: &LaneOffer<'_>) -> Option<Wish> {
-        (lane.name == "base").then_some(Wish { span: Nanos::from_secs(600), prompt: true })
+impl LaneSink for Notes {
+    fn offered(&mut self, lane: &LaneKey, _: &LaneOffer<'_>) -> Option<Accept> {
+        (lane.name == "base").then_some(Accept { span: Nanos::from_secs(600), prompt: true })
     }
     fn schema(&mut self, _: &LaneKey, generation: u32, offset: u64, bytes: &[u8]) {
         self.0.push(format!("schema {generation} {offset}+{}", bytes.len()));
@@ -31,7 +35,7 @@ impl FollowSink for Notes {
     fn lost(&mut self, _: &LaneKey, from: u64, to: u64) {
         self.0.push(format!("lost {from}..{to}"));
     }
-    fn told(&mut self, told: &Told<'_>) {
+    fn answered(&mut self, told: &Told<'_>) {
         self.0.push(format!("told {} {}", told.interest, told.granted));
     }
     fn closed(&mut self, lane: &LaneKey) {
@@ -66,11 +70,6 @@ fn end_of(block: &[u8]) -> End {
     End { lane: 1, rows, bytes, crc }
 }
 
-fn welcome(out: &mut Vec<u8>) {
-    Greeting { lowest: 1, highest: 1, nonce: [1; 32], identity: [2; 16], name: "hub", sources: &[] }.put(out);
-    Welcome { version: 1, silence: Nanos::SECOND, abilities: 0 }.put(out);
-}
-
 fn offer(name: &str, lane: u32, out: &mut Vec<u8>) {
     let (node, epoch, generation, period) = ("n7", 5, 1, Nanos(1_000));
     let (oldest_row, next_row, schema_bytes, schema_hash) = (0, 4, 10, [0; 16]);
@@ -91,21 +90,17 @@ fn offer(name: &str, lane: u32, out: &mut Vec<u8>) {
     .put(out);
 }
 
-fn follower() -> Follower {
+fn reader() -> ReaderEnd {
     let identity = Identity {
         role: Role::Reader,
         name: "eye".into(),
-        machine: [1; 16],
-        boot: [2; 16],
-        started: 1,
-        start_nonce: 1,
-        program: "test".into(),
         prove: Some(Box::new(|nonce| nonce.map(|byte| byte ^ 7))),
+        ..identity::identity()
     };
-    Follower::new(Arc::new(identity), Nanos(0))
+    ReaderEnd::new(Arc::new(identity), Nanos(0))
 }
 
-/// What was said, as frames.
+/// The names of the frames that were sent.
 fn names(bytes: &[u8]) -> Vec<String> {
     let (mut at, mut names) = (0, Vec::new());
     while let Some(raw) = frame::split(&bytes[at..], FRAME_MAX).expect("frames") {
@@ -121,7 +116,7 @@ fn names(bytes: &[u8]) -> Vec<String> {
 
 #[test]
 fn what_is_settled_is_not_asked_for_again() {
-    let (mut follower, mut sink, mut said, mut out) = (follower(), Notes::default(), Vec::new(), Vec::new());
+    let (mut end, mut sink, mut said, mut out) = (reader(), Notes::default(), Vec::new(), Vec::new());
     let blocks = blocks();
     welcome(&mut said);
     offer("local", 2, &mut said);
@@ -141,10 +136,10 @@ fn what_is_settled_is_not_asked_for_again() {
         past.close(&mut said);
     }
     for piece in said.chunks(7) {
-        follower.receive(piece, Nanos(1), 1, &mut sink, &mut out).expect("a good hub");
+        end.receive(piece, Nanos(1), 1, &mut sink, &mut out).expect("a good hub");
     }
-    follower.poll(Nanos(2), 2, &mut out).expect("in time");
-    follower.ask(
+    end.poll(Nanos(2), 2, &mut out).expect("in time");
+    end.ask(
         &Ask { number: 1, period: Nanos(1_000), exact: false, prompt: true, past: false, patterns: &["*"] },
         &mut out,
     );
@@ -155,7 +150,7 @@ fn what_is_settled_is_not_asked_for_again() {
     );
 
     // Another connection: the block that broke off comes again, whole; the one before is not asked for.
-    follower.reconnected(Nanos(10));
+    end.reconnected(Nanos(10));
     (said, out) = (Vec::new(), Vec::new());
     welcome(&mut said);
     offer("base", 1, &mut said);
@@ -163,44 +158,44 @@ fn what_is_settled_is_not_asked_for_again() {
     end_of(&blocks[1]).put(&mut said);
     put::lost(&mut said, 1, 7, 9);
     put::closed(&mut said, 1);
-    follower.receive(&said, Nanos(11), 11, &mut sink, &mut out).expect("a good hub");
+    end.receive(&said, Nanos(11), 11, &mut sink, &mut out).expect("a good hub");
     assert_eq!(names(&out)[1..], ["Want from 2 have []"]);
     let rows =
         ["n7:base row 2 Some(2)", "n7:base row 3 Some(3)", "block 2 Some(2)", "lost 7..9", "closed base"];
     assert_eq!(sink.0, rows);
     let key = LaneKey { node: "n7".into(), name: "base".into(), epoch: 5 };
-    assert_eq!(follower.complete_until(&key), Some(4));
+    assert_eq!(end.complete_until(&key), Some(4));
 
-    follower.reconnected(Nanos(20));
+    end.reconnected(Nanos(20));
     (said, out) = (Vec::new(), Vec::new());
     welcome(&mut said);
     offer("base", 1, &mut said);
-    follower.receive(&said, Nanos(21), 21, &mut sink, &mut out).expect("a good hub");
+    end.receive(&said, Nanos(21), 21, &mut sink, &mut out).expect("a good hub");
     assert_eq!(names(&out)[1..], ["Want from 4 have [(7, 9)]"]);
 }
 
 #[test]
 fn a_block_with_a_wrong_checksum_ends_the_connection_and_is_not_settled() {
-    let (mut follower, mut sink, mut said, mut out) = (follower(), Notes::default(), Vec::new(), Vec::new());
+    let (mut end, mut sink, mut said, mut out) = (reader(), Notes::default(), Vec::new(), Vec::new());
     let block = &blocks()[0];
     welcome(&mut said);
     offer("base", 1, &mut said);
     with(frame::kind::BLOCK, block, &mut said);
     End { crc: 1, ..end_of(block) }.put(&mut said);
-    let error = follower.receive(&said, Nanos(1), 1, &mut sink, &mut out).expect_err("a wrong checksum");
+    let error = end.receive(&said, Nanos(1), 1, &mut sink, &mut out).expect_err("a wrong checksum");
     assert_eq!(error.to_string(), "a block whose checksum is wrong");
-    follower.reconnected(Nanos(2));
+    end.reconnected(Nanos(2));
     assert!(!sink.0.iter().any(|note| note.starts_with("block")));
 }
 
 #[test]
 fn a_silent_hub_is_left() {
-    let (mut follower, mut sink, mut said, mut out) = (follower(), Notes::default(), Vec::new(), Vec::new());
+    let (mut end, mut sink, mut said, mut out) = (reader(), Notes::default(), Vec::new(), Vec::new());
     welcome(&mut said);
-    follower.receive(&said, Nanos(0), 0, &mut sink, &mut out).expect("a good hub");
-    follower.poll(Nanos(0), 0, &mut out).expect("in time");
-    follower.poll(Nanos::from_millis(1_400), 0, &mut out).expect("in time");
-    let left = follower.poll(Nanos::from_millis(1_500), 0, &mut out);
+    end.receive(&said, Nanos(0), 0, &mut sink, &mut out).expect("a good hub");
+    end.poll(Nanos(0), 0, &mut out).expect("in time");
+    end.poll(Nanos::from_millis(1_400), 0, &mut out).expect("in time");
+    let left = end.poll(Nanos::from_millis(1_500), 0, &mut out);
     let Err(LinkError::Silent(since)) = left else { panic!("{left:?}") };
     assert!(since >= khz_link::limits::BEATEN_LATE && since < Nanos::from_secs(3), "{since}");
 }
@@ -208,20 +203,19 @@ fn a_silent_hub_is_left() {
 #[test]
 fn the_highest_version_that_both_know_is_spoken() {
     for (highest, chosen) in [(1, 1), (2, 2), (9, 2)] {
-        let (mut follower, mut sink, mut said, mut out) =
-            (follower(), Notes::default(), Vec::new(), Vec::new());
+        let (mut end, mut sink, mut said, mut out) = (reader(), Notes::default(), Vec::new(), Vec::new());
         let (nonce, identity, name, sources) = ([1; 32], [2; 16], "hub", &[][..]);
         Greeting { lowest: 1, highest, nonce, identity, name, sources }.put(&mut said);
         Welcome { version: chosen, silence: Nanos::SECOND, abilities: 0 }.put(&mut said);
-        follower.receive(&said, Nanos(1), 1, &mut sink, &mut out).expect("a good hub");
+        end.receive(&said, Nanos(1), 1, &mut sink, &mut out).expect("a good hub");
         let hello = frame::split(&out, FRAME_MAX).expect("a frame").expect("whole");
         let Ok(Frame::Hello(hello)) = Frame::decode(hello.kind, hello.body) else { panic!("no Hello") };
-        assert_eq!((hello.version, follower.is_welcome()), (chosen, true));
+        assert_eq!((hello.version, end.is_welcome()), (chosen, true));
     }
-    let (mut follower, mut sink, mut said, mut out) = (follower(), Notes::default(), Vec::new(), Vec::new());
+    let (mut end, mut sink, mut said, mut out) = (reader(), Notes::default(), Vec::new(), Vec::new());
     let (nonce, identity, name, sources) = ([1; 32], [2; 16], "hub", &[][..]);
     Greeting { lowest: 3, highest: 4, nonce, identity, name, sources }.put(&mut said);
-    let error = follower.receive(&said, Nanos(1), 1, &mut sink, &mut out).expect_err("nothing in common");
+    let error = end.receive(&said, Nanos(1), 1, &mut sink, &mut out).expect_err("nothing in common");
     assert_eq!(error, LinkError::Version { lowest: 3, highest: 4 });
 }
 
@@ -229,12 +223,12 @@ fn the_highest_version_that_both_know_is_spoken() {
 #[derive(Default)]
 struct All(Notes);
 
-impl FollowSink for All {
+impl LaneSink for All {
     fn wants_missed(&self) -> bool {
         true
     }
-    fn wish(&mut self, _: &LaneKey, _: &LaneOffer<'_>) -> Option<Wish> {
-        Some(Wish { span: Nanos(0), prompt: false })
+    fn offered(&mut self, _: &LaneKey, _: &LaneOffer<'_>) -> Option<Accept> {
+        Some(Accept { span: Nanos(0), prompt: false })
     }
     fn schema(&mut self, _: &LaneKey, _: u32, _: u64, _: &[u8]) {}
     fn row(&mut self, _: &LaneKey, _: u64, _: &Decoder) {}
@@ -244,13 +238,13 @@ impl FollowSink for All {
     fn lost(&mut self, lane: &LaneKey, from: u64, to: u64) {
         self.0.lost(lane, from, to);
     }
-    fn told(&mut self, _: &Told<'_>) {}
+    fn answered(&mut self, _: &Told<'_>) {}
     fn closed(&mut self, _: &LaneKey) {}
 }
 
 #[test]
-fn who_wants_what_was_missed_says_which_rows_are_here_those_of_an_open_block_among_them() {
-    let (mut follower, mut sink, mut said, mut out) = (follower(), All::default(), Vec::new(), Vec::new());
+fn a_reader_that_wants_missed_rows_names_those_that_it_has_with_those_of_an_open_block() {
+    let (mut end, mut sink, mut said, mut out) = (reader(), All::default(), Vec::new(), Vec::new());
     let blocks = blocks();
     welcome(&mut said);
     offer("interest1", 1, &mut said);
@@ -260,17 +254,17 @@ fn who_wants_what_was_missed_says_which_rows_are_here_those_of_an_open_block_amo
     let mut open = blocks[1].clone();
     open[5] = 0;
     with(frame::kind::BLOCK, &open[..open.len() - 1], &mut said);
-    follower.receive(&said, Nanos(1), 1, &mut sink, &mut out).expect("a good hub");
+    end.receive(&said, Nanos(1), 1, &mut sink, &mut out).expect("a good hub");
     assert_eq!(names(&out)[1..], ["Want from 3 have []"], "from the newest row on");
-    follower.cut(&mut sink);
+    end.cut(&mut sink);
     assert_eq!(sink.0.0, ["block 0 Some(2)", "block 2 Some(1)"]);
 
-    follower.reconnected(Nanos(10));
+    end.reconnected(Nanos(10));
     (said, out) = (Vec::new(), Vec::new());
     welcome(&mut said);
     offer("interest1", 1, &mut said);
     put::lost(&mut said, 1, 1, 8);
-    follower.receive(&said, Nanos(11), 11, &mut sink, &mut out).expect("a good hub");
+    end.receive(&said, Nanos(11), 11, &mut sink, &mut out).expect("a good hub");
     assert_eq!(names(&out)[1..], ["Want from 3 have []"]);
     assert_eq!(sink.0.0[2..], ["lost 3..8"], "what is here is not lost");
 }

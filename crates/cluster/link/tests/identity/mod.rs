@@ -1,0 +1,16 @@
+//! The node of these tests.
+
+use khz_link::{Identity, Role};
+
+pub fn identity() -> Identity {
+    Identity {
+        role: Role::Node,
+        name: "n1".into(),
+        machine: [1; 16],
+        boot: [2; 16],
+        started: 1,
+        start_nonce: 1,
+        program: "test".into(),
+        prove: None,
+    }
+}

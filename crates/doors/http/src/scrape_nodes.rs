@@ -1,0 +1,84 @@
+//! `/metrics?nodes=HOSTLIST`: several nodes in one exposition. Each sample has the identity that Prometheus gives
+//! to a node that it scrapes alone, and each node has `up`.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use khz_model::{
+    Exposition, Kind, Metric, Nanos, NodeStatus, Origin, Pattern, Reading, Refresh, Sample, Series, Snapshot,
+    Stamp, Unit, ValueType,
+};
+
+use crate::latest::collect;
+use crate::limits::SCRAPE_READINGS_MAX;
+use crate::refusal::Refusal;
+use crate::roster::Roster;
+use crate::routes::App;
+
+/// The newest samples of the nodes that the pattern selects, and `up` of those that are down, too.
+pub(crate) async fn snapshot(
+    app: &App,
+    roster: &Roster,
+    nodes: &Pattern,
+    collected: Option<Vec<Pattern>>,
+) -> Result<Snapshot, Refusal> {
+    let all = roster.nodes(&*app.query);
+    let selected = || all.iter().filter(|status| nodes.matches_node(status.node.as_str()));
+    check_size(selected())?;
+    let hosts = nodes.nodes().map_or_else(String::new, |hosts| format!("{hosts}:"));
+    let wanted = collected.unwrap_or_else(|| vec![Pattern::everything()]);
+    let of_nodes = wanted.iter().map(|pattern| Pattern::new(&format!("{hosts}{pattern}")));
+    let found = collect(app, &of_nodes.collect::<Result<Vec<_>, _>>()?).await?;
+    let mut samples: HashMap<_, _> = found.nodes.into_iter().collect();
+    let up = Arc::new(up());
+    let shown = selected().map(|status| {
+        // The last numbers of a node that is down must not pass for new ones.
+        let mut samples = samples.remove(&status.node).filter(|_| status.up).unwrap_or_default();
+        let reading = Reading::Present(u64::from(status.up));
+        let series = Series { metric: up.clone(), instance: None };
+        samples.push(Sample { series, reading, stamp: Stamp { boot: Nanos(0), real_offset: 0 } });
+        (status.node.clone(), samples)
+    });
+    Ok(Snapshot { nodes: shown.collect(), missing: Vec::new() })
+}
+
+/// An exposition has the samples of all nodes at once, since those of one name must be together.
+fn check_size<'a>(statuses: impl Iterator<Item = &'a NodeStatus>) -> Result<(), Refusal> {
+    let slots = |status: &NodeStatus| status.lanes.iter().map(|lane| lane.slots).max().unwrap_or(0);
+    let readings: u64 = statuses.filter(|status| status.up).map(slots).sum();
+    if readings <= SCRAPE_READINGS_MAX {
+        return Ok(());
+    }
+    let error = format!(
+        "{readings} readings are too many for one scrape (at most {SCRAPE_READINGS_MAX}): select fewer nodes, or scrape each \
+         by itself with http_sd_configs and /khz/v1/targets"
+    );
+    Err(Refusal::bad_request(error))
+}
+
+/// Prometheus' own word for a target that could be scraped.
+fn up() -> Metric {
+    Metric {
+        name: Cow::Borrowed("up"),
+        kind: Kind::Gauge,
+        unit: Unit::Count,
+        value_type: ValueType::Unsigned,
+        places: 0,
+        max: Some(1),
+        refresh: Refresh::Event,
+        help: Cow::Borrowed("1 while the node's agent is connected to the hub, else 0."),
+        origin: Origin { file: Cow::Borrowed("khz"), field: Cow::Borrowed("up") },
+        instances: None,
+        labels_from: None,
+        exposition: Exposition {
+            name: Cow::Borrowed("up"),
+            help: None,
+            labels: Cow::Borrowed(&[]),
+            instance_label: None,
+            divisor: 1,
+            untyped: false,
+        },
+        flat: Cow::Borrowed("up"),
+    }
+}

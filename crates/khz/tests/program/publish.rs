@@ -163,7 +163,10 @@ fn published_types_and_labels_reach_the_readers_of_a_hub() {
     for (_, shown) in TYPED {
         assert!(text.lines().any(|line| line == shown), "{shown}: {text}");
     }
-    promtool_is_content_with(&text);
+    let nodes = get_at(&hub, "/metrics?nodes=lbp12");
+    let identified = "khz_job_queue{instance=\"lbp12\",job=\"node\",rank=\"2\"} 5";
+    assert!(nodes.lines().any(|line| line == identified), "{nodes}");
+    [text, nodes].iter().for_each(|text| promtool_is_content_with(text));
     let labelled = get_at(&hub, "/khz/v1/query?match=*:job.queue%5B*,rank=1%5D");
     assert!(labelled.contains("\"-17\"") && !labelled.contains("\"5\""), "{labelled}");
 }

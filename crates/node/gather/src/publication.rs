@@ -20,8 +20,8 @@ pub const PREFIX: &str = "job.";
 pub const HELP_MAX: usize = 200;
 /// The label that carries the name before the labels: `queue[a]` is `khz_job_queue{part="a"}`.
 pub(crate) const NAME_LABEL: &str = "part";
-/// Labels that a series has at Prometheus anyway: a job's own of that name would be lost there.
-pub const LABELS_TAKEN: [&str; 4] = [NAME_LABEL, "node", "instance", "job"];
+/// Labels with which `/metrics` says what a series is: a job's own of that name would be lost there.
+pub const LABELS_TAKEN: [&str; 3] = [NAME_LABEL, "instance", "job"];
 
 /// A line, split into its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,7 +183,7 @@ impl<'a> Publication<'a> {
         }
         if let Some((label, _)) = instance.labels().find(|(label, _)| LABELS_TAKEN.contains(label)) {
             return wrong(format!(
-                "the label '{label}' is one that each series has at Prometheus: choose another name, such as my_{label}"
+                "the label '{label}' has another meaning at Prometheus: choose another name, such as my_{label}"
             ));
         }
         Ok(parsed)

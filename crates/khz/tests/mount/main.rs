@@ -8,6 +8,7 @@ mod copying;
 mod lab;
 mod now;
 mod proc;
+mod published;
 mod unit;
 
 use std::collections::BTreeSet;

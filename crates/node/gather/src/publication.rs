@@ -2,7 +2,7 @@
 //! either a publication or an error.
 
 use khz_model::name::{INSTANCE_MAX, METRIC_NAME_MAX};
-use khz_model::{Instance, Kind, Nanos, SeriesName, Unit, ValueFormat};
+use khz_model::{Instance, Kind, NameError, Nanos, SeriesName, Unit, ValueFormat};
 
 mod correction;
 mod number;
@@ -63,7 +63,10 @@ pub enum PublicationError {
     /// The value is no number, or does not fit.
     #[error(transparent)]
     Number(#[from] NumberError),
-    /// The name is not valid.
+    /// The name cannot be read. An agent reads no error, so the correction is made when the text is.
+    #[error("{error}{hint}", error = .0, hint = hint(&.0.text))]
+    Series(NameError),
+    /// The name is not one of a job.
     #[error("{0}")]
     Name(String),
     /// There is no such option.
@@ -112,6 +115,11 @@ const SHOWN_MAX: usize = 60;
 
 fn shown(text: &str) -> String {
     text[..text.floor_char_boundary(SHOWN_MAX)].to_owned()
+}
+
+/// What to write instead of a name that cannot be read, if that is known.
+fn hint(spelled: &str) -> String {
+    corrected(spelled).map(|name| format!("\nwrite {name}=...")).unwrap_or_default()
 }
 
 impl<'a> Publication<'a> {
@@ -167,13 +175,7 @@ impl<'a> Publication<'a> {
 
     fn name(&self) -> Result<SeriesName, PublicationError> {
         let wrong = |problem: String| Err(PublicationError::Name(problem));
-        let parsed = match SeriesName::parse(self.spelled) {
-            Ok(parsed) => parsed,
-            Err(error) => {
-                let hint = corrected(self.spelled).map(|name| format!("\nwrite {name}=..."));
-                return wrong(format!("{error}{}", hint.unwrap_or_default()));
-            }
-        };
+        let parsed = SeriesName::parse(self.spelled).map_err(PublicationError::Series)?;
         if let Some(node) = parsed.node {
             return wrong(format!("'{node}:' before a name: a job publishes on its own node"));
         }

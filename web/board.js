@@ -223,7 +223,7 @@ export class Board {
       const format = formatOf(shown);
       const { track } = this.feed(isRate ? new Rate(name, instance, JOB_WINDOW_SECONDS) : new Gauge(name, instance));
       const series = [{ label: "", colour: 0, track, format, gauge: !isRate }];
-      members.set(title, this.panel(grid, { title, size: "low", series, plot: { style: "lines", scale: { least: 1, binary: isBinary(unit) }, format } }));
+      members.set(title, this.panel(grid, { title, size: "low", series, plot: { style: "lines", scale: { least: 1, binary: isBinary(unit), signed: !isRate }, format } }));
     }
     root.hidden = members.size === 0;
     const beyond = jobs.length - members.size;

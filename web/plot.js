@@ -65,7 +65,8 @@ export class Plot {
   /**
    * `style`: "lines", "stack" or "mirror" (two tracks, the second downwards).
    * `series`: [{track, colour}], colour being an index into the palette.
-   * `scale`: {fixed}, {exact: () => top} or {binary, least}; `format` prints a value of the vertical axis.
+   * `scale`: {fixed}, {exact: () => top} or {binary, least}, and {signed} where lines may be below zero; `format`
+   * prints a value of the vertical axis.
    */
   constructor(frame, { style, series, scale, format, rows = 2 }) {
     this.style = style;
@@ -77,6 +78,8 @@ export class Plot {
     this.canvas = frame.querySelector(".trace");
     this.context = this.canvas.getContext("2d");
     this.top = scale.fixed ?? scale.least ?? 1;
+    /** True while a value is below zero: zero is in the middle then. */
+    this.sinks = false;
     this.lowSince = NaN;
     this.scaledAt = -Infinity;
     this.edge = NaN;
@@ -134,18 +137,22 @@ export class Plot {
     const other = this.stale || tier !== this.tier;
     if (!other && now - this.scaledAt < RESCALE_MS) return false;
     this.scaledAt = now;
-    const high = Math.max(0, ...this.series.map(({ track }) => track.extent(tier, edge)));
+    const reach = (sign) => Math.max(0, ...this.series.map(({ track }) => track.extent(tier, edge, sign)));
+    const depth = this.scale.signed ? reach(-1) : 0;
+    const turned = this.sinks !== depth > 0;
+    this.sinks = depth > 0;
+    const high = Math.max(depth, reach(1));
     const wanted = Math.max(this.scale.least ?? 0, roundUp(high * 1.02, this.scale.binary));
     if (wanted === this.top || (high <= this.top && high > this.top * SHRINK_BELOW && !other)) {
       this.lowSince = NaN;
-      return false;
+      return turned;
     }
     if (high <= this.top && !other) {
       if (Number.isNaN(this.lowSince)) this.lowSince = now;
-      if (now - this.lowSince < SHRINK_AFTER_MS) return false;
+      if (now - this.lowSince < SHRINK_AFTER_MS) return turned;
     }
     this.lowSince = NaN;
-    return this.rescaleTo(wanted);
+    return this.rescaleTo(wanted) || turned;
   }
 
   rescaleTo(top) {
@@ -159,7 +166,7 @@ export class Plot {
     fit(axes);
     const c = axes.getContext("2d");
     const density = axes.width / axes.clientWidth;
-    const mirror = this.style === "mirror";
+    const mirror = this.style === "mirror" || this.sinks;
     c.clearRect(0, 0, axes.width, axes.height);
     c.strokeStyle = colours.grid;
     c.lineWidth = Math.max(1, Math.round(density));
@@ -174,13 +181,14 @@ export class Plot {
       c.lineTo(axes.width, y);
       c.stroke();
     }
-    this.label(c, density, 0);
-    if (mirror) this.label(c, density, axes.height - LABEL_HEIGHT * density);
+    this.label(c, density, 0, this.top);
+    // What a mirror has downwards is not below zero.
+    if (mirror) this.label(c, density, axes.height - LABEL_HEIGHT * density, this.sinks ? -this.top : this.top);
   }
 
-  /** The value of the scale's end, on a ground of its own so that it reads above any area. */
-  label(c, density, y) {
-    const text = this.format(this.top);
+  /** The value of a scale's end, on a ground of its own so that it reads above any area. */
+  label(c, density, y, value) {
+    const text = this.format(value);
     c.fillStyle = colours.surface;
     c.globalAlpha = 0.8;
     c.fillRect(0, y, c.measureText(text).width + 10 * density, LABEL_HEIGHT * density);
@@ -192,7 +200,7 @@ export class Plot {
   /** Device pixel of a value. */
   y(value) {
     const { height } = this.canvas;
-    if (this.style === "mirror") return height / 2 - (value / this.top) * (height / 2);
+    if (this.style === "mirror" || this.sinks) return height / 2 - (value / this.top) * (height / 2);
     return height - (value / this.top) * height;
   }
 

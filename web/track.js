@@ -105,17 +105,17 @@ export class Track {
 
   /**
    * How high a scale must reach for the window that ends at `edge`: above every mean, and above all but the
-   * rarest peaks, since one packet in one millisecond would press everything else flat.
+   * rarest peaks, since one packet in one millisecond would press everything else flat. With `sign` -1: how deep.
    */
-  extent(tier, edge) {
+  extent(tier, edge, sign = 1) {
     const ring = this.rings[tier];
     let mean = 0;
     let n = 0;
     for (let b = Math.max(bucketAt(tier, edge) - BUCKETS, ring.head - SLOTS + 1); b <= ring.head; b++) {
       const i = b & MASK;
       if (ring.count[i] === 0) continue;
-      if (ring.mean[i] > mean) mean = ring.mean[i];
-      peaks[n++] = ring.high[i];
+      mean = Math.max(mean, sign * ring.mean[i]);
+      peaks[n++] = sign > 0 ? ring.high[i] : -ring.low[i];
     }
     if (n === 0) return 0;
     const usual = peaks.subarray(0, n).sort()[Math.floor((n - 1) * PEAKS_SHOWN)];

@@ -12,7 +12,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
             assert_eq!(pattern.to_string(), text);
             assert_eq!(Pattern::new(&pattern.to_string()).as_ref(), Ok(&pattern));
             let _ = pattern.matches_node(name);
-            let _ = pattern.matches_series(name, Some(name));
+            let _ = pattern.matches_series(name, Some(&khz_model::Instance::from_kernel(name.as_bytes())));
             if pattern.matches_series(name, None) {
                 assert!(pattern.matches_metric(name));
             }

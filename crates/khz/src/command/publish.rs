@@ -4,10 +4,10 @@
 use std::io::BufRead;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
-use khz_gather::publication::Publication;
+use khz_gather::publication::{Publication, PublicationError, datagrams, with_defaults};
 use khz_model::{Nanos, Rate};
 
 use crate::config::{NodeFlags, Plan, ReaderFlags, places};
@@ -24,6 +24,10 @@ Examples:
   khz publish queue=17              job.queue is 17 for the next 30 s
   khz publish 'queue[worker3]=17' --help-text 'Tasks that wait'
                                     one of several, and what it means
+  khz publish 'queue[worker3,rank=1,gpu=0]=17' drift=-0.25
+                                    with labels; below zero
+  khz publish loss=2.5e-7 --type float
+                                    a number that is computed, not counted
   khz publish steps=120000 --kind counter --every 1s
                                     again and again, until Ctrl-C
   my-job | khz publish -            a line for each number: latency=0.0125
@@ -33,7 +37,7 @@ Examples:
 /// `khz publish`.
 #[derive(Debug, Args)]
 pub struct PublishFlags {
-    /// What to publish, as queue=17 or 'queue[worker3]=17'; - reads lines from stdin.
+    /// What to publish, as queue=17 or 'queue[worker3,rank=1]=-17'; - reads lines from stdin.
     #[arg(value_name = "NAME=VALUE", required = true)]
     pub values: Vec<String>,
     /// What it is measured in.
@@ -42,9 +46,15 @@ pub struct PublishFlags {
     /// A counter only grows; a gauge goes up and down.
     #[arg(long, value_enum)]
     pub kind: Option<KindWord>,
+    /// float: a double, for exponents, NaN and infinity; else a gauge is signed, and a counter is not.
+    #[arg(long = "type", value_enum)]
+    pub value_type: Option<TypeWord>,
     /// Decimal places that are kept; else those of the first value.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=9))]
     pub places: Option<u8>,
+    /// When it was measured, in seconds since 1970; at most 10 minutes ago.
+    #[arg(long, value_name = "SECONDS", conflicts_with = "every")]
+    pub time: Option<String>,
     /// One sentence on what it means.
     #[arg(long, value_name = "TEXT")]
     pub help_text: Option<String>,
@@ -77,6 +87,15 @@ pub enum KindWord {
     Counter,
 }
 
+/// Types on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum TypeWord {
+    Signed,
+    Unsigned,
+    Float,
+}
+
 /// Publishes what the flags say.
 pub fn run(flags: PublishFlags, outer: NodeFlags) -> Outcome {
     let (_, plan) = super::plan(flags.settings.clone().over(outer))?;
@@ -87,9 +106,11 @@ pub fn run(flags: PublishFlags, outer: NodeFlags) -> Outcome {
         return lines(flags, &socket);
     }
     let lines: Vec<String> = flags.values.iter().map(|value| line(value, flags)).collect();
-    lines.iter().try_for_each(|line| check(line))?;
+    let datagrams = datagrams(lines.iter().map(String::as_str));
     loop {
-        socket.send(&lines.join("\n"))?;
+        // Again each time: what was measured long ago is refused.
+        lines.iter().try_for_each(|line| check(line).map_err(Failure::usage))?;
+        datagrams.iter().try_for_each(|datagram| socket.send(datagram))?;
         match every {
             Some(every) => std::thread::sleep(every),
             None => return Ok(Done::Wholly),
@@ -106,8 +127,8 @@ fn lines(flags: &PublishFlags, socket: &Socket) -> Outcome {
             continue;
         }
         let line = line(text.trim(), flags);
-        match Publication::read(&line).and_then(|publication| publication.describe()) {
-            Ok(_) => socket.send(&line)?,
+        match check(&line) {
+            Ok(()) => socket.send(&line)?,
             Err(problem) => {
                 crate::show::table::remark!("{problem}");
                 bad += 1;
@@ -120,30 +141,25 @@ fn lines(flags: &PublishFlags, socket: &Socket) -> Outcome {
     }
 }
 
-/// A line with the unit, kind and help of the flags. What the line says itself comes first and wins.
+/// A line with what the flags say of all lines. What the line says itself wins.
 fn line(value: &str, flags: &PublishFlags) -> String {
-    let mut line = value.to_owned();
-    // Help reaches to the end of its line: nothing can follow it.
-    if line.contains(" help=") {
-        return line;
-    }
-    if let Some(unit) = flags.unit.and_then(|unit| unit.to_possible_value()) {
-        line.push_str(&format!(" unit={}", unit.get_name()));
-    }
-    if let Some(kind) = flags.kind.and_then(|kind| kind.to_possible_value()) {
-        line.push_str(&format!(" kind={}", kind.get_name()));
-    }
-    if let Some(places) = flags.places {
-        line.push_str(&format!(" places={places}"));
-    }
-    if let Some(help) = &flags.help_text {
-        line.push_str(&format!(" help={}", help.replace('\n', " ")));
-    }
-    line
+    let word = |word: &dyn std::fmt::Display, name: &str| format!("{name}={word}");
+    let options = [
+        flags.unit.and_then(|unit| unit.to_possible_value()).map(|unit| word(&unit.get_name(), "unit")),
+        flags.kind.and_then(|kind| kind.to_possible_value()).map(|kind| word(&kind.get_name(), "kind")),
+        flags.value_type.and_then(|kind| kind.to_possible_value()).map(|kind| word(&kind.get_name(), "type")),
+        flags.places.map(|places| word(&places, "places")),
+        flags.time.as_ref().map(|time| word(time, "time")),
+    ];
+    let options: Vec<String> = options.into_iter().flatten().collect();
+    with_defaults(value, &options.join(" "), flags.help_text.as_deref())
 }
 
-fn check(line: &str) -> Result<(), Failure> {
-    Publication::read(line).and_then(|publication| publication.describe()).map(drop).map_err(Failure::usage)
+fn check(line: &str) -> Result<(), PublicationError> {
+    // A clock before 1970 is a clock that is not set.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+    Publication::read(line)?.check(now)
 }
 
 /// A period, or a rate.

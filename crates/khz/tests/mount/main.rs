@@ -7,6 +7,7 @@ mod copying;
 mod lab;
 mod now;
 mod proc;
+mod published;
 mod unit;
 
 use std::collections::BTreeSet;

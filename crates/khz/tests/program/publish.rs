@@ -1,10 +1,14 @@
 //! Numbers of a job on their way from `khz publish` to readers.
 
 use std::io::Write;
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::process::{Running, code, err, khz, out, run};
+use crate::exposition::{get_at, promtool_is_content_with};
+use crate::process::{Running, code, err, khz, out, run, until};
+use crate::text::{ask, connect, described_with, text_door};
 
 struct Place(PathBuf);
 
@@ -87,13 +91,114 @@ fn a_wrong_line_and_a_missing_agent_are_errors() {
     assert_eq!(code(&nobody), 1);
     assert!(err(&nobody).contains("no khz takes numbers on this machine"), "{}", err(&nobody));
     let _running = Running::start(&["--run-dir", place.dir()]);
-    for (value, problem) in
-        [("a=-1", "'-1' is not a number without sign"), ("A=1", "column"), ("a", "NAME=VALUE")]
-    {
+    for (value, problem) in [
+        ("a=-1 kind=counter", "leave out kind=counter"),
+        ("a=1e3", "type=float"),
+        ("a=9223372036854775808", "63 bits"),
+        ("A=1", "column"),
+        ("a", "NAME=VALUE"),
+        ("a[worker,3]=1", "write a[worker%2C3]=..."),
+        ("a[b,job=1]=1", "such as my_job"),
+        ("a=1 time=1000000000", "s ago"),
+        ("a=1 time=9000000000000", "not milliseconds"),
+    ] {
         let wrong = run(&["publish", value, "--run-dir", place.dir()]);
         assert_eq!(code(&wrong), 2, "{value}");
         assert!(err(&wrong).contains(problem), "{}", err(&wrong));
     }
     let period = run(&["publish", "a=1", "--every", "soon", "--run-dir", place.dir()]);
     assert_eq!(code(&period), 2, "{}", err(&period));
+}
+
+/// Values and labels as jobs publish them, and as `/metrics` shows them.
+const TYPED: [(&str, &str); 6] = [
+    ("queue[worker 3,rank=1,gpu=0]=-17", "khz_job_queue{part=\"worker 3\",gpu=\"0\",rank=\"1\"} -17"),
+    ("queue[rank=2]=5", "khz_job_queue{rank=\"2\"} 5"),
+    ("drift=-0.25 unit=seconds", "khz_job_drift_seconds -0.25"),
+    ("loss=2.5e-7 type=float", "khz_job_loss 2.5e-7"),
+    ("score=NaN type=float", "khz_job_score NaN"),
+    ("steps=18446744073709551615 kind=counter", "khz_job_steps_total 18446744073709551615"),
+];
+
+#[test]
+fn published_values_below_zero_doubles_and_labels_look_alike_at_every_door() {
+    let place = Place::new("typed");
+    let mut running = Running::start(&["--run-dir", place.dir(), "--text-listen", "127.0.0.1:0"]);
+    let address = text_door(&mut running);
+    let lines = TYPED.map(|(line, _)| line);
+    let published = run(&[&["publish", "--run-dir", place.dir()], &lines[..]].concat());
+    assert_eq!((code(&published), err(&published)), (0, String::new()));
+    let text = get_at(&running, "/metrics");
+    for (_, shown) in TYPED {
+        assert!(text.lines().any(|line| line == shown), "{shown}: {text}");
+    }
+    promtool_is_content_with(&text);
+
+    let found = got(&place, "job.*");
+    for value in ["-17", "-0.25", "2.5e-7", "NaN", "18446744073709551615"] {
+        assert!(found.contains(&format!("\"{value}\"")), "{value}: {found}");
+    }
+    let labelled = get_at(&running, "/khz/v1/query?match=job.queue%5B*,rank=1%5D");
+    assert!(labelled.contains("\"-17\"") && !labelled.contains("\"5\""), "{labelled}");
+
+    let mut socket = connect(&address);
+    described_with(&mut socket, "jobdrift");
+    let status = ask(&mut socket, "0\nS");
+    assert!(status.contains("n 1 jobdrift -0.25\n") && status.contains("n 1 jobloss 2.5e-7\n"), "{status}");
+}
+
+#[test]
+fn published_types_and_labels_reach_the_readers_of_a_hub() {
+    let hub = Running::start_hub(&[]);
+    let link = hub.link();
+    let agent =
+        Running::of(hub.beside(&["agent", "--node", "lbp12", "--hub", &link, "--listen", "127.0.0.1:0"]));
+    let lines = TYPED.map(|(line, _)| line);
+    let published = agent.beside(&[&["publish"], &lines[..]].concat()).output().unwrap();
+    assert_eq!((code(&published), err(&published)), (0, String::new()));
+    until(Duration::from_secs(60), "the hub hears what the job published", || {
+        get_at(&hub, "/khz/v1/query?match=*:job.steps").contains("\"18446744073709551615\"")
+    });
+    let text = get_at(&hub, "/metrics?node=lbp12");
+    for (_, shown) in TYPED {
+        assert!(text.lines().any(|line| line == shown), "{shown}: {text}");
+    }
+    let nodes = get_at(&hub, "/metrics?nodes=lbp12");
+    let identified = "khz_job_queue{instance=\"lbp12\",job=\"node\",rank=\"2\"} 5";
+    assert!(nodes.lines().any(|line| line == identified), "{nodes}");
+    [text, nodes].iter().for_each(|text| promtool_is_content_with(text));
+    let labelled = get_at(&hub, "/khz/v1/query?match=*:job.queue%5B*,rank=1%5D");
+    assert!(labelled.contains("\"-17\"") && !labelled.contains("\"5\""), "{labelled}");
+}
+
+#[test]
+fn what_an_agent_refuses_is_counted_by_its_reason() {
+    let place = Place::new("refused");
+    let _running = Running::start(&["--run-dir", place.dir()]);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let at = |seconds: i64| (now as i64 + seconds).to_string();
+    let publish = |value: &str, time: &str| {
+        let published = run(&["publish", value, "--time", time, "--run-dir", place.dir()]);
+        assert_eq!((code(&published), err(&published)), (0, String::new()));
+    };
+    publish("level=2", &at(-1));
+    publish("level=1", &at(-2));
+    assert!(got(&place, "job.level").contains("\"2\""), "the later one stays");
+    // `khz publish` would not send these: a program of its own does.
+    let socket = UnixDatagram::unbound().unwrap();
+    let lines = format!(
+        "level=1 kind=counter\nlevel=NaN\nlevel=1 colour=red\nlevel=1 time={}\nlevel=1 time={}",
+        at(-1_000),
+        at(1_000)
+    );
+    socket.send_to(lines.as_bytes(), place.0.join("publish.sock")).unwrap();
+    for reason in ["overtaken", "mismatched", "unfit", "bad_lines", "too_old", "too_new"] {
+        until(Duration::from_secs(60), reason, || {
+            got(&place, &format!("khz.publish.{reason}")).contains("\"1\"")
+        });
+    }
+    let future = run(&["publish", "level=1", "--time", &at(3_600), "--run-dir", place.dir()]);
+    assert_eq!(code(&future), 2);
+    assert!(err(&future).contains("ahead of this node's clock"), "{}", err(&future));
+    assert!(got(&place, "job.level").contains("\"2\""));
 }

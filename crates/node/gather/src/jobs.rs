@@ -1,20 +1,17 @@
 //! The numbers that jobs publish (`docs/publish.md`), as a source: each gather takes the datagrams that are
 //! in the socket. It never waits; beyond its limits it drops and counts.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
 
-use khz_model::{
-    Absence, Exposition, Kind, Metric, Nanos, Origin, Pattern, Reading, Refresh, Series, Stamp, Unit,
-};
-use khz_parse::entry::flat_name;
+use khz_model::labels::LABELS_BYTES_MAX;
+use khz_model::name::{INSTANCE_MAX, METRIC_NAME_MAX};
+use khz_model::{Absence, Metric, Nanos, Reading, Series, Stamp};
 use rustix::net::RecvFlags;
 
-use crate::own::Tally;
-use crate::publication::{Description, PREFIX, Publication};
+use crate::job_door::{JobDoor, Refusal};
+use crate::publication::{Description, Publication, timely};
 use crate::readings::Readings;
 
 /// The source's name.
@@ -24,8 +21,15 @@ pub(crate) const SOURCE: &str = "jobs";
 pub const JOB_METRICS_MAX: usize = 256;
 /// The most names with their instances: a few for each core of a large node.
 pub const JOB_SERIES_MAX: usize = 1_024;
+/// The most bytes of all names with their instances and labels: 1 KiB for each of [`JOB_SERIES_MAX`]. Every hub
+/// keeps them, and the schema is written whole.
+pub const JOB_NAMES_BYTES_MAX: usize = 1 << 20;
+/// The longest name with its instance and labels.
+const NAME_BYTES_MAX: usize = METRIC_NAME_MAX + INSTANCE_MAX + LABELS_BYTES_MAX;
 /// The most spellings of names that are remembered: `queue` and `job.queue` are two.
 const SPELLINGS_MAX: usize = 2 * JOB_SERIES_MAX;
+/// The most bytes of these spellings.
+const SPELLINGS_BYTES_MAX: usize = 2 * JOB_NAMES_BYTES_MAX;
 /// The largest datagram in bytes.
 pub const DATAGRAM_MAX: usize = 8_192;
 /// The most lines of a datagram.
@@ -34,165 +38,14 @@ pub const LINES_MAX: usize = 64;
 pub const DATAGRAMS_AT_ONCE: usize = 32;
 /// The most lines in a second, which take a hundredth of a core.
 pub const LINES_A_SECOND: u64 = 10_000;
+/// The most bytes of lines in a second: 200 for each of [`LINES_A_SECOND`]. A line with 64 labels takes as long as
+/// many short ones.
+pub const LINE_BYTES_A_SECOND: usize = 2 << 20;
 /// A number becomes absent after this time without a new value.
 pub const SILENT_AFTER: Nanos = Nanos::from_secs(30);
 /// The agent restarts with new slots when no new name fits and most old ones have had no value for this long.
 /// So a job that invents names cannot keep others out for longer, and cannot cause restarts more often.
 pub const STALE_AFTER: Nanos = Nanos::from_secs(300);
-
-/// The entrance for jobs: the socket, its counts, and the metrics that jobs have named.
-#[derive(Debug)]
-pub struct JobDoor {
-    socket: UnixDatagram,
-    counts: JobCounts,
-    /// It only grows; the gather thread locks it only then.
-    metrics: RwLock<Vec<Arc<Metric>>>,
-}
-
-macro_rules! counts {
-    ($($field:ident: $name:literal, $exposition:literal, $help:literal;)*) => {
-        /// The counts about publishing; only the gather thread writes them.
-        #[derive(Debug, Default)]
-        struct JobCounts { $($field: Arc<AtomicU64>,)* }
-
-        impl JobCounts {
-            fn tallies(&self) -> Vec<Tally> {
-                vec![$(Tally {
-                    metric: Arc::new(count($name, $exposition, $help)),
-                    instance: None,
-                    count: self.$field.clone(),
-                },)*]
-            }
-        }
-    };
-}
-
-counts! {
-    datagrams: "khz.publish.datagrams", "khz_publish_datagrams_total", "Datagrams of jobs that were taken.";
-    values: "khz.publish.values", "khz_publish_values_total", "Values of jobs that were taken.";
-    bad: "khz.publish.bad_lines", "khz_publish_bad_lines_total", "Lines of jobs that could not be read.";
-    dropped: "khz.publish.dropped", "khz_publish_dropped_total", "Lines of jobs that were too many for a datagram or a second.";
-    refused: "khz.publish.refused", "khz_publish_refused_total", "Values of jobs whose names were too many.";
-}
-
-fn count(name: &'static str, exposition: &'static str, help: &'static str) -> Metric {
-    let origin = Origin { file: "khz itself".into(), field: name.into() };
-    metric(name.into(), Kind::Counter, Unit::Count, 0, help.into(), origin, exposition.into(), false)
-}
-
-#[allow(clippy::too_many_arguments, reason = "one argument for each field of a catalogue entry")]
-fn metric(
-    name: Cow<'static, str>,
-    kind: Kind,
-    unit: Unit,
-    places: u8,
-    help: Cow<'static, str>,
-    origin: Origin,
-    exposition: Cow<'static, str>,
-    has_instances: bool,
-) -> Metric {
-    let label = has_instances.then_some(Cow::Borrowed("part"));
-    Metric {
-        flat: flat_name(&name).into(),
-        name,
-        kind,
-        unit,
-        value_type: khz_model::ValueType::Unsigned,
-        labels_from: None,
-        places,
-        max: None,
-        refresh: Refresh::Event,
-        help,
-        origin,
-        instances: label.clone(),
-        exposition: Exposition {
-            help: None,
-            name: exposition,
-            labels: Cow::Borrowed(&[]),
-            instance_label: label,
-            divisor: 1,
-            untyped: false,
-        },
-    }
-}
-
-/// The exposition's name: `job.queue.length` in seconds becomes `khz_job_queue_length_seconds`.
-fn exposition(name: &str, kind: Kind, unit: Unit) -> String {
-    let unit = match unit {
-        Unit::Bytes | Unit::Seconds => format!("_{unit}"),
-        _ => String::new(),
-    };
-    let total = if kind == Kind::Counter { "_total" } else { "" };
-    format!("khz_{}{unit}{total}", name.replace('.', "_"))
-}
-
-impl JobDoor {
-    /// The entrance for a bound socket, which becomes non-blocking.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub fn new(socket: UnixDatagram) -> std::io::Result<Arc<Self>> {
-        socket.set_nonblocking(true)?;
-        Ok(Arc::new(JobDoor { socket, counts: JobCounts::default(), metrics: RwLock::default() }))
-    }
-
-    /// Its counts, to be shown among the agent's own numbers.
-    pub(crate) fn tallies(&self) -> Vec<Tally> {
-        self.counts.tallies()
-    }
-
-    /// The metrics that jobs have published until now.
-    pub(crate) fn metrics(&self) -> Vec<Arc<Metric>> {
-        self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
-    }
-
-    fn metrics_count(&self) -> usize {
-        self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len()
-    }
-
-    /// True if a pattern selects a metric that jobs publish, or may publish later.
-    pub(crate) fn may_match(&self, patterns: &[Pattern]) -> bool {
-        let is_of_jobs = |pattern: &Pattern| {
-            let text = pattern.to_string();
-            let metric =
-                if pattern.nodes().is_some() { text.split_once(':').map_or("", |s| s.1) } else { &text };
-            metric.starts_with(PREFIX) || pattern.matches_metric(PREFIX)
-        };
-        patterns.iter().any(is_of_jobs)
-            || self.metrics().iter().any(|metric| patterns.iter().any(|p| p.matches_metric(&metric.name)))
-    }
-
-    /// The metric of this name: the known one, or a new one. `None` if the limit is reached or the use of
-    /// instances differs.
-    fn metric(&self, said: &Description, places: u8) -> Option<Arc<Metric>> {
-        let mut metrics = self.metrics.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let has_instances = said.instance.is_some();
-        let known = metrics.iter().find(|metric| metric.name == said.name);
-        if let Some(known) = known {
-            // A name always has an instance or never: Prometheus could not tell the two uses apart.
-            return (known.instances.is_some() == has_instances).then(|| known.clone());
-        }
-        if metrics.len() >= JOB_METRICS_MAX {
-            return None;
-        }
-        let help = if said.help.is_empty() { "Published by a job." } else { &said.help };
-        let origin = Origin { file: "a job".into(), field: said.name.clone().into() };
-        let Description { ref name, kind, unit, .. } = *said;
-        let name_there = exposition(name, kind, unit).into();
-        let new = Arc::new(metric(
-            name.clone().into(),
-            kind,
-            unit,
-            places,
-            help.to_owned().into(),
-            origin,
-            name_there,
-            has_instances,
-        ));
-        metrics.push(new.clone());
-        Some(new)
-    }
-}
 
 /// The numbers that jobs have published, slot by slot.
 pub(crate) struct Jobs {
@@ -200,9 +53,21 @@ pub(crate) struct Jobs {
     readings: Readings,
     /// When each slot last got a value.
     heard: Vec<Nanos>,
+    /// When the value of each slot was measured, in nanoseconds since boot: that clock is never set.
+    measured: Vec<i64>,
+    /// Bytes of all names with their instances and labels.
+    names_bytes: usize,
     spellings: HashMap<Box<str>, u32>,
-    /// The current second, and its lines until now.
-    second: (u64, u64),
+    spellings_bytes: usize,
+    second: Second,
+}
+
+/// The current second, and what was taken in it until now.
+#[derive(Default)]
+struct Second {
+    number: u64,
+    lines: u64,
+    bytes: usize,
 }
 
 impl Jobs {
@@ -211,8 +76,11 @@ impl Jobs {
             door,
             readings: Readings::default(),
             heard: Vec::new(),
+            measured: Vec::new(),
+            names_bytes: 0,
             spellings: HashMap::new(),
-            second: (0, 0),
+            spellings_bytes: 0,
+            second: Second::default(),
         }
     }
 
@@ -230,95 +98,108 @@ impl Jobs {
         if room.len() < DATAGRAM_MAX {
             room.resize(DATAGRAM_MAX, 0);
         }
-        let second = now.boot.0 / 1_000_000_000;
-        if self.second.0 != second {
-            self.second = (second, 0);
+        let second = now.boot.0 / Nanos::SECOND.0;
+        if self.second.number != second {
+            self.second = Second { number: second, ..Second::default() };
             self.forget_the_silent(now.boot);
         }
         for _ in 0..DATAGRAMS_AT_ONCE {
             let room = &mut room[..DATAGRAM_MAX];
-            let Ok((length, _)) = rustix::net::recv(&self.door.socket, &mut *room, RecvFlags::DONTWAIT)
-            else {
-                break;
-            };
+            // With TRUNC the kernel says how long the datagram was before it was cut.
+            let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
+            let Ok((_, length)) = rustix::net::recv(self.door.socket(), &mut *room, flags) else { break };
             add(&self.door.counts.datagrams, 1);
-            self.datagram(&room[..length], now.boot);
+            self.datagram(room, length, now);
         }
         self.readings.changed.sort_unstable();
         self.readings.changed.dedup();
     }
 
-    fn datagram(&mut self, bytes: &[u8], now: Nanos) {
-        let Ok(text) = std::str::from_utf8(bytes) else {
-            add(&self.door.counts.bad, 1);
-            return;
+    /// Takes the lines of a datagram of `length` bytes, as far as `room` has them.
+    fn datagram(&mut self, room: &[u8], length: usize, now: Stamp) {
+        let bytes = match room.get(..length) {
+            Some(bytes) => bytes,
+            None => {
+                // The last line is cut, and the first digits of a number are another number.
+                add(&self.door.counts.dropped, 1);
+                let end = room.iter().rposition(|&byte| byte == b'\n');
+                &room[..end.unwrap_or(0)]
+            }
         };
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        for (number, line) in lines.enumerate() {
-            if number >= LINES_MAX || self.second.1 >= LINES_A_SECOND {
+        let lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+        for (number, line) in lines.filter(|line| !line.is_empty()).enumerate() {
+            if number >= LINES_MAX || !self.second.takes(line) {
                 add(&self.door.counts.dropped, 1);
                 continue;
             }
-            self.second.1 += 1;
-            self.line(line, now);
+            let taken = match std::str::from_utf8(line) {
+                Ok(line) => self.line(line, now),
+                Err(_) => Err(Refusal::Bad),
+            };
+            add(taken.map_or_else(|refusal| self.door.counts.of(refusal), |()| &self.door.counts.values), 1);
         }
     }
 
-    fn line(&mut self, line: &str, now: Nanos) {
-        let Ok(publication) = Publication::read(line) else {
-            add(&self.door.counts.bad, 1);
-            return;
+    fn line(&mut self, line: &str, now: Stamp) -> Result<(), Refusal> {
+        let publication = Publication::read(line)?;
+        let measured = publication.options.time.map(|time| measured(time, now)).transpose()?;
+        let slot = match self.spellings.get(publication.spelled) {
+            Some(&slot) => slot as usize,
+            None => self.first_seen(&publication)? as usize,
         };
-        let known = self.spellings.get(publication.spelled).copied();
-        let Some(slot) = known.or_else(|| self.first_seen(&publication)) else { return };
-        let places = self.readings.schema.get(slot as usize).map_or(0, |series| series.metric.places);
-        let Some(value) = publication.value.to_units(places) else {
-            add(&self.door.counts.bad, 1);
-            return;
-        };
-        add(&self.door.counts.values, 1);
-        self.heard[slot as usize] = now;
-        self.readings.set(slot as usize, Reading::Present(value));
+        let metric = &self.readings.schema.get(slot).ok_or(Refusal::Bad)?.metric;
+        let bits = fitting(&publication, metric)?;
+        // A value without a time is the newest: it was measured when it came.
+        let measured = measured.unwrap_or(now.boot.0.cast_signed().max(self.measured[slot]));
+        if measured < self.measured[slot] {
+            return Err(Refusal::Overtaken);
+        }
+        self.measured[slot] = measured;
+        self.heard[slot] = now.boot;
+        self.readings.set(slot, Reading::Present(bits));
+        Ok(())
     }
 
     /// Handles a new spelling, which usually means a new slot.
     #[cold]
-    fn first_seen(&mut self, publication: &Publication<'_>) -> Option<u32> {
-        let Ok(said) = publication.describe() else {
-            add(&self.door.counts.bad, 1);
-            return None;
-        };
-        let slot = self
-            .readings
-            .schema
-            .slot(&said.name, said.instance.as_ref())
-            .or_else(|| self.new_slot(&said, publication));
-        match slot {
-            None => add(&self.door.counts.refused, 1),
-            Some(slot) if self.spellings.len() < SPELLINGS_MAX => {
-                self.spellings.insert(publication.spelled.into(), slot);
-            }
-            Some(_) => {}
+    fn first_seen(&mut self, publication: &Publication<'_>) -> Result<u32, Refusal> {
+        let said = publication.describe()?;
+        let known = self.readings.schema.slot(&said.name, said.instance.as_ref());
+        let slot = known.map_or_else(|| self.new_slot(said, publication), Ok)?;
+        let bytes = self.spellings_bytes + publication.spelled.len();
+        if self.spellings.len() < SPELLINGS_MAX && bytes <= SPELLINGS_BYTES_MAX {
+            self.spellings.insert(publication.spelled.into(), slot);
+            self.spellings_bytes = bytes;
         }
-        slot
+        Ok(slot)
     }
 
-    fn new_slot(&mut self, said: &Description, publication: &Publication<'_>) -> Option<u32> {
-        if self.readings.schema.len() >= JOB_SERIES_MAX {
-            return None;
+    fn new_slot(&mut self, said: Description, publication: &Publication<'_>) -> Result<u32, Refusal> {
+        if !self.has_room() {
+            return Err(Refusal::TooMany);
         }
-        let metric = self.door.metric(said, said.places.unwrap_or(publication.value.places()))?;
+        let metric = self.door.metric(&said)?;
+        // The name may be known, and be of another type than this line would have made it.
+        fitting(publication, &metric)?;
         let slot = self.readings.schema.len() as u32;
-        self.readings.append(Series { metric, instance: said.instance.clone() });
+        self.names_bytes += said.name.len() + said.instance.as_ref().map_or(0, |instance| instance.bytes());
+        self.readings.append(Series { metric, instance: said.instance });
         self.heard.push(Nanos(0));
-        Some(slot)
+        self.measured.push(i64::MIN);
+        Ok(slot)
+    }
+
+    /// True if one more series fits, however long its name is.
+    fn has_room(&self) -> bool {
+        self.readings.schema.len() < JOB_SERIES_MAX
+            && self.names_bytes + NAME_BYTES_MAX <= JOB_NAMES_BYTES_MAX
     }
 
     /// True when no new name or no new instance fits, and three quarters of the known ones are no longer in
     /// use.
     pub fn is_worn(&self, now: Nanos) -> bool {
         let slots = self.heard.len();
-        if slots < JOB_SERIES_MAX && self.door.metrics_count() < JOB_METRICS_MAX {
+        if self.has_room() && self.door.metrics_count() < JOB_METRICS_MAX {
             return false;
         }
         self.heard.iter().filter(|&&heard| now.since(heard) >= STALE_AFTER).count() >= slots / 4 * 3
@@ -334,116 +215,39 @@ impl Jobs {
     }
 }
 
+impl Second {
+    /// Counts a line; `false`: there were too many.
+    fn takes(&mut self, line: &[u8]) -> bool {
+        let (lines, bytes) = (self.lines + 1, self.bytes + line.len());
+        let fits = lines <= LINES_A_SECOND && bytes <= LINE_BYTES_A_SECOND;
+        if fits {
+            (self.lines, self.bytes) = (lines, bytes);
+        }
+        fits
+    }
+}
+
+/// The bits of the value, if the line says nothing else than what its name is.
+fn fitting(publication: &Publication<'_>, metric: &Metric) -> Result<u64, Refusal> {
+    if !publication.options.agree_with(metric) {
+        return Err(Refusal::Mismatched);
+    }
+    Ok(publication.number.bits(metric.format(), metric.kind)?)
+}
+
+/// A time since 1970 as nanoseconds since boot: setting the wall clock must not make new values look old.
+fn measured(time: Nanos, now: Stamp) -> Result<i64, Refusal> {
+    let real = now.real();
+    timely(time, real)?;
+    // The two are minutes apart, so the difference is small, whatever their size is.
+    let age = real.0.wrapping_sub(time.0).cast_signed();
+    Ok(now.boot.0.cast_signed() - age)
+}
+
 /// Adds without an atomic addition: only one thread counts.
 fn add(count: &AtomicU64, n: u64) {
     count.store(count.load(Ordering::Relaxed) + n, Ordering::Relaxed);
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An entrance on one end of a socket pair, and the other end.
-    fn jobs() -> (Jobs, UnixDatagram) {
-        let (ours, theirs) = UnixDatagram::pair().unwrap();
-        theirs.set_nonblocking(true).unwrap();
-        (Jobs::new(JobDoor::new(ours).unwrap()), theirs)
-    }
-
-    fn at(seconds: u64) -> Stamp {
-        Stamp { boot: Nanos::from_secs(seconds), real_offset: 0 }
-    }
-
-    fn shown(jobs: &Jobs) -> Vec<String> {
-        let reading =
-            |slot: usize| Reading::from_parts(jobs.readings.states[slot], jobs.readings.values[slot]);
-        let series = jobs.readings.schema.series().iter().enumerate();
-        series.map(|(slot, series)| format!("{series} {:?}", reading(slot))).collect()
-    }
-
-    #[test]
-    fn a_published_number_stays_in_its_slot_until_it_was_silent_for_a_while() {
-        let (mut jobs, job) = jobs();
-        let mut room = Vec::new();
-        jobs.gather(at(1), &mut room);
-        assert!(jobs.readings.schema.is_empty());
-        job.send(b"queue[a]=1\n\nqueue[b]=2\nlatency=0.50 unit=seconds").unwrap();
-        job.send(b"job.queue[a]=7").unwrap();
-        jobs.gather(at(2), &mut room);
-        let all = ["job.queue[a] Present(7)", "job.queue[b] Present(2)", "job.latency Present(50)"];
-        assert_eq!(
-            (shown(&jobs), jobs.readings.changed.clone()),
-            (all.map(str::to_owned).to_vec(), vec![0, 1, 2])
-        );
-        job.send(b"queue[b]=2").unwrap();
-        jobs.gather(at(20), &mut room);
-        assert!(jobs.readings.changed.is_empty(), "the same again");
-        jobs.gather(at(32), &mut room);
-        let gone = [
-            "job.queue[a] Absent(InstanceGone)",
-            "job.queue[b] Present(2)",
-            "job.latency Absent(InstanceGone)",
-        ];
-        assert_eq!(
-            (shown(&jobs), jobs.readings.changed.clone()),
-            (gone.map(str::to_owned).to_vec(), vec![0, 2])
-        );
-        job.send(b"latency=2").unwrap();
-        jobs.gather(at(33), &mut room);
-        assert_eq!(shown(&jobs)[2], "job.latency Present(200)");
-    }
-
-    #[test]
-    fn numbers_beyond_the_limits_are_dropped_and_counted() {
-        let (mut jobs, job) = jobs();
-        let mut room = Vec::new();
-        let mut say = |jobs: &mut Jobs, text: &str, second| {
-            job.send(text.as_bytes()).unwrap();
-            jobs.gather(at(second), &mut room);
-        };
-        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        say(&mut jobs, &"a=1\n".repeat(100), 1);
-        assert_eq!(count(&jobs.door.counts.dropped), 36);
-        for n in 0..JOB_METRICS_MAX + 10 {
-            say(&mut jobs, &format!("m{n}=1"), 1);
-        }
-        assert_eq!(count(&jobs.door.counts.refused), 11, "'a' is one of them");
-        say(&mut jobs, "m0[x]=1", 1);
-        assert_eq!(count(&jobs.door.counts.refused), 12, "the same name with and without instances");
-        for n in 0..JOB_SERIES_MAX {
-            say(&mut jobs, &format!("m0[{n}]=1"), 1);
-        }
-        assert!(jobs.readings.schema.len() <= JOB_SERIES_MAX);
-        say(&mut jobs, "\u{1}\n=\n====\nb=-1", 1);
-        assert_eq!(count(&jobs.door.counts.bad), 4);
-        let before = count(&jobs.door.counts.dropped);
-        for _ in 0..LINES_A_SECOND / 64 + 1 {
-            say(&mut jobs, &"a=1\n".repeat(64), 2);
-        }
-        assert_eq!(count(&jobs.door.counts.dropped) - before, 64 - LINES_A_SECOND % 64);
-    }
-
-    #[test]
-    fn names_that_nobody_uses_any_more_wear_the_node_out_once_there_is_no_room() {
-        let (mut jobs, job) = jobs();
-        let mut room = Vec::new();
-        let mut say = |jobs: &mut Jobs, text: &str, second| {
-            job.send(text.as_bytes()).unwrap();
-            jobs.gather(at(second), &mut room);
-        };
-        (0..JOB_METRICS_MAX - 1).for_each(|n| say(&mut jobs, &format!("m{n}=1"), 1));
-        assert!(!jobs.is_worn(Nanos::from_secs(1_000)), "there is room");
-        say(&mut jobs, "last=1", 1);
-        assert!(!jobs.is_worn(Nanos::from_secs(300)) && jobs.is_worn(Nanos::from_secs(301)));
-        (0..JOB_METRICS_MAX / 4 + 1).for_each(|n| say(&mut jobs, &format!("m{n}=2"), 200));
-        assert!(!jobs.is_worn(Nanos::from_secs(301)), "more than a quarter are in use");
-    }
-
-    #[test]
-    fn patterns_speak_of_jobs_before_there_are_any() {
-        let (jobs, _job) = jobs();
-        let may = |text: &str| jobs.door.may_match(&[Pattern::new(text).unwrap()]);
-        assert!(may("*") && may("job.*") && may("job.queue") && may("n[1-2]:job.x[*]"));
-        assert!(!may("mem.*") && !may("n1:load.1m"));
-    }
-}
+mod tests;

@@ -12,6 +12,7 @@ mod cost;
 mod error;
 mod gatherer;
 mod inbox;
+mod job_door;
 mod jobs;
 mod kernel_text;
 mod lane;
@@ -38,7 +39,11 @@ pub use catalogue::catalogue;
 pub use error::GatherError;
 pub use gatherer::{LANES_MAX, LINGER, LINGERING_MAX};
 pub use inbox::REQUESTS_MAX;
-pub use jobs::{DATAGRAM_MAX, JOB_METRICS_MAX, JOB_SERIES_MAX, JobDoor};
+pub use job_door::JobDoor;
+pub use jobs::{
+    DATAGRAM_MAX, DATAGRAMS_AT_ONCE, JOB_METRICS_MAX, JOB_NAMES_BYTES_MAX, JOB_SERIES_MAX,
+    LINE_BYTES_A_SECOND, LINES_A_SECOND, LINES_MAX,
+};
 pub use kernel_text::TEXT_BYTES_MAX;
 pub use lane::Call;
 pub use lane_handle::{LaneHandle, Lanes, Prompt};

@@ -8,7 +8,7 @@ use khz_model::{ByteSize, Nanos, NodeName, Rate};
 use khz_parse::KernelFile;
 
 use crate::budget::Budget;
-use crate::jobs::JobDoor;
+use crate::job_door::JobDoor;
 use crate::own::Tally;
 use crate::placement::Placement;
 use crate::source::Source;

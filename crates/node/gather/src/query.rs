@@ -18,7 +18,7 @@ use crate::asked::Asked;
 use crate::catalogue::catalogue;
 use crate::clock;
 use crate::inbox::{Inbox, Request};
-use crate::jobs::JobDoor;
+use crate::job_door::JobDoor;
 use crate::lane::LaneView;
 use crate::plan::Plan;
 use crate::publication::PREFIX;

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 
 use crate::budget::Budget;
 use crate::clock;
-use crate::jobs::{JobDoor, Jobs};
+use crate::job_door::JobDoor;
+use crate::jobs::Jobs;
 use crate::kernel_text::KernelText;
 use crate::own::OwnNumbers;
 

@@ -48,6 +48,34 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
             json!([[[1.0, 1], [3.0, 0]]]),
         ),
         (
+            "while_a_gauge_is_below_zero_its_plot_has_zero_in_the_middle",
+            "(async () => {
+                const { Plot } = await import('/plot.js');
+                const frame = document.createElement('div');
+                for (const name of ['axes', 'trace']) {
+                    const canvas = element('canvas');
+                    canvas.className = name;
+                    Object.assign(canvas.style, { display: 'block', width: '200px', height: '100px' });
+                    frame.append(canvas);
+                }
+                document.body.append(frame);
+                const track = new Track(), labels = [];
+                const format = (value) => (labels.push(value), `${value}`);
+                const scale = { least: 1, signed: true };
+                const plot = new Plot(frame, { style: 'lines', series: [{ track, colour: 0 }], scale, format });
+                const drawn = (time, value, now) => {
+                    track.push(time, value);
+                    labels.length = 0;
+                    plot.draw(time, 0, now);
+                    return [plot.y(0) / plot.canvas.height, ...labels];
+                };
+                const found = [drawn(100, 3, 0), drawn(101, -7, 10_000), drawn(200, 3, 20_000), drawn(201, 3, 30_000)];
+                frame.remove();
+                return found;
+            })()",
+            json!([[1.0, 5.0], [0.5, 10.0, -10.0], [1.0, 10.0], [1.0, 5.0]]),
+        ),
+        (
             "a_hole_in_time_breaks_the_line_and_makes_no_rate",
             "fed(new feeds.Rate('c'), [column('c')], [
                 {t: '100.0', v: ['0']}, {t: '100.1', v: ['1']}, {t: '105.1', v: ['2']}, {t: '105.2', v: ['4']}], [2])",

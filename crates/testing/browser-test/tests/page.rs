@@ -351,7 +351,7 @@ fn what_a_job_publishes_is_on_the_page_of_its_node() {
         for (width, height) in [(1280, 1400), (390, 844)] {
             browser.look(width, height, Theme::Light).await;
             let page = Page::open(&browser, &format!("{}#rate=10&window=10s", server.url())).await;
-            publish(&["queue[left lane]=17", "free=3221225472", "--unit", "bytes"]);
+            publish(&["queue[left lane,rank=1]=17", "free=3221225472", "drift=-17", "--unit", "bytes"]);
             let words = "[...document.querySelectorAll('section[aria-label=\"Published by jobs\"] .panel')].map(p => p.textContent).join()";
             let group = "document.querySelector('section[aria-label=\"Published by jobs\"]')";
             page.wait("the group is there", &format!("!{group}.hidden")).await;
@@ -359,7 +359,8 @@ fn what_a_job_publishes_is_on_the_page_of_its_node() {
             page.wait(
                 "the gauges are shown",
                 &format!(
-                    "/job.free[^,]*3.00 GiB/.test({words}) && /job.queue.left lane.[^,]*17 B/.test({words})"
+                    "/job.free[^,]*3.00 GiB/.test({words}) && /job.queue.left lane,rank=1.[^,]*17 B/.test({words}) \
+                     && /job.drift[^,]*−17 B/.test({words})"
                 ),
             )
             .await;

@@ -1,0 +1,42 @@
+//! What somebody probably meant with a name that cannot be read: the same name, with its marks escaped.
+
+use khz_model::labels::is_label_name;
+use khz_model::{Instance, Labels, SeriesName};
+
+/// A name that can be read, in place of `spelled`, which cannot; `None` if the brackets are not what is wrong.
+///
+/// A part between commas that is no label belongs to the part before it: `[a,b]` was one name until instances had
+/// labels.
+pub(super) fn corrected(spelled: &str) -> Option<String> {
+    let (metric, rest) = spelled.split_once('[')?;
+    let inside = rest.strip_suffix(']')?;
+    let mut name = String::new();
+    let mut labels: Vec<(&str, String)> = Vec::new();
+    for (number, part) in inside.split(',').enumerate() {
+        match part.split_once('=') {
+            Some((label, value)) if is_label_name(label) && !value.is_empty() => {
+                labels.push((label, unescaped(value)));
+            }
+            _ => {
+                let before = labels.last_mut().map_or(&mut name, |(_, value)| value);
+                if number > 0 {
+                    before.push(',');
+                }
+                before.push_str(&unescaped(part));
+            }
+        }
+    }
+    let labels = Labels::new(labels.iter().map(|(name, value)| (*name, value.as_str()))).ok()?;
+    let corrected = format!("{metric}[{}]", Instance::from_text(&name)?.with_labels(&labels));
+    SeriesName::parse(&corrected).ok().map(|_| corrected)
+}
+
+/// Without `%XX`, if all of them can be read; a text that has a '%' of its own stays as it is.
+fn unescaped(text: &str) -> String {
+    // '=' and ',' would begin labels here.
+    let text_alone = text.replace('=', "%3D");
+    match Instance::parse(&text_alone) {
+        Ok(instance) => instance.name().to_owned(),
+        Err(_) => text.to_owned(),
+    }
+}

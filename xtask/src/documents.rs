@@ -1,4 +1,5 @@
-//! What the documents say of the repository is so: files that they name exist, and unsafe code is where CONTRIBUTING.md allows it.
+//! What the documents say of the repository is so: files that they name exist, unsafe code is where CONTRIBUTING.md allows it,
+//! and modules of khz import what the table in its `main.rs` allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -102,4 +103,55 @@ fn unsafe_code_is_where_contributing_says() {
     let found: BTreeSet<String> =
         found.map(|path| path.strip_prefix(&crates).unwrap().to_str().unwrap().to_owned()).collect();
     assert_eq!(found, allowed);
+}
+
+/// The rows of the table in the module doc of khz's `main.rs`: a folder, and the folders that it may import.
+fn allowed_imports(main: &str) -> Vec<(String, BTreeSet<String>)> {
+    let rows = main.lines().filter_map(|line| line.strip_prefix("//! | `")?.split_once("` | "));
+    let folders = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    rows.map(|(folder, cell)| (folder.to_owned(), folders(cell))).collect()
+}
+
+/// The modules of its own crate that a text names: `crate::show::table`, `use crate::{role, show}`.
+fn imports(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for after in text.split("crate::").skip(1) {
+        let (names, is_list) = match after.strip_prefix('{') {
+            Some(list) => (list.split('}').next().unwrap_or(list), true),
+            None => (after, false),
+        };
+        let name =
+            |text: &str| text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        match is_list {
+            true => found.extend(names.split(',').map(name)),
+            false => found.extend([name(names)]),
+        }
+    }
+    found
+}
+
+#[test]
+fn modules_of_khz_import_what_the_table_in_main_allows() {
+    let source = step::root().join("crates/khz/src");
+    let table = allowed_imports(&text(&source.join("main.rs")));
+    let folders: BTreeSet<&str> = table.iter().map(|(folder, _)| folder.as_str()).collect();
+    assert_eq!(folders, BTreeSet::from(["command", "config", "role", "show"]), "main.rs has no such table");
+    let mut wrong = Vec::new();
+    for (folder, allowed) in &table {
+        let mut files = Vec::new();
+        files_below(&source.join(folder), &mut files);
+        for path in files {
+            let mut named = imports(&text(&path));
+            named.retain(|name| source.join(name).is_dir() || source.join(format!("{name}.rs")).exists());
+            let others = named.into_iter().filter(|name| name != folder && !allowed.contains(name));
+            wrong.extend(others.map(|name| format!("{} imports {name}", path.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn imports_are_found_in_paths_and_in_lists() {
+    let text = "use crate::role::hub;\nuse crate::{cli, show};\nlet a = crate::config::FILE;";
+    assert_eq!(imports(text), BTreeSet::from(["role", "cli", "show", "config"].map(str::to_owned)));
 }

@@ -52,7 +52,10 @@ static DECISIVE: [Decisive; 8] = [
         group: "files",
         name: "rrdcached",
         files: &[],
-        tests: &["--lib", "--test", "daemon", "--test", "faults", "--test", "power"],
+        tests: &[
+            "--lib", "--test", "daemon", "--test", "faults", "--test", "images", "--test", "log_gone",
+            "--test", "names", "--test", "options", "--test", "power", "--test", "recorder",
+        ],
     },
 ];
 

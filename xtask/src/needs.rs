@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program, the Debian package that has it, and what needs it.
-const PROGRAMS: [(&str, &str, &str); 15] = [
+const PROGRAMS: [(&str, &str, &str); 16] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
     ("chromium", "chromium", "the tests of the page"),
     ("chromedriver", "chromium-driver", "the tests of the page"),
@@ -21,6 +21,7 @@ const PROGRAMS: [(&str, &str, &str); 15] = [
     ("java", "default-jdk-headless", "the example in Java"),
     ("rrdtool", "rrdtool", "the tests of .rrd files"),
     ("rrdcached", "rrdcached", "the tests of the caching daemon"),
+    ("locale-gen", "locales", "the test of .rrd files in a language with a decimal comma"),
 ];
 
 /// For `cargo xtask static`: the C code of ring and zstd is compiled against musl's headers.

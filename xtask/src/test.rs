@@ -67,7 +67,7 @@ fn slow_tests() -> Result<(), String> {
     mutants::slow()
 }
 
-/// Changes of the clock, and units under systemd: on virtual machines under QEMU, one after the other.
+/// Changes of the clock, units under systemd, the figure of eight nodes: on machines under QEMU, one test after the other.
 fn guest_tests() -> Result<(), String> {
     needs::install_for_guests()?;
     static_program::build()?;

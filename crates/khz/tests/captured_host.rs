@@ -1,9 +1,9 @@
-//! The whole program on captured hosts: everything that `khz get` and `/metrics` say of them, compared with what
-//! stands in `captured_host/`. Left out is only what no two runs share: khz's numbers about itself, stamps, and
-//! the node's name.
+//! The whole program on captured hosts: everything that `khz get` and `/metrics` print of them, compared with the
+//! files in `captured_host/`, except for what differs in each run: khz's numbers about itself, stamps, and the node's
+//! name.
 //!
-//! When the output is meant to change: `KHZ_UPDATE_EXPECTED=1 cargo test -p khz --test captured_host`, and read
-//! the difference before you commit it.
+//! To change the expected output, run `KHZ_UPDATE_EXPECTED=1 cargo test -p khz --test captured_host`, and read the
+//! difference before you commit it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -90,7 +90,7 @@ fn metrics_shows_every_value_of_a_captured_host() {
         let found: String = kept.map(|line| format!("{line}\n")).collect();
         assert!(found.lines().count() > 100, "{host}: {text}");
         is_expected(&format!("{host}.metrics.txt"), &found);
-        let (code, said) = running.end("TERM");
-        assert_eq!(code, Some(0), "{said}");
+        let (code, message) = running.end("TERM");
+        assert_eq!(code, Some(0), "{message}");
     }
 }

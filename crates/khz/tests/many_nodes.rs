@@ -1,4 +1,4 @@
-//! The program against a door with several nodes behind it: what it prints, whom it misses, how it exits.
+//! The program against a door of several nodes: what it prints, which nodes it misses, how it exits.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -77,7 +77,7 @@ fn several_nodes_are_rows_and_those_that_are_missing_are_named_folded() {
 }
 
 #[test]
-fn a_watch_of_a_node_that_nobody_knows_says_so_and_goes_on() {
+fn a_watch_of_an_unknown_node_says_so_and_goes_on() {
     let server = Server::start(Arc::new(four()));
     let watched =
         ask(&server, &["watch", "n[1,77-78]:load.1m", "other*:load.1m", "--rate", "100", "--count", "2"]);
@@ -92,7 +92,7 @@ fn a_watch_of_a_node_that_nobody_knows_says_so_and_goes_on() {
 }
 
 #[test]
-fn several_nodes_are_followed_and_a_notice_is_told_once() {
+fn several_nodes_are_followed_and_a_notice_is_printed_once() {
     let slow = "100Hz is above this node's ceiling; it sends 10Hz";
     let notice = |node: &str| Notice::of(NodeName::new(node).unwrap(), slow);
     let server = Server::start(Arc::new(FakeNode { notices: vec![notice("n1"), notice("n2")], ..four() }));

@@ -1,4 +1,5 @@
-//! Where a connection comes from: an address, or this machine's own socket, where the kernel says whose process calls.
+//! Where a connection comes from: an address, or this machine's own socket, for which the kernel names the process's
+//! user.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,22 +7,22 @@ use std::net::SocketAddr;
 use khz_trust::Place;
 use rustix::fd::AsFd;
 
-/// Where somebody calls from.
+/// The origin of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// Over the network.
     Net(SocketAddr),
     /// From this machine, through the local socket.
     Local {
-        /// Whose process it is; `None`: the kernel does not say.
+        /// The user of the process; `None`: the kernel does not say.
         uid: Option<u32>,
-        /// What that makes of him.
+        /// What that user may do here.
         place: Place,
     },
 }
 
 impl Caller {
-    /// Who is at the other end of a local socket.
+    /// The peer of a local socket.
     pub fn of_local(socket: impl AsFd) -> Self {
         let own = rustix::process::geteuid();
         match rustix::net::sockopt::socket_peercred(socket) {
@@ -37,7 +38,7 @@ impl Caller {
         }
     }
 
-    /// Where that is, for the table of roles.
+    /// The origin, for the table of roles.
     pub fn place(&self) -> Place {
         match self {
             Caller::Net(address) if address.ip().to_canonical().is_loopback() => Place::Loopback,
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_says_who_comes_by_the_local_socket_and_the_address_who_comes_over_loopback() {
+    fn the_kernel_names_peers_of_the_local_socket_and_the_address_tells_loopback() {
         let local = Caller::Local { uid: Some(7), place: Place::LocalOther };
         assert_eq!((local.to_string().as_str(), local.place()), ("this machine, uid 7", Place::LocalOther));
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();

@@ -1,5 +1,5 @@
-//! The hub's clocks: one that never jumps, for silence and ages, the wall clock, for people and offsets, and that of
-//! its own work.
+//! The hub's clocks: the boot clock, which never jumps, for silence and ages; the wall clock for people and offsets;
+//! the CPU clock for the hub's own work.
 
 use khz_model::Nanos;
 use rustix::time::{ClockId, clock_gettime};
@@ -20,12 +20,12 @@ pub(crate) fn wall() -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// How long ago an instant since 1970 was; a clock that was set back makes it no less than nothing.
+/// How long ago an instant since 1970 was; 0 if it is in the future, because the clock was set back.
 pub(crate) fn ago(at: i64) -> Nanos {
     Nanos(u64::try_from(wall().saturating_sub(at)).unwrap_or(0))
 }
 
-/// An instant of the boot clock as one since 1970.
+/// An instant of the boot clock, in ns since 1970.
 pub(crate) fn at(boot: Nanos, now: Nanos) -> i64 {
     wall().saturating_sub(i64::try_from(now.since(boot).0).unwrap_or(i64::MAX))
 }
@@ -66,7 +66,7 @@ mod tests {
             let (before, now, after) = (kernel(clock), ours(), kernel(clock));
             assert!((before..=after).contains(&now), "{now} is not in {before}..={after}");
         }
-        // Somebody may set the wall clock meanwhile, but not by years.
+        // The wall clock may be set meanwhile, but not by years.
         let real = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970").as_nanos() as i64;
         assert!(wall().abs_diff(real) < 3_600 * 1_000_000_000);
     }

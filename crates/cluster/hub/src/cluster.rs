@@ -1,35 +1,36 @@
-//! The cluster: every node that was ever heard, the schemas they share, the metrics they have, and what is
-//! counted. Server and readers meet here; each node has a lock of its own.
+//! The cluster: every node that was ever heard, the schemas that nodes share, and what is counted. The link door and
+//! readers meet here; each node has its own lock.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, Weak};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, Weak};
 
-use khz_link::HubName;
 use khz_model::{Budget, ByteSize, Choice, Forgotten, Metric, Nanos, NodeName, NodeStatus, Pattern, Rate};
 
 use crate::counts::Counts;
 use crate::known::Known;
 use crate::limits::{
-    FOLLOW_BYTES_A_NODE, FOLLOW_BYTES_MAX, GONE_KEPT, NODES_AT_ONCE, NODES_BYTES_EACH, NODES_BYTES_MAX,
-    NODES_DROPPED, NODES_MAX, OUT_BYTES_MAX, OUT_BYTES_MIN, READERS_OUT_BYTES_MAX,
+    FOLLOW_BYTES_A_NODE, FOLLOW_BYTES_MAX, NODES_AT_ONCE, NODES_BYTES_EACH, NODES_BYTES_MAX, NODES_DROPPED,
+    NODES_MAX, OUT_BYTES_MAX, OUT_BYTES_MIN, READERS_OUT_BYTES_MAX,
 };
 use crate::mailbox::Mailbox;
 use crate::memory::{Changes, Entry};
-use crate::node::{SharedNode, THROUGH_HUB};
+use crate::node::SharedNode;
 use crate::schemas::{Schema, Schemas};
 use crate::texts::TextBytes;
 
-/// Metrics of different names that the cluster may have.
-const METRICS_MAX: usize = 16_384;
+mod metrics;
+mod sources;
 
-/// Given back at once, it is worth going through all that is free.
+use metrics::Metrics;
+pub(crate) use sources::Sources;
+
+/// Memory that nodes give back: from this much on it is worth searching everything that is free.
 const MUCH: u64 = 4 << 20;
 
-/// What a hub is told.
+/// The settings of a hub.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Its name, for those who connect.
+    /// Its name, as its peers see it.
     pub name: String,
     /// Memory for blocks that have ended, of all nodes together; 0: only what readers follow.
     pub history: ByteSize,
@@ -37,56 +38,48 @@ pub struct Settings {
     pub rate_max: Rate,
 }
 
-/// Everything that is known.
+/// Everything that the hub knows.
 #[derive(Debug)]
 pub struct Cluster {
     pub(crate) settings: Settings,
-    /// Random at every start: nodes see that they talk to another hub.
+    /// Random at every start, so that nodes notice a restarted hub.
     pub(crate) identity: [u8; 16],
     nodes: RwLock<Known>,
     pub(crate) schemas: Schemas,
-    metrics: RwLock<Metrics>,
+    metrics: Metrics,
     pub(crate) counts: Counts,
-    /// The hubs that nodes come from: by the source's number, the hub and all behind it.
-    sources: Mutex<BTreeMap<usize, Vec<[u8; 16]>>>,
-    /// Counts changes of them.
-    pub(crate) sources_changed: AtomicU64,
-    /// The turn of the node that appeared last, so that readers look for new ones, and how many were forgotten.
+    /// The hubs that nodes come from.
+    pub(crate) sources: Sources,
+    /// The turn of the node that appeared last, and how many nodes were forgotten: readers compare them to find new
+    /// nodes.
     appeared: AtomicU64,
     forgotten: AtomicU64,
     /// Kernel texts of all nodes.
     pub(crate) text_bytes: TextBytes,
-    /// Readers on links: they share what may wait for all of them.
+    /// Readers on links. They share the bytes that may wait for all of them.
     pub(crate) readers: AtomicU64,
-    /// What the places of readers at nodes hold.
+    /// Memory that the readers' cursors hold.
     pub(crate) follow_bytes: Budget,
-    /// What nodes hold beside schemas and history.
+    /// Memory that nodes hold beside schemas and history.
     pub(crate) node_bytes: Budget,
-    /// A node was refused because others hold too much: those that have gone give back what they hold.
+    /// A node was refused because the others hold too much: nodes that are down give back what they hold.
     pub(crate) is_short_of_memory: AtomicBool,
-    /// Does something when much was given back.
+    /// Called when nodes have given back much memory.
     gave_back: OnceLock<fn()>,
-    /// Lanes of all nodes: they share the history's memory.
+    /// Lanes of all nodes, which share the history's memory.
     pub(crate) lanes: AtomicU64,
     /// Rung when a node comes, goes or is forgotten.
     pub(crate) changes: Arc<Changes>,
-    /// The link door's thread, while there is one, and whether somebody reads there.
+    /// The mailbox of the link door's thread, while there is one, and whether a reader is connected there.
     door: Mutex<Weak<Mailbox>>,
     is_read: AtomicBool,
 }
 
-#[derive(Debug, Default)]
-struct Metrics {
-    names: HashSet<String>,
-    all: Vec<Arc<Metric>>,
-}
-
 impl Cluster {
-    /// How a node is, and that it is at this hub where it is.
+    /// A node's status; it names this hub if the node is connected here.
     pub(crate) fn status_of(&self, node: &SharedNode, now: Nanos) -> NodeStatus {
         let node = node.lock();
-        let is_here = node.link.as_ref().is_some_and(|link| link.connection < THROUGH_HUB);
-        NodeStatus { hub: is_here.then(|| self.settings.name.clone()), ..node.status(now) }
+        NodeStatus { hub: node.link().is_direct().then(|| self.settings.name.clone()), ..node.status(now) }
     }
 
     /// A cluster without nodes.
@@ -96,15 +89,14 @@ impl Cluster {
             identity,
             nodes: RwLock::default(),
             schemas: Schemas::default(),
-            metrics: RwLock::default(),
+            metrics: Metrics::default(),
             counts: Counts::default(),
-            sources: Mutex::default(),
-            sources_changed: AtomicU64::new(0),
+            sources: Sources::new(identity),
             appeared: AtomicU64::new(0),
             forgotten: AtomicU64::new(0),
             text_bytes: TextBytes::default(),
             readers: AtomicU64::new(0),
-            // Its limit follows the number of nodes: see `may_follow`.
+            // Its limit grows with the number of nodes: see `may_follow`.
             follow_bytes: Budget::new(ByteSize(u64::MAX), Arc::default()),
             // The same.
             node_bytes: Budget::new(ByteSize(u64::MAX), Arc::default()),
@@ -126,12 +118,12 @@ impl Cluster {
         self.read().all().cloned().collect()
     }
 
-    /// At most this number of the nodes that appeared after this turn, each with its own.
+    /// At most this many of the nodes that appeared after this turn, each with its own turn.
     pub(crate) fn appeared_after(&self, turn: u64, most: usize) -> Vec<(u64, Arc<SharedNode>)> {
         self.read().after(turn, most)
     }
 
-    /// The nodes that some patterns speak of: looked up where they write out their names.
+    /// The nodes that a choice means. A choice that names its nodes is looked up by name.
     pub(crate) fn chosen(&self, choice: &Choice) -> Vec<Arc<SharedNode>> {
         let known = self.read();
         match choice.names() {
@@ -149,7 +141,7 @@ impl Cluster {
         }
     }
 
-    /// Changes the list, and tells readers.
+    /// Changes the list of nodes, and shows readers that it has changed.
     fn change<T>(&self, change: impl FnOnce(&mut Known) -> T) -> T {
         let mut known = self.nodes.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         let done = change(&mut known);
@@ -164,17 +156,18 @@ impl Cluster {
         self.read().len()
     }
 
-    /// So few nodes that they need not take turns in sending.
+    /// True if there are so few nodes that they need not spread their sending over the second.
     pub(crate) fn is_small(&self) -> bool {
         self.known() <= NODES_AT_ONCE
     }
 
-    /// The node of that name, if it was ever heard.
+    /// The node with this name, if it was ever heard.
     pub(crate) fn node(&self, name: &NodeName) -> Option<Arc<SharedNode>> {
         self.read().get(name).cloned()
     }
 
-    /// The node of that name, new when it must be. `None`: there are too many, and all of them are up or expected.
+    /// The node with this name, made if it is not known. `None`: there are too many nodes, and all of them are up or
+    /// expected.
     pub(crate) fn node_or_new(&self, name: &NodeName, now: Nanos) -> Option<Arc<SharedNode>> {
         if let Some(node) = self.node(name) {
             return Some(node);
@@ -192,7 +185,7 @@ impl Cluster {
         }))
     }
 
-    /// Forgets the nodes that were down the longest. `None`: there are none.
+    /// Forgets the nodes that were down the longest. `None`: no node may be forgotten.
     fn make_room(&self, name: &NodeName) -> Option<()> {
         let oldest = oldest(&self.nodes());
         let first = oldest.first()?;
@@ -202,48 +195,48 @@ impl Cluster {
             first.name
         );
         self.change(|known| oldest.iter().for_each(|node| known.remove(&node.name)));
-        oldest.iter().for_each(|node| node.lock().texts.forgotten());
+        oldest.iter().for_each(|node| node.lock().texts().0.forgotten());
         Counts::add(&self.counts.nodes_dropped, oldest.len() as u64);
         Some(())
     }
 
-    /// These nodes should be there: they are known, whether they ever come or not.
+    /// These nodes should exist: they are known from now on, even if they never connect.
     pub fn expect(&self, names: &[NodeName]) {
         let now = crate::clock::boot();
         for name in names {
             if let Some(node) = self.node_or_new(name, now) {
-                node.lock().is_expected = true;
+                node.lock().link_mut().expect();
             }
         }
     }
 
-    /// Nodes of former starts.
+    /// Takes in the nodes of earlier starts.
     pub(crate) fn remember(&self, entries: Vec<Entry>) {
         let now = crate::clock::boot();
         for entry in entries {
             if let Some(node) = self.node_or_new(&entry.node, now) {
-                node.lock().remember(&entry);
+                node.lock().link_mut().remember(&entry);
             }
         }
     }
 
-    /// What is to be remembered, in name order.
+    /// The entries of the roster, in name order.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let now = crate::clock::boot();
         self.nodes().iter().filter_map(|node| node.lock().entry(now)).collect()
     }
 
-    /// Forgets the nodes that a hostlist selects and that need not stay.
+    /// Forgets the nodes that a hostlist selects, except those that must stay.
     pub(crate) fn forget(&self, pattern: &Pattern) -> Forgotten {
         let (mut forgotten, mut gone) = (Forgotten::default(), Vec::new());
         for node in self.nodes() {
             if !pattern.matches_node(node.name.as_str()) {
                 continue;
             }
-            // A node's lock is never taken while the list is locked: who holds a node may ask for the list.
+            // A node's lock is never taken while the list is locked: a thread that holds a node may need the list.
             let (stays, is_expected) = {
                 let state = node.lock();
-                (state.must_stay(), state.is_expected)
+                (state.link().must_stay(), state.link().is_expected())
             };
             if let Some(why) = stays {
                 forgotten.refused.push((node.name.clone(), why));
@@ -255,19 +248,19 @@ impl Cluster {
                 forgotten.expected.push(node.name.clone());
             }
             forgotten.nodes.push(node.name.clone());
-            if node.lock().link.is_some() {
+            if node.lock().link().is_up() {
                 self.keep(&node);
             }
             gone.push(node);
         }
-        gone.iter().for_each(|node| node.lock().texts.forgotten());
+        gone.iter().for_each(|node| node.lock().texts().0.forgotten());
         self.changes.ring();
-        // Readers hear that its lanes are over.
+        // Readers learn that the nodes' lanes are over.
         self.stir();
         forgotten
     }
 
-    /// A node has connected: it is the one of its name, also where that was forgotten a moment before.
+    /// A node has connected: its name belongs to it, even if the cluster forgot the name a moment ago.
     pub(crate) fn keep(&self, node: &Arc<SharedNode>) {
         if self.node(&node.name).is_some_and(|known| Arc::ptr_eq(&known, node)) {
             return;
@@ -275,11 +268,10 @@ impl Cluster {
         self.change(|known| known.insert(node.clone()));
     }
 
-    /// Where the epochs of a connection's lanes begin: a lane of another connection, or of a hub that was restarted, is
-    /// another lane.
+    /// The first epoch of a connection's lanes. A lane of another connection, or of a restarted hub, has another epoch.
     pub(crate) fn epochs(&self, connection: u64) -> u64 {
         let random = self.identity.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        // An odd factor and the count of connections keep them apart.
+        // The odd factor gives every connection another epoch.
         random.wrapping_add(connection.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
@@ -288,55 +280,27 @@ impl Cluster {
         self.appeared.load(Ordering::Acquire)
     }
 
-    /// Changes when a node is forgotten.
+    /// How many nodes were forgotten.
     pub(crate) fn forgotten(&self) -> u64 {
         self.forgotten.load(Ordering::Acquire)
     }
 
-    /// Takes in the metrics of a schema whose slots from this one on are new.
-    pub(crate) fn note_metrics(&self, schema: &Schema, from: usize) {
-        let new = schema.series().get(from..).unwrap_or_default();
-        let is_known = |metrics: &Metrics| {
-            let mut last: Option<&Arc<Metric>> = None;
-            new.iter().all(|series| {
-                let same = last.is_some_and(|metric| Arc::ptr_eq(metric, &series.metric));
-                last = Some(&series.metric);
-                same || metrics.names.contains(&*series.metric.name)
-            })
-        };
-        if is_known(&self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner())) {
-            return;
-        }
-        let mut metrics = self.metrics.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        for series in new {
-            if metrics.all.len() < METRICS_MAX && !metrics.names.contains(&*series.metric.name) {
-                metrics.names.insert(series.metric.name.to_string());
-                metrics.all.push(series.metric.clone());
-            }
-        }
-    }
-
-    /// Every metric that some node has.
-    pub(crate) fn metrics(&self) -> Vec<Arc<Metric>> {
-        self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).all.clone()
-    }
-
-    /// The link door's thread, which has its bell here.
+    /// The link door's thread has this mailbox.
     pub(crate) fn served_by(&self, mailbox: &Arc<Mailbox>) {
         *self.door.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::downgrade(mailbox);
     }
 
-    /// Connections that are open at the link door, those of its nodes included.
+    /// Connections that are open at the link door, nodes' and readers'.
     pub fn connections(&self) -> u64 {
         self.counts.connections.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody reads at the link door.
+    /// Whether a reader is connected at the link door.
     pub(crate) fn is_read_here(&self, is_read: bool) {
         self.is_read.store(is_read, Ordering::Release);
     }
 
-    /// Something has come by another way than the link door, whose thread sleeps until it has something to say.
+    /// Wakes the link door's thread if it has readers: something came another way than through the link door.
     pub(crate) fn stir(&self) {
         if !self.is_read.load(Ordering::Acquire) {
             return;
@@ -347,17 +311,18 @@ impl Cluster {
         }
     }
 
-    /// `act` is called when nodes that have gone have given back much memory.
+    /// `act` is called when nodes that are down have given back much memory.
     pub fn when_given_back(&self, act: fn()) {
-        // The first one counts.
+        // The first call counts.
         let _ = self.gave_back.set(act);
     }
 
-    /// About once a second while anything comes, and once after it: how many lanes share the history's memory, and nobody
-    /// keeps more than his share, be he down. Tells when the next node gives back what it holds.
+    /// Housekeeping, about once a second while anything comes, and once afterwards: counts the lanes that share the
+    /// history's memory, and takes from every node what is beyond its share or not needed. Returns when the next node
+    /// gives back what it holds.
     pub(crate) fn keep_house(&self, now: Nanos) -> Option<Nanos> {
         let nodes = self.nodes();
-        let lanes: usize = nodes.iter().map(|node| node.lock().history_lanes()).sum();
+        let lanes: usize = nodes.iter().map(|node| node.lock().lanes().history_lanes()).sum();
         self.lanes.store(lanes as u64, Ordering::Relaxed);
         let share = self.history_share();
         let is_short = self.is_short_of_memory.swap(false, Ordering::Relaxed);
@@ -365,16 +330,8 @@ impl Cluster {
         let (mut next, mut gives_back) = (None, false);
         for node in nodes {
             let mut node = node.lock();
-            node.trim(share);
-            node.forget_late(now);
-            node.forget_demand(now);
-            let due = node.gives_back_at();
-            if due.is_some_and(|due| now >= due) || is_short && node.link.is_none() {
-                gives_back |= node.give_back(self, is_short);
-            }
-            // One that is read is asked again after as long.
-            let again = node.gives_back_at().map(|at| if at > now { at } else { Nanos(now.0 + GONE_KEPT.0) });
-            next = next.into_iter().chain(again).min();
+            gives_back |= node.keep_house(self, share, now, is_short);
+            next = next.into_iter().chain(node.next_give_back(now)).min();
         }
         if gives_back || is_short || self.schemas.has_changed() {
             self.tidy(before);
@@ -382,25 +339,14 @@ impl Cluster {
         next
     }
 
-    /// Lets go of what nodes had in common and none has any more.
+    /// Drops the metrics and schemas that no node has any more.
     fn tidy(&self, before: u64) {
-        {
-            // Those that only this list and the schemas' have are no node's.
-            let mut metrics = self.metrics.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-            let Metrics { names, all } = &mut *metrics;
-            all.retain(|metric| {
-                let is_used = Arc::strong_count(metric) > 2;
-                if !is_used {
-                    names.remove(&*metric.name);
-                }
-                is_used
-            });
-        }
+        self.metrics.tidy();
         self.schemas.tidy();
         self.has_given_back(before.saturating_sub(self.node_bytes.held() + self.schemas.held()));
     }
 
-    /// This number of bytes was given back.
+    /// Nodes have given back this many bytes.
     pub(crate) fn has_given_back(&self, bytes: u64) {
         if bytes >= MUCH
             && let Some(act) = self.gave_back.get()
@@ -409,7 +355,7 @@ impl Cluster {
         }
     }
 
-    /// Whether nodes may hold this number of bytes more.
+    /// Whether nodes may hold this many more bytes.
     pub(crate) fn may_hold(&self, bytes: u64) -> bool {
         let most = NODES_BYTES_MAX + self.connections() * NODES_BYTES_EACH;
         self.node_bytes.held().saturating_add(bytes) <= most
@@ -421,17 +367,17 @@ impl Cluster {
         (READERS_OUT_BYTES_MAX / readers).clamp(OUT_BYTES_MIN, OUT_BYTES_MAX)
     }
 
-    /// Whether readers may hold this number of bytes more.
+    /// Whether readers may hold this many more bytes.
     pub(crate) fn may_follow(&self, bytes: u64) -> bool {
         self.follow_bytes.held().saturating_add(bytes) <= self.follow_bytes_max()
     }
 
-    /// What the places of all readers may hold.
+    /// Memory that all readers' cursors may hold.
     pub(crate) fn follow_bytes_max(&self) -> u64 {
         FOLLOW_BYTES_MAX + self.known() as u64 * FOLLOW_BYTES_A_NODE
     }
 
-    /// A lane's share of the history.
+    /// One lane's share of the history's memory.
     pub(crate) fn history_share(&self) -> u64 {
         self.settings.history.0 / self.lanes.load(Ordering::Relaxed).max(1)
     }
@@ -441,37 +387,19 @@ impl Cluster {
         self.identity
     }
 
-    fn sources(&self) -> MutexGuard<'_, BTreeMap<usize, Vec<[u8; 16]>>> {
-        self.sources.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// The hubs that nodes come from, and those behind them, each once.
-    pub(crate) fn all_sources(&self) -> Vec<[u8; 16]> {
-        let all: BTreeSet<[u8; 16]> = self.sources().values().flatten().copied().collect();
-        all.into_iter().collect()
-    }
-
     /// This hub, and those that its nodes come from.
     pub fn origins(&self) -> Vec<[u8; 16]> {
-        [self.identity].into_iter().chain(self.all_sources()).collect()
+        [self.identity].into_iter().chain(self.sources.all()).collect()
     }
 
-    /// Nodes come from this hub now; `false`: it is this one, or gets nodes from it.
-    pub(crate) fn set_source(&self, number: usize, hub: &HubName) -> bool {
-        let behind: Vec<[u8; 16]> = hub.sources.iter().copied().chain([hub.identity]).collect();
-        if behind.contains(&self.identity) {
-            return false;
-        }
-        if self.sources().insert(number, behind.clone()) != Some(behind) {
-            self.sources_changed.fetch_add(1, Ordering::Release);
-        }
-        true
+    /// Takes in the metrics of a schema whose slots from this one on are new.
+    pub(crate) fn note_metrics(&self, schema: &Schema, from: usize) {
+        self.metrics.note(schema.series().get(from..).unwrap_or_default());
     }
 
-    /// No nodes come from it.
-    pub(crate) fn forget_source(&self, number: usize) {
-        // Who reads here may keep what he knows of it: fewer sources make no loop.
-        self.sources().remove(&number);
+    /// Every metric that some node has.
+    pub(crate) fn metrics(&self) -> Vec<Arc<Metric>> {
+        self.metrics.all()
     }
 
     /// Whether blocks that have ended are kept.
@@ -480,14 +408,14 @@ impl Cluster {
     }
 }
 
-/// The nodes that were down the longest, of those that nobody expects, the first of them first.
+/// The nodes that were down the longest, oldest first, without those that are expected.
 fn oldest(nodes: &[Arc<SharedNode>]) -> Vec<Arc<SharedNode>> {
     let now = crate::clock::boot();
     let gone = nodes.iter().filter(|node| !node.up.load(Ordering::Relaxed)).filter_map(|node| {
         let state = node.lock();
-        // One that was never heard came before all others.
+        // A node that was never heard counts as the oldest.
         let heard = state.entry(now).map_or(i64::MIN, |entry| entry.heard);
-        (!state.is_expected).then(|| (heard, node.clone()))
+        (!state.link().is_expected()).then(|| (heard, node.clone()))
     });
     let mut gone: Vec<(i64, Arc<SharedNode>)> = gone.collect();
     gone.sort_by(|(a, one), (b, two)| a.cmp(b).then_with(|| one.name.cmp(&two.name)));
@@ -496,183 +424,4 @@ fn oldest(nodes: &[Arc<SharedNode>]) -> Vec<Arc<SharedNode>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::follow::Numbers;
-    use crate::subscription::{ClusterSubscription, Pace};
-    use khz_model::{Interest, Pattern, QueryError};
-
-    fn cluster() -> Arc<Cluster> {
-        let rate_max = Rate::from_hz(1_000).unwrap();
-        Cluster::new(Settings { name: "hub".into(), history: ByteSize(0), rate_max }, [7; 16])
-    }
-
-    #[test]
-    fn readers_share_what_may_wait_for_all_of_them() {
-        let cluster = cluster();
-        for (readers, each) in [
-            (0, OUT_BYTES_MAX),
-            (64, OUT_BYTES_MAX),
-            (100, READERS_OUT_BYTES_MAX / 100),
-            (1_024, OUT_BYTES_MIN),
-        ] {
-            cluster.readers.store(readers, Ordering::Relaxed);
-            assert_eq!(cluster.out_bytes_max(), each, "{readers}");
-            assert!(readers as usize * each <= READERS_OUT_BYTES_MAX);
-        }
-    }
-
-    #[test]
-    fn nobody_new_follows_nodes_when_readers_hold_as_much_as_they_may() {
-        let cluster = cluster();
-        let interest = || {
-            let patterns = vec![Pattern::everything()];
-            Interest { patterns, rate: Rate::from_hz(1).unwrap(), exact: false }
-        };
-        let follow = || ClusterSubscription::new(cluster.clone(), interest(), Pace::Flushed, Numbers::Doors);
-        let all = cluster.follow_bytes.take(cluster.follow_bytes_max() + 1).unwrap();
-        let refused = follow().err().unwrap();
-        assert!(matches!(refused, QueryError::Full { .. }), "{refused}");
-        assert!(refused.to_string().ends_with("is reached; try again when others have gone"), "{refused}");
-        drop(all);
-        assert!(follow().is_ok());
-        assert_eq!(cluster.follow_bytes.held(), 0, "what nobody holds any more is given back");
-    }
-
-    fn name(text: &str) -> NodeName {
-        NodeName::new(text).unwrap()
-    }
-
-    fn told(names: &[&str]) -> Vec<NodeName> {
-        names.iter().map(|text| name(text)).collect()
-    }
-
-    #[test]
-    fn who_makes_room_was_down_the_longest_and_is_neither_up_nor_expected() {
-        let cluster = cluster();
-        let entry = |text: &str, heard| Entry {
-            node: name(text),
-            state: crate::memory::State::Down,
-            heard,
-            since: heard,
-            address: String::new(),
-            version: String::new(),
-        };
-        cluster.remember(vec![entry("late", 70), entry("early", 50), entry("alike", 50), entry("up", 10)]);
-        cluster.expect(&told(&["expected"]));
-        cluster.node(&name("up")).unwrap().set_up(true);
-        let names = || oldest(&cluster.nodes()).iter().map(|node| node.name.clone()).collect::<Vec<_>>();
-        assert_eq!(names(), told(&["alike", "early", "late"]));
-        // One that was never heard, and that nobody expects, goes before all others.
-        cluster.node_or_new(&name("never"), Nanos(0)).unwrap();
-        assert_eq!(names(), told(&["never", "alike", "early", "late"]));
-    }
-
-    #[test]
-    fn what_is_forgotten_is_gone_but_for_what_is_expected_and_what_must_stay_is_told() {
-        let cluster = cluster();
-        let before = (cluster.appeared(), cluster.changes.seen().count, cluster.forgotten());
-        cluster.expect(&told(&["n1", "n2"]));
-        let mailbox = Arc::new(Mailbox::new().unwrap());
-        for text in ["n3", "n4", "other"] {
-            let node = cluster.node_or_new(&name(text), Nanos(0)).unwrap();
-            let link = crate::node::Link { mailbox: mailbox.clone(), connection: 1 };
-            node.lock().connect(crate::node::Identity::default(), "", None, link, Nanos(0));
-            if text != "n4" {
-                node.lock().disconnect(1, None, Nanos(0));
-            }
-        }
-        assert_eq!(cluster.appeared(), before.0 + 5, "readers look for each");
-        let forgotten = cluster.forget(&Pattern::new("n*:*").unwrap());
-        assert_eq!(forgotten.nodes, told(&["n3"]));
-        let refused: Vec<&str> = forgotten.refused.iter().map(|(node, _)| node.as_str()).collect();
-        assert_eq!((refused, forgotten.expected), (vec!["n1", "n2", "n4"], vec![]));
-        assert!(cluster.forgotten() > before.2 && cluster.changes.seen().count > before.1);
-        assert_eq!(cluster.nodes().len(), 4);
-        // An expected one that was here stays known: it should be there.
-        let one = cluster.node(&name("n1")).unwrap();
-        let link = crate::node::Link { mailbox, connection: 2 };
-        one.lock().connect(crate::node::Identity::default(), "", None, link, Nanos(0));
-        one.lock().disconnect(2, None, Nanos(0));
-        let forgotten = cluster.forget(&Pattern::new("n1:*").unwrap());
-        assert_eq!((forgotten.nodes, forgotten.expected), (told(&["n1"]), told(&["n1"])));
-        let again = cluster.node(&name("n1")).unwrap();
-        assert!(again.lock().is_expected && !Arc::ptr_eq(&again, &one));
-        // It connects in the moment in which it was forgotten: it is the one of its name.
-        cluster.keep(&one);
-        assert!(Arc::ptr_eq(&cluster.node(&name("n1")).unwrap(), &one));
-        let appeared = cluster.appeared();
-        cluster.keep(&one);
-        assert_eq!(cluster.appeared(), appeared, "it is known already");
-    }
-
-    #[test]
-    fn lanes_with_a_past_share_the_history_alike() {
-        let rate_max = Rate::from_hz(1_000).unwrap();
-        let settings = Settings { name: "hub".into(), history: ByteSize(3_000), rate_max };
-        let cluster = Cluster::new(settings, [7; 16]);
-        assert!(cluster.keeps_history() && !self::cluster().keeps_history());
-        assert_eq!(cluster.history_share(), 3_000, "nobody is there");
-        let mut nodes = Vec::new();
-        for text in ["a", "b", "c"] {
-            let node = cluster.node_or_new(&name(text), Nanos(0)).unwrap();
-            let mut state = node.lock();
-            let id = state.offered(1, "base", 7, Nanos::SECOND).unwrap();
-            for row in 0..30 {
-                crate::lane::tests::gets_rows(state.lane_mut(id).unwrap(), row, 1);
-            }
-            assert!(state.lane(id).unwrap().recent_bytes > 1_000);
-            drop(state);
-            nodes.push((node, id));
-        }
-        cluster.keep_house(Nanos(0));
-        assert_eq!(cluster.history_share(), 1_000);
-        for (node, id) in &nodes {
-            let bytes = node.lock().lane(*id).unwrap().recent_bytes;
-            assert!((900..=1_000).contains(&bytes), "{bytes} bytes of the history");
-        }
-    }
-
-    #[test]
-    fn places_at_nodes_may_hold_so_much_for_all_and_so_much_more_for_each_node() {
-        let cluster = cluster();
-        assert_eq!(cluster.follow_bytes_max(), FOLLOW_BYTES_MAX);
-        cluster.expect(&told(&["n1", "n2"]));
-        let most = FOLLOW_BYTES_MAX + 2 * FOLLOW_BYTES_A_NODE;
-        let _taken = cluster.follow_bytes.take(most - 10).unwrap();
-        assert!(cluster.may_follow(10) && !cluster.may_follow(11) && !cluster.may_follow(u64::MAX));
-    }
-
-    #[test]
-    fn so_few_nodes_as_may_send_at_once_are_a_small_cluster() {
-        let cluster = cluster();
-        for n in 0..NODES_AT_ONCE {
-            cluster.expect(&told(&[&format!("n{n}")]));
-        }
-        assert!(cluster.is_small());
-        cluster.expect(&told(&["one-more"]));
-        assert!(!cluster.is_small());
-    }
-
-    #[test]
-    fn hubs_that_nodes_come_from_are_known_once_each_and_a_loop_is_refused() {
-        let cluster = cluster();
-        let hub = |identity: u8, behind: &[u8]| HubName {
-            identity: [identity; 16],
-            sources: behind.iter().map(|&identity| [identity; 16]).collect(),
-            ..HubName::default()
-        };
-        let changes = || cluster.sources_changed.load(Ordering::Relaxed);
-        assert!(cluster.set_source(0, &hub(1, &[2])) && cluster.set_source(1, &hub(3, &[2])));
-        assert_eq!((cluster.all_sources(), changes()), (vec![[1; 16], [2; 16], [3; 16]], 2));
-        assert!(cluster.set_source(1, &hub(3, &[2])));
-        assert_eq!(changes(), 2, "that is no news");
-        assert!(
-            !cluster.set_source(2, &hub(7, &[])) && !cluster.set_source(2, &hub(4, &[5, 7])),
-            "that is us"
-        );
-        assert_eq!(cluster.origins(), [[7; 16], [1; 16], [2; 16], [3; 16]]);
-        cluster.forget_source(0);
-        assert_eq!(cluster.all_sources(), [[2; 16], [3; 16]]);
-    }
-}
+mod tests;

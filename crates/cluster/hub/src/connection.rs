@@ -11,42 +11,43 @@ use crate::caller::Caller;
 use crate::limits::OUT_BYTES_MAX;
 use crate::mailbox::Command;
 use crate::peer::Peer;
+use crate::server::Token;
 use crate::wire::Wire;
 
 /// A connection.
 pub(crate) struct Connection {
-    pub token: u64,
+    pub token: Token,
     pub wire: Wire,
     pub end: HubEnd,
     pub out: Vec<u8>,
     pub caller: Caller,
     pub peer: Peer,
-    /// A reader's next flush; in the past: at once when there is something.
+    /// A reader's next flush; if it is in the past, new rows are sent at once.
     pub flush_at: Nanos,
-    /// What had come when it was told of everything.
-    pub told: u64,
-    /// There was more than one flush may say.
+    /// The count of news up to which the reader has everything.
+    pub flushed: u64,
+    /// There was more than one flush may send.
     pub more: bool,
     /// Bytes of its unfinished frame.
     pub kept: usize,
-    /// Whether epoll tells when the socket has room.
+    /// Whether epoll reports when the socket has room.
     waits: bool,
 }
 
 /// Why a connection has ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// The peer has closed it.
+    /// The peer has closed the connection.
     Closed,
-    /// The peer has said nothing for too long.
+    /// The peer was silent for too long.
     Silent,
     /// There were too many strangers.
     Pushed,
-    /// The peer does not read what it is sent.
+    /// The peer does not read what it gets.
     Deaf,
-    /// Because of what the peer said.
+    /// The peer sent something that is refused.
     Cut(LinkError),
-    /// Somebody else has its place, or another reason of ours.
+    /// Another connection superseded it, or the hub has another reason.
     Told(String),
     /// The socket or TLS failed.
     Wire(String),
@@ -66,7 +67,7 @@ impl fmt::Display for Ended {
 }
 
 impl Ended {
-    /// Whether people want to see it in the log: not when a scanner comes and goes, nor when a reader has read enough.
+    /// Whether people want to see the end in the log. They do not when a scanner goes, or a reader that is done.
     pub fn is_news(&self, peer: &Peer) -> bool {
         let stranger = matches!(peer, Peer::Stranger);
         match self {
@@ -79,7 +80,7 @@ impl Ended {
 }
 
 impl Connection {
-    pub fn new(token: u64, wire: Wire, end: HubEnd, out: Vec<u8>, caller: Caller) -> Self {
+    pub fn new(token: Token, wire: Wire, end: HubEnd, out: Vec<u8>, caller: Caller) -> Self {
         Connection {
             token,
             wire,
@@ -88,39 +89,39 @@ impl Connection {
             caller,
             peer: Peer::Stranger,
             flush_at: Nanos(0),
-            told: 0,
+            flushed: 0,
             more: false,
             kept: 0,
             waits: false,
         }
     }
 
-    /// When a reader has something to hear, if nothing comes after what `news` counts.
+    /// When the reader's next flush is due, if nothing comes after what `news` counts.
     pub fn next_flush(&self, news: u64, now: Nanos) -> Option<Nanos> {
         let Peer::Reader(reader) = &self.peer else { return None };
-        // Room in its socket is an event; a reader that wants nothing has nothing that could become due.
+        // Room in the socket is an event; for a reader without subscriptions nothing can become due.
         if self.waits || !reader.is_busy() {
             return None;
         }
         if reader.has_answers() {
             return Some(now);
         }
-        let has_more = self.more || self.told != news;
+        let has_more = self.more || self.flushed != news;
         let due = if has_more { Some(self.flush_at) } else { reader.next_timed() };
         due.map(|due| due.max(self.flush_at))
     }
 
-    /// True before it has said who it is.
+    /// True before the peer has said who it is.
     pub fn is_stranger(&self) -> bool {
         matches!(self.peer, Peer::Stranger)
     }
 
-    /// True where it wants rows.
+    /// True if the peer is a reader.
     pub fn is_reader(&self) -> bool {
         matches!(self.peer, Peer::Reader(_))
     }
 
-    /// For the log.
+    /// The peer's name for the log.
     pub fn who(&self) -> String {
         match &self.peer {
             Peer::Stranger => format!("stranger {}", self.caller),
@@ -134,7 +135,7 @@ impl Connection {
         command.say(&mut self.end, &mut self.out).map_err(Ended::Told)
     }
 
-    /// Sends what waits, as far as it goes at once.
+    /// Sends waiting bytes, as many as the socket takes now.
     pub fn flush(&mut self, epoll: &OwnedFd) -> Result<(), Ended> {
         let failed = |error: crate::wire::WireError| Ended::Wire(error.to_string());
         let mut sent = 0;
@@ -149,7 +150,7 @@ impl Connection {
         if self.out.len() > 4 * OUT_BYTES_MAX {
             return Err(Ended::Deaf);
         }
-        // Memory that one burst has taken is given back.
+        // Gives back memory that one burst has taken.
         if self.out.is_empty() && self.out.capacity() > ROOM_KEPT {
             self.out = Vec::new();
         }
@@ -157,7 +158,7 @@ impl Connection {
         if waits != self.waits {
             self.waits = waits;
             let writing = if waits { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
-            let data = epoll::EventData::new_u64(self.token);
+            let data = epoll::EventData::new_u64(self.token.number());
             epoll::modify(epoll, self.wire.socket(), data, epoll::EventFlags::IN | writing)
                 .map_err(|errno| Ended::Wire(errno.to_string()))?;
         }
@@ -165,5 +166,5 @@ impl Connection {
     }
 }
 
-/// A connection without anything to send keeps no more than this for it.
+/// Capacity that a connection keeps when it has nothing to send.
 const ROOM_KEPT: usize = 16 << 10;

@@ -8,7 +8,7 @@ use khz_model::metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $field:ident $kind:ident $unit:ident $name:literal $exposition:literal $help:literal;)*) => {
-        /// Numbers that only the server writes.
+        /// The hub's counters.
         #[derive(Debug, Default)]
         pub(crate) struct Counts {
             $($(#[$doc])* pub $field: AtomicU64,)*
@@ -54,13 +54,13 @@ counts! {
 }
 
 impl Counts {
-    /// One more.
+    /// Adds `n`.
     pub fn add(count: &AtomicU64, n: u64) {
         count.fetch_add(n, Ordering::Relaxed);
     }
 }
 
-/// A metric about the hub or, with `instances`, about its nodes.
+/// A metric about the hub, or with `instances` about its nodes.
 pub(crate) fn own_metric(
     name: &'static str,
     exposition: &'static str,

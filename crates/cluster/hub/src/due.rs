@@ -1,24 +1,25 @@
-//! When the link door's thread has something to do although nothing comes: who may be silent, what has to be kept in
-//! order, when a reader is told of what has come. It knows no peers; times come in as arguments.
+//! When the link door's thread has something to do although nothing comes: peers may be silent, housekeeping may be
+//! due, readers' flushes may be due. It knows no peers; times come in as arguments.
 
 use khz_model::Nanos;
 
-/// After a pause so much longer than was asked for we were frozen ourselves: peers get time to be heard before they are
-/// called silent.
+/// If the thread slept this much longer than it asked for, the hub itself was frozen: peers get time to be heard before
+/// they count as silent.
 const FROZEN: Nanos = Nanos::from_millis(300);
 const GRACE: Nanos = Nanos::from_secs(1);
-/// A pause of twice this length may hide that we were frozen within it: peers get this much time once more.
+/// A pause of twice this length may hide that the hub was frozen within it: peers get this much more time.
 const DOUBT: Nanos = Nanos::from_millis(100);
-/// Whoever is awake anyway finds out so often who may be silent next: peers that speak never make it a reason to wake up.
-const LOOK: Nanos = Nanos::from_millis(500);
+/// A thread that is awake anyway finds out this often which peer may be silent next. So peers that send never make it a
+/// reason to wake up.
+const CHECK: Nanos = Nanos::from_millis(500);
 
-/// House is kept so often while anything comes, by whoever is awake then; a little less than the second at which slow
-/// nodes send, so that it goes along with their rows.
+/// Time between two rounds of housekeeping while anything comes. It is a little less than the second at which slow
+/// nodes send, so that housekeeping falls together with their rows.
 const HOUSE: Nanos = Nanos::from_millis(900);
-/// And so long after something came at the latest.
+/// Housekeeping follows at the latest this long after something came.
 const HOUSE_AT_LATEST: Nanos = Nanos::from_secs(3);
 
-/// Readers are told of rows in flushes of this pace, each at a phase of its own.
+/// Time between two flushes of a reader. Each reader has its own phase.
 const FLUSH: Nanos = Nanos::from_millis(100);
 const FLUSH_PHASES: u64 = 10;
 
@@ -35,21 +36,21 @@ pub(crate) fn flush_after(now: Nanos, place: usize) -> Nanos {
 pub(crate) struct Silence {
     /// No peer is silent before this.
     earliest: Nanos,
-    looked: Nanos,
+    checked: Nanos,
     grace_until: Nanos,
 }
 
 impl Silence {
     pub fn new(now: Nanos) -> Self {
-        Silence { earliest: Nanos(u64::MAX), looked: now, grace_until: now }
+        Silence { earliest: Nanos(u64::MAX), checked: now, grace_until: now }
     }
 
-    /// A peer is silent after this.
+    /// A peer will be silent after this.
     pub fn at_latest(&mut self, deadline: Nanos) {
         self.earliest = self.earliest.min(deadline);
     }
 
-    /// The thread slept from `before` to `now` and had asked for so long, or for as long as nothing came.
+    /// The thread slept from `before` to `now`. It had asked for `asked`, or until something comes.
     pub fn slept(&mut self, before: Nanos, asked: Option<Nanos>, now: Nanos) {
         let slept = now.since(before);
         if asked.is_some_and(|asked| slept.0 > asked.0.saturating_add(FROZEN.0)) {
@@ -59,36 +60,36 @@ impl Silence {
         }
     }
 
-    /// When it is a reason to wake up.
+    /// When checking is a reason to wake up.
     pub fn next(&self) -> Nanos {
         Nanos(self.earliest.max(self.grace_until).0.saturating_add(1))
     }
 
-    /// True when peers are to be looked at, by a thread that is awake.
+    /// True if a thread that is awake is to check the peers.
     pub fn is_due(&self, now: Nanos) -> bool {
-        now >= self.next() || now.since(self.looked) >= LOOK
+        now >= self.next() || now.since(self.checked) >= CHECK
     }
 
-    /// True when who has been silent for too long may be cut: we have not been frozen ourselves.
+    /// True if silent peers may be cut: the hub itself was not frozen.
     pub fn may_cut(&self, now: Nanos) -> bool {
         now > self.grace_until
     }
 
-    /// Peers were looked at; the first of them is silent after `earliest`.
-    pub fn looked(&mut self, now: Nanos, earliest: Option<Nanos>) {
-        self.looked = now;
+    /// The peers were checked. The first of them is silent after `earliest`.
+    pub fn checked(&mut self, now: Nanos, earliest: Option<Nanos>) {
+        self.checked = now;
         self.earliest = earliest.unwrap_or(Nanos(u64::MAX));
     }
 }
 
-/// When house is kept: never where nothing has come since the last time.
+/// When housekeeping is due: never if nothing has come since the last time.
 #[derive(Debug)]
 pub(crate) struct House {
     kept: Nanos,
-    /// What had come then.
+    /// The count of news then.
     news: u64,
     is_waiting: bool,
-    /// When a node that has gone gives back what it holds.
+    /// When a node that is down gives back what it holds.
     gives_back: Option<Nanos>,
 }
 
@@ -97,18 +98,18 @@ impl House {
         House { kept: now, news: 0, is_waiting: false, gives_back: None }
     }
 
-    /// When it is a reason to wake up.
+    /// When housekeeping is a reason to wake up.
     pub fn next(&self) -> Option<Nanos> {
         let waiting = self.is_waiting.then_some(Nanos(self.kept.0 + HOUSE_AT_LATEST.0));
         waiting.into_iter().chain(self.gives_back).min()
     }
 
-    /// House was kept, and the next node that has gone gives back what it holds then.
+    /// Housekeeping was done. The next node that is down gives back what it holds at this time.
     pub fn was_kept(&mut self, gives_back: Option<Nanos>) {
         self.gives_back = gives_back;
     }
 
-    /// True when house is to be kept now; `news` counts what has come.
+    /// True if housekeeping is due now; `news` counts what has come.
     pub fn is_due(&mut self, now: Nanos, news: u64) -> bool {
         self.is_waiting = news != self.news;
         let gives_back = self.gives_back.is_some_and(|at| now >= at);
@@ -157,7 +158,7 @@ mod tests {
             let deadline = Nanos(now.0 + 2_500 * MS);
             silence.at_latest(deadline);
             assert!(silence.is_due(now) && house.is_due(now, second));
-            silence.looked(now, Some(deadline));
+            silence.checked(now, Some(deadline));
         }
     }
 
@@ -169,7 +170,7 @@ mod tests {
         assert_eq!(woken, Nanos(2_500 * MS + 1));
         silence.slept(ms(0), Some(woken), woken);
         assert!(silence.is_due(woken) && !silence.may_cut(woken), "it may have been us who slept");
-        silence.looked(woken, Some(ms(2_500)));
+        silence.checked(woken, Some(ms(2_500)));
         let again = silence.next();
         assert!(again.since(woken) <= Nanos(DOUBT.0 + 1));
         silence.slept(woken, Some(again.since(woken)), again);

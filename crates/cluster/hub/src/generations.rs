@@ -1,5 +1,5 @@
-//! What the slots of a lane mean, generation by generation, as far as its node has said it. Slots are only appended: a
-//! piece that is here already changes nothing, and bytes that are not those of the offer are refused.
+//! The schemas of a lane, one for each generation, as far as the node has sent them. Slots are only appended: a piece
+//! that is here already changes nothing, and bytes that differ from the offer are refused.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::lane::Reject;
 use crate::limits::GENERATIONS_MAX;
 use crate::schemas::{Hash, Schema, Schemas};
 
-/// How long a lane's schema is, as its node has offered it, and its hash.
+/// The length of a lane's schema and its hash, as the node has offered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offered {
     pub bytes: u64,
@@ -18,12 +18,12 @@ pub(crate) struct Offered {
 }
 
 impl Offered {
-    /// What an offer says of the schema.
+    /// What an offer says about the schema.
     pub fn of(offer: &LaneOffer<'_>) -> Self {
         Offered { bytes: offer.schema_bytes, hash: offer.schema_hash }
     }
 
-    /// Whether a schema can be the beginning of what is offered, which is `whole` if another lane has it.
+    /// Whether a schema can be the beginning of the offered schema, which is `whole` if another lane has it.
     fn continues(&self, here: &Schema, whole: Option<&Arc<Schema>>) -> bool {
         match here.bytes() == self.bytes {
             true => here.hash() == self.hash,
@@ -63,18 +63,18 @@ impl Generations {
         self.known.iter().map(|(_, schema)| schema)
     }
 
-    /// True where another generation takes the place of one that is here.
+    /// True if the next new generation pushes one out.
     pub fn is_full(&self) -> bool {
         self.known.len() == GENERATIONS_MAX
     }
 
-    /// Forgets those that nobody needs.
+    /// Drops the schemas that are not needed.
     pub fn retain(&mut self, is_needed: impl Fn(&Arc<Schema>) -> bool) {
         self.known.retain(|(_, schema)| is_needed(schema));
     }
 
-    /// The node offers a schema, which is `whole` if another lane has it. What does not continue in it was the schema of
-    /// a node that has lost it: it is forgotten.
+    /// The node offers a schema, which is `whole` if another lane has it. A schema that the offer does not continue is
+    /// dropped: the node has lost it.
     pub fn offer(&mut self, generation: u32, offered: Offered, whole: Option<&Arc<Schema>>) {
         self.offered = Some((generation, offered));
         if self.of(generation).is_some_and(|here| !offered.continues(here, whole)) {
@@ -89,24 +89,24 @@ impl Generations {
             return;
         }
         if self.known.len() == GENERATIONS_MAX {
-            // The past comes newest first: an old one is needed for now, and the older one before it no more.
+            // Blocks of the past come newest first: the older generation before an old one is not needed again.
             self.known.pop_back();
         }
         let at = self.known.partition_point(|(number, _)| *number > generation);
         self.known.insert(at, (generation, schema));
     }
 
-    /// How much of a piece is not here yet.
+    /// The part of a piece that is not here yet.
     pub fn news<'a>(&self, piece: &SchemaPiece<'a>) -> Result<&'a [u8], Reject> {
         let here = self.of(piece.generation).map_or(0, |schema| schema.bytes());
-        // A node sends what it had not sent before the hub found the whole in another lane, or what a sender before it
-        // on this connection has sent too.
+        // A node may send bytes that are here already: the hub found the whole schema in another lane meanwhile, or
+        // another sender on this connection has sent them.
         let known = here.checked_sub(piece.offset).ok_or("a piece of a schema that does not continue it")?;
         let known = usize::try_from(known).unwrap_or(usize::MAX).min(piece.bytes.len());
         Ok(&piece.bytes[known..])
     }
 
-    /// A piece came. Gives the schema when there is more of it than before.
+    /// A piece of a schema came. Returns the schema if it has grown.
     pub fn take(
         &mut self,
         piece: &SchemaPiece<'_>,
@@ -117,8 +117,8 @@ impl Generations {
             return Ok(None);
         }
         let offered = self.offered.filter(|&(generation, _)| generation == piece.generation);
-        // Taken out, so that one which nobody else has can grow where it is. Where it is refused the node says it from the start
-        // on its next connection.
+        // The schema is taken out, so that it grows in place if nothing else holds it. If the piece is refused, the
+        // node sends the schema from the start on its next connection.
         let before = self.take_out(piece.generation);
         let schema = schemas.grow(before, news, offered.map(|(_, offered)| offered))?;
         self.set(piece.generation, schema.clone());

@@ -1,5 +1,5 @@
-//! The nodes that are known: by name, and in the order in which they appeared, so that a reader who knows those up to one
-//! of them looks only at those after it. It refuses to know how a node is.
+//! The nodes that the cluster knows: by name, and in the order in which they appeared. A reader that knows them up to
+//! one node searches only those after it. It does not know how a node is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,34 +9,34 @@ use khz_model::NodeName;
 
 use crate::node::SharedNode;
 
-/// All of them.
+/// All nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     by_name: BTreeMap<NodeName, (u64, Arc<SharedNode>)>,
     by_turn: BTreeMap<u64, Arc<SharedNode>>,
     /// Nodes that ever appeared.
     appeared: u64,
-    /// Nodes that were forgotten, or whose place another one took.
+    /// Nodes that were forgotten, or replaced by another of the same name.
     forgotten: u64,
 }
 
 impl Known {
-    /// How many there are.
+    /// How many nodes there are.
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// The one of that name.
+    /// The node with this name.
     pub fn get(&self, name: &NodeName) -> Option<&Arc<SharedNode>> {
         self.by_name.get(name).map(|(_, node)| node)
     }
 
-    /// All, in name order.
+    /// All nodes, in name order.
     pub fn all(&self) -> impl Iterator<Item = &Arc<SharedNode>> {
         self.by_name.values().map(|(_, node)| node)
     }
 
-    /// It appears; another one of its name is forgotten.
+    /// A node appears; another node of its name is forgotten.
     pub fn insert(&mut self, node: Arc<SharedNode>) {
         self.remove(&node.name);
         self.appeared += 1;
@@ -45,7 +45,7 @@ impl Known {
         self.by_name.insert(node.name.clone(), (self.appeared, node));
     }
 
-    /// It is forgotten.
+    /// A node is forgotten.
     pub fn remove(&mut self, name: &NodeName) {
         let Some((turn, node)) = self.by_name.remove(name) else { return };
         self.by_turn.remove(&turn);
@@ -58,7 +58,7 @@ impl Known {
         (self.appeared, self.forgotten)
     }
 
-    /// At most this number of those that appeared after this turn, in that order, each with its own.
+    /// At most this many of the nodes that appeared after this turn, in that order, each with its turn.
     pub fn after(&self, turn: u64, most: usize) -> Vec<(u64, Arc<SharedNode>)> {
         let later = self.by_turn.range(turn.saturating_add(1)..).take(most);
         later.map(|(&turn, node)| (turn, node.clone())).collect()

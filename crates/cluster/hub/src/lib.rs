@@ -1,6 +1,6 @@
-//! The hub: what nodes report to and readers ask. It keeps every node's latest rows and recent blocks, knows who is
-//! up, merges what readers want, and answers [`khz_model::Query`] for the whole cluster. Nodes and readers come in
-//! through the link door ([`LinkServer`]); other doors see only [`HubQuery`].
+//! The hub. It collects rows from nodes and serves them to readers: it keeps every node's latest rows and recent
+//! blocks, knows which nodes are up, merges what readers subscribe to, and answers [`khz_model::Query`] for the whole
+//! cluster. Nodes and readers come in through the link door ([`LinkServer`]); other doors see only [`HubQuery`].
 
 #![forbid(unsafe_code)]
 
@@ -9,11 +9,9 @@ mod clock;
 mod cluster;
 mod connection;
 mod counts;
-mod demand;
+mod cursor;
 mod due;
-mod follow;
 mod generations;
-mod interest;
 mod known;
 mod lane;
 pub mod limits;
@@ -30,6 +28,7 @@ mod query;
 mod reader;
 mod reader_texts;
 mod roster;
+mod round;
 mod schemas;
 mod server;
 #[cfg(test)]

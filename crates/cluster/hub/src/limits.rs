@@ -2,31 +2,32 @@
 
 use khz_model::Nanos;
 
-/// Nodes that a hub remembers, connected or not, from one start to the next. Of those that nobody expects the one that
-/// was down the longest makes room; those that the configuration expects always have theirs.
+/// Nodes that a hub remembers, connected or not, over restarts. When there are more, nodes that are down and not
+/// expected make room, those that were down the longest first.
 pub const NODES_MAX: usize = 65_536;
 
 /// Bytes of the roster's file: as many nodes with names of 250 letters.
 pub const ROSTER_BYTES_MAX: u64 = 40 << 20;
 
-/// Bytes of it written in a second, over a longer time: who invents names must not wear out the disk.
+/// Bytes of the roster written in a second, over a longer time: a peer that invents names must not wear out the disk.
 pub const ROSTER_BYTES_A_SECOND: u64 = 512 << 10;
 
-/// So many nodes may send their slow lanes at the moment they have gathered, all at once; more of them take turns within a
-/// second. A node that sends when it has gathered wakes up once, not twice, and its rows are here at once.
+/// Up to this many nodes send their slow lanes right after they have gathered, all at the same time. More nodes take
+/// turns within a second. A node that sends right after gathering wakes up once instead of twice, and its rows come
+/// without delay.
 pub const NODES_AT_ONCE: usize = 16;
 
 /// Connections at once, nodes and readers together.
 pub const CONNECTIONS_MAX: usize = 65_536;
 
-/// Connections that have not said who they are. A port scan fills this and nothing else: the oldest goes first.
+/// Connections that have not said who they are. A port scan fills only this: the oldest goes first.
 pub const HANDSHAKES_MAX: usize = 1_024;
 
-/// Bytes of frames that have begun and not ended, of all connections: 16,384 of the pieces that agents send. Beyond it who
-/// leaves another unfinished is cut off.
+/// Bytes of unfinished frames of all connections: 16,384 of the pieces that agents send. Beyond it a connection that
+/// begins another frame and does not finish it is cut.
 pub const UNFINISHED_BYTES_MAX: usize = 512 << 20;
 
-/// Lanes of one node: what an agent has at most, and as many readers' wishes again.
+/// Lanes of one node: twice an agent's maximum, so that readers' lanes have room.
 pub const LANES_MAX: usize = 64;
 
 /// Slots of one lane, the same for agents: a node of 10,000 interfaces has 160,000.
@@ -35,108 +36,111 @@ pub use khz_model::schema::SLOTS_MAX;
 /// Bytes of one schema, the same for agents and readers.
 pub use khz_block::schema::SCHEMA_BYTES_MAX;
 
-/// What a node may cost us with pieces of schemas, in slots that are copied: a piece of one that blocks have already copies
-/// those before it. Half a second of our time.
+/// Work that a node may cause with pieces of schemas, in slots that are copied: a piece of a schema that blocks have
+/// already copies the slots before it. Half a second of the hub's time.
 pub const SCHEMA_WORK_MAX: u64 = 16 << 20;
 
-/// What any piece costs.
+/// Work of any piece, at least.
 pub const SCHEMA_PIECE_WORK: usize = 256;
 
-/// So much of it comes back every second: a piece for each row of the largest schema.
+/// Work that a node may cause again each second: a piece for each row of the largest schema.
 pub const SCHEMA_WORK_A_SECOND: u64 = 4 << 20;
 
 /// Generations of a schema that a lane remembers: one for each restart of the agent that its ring has seen.
 pub const GENERATIONS_MAX: usize = 8;
 
-/// Bytes of one block: a key row of the largest schema, and the eightfold of it in deltas, in practice.
+/// Bytes of one block: a key row of the largest schema, and eight times as much in deltas.
 pub const BLOCK_BYTES_MAX: usize = 16 << 20;
 
-/// What a decoder holds of a slot: value, state, and a place in the list of what has changed.
+/// What a decoder holds for a slot: value, state, and a place in the list of changes.
 pub const BYTES_A_SLOT: usize = 8 + 1 + 4;
 
-/// Memory of one node: its schemas as they are decoded, its blocks that have not ended, the newest rows of its lanes. Three
-/// lanes of 160,000 series that have nothing in common take half of it.
+/// Memory of one node: its decoded schemas, its unfinished blocks, the newest rows of its lanes. Three lanes of 160,000
+/// series that have nothing in common take half of it.
 pub const NODE_BYTES_MAX: u64 = 128 << 20;
 
-/// What a node may send between two counts of what it holds.
+/// Bytes that a node may send between two counts of what it holds.
 pub const NODE_BYTES_UNCOUNTED: u64 = 16 << 10;
 
-/// Memory of all nodes' schemas, those that several nodes have once: 3,000 series for each of 4,096 nodes that share nothing.
+/// Memory of all nodes' schemas; a schema of several nodes counts once. 3,000 series for each of 4,096 nodes that share
+/// nothing.
 pub const SCHEMAS_BYTES_MAX: u64 = 1 << 30;
 
-/// Memory of all nodes but for schemas and history: blocks that have not ended, the newest rows...
+/// Memory of all nodes without schemas and history: unfinished blocks, the newest rows...
 pub const NODES_BYTES_MAX: u64 = 1 << 30;
-/// ...and this number of bytes more for each connection: a minute of 300 series at 1 Hz twice.
+/// ...and this many bytes more for each connection: twice a minute of 300 series at 1 Hz.
 pub const NODES_BYTES_EACH: u64 = 128 << 10;
 
-/// A node that has gone gives back after this time what is neither history nor wanted by a reader: an agent that is
-/// restarted is there again by then.
+/// A node that is down gives back what is neither history nor read after this time. By then a restarted agent is back.
 pub const GONE_KEPT: Nanos = Nanos::from_secs(60);
 
-/// The newest block of a base lane that is kept for its history when its node has gone: larger ones go with it.
+/// The newest block of a base lane is kept for history when its node goes down, if it is not larger than this.
 pub const LANE_BYTES_KEPT: u64 = 256 << 10;
 
-/// Nodes that make room at once where there are too many: looking for the oldest means looking at all.
+/// Nodes that are forgotten together when there are too many: finding the oldest means comparing all of them.
 pub const NODES_DROPPED: usize = 256;
 
-/// Blocks of a lane that are kept for readers that follow it, whatever the history: a second at 1,000 Hz.
+/// Blocks of a lane that are kept for its readers, whatever the history: a second at 1,000 Hz.
 pub const BLOCKS_FOR_READERS: usize = 8;
 
-/// Bytes of blocks of a lane that came late and that readers have not fetched yet: an eighth of a second of the fastest that a node sends them.
+/// Bytes of late blocks of a lane that readers have not fetched yet: what a node sends of them in an eighth of a second
+/// at most.
 pub const LATE_BYTES_MAX: usize = 512 << 10;
 
-/// Readers fetch them ten times a second; those that have not done so after this time are too slow.
+/// Readers fetch late blocks ten times a second. A reader that has not done so after this time is too slow.
 pub const LATE_KEPT: Nanos = Nanos::from_secs(5);
 
 /// Blocks of one lane in the history.
 pub const BLOCKS_MAX: usize = 65_536;
 
-/// Interests of one node at once. Readers that want the same share one.
-pub const INTERESTS_MAX: usize = 64;
+/// Subscriptions at one node, and of one reader's connection. Readers that want the same share one at the node.
+pub const SUBSCRIPTIONS_MAX: usize = 64;
 
-/// What the link's thread does for all readers in one turn of its loop before it serves everybody else: names compared,
-/// nodes looked at, series held against patterns. A millisecond or two.
+/// Operations that the link's thread does for all readers in one turn of its loop before it serves the other peers:
+/// names compared, nodes visited, series matched against patterns. One or two milliseconds.
 pub const OPERATIONS_A_TURN: usize = 2_048;
 
-/// What is looked up and compared to tell one interest what of it nobody has; beyond it nothing is said. Enough for an
-/// instance that none of 8,192 nodes has.
+/// Lookups and comparisons to find out what no node has of a subscription; beyond it the reader hears nothing of that.
+/// Enough for an instance that none of 8,192 nodes has.
 pub const MISSES_EFFORT: usize = 8_192;
 
-/// Bytes of one interest's patterns without their nodes: each node is sent them. Sixty-four of the longest ordinary ones.
-pub const WISH_BYTES_MAX: usize = 16 << 10;
+/// Bytes of one subscription's patterns without node names: each node gets them. Sixty-four of the longest ordinary
+/// patterns.
+pub const SUBSCRIPTION_BYTES_MAX: usize = 16 << 10;
 
-/// Nodes that one interest may have something to be told about at once.
+/// Nodes of one subscription that may have a notice at the same time.
 pub const NOTICES_MAX: usize = 256;
 
-/// Interests that a node is told in one go, and how many more each second: each is a lane that it opens.
-pub const WISHES_AT_ONCE: u64 = 2 * INTERESTS_MAX as u64;
-/// See [`WISHES_AT_ONCE`].
-pub const WISHES_A_SECOND: u64 = 16;
+/// New subscriptions that a node gets at once, and each second after that: for each it opens a lane.
+pub const SUBSCRIPTIONS_AT_ONCE: u64 = 2 * SUBSCRIPTIONS_MAX as u64;
+/// See [`SUBSCRIPTIONS_AT_ONCE`].
+pub const SUBSCRIPTIONS_A_SECOND: u64 = 16;
 
-/// Kernel texts that a node is asked for in one go, and how many more each second: each is a file that it opens.
+/// Kernel texts that a node is asked for at once, and each second after that: for each it opens a file.
 pub const READS_AT_ONCE: u64 = 512;
 /// See [`READS_AT_ONCE`].
 pub const READS_A_SECOND: u64 = 128;
 
-/// Bytes of one node's kernel texts, those that are under way among them: three of the largest.
+/// Bytes of one node's kernel texts, including texts that are arriving: three of the largest.
 pub const NODE_TEXT_BYTES_MAX: u64 = 24 << 20;
 
 /// Bytes of all nodes' kernel texts: 30 files of each of 4,096 nodes, of 2 kB each.
 pub const ALL_TEXT_BYTES_MAX: u64 = 256 << 20;
 
-/// Bytes waiting for all readers together. Each has a like share of it, within [`OUT_BYTES_MIN`] and [`OUT_BYTES_MAX`].
+/// Bytes that wait for all readers together. Each reader has an equal share, between [`OUT_BYTES_MIN`] and
+/// [`OUT_BYTES_MAX`].
 pub const READERS_OUT_BYTES_MAX: usize = 64 << 20;
 
-/// What may wait for a reader however many there are: a row of a large node.
+/// Bytes that may wait for a reader however many readers there are: a row of a large node.
 pub const OUT_BYTES_MIN: usize = 64 << 10;
 
-/// What the places of all readers at the nodes may hold (decoded rows, columns), and for each node so much more. Beyond it
-/// nobody new is taken in: a reader of everything needs some 15 kB a node of 300 slots.
+/// Memory that the cursors of all readers may hold (decoded rows, columns), without the part for each node. When it is
+/// full, new readers are refused. A reader of everything needs some 15 kB for a node of 300 slots.
 pub const FOLLOW_BYTES_MAX: u64 = 512 << 20;
-/// See [`FOLLOW_BYTES_MAX`].
+/// The part for each node; see [`FOLLOW_BYTES_MAX`].
 pub const FOLLOW_BYTES_A_NODE: u64 = 64 << 10;
 
-/// Bytes waiting for a peer that does not read. A node has no reason to be behind; a reader loses rows first.
+/// Bytes that wait for a peer that does not read. A node always reads; a reader loses rows before this is full.
 pub const OUT_BYTES_MAX: usize = 1 << 20;
 
 /// History that a node is asked for after the hub has started: "the last ten minutes".

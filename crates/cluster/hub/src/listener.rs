@@ -10,18 +10,18 @@ use rustls::ServerConnection;
 use crate::caller::Caller;
 use crate::wire::Wire;
 
-/// A peer whose bytes are not acknowledged for so long is gone, ms.
+/// A peer that acknowledges no bytes for this long is gone, ms.
 const UNACKNOWLEDGED_MAX: u32 = 5_000;
 
-/// A door's socket.
+/// A socket of the door.
 pub(crate) enum Listener {
     /// Over the network.
     Net(TcpListener),
-    /// Of this machine.
+    /// From this machine.
     Local(UnixListener),
 }
 
-/// What came in by it.
+/// A connection that was accepted.
 pub(crate) enum Socket {
     /// Over the network.
     Net(TcpStream),
@@ -38,7 +38,7 @@ impl Listener {
         }
     }
 
-    /// Takes the next one in.
+    /// Accepts the next connection.
     pub fn accept(&self) -> Result<(Socket, Caller), std::io::Error> {
         match self {
             Listener::Net(listener) => {
@@ -63,7 +63,7 @@ impl AsFd for Listener {
 }
 
 impl Socket {
-    /// Ready to be read: it does not block, and over the network there is TLS around it where the door has it.
+    /// The connection's bytes, non-blocking; over the network in TLS if the door has TLS.
     pub fn wire(self, tls: Option<&TlsServer>) -> Result<Wire, std::io::Error> {
         let socket = match self {
             Socket::Local(socket) => {

@@ -1,5 +1,6 @@
-//! A log that neither a port scan nor an agent that is refused again and again can fill: so many lines a second, and how
-//! many were left out; the same of the same caller at once, and then once a minute with how often.
+//! A log that neither a port scan nor an agent that is refused again and again can fill. It writes a limited number of
+//! lines a second and says how many it left out. A line that repeats is written at once, and then once a minute with
+//! its count.
 
 use std::collections::HashMap;
 
@@ -7,11 +8,11 @@ use khz_model::{Nanos, Repeats};
 
 /// Lines a second.
 const LINES: u32 = 20;
-/// Callers and what is said of them that are remembered, so that it is not said again at once: each agent of a large cluster
-/// that was given a wrong token. Of further ones every line counts as news, within those of a second.
+/// Lines that are remembered, so that they are not repeated at once: one for each agent of a large cluster that has a
+/// wrong token. Beyond it every line counts as new.
 const REPEATS_MAX: usize = 4_096;
 
-/// How many lines this second has had.
+/// How many lines there were in this second.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimit {
     second: u64,
@@ -21,7 +22,7 @@ pub(crate) struct LogLimit {
 }
 
 impl LogLimit {
-    /// Warns, unless this second has had its lines.
+    /// Warns, unless this second is full.
     pub fn warn(&mut self, now: Nanos, line: impl FnOnce() -> String) {
         let second = now.0 / Nanos::SECOND.0;
         if second != self.second {
@@ -38,14 +39,14 @@ impl LogLimit {
         }
     }
 
-    /// The same of somebody who comes again and again: `same` is what makes two such lines the same.
+    /// The same for a peer that comes again and again: lines with equal `same` are repetitions.
     pub fn warn_of(&mut self, now: Nanos, same: String, line: impl FnOnce() -> String) {
         if let Some(times) = self.happened(now, same) {
             self.warn(now, || line() + &times);
         }
     }
 
-    /// What to put behind the line, where it is time for one.
+    /// What to append to the line, if it is time for a line.
     fn happened(&mut self, now: Nanos, same: String) -> Option<String> {
         if let Some(known) = self.repeats.get_mut(&same) {
             return known.happened(now);
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_refused_again_and_again_is_told_at_once_and_then_once_a_minute_with_how_often() {
+    fn a_repeated_refusal_is_logged_at_once_and_then_once_a_minute_with_its_count() {
         let mut log = LogLimit::default();
         // Every ten seconds for three minutes, two callers.
         let told = |log: &mut LogLimit, who: &str| -> Vec<String> {
@@ -85,7 +86,7 @@ mod tests {
             assert!(log.happened(Nanos::from_secs(1), caller.to_string()).is_some());
         }
         assert_eq!(log.repeats.len(), REPEATS_MAX);
-        // Those of long ago make room.
+        // Old entries make room.
         assert!(log.happened(Nanos::from_secs(1_000), "later".to_owned()).is_some());
         assert_eq!(log.repeats.len(), 1);
     }
@@ -93,9 +94,9 @@ mod tests {
     #[test]
     fn a_second_has_its_lines_and_the_next_one_has_as_many_again() {
         let mut limit = LogLimit::default();
-        // Lines that this second has had, and those of them that were left out.
+        // Lines of this second, and how many of them were left out.
         let mut said = |second: u64, lines: u64| {
-            // At the end of a second as at its beginning.
+            // The end of a second is like its beginning.
             (0..lines).for_each(|n| limit.warn(Nanos(second * Nanos::SECOND.0 + n * 1_000_000), String::new));
             (u64::from(limit.lines), limit.left_out)
         };

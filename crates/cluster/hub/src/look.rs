@@ -1,5 +1,5 @@
-//! One look at the cluster: nodes whose rows are too old are asked anew, and the newest rows of each are shown where
-//! they lie in its lanes.
+//! The newest rows of some nodes, for one reader. Nodes whose rows are too old are asked for new ones first; then the
+//! rows are shown where they lie in their lanes, without a copy.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use khz_model::{Columns, Look, Metric, Nanos, Part, QueryError, Series, WaitFor,
 use crate::clock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
-use crate::demand::{EVERYTHING, Files, Round};
 use crate::lane::Lane;
-use crate::node::{Asking, BASE, Node, SharedNode};
+use crate::node::{EVERYTHING, Files, Node, RowRequest, SharedNode};
+use crate::round::Round;
 use crate::schemas::Schema;
 
-/// Who takes rows of this age takes them as they were pushed.
+/// Rows of any age will do: no node is asked.
 const ANY_AGE: Nanos = Nanos(u64::MAX);
 
 impl Columns for Schema {
@@ -25,7 +25,7 @@ impl Columns for Schema {
     }
 }
 
-/// A look at some nodes.
+/// The newest rows of some nodes.
 pub(crate) struct HubLook<'a> {
     cluster: &'a Cluster,
     files: Files,
@@ -34,13 +34,13 @@ pub(crate) struct HubLook<'a> {
     next: usize,
     round: Arc<Round>,
     left_out: u64,
-    /// Names that are known to be missing, where somebody wants to hear of them.
+    /// Names that are missing, if the reader wants to know them.
     missing: Option<Vec<String>>,
     /// Why it shows nothing.
     refusal: Option<QueryError>,
 }
 
-/// A node, and the request whose answer is waited for.
+/// A node, and the request whose answer the reader waits for.
 struct Chosen {
     node: Arc<SharedNode>,
     ask: Option<u32>,
@@ -57,7 +57,7 @@ impl<'a> HubLook<'a> {
         HubLook::of(cluster, nodes, files, age_max)
     }
 
-    /// A look at these nodes, for which these files are gathered.
+    /// The newest rows of these nodes, with fresh readings from these files.
     pub fn of(cluster: &'a Cluster, nodes: Vec<Arc<SharedNode>>, files: Files, age_max: Nanos) -> Self {
         HubLook {
             cluster,
@@ -72,20 +72,20 @@ impl<'a> HubLook<'a> {
         }
     }
 
-    /// A look at what these nodes have sent last, for somebody who hears of those that show nothing.
+    /// What these nodes have sent last, for a reader that wants to know which nodes show nothing.
     pub fn as_sent(cluster: &'a Cluster, nodes: Vec<Arc<SharedNode>>, missing: Vec<String>) -> Self {
         HubLook { missing: Some(missing), ..HubLook::of(cluster, nodes, Files::new(), ANY_AGE) }
     }
 
-    /// A look that shows nothing, because of this.
+    /// Shows nothing, for this reason.
     pub fn refused(cluster: &'a Cluster, refusal: QueryError) -> Self {
         HubLook { refusal: Some(refusal), ..HubLook::of(cluster, Vec::new(), Files::new(), ANY_AGE) }
     }
 
-    /// Asks every node that is up for rows that are young enough, all at once.
+    /// Requests rows from every node that is up, from all at the same time.
     fn ask(&mut self) {
         let HubLook { cluster, files, age_max, nodes, round, .. } = self;
-        let want = Asking {
+        let request = RowRequest {
             files,
             now: clock::boot(),
             age_max: *age_max,
@@ -93,12 +93,12 @@ impl<'a> HubLook<'a> {
             counts: &cluster.counts,
         };
         for chosen in nodes.iter_mut().filter(|chosen| chosen.node.up.load(Ordering::Relaxed)) {
-            chosen.ask = chosen.node.lock().ask(&want, round);
+            chosen.ask = chosen.node.lock().request(&request, round);
         }
     }
 }
 
-/// All that a node has.
+/// All files of a node.
 pub(crate) fn everything() -> Files {
     Files::from([(EVERYTHING.to_owned(), EVERYTHING.to_owned())])
 }
@@ -154,16 +154,18 @@ impl Look for HubLook<'_> {
     }
 }
 
-/// Shows a node that is up and has sent rows; the newest lane first, which counts where two have the same series.
+/// Shows the lanes of a node that is up and has sent rows, newest first: if two lanes have the same series, the first
+/// counts.
 fn show_node(state: &mut Node, show: &mut Show<'_>) -> bool {
-    let has_base = state.lanes.iter().any(|lane| lane.name == BASE && lane.alive && lane.has_rows());
-    if state.link.is_none() || !has_base {
+    let has_base = state.lanes().base().is_some_and(|lane| lane.alive && lane.has_rows());
+    if !state.link().is_up() || !has_base {
         return false;
     }
-    state.lanes.iter_mut().filter(|lane| lane.alive).for_each(|lane| {
+    state.lanes_mut().present_mut().iter_mut().filter(|lane| lane.alive).for_each(|lane| {
         lane.latest();
     });
-    let mut parts: Vec<Part<'_>> = state.lanes.iter().filter(|lane| lane.alive).filter_map(part).collect();
+    let mut parts: Vec<Part<'_>> =
+        state.lanes().present().iter().filter(|lane| lane.alive).filter_map(part).collect();
     parts.sort_by_key(|part| std::cmp::Reverse(part.stamp.boot));
     show(&state.name, &parts);
     true
@@ -185,26 +187,25 @@ mod tests {
 
     use super::*;
     use crate::cluster::Settings;
-    use crate::interest::Told;
     use crate::lane::tests::gets_rows;
     use crate::mailbox::Mailbox;
-    use crate::node::{Identity, Link};
+    use crate::node::{Answer, Arrival, BASE, Link};
 
     fn cluster() -> Arc<Cluster> {
         let rate_max = Rate::from_hz(1_000).expect("a rate");
         Cluster::new(Settings { name: "hub".into(), history: ByteSize(0), rate_max }, [7; 16])
     }
 
-    /// A node, which is up where it has a connection, and has sent so many rows of its base lane.
+    /// A node that has sent this many rows of its base lane. It is up if it has a connection.
     fn node(cluster: &Cluster, name: &str, connection: Option<u64>, rows: u64) -> Arc<SharedNode> {
         let name = NodeName::new(name).expect("a good name");
         let node = cluster.node_or_new(&name, Nanos(0)).expect("room for a node");
         let Some(connection) = connection else { return node };
         let mailbox = Arc::new(Mailbox::new().expect("an eventfd"));
         let mut state = node.lock();
-        state.connect(Identity::default(), "", None, Link { mailbox, connection }, Nanos(0));
-        let id = state.offered(1, BASE, 7, Nanos::SECOND).expect("room for a lane");
-        let lane = state.lane_mut(id).expect("the lane");
+        state.connect(&Arrival::default(), Link::new(mailbox, connection), Nanos(0));
+        let id = state.lanes_mut().offered(1, BASE, 7, Nanos::SECOND).expect("room for a lane");
+        let lane = state.lanes_mut().get_mut(id).expect("the lane");
         lane.alive = true;
         if rows > 0 {
             gets_rows(lane, 0, rows);
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_is_left_out_and_counted_and_the_others_are_shown() {
+    fn nodes_that_do_not_answer_are_left_out_and_counted_and_the_others_are_shown() {
         let cluster = cluster();
         let nodes = vec![
             node(&cluster, "answers", Some(1), 5),
@@ -241,12 +242,12 @@ mod tests {
         let mut look = HubLook::of(&cluster, nodes.clone(), everything(), Nanos(1));
         assert_eq!(is_ready(&mut look), None, "three are asked");
         let mut state = nodes[0].lock();
-        let interest = state.interests[0].number;
-        state.told(interest, Told { granted: false, text: "it shows what it has".into() }, None);
+        let subscription = state.subscriptions().first().expect("a subscription").number;
+        state.answered(subscription, Answer { granted: false, text: "it shows what it has".into() }, None);
         drop(state);
         assert_eq!(shown(&mut look), ["answers [4]"]);
         assert_eq!((look.left_out(), cluster.counts.now_left_out.load(Ordering::Relaxed)), (2, 2));
-        // Who takes rows of any age asks nobody.
+        // A reader that takes rows of any age asks no node.
         let mut look = HubLook::of(&cluster, nodes, everything(), ANY_AGE);
         assert_eq!(is_ready(&mut look), Some(Ok(())));
         assert_eq!(shown(&mut look), ["answers [4]", "silent [4]", "slow [4]"]);
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shows_nothing_is_named_once_where_somebody_wants_to_hear_of_it() {
+    fn nodes_that_show_nothing_are_named_once_for_a_reader_that_wants_to_know() {
         let cluster = cluster();
         let nodes = vec![
             node(&cluster, "down", None, 0),

@@ -1,4 +1,4 @@
-//! What readers want from the server's thread: commands for connections, and a bell that wakes it.
+//! Commands from readers to the threads that own connections, with a bell that wakes the thread.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -8,42 +8,42 @@ use khz_model::{Nanos, Rate};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
-use crate::interest::Wish;
+use crate::node::Terms;
 
-/// Something to be said on a connection.
+/// A frame to send on a connection, or what to do with it.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// Open a lane for this.
-    Interest { number: u32, wish: Arc<Wish> },
-    /// A row of an on-demand interest is wanted at once.
+    /// Interest: a subscription; the node opens a lane for it.
+    Interest { number: u32, terms: Arc<Terms> },
+    /// Now: a row of a subscription without a rate is requested.
     Now { number: u32, ask: u32 },
-    /// Nobody wants it any more.
+    /// Dismiss: the subscription ends.
     Dismiss { number: u32 },
-    /// A kernel text is wanted, or at another pace.
+    /// Read: a kernel text is wanted, or at another pace.
     Read { number: u32, path: String, period: Nanos },
-    /// One that is wanted is to be read at once.
+    /// TextNow: a wanted kernel text is requested now.
     TextNow { number: u32, ask: u32 },
-    /// It is not wanted any more.
+    /// Unread: a kernel text is not wanted any more.
     Unread { number: u32 },
-    /// Rows of a lane are wanted once more.
+    /// Again: these rows of a lane are to be sent again.
     Again { lane: u32, from: u64, to: u64 },
-    /// A lane is not wanted any more.
+    /// Leave: a lane is not wanted any more.
     Leave { lane: u32 },
-    /// The server ends.
+    /// The link door closes.
     Stop,
-    /// End it, with the reason for both logs.
+    /// The connection ends; the reason goes into both logs.
     Cut { reason: khz_link::Reason, text: String },
 }
 
 impl Command {
-    /// Says it to the peer; `Err`: the connection ends, for this reason.
+    /// Writes the frame. An error is the reason why the connection ends.
     pub fn say(self, end: &mut HubEnd, out: &mut Vec<u8>) -> Result<(), String> {
         match self {
-            Command::Interest { number, wish } => {
-                // The nodes are chosen here: an older agent reads no lists of several hosts.
-                let patterns: Vec<&str> = wish.patterns.iter().map(khz_model::Pattern::series).collect();
-                let (exact, prompt) = (wish.exact, wish.prompt);
-                let period = wish.rate.map_or(Nanos(0), Rate::period);
+            Command::Interest { number, terms } => {
+                // The hub has chosen the nodes: an agent of an older version reads no lists of several hosts.
+                let patterns: Vec<&str> = terms.patterns.iter().map(khz_model::Pattern::series).collect();
+                let (exact, prompt) = (terms.exact, terms.prompt);
+                let period = terms.rate.map_or(Nanos(0), Rate::period);
                 end.interest(&Ask { number, period, exact, prompt, past: false, patterns: &patterns }, out);
             }
             Command::Now { number, ask } => end.now(number, ask, out),
@@ -65,7 +65,7 @@ impl Command {
     }
 }
 
-/// Commands on their way to the server's thread, each with the connection that it is for.
+/// Commands on their way, each with its connection.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     bell: OwnedFd,
@@ -82,8 +82,8 @@ impl Mailbox {
         self.commands.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Leaves a command for a connection. Bounded by the interests of all nodes: each is asked for and
-    /// dismissed once.
+    /// Leaves a command for a connection. The number of commands is bounded by the subscriptions of all nodes: each is
+    /// made and ended once.
     pub fn put(&self, connection: u64, command: Command) {
         let first = {
             let mut commands = self.commands();
@@ -95,13 +95,13 @@ impl Mailbox {
         }
     }
 
-    /// Wakes the server's thread.
+    /// Wakes the thread.
     pub fn ring(&self) {
-        // It can only fail when the counter is full, and then the bell is ringing already.
+        // It fails only if the counter is full, and then the bell is ringing already.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
-    /// What the server waits on.
+    /// The descriptor on which the thread waits.
     pub fn bell(&self) -> &OwnedFd {
         &self.bell
     }

@@ -1,4 +1,4 @@
-//! The hub's own numbers and those of each node as the hub sees it, for its exposition.
+//! The hub's own metrics, and those of each node as the hub sees it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 use crate::counts::own_metric;
 use crate::node::Node;
 
-/// All of them at this moment.
+/// All of them, now.
 pub(crate) fn samples(cluster: &Cluster, tallies: &[(Arc<Metric>, Arc<AtomicU64>)]) -> Vec<Sample> {
     let boot = clock::boot();
     let stamp = Stamp { boot, real_offset: clock::wall() - boot.0 as i64 };
@@ -130,12 +130,12 @@ fn rss_anon() -> Option<u64> {
 }
 
 fn history_bytes(node: &Node) -> u64 {
-    node.lanes.iter().chain(&node.former).map(|lane| lane.recent_bytes).sum()
+    node.lanes().history_bytes()
 }
 
 type Value = fn(&Node) -> Option<u64>;
 
-/// One metric for each thing that is known of every node.
+/// One metric for each number that is known of every node.
 fn node_columns() -> Vec<(Arc<Metric>, Value)> {
     let metric = |name, exposition, help, kind, unit| {
         Arc::new(own_metric(name, exposition, help, kind, unit, Some("node")))
@@ -145,7 +145,7 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
     vec![
         (
             metric("khz.node.up", "khz_node_up", "1 when the node is connected and heard.", Gauge, Count),
-            |node| Some(u64::from(node.link.is_some())),
+            |node| Some(u64::from(node.link().is_up())),
         ),
         (
             metric(
@@ -165,11 +165,11 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
                 Counter,
                 Count,
             ),
-            |node| Some(node.connects),
+            |node| Some(node.link().connects()),
         ),
         (
             metric("khz.node.rows", "khz_node_rows_total", "Rows received from the node.", Counter, Count),
-            |node| Some(node.counted().rows),
+            |node| Some(node.lanes().counted().rows),
         ),
         (
             metric(
@@ -179,7 +179,7 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
                 Gauge,
                 Count,
             ),
-            |node| Some(node.lanes.iter().fold(0, |sum, lane| lane.awaited().saturating_add(sum))),
+            |node| Some(node.lanes().awaited()),
         ),
         (
             metric(
@@ -189,7 +189,7 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
                 Counter,
                 Count,
             ),
-            |node| Some(node.counted().lost),
+            |node| Some(node.lanes().counted().lost),
         ),
         (
             metric(
@@ -199,7 +199,7 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
                 Counter,
                 Count,
             ),
-            |node| Some(node.counted().late),
+            |node| Some(node.lanes().counted().late),
         ),
         (
             metric(
@@ -209,7 +209,7 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
                 Gauge,
                 Seconds,
             ),
-            |node| node.round_trip.map(|time| time.0),
+            |node| node.link().beats().round_trip.map(|time| time.0),
         ),
         (
             metric(
@@ -219,7 +219,7 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
                 Gauge,
                 Seconds,
             ),
-            |node| node.clock_offset.and_then(|offset| u64::try_from(offset).ok()),
+            |node| node.link().beats().clock_offset.and_then(|offset| u64::try_from(offset).ok()),
         ),
         (
             metric(
@@ -229,7 +229,7 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
                 Gauge,
                 Seconds,
             ),
-            |node| node.clock_offset.filter(|&offset| offset < 0).map(i64::unsigned_abs),
+            |node| node.link().beats().clock_offset.filter(|&offset| offset < 0).map(i64::unsigned_abs),
         ),
         (
             metric(
@@ -239,7 +239,7 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
                 Counter,
                 Count,
             ),
-            |node| node.retransmitted,
+            |node| node.link().beats().retransmitted,
         ),
     ]
 }
@@ -254,11 +254,16 @@ mod tests {
     use crate::cluster::Settings;
     use crate::lane::tests::gets_rows;
     use crate::mailbox::Mailbox;
-    use crate::node::{BASE, Identity, Link};
+    use crate::node::{Arrival, BASE, Link};
 
     fn cluster() -> Arc<Cluster> {
         let rate_max = Rate::from_hz(1_000).expect("a rate");
         Cluster::new(Settings { name: "hub".into(), history: ByteSize(1 << 20), rate_max }, [7; 16])
+    }
+
+    /// A beat of a node to whose clock ours has this offset.
+    fn beat(offset: i64) -> khz_link::Beat {
+        khz_link::Beat { stamp: 0, round_trip: Some(Nanos(70)), offset, retransmits: 9 }
     }
 
     /// Every number by its series.
@@ -276,17 +281,16 @@ mod tests {
         let hour = 3_600 * Nanos::SECOND.0;
         {
             let mut state = node.lock();
-            let link = Link { mailbox: Arc::new(Mailbox::new().expect("an eventfd")), connection: 1 };
+            let link = Link::new(Arc::new(Mailbox::new().expect("an eventfd")), 1);
             let heard = Nanos(clock::boot().0.saturating_sub(10 * Nanos::SECOND.0));
-            state.connect(Identity::default(), "", None, link, heard);
-            let id = state.offered(1, BASE, 7, Nanos::SECOND).expect("room for a lane");
-            let lane = state.lane_mut(id).expect("the lane");
+            state.connect(&Arrival::default(), link, heard);
+            let id = state.lanes_mut().offered(1, BASE, 7, Nanos::SECOND).expect("room for a lane");
+            let lane = state.lanes_mut().get_mut(id).expect("the lane");
             gets_rows(lane, 0, 5);
             gets_rows(lane, 20, 2);
             lane.lose(5, 9);
             lane.late_rows = 3;
-            (state.round_trip, state.clock_offset, state.retransmitted) =
-                (Some(Nanos(70)), Some(-6), Some(9));
+            state.link_mut().beat(&beat(6), heard);
         }
         node.set_up(true);
         let known = numbers(&cluster);
@@ -315,9 +319,9 @@ mod tests {
         let hub = ["nodes", "nodes_up", "nodes_missing", "follow_bytes"]
             .map(|name| known[&format!("khz.hub.{name}")]);
         assert_eq!(hub, [Some(2), Some(1), Some(1), Some(0)]);
-        let past = node.lock().lanes[0].recent_bytes;
+        let past = node.lock().lanes().history_bytes();
         assert!(past > 0 && known["khz.hub.history_bytes"] == Some(past));
-        node.lock().clock_offset = Some(8);
+        node.lock().link_mut().beat(&beat(-8), clock::boot());
         let known = numbers(&cluster);
         assert_eq!((known["khz.node.clock_behind[a]"], known["khz.node.clock_ahead[a]"]), (None, Some(8)));
     }
@@ -328,7 +332,7 @@ mod tests {
         let line =
             status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a kernel of these days");
         let kernel = line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1_024;
-        // Other tests take memory beside this one, but not many times as much.
+        // Other tests take memory too, but not many times as much.
         let ours = rss_anon().expect("procfs");
         assert!((kernel / 8..kernel * 8 + (64 << 20)).contains(&ours), "{ours} and {kernel}");
         let known = numbers(&cluster());

@@ -1,5 +1,5 @@
-//! What frames of a connection mean for the cluster: who speaks, and for which node. The protocol itself is
-//! `khz_link`'s; bytes are the connection's.
+//! What the frames of a connection mean for the cluster. The protocol itself is `khz_link`'s; the bytes are the
+//! connection's. [`welcome`] decides who a peer is, [`wants`] what the hub wants of a lane.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,38 +10,39 @@ use khz_link::{
     Ack, Acks, Beat, End, Goodbye, Hello, HubSide, InterestFrame, LaneOffer, Reason, Reject, Role,
     SchemaPiece, Standing, Verdict, Want, WantFrame,
 };
-use khz_model::{Away, Nanos, NodeName};
-use khz_trust::{Door, Identity, Proof, Way, standing};
+use khz_model::{Away, Nanos};
+use khz_trust::Identity;
 
 use crate::caller::Caller;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::generations::Offered;
-use crate::interest::Told;
 use crate::lane::Lane;
-use crate::limits::{HISTORY_SPAN, SCHEMA_PIECE_WORK};
+use crate::limits::SCHEMA_PIECE_WORK;
 use crate::mailbox::Mailbox;
-use crate::node::{self, BASE, Link, NoRoom, Node, SharedNode};
+use crate::node::{Answer, NoRoom, Node, SharedNode};
 use crate::proofs::Proofs;
 use crate::reader::Reader;
 use crate::schemas::FULL;
-use crate::texts::Knows;
 
-/// Who is at the other end.
+mod wants;
+mod welcome;
+
+/// The other end of a connection.
 pub(crate) enum Peer {
-    /// Not said yet.
+    /// It has not said who it is.
     Stranger,
     /// A node that sends rows.
     Node(Arc<SharedNode>),
-    /// Somebody who wants rows.
+    /// A reader, which wants rows.
     Reader(Box<Reader>),
 }
 
-/// What the server knows when a frame comes.
+/// Everything that a frame's meaning depends on.
 pub(crate) struct Talk<'a> {
     pub cluster: &'a Arc<Cluster>,
     pub mailbox: &'a Arc<Mailbox>,
-    /// What may be shown at this door.
+    /// What proves an identity at this door.
     pub proofs: &'a Proofs,
     pub certified: Option<Result<Identity, String>>,
     pub connection: u64,
@@ -57,77 +58,21 @@ fn protocol(reject: &'static str) -> Reject {
 }
 
 impl Talk<'_> {
-    /// Who the Hello says it is, if who comes this way may be that.
-    fn identified(&self, hello: &Hello<'_>, nonce: &[u8; 32]) -> Result<(Identity, Way), Reject> {
-        let reject = |reason, text: String| Err(Reject { reason, text });
-        let name = match NodeName::new(hello.name) {
-            Ok(name) => name,
-            Err(error) => {
-                return reject(Reason::Protocol, format!("the name is not valid: {}", error.problem));
-            }
-        };
-        let role = match khz_trust::Role::from_byte(hello.role.byte()) {
-            Ok(role) => role,
-            Err(error) => return reject(Reason::NotAllowed, error.to_string()),
-        };
-        let said = Identity { role, name };
-        let certified = self.certified.as_ref().map(|certified| certified.as_ref());
-        let (proof, place) = (hello.proof.as_ref(), self.caller.place());
-        let shown = self.proofs.judge(&said, certified, proof.map(|proof| (nonce, proof)), place);
-        let shown = shown.map_err(|text| Reject { reason: Reason::Proof, text })?;
-        let way = Way::of(place, shown, self.proofs.believes_names());
-        let proved = matches!(shown, Proof::Token | Proof::Certificate).then_some(said.role);
-        if standing(Door::Link, way, proved).may_be(said.role) {
-            return Ok((said, way));
-        }
-        reject(Reason::Proof, self.proofs.ways_out(&said, way, proof.is_some()))
-    }
-
-    fn welcome_node(&mut self, hello: &Hello<'_>, name: &NodeName, way: Way) -> Result<(), Reject> {
-        let full = || Reject { reason: Reason::Full, text: "this hub has no room for another node".into() };
-        let shared = self.cluster.node_or_new(name, self.now).ok_or_else(full)?;
-        let identity = node::Identity { machine: hello.machine, boot: hello.boot, start: hello.started };
-        {
-            let mut node = shared.lock();
-            if let Err((reason, text)) = node.admits(&identity) {
-                node.problem = Some(format!("refused {}: {text}", self.caller.from()));
-                return Err(Reject { reason, text });
-            }
-            let link = Link { mailbox: self.mailbox.clone(), connection: self.connection };
-            node.connect(identity, hello.program, Some(self.caller), link, self.now);
-            node.believed = way.is_believed();
-            node.connect_texts(Knows::from_abilities(hello.abilities));
-            node.knows_again = hello.version >= VERSION_OF_NUMBERS;
-            for interest in &node.interests {
-                let command = crate::mailbox::Command::Interest {
-                    number: interest.number,
-                    wish: interest.wish.clone(),
-                };
-                self.mailbox.put(self.connection, command);
-            }
-        }
-        self.cluster.keep(&shared);
-        shared.set_up(true);
-        *self.peer = Peer::Node(shared);
-        Ok(())
-    }
-
-    /// Does something with the node that speaks here.
+    /// Changes the node that speaks here.
     fn node<T>(&self, act: impl FnOnce(&mut Node) -> Result<T, Reject>) -> Result<T, Reject> {
         let Peer::Node(shared) = &*self.peer else {
-            return Err(protocol("rows from somebody who is no node"));
+            return Err(protocol("rows from a peer that is no node"));
         };
         let mut node = shared.lock();
-        if !node.is_linked(self.connection) {
-            let text = format!("{} has connected anew", node.name);
-            return Err(Reject { reason: Reason::Superseded, text });
+        if !node.link().is_linked(self.connection) {
+            return Err(Reject { reason: Reason::Superseded, text: node.has_connected_again() });
         }
         let done = act(&mut node);
-        shared.touched.fetch_add(1, Ordering::Release);
+        shared.touch();
         done
     }
 
-    /// The same for what makes a lane larger, by this number of bytes.
+    /// The same for a frame that makes a lane larger by this many bytes.
     fn grown<T>(&self, bytes: usize, act: impl FnOnce(&mut Node) -> Result<T, Reject>) -> Result<T, Reject> {
         self.node(|node| {
             let done = act(node)?;
@@ -136,7 +81,7 @@ impl Talk<'_> {
         })
     }
 
-    /// Where all nodes leave no room for what this one holds, those that have gone give theirs back before it comes again.
+    /// If all nodes together leave no room for this one, nodes that are down give memory back before it connects again.
     fn held(&self, counted: Result<(), NoRoom>) -> Taken {
         counted.map_err(|no_room| {
             if no_room == NoRoom::OfAll {
@@ -149,7 +94,7 @@ impl Talk<'_> {
     fn reader(&mut self) -> Result<&mut Reader, Reject> {
         match &mut *self.peer {
             Peer::Reader(reader) => Ok(reader),
-            _ => Err(protocol("interests from somebody who is no reader")),
+            _ => Err(protocol("interests from a peer that is no reader")),
         }
     }
 
@@ -157,58 +102,18 @@ impl Talk<'_> {
         Counts::add(&self.cluster.counts.rows, rows);
     }
 
-    /// What another lane has of the schema of this one need not be said again.
+    /// Takes in the schema that a lane is offered with. If another lane has it, the node need not send it.
     fn offer_schema(&self, node: &mut Node, id: u64, offer: &LaneOffer<'_>) -> Taken {
         let (generation, offered) = (offer.generation, Offered::of(offer));
-        let cost = node.lane(id).map_or(0, |lane| lane.growth(generation, offered.bytes));
+        let cost = node.lanes().get(id).map_or(0, |lane| lane.growth(generation, offered.bytes));
         let whole = self.cluster.schemas.find(&offered.hash, offered.bytes);
         let whole = whole.filter(|_| node.may_grow(cost, self.now));
         let bytes = whole.as_ref().map_or(size_of::<Lane>(), |schema| schema.bytes() as usize);
-        if let Some(lane) = node.lane_mut(id) {
+        if let Some(lane) = node.lanes_mut().get_mut(id) {
             lane.alive = true;
             lane.offer_schema(generation, offered, whole);
         }
         self.held(node.take_bytes(bytes, self.cluster))
-    }
-
-    /// Whether each row of a lane is wanted at once: where one of its readers wants that, and of a few nodes, which need not
-    /// be spread over the second: they send when they have gathered, in one go.
-    fn is_prompt(&self, node: &Node, id: u64) -> bool {
-        let mut wishes = node.interests.iter().filter(|interest| interest.lane == Some(id));
-        let is_slow_base =
-            node.lane(id).is_some_and(|lane| lane.name == BASE && lane.period >= Nanos::SECOND);
-        wishes.any(|interest| interest.wish.prompt) || is_slow_base && self.cluster.is_small()
-    }
-
-    /// What is wanted of a lane: rows that are missing, and the recent past when the hub has just begun.
-    fn wanted(&self, node: &Node, id: u64, offer: &LaneOffer<'_>) -> Option<Want> {
-        let lane = node.lane(id)?;
-        let is_boost = lane.name != BASE;
-        if is_boost && !node.interests.iter().any(|interest| interest.lane == Some(id)) {
-            return None;
-        }
-        if lane.has_rows() && lane.late_readers > 0 {
-            return Some(missed(lane, self.is_prompt(node, id)));
-        }
-        let (from_row, span) = match lane.received().first() {
-            _ if is_boost => (offer.next_row, Nanos(0)),
-            // A connection may have ended before all of the past had come: what is here may begin too late.
-            Some(&(oldest, end)) if self.cluster.keeps_history() => {
-                (if oldest == 0 { end } else { 0 }, HISTORY_SPAN)
-            }
-            None if self.cluster.keeps_history() => (0, HISTORY_SPAN),
-            // Without memory for the past only what was missed meanwhile is asked for, so that it is counted.
-            Some(&(_, end)) => (end, HISTORY_SPAN),
-            None => (0, Nanos(0)),
-        };
-        Some(Want {
-            epoch: lane.epoch,
-            from_row,
-            span,
-            schema_bytes: lane.schema_bytes(),
-            prompt: self.is_prompt(node, id),
-            have: newest(lane.received()),
-        })
     }
 }
 
@@ -237,18 +142,19 @@ impl HubSide for Talk<'_> {
         self.node(|node| {
             let full =
                 || Reject { reason: Reason::Full, text: "more lanes than a hub takes of one node".into() };
-            let id = node.offered(offer.lane, offer.name, offer.epoch, offer.period).ok_or_else(full)?;
-            if let Some(interest) = node.interests.iter_mut().find(|i| i.number == offer.interest) {
-                interest.lane = Some(id);
-            }
-            if let Some(lane) = node.lane_mut(id) {
+            let id = node
+                .lanes_mut()
+                .offered(offer.lane, offer.name, offer.epoch, offer.period)
+                .ok_or_else(full)?;
+            node.serve(offer.interest, id);
+            if let Some(lane) = node.lanes_mut().get_mut(id) {
                 lane.next_offered = offer.next_row;
             }
             self.offer_schema(node, id, offer)?;
-            node.demand_lane(offer.interest, &self.cluster.counts);
-            let want = self.wanted(node, id, offer);
+            node.lane_is_ready(offer.interest, &self.cluster.counts);
+            let want = wants::of_offer(self.cluster, node, id, offer);
             if let Some(want) = &want {
-                node.wants(id, wanted_from(want, node.knows_again));
+                node.want(id, wants::certain_from(want, node.can_resend()));
             }
             Ok(want)
         })
@@ -258,13 +164,13 @@ impl HubSide for Talk<'_> {
         let (schemas, cluster) = (&self.cluster.schemas, self.cluster);
         self.grown(piece.bytes.len(), |node| {
             let no_lane = || protocol("a schema of no lane");
-            let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
+            let lane = node.lanes_mut().numbered(piece.lane).ok_or_else(no_lane)?;
             let cost = lane.growth(piece.generation, piece.offset.saturating_add(piece.bytes.len() as u64));
             let known = lane.schema(piece.generation).map_or(0, |schema| schema.series().len());
             if !node.may_grow(cost.max(SCHEMA_PIECE_WORK), self.now) {
                 return Err(protocol("a schema in too many small pieces"));
             }
-            let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
+            let lane = node.lanes_mut().numbered(piece.lane).ok_or_else(no_lane)?;
             match lane.grow_schema(piece, schemas) {
                 Ok(Some(schema)) => {
                     cluster.note_metrics(&schema, known);
@@ -281,8 +187,8 @@ impl HubSide for Talk<'_> {
         let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
         Counts::add(&self.cluster.counts.blocks, 1);
         let rows = self.grown(bytes.len(), |node| {
-            node.heard = self.now;
-            let lane = node.numbered(lane).ok_or_else(|| protocol("a block of no lane"))?;
+            node.link_mut().heard(self.now);
+            let lane = node.lanes_mut().numbered(lane).ok_or_else(|| protocol("a block of no lane"))?;
             let rows = lane.begin(bytes, keep).map_err(protocol)?;
             lane.trim(share);
             Ok(rows)
@@ -293,8 +199,8 @@ impl HubSide for Talk<'_> {
 
     fn rows(&mut self, lane: u32, bytes: &[u8]) -> Taken {
         let rows = self.grown(bytes.len(), |node| {
-            node.heard = self.now;
-            let lane = node.numbered(lane).ok_or_else(|| protocol("rows of no lane"))?;
+            node.link_mut().heard(self.now);
+            let lane = node.lanes_mut().numbered(lane).ok_or_else(|| protocol("rows of no lane"))?;
             lane.append(bytes).map_err(protocol)
         })?;
         self.took(rows);
@@ -303,7 +209,10 @@ impl HubSide for Talk<'_> {
 
     fn end(&mut self, end: &End) -> Taken {
         self.node(|node| {
-            let lane = node.numbered(end.lane).ok_or_else(|| protocol("the end of a block of no lane"))?;
+            let lane = node
+                .lanes_mut()
+                .numbered(end.lane)
+                .ok_or_else(|| protocol("the end of a block of no lane"))?;
             lane.end(end.rows, end.bytes, end.crc).map_err(protocol)
         })
     }
@@ -312,7 +221,7 @@ impl HubSide for Talk<'_> {
         let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
         Counts::add(&self.cluster.counts.blocks, u64::from(last));
         let rows = self.grown(bytes.len(), |node| {
-            let lane = node.numbered(lane).ok_or_else(|| protocol("a past block of no lane"))?;
+            let lane = node.lanes_mut().numbered(lane).ok_or_else(|| protocol("a past block of no lane"))?;
             let rows = lane.past(last, bytes, keep).map_err(protocol)?;
             lane.trim(share);
             Ok(rows)
@@ -324,7 +233,7 @@ impl HubSide for Talk<'_> {
 
     fn lost(&mut self, lane: u32, from: u64, to: u64) -> Taken {
         let lost = self.node(|node| {
-            let lane = node.numbered(lane).ok_or_else(|| protocol("lost rows of no lane"))?;
+            let lane = node.lanes_mut().numbered(lane).ok_or_else(|| protocol("lost rows of no lane"))?;
             Ok(lane.lose(from, to))
         })?;
         Counts::add(&self.cluster.counts.rows_lost, lost);
@@ -340,49 +249,34 @@ impl HubSide for Talk<'_> {
 
     fn told(&mut self, told: &khz_link::Told<'_>) -> Result<Option<Want>, Reject> {
         self.node(|node| {
-            let answer = Told { granted: told.granted, text: told.text.to_owned() };
-            let served = node.numbers.iter().find(|(number, _)| *number == told.lane).map(|&(_, id)| id);
-            node.told(told.interest, answer, served);
-            let (Some(id), true) = (served, node.interest(told.interest).is_some()) else { return Ok(None) };
-            node.demand_lane(told.interest, &self.cluster.counts);
-            let Some(lane) = node.lane(id) else { return Ok(None) };
-            let want = if lane.has_rows() && lane.late_readers > 0 {
-                missed(lane, self.is_prompt(node, id))
-            } else {
-                Want {
-                    epoch: lane.epoch,
-                    from_row: lane.next_row(),
-                    span: Nanos(0),
-                    schema_bytes: lane.schema_bytes(),
-                    prompt: self.is_prompt(node, id),
-                    have: Vec::new(),
-                }
+            let answer = Answer { granted: told.granted, text: told.text.to_owned() };
+            let served = node.lanes().id_of(told.lane);
+            node.answered(told.interest, answer, served);
+            let (Some(id), true) = (served, node.subscriptions().get(told.interest).is_some()) else {
+                return Ok(None);
             };
-            node.wants(id, wanted_from(&want, node.knows_again));
-            Ok(Some(want))
+            node.lane_is_ready(told.interest, &self.cluster.counts);
+            let want = wants::of_answer(self.cluster, node, id);
+            if let Some(want) = &want {
+                node.want(id, wants::certain_from(want, node.can_resend()));
+            }
+            Ok(want)
         })
     }
 
     fn given(&mut self, lane: u32, ask: u32) -> Taken {
         self.node(|node| {
-            node.given(lane, ask, self.now, &self.cluster.counts);
+            node.request_answered(lane, ask, self.now, &self.cluster.counts);
             Ok(())
         })
     }
 
     fn beat(&mut self, beat: &Beat, acks: &mut Acks<'_>) {
-        // A connection that was superseded is cut by the command that waits for it.
+        // The mailbox has a command that cuts a superseded connection.
         let _ = self.node(|node| {
-            node.heard = self.now;
-            node.round_trip = beat.round_trip;
-            if beat.round_trip.is_some() {
-                node.clock_offset = Some(beat.offset.saturating_neg());
-            }
-            node.retransmitted = Some(beat.retransmits);
-            for &(number, id) in &node.numbers {
-                if let Some(lane) = node.lane(id).filter(|lane| lane.has_rows()) {
-                    acks.push(Ack { lane: number, received: lane.complete_until(), stored: 0 });
-                }
+            node.link_mut().beat(beat, self.now);
+            for (lane, known) in node.lanes().connected().filter(|(_, lane)| lane.has_rows()) {
+                acks.push(Ack { lane, received: known.complete_until(), stored: 0 });
             }
             Ok(())
         });
@@ -408,7 +302,7 @@ impl HubSide for Talk<'_> {
         self.node(|node| {
             let (first, problem) = (standing.first.to_owned(), standing.problem.to_owned());
             let away = Away { first, problem, since: standing.since, back: standing.back };
-            node.away = Some((away, self.now));
+            node.link_mut().set_away(away, self.now);
             Ok(())
         })
     }
@@ -416,20 +310,21 @@ impl HubSide for Talk<'_> {
     fn goodbye(&mut self, goodbye: &Goodbye<'_>) -> Taken {
         self.node(|node| {
             tracing::info!("{} says goodbye ({:?}) {}", node.name, goodbye.leaving, goodbye.text);
-            node.says_goodbye = true;
+            node.link_mut().goodbye();
             Ok(())
         })
     }
 
     fn text(&mut self, piece: &TextPiece<'_>) -> Taken {
         let taken = self.node(|node| {
-            node.heard = self.now;
-            Ok(node.take_text(piece))
+            node.link_mut().heard(self.now);
+            let (texts, link) = node.texts();
+            Ok(texts.take(piece, link))
         })?;
         match taken {
             Ok(true) => Counts::add(&self.cluster.counts.texts, 1),
             Ok(false) => {}
-            // What is too long is left lying; the node's rows go on.
+            // A text that is too long is dropped; the node's rows go on.
             Err(TextFault::TooLong { .. }) => Counts::add(&self.cluster.counts.texts_refused, 1),
             Err(fault) => return Err(fault.into()),
         }
@@ -438,7 +333,7 @@ impl HubSide for Talk<'_> {
 
     fn no_text(&mut self, none: &NoText<'_>) -> Taken {
         self.node(|node| {
-            node.texts.none(none);
+            node.texts().0.none(none);
             Ok(())
         })
     }
@@ -456,7 +351,8 @@ impl HubSide for Talk<'_> {
 
     fn text_given(&mut self, given: TextGiven) -> Taken {
         self.node(|node| {
-            node.text_given(given);
+            let (texts, link) = node.texts();
+            texts.answered(given, link);
             Ok(())
         })
     }
@@ -475,29 +371,4 @@ impl HubSide for Talk<'_> {
         self.reader()?.leave(lane);
         Ok(())
     }
-}
-
-/// Everything that was missed of a lane of which rows have come: a reader waits for it.
-fn missed(lane: &Lane, prompt: bool) -> Want {
-    let have = newest(lane.received());
-    Want {
-        epoch: lane.epoch,
-        from_row: have.first().map_or(0, |&(from, _)| from),
-        span: Nanos(u64::MAX),
-        schema_bytes: lane.schema_bytes(),
-        prompt,
-        have,
-    }
-}
-
-/// Rows from here on come because of this Want, or are told as lost; `None`: from the first that comes. Of rows that are older than
-/// the span nothing is said: who lacks some asks for them once more, where the node can be asked; what comes anyway it sends once.
-fn wanted_from(want: &Want, knows_again: bool) -> Option<u64> {
-    let is_told_of_all = want.span == Nanos(u64::MAX) || want.span > Nanos(0) && !knows_again;
-    is_told_of_all.then_some(want.from_row)
-}
-
-/// The newest of the ranges, as many as a Want can carry.
-fn newest(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    ranges[ranges.len().saturating_sub(khz_link::limits::HAVE_MAX)..].to_vec()
 }

@@ -1,31 +1,31 @@
-//! What may be shown at the link door, and what is said to who shows too little. It refuses to know what a role may do:
-//! that is the table's (`khz_trust::standing`).
+//! What proves an identity at the link door, and what a peer is told that proves too little. What a role may do is
+//! decided elsewhere (`khz_trust::standing`).
 
 use khz_trust::{ClusterKey, Identity, NONCE_BYTES, PROOF_BYTES, Place, Proof, Role, RunKey, Way};
 
 /// What a door accepts.
 #[derive(Debug, Default)]
 pub(crate) struct Proofs {
-    /// The key whose tokens count.
+    /// The key whose tokens are accepted.
     pub key: Option<ClusterKey>,
     /// The key of this run, for this machine.
     pub run: Option<RunKey>,
-    /// Certificates count.
+    /// Certificates are accepted.
     pub certificates: bool,
-    /// `--insecure` was said.
+    /// `--insecure` is set.
     pub insecure: bool,
 }
 
 impl Proofs {
-    /// True where names of nodes are believed: nothing could tell who is who, and somebody accepts that.
+    /// True if names of nodes are believed: nothing can prove them, and the administrator accepts that.
     pub fn believes_names(&self) -> bool {
         self.insecure && self.key.is_none() && !self.certificates
     }
 
-    /// What was shown, if it is true.
+    /// The proof that the peer has shown, if it is valid.
     ///
     /// # Errors
-    /// It is of somebody else, or of another cluster.
+    /// The proof is for another identity, or of another cluster.
     pub fn judge(
         &self,
         said: &Identity,
@@ -38,7 +38,8 @@ impl Proofs {
             None => Ok(Proof::Nothing),
         };
         match certified {
-            // Who has a certificate may show a token too, and one of another cluster says that his settings are not for here.
+            // A peer with a certificate may show a token too. A token of another cluster means that its settings are
+            // not for this hub.
             Some(Ok(certified)) if certified == said => shown.map(|_| Proof::Certificate),
             Some(Ok(certified)) => Err(format!("it says it is {said}, its certificate says {certified}")),
             Some(Err(problem)) => Err(problem.clone()),
@@ -60,16 +61,17 @@ impl Proofs {
         }
         match &self.key {
             Some(key) if holds(key) => Ok(Proof::Token),
-            // By the local socket the kernel says more than a token.
+            // At the local socket the kernel's word is better than a token.
             Some(_) if matches!(place, Place::Loopback | Place::Elsewhere) => Err(format!(
-                "the token of {said} is not one of this cluster: show one that `khz certs token {said}` prints here, or none"
+                "the token of {said} is not from this cluster: show a token that `khz certs token {said}` prints here, or no token"
             )),
-            // Settings are the same for all hubs: a token where none counts is no token, nobody could tell whose it is.
+            // All hubs of a cluster have the same settings for peers: a token at a hub without a key proves nothing,
+            // and is ignored.
             _ => Ok(Proof::Nothing),
         }
     }
 
-    /// Why somebody may not come as what he says, and what he can do.
+    /// Why a peer may not have the identity that it claims, and what its administrator can do.
     pub fn ways_out(&self, said: &Identity, way: Way, had_token: bool) -> String {
         let Identity { role, name } = said;
         let counts = match (&self.key, self.certificates) {
@@ -105,7 +107,7 @@ impl Proofs {
         }
     }
 
-    /// Who of this machine may be anybody.
+    /// Which users of this machine may have any role.
     fn as_whom(&self) -> String {
         let user = match rustix::process::geteuid().as_raw() {
             0 => "root, as this hub is".to_owned(),
@@ -135,7 +137,7 @@ mod tests {
         ClusterKey::from_bytes([byte; 32])
     }
 
-    /// What is said to who comes with a certificate, a token of this key, or both.
+    /// What a peer hears that comes with a certificate, a token of this key, or both.
     fn judged(proofs: &Proofs, certified: bool, token: Option<u8>) -> Result<Proof, String> {
         let said = identity("n1");
         let token = token.map(|byte| key(byte).token(said.role, &said.name).proof(&NONCE));
@@ -158,11 +160,11 @@ mod tests {
             assert_eq!(judged.as_ref().ok(), expected.as_ref(), "{certified} {token:?}: {judged:?}");
         }
         let refused = judged(&counts, true, Some(8)).unwrap_err();
-        assert!(refused.contains("the token of node n1 is not one of this cluster"), "{refused}");
+        assert!(refused.contains("the token of node n1 is not from this cluster"), "{refused}");
     }
 
     #[test]
-    fn where_no_token_counts_nobody_can_tell_whose_it_is() {
+    fn without_a_key_a_token_proves_nothing_and_is_ignored() {
         let without = Proofs { certificates: true, ..Proofs::default() };
         assert_eq!(judged(&without, true, Some(8)), Ok(Proof::Certificate));
         let believing = Proofs { insecure: true, ..Proofs::default() };

@@ -14,35 +14,34 @@ use khz_model::{
 
 use crate::clock;
 use crate::cluster::Cluster;
-use crate::demand::Files;
-use crate::follow::{Columns, Numbers, Selection};
+use crate::cursor::{Columns, Numbers, Selection};
 use crate::lane::{Block, Lane};
 use crate::look::{self, HubLook};
-use crate::node::{BASE, SharedNode};
+use crate::node::{BASE, Files, SharedNode};
 use crate::own;
 use crate::subscription::{ClusterSubscription, Pace};
 
-/// Questions to a cluster.
+/// Answers questions about a cluster.
 #[derive(Debug)]
 pub struct HubQuery {
     pub(crate) cluster: Arc<Cluster>,
-    /// What other parts of the program count, to be told with the hub's own numbers.
+    /// Counts of other parts of the program, shown with the hub's own.
     tallies: Vec<(Arc<Metric>, Arc<AtomicU64>)>,
 }
 
 impl HubQuery {
-    /// Questions to this cluster.
+    /// Answers questions about this cluster.
     pub fn new(cluster: Arc<Cluster>) -> Self {
         HubQuery { cluster, tallies: Vec::new() }
     }
 
-    /// Tells these counts of other parts of the program with its own.
+    /// Shows these counts of other parts of the program with the hub's own.
     pub fn telling(mut self, counts: Vec<(Metric, Arc<AtomicU64>)>) -> Self {
         self.tallies.extend(counts.into_iter().map(|(metric, count)| (Arc::new(metric), count)));
         self
     }
 
-    /// The nodes that a pattern speaks of, and the names that it names and nobody has.
+    /// The nodes that patterns mean, and the names in the patterns that no node has.
     fn chosen(&self, patterns: &[Pattern]) -> (Vec<Arc<SharedNode>>, Vec<String>) {
         let nodes = self.cluster.chosen(&Choice::new(patterns.into()));
         let known: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
@@ -52,15 +51,15 @@ impl HubQuery {
         (nodes, missing)
     }
 
-    /// True where no metric that is known is selected. What nodes have that are not there, and were not since this hub's
-    /// start, nobody knows.
+    /// True if the patterns select no metric that is known. Metrics of nodes that have not connected since this hub's
+    /// start are not known.
     fn selects_nothing(&self, patterns: &[Pattern], nodes: &[Arc<SharedNode>]) -> bool {
         let is_selected = |metric: &Arc<Metric>| patterns.iter().any(|p| p.matches_metric(&metric.name));
         nodes.iter().any(|node| node.lock().schema().is_some())
             && !self.cluster.metrics().iter().any(is_selected)
     }
 
-    /// The kernel files that patterns speak of; all of a node where they speak of every metric.
+    /// The kernel files that the patterns' metrics come from; all files if the patterns select every metric.
     fn files_of(&self, patterns: &[Pattern]) -> Files {
         let all = self.cluster.metrics();
         let mut metrics = all.clone();
@@ -68,7 +67,7 @@ impl HubQuery {
         if metrics.len() == all.len() { look::everything() } else { look::files(&metrics) }
     }
 
-    /// The same, or why nobody need be asked.
+    /// The same, or why no node need be asked.
     fn found(&self, patterns: &[Pattern]) -> Result<(Vec<Arc<SharedNode>>, Vec<String>), QueryError> {
         if patterns.is_empty() {
             return Ok((Vec::new(), Vec::new()));
@@ -95,7 +94,7 @@ impl HubQuery {
         Ok(snapshot)
     }
 
-    /// The patterns, if they select some metric of some node.
+    /// The nodes that the patterns mean, if they select some metric.
     fn checked(&self, patterns: &[Pattern]) -> Result<Vec<Arc<SharedNode>>, QueryError> {
         let (nodes, missing) = self.chosen(patterns);
         if nodes.is_empty() && missing.is_empty() || self.selects_nothing(patterns, &nodes) {
@@ -110,7 +109,7 @@ fn nothing_matches(patterns: &[Pattern]) -> QueryError {
     QueryError::NothingMatches { patterns: patterns.join(", ") }
 }
 
-/// The patterns that speak of a node.
+/// The patterns that mean this node.
 fn for_node(patterns: &[Pattern], node: &NodeName) -> Vec<Pattern> {
     patterns.iter().filter(|pattern| pattern.matches_node(node.as_str())).cloned().collect()
 }
@@ -119,14 +118,17 @@ fn for_node(patterns: &[Pattern], node: &NodeName) -> Vec<Pattern> {
 fn latest_of(node: &SharedNode, patterns: &[Pattern]) -> Option<Vec<Sample>> {
     let patterns = for_node(patterns, &node.name);
     let mut state = node.lock();
-    state.link.as_ref()?;
+    if !state.link().is_up() {
+        return None;
+    }
+    let lanes = state.lanes_mut().present_mut();
     let mut samples: Vec<Sample> = Vec::new();
-    // The base lane has everything; another lane counts where its row is newer.
-    let mut order: Vec<usize> = (0..state.lanes.len()).filter(|&at| state.lanes[at].alive).collect();
-    order.sort_by_key(|&at| state.lanes[at].name != BASE);
-    let base = order.first().is_some_and(|&at| state.lanes[at].name == BASE);
+    // The base lane has everything; a value of another lane counts if it is newer.
+    let mut order: Vec<usize> = (0..lanes.len()).filter(|&at| lanes[at].alive).collect();
+    order.sort_by_key(|&at| lanes[at].name != BASE);
+    let base = order.first().is_some_and(|&at| lanes[at].name == BASE);
     for (number, at) in order.into_iter().enumerate() {
-        let lane = &mut state.lanes[at];
+        let lane = &mut lanes[at];
         if number == 0 {
             samples = lane_samples(lane, &patterns)?;
         } else if base {
@@ -136,12 +138,12 @@ fn latest_of(node: &SharedNode, patterns: &[Pattern]) -> Option<Vec<Sample>> {
     base.then_some(samples)
 }
 
-/// Puts newer samples of the same series in place of older ones.
+/// Replaces samples by newer ones of the same series.
 fn take_newer(samples: &mut [Sample], newer: &[Sample]) {
     fn name(series: &Series) -> (&str, Option<&Instance>) {
         (&series.metric.name, series.instance.as_ref())
     }
-    // The node is locked meanwhile: thousands of slots must not be compared with each other.
+    // The node is locked meanwhile, so thousands of slots must not be compared with one another.
     let newer: HashMap<_, _> = newer.iter().map(|sample| (name(&sample.series), sample)).collect();
     for known in samples {
         let found = newer.get(&name(&known.series)).copied();
@@ -153,7 +155,7 @@ fn take_newer(samples: &mut [Sample], newer: &[Sample]) {
 
 fn lane_samples(lane: &mut Lane, patterns: &[Pattern]) -> Option<Vec<Sample>> {
     lane.latest()?;
-    // Until its first row comes, a lane that was offered with other slots has only a row of the former ones.
+    // A lane that was just offered with other slots has only a row of the former ones until its first row comes.
     let (schema, decoder) = lane.decoded()?;
     let stamp = decoder.stamp();
     let selected = schema.series().iter().enumerate().filter(|(_, series)| series.is_selected(patterns));
@@ -202,7 +204,7 @@ impl Query for HubQuery {
         Box::pin(async move {
             let files = self.files_of(patterns);
             let mut look = HubLook::of(&self.cluster, self.chosen(patterns).0, files, age_max);
-            // It is ready when it is, and refuses nothing.
+            // It refuses nothing.
             let _ = look.ready().await;
         })
     }
@@ -271,17 +273,17 @@ fn history_of(
     let patterns = for_node(patterns, &node.name);
     let (newest, former, present) = {
         let state = node.lock();
-        let Some(base) = state.base().and_then(|id| state.lane(id)) else { return Ok(None) };
+        let Some(base) = state.lanes().base() else { return Ok(None) };
         let Some(newest) = base.newest() else { return Ok(None) };
         let since = Nanos(newest.boot.0.saturating_sub(span.0));
-        // Their boot clock may have been that of another boot.
+        // Their boot clock may be of another boot.
         let real = newest.real().0.saturating_sub(span.0);
         let recent = |lane: &Lane| {
             let mut blocks = lane.blocks_since(Nanos(0));
             let first = blocks.partition_point(|block| block.header.stamp.real().0 <= real);
             blocks.split_off(first.saturating_sub(1))
         };
-        let former = state.former.iter().filter(|lane| lane.name == BASE);
+        let former = state.lanes().former().iter().filter(|lane| lane.name == BASE);
         let former: Vec<Block> = former.flat_map(recent).collect();
         (newest, former, base.blocks_since(since))
     };
@@ -301,7 +303,7 @@ fn history_of(
             }
         }
     };
-    // Counted first: rows that nobody sees are not kept for a moment.
+    // Rows are counted first, so that rows which are thinned out are never held.
     let mut left: usize = 0;
     blocks().for_each(|(block, is_former)| each_row(block, is_former, &mut |_| left += 1));
     let step = left.div_ceil(rows_max.max(1)).max(1);
@@ -314,7 +316,7 @@ fn history_of(
         }
         each_row(block, is_former, &mut |decoder| {
             left -= 1;
-            // Counted from the end, so that the newest row is always there.
+            // Counted from the end, so that the newest row is always included.
             if left.is_multiple_of(step) && readings <= HISTORY_READINGS_MAX {
                 readings += columns.series.len().max(1);
                 rows.push(columns.row(decoder));
@@ -328,7 +330,7 @@ fn history_of(
 }
 
 impl Cluster {
-    /// Nodes that are up, all that are known, and those of them that are expected and were never heard.
+    /// How many nodes are up, how many are known, and how many of those are expected and were never heard.
     pub(crate) fn up(&self) -> (u64, u64, u64) {
         let nodes = self.nodes();
         let is_up = |node: &&Arc<SharedNode>| node.up.load(Ordering::Relaxed);

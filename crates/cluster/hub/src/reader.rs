@@ -1,5 +1,5 @@
-//! A reader on a link: another hub, a recorder, a program. It sends interests and gets, for each node that an
-//! interest speaks of, a lane of its own with the columns that it selects, encoded as blocks.
+//! A reader on a link: another hub, a recorder, a program. It subscribes with the frame Interest, and gets for each
+//! node that a subscription means a lane with the selected columns, encoded as blocks.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use khz_model::{Interest, Misses, Nanos, Pattern, Rate};
 use khz_trust::Identity;
 
 use crate::cluster::Cluster;
-use crate::limits::{INTERESTS_MAX, MISSES_EFFORT, WISH_BYTES_MAX};
+use crate::limits::{MISSES_EFFORT, SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX};
 use crate::query::HubQuery;
 use crate::reader_texts::ReaderTexts;
 use crate::roster::Roster;
@@ -21,45 +21,45 @@ mod late_block;
 
 use feed_lane::{FeedLane, Numbering};
 
-/// Somebody who wants rows.
+/// A reader.
 pub(crate) struct Reader {
     pub identity: Identity,
-    /// It is a hub that gets its nodes from here.
+    /// It is a hub that gets nodes from here.
     pub is_hub: bool,
     feeds: Vec<Feed>,
     numbering: Numbering,
-    /// Answers that wait for the next pump: there is no room for them where interests come in.
+    /// Answers for the next pump: while frames come in there is no room for them.
     answers: Vec<(u32, Result<Rate, String>)>,
-    /// What of an interest nobody has, said behind its answer.
+    /// What no node has of a subscription; it follows the subscription's answer.
     remarks: Vec<(u32, String)>,
-    /// It wants to know how the nodes are.
+    /// The list of nodes, if the reader wants it.
     roster: Option<Roster>,
     /// Kernel texts that it wants.
     pub texts: ReaderTexts,
 }
 
-/// One interest of a reader.
+/// One subscription of a reader.
 struct Feed {
     number: u32,
     pace: Pace,
     subscription: ClusterSubscription,
-    /// What it is granted, once there is room for it: until then it was not answered.
+    /// What the answer will grant, until there is room for it.
     asked: Option<Asked>,
     lanes: Vec<FeedLane>,
-    /// The follower that is looked after first.
+    /// The cursor that is read first.
     next: usize,
-    /// It, or a lane of it, was not wanted a moment ago: nobody waits for the next flush to see the newest row.
+    /// The subscription or one of its lanes is new: its newest row does not wait for the next flush.
     fresh: bool,
 }
 
-/// An interest that was not answered yet.
+/// A subscription that is not answered yet.
 struct Asked {
     rate: Rate,
     patterns: Vec<Pattern>,
 }
 
 impl Reader {
-    /// `epochs` where its lanes are numbered here: it knows no other way.
+    /// `epochs` for a reader of the protocol's first version, whose rows the hub numbers.
     pub fn new(identity: Identity, is_hub: bool, epochs: Option<u64>) -> Self {
         Reader {
             identity,
@@ -73,9 +73,9 @@ impl Reader {
         }
     }
 
-    /// A new interest. Which nodes it speaks of is found out afterwards, in turns; then it is answered.
+    /// A new subscription. It is answered after its nodes are found, which takes turns.
     pub fn interest(&mut self, cluster: &Arc<Cluster>, frame: &InterestFrame<'_>) {
-        // It takes the place of the one that had its number.
+        // It replaces the subscription that had its number.
         self.dismiss(frame.number);
         match self.begin(cluster, frame) {
             Ok(feed) => self.feeds.push(feed),
@@ -84,9 +84,9 @@ impl Reader {
     }
 
     fn begin(&self, cluster: &Arc<Cluster>, frame: &InterestFrame<'_>) -> Result<Feed, String> {
-        if self.feeds.len() >= INTERESTS_MAX {
+        if self.feeds.len() >= SUBSCRIPTIONS_MAX {
             return Err(format!(
-                "more than {INTERESTS_MAX} interests on one connection: dismiss one, or connect twice"
+                "more than {SUBSCRIPTIONS_MAX} subscriptions on one connection: end one, or connect twice"
             ));
         }
         let rate = Rate::from_period(frame.period).ok_or("no such rate")?;
@@ -103,9 +103,9 @@ impl Reader {
         let patterns: Result<Vec<Pattern>, _> = frame.patterns().map(Pattern::new).collect();
         let patterns = patterns.map_err(|error| error.to_string())?;
         let said: usize = patterns.iter().map(|pattern| pattern.series().len()).sum();
-        if said > WISH_BYTES_MAX {
+        if said > SUBSCRIPTION_BYTES_MAX {
             return Err(format!(
-                "the patterns have {said} bytes without their nodes, and may have {WISH_BYTES_MAX}: ask in several interests"
+                "the patterns have {said} bytes without their nodes, and may have {SUBSCRIPTION_BYTES_MAX}: subscribe in several parts"
             ));
         }
         let interest = Interest { patterns: patterns.clone(), rate, exact: frame.exact };
@@ -127,7 +127,7 @@ impl Reader {
         })
     }
 
-    /// Finds out whom its interests speak of, as far as the turn goes, and answers those of which that is known.
+    /// Finds the nodes of its subscriptions as far as the turn goes, and answers subscriptions whose nodes are found.
     fn open(&mut self, cluster: &Arc<Cluster>, turn: &mut Turn) {
         let Reader { feeds, answers, remarks, .. } = self;
         feeds.retain_mut(|feed| {
@@ -153,12 +153,12 @@ impl Reader {
         });
     }
 
-    /// An interest is taken back.
+    /// A subscription ends.
     pub fn dismiss(&mut self, number: u32) {
         self.feeds.retain(|feed| feed.number != number);
     }
 
-    /// Wants to know how the nodes are, or does not any more.
+    /// The reader wants the list of nodes, or does not want it any more.
     pub fn roster(&mut self, wanted: bool) {
         match wanted {
             true if self.roster.is_none() => self.roster = Some(Roster::new()),
@@ -167,56 +167,55 @@ impl Reader {
         }
     }
 
-    /// A lane that was offered is wanted.
+    /// The reader wants a lane that it was offered.
     pub fn want(&mut self, want: &WantFrame<'_>) {
         for feed in &mut self.feeds {
             let Some(at) = feed.lanes.iter().position(|lane| lane.number == want.lane) else { continue };
             feed.fresh |= !feed.lanes[at].wanted;
-            if let Some(follower) = feed.subscription.followers().get_mut(at) {
-                feed.lanes[at].want(want, follower, feed.pace == Pace::Past);
+            if let Some(cursor) = feed.subscription.cursors().get_mut(at) {
+                feed.lanes[at].want(want, cursor, feed.pace == Pace::Past);
             }
         }
     }
 
-    /// It is not wanted any more.
+    /// The reader does not want a lane any more.
     pub fn leave(&mut self, lane: u32) {
         for feed in &mut self.feeds {
             let Some(at) = feed.lanes.iter().position(|known| known.number == lane) else { continue };
-            if let Some(follower) = feed.subscription.followers().get_mut(at) {
-                feed.lanes[at].leave(follower);
+            if let Some(cursor) = feed.subscription.cursors().get_mut(at) {
+                feed.lanes[at].leave(cursor);
             }
         }
     }
 
-    /// True where some interest wants every row at once.
+    /// True if a subscription wants every row at once.
     pub fn is_prompt(&self) -> bool {
         self.feeds.iter().any(|feed| feed.pace == Pace::Prompt)
     }
 
-    /// True where nothing waits for a flush.
+    /// True if no subscription waits for a flush.
     pub fn is_all_prompt(&self) -> bool {
         self.roster.is_none() && self.feeds.iter().all(|feed| feed.pace == Pace::Prompt)
     }
 
-    /// True where an interest waits for its answer, or for its first rows.
+    /// True if a subscription waits for its answer, or for its first rows.
     pub fn has_answers(&self) -> bool {
         let is_new = |feed: &Feed| feed.fresh || feed.has_new();
         !self.answers.is_empty() || self.feeds.iter().any(is_new) || self.texts.has_news()
     }
 
-    /// True where there is something to look for.
+    /// True if the reader wants anything.
     pub fn is_busy(&self) -> bool {
         let has_rows = !self.feeds.is_empty() || !self.answers.is_empty() || self.roster.is_some();
         has_rows || self.texts.has_news() || self.texts.is_waiting()
     }
 
-    /// When it wants to hear of something that does not come: how the nodes are.
+    /// When the next part of the list of nodes is due; rows do not make it due.
     pub fn next_timed(&self) -> Option<Nanos> {
         self.roster.as_ref().map(Roster::next)
     }
 
-    /// Says what there is to say: answers, lanes, and the rows that came since; nothing while `out` is full. `true`: there
-    /// is more, whether anything comes or not.
+    /// Writes answers, lanes and new rows; nothing while `out` is full. `true`: there is more, even if nothing comes.
     pub fn pump(
         &mut self,
         cluster: &Arc<Cluster>,
@@ -256,13 +255,13 @@ impl Reader {
         has_more
     }
 
-    /// Nothing more comes of nodes that were forgotten.
+    /// Ends the lanes of nodes that were forgotten.
     fn let_go(&mut self, out: &mut Vec<u8>) {
         for feed in &mut self.feeds {
             let places = feed.subscription.let_go();
-            let mut followed = feed.subscription.followers().len() + places.len();
+            let mut followed = feed.subscription.cursors().len() + places.len();
             for at in places {
-                // The last follower takes its place, with its lane where it has one already.
+                // The last cursor takes the place, with its lane if it has one already.
                 if feed.lanes.len() == followed {
                     feed.lanes.swap_remove(at).end(out);
                 } else if let Some(lane) = feed.lanes.get_mut(at) {
@@ -275,7 +274,7 @@ impl Reader {
 }
 
 impl Feed {
-    /// Says what has come since, of the followers that were looked at before; `true`: that is not all.
+    /// Writes new rows of the cursors that were read before. `true`: there is more.
     fn pump(
         &mut self,
         numbering: &mut Numbering,
@@ -285,37 +284,37 @@ impl Feed {
     ) -> bool {
         let (mut has_more, mut held, mut waits) = (false, 0, false);
         let out_max = cluster.out_bytes_max();
-        let followers = self.subscription.followers();
-        // A reader that is behind goes on where it stopped, so that each node has its turn.
+        let cursors = self.subscription.cursors();
+        // A slow reader goes on where it stopped, so that each node has its turn.
         let (all, first) = (self.lanes.len(), self.next);
         for index in (0..all).map(|n| (first + n) % all) {
             if out.len() > out_max {
                 (self.next, self.fresh) = (index, false);
                 return true;
             }
-            let (lane, follower) = (&mut self.lanes[index], &mut followers[index]);
+            let (lane, cursor) = (&mut self.lanes[index], &mut cursors[index]);
             if !lane.is_over {
-                // Columns that have to be chosen first wait for another turn, rows do not.
-                if turn.is_over() && follower.is_dear() {
+                // Columns that must be chosen first wait for another turn; rows do not.
+                if turn.is_over() && cursor.is_costly() {
                     waits = true;
                 } else {
-                    has_more |= lane.pump(self.number, follower, numbering, cluster, out);
-                    turn.spend(follower.take_cost());
+                    has_more |= lane.pump(self.number, cursor, numbering, cluster, out);
+                    turn.spend(cursor.take_cost());
                 }
-                if self.pace == Pace::Past && lane.wanted && follower.is_caught_up() {
+                if self.pace == Pace::Past && lane.wanted && cursor.is_caught_up() {
                     lane.close(out);
                 }
             }
-            held += follower.held();
+            held += cursor.held();
         }
         self.fresh = waits;
-        if all == followers.len() {
+        if all == cursors.len() {
             self.subscription.counted(held);
         }
         has_more
     }
 
-    /// Looks at followers for the first time, in their order, as far as the turn goes.
+    /// Reads new cursors for the first time, in their order, as far as the turn goes.
     fn look_at_new(
         &mut self,
         numbering: &mut Numbering,
@@ -324,22 +323,22 @@ impl Feed {
         out: &mut Vec<u8>,
     ) {
         let out_max = cluster.out_bytes_max();
-        let new = self.subscription.followers().iter_mut().skip(self.lanes.len());
-        for follower in new {
+        let new = self.subscription.cursors().iter_mut().skip(self.lanes.len());
+        for cursor in new {
             if turn.is_over() || out.len() > out_max {
                 return;
             }
             let mut lane = FeedLane::new(numbering);
-            lane.pump(self.number, follower, numbering, cluster, out);
-            turn.spend(1 + follower.take_cost());
+            lane.pump(self.number, cursor, numbering, cluster, out);
+            turn.spend(1 + cursor.take_cost());
             self.lanes.push(lane);
         }
     }
 
-    /// True where it has nodes that were not looked at.
+    /// True if it has nodes that were not read yet.
     fn has_new(&self) -> bool {
         self.asked.is_some()
-            || self.subscription.is_behind()
-            || self.lanes.len() < self.subscription.followed()
+            || self.subscription.can_go_on()
+            || self.lanes.len() < self.subscription.cursor_count()
     }
 }

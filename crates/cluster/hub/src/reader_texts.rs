@@ -1,5 +1,5 @@
-//! The kernel texts that one reader wants, of whichever nodes: each change is told him once, behind his rows, and as far
-//! as he reads. It holds no text but the one that is being said.
+//! The kernel texts that one reader wants, of any nodes. It writes each change once, after the rows, as far as the
+//! reader keeps up. It holds no text except the one that is being written.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::cluster::Cluster;
 use crate::node::SharedNode;
 use crate::texts::{News, TextInbox};
 
-/// What a wish takes, here and at its node, with the longest path.
+/// Memory of one wanted text, here and at its node, with the longest path.
 const READ_BYTES: u64 = 1_024;
 
-/// A wish of the reader.
+/// A text that the reader wants.
 struct Read {
     node: Arc<SharedNode>,
     path: String,
@@ -29,31 +29,40 @@ struct Read {
     version: u32,
 }
 
-/// All of them.
+impl Read {
+    /// The reader does not want the text any more.
+    fn leave(&self, inbox: &Arc<TextInbox>, number: u32) {
+        let mut node = self.node.lock();
+        let (texts, link) = node.texts();
+        texts.leave(self.wanted, inbox, number, link);
+    }
+}
+
+/// All texts that one reader wants.
 #[derive(Default)]
 pub(crate) struct ReaderTexts {
     reads: HashMap<u32, Read>,
     inbox: Arc<TextInbox>,
-    /// Wishes for nodes that have not come yet: node, path, period. After a hub has begun anew its readers are there before its
+    /// Texts of nodes that have not come yet: node, path, period. After a hub's restart its readers are back before its
     /// nodes.
     early: HashMap<u32, (NodeName, String, Nanos)>,
-    /// [`Cluster::appeared`] and [`Cluster::forgotten`] when the nodes were looked up last.
+    /// [`Cluster::appeared`] and [`Cluster::forgotten`] when the nodes were last searched.
     changes: (u64, u64),
-    /// What all of them hold of what readers may.
+    /// Their share of the memory that readers may hold.
     share: Option<Share>,
-    /// Wishes that came to nothing.
+    /// Texts that were refused.
     refusals: Vec<(u32, Why, String)>,
     saying: Option<TextSender>,
-    /// What is to be said after the text that is being said.
+    /// The answer that follows the text being written.
     given: Option<TextGiven>,
-    /// Asks that nobody answers: for nodes that have not come, and for wishes that came to nothing.
+    /// Requests that no node answers: for nodes that have not come, and for refused texts.
     unanswered: Vec<TextGiven>,
-    /// The wish that was looked after last.
+    /// The text that was written last.
     last: u32,
 }
 
 impl ReaderTexts {
-    /// A new wish, or another pace for one that stands.
+    /// The reader wants a text, or wants it at another pace.
     pub fn read(&mut self, cluster: &Cluster, who: &Identity, wish: &ReadFrame<'_>) -> Result<(), Reject> {
         if self.reads.len() + self.early.len() >= READS_MAX && !self.reads.contains_key(&wish.number) {
             let text = format!("more than {READS_MAX} kernel texts on one connection");
@@ -83,7 +92,9 @@ impl ReaderTexts {
             let limit = cluster.follow_bytes_max();
             return Err((
                 Why::TooMany,
-                format!("readers hold the {limit} bytes that they may; try again when others have gone"),
+                format!(
+                    "readers hold all of the {limit} bytes that they may: try again when other readers have gone"
+                ),
             ));
         }
         let Some(shared) = cluster.node(&name) else {
@@ -93,17 +104,23 @@ impl ReaderTexts {
         if let Some(read) = self.reads.get_mut(&number) {
             if read.path == path && Arc::ptr_eq(&read.node, &shared) {
                 read.period = period;
-                shared.lock().pace_text(read.wanted, &self.inbox, number, period);
+                let mut node = shared.lock();
+                let (texts, link) = node.texts();
+                texts.pace(read.wanted, &self.inbox, number, period, link);
                 return Ok(());
             }
             self.unread(number);
         }
-        let wanted = shared.lock().want_text(path, (&self.inbox, number, period), &cluster.text_bytes)?;
+        let wanted = {
+            let mut node = shared.lock();
+            let (texts, link) = node.texts();
+            texts.want(path, (&self.inbox, number, period), link, &cluster.text_bytes)?
+        };
         self.reads.insert(number, Read { node: shared, path: path.to_owned(), period, wanted, version: 0 });
         Ok(())
     }
 
-    /// Whether there is room for one wish more beside what all readers hold.
+    /// Whether there is room for one more text beside what all readers hold.
     fn has_room(&mut self, cluster: &Cluster) -> bool {
         let held = (self.reads.len() + self.early.len() + 1) as u64 * READ_BYTES;
         match &self.share {
@@ -116,15 +133,19 @@ impl ReaderTexts {
         }
     }
 
-    /// A file that is wanted is to be read at once.
+    /// The reader requests that a file is read now.
     pub fn ask(&mut self, number: u32, ask: u32) {
         match self.reads.get(&number) {
-            Some(read) => read.node.lock().ask_text(read.wanted, &self.inbox, number, ask),
+            Some(read) => {
+                let mut node = read.node.lock();
+                let (texts, link) = node.texts();
+                texts.request(read.wanted, &self.inbox, (number, ask), link);
+            }
             None => self.unanswered.push(TextGiven { number, ask, is_read: false }),
         }
     }
 
-    /// What is wanted of nodes that were forgotten waits for those that come back: these are others.
+    /// Texts of forgotten nodes wait until a node of the name comes back, which is another node.
     fn put_back_forgotten(&mut self) {
         let is_gone = |node: &SharedNode| !node.up.load(Ordering::Relaxed) && node.is_forgotten();
         let reads = self.reads.iter().filter(|(_, read)| is_gone(&read.node));
@@ -136,8 +157,8 @@ impl ReaderTexts {
         }
     }
 
-    /// Looks again for nodes that had not come, and for those that were forgotten: one that comes back is another.
-    fn look_for_nodes(&mut self, cluster: &Cluster, who: &Identity) {
+    /// Searches for nodes that had not come or were forgotten.
+    fn find_nodes(&mut self, cluster: &Cluster, who: &Identity) {
         let changes = (cluster.appeared(), cluster.forgotten());
         let before = std::mem::replace(&mut self.changes, changes);
         if before == changes {
@@ -155,30 +176,30 @@ impl ReaderTexts {
         }
     }
 
-    /// A wish is taken back.
+    /// The reader does not want a text any more.
     pub fn unread(&mut self, number: u32) {
         self.early.remove(&number);
         self.saying.take_if(|saying| saying.number() == number);
         self.given.take_if(|given| given.number == number);
         if let Some(read) = self.reads.remove(&number) {
-            read.node.lock().leave_text(read.wanted, &self.inbox, number);
+            read.leave(&self.inbox, number);
         }
     }
 
-    /// True where there is something to say.
+    /// True if there is something to write.
     pub fn has_news(&self) -> bool {
         let has_answers = !self.refusals.is_empty() || !self.unanswered.is_empty();
         self.inbox.has_news() || self.saying.is_some() || self.given.is_some() || has_answers
     }
 
-    /// True where there may be something to say later, though nobody will tell.
+    /// True if a node that appears may bring something to write: the inbox does not show that.
     pub fn is_waiting(&self) -> bool {
         !self.early.is_empty()
     }
 
-    /// Says it, as far as `out` has room.
+    /// Writes news, as far as `out` has room.
     pub fn pump(&mut self, cluster: &Cluster, who: &Identity, out: &mut Vec<u8>) {
-        self.look_for_nodes(cluster, who);
+        self.find_nodes(cluster, who);
         for (number, why, text) in self.refusals.drain(..) {
             NoText { number, why, text: &text }.put(out);
         }
@@ -198,9 +219,10 @@ impl ReaderTexts {
             self.last = number;
             let Some(read) = self.reads.get_mut(&number) else { continue };
             let mut node = read.node.lock();
-            let news = node.texts.news(read.wanted, read.version);
-            // What the ask has brought is in the news: it came before the answer.
-            self.given = node.texts.given_to(read.wanted, &self.inbox, number);
+            let (texts, _) = node.texts();
+            let news = texts.news(read.wanted, read.version);
+            // The text that the request brought is in the news: it came before the answer.
+            self.given = texts.take_answer(read.wanted, &self.inbox, number);
             drop(node);
             match news {
                 News::Text(text) => {
@@ -217,7 +239,7 @@ impl ReaderTexts {
 impl Drop for ReaderTexts {
     fn drop(&mut self) {
         for (number, read) in self.reads.drain() {
-            read.node.lock().leave_text(read.wanted, &self.inbox, number);
+            read.leave(&self.inbox, number);
         }
     }
 }

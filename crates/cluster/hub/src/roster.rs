@@ -1,5 +1,5 @@
-//! How the nodes are, told to a reader who shows the cluster: all of them at first, then again and again while he
-//! wants to know. It holds nothing but its place.
+//! The list of nodes with their status, for a reader that shows the cluster: it is written as a whole, again and again
+//! while the reader wants it. Only the place in the list is kept.
 
 use khz_link::node_status;
 use khz_model::{Nanos, NodeName};
@@ -7,32 +7,32 @@ use khz_model::{Nanos, NodeName};
 use crate::clock;
 use crate::cluster::Cluster;
 
-/// Nodes are told anew so often, where there are not more than one can be told of in that time.
+/// Time between two lists, if there are not more nodes than may be listed in that time.
 const PERIOD: Nanos = Nanos::SECOND;
 
-/// Nodes that one reader is told of in that time: some 150 KB.
+/// Nodes listed for one reader in that time: some 150 KB.
 const NODES_A_PERIOD: u64 = 1_024;
 
 /// One reader's place in the list.
 #[derive(Debug)]
 pub(crate) struct Roster {
     next: Nanos,
-    /// The last node that was told, while a list is under way.
+    /// The last node that was written, while a list is under way.
     at: Option<NodeName>,
 }
 
 impl Roster {
-    /// Begins with the next look.
+    /// The first list is due now.
     pub fn new() -> Self {
         Roster { next: Nanos(0), at: None }
     }
 
-    /// When the next is due.
+    /// When the next list is due.
     pub fn next(&self) -> Nanos {
         self.next
     }
 
-    /// Tells what is due; nothing while `out` is full.
+    /// Writes what is due; nothing while `out` is full.
     pub fn pump(&mut self, cluster: &Cluster, out: &mut Vec<u8>) {
         let now = clock::boot();
         if now < self.next {
@@ -63,8 +63,8 @@ mod tests {
     use super::*;
     use crate::cluster::Settings;
 
-    /// The nodes that are told of in these bytes, and how many there are where the list ends.
-    fn told(bytes: &[u8]) -> (Vec<String>, Option<u64>) {
+    /// The nodes in these bytes, and their number if the list ends there.
+    fn listed(bytes: &[u8]) -> (Vec<String>, Option<u64>) {
         let (mut at, mut names, mut end) = (0, Vec::new(), None);
         while let Some(found) = frame::split(&bytes[at..], FRAME_MAX).expect("whole frames") {
             match Frame::decode(found.kind, found.body).expect("a frame") {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn all_nodes_are_told_then_again_after_a_time_and_a_reader_who_is_slow_goes_on_where_he_was() {
+    fn all_nodes_are_listed_then_again_after_a_time_and_a_slow_reader_goes_on_where_it_was() {
         let rate_max = Rate::from_hz(1_000).expect("a rate");
         let cluster = Cluster::new(Settings { name: "hub".into(), history: ByteSize(0), rate_max }, [7; 16]);
         let now = at(0);
@@ -92,7 +92,7 @@ mod tests {
         (0..NODES_A_PERIOD).for_each(|n| drop(cluster.node_or_new(&name(n), now)));
         let (mut roster, mut out) = (Roster::new(), Vec::new());
         roster.pump(&cluster, &mut out);
-        let (names, end) = told(&out);
+        let (names, end) = listed(&out);
         assert_eq!((names.len() as u64, end), (NODES_A_PERIOD, Some(NODES_A_PERIOD)));
         assert!(names.is_sorted() && names[0] == "n0000");
         assert_eq!(roster.next(), at(1), "a thousand are told of in a second");
@@ -102,13 +102,13 @@ mod tests {
         assert!(out.is_empty(), "it is not due");
         drop(cluster.node_or_new(&name(NODES_A_PERIOD), now));
         at(1);
-        // No more than may wait is said at once; the one that was said last is not said again.
+        // It writes no more than may wait, and goes on after the node that was written last.
         out = vec![0; cluster.out_bytes_max()];
         roster.pump(&cluster, &mut out);
-        assert_eq!(told(&out.split_off(cluster.out_bytes_max())), (vec!["n0000".to_owned()], None));
+        assert_eq!(listed(&out.split_off(cluster.out_bytes_max())), (vec!["n0000".to_owned()], None));
         out.clear();
         roster.pump(&cluster, &mut out);
-        let (names, end) = told(&out);
+        let (names, end) = listed(&out);
         assert_eq!(
             (names.len() as u64, names[0].as_str(), end),
             (NODES_A_PERIOD, "n0001", Some(NODES_A_PERIOD + 1))

@@ -16,16 +16,16 @@ use crate::limits::{SCHEMA_BYTES_MAX, SCHEMAS_BYTES_MAX};
 /// The first half of a schema's SHA-256.
 pub(crate) type Hash = [u8; 16];
 
-/// Why a schema is refused that has no room beside those of all nodes.
+/// Why a schema is refused: the schemas of all nodes leave no room for it.
 pub(crate) const FULL: Reject = "the schemas of all nodes hold as much as a hub takes (SCHEMAS_BYTES_MAX)";
 
-/// What the slots of a lane mean. Never changes; one that grew is another.
+/// What the slots of a lane mean. A schema never changes: if slots are added, the result is another schema.
 pub(crate) struct Schema {
     decoder: SchemaDecoder,
     context: Context,
-    /// Its part of what all schemas may hold.
+    /// Its share of the memory that all schemas may hold.
     share: Share,
-    /// Memory of the metrics that nobody had before it came.
+    /// Memory of the metrics that were new with it.
     brought: u64,
 }
 
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Schema {
 }
 
 impl Schema {
-    /// One without slots, which counts against no budget.
+    /// A schema without slots, which counts against no budget.
     pub fn empty() -> Option<Arc<Self>> {
         let nothing = Budget::new(ByteSize(0), Arc::default()).take(0);
         nothing.map(|share| Arc::new(Schema::new(share)))
@@ -60,7 +60,7 @@ impl Schema {
         self.decoder.bytes()
     }
 
-    /// The memory that it takes, with the metrics that it brought: several times as much.
+    /// The memory that it takes with the metrics that were new: several times its bytes.
     pub fn held(&self) -> u64 {
         self.share.bytes() + self.brought
     }
@@ -70,7 +70,7 @@ impl Schema {
         hash(&self.context)
     }
 
-    /// Whether its first slots are those of a schema before it.
+    /// Whether its first slots are those of an earlier schema.
     pub fn continues(&self, before: &Schema) -> bool {
         self.series().starts_with(before.series())
     }
@@ -87,13 +87,13 @@ fn hash(context: &Context) -> Hash {
 #[derive(Debug)]
 pub(crate) struct Schemas {
     known: Mutex<HashMap<Hash, Weak<Schema>>>,
-    /// Metrics that are the same on many nodes, once.
+    /// Metrics that many nodes have, each once.
     pool: Mutex<MetricPool>,
-    /// What they hold: those that several lanes have count once.
+    /// Memory of all schemas; a schema of several lanes counts once.
     held: Budget,
-    /// The metrics' part of it.
+    /// The metrics' part of that memory.
     metrics_share: Option<Share>,
-    /// Schemas ever made, and those when it was tidied.
+    /// Schemas made so far, and how many when it was tidied last.
     made: AtomicU64,
     tidied: AtomicU64,
 }
@@ -122,8 +122,8 @@ impl Schemas {
         self.known().get(hash)?.upgrade().filter(|schema| schema.bytes() == bytes)
     }
 
-    /// The schema that `base` becomes with more bytes; where it is as long as it was offered, it must be that one. One that
-    /// nobody else has grows where it is, another is copied.
+    /// The schema that `base` becomes with more bytes. If it is as long as the offered one, it must be that one. A
+    /// schema that nothing else holds grows in place, another is copied.
     pub fn grow(
         &self,
         base: Option<Arc<Schema>>,
@@ -150,7 +150,7 @@ impl Schemas {
             }
             schema.brought += pool.held() - known;
         }
-        // A piece may go beyond the offer: slots came between the two.
+        // A piece may go beyond the offer: slots were added after the offer.
         let ends_at = offered.map_or(0, |offered| offered.bytes.saturating_sub(before));
         let (rest_of_offer, beyond) = bytes.split_at(ends_at.min(bytes.len() as u64) as usize);
         schema.context.update(rest_of_offer);
@@ -177,12 +177,12 @@ impl Schemas {
         self.held.held()
     }
 
-    /// True where schemas were made since it was tidied: they may have taken the place of others.
+    /// True if schemas were made since the last tidying: they may have replaced others.
     pub fn has_changed(&self) -> bool {
         self.made.load(Ordering::Relaxed) != self.tidied.load(Ordering::Relaxed)
     }
 
-    /// Lets go of what no lane has any more.
+    /// Drops what no lane has any more.
     pub fn tidy(&self) {
         self.tidied.store(self.made.load(Ordering::Relaxed), Ordering::Relaxed);
         {
@@ -197,7 +197,7 @@ impl Schemas {
         }
     }
 
-    /// The one schema with these bytes that everybody holds.
+    /// The one schema with these bytes, which all lanes share.
     fn shared(&self, schema: Schema) -> Arc<Schema> {
         let hash = schema.hash();
         let mut known = self.known();

@@ -4,12 +4,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, Encoder};
 use khz_follow::{Follower, Lane, Lanes, Reader, Row, Subscriber, Subscriptions};
 use khz_link::driver::FollowingSettings;
-use khz_link::limits::SILENCE;
 use khz_link::{HubName, LaneOffer, SchemaPiece};
 use khz_model::{Interest, Nanos, NodeName, NodeStatus, Pattern, Rate};
 
@@ -17,9 +15,8 @@ use crate::clock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::generations::Generations;
-use crate::interest;
 use crate::mailbox::{Command, Mailbox};
-use crate::node::{BASE, Identity, Link, SharedNode, THROUGH_HUB};
+use crate::node::{Answer, Arrival, BASE, Link, SharedNode, THROUGH_HUB, silent_after};
 
 /// A hub whose nodes come here. Dropping it ends that; its nodes are down then.
 pub struct Source {
@@ -98,19 +95,19 @@ impl NodeLane {
             self.node = node;
         }
         let mut node = self.node.lock();
-        if node.is_linked(self.connection) {
+        if node.link().is_linked(self.connection) {
             return true;
         }
-        if node.link.is_some() {
+        if node.link().is_up() {
             return false;
         }
-        let link = Link { mailbox: below.mailbox.clone(), connection: self.connection };
-        node.connect(Identity::default(), &format!("through {}", below.hub), None, link, now);
-        node.connect_texts(crate::texts::Knows::default());
-        if node.offered(LANE, BASE, self.epoch, period).is_none() {
+        let link = Link::new(below.mailbox.clone(), self.connection);
+        let arrival = Arrival { version: &format!("through {}", below.hub), ..Arrival::default() };
+        node.connect(&arrival, link, now);
+        if node.lanes_mut().offered(LANE, BASE, self.epoch, period).is_none() {
             return false;
         }
-        if let Some(lane) = node.numbered(LANE) {
+        if let Some(lane) = node.lanes_mut().numbered(LANE) {
             (lane.alive, lane.next_offered) = (true, self.next_row);
             lane.late.want(Some(self.next_row.saturating_sub(1)));
         }
@@ -124,11 +121,7 @@ impl NodeLane {
     }
 
     fn disconnect(&mut self, why: &str) {
-        let mut node = self.node.lock();
-        if node.disconnect(self.connection, Some(why.to_owned()), clock::boot()) {
-            self.node.set_up(false);
-            self.node.touched.fetch_add(1, Ordering::Release);
-        }
+        self.node.disconnect(self.connection, Some(why.to_owned()), clock::boot());
         self.is_up = false;
         self.encoder.close();
     }
@@ -139,7 +132,7 @@ impl NodeLane {
         let gap = self.encoder.rows() != number;
         let begins = gap || slots != self.slots || self.encoder.wants_new_block(row.stamp());
         let mut node = self.node.lock();
-        let lane = node.numbered(LANE).ok_or("no lane")?;
+        let lane = node.lanes_mut().numbered(LANE).ok_or("no lane")?;
         if begins && let Some((rows, bytes, crc)) = self.encoder.close().and_then(|header| header.closed) {
             lane.end(rows, bytes, crc)?;
         }
@@ -164,9 +157,9 @@ impl NodeLane {
             lane.append(&bytes)?
         };
         self.last = clock::boot();
-        node.heard = self.last;
+        node.link_mut().heard(self.last);
         drop(node);
-        self.node.touched.fetch_add(1, Ordering::Release);
+        self.node.touch();
         Counts::add(&counts.rows, added);
         Ok(())
     }
@@ -196,9 +189,9 @@ impl NodesBelow {
 
     /// The source is gone. The states of its nodes stay known. While it is away, it is not known which nodes it expects.
     fn forget(&mut self) {
-        self.cluster.forget_source(self.number);
+        self.cluster.sources.forget(self.number);
         for (_, node) in self.listing.drain().chain(self.listed.drain()) {
-            node.lock().told_by = None;
+            node.lock().link_mut().forget_report();
         }
     }
 
@@ -209,7 +202,7 @@ impl NodesBelow {
             false => self.cluster.node_or_new(&status.node, clock::boot()),
         };
         let Some(node) = node else { return };
-        if node.lock().told_of(&self.hub, status) {
+        if node.lock().link_mut().reported_by(&self.hub, status) {
             self.cluster.changes.ring();
         }
         self.listing.insert(status.node.clone(), node);
@@ -270,7 +263,7 @@ impl Reader for NodesBelow {
     }
 
     fn lost(&mut self, lane: &mut Lane<Self>, from: u64, to: u64) {
-        if let Some(place) = lane.data.node.lock().numbered(LANE) {
+        if let Some(place) = lane.data.node.lock().lanes_mut().numbered(LANE) {
             Counts::add(&self.cluster.counts.rows_lost, place.lose(from, to));
         }
     }
@@ -298,7 +291,7 @@ impl Reader for NodesBelow {
         let before = std::mem::replace(&mut self.listed, std::mem::take(&mut self.listing));
         for (name, node) in before {
             if !self.listed.contains_key(&name) {
-                node.lock().told_by = None;
+                node.lock().link_mut().forget_report();
             }
         }
     }
@@ -308,9 +301,9 @@ impl Reader for NodesBelow {
         self.hub.clone_from(&hub.name);
         self.refusal = None;
         if hub.identity == HubName::default().identity {
-            return self.cluster.forget_source(self.number);
+            return self.cluster.sources.forget(self.number);
         }
-        if self.cluster.set_source(self.number, hub) {
+        if self.cluster.sources.set(self.number, hub) {
             return;
         }
         let text = format!(
@@ -328,9 +321,8 @@ impl Reader for NodesBelow {
     fn rest(&mut self, lanes: &mut Lanes<Self>) {
         let now = clock::boot();
         for lane in lanes.iter_mut().filter(|lane| lane.data.is_up) {
-            let silence = SILENCE.0.max(3 * lane.period().0);
             let last = lane.data.last;
-            if now.since(last).0 > silence && last > Nanos(0) {
+            if now.since(last) > silent_after(lane.period()) && last > Nanos(0) {
                 lane.data.disconnect(&format!("silent at hub {}", self.hub));
             }
         }
@@ -338,7 +330,7 @@ impl Reader for NodesBelow {
             let Command::Interest { number, .. } = command else { continue };
             let Some(lane) = lanes.iter().find(|lane| lane.data.connection == connection) else { continue };
             let text = format!("comes through hub {}, at its base rate", self.hub);
-            lane.data.node.lock().told(number, interest::Told { granted: false, text }, None);
+            lane.data.node.lock().answered(number, Answer { granted: false, text }, None);
         }
         self.cluster.stir();
     }

@@ -1,5 +1,5 @@
-//! Rows of all nodes that some patterns speak of, also of those that appear later. Which nodes these are is found out a
-//! part at a time, so that a reader of thousands of nodes does not keep others waiting.
+//! A reader's subscription to the cluster: rows of all nodes that its patterns mean, including nodes that appear later.
+//! The nodes are found a part at a time, so that a reader of thousands of nodes does not keep others waiting.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -8,11 +8,10 @@ use std::sync::atomic::Ordering;
 use khz_model::{Choice, Delivery, Interest, Nanos, NodeName, Notice, QueryError, Rate, Share, Subscription};
 
 use crate::cluster::Cluster;
-use crate::follow::{Follower, Numbers, Selection, deliveries};
-use crate::interest::Wish;
+use crate::cursor::{Cursor, Numbers, Selection, deliveries};
 use crate::lane::Lane;
 use crate::limits::NOTICES_MAX;
-use crate::node::SharedNode;
+use crate::node::{SharedNode, Terms};
 use crate::turn::Turn;
 
 /// How the rows of a subscription come.
@@ -20,72 +19,72 @@ use crate::turn::Turn;
 pub(crate) enum Pace {
     /// In flushes.
     Flushed,
-    /// Each at once.
+    /// Each row at once.
     Prompt,
-    /// Those of the base lane that there are, whatever the rate.
+    /// Rows of the base lane that are here, whatever the rate.
     Past,
 }
 
-/// Nodes that are taken out of the list at a time.
+/// Nodes taken out of the list at a time.
 const NODES_AT_A_TIME: usize = 64;
 
-/// What was found out so far.
+/// What is known so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// Which nodes are meant.
+    /// Not even which nodes are meant.
     Searching,
-    /// That there is room for them.
+    /// The nodes, and that there is room for them.
     Open,
 }
 
-/// A node that is meant and is not followed yet.
+/// A node that is meant and has no cursor yet.
 struct Found {
     node: Arc<SharedNode>,
     selection: Arc<Selection>,
-    /// What following it will hold at the least.
+    /// Memory that its cursor will hold at least.
     needed: u64,
-    /// That is counted already.
+    /// That memory is counted already.
     is_reserved: bool,
 }
 
-/// Rows of all nodes that the patterns speak of, also of those that appear later.
+/// A reader's subscription to the cluster.
 pub(crate) struct ClusterSubscription {
     cluster: Arc<Cluster>,
-    /// What its followers hold.
+    /// Memory that its cursors hold.
     share: Share,
     rate: Rate,
     exact: bool,
     choice: Choice,
-    /// What that holds.
+    /// Memory of the choice.
     choice_bytes: u64,
-    /// What is selected of nodes, by the patterns that speak of them.
+    /// The selections, by the patterns that speak of a node.
     selections: HashMap<Vec<u32>, Arc<Selection>>,
     /// How its rows come.
     pace: Pace,
-    /// How they are counted.
+    /// How its rows are counted.
     numbers: Numbers,
-    followers: Vec<Follower>,
-    /// Whose turn is first when not all come to theirs.
+    cursors: Vec<Cursor>,
+    /// The cursor that is read first if not all have their turn.
     next: usize,
     progress: Progress,
-    /// Nodes that appeared up to this turn were asked about.
+    /// Nodes that appeared up to this turn were checked.
     seen: u64,
     found: VecDeque<Found>,
-    /// What following those will hold for which there is room.
+    /// Memory that cursors of the found nodes will hold, as far as there is room.
     reserved: u64,
-    /// There is no room for the node that appeared last: it is tried again.
+    /// There is no room for the first found node; it is tried again.
     is_full: bool,
-    /// The count of forgotten nodes when they were looked for last.
+    /// The count of forgotten nodes at the last check.
     forgotten: u64,
-    /// Some followers are of nodes that were forgotten.
+    /// Some cursors are at nodes that were forgotten.
     has_ending: bool,
-    /// Names of nodes that were followed when they were forgotten.
+    /// Names of nodes that had a cursor when they were forgotten.
     gone: HashSet<NodeName>,
     notices: Vec<Notice>,
 }
 
 impl ClusterSubscription {
-    /// All at once. Refused where readers hold as much as they may.
+    /// Subscribes, and finds all nodes at once. Refused if readers hold as much as they may.
     pub fn new(
         cluster: Arc<Cluster>,
         interest: Interest,
@@ -97,7 +96,7 @@ impl ClusterSubscription {
         Ok(subscription)
     }
 
-    /// One that follows nobody yet: [`ClusterSubscription::go_on`] finds out whom.
+    /// A subscription without cursors: [`ClusterSubscription::go_on`] finds the nodes.
     pub fn begin(
         cluster: Arc<Cluster>,
         interest: Interest,
@@ -117,7 +116,7 @@ impl ClusterSubscription {
             selections: HashMap::new(),
             pace,
             numbers,
-            followers: Vec::new(),
+            cursors: Vec::new(),
             next: 0,
             progress: Progress::Searching,
             seen: 0,
@@ -132,22 +131,22 @@ impl ClusterSubscription {
         })
     }
 
-    /// True once it is known that there is room for it: it is not refused any more.
+    /// True once there is room for it: then it is not refused any more.
     pub fn is_open(&self) -> bool {
         self.progress == Progress::Open
     }
 
-    /// True where there is more to find out.
+    /// True if there are nodes to find or cursors to make.
     pub fn has_more(&self) -> bool {
         !self.is_open() || !self.found.is_empty() || self.seen < self.cluster.appeared()
     }
 
-    /// The same where that need not wait until others have gone.
-    pub fn is_behind(&self) -> bool {
+    /// The same, unless it has to wait until other readers have gone.
+    pub fn can_go_on(&self) -> bool {
         self.has_more() && !self.is_full
     }
 
-    /// Looks for its nodes, and follows them, as far as the turn goes. Refused where readers hold as much as they may.
+    /// Finds nodes and makes cursors, as far as the turn goes. Refused if readers hold as much as they may.
     pub fn go_on(&mut self, turn: &mut Turn) -> Result<(), QueryError> {
         if self.progress == Progress::Searching {
             self.search(turn);
@@ -166,14 +165,14 @@ impl ClusterSubscription {
         Ok(())
     }
 
-    /// Asks which nodes are meant of those that it does not know, as far as the turn goes.
+    /// Checks nodes that it does not know, as far as the turn goes.
     fn search(&mut self, turn: &mut Turn) {
         let appeared = self.cluster.appeared();
-        // Those that come later are asked about one by one.
+        // Nodes that appear later are checked one by one.
         let names = self.choice.names().map(|names| names.len());
         if let Some(names) = names.filter(|_| self.seen == 0) {
             turn.spend(names);
-            // One that has appeared since then comes once more, in its turn.
+            // A node that has appeared since is checked later, in its turn.
             let is_seen = |node: &Arc<SharedNode>| node.turn.load(Ordering::Acquire) <= appeared;
             for node in self.cluster.chosen(&self.choice).into_iter().filter(is_seen) {
                 self.meet(node);
@@ -195,7 +194,7 @@ impl ClusterSubscription {
         }
     }
 
-    /// Notes a node, if it is meant.
+    /// Notes a node if the patterns mean it.
     fn meet(&mut self, node: Arc<SharedNode>) {
         let speaking = self.choice.speaking(node.name.as_str());
         if speaking.is_empty() {
@@ -203,9 +202,9 @@ impl ClusterSubscription {
         }
         let slots = {
             let node = node.lock();
-            node.base().and_then(|id| node.lane(id)).map_or(0, Lane::slots)
+            node.lanes().base().map_or(0, Lane::slots)
         };
-        let (needed, is_reserved) = (Follower::held_at_least(slots), !self.is_open());
+        let (needed, is_reserved) = (Cursor::held_at_least(slots), !self.is_open());
         self.reserved += if is_reserved { needed } else { 0 };
         let selection = self.selection(speaking);
         self.found.push_back(Found { node, selection, needed, is_reserved });
@@ -218,22 +217,23 @@ impl ClusterSubscription {
         let patterns = self.choice.patterns();
         let of_any_node = |&number: &u32| patterns[number as usize].of_any_node();
         let prompt = self.pace == Pace::Prompt;
-        let wish = (self.pace != Pace::Past).then(|| Wish {
+        let terms = (self.pace != Pace::Past).then(|| Terms {
             patterns: speaking.iter().map(of_any_node).collect(),
             rate: Some(self.rate),
             exact: self.exact,
             prompt,
         });
-        let selection = Arc::new(Selection::new(patterns.clone(), speaking.clone(), wish));
+        let selection = Arc::new(Selection::new(patterns.clone(), speaking.clone(), terms));
         self.selections.insert(speaking, selection.clone());
         selection
     }
 
-    /// Follows those that were found; `true`: all of them.
+    /// Makes cursors for the found nodes. `true`: for all of them.
     fn follow_found(&mut self, turn: &mut Turn) -> bool {
         while let Some(found) = self.found.front() {
             let (needed, is_reserved) = (found.needed, found.is_reserved);
-            // The reader learns first that the lanes of the forgotten one are over: these may be the same.
+            // The reader must learn first that the lanes of the forgotten node are over: the new ones may look the
+            // same.
             let is_early = self.has_ending && self.is_ending(&found.node.name);
             if turn.is_over() || is_early || !is_reserved && !self.has_room(needed) {
                 return false;
@@ -251,7 +251,8 @@ impl ClusterSubscription {
         true
     }
 
-    /// Whether a node that has appeared since it is open may be followed: what others came to hold meanwhile may leave no room.
+    /// Whether a node that appeared after the subscription was opened may have a cursor: other readers may have taken
+    /// the room.
     fn has_room(&mut self, needed: u64) -> bool {
         if self.cluster.may_follow(needed) {
             self.share.set(self.share.bytes() + needed);
@@ -263,21 +264,21 @@ impl ClusterSubscription {
         {
             let limit = self.cluster.follow_bytes_max();
             let text = format!(
-                "is not shown yet, nor are those that come after it: readers hold the {limit} bytes at nodes that they may"
+                "is not shown yet, and neither are the nodes after it: readers hold all of the {limit} bytes that they may"
             );
             self.note(Notice::of(node.name.clone(), text));
         }
         false
     }
 
-    /// True while followers of forgotten nodes are here.
+    /// True while it has cursors of forgotten nodes.
     pub fn has_ending(&self) -> bool {
         self.has_ending
     }
 
-    /// Whether a node of this name was forgotten, and not everything of it was handed out.
+    /// True while it has a cursor of a forgotten node of this name.
     fn is_ending(&self, name: &NodeName) -> bool {
-        self.followers.iter().any(|follower| follower.is_ending() && follower.node.name == *name)
+        self.cursors.iter().any(|cursor| cursor.is_ending() && cursor.node.name == *name)
     }
 
     fn note(&mut self, notice: Notice) {
@@ -289,83 +290,83 @@ impl ClusterSubscription {
     fn follow(&mut self, node: Arc<SharedNode>, selection: Arc<Selection>) {
         let is_base = {
             let state = node.lock();
-            let base = state.base().and_then(|id| state.lane(id)).map_or(Nanos::SECOND, |lane| lane.period);
+            let base = state.lanes().base().map_or(Nanos::SECOND, |lane| lane.period);
             self.pace == Pace::Past || self.rate.period() >= base && self.pace == Pace::Flushed
         };
         let period = if self.pace == Pace::Past { Nanos(0) } else { self.rate.period() };
         let name = node.name.clone();
-        let mut follower = Follower::new(node.clone(), selection.clone(), !is_base, period, self.numbers);
-        if follower.is_none() {
-            let text = "is asked for too many different things; showing the base lane: try again when others have gone";
+        let mut cursor = Cursor::new(node.clone(), selection.clone(), !is_base, period, self.numbers);
+        if cursor.is_none() {
+            let text = "has too many different subscriptions; showing the base lane: try again when other readers have gone";
             self.note(Notice::of(name.clone(), text));
-            follower = Follower::new(node, selection, false, period, self.numbers);
+            cursor = Cursor::new(node, selection, false, period, self.numbers);
         }
-        if let (true, Some(follower)) = (self.gone.remove(&name), &mut follower) {
-            // It was forgotten and has come back: the reader learns that it is here.
-            follower.knows_as_gone();
+        if let (true, Some(cursor)) = (self.gone.remove(&name), &mut cursor) {
+            // The node was forgotten and is back: the reader learns that it is up.
+            cursor.knows_as_gone();
         }
-        self.followers.extend(follower);
+        self.cursors.extend(cursor);
     }
 
-    /// Its followers hold this.
+    /// Its cursors hold this many bytes.
     pub fn counted(&self, held: u64) {
-        // Who has been taken in is not thrown out: it is newcomers who are refused.
+        // A subscription that is open is never refused: only new ones are.
         self.share.set(held + self.reserved + self.choice_bytes);
     }
 
     fn count(&self) {
-        self.counted(self.followers.iter().map(Follower::held).sum());
+        self.counted(self.cursors.iter().map(Cursor::held).sum());
     }
 
-    /// How many nodes are followed so far.
-    pub fn followed(&self) -> usize {
-        self.followers.len()
+    /// How many nodes have a cursor so far.
+    pub fn cursor_count(&self) -> usize {
+        self.cursors.len()
     }
 
-    /// One follower for each node that is followed so far.
-    pub fn followers(&mut self) -> &mut [Follower] {
-        &mut self.followers
+    /// The cursors, one for each node that was found.
+    pub fn cursors(&mut self) -> &mut [Cursor] {
+        &mut self.cursors
     }
 
-    /// Lets the followers of forgotten nodes go, of which everything was handed out, and tells their places: each is taken by
-    /// the last one, in this order.
+    /// Drops the cursors of forgotten nodes that are read to the end. Returns their places, in the order in which each
+    /// is filled with the last cursor.
     pub fn let_go(&mut self) -> Vec<usize> {
         let forgotten = self.cluster.forgotten();
         if std::mem::replace(&mut self.forgotten, forgotten) != forgotten {
-            // One that was forgotten and came back has another turn: it is followed again.
-            self.followers.iter_mut().filter(|follower| follower.is_forgotten()).for_each(Follower::end);
+            // A node that came back has another turn, and gets another cursor.
+            self.cursors.iter_mut().filter(|cursor| cursor.is_forgotten()).for_each(Cursor::end);
             self.has_ending = true;
         }
         if !self.has_ending {
             return Vec::new();
         }
-        let places = (0..self.followers.len()).rev().filter(|&at| self.followers[at].is_over());
+        let places = (0..self.cursors.len()).rev().filter(|&at| self.cursors[at].is_over());
         let places: Vec<usize> = places.collect();
         for &at in &places {
-            let follower = self.followers.swap_remove(at);
+            let cursor = self.cursors.swap_remove(at);
             if self.gone.len() < NOTICES_MAX {
-                self.gone.insert(follower.node.name.clone());
+                self.gone.insert(cursor.node.name.clone());
             }
         }
-        self.has_ending = self.followers.iter().any(Follower::is_ending);
+        self.has_ending = self.cursors.iter().any(Cursor::is_ending);
         places
     }
 
-    /// What is to be said of its nodes beside what they say.
+    /// Takes the notices that are not about what a node said.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
 
-    /// A door has a thread of its own: it finds all there is to find.
-    fn look_for_nodes(&mut self) {
+    /// Finds all nodes: a door has its own thread and need not take turns.
+    fn find_nodes(&mut self) {
         self.let_go();
-        // An open one is not refused any more.
+        // An open subscription is not refused.
         let _ = self.go_on(&mut Turn::whole());
         self.count();
     }
 }
 
-/// Takes this number of bytes of what readers may hold at nodes.
+/// Takes this many bytes of the memory that readers may hold.
 fn may_hold(cluster: &Cluster, bytes: u64) -> Result<Share, QueryError> {
     let share = cluster.may_follow(bytes).then(|| cluster.follow_bytes.take(bytes)).flatten();
     share.ok_or_else(|| {
@@ -376,19 +377,19 @@ fn may_hold(cluster: &Cluster, bytes: u64) -> Result<Share, QueryError> {
 
 impl Subscription for ClusterSubscription {
     fn poll(&mut self) -> Vec<Delivery> {
-        self.look_for_nodes();
-        self.followers.iter_mut().flat_map(|follower| deliveries(follower, usize::MAX)).collect()
+        self.find_nodes();
+        self.cursors.iter_mut().flat_map(|cursor| deliveries(cursor, usize::MAX)).collect()
     }
 
     fn poll_some(&mut self, readings_max: usize) -> Vec<Delivery> {
-        self.look_for_nodes();
-        let (all, mut some, mut left) = (self.followers.len(), Vec::new(), readings_max);
+        self.find_nodes();
+        let (all, mut some, mut left) = (self.cursors.len(), Vec::new(), readings_max);
         for at in (0..all).map(|n| (self.next + n) % all) {
             if left == 0 {
                 self.next = at;
                 break;
             }
-            for delivery in deliveries(&mut self.followers[at], left) {
+            for delivery in deliveries(&mut self.cursors[at], left) {
                 left = left.saturating_sub(delivery.rows.iter().map(|row| row.readings.len()).sum());
                 some.push(delivery);
             }
@@ -402,9 +403,9 @@ impl Subscription for ClusterSubscription {
 
     fn notices(&mut self) -> Vec<Notice> {
         let mut notices = self.take_notices();
-        for follower in &mut self.followers {
-            notices.extend(follower.take_change());
-            notices.extend(follower.take_notice());
+        for cursor in &mut self.cursors {
+            notices.extend(cursor.take_change());
+            notices.extend(cursor.take_notice());
         }
         notices
     }

@@ -1,42 +1,43 @@
-//! What the link's thread does for readers in one turn of its loop, counted in operations: a name that is compared, a node
-//! that is looked at, a series that is held against a pattern. When they are used up it serves everybody else before it goes on.
+//! Work that the link's thread does for readers in one turn of its loop, counted in operations: a name compared, a node
+//! visited, a series matched against a pattern. When they are used up, the thread serves the other peers before it goes
+//! on.
 
-/// What may still be done.
+/// One turn.
 #[derive(Debug)]
 pub(crate) struct Turn {
     left: usize,
-    /// What was done.
+    /// Operations done.
     made: u64,
 }
 
 impl Turn {
-    /// A turn of this number of operations.
+    /// A turn of this many operations.
     pub fn of(operations: usize) -> Self {
         Turn { left: operations, made: 0 }
     }
 
-    /// One without an end, for a door that has a thread of its own.
+    /// A turn without an end, for a door that has its own thread.
     pub fn whole() -> Self {
         Turn::of(usize::MAX)
     }
 
-    /// This number of operations is done. The last of a turn may be more than are left.
+    /// This many operations are done. The last of a turn may be more than are left.
     pub fn spend(&mut self, operations: usize) {
         self.left = self.left.saturating_sub(operations);
         self.made += operations as u64;
     }
 
-    /// It is somebody else's turn.
+    /// True when it is another peer's turn.
     pub fn is_over(&self) -> bool {
         self.left == 0
     }
 
-    /// What is left.
+    /// Operations left.
     pub fn left(&self) -> usize {
         self.left
     }
 
-    /// Operations so far.
+    /// Operations done.
     #[cfg(test)]
     pub fn made(&self) -> u64 {
         self.made

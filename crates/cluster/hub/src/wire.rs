@@ -10,9 +10,9 @@ use rustls::ServerConnection;
 
 /// A connection's bytes.
 pub(crate) enum Wire {
-    /// As they are.
+    /// Without TLS.
     Plain(TcpStream),
-    /// The same within this machine.
+    /// Without TLS, within this machine.
     Local(UnixStream),
     /// In TLS.
     Tls(TcpStream, Box<ServerConnection>),
@@ -21,7 +21,7 @@ pub(crate) enum Wire {
 /// What a read has found.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    /// Everything that was there has been read, as far as is known.
+    /// Nothing more to read, as far as is known.
     Empty,
     /// There may be more.
     More,
@@ -88,17 +88,17 @@ impl Wire {
         Ok(readiness)
     }
 
-    /// Sends as much as goes at once; tells how many of `bytes` are taken care of.
+    /// Sends what the socket takes now. Returns how many of `bytes` need not be given again.
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, WireError> {
         match self {
-            // Most of what comes needs no answer, and an empty write is a call all the same.
+            // Most frames need no answer, and an empty write would be a system call too.
             Wire::Plain(_) | Wire::Local(_) if bytes.is_empty() => Ok(0),
             Wire::Plain(socket) => written(socket.write(bytes)),
             Wire::Local(socket) => written(socket.write(bytes)),
             Wire::Tls(socket, session) => {
                 let mut taken = 0;
                 loop {
-                    // What rustls keeps is bounded: it takes less than everything when the socket is full.
+                    // What rustls buffers is bounded: it takes less than everything while the socket is full.
                     let took = session.writer().write(&bytes[taken..])?;
                     taken += took;
                     let mut went = false;
@@ -117,12 +117,12 @@ impl Wire {
         }
     }
 
-    /// True while bytes that were taken care of wait for the socket.
+    /// True while buffered bytes wait for the socket.
     pub fn is_waiting(&self) -> bool {
         matches!(self, Wire::Tls(_, session) if session.wants_write())
     }
 
-    /// Who the peer's certificate says it is; `None` without one.
+    /// The identity in the peer's certificate; `None` without a certificate.
     pub fn certified(&self) -> Option<Result<Identity, khz_trust::PeerError>> {
         let Wire::Tls(_, session) = self else { return None };
         let certificate = session.peer_certificates()?.first()?;

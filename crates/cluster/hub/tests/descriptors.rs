@@ -14,7 +14,7 @@ use fake::{Hub, Node, until};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[test]
-fn without_descriptors_a_hub_rests_serves_who_is_there_and_takes_in_who_waited_afterwards() {
+fn without_descriptors_a_hub_rests_serves_open_connections_and_accepts_waiting_ones_afterwards() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(128), maximum: limit.maximum }).unwrap();
     let hub = Hub::new();
@@ -25,7 +25,7 @@ fn without_descriptors_a_hub_rests_serves_who_is_there_and_takes_in_who_waited_a
     let (started, failures) = (Instant::now(), || hub.own("khz.hub.accepts_failed"));
     let mut waits = TcpStream::connect(hub.address()).unwrap();
     until("the hub has tried again", || failures() >= 3);
-    // Ten times a second, however long this took: who waits does not keep its thread awake.
+    // Ten times a second, however long this took: connections that wait must not keep the thread awake.
     assert!(failures() <= started.elapsed().as_millis() as u64 / 100 + 2, "{} failures", failures());
     assert_eq!(a.row(2, [2; 4]).beat()[0].received, 2, "who is there is served");
     drop(files);

@@ -9,7 +9,7 @@ mod fake;
 use fake::{Hub, Node, series};
 use khz_block::{Encoder, SchemaEncoder};
 use khz_link::{Frame, LaneOffer, Reason, Told, Want, put};
-use khz_model::{Instance, Interest, Nanos, NodeStatus, Pattern, Query, Rate, Reading, Sample, Series};
+use khz_model::{Instance, Nanos, NodeStatus, Pattern, Query, Reading, Sample, Series};
 use ring::digest::{SHA256, digest};
 
 const PERIOD: Nanos = Nanos::SECOND;
@@ -249,7 +249,7 @@ fn rows_that_came_keep_their_meaning_whatever_is_offered_then() {
     assert_eq!(names, ["x", "y"]);
     a.block(2, 3, 9);
     assert_eq!(latest(&hub, "a"), "u=0 v=9 w=18");
-    // One that is shorter than what was said before is another one, too.
+    // A schema that is shorter than the one before is another schema, too.
     a.put_offer(8, [9; 16]);
     assert_eq!(a.wanted().schema_bytes, 0);
 }
@@ -276,7 +276,7 @@ fn until_rows_of_a_new_generation_come_the_last_row_has_its_own_names() {
 }
 
 #[test]
-fn a_lane_that_is_wanted_by_its_answer_is_told_how_much_of_its_present_schema_is_here() {
+fn a_lane_that_an_answer_names_is_wanted_with_the_length_of_the_schema_that_is_here() {
     let hub = Hub::new();
     let (base, before, after) = (schema(&["b"]), schema(&["x"]), schema(&["x", "veth2", "y"]));
     let mut a = Growing::new(&hub, "a");
@@ -284,12 +284,7 @@ fn a_lane_that_is_wanted_by_its_answer_is_told_how_much_of_its_present_schema_is
     a.say(&base, 0);
     a.block(1, 1, 1);
     // The lane that serves it was offered before: it is wanted when the node answers.
-    let interest = Interest {
-        patterns: vec![Pattern::new("a:load.*").unwrap()],
-        rate: Rate::from_hz(10).unwrap(),
-        exact: false,
-    };
-    let _reader = hub.query.subscribe(interest).unwrap();
+    let _reader = hub.subscribe(&["a:load.*"], 10);
     for (generation, schema) in [(1, &before), (2, &after)] {
         (a.name, a.epoch, a.generation, a.node.lane) = ("local", 2, generation, 2);
         a.node.encoder = Encoder::new(2, generation, PERIOD);

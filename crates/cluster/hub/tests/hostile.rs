@@ -1,4 +1,4 @@
-//! Nodes that are welcome and then say what no agent says: they harm themselves, and what is counted stays true.
+//! Nodes that are welcomed and then send what no agent sends: they harm only themselves, and counters stay true.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use fake::{Hub, Node};
 use khz_block::{Encoder, ROW_MAX};
 use khz_link::{End, LaneOffer, put};
-use khz_model::{Interest, Nanos, NodeName, NodeStatus, Pattern, Query, Rate, Stamp};
+use khz_model::{Nanos, NodeName, NodeStatus, Pattern, Query, Stamp};
 
 fn status(hub: &Hub, name: &str) -> NodeStatus {
     hub.query.status().into_iter().find(|status| status.node.as_str() == name).unwrap()
@@ -50,7 +50,7 @@ fn one_lane_offered_under_ever_new_numbers_has_the_last_of_them_only() {
     let acks = a.row(2, [2; 4]).beat();
     assert_eq!(acks.len(), 1, "one lane, one number");
     assert_eq!((acks[0].lane, acks[0].received), (999, 2));
-    // Epochs that come and go leave no numbers behind either.
+    // Epochs that come and go leave no numbers either.
     for number in 1_000..2_000 {
         offer(number, "base", u64::from(number)).put(&mut a.out);
     }
@@ -97,12 +97,7 @@ fn a_nodes_counters_never_fall_when_a_lane_ends() {
     let hub = Hub::with(0, |_| {});
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1; 4]).row(2, [2; 4]).beat();
-    let interest = Interest {
-        patterns: vec![Pattern::new("mem.free").unwrap()],
-        rate: Rate::from_hz(100).unwrap(),
-        exact: false,
-    };
-    let reader = hub.query.subscribe(interest).unwrap();
+    let reader = hub.subscribe(&["mem.free"], 100);
     let number = a.await_frame(|frame| match frame {
         khz_link::Frame::Interest(interest) => Some(interest.number),
         _ => None,
@@ -129,12 +124,7 @@ fn a_lane_that_has_ended_is_not_shown_as_one_that_runs() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1; 4]).beat();
-    let interest = Interest {
-        patterns: vec![Pattern::new("mem.free").unwrap()],
-        rate: Rate::from_hz(100).unwrap(),
-        exact: false,
-    };
-    let reader = hub.query.subscribe(interest).unwrap();
+    let reader = hub.subscribe(&["mem.free"], 100);
     let number = a.await_frame(|frame| match frame {
         khz_link::Frame::Interest(interest) => Some(interest.number),
         _ => None,
@@ -227,16 +217,13 @@ fn readers_that_want_something_else_all_the_time_do_not_flood_the_node() {
     a.row(1, [1; 4]).beat();
     let mut notices = 0;
     for hz in 2..1_000 {
-        let patterns = vec![Pattern::new("mem.free").unwrap()];
-        let interest = Interest { patterns, rate: Rate::from_hz(hz).unwrap(), exact: false };
-        notices += hub.query.subscribe(interest).unwrap().notices().len();
+        notices += hub.subscribe(&["mem.free"], hz).notices().len();
     }
     assert!(notices > 500, "most were refused: {notices}");
     a.row(2, [2; 4]).beat();
     assert!(status(&hub, "a").up);
     // On a link it is the reader that goes.
-    let mut reader = Node::connect(hub.address(), "r");
-    reader.hello_as(khz_link::Role::Reader, None);
+    let mut reader = hub.reader();
     for number in 1..1_000 {
         let patterns = &["mem.free"];
         let period = Nanos::from_millis(20);
@@ -267,7 +254,7 @@ fn a_node_that_begins_everywhere_and_ends_nothing_is_cut() {
         a.offers()
     };
     let refused = (1..=16).flat_map(|lane| [lane; 60]).find_map(|lane| say(lane).err());
-    assert!(refused.unwrap().contains("holds more memory of the hub than one may"));
+    assert!(refused.unwrap().contains("holds more memory of the hub than one node may"));
     assert!(sent < khz_hub::limits::NODE_BYTES_MAX, "{sent} bytes");
 }
 
@@ -346,7 +333,10 @@ fn a_node_of_many_large_lanes_is_cut_at_what_it_makes_the_hub_hold_and_not_at_wh
         }
         said += 1;
     }
-    assert!(refused.contains("holds more memory of the hub than one may"), "after {said} lanes: {refused}");
+    assert!(
+        refused.contains("holds more memory of the hub than one node may"),
+        "after {said} lanes: {refused}"
+    );
     let most = khz_hub::limits::NODE_BYTES_MAX;
     let held = hub.own("khz.hub.schema_bytes");
     assert!((2..16).contains(&said) && held <= most + (20 << 20), "{said} lanes, {held} bytes");
@@ -357,8 +347,7 @@ fn a_node_whose_row_numbers_leap_to_and_fro_does_not_end_its_readers() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1; 4]).end().beat();
-    let mut reader = Node::connect(hub.address(), "r");
-    reader.hello_as(khz_link::Role::Reader, None);
+    let mut reader = hub.reader();
     let (patterns, period) = (&["mem.free"], Nanos::SECOND);
     khz_link::Ask { number: 1, period, exact: false, prompt: false, past: false, patterns }
         .put(&mut reader.out);

@@ -1,4 +1,5 @@
-//! What a hub remembers of its nodes, over restarts: who was there, who left by itself, who is expected and never came.
+//! What a hub remembers of its nodes over restarts: which were up, which left on purpose, which are expected and never
+//! came.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +17,7 @@ use khz_model::{ByteSize, Interest, NodeName, NodeStatus, Pattern, Presence, Que
 
 /// A hub that remembers.
 struct Hub {
-    // Dropped in this order: the door first, so that nobody comes while the roster is written for the last time.
+    // Dropped in this order: the door first, so that no node comes while the roster is written for the last time.
     server: LinkServer,
     query: HubQuery,
     cluster: Arc<Cluster>,
@@ -160,7 +161,7 @@ fn what_is_forgotten_stays_forgotten_and_what_is_there_cannot_be() {
 }
 
 #[test]
-fn a_reader_who_was_there_all_the_time_gets_the_rows_of_a_node_that_was_forgotten_and_came_back() {
+fn a_reader_that_stayed_gets_the_rows_of_a_node_that_was_forgotten_and_came_back() {
     let hub = Hub::start(None, &[]);
     drop(hub.join("n1"));
     until("n1 is down", || hub.states() == "n1 down");
@@ -187,7 +188,7 @@ fn a_damaged_roster_and_a_place_that_cannot_be_used_do_not_keep_a_hub_from_start
     let hub = Hub::start(Some(&place), &[]);
     assert_eq!(hub.states(), "n1 down");
     assert!(place.join("roster.jsonl.damaged").exists());
-    // Another one in the same place is told so.
+    // Another hub in the same directory gets an error.
     let other = RosterKeeper::start(hub.cluster.clone(), &place).unwrap_err().to_string();
     assert!(other.contains("another hub") && other.contains("--state-dir"), "{other}");
     let nowhere = RosterKeeper::start(hub.cluster.clone(), Path::new("/proc/khz")).unwrap_err().to_string();
@@ -200,7 +201,7 @@ fn a_damaged_roster_and_a_place_that_cannot_be_used_do_not_keep_a_hub_from_start
 }
 
 #[test]
-fn who_invents_names_pushes_out_nobody_who_is_up_or_expected() {
+fn invented_names_push_out_no_node_that_is_up_or_expected() {
     let place = directory("full");
     std::fs::create_dir_all(&place).unwrap();
     let lines = |from: usize| -> String {
@@ -219,7 +220,7 @@ fn who_invents_names_pushes_out_nobody_who_is_up_or_expected() {
     assert_eq!(hub.own("khz.hub.nodes"), khz_hub::limits::NODES_MAX as u64);
     let _n1 = hub.join("n1");
     let _n2 = hub.join("n2");
-    // Looking for the oldest means looking at all: some make room at once.
+    // Finding the oldest means comparing all nodes: several make room together.
     let dropped = khz_hub::limits::NODES_DROPPED as u64;
     assert_eq!(hub.own("khz.hub.nodes"), khz_hub::limits::NODES_MAX as u64 + 2 - dropped);
     assert_eq!(hub.own("khz.hub.nodes_dropped"), dropped);
@@ -231,7 +232,7 @@ fn who_invents_names_pushes_out_nobody_who_is_up_or_expected() {
 }
 
 #[test]
-fn a_hub_above_knows_who_is_down_missing_or_gone_below() {
+fn a_hub_above_knows_which_nodes_are_down_missing_or_gone_below() {
     let below = Hub::named("below", 1, None, &["a", "z"]);
     let mut second = 1;
     let mut beats = |node: &mut Node| {
@@ -254,7 +255,7 @@ fn a_hub_above_knows_who_is_down_missing_or_gone_below() {
     let expected = |name: &str| above.status(name).unwrap().expected;
     assert!(expected("a") && expected("z") && !expected("c"));
     let refused = above.query.forget(&all_of("c")).unwrap().refused;
-    assert!(refused[0].1.contains("hub below tells of it"), "{refused:?}");
+    assert!(refused[0].1.contains("hub below reports it"), "{refused:?}");
     // Forgotten below, it may be forgotten above.
     assert_eq!(below.query.forget(&all_of("c")).unwrap().nodes.len(), 1);
     until("c can be forgotten", || {

@@ -49,14 +49,12 @@ fn the_latest_row_of_every_node_is_there() {
 }
 
 #[test]
-fn a_subscription_is_told_once_that_a_node_has_gone_and_once_that_it_is_back() {
+fn a_subscription_hears_once_that_a_node_has_gone_and_once_that_it_is_back() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [10, 20, 30, 40]).beat();
     until("a's row is there", || !latest(&hub, &["a:mem.free"]).unwrap().nodes.is_empty());
-    let interest =
-        Interest { patterns: patterns(&["mem.free"]), rate: Rate::from_hz(1).unwrap(), exact: false };
-    let mut subscription = hub.query.subscribe(interest).unwrap();
+    let mut subscription = hub.subscribe(&["mem.free"], 1);
     assert!(subscription.notices().is_empty(), "it is there");
     let mut told = || {
         let mut told = Vec::new();
@@ -80,7 +78,7 @@ fn a_subscription_is_told_once_that_a_node_has_gone_and_once_that_it_is_back() {
         (presence, text),
         (khz_model::Presence::Up, format!("is back since {} UTC", since.time_of_day()))
     );
-    // One that was forgotten while it was gone is another one, and back all the same.
+    // A node that was forgotten while it was down is another node, and comes back all the same.
     drop(_a);
     assert_eq!(told().1, khz_model::Presence::Down);
     hub.query.forget(&Pattern::new("a:*").unwrap()).unwrap();
@@ -106,7 +104,7 @@ fn a_node_that_falls_silent_is_down() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1, 2, 3, 4]).beat();
-    // After how long, khz-link's simulation judges by a clock of its own.
+    // How long that takes is judged by khz-link's simulation, which has its own clock.
     until("a is down", || !status(&hub, "a").up);
     assert_eq!(status(&hub, "a").problem.as_deref(), Some("silent for too long"));
 }
@@ -134,7 +132,7 @@ fn another_machine_with_the_same_name_is_refused_and_the_same_machine_supersedes
     older.hello(None);
     assert_eq!(older.refusal().0, Reason::Superseded);
     assert!(status(&hub, "a").up);
-    // Whoever is down does not hold its name.
+    // A node that is down does not hold its name.
     drop(newer);
     until("a is down", || !status(&hub, "a").up);
     let mut other = Node::connect(hub.address(), "a");
@@ -185,9 +183,7 @@ fn a_subscription_gets_the_newest_row_first_and_then_every_row_of_nodes_old_and_
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1; 4]).row(2, [2; 4]).beat();
-    let interest =
-        Interest { patterns: patterns(&["mem.free"]), rate: Rate::from_hz(1).unwrap(), exact: false };
-    let mut subscription = hub.query.subscribe(interest).unwrap();
+    let mut subscription = hub.subscribe(&["mem.free"], 1);
     let mut seen: Vec<(NodeName, u64)> = Vec::new();
     let mut look = |seen: &mut Vec<(NodeName, u64)>| {
         for delivery in subscription.poll() {
@@ -212,10 +208,8 @@ fn a_faster_rate_is_asked_of_the_node_once_and_taken_back_when_the_last_reader_g
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1; 4]).beat();
-    let interest =
-        Interest { patterns: patterns(&["a:mem.*"]), rate: Rate::from_hz(500).unwrap(), exact: false };
-    let first = hub.query.subscribe(interest.clone()).unwrap();
-    let mut second = hub.query.subscribe(interest).unwrap();
+    let first = hub.subscribe(&["a:mem.*"], 500);
+    let mut second = hub.subscribe(&["a:mem.*"], 500);
     let number = a.await_frame(|frame| match frame {
         Frame::Interest(interest) => {
             assert_eq!(interest.period, Nanos::from_millis(2));
@@ -257,10 +251,6 @@ fn a_lane_is_left_when_nothing_is_served_by_it_and_not_while_an_interest_waits_f
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1; 4]).beat();
-    let interest = |text: &str| {
-        let rate = Rate::from_hz(500).unwrap();
-        Interest { patterns: patterns(&[text]), rate, exact: false }
-    };
     // What the hub says to the node, but for what it answers.
     let heard = |a: &mut Node| {
         a.await_frame(|frame| match frame {
@@ -276,14 +266,14 @@ fn a_lane_is_left_when_nothing_is_served_by_it_and_not_while_an_interest_waits_f
         khz_link::Told { interest, granted: true, period, text: "", lane }.put(&mut a.out);
         a.send();
     };
-    let first = hub.query.subscribe(interest("mem.*")).unwrap();
+    let first = hub.subscribe(&["mem.*"], 500);
     assert_eq!(heard(&mut a), "Interest 1");
     a.encoder = khz_block::Encoder::new(2, 1, Nanos::from_millis(2));
     a.lane = 2;
     a.offer_lane("boost1", 5, 0, 1);
     told(&mut a, 1, 2);
     assert_eq!(heard(&mut a), "Want 2 prompt false");
-    let second = hub.query.subscribe(interest("load.*")).unwrap();
+    let second = hub.subscribe(&["load.*"], 500);
     assert_eq!(heard(&mut a), "Interest 2");
     drop(first);
     assert_eq!(heard(&mut a), "Dismiss 1");
@@ -292,12 +282,12 @@ fn a_lane_is_left_when_nothing_is_served_by_it_and_not_while_an_interest_waits_f
     assert_eq!(heard(&mut a), "Want 2 prompt false");
     drop(second);
     assert_eq!((heard(&mut a), heard(&mut a)), ("Dismiss 2".into(), "Leave 2".into()));
-    // One that waits for its answer when another is served by another lane.
-    let third = hub.query.subscribe(interest("mem.*")).unwrap();
+    // One subscription waits for its answer while a lane serves another.
+    let third = hub.subscribe(&["mem.*"], 500);
     assert_eq!(heard(&mut a), "Interest 3");
     told(&mut a, 3, 2);
     assert_eq!(heard(&mut a), "Want 2 prompt false");
-    let _fourth = hub.query.subscribe(interest("load.*")).unwrap();
+    let _fourth = hub.subscribe(&["load.*"], 500);
     assert_eq!(heard(&mut a), "Interest 4");
     drop(third);
     assert_eq!(heard(&mut a), "Dismiss 3");
@@ -366,13 +356,11 @@ fn a_block_without_slots_needs_no_schema_and_is_taken() {
 }
 
 #[test]
-fn a_refusal_is_told_to_the_reader_who_gets_the_base_lane() {
+fn a_reader_hears_of_a_refusal_and_gets_the_base_lane() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1; 4]).beat();
-    let interest =
-        Interest { patterns: patterns(&["mem.free"]), rate: Rate::from_hz(1_000).unwrap(), exact: false };
-    let mut subscription = hub.query.subscribe(interest).unwrap();
+    let mut subscription = hub.subscribe(&["mem.free"], 1_000);
     assert!(subscription.notices().is_empty());
     let text = "1000Hz is above this agent's ceiling of 500Hz";
     khz_link::Told { interest: 1, granted: false, period: Nanos(0), text, lane: 0 }.put(&mut a.out);
@@ -427,7 +415,7 @@ fn silence_garbage_and_lies_end_the_connection_and_are_counted() {
 }
 
 #[test]
-fn strangers_beyond_the_limit_push_out_the_oldest_and_disturb_nobody() {
+fn strangers_beyond_the_limit_push_out_the_oldest_and_disturb_no_peer() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1; 4]).beat();
@@ -477,7 +465,7 @@ fn a_version_that_the_hub_does_not_speak_is_refused_with_the_one_it_does() {
 }
 
 #[test]
-fn row_numbers_at_the_end_of_all_numbers_harm_nobody() {
+fn row_numbers_at_the_end_of_all_numbers_do_no_harm() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.encoder.resume(khz_block::ROW_MAX - 2, 1);
@@ -494,9 +482,7 @@ fn the_newest_of_all_lanes_counts_for_each_series() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1; 4]).beat();
-    let interest =
-        Interest { patterns: patterns(&["mem.free"]), rate: Rate::from_hz(100).unwrap(), exact: false };
-    let _reader = hub.query.subscribe(interest).unwrap();
+    let _reader = hub.subscribe(&["mem.free"], 100);
     let number = a.await_frame(|frame| match frame {
         Frame::Interest(interest) => Some(interest.number),
         _ => None,

@@ -1,4 +1,4 @@
-//! Readers on the link, and who may do what: tokens, certificates, roles.
+//! Readers on the link, and what each role may do: tokens, certificates, roles.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,22 +17,23 @@ use khz_trust::ClusterKey;
 /// Second and values.
 type Row = (u64, Vec<u64>);
 
-/// A lane as the reader has it: node, schema, decoder, rows.
+/// A reader's lane: node, schema, decoder, rows.
 type Lane = (String, SchemaDecoder, Decoder, Vec<Row>);
 
 /// A proof for a nonce.
 type Prove<'a> = &'a dyn Fn(&[u8; 32]) -> Option<[u8; 32]>;
 
-/// What a reader has made of the frames that came.
+/// What a reader has received.
 #[derive(Default)]
 struct Received {
     lanes: BTreeMap<u32, Lane>,
-    told: Vec<(u32, bool, String)>,
+    /// Answers: subscription, granted, text.
+    answers: Vec<(u32, bool, String)>,
     lost: u64,
 }
 
 impl Received {
-    /// Takes a frame; tells which lane is to be wanted.
+    /// Takes a frame. Returns a lane that was offered: it is to be wanted.
     fn take(&mut self, frame: &Frame<'_>) -> Option<u32> {
         match frame {
             Frame::Lane(offer) => {
@@ -57,7 +58,7 @@ impl Received {
                     }
                 }
             }
-            Frame::Told(told) => self.told.push((told.interest, told.granted, told.text.to_owned())),
+            Frame::Told(told) => self.answers.push((told.interest, told.granted, told.text.to_owned())),
             Frame::Lost { from, to, .. } => self.lost += to - from,
             _ => {}
         }
@@ -77,22 +78,22 @@ fn read_until(reader: &mut Node, received: &mut Received, mut is_enough: impl Fn
     }
 }
 
-fn ask(reader: &mut Node, number: u32, hz: u64, prompt: bool, patterns: &[&str]) {
+/// Subscribes with the frame Interest.
+fn subscribe(reader: &mut Node, number: u32, hz: u64, prompt: bool, patterns: &[&str]) {
     let period = Nanos(1_000_000_000 / hz);
     Ask { number, period, exact: false, prompt, past: false, patterns }.put(&mut reader.out);
     reader.send();
 }
 
 #[test]
-fn a_reader_gets_the_rows_of_the_columns_it_asked_for_from_every_node() {
+fn a_reader_gets_the_rows_of_the_columns_it_subscribed_to_from_every_node() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     let mut b = Node::join(hub.address(), "b");
     a.row(1, [1, 10, 100, 1000]).beat();
     b.row(1, [2, 20, 200, 2000]).beat();
-    let mut reader = Node::connect(hub.address(), "r");
-    reader.hello_as(Role::Reader, None);
-    ask(&mut reader, 1, 1, false, &["load.1m", "gpu.*"]);
+    let mut reader = hub.reader();
+    subscribe(&mut reader, 1, 1, false, &["load.1m", "gpu.*"]);
     let mut received = Received::default();
     read_until(&mut reader, &mut received, |r| r.lanes.len() == 2);
     a.row(2, [3, 11, 101, 1001]).end().row(3, [3, 12, 101, 1002]).beat();
@@ -103,7 +104,7 @@ fn a_reader_gets_the_rows_of_the_columns_it_asked_for_from_every_node() {
         };
         done("a", 3) && done("b", 2)
     });
-    assert_eq!(received.told, [(1, true, String::new())]);
+    assert_eq!(received.answers, [(1, true, String::new())]);
     for (node, schema, _, rows) in received.lanes.values() {
         let names: Vec<_> = schema.series().iter().map(|series| series.metric.name.to_string()).collect();
         assert_eq!(names, ["load.1m", "gpu.stalls"]);
@@ -114,20 +115,20 @@ fn a_reader_gets_the_rows_of_the_columns_it_asked_for_from_every_node() {
         // The row that was there already may have come first.
         assert!(rows.ends_with(newest), "{node}: {rows:?}");
     }
-    // Nothing more once it is taken back.
+    // Nothing more comes after the subscription has ended.
     khz_link::put::dismiss(&mut reader.out, 1);
     reader.send();
     reader.beat();
 }
 
-/// Says what was put, and reads until the hub has answered a Beat behind it: then it was heard.
+/// Sends the frames that were put, and reads until the hub has answered a Beat after them: then it has taken them in.
 fn is_heard(reader: &mut Node, received: &mut Received) {
-    khz_link::Beat { stamp: 1, round_trip: None, offset: 0, retransmits: 0 }.put(&mut reader.out);
+    khz_link::Beat { stamp: fake::AWAITED, round_trip: None, offset: 0, retransmits: 0 }.put(&mut reader.out);
     reader.send();
     let mut is_answered = false;
     while !is_answered {
         let took = reader.next(|frame| match frame {
-            Frame::Beaten(_) => is_answered = true,
+            Frame::Beaten(beaten) if beaten.stamp == fake::AWAITED => is_answered = true,
             other => {
                 received.take(&other);
             }
@@ -141,12 +142,11 @@ fn a_lane_sends_rows_from_when_it_is_wanted_until_it_is_left() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1, 10, 100, 1000]).beat();
-    let mut reader = Node::connect(hub.address(), "r");
-    reader.hello_as(Role::Reader, None);
+    let mut reader = hub.reader();
     let mut received = Received::default();
     let mut offered = Vec::new();
     for (number, pattern) in [(1, "load.1m"), (2, "mem.free")] {
-        ask(&mut reader, number, 1, false, &[pattern]);
+        subscribe(&mut reader, number, 1, false, &[pattern]);
         while offered.len() < number as usize {
             reader.next(|frame| offered.extend(received.take(&frame))).expect("the hub goes on");
         }
@@ -167,7 +167,7 @@ fn a_lane_sends_rows_from_when_it_is_wanted_until_it_is_left() {
     is_heard(&mut reader, &mut received);
     a.row(2, [2; 4]).row(3, [3; 4]).beat();
     until_row(&mut reader, &mut received, first, 3);
-    assert_eq!(seconds(&received, second), [0; 0], "nobody wants that one");
+    assert_eq!(seconds(&received, second), [0; 0], "that lane is not wanted");
     khz_link::put::leave(&mut reader.out, first);
     Want::default().put(second, &mut reader.out);
     is_heard(&mut reader, &mut received);
@@ -182,8 +182,7 @@ fn what_changed_in_rows_that_a_slower_reader_does_not_get_is_in_the_next_one_tha
     let values = |second: u64| [second, 10 + (second + 1) / 3, 7, 100 + second / 4];
     let mut a = Node::join(hub.address(), "a");
     a.row(0, values(0)).beat();
-    let mut reader = Node::connect(hub.address(), "r");
-    reader.hello_as(Role::Reader, None);
+    let mut reader = hub.reader();
     let (period, patterns) = (Nanos::from_secs(3), &["load.1m", "gpu.*"]);
     Ask { number: 1, period, exact: false, prompt: false, past: false, patterns }.put(&mut reader.out);
     reader.send();
@@ -215,11 +214,10 @@ fn what_changed_in_rows_that_a_slower_reader_does_not_get_is_in_the_next_one_tha
 #[test]
 fn a_node_that_comes_later_is_read_too() {
     let hub = Hub::new();
-    let mut reader = Node::connect(hub.address(), "r");
-    reader.hello_as(Role::Reader, None);
-    ask(&mut reader, 7, 1, false, &["mem.free"]);
+    let mut reader = hub.reader();
+    subscribe(&mut reader, 7, 1, false, &["mem.free"]);
     let mut received = Received::default();
-    read_until(&mut reader, &mut received, |r| !r.told.is_empty());
+    read_until(&mut reader, &mut received, |r| !r.answers.is_empty());
     let mut a = Node::join(hub.address(), "later");
     a.row(1, [5; 4]).beat();
     read_until(&mut reader, &mut received, |r| !r.lanes.is_empty());
@@ -237,11 +235,11 @@ fn a_reader_above_a_hundred_hertz_is_refused_and_an_operator_is_not() {
         let mut reader = Node::connect(hub.address(), "r");
         let proof = key.token(role, &NodeName::new("r").unwrap()).proof(&reader.nonce);
         reader.hello_as(link_role, Some(proof));
-        ask(&mut reader, 1, 1_000, true, &["mem.free"]);
+        subscribe(&mut reader, 1, 1_000, true, &["mem.free"]);
         let mut received = Received::default();
-        read_until(&mut reader, &mut received, |r| !r.told.is_empty());
-        assert_eq!(received.told[0].1, granted, "{role}");
-        assert_eq!(received.told[0].2.contains("operator role is needed"), !granted);
+        read_until(&mut reader, &mut received, |r| !r.answers.is_empty());
+        assert_eq!(received.answers[0].1, granted, "{role}");
+        assert_eq!(received.answers[0].2.contains("operator role is needed"), !granted);
     }
 }
 
@@ -279,7 +277,7 @@ fn a_reader_cannot_send_rows_and_a_node_cannot_read() {
     assert_eq!(reader.refusal().0, Reason::Protocol);
     let mut node = Node::connect(hub.address(), "a");
     node.hello(None);
-    ask(&mut node, 1, 1, false, &["mem.free"]);
+    subscribe(&mut node, 1, 1, false, &["mem.free"]);
     assert!(matches!(node.refusal().0, Reason::Protocol | Reason::NotAllowed));
     until("both are counted", || hub.own("khz.hub.cut") == 2);
 }
@@ -309,14 +307,12 @@ fn an_address_that_others_can_reach_needs_tls_or_a_word() {
 }
 
 #[test]
-fn a_reader_that_does_not_read_loses_rows_and_nobody_else_does() {
+fn a_reader_that_does_not_read_loses_rows_and_no_other_peer_does() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(0, [0; 4]).beat();
-    let mut slow = Node::connect(hub.address(), "slow");
-    slow.take_little();
-    slow.hello_as(Role::Reader, None);
-    ask(&mut slow, 1, 1, true, &["*"]);
+    let mut slow = hub.reader_with_little_room();
+    subscribe(&mut slow, 1, 1, true, &["*"]);
     let mut received = Received::default();
     let interest = a.await_frame(|frame| match frame {
         Frame::Interest(interest) => Some(interest.number),
@@ -325,7 +321,7 @@ fn a_reader_that_does_not_read_loses_rows_and_nobody_else_does() {
     khz_link::Told { interest, granted: true, period: Nanos(0), text: "", lane: 1 }.put(&mut a.out);
     a.beat();
     read_until(&mut slow, &mut received, |r| !r.lanes.is_empty());
-    // More than the sockets' and the hub's buffers take. It sips: who takes nothing at all for five seconds is gone.
+    // More rows than the sockets and the hub buffer. The reader sips: if it read nothing at all, the hub would end it.
     let mut second = 1;
     let held = |hub: &Hub| hub.own("khz.hub.history_bytes");
     for _ in 0..200 {
@@ -338,13 +334,10 @@ fn a_reader_that_does_not_read_loses_rows_and_nobody_else_does() {
             }
         }
         a.beat();
-        // It says that it lives, and reads next to nothing.
         slow.sip();
-        khz_link::Beat { stamp: 1, round_trip: None, offset: 0, retransmits: 0 }.put(&mut slow.out);
-        slow.send();
     }
     assert!(held(&hub) <= 3 << 20, "{}", held(&hub));
-    // It wakes up: what it missed is told, and the newest row arrives.
+    // It reads on: missed rows are reported, and the newest row arrives.
     read_until(&mut slow, &mut received, |r| {
         r.lanes.values().any(|lane| lane.3.last().is_some_and(|row| row.0 == second - 1))
     });
@@ -355,25 +348,24 @@ fn a_reader_that_does_not_read_loses_rows_and_nobody_else_does() {
 }
 
 #[test]
-fn the_sixty_fifth_interest_is_refused_and_the_others_go_on() {
+fn the_sixty_fifth_subscription_is_refused_and_the_others_go_on() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1; 4]).beat();
-    let mut reader = Node::connect(hub.address(), "r");
-    reader.hello_as(Role::Reader, None);
+    let mut reader = hub.reader();
     let mut received = Received::default();
-    (1..=65).for_each(|number| ask(&mut reader, number, 1, false, &["mem.free"]));
-    read_until(&mut reader, &mut received, |r| r.told.len() == 65);
-    let refused: Vec<_> = received.told.iter().filter(|(_, granted, _)| !granted).collect();
+    (1..=65).for_each(|number| subscribe(&mut reader, number, 1, false, &["mem.free"]));
+    read_until(&mut reader, &mut received, |r| r.answers.len() == 65);
+    let refused: Vec<_> = received.answers.iter().filter(|(_, granted, _)| !granted).collect();
     assert!(refused.len() == 1 && refused[0].0 == 65, "{refused:?}");
-    assert!(refused[0].2.contains("more than 64 interests on one connection"), "{refused:?}");
-    // One that takes the place of another needs no room, and one that is dismissed gives its own.
-    received.told.clear();
-    ask(&mut reader, 64, 2, false, &["load.1m"]);
+    assert!(refused[0].2.contains("more than 64 subscriptions on one connection"), "{refused:?}");
+    // A subscription that replaces another needs no room, and one that ends makes room.
+    received.answers.clear();
+    subscribe(&mut reader, 64, 2, false, &["load.1m"]);
     khz_link::put::dismiss(&mut reader.out, 1);
-    ask(&mut reader, 65, 1, false, &["mem.free"]);
-    read_until(&mut reader, &mut received, |r| r.told.len() == 2);
-    assert!(received.told.iter().all(|(_, granted, _)| *granted), "{:?}", received.told);
+    subscribe(&mut reader, 65, 1, false, &["mem.free"]);
+    read_until(&mut reader, &mut received, |r| r.answers.len() == 2);
+    assert!(received.answers.iter().all(|(_, granted, _)| *granted), "{:?}", received.answers);
 }
 
 #[test]
@@ -381,18 +373,17 @@ fn patterns_that_every_node_would_be_sent_have_a_limit_and_hosts_have_none_of_it
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1; 4]).beat();
-    let mut reader = Node::connect(hub.address(), "r");
-    reader.hello_as(Role::Reader, None);
+    let mut reader = hub.reader();
     let mut received = Received::default();
     let long = "x".repeat(4_000);
     let metrics: Vec<&str> = vec![&long; 5];
-    ask(&mut reader, 1, 1, false, &metrics);
+    subscribe(&mut reader, 1, 1, false, &metrics);
     let hosts: Vec<String> =
         (0..64).map(|n| format!("a,{}:mem.free", vec![format!("n{n}"); 900].join(","))).collect();
     let hosts: Vec<&str> = hosts.iter().map(|text| &text[..]).collect();
-    ask(&mut reader, 2, 1, false, &hosts[..30]);
-    read_until(&mut reader, &mut received, |r| r.told.iter().filter(|told| told.0 <= 2).count() >= 2);
-    let of = |number| received.told.iter().find(|told| told.0 == number).unwrap();
+    subscribe(&mut reader, 2, 1, false, &hosts[..30]);
+    read_until(&mut reader, &mut received, |r| r.answers.iter().filter(|answer| answer.0 <= 2).count() >= 2);
+    let of = |number| received.answers.iter().find(|answer| answer.0 == number).unwrap();
     assert!(!of(1).1 && of(1).2.contains("20000 bytes without their nodes"), "{:?}", of(1));
     assert!(of(2).1, "{:?}", of(2));
 }

@@ -166,7 +166,7 @@ fn by_socket(run_dir: &RunDir, user: u32) -> [bool; 4] {
 const LOOPBACK: Given = Given { listen: "127.0.0.1:0", key: None, insecure: false };
 
 #[test]
-fn by_the_local_socket_owners_come_as_anybody_and_others_read() {
+fn by_the_local_socket_owners_have_any_role_and_others_read() {
     if !is_root() {
         return;
     }
@@ -249,7 +249,7 @@ fn from_elsewhere_the_run_key_is_worth_nothing_and_insecure_believes_names_of_no
 }
 
 #[test]
-fn who_is_refused_is_told_the_ways_out_and_a_believed_name_is_marked() {
+fn a_refused_peer_hears_the_ways_out_and_a_believed_name_is_marked() {
     use khz_model::Query;
     let strict = Hub::with(1 << 20, |door| door.insecure = false);
     let refused = |hub: &Hub, role| {

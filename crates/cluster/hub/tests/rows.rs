@@ -1,4 +1,5 @@
-//! Rows on their way through a hub to readers who count them as the node does: each comes once, or is known to be missing,
+//! Rows on their way through a hub to readers that count them as the node does: each comes once, or is known to be
+//! missing,
 //! or lost; whatever comes late, is cut off or comes back.
 
 #![allow(clippy::unwrap_used)]
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fake::{Hub, Node, until};
 use khz_block::{Decoder, HEADER_BYTES, Header, Step};
 use khz_link::{Ask, Frame, Role, Want};
-use khz_model::Nanos;
+use khz_model::{Nanos, Query};
 
 /// What a reader knows of one lane.
 #[derive(Default)]
@@ -70,7 +71,8 @@ impl Reader {
         Reader { node, lanes: BTreeMap::new(), want: Box::new(want) }
     }
 
-    fn ask(&mut self, seconds: u64) -> &mut Self {
+    /// Subscribes to `mem.free`, with this many seconds between two rows.
+    fn subscribe(&mut self, seconds: u64) -> &mut Self {
         let ask = Ask {
             number: 1,
             period: Nanos::from_secs(seconds),
@@ -183,7 +185,7 @@ fn a_reader_sees_the_epoch_and_the_row_numbers_of_the_node() {
     let mut a = node(&hub, 77, 1_000);
     a.row(1, [1; 4]).row(2, [2; 4]).beat();
     let mut reader = Reader::new(&hub, all);
-    reader.ask(1).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
+    reader.subscribe(1).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
     assert_eq!((reader.lane().epoch, reader.lane().next_row), (77, 1_002));
     a.row(3, [3; 4]).end().row(4, [4; 4]).beat();
     reader.until("all rows", |lanes| lanes[&1].rows.len() == 3);
@@ -196,7 +198,7 @@ fn with_a_hole(want: fn(&Lane) -> Want) -> (Hub, Node, Reader) {
     let mut a = node(&hub, 77, 1_000);
     a.row(0, [0; 4]).beat();
     let mut reader = Reader::new(&hub, want);
-    reader.ask(1).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
+    reader.subscribe(1).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
     a.row(1, [1; 4]).row(2, [2; 4]).end();
     a.encoder.resume(1_006, 1);
     a.row(6, [6; 4]).beat();
@@ -227,7 +229,7 @@ fn rows_that_the_node_has_lost_are_lost_for_the_reader_too() {
 }
 
 #[test]
-fn who_wants_only_what_comes_is_told_at_once_what_does_not() {
+fn a_reader_that_wants_only_new_rows_hears_at_once_which_do_not_come() {
     let (_hub, mut a, mut reader) = with_a_hole(new);
     assert_eq!(reader.lane().lost, [1_003, 1_004, 1_005].into());
     a.past(3..6, 1_003).row(7, [7; 4]).beat();
@@ -241,7 +243,7 @@ fn what_comes_between_the_offer_of_a_lane_and_its_want_is_not_lost() {
     let mut a = node(&hub, 77, 1_000);
     a.row(0, [0; 4]).beat();
     let mut reader = Reader::new(&hub, new);
-    reader.ask(1);
+    reader.subscribe(1);
     let offered = reader.node.await_frame(|frame| match frame {
         Frame::Lane(offer) => Some((offer.lane, offer.epoch, offer.next_row)),
         _ => None,
@@ -264,7 +266,7 @@ fn one_of_three_rows_has_a_number_of_its_own_and_what_is_left_out_is_not_lost() 
     let mut a = node(&hub, 77, 3);
     a.row(3, [3; 4]).beat();
     let mut reader = Reader::new(&hub, all);
-    reader.ask(3).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
+    reader.subscribe(3).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
     assert_eq!((reader.lane().period, reader.lane().next_row), (Nanos::from_secs(3), 2));
     assert_ne!(reader.lane().epoch, 77);
     for second in 4..10 {
@@ -284,7 +286,7 @@ fn one_of_three_rows_has_a_number_of_its_own_and_what_is_left_out_is_not_lost() 
 }
 
 #[test]
-fn what_a_reader_missed_is_asked_of_the_node_where_the_hub_has_it_not() {
+fn what_a_reader_missed_and_the_hub_does_not_have_is_asked_of_the_node() {
     asks_for_what_a_reader_missed(0);
 }
 
@@ -305,7 +307,7 @@ fn asks_for_what_a_reader_missed(history: u64) {
         have: vec![(900, 910), (950, 980)],
         ..Want::default()
     });
-    reader.ask(1);
+    reader.subscribe(1);
     reader.until("it is offered", |lanes| !lanes.is_empty());
     a.row(1, [1; 4]).beat();
     let mut asked = Vec::new();
@@ -358,7 +360,7 @@ fn a_lane_of_a_node_that_is_forgotten_is_closed_and_when_it_comes_back_goes_on_w
     a.row(0, [0; 4]).row(1, [1; 4]).beat();
     // It wants what it has not, as a recorder does.
     let mut reader = Reader::new(&hub, |lane| Want { from_row: 1_001, ..all(lane) });
-    reader.ask(1).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
+    reader.subscribe(1).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
     drop(a);
     forget(&hub, "a");
     reader.until("the lane is over", |lanes| lanes[&1].closed);
@@ -378,13 +380,10 @@ fn a_lane_of_a_node_that_is_forgotten_is_closed_and_when_it_comes_back_goes_on_w
 
 #[test]
 fn a_door_gets_what_is_here_of_a_node_that_is_forgotten_and_what_comes_when_it_is_back() {
-    use khz_model::{Interest, Pattern, Query, Rate};
     let hub = Hub::with(0, |_| {});
     let mut a = node(&hub, 77, 1_000);
     a.row(0, [0; 4]).beat();
-    let patterns = vec![Pattern::new("mem.free").unwrap()];
-    let interest = Interest { patterns, rate: Rate::from_hz(1).unwrap(), exact: false };
-    let mut subscription = hub.query.subscribe(interest).unwrap();
+    let mut subscription = hub.subscribe(&["mem.free"], 1);
     let seen = |subscription: &mut Box<dyn khz_model::Subscription>| -> Vec<u64> {
         let rows = subscription.poll().into_iter().flat_map(|delivery| delivery.rows);
         rows.map(|row| row.stamp.boot.0 / 1_000_000_000).collect()
@@ -409,7 +408,7 @@ fn a_node_of_the_first_version_cannot_be_asked_and_its_rows_are_lost() {
     a.hello(None).offer(77, 0);
     a.row(0, [0; 4]).beat();
     let mut reader = Reader::new(&hub, |lane| Want { from_row: 990, ..all(lane) });
-    reader.ask(1).until("they are lost", |lanes| lanes.values().any(|lane| lane.lost.len() == 10));
+    reader.subscribe(1).until("they are lost", |lanes| lanes.values().any(|lane| lane.lost.len() == 10));
     assert_eq!((reader.lane().lost.clone(), reader.lane().rows.len()), ((990..1_000).collect(), 1));
 }
 
@@ -419,7 +418,7 @@ fn a_node_that_begins_another_epoch_closes_the_lane_and_offers_another() {
     let mut a = node(&hub, 77, 1_000);
     a.row(0, [0; 4]).beat();
     let mut reader = Reader::new(&hub, all);
-    reader.ask(1).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
+    reader.subscribe(1).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
     a.row(1, [1; 4]).end();
     a.encoder.resume(1_005, 1);
     a.row(5, [5; 4]).beat();
@@ -438,13 +437,10 @@ fn a_node_that_begins_another_epoch_closes_the_lane_and_offers_another() {
 
 #[test]
 fn a_door_tells_how_many_rows_did_not_come_also_where_a_node_begins_another_epoch() {
-    use khz_model::{Interest, Pattern, Query, Rate};
     let hub = Hub::with(0, |_| {});
     let mut a = node(&hub, 77, 1_000);
     a.row(0, [0; 4]).beat();
-    let patterns = vec![Pattern::new("mem.free").unwrap()];
-    let interest = Interest { patterns, rate: Rate::from_hz(1).unwrap(), exact: false };
-    let mut subscription = hub.query.subscribe(interest).unwrap();
+    let mut subscription = hub.subscribe(&["mem.free"], 1);
     let (mut rows, mut lost) = (0, 0);
     let mut read_until = |wanted: usize| {
         until("rows come", || {
@@ -478,7 +474,7 @@ fn a_node_that_was_cut_off_is_asked_for_what_a_reader_lacks() {
     let mut a = node(&hub, 77, 1_000);
     a.row(0, [0; 4]).beat();
     let mut reader = Reader::new(&hub, all);
-    reader.ask(1).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
+    reader.subscribe(1).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
     drop(a);
     until("the hub has seen that it is gone", || hub.own("khz.hub.nodes_up") == 0);
     let mut a = Node::connect(hub.address(), "a");

@@ -29,6 +29,12 @@ impl Decimal {
         Decimal { is_negative: units < 0, ..decimal }
     }
 
+    /// The same for any whole number of up to 64 bits and a sign; `None` beyond that.
+    pub fn of_steps(steps: i128, places: u8) -> Option<Self> {
+        let units = u64::try_from(steps.unsigned_abs()).ok()?;
+        Some(Decimal { is_negative: steps < 0, ..Decimal::new(units, places) })
+    }
+
     /// The number as the nearest double: for plots and ratios, never for storage.
     pub fn to_f64(self) -> f64 {
         let size = self.units as f64 / 10f64.powi(i32::from(self.places));
@@ -154,6 +160,14 @@ mod tests {
         assert_eq!(
             (Decimal::signed(0, 1), Decimal::signed(0, 1).to_f64().is_sign_negative()),
             (Decimal::new(0, 1), false)
+        );
+        assert_eq!(
+            Decimal::of_steps(-i128::from(u64::MAX), 0).map(|least| least.to_string()).as_deref(),
+            Some("-18446744073709551615")
+        );
+        assert_eq!(
+            (Decimal::of_steps(0, 1), Decimal::of_steps(1 << 64, 0)),
+            (Some(Decimal::new(0, 1)), None)
         );
         assert_eq!(Decimal::new(10, 1).by_size(&Decimal::new(1, 0)), Ordering::Equal);
         assert_eq!(Decimal::new(u64::MAX, 0).by_size(&Decimal::new(u64::MAX - 1, 0)), Ordering::Greater);

@@ -60,6 +60,11 @@ impl Instance {
         labels::pairs(self.marked())
     }
 
+    /// The labels as a set of their own.
+    pub fn only_labels(&self) -> Labels {
+        Labels::from_marked(self.marked()).unwrap_or_default()
+    }
+
     /// True when it has labels besides its primary name.
     pub fn has_labels(&self) -> bool {
         self.0.contains(MARK)
@@ -138,6 +143,7 @@ mod tests {
         assert_eq!((port.name(), port.has_labels()), ("mlx5_0", true));
         assert_eq!(port.labels().collect::<Vec<_>>(), [("net", "a=b,c"), ("port", "1")]);
         assert_eq!(Instance::parse("mlx5_0,port=1,net=a%3Db%2Cc"), Ok(port.clone()));
+        assert_eq!(port.only_labels().to_string(), "net=a%3Db%2Cc,port=1");
         assert_eq!(port.with_name_end("-copy1").to_string(), "mlx5_0-copy1,net=a%3Db%2Cc,port=1");
         let bare = port.with_labels(&Labels::new([]).unwrap());
         assert_eq!(bare, Instance::from_kernel(b"mlx5_0"));

@@ -11,6 +11,7 @@ mod escape;
 pub mod fold;
 pub mod glob;
 pub mod hostlist;
+pub mod http_names;
 pub mod instance;
 mod instance_pattern;
 mod interned;

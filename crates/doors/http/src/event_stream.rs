@@ -14,6 +14,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::Frame;
+use khz_model::http_names::HEARTBEAT_HEADER;
 use khz_model::{Nanos, Rate, Share};
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
@@ -34,8 +35,6 @@ const POLL_AFTER_TICK: Duration = Duration::from_millis(2);
 /// node. The stream is awake that often anyway, and proxies consider a silent connection dead only after 30
 /// seconds.
 const HEARTBEAT_PERIOD: Duration = Duration::from_secs(1);
-/// Header with this period in seconds: an older door is silent for longer.
-const HEARTBEAT_HEADER: &str = "khz-heartbeat";
 /// Tells the client how long to wait before it reconnects, in the syntax of server-sent events.
 pub(crate) const OPENING: &str = "retry: 1000\n\n";
 pub(crate) const HEARTBEAT: &str = ": heartbeat\n\n";

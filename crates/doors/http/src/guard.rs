@@ -7,10 +7,10 @@ use axum::http::header::{self, HeaderMap, HeaderName};
 use axum::http::uri::Authority;
 use axum::http::{Method, Request, StatusCode, Version};
 use khz_door::Way;
+use khz_model::http_names::NODES_PATH;
 
 use crate::limits::URI_BYTES_MAX;
 use crate::refusal::Refusal;
-use crate::routes::NODES_PATH;
 
 /// Which Host headers name this door.
 #[derive(Clone, Debug)]
@@ -100,7 +100,8 @@ fn not_us(host: &str, way: Way) -> Refusal {
 fn check_method(method: &Method, path: &str) -> Result<(), Refusal> {
     match *method {
         Method::GET | Method::HEAD => Ok(()),
-        // A page of another origin cannot send it: browsers ask first, and get 405.
+        // The only path that does more than read: it forgets nodes. A page of another origin cannot send the request:
+        // its browser asks first, and gets 405.
         Method::DELETE if path == NODES_PATH => Ok(()),
         _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this door is for reading: only GET and HEAD")),
     }

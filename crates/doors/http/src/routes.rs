@@ -7,6 +7,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, get};
 use axum::{Extension, Router};
+use khz_model::http_names::{CATALOG_PATH, NODES_PATH, QUERY_PATH, STREAM_PATH};
 use khz_model::{Budget, Nanos, Query};
 use tokio::sync::{Semaphore, watch};
 
@@ -17,9 +18,6 @@ use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::turns::Turns;
 use crate::{assets, catalog, history, latest, nodes, stream, targets, tiles};
-
-/// The only path that does more than read: here nodes are forgotten.
-pub(crate) const NODES_PATH: &str = "/khz/v1/nodes";
 
 /// The only path that needs no token: it says that the program runs, and nothing else.
 pub(crate) const HEALTH_PATH: &str = "/healthz";
@@ -48,10 +46,10 @@ fn table() -> Vec<Route> {
     vec![
         ("/metrics", latest::METRICS_PARAMS, get(latest::metrics)),
         (HEALTH_PATH, &[], get(latest::health)),
-        ("/khz/v1/query", latest::QUERY_PARAMS, get(latest::query)),
-        ("/khz/v1/stream", stream::STREAM_PARAMS, get(stream::stream)),
+        (QUERY_PATH, latest::QUERY_PARAMS, get(latest::query)),
+        (STREAM_PATH, stream::STREAM_PARAMS, get(stream::stream)),
         ("/khz/v1/history", history::HISTORY_PARAMS, get(history::history)),
-        ("/khz/v1/catalog", catalog::CATALOG_PARAMS, get(catalog::catalog)),
+        (CATALOG_PATH, catalog::CATALOG_PARAMS, get(catalog::catalog)),
         (NODES_PATH, nodes::NODES_PARAMS, get(nodes::nodes).delete(nodes::forget)),
         ("/khz/v1/tiles", tiles::TILES_PARAMS, get(tiles::tiles)),
         ("/khz/v1/targets", targets::TARGETS_PARAMS, get(targets::targets)),

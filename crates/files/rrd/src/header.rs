@@ -288,6 +288,12 @@ impl Header {
         layout::put_text(&mut self.bytes, self.layout.pdp(ds), LAST_DS, text);
     }
 
+    /// Makes the last reading of source `ds` unknown, in as many bytes as rrdtool writes for it: what comes after them
+    /// stays.
+    pub fn forget_last_reading(&mut self, ds: usize) {
+        layout::put_text(&mut self.bytes, self.layout.pdp(ds), b"UNKN".len() + 1, b"UNKN");
+    }
+
     /// Seconds of the open primary point of source `ds` that are unknown.
     pub fn unknown_seconds(&self, ds: usize) -> u64 {
         layout::u64_at(&self.bytes, self.layout.pdp(ds) + 32)

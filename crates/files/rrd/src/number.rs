@@ -249,6 +249,16 @@ pub fn c_long(text: &str) -> i64 {
     if negative { -value } else { value }
 }
 
+/// A whole number in base ten as C's `atol` reads it: the part that is a number; `None` without a digit.
+pub fn c_decimal(text: &str) -> Option<i64> {
+    let text = text.trim_start_matches(|letter: char| letter.is_ascii_whitespace() || letter == '\x0b');
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let length = digits.bytes().take_while(u8::is_ascii_digit).count();
+    let digits = digits[..length].bytes().map(|digit| i64::from(digit - b'0'));
+    let value = digits.fold(0i64, |sum, digit| sum.saturating_mul(10).saturating_add(digit));
+    (length > 0).then(|| if text.starts_with('-') { -value } else { value })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -45,6 +45,18 @@ pub fn duration(text: &str, unit: u64) -> std::result::Result<u64, &'static str>
     Ok(seconds / unit)
 }
 
+/// Seconds that an option gives, as [`duration`] reads them; a colon may come only after a unit.
+///
+/// # Errors
+/// Why it is none, in rrdtool's words.
+pub fn option_seconds(text: &str) -> std::result::Result<u64, &'static str> {
+    let rest = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    match rest.len() < text.len() && rest.starts_with(':') {
+        true => Err("value has trailing garbage"),
+        false => duration(text, 1),
+    }
+}
+
 /// A data source argument.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceSpec {
@@ -60,12 +72,12 @@ pub struct SourceSpec {
 /// rrdtool's messages.
 pub fn source(text: &str, before: &[DataSource]) -> Result<SourceSpec> {
     let Some((name, mapping, kind, rest)) = split_source(text) else { return refused("invalid DS format") };
-    let Some(kind) = Kind::from_name(kind) else {
-        return refused(format!("invalid DS type specified ({kind})"));
-    };
     if before.iter().any(|other| other.name == name) {
         return refused(format!("Duplicate DS name: {name}"));
     }
+    let Some(kind) = Kind::from_name(kind) else {
+        return refused(format!("invalid DS type specified ({kind})"));
+    };
     let mut source =
         DataSource { name: name.into(), kind, heartbeat: 0, min: UNKNOWN, max: UNKNOWN, program: None };
     if kind == Kind::Compute {

@@ -9,10 +9,13 @@ use crate::file::{self, Rrd};
 use crate::header::{CDP_UNKNOWN, Definition, Header};
 use crate::holt_winters::{self, SEASONS};
 use crate::layout::{self, NAME_MAX};
-use crate::number::{self, UNKNOWN};
+use crate::number::{self, Reading, UNKNOWN};
 use crate::prefill;
 use crate::rra::{Function, PAR_ALPHA, PAR_BETA, PAR_SMOOTH, PAR_THRESHOLD};
 use crate::spec;
+
+/// The least `deltapos` and `deltaneg`.
+const DELTA_MIN: f64 = 0.1;
 
 /// The options of `tune`.
 pub const OPTIONS: &[(&str, char, bool)] = &[
@@ -36,6 +39,15 @@ pub const OPTIONS: &[(&str, char, bool)] = &[
     ("daemon", 'D', true),
 ];
 
+/// What options change beside the definition, by the numbers of sources.
+#[derive(Debug, Default)]
+struct Changes {
+    /// What the forecasts have learnt of these is forgotten.
+    resets: Vec<usize>,
+    /// These have, or had in between, another type.
+    retyped: Vec<usize>,
+}
+
 /// Applies `options` and the structural `specs` (`DEL:`, `DS:`, `DELRRA:`, `RRA:`, `RRA#`).
 ///
 /// # Errors
@@ -48,19 +60,18 @@ pub fn tune(
     row: impl FnMut(usize, u64) -> u64,
 ) -> Result<()> {
     let mut definition = Definition::clone(rrd.header.definition());
-    let mut resets = vec![];
+    let mut changes = Changes::default();
     for (name, value) in options {
-        option(&mut definition, &mut resets, name, value)?;
+        option(&mut definition, &mut changes, name, value)?;
     }
     definition.version =
         crate::create::version(&definition.sources, &definition.archives, definition.version);
     let mut header = rrd.header.redefined(definition)?;
-    for ds in 0..header.sources().len() {
-        if header.sources()[ds].kind != rrd.header.sources()[ds].kind {
-            // The next difference must not be counted from a reading of another kind.
-            header.set_last_reading(ds, b"UNKN");
-        }
+    for ds in &changes.retyped {
+        // The next difference must not be counted from a reading of another kind.
+        header.forget_last_reading(*ds);
     }
+    let resets = changes.resets;
     if options.iter().any(|(name, _)| matches!(*name, "failure-threshold" | "window-length")) {
         let failures = |archive: &crate::rra::Archive| archive.function == Function::Failures;
         for rra in (0..header.archives().len()).filter(|rra| failures(&rrd.header.archives()[*rra])) {
@@ -101,8 +112,8 @@ pub fn tune(
 /// rrdtool's message about the first that cannot.
 pub fn check(rrd: &Rrd, options: &[(&str, String)]) -> Result<()> {
     let mut definition = Definition::clone(rrd.header.definition());
-    let mut resets = vec![];
-    options.iter().try_for_each(|(name, value)| option(&mut definition, &mut resets, name, value))
+    let mut changes = Changes::default();
+    options.iter().try_for_each(|(name, value)| option(&mut definition, &mut changes, name, value))
 }
 
 fn find(definition: &Definition, name: &str) -> Result<usize> {
@@ -112,11 +123,27 @@ fn find(definition: &Definition, name: &str) -> Result<usize> {
     }
 }
 
-fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, value: &str) -> Result<()> {
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(is_name_byte)
+}
+
+/// The limit of a source, of the text as far as it could be one; nothing may be left of that part.
+fn limit(text: &str) -> Option<f64> {
+    let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'+' | b'-' | b'U');
+    match &text[..text.bytes().take_while(|byte| is_part(byte)).count()] {
+        "U" => Some(UNKNOWN),
+        part => match number::read(part) {
+            Reading::Whole(value) => Some(value),
+            _ => None,
+        },
+    }
+}
+
+fn option(definition: &mut Definition, changes: &mut Changes, name: &str, value: &str) -> Result<()> {
     let pair = |what: &str| match value.split_once(':') {
         Some((name, value)) if is_name(name) && !value.is_empty() => Ok((name, value)),
         _ => refused(format!("invalid arguments for {what}")),
@@ -124,19 +151,17 @@ fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, valu
     match name {
         "heartbeat" => {
             let (source, value) = pair("heartbeat")?;
-            let Some((value, _)) = number::decimal(value.as_bytes()) else {
+            let Some(value) = number::c_decimal(value) else {
                 return refused("invalid arguments for heartbeat");
             };
             let index = find(definition, source)?;
-            definition.sources[index].heartbeat = number::as_long(value) as u64;
+            definition.sources[index].heartbeat = value as u64;
         }
         "minimum" | "maximum" => {
             let what = if name == "minimum" { "minimum ds value" } else { "maximum ds value" };
             let (source, value) = pair(what)?;
-            let limit = match number::decimal(value.as_bytes()) {
-                _ if value == "U" => UNKNOWN,
-                Some((value, _)) => value,
-                None => return refused(format!("invalid arguments for {what}")),
+            let Some(limit) = limit(value) else {
+                return refused(format!("invalid arguments for {what}"));
             };
             let index = find(definition, source)?;
             let source = &mut definition.sources[index];
@@ -144,6 +169,11 @@ fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, valu
         }
         "data-source-type" => {
             let (source, value) = pair("data source type")?;
+            // As much of the value as can be a type.
+            let length = value.bytes().take_while(u8::is_ascii_uppercase).count();
+            let Some(value) = value.get(..length).filter(|value| !value.is_empty()) else {
+                return refused("invalid arguments for data source type");
+            };
             let index = find(definition, source)?;
             let Some(kind) = Kind::from_name(value) else {
                 return refused(format!("unknown data acquisition function '{value}'"));
@@ -151,6 +181,9 @@ fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, valu
             if kind == Kind::Compute || definition.sources[index].kind == Kind::Compute {
                 // rrdtool lets this through and leaves a file that cannot be read.
                 return refused("a data source cannot become or cease to be a computed one");
+            }
+            if definition.sources[index].kind != kind {
+                changes.retyped.push(index);
             }
             definition.sources[index].kind = kind;
         }
@@ -163,7 +196,14 @@ fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, valu
             }
             definition.sources[index].name = new.into();
         }
-        "aberrant-reset" => resets.push(find(definition, value)?),
+        "aberrant-reset" => {
+            // As much of the value as can be a name.
+            let name = &value[..value.bytes().take_while(|byte| is_name_byte(*byte)).count()];
+            if name.is_empty() {
+                return refused("invalid argument for aberrant-reset");
+            }
+            changes.resets.push(find(definition, name)?);
+        }
         // As in rrdtool it has an effect only where the file is rebuilt.
         "step" => {}
         // The caller has handled the daemon.
@@ -174,12 +214,17 @@ fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, valu
 }
 
 fn forecast_option(definition: &mut Definition, name: &str, value: &str) -> Result<()> {
-    let number = number::decimal(value.as_bytes()).map(|(value, _)| value);
-    let count = number.map(number::as_long);
-    let share = || match number {
-        Some(value) if (0.0..=1.0).contains(&value) => Ok(value),
-        None => refused("Unable to parse Holt-Winters parameter"),
-        _ => refused("Holt-Winters parameter must be between 0 and 1"),
+    let reading = number::read(value);
+    // A value of a forecast may be followed by anything. Only that of a smoothing window may be 0 or 1.
+    let share = || match reading {
+        Reading::Nothing => refused("Unable to parse Holt-Winters parameter"),
+        Reading::Whole(value) | Reading::Partly(value, _) => {
+            let is_edge = (value == 0.0 || value == 1.0) && !name.starts_with("smoothing");
+            match value.is_nan() || ((0.0..=1.0).contains(&value) && !is_edge) {
+                true => Ok(value),
+                false => refused("Holt-Winters parameter must be between 0 and 1"),
+            }
+        }
     };
     let (index, bits, wanted, missing) = match name {
         "alpha" | "beta" => {
@@ -193,9 +238,14 @@ fn forecast_option(definition: &mut Definition, name: &str, value: &str) -> Resu
             (PAR_BETA, share()?.to_bits(), Some(Function::DevSeasonal), "Holt-Winters")
         }
         "deltapos" | "deltaneg" => {
-            // In rrdtool a text that is not a number counts as 0.
-            let Some(value) = number.or(Some(0.0)).filter(|value| *value >= 0.0) else {
-                return refused("Parameter specified is too small");
+            let value = match reading {
+                // In rrdtool a text that is not a number counts as 0, which as a number is too small.
+                Reading::Nothing => 0.0,
+                Reading::Whole(value) | Reading::Partly(value, _) if value < DELTA_MIN => {
+                    return refused("Parameter specified is too small");
+                }
+                Reading::Partly(..) => return refused("Unable to parse parameter in set_deltaarg"),
+                Reading::Whole(value) => value,
             };
             (
                 if name == "deltapos" { PAR_ALPHA } else { PAR_BETA },
@@ -206,7 +256,7 @@ fn forecast_option(definition: &mut Definition, name: &str, value: &str) -> Resu
         }
         _ => {
             let limits = 1..=spec::WINDOW_MAX as i64;
-            let Some(value) = count.filter(|value| limits.contains(value)) else {
+            let Some(value) = number::c_decimal(value).filter(|value| limits.contains(value)) else {
                 return refused(format!("Parameter must be between 1 and {}", spec::WINDOW_MAX));
             };
             let index = if name == "window-length" { PAR_SMOOTH } else { PAR_THRESHOLD };
@@ -244,7 +294,7 @@ fn reset(header: &mut Header, ds: usize) {
 /// Makes the points of a file shorter; its rows keep their length. As in rrdtool, the open row of averages continues with
 /// the sum of fewer, longer points.
 fn set_step(content: &mut Content, text: &str) -> Result<()> {
-    let step = number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_long(value));
+    let step = number::c_decimal(text).unwrap_or(0);
     let Some(step) = u64::try_from(step).ok().filter(|step| *step > 0) else { return Ok(()) };
     if step >= content.step || !content.step.is_multiple_of(step) {
         return refused(

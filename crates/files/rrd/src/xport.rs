@@ -172,17 +172,29 @@ impl Script {
 
     fn export(&mut self, text: &str, argument: &str) -> Result<()> {
         let words = definition::words(text);
-        let name = words[0].as_str();
+        // Words may say by a key what they are. A graph's colour has no meaning here.
+        let key = |word: &str, key: &str| word.strip_prefix(key).map(str::to_string);
+        let legend = words.iter().find_map(|word| key(word, "legend="));
+        let is_placed = |word: &&String| !word.starts_with("legend=") && !word.starts_with("color=");
+        let placed: Vec<&String> = words.iter().filter(is_placed).collect();
+        let Some(name) = placed.first() else { return refused("No positional VNAME") };
+        let name = name.split_once('=').map_or(name.as_str(), |(_, name)| name);
+        let name = name.split('#').next().unwrap_or("");
         let Some(index) = self.find(name) else {
-            return refused(format!("{name} is not a vname nor a number"));
+            return refused(match number::read(name) {
+                Reading::Whole(_) => format!("Encountered unknown type variable '' in line '{argument}'"),
+                _ => format!("{name} is not a vname nor a number"),
+            });
         };
         if matches!(self.names[index].source, Source::Value(..)) {
             return refused(format!("Cannot shift a VDEF: '{name}' in line '{argument}'\n"));
         }
-        if words.len() > 2 {
-            return definition::unused(&words[2..], argument);
+        let used = if legend.is_some() { 1 } else { 2 };
+        if placed.len() > used {
+            let left: Vec<String> = placed[used..].iter().map(|word| (*word).clone()).collect();
+            return definition::unused(&left, argument);
         }
-        self.exports.push((index, words.get(1).cloned().unwrap_or_default()));
+        self.exports.push((index, legend.or(placed.get(1).copied().cloned()).unwrap_or_default()));
         Ok(())
     }
 

@@ -193,3 +193,26 @@ fn a_template_gives_the_start_where_none_is_given() {
         dumps(pair, "create new.rrd -t a.rrd -s 30");
     });
 }
+
+#[test]
+fn coarse_rows_fill_finer_and_coarser_archives() {
+    // Rows of a day, and archives to be made of their points: rrdtool needs a moment, and so must ours.
+    let mut pair = Pair::start("coarse");
+    let start = 1_000_000_000 - 1_000_000_000 % 86_400;
+    let create = format!(
+        "create a.rrd --start {start} --step 1 DS:x:GAUGE:1000000:U:U RRA:AVERAGE:0.5:1:100 RRA:AVERAGE:0.5:86400:4000"
+    );
+    assert_eq!(pair.theirs.run(&create).error, None);
+    let samples: Vec<String> =
+        (1..=20).map(|index| format!("{}:{}", start + 20 * 86_400 * index, index * index)).collect();
+    assert_eq!(pair.theirs.run(&format!("update a.rrd -- {}", samples.join(" "))).error, None);
+    pair.copy("a.rrd");
+    for archives in [
+        "RRA:AVERAGE:0.5:3600:9600",
+        "RRA:AVERAGE:0.5:1:100000",
+        "RRA:MAX:0.5:3600:9600 RRA:MIN:0.5:3600:9600 RRA:LAST:0.5:3600:9600",
+        "RRA:AVERAGE:0.5:172800:200",
+    ] {
+        rows(&mut pair, &format!("create new.rrd -s 1 -r a.rrd DS:x:GAUGE:600:U:U {archives}"));
+    }
+}

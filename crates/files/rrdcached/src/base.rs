@@ -204,5 +204,8 @@ mod tests {
         let open = Base::new(Path::new("/usr"), false).unwrap();
         assert_eq!(open.name("../a").unwrap(), "/usr/../a");
         assert_eq!(open.name("/etc/a").unwrap(), "/etc/a");
+        for same in ["//.a", "/./.a", "///.a", "/.a"] {
+            assert_eq!(open.name(same).unwrap(), "/.a");
+        }
     }
 }

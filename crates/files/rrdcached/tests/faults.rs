@@ -97,6 +97,21 @@ fn a_header_of_which_half_could_be_written_is_taken_back() {
 }
 
 #[test]
+fn a_sample_with_a_blank_in_it_is_refused_and_no_part_of_it_is_taken() {
+    let dir = oracle::directory("blank");
+    let daemon = Daemon::ours(&dir, &[]);
+    let mut client = daemon.client();
+    create(&mut client, "t.rrd");
+    for sample in ["1000000001:1\\ 2", "1000000001:1\\ 1000000002:2"] {
+        let answer = client.ask(&format!("UPDATE t.rrd {sample}"));
+        assert!(answer[0].starts_with("-1 a blank within a sample: '1000000001:1 "), "{answer:?}");
+        assert_eq!(client.stat("UpdatesPending"), 0);
+    }
+    client.order("UPDATE t.rrd 1000000001:1 1000000002:2");
+    assert_eq!(client.stat("UpdatesPending"), 2);
+}
+
+#[test]
 fn a_read_only_file_keeps_its_values() {
     let dir = oracle::directory("readonly");
     let root = dir.metadata().unwrap().uid() == 0;

@@ -20,7 +20,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use oracle::Random;
-use sides::{Mode, Sides};
+use sides::{Difference, Mode, Sides};
 use words::Story;
 
 /// Commands in a sequence.
@@ -39,12 +39,13 @@ fn sequence(seed: u64, met: &mut BTreeMap<&'static str, u64>) -> Result<u64, Fou
     let mut random = Random::new(seed);
     let mode = match random.below(10) {
         0..=5 => Mode::Pipe,
-        6 => Mode::Daemon,
+        6..=7 => Mode::Daemon,
         _ => Mode::Alone,
     };
     let mut story = Story::new(&mut random);
     let mut sides = Sides::start(env!("CARGO_BIN_EXE_khz-rrdcached"), seed, mode);
     let mut log = vec![];
+    let mut is_aligned = true;
     for index in 0..COMMANDS {
         let words = match index {
             0 => story.first_command(&mut random),
@@ -57,25 +58,44 @@ fn sequence(seed: u64, met: &mut BTreeMap<&'static str, u64>) -> Result<u64, Fou
                 && sides.failed
                 && ["tune", "update", "updatev"].contains(&words[0].as_str())
             {
+                is_aligned = false;
                 break;
             }
             continue;
         };
-        match known::reason(mode, &words, &difference) {
-            Some(reason) => {
-                *met.entry(reason).or_default() += 1;
-                if !sides.align() || difference.theirs.code.is_none() {
-                    break;
-                }
-            }
-            None => {
-                let text = format!("{mode:?} in {}\n{}\n{difference}", sides.place(), log.join("\n"));
-                return Err(Found { seed, text });
-            }
+        judge(seed, mode, &words, &difference, &log, &sides, met)?;
+        if !sides.align() || difference.theirs.code.is_none() {
+            is_aligned = false;
+            break;
         }
+    }
+    if let (Mode::Daemon, true) = (mode, is_aligned)
+        && let Some(difference) = sides.compare_files()
+    {
+        let words = ["flushcached".to_string()];
+        log.push(sides::shown(&words));
+        judge(seed, mode, &words, &difference, &log, &sides, met)?;
     }
     sides.remove();
     Ok(log.len() as u64)
+}
+
+/// Counts a known difference; an unknown one is an error.
+fn judge(
+    seed: u64,
+    mode: Mode,
+    words: &[String],
+    difference: &Difference,
+    log: &[String],
+    sides: &Sides,
+    met: &mut BTreeMap<&'static str, u64>,
+) -> Result<(), Found> {
+    let Some(reason) = known::reason(mode, words, difference) else {
+        let text = format!("{mode:?} in {}\n{}\n{difference}", sides.place(), log.join("\n"));
+        return Err(Found { seed, text });
+    };
+    *met.entry(reason).or_default() += 1;
+    Ok(())
 }
 
 #[test]

@@ -233,17 +233,46 @@ fn a_log_directory_that_is_read_only_for_its_user_goes_on_being_written() {
     case.survives("log");
 }
 
-/// A daemon in a mount namespace of its own, with its log on a disk of its own.
-fn on_own_disk(name: &str, size: &str) -> Case {
+/// A daemon in a mount namespace of its own, after `script` has mounted something there; its first argument is the
+/// directory. `None`, with the reason, where the system or our rights do not allow that.
+fn in_namespace(name: &str, unshare: &str, script: &str, more: &[&str]) -> Result<Case, String> {
     let dir = oracle::directory(name);
-    fs::create_dir(dir.join("disk")).unwrap();
-    let script = r#"mount -t tmpfs -o size="$1" none "$2" && shift 2 && exec "$@""#;
-    let mut command = Command::new("unshare");
-    command.args(["-rm", "sh", "-c", script, "sh", size]).arg(dir.join("disk"));
+    let disk = dir.join("disk");
+    fs::create_dir(&disk).unwrap();
+    let start = |script: String| {
+        let mut command = Command::new("unshare");
+        command.args([unshare, "sh", "-c", &script, "sh"]).arg(&dir);
+        command
+    };
+    // The mounts of an attempt end with its namespace.
+    let attempt = start(script.to_string()).output().map_err(|error| format!("unshare: {error}"))?;
+    if !attempt.status.success() {
+        return Err(format!("mounts in a namespace: {}", String::from_utf8_lossy(&attempt.stderr).trim()));
+    }
+    unmounted(&dir);
+    let mut command = start(format!("{script} && shift && exec \"$@\""));
     command.arg(env!("CARGO_BIN_EXE_khz-rrdcached")).args(["rrdcached", "-b"]).arg(&dir);
-    command.args(["-j", "disk/log", "-o", "messages", "-w", "3600"]);
+    command.args(["-j", "disk/log", "-o", "messages", "-w", "3600"]).args(more);
     let daemon = Daemon::spawn(command, &dir);
-    Case::with(dir, daemon)
+    Ok(Case::with(dir, daemon))
+}
+
+/// One with its log on a disk in memory.
+fn on_own_disk(name: &str, size: &str) -> Result<Case, String> {
+    in_namespace(name, "-rm", &format!("mount -t tmpfs -o size={size} none \"$1/disk\""), &[])
+}
+
+/// Waits until the image of a disk in `dir` is mounted nowhere: the kernel tidies up after a namespace when it likes.
+fn unmounted(dir: &Path) {
+    let started = Instant::now();
+    loop {
+        let devices = Command::new("losetup").arg("-j").arg(dir.join("image")).output();
+        if devices.is_err() || devices.is_ok_and(|output| output.stdout.is_empty()) {
+            return;
+        }
+        assert!(started.elapsed() < PATIENCE, "the image stays mounted");
+        std::thread::yield_now();
+    }
 }
 
 impl Case {
@@ -259,7 +288,10 @@ impl Case {
 #[test]
 fn another_file_system_over_the_log_has_updates_refused_until_it_is_gone() {
     for at in ["disk", "disk/log"] {
-        let mut case = on_own_disk("log-over", "8m");
+        let mut case = match on_own_disk("log-over", "8m") {
+            Ok(case) => case,
+            Err(why) => return khz_skip::skip(why),
+        };
         let place = case.dir.join(at).display().to_string();
         assert!(case.within(&["mount", "-t", "tmpfs", "none", &place]));
         case.refuses("the log would not be found after a restart");
@@ -276,7 +308,10 @@ fn another_file_system_over_the_log_has_updates_refused_until_it_is_gone() {
 
 #[test]
 fn a_log_on_a_disk_that_becomes_full_refuses_and_keeps_what_it_acknowledged() {
-    let mut case = on_own_disk("log-full", "64k");
+    let mut case = match on_own_disk("log-full", "64k") {
+        Ok(case) => case,
+        Err(why) => return khz_skip::skip(why),
+    };
     let filler = case.dir.join("disk/filler").display().to_string();
     case.within(&["dd", "if=/dev/zero", &format!("of={filler}"), "bs=4k"]);
     // Until the last page of the log is full.
@@ -298,6 +333,67 @@ fn a_log_on_a_disk_that_becomes_full_refuses_and_keeps_what_it_acknowledged() {
     let log = case.dir.join("disk/log").display().to_string();
     let kept = case.dir.join("kept").display().to_string();
     assert!(case.within(&["cp", "-r", &log, &kept]));
+    case.survives("kept");
+}
+
+#[test]
+fn a_log_mounted_read_only_is_written_until_a_new_segment_is_needed() {
+    // The same directory once more, read-only, over itself: what the daemon holds open can still be written.
+    let mut case = match in_namespace("log-bound", "-rm", "true", &["--log-max", "64K"]) {
+        Ok(case) => case,
+        Err(why) => return khz_skip::skip(why),
+    };
+    let log = case.dir.join("disk/log").display().to_string();
+    assert!(case.within(&["mount", "--bind", &log, &log]));
+    assert!(case.within(&["mount", "-o", "remount,bind,ro", &log]));
+    for round in 1..20 {
+        case.update(FIRST + round * COUNT..FIRST + (round + 1) * COUNT);
+        if !case.refused.is_empty() {
+            break;
+        }
+    }
+    assert!(case.refused[0].contains("Read-only file system"), "{:?}", case.refused.first());
+    assert!(case.acknowledged.len() > COUNT as usize);
+    assert_eq!(case.client.stat("LogInTrouble"), 1);
+    case.told("Read-only file system");
+    assert!(case.within(&["umount", &log]));
+    case.client.wait_for("LogInTrouble", |trouble| trouble == 0);
+    let refused = case.refused.len();
+    case.update(FIRST + 4_500..FIRST + 4_600);
+    assert_eq!(case.refused.len(), refused);
+    case.survives("disk/log");
+}
+
+#[test]
+fn a_log_on_a_disk_that_becomes_read_only_refuses_and_keeps_what_it_acknowledged() {
+    // A disk of its own in a file, that the kernel makes read-only after an error in it.
+    let script = "cd \"$1\" && { [ -e image ] || { truncate -s 16M image && mkfs.ext4 -q image; }; } && \
+        mount -t ext4 -o loop,errors=remount-ro image disk";
+    // Nothing is acknowledged before it is on the disk.
+    let synced = ["--commit-window", "0"];
+    let mut case = match in_namespace("log-remounted", "-m", script, &synced) {
+        Ok(case) => case,
+        Err(why) => return khz_skip::skip(why),
+    };
+    let mounts = fs::read_to_string(format!("/proc/{}/mounts", case.daemon.child.id())).unwrap();
+    let place = format!(" {} ", case.dir.join("disk").display());
+    let device = mounts.lines().find(|line| line.contains(&place)).and_then(|line| line.split(' ').next());
+    let device = device.and_then(|device| device.strip_prefix("/dev/")).unwrap();
+    if let Err(error) = fs::write(format!("/sys/fs/ext4/{device}/trigger_fs_error"), "1") {
+        return khz_skip::skip(format!("this kernel's ext4 has no errors to order: {error}"));
+    }
+    case.more();
+    assert!(!case.refused.is_empty() && case.acknowledged.len() < 2 * COUNT as usize);
+    assert!(case.refused[0].contains("Read-only file system"), "{:?}", case.refused[0]);
+    assert_eq!(case.client.stat("LogInTrouble"), 1);
+    case.told("Read-only file system");
+    case.daemon.kill();
+    unmounted(&case.dir);
+    // The next start has the disk as it is then.
+    let kept = "mount -t ext4 -o loop image disk && cp -r disk/log kept";
+    let copied = Command::new("unshare").args(["-m", "sh", "-c", kept]).current_dir(&case.dir).status();
+    assert!(copied.unwrap().success());
+    unmounted(&case.dir);
     case.survives("kept");
 }
 

@@ -1,5 +1,5 @@
-//! The TOML file: its text to values with the line of each. It refuses unknown keys, with the nearest known
-//! one, and values of the wrong type; what a value means is not its business.
+//! The TOML file: its text to values with the line of each. Unknown keys and values of the wrong type are
+//! errors, a key with the nearest known one. What a value means is checked later.
 
 use std::ops::Range;
 
@@ -13,10 +13,10 @@ use khz_model::suggest;
 /// A file larger than this is not a khz.toml.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// What one file says.
+/// The values of one file.
 #[derive(Debug, Default)]
 pub struct FileValues {
-    /// For each setting of the table its value, where there is one.
+    /// One entry for each setting of the table; `None` where the file does not have it.
     pub settings: Vec<Option<Value>>,
     /// The `[sources.NAME]` tables, in the order of the file.
     pub sources: Vec<SourceValues>,
@@ -91,7 +91,7 @@ impl Reader<'_> {
             (Shape::List(_), DeValue::Array(items)) => self.list(key, items)?.join(","),
             (Shape::Patterns(_), DeValue::Array(items)) => self.list(key, items)?.join(";"),
             (Shape::Text(_) | Shape::List(_) | Shape::Patterns(_), DeValue::String(text)) => text.to_string(),
-            // `rate_max = 1000` can mean nothing else; what needs a unit says so when it is read.
+            // `rate_max = 1000` means 1000 Hz. A value that needs a unit is refused when it is checked.
             (Shape::Text(_), DeValue::Integer(number)) => number.to_string(),
             (Shape::Text(_), DeValue::Float(number)) => number.to_string(),
             (Shape::Text(_), _) => return Err(self.wrong_type(key, value.span(), "text in quotes")),

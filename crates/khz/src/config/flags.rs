@@ -1,5 +1,4 @@
-//! The settings as flags: made from the table, read back as text. It refuses to judge the values: that is
-//! the plan's task, which knows every layer.
+//! The settings as flags: made from the table, read as text. The plan checks the values.
 
 use std::path::PathBuf;
 
@@ -8,15 +7,15 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::settings::{SETTINGS, Setting, Shape, scope};
 
-/// Heading in the help under which the settings stand.
+/// Heading of the settings in the help.
 const HEADING: &str = "Settings (also KHZ_... in the environment, and keys of the file)";
 
-/// What was given on the command line; `SCOPE` leaves out the settings that the command does not need.
+/// Settings given on the command line. `SCOPE` selects the settings that the command needs.
 #[derive(Clone, Debug, Default)]
 pub struct SettingFlags<const SCOPE: u8> {
-    /// Another file than the usual one.
+    /// The file of `--config`.
     pub config: Option<PathBuf>,
-    /// For each setting of the table its text, where it was given.
+    /// One entry for each setting of the table; `None` where it is not given.
     pub given: Vec<Option<String>>,
 }
 
@@ -30,7 +29,7 @@ pub type HubFlags = SettingFlags<{ scope::HUB }>;
 pub type ReaderFlags = SettingFlags<{ scope::READER }>;
 
 impl<const SCOPE: u8> SettingFlags<SCOPE> {
-    /// These flags, and those of `outer` where these are silent.
+    /// These settings, and those of `outer` where they are not given here.
     pub fn over(self, outer: NodeFlags) -> NodeFlags {
         let given = self.given.into_iter().zip(outer.given).map(|(inner, outer)| inner.or(outer)).collect();
         SettingFlags { config: self.config.or(outer.config), given }

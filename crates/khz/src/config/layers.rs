@@ -1,5 +1,5 @@
-//! The layers laid on each other: for every setting the topmost value that is there. It reads one file, the
-//! configured one, and nothing else.
+//! The layers of the configuration: for every setting the value of the topmost layer that has one. Reads only the
+//! configuration file and the environment.
 
 use std::path::{Path, PathBuf};
 
@@ -15,12 +15,12 @@ pub struct Layers {
     values: Vec<Value>,
     /// The file's `[sources.NAME]` tables.
     pub sources: Vec<SourceValues>,
-    /// Variables that look like misspelt ours, each with the one probably meant.
+    /// Variables that are probably misspelt, each with the name that was probably meant.
     pub suspects: Vec<(String, String)>,
 }
 
 impl Layers {
-    /// Lays the flags over the environment over the file over the defaults.
+    /// Merges defaults, file, environment and flags; a later one wins.
     pub fn read(flags: NodeFlags, source_names: &[&str]) -> Result<Self, ConfigError> {
         let variables = variables()?;
         let named = flags
@@ -37,7 +37,7 @@ impl Layers {
         Ok(Self::merge(file, &variables, flags))
     }
 
-    /// The merge itself: no file, no environment, only what is passed in.
+    /// The merge itself: reads no file and no environment.
     pub fn merge(file: FileValues, variables: &[(String, String)], flags: NodeFlags) -> Self {
         let mut from_file = file.settings.into_iter();
         let mut from_flags = flags.given.into_iter();
@@ -66,7 +66,7 @@ impl Layers {
     }
 }
 
-/// The file that is read when none is named: the user's own, else the machine's, if there is one.
+/// The file that is read where none is named: the user's own, else the machine's; `None` where neither exists.
 fn usual_file() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));

@@ -1,16 +1,25 @@
-//! The configuration: default < file < environment < flag, each value with where it came from. Merging is
-//! here; what the values mean is in `plan`, what exists in `settings`.
+//! The configuration: default < file < environment < flag, each value with its origin.
+//!
+//! - `settings.rs` lists the settings. Everything else about a setting follows from its line there.
+//! - `file.rs`, `flags.rs` and `layers.rs` read and merge the values as text.
+//! - `plan.rs` checks them, with `addresses.rs`, `nodes.rs`, `rrd.rs`, `sources.rs`, `trust.rs` and `values.rs`.
+//! - `places.rs` has the directories that khz uses without a setting.
 
 use std::fmt;
 
+pub mod addresses;
 pub mod file;
 pub mod flags;
 pub mod layers;
+mod nodes;
+pub mod places;
 pub mod plan;
+pub mod rrd;
 pub mod secrets;
 pub mod settings;
-pub mod show;
+pub mod sources;
 pub mod trust;
+mod values;
 
 pub use flags::{AgentFlags, HubFlags, NodeFlags, ReaderFlags};
 pub use layers::Layers;
@@ -24,7 +33,7 @@ pub const FILE: &str = "/etc/khz/khz.toml";
 pub struct Value {
     /// As written.
     pub text: String,
-    /// Who wrote it.
+    /// Where it was written.
     pub origin: Origin,
 }
 
@@ -35,7 +44,7 @@ pub enum Origin {
     Default,
     /// A line of the file, from 1.
     File {
-        /// The file as it was named.
+        /// The file, as it was named.
         path: String,
         /// The line, from 1.
         line: usize,
@@ -46,7 +55,7 @@ pub enum Origin {
     Flag(String),
 }
 
-/// What `[sources.NAME]` says.
+/// The values of `[sources.NAME]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceValues {
     /// The source.
@@ -59,15 +68,15 @@ pub struct SourceValues {
     pub budget: Option<Value>,
 }
 
-/// Why there is no configuration. Every one of them ends the program with exit code 2 before it starts.
+/// Why the configuration cannot be used. Each of these ends the program with exit code 2 before it starts anything.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file is there, or was asked for, and could not be read.
+    /// The file cannot be read.
     #[error("cannot read {path}: {reason}")]
     Unreadable {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The system's reason.
         reason: String,
     },
     /// Not TOML.
@@ -75,7 +84,7 @@ pub enum ConfigError {
     Syntax {
         /// File and line.
         at: Origin,
-        /// What the parser said.
+        /// The parser's reason.
         problem: String,
     },
     /// A key that no setting has.
@@ -88,7 +97,7 @@ pub enum ConfigError {
         /// ` (did you mean ...?)`, or nothing.
         hint: String,
     },
-    /// A number where a text should be, and the like.
+    /// A value of the wrong type.
     #[error("{at}: {key} takes {expected}")]
     WrongType {
         /// File and line.

@@ -1,33 +1,34 @@
-//! What looks like a secret, wherever it was written: it is neither shown by `khz config` nor repeated in an error. It refuses
-//! to judge whether it is a valid one.
+//! Texts that are probably secrets: neither `khz config` nor an error prints them. Whether a secret is valid is not checked
+//! here.
 
 use std::borrow::Cow;
 use std::path::Path;
 
-/// So many hexadecimal digits in a row, where the name of a file with a secret belongs, are part of the secret.
+/// Where the name of a file is expected, this many hexadecimal digits in a row are a part of a secret.
 const DIGITS_OF_A_SECRET: usize = 16;
-/// So many are one wherever they stand: a whole one has 64, and nothing else that khz is told has more than 40.
+/// Anywhere else, this many are a part of one: a secret has 64, and nothing else on a command line has more than 40.
 const DIGITS_ANYWHERE: usize = 41;
 /// What tokens begin with.
-const MARK: &str = "khz-";
+const TOKEN_START: &str = "khz-";
 
-/// True for a token or key itself, whole or in part, where the name of its file belongs.
+/// True for a token or key, whole or in part, where the name of its file is expected.
 pub fn is_secret(text: &str) -> bool {
-    let looks = digits_in_a_row(text) >= DIGITS_OF_A_SECRET || text.contains("-----BEGIN") || is_token(text);
-    looks && !Path::new(text).exists()
+    let is_like_one =
+        digits_in_a_row(text) >= DIGITS_OF_A_SECRET || text.contains("-----BEGIN") || is_token(text);
+    is_like_one && !Path::new(text).exists()
 }
 
-/// True for what begins as a token does, not as the name of a file in a folder.
+/// True for a text that begins like a token and is not the path of a file.
 pub fn is_token(text: &str) -> bool {
-    text.trim().starts_with(MARK) && !text.contains('/') && !Path::new(text).exists()
+    text.trim().starts_with(TOKEN_START) && !text.contains('/') && !Path::new(text).exists()
 }
 
-/// A text without the secrets that were typed into it.
+/// A text in which secrets are replaced.
 pub fn hidden(text: &str) -> Cow<'_, str> {
     let is_of_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     let is_bad = |word: &str| {
         let digits = digits_in_a_row(word);
-        digits >= DIGITS_ANYWHERE || digits >= DIGITS_OF_A_SECRET && word.contains(MARK)
+        digits >= DIGITS_ANYWHERE || digits >= DIGITS_OF_A_SECRET && word.contains(TOKEN_START)
     };
     if !text.split(|c| !is_of_word(c)).any(is_bad) {
         return Cow::Borrowed(text);
@@ -67,8 +68,8 @@ mod tests {
 
     #[test]
     fn a_secret_is_taken_out_of_a_sentence_and_nothing_else_is() {
-        let said = format!("unexpected argument '--tokn={TOKEN}' found; {} too", &TOKEN[15..]);
-        assert_eq!(hidden(&said), "unexpected argument '--tokn=(a secret)' found; (a secret) too");
+        let error = format!("unexpected argument '--tokn={TOKEN}' found; {} too", &TOKEN[15..]);
+        assert_eq!(hidden(&error), "unexpected argument '--tokn=(a secret)' found; (a secret) too");
         for text in [
             "cannot read /etc/khz/khz-node-n1.token",
             "commit 5ba0425c1d2e3f405ba0425c1d2e3f405ba0425c",

@@ -8,7 +8,7 @@ pub struct Setting {
     pub key: &'static str,
     /// What kind of value it takes.
     pub shape: Shape,
-    /// The default as it would be written; the node's name has none: it is asked of the host.
+    /// The default as it would be written; empty where it is computed, as the node's name.
     pub default: &'static str,
     /// One or two sentences for `--help`.
     pub help: &'static str,
@@ -16,7 +16,7 @@ pub struct Setting {
     pub scope: u8,
 }
 
-/// Who needs a setting.
+/// Which commands take a setting as a flag.
 pub mod scope {
     /// Commands that only read: `get`, `watch`, `nodes`.
     pub const READER: u8 = 1;
@@ -26,11 +26,11 @@ pub mod scope {
     pub const AGENT: u8 = 4;
     /// `khz hub`.
     pub const HUB: u8 = 8;
-    /// Whoever gathers.
+    /// Processes that gather.
     pub const GATHERERS: u8 = ALONE | AGENT;
-    /// Whoever stays.
+    /// Processes that run until they are stopped.
     pub const DAEMONS: u8 = GATHERERS | HUB;
-    /// Everybody.
+    /// All commands.
     pub const ALL: u8 = DAEMONS | READER;
 }
 
@@ -59,7 +59,7 @@ impl Setting {
     }
 }
 
-/// Where a key stands in [`SETTINGS`].
+/// The position of a key in [`SETTINGS`].
 pub fn position(key: &str) -> Option<usize> {
     SETTINGS.iter().position(|setting| setting.key == key)
 }
@@ -218,6 +218,13 @@ pub const SETTINGS: &[Setting] = &[
         shape: Shape::List("HOST,..."),
         default: "",
         help: "More host names that clients may use for this door (Host and Origin headers)",
+        scope: scope::DAEMONS,
+    },
+    Setting {
+        key: "job",
+        shape: Shape::Text("NAME"),
+        default: "node",
+        help: "Label `job` of the nodes' series in Prometheus (docs/prometheus.md)",
         scope: scope::DAEMONS,
     },
     Setting {

@@ -1,15 +1,15 @@
-//! The settings of certificates, keys and tokens: which files, checked against each other. It reads none of them;
-//! that is done where they are needed.
+//! The settings of certificates, keys and tokens: their files, checked against each other. The files are read later, where
+//! they are needed.
 
 use std::path::PathBuf;
 
 use khz_trust::{ServerFiles, Token};
 
-use super::plan::{bad, checked, file};
 use super::secrets::{is_secret, is_token};
+use super::values::{bad, checked, file};
 use super::{ConfigError, Layers, Origin};
 
-/// Which files say who we are and whom we believe.
+/// The files that prove who we are, and those that say whom we believe.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     /// Our certificate and its key.
@@ -27,7 +27,7 @@ pub struct Trust {
 pub enum TokenPlace {
     /// In this file.
     File(PathBuf),
-    /// Here.
+    /// In the environment or the configuration file itself.
     Here(Token),
 }
 
@@ -68,7 +68,7 @@ fn alone(layers: &Layers, given: &str, missing: &str) -> ConfigError {
     bad(given, layers.value(given), format!("{missing} is missing beside it"))
 }
 
-/// The name of a file; who puts the key itself there is told so without it.
+/// The name of a file. Where the key itself was put there, the error does not repeat it.
 fn file_name(text: &str) -> Result<Option<PathBuf>, String> {
     match is_secret(text) && !is_token(text) {
         true => Err("it takes the name of a file of mode 0600, not what is in it".to_owned()),

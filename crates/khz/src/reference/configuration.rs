@@ -59,7 +59,7 @@ fn words(shape: Shape) -> &'static str {
     }
 }
 
-/// The default, which the help says in words where it is not one value.
+/// The default. Where it is not one value, the help has it in words.
 fn default(setting: &Setting) -> String {
     match in_words(setting) {
         Some((_, default)) => default.to_owned(),

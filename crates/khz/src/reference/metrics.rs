@@ -3,7 +3,7 @@
 use khz_model::{Metric, RateUnit};
 
 use super::{code, table};
-use crate::here;
+use crate::role::gatherer;
 
 const TOP: &str = "# Metrics
 
@@ -20,7 +20,7 @@ Every metric that this version can gather, by the kernel file that it comes from
 
 /// The page.
 pub fn page() -> String {
-    let metrics = here::metrics();
+    let metrics = gatherer::metrics();
     let mut files: Vec<&str> = Vec::new();
     for metric in &metrics {
         if !files.contains(&metric.origin.file.as_ref()) {

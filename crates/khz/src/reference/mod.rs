@@ -5,6 +5,7 @@
 
 mod configuration;
 mod http;
+mod limits;
 mod metrics;
 
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! `khz hub` and `khz agent` as processes in a place of the lab, and what the hub says of its nodes.
+//! `khz hub` and `khz agent` as processes in a place of the lab, and the hub's status of its nodes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ impl Daemon {
         let mut hub = Daemon::start(lab, place, &words);
         let mut line = String::new();
         BufReader::new(hub.child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.contains("watching the nodes"), "the hub did not start: {line}{}", hub.said());
+        assert!(line.contains("watching the nodes"), "the hub did not start: {line}{}", hub.message());
         hub
     }
 
@@ -64,30 +64,30 @@ impl Daemon {
         assert!(std::process::Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
-    /// Ends it by a signal; its exit code, and what it had said on stderr.
+    /// Ends it by a signal. Returns its exit code and its stderr.
     pub fn end(&mut self, signal: &str) -> (Option<i32>, String) {
         self.signal(signal);
         let code = self.child.wait().unwrap().code();
-        (code, self.said())
+        (code, self.message())
     }
 
-    /// kill -9, and what it had said on stderr.
+    /// Kills it with SIGKILL. Returns its stderr.
     pub fn kill(mut self) -> String {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        self.said()
+        self.message()
     }
 
-    fn said(&mut self) -> String {
-        let mut said = String::new();
+    fn message(&mut self) -> String {
+        let mut message = String::new();
         let _ = self.child.kill();
         if let Some(stderr) = self.child.stderr.as_mut() {
-            let _ = stderr.read_to_string(&mut said);
+            let _ = stderr.read_to_string(&mut message);
         }
-        said
+        message
     }
 
-    /// What this hub says of a node.
+    /// This hub's status of a node.
     pub fn node(&self, lab: &Lab, node: &str) -> Option<Value> {
         let khz = env!("CARGO_BIN_EXE_khz");
         let words = [khz, "nodes", node, "--json", "--server", "http://127.0.0.1:7070"];
@@ -143,7 +143,7 @@ pub struct Base {
     pub late: u64,
 }
 
-/// Waits until it is so, and tells how long that took.
+/// Waits until it is so. Returns how long that took.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) -> Duration {
     let start = Instant::now();
     while !is_so() {

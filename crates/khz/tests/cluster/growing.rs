@@ -21,7 +21,7 @@ fn publish(place: &str, round: usize) -> Child {
     command.stdout(Stdio::null()).spawn().unwrap()
 }
 
-/// What the hub says of the lanes of every node, while the connection of each is the first and only one.
+/// The hub's status of the lanes of every node, each still on its first connection.
 fn lanes(hub: &Daemon, lab: &Lab) -> Vec<Vec<Value>> {
     let (_, out, err) = hub.run(lab, &["nodes", "--json"]);
     let nodes: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -61,7 +61,7 @@ fn eight_agents_that_gain_twenty_names_at_once_stay_connected_and_lose_nothing()
 
     for round in 1..=ROUNDS {
         let publishers: Vec<Child> = NODES.iter().map(|node| publish(node, round)).collect();
-        // Somebody begins to look at them meanwhile, and ends.
+        // Meanwhile a reader comes and goes.
         let watched = hub.run(&lab, &["watch", "g[1-8]:cpu.*", "--rate", "20", "--count", "20"]);
         assert_eq!(watched.0, Some(0), "{}", watched.2);
         publishers.into_iter().for_each(|mut publisher| assert!(publisher.wait().unwrap().success()));
@@ -79,8 +79,8 @@ fn eight_agents_that_gain_twenty_names_at_once_stay_connected_and_lose_nothing()
             assert_eq!((number(lane, "lost"), number(lane, "late")), (0, before), "{lane}");
         }
     }
-    let (code, said) = recorder.end("INT");
-    assert_eq!((code, said.as_str()), (Some(0), ""), "the recording is whole");
+    let (code, message) = recorder.end("INT");
+    assert_eq!((code, message.as_str()), (Some(0), ""), "the recording is whole");
     judge_recording(file);
 }
 

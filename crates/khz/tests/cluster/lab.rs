@@ -1,5 +1,5 @@
-//! A laboratory of network namespaces: hubs and nodes as real processes, each in a namespace of its own, on one
-//! bridge, with cables that can be cut. Everything is gone when it is dropped.
+//! A laboratory of network namespaces: hubs and nodes as real processes, each in its own namespace, on one
+//! bridge, with cables that can be cut. Dropping it removes everything.
 
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -69,7 +69,7 @@ impl Lab {
         succeeded(&output)
     }
 
-    /// Cuts the cable of a place, in both directions: nothing is told to anybody, packets are gone.
+    /// Cuts the cable of a place, in both directions: packets are lost, and neither end notices.
     pub fn cut(&self, place: &str) {
         self.loss(place, "100%");
     }
@@ -79,11 +79,11 @@ impl Lab {
         self.loss(place, "0%");
     }
 
-    /// Both ends of the cable lose so many packets.
+    /// Both ends of the cable lose this share of packets.
     pub fn loss(&self, place: &str, share: &str) {
         let number = self.places.iter().position(|known| known == place).expect("a place of this lab");
         let state = if share == "100%" { "down" } else { "up" };
-        // The bridge's port goes down: the node's own end stays up, so that nobody is told.
+        // The bridge's port goes down. The node's own end stays up, so that the node does not notice.
         self.within("br", &["ip", "link", "set", &format!("c{number}"), state]).expect("the cable is there");
     }
 }

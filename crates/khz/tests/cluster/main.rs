@@ -163,7 +163,7 @@ fn when_the_first_hub_is_back_the_agent_returns_and_no_row_is_lost() {
 }
 
 #[test]
-fn an_agent_that_died_behind_a_cut_cable_is_superseded_by_its_next_start() {
+fn an_agent_that_died_while_its_cable_was_cut_is_superseded_by_its_next_start() {
     let Some(lab) = Lab::new(&["hub", "n1"]) else { return };
     let shm = shm("half-open");
     let hub = Daemon::hub(&lab, "hub", &[]);
@@ -221,8 +221,8 @@ fn a_wrong_token_is_refused_and_both_sides_say_so() {
     // It tries again and again, and is never let in.
     std::thread::sleep(Duration::from_secs(2));
     assert!(!hub.is_up(&lab, "n1"));
-    let said = agent.kill();
-    assert!(said.contains("token"), "the agent says why: {said}");
+    let message = agent.kill();
+    assert!(message.contains("token"), "the agent says why: {message}");
     let _agent = Daemon::agent(&lab, "n1", &["hub"], &["--ring-dir", &shm("token2"), "--token", &good]);
     until("the right token opens", || hub.is_up(&lab, "n1"));
 }

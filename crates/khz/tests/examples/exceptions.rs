@@ -1,4 +1,4 @@
-//! Examples that are not run where tests run, each with the reason; and those whose exit code says something.
+//! Examples that cannot run in a test, each with the reason; and examples whose exit code is not 0.
 
 /// The example, and why it is not run.
 pub const NOT_RUN: &[(&str, &str)] = &[
@@ -32,3 +32,7 @@ pub const WITH_CODE: &[(&str, i32)] = &[
     // One node is down, and the code says so.
     ("khz nodes --down --missing", 3),
 ];
+
+/// Examples that end with code 3 where a busy machine has made nodes stand still for a second, and what they say then.
+pub const ON_A_BUSY_MACHINE: &[(&str, &str)] =
+    &[("khz record --last 5m -o before.khzt", "nodes have stood still")];

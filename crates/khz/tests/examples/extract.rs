@@ -7,7 +7,7 @@ use std::process::Command;
 /// One example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
-    /// Where it stands.
+    /// The page or command that it is from.
     pub place: String,
     /// What a reader types.
     pub line: String,
@@ -19,7 +19,7 @@ impl fmt::Display for Example {
     }
 }
 
-/// What follows a prompt in the console blocks; what stands behind ` #` is for people.
+/// What follows a prompt in the console blocks; the text after ` #` is a comment.
 pub fn of_page(page: &str, text: &str) -> Vec<Example> {
     let mut examples = Vec::new();
     let mut is_console = false;

@@ -1,5 +1,5 @@
-//! Programs that copy or walk a whole tree, of a node that is real and of one that is played: all that they find they can
-//! read, at the length that they were told, while values change. Needs rsync and tar.
+//! Programs that copy or walk a whole tree, of a real node and of a simulated one: they can read everything that they find,
+//! at the length that stat gave, while values change. Needs rsync and tar.
 
 use std::process::{Child, Command, Stdio};
 
@@ -42,8 +42,8 @@ fn walking_and_copying_the_whole_tree_ends_well_while_values_change() {
         "du -a cluster > sizes",
     ] {
         let done = Command::new("sh").args(["-c", line]).current_dir(&lab.folder).output().unwrap();
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "{line}: {:?}\n{said}", done.status);
+        let message = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{line}: {:?}\n{message}", done.status);
     }
     // What was copied is what was there: no value is cut or padded.
     let value = std::fs::read_to_string(lab.folder.join("copy/n1/metrics/mem/total")).unwrap();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// A hub, an agent and a mount in directories of their own.
 pub struct Lab {
     pub folder: PathBuf,
-    /// Further words for the agent.
+    /// More words for the agent's command line.
     agent_words: Vec<String>,
     hub: Option<Child>,
     agent: Option<Child>,
@@ -29,7 +29,7 @@ impl Lab {
         Lab::with_agent(name, &[])
     }
 
-    /// One whose agent is told more.
+    /// A lab whose agent gets these words too.
     pub fn with_agent(name: &str, words: &[&str]) -> Self {
         let folder =
             PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()));
@@ -58,7 +58,7 @@ impl Lab {
         command
     }
 
-    /// Starts one, which says when it is ready.
+    /// Starts one of them, and waits until it is ready.
     pub fn start(&mut self, who: Who) {
         let port = self.port();
         let cluster = self.cluster().to_str().unwrap().to_owned();
@@ -77,13 +77,13 @@ impl Lab {
             Who::Agent => &["agent", "--hub", &port, "--node", "n1", "--base-rate", "10Hz", "--ring", "4MiB"],
             Who::Mount => &["mount", &cluster, "--foreground", "-o", "wait=500ms"],
         };
-        let said = self.folder.join(format!("{who:?}.log"));
-        let log = File::create(&said).unwrap();
+        let message = self.folder.join(format!("{who:?}.log"));
+        let log = File::create(&message).unwrap();
         let more = self.agent_words.iter().filter(|_| who == Who::Agent);
         let mut child = self.khz(words).args(more).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let why = || std::fs::read_to_string(&said).unwrap_or_default();
+        let why = || std::fs::read_to_string(&message).unwrap_or_default();
         assert!(line.starts_with("Kilohertz"), "{who:?} did not start: {line}{} {:?}", why(), child.wait());
         *self.place(who) = Some(child);
     }

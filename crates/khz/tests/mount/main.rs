@@ -1,6 +1,5 @@
-//! `khz mount` as a process beside a hub and an agent, each killed in any order while programs read: nobody hangs,
-//! errors are the right ones, and values come again without mounting anew when those who bring them are back. Needs
-//! /dev/fuse and root.
+//! `khz mount` as a process, with a hub and an agent. Each is killed in any order while programs read: no program hangs, errors
+//! are the right ones, and values come again without another mount when hub and agent are back. Needs /dev/fuse and root.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,7 +22,7 @@ use std::time::Duration;
 
 use lab::{Lab, Who, until};
 
-/// Readers that go on whatever happens: half keep their file open as long as it lives, half open it each time.
+/// Readers that continue after every error: half of them keep their file open, half open it each time.
 struct Readers {
     stop: Arc<AtomicBool>,
     reads: Arc<AtomicU64>,
@@ -83,12 +82,12 @@ fn kill_while_reading(name: &str, orders: &[&[Who]], readers: usize) {
             lab.kill(who);
         }
         std::thread::sleep(Duration::from_millis(300));
-        // A mount that is told no hub needs the one of this machine to begin with.
+        // A mount without --hub needs the hub of this machine when it starts.
         let (mounts, others): (Vec<Who>, Vec<Who>) = order.iter().partition(|&&who| who == Who::Mount);
         for who in others.into_iter().chain(mounts) {
             lab.start(who);
         }
-        // They all go on: with a value of now, and with reads that succeed.
+        // All of them continue: reads succeed, and the value is current.
         let (before, value) = (readers.reads.load(Ordering::Relaxed), std::fs::read_to_string(&forks).ok());
         until("reads succeed again", || readers.reads.load(Ordering::Relaxed) > before + 200);
         until("the value moves again", || {
@@ -164,20 +163,24 @@ fn programs_that_know_nothing_of_it_read_it() {
     assert_eq!(shell("timeout 0.3 tail -f n1/metrics/mem/total || true").trim(), total.to_string());
     assert_eq!(shell("cut -d' ' -f1 .by/mem.total").trim(), "n1");
     assert!(shell("head -1 n1/status").starts_with("state up"));
-    assert!(shell("echo 20Hz > n1/.control/rate; cat n1/.control/rate").contains("20Hz"));
+    // The setting holds for `cat` too once the mount knows of the close, which the kernel reports after close(2) has
+    // returned. On a busy machine that may be more than a second after the write, too late: then it is written again.
+    until("the rate that was written is read", || {
+        shell("echo 20Hz > n1/.control/rate; cat n1/.control/rate").contains("20Hz")
+    });
     assert!(shell("(echo often > n1/.control/rate) 2>&1 || cat n1/.control/error").contains("is not a rate"));
 }
 
-/// Idle for longer than a lease: what was known is of then, and nobody may be told that it is of now.
+/// Idle for longer than a lease: known values are old, and must not be shown as current.
 #[test]
 #[ignore = "long: two leases"]
-fn what_came_or_went_while_nobody_looked_is_right_at_the_first_look() {
+fn what_came_or_went_between_two_reads_is_right_at_the_next_read() {
     let mut lab = Lab::new("later");
     let cluster = lab.cluster();
     let read = |below: &str| std::fs::read_to_string(cluster.join(below));
     until("the first value is there", || read("n1/metrics/mem/free").is_ok());
     assert!(read("n1/status").unwrap().starts_with("state up\n"));
-    // Longer than the 15 seconds for which what was looked at is followed.
+    // Longer than the lease of 15 seconds after a read.
     let idle = || std::thread::sleep(Duration::from_secs(18));
     idle();
     assert!(lab.khz(&["publish", "lateone=7"]).status().unwrap().success());
@@ -229,11 +232,11 @@ fn snapshots_of_other_nodes_are_kept_without_a_tree_and_end_with_their_keeper() 
     let told = Command::new("python3").arg(script).arg(&path).arg("kernel.forks").output().unwrap();
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     assert!(told.contains("kernel.forks"), "{told}");
-    // A hub that is gone leaves what was there; the time of the row tells its age.
+    // After the end of the hub the last values stay; the time of the row shows their age.
     lab.kill(Who::Hub);
     let before = forks();
     lab.start(Who::Hub);
-    // It goes on in the same file, which is whole all the while: the keeper has noticed the loss, and come back.
+    // The same file gets rows again, and was never torn: the keeper noticed the loss, and connected again.
     until("it follows the next hub", || {
         let _ = Command::new("true").status();
         assert!(forks() >= before && !page.has_ended());
@@ -246,7 +249,7 @@ fn snapshots_of_other_nodes_are_kept_without_a_tree_and_end_with_their_keeper() 
 }
 
 #[test]
-fn wrong_patterns_and_rates_of_snapshots_are_said_before_anything_starts() {
+fn wrong_patterns_and_rates_of_snapshots_are_errors_before_anything_starts() {
     let lab = Lab::new("shm-wrong");
     for (words, expected) in
         [(["--shm-select", "n1:["], "never closed"), (["--shm-rate", "often"], "'often'")]
@@ -260,8 +263,8 @@ fn wrong_patterns_and_rates_of_snapshots_are_said_before_anything_starts() {
     }
 }
 
-/// What an ordinary user does, in a place where /dev/fuse is open to users as udev makes it. Mounts of it are seen by
-/// nobody else.
+/// What an ordinary user does, where /dev/fuse is open to users, as udev makes it. Its mounts are in a namespace of their
+/// own.
 const AS_USER: &str = r#"
 set -e
 khz=$1 place=$2 hub=$3
@@ -296,12 +299,12 @@ fn an_ordinary_user_mounts_for_himself_through_fusermount3() {
     command.args(["--mount", "sh", "-c", AS_USER, "sh"]).args([&khz, &place]).arg(lab.port());
     command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("XDG_RUNTIME_DIR");
     let done = command.output().unwrap();
-    let (said, problems) =
+    let (message, problems) =
         (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr).into_owned());
     std::fs::remove_dir_all(&place).unwrap();
-    let said = said.replace(&*place.to_string_lossy(), "PLACE");
-    let total = said.lines().next().and_then(|line| line.strip_prefix("total ")).unwrap_or_default();
-    assert!(total.parse::<u64>().is_ok(), "{said}{problems}");
+    let message = message.replace(&*place.to_string_lossy(), "PLACE");
+    let total = message.lines().next().and_then(|line| line.strip_prefix("total ")).unwrap_or_default();
+    assert!(total.parse::<u64>().is_ok(), "{message}{problems}");
     let expected = [
         "others see nothing",
         "rate 20Hz",
@@ -316,5 +319,5 @@ fn an_ordinary_user_mounts_for_himself_through_fusermount3() {
          /dev/fuse open to users (mode 0666, as udev makes it)",
         "exit 1",
     ];
-    assert_eq!(said.lines().skip(1).collect::<Vec<_>>(), expected, "{problems}");
+    assert_eq!(message.lines().skip(1).collect::<Vec<_>>(), expected, "{problems}");
 }

@@ -1,5 +1,5 @@
-//! Kernel files as programs read them that know nothing of a cluster: what they get was printed after they asked, or a
-//! twentieth of a second before, and where a node does not answer it is what it printed last.
+//! Kernel files, read by programs that know nothing of a cluster. They get a text that was printed after they asked, or at
+//! most a twentieth of a second before. Where a node does not answer, they get its last text.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -74,7 +74,7 @@ fn who_reads_every_300_ms_gets_what_the_kernel_printed_since_he_asked() {
         let shown = seconds(&text);
         assert!(shown >= last, "{shown} after {last}");
         last = shown;
-        // Where this machine is so busy that the node was not heard in a second, he gets the last text, and that is counted.
+        // Where a busy machine delays the node by more than a second, the reader gets the last text, and that is counted.
         if stat(&lab, "texts_not_in_time") == late {
             assert!(shown >= before - OLDEST, "turn {turn}: {shown} was shown at {before}");
             in_time += 1;
@@ -87,7 +87,7 @@ fn who_reads_every_300_ms_gets_what_the_kernel_printed_since_he_asked() {
 fn psutil_sees_no_idle_interval_while_a_process_is_busy() {
     let lab = lab("psutil");
     let _busy = Busy::new();
-    // As psutil.cpu_percent(0.3) does it, where that is not installed.
+    // The same as psutil.cpu_percent(0.3), which may not be installed.
     let program = r#"
 import sys, time
 folder = sys.argv[1]

@@ -64,7 +64,7 @@ fn a_captured_hosts_files_arrive_byte_for_byte() {
         assert!(std::fs::read(file).unwrap() == std::fs::read(&there).unwrap(), "{}", file.display());
         assert_eq!(file.metadata().unwrap().len(), there.metadata().unwrap().len());
     }
-    // A file that changes is seen to change, by who opens it and by who has it open.
+    // A new text is seen through a new descriptor and through an old one.
     let (path, open) = (shown.join("loadavg"), File::open(shown.join("loadavg")).unwrap());
     for text in ["1.00 2.00 3.00 1/100 4711\n", "0.9 0.8 0.7 1/9 8\n"] {
         std::fs::write(proc.join("loadavg"), text).unwrap();
@@ -171,7 +171,7 @@ impl Drop for Ending<'_> {
 }
 
 #[test]
-fn texts_survive_a_kill_of_hub_or_agent_without_mounting_anew() {
+fn texts_survive_a_kill_of_hub_or_agent_without_another_mount() {
     let (mut lab, root) = lab("texts-kill", &[]);
     let (path, source) = (lab.cluster().join("n1/proc/loadavg"), root.join("proc/loadavg"));
     until("the first text is there", || std::fs::read(&path).is_ok());

@@ -1,5 +1,5 @@
-//! khz-mount.service under a real systemd, as first process of namespaces of its own over a copy of this machine's root:
-//! the mount is seen by other services, and goes with the unit. Needs root, systemd and /dev/fuse.
+//! khz-mount.service under a real systemd, which is the first process of its own namespaces over a copy of this machine's
+//! root: other services see the mount, and it ends with the unit. Needs root, systemd and /dev/fuse.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 /// Long enough for any machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Makes the machine: `$0` is a folder of ours, with the units in `units` and the probe, `$1` the program. What is written
-/// to the root ends with it; the folder is at /mnt.
+/// Makes the machine: `$0` is a folder of ours, with the units in `units` and the probe; `$1` is the program. Changes of the
+/// root end with it; the folder is at /mnt.
 const BOOT: &str = r#"
 set -e
 mount --make-rprivate /
@@ -110,19 +110,22 @@ fn the_units_mount_is_seen_by_other_services_and_goes_with_the_unit() {
     }
     let _ = machine.kill();
     let output = machine.wait_with_output().unwrap();
-    let said = std::fs::read_to_string(&told).or_else(|_| std::fs::read_to_string(folder.join("told.part")));
-    let said =
-        said.unwrap_or_else(|_| panic!("the probe never ran: {}", String::from_utf8_lossy(&output.stderr)));
+    let message =
+        std::fs::read_to_string(&told).or_else(|_| std::fs::read_to_string(folder.join("told.part")));
+    let message = message
+        .unwrap_or_else(|_| panic!("the probe never ran: {}", String::from_utf8_lossy(&output.stderr)));
     let told = |name: &str| {
-        let line =
-            said.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name}: {said}"));
+        let line = message
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .unwrap_or_else(|| panic!("{name}: {message}"));
         line.trim().to_owned()
     };
-    assert_eq!(told("nodes:"), "n1", "{said}");
-    assert!(told("total:").parse::<u64>().is_ok_and(|bytes| bytes > 0), "{said}");
+    assert_eq!(told("nodes:"), "n1", "{message}");
+    assert!(told("total:").parse::<u64>().is_ok_and(|bytes| bytes > 0), "{message}");
     // CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH, and no other.
-    assert_eq!(told("capabilities:"), "0000000000200004", "{said}");
-    assert_eq!((told("filtered:").as_str(), told("ended:").as_str()), ("2", "success"), "{said}");
-    assert_eq!(told("left:"), "0", "{said}");
+    assert_eq!(told("capabilities:"), "0000000000200004", "{message}");
+    assert_eq!((told("filtered:").as_str(), told("ended:").as_str()), ("2", "success"), "{message}");
+    assert_eq!(told("left:"), "0", "{message}");
     std::fs::remove_dir_all(folder).unwrap();
 }

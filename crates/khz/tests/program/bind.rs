@@ -1,11 +1,11 @@
-//! `--bind`: which local address connections go out from, on a host that has several. In a network namespace of its own; needs
-//! root and iproute2, and elsewhere says that it is skipped.
+//! `--bind`: the local address of outgoing connections, on a host that has several. In its own network namespace. Needs root
+//! and iproute2; otherwise it is skipped.
 
 use std::process::{Command, Stdio};
 
 use crate::process::{code, err, run};
 
-/// Everybody who connects does so from an address of his own; then who is connected where is asked of the kernel.
+/// Each process connects from its own address. Then the kernel lists all connections.
 const SCRIPT: &str = r#"
 set -u
 all=
@@ -68,14 +68,14 @@ fn connections_go_out_from_the_address_that_was_asked_for() {
 
 #[test]
 fn an_address_that_cannot_be_bound_is_refused_or_named() {
-    for (address, said) in [
+    for (address, message) in [
         ("eth0", "bind (from --bind): 'eth0' is not an address of this machine without a port, as 10.0.0.7"),
         ("10.0.0.7:80", "bind (from --bind): '10.0.0.7:80' is not an address"),
         ("224.0.0.1", "is not an address"),
     ] {
         let output = run(&["config", "--bind", address]);
         assert_eq!(code(&output), 2, "{address}");
-        assert!(err(&output).contains(said), "{}", err(&output));
+        assert!(err(&output).contains(message), "{}", err(&output));
     }
     let words = ["simulate", "--nodes", "1", "--insecure", "--hub", "192.0.2.1:7071", "--bind"];
     for (address, problem) in [
@@ -89,6 +89,9 @@ fn an_address_that_cannot_be_bound_is_refused_or_named() {
     // TEST-NET-1: no machine has this address.
     let output = run(&["get", "mem.free", "--server", "192.0.2.1:7070", "--bind", "192.0.2.77"]);
     assert_eq!(code(&output), 1);
-    let said = err(&output);
-    assert!(said.contains("no interface of this machine has the address 192.0.2.77 (--bind)"), "{said}");
+    let message = err(&output);
+    assert!(
+        message.contains("no interface of this machine has the address 192.0.2.77 (--bind)"),
+        "{message}"
+    );
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::process::{Running, code, err, khz, out, run};
 
-/// A folder with a CA and a cluster key; goes with the test.
+/// A folder with a CA and a cluster key; it is removed after the test.
 struct Site(PathBuf);
 
 impl Site {
@@ -72,7 +72,7 @@ impl Drop for Site {
     }
 }
 
-/// openssl with these words; `None` where it is not installed, which `cargo xtask test` sees to.
+/// Runs openssl with these words; `None` where it is not installed. `cargo xtask test` installs it.
 fn openssl(words: &[&str]) -> Option<Output> {
     match Command::new("openssl").args(words).stdin(Stdio::null()).output() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -87,7 +87,7 @@ fn mode(path: &str) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// At a rate, over TLS, with what is shown: the exit code, and what was said.
+/// Watches at a rate, over TLS, with these credentials. Returns the exit code and stderr.
 fn watch(site: &Site, url: &str, rate: &str, shown: &[&str]) -> (i32, String) {
     let ca = site.path("ca.pem");
     let mut words =
@@ -159,7 +159,7 @@ fn keys_are_for_their_owner_and_nothing_is_overwritten_without_force() {
 }
 
 #[test]
-fn nothing_is_signed_without_a_ca_and_the_way_to_one_is_said() {
+fn nothing_is_signed_without_a_ca_and_the_error_says_how_to_make_one() {
     let output = run(&["certs", "node", "n1", "--dir", "/nonexistent"]);
     assert_eq!(code(&output), 1);
     assert!(err(&output).contains("`khz certs init` makes it"), "{}", err(&output));
@@ -222,8 +222,8 @@ fn openssl_speaks_tls_with_the_door_and_nothing_older_than_1_2() {
         openssl(&words).map(|output| (output.status.success(), err(&output)))
     };
     for (version, name) in [("-tls1_3", "TLSv1.3"), ("-tls1_2", "TLSv1.2")] {
-        let Some((is_connected, said)) = client(version) else { return };
-        assert!(is_connected && said.contains(name) && said.contains("Verification: OK"), "{said}");
+        let Some((is_connected, message)) = client(version) else { return };
+        assert!(is_connected && message.contains(name) && message.contains("Verification: OK"), "{message}");
     }
     assert!(!client("-tls1_1").unwrap().0);
 }
@@ -237,16 +237,16 @@ fn each_role_has_its_rate_and_says_so() {
         let [cert_flag, cert, key_flag, key, ..] = site.files(&format!("{role}-someone"));
         let token = site.token(role);
         for shown in [&[&*cert_flag, &cert, &key_flag, &key][..], &["--token", &token]] {
-            let (at_slow, said) = watch(&site, &door.url, "100Hz", shown);
-            assert_eq!(at_slow, slow, "{role}: {said}");
-            let (at_fast, said) = watch(&site, &door.url, "200Hz", shown);
-            assert_eq!(at_fast, fast, "{role}: {said}");
+            let (at_slow, message) = watch(&site, &door.url, "100Hz", shown);
+            assert_eq!(at_slow, slow, "{role}: {message}");
+            let (at_fast, message) = watch(&site, &door.url, "200Hz", shown);
+            assert_eq!(at_fast, fast, "{role}: {message}");
             if role == "reader" {
                 assert!(
-                    said.starts_with(
+                    message.starts_with(
                         "khz: 200Hz is for operators: readers have at most 100Hz, and you are reader someone"
                     ),
-                    "{said}"
+                    "{message}"
                 );
             }
         }
@@ -257,19 +257,19 @@ fn each_role_has_its_rate_and_says_so() {
 fn tokens_of_another_cluster_are_refused_and_broken_ones_never_sent() {
     let (site, other) = (Site::new(), Site::new());
     let door = site.door();
-    let (exit, said) = watch(&site, &door.url, "1Hz", &["--token", &other.token("operator")]);
+    let (exit, message) = watch(&site, &door.url, "1Hz", &["--token", &other.token("operator")]);
     assert_eq!(exit, 2);
-    assert_eq!(said, "khz: the token of operator someone was not made with this cluster's key\n");
+    assert_eq!(message, "khz: the token of operator someone was not made with this cluster's key\n");
     let path = site.token("reader");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let (exit, said) = watch(&site, &door.url, "1Hz", &["--token", &path]);
+    let (exit, message) = watch(&site, &door.url, "1Hz", &["--token", &path]);
     assert_eq!(exit, 2);
-    assert!(said.contains("others can read it"), "{said}");
+    assert!(message.contains("others can read it"), "{message}");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     std::fs::write(&path, "khz-reader-someone-12").unwrap();
-    let (exit, said) = watch(&site, &door.url, "1Hz", &["--token", &path]);
+    let (exit, message) = watch(&site, &door.url, "1Hz", &["--token", &path]);
     assert_eq!(exit, 2);
-    assert!(said.contains("part of this one is missing"), "{said}");
+    assert!(message.contains("part of this one is missing"), "{message}");
 }
 
 #[test]
@@ -305,14 +305,14 @@ fn a_thousand_connections_that_say_nothing_do_not_hold_up_a_handshake() {
     let mut silent = Vec::new();
     for number in 0..1_000 {
         let mut socket = TcpStream::connect(&address).unwrap();
-        // Half of them begin a handshake, and never go on.
+        // Half of them begin a handshake, and do not finish it.
         if number % 2 == 0 {
             socket.write_all(b"\x16\x03\x01\x02\x00").unwrap();
         }
         silent.push(socket);
     }
-    let (exit, said) = watch(&site, &door.url, "100Hz", &[]);
-    assert_eq!(exit, 0, "{said}");
+    let (exit, message) = watch(&site, &door.url, "100Hz", &[]);
+    assert_eq!(exit, 0, "{message}");
     // Those that gave way, and the others once their time is over, are closed by the door.
     for mut socket in silent {
         socket.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
@@ -324,7 +324,7 @@ fn a_thousand_connections_that_say_nothing_do_not_hold_up_a_handshake() {
 }
 
 #[test]
-fn a_hub_that_was_killed_is_told_in_our_words_and_not_by_the_address_of_a_library() {
+fn the_error_about_a_killed_hub_is_our_own_and_has_no_address_of_a_library() {
     let site = Site::new();
     site.certs(&["hub", "h1", "127.0.0.1"]);
     let files = site.files("hub-h1");
@@ -348,13 +348,13 @@ fn a_hub_that_was_killed_is_told_in_our_words_and_not_by_the_address_of_a_librar
     let mut reader = khz(&watch).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     assert!(crate::process::first_line(reader.stdout.as_mut().unwrap()).contains("someone"));
     hub.child.kill().unwrap();
-    let said = crate::process::first_line(agent.child.stderr.as_mut().unwrap());
+    let message = crate::process::first_line(agent.child.stderr.as_mut().unwrap());
     let expected = format!("hub {link}: the other side ended the connection without a word");
-    assert!(said.contains(&expected), "{said}");
+    assert!(message.contains(&expected), "{message}");
     let read = reader.wait_with_output().unwrap();
     assert_ne!(code(&read), 0);
-    for said in [said, err(&read).replace(hub.url.trim_end_matches('/'), "")] {
-        assert!(!said.contains("http") && !said.contains("docs.rs"), "{said}");
+    for message in [message, err(&read).replace(hub.url.trim_end_matches('/'), "")] {
+        assert!(!message.contains("http") && !message.contains("docs.rs"), "{message}");
     }
 }
 
@@ -365,7 +365,7 @@ fn the_local_socket_is_found_and_knows_who_comes() {
     let running = Running::start(&["--run-dir", run_dir]);
     let socket = format!("{run_dir}/khz.sock");
     assert_eq!(mode(&socket), 0o666);
-    // Nobody listens at the usual port as far as this command knows, and yet it finds n1.
+    // This command finds n1, although no khz listens at the usual port that it knows.
     let found = run(&["get", "n1:mem.free", "--run-dir", run_dir]);
     assert_eq!(code(&found), 0, "{}", err(&found));
     let named = run(&["get", "n1:mem.free", "--server", &format!("unix:{socket}")]);

@@ -8,7 +8,7 @@ use khz_model::Nanos;
 
 use crate::process::{Running, code, run};
 
-/// Awaited events have come by then, however busy the machine is.
+/// Events come within this time, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Place(PathBuf);
@@ -53,7 +53,7 @@ fn the_own_nodes_numbers_are_read_out_of_shared_memory() {
     assert_eq!(page.read(load).unwrap().unwrap().format.places, 2);
     let patterns = [khz_model::Pattern::new("mem.*").unwrap()];
     assert!(page.select(&patterns).contains(&total) && !page.select(&patterns).contains(&load));
-    // Its time goes on, and with it what a job publishes appears.
+    // Its time advances, and what a job publishes appears.
     place.publish("level=7");
     let end = Instant::now() + PATIENCE;
     let level = loop {
@@ -108,7 +108,7 @@ fn a_subscription_tells_what_its_condition_lets_through() {
     }
     let told = [value(&mut crossing), value(&mut crossing)].map(|value| value.reading.value());
     assert_eq!(told, [Some(20), Some(3)]);
-    // It goes, and both are told.
+    // It ends, and both subscribers learn it.
     assert_eq!(running.end("TERM").0, Some(0));
     for subscription in [every, crossing] {
         let end = Instant::now() + PATIENCE;

@@ -1,4 +1,4 @@
-//! A hub that has no descriptors left: strangers make room, and nobody waits for ever.
+//! A hub without free descriptors: it closes connections of strangers, and no agent waits for ever.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -22,7 +22,7 @@ fn strangers_that_take_all_descriptors_give_way_to_who_comes() {
     late.read_exact(&mut greeting).unwrap();
     assert_eq!(&greeting[5..], b"khzL");
     drop(strangers);
-    // Of those who took every descriptor the oldest have gone: their time to say Hello was not over.
+    // Of the connections that took every descriptor the oldest are closed, before their time for Hello was over.
     let mut door =
         TcpStream::connect(hub.url.strip_prefix("http://").unwrap().trim_end_matches('/')).unwrap();
     door.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
@@ -70,9 +70,9 @@ fn a_door_that_cannot_accept_counts_it_and_says_so_once_a_minute() {
     }
     drop(crowd);
     let minutes = begun.elapsed().as_secs() / 60;
-    let (_, said) = hub.end("TERM");
-    let lines: Vec<&str> = said.lines().filter(|line| line.contains("cannot accept")).collect();
-    assert!((1..=1 + minutes).contains(&(lines.len() as u64)), "{said}");
+    let (_, message) = hub.end("TERM");
+    let lines: Vec<&str> = message.lines().filter(|line| line.contains("cannot accept")).collect();
+    assert!((1..=1 + minutes).contains(&(lines.len() as u64)), "{message}");
     let expected = "khz: warn: the HTTP door cannot accept connections: Too many open files (os error 24); allow this process";
-    assert!(lines[0].starts_with(expected), "{said}");
+    assert!(lines[0].starts_with(expected), "{message}");
 }

@@ -1,11 +1,11 @@
-//! A hub that other machines can reach: agent and readers come to an address that is not loopback, in a network
-//! namespace of their own. Needs root and iproute2; elsewhere it says that it is skipped.
+//! A hub that other machines can reach: agent and readers use an address that is not loopback, in a network namespace of
+//! their own. Needs root and iproute2; otherwise it is skipped.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The walk-through of docs/security.md, and what must not work. Each step prints its name and exit code, and what
-/// was said on stderr.
+/// The walk-through of docs/security.md, and what must not work. Each step prints its name, its exit code
+/// and its stderr.
 const SCRIPT: &str = r#"
 set -u
 ip link set lo up && ip address add 10.77.0.1/32 dev lo || exit 77
@@ -83,7 +83,7 @@ wait $n1 $n2 $hub
 
 #[test]
 fn off_loopback_only_who_shows_something_comes_in_and_does_what_his_role_may() {
-    // Nobody else may look into its target folder, so the program is put where another user can start it.
+    // Other users cannot read the target folder, so the program is copied to a place where another user can start it.
     let folder = std::env::temp_dir().join(format!("khz-elsewhere-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let program = folder.join("khz");
@@ -109,10 +109,10 @@ fn off_loopback_only_who_shows_something_comes_in_and_does_what_his_role_may() {
         let line = lines.lines().find(|line| line.split(' ').next() == Some(name));
         let rest =
             line.unwrap_or_else(|| panic!("no {name} in:\n{lines}\n{logs}")).split_once(' ').unwrap().1;
-        let (code, said) = rest.split_once(' ').unwrap();
-        (code.to_owned(), said.to_owned())
+        let (code, message) = rest.split_once(' ').unwrap();
+        (code.to_owned(), message.to_owned())
     };
-    for (name, code, said) in [
+    for (name, code, message) in [
         ("plain-hub", "2", "--tls-cert and --tls-key"),
         ("plain-door", "2", "--tls-cert and --tls-key"),
         ("plain-agent", "2", "--tls-ca"),
@@ -135,6 +135,6 @@ fn off_loopback_only_who_shows_something_comes_in_and_does_what_his_role_may() {
         ("text-refusal", "0", "it says: this door asks who you are"),
     ] {
         let (found, text) = step(name);
-        assert!(found == code && text.contains(said), "{name} {found} {text}\n{lines}\n{logs}");
+        assert!(found == code && text.contains(message), "{name} {found} {text}\n{lines}\n{logs}");
     }
 }

@@ -1,4 +1,4 @@
-//! The small clients in `examples/`, each against the real program: what they print is what the door says.
+//! The small clients in `examples/`, each against the real program: they print what the door answers.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::process::Running;
 use crate::text::text_door;
 
-/// What a client prints in two rounds. A language that is not installed is left out, unless all tests are wanted.
+/// What a client prints in two rounds. A language that is not installed is skipped, unless all tests are required.
 fn printed(words: &[&str], door: &str) -> Option<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let (host, port) = door.rsplit_once(':').unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::process::Running;
 use crate::text::own;
 
-/// node_exporter itself names these so, and compatibility with it goes first.
+/// These are node_exporter's own names; compatibility with it is more important.
 fn is_node_exporters_own(complaint: &str) -> bool {
     complaint.starts_with("node_memory_")
         && complaint.ends_with("metric names should be written in 'snake_case' not 'camelCase'")
@@ -30,7 +30,7 @@ pub fn get_at(running: &Running, path: &str) -> String {
     body.to_owned()
 }
 
-/// Seconds since boot, as the kernel says them now.
+/// Seconds since boot, from the kernel, now.
 fn uptime() -> f64 {
     std::fs::read_to_string("/proc/uptime").unwrap().split(' ').next().unwrap().parse().unwrap()
 }
@@ -95,8 +95,8 @@ pub fn promtool_is_content_with(text: &str) {
     };
     promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = promtool.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    let complaints: Vec<&str> = said.lines().filter(|line| !is_node_exporters_own(line)).collect();
+    let message = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let complaints: Vec<&str> = message.lines().filter(|line| !is_node_exporters_own(line)).collect();
     assert!(complaints.is_empty(), "{complaints:#?}");
-    assert!(matches!(output.status.code(), Some(0 | 3)), "{said}");
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{message}");
 }

@@ -53,7 +53,7 @@ impl Drop for Site {
     }
 }
 
-/// Words, the exit code, and what stderr must say (each line, in order, without its `khz: `).
+/// The words, the exit code, and stderr (each line, in order, without its `khz: `).
 type Case<'a> = (&'a [&'a str], i32, &'a [&'a str]);
 
 const NO_9: &str = "no node is called node009 (there are node[001-002])";
@@ -62,8 +62,8 @@ const NO_LOGIN: &str = "no node is called lgoin1 (did you mean login1?)";
 const NO_FREE: &str = "nothing matches mem.fre (did you mean mem.free?)";
 const NO_LO: &str = "nothing matches net.rx_bytes[l0] (did you mean net.rx_bytes[lo]?)";
 
-/// Says what is not there, whatever else is said.
-fn said(output: &std::process::Output) -> Vec<String> {
+/// The lines on stderr about what does not exist.
+fn complaints(output: &std::process::Output) -> Vec<String> {
     let lines = err(output);
     let lines = lines.lines().filter_map(|line| line.strip_prefix("khz: ").or(Some(line)));
     lines.filter(|line| line.contains("no node ") || line.contains("nothing ")).map(str::to_owned).collect()
@@ -71,9 +71,9 @@ fn said(output: &std::process::Output) -> Vec<String> {
 
 fn hold(output: &std::process::Output, (words, expected, lines): &Case<'_>) {
     assert_eq!(code(output), *expected, "{words:?}: {}", err(output));
-    let said = said(output);
-    assert_eq!(said.len(), lines.len(), "{words:?}: {}", err(output));
-    for (line, expected) in said.iter().zip(*lines) {
+    let message = complaints(output);
+    assert_eq!(message.len(), lines.len(), "{words:?}: {}", err(output));
+    for (line, expected) in message.iter().zip(*lines) {
         assert!(line.starts_with(expected), "{words:?}: {line}");
     }
 }

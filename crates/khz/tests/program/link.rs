@@ -1,4 +1,4 @@
-//! The link of a cluster of one: who reads it at its local socket sees what a reader of a hub would see.
+//! The link of `khz` alone: a reader at its local socket sees what a reader of a hub would see.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The cluster of one, started for real: it announces itself, answers `get` and `watch`, and ends when told.
+//! `khz` alone as a process: it announces itself, answers `get` and `watch`, and ends at a signal.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -31,26 +31,29 @@ fn it_says_where_it_is_and_ends_cleanly_on_sigterm_and_ctrl_c() {
 }
 
 #[test]
-fn a_port_in_use_is_said_in_one_sentence() {
+fn a_port_in_use_is_one_sentence() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let output = run(&["--listen", &address]);
     assert_eq!((code(&output), out(&output).as_str()), (2, ""));
-    let said = err(&output);
-    assert!(said.starts_with(&format!("khz: {address} is in use")) && said.lines().count() == 1, "{said}");
+    let message = err(&output);
+    assert!(
+        message.starts_with(&format!("khz: {address} is in use")) && message.lines().count() == 1,
+        "{message}"
+    );
 }
 
 #[test]
-fn a_root_without_proc_is_said_in_one_sentence() {
+fn a_root_without_proc_is_one_sentence() {
     for arguments in [
         &["--root", "/nonexistent", "--listen", "127.0.0.1:0"][..],
         &["check", "--root", "/nonexistent"],
         &["get", "mem.free", "--direct", "--root", "/nonexistent"],
     ] {
         let output = run(arguments);
-        let said = err(&output);
-        assert_eq!((output.status.code(), out(&output).as_str()), (Some(2), ""), "{arguments:?}: {said}");
-        assert!(said.contains("/nonexistent") && said.lines().count() == 1, "{said}");
+        let message = err(&output);
+        assert_eq!((output.status.code(), out(&output).as_str()), (Some(2), ""), "{arguments:?}: {message}");
+        assert!(message.contains("/nonexistent") && message.lines().count() == 1, "{message}");
     }
 }
 
@@ -96,7 +99,7 @@ fn get_asks_the_running_khz_and_reads_the_kernel_itself_when_none_runs() {
 }
 
 #[test]
-fn nodes_that_nobody_knows_are_named() {
+fn unknown_nodes_are_named() {
     let running = Running::start(&[]);
     let output = run(&["get", "n[1-2]:mem.free", "--server", &running.url, "--json"]);
     assert_eq!(code(&output), 3, "{}", err(&output));
@@ -114,7 +117,7 @@ fn what_only_other_nodes_know_is_not_read_here() {
 }
 
 #[test]
-fn watch_reads_the_kernel_itself_when_told_to() {
+fn watch_reads_the_kernel_itself_with_direct() {
     let output = run(&["watch", "uptime*", "--rate", "100", "--exact", "--count", "5", "--json", "--direct"]);
     assert_eq!(code(&output), 0, "{}", err(&output));
     assert_eq!(out(&output).lines().count(), 5);
@@ -161,7 +164,7 @@ fn watch_says_when_the_watched_one_has_ended() {
 }
 
 #[test]
-fn what_matches_nothing_is_said_and_no_empty_table() {
+fn what_matches_nothing_is_an_error_and_no_empty_table() {
     let running = Running::start(&[]);
     for arguments in [
         &["get", "zebra.*", "--server", &running.url][..],
@@ -206,8 +209,8 @@ fn the_process_stays_small_and_starts_one_thread_beside_its_own() {
         let line = status.lines().find(|line| line.starts_with(key)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     };
-    // Gathering. Hub and link begin when somebody reads the link.
+    // The gatherer and the doors. Hub and link start when a reader comes.
     assert_eq!(number("Threads:"), 2, "{status}");
-    // What PROMISES.md says of a release build holds for this one too; the rings are shared memory.
+    // The limit in PROMISES.md for a release build holds for this one too. The rings are shared memory.
     assert!(number("RssAnon:") <= 4_000, "{status}");
 }

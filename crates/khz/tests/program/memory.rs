@@ -1,4 +1,4 @@
-//! A hub as a process that is stopped, killed and started again: what it remembers of its nodes, and what commands say of it.
+//! A hub as a process that is stopped, killed and started again: what it remembers of its nodes, and what commands print.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -102,10 +102,10 @@ fn a_hub_that_was_restarted_says_who_is_down_who_left_and_who_is_missing() {
     let asked = place.ask(&["get", "n[2-3],n7:load.1m"]);
     assert_eq!(code(&asked), 1, "{}", err(&asked));
     assert_eq!(err(&asked), "khz: no node is called n7 (there are n[1-4,9]); no answer from n[2-3]\n");
-    // Who follows them sees why nothing comes.
+    // A reader that follows them sees why nothing comes.
     let followed = place.ask(&["watch", "n[1-4]:load.1m", "--for", "100ms"]);
-    let said = err(&followed);
-    assert!(said.contains("khz: down: n[2,4]\nkhz: left: n1\nkhz: never seen: n3\n"), "{said}");
+    let message = err(&followed);
+    assert!(message.contains("khz: down: n[2,4]\nkhz: left: n1\nkhz: never seen: n3\n"), "{message}");
 }
 
 #[test]
@@ -118,11 +118,11 @@ fn an_agents_answer_about_nodes_is_not_taken_for_a_hubs() {
         let output = khz(words).env("KHZ_RUN_DIR", place.0.join("run")).output().unwrap();
         (code(&output), err(&output))
     };
-    let (code, said) = ask(&["nodes", "--down", "--missing"]);
-    assert_eq!(code, 3, "{said}");
-    assert!(said.contains("no hub answers on this machine"), "{said}");
-    let (_, said) = ask(&["get", "n[1-4]:load.1m"]);
-    assert!(said.contains("no hub answers on this machine"), "{said}");
+    let (code, message) = ask(&["nodes", "--down", "--missing"]);
+    assert_eq!(code, 3, "{message}");
+    assert!(message.contains("no hub answers on this machine"), "{message}");
+    let (_, message) = ask(&["get", "n[1-4]:load.1m"]);
+    assert!(message.contains("no hub answers on this machine"), "{message}");
 }
 
 fn fetch(hub: &Running, path: &str) -> Value {
@@ -214,9 +214,9 @@ fn a_damaged_roster_is_named_with_its_line_and_a_place_that_cannot_be_used_is_a_
     std::fs::write(&file, format!("{head}{n1}{{\"node\":\n")).unwrap();
     let hub = place.hub(&[]);
     assert_eq!(place.states(), "n1 down");
-    let (_, said) = hub.end("TERM");
+    let (_, message) = hub.end("TERM");
     let expected = format!("{}:3: it is no JSON", file.display());
-    assert!(said.contains(&expected) && said.contains("roster.jsonl.damaged"), "{said}");
+    assert!(message.contains(&expected) && message.contains("roster.jsonl.damaged"), "{message}");
 
     let mut command =
         khz(&["hub", "--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0", "--node", "hub"]);
@@ -224,7 +224,7 @@ fn a_damaged_roster_is_named_with_its_line_and_a_place_that_cannot_be_used_is_a_
     let hub = Running::of(command);
     let nodes = run(&["nodes", "--server", &hub.url]);
     assert_eq!(code(&nodes), 0, "{}", err(&nodes));
-    let (ended, said) = hub.end("TERM");
+    let (ended, message) = hub.end("TERM");
     assert_eq!(ended, Some(0));
-    assert!(said.contains("nodes will not be remembered: cannot make /proc/no/such/place"), "{said}");
+    assert!(message.contains("nodes will not be remembered: cannot make /proc/no/such/place"), "{message}");
 }

@@ -1,4 +1,4 @@
-//! Recordings as Parquet: column by column they hold what CSV says, and other readers than ours think so too.
+//! Recordings as Parquet: column by column they hold the values of the CSV, also for readers other than ours.
 
 use crate::process::{code, err, out, run};
 use crate::record::{folder, word, workload};
@@ -101,7 +101,7 @@ mod with_parquet {
         }
     }
 
-    /// What Arrow for C++ makes of it, where it is installed.
+    /// Arrow for C++ reads it too, where it is installed.
     #[test]
     fn pyarrow_reads_the_same_numbers() {
         let python = std::env::var("KHZ_PYARROW").unwrap_or_else(|_| "python3".into());

@@ -1,4 +1,4 @@
-//! Starting `khz` as a process, and what it said.
+//! Starts `khz` as a process, and takes its output.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -7,17 +7,17 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// `khz` with an environment of its own: no `KHZ_` variable of whoever runs the tests.
+/// `khz` with an environment of its own: without the `KHZ_` variables of the user who runs the tests.
 pub fn khz(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_khz"));
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("KHZ_")) {
         command.env_remove(name);
     }
-    // Whoever runs the tests may have settings of his own.
+    // The user who runs the tests may have a configuration file.
     command.env("XDG_CONFIG_HOME", "/nonexistent");
-    // Tests run side by side, and beside a khz that may really be running here.
+    // Tests run in parallel, and a khz may be running on this machine.
     command.env("KHZ_RING_DIR", "none");
-    // Hubs remember their nodes: each test's hub only where the test says so.
+    // Hubs remember their nodes; in tests only where the test asks for it.
     command.env("KHZ_STATE_DIR", "none");
     // And a khz of his own running, whose local socket these must neither find nor take.
     command.env("KHZ_RUN_DIR", run_dir());
@@ -27,7 +27,7 @@ pub fn khz(arguments: &[&str]) -> Command {
     command
 }
 
-/// A folder that no other process of these tests uses; made when somebody listens there.
+/// A folder that no other process of these tests uses. It is made when a khz listens there.
 fn run_dir() -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -40,12 +40,12 @@ pub fn run(arguments: &[&str]) -> Output {
     khz(arguments).output().unwrap()
 }
 
-/// What it said on stdout.
+/// Its stdout.
 pub fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// What it said on stderr.
+/// Its stderr.
 pub fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
@@ -78,7 +78,7 @@ pub fn first_line(out: &mut impl Read) -> String {
 pub struct Running {
     /// The process.
     pub child: Child,
-    /// Where its door is.
+    /// The address of its door.
     pub url: String,
     /// The line it announced itself with.
     pub line: String,
@@ -113,9 +113,9 @@ impl Running {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let line = first_line(child.stdout.as_mut().unwrap());
         if line.is_empty() {
-            let mut said = String::new();
-            child.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
-            panic!("khz did not start: {said}");
+            let mut message = String::new();
+            child.stderr.as_mut().unwrap().read_to_string(&mut message).unwrap();
+            panic!("khz did not start: {message}");
         }
         let url = line.trim_end().rsplit(' ').next().unwrap().to_owned();
         Running { child, url, line, run_dir }
@@ -134,14 +134,14 @@ impl Running {
         command
     }
 
-    /// Sends a signal by its name and returns the exit code and what was said on stderr.
+    /// Sends a signal by its name. Returns the exit code and stderr.
     pub fn end(mut self, signal: &str) -> (Option<i32>, String) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
         let status = self.child.wait().unwrap();
-        let mut said = String::new();
-        self.child.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
-        (status.code(), said)
+        let mut message = String::new();
+        self.child.stderr.as_mut().unwrap().read_to_string(&mut message).unwrap();
+        (status.code(), message)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Numbers of a job on their way from `khz publish` to those who ask.
+//! Numbers of a job on their way from `khz publish` to readers.
 
 use std::io::Write;
 use std::os::unix::net::UnixDatagram;
@@ -75,17 +75,17 @@ fn what_a_job_publishes_is_asked_for_like_anything_else() {
     let mut piped = khz(&["publish", "-", "--run-dir", place.dir()]);
     let mut piped = piped.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     piped.stdin.take().unwrap().write_all(b"steps=5 kind=counter\n\nnonsense\nsteps=6\n").unwrap();
-    let said = piped.wait_with_output().unwrap();
-    assert_eq!(code(&said), 1);
-    let said = err(&said);
-    assert!(said.contains("'nonsense' has no value") && said.contains("1 of the lines"), "{said}");
+    let message = piped.wait_with_output().unwrap();
+    assert_eq!(code(&message), 1);
+    let message = err(&message);
+    assert!(message.contains("'nonsense' has no value") && message.contains("1 of the lines"), "{message}");
     assert!(got(&place, "job.steps").contains("\"6\""));
     assert_eq!(running.end("TERM").0, Some(0));
     assert!(!place.0.join("publish.sock").exists(), "its file goes with it");
 }
 
 #[test]
-fn who_publishes_wrongly_or_to_nobody_is_told() {
+fn a_wrong_line_and_a_missing_agent_are_errors() {
     let place = Place::new("nobody");
     let nobody = run(&["publish", "a=1", "--run-dir", place.dir()]);
     assert_eq!(code(&nobody), 1);

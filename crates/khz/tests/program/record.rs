@@ -148,18 +148,18 @@ fn what_was_on_other_nodes_is_recorded_out_of_the_hub() {
     };
     let end = Instant::now() + Duration::from_secs(30);
     let past = loop {
-        let (code, said) = record(&["--hub", &link, "-o", word(&of_hub)]);
+        let (code, message) = record(&["--hub", &link, "-o", word(&of_hub)]);
         let past = if code == 0 { rows(&of_hub) } else { Vec::new() };
-        // More than two seconds of rows have come once the first row is not the first any more.
+        // When the first row changes, more than two seconds of rows have come.
         if past.len() >= 39 {
             break past;
         }
-        assert!(Instant::now() < end, "{} rows, {code}: {said}", past.len());
+        assert!(Instant::now() < end, "{} rows, {code}: {message}", past.len());
     };
     agent.kill().unwrap();
     agent.wait().unwrap();
-    let (code, said) = record(&["--lane", "base", "--dir", word(&rings), "-o", word(&of_rings)]);
-    assert_eq!(code, 0, "{said}");
+    let (code, message) = record(&["--lane", "base", "--dir", word(&rings), "-o", word(&of_rings)]);
+    assert_eq!(code, 0, "{message}");
     let times = |rows: &[Value]| rows.iter().map(|row| row["boot"].to_string()).collect::<Vec<_>>();
     let (seen, there) = (times(&past), rows(&of_rings));
     assert!(seen.len() <= 42, "{} rows are more than two seconds", seen.len());
@@ -193,10 +193,10 @@ fn kill_a_recording(path: &Path, moment: Duration) {
     std::thread::sleep(moment);
     child.kill().unwrap();
     child.wait().unwrap();
-    let (code, after, said) = read();
-    assert!(before > 0 && after >= before, "{before} rows before, {after} after: {said}");
-    assert_eq!(code, 0, "{said}");
-    assert!(said.is_empty() || said.contains("is cut off"), "{said}");
+    let (code, after, message) = read();
+    assert!(before > 0 && after >= before, "{before} rows before, {after} after: {message}");
+    assert_eq!(code, 0, "{message}");
+    assert!(message.is_empty() || message.contains("is cut off"), "{message}");
     let rows = rows(path);
     let numbers: Vec<u64> = rows.iter().map(|row| row["row"].as_u64().unwrap()).collect();
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
@@ -233,14 +233,17 @@ fn on_a_full_disk_what_was_written_stays() {
         khz = program.to_str().unwrap(),
         kept = word(&kept),
     );
-    // A mount that nobody else sees, and that goes with the shell.
+    // A mount in a namespace of its own, which ends with the shell.
     let output = Command::new("unshare").args(["-r", "-m", "sh", "-c", &script]).output().unwrap();
     if code(&output) == 99 || !kept.exists() {
         return khz_skip::skip(format!("nothing can be mounted here: {}", err(&output)));
     }
     assert_eq!(code(&output), 1, "{}", err(&output));
-    let said = err(&output);
-    assert!(said.contains("No space left on device") && said.contains("bytes are whole and stay"), "{said}");
+    let message = err(&output);
+    assert!(
+        message.contains("No space left on device") && message.contains("bytes are whole and stay"),
+        "{message}"
+    );
     assert!(!rows(&kept).is_empty());
 }
 
@@ -304,7 +307,7 @@ fn a_plot_that_would_say_nothing_is_refused() {
 }
 
 #[test]
-fn what_moves_together_is_found_and_what_was_left_out_is_said() {
+fn what_moves_together_is_found_and_what_was_left_out_is_named() {
     let one = workload("compile");
     let words =
         ["correlate", &one, "--with", "kernel.forks", "--lag", "0.5s", "-m", "kernel.*", "-m", "mem.h*"];
@@ -315,7 +318,7 @@ fn what_moves_together_is_found_and_what_was_left_out_is_said() {
     let sizes: Vec<f64> = found.iter().map(|one| one["coefficient"].as_f64().unwrap().abs()).collect();
     assert!(sizes.windows(2).all(|pair| pair[0] >= pair[1]) && sizes[0] > 0.3, "{sizes:?}");
     assert!(err(&output).contains("left out that never change"), "{}", err(&output));
-    // A minute at 100 Hz: by itself it looks no further than 600 samples.
+    // A minute at 100 Hz: without --max-lag the lag is at most 600 samples.
     let usual = run(&["correlate", &one, "--with", "kernel.forks", "-m", "kernel.*", "--least", "0"]);
     assert!(err(&usual).contains("lags up to 600 samples of 10ms"), "{}", err(&usual));
     let further = run(&["correlate", &one, "--with", "kernel.forks", "-m", "kernel.*", "--max-lag", "7s"]);

@@ -81,13 +81,13 @@ impl Cluster {
         });
     }
 
-    /// The hub's own user has it forget a node, which it does not where that is up.
+    /// The hub's own user makes it forget a node; false where the node is up.
     fn forgets(&self, node: &str) -> bool {
         let mut command = khz(&["nodes", "forget", node]);
         command.env("KHZ_RUN_DIR", self.folder.join("run")).output().unwrap().status.success()
     }
 
-    /// So many rows of all nodes are in the file.
+    /// Waits until this many rows of all nodes are in the file.
     fn until_rows(&self, path: &Path, rows: u64) {
         until("rows come", || Rows::of(path).count() >= rows);
     }
@@ -128,7 +128,7 @@ struct Recorded {
 }
 
 impl Recorded {
-    /// The recording is over; its rows, and what it said.
+    /// Ends the recording. Returns its rows and the command's output.
     fn end(self) -> (Rows, Output) {
         signal(&self.child, "INT");
         let output = self.child.wait_with_output().unwrap();
@@ -163,7 +163,7 @@ impl Rows {
     }
 }
 
-/// The hub is killed so often while so many nodes are recorded: every row of each is in the file, once.
+/// Kills the hub this often while this many nodes are recorded: every row of each is in the file, once.
 fn kill_the_hub(name: &str, nodes: usize, kills: usize) {
     let mut cluster = Cluster::start(name, nodes, &[]);
     let recorded = cluster.record("100Hz");
@@ -173,20 +173,20 @@ fn kill_the_hub(name: &str, nodes: usize, kills: usize) {
     }
     cluster.until_all_are_recorded();
     let (rows, output) = recorded.end();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    println!("{} rows of {nodes} nodes, {kills} kills; {said}", rows.count());
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    println!("{} rows of {nodes} nodes, {kills} kills; {message}", rows.count());
     assert_eq!(rows.0.len(), nodes, "one epoch of each: {:?}", rows.0.keys());
     for ((node, epoch), numbers) in &rows.0 {
         let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
         let expected: Vec<u64> = (first..=last).collect();
         assert!(
             *numbers == expected,
-            "{node} {epoch:x}: {} of {} rows; {said}",
+            "{node} {epoch:x}: {} of {} rows; {message}",
             numbers.len(),
             expected.len()
         );
     }
-    assert!(!said.contains("missing"), "{said}");
+    assert!(!message.contains("missing"), "{message}");
 }
 
 #[test]
@@ -206,20 +206,20 @@ fn a_recording_says_whose_rows_it_waits_for_and_an_interrupt_ends_that_with_what
     let recorded = cluster.record("20Hz");
     let path = recorded.path.clone();
     cluster.until_all_are_recorded();
-    // The hub goes for good: nobody knows what its node has gathered since.
+    // The hub does not come back: nobody knows what its node has gathered since.
     drop(cluster.hub.take());
     let mut child = recorded.child;
-    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut message = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     let mut wait_for = |what: &str| {
         line.clear();
         while !line.contains(what) {
             line.clear();
-            assert!(said.read_line(&mut line).unwrap() > 0, "it has ended without saying: {what}");
+            assert!(message.read_line(&mut line).unwrap() > 0, "it has ended without saying: {what}");
         }
         line.clone()
     };
-    // That the connection is gone has to be known before the end.
+    // The recording must notice the broken connection before its end.
     wait_for("hub ");
     signal(&child, "INT");
     let waiting = wait_for("waiting up to ");
@@ -241,13 +241,13 @@ fn ticks(path: &Path) -> u64 {
     (last.real().since(first.real()).0 + period / 2) / period + 1
 }
 
-/// What the last note of a recording says.
+/// The last note of a recording.
 fn note(path: &Path) -> serde_json::Value {
     let survey = Survey::of(&Recording::of(&[path.to_owned()])).unwrap();
     serde_json::from_str(survey.notes.last().unwrap()).unwrap()
 }
 
-/// A node is frozen and killed while it is recorded at this rate; what the recording says.
+/// Freezes and kills a node while it is recorded at this rate. Returns the last note and the output.
 fn kill_and_freeze(name: &str, rate: &str, more: &[&str]) -> (serde_json::Value, u64) {
     let mut cluster = Cluster::start(name, 1, more);
     let recorded = cluster.record(rate);
@@ -265,10 +265,10 @@ fn kill_and_freeze(name: &str, rate: &str, more: &[&str]) -> (serde_json::Value,
     cluster.until_all_are_up();
     std::thread::sleep(Duration::from_secs(3));
     let (rows, output) = recorded.end();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    println!("{said}");
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("without a row") && said.contains("stood still"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    println!("{message}");
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(message.contains("without a row") && message.contains("stood still"), "{message}");
     // Each silence is marked where it was.
     let export = |more: &[&str]| {
         let output = run(&[&["export", word(&path)], more].concat());
@@ -283,7 +283,7 @@ fn kill_and_freeze(name: &str, rate: &str, more: &[&str]) -> (serde_json::Value,
     let known = rows.count() + number("rows_missing") + number("ticks_without_row");
     let all = ticks(&path);
     // At either end of an epoch a row may be a tick off.
-    assert!(known.abs_diff(all) <= 3, "{known} of {all} are known of: {said}");
+    assert!(known.abs_diff(all) <= 3, "{known} of {all} are known of: {message}");
     assert!(number("silences") >= 2, "{note}");
     (note, rows.0.len() as u64)
 }
@@ -300,7 +300,7 @@ fn what_the_base_lane_had_gathered_before_a_kill_comes_back_out_of_its_ring() {
     assert_eq!((epochs, note["rows_missing"].as_u64()), (1, Some(0)), "{note}");
 }
 
-/// Rows that nobody can have any more may be missing; of those in the ring none.
+/// Rows that left the ring may be missing; rows in the ring may not.
 #[test]
 fn a_node_that_is_killed_forgotten_and_back_before_its_hub_is_killed_leaves_no_gap_in_a_recording() {
     let mut cluster = Cluster::start("forget", 1, &[]);
@@ -319,11 +319,11 @@ fn a_node_that_is_killed_forgotten_and_back_before_its_hub_is_killed_leaves_no_g
     let rows = Rows::of(&recorded.path).count();
     cluster.until_rows(&recorded.path, rows + 10);
     let (rows, output) = recorded.end();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(rows.0.len(), 1, "one epoch: {:?}", rows.0.keys());
     for numbers in rows.0.values() {
         let expected: Vec<u64> = (numbers[0]..=numbers[numbers.len() - 1]).collect();
-        assert!(*numbers == expected, "{} of {} rows; {said}", numbers.len(), expected.len());
+        assert!(*numbers == expected, "{} of {} rows; {message}", numbers.len(), expected.len());
     }
-    assert!(!said.contains("rows are missing"), "{said}");
+    assert!(!message.contains("rows are missing"), "{message}");
 }

@@ -1,4 +1,4 @@
-//! An agent that its hubs refuse comes again and again: each log says so once, and not at every attempt.
+//! An agent that its hubs refuse tries again and again. Each log has one line about it, not one for each attempt.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
@@ -28,13 +28,13 @@ fn an_agent_that_two_hubs_refuse_is_one_line_in_the_log_of_each_of_the_three() {
         hubs.iter().all(|hub| own(hub, "khz_hub_refused_total") >= 3)
     });
     drop(agent);
-    let said = std::fs::read_to_string(&log).unwrap();
+    let message = std::fs::read_to_string(&log).unwrap();
     for link in &links {
-        assert_eq!(said.matches(&format!("hub {link}: ")).count(), 1, "{said}");
+        assert_eq!(message.matches(&format!("hub {link}: ")).count(), 1, "{message}");
     }
     for hub in hubs {
-        let (_, said) = hub.end("TERM");
-        assert_eq!(said.matches("stranger 127.0.0.1:").count(), 1, "{said}");
+        let (_, message) = hub.end("TERM");
+        assert_eq!(message.matches("stranger 127.0.0.1:").count(), 1, "{message}");
     }
     let _ = std::fs::remove_dir_all(&folder);
 }

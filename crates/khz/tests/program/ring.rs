@@ -43,7 +43,7 @@ fn lines(root: &Path, command: &str, more: &[&str]) -> Vec<Value> {
     out(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Waits until the base lane has so many rows; the limit only ends a hanging test.
+/// Waits until the base lane has this many rows. The limit only ends a hanging test.
 fn wait_for_rows(root: &Path, rows: u64) -> Value {
     let start = Instant::now();
     loop {
@@ -84,7 +84,7 @@ fn rows_are_shown_and_exported_while_the_agent_runs_and_after_it_was_killed() {
     assert_eq!(text(&dead)[..live.len()], text(&live), "nothing that was there is gone");
     assert_eq!(lines(&root, "show", &[])[0]["writer"]["alive"], false);
 
-    // The next agent goes on behind the last row.
+    // The next agent continues after the last row.
     let again = start(&root);
     let more = wait_for_rows(&root, dead.len() as u64 + 10);
     assert_eq!((&more["epoch"], more["generation"].as_u64()), (&base["epoch"], Some(2)));
@@ -144,14 +144,14 @@ fn a_trace_is_the_schema_and_the_blocks() {
     let output = khz(&["ring", "export", "--trace", "--dir", root.join("rings").to_str().unwrap()]).output();
     let trace = output.unwrap().stdout;
     assert_eq!(trace[..5], *b"khzT\x01");
-    // A chunk of the schema stands first, and then blocks: kind and length, as docs/block.md has it.
+    // First a chunk with the schema, then blocks: kind and length, as in docs/block.md.
     let length = u32::from_le_bytes(trace[9..13].try_into().unwrap()) as usize;
     assert_eq!((trace[8], &trace[13..17], trace[13 + length]), (1, &b"khzS"[..], 2));
     drop(running);
 }
 
 #[test]
-fn a_second_agent_of_the_same_name_is_told_of_the_first() {
+fn a_second_agent_of_the_same_name_names_the_first() {
     let root = place("second");
     let running = start(&root);
     let rings = root.join("rings");
@@ -165,14 +165,14 @@ fn a_second_agent_of_the_same_name_is_told_of_the_first() {
         "--ring-dir",
         rings.to_str().unwrap(),
     ]);
-    let said = err(&output);
-    assert_eq!((code(&output), said.lines().count()), (2, 1), "{said}");
-    assert!(said.contains(&format!("(process {})", running.child.id())), "{said}");
-    assert!(said.contains("--ring-dir"), "{said}");
+    let message = err(&output);
+    assert_eq!((code(&output), message.lines().count()), (2, 1), "{message}");
+    assert!(message.contains(&format!("(process {})", running.child.id())), "{message}");
+    assert!(message.contains("--ring-dir"), "{message}");
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn what_does_not_exist_is_named() {
     let root = place("nothing");
     let rings = root.join("rings");
     let rings = rings.to_str().unwrap();
@@ -222,7 +222,7 @@ fn a_ring_can_be_asked_for_by_its_time() {
 
 /// In a mount namespace of its own, where the rings' file system has 3 MiB.
 #[test]
-fn where_shared_memory_is_full_the_rings_are_smaller_and_that_is_said() {
+fn where_shared_memory_is_full_the_rings_are_smaller_and_a_line_says_so() {
     let root = place("full");
     let rings = root.join("rings");
     std::fs::create_dir_all(&rings).unwrap();
@@ -245,10 +245,10 @@ fn where_shared_memory_is_full_the_rings_are_smaller_and_that_is_said() {
     let output = run(&["ring", "show", "--json", "--dir", &inside]);
     child.kill().unwrap();
     let ended = child.wait_with_output().unwrap();
-    let said = err(&ended);
-    assert!(line.starts_with("Kilohertz is watching n1"), "{said}");
-    assert!(said.contains("no room for a ring of "), "{said}");
-    assert!(said.contains("has a ring of 2MiB instead of 16MiB"), "{said}");
-    assert!(said.contains("lane local is recorded in memory without a name"), "{said}");
+    let message = err(&ended);
+    assert!(line.starts_with("Kilohertz is watching n1"), "{message}");
+    assert!(message.contains("no room for a ring of "), "{message}");
+    assert!(message.contains("has a ring of 2MiB instead of 16MiB"), "{message}");
+    assert!(message.contains("lane local is recorded in memory without a name"), "{message}");
     assert_eq!(out(&output).lines().count(), 1, "{}", err(&output));
 }

@@ -1,5 +1,5 @@
-//! The place of rings: what a clean end leaves, what `khz ring rm` takes away, what is done where a place cannot be used, and
-//! what others who can write there can bring about. `/dev/shm` is one of the test's own, in a mount namespace.
+//! The directory of rings: what a clean end leaves, what `khz ring rm` removes, what happens where a directory cannot be used,
+//! and what other users who can write there can do. `/dev/shm` is the test's own, in a mount namespace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::process::{self, Running, code, err, khz, out, run};
 
-/// Nobody.
+/// The user nobody.
 const OTHER: u32 = 65_534;
 
 fn place(name: &str) -> PathBuf {
@@ -60,7 +60,7 @@ fn a_clean_end_of_khz_alone_leaves_nothing_and_an_agents_rings_stay() {
     Running::start(&words(&root, &rings)).end("INT");
     assert!(!rings.join("n1").exists());
 
-    // An agent's are there after its end, and after that of somebody who went on with them.
+    // The rings of an agent stay after its end, and after the end of a khz that continued them.
     let mut agent =
         khz(&[&["agent", "--hub", "127.0.0.1:1", "--node", "n1"], &words(&root, &rings)[..]].concat());
     agent.env("KHZ_RING_DIR", &rings);
@@ -71,7 +71,7 @@ fn a_clean_end_of_khz_alone_leaves_nothing_and_an_agents_rings_stay() {
     assert_eq!(code(&remove(&rings, &["n1"])), 0);
     assert!(!rings.join("n1").exists() && rings.exists());
 
-    // And where somebody wants them.
+    // They stay with --keep-rings too.
     let kept = [&words(&root, &rings)[..], &["--keep-rings"]].concat();
     Running::start(&kept).end("INT");
     assert!(shown(&rings).is_some());
@@ -84,8 +84,11 @@ fn ring_rm_removes_the_rings_of_the_dead_and_leaves_those_of_the_living() {
     let alone = Running::start(&[&words(&root, &rings)[..], &["--keep-rings"]].concat());
     let output = remove(&rings, &["n1"]);
     assert_eq!(code(&output), 1, "{}", out(&output));
-    let said = err(&output);
-    assert!(said.contains("stays: a running khz (process ") && said.contains("stop that first"), "{said}");
+    let message = err(&output);
+    assert!(
+        message.contains("stays: a running khz (process ") && message.contains("stop that first"),
+        "{message}"
+    );
     let base = shown(&rings).unwrap();
     assert_eq!(base["writer"]["alive"], true);
     alone.end("TERM");
@@ -141,15 +144,18 @@ fn a_ring_that_is_cut_short_or_removed_under_a_running_khz_is_noticed_and_begun_
     fs::OpenOptions::new().write(true).open(&snapshot).unwrap().set_len(0).unwrap();
     until("a new snapshot is there", || fs::metadata(&snapshot).is_ok_and(|about| about.len() > 0));
     assert_eq!(shown(&rings).unwrap()["epoch"], known["epoch"]);
-    let (ended, said) = alone.end("TERM");
-    assert_eq!(ended, Some(0), "{said}");
-    assert!(said.contains("lane base: its ring is lost: somebody has cut it short"), "{said}");
-    assert!(said.contains("lane base: its ring is lost: somebody has removed it"), "{said}");
-    assert!(said.contains("the snapshot in shared memory is lost: somebody has cut it short"), "{said}");
+    let (ended, message) = alone.end("TERM");
+    assert_eq!(ended, Some(0), "{message}");
+    assert!(message.contains("lane base: its ring is lost: somebody has cut it short"), "{message}");
+    assert!(message.contains("lane base: its ring is lost: somebody has removed it"), "{message}");
+    assert!(
+        message.contains("the snapshot in shared memory is lost: somebody has cut it short"),
+        "{message}"
+    );
 }
 
-/// Runs `khz` in a mount namespace where a script has prepared `/dev/shm`, until it has said where it listens; then what a second script
-/// tells of `/dev/shm`. What both said is returned; `None`: there are no namespaces here.
+/// Runs `khz` in a mount namespace where a script has prepared `/dev/shm`, until it prints where it listens; then runs a second
+/// script that lists `/dev/shm`. Returns the output of both; `None` where namespaces are not allowed.
 fn in_own_shm(name: &str, prepare: &str, look: &str) -> Option<(String, String)> {
     let can = Command::new("unshare").args(["-m", "true"]).stderr(Stdio::null()).status();
     if !rustix::process::geteuid().is_root() || !can.is_ok_and(|status| status.success()) {
@@ -173,9 +179,9 @@ fn in_own_shm(name: &str, prepare: &str, look: &str) -> Option<(String, String)>
     let looked = Command::new("sh").args(["-c", look]).current_dir(&inside).output().unwrap();
     let answer = running.beside(&["get", "--server", &running.url, "mem.free"]).output().unwrap();
     assert!(out(&answer).contains("125952"), "{}{}", out(&answer), err(&answer));
-    let (ended, said) = running.end("TERM");
-    assert_eq!(ended, Some(0), "{said}");
-    Some((said, out(&looked)))
+    let (ended, message) = running.end("TERM");
+    assert_eq!(ended, Some(0), "{message}");
+    Some((message, out(&looked)))
 }
 
 #[test]
@@ -186,8 +192,8 @@ fn where_shared_memory_cannot_be_used_khz_runs_without_files_and_says_what_is_lo
         ("no-folder", "umount /dev/shm && mount -t tmpfs -o ro none /dev"),
         ("full", "mount -o remount,size=16k /dev/shm"),
     ] {
-        let Some((said, _)) = in_own_shm(name, prepare, "ls") else { return };
-        assert!(said.contains(lost), "{name}: {said}");
+        let Some((message, _)) = in_own_shm(name, prepare, "ls") else { return };
+        assert!(message.contains(lost), "{name}: {message}");
     }
 }
 
@@ -206,31 +212,32 @@ fn another_user_who_was_first_in_dev_shm_neither_stops_roots_khz_nor_has_it_writ
         ("inner-link", format!("mkdir /dev/shm/khz && ln -s {precious_text} /dev/shm/khz/n1")),
         ("file", format!("touch /dev/shm/khz && chown {other} /dev/shm/khz")),
     ] {
-        let Some((said, found)) = in_own_shm(name, &prepare, "find shm/ -type f -name '*.ring' 2>/dev/null")
+        let Some((message, found)) =
+            in_own_shm(name, &prepare, "find shm/ -type f -name '*.ring' 2>/dev/null")
         else {
             return;
         };
         assert!(
-            said.contains("is not safe for rings") && said.contains("in memory without a name"),
-            "{name}: {said}"
+            message.contains("is not safe for rings") && message.contains("in memory without a name"),
+            "{name}: {message}"
         );
         assert_eq!((names(), found.as_str()), (0, ""), "{name}");
     }
 }
 
 #[test]
-fn where_nobody_was_first_khz_has_its_place_in_dev_shm_and_leaves_nothing_there() {
+fn without_older_rings_khz_uses_dev_shm_and_leaves_nothing_there() {
     if !rustix::process::geteuid().is_root() {
         return khz_skip::skip("only root mounts");
     }
     let root = place("nobody");
-    let said = root.join("said");
+    let message = root.join("said");
     let script = format!(
-        "mount -t tmpfs -o mode=1777 none /dev/shm && {{ \"$@\" > {said} 2>&1 & }}
+        "mount -t tmpfs -o mode=1777 none /dev/shm && {{ \"$@\" > {message} 2>&1 & }}
          khz=$!
-         while kill -0 $khz && ! grep -q Kilohertz {said}; do sleep 0.05; done
+         while kill -0 $khz && ! grep -q Kilohertz {message}; do sleep 0.05; done
          ls /dev/shm/khz/n1; kill -TERM $khz; wait $khz; echo ended $?; ls -A /dev/shm",
-        said = said.display()
+        message = message.display()
     );
     let inner =
         khz(&["--listen", "127.0.0.1:0", "--node", "n1", "--ring", "1MiB", "--root", root.to_str().unwrap()]);

@@ -1,5 +1,5 @@
-//! Several users on one machine: whose agents, recorders and hubs a hub takes for what they say, and what the others
-//! hear. As root, users are real ones; otherwise that is left out, which is said.
+//! Several users on one machine: whose agents, recorders and hubs a hub believes, and what it answers to others. Needs root,
+//! since the users are real ones; otherwise it is skipped.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ impl Place {
         if user == 0 { self.0.join("0") } else { self.0.join(user.to_string()).join("khz") }
     }
 
-    /// `khz` as this user has it: his run directory is found by itself, root's is told.
+    /// `khz` of this user. It finds the run directory of the user by itself; root's is given.
     fn khz(&self, user: u32, words: &[&str]) -> Command {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new(self.0.join("khz"));
@@ -63,7 +63,7 @@ impl Place {
         Running::of(self.khz(user, &[&words, more].concat()))
     }
 
-    /// An agent that may be refused: it says so and goes on.
+    /// An agent that may be refused: it logs that and tries again.
     fn agent(&self, user: u32, node: &str, link: &str) -> Agent {
         let words = ["agent", "--node", node, "--hub", link, "--base-rate", "10Hz", "--ring", "1MiB"];
         let log = self.0.join(format!("{node}.log"));
@@ -95,7 +95,7 @@ struct Agent {
 }
 
 impl Agent {
-    fn said(&self) -> String {
+    fn message(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 }
@@ -115,7 +115,7 @@ fn until(what: &str, is_so: impl FnMut() -> bool) {
     process::until(Duration::from_secs(60), what, is_so);
 }
 
-/// What the hub says of its nodes.
+/// The hub's status of its nodes.
 fn nodes(hub: &Running) -> String {
     out(&khz(&["nodes", "--server", &hub.url]).output().unwrap())
 }
@@ -140,7 +140,7 @@ fn agents_recorders_and_hubs_of_the_hubs_user_and_of_root_need_no_set_up() {
     assert_eq!(code(&fast), 0, "an operator: {}", err(&fast));
     let upper = place.hub(DAEMON, "127.0.0.1:0", &["--source", &link]);
     until("the upper hub shows it too", || is_up(&upper, "n1"));
-    // Root finds what he is told of.
+    // Root uses the run directory that is given.
     let run_dir = place.run_dir(DAEMON);
     let words = ["agent", "--node", "roots", "--hub", &link, "--run-dir", word(&run_dir)];
     let mut root = place.khz(0, &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -157,10 +157,10 @@ fn another_users_agent_is_refused_with_the_ways_out_and_he_reads_as_a_reader() {
     let _first = place.agent(DAEMON, "n1", &link);
     until("the user's own agent is up", || is_up(&hub, "n1"));
     let stranger = place.agent(NOBODY, "n2", &link);
-    until("he is told", || stranger.said().contains("shows nothing that counts"));
-    let said = stranger.said();
+    until("he is told", || stranger.message().contains("shows nothing that counts"));
+    let message = stranger.message();
     for way in [format!("uid {DAEMON}"), "khz certs token node n2".into(), "--insecure".into()] {
-        assert!(said.contains(&way), "{way}: {said}");
+        assert!(message.contains(&way), "{way}: {message}");
     }
     assert!(!nodes(&hub).contains("n2"), "{}", nodes(&hub));
     let slow = place.record(NOBODY, &link, "100Hz");
@@ -195,8 +195,8 @@ fn after_kill_9_the_next_hub_has_another_key_and_its_agents_come_back() {
     let hub = place.hub(DAEMON, &link, &[]);
     assert_ne!(std::fs::read_to_string(&key).unwrap(), before);
     until("it is up again", || is_up(&hub, "n1"));
-    let (_, said) = hub.end("TERM");
-    assert!(!key.exists(), "the key goes with its hub: {said}");
+    let (_, message) = hub.end("TERM");
+    assert!(!key.exists(), "the key goes with its hub: {message}");
 }
 
 #[test]
@@ -205,8 +205,8 @@ fn where_insecure_names_are_believed_and_both_the_log_and_khz_nodes_say_so() {
     let hub = place.hub(DAEMON, "127.0.0.1:0", &["--insecure"]);
     let _agent = place.agent(NOBODY, "n2", &hub.link());
     until("it is up", || is_up(&hub, "n2"));
-    let said = nodes(&hub);
-    assert!(said.contains("names are believed, not proved (--insecure): n2"), "{said}");
+    let message = nodes(&hub);
+    assert!(message.contains("names are believed, not proved (--insecure): n2"), "{message}");
     let fast = place.record(NOBODY, &hub.link(), "1000Hz");
     assert_ne!(code(&fast), 0, "operators are not believed");
     let (_, log) = hub.end("TERM");

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::process::{code, err, out, run};
 
-/// A folder that is gone when the test is over.
+/// A folder that is removed after the test.
 struct Folder(PathBuf);
 
 impl Folder {

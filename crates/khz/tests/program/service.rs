@@ -1,4 +1,4 @@
-//! What makes khz a service: what systemd is told, and what systemd says of our units.
+//! khz as a service: its messages to systemd, and systemd's checks of our units.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn packaging() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
 }
 
-/// A program of systemd's; `None` where it is not installed, which `cargo xtask test` sees to.
+/// Runs a program of systemd; `None` where it is not installed. `cargo xtask test` installs it.
 fn systemd(program: &str, words: &[&str]) -> Option<Output> {
     match Command::new(program).args(words).output() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -32,7 +32,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
-fn systemd_is_told_that_we_are_ready_live_and_end() {
+fn systemd_learns_that_khz_is_ready_lives_and_ends() {
     let folder = folder("notify");
     let path = folder.join("notify.sock");
     let socket = UnixDatagram::bind(&path).unwrap();
@@ -58,7 +58,7 @@ fn systemd_finds_nothing_wrong_with_the_units_and_little_exposed() {
     let folder = folder("units");
     for unit in UNITS {
         let text = std::fs::read_to_string(packaging().join("systemd").join(unit)).unwrap();
-        // It wants to see the program that a unit starts.
+        // It checks that the program of a unit exists.
         let text = text.replace("/usr/bin/khz", env!("CARGO_BIN_EXE_khz"));
         let path = folder.join(unit);
         std::fs::write(&path, text).unwrap();

@@ -40,7 +40,7 @@ fn a_copied_program_plays_every_workload_where_there_are_no_recordings() {
         let run_dir = run_dir.get_envs().find(|(name, _)| *name == "KHZ_RUN_DIR").and_then(|(_, dir)| dir);
         command.current_dir(&empty).env("HOME", &empty).env("KHZ_RUN_DIR", run_dir.unwrap());
         let played = command.output().unwrap();
-        // Code 1 says that rows were late, which a busy machine makes them.
+        // Code 1 means late rows, which a busy machine can cause.
         assert!(matches!(played.status.code(), Some(0 | 1)), "{workload}: {}", err(&played));
         let last = out(&played).lines().last().map(|line| serde_json::from_str(line).unwrap());
         let last: serde_json::Value = last.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Who asks for more than the CPU ceiling allows sees it where he looks. The ceiling is so low here that any machine
-//! exceeds it.
+//! A reader that asks for more than the CPU ceiling allows sees that in each command. The ceiling is so low here that any
+//! machine exceeds it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -44,13 +44,13 @@ impl Watched {
         }
     }
 
-    /// What was said on stderr.
+    /// Its stderr.
     fn end(&mut self) -> String {
         let _ = self.child.kill();
-        let mut said = String::new();
-        self.child.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
+        let mut message = String::new();
+        self.child.stderr.as_mut().unwrap().read_to_string(&mut message).unwrap();
         let _ = self.child.wait();
-        said
+        message
     }
 }
 
@@ -65,8 +65,8 @@ fn is_slowed(row: &Value) -> bool {
     row["rate"].as_str().is_some_and(|rate| rate != "1000Hz")
 }
 
-fn is_told(said: &str) -> bool {
-    said.contains("n1: runs ") && said.contains(" instead of 1000Hz: ") && said.contains("cpu_max")
+fn is_announced(message: &str) -> bool {
+    message.contains("n1: runs ") && message.contains(" instead of 1000Hz: ") && message.contains("cpu_max")
 }
 
 #[test]
@@ -75,13 +75,13 @@ fn a_watch_of_this_node_says_when_its_rows_come_slower_and_each_row_says_its_rat
     let words = ["watch", "*", "--exact", "--rate", "1000", "--json", "--server", &running.url];
     let mut watched = Watched::start(&mut khz(&words));
     watched.row(is_slowed);
-    let said = watched.end();
-    assert!(is_told(&said), "{said}");
-    // Who asks now, when it is known, is told at once: the first row has the rate that was granted.
+    let message = watched.end();
+    assert!(is_announced(&message), "{message}");
+    // A reader that asks later learns it at once: the first row has the granted rate.
     let output = run(&[&words[..], &["--count", "1"]].concat());
     let row: Value = serde_json::from_str(out(&output).lines().next().unwrap()).unwrap();
     assert!(is_slowed(&row), "{row}");
-    assert!(is_told(&err(&output)), "{}", err(&output));
+    assert!(is_announced(&err(&output)), "{}", err(&output));
 }
 
 #[test]
@@ -93,8 +93,8 @@ fn the_door_of_a_node_lists_its_lanes_and_marks_the_slowed_ones_as_a_hub_does() 
     let nodes = run(&["nodes", "--server", &running.url]);
     let listed = out(&nodes);
     assert!(listed.contains("<1000Hz"), "{listed}");
-    let said = "n1: slower than asked, to stay below the CPU ceiling (cpu_max)";
-    assert!(listed.contains(said), "{listed}");
+    let message = "n1: slower than asked, to stay below the CPU ceiling (cpu_max)";
+    assert!(listed.contains(message), "{listed}");
     let nodes = run(&["nodes", "--json", "--server", &running.url]);
     let node: Value = serde_json::from_str(out(&nodes).trim()).unwrap();
     let base = &node["lanes"][0];
@@ -107,8 +107,8 @@ fn a_watch_that_gathers_itself_says_it_too() {
     let words = ["watch", "*", "--exact", "--rate", "1000", "--json", "--direct", "--node", "n1"];
     let mut watched = Watched::start(khz(&words).env("KHZ_CPU_MAX", CEILING[1]));
     watched.row(is_slowed);
-    let said = watched.end();
-    assert!(is_told(&said), "{said}");
+    let message = watched.end();
+    assert!(is_announced(&message), "{message}");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn readers_of_a_hub_and_its_list_of_nodes_say_which_nodes_are_slowed() {
     let mut agent = hub.beside(&["agent", "--node", "n1", "--hub", &link]);
     agent.args(CEILING);
     let _agent = Running::of(agent);
-    // At the hub's local socket: over TCP its door takes an unknown caller for a reader, who has at most 100 Hz.
+    // At the hub's local socket: over TCP an unknown caller is a reader, with at most 100 Hz.
     let words = ["watch", "n1:*", "--exact", "--rate", "1000", "--json"];
     let mut watched = Watched::start(&mut hub.beside(&words));
     watched.row(is_slowed);
@@ -141,8 +141,8 @@ fn readers_of_a_hub_and_its_list_of_nodes_say_which_nodes_are_slowed() {
     let lanes = node["lanes"].as_array().unwrap();
     let lane = lanes.iter().find(|lane| lane["asked"] == "1000Hz").unwrap();
     assert_ne!(lane["rate"], lane["asked"]);
-    let said = watched.end();
-    assert!(is_told(&said), "{said}");
+    let message = watched.end();
+    assert!(is_announced(&message), "{message}");
 }
 
 #[test]
@@ -150,10 +150,10 @@ fn a_recording_ends_with_the_rate_that_it_has() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("slowed-{}.khzt", std::process::id()));
     let words = ["record", "*", "--exact", "--rate", "1000", "--for", "8s", "--node", "n1", "-o"];
     let output = khz(&words).arg(&file).env("KHZ_CPU_MAX", CEILING[1]).output().unwrap();
-    let said = err(&output);
-    assert!(is_told(&said), "{said}");
-    let last = said.lines().find(|line| line.contains("slowed-")).unwrap_or_default();
-    assert!(last.contains(" instead of 1000Hz (CPU ceiling)"), "{said}");
+    let message = err(&output);
+    assert!(is_announced(&message), "{message}");
+    let last = message.lines().find(|line| line.contains("slowed-")).unwrap_or_default();
+    assert!(last.contains(" instead of 1000Hz (CPU ceiling)"), "{message}");
     std::fs::remove_file(file).unwrap();
 }
 

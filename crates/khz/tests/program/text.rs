@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::process::{Running, code, first_line, khz, run};
 
-/// Where the text door is, as the line behind the first one says.
+/// The address of the text door, from the second line that khz prints.
 pub fn text_door(running: &mut Running) -> String {
     let line = first_line(running.child.stdout.as_mut().unwrap());
     line.trim_end().strip_prefix("Text door: ").unwrap_or_else(|| panic!("{line:?}")).to_owned()
@@ -30,7 +30,7 @@ pub fn ask(socket: &mut TcpStream, text: &str) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-/// What there is once a node with this item has come.
+/// The answer once a node with this item has come.
 pub fn described_with(socket: &mut TcpStream, item: &str) -> String {
     let start = Instant::now();
     loop {
@@ -120,23 +120,23 @@ fn a_hub_shows_the_nodes_of_another_one_and_sees_them_go() {
 }
 
 #[test]
-fn hubs_that_feed_each_other_are_told_of_the_loop() {
+fn hubs_that_feed_each_other_report_the_loop() {
     let [one, other] = [free_port(), free_port()];
     let itself = nested_hub("itself", &one, &one);
     let start = Instant::now();
     while own(&itself, "khz_hub_accepted_total") < 2 {
         assert!(start.elapsed() < Duration::from_secs(60), "it never came back after its refusal");
     }
-    let said = itself.end("TERM").1;
-    assert!(said.contains("a loop; leave out one --source"), "{said}");
-    // Each alone could; whoever comes second may not.
+    let message = itself.end("TERM").1;
+    assert!(message.contains("a loop; leave out one --source"), "{message}");
+    // Each alone may follow the other; the second one that tries may not.
     let [one, other] = [nested_hub("one", &one, &other), nested_hub("other", &other, &one)];
     let start = Instant::now();
     while [&one, &other].iter().map(|hub| own(hub, "khz_hub_accepted_total")).sum::<u64>() < 6 {
         assert!(start.elapsed() < Duration::from_secs(60), "neither was refused");
     }
-    let said = one.end("TERM").1 + &other.end("TERM").1;
-    assert!(said.contains("a loop; leave out one --source"), "{said}");
+    let message = one.end("TERM").1 + &other.end("TERM").1;
+    assert!(message.contains("a loop; leave out one --source"), "{message}");
 }
 
 /// One of the hub's own numbers.
@@ -156,7 +156,7 @@ pub fn own(hub: &Running, name: &str) -> u64 {
 }
 
 #[test]
-fn a_hub_asks_its_nodes_anew_when_its_rows_are_older_than_the_window() {
+fn a_hub_asks_its_nodes_again_when_its_rows_are_older_than_the_window() {
     let mut hub = Running::start_hub(&["--text-listen", "127.0.0.1:0"]);
     let address = text_door(&mut hub);
     let link = hub.link();
@@ -194,11 +194,14 @@ fn a_hub_asks_its_nodes_anew_when_its_rows_are_older_than_the_window() {
 }
 
 #[test]
-fn the_text_door_needs_tls_off_loopback_and_stays_closed_where_nobody_wants_it() {
+fn the_text_door_needs_tls_off_loopback_and_stays_closed_unless_asked_for() {
     let output = run(&["--listen", "127.0.0.1:0", "--text-listen", "0.0.0.0:0"]);
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("text_listen (from --text-listen)") && said.contains("--tls-cert"), "{said}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        message.contains("text_listen (from --text-listen)") && message.contains("--tls-cert"),
+        "{message}"
+    );
     let mut running = Running::start(&[]);
     let mut rest = String::new();
     let pid = running.child.id().to_string();
@@ -216,7 +219,7 @@ fn with_interfaces(root: &std::path::Path, names: &[&str]) {
     let proc = root.join("proc/net");
     std::fs::create_dir_all(&proc).unwrap();
     let text = head.to_owned() + &names.iter().map(line).collect::<String>();
-    // In place: khz has the file open, as it has the kernel's.
+    // Written in place: khz keeps the file open, like the kernel's.
     let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(proc.join("dev"));
     let mut file = file.unwrap();
     file.write_all(text.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! Daemons over the text protocol as sources of a hub: ours, one as old as Supermon, and what answers nonsense.
+//! Daemons over the text protocol as sources of a hub: ours, one as old as Supermon, and one that answers nonsense.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ fn until(what: &str, is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_hub_shows_the_nodes_behind_other_text_doors() {
+fn a_hub_shows_the_nodes_of_other_text_doors() {
     let mut lower = Running::start_hub(&["--text-listen", "127.0.0.1:0"]);
     let link = lower.link();
     let words = ["agent", "--node", "lbp12", "--hub", &link, "--text-listen", "127.0.0.1:0"];
@@ -29,19 +29,19 @@ fn a_hub_shows_the_nodes_behind_other_text_doors() {
 }
 
 #[test]
-fn a_loop_over_text_doors_is_refused_and_said() {
+fn a_loop_over_text_doors_is_refused_and_reported() {
     let [link, door] = [free_port(), free_port()];
     let source = format!("text://{door}");
     let words =
         ["hub", "--listen", "127.0.0.1:0", "--link-listen", &link, "--source", &source, "--node", "itself"];
     let itself = Running::of(khz(&[&words[..], &["--text-listen", &door]].concat()));
     until("it never came back after its refusal", || own(&itself, "khz_text_connections_total") >= 2);
-    let said = itself.end("TERM").1;
-    assert!(said.contains("a loop; leave out one --source"), "{said}");
+    let message = itself.end("TERM").1;
+    assert!(message.contains("a loop; leave out one --source"), "{message}");
 }
 
 #[test]
-fn garbage_from_a_source_is_named_and_harms_nobody() {
+fn garbage_from_a_source_is_reported_and_harms_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let source = format!("text://{}", listener.local_addr().unwrap());
     let mut hub = nested_hub("upper", "127.0.0.1:0", &source);
@@ -53,9 +53,9 @@ fn garbage_from_a_source_is_named_and_harms_nobody() {
         let _ = socket.read_to_end(&mut Vec::new());
     }
     assert_eq!(ask(&mut connect(&door), "S"), "\n");
-    let said = hub.end("TERM").1;
+    let message = hub.end("TERM").1;
     for part in ["is that a text door?", "it says: HTTP/1.1", "describes an item as '1 a nothing'"] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(message.contains(part), "{part}: {message}");
     }
 }
 
@@ -117,12 +117,12 @@ fn a_source_that_dies_is_asked_again_when_it_is_back() {
         lower.end("KILL");
         until("its node never went", || ask(&mut socket, "S") == "\n");
     }
-    let said = upper.end("TERM").1;
-    assert!(said.contains(&format!("source text://{door}: ")), "{said}");
+    let message = upper.end("TERM").1;
+    assert!(message.contains(&format!("source text://{door}: ")), "{message}");
 }
 
 #[test]
-fn two_hubs_that_ask_each_other_are_told_of_the_loop() {
+fn two_hubs_that_ask_each_other_report_the_loop() {
     let doors = [free_port(), free_port()];
     let hub = |name, own: &str, other: &str| {
         let source = format!("text://{other}");
@@ -130,9 +130,9 @@ fn two_hubs_that_ask_each_other_are_told_of_the_loop() {
         Running::of(khz(&[&words[..], &["--node", name, "--text-listen", own]].concat()))
     };
     let [one, other] = [hub("one", &doors[0], &doors[1]), hub("other", &doors[1], &doors[0])];
-    // Each alone could; whoever comes second may not, and comes again.
+    // Each alone may follow the other; the second one that tries may not, and tries again.
     let comings = || [&one, &other].iter().map(|hub| own(hub, "khz_text_connections_total")).sum::<u64>();
     until("neither was refused", || comings() >= 4);
-    let said = one.end("TERM").1 + &other.end("TERM").1;
-    assert!(said.contains("a loop; leave out one --source"), "{said}");
+    let message = one.end("TERM").1 + &other.end("TERM").1;
+    assert!(message.contains("a loop; leave out one --source"), "{message}");
 }

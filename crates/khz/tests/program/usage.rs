@@ -58,12 +58,15 @@ fn help_fits_a_terminal_of_80_columns() {
 fn a_recording_that_is_not_there_is_named_and_so_are_those_that_are() {
     let output = run(&["simulate", "--workloads", "/nonexistent/workloads"]);
     assert_eq!((code(&output), out(&output).as_str()), (2, ""));
-    let said = err(&output);
-    assert!(said.contains("/nonexistent/workloads/idle-100hz.khzt"), "{said}");
+    let message = err(&output);
+    assert!(message.contains("/nonexistent/workloads/idle-100hz.khzt"), "{message}");
     let output = run(&["simulate", "--workload", "storm"]);
     assert_eq!(code(&output), 2);
-    let said = err(&output);
-    assert!(said.contains("'storm'") && said.contains("compile, idle, mempressure, netcopy"), "{said}");
+    let message = err(&output);
+    assert!(
+        message.contains("'storm'") && message.contains("compile, idle, mempressure, netcopy"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -131,7 +134,7 @@ fn config_says_where_each_value_came_from() {
     assert_eq!(line("window"), format!("window = \"1ms\" # {}:1", path.display()));
     assert_eq!(line("cpu_max"), "cpu_max = \"10%\" # default");
 
-    // Directories that khz chooses when it needs them are shown as it would choose them now.
+    // Directories without a setting are shown as khz would choose them now.
     let home = PathBuf::from("/srv/khz-chosen");
     let shown = khz(&["config"])
         .env_remove("KHZ_RING_DIR")
@@ -178,10 +181,10 @@ fn no_part_of_a_token_is_printed_wherever_and_however_it_was_given() {
         outputs.push(run(&["watch", "load.1m", "--for", given]));
     }
     for output in outputs {
-        let said = format!("{}{}", out(&output), err(&output));
+        let message = format!("{}{}", out(&output), err(&output));
         let parts = (0..=secret.len() - 8).map(|at| &secret[at..at + 8]);
         for part in parts.chain(["bob"]) {
-            assert!(!said.contains(part), "{part} in {said}");
+            assert!(!message.contains(part), "{part} in {message}");
         }
     }
 }
@@ -246,9 +249,9 @@ fn a_reader_that_closes_early_is_no_failure() {
         .spawn()
         .unwrap();
     drop(child.stdout.take());
-    let mut said = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""));
+    let mut message = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+    assert_eq!((child.wait().unwrap().code(), message.as_str()), (Some(0), ""));
 }
 
 #[test]
@@ -267,7 +270,7 @@ fn man_pages_and_completions_are_generated() {
 
 #[test]
 fn no_khz_at_the_server_is_a_failure_that_names_it() {
-    // A port that was ours a moment ago and that nobody listens on now.
+    // A port that was ours a moment ago: nothing listens there now.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}");
     for arguments in [&["get", "mem.free", "--server", &url][..], &["watch", "mem.free", "--server", &url]] {
@@ -278,7 +281,7 @@ fn no_khz_at_the_server_is_a_failure_that_names_it() {
 }
 
 #[test]
-fn something_else_at_the_server_is_told_apart() {
+fn a_server_that_is_not_khz_is_recognized() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let other = std::thread::spawn(move || {

@@ -1,6 +1,5 @@
-//! Wake-ups that nobody needs: what runs and is not asked for anything wakes up for its ticks, and for what a tick has brought
-//! about, and for nothing else. No time is judged here: ticks are counted by the rows that they wrote, and wake-ups by the
-//! kernel, thread by thread.
+//! Wake-ups without a reason: a process that nobody asks wakes up for its ticks, for what follows from a tick, and for nothing
+//! else. No time is measured: the rows in the ring count the ticks, and the kernel counts the wake-ups of each thread.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ use crate::process::{Running, khz};
 /// The limit only ends a hanging test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Wake-ups of all threads a tick, at most: one to gather and send, one for what a hub says, and seldom both.
+/// The most wake-ups of all threads a tick: one to gather and send, one for the hub's answer.
 const A_TICK: u64 = 2;
 
 /// A directory for rings, and one for sockets.
@@ -45,7 +44,7 @@ fn rows(rings: &str, lane: &str) -> u64 {
     rows
 }
 
-/// Waits until so many more rows are there.
+/// Waits until this many more rows have come.
 fn wait_for_rows(rings: &str, lane: &str, more: u64) {
     let (begun, first) = (Instant::now(), rows(rings, lane));
     while rows(rings, lane) < first + more {
@@ -135,7 +134,7 @@ fn a_hub_sleeps_until_a_node_comes_and_wakes_up_for_its_rows_then() {
     // A node elsewhere: it finds nothing of the hub on this machine.
     let hub = Running::start_hub(&["--insecure"]);
     let link = hub.link();
-    // A node that knows nothing of the hub tells how time passes.
+    // A node that does not report to the hub counts the time.
     let (others, elsewhere) = place("elsewhere");
     let places = ["--ring-dir", &others, "--run-dir", &elsewhere];
     let alone = Running::start(&[&places[..], &ONCE_A_SECOND].concat());

@@ -1,4 +1,4 @@
-//! `khz watch` while a node that it shows goes away, and while its hub stands still.
+//! `khz watch` while a node goes away, and while the hub stands still.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -76,17 +76,17 @@ impl Watch {
         self.line("a row", |line| line["values"].is_object());
     }
 
-    /// What was said on stderr.
-    fn said(mut self) -> String {
+    /// Its stderr.
+    fn message(mut self) -> String {
         signal(&self.child.0, "TERM");
-        let mut said = String::new();
-        self.child.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        said
+        let mut message = String::new();
+        self.child.0.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+        message
     }
 }
 
 #[test]
-fn commands_that_ask_once_say_which_hub_stands_still_and_what_to_do_and_ask_nobody_else() {
+fn commands_that_ask_once_say_which_hub_stands_still_and_what_to_do_and_ask_no_other() {
     let (hub, _agent) = cluster();
     signal(&hub.child, "STOP");
     let url = hub.url.trim_end_matches('/');
@@ -99,12 +99,15 @@ fn commands_that_ask_once_say_which_hub_stands_still_and_what_to_do_and_ask_nobo
         &["nodes", "forget", "n1"],
     ] {
         let output = khz(&[words, &["--server", url]].concat()).output().unwrap();
-        let said = err(&output);
-        assert_eq!(code(&output), 1, "{words:?}: {said}");
+        let message = err(&output);
+        assert_eq!(code(&output), 1, "{words:?}: {message}");
         let expected = format!("khz: {url}/ takes connections and does not answer: it stands still");
-        assert!(said.starts_with(&expected) && said.contains("systemctl status"), "{words:?}: {said}");
+        assert!(
+            message.starts_with(&expected) && message.contains("systemctl status"),
+            "{words:?}: {message}"
+        );
     }
-    // Its local socket is found as well: nobody reads this machine's kernel in its place and says nothing.
+    // Its local socket is found too: the command does not silently read this machine's kernel instead.
     let output = hub.beside(&["get", "mem.free"]).output().unwrap();
     assert_eq!((code(&output), out(&output).as_str()), (1, ""), "{}", err(&output));
     assert!(err(&output).contains("hub.sock/ takes connections and does not answer"), "{}", err(&output));
@@ -123,9 +126,9 @@ fn a_watch_says_that_a_node_is_down_and_that_it_is_back() {
     let back = watch.line("n1 is up", |line| line["event"] == "node");
     assert_eq!(back["state"], "up", "{back}");
     watch.row();
-    let said = watch.said();
-    assert!(said.contains("khz: n1 is down since "), "{said}");
-    assert!(said.contains("khz: n1 is back since "), "{said}");
+    let message = watch.message();
+    assert!(message.contains("khz: n1 is down since "), "{message}");
+    assert!(message.contains("khz: n1 is back since "), "{message}");
 }
 
 #[test]
@@ -140,8 +143,8 @@ fn a_watch_says_that_its_hub_stands_still_and_that_it_is_back() {
     signal(&hub.child, "CONT");
     watch.line("the hub is back", |line| line["event"] == "server" && line["state"] == "back");
     watch.row();
-    let said = watch.said();
+    let message = watch.message();
     let url = hub.url.trim_end_matches('/');
-    assert!(said.contains(&format!("khz: {url} has not been heard for ")), "{said}");
-    assert!(said.contains(&format!("khz: {url} is back; it was not heard for ")), "{said}");
+    assert!(message.contains(&format!("khz: {url} has not been heard for ")), "{message}");
+    assert!(message.contains(&format!("khz: {url} is back; it was not heard for ")), "{message}");
 }

@@ -1,4 +1,4 @@
-//! A node on which interfaces come and go by the thousand: the agent begins anew instead of growing for ever.
+//! A node on which interfaces come and go by the thousand: the agent starts again instead of growing for ever.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ fn net_dev(interfaces: impl Iterator<Item = String>) -> String {
 }
 
 #[test]
-fn an_agent_whose_interfaces_are_gone_begins_anew_with_the_same_rings() {
+fn an_agent_whose_interfaces_are_gone_starts_again_with_the_same_rings() {
     let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("worn-{}", std::process::id()));
     let (text, rings) = (root.join("proc/net/dev"), root.join("rings"));
     std::fs::create_dir_all(text.parent().unwrap()).unwrap();
@@ -46,15 +46,15 @@ fn an_agent_whose_interfaces_are_gone_begins_anew_with_the_same_rings() {
     };
     let (generation, _) = until(&|slots| slots > 35_000);
     std::fs::write(&text, net_dev(["eth0".to_owned()].into_iter())).unwrap();
-    // It announces itself once more: the same process, another start.
+    // It announces itself again: the same process, another start.
     let mut line = String::new();
     BufReader::new(running.child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert!(line.contains("http://127.0.0.1:"), "{line}");
     assert!(running.child.try_wait().unwrap().is_none());
     let (renewed, _) = until(&|slots| (1..1_000).contains(&slots));
     assert_eq!(renewed, generation + 1);
-    let (code, said) = running.end("TERM");
+    let (code, message) = running.end("TERM");
     assert_eq!(code, Some(0));
-    assert!(said.contains("beginning again"), "{said}");
+    assert!(message.contains("beginning again"), "{message}");
     std::fs::remove_dir_all(root).unwrap();
 }

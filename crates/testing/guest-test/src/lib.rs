@@ -1,12 +1,16 @@
-//! Virtual machines (guests) for tests that must not run on this one: they set the clock, or have systemd as first
-//! process. Each test makes its guest from Debian's packages, in memory, and removes it. This crate is part of no
-//! shipped binary. It panics with a sentence when a test cannot go on.
+//! Virtual machines (guests) under QEMU: for tests that must not run on this machine, because they set the clock or
+//! have systemd as first process, and for a figure of eight nodes. Each guest is made from Debian's packages, in memory,
+//! and removed. This crate is part of no shipped binary. It panics with a sentence when a test cannot go on.
 
 #![forbid(unsafe_code)]
 
 pub mod debian;
+pub mod front_end;
 pub mod guest;
+pub mod hub;
 pub mod image;
+pub mod small;
+pub mod staggered;
 
 use std::path::PathBuf;
 use std::process::Command;

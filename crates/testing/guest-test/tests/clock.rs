@@ -3,53 +3,16 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-
 use khz_guest_test::guest::Guest;
-use khz_guest_test::image::Image;
-use khz_guest_test::{debian, static_khz, until};
+use khz_guest_test::hub::Hub;
+use khz_guest_test::{debian, small, until};
 use serde_json::Value;
-
-/// What such a machine does first. Modules are there only where it has a network.
-const INIT: &str = r#"#!/bin/busybox sh
-export PATH=/bin
-mount -t proc proc /proc
-mount -t sysfs sys /sys
-mount -t devtmpfs dev /dev
-mkdir -p /dev/shm && mount -t tmpfs shm /dev/shm
-ip link set lo up
-for name in $(cat /modules/order); do insmod /modules/$name; done
-exec console
-"#;
-
-/// What a network between guest and host needs, each after what it builds on.
-const NETWORK: [&str; 8] = [
-    "drivers/virtio/virtio_ring.ko",
-    "drivers/virtio/virtio.ko",
-    "drivers/virtio/virtio_pci_modern_dev.ko",
-    "drivers/virtio/virtio_pci_legacy_dev.ko",
-    "drivers/virtio/virtio_pci.ko",
-    "net/core/failover.ko",
-    "drivers/net/net_failover.ko",
-    "drivers/net/virtio_net.ko",
-];
 
 /// One machine: busybox, khz and some modules of the kernel.
 fn boot(name: &str, modules: &[&str], more: &[&str]) -> Guest {
     let kernel = debian::kernel();
-    let mut image = Image::new(name).with_shell().with_khz("bin/khz");
-    image =
-        image.with_program("init", INIT).with_text("etc/machine-id", "0123456789abcdef0123456789abcdef\n");
-    let file = |module: &str| module.rsplit('/').next().unwrap().to_owned();
-    for module in modules {
-        let from = kernel.modules.join("kernel").join(module);
-        image = image.with_copy(&from, &format!("modules/{}", file(module)));
-    }
-    let order: Vec<String> = modules.iter().map(|module| file(module)).collect();
-    let image = image.with_text("modules/order", &order.join("\n")).pack();
-    Guest::boot(&kernel, image, 256, "rdinit=/init", more)
+    let image = small::image(name, &kernel, modules).pack();
+    Guest::boot(&kernel, image, 256, small::KERNEL_WORDS, more)
 }
 
 /// The hub's report about the node n1.
@@ -103,55 +66,9 @@ fn rows(exported: &str) -> Vec<(u64, f64, f64)> {
     exported.lines().map(row).collect()
 }
 
-/// A hub on this machine, for a guest that reaches its loopback.
-struct Hub {
-    child: Child,
-    door: String,
-    link_port: String,
-    run_dir: PathBuf,
-}
-
-impl Hub {
-    fn start() -> Hub {
-        // The guest comes through a tunnel: from this machine, with nothing to show.
-        let words =
-            ["hub", "--node", "hub", "--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0", "--insecure"];
-        let run_dir = khz_guest_test::folder().join(format!("run-{}", std::process::id()));
-        std::fs::create_dir_all(&run_dir).unwrap();
-        let mut command = Command::new(static_khz());
-        command
-            .args(words)
-            .env("KHZ_STATE_DIR", "none")
-            .env("KHZ_RUN_DIR", &run_dir)
-            .env("XDG_CONFIG_HOME", "/nonexistent");
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let after = |mark: &str| line.split_once(mark).unwrap_or_else(|| panic!("{line}")).1;
-        let word = |text: &str| text.split_whitespace().next().unwrap().trim_end_matches('/').to_owned();
-        let (door, link_port) =
-            (format!("http://{}", word(after("http://"))), word(after("report to 127.0.0.1:")));
-        Hub { child, door, link_port, run_dir }
-    }
-
-    fn ask(&self, words: &[&str]) -> (Option<i32>, String) {
-        let mut command = Command::new(static_khz());
-        command.args(words).args(["--server", &self.door]).env("XDG_CONFIG_HOME", "/nonexistent");
-        let output = command.output().unwrap();
-        (output.status.code(), String::from_utf8(output.stdout).unwrap())
-    }
-
-    fn node(&self) -> Option<Node> {
-        Node::of(&self.ask(&["nodes", "n1", "--json"]).1)
-    }
-}
-
-impl Drop for Hub {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.run_dir);
-    }
+/// What the hub says of the node n1.
+fn node_at(hub: &Hub) -> Option<Node> {
+    Node::of(&hub.ask(&["nodes", "n1", "--json"]).1)
 }
 
 /// Sets the guest's clock forth or back.
@@ -215,12 +132,11 @@ fn setting_the_clock_under_hub_and_agent_neither_loses_nor_doubles_a_row() {
 #[ignore = "slow: boots a virtual machine"]
 fn a_hub_on_another_machine_follows_a_node_whose_clock_is_set() {
     let hub = Hub::start();
-    let network = ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="];
-    let mut guest = boot("two-clocks", &NETWORK, &network);
-    guest.say("ip link set eth0 up && ip address add 10.0.2.15/24 dev eth0");
+    let mut guest = boot("two-clocks", &small::NETWORK, &small::NETWORK_OF_QEMU);
+    guest.say(small::JOIN_NETWORK);
     let agent = "khz agent --node n1 --base-rate 10Hz --ring 16MiB --insecure";
     guest.say(&format!("{agent} --hub 10.0.2.2:{} > /tmp/agent.log 2>&1 &", hub.link_port));
-    let rows_at_hub = || hub.node().and_then(|node| node.base("rows")).unwrap_or(0);
+    let rows_at_hub = || node_at(&hub).and_then(|node| node.base("rows")).unwrap_or(0);
     until("rows come", || rows_at_hub() > 50);
     let mut ahead = 0;
     for seconds in [0, 3_600, -7_200, 3_600] {
@@ -230,13 +146,13 @@ fn a_hub_on_another_machine_follows_a_node_whose_clock_is_set() {
         let when = format!("the guest's clock is {ahead} s ahead");
         let since = std::time::Instant::now();
         until(&format!("{when}, and the hub knows it"), || {
-            let node = hub.node().unwrap();
+            let node = node_at(&hub).unwrap();
             node.clock_offset().is_some_and(|offset| (offset - ahead as f64).abs() < 30.0)
                 && node.age().is_some_and(|age| age < 30.0)
         });
         println!("{when}: known after {:?}", since.elapsed());
         until("rows go on", || rows_at_hub() > before + 50);
-        hub.node().unwrap().assert_undisturbed(&when);
+        node_at(&hub).unwrap().assert_undisturbed(&when);
         let (code, got) = hub.ask(&["get", "n1:mem.total", "--json"]);
         assert_eq!((code, got.lines().count()), (Some(0), 1), "{when}: {got}");
     }

@@ -1,5 +1,5 @@
-//! Rows of a lane that some reader lacks: blocks that came late, rows that are lost, and what the node was asked for once
-//! more. It decides nothing for a reader; it says what became of a row.
+//! Rows of a lane that some readers are missing: blocks that came late, rows that are lost, and rows that the node was
+//! asked to send again. It decides nothing for a reader; it only says what became of a row.
 
 use std::collections::VecDeque;
 
@@ -9,23 +9,23 @@ use khz_model::Nanos;
 use super::{Block, Lane};
 use crate::limits::{LATE_BYTES_MAX, LATE_KEPT};
 
-/// What is known of rows that readers lack.
+/// What is known of rows that readers are missing.
 #[derive(Debug, Default)]
 pub(crate) struct Late {
-    /// Blocks that came late, in the order in which they came, with the time.
+    /// Blocks that came late, in the order in which they came, each with the time.
     blocks: VecDeque<(Nanos, Block)>,
     bytes: usize,
-    /// Rows that nobody can have any more.
+    /// Rows that nothing can bring any more.
     lost: Ranges,
-    /// Rows that the node was asked for once more.
+    /// Rows that the node was asked to send again.
     again: Ranges,
-    /// Rows from here on come by themselves, or are told as lost.
+    /// Rows from here on come without asking, or are reported lost.
     wanted_from: u64,
-    /// That is so from the next block on.
+    /// `wanted_from` is the first row of the next block.
     begins: bool,
-    /// That holds on the present connection.
+    /// The lane is wanted on the present connection.
     is_wanted: bool,
-    /// Another number whenever one of these has changed.
+    /// Counts changes of all this.
     pub changes: u64,
 }
 
@@ -34,16 +34,16 @@ pub(crate) struct Late {
 pub(crate) enum Part {
     /// They are in this block.
     Here(Block, u64, u64),
-    /// Nobody has them any more.
+    /// They are lost.
     Lost(u64, u64),
-    /// They were here and were given up.
+    /// They were here and were dropped.
     Gone(u64, u64),
-    /// They never came, and do not unless the node is asked.
+    /// They never came, and will not unless the node is asked.
     Never(u64, u64),
 }
 
 impl Late {
-    /// A block came that has rows which somebody lacks.
+    /// A late block came with rows that some reader is missing.
     pub fn take(&mut self, block: Block, now: Nanos) {
         let (from, to) = (block.header.first_row, block.end());
         self.again.remove(from, to);
@@ -55,8 +55,8 @@ impl Late {
         }
     }
 
-    /// These rows came, for nobody who waits, or with the newest block: they are not awaited any more. Who lacks them looks where
-    /// they are, or asks once more.
+    /// These rows came with the newest block, or late when no reader wanted late rows: they are not under way any more.
+    /// A reader that is missing them finds them in their block, or asks again.
     pub fn came(&mut self, from: u64, to: u64) {
         if !self.again.parts(from, to).is_empty() {
             self.again.remove(from, to);
@@ -79,8 +79,8 @@ impl Late {
         }
     }
 
-    /// Rows from here on are wanted of the node, if that is the first that is said of it on this connection. `None`: what
-    /// comes, whatever that begins with; rows may have been made since the node has said which is next.
+    /// Rows from here on are wanted of the node (`None`: from the first that comes, since rows may have been made after
+    /// the lane was offered). `false`: that was said before on this connection.
     pub fn want(&mut self, from: Option<u64>) -> bool {
         if std::mem::replace(&mut self.is_wanted, true) {
             return false;
@@ -90,7 +90,7 @@ impl Late {
         true
     }
 
-    /// True while nothing has come of what is wanted.
+    /// True until the first of the wanted rows comes.
     pub fn begins(&self) -> bool {
         self.begins
     }
@@ -103,22 +103,22 @@ impl Late {
         }
     }
 
-    /// Nothing is wanted of the node any more; `false`: nothing was.
+    /// The lane is not wanted any more; `false`: it was not wanted before.
     pub fn leave(&mut self) -> bool {
         std::mem::take(&mut self.is_wanted)
     }
 
-    /// The rows of these that are lost.
+    /// The rows among these that are lost.
     pub fn lost(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
         self.lost.parts(from, to)
     }
 
-    /// What the node was asked for and has not answered: on another connection it is asked again.
+    /// Rows that the node was asked for and has not sent: on another connection it is asked again.
     pub fn asked(&self) -> &[(u64, u64)] {
         self.again.as_slice()
     }
 
-    /// Readers have had time to fetch what came.
+    /// Drops what readers have had time to fetch.
     pub fn keep_house(&mut self, now: Nanos, has_readers: bool) {
         if !has_readers {
             (self.blocks, self.bytes, self.again) = (VecDeque::new(), 0, Ranges::default());
@@ -137,8 +137,8 @@ impl Late {
 }
 
 impl Lane {
-    /// What became of the rows `from..to`, in order; of those that are still to come nothing is said. No more than about
-    /// `bytes` of blocks; the second: up to which row it is said.
+    /// What became of the rows `from..to`, in order; rows that are still to come are left out. It stops after about
+    /// `bytes` of blocks: the second value is the row up to which it got.
     pub fn parts(&self, from: u64, to: u64, bytes: usize) -> (Vec<Part>, u64) {
         let (mut parts, mut at, mut left) = (Vec::new(), from, bytes);
         while at < to {
@@ -153,7 +153,7 @@ impl Lane {
                     end
                 }
                 None => {
-                    let end = self.block_behind(at).unwrap_or(to).min(to);
+                    let end = self.block_after(at).unwrap_or(to).min(to);
                     self.absent(at, end, &mut parts);
                     end
                 }
@@ -163,7 +163,7 @@ impl Lane {
         (parts, to)
     }
 
-    /// The same of rows that are in no block here.
+    /// The same for rows that are in no block here.
     fn absent(&self, from: u64, to: u64, parts: &mut Vec<Part>) {
         let late = &self.late;
         parts.extend(late.lost.parts(from, to).into_iter().map(|(from, to)| Part::Lost(from, to)));
@@ -181,21 +181,21 @@ impl Lane {
     fn block_of(&self, row: u64) -> Option<Block> {
         let has = |block: &&Block| (block.header.first_row..block.end()).contains(&row);
         let late = self.late.blocks.iter().map(|(_, block)| block).find(has);
-        let recent = || self.recent.get(self.recent_behind(row).checked_sub(1)?).filter(has);
+        let recent = || self.recent.get(self.recent_after(row).checked_sub(1)?).filter(has);
         let open = || self.open_block().filter(|block| has(&block));
         late.or_else(recent).cloned().or_else(open)
     }
 
-    /// Where the next block begins that has rows behind this one.
-    fn block_behind(&self, row: u64) -> Option<u64> {
+    /// The first row of the next block after this row.
+    fn block_after(&self, row: u64) -> Option<u64> {
         let late = self.late.blocks.iter().map(|(_, block)| block);
-        let blocks = late.chain(self.recent.get(self.recent_behind(row))).map(|block| &block.header);
+        let blocks = late.chain(self.recent.get(self.recent_after(row))).map(|block| &block.header);
         let firsts = blocks.chain(self.open.as_ref().map(|open| &open.header)).map(|header| header.first_row);
         firsts.filter(|&first| first > row).min()
     }
 
-    /// The place of the first recent block that begins behind this row.
-    pub(super) fn recent_behind(&self, row: u64) -> usize {
+    /// The index of the first recent block that begins after this row.
+    pub(super) fn recent_after(&self, row: u64) -> usize {
         self.recent.partition_point(|block| block.header.first_row <= row)
     }
 }

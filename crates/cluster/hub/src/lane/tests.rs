@@ -33,13 +33,13 @@ fn a_lane_that_grows_with_every_block_holds_one_schema() {
     assert_eq!(blocks.len(), 50);
     assert!(blocks.iter().all(|block| Arc::ptr_eq(&block.schema, &blocks[0].schema)));
     assert_eq!(blocks[0].schema.series().len(), 50);
-    // Who wants the past begins in the block that has its moment, in the oldest that there is, or in the present one.
+    // A reader that wants the past begins in the block that has its moment, in the oldest block, or in the present one.
     let first_row = |since| lane.join_since(Nanos(since)).first_row;
     assert_eq!([0, 7, 48, 49, 1_000].map(first_row), [0, 7, 48, 49, 49]);
     lane.trim(lane.recent_bytes / 2);
     let oldest = lane.recent[0].header.first_row;
     assert!(oldest > 7 && lane.join_since(Nanos(7)).first_row == oldest);
-    // One that says less than a block needs is not taken for it.
+    // Fewer bytes than a header are not taken for a block.
     let (mut piece, mut names) = (Vec::new(), SchemaEncoder::new());
     names.append(&Series { metric, instance: None }, &mut piece).expect("room");
     lane.set_schema(1, schemas.grow(None, &piece, None).expect("a good schema"));
@@ -60,7 +60,7 @@ fn schema() -> Arc<Schema> {
     Schemas::default().grow(None, &piece, None).expect("a good schema")
 }
 
-/// A block with so many rows comes in a lane of any node.
+/// A block with this many rows comes in a lane of any node.
 pub(crate) fn gets_rows(lane: &mut Lane, first_row: u64, rows: u64) {
     gets_rows_at(lane, first_row, rows, |row| row);
 }
@@ -73,7 +73,7 @@ pub(crate) fn gets_rows_at(lane: &mut Lane, first_row: u64, rows: u64, at: impl 
     assert_eq!(lane.begin(&block_at(first_row, rows, at).0, true), Ok(rows));
 }
 
-/// A block of so many rows, as it is on its way (its header open) and as it is in the past (closed).
+/// A block of this many rows, as it is while it is open, and as it is in the past (closed).
 fn block(first_row: u64, rows: u64) -> (Vec<u8>, Vec<u8>) {
     block_at(first_row, rows, |row| row)
 }
@@ -102,7 +102,7 @@ fn kept(lane: &Lane) -> (Vec<(u64, u32)>, u64) {
 }
 
 #[test]
-fn a_block_that_is_over_is_kept_for_the_history_and_for_readers_and_for_nobody_else() {
+fn an_ended_block_is_kept_for_the_history_and_for_readers_and_for_nothing_else() {
     for (keep, readers, expected) in
         [(false, 0, vec![]), (true, 0, vec![(0, 5)]), (false, 1, vec![(0, 5)]), (true, 1, vec![(0, 5)])]
     {
@@ -115,7 +115,7 @@ fn a_block_that_is_over_is_kept_for_the_history_and_for_readers_and_for_nobody_e
 }
 
 #[test]
-fn a_block_that_begins_again_takes_the_place_of_itself_and_one_without_rows_leaves_nothing() {
+fn a_block_that_begins_again_replaces_itself_and_one_without_rows_leaves_nothing() {
     let mut lane = lane();
     assert_eq!(lane.begin(&block(0, 5).0, true), Ok(5));
     assert_eq!(lane.begin(&block(0, 7).0, true), Ok(2));
@@ -192,7 +192,7 @@ fn a_block_that_is_not_what_its_end_says_is_taken_back_and_its_rows_are_awaited(
         assert!(lane.end(end.0, end.1, end.2).is_err_and(|text| text.contains(problem)), "{end:?}");
         assert_eq!((lane.rows(), lane.next_row(), lane.newest()), (4, 4, None));
         assert_eq!(lane.append(&[0]), Err("rows outside a block"));
-        // It comes once more, whole, and a row behind it: nothing is missing.
+        // It comes again, whole, and a row after it: nothing is missing.
         assert_eq!(lane.begin(&open, true), Ok(6));
         assert_eq!(lane.end(rows, length, checksum), Ok(()));
         assert_eq!(lane.append(&[0]), Err("rows outside a block"), "it has ended");
@@ -205,7 +205,7 @@ fn a_block_that_is_not_what_its_end_says_is_taken_back_and_its_rows_are_awaited(
 
 #[test]
 fn rows_are_received_lost_or_awaited_and_each_is_counted_once() {
-    let mut lane = Lane::after("base", 2, Nanos(1), (100, 10, 1));
+    let mut lane = Lane::after("base", 2, Nanos(1), Counted { rows: 100, lost: 10, late: 1 });
     lane.set_schema(1, schema());
     assert_eq!((lane.rows(), lane.lost(), lane.awaited(), lane.has_rows()), (100, 10, 0, false));
     assert_eq!(lane.lose(0, 5), 0, "rows before the first that came are nobody's loss");
@@ -241,7 +241,7 @@ fn read_all(lane: &Lane, place: &mut Place) -> Vec<(bool, Vec<u8>)> {
 }
 
 #[test]
-fn a_reader_gets_every_byte_from_its_place_on_once_and_goes_on_behind_what_was_given_up() {
+fn a_reader_gets_every_byte_from_its_place_on_once_and_goes_on_after_dropped_blocks() {
     let mut lane = lane();
     let mut place = lane.join();
     assert!(read_all(&lane, &mut place).is_empty());
@@ -258,7 +258,7 @@ fn a_reader_gets_every_byte_from_its_place_on_once_and_goes_on_behind_what_was_g
         [(false, blocks[0][70..].to_vec()), (true, blocks[1].clone()), (true, blocks[2].clone())]
     );
     lane.begin(&blocks[3], true).expect("a block");
-    // The oldest are given up: who was to read them goes on with what is there.
+    // The oldest blocks are dropped: a reader that had not read them goes on with what is there.
     lane.trim(blocks[2].len() as u64);
     assert_eq!((kept(&lane).0, lane.oldest_row()), (vec![(10, 5)], 10));
     assert_eq!(read_all(&lane, &mut late), [(true, blocks[2].clone()), (true, blocks[3].clone())]);
@@ -303,7 +303,7 @@ fn the_newest_row_is_that_of_the_present_block_also_where_it_came_again_shorter(
     assert_eq!(newest(&mut lane), Some(9));
 }
 
-/// Two blocks of five rows of the past, and two rows of the present one; a row each so many nanoseconds.
+/// Two blocks of five rows of the past, and two rows of the present block, with this time between two rows.
 fn lane_of_twelve(apart: u64) -> Lane {
     let mut lane = lane();
     for (first_row, rows) in [(0, 5), (5, 5), (10, 2)] {
@@ -325,13 +325,13 @@ fn of_the_past_the_blocks_that_have_its_rows_are_shown_each_once() {
     for since in [5, 9, 1_000] {
         assert_eq!(shown(&lane, since), [(5, 5), (10, 2)], "since {since}");
     }
-    // The present block, whole, is among those of the past already.
+    // The present block, whole, is in the past already.
     assert_eq!(lane.past(true, &block(10, 4).1, true), Ok(2));
     assert_eq!(shown(&lane, 9), [(5, 5), (10, 2)]);
 }
 
 #[test]
-fn who_wants_a_span_gets_the_numbers_of_its_rows_however_far_apart_they_are() {
+fn a_span_gives_the_numbers_of_its_rows_however_far_apart_they_are() {
     let lane = lane_of_twelve(1);
     let first = |lane: &Lane, span, every| lane.first_number_since(Nanos(span), every);
     assert_eq!([0, 3, 10, 11, 100].map(|span| first(&lane, span, 1)), [11, 8, 1, 0, 0]);
@@ -371,7 +371,7 @@ fn a_block_that_came_late_is_kept_for_its_readers_so_long_and_is_lost_to_them_th
     lane.late.keep_house(now(LATE_KEPT.0 + 1), true);
     assert_eq!(lane.late.lost(0, 10), [(0, 5)]);
     assert!(lane.late.changes > changes, "readers look what became of it");
-    // Without readers nobody lacks it.
+    // Without readers it is not missing.
     let mut lane = late(1);
     lane.late.keep_house(now(0), false);
     lane.late.keep_house(now(LATE_KEPT.0 + 1), true);
@@ -396,7 +396,7 @@ fn of_each_row_that_a_reader_lacks_it_is_said_what_became_of_it() {
     gets_rows(&mut lane, 0, 5);
     gets_rows(&mut lane, 10, 2);
     lane.lose(7, 9);
-    // Nothing of it is wanted yet: what is missing does not come by itself.
+    // Nothing of the lane is wanted yet: missing rows do not come without asking.
     let all = ["here 0..5 in 0", "lost 7..9", "here 10..12 in 10"];
     assert_eq!(parts(&lane, 0, 12, usize::MAX), (all.map(str::to_owned).to_vec(), 12));
     lane.late.want(Some(9));

@@ -1,4 +1,5 @@
-//! A bell for who writes the roster: rung when a node comes, goes or is forgotten. Ringing never waits for a disk.
+//! A bell for the thread that writes the roster: it rings when a node comes, goes or is forgotten. Ringing never waits
+//! for a disk.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ pub(crate) struct Changes {
 /// What was seen of the changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// So many changes.
+    /// How many changes there were.
     pub count: u64,
     /// It is time to end.
     pub stop: bool,
@@ -36,19 +37,19 @@ impl Changes {
         self.bell.notify_all();
     }
 
-    /// As it is.
+    /// The changes until now.
     pub fn seen(&self) -> Seen {
         *self.state()
     }
 
-    /// Waits until there is a change that is not in `known`, until the end, or so long.
+    /// Waits until there is a change beyond `known`, until the end, or at most this long.
     pub fn wait(&self, known: u64, longest: Duration) -> Seen {
         let waits = |seen: &mut Seen| seen.count == known && !seen.stop;
         let waited = self.bell.wait_timeout_while(self.state(), longest, waits);
         *waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0
     }
 
-    /// Waits so long, or until the end; changes do not cut it short.
+    /// Waits this long, or until the end; changes do not cut it short.
     pub fn pause(&self, span: Duration) {
         let until = Instant::now() + span;
         let mut state = self.state();

@@ -1,5 +1,5 @@
-//! One remembered node as a line of JSON, and the line before all of them. Foreign bytes give a reason, never a panic;
-//! keys that a newer version writes are skipped.
+//! One remembered node as a line of JSON, and the file's first line. Foreign bytes give an error, never a panic; keys
+//! of a newer version are skipped.
 
 use khz_model::NodeName;
 use serde::Serialize;
@@ -8,20 +8,20 @@ use serde_json::{Map, Value};
 /// The format's version.
 const VERSION: u64 = 1;
 
-/// A version of a program, and an address: what is longer is cut before it is written.
+/// Bytes of a program's version, and of an address: longer ones are cut before they are written.
 const TEXT_MAX: usize = 96;
 
-/// A node's line: its name, two such texts escaped, two times.
+/// Bytes of a node's line: its name, two escaped texts, two times.
 pub(crate) const LINE_BYTES_MAX: usize = 2 << 10;
 
-/// Whether a node was there when the line was written.
+/// How the node was when the line was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It was connected.
+    /// Connected.
     Up,
-    /// It was not.
+    /// Not connected.
     Down,
-    /// It was not, and had said goodbye.
+    /// Not connected, after a goodbye.
     Left,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Entry {
     pub state: State,
     /// When it was last heard, ns since 1970.
     pub heard: i64,
-    /// Since when it has been up, or gone.
+    /// When it came or went.
     pub since: i64,
     /// Where it came from; empty: not known.
     pub address: String,
@@ -58,7 +58,7 @@ struct Line<'a> {
     version: &'a str,
 }
 
-/// The first line: what follows, of so many nodes.
+/// The first line: the format, and how many nodes follow.
 pub(crate) fn head(hub: &str, written: i64, nodes: usize) -> String {
     line(&Head { khz_roster: VERSION, hub: cut(hub), written: seconds(written), nodes })
 }

@@ -1,5 +1,5 @@
-//! The roster's file: read once at the start, replaced as a whole. A reader, and a hub that is killed at whatever moment,
-//! finds the old one or the new one. A damaged one is put aside, and what can be read of it is used.
+//! The roster's file: read once at the start, replaced as a whole. It always has the old text or the new one, even
+//! after the hub was killed. A damaged file is put aside, and the lines that can be read are used.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -12,9 +12,9 @@ use crate::limits::{NODES_MAX, ROSTER_BYTES_MAX};
 const FILE: &str = "roster.jsonl";
 /// Under construction.
 const NEXT: &str = "roster.jsonl.new";
-/// One that was damaged; the last of them.
+/// The last damaged file.
 const DAMAGED: &str = "roster.jsonl.damaged";
-/// Held by the hub that writes here.
+/// Locked by the hub that writes here.
 const LOCK: &str = "roster.lock";
 
 const DIR_MODE: u32 = 0o750;
@@ -28,15 +28,15 @@ pub enum RosterError {
     File {
         /// What was tried.
         what: &'static str,
-        /// With what.
+        /// The file or directory.
         path: PathBuf,
         /// What the kernel said.
         source: io::Error,
     },
-    /// Another hub has it.
+    /// Another hub uses the directory.
     #[error("another hub of this machine remembers its nodes in {}; give this one another --state-dir", .0.display())]
     Shared(PathBuf),
-    /// It is not what we write.
+    /// The file is not a roster.
     #[error("{path}:{line}: {problem}", path = path.display())]
     Damaged {
         /// The file.
@@ -46,12 +46,12 @@ pub enum RosterError {
         /// What is wrong with it.
         problem: String,
     },
-    /// There is no thread for it.
+    /// The thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
 
-/// What was read.
+/// What was read from the file.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub entries: Vec<Entry>,
@@ -59,7 +59,7 @@ pub(crate) struct Found {
     pub damage: Option<RosterError>,
 }
 
-/// The directory, held as long as this lives.
+/// The directory, locked while this lives.
 #[derive(Debug)]
 pub(crate) struct RosterFile {
     directory: PathBuf,
@@ -67,7 +67,7 @@ pub(crate) struct RosterFile {
 }
 
 impl RosterFile {
-    /// Makes the directory if it must, and takes it for this process.
+    /// Makes the directory if it does not exist, and locks it.
     pub fn open(directory: &Path) -> Result<Self, RosterError> {
         let failed = |what, path: &Path| {
             let path = path.to_owned();
@@ -90,7 +90,7 @@ impl RosterFile {
         self.directory.join(FILE)
     }
 
-    /// What it says; nothing where there is none. One that is damaged is put aside.
+    /// Reads the file; a file that does not exist is empty. A damaged file is put aside.
     pub fn read(&self) -> Result<Found, RosterError> {
         let path = self.path();
         let failed = |source| RosterError::File { what: "read", path: path.clone(), source };
@@ -113,12 +113,12 @@ impl RosterFile {
         Ok(found)
     }
 
-    /// Where a damaged one went.
+    /// The place of a damaged file.
     pub fn aside(&self) -> PathBuf {
         self.directory.join(DAMAGED)
     }
 
-    /// Replaces it: whoever looks, and whenever the machine stops, there is the old text or the new one.
+    /// Replaces the file. At every moment it has the old text or the new one, even if the machine stops.
     pub fn write(&self, text: &str) -> Result<(), RosterError> {
         let next = self.directory.join(NEXT);
         let failed = |what, path: &Path| {
@@ -135,7 +135,7 @@ impl RosterFile {
     }
 }
 
-/// Reads the lines, as far as they make sense.
+/// Reads the lines; damaged lines are left out, and the first of them is reported.
 fn read(path: &Path, bytes: &[u8]) -> Found {
     let mut found = Found::default();
     let note = |line: usize, problem: String, found: &mut Found| {

@@ -1,5 +1,5 @@
-//! The thread that keeps the roster: it takes in what the file says when the hub starts, and writes it when nodes have
-//! come or gone, seldom. What goes wrong is a warning; the hub goes on, and the next change tries again.
+//! The thread that keeps the roster: it reads the file when the hub starts, and writes it when nodes have come or gone,
+//! seldom. A failure is a warning; the hub goes on, and the next change tries again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::limits::ROSTER_BYTES_A_SECOND;
 
-/// Changes gather for so long before they are written: agents come in hundreds.
+/// Changes within this time are written together: agents come in hundreds.
 const GATHERED: Duration = Duration::from_millis(200);
-/// Two writes are so far apart at least, and further where the file is large.
+/// Time between two writes, at least; more if the file is large.
 const APART: Duration = Duration::from_secs(2);
-/// Without any change it is written so often, so that "last heard" is true to that after a kill -9.
+/// Without changes the file is written this often, so that "last heard" is no older than this after a kill -9.
 const REFRESH: Duration = Duration::from_secs(600);
-/// After a failure the next try comes no sooner: a disk that is full stays so for a while.
+/// Time after a failure before the next try: a full disk stays full for a while.
 const RETRY: Duration = Duration::from_secs(30);
 
 /// The roster of a hub. Dropping it writes it once more, and ends.
@@ -30,8 +30,8 @@ pub struct RosterKeeper {
 }
 
 impl RosterKeeper {
-    /// Remembers the nodes of former starts, and those of this one from now on. What of the file is damaged is said in the
-    /// log, and put aside.
+    /// Takes in the nodes of earlier starts, and remembers nodes from now on. Damage of the file is logged, and the
+    /// file put aside.
     ///
     /// # Errors
     /// The directory cannot be used; the hub goes on without.
@@ -73,7 +73,7 @@ struct Writer {
     file: RosterFile,
     /// The changes that are written.
     known: u64,
-    /// The last write has failed, and that was said.
+    /// The last write failed, and the log says so.
     has_failed: bool,
 }
 
@@ -91,9 +91,9 @@ impl Writer {
         }
     }
 
-    /// Writes it as it is now; tells how long the next one has to wait.
+    /// Writes the file. Returns how long the next write has to wait.
     fn write(&mut self) -> Duration {
-        // What changes from here on is written the next time.
+        // Later changes are written the next time.
         self.known = self.cluster.changes.seen().count;
         let entries = self.cluster.entries();
         let mut text = head(&self.cluster.settings.name, clock::wall(), entries.len());

@@ -1,5 +1,5 @@
-//! What a hub remembers of its nodes from one start to the next: who they are, when each was last heard, who left by
-//! itself. It keeps no rows, and nobody waits for its disk.
+//! What a hub remembers of its nodes over restarts: their names, when each was last heard, which of them left on
+//! purpose. It keeps no rows, and no other thread waits for its disk.
 //!
 //! [`entry`] is one node as a line of text, [`file`] the file with its lock, [`keeper`] the thread that writes it.
 

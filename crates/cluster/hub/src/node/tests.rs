@@ -1,9 +1,12 @@
-//! One node, its connection a mailbox that a test looks into.
+//! One node, with a mailbox as its connection, in which the test reads the commands.
 
-use khz_model::Pattern;
+use khz_model::{Away, Pattern};
 
 use super::*;
 use crate::lane::tests::{gets_rows, gets_rows_at};
+use crate::limits::{LANES_MAX, SCHEMA_WORK_A_SECOND, SCHEMA_WORK_MAX};
+use crate::mailbox::Mailbox;
+use crate::memory::State;
 
 struct Peer {
     node: Node,
@@ -19,23 +22,31 @@ impl Peer {
     }
 
     fn connect(&mut self, connection: u64) {
-        let link = Link { mailbox: self.mailbox.clone(), connection };
-        self.node.connect(Identity::default(), "1.2.3", None, link, NOW);
+        let link = Link::new(self.mailbox.clone(), connection);
+        self.node.connect(&Arrival { version: "1.2.3", ..Arrival::default() }, link, NOW);
     }
 
     /// A lane that is offered under this number, and alive.
     fn lane(&mut self, number: u32, name: &str) -> u64 {
-        let id = self.node.offered(number, name, 7, Nanos::SECOND).expect("room for a lane");
-        self.node.lane_mut(id).expect("the lane").alive = true;
+        let id = self.node.lanes_mut().offered(number, name, 7, Nanos::SECOND).expect("room for a lane");
+        self.node.lanes_mut().get_mut(id).expect("the lane").alive = true;
         id
     }
 
-    /// The number of an interest that this lane serves.
-    fn interest(&mut self, hz: u64, lane: Option<u64>) -> u32 {
-        let number = self.node.wish(&Arc::new(wish(hz))).expect("room for a wish");
+    fn problem(&self) -> Option<String> {
+        self.node.status(NOW).problem
+    }
+
+    fn has_left(&self) -> bool {
+        self.node.link().state() == State::Left
+    }
+
+    /// The number of a subscription that this lane serves.
+    fn subscribe(&mut self, hz: u64, lane: Option<u64>) -> u32 {
+        let number = self.node.subscribe(&Arc::new(terms(hz))).expect("room for a wish");
         if let Some(id) = lane {
-            self.node.told(number, Told { granted: true, text: String::new() }, lane);
-            self.node.wants(id, None);
+            self.node.answered(number, Answer { granted: true, text: String::new() }, lane);
+            self.node.want(id, None);
         }
         number
     }
@@ -52,9 +63,9 @@ impl Peer {
     }
 }
 
-fn wish(hz: u64) -> Wish {
+fn terms(hz: u64) -> Terms {
     let patterns = vec![Pattern::new("cpu.*").expect("a pattern")];
-    Wish { patterns, rate: Rate::from_hz(hz), exact: false, prompt: false }
+    Terms { patterns, rate: Rate::from_hz(hz), exact: false, prompt: false }
 }
 
 #[test]
@@ -62,21 +73,24 @@ fn what_belonged_to_a_connection_ends_with_it_and_what_readers_want_stays() {
     let mut peer = Peer::new();
     peer.connect(1);
     let id = peer.lane(4, BASE);
-    let number = peer.interest(10, Some(id));
-    peer.node.told(number, Told { granted: true, text: "slower".into() }, None);
-    assert!(peer.node.numbered(4).is_some() && peer.node.is_linked(1));
+    let number = peer.subscribe(10, Some(id));
+    peer.node.answered(number, Answer { granted: true, text: "slower".into() }, None);
+    assert!(peer.node.lanes_mut().numbered(4).is_some() && peer.node.link().is_linked(1));
     for ends in [true, false] {
         match ends {
             true => assert!(peer.node.disconnect(1, None, NOW)),
             false => peer.connect(2),
         }
-        assert!(peer.node.numbered(4).is_none(), "a lane's number is the connection's");
-        assert!(peer.node.lane(id).is_some_and(|lane| !lane.alive));
-        let interest = peer.node.interest(number).expect("readers want it still");
-        assert_eq!((interest.told.as_ref(), interest.lane, interest.readers), (None, None, 1));
-        assert!(!peer.node.is_linked(1) && !peer.node.disconnect(1, None, NOW), "that is known already");
+        assert!(peer.node.lanes_mut().numbered(4).is_none(), "a lane's number is the connection's");
+        assert!(peer.node.lanes().get(id).is_some_and(|lane| !lane.alive));
+        let kept = peer.node.subscriptions.get(number).expect("readers want it still");
+        assert_eq!((kept.answer(), kept.lane(), kept.readers()), (None, None, 1));
+        assert!(
+            !peer.node.link().is_linked(1) && !peer.node.disconnect(1, None, NOW),
+            "that is known already"
+        );
     }
-    assert!(peer.node.is_linked(2));
+    assert!(peer.node.link().is_linked(2));
 }
 
 #[test]
@@ -87,9 +101,12 @@ fn a_newer_connection_cuts_the_one_before_and_takes_over_all_that_was_its() {
     peer.said();
     peer.connect(2);
     assert_eq!(peer.said(), ["1: Cut Superseded"]);
-    assert!(peer.node.numbered(4).is_none() && peer.node.lane(id).is_some_and(|lane| !lane.alive));
-    assert!(!peer.node.disconnect(1, None, NOW) && peer.node.is_linked(2));
-    assert_eq!(peer.node.connects, 2);
+    assert!(
+        peer.node.lanes_mut().numbered(4).is_none()
+            && peer.node.lanes().get(id).is_some_and(|lane| !lane.alive)
+    );
+    assert!(!peer.node.disconnect(1, None, NOW) && peer.node.link().is_linked(2));
+    assert_eq!(peer.node.link().connects(), 2);
 }
 
 #[test]
@@ -104,103 +121,111 @@ fn a_lane_that_has_ended_goes_unless_it_is_read_or_has_a_past_or_is_the_base_lan
         peer.connect(1);
         let id = peer.lane(4, name);
         let other = peer.lane(5, "alive");
-        let lane = peer.node.lane_mut(id).expect("the lane");
+        let lane = peer.node.lanes_mut().get_mut(id).expect("the lane");
         lane.readers = usize::from(is_read);
         lane.recent_bytes = u64::from(has_past);
         peer.node.close_lane(4);
-        assert_eq!(peer.node.lane(id).is_some(), stays, "{name}: read: {is_read}, past: {has_past}");
-        assert!(peer.node.numbered(4).is_none(), "its number is free");
-        assert!(peer.node.lane(other).is_some_and(|lane| lane.alive), "the other one has not ended");
-        assert_eq!(peer.node.lanes.len(), peer.node.lane_ids.len());
+        assert_eq!(peer.node.lanes().get(id).is_some(), stays, "{name}: read: {is_read}, past: {has_past}");
+        assert!(peer.node.lanes_mut().numbered(4).is_none(), "its number is free");
+        assert!(peer.node.lanes().get(other).is_some_and(|lane| lane.alive), "the other one has not ended");
     }
 }
 
 #[test]
-fn a_node_is_told_once_what_is_wanted_and_once_that_nobody_wants_it() {
+fn a_node_hears_once_what_is_wanted_and_once_that_it_is_wanted_no_more() {
     let mut peer = Peer::new();
     peer.connect(1);
     let id = peer.lane(4, "boost");
-    let number = peer.interest(10, Some(id));
-    assert_eq!(peer.interest(10, Some(id)), number, "the same wish of another reader");
+    let number = peer.subscribe(10, Some(id));
+    assert_eq!(peer.subscribe(10, Some(id)), number, "another reader wants the same");
     assert_eq!(peer.said(), [format!("1: Interest {number}")]);
-    peer.node.unwish(number);
-    assert_eq!((peer.said(), peer.node.interest(number).map(|one| one.readers)), (vec![], Some(1)));
-    peer.node.unwish(number);
+    peer.node.unsubscribe(number);
+    assert_eq!(
+        (peer.said(), peer.node.subscriptions.get(number).map(|one| one.readers())),
+        (vec![], Some(1))
+    );
+    peer.node.unsubscribe(number);
     let leave = "1: Leave { lane: 4 }".to_owned();
     assert_eq!(peer.said(), [format!("1: Dismiss {{ number: {number} }}"), leave]);
-    assert!(peer.node.interest(number).is_none());
-    peer.node.unwish(number);
+    assert!(peer.node.subscriptions.get(number).is_none());
+    peer.node.unsubscribe(number);
     assert_eq!(peer.said(), [""; 0]);
 }
 
 #[test]
-fn a_lane_is_left_with_the_last_interest_that_it_serves_and_the_base_lane_never() {
+fn a_lane_is_left_with_the_last_subscription_that_it_serves_and_the_base_lane_never() {
     let mut peer = Peer::new();
     peer.connect(1);
     let (base, boost) = (peer.lane(3, BASE), peer.lane(4, "boost"));
-    let interests = [
-        peer.interest(10, Some(boost)),
-        peer.interest(20, Some(boost)),
-        peer.interest(1, Some(base)),
-        peer.interest(50, None),
+    let subscriptions = [
+        peer.subscribe(10, Some(boost)),
+        peer.subscribe(20, Some(boost)),
+        peer.subscribe(1, Some(base)),
+        peer.subscribe(50, None),
     ];
-    // While one is not answered its lane may be the one that is to be left.
-    peer.node.told(interests[3], Told { granted: false, text: "no".into() }, None);
+    // Until one of them is answered, its lane may be the lane that would be left.
+    peer.node.answered(subscriptions[3], Answer { granted: false, text: "no".into() }, None);
     peer.said();
     let expected = [&[][..], &["1: Leave { lane: 4 }"], &[], &[]];
-    for (number, leaves) in interests.into_iter().zip(expected) {
-        peer.node.unwish(number);
+    for (number, leaves) in subscriptions.into_iter().zip(expected) {
+        peer.node.unsubscribe(number);
         let dismissed = format!("1: Dismiss {{ number: {number} }}");
         assert_eq!(peer.said(), [&[&dismissed[..]], leaves].concat());
     }
 }
 
 #[test]
-fn who_asks_for_rows_of_now_waits_for_the_answer_to_his_request_and_no_other() {
+fn a_reader_that_requests_rows_waits_for_the_answer_to_its_request_and_no_other() {
     let mut peer = Peer::new();
     let (files, counts, round) =
         (Files::from([("stat".to_owned(), "cpu.user".to_owned())]), Counts::default(), Arc::default());
     let second = Nanos::SECOND;
-    let asking = Asking { files: &files, now: NOW, age_max: Nanos(1), ceiling: Nanos(1), counts: &counts };
-    assert_eq!(peer.node.ask(&asking, &round), None, "nobody is there who could answer");
+    let asking =
+        RowRequest { files: &files, now: NOW, age_max: Nanos(1), ceiling: Nanos(1), counts: &counts };
+    assert_eq!(peer.node.request(&asking, &round), None, "nobody is there who could answer");
     peer.connect(1);
-    assert_eq!(peer.node.ask(&asking, &round), Some(1));
+    assert_eq!(peer.node.request(&asking, &round), Some(1));
     assert!(!peer.node.has_answered(1));
-    let interest = peer.node.interests[0].number;
-    assert_eq!(peer.said(), [format!("1: Interest {interest}")], "the request waits for its lane");
+    let subscription = peer.node.subscriptions.first().expect("a subscription").number;
+    assert_eq!(peer.said(), [format!("1: Interest {subscription}")], "the request waits for its lane");
     let id = peer.lane(4, "now");
-    peer.node.interests[0].lane = Some(id);
-    peer.node.demand_lane(interest, &counts);
-    assert_eq!(peer.said(), [format!("1: Now {{ number: {interest}, ask: 1 }}")]);
-    peer.node.given(5, 1, NOW, &counts);
+    peer.node.serve(subscription, id);
+    peer.node.lane_is_ready(subscription, &counts);
+    assert_eq!(peer.said(), [format!("1: Now {{ number: {subscription}, ask: 1 }}")]);
+    peer.node.request_answered(5, 1, NOW, &counts);
     assert!(!peer.node.has_answered(1), "that was another lane");
-    peer.node.given(4, 1, NOW, &counts);
+    peer.node.request_answered(4, 1, NOW, &counts);
     assert!(peer.node.has_answered(1) && !peer.node.has_answered(2));
-    peer.node.demand_lane(interest, &counts);
+    peer.node.lane_is_ready(subscription, &counts);
     assert_eq!(peer.said(), [""; 0], "it was answered");
-    let later = Asking { now: Nanos(NOW.0 + second.0), ..asking };
-    assert_eq!(peer.node.ask(&later, &round), Some(2));
-    assert_eq!(peer.said(), [format!("1: Now {{ number: {interest}, ask: 2 }}")]);
-    peer.node.told(interest, Told { granted: false, text: "no".into() }, None);
+    let later = RowRequest { now: Nanos(NOW.0 + second.0), ..asking };
+    assert_eq!(peer.node.request(&later, &round), Some(2));
+    assert_eq!(peer.said(), [format!("1: Now {{ number: {subscription}, ask: 2 }}")]);
+    peer.node.answered(subscription, Answer { granted: false, text: "no".into() }, None);
     assert!(peer.node.has_answered(2), "who is refused does not wait");
-    // Nobody has wanted it for long: the interest is taken back.
-    peer.node.forget_demand(Nanos(NOW.0 + 2 * second.0));
-    assert!(peer.node.interest(interest).is_some());
-    peer.node.forget_demand(Nanos(NOW.0 + 1_000 * second.0));
-    assert!(peer.node.interest(interest).is_none() && !peer.node.has_answered(2));
+    // No reader has requested rows for a while: the subscription ends.
+    peer.node.end_unused_requests(Nanos(NOW.0 + 2 * second.0));
+    assert!(peer.node.subscriptions.get(subscription).is_some());
+    peer.node.end_unused_requests(Nanos(NOW.0 + 1_000 * second.0));
+    assert!(peer.node.subscriptions.get(subscription).is_none() && !peer.node.has_answered(2));
 }
 
-/// Who comes, by its machine, boot and start.
+/// A node that connects, by its machine, boot and start.
 fn who(machine: u8, boot: u8, start: i64) -> Identity {
     Identity { machine: [machine; 16], boot: [boot; 16], start }
+}
+
+/// The same, when it connects.
+fn arrival(machine: u8, boot: u8, start: i64) -> Arrival<'static> {
+    Arrival { identity: who(machine, boot, start), ..Arrival::default() }
 }
 
 #[test]
 fn a_name_belongs_to_its_machine_while_that_is_connected_and_to_its_latest_start() {
     let mut peer = Peer::new();
     assert!(peer.node.admits(&who(1, 1, 5)).is_ok(), "nobody has the name");
-    let link = |connection| Link { mailbox: peer.mailbox.clone(), connection };
-    peer.node.connect(who(1, 1, 5), "1", None, link(1), NOW);
+    let link = |connection| Link::new(peer.mailbox.clone(), connection);
+    peer.node.connect(&arrival(1, 1, 5), link(1), NOW);
     let reason = |node: &Node, identity| node.admits(&identity).err().map(|(reason, _)| reason);
     assert_eq!(reason(&peer.node, who(2, 1, 9)), Some(Reason::NameTaken));
     assert_eq!(reason(&peer.node, who(1, 1, 4)), Some(Reason::Superseded));
@@ -208,7 +233,7 @@ fn a_name_belongs_to_its_machine_while_that_is_connected_and_to_its_latest_start
         assert_eq!(reason(&peer.node, later), None, "{later:?}");
     }
     // A node that comes itself is believed more than a hub that speaks for it.
-    peer.node.connect(who(1, 1, 5), "1", None, link(THROUGH_HUB), NOW);
+    peer.node.connect(&arrival(1, 1, 5), link(THROUGH_HUB), NOW);
     assert_eq!(reason(&peer.node, who(2, 1, 0)), None);
     assert!(peer.node.disconnect(THROUGH_HUB, None, NOW));
     assert_eq!(reason(&peer.node, who(2, 1, 0)), None, "nobody is connected");
@@ -217,21 +242,21 @@ fn a_name_belongs_to_its_machine_while_that_is_connected_and_to_its_latest_start
 #[test]
 fn two_boots_of_a_machine_that_are_connected_at_once_are_a_problem_and_a_reboot_is_none() {
     let mut peer = Peer::new();
-    let link = |connection| Link { mailbox: peer.mailbox.clone(), connection };
-    peer.node.connect(who(1, 1, 5), "1", None, link(1), NOW);
-    peer.node.connect(who(1, 1, 6), "1", None, link(2), NOW);
-    assert_eq!(peer.node.problem, None, "the same boot");
-    peer.node.connect(who(1, 2, 0), "1", None, link(3), NOW);
-    assert!(peer.node.problem.as_ref().is_some_and(|text| text.contains("clone")));
+    let link = |connection| Link::new(peer.mailbox.clone(), connection);
+    peer.node.connect(&arrival(1, 1, 5), link(1), NOW);
+    peer.node.connect(&arrival(1, 1, 6), link(2), NOW);
+    assert_eq!(peer.problem(), None, "the same boot");
+    peer.node.connect(&arrival(1, 2, 0), link(3), NOW);
+    assert!(peer.problem().is_some_and(|text| text.contains("clone")));
     peer.node.disconnect(3, Some("it was cut".into()), NOW);
-    assert_eq!(peer.node.problem.as_deref(), Some("it was cut"));
-    peer.node.connect(who(1, 3, 0), "1", None, link(4), NOW);
-    assert_eq!(peer.node.problem, None, "it was rebooted");
-    peer.node.says_goodbye = true;
+    assert_eq!(peer.problem().as_deref(), Some("it was cut"));
+    peer.node.connect(&arrival(1, 3, 0), link(4), NOW);
+    assert_eq!(peer.problem(), None, "it was rebooted");
+    peer.node.link_mut().goodbye();
     peer.node.disconnect(4, Some("it has closed the connection".into()), NOW);
-    assert_eq!((peer.node.problem.as_deref(), peer.node.has_left), (None, true), "it has left on purpose");
-    peer.node.connect(who(1, 3, 0), "1", None, link(5), NOW);
-    assert!(!peer.node.has_left);
+    assert_eq!((peer.problem().as_deref(), peer.has_left()), (None, true), "it has left on purpose");
+    peer.node.connect(&arrival(1, 3, 0), link(5), NOW);
+    assert!(!peer.has_left());
 }
 
 #[test]
@@ -240,8 +265,8 @@ fn another_epoch_is_another_lane_that_goes_on_counting_and_the_former_ones_keep_
     peer.connect(1);
     let mut ids = Vec::new();
     for epoch in 1..=7 {
-        let id = peer.node.offered(3, BASE, epoch, Nanos::SECOND).expect("room for a lane");
-        let lane = peer.node.lane_mut(id).expect("the lane");
+        let id = peer.node.lanes_mut().offered(3, BASE, epoch, Nanos::SECOND).expect("room for a lane");
+        let lane = peer.node.lanes_mut().get_mut(id).expect("the lane");
         assert_eq!((lane.epoch, lane.rows(), lane.lost()), (epoch, 4 * (epoch - 1), 7 * (epoch - 1)));
         // Four rows, two that are lost, and five that are awaited: with the epoch they are lost too.
         gets_rows(lane, 0, 3);
@@ -251,38 +276,46 @@ fn another_epoch_is_another_lane_that_goes_on_counting_and_the_former_ones_keep_
         // One of them has neither a past nor readers.
         lane.trim(if epoch == 5 { 0 } else { u64::MAX });
         ids.push(id);
-        assert_eq!(peer.node.base(), Some(id));
-        assert_eq!(peer.node.offered(8, BASE, epoch, Nanos(5)), Some(id), "known, under another number");
-        assert_eq!(peer.node.lane(id).map(|lane| lane.period), Some(Nanos(5)));
-        assert!(peer.node.numbered(3).is_none() && peer.node.numbered(8).is_some());
+        assert_eq!(peer.node.lanes().base().map(|lane| lane.id), Some(id));
+        assert_eq!(
+            peer.node.lanes_mut().offered(8, BASE, epoch, Nanos(5)),
+            Some(id),
+            "known, under another number"
+        );
+        assert_eq!(peer.node.lanes().get(id).map(|lane| lane.period), Some(Nanos(5)));
+        assert!(peer.node.lanes_mut().numbered(3).is_none() && peer.node.lanes_mut().numbered(8).is_some());
     }
-    let known: Vec<bool> = ids.iter().map(|&id| peer.node.lane_or_former(id).is_some()).collect();
+    let known: Vec<bool> = ids.iter().map(|&id| peer.node.lanes().get_or_former(id).is_some()).collect();
     assert_eq!(
         known,
         [false, true, true, true, false, true, true],
         "of the former ones the latest four with a past"
     );
     assert_eq!(
-        (peer.node.lane(ids[5]).is_some(), peer.node.lanes.len(), peer.node.history_lanes()),
+        (
+            peer.node.lanes().get(ids[5]).is_some(),
+            peer.node.lanes().present().len(),
+            peer.node.lanes().history_lanes()
+        ),
         (false, 1, 5)
     );
-    let counted = peer.node.counted();
+    let counted = peer.node.lanes().counted();
     assert_eq!((counted.rows, counted.lost, counted.late), (28, 44, 7));
 }
 
 #[test]
-fn a_node_has_so_many_lanes_and_makes_room_only_with_those_that_have_ended_and_that_nobody_reads() {
+fn a_node_has_a_limit_of_lanes_and_makes_room_only_with_ended_ones_that_no_reader_follows() {
     let mut peer = Peer::new();
     peer.connect(1);
     let ids: Vec<u64> = (0..LANES_MAX as u32).map(|n| peer.lane(n + 1, &format!("lane{n}"))).collect();
-    let more = |peer: &mut Peer, name: &str| peer.node.offered(1_000, name, 1, Nanos::SECOND);
+    let more = |peer: &mut Peer, name: &str| peer.node.lanes_mut().offered(1_000, name, 1, Nanos::SECOND);
     assert_eq!(more(&mut peer, "one too many"), None);
-    peer.node.lane_mut(ids[3]).expect("a lane").readers = 1;
+    peer.node.lanes_mut().get_mut(ids[3]).expect("a lane").readers = 1;
     for id in [ids[3], ids[5]] {
-        peer.node.lane_mut(id).expect("a lane").alive = false;
+        peer.node.lanes_mut().get_mut(id).expect("a lane").alive = false;
     }
     peer.lane(1_000, "another");
-    assert!(peer.node.lane(ids[5]).is_none() && peer.node.lane(ids[3]).is_some());
+    assert!(peer.node.lanes().get(ids[5]).is_none() && peer.node.lanes().get(ids[3]).is_some());
     assert_eq!(more(&mut peer, "one too many"), None, "the other one is read");
 }
 
@@ -311,28 +344,28 @@ fn what_the_roster_says_of_a_node_holds_until_it_connects() {
     };
     let mut peer = Peer::new();
     assert_eq!(peer.node.entry(NOW), None, "it was never heard");
-    assert!(peer.node.must_stay().is_some_and(|why| why.contains("never seen")));
-    // Who was up when the hub ended is down since it was heard.
-    peer.node.remember(&entry(State::Up, 50, 20));
+    assert!(peer.node.link().must_stay().is_some_and(|why| why.contains("never seen")));
+    // A node that was up when the hub ended is down since it was last heard.
+    peer.node.link_mut().remember(&entry(State::Up, 50, 20));
     assert_eq!(peer.node.entry(NOW), Some(entry(State::Down, 50, 50)));
-    assert_eq!(peer.node.must_stay(), None);
-    peer.node.remember(&entry(State::Left, 70, 60));
+    assert_eq!(peer.node.link().must_stay(), None);
+    peer.node.link_mut().remember(&entry(State::Left, 70, 60));
     assert_eq!(peer.node.entry(NOW), Some(entry(State::Down, 50, 50)), "the first word counts");
     let mut left = Peer::new();
-    left.node.remember(&entry(State::Left, 70, 60));
+    left.node.link_mut().remember(&entry(State::Left, 70, 60));
     assert_eq!(left.node.entry(NOW), Some(entry(State::Left, 70, 60)));
     let status = left.node.status(NOW);
     assert_eq!((status.left, status.up, status.address.as_deref()), (true, false, Some("10.0.0.7:1")));
     left.connect(1);
-    left.node.remember(&entry(State::Left, 70, 60));
+    left.node.link_mut().remember(&entry(State::Left, 70, 60));
     let now = left.node.entry(NOW).expect("it is there");
     assert!(
         now.state == State::Up && now.heard > 1_000_000 && now.version == "1.2.3" && now.address.is_empty()
     );
-    assert!(left.node.must_stay().is_some_and(|why| why.contains("it is up")));
+    assert!(left.node.link().must_stay().is_some_and(|why| why.contains("it is up")));
     left.node.disconnect(1, None, NOW);
     assert_eq!(
-        (left.node.entry(NOW).map(|entry| entry.state), left.node.must_stay()),
+        (left.node.entry(NOW).map(|entry| entry.state), left.node.link().must_stay()),
         (Some(State::Down), None)
     );
 }
@@ -341,21 +374,21 @@ fn what_the_roster_says_of_a_node_holds_until_it_connects() {
 fn what_another_hub_tells_of_a_node_counts_while_it_is_not_here() {
     let mut below = Peer::new();
     below.connect(1);
-    below.node.is_expected = true;
+    below.node.link_mut().expect();
     let up = below.node.status(NOW);
-    below.node.says_goodbye = true;
+    below.node.link_mut().goodbye();
     below.node.disconnect(1, None, NOW);
     let left = below.node.status(Nanos(NOW.0 + 7));
     let mut peer = Peer::new();
-    assert!(!peer.node.told_of("hub2", &up), "one that is up there comes by itself");
+    assert!(!peer.node.link_mut().reported_by("hub2", &up), "one that is up there comes by itself");
     assert!(!peer.node.status(NOW).left && peer.node.status(NOW).expected);
-    assert!(peer.node.told_of("hub2", &left), "that is news");
-    assert!(!peer.node.told_of("hub2", &left), "and then it is not");
+    assert!(peer.node.link_mut().reported_by("hub2", &left), "that is news");
+    assert!(!peer.node.link_mut().reported_by("hub2", &left), "and then it is not");
     let status = peer.node.status(NOW);
     assert!(status.left && !status.up && status.heard.is_some() && status.version == "1.2.3");
-    assert!(peer.node.must_stay().is_some_and(|why| why.contains("hub2")));
+    assert!(peer.node.link().must_stay().is_some_and(|why| why.contains("hub2")));
     peer.connect(5);
-    assert!(!peer.node.told_of("hub2", &left), "it is here");
+    assert!(!peer.node.link_mut().reported_by("hub2", &left), "it is here");
     assert!(!peer.node.status(NOW).left && peer.node.status(NOW).up);
 }
 
@@ -365,7 +398,7 @@ fn a_status_shows_the_lanes_that_run_each_with_the_fastest_rate_that_was_asked_f
     peer.connect(1);
     let (base, boost, left) = (peer.lane(3, BASE), peer.lane(4, "boost"), peer.lane(5, "local"));
     for id in [base, boost, left] {
-        let lane = peer.node.lane_mut(id).expect("the lane");
+        let lane = peer.node.lanes_mut().get_mut(id).expect("the lane");
         gets_rows(lane, 0, 1);
         lane.period = Nanos::SECOND;
     }
@@ -373,23 +406,28 @@ fn a_status_shows_the_lanes_that_run_each_with_the_fastest_rate_that_was_asked_f
     for (hz, lane) in
         [(10, Some(boost)), (100, Some(boost)), (50, Some(boost)), (1_000, Some(offered)), (1_000, None)]
     {
-        peer.interest(hz, lane);
+        peer.subscribe(hz, lane);
     }
     let shown = |node: &Node| -> Vec<(String, Rate)> {
         node.status(NOW).lanes.into_iter().map(|lane| (lane.name, lane.asked)).collect()
     };
     let hz = |hz| Rate::from_hz(hz).expect("a rate");
-    // Nobody wants the local one, and of the one that is only offered nothing has come.
+    // The local lane is not wanted, and no row has come of the lane that is only offered.
     assert_eq!(shown(&peer.node), [("base".to_owned(), hz(1)), ("boost".to_owned(), hz(100))]);
-    peer.node.lane_mut(boost).expect("the lane").alive = false;
-    peer.node.lane_mut(base).expect("the lane").alive = false;
+    peer.node.lanes_mut().get_mut(boost).expect("the lane").alive = false;
+    peer.node.lanes_mut().get_mut(base).expect("the lane").alive = false;
     assert_eq!(shown(&peer.node), [("base".to_owned(), hz(1))], "of one that has ended there is only a past");
+}
+
+/// A beat of a node whose clock is ahead of ours by `ahead`.
+fn beat(ahead: i64) -> khz_link::Beat {
+    khz_link::Beat { stamp: 0, round_trip: Some(Nanos(1)), offset: -ahead, retransmits: 0 }
 }
 
 #[test]
 fn a_lane_is_as_old_as_its_newest_row_by_our_clock() {
     let (hour, wall) = (3_600 * Nanos::SECOND.0, clock::wall() as u64);
-    // Our clock may be ahead of the node's, or behind; what is from the future is from now.
+    // The node's clock may be ahead of ours or slow; a row from the future has age 0.
     for (gathered, offset, hours) in [
         (wall - 10 * hour, None, 10),
         (wall - 10 * hour, Some(5 * hour as i64), 15),
@@ -399,10 +437,12 @@ fn a_lane_is_as_old_as_its_newest_row_by_our_clock() {
         let mut peer = Peer::new();
         peer.connect(1);
         let id = peer.lane(3, BASE);
-        let lane = peer.node.lane_mut(id).expect("the lane");
+        let lane = peer.node.lanes_mut().get_mut(id).expect("the lane");
         gets_rows_at(lane, 0, 2, |row| gathered - hour * (1 - row));
         lane.period = Nanos::SECOND;
-        peer.node.clock_offset = offset;
+        if let Some(offset) = offset {
+            peer.node.link_mut().beat(&beat(offset), NOW);
+        }
         let status = peer.node.status(NOW).lanes.pop().expect("the base lane");
         let age = status.age.expect("a row has come").0;
         // However busy the machine is, this takes less than an hour.
@@ -416,12 +456,12 @@ fn why_a_node_is_away_grows_older_while_it_stays_so() {
     let mut peer = Peer::new();
     peer.connect(1);
     let away = |since, back| Away { first: "hub1".into(), problem: "refused".into(), since, back };
-    peer.node.away = Some((away(Some(Nanos(5)), Some(Nanos(30))), NOW));
+    peer.node.link_mut().set_away(away(Some(Nanos(5)), Some(Nanos(30))), NOW);
     let told = |peer: &Peer, later: u64| peer.node.status(Nanos(NOW.0 + later)).away;
     assert_eq!(told(&peer, 0), Some(away(Some(Nanos(5)), Some(Nanos(30)))));
     assert_eq!(told(&peer, 10), Some(away(Some(Nanos(15)), Some(Nanos(20)))));
     assert_eq!(told(&peer, 31), Some(away(Some(Nanos(36)), Some(Nanos(0)))));
-    peer.node.away = Some((away(None, None), NOW));
+    peer.node.link_mut().set_away(away(None, None), NOW);
     assert_eq!(told(&peer, 10), Some(away(None, None)));
     peer.node.disconnect(1, None, NOW);
     assert_eq!(told(&peer, 10), None);

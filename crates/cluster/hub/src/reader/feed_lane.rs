@@ -1,5 +1,5 @@
-//! The lane of one node for one interest of a reader: rows with the columns that it selects, encoded as blocks. A reader
-//! of the second version sees the node's epoch and row numbers, one of the first those of the hub.
+//! A lane that a reader gets: the rows of one node for one subscription, with the selected columns, encoded as blocks.
+//! Readers of the protocol's second version get the node's epoch and row numbers, those of the first version the hub's.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::generations::{Generation, Generations};
 use super::late_block::LateBlock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
-use crate::follow::{Columns, Followed, Follower, Numbers, Seen};
+use crate::cursor::{Columns, Cursor, Event, Numbers, ServedLane};
 
 /// Rows are put into frames of about this size.
 const PIECE: usize = 64 << 10;
@@ -22,7 +22,7 @@ const PIECE: usize = 64 << 10;
 pub(super) struct Numbering {
     /// Lanes made so far.
     made: u32,
-    /// Where epochs of lanes begin that are numbered here; `None`: nodes number them.
+    /// The first epoch of lanes whose rows the hub numbers; `None`: nodes number them.
     epochs: Option<u64>,
 }
 
@@ -31,7 +31,7 @@ impl Numbering {
         Numbering { made: 0, epochs }
     }
 
-    /// Who counts the rows.
+    /// Which numbers rows have.
     pub fn numbers(&self) -> Numbers {
         if self.epochs.is_some() { Numbers::Hubs } else { Numbers::Nodes }
     }
@@ -42,7 +42,7 @@ impl Numbering {
     }
 }
 
-/// One lane.
+/// A lane that a reader gets.
 pub(super) struct FeedLane {
     pub number: u32,
     pub wanted: bool,
@@ -54,7 +54,7 @@ pub(super) struct FeedLane {
     present: Generation,
     encoder: Encoder,
     late: LateBlock,
-    /// The row under construction, kept for its memory.
+    /// The row under construction; kept for its capacity.
     bytes: Vec<u8>,
 }
 
@@ -74,35 +74,35 @@ impl FeedLane {
         }
     }
 
-    /// It is wanted from here on.
-    pub fn want(&mut self, want: &WantFrame<'_>, follower: &mut Follower, is_past: bool) {
+    /// The reader wants the lane from now on.
+    pub fn want(&mut self, want: &WantFrame<'_>, cursor: &mut Cursor, is_past: bool) {
         let was_wanted = std::mem::replace(&mut self.wanted, true);
         match is_past {
-            true => follower.rewind(want.span),
+            true => cursor.rewind(want.span),
             false if was_wanted => {}
-            false => follower.begin(want),
+            false => cursor.begin(want),
         }
     }
 
-    /// It is not wanted any more.
-    pub fn leave(&mut self, follower: &mut Follower) {
+    /// The reader does not want the lane any more.
+    pub fn leave(&mut self, cursor: &mut Cursor) {
         self.wanted = false;
-        follower.leave();
+        cursor.leave();
     }
 
-    /// Says what has come since; `true`: that is not all.
+    /// Writes what has come since. `true`: there is more.
     pub fn pump(
         &mut self,
         interest: u32,
-        follower: &mut Follower,
+        cursor: &mut Cursor,
         numbering: &mut Numbering,
         cluster: &Cluster,
         out: &mut Vec<u8>,
     ) -> bool {
-        let node = follower.node.name.clone();
+        let node = cursor.node.name.clone();
         let (mut rows, mut sent, mut lost) = (None, 0, 0u64);
-        follower.look(|seen| match seen {
-            Seen::Over => {
+        cursor.read(|event| match event {
+            Event::Over => {
                 self.end_block(&mut rows, out);
                 self.late.close(&mut self.generations, out);
                 if self.is_offered {
@@ -110,23 +110,23 @@ impl FeedLane {
                     *self = FeedLane::new(numbering);
                 }
             }
-            Seen::Columns(columns, followed, there) => {
+            Event::Columns(columns, followed, there) => {
                 self.end_block(&mut rows, out);
                 let lane = (followed, numbering.epochs, there);
                 self.offer(interest, node.as_str(), &columns.series, lane, out);
             }
-            Seen::Row(columns, decoder, number, all_changes) if !columns.is_empty() && self.wanted => {
+            Event::Row(columns, decoder, number, all_changes) if !columns.is_empty() && self.wanted => {
                 self.row(columns, decoder, (number, numbering.epochs.is_none()), all_changes, &mut rows, out);
                 sent += 1;
             }
-            Seen::Row(..) => {}
-            Seen::Late(columns, decoder, number, all_changes) if !columns.is_empty() => {
+            Event::Row(..) => {}
+            Event::Late(columns, decoder, number, all_changes) if !columns.is_empty() => {
                 close(rows.take(), out);
                 self.late.row(&mut self.generations, columns, decoder, (number, all_changes), out);
                 sent += 1;
             }
-            Seen::Late(..) => {}
-            Seen::Lost(from, to) => {
+            Event::Late(..) => {}
+            Event::Lost(from, to) => {
                 close(rows.take(), out);
                 self.late.close(&mut self.generations, out);
                 lost = lost.saturating_add(to - from);
@@ -140,25 +140,25 @@ impl FeedLane {
         self.late.close(&mut self.generations, out);
         Counts::add(&cluster.counts.reader_rows, sent);
         Counts::add(&cluster.counts.reader_lost, lost);
-        if let Some(notice) = follower.take_notice() {
+        if let Some(notice) = cursor.take_notice() {
             let text = &format!("{node}: {}", notice.text);
             Told { interest, granted: true, period: Nanos(0), text, lane: 0 }.put(out);
         }
-        !follower.is_caught_up()
+        !cursor.is_caught_up()
     }
 
-    /// Tells the reader what the columns are from here on.
+    /// Announces the columns from here on.
     fn offer(
         &mut self,
         interest: u32,
         node: &str,
         series: &Arc<Vec<Series>>,
-        (followed, epochs, (oldest, next)): (Followed, Option<u64>, (u64, u64)),
+        (followed, epochs, (oldest, next)): (ServedLane, Option<u64>, (u64, u64)),
         out: &mut Vec<u8>,
     ) {
         let rows = self.encoder.rows();
         self.present = self.generations.of(series, false);
-        // Who shows rows as they come knows the schema that was said last.
+        // A reader that shows rows as they come uses the schema that was sent last.
         self.generations.say_again(self.present);
         self.encoder = Encoder::new(self.number as u16, self.present.number, followed.period());
         self.encoder.resume(rows, self.present.number);
@@ -222,7 +222,7 @@ impl FeedLane {
         self.put_row(rows, out);
     }
 
-    /// Puts the first row of a block under construction.
+    /// Encodes the first row of a block.
     fn begin_block(
         &mut self,
         stamp: Stamp,
@@ -235,10 +235,10 @@ impl FeedLane {
         *rows = Some(put::open_lane(out, kind::BLOCK, self.number));
     }
 
-    /// Says the row that was constructed, in as many frames as it needs.
+    /// Writes the encoded row, in as many frames as it needs.
     fn put_row(&self, rows: &mut Option<put::Open>, out: &mut Vec<u8>) {
         for piece in self.bytes.chunks(PIECE) {
-            // A frame has its limit: what does not fit goes on in another.
+            // A frame has a limit: the rest goes into another frame.
             if rows.is_none() {
                 *rows = Some(put::open_lane(out, kind::ROWS, self.number));
             }
@@ -258,7 +258,7 @@ impl FeedLane {
         End { lane: self.number, rows: count, bytes, crc }.put(out);
     }
 
-    /// Nothing more comes: all rows of the past are said, or the node was forgotten.
+    /// Nothing more comes: all rows of the past are written, or the node was forgotten.
     pub fn close(&mut self, out: &mut Vec<u8>) {
         self.end_block(&mut None, out);
         if self.is_offered && !self.is_over {
@@ -267,7 +267,7 @@ impl FeedLane {
         self.is_over = true;
     }
 
-    /// Its node was forgotten.
+    /// The node was forgotten.
     pub fn end(mut self, out: &mut Vec<u8>) {
         if self.is_offered && !self.is_over {
             self.late.close(&mut self.generations, out);
@@ -275,7 +275,7 @@ impl FeedLane {
         }
     }
 
-    /// Rows that will not come take numbers too where they are counted here.
+    /// Lost rows take numbers too if the hub numbers them.
     fn lose(&mut self, lost: u64, out: &mut Vec<u8>) {
         self.end_block(&mut None, out);
         let from = self.encoder.rows();

@@ -1,5 +1,5 @@
-//! The sets of columns that a reader's lane has had, each with a number and its schema: rows that come late may be of an
-//! older one. It remembers as many as the reader does.
+//! The sets of columns that a reader's lane has had, each with a number and its schema: late rows may have an older
+//! set. It remembers as many as the reader does.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ struct Known {
     generation: Generation,
     series: Arc<Vec<Series>>,
     schema: Vec<u8>,
-    /// The reader has it.
+    /// The reader has its schema.
     is_said: bool,
 }
 
-/// All of a lane, the present one last.
+/// All sets of a lane, the present one last.
 #[derive(Debug, Default)]
 pub(super) struct Generations {
     known: Vec<Known>,
@@ -37,8 +37,7 @@ pub(super) struct Generations {
 }
 
 impl Generations {
-    /// The generation with these columns, or, for rows that come late, with these and more behind them; a new one where
-    /// there is none.
+    /// The set with these columns, made if there is none. For late rows, a set that begins with these columns will do.
     pub fn of(&mut self, series: &Arc<Vec<Series>>, is_late: bool) -> Generation {
         let has_these = |known: &&Known| {
             let begins_so = || known.series.get(..series.len()) == Some(&series[..]);
@@ -49,7 +48,7 @@ impl Generations {
             return Generation { width: known.generation.width.min(series.len()), ..known.generation };
         }
         let (mut encoder, mut schema) = (SchemaEncoder::new(), Vec::new());
-        // A schema has its limits; a reader that asks for more than one holds gets the first.
+        // A schema has limits; a reader that selects more columns gets the first ones.
         let width = series.iter().take_while(|one| encoder.append(one, &mut schema).is_ok()).count();
         if self.known.len() == GENERATIONS_MAX {
             self.known.remove(0);
@@ -72,14 +71,14 @@ impl Generations {
         (schema.len() as u64, half)
     }
 
-    /// Its schema is said before its next block, also when the reader has it.
+    /// Its schema is sent before the next block, even if the reader has it.
     pub fn say_again(&mut self, generation: Generation) {
         if let Some(known) = self.known(generation) {
             known.is_said = false;
         }
     }
 
-    /// Says its schema, whole, if the reader does not have it.
+    /// Writes its whole schema, if the reader does not have it.
     pub fn say(&mut self, lane: u32, generation: Generation, out: &mut Vec<u8>) {
         let Some(known) = self.known(generation).filter(|known| !known.is_said) else { return };
         known.is_said = true;

@@ -1,4 +1,4 @@
-//! Rows for a reader that come late, as closed blocks beside those of its lane that go on.
+//! Late rows for a reader, as closed blocks beside its lane's present block.
 
 use khz_block::{Decoder, Encoder, HEADER_BYTES};
 use khz_link::limits::PIECE;
@@ -7,9 +7,9 @@ use khz_model::Nanos;
 
 use super::feed_lane::parts;
 use super::generations::{Generation, Generations};
-use crate::follow::Columns;
+use crate::cursor::Columns;
 
-/// A block in the making.
+/// A block under construction.
 #[derive(Debug)]
 pub(super) struct LateBlock {
     lane: u32,
@@ -36,7 +36,7 @@ impl LateBlock {
         self.period = period;
     }
 
-    /// Adds a row; where it does not follow the one before, that one's block is said.
+    /// Adds a row. If it does not follow the row before, the block before is written first.
     pub fn row(
         &mut self,
         generations: &mut Generations,
@@ -65,7 +65,7 @@ impl LateBlock {
         }
     }
 
-    /// Says the block that is in the making.
+    /// Writes the block.
     pub fn close(&mut self, generations: &mut Generations, out: &mut Vec<u8>) {
         let Some(header) = self.encoder.close() else { return };
         generations.say(self.lane, self.generation, out);

@@ -15,7 +15,7 @@ use crate::peer::{Peer, Talk};
 use crate::proofs::Proofs;
 use crate::turn::Turn;
 
-/// What is not prompt is said so often.
+/// Readers that are not prompt get rows this often.
 const FLUSH: Nanos = Nanos::from_millis(100);
 
 /// The hub.
@@ -38,7 +38,7 @@ struct Connection {
 }
 
 impl Hub {
-    /// One that knows nobody.
+    /// A hub without nodes.
     pub fn new(identity: u8) -> Self {
         let settings = Settings {
             name: format!("hub{identity}"),
@@ -56,10 +56,10 @@ impl Hub {
         }
     }
 
-    /// Somebody connects.
+    /// A peer connects.
     pub fn accept(&mut self, wire: &Shared, now: Nanos) {
         let (mut out, nonce) = (Vec::new(), [5; 32]);
-        self.config.sources = self.cluster.all_sources();
+        self.config.sources = self.cluster.sources.all();
         let end = HubEnd::new(&self.config, nonce, now, &mut out);
         self.made += 1;
         let connection =
@@ -67,7 +67,7 @@ impl Hub {
         self.connections.push(connection);
     }
 
-    /// Takes what has come and says what there is to say. Nobody may be refused.
+    /// Takes what has come, and sends what is due. No peer may be refused.
     pub fn turn(&mut self, now: Nanos, lag: Nanos, random: &mut Random) {
         let mut at = 0;
         while at < self.connections.len() {
@@ -123,11 +123,8 @@ impl Hub {
     fn drop_connection(&mut self, at: usize, now: Nanos) {
         let connection = self.connections.remove(at);
         connection.wire.borrow_mut().is_cut = true;
-        if let Peer::Node(shared) = &connection.peer
-            && shared.lock().disconnect(connection.token, Some("its connection has ended".into()), now)
-        {
-            shared.set_up(false);
-            shared.touched.fetch_add(1, std::sync::atomic::Ordering::Release);
+        if let Peer::Node(shared) = &connection.peer {
+            shared.disconnect(connection.token, Some("its connection has ended".into()), now);
         }
     }
 

@@ -15,14 +15,16 @@ mod wire;
 mod world;
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use khz_link::{Identity, Role};
 use khz_model::Nanos;
 use world::{Outcome, Trouble, World};
 
-/// So many worlds of each kind in the quick tier.
+/// Worlds of each kind, where the environment names none.
 const SEEDS: u64 = 100;
 
-/// So many seeds, or those that the environment names: `KHZ_HUB_SEED=7` is one, `KHZ_HUB_SEEDS=5000` are as many, and
+/// The first seeds, or those that the environment names: `KHZ_HUB_SEED=7` is one, `KHZ_HUB_SEEDS=5000` are as many, and
 /// `KHZ_HUB_SEEDS=724..5000` those from 724 on.
 pub(crate) fn seeds(usual: u64) -> Range<u64> {
     let number = |text: &str| text.parse::<u64>().expect("KHZ_HUB_SEED and KHZ_HUB_SEEDS are numbers");
@@ -36,6 +38,20 @@ pub(crate) fn seeds(usual: u64) -> Range<u64> {
         },
         Err(_) => 0..usual,
     }
+}
+
+/// A made-up identity; it proves nothing.
+pub(crate) fn identity(role: Role, name: &str, machine: u8, started: i64) -> Arc<Identity> {
+    Arc::new(Identity {
+        role,
+        name: name.into(),
+        machine: [machine; 16],
+        boot: [2; 16],
+        started,
+        start_nonce: started as u64,
+        program: "test".into(),
+        prove: None,
+    })
 }
 
 fn world(seed: u64, trouble: Trouble) -> Outcome {
@@ -67,7 +83,7 @@ fn alike_nodes_that_gain_the_same_series_lose_no_row_of_any_lane_and_stay_connec
 }
 
 #[test]
-fn what_breaks_meanwhile_gets_nobody_refused_and_loses_no_row_of_a_base_lane() {
+fn what_breaks_meanwhile_gets_no_peer_refused_and_loses_no_row_of_a_base_lane() {
     let all = worlds(Trouble::Breaks);
     assert!(all.rows > 0 && all.gained > 0);
 }

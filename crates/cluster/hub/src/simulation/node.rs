@@ -1,4 +1,5 @@
-//! A played node: a base lane, a local one, and those that interests open. Its series come one after the other, and each
+//! A simulated node: a base lane, a local one, and lanes that interests open. Its series come one after the other, and
+//! each
 //! lane takes them in with its next row, or a little before.
 
 use std::collections::VecDeque;

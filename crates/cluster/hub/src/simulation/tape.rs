@@ -1,4 +1,4 @@
-//! A lane of a played node: everything that was ever written into it, and its writer. To the link it looks like a ring.
+//! A lane of a simulated node: everything that was ever written into it, and its writer. To the link it is like a ring.
 //! Each value follows from node, series and time, so that what arrives anywhere can be judged by itself.
 
 use std::cell::RefCell;
@@ -136,7 +136,7 @@ impl Writer {
             && [patterns, &[Pattern::everything()]].contains(&&*self.patterns)
     }
 
-    /// Nobody wants it any more.
+    /// No reader wants it any more.
     pub fn is_over(&self) -> bool {
         self.is_opened && self.interests.is_empty()
     }

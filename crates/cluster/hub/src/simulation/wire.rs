@@ -1,4 +1,4 @@
-//! A connection in made-up time: it delays and splits what is said, keeps its order, and can be cut.
+//! A connection in simulated time: it delays and splits bytes, keeps their order, and can be cut.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

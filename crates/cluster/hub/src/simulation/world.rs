@@ -1,14 +1,14 @@
 //! Everything together, in made-up time: alike nodes at a hub, a hub above it, readers of both, what the nodes gain, and
 //! what goes wrong.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use khz_block::{Decoder, Step};
-use khz_link::{AgentEnd, Identity, Role};
+use khz_link::{AgentEnd, Role};
 use khz_model::{Instance, Metric, Nanos, NodeName, Pattern, Series, metric};
 
 use super::hub::Hub;
+use super::identity;
 use super::judge::{Judge, SharedFaults};
 use super::node::Node;
 use super::random::Random;
@@ -51,7 +51,7 @@ pub struct World {
     /// Series that nodes have gained.
     gained: u64,
     trouble: Trouble,
-    /// Nodes that the hubs are told to forget then.
+    /// Nodes that the hubs are to forget then.
     forgotten: Vec<(Nanos, usize)>,
     forgets: u64,
 }
@@ -63,7 +63,7 @@ pub enum Trouble {
     None,
     /// Connections break and programs end.
     Breaks,
-    /// That, and hubs are told to forget nodes that are down.
+    /// The same, and hubs are made to forget nodes that are down.
     Forgets,
 }
 
@@ -169,7 +169,9 @@ impl World {
             agent.wire = Wire::between(&agent.node.name, agent.hub);
             agent.out.clear();
             self.hubs[agent.hub].accept(&agent.wire, now);
-            agent.end = Some(AgentEnd::new(identity(&agent.node.name, agent.starts), now));
+            let name = &agent.node.name;
+            let identity = identity(Role::Node, name, name.bytes().last().unwrap_or(0), agent.starts);
+            agent.end = Some(AgentEnd::new(identity, now));
         }
         let Some(mut end) = agent.end.take() else { return };
         if agent.wire.borrow().is_cut {
@@ -186,7 +188,7 @@ impl World {
         agent.end = Some(end);
     }
 
-    /// Goes on for so long; with `events` things change and break.
+    /// Goes on for this long; with `events` things change and break.
     pub fn run(&mut self, time: Nanos, events: bool) {
         let end = Nanos(self.now.0 + time.0);
         while self.now < end {
@@ -298,7 +300,7 @@ impl World {
         self.faults.borrow_mut().happen(None, Some(&agent.node.name));
     }
 
-    /// A node goes away, and a moment later, while it is down, somebody has the hubs forget it.
+    /// A node goes down, and a moment later the administrator has the hubs forget it.
     fn forget(&mut self) {
         let at = self.random.below(self.agents.len() as u64) as usize;
         let agent = &mut self.agents[at];
@@ -348,17 +350,18 @@ impl World {
         let node = shared.lock();
         let is_troubled = self.trouble != Trouble::None;
         if !is_troubled {
-            assert_eq!((node.connects, &node.problem), (1, &None), "{name}");
+            let status = node.status(self.now);
+            assert_eq!((status.connects, &status.problem), (1, &None), "{name}");
         }
-        for lane in node.lanes.iter().filter(|lane| lane.alive && lane.has_rows()) {
-            // Other lanes have holes where nobody wanted them.
+        for lane in node.lanes().present().iter().filter(|lane| lane.alive && lane.has_rows()) {
+            // Other lanes have holes where no reader wanted them.
             assert!(lane.name != BASE || lane.awaited() == 0, "{name}");
             assert_eq!(lane.lost(), 0, "{name}: {}", lane.name);
             // The block that was open when a lane was left comes again from its start.
             let again = if lane.name == BASE { lane.twice } else { 0 };
             assert!(is_troubled || (lane.late_rows, again) == (0, 0), "{name}: {}", lane.name);
         }
-        let base = node.base().and_then(|id| node.lane(id)).expect("a base lane");
+        let base = node.lanes().base().expect("a base lane");
         let mut next = 0;
         for block in base.blocks_since(Nanos(0)) {
             assert_eq!(block.header.first_row, next, "{name}: rows are missing");
@@ -402,18 +405,4 @@ impl Drop for World {
             eprintln!("this was the world of seed {}", self.seed);
         }
     }
-}
-
-fn identity(name: &Rc<str>, start: i64) -> Arc<Identity> {
-    let machine = name.bytes().last().unwrap_or(0);
-    Arc::new(Identity {
-        role: Role::Node,
-        name: name.to_string(),
-        machine: [machine; 16],
-        boot: [2; 16],
-        started: start,
-        start_nonce: start as u64,
-        program: "0.1.0".into(),
-        prove: None,
-    })
 }

@@ -77,7 +77,7 @@ impl Below {
     fn there(&self) -> (u64, Option<(String, Reading)>) {
         let shared = self.node();
         let mut node = shared.lock();
-        let Some(lane) = node.numbered(LANE) else { return (0, None) };
+        let Some(lane) = node.lanes_mut().numbered(LANE) else { return (0, None) };
         let rows = lane.rows();
         lane.latest();
         let newest = lane.decoded().and_then(|(schema, row)| {
@@ -92,11 +92,10 @@ fn a_node_that_spoke_for_itself_when_its_schema_came_is_shown_when_it_does_no_mo
     let mut below = Below::new();
     below.schema(1, &["x"]);
     below.row(1);
-    let link = Link { mailbox: below.follower.reader().mailbox.clone(), connection: 5 };
+    let link = Link::new(below.follower.reader().mailbox.clone(), 5);
     let connect = |node: &mut crate::node::Node| {
-        node.disconnect(node.link.as_ref().map_or(0, |link| link.connection), None, Nanos(0));
-        node.connect(Identity::default(), "itself", None, link, Nanos(0));
-        node.offered(LANE, BASE, 77, Nanos::SECOND);
+        node.connect(&Arrival { version: "itself", ..Arrival::default() }, link, Nanos(0));
+        node.lanes_mut().offered(LANE, BASE, 77, Nanos::SECOND);
     };
     connect(&mut below.node().lock());
     below.schema(2, &["y"]);

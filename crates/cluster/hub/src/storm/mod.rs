@@ -18,13 +18,13 @@ use khz_trust::Place;
 
 use crate::caller::Caller;
 use crate::cluster::{Cluster, Settings};
-use crate::follow::thinned;
+use crate::cursor::thinned;
 use crate::mailbox::Mailbox;
 use crate::peer::{Peer, Talk};
 use crate::proofs::Proofs;
 use crate::simulation::random::Random;
-use crate::simulation::seeds;
 use crate::simulation::trace::Trace;
+use crate::simulation::{identity, seeds};
 use crate::turn::Turn;
 use node::{BASE, Node};
 use reader::Sink;
@@ -111,7 +111,7 @@ impl Hub {
         self.accepted.iter_mut().find(|accepted| accepted.token == token)
     }
 
-    /// One turn: takes what has come, obeys commands, says what is due.
+    /// One turn: takes what has come, obeys commands, sends what is due.
     fn turn(&mut self, now: Nanos, random: &mut Random) {
         let mut at = 0;
         while at < self.accepted.len() {
@@ -170,7 +170,7 @@ impl Hub {
     }
 }
 
-/// Somebody who connects, and when he may again.
+/// A peer that connects, and when it may connect again.
 struct Call {
     token: Option<u64>,
     not_before: Nanos,
@@ -210,22 +210,9 @@ struct World {
     readers: Vec<Reader>,
     /// The node's bytes do not come through until then.
     dark_until: Nanos,
-    /// Somebody has the hub forget the node then, and how often it has.
+    /// When the administrator has the hub forget the node, and how often that has happened.
     forget_at: Option<Nanos>,
     forgotten: usize,
-}
-
-fn identity(role: Role, name: &str, started: i64) -> Arc<Identity> {
-    Arc::new(Identity {
-        role,
-        name: name.into(),
-        machine: [0; 16],
-        boot: [0; 16],
-        started,
-        start_nonce: 1,
-        program: "test".into(),
-        prove: None,
-    })
 }
 
 impl World {
@@ -235,7 +222,7 @@ impl World {
         let ring = [16 << 10, 64 << 10, 1 << 20][random.below(3) as usize];
         let reader = |period, wants_missed, now: Nanos| Reader {
             call: Call::new(Nanos(now.0 + 500_000_000)),
-            follower: ReaderEnd::new(identity(Role::Operator, "r", 1), now),
+            follower: ReaderEnd::new(identity(Role::Operator, "r", 0, 1), now),
             sink: Sink::new(wants_missed),
             period,
             said: false,
@@ -249,7 +236,8 @@ impl World {
             reader(Nanos(3 * BASE.0), true, now),
         ];
         let node = Node::new(ring, now);
-        let agent = Agent { call: Call::new(now), identity: identity(Role::Node, "n", 1), end: None, node };
+        let agent =
+            Agent { call: Call::new(now), identity: identity(Role::Node, "n", 0, 1), end: None, node };
         let history = [0, 1 << 20][random.below(2) as usize];
         let hub = Hub::new(1, history);
         World {
@@ -386,14 +374,14 @@ impl World {
             }
             _ if self.random.once_in(3) => {
                 self.agent.node.restart();
-                self.agent.identity = identity(Role::Node, "n", self.now.0 as i64);
+                self.agent.identity = identity(Role::Node, "n", 0, self.now.0 as i64);
                 self.cut_agent();
             }
             _ => {}
         }
     }
 
-    /// Somebody has the hub forget the node, which is refused where it has come back already.
+    /// The administrator has the hub forget the node; the hub refuses if the node is back already.
     fn forget_when_due(&mut self) {
         if self.forget_at.take_if(|due| *due <= self.now).is_some() {
             let node = Pattern::new("n:*").unwrap();
@@ -430,7 +418,7 @@ impl World {
     fn unknown(&self) -> Option<String> {
         for (at, reader) in self.readers.iter().enumerate() {
             for (epoch, record) in &reader.sink.records {
-                // Of a lane that is over, and that no hub has offered since, nobody says anything.
+                // A lane that is over, and that no hub has offered since, is not reported.
                 if !self.is_alive(*epoch) || reader.sink.is_replaced(*epoch) {
                     continue;
                 }
@@ -460,7 +448,7 @@ impl World {
             if self.now >= end {
                 for node in self.hub.cluster.nodes() {
                     let node = node.lock();
-                    for lane in &node.lanes {
+                    for lane in node.lanes().present() {
                         eprintln!(
                             "{} {} alive {} received {:?} late readers {} {:?}",
                             lane.name,

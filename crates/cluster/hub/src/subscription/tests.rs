@@ -5,6 +5,8 @@ use khz_model::{ByteSize, NodeName, Pattern};
 use super::*;
 use crate::cluster::Settings;
 use crate::limits::OPERATIONS_A_TURN;
+use crate::mailbox::Mailbox;
+use crate::node::{Arrival, Link};
 
 const NODES: usize = 7_000;
 
@@ -28,7 +30,7 @@ fn begin(cluster: &Arc<Cluster>, patterns: &[&str], hz: u64) -> ClusterSubscript
 /// Goes on until all is found out; tells what each turn of this number of operations has done.
 fn turns(subscription: &mut ClusterSubscription, operations: usize) -> Vec<u64> {
     let mut made = Vec::new();
-    while subscription.is_behind() {
+    while subscription.can_go_on() {
         let mut turn = Turn::of(operations);
         subscription.go_on(&mut turn).unwrap();
         made.push(turn.made());
@@ -52,7 +54,7 @@ fn nodes_that_are_named_are_looked_up_however_many_others_there_are() {
     ] {
         let mut named = begin(&cluster, patterns, 1);
         let made = all(&mut named);
-        assert_eq!(named.followers().len(), nodes, "{patterns:?}");
+        assert_eq!(named.cursors().len(), nodes, "{patterns:?}");
         assert!(made <= 2 * nodes as u64 + 1, "{patterns:?}: {made} operations");
     }
 }
@@ -71,13 +73,13 @@ fn sixty_four_interests_in_some_nodes_cost_what_these_nodes_cost() {
 }
 
 #[test]
-fn an_interest_in_everything_gives_the_turn_back() {
+fn a_subscription_to_everything_gives_the_turn_back() {
     let cluster = cluster(NODES);
     for patterns in [&["mem.*"][..], &["n*:mem.*"], &["n*,m*,x*:mem.*"], &["n[0-99999]:mem.*"]] {
         let mut everything = begin(&cluster, patterns, 1);
         let cost = everything.choice.cost() as u64;
         let made = turns(&mut everything, 500);
-        assert_eq!(everything.followers().len(), NODES, "{patterns:?}");
+        assert_eq!(everything.cursors().len(), NODES, "{patterns:?}");
         assert!(made.iter().all(|&made| made < 500 + cost), "{patterns:?}: {made:?}");
         assert_eq!(made.iter().sum::<u64>(), NODES as u64 * (cost + 1), "{patterns:?}: each once");
     }
@@ -113,7 +115,7 @@ fn a_pattern_of_a_thousand_globs_costs_what_it_says_and_still_gives_the_turn_bac
 }
 
 #[test]
-fn who_has_an_interest_in_everything_cannot_grow_beyond_the_limit_by_nodes_that_come() {
+fn a_subscription_to_everything_cannot_grow_beyond_the_limit_by_nodes_that_come() {
     let cluster = cluster(0);
     let mut everything = begin(&cluster, &["*"], 1);
     all(&mut everything);
@@ -121,49 +123,51 @@ fn who_has_an_interest_in_everything_cannot_grow_beyond_the_limit_by_nodes_that_
     cluster.expect(&names(0..3));
     others.set(cluster.follow_bytes_max());
     all(&mut everything);
-    assert_eq!(everything.followers().len(), 0);
-    assert!(everything.has_more() && !everything.is_behind(), "nobody spins for it");
+    assert_eq!(everything.cursors().len(), 0);
+    assert!(everything.has_more() && !everything.can_go_on(), "nobody spins for it");
     let notices = everything.take_notices();
     assert!(notices.len() == 1 && notices[0].text.contains("is not shown yet"), "{notices:?}");
     everything.go_on(&mut Turn::whole()).unwrap();
     assert!(everything.take_notices().is_empty(), "it is said once");
     drop(others);
     everything.go_on(&mut Turn::whole()).unwrap();
-    assert_eq!(everything.followers().len(), 3, "when there is room they are shown");
+    assert_eq!(everything.cursors().len(), 3, "when there is room they are shown");
 }
 
 #[test]
 fn nodes_that_are_forgotten_are_let_go_and_come_back_as_others() {
-    let cluster = cluster(8);
+    let cluster = cluster(0);
+    for name in names(0..8) {
+        let node = cluster.node_or_new(&name, Nanos(0)).unwrap();
+        let link = Link::new(Arc::new(Mailbox::new().unwrap()), 1);
+        node.lock().connect(&Arrival::default(), link, Nanos(0));
+        assert!(node.disconnect(1, None, Nanos(0)));
+    }
     let mut everything = begin(&cluster, &["*"], 1);
     all(&mut everything);
     everything.count();
     let before = cluster.follow_bytes.held();
-    for node in cluster.appeared_after(0, 3) {
-        node.1.lock().connects = 1;
-        node.1.lock().is_expected = false;
-    }
     cluster.forget(&Pattern::new("n[0-2]:*").unwrap());
     assert_eq!(everything.let_go(), [2, 1, 0]);
     everything.count();
-    assert_eq!(everything.followers().len(), 5);
+    assert_eq!(everything.cursors().len(), 5);
     assert!(cluster.follow_bytes.held() < before);
     cluster.expect(&names(0..1));
     all(&mut everything);
-    assert_eq!(everything.followers().len(), 6);
+    assert_eq!(everything.cursors().len(), 6);
     drop(everything);
     assert_eq!(cluster.follow_bytes.held(), 0);
 }
 
 #[test]
-fn nodes_that_are_alike_to_a_reader_share_what_he_wants_of_them() {
+fn nodes_of_which_a_reader_wants_the_same_share_the_terms() {
     let cluster = cluster(100);
     let hosts: Vec<String> = (0..700).map(|n| format!("n{n}")).collect();
     let mut fast = begin(&cluster, &[&format!("{}:mem.*", hosts.join(",")), "n*:load.*", "n7:cpu.*"], 100);
     all(&mut fast);
-    assert_eq!((fast.followers().len(), fast.selections.len()), (100, 2), "n7, and all others");
+    assert_eq!((fast.cursors().len(), fast.selections.len()), (100, 2), "n7, and all others");
     let nodes = cluster.appeared_after(0, 100);
-    let wish = |at: usize| nodes[at].1.lock().interests[0].wish.clone();
-    assert!(Arc::ptr_eq(&wish(0), &wish(99)) && !Arc::ptr_eq(&wish(0), &wish(7)));
-    assert!(wish(0).patterns.iter().all(|pattern| pattern.nodes().is_none()), "the nodes are chosen here");
+    let terms = |at: usize| nodes[at].1.lock().subscriptions().first().unwrap().terms().clone();
+    assert!(Arc::ptr_eq(&terms(0), &terms(99)) && !Arc::ptr_eq(&terms(0), &terms(7)));
+    assert!(terms(0).patterns.iter().all(|pattern| pattern.nodes().is_none()), "the nodes are chosen here");
 }

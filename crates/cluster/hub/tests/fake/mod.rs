@@ -1,4 +1,4 @@
-//! A node made of frames: says what it is told to say over a real socket, so that a test decides every byte.
+//! A hub on a free port, and a peer made of frames: a test decides every byte that the peer sends over a real socket.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,11 +10,24 @@ use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings};
 use khz_link::driver::{Counters, FollowingSettings, HubAddress};
 use khz_link::frame::kind;
 use khz_link::{Beat, End, Frame, Hello, Identity, LaneOffer, Role, put};
-use khz_model::{ByteSize, Metric, Nanos, Rate, Series, Stamp};
+use khz_model::{ByteSize, Interest, Metric, Nanos, Pattern, Query, Rate, Series, Stamp, Subscription};
 use ring::digest::{SHA256, digest};
 
-/// Awaited things have happened by then, however busy the machine is.
+/// What a test waits for has happened by then, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The stamp of a beat whose answer a test waits for.
+pub const AWAITED: i64 = 42;
+
+/// Time between two beats of a patient peer; the hub allows 2.5 s.
+const BEAT: Duration = Duration::from_millis(500);
+
+/// Time between two sips of a peer that reads next to nothing.
+const SIP: Duration = Duration::from_secs(2);
+
+/// Receive buffer of such a peer. A whole packet of the hub's kernel (64 KiB) must fit into the window that it gives: the
+/// kernel counts its five seconds from the first packet that did not.
+const ROOM: usize = 128 << 10;
 
 /// A hub on a free port.
 pub struct Hub {
@@ -53,13 +66,33 @@ impl Hub {
         self.server.addresses()[0]
     }
 
+    /// A reader that has connected over the link. It beats while it reads, so that it is never silent.
+    pub fn reader(&self) -> Node {
+        Node::connect(self.address(), "r").into_reader()
+    }
+
+    /// The same over a connection that buffers little: while the reader does not read, the hub's buffers fill up.
+    pub fn reader_with_little_room(&self) -> Node {
+        Node::connect_with_little_room(self.address(), "slow").into_reader()
+    }
+
+    /// Subscribes as a door does.
+    pub fn subscribe(&self, patterns: &[&str], hz: u64) -> Box<dyn Subscription> {
+        self.query.subscribe(interest(patterns, hz)).unwrap()
+    }
+
     /// A number of the hub's own.
     pub fn own(&self, name: &str) -> u64 {
-        use khz_model::Query;
         let samples = self.query.own().unwrap();
         let sample = samples.iter().find(|s| s.series.metric.name == name).expect(name);
         sample.reading.value().expect(name)
     }
+}
+
+/// What a subscription asks for.
+pub fn interest(patterns: &[&str], hz: u64) -> Interest {
+    let patterns = patterns.iter().map(|text| Pattern::new(text).unwrap()).collect();
+    Interest { patterns, rate: Rate::from_hz(hz).unwrap(), exact: false }
 }
 
 /// Waits until it is so.
@@ -80,7 +113,7 @@ pub fn series() -> Vec<Series> {
     let mut known = ["mem.free", "load.1m", "kernel.context_switches"]
         .map(|name| Series { metric: metric(name), instance: None })
         .to_vec();
-    // One that no catalogue has: a newer agent's.
+    // A metric that no catalogue has: a newer agent's.
     let newer =
         Metric { name: "gpu.stalls".into(), flat: "gpustalls".into(), ..Metric::clone(&known[2].metric) };
     known.push(Series { metric: Arc::new(newer), instance: None });
@@ -91,6 +124,8 @@ pub fn series() -> Vec<Series> {
 pub struct Node {
     socket: TcpStream,
     inbound: Vec<u8>,
+    /// Bytes of it that were taken.
+    taken: usize,
     pub out: Vec<u8>,
     pub nonce: [u8; 32],
     name: String,
@@ -98,20 +133,38 @@ pub struct Node {
     pub started: i64,
     pub encoder: Encoder,
     pub lane: u32,
-    /// What it says it understands.
+    /// The abilities that it announces.
     pub abilities: u8,
     pub version: u8,
-    /// While it waits it says that it lives, as on a busy machine it must.
+    /// It beats while it waits and while it reads: on a busy machine it would be silent for too long otherwise.
     pub is_patient: bool,
+    /// When it beat last.
+    beat_at: Instant,
+    /// When it sipped last.
+    sipped_at: Instant,
 }
 
 impl Node {
     /// Connects and reads the greeting.
     pub fn connect(address: SocketAddr, name: &str) -> Self {
-        let socket = TcpStream::connect(address).unwrap();
+        Node::over(TcpStream::connect(address).unwrap(), name)
+    }
+
+    /// The same over a socket whose kernel buffers only this much. It is set before the socket connects, so that the hub's
+    /// kernel knows from the start how small the window is.
+    pub fn connect_with_little_room(address: SocketAddr, name: &str) -> Self {
+        use rustix::net;
+        let socket = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None).unwrap();
+        net::sockopt::set_socket_recv_buffer_size(&socket, ROOM).unwrap();
+        net::connect(&socket, &address).unwrap();
+        Node::over(socket.into(), name)
+    }
+
+    fn over(socket: TcpStream, name: &str) -> Self {
         let mut node = Node {
             socket,
             inbound: Vec::new(),
+            taken: 0,
             out: Vec::new(),
             nonce: [0; 32],
             name: name.to_owned(),
@@ -122,6 +175,8 @@ impl Node {
             abilities: khz_link::KNOWS_TEXTS | khz_link::KNOWS_TEXT_NOW,
             version: 1,
             is_patient: false,
+            beat_at: Instant::now(),
+            sipped_at: Instant::now(),
         };
         let mut nonce = None;
         node.next(|frame| match frame {
@@ -130,6 +185,12 @@ impl Node {
         });
         node.nonce = nonce.unwrap();
         node
+    }
+
+    fn into_reader(mut self) -> Self {
+        self.is_patient = true;
+        self.hello_as(Role::Reader, None);
+        self
     }
 
     /// Says Hello as a node.
@@ -156,7 +217,7 @@ impl Node {
         self.send()
     }
 
-    /// Sends what was put.
+    /// Sends the frames that were put.
     pub fn send(&mut self) -> &mut Self {
         let bytes = std::mem::take(&mut self.out);
         if let Err(error) = self.socket.write_all(&bytes) {
@@ -167,24 +228,29 @@ impl Node {
         self
     }
 
-    /// From here on the kernel keeps little that it has not read.
-    pub fn take_little(&self) {
-        rustix::net::sockopt::set_socket_recv_buffer_size(&self.socket, 16 << 10).unwrap();
-    }
-
-    /// Reads a little of what has come.
+    /// Beats and reads next to nothing: only every two seconds what its kernel has buffered, since the hub's kernel ends a
+    /// connection whose window was shut for five seconds.
     pub fn sip(&mut self) {
-        let mut room = [0; 1_024];
-        let read = self.socket.read(&mut room).unwrap();
-        self.inbound.extend_from_slice(&room[..read]);
+        self.beat_if_due();
+        if self.sipped_at.elapsed() < SIP {
+            return;
+        }
+        self.sipped_at = Instant::now();
+        self.socket.set_nonblocking(true).unwrap();
+        let mut room = vec![0; 2 * ROOM];
+        match self.socket.read(&mut room) {
+            Ok(read) => self.inbound.extend_from_slice(&room[..read]),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
+        }
+        self.socket.set_nonblocking(false).unwrap();
     }
 
-    /// Sends what was put, and waits until the hub has taken it in, or says why it will not.
+    /// Sends the frames that were put, and waits until the hub has taken them in, or says why it will not.
     pub fn offers(&mut self) -> Result<(), String> {
-        Beat { stamp: 42, round_trip: None, offset: 0, retransmits: 0 }.put(&mut self.out);
+        Beat { stamp: AWAITED, round_trip: None, offset: 0, retransmits: 0 }.put(&mut self.out);
         self.send();
         self.await_frame(|frame| match frame {
-            Frame::Beaten(_) => Some(Ok(())),
+            Frame::Beaten(beaten) if beaten.stamp == AWAITED => Some(Ok(())),
             Frame::Refuse { text, .. } => Some(Err((*text).to_owned())),
             _ => None,
         })
@@ -194,34 +260,44 @@ impl Node {
     pub fn next(&mut self, take: impl FnOnce(Frame<'_>)) -> Option<()> {
         let begun = Instant::now();
         loop {
-            if let Some(length) = self.inbound.first_chunk::<4>() {
+            self.beat_if_due();
+            let waiting = &self.inbound[self.taken..];
+            if let Some(length) = waiting.first_chunk::<4>() {
                 let length = u32::from_le_bytes(*length) as usize;
-                if self.inbound.len() >= 4 + length {
-                    let frame: Vec<u8> = self.inbound.drain(..4 + length).collect();
-                    take(Frame::decode(frame[4], &frame[5..]).unwrap());
+                if let Some(frame) = waiting.get(4..4 + length) {
+                    take(Frame::decode(frame[0], &frame[1..]).unwrap());
+                    self.taken += 4 + length;
                     return Some(());
                 }
             }
-            let mut room = [0; 4_096];
-            let wait = if self.is_patient { Duration::from_millis(500) } else { PATIENCE };
+            self.inbound.drain(..std::mem::take(&mut self.taken));
+            // Everything that is there: the window opens as far as it can.
+            let mut room = vec![0; 2 * ROOM];
+            let wait = if self.is_patient { BEAT } else { PATIENCE };
             self.socket.set_read_timeout(Some(wait)).unwrap();
             match self.socket.read(&mut room) {
                 Err(error)
                     if error.kind() == ErrorKind::WouldBlock
                         && self.is_patient
-                        && begun.elapsed() < PATIENCE =>
-                {
-                    Beat { stamp: 1, round_trip: None, offset: 0, retransmits: 0 }.put(&mut self.out);
-                    let beat = std::mem::take(&mut self.out);
-                    self.socket.write_all(&beat).unwrap();
-                }
+                        && begun.elapsed() < PATIENCE => {}
                 Ok(0) | Err(_) => return None,
                 Ok(read) => self.inbound.extend_from_slice(&room[..read]),
             }
         }
     }
 
-    /// Frames up to the first that `take` likes.
+    /// Beats, if it is patient and has not done so for a while. The hub may have ended the connection by now: reading shows
+    /// that.
+    fn beat_if_due(&mut self) {
+        if self.is_patient && self.beat_at.elapsed() > BEAT {
+            self.beat_at = Instant::now();
+            let mut beat = Vec::new();
+            Beat { stamp: 1, round_trip: None, offset: 0, retransmits: 0 }.put(&mut beat);
+            let _ = self.socket.write_all(&beat);
+        }
+    }
+
+    /// Reads frames up to the first of which `take` makes something.
     pub fn await_frame<T>(&mut self, mut take: impl FnMut(&Frame<'_>) -> Option<T>) -> T {
         loop {
             let mut found = None;
@@ -233,7 +309,7 @@ impl Node {
         }
     }
 
-    /// Offers the base lane and says its schema when the hub does not have it.
+    /// Offers the base lane, and sends its schema if the hub does not have it.
     pub fn offer(&mut self, epoch: u64, oldest_row: u64) -> khz_link::Want {
         self.offer_lane("base", epoch, oldest_row, 0)
     }
@@ -282,7 +358,7 @@ impl Node {
         node
     }
 
-    /// A row with these values, in a new block when the one before was ended.
+    /// A row with these values, in a new block if the block before has ended.
     pub fn row(&mut self, second: u64, values: [u64; 4]) -> &mut Self {
         let stamp = Stamp { boot: Nanos::from_secs(second), real_offset: 1_700_000_000_000_000_000 };
         let mut bytes = Vec::new();
@@ -306,7 +382,7 @@ impl Node {
         self
     }
 
-    /// A closed block of rows that were made before, out of the ring.
+    /// A closed block of older rows, out of the ring.
     pub fn past(&mut self, seconds: std::ops::Range<u64>, first_row: u64) -> &mut Self {
         let (mut encoder, mut bytes) = (Encoder::new(0, 1, Nanos::SECOND), Vec::new());
         encoder.resume(first_row, 1);
@@ -325,12 +401,13 @@ impl Node {
         self
     }
 
-    /// Beats, and waits for the answer: everything before was taken in.
+    /// Beats, and waits for the answer: then the hub has taken in everything before.
     pub fn beat(&mut self) -> Vec<khz_link::Ack> {
-        Beat { stamp: 42, round_trip: Some(Nanos(5_000)), offset: 1_000, retransmits: 3 }.put(&mut self.out);
+        Beat { stamp: AWAITED, round_trip: Some(Nanos(5_000)), offset: 1_000, retransmits: 3 }
+            .put(&mut self.out);
         self.send();
         self.await_frame(|frame| match frame {
-            Frame::Beaten(beaten) => Some(beaten.acks().collect()),
+            Frame::Beaten(beaten) if beaten.stamp == AWAITED => Some(beaten.acks().collect()),
             _ => None,
         })
     }
@@ -353,7 +430,7 @@ impl Node {
     }
 }
 
-/// Who follows these hubs.
+/// Settings to follow these hubs.
 pub fn settings(hubs: Vec<HubAddress>, role: Role) -> FollowingSettings {
     let identity = Identity {
         role,

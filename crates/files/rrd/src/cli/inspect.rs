@@ -79,7 +79,7 @@ pub(super) fn fetch(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let mut resolution = 1;
     for (name, value) in &parsed.options {
         match *name {
-            "resolution" => match spec::duration(value, 1) {
+            "resolution" => match spec::option_seconds(value) {
                 Ok(seconds) => resolution = seconds,
                 Err(why) => return refused(format!("resolution: {why}")),
             },
@@ -193,12 +193,16 @@ pub(super) fn last(arguments: &[String], out: &mut dyn Write) -> Result<()> {
 
 pub(super) fn first(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let find = || {
-        let parsed = options::parse(arguments, &[("rraindex", ' ', true), ("daemon", 'd', true)])?;
-        // rrdtool reads a text that is not a number as 0.
-        let index = number::c_long(parsed.value("rraindex").unwrap_or("0"));
-        if index < 0 {
+        let (parsed, wrong) =
+            options::parse_up_to(arguments, &[("rraindex", ' ', true), ("daemon", 'd', true)]);
+        // rrdtool reads a text that is not a number as 0, and each number before the next word.
+        let indexes = parsed.options.iter().filter(|(name, _)| *name == "rraindex");
+        let indexes: Vec<i64> = indexes.map(|(_, value)| number::c_long(value)).collect();
+        if indexes.iter().any(|index| *index < 0) {
             return refused("invalid rraindex number");
         }
+        wrong?;
+        let index = indexes.last().copied().unwrap_or(0);
         let Some([name]) = parsed.first() else {
             return refused("usage rrdtool first [--rraindex number] [--daemon|-d <addr>] file.rrd");
         };

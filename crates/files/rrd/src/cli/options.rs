@@ -1,6 +1,7 @@
 //! Options of a command line, anywhere among its arguments; rrdtool's error texts, no meanings.
 
 use crate::error::{Result, refused};
+use crate::text;
 
 /// An option a command knows: long name, short letter (a blank for none), whether it takes a value.
 pub type Known = (&'static str, char, bool);
@@ -48,30 +49,52 @@ pub fn parse_up_to(arguments: &[String], known: &[Known]) -> (Parsed, Result<()>
     (parsed, outcome)
 }
 
+/// The arguments that are no options, whatever the options are.
+pub fn others(arguments: &[String], known: &[Known]) -> Vec<String> {
+    let mut parsed = Parsed::default();
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        // A wrong word counts for nothing.
+        let _ = take_word(word, &mut words, known, &mut parsed);
+    }
+    parsed.rest
+}
+
 fn take(arguments: &[String], known: &[Known], parsed: &mut Parsed) -> Result<()> {
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
-        if word == "--" {
-            parsed.rest.extend(words.by_ref().cloned());
-        } else if let Some(long) = word.strip_prefix("--") {
-            let (name, value) = match long.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_string())),
-                None => (long, None),
-            };
-            let Some((name, _, takes)) = known.iter().find(|(known, _, _)| *known == name) else {
-                return refused(format!("invalid option -- '{long}'"));
-            };
-            let value = match (takes, value) {
-                (false, _) => String::new(),
-                (true, Some(value)) => value,
-                (true, None) => required(words.next(), name)?,
-            };
-            parsed.options.push((name, value));
-        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
-            short(letters, known, &mut words, parsed)?;
-        } else {
-            parsed.rest.push(word.clone());
-        }
+        take_word(word, &mut words, known, parsed)?;
+    }
+    Ok(())
+}
+
+/// Takes `word`, and what belongs to it of the `words` after it.
+fn take_word(
+    word: &String,
+    words: &mut std::slice::Iter<'_, String>,
+    known: &[Known],
+    parsed: &mut Parsed,
+) -> Result<()> {
+    if word == "--" {
+        parsed.rest.extend(words.by_ref().cloned());
+    } else if let Some(long) = word.strip_prefix("--") {
+        let (name, value) = match long.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_string())),
+            None => (long, None),
+        };
+        let Some((name, _, takes)) = known.iter().find(|(known, _, _)| *known == name) else {
+            return refused(format!("invalid option -- '{long}'"));
+        };
+        let value = match (takes, value) {
+            (false, _) => String::new(),
+            (true, Some(value)) => value,
+            (true, None) => required(words.next(), name)?,
+        };
+        parsed.options.push((name, value));
+    } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+        short(letters, known, words, parsed)?;
+    } else {
+        parsed.rest.push(word.clone());
     }
     Ok(())
 }
@@ -105,8 +128,12 @@ fn short(
 ) -> Result<()> {
     let mut rest = letters.chars();
     while let Some(letter) = rest.next() {
-        let Some((name, _, takes)) = known.iter().find(|(_, short, _)| *short == letter) else {
-            return refused(format!("invalid option -- '{letter}'"));
+        // A blank stands for an option without a letter.
+        let has_letter = |option: &&Known| option.1 == letter && letter != ' ';
+        let Some((name, _, takes)) = known.iter().find(has_letter) else {
+            // The letter's first byte.
+            let byte = text::of(&text::bytes(letter.encode_utf8(&mut [0; 4]))[..1]).into_owned();
+            return refused(format!("invalid option -- '{byte}'"));
         };
         if !takes {
             parsed.options.push((name, String::new()));

@@ -30,7 +30,7 @@ pub(super) fn run(
             Ok(_) => {}
         }
         let line = text::of(&line);
-        let outcome = match options::words(line.trim_end_matches(['\n', '\r'])) {
+        let outcome = match options::words(line.trim_end_matches(is_blank)) {
             None => refused("creating arguments"),
             Some(words) if words == ["quit"] => return 0,
             Some(words) => one(&words, more, out),
@@ -43,6 +43,11 @@ pub(super) fn run(
             return 1;
         }
     }
+}
+
+/// Whether a character at the end of a line is no part of it.
+fn is_blank(letter: char) -> bool {
+    letter.is_ascii() && !letter.is_ascii_graphic()
 }
 
 /// `OK` with the seconds of user, system and real time since the start, as rrdtool prints them.

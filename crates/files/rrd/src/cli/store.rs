@@ -135,7 +135,7 @@ fn past(parsed: &Parsed) -> Result<Vec<Content>> {
 
 /// Seconds of a primary point, from the option.
 pub(super) fn step(text: &str) -> Result<u64> {
-    let step = spec::duration(text, 1);
+    let step = spec::option_seconds(text);
     step.map_err(|why| Error::Refused(format!("step size: {why}")))
 }
 
@@ -209,16 +209,14 @@ pub(super) fn update_verbose(arguments: &[String], out: &mut dyn Write) -> Resul
 }
 
 pub(super) fn tune(arguments: &[String]) -> Result<()> {
-    // A missing value of a letter counts as empty, and a missing file is reported first.
+    // In rrdtool a letter without its value takes the file's name for it. A missing file is reported first.
     let mut padded = arguments.to_vec();
     if options::lacks_value(arguments, change::OPTIONS) {
-        padded.push(String::new());
+        padded.push(options::others(arguments, change::OPTIONS).into_iter().next().unwrap_or_default());
     }
     let (parsed, wrong) = options::parse_up_to(&padded, change::OPTIONS);
-    let Some(name) = arguments.iter().find(|word| parsed.rest.contains(word) || !word.starts_with('-'))
-    else {
-        return refused("missing file name");
-    };
+    let others = options::others(&padded, change::OPTIONS);
+    let Some(name) = others.first() else { return refused("missing file name") };
     if wrong.is_err() {
         let lacks = matches!(&wrong, Err(error) if error.to_string().starts_with("option requires argument"));
         if lacks && parsed.rest.len() < 2 {
@@ -246,7 +244,7 @@ pub(super) fn tune_here(parsed: &Parsed) -> Result<()> {
 
 pub(super) fn resize(arguments: &[String]) -> Result<()> {
     let [name, rra, direction, rows] = arguments else { return refused("wrong number of parameters") };
-    let number = |text: &str| number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_long(value));
+    let number = |text: &str| number::c_decimal(text).unwrap_or(0);
     let by = match direction.as_str() {
         "GROW" => number(rows),
         "SHRINK" => number(rows).saturating_neg(),

@@ -1,8 +1,10 @@
 //! Both programs in directories of their own that hold the same files.
+#![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -89,7 +91,6 @@ impl fmt::Display for Difference {
 }
 
 /// A command as one could type it.
-#[allow(dead_code, reason = "each test binary uses its part")]
 pub fn shown(words: &[String]) -> String {
     let quoted = |word: &String| match word
         .bytes()
@@ -108,7 +109,11 @@ struct Side {
     program: PathBuf,
     pipe: Option<Pipe>,
     daemon: Option<Child>,
+    locale: Locale,
 }
+
+/// The language that the programs run in, as variables of their environment.
+pub type Locale = Vec<(&'static str, PathBuf)>;
 
 struct Pipe {
     child: Child,
@@ -124,6 +129,10 @@ pub struct Sides {
     pub failed: bool,
 }
 
+/// How our daemon says in the answer to a flush that samples could not be written.
+pub const DROPPED: &str = " updates are dropped: ";
+/// Of a hundred commands through daemons, after how many what waits is written and the files are compared.
+const FLUSHES: u64 = 50;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of output that are compared.
 const OUTPUT_MAX: u64 = 4 << 20;
@@ -131,12 +140,17 @@ const OUTPUT_MAX: u64 = 4 << 20;
 impl Sides {
     /// Beside the installed programs, `program`: rrdtool's commands, and with the word `rrdcached` the daemon.
     pub fn start(program: &str, seed: u64, mode: Mode) -> Self {
+        Self::start_in(program, seed, mode, &vec![("LC_ALL", "C".into())])
+    }
+
+    /// The same in another language.
+    pub fn start_in(program: &str, seed: u64, mode: Mode, locale: &Locale) -> Self {
         let ours = program;
         let dir = oracle::directory(&format!("fuzz{seed}"));
         let program = dir.join("rrdtool");
         std::os::unix::fs::symlink(ours, &program).unwrap();
-        let theirs = Side::start(dir.join("theirs"), "rrdtool".into(), mode, "rrdcached", &[]);
-        let ours = Side::start(dir.join("ours"), program, mode, ours, &["rrdcached"]);
+        let theirs = Side::start(dir.join("theirs"), "rrdtool".into(), mode, locale, "rrdcached", &[]);
+        let ours = Side::start(dir.join("ours"), program, mode, locale, ours, &["rrdcached"]);
         Self { mode, theirs, ours, failed: false }
     }
 
@@ -162,12 +176,32 @@ impl Sides {
             both = run(self);
         }
         self.failed = both.theirs.code != Some(0);
+        if self.mode == Mode::Daemon && random.chance(FLUSHES) {
+            self.flush(&mut both);
+        }
         if is_same(&both) {
             // Row positions are random: from here on they are the same.
             self.align();
             return None;
         }
         Some(both)
+    }
+
+    /// Has both daemons write what waits; returns what differs in the files, if anything does.
+    pub fn compare_files(&self) -> Option<Difference> {
+        let mut both = Difference { theirs: Outcome::default(), ours: Outcome::default() };
+        self.flush(&mut both);
+        (both.theirs != both.ours).then_some(both)
+    }
+
+    /// Adds to both outcomes the files with all that waits, and to ours the samples that were dropped.
+    fn flush(&self, both: &mut Difference) {
+        for (side, outcome) in [(&self.theirs, &mut both.theirs), (&self.ours, &mut both.ours)] {
+            let answers = side.flush();
+            let dropped = answers.iter().filter(|answer| answer.contains(DROPPED));
+            dropped.for_each(|answer| outcome.error.push_str(answer));
+            outcome.files = side.files();
+        }
     }
 
     /// Gives ours the files of theirs; false where the programs have more state than files.
@@ -185,10 +219,17 @@ impl Sides {
 }
 
 impl Side {
-    fn start(dir: PathBuf, program: PathBuf, mode: Mode, daemon: &str, before: &[&str]) -> Self {
+    fn start(
+        dir: PathBuf,
+        program: PathBuf,
+        mode: Mode,
+        locale: &Locale,
+        daemon: &str,
+        before: &[&str],
+    ) -> Self {
         std::fs::create_dir_all(dir.join("dir")).unwrap();
         std::fs::write(dir.join("junk.rrd"), "no such thing").unwrap();
-        let mut side = Self { dir, program, pipe: None, daemon: None };
+        let mut side = Self { dir, program, pipe: None, daemon: None, locale: locale.clone() };
         if mode == Mode::Pipe {
             let mut child =
                 side.command().arg("-").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -202,7 +243,7 @@ impl Side {
             side.daemon =
                 Some(command.env_remove("RRDCACHED_ADDRESS").stderr(Stdio::null()).spawn().unwrap());
             let started = Instant::now();
-            while std::os::unix::net::UnixStream::connect(side.dir.join(".socket")).is_err() {
+            while UnixStream::connect(side.dir.join(".socket")).is_err() {
                 assert!(started.elapsed() < PATIENCE, "{daemon} opens no socket");
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -216,7 +257,8 @@ impl Side {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command.current_dir(&self.dir).env("TZ", "UTC").env("LC_ALL", "C").env_remove("RRDCACHED_ADDRESS");
+        command.current_dir(&self.dir).env("TZ", "UTC").env_remove("RRDCACHED_ADDRESS");
+        command.envs(self.locale.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stderr(Stdio::null());
         command
     }
@@ -258,6 +300,20 @@ impl Side {
         let status = child.wait().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Outcome { code: status.code(), out: text(&out), error: text(&error), ..Outcome::default() }
+    }
+
+    /// Has the daemon write what waits for each file; returns its answers.
+    fn flush(&self) -> Vec<String> {
+        let stream = UnixStream::connect(self.dir.join(".socket")).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (mut input, mut output) = (&stream, BufReader::new(&stream));
+        let mut ask = |name: String| {
+            writeln!(input, "FLUSH {name}").unwrap();
+            let mut answer = String::new();
+            output.read_line(&mut answer).unwrap();
+            answer
+        };
+        self.raw_files().into_keys().map(&mut ask).collect()
     }
 
     fn ask(&mut self, line: &str) -> Outcome {

@@ -18,10 +18,15 @@ pub fn stamp(sample: &str) -> Option<i64> {
         return Some(time.bytes().fold(0, |sum, byte| sum * 10 + i64::from(byte - b'0')) * 1_000_000);
     }
     match number::read(time) {
-        Reading::Whole(seconds) if seconds.is_finite() => Some(number::as_long((seconds * 1e6).round())),
+        Reading::Whole(seconds) if seconds.abs() < SECONDS_MAX => {
+            Some(number::as_long((seconds * 1e6).round()))
+        }
         _ => None,
     }
 }
+
+/// Times further away have no number of microseconds.
+const SECONDS_MAX: f64 = 9.2e12;
 
 /// How many readings a sample has.
 pub fn readings(sample: &str) -> usize {
@@ -34,6 +39,10 @@ pub fn readings(sample: &str) -> usize {
 /// rrdcached's messages, and one of ours for the number of readings, which rrdcached does not check.
 pub fn checked(sample: &str, last: i64, readings: usize) -> Result<i64> {
     let Some(stamp) = stamp(sample) else {
+        let time = sample.split_once(':').map_or("", |(time, _)| time);
+        if matches!(number::read(time), Reading::Whole(seconds) if seconds.is_finite()) {
+            return refused(format!("'{sample}': the time is more than {SECONDS_MAX:e} seconds from 1970"));
+        }
         return refused(format!("Cannot find timestamp in '{sample}'!"));
     };
     if stamp <= last {
@@ -74,6 +83,10 @@ mod tests {
             check("10:1")
                 .unwrap_err()
                 .starts_with("illegal attempt to update using time 10.000000 when last")
+        );
+        assert_eq!(
+            check("179000720162960:1").unwrap_err(),
+            "'179000720162960:1': the time is more than 9.2e12 seconds from 1970"
         );
         assert_eq!(check("11:1:2").unwrap_err(), "expected 1 data source readings (got 2) from 11:1:2");
     }

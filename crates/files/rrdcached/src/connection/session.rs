@@ -51,6 +51,8 @@ pub enum Next {
 struct Waiting<'a> {
     name: Cow<'a, str>,
     samples: Cow<'a, str>,
+    /// A sample has a blank in it.
+    has_blank: bool,
     /// Its number in a batch; 0 outside of one.
     number: u64,
 }
@@ -91,21 +93,22 @@ impl<'a> Session<'a> {
         if !is_update || !self.rules.permissions.allow(&commands::COMMANDS[0]) {
             return Err(line);
         }
-        let (name, samples) = match line {
+        let (name, samples, has_blank) = match line {
             Cow::Borrowed(line) if memchr::memchr2(b'\\', b'\t', line.as_bytes()).is_none() => {
                 let rest = line[7..].trim_start_matches(' ');
                 let (name, samples) = rest.split_once(' ').unwrap_or((rest, ""));
-                (name.into(), samples.into())
+                (name.into(), samples.into(), false)
             }
             line => {
                 let mut words = words(&line);
-                let samples = words.split_off(words.len().min(2)).join(" ");
+                let samples = words.split_off(words.len().min(2));
+                let has_blank = samples.iter().any(|sample| sample.contains([' ', '\t']));
                 let name = words.pop().filter(|_| !words.is_empty()).unwrap_or_default();
-                (name.into(), samples.into())
+                (name.into(), samples.join(" ").into(), has_blank)
             }
         };
         let number = self.batch.as_mut().map_or(0, Batch::count);
-        Ok(Waiting { name, samples, number })
+        Ok(Waiting { name, samples, has_blank, number })
     }
 
     /// Takes the updates that wait and answers them.
@@ -117,6 +120,10 @@ impl<'a> Session<'a> {
             .iter()
             .map(|update| match update.name.is_empty() {
                 true => refused(format!("Usage: {}", commands::COMMANDS[0].usage())),
+                // Here blanks separate samples, so parts of one would be taken for several.
+                false if update.has_blank => {
+                    refused(format!("a blank within a sample: '{}'", update.samples))
+                }
                 false => self.cache.base().name(&update.name),
             })
             .collect();

@@ -65,10 +65,9 @@ impl Shared {
 
     /// Writes what is staged. What cannot be written is given up; [`Shared::write_up_to`] says so to those who staged it.
     fn write(&self, tail: &mut Tail) {
-        if tail.length >= SEGMENT_MAX.min(self.settings.bytes_max / SEGMENTS_MIN)
-            && let Err(error) = self.rotate(tail)
-        {
-            self.refuse(Some(Instant::now() + REST), error.to_string());
+        if tail.length >= SEGMENT_MAX.min(self.settings.bytes_max / SEGMENTS_MIN) {
+            // The open segment grows on; [`Log::trouble`] says why.
+            let _ = self.rotate(tail);
         }
         let (mut bytes, staged) = self.staged(tail);
         let outcome = match self.stopped() {
@@ -148,8 +147,9 @@ impl Shared {
         let failed = |error| Error::io("beginning a segment in", &self.settings.directory, error);
         self.sync(&*tail.segment)?;
         let next = self.current().next();
-        let file = self.settings.storage.create(&next.path(&self.settings.directory)).map_err(failed)?;
-        self.grow(tail, next, file);
+        let created = self.settings.storage.create(&next.path(&self.settings.directory)).map_err(failed);
+        *lock(&self.stuck) = created.as_ref().err().map(ToString::to_string);
+        self.grow(tail, next, created?);
         Ok(())
     }
 

@@ -74,6 +74,8 @@ struct Shared {
     refusal: Mutex<Option<Refusal>>,
     /// Why no segment goes any more, whatever is in files.
     kept: Mutex<Option<String>>,
+    /// Why no further segment could begin at the last attempt, if so: the open one grows on.
+    stuck: Mutex<Option<String>>,
     /// Why a restart would not find all of the log, if so.
     gone: Mutex<Option<Gone>>,
 }
@@ -159,6 +161,7 @@ impl Shared {
             current: AtomicU32::new(current.number()),
             refusal: Mutex::default(),
             kept: Mutex::default(),
+            stuck: Mutex::default(),
             gone: Mutex::default(),
         }
     }
@@ -203,7 +206,7 @@ impl Log {
         }
         let (held, most) = (self.bytes(), self.shared.settings.bytes_max);
         if held + bytes > most {
-            let why = self.kept().map_or(String::new(), |why| format!("; {why}"));
+            let why = self.stays().map_or(String::new(), |why| format!("; {why}"));
             return refused(format!(
                 "the log holds {held} bytes not yet in their files; at most {most}{why}"
             ));
@@ -353,7 +356,12 @@ impl Log {
     /// Why the log takes nothing at present, or lets nothing go.
     pub fn trouble(&self) -> Option<String> {
         let refusal = lock(&self.shared.refusal).as_ref().map(|refusal| refusal.why.clone());
-        refusal.or_else(|| self.gone().map(|gone| gone.why)).or_else(|| self.kept())
+        refusal.or_else(|| self.gone().map(|gone| gone.why)).or_else(|| self.stays())
+    }
+
+    /// Why segments stay that could go.
+    fn stays(&self) -> Option<String> {
+        self.kept().or_else(|| lock(&self.shared.stuck).clone())
     }
 
     /// The machine's boot.

@@ -1,15 +1,19 @@
 //! Intended differences, with their names in docs/rrd.md.
 
-use super::sides::{Difference, Mode, Outcome};
+use super::sides::{DROPPED, Difference, Mode, Outcome};
 
 /// All of them.
-pub const REASONS: [&str; 25] = [
+pub const REASONS: [&str; 34] = [
     "at-times",
     "cdef-self",
+    "daemon-blank",
     "daemon-count",
+    "daemon-dropped",
     "daemon-errors",
+    "daemon-far",
     "daemon-first",
     "daemon-list",
+    "daemon-noflush",
     "daemon-resolution",
     "daemon-updatev",
     "daemon-words",
@@ -21,9 +25,14 @@ pub const REASONS: [&str; 25] = [
     "hw-period",
     "legend",
     "list-order",
+    "list-up",
+    "long-option",
+    "pipe-end",
     "prefill",
+    "renaming",
     "sanity",
     "tune-names",
+    "tune-value",
     "tune-version",
     "unreachable",
     "updatev-times",
@@ -42,28 +51,45 @@ pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&
         return Some("dies");
     }
     let is_help = words.get(1).is_some_and(|word| word == "--help");
-    if is_help || theirs.out.starts_with("RRDtool 1.7.2  Copyright") {
+    if is_help || theirs.out.contains("RRDtool 1.7.2  Copyright") {
         return Some("usage");
     }
-    if either(difference, "Unable to connect to rrdcached") || either(difference, "Cannot connect to daemon")
+    if either(difference, "Unable to connect to rrdcached")
+        || either(difference, "Cannot connect to daemon")
+        || ours.error.contains("is not a daemon address")
     {
         return Some("unreachable");
+    }
+    let is_cut = |word: &String| word.ends_with(|letter: char| !letter.is_ascii());
+    if mode == Mode::Pipe && words.last().is_some_and(is_cut) {
+        return Some("pipe-end");
+    }
+    let is_option = theirs.error.contains("invalid option -- '") && !theirs.error.trim_end().ends_with('\'');
+    if is_option && ours.error.starts_with(theirs.error.trim_end()) {
+        return Some("long-option");
     }
     if theirs.error.contains("SANITY CHECK") {
         return Some("sanity");
     }
+    if theirs.error.contains("Cannot rename temporary file to final file!") && both_failed(difference) {
+        return Some("renaming");
+    }
     let by_command = match words[0].as_str() {
         "update" | "updatev" => update(words, difference),
         "create" => create(words, difference),
+        "list" if words.iter().any(|word| word.contains("..")) => Some("list-up"),
         "list" => (same_end(difference) && sorted(&theirs.out) == sorted(&ours.out)).then_some("list-order"),
         "tune" => tune(words, difference),
+        "resize" => version(difference),
         "xport" => xport(words, difference),
         "restore" => (both_failed(difference) && difference.files().is_empty()).then_some("xml-errors"),
         "dump" => (ours.code == Some(1) && words.len() > 2).then_some("dump-target"),
         _ => None,
     };
-    let by_times =
-        ["start time: ", "end time: "].iter().any(|text| either(difference, text)).then_some("at-times");
+    let by_times = ["start time: ", "end time: ", "ds time: "]
+        .iter()
+        .any(|text| either(difference, text))
+        .then_some("at-times");
     by_command.or(by_times).or_else(|| (mode == Mode::Daemon).then(|| daemon(words, difference)).flatten())
 }
 
@@ -95,6 +121,9 @@ fn create(words: &[String], difference: &Difference) -> Option<&'static str> {
     {
         return Some("prefill");
     }
+    if both_failed(difference) && difference.theirs.error.contains("Cannot open source RRD") {
+        return Some("prefill");
+    }
     let is_forecast = |word: &String| word.contains("HWPREDICT") && word.ends_with(['h', 'd', 'm', 's', 'w']);
     (same_end(difference) && words.iter().any(is_forecast)).then_some("hw-period")
 }
@@ -104,9 +133,17 @@ fn tune(words: &[String], difference: &Difference) -> Option<&'static str> {
     if difference.ours.code == Some(1) && words.iter().any(renames) {
         return Some("tune-names");
     }
+    if difference.ours.error.contains("option requires argument") {
+        return Some("tune-value");
+    }
     if same_end(difference) && both_failed(difference) {
         return Some("failed-tune");
     }
+    version(difference)
+}
+
+/// Files that differ in nothing but the format's version.
+fn version(difference: &Difference) -> Option<&'static str> {
     // The format's version is the fifth to the eighth byte.
     let is_version = |name: &&str| {
         let file =
@@ -118,7 +155,9 @@ fn tune(words: &[String], difference: &Difference) -> Option<&'static str> {
 
 fn xport(words: &[String], difference: &Difference) -> Option<&'static str> {
     let starts = |text: &&str| words.iter().any(|word| word.split(':').next() == Some(text));
-    if DRAWING.iter().any(starts) {
+    let is_coloured = |word: &String| word.starts_with("XPORT:") && word.contains('#');
+    let is_number = either(difference, "unknown type variable");
+    if DRAWING.iter().any(starts) || words.iter().any(is_coloured) || is_number {
         return Some("drawing");
     }
     let names_itself = |word: &String| word.strip_prefix("CDEF:b=").is_some_and(|text| text.contains('b'));
@@ -136,6 +175,15 @@ fn daemon(words: &[String], difference: &Difference) -> Option<&'static str> {
     if both_failed(difference) {
         return Some("daemon-errors");
     }
+    if difference.ours.error.contains("a blank within a sample") {
+        return Some("daemon-blank");
+    }
+    if difference.ours.error.contains("seconds from 1970") {
+        return Some("daemon-far");
+    }
+    if difference.ours.error.contains(DROPPED) {
+        return Some("daemon-dropped");
+    }
     match words[0].as_str() {
         "first" => return Some("daemon-first"),
         "list" => return Some("daemon-list"),
@@ -144,6 +192,9 @@ fn daemon(words: &[String], difference: &Difference) -> Option<&'static str> {
     }
     if difference.ours.error.contains("data source readings (got") {
         return Some("daemon-count");
+    }
+    if words[0] == "info" && words.iter().any(|word| word == "-F" || word == "--noflush") {
+        return Some("daemon-noflush");
     }
     let is_resolution = |word: &String| word.starts_with("-r") || word.starts_with("--resolution");
     (words[0] == "fetch" && words.iter().any(is_resolution)).then_some("daemon-resolution")

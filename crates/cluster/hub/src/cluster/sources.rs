@@ -1,0 +1,57 @@
+//! The hubs that nodes of this hub come from, directly and through other hubs. It refuses loops.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use khz_link::HubName;
+
+/// The sources of a hub.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    /// This hub.
+    identity: [u8; 16],
+    /// By the source's number: the hub and all hubs that its nodes come from.
+    by_number: Mutex<BTreeMap<usize, Vec<[u8; 16]>>>,
+    changes: AtomicU64,
+}
+
+impl Sources {
+    /// None yet, for the hub of this identity.
+    pub fn new(identity: [u8; 16]) -> Self {
+        Sources { identity, by_number: Mutex::default(), changes: AtomicU64::new(0) }
+    }
+
+    fn by_number(&self) -> MutexGuard<'_, BTreeMap<usize, Vec<[u8; 16]>>> {
+        self.by_number.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// All hubs that nodes come from, directly or through others, each once.
+    pub fn all(&self) -> Vec<[u8; 16]> {
+        let all: BTreeSet<[u8; 16]> = self.by_number().values().flatten().copied().collect();
+        all.into_iter().collect()
+    }
+
+    /// Counts changes that hubs which read here must learn of.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// The source of this number is this hub now. `false`: it is this hub, or gets nodes from it.
+    pub fn set(&self, number: usize, hub: &HubName) -> bool {
+        let hubs: Vec<[u8; 16]> = hub.sources.iter().copied().chain([hub.identity]).collect();
+        if hubs.contains(&self.identity) {
+            return false;
+        }
+        if self.by_number().insert(number, hubs.clone()) != Some(hubs) {
+            self.changes.fetch_add(1, Ordering::Release);
+        }
+        true
+    }
+
+    /// No nodes come from the source of this number.
+    pub fn forget(&self, number: usize) {
+        // Hubs that read here may go on as they are: fewer sources make no loop.
+        self.by_number().remove(&number);
+    }
+}

@@ -1,0 +1,353 @@
+//! A cursor: a reader's place in the rows of one node. It follows the lane that serves the reader, decodes new rows, and
+//! picks the columns that the reader's patterns select. It hands out every row once, or reports it as lost.
+//!
+//! [`served_lane`] is the lane as the reader gets it, [`lane_change`] how it goes to another lane, [`rows`] how bytes
+//! become rows, [`missing`] what becomes of rows that come late, [`columns`] which slots are selected, [`notices`] what is
+//! said beside rows, [`deliveries`] rows as doors want them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use khz_block::Decoder;
+use khz_link::WantFrame;
+use khz_model::{Nanos, Pace, Rate, Stamp};
+
+use crate::lane::{Piece, Place};
+use crate::limits::BYTES_A_SLOT;
+use crate::node::SharedNode;
+use crate::schemas::Schema;
+
+mod columns;
+mod deliveries;
+mod lane_change;
+mod missing;
+mod notices;
+mod rows;
+mod served_lane;
+
+pub(crate) use columns::{Columns, Selection};
+pub(crate) use deliveries::deliveries;
+use missing::Missing;
+pub(crate) use served_lane::ServedLane;
+#[cfg(test)]
+pub(crate) use served_lane::thinned;
+
+/// Bytes of one lane that one call reads, about: a second at 1,000 Hz. The rest comes with the next call.
+const BYTES_A_READ: usize = 128 << 10;
+
+/// Capacity of its buffer that a cursor keeps: there is a cursor for each node of each reader.
+const BYTES_KEPT: usize = 16 << 10;
+
+/// What a cursor takes beside its slots, with the reader's lane for it, measured: 448,000 cursors took 500 MB.
+const BESIDE_SLOTS: usize = 1_120;
+
+/// Rows that a lane may have lost at once: a year at 1,000 Hz.
+const LEAP_MAX: u64 = 1 << 35;
+
+/// No row is expected: any number may come first.
+const ANY: u64 = u64::MAX;
+
+/// How rows are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbers {
+    /// Not at all: a door gets rows, and how many are lost. It begins with the newest row, and goes on when the node's lane
+    /// changes.
+    Doors,
+    /// By the hub: the same, for a reader of the protocol's first version, once it wants the lane.
+    Hubs,
+    /// By the node: the reader says from which row on it wants a lane, and a lane that changes is over.
+    Nodes,
+}
+
+/// A reader's place in the rows of one node.
+pub(crate) struct Cursor {
+    pub node: Arc<SharedNode>,
+    /// The node's turn among the nodes that appeared.
+    turn: u64,
+    selection: Arc<Selection>,
+    numbers: Numbers,
+    /// The subscription at the node that serves it; `None`: the base lane does.
+    subscribed: Option<u32>,
+    /// Rows are handed out about this far apart; 0: all rows.
+    period: Nanos,
+    /// Rows gathered before this are not handed out.
+    since: Nanos,
+    /// The lane that serves it now.
+    lane: Option<ServedLane>,
+    place: Place,
+    decoder: Decoder,
+    columns: Columns,
+    /// The period that was announced with them.
+    offered_period: Nanos,
+    /// The next number that was neither handed out nor reported. Before the reader wants the lane, the newest number when
+    /// the lane was offered.
+    expected: u64,
+    /// When the last row that was handed out was gathered.
+    last: Option<Stamp>,
+    /// Rows since the last one that was handed out were decoded and skipped.
+    skipped: bool,
+    /// The reader wants the lane; before that it only hears what there is.
+    begun: bool,
+    /// Rows that are not here are lost only if the node says so.
+    is_past: bool,
+    /// Rows that are missing, for a reader that wants late rows too.
+    missing: Option<Missing>,
+    /// The reader has the node's answer to the subscription.
+    has_answered: bool,
+    /// What the reader knows of the rate.
+    pace: Option<Pace>,
+    /// Whether the reader knows the node as up.
+    up: bool,
+    /// The cluster has forgotten the node: nothing more comes from it.
+    is_ending: bool,
+    /// [`SharedNode::touched`] when everything had been copied.
+    touched: Option<u64>,
+    /// Bytes copied out of the node; kept for their capacity.
+    bytes: Vec<u8>,
+    pieces: Vec<(Option<Arc<Schema>>, usize)>,
+}
+
+/// What [`Cursor::read`] finds, in order.
+pub(crate) enum Event<'a> {
+    /// The lane is over; another one may follow.
+    Over,
+    /// The columns from here on, the lane, the oldest row that can be had, and the row that comes next.
+    Columns(&'a Columns, ServedLane, (u64, u64)),
+    /// A row, its number, and whether the decoder's changes are all changes since the row before.
+    Row(&'a Columns, &'a Decoder, u64, bool),
+    /// A row that comes late, with the columns of its own time.
+    Late(&'a Columns, &'a Decoder, u64, bool),
+    /// These rows will not come; the last one is not included.
+    Lost(u64, u64),
+}
+
+impl Cursor {
+    /// Begins to follow; with `subscribes` the base lane does not serve it. `None`: the node has too many subscriptions.
+    pub fn new(
+        node: Arc<SharedNode>,
+        selection: Arc<Selection>,
+        subscribes: bool,
+        period: Nanos,
+        numbers: Numbers,
+    ) -> Option<Self> {
+        let subscribed = match selection.terms.as_ref().filter(|_| subscribes) {
+            Some(terms) => Some(node.lock().subscribe(terms)?),
+            None => None,
+        };
+        Some(Cursor {
+            up: node.up.load(Ordering::Relaxed),
+            turn: node.turn.load(Ordering::Acquire),
+            node,
+            selection,
+            numbers,
+            subscribed,
+            period,
+            since: Nanos(0),
+            lane: None,
+            place: Place { first_row: 0, offset: 0 },
+            decoder: Decoder::new(),
+            columns: Columns::default(),
+            offered_period: Nanos(0),
+            expected: 0,
+            last: None,
+            skipped: true,
+            begun: numbers == Numbers::Doors,
+            is_past: false,
+            missing: None,
+            has_answered: false,
+            pace: subscribed.and(Rate::from_period(period)).map(Pace::new),
+            is_ending: false,
+            touched: None,
+            bytes: Vec::new(),
+            pieces: Vec::new(),
+        })
+    }
+
+    /// Goes back by this span from the newest row, as far as rows are here.
+    pub fn rewind(&mut self, span: Nanos) {
+        let shared = self.node.clone();
+        let node = shared.lock();
+        let Some(lane) = self.lane.and_then(|served| node.lanes().get_or_former(served.id)) else {
+            return;
+        };
+        let newest = lane.newest().map_or(Nanos(0), |newest| newest.boot);
+        self.since = newest.since(span);
+        self.place = lane.join_since(self.since);
+        (self.decoder, self.expected, self.touched) = (Decoder::new(), ANY, None);
+        (self.skipped, self.begun, self.is_past) = (true, true, self.numbers == Numbers::Nodes);
+    }
+
+    /// The reader wants these rows of the lane that it was offered.
+    pub fn begin(&mut self, want: &WantFrame<'_>) {
+        if self.numbers != Numbers::Nodes {
+            // From the row that was the newest when the lane was offered.
+            (self.begun, self.touched) = (true, None);
+            return;
+        }
+        let shared = self.node.clone();
+        let mut node = shared.lock();
+        let Some((served, lane)) = self.lane.and_then(|f| Some((f, node.lanes_mut().get_mut(f.id)?))) else {
+            return;
+        };
+        let is_same = want.epoch == served.epoch();
+        let mut from = if is_same { want.from_row } else { served.newest(lane).unwrap_or(0) };
+        // The present block begins here at the latest, even if nothing has come yet.
+        let live = lane.live().unwrap_or(lane.next_offered);
+        if let Some(missing) = &self.missing {
+            missing.leave(lane);
+        }
+        self.missing = (want.span > Nanos(0)).then(|| {
+            from = from.max(lane.first_number_since(want.span, served.every));
+            Missing::new(lane, from, live, is_same.then(|| want.have()).into_iter().flatten())
+        });
+        // Rows that came since the lane was offered are not lost.
+        self.place = if from >= self.expected { lane.join_at(served.first_row(from)) } else { lane.join() };
+        (self.decoder, self.expected, self.touched) = (Decoder::new(), from, None);
+        (self.skipped, self.begun, self.since) = (true, true, Nanos(0));
+    }
+
+    /// The reader does not want the lane any more.
+    pub fn leave(&mut self) {
+        (self.begun, self.touched, self.expected) = (false, None, ANY);
+    }
+
+    /// True if the last read found nothing more.
+    pub fn is_caught_up(&self) -> bool {
+        self.touched.is_some()
+    }
+
+    /// The cluster has forgotten the node: rows that are here are handed out, and then the cursor is over. Missing rows are
+    /// not reported: the node still has them, and when it comes back it is another node.
+    pub fn end(&mut self) {
+        self.is_ending = true;
+    }
+
+    /// True after [`Cursor::end`].
+    pub fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
+    /// True once everything of a forgotten node is handed out.
+    pub fn is_over(&self) -> bool {
+        let is_copied = || self.touched == Some(self.node.touched.load(Ordering::Acquire));
+        // If nothing was read, nothing was offered.
+        self.is_ending && (!self.columns.are_chosen() || is_copied())
+    }
+
+    /// The oldest row of the lane that can be had, by this reader's numbers, and the row that comes next.
+    fn rows(&self) -> (u64, u64) {
+        let node = self.node.lock();
+        let lane = self.lane.and_then(|served| Some((served, node.lanes().get(served.id)?)));
+        lane.map_or((0, 0), |(served, lane)| {
+            let next = served.newest(lane).map_or(0, |newest| newest + 1);
+            (served.number(lane.oldest_row()).min(next), next)
+        })
+    }
+
+    /// Reads what has come since, one call of `take` for each event.
+    pub fn read(&mut self, mut take: impl FnMut(Event<'_>)) {
+        let touched = self.node.touched.load(Ordering::Acquire);
+        if self.touched == Some(touched) {
+            return;
+        }
+        let is_over = self.change_lane_when_over(&mut take);
+        let is_all = self.copy() && !is_over;
+        self.touched = is_all.then_some(touched);
+        let (bytes, mut pieces) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.pieces));
+        let mut from = 0;
+        let last_piece = pieces.len();
+        for (number, (schema, to)) in pieces.drain(..).enumerate() {
+            if let Some(schema) = schema {
+                self.choose(&schema, &mut take);
+            }
+            self.decode(&bytes[from..to], number + 1 == last_piece, &mut take);
+            from = to;
+        }
+        if bytes.capacity() <= BYTES_KEPT {
+            (self.bytes, self.pieces) = (bytes, pieces);
+        }
+        if !self.read_late(&mut take) {
+            self.touched = None;
+        }
+    }
+
+    /// True if the cluster has forgotten the node, or it has come back as another node.
+    pub fn is_forgotten(&self) -> bool {
+        let turn = self.node.turn.load(Ordering::Acquire);
+        turn == 0 || turn != self.turn
+    }
+
+    /// True if the next read may have to choose columns, which costs most.
+    pub fn is_costly(&self) -> bool {
+        !self.columns.are_chosen() && self.touched != Some(self.node.touched.load(Ordering::Acquire))
+    }
+
+    /// Operations that reading has cost since the last call of this.
+    pub fn take_cost(&mut self) -> usize {
+        self.columns.take_cost()
+    }
+
+    /// The bytes that it holds, about.
+    pub fn held(&self) -> u64 {
+        let decoded = self.decoder.slots() * BYTES_A_SLOT;
+        (BESIDE_SLOTS + self.columns.held() + decoded + self.bytes.capacity()) as u64
+    }
+
+    /// The bytes that a cursor of a node with this many slots will hold at least.
+    pub fn held_at_least(slots: usize) -> u64 {
+        (BESIDE_SLOTS + slots * (BYTES_A_SLOT + size_of::<Option<u32>>())) as u64
+    }
+
+    /// Copies new bytes out of the node, which is locked only for that. `false`: there is more.
+    fn copy(&mut self) -> bool {
+        self.bytes.clear();
+        self.pieces.clear();
+        let Some(served) = self.lane else { return true };
+        let shared = self.node.clone();
+        let node = shared.lock();
+        let Some(lane) = node.lanes().get_or_former(served.id) else { return true };
+        if !self.begun {
+            // So far the reader only hears what there is.
+            self.pieces.extend(lane.present_schema().map(|schema| (Some(schema.clone()), 0)));
+            return true;
+        }
+        while self.bytes.len() < BYTES_A_READ {
+            match lane.read(&mut self.place, &mut self.bytes) {
+                Piece::Nothing => return true,
+                Piece::More => self.pieces.push((None, self.bytes.len())),
+                Piece::Block(schema) => self.pieces.push((Some(schema), self.bytes.len())),
+            }
+        }
+        false
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        let shared = self.node.clone();
+        let mut node = shared.lock();
+        self.leave_lane(&mut node);
+        if let Some(number) = self.subscribed {
+            node.unsubscribe(number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_cursor_holds_and_copies_is_what_the_documents_say() {
+        let text = include_str!("../../../../docs/limits.md");
+        let copied = format!("{} KiB a node; {} KiB are kept", BYTES_A_READ >> 10, BYTES_KEPT >> 10);
+        for line in [copied, format!("{BYTES_A_SLOT} bytes a slot")] {
+            assert!(text.contains(&line), "docs/limits.md does not say: {line}");
+        }
+        // Decoded, and in a column: the number of the series that it is, where it was chosen.
+        let grows = Cursor::held_at_least(100) - Cursor::held_at_least(0);
+        assert_eq!(grows, 100 * (BYTES_A_SLOT + size_of::<Option<u32>>()) as u64);
+        assert_eq!(Cursor::held_at_least(0), BESIDE_SLOTS as u64);
+        assert!(size_of::<Cursor>() < BESIDE_SLOTS);
+    }
+}

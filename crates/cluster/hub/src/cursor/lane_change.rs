@@ -1,0 +1,90 @@
+//! Which lane of the node serves a cursor, and how the cursor goes from one lane to the next.
+
+use khz_block::Decoder;
+
+use super::missing::Missing;
+use super::{ANY, Columns, Cursor, Event, Numbers, ServedLane};
+use crate::node::Node;
+
+impl Cursor {
+    /// The lane that serves the subscription; the base lane without one, and after a refusal.
+    fn lane_of(&self, node: &Node) -> Option<ServedLane> {
+        let present = self.lane.map(|served| served.id);
+        let base = || node.lanes().base().map(|lane| lane.id);
+        let id = match self.subscribed.map(|number| node.subscriptions().get(number)) {
+            None => base(),
+            Some(Some(subscription)) if subscription.is_refused() => base(),
+            // Until the node has answered, and while it is down, the present lane goes on. A lane that was left is joined when
+            // rows come in it again: its older rows are not wanted, and those in between are not lost.
+            Some(Some(subscription)) => {
+                let has_rows =
+                    |id| present == Some(id) || node.lanes().get(id).is_some_and(|lane| !lane.late.begins());
+                subscription.lane().filter(|&id| has_rows(id)).or(present)
+            }
+            Some(None) => None,
+        };
+        let lane = |id| Some(ServedLane::of(node.lanes().get_or_former(id)?, self.period));
+        id.and_then(lane)
+    }
+
+    /// Goes to the lane that serves now, once all rows of the lane before are handed out. `true`: they are not yet, so
+    /// there is more to read.
+    pub(super) fn change_lane_when_over(&mut self, take: &mut impl FnMut(Event<'_>)) -> bool {
+        let shared = self.node.clone();
+        let mut node = shared.lock();
+        let wanted = self.lane_of(&node);
+        match (&mut self.lane, wanted) {
+            (Some(present), Some(wanted)) if present.is(&wanted) => {
+                *present = wanted;
+                return false;
+            }
+            (None, None) => return false,
+            _ => {}
+        }
+        if self.begun && self.has_more(&node) {
+            return true;
+        }
+        let before = self.lane;
+        let missing = self.leave_lane(&mut node).map(|missing| missing.end(self.expected));
+        self.lane = wanted;
+        let mut gap = 0;
+        if let Some((served, lane)) = wanted.and_then(|f| Some((f, node.lanes_mut().get_mut(f.id)?))) {
+            lane.readers += 1;
+            self.place = lane.join();
+            // Computed from the time: how many rows the epoch before had is not known.
+            gap = self.last.map_or(0, |last| lane.ticks_since(last, served.period()));
+            self.expected = served.newest(lane).unwrap_or(ANY);
+        }
+        drop(node);
+        (self.decoder, self.skipped, self.is_past) = (Decoder::new(), true, false);
+        self.columns = Columns::default();
+        self.begun &= self.numbers != Numbers::Nodes;
+        missing.into_iter().flatten().for_each(|(from, to)| take(Event::Lost(from, to)));
+        if before.is_some() {
+            match self.numbers {
+                Numbers::Nodes => take(Event::Over),
+                _ if gap > 0 => take(Event::Lost(0, gap)),
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// True if rows of the present lane wait to be handed out.
+    fn has_more(&self, node: &Node) -> bool {
+        let lane = self.lane.and_then(|served| node.lanes().get_or_former(served.id));
+        lane.is_some_and(|lane| !lane.is_read(&self.place))
+    }
+
+    /// The reader does not follow its lane any more. Returns which of its rows were missing.
+    pub(super) fn leave_lane(&mut self, node: &mut Node) -> Option<Missing> {
+        let missing = self.missing.take();
+        if let Some(lane) = self.lane.take().and_then(|served| node.lanes_mut().get_mut(served.id)) {
+            lane.readers = lane.readers.saturating_sub(1);
+            if let Some(missing) = &missing {
+                missing.leave(lane);
+            }
+        }
+        missing
+    }
+}

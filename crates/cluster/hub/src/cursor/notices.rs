@@ -1,0 +1,63 @@
+//! What a reader hears of a node beside its rows: that it came or went, and how it serves the subscription.
+
+use std::sync::atomic::Ordering;
+
+use khz_model::{Nanos, Notice, Presence, Rate};
+
+use super::Cursor;
+use crate::clock;
+
+impl Cursor {
+    /// What the node answered about the rate, once. After that, a notice whenever the lane becomes slower than asked, or
+    /// runs as asked again.
+    pub fn take_notice(&mut self) -> Option<Notice> {
+        let number = self.subscribed?;
+        let node = self.node.lock();
+        let subscription = node.subscriptions().get(number)?;
+        let (answer, lane) = (subscription.answer()?.clone(), subscription.lane());
+        drop(node);
+        let text = match self.has_answered || (answer.granted && answer.text.is_empty()) {
+            true => self.pace_notice(lane.filter(|_| answer.granted))?,
+            false => {
+                self.has_answered = true;
+                let text = if answer.text.is_empty() { "refused".to_owned() } else { answer.text };
+                if answer.granted { text } else { format!("{text}; showing the base lane") }
+            }
+        };
+        Some(Notice::of(self.node.name.clone(), text))
+    }
+
+    /// The reader last heard that the node is gone.
+    pub fn knows_as_gone(&mut self) {
+        self.up = false;
+    }
+
+    /// A notice if the node has gone or come since the reader's last notice.
+    pub fn take_change(&mut self) -> Option<Notice> {
+        if self.node.up.load(Ordering::Relaxed) == self.up {
+            return None;
+        }
+        let status = self.node.lock().status(clock::boot());
+        if std::mem::replace(&mut self.up, status.up) == status.up {
+            return None;
+        }
+        let since = Nanos(u64::try_from(clock::wall()).unwrap_or(0)).since(status.since.unwrap_or_default());
+        let (presence, at) = (status.presence(), since.time_of_day());
+        let text = match presence {
+            Presence::Up if status.connects > 1 => format!("is back since {at} UTC"),
+            Presence::Up => format!("is up since {at} UTC"),
+            Presence::Left => format!("has left at {at} UTC"),
+            Presence::Down | Presence::Missing => {
+                let why = status.problem.map(|problem| format!(": {problem}")).unwrap_or_default();
+                format!("is down since {at} UTC{why}")
+            }
+        };
+        Some(Notice { node: status.node, text, change: Some((presence, since)) })
+    }
+
+    /// A notice about the rate of the lane that serves.
+    fn pace_notice(&mut self, serving: Option<u64>) -> Option<String> {
+        let served = self.lane.filter(|served| Some(served.id) == serving)?;
+        self.pace.as_mut()?.news(Rate::from_period(served.period())?)
+    }
+}

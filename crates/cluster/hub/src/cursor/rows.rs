@@ -1,0 +1,90 @@
+//! From bytes to rows: columns are chosen, rows decoded, handed out, and gaps between them reported.
+
+use std::sync::Arc;
+
+use khz_block::Step;
+
+use super::{ANY, Cursor, Event, LEAP_MAX, Numbers};
+use crate::schemas::Schema;
+
+impl Cursor {
+    /// Chooses the columns of a schema, and announces them if they are new.
+    pub(super) fn choose(&mut self, schema: &Arc<Schema>, take: &mut impl FnMut(Event<'_>)) {
+        let are_new = self.columns.choose(schema, &self.selection);
+        if let Some(served) = self.lane
+            && (are_new || self.offered_period != served.period())
+        {
+            self.offered_period = served.period();
+            let rows = if self.numbers == Numbers::Nodes { self.rows() } else { (0, 0) };
+            take(Event::Columns(&self.columns, served, rows));
+        }
+    }
+
+    /// Decodes copied bytes. Of the newest piece the unfinished end is read again later.
+    pub(super) fn decode(&mut self, mut bytes: &[u8], newest: bool, take: &mut impl FnMut(Event<'_>)) {
+        while !bytes.is_empty() {
+            match self.decoder.step(bytes) {
+                Ok(Step::Header(length)) => bytes = &bytes[length..],
+                Ok(Step::Row(length)) => {
+                    bytes = &bytes[length..];
+                    self.row(take);
+                }
+                // Rows were checked when they came: bytes that do not decode are the unfinished end.
+                Ok(Step::Incomplete) | Err(_) => break,
+            }
+        }
+        self.place.offset -= if newest { bytes.len() } else { 0 };
+    }
+
+    /// Hands out the decoder's row, if the reader wants it.
+    fn row(&mut self, take: &mut impl FnMut(Event<'_>)) {
+        let Some(served) = self.lane else { return };
+        let number = served.number(self.decoder.next_row() - 1);
+        let is_first = self.expected == ANY;
+        // A node whose numbers leap back this far counts from there now.
+        let is_known = !is_first && number < self.expected && self.expected - number <= LEAP_MAX;
+        if is_known || self.decoder.stamp().boot < self.since || !self.is_missing(number) {
+            self.skipped = true;
+            return;
+        }
+        if !is_first {
+            self.leap(number, take);
+        }
+        let all = !std::mem::replace(&mut self.skipped, false);
+        if let Some(missing) = &mut self.missing {
+            missing.settle(number, number + 1, take);
+        }
+        (self.expected, self.last) = (number + 1, Some(self.decoder.stamp()));
+        take(Event::Row(&self.columns, &self.decoder, number, all));
+    }
+
+    /// True if the row of this number was not handed out before.
+    fn is_missing(&self, number: u64) -> bool {
+        self.missing.as_ref().is_none_or(|missing| missing.has(number))
+    }
+
+    /// Reports the rows between the expected number and this one. A gap longer than any lane is no loss: the node has begun
+    /// to count elsewhere.
+    fn leap(&mut self, number: u64, take: &mut impl FnMut(Event<'_>)) {
+        let (from, to) = (self.expected, number);
+        if from >= to {
+            return;
+        }
+        if to - from > LEAP_MAX {
+            if let Some(missing) = &mut self.missing {
+                missing.settle(from, to, take);
+            }
+        } else if self.is_past {
+            let node = self.node.lock();
+            let lane = self.lane.and_then(|served| node.lanes().get_or_former(served.id));
+            let lost = lane.map_or_else(Vec::new, |lane| lane.late.lost(from, to));
+            drop(node);
+            lost.into_iter().for_each(|(from, to)| take(Event::Lost(from, to)));
+        } else {
+            match &mut self.missing {
+                Some(missing) => missing.retry(),
+                None => take(Event::Lost(from, to)),
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Reading a lane: bytes from a reader's place on, where a reader joins, and the newest row decoded.
+
+use std::sync::Arc;
+
+use khz_block::{Decoder, Header, Step};
+use khz_model::{Nanos, Stamp};
+
+use super::{Block, Lane, Latest};
+use crate::schemas::Schema;
+
+/// A reader's place in a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// First row of the block that it reads.
+    pub first_row: u64,
+    /// Bytes of it that the reader has.
+    pub offset: usize,
+}
+
+/// What [`Lane::read`] has found.
+pub(crate) enum Piece {
+    /// Nothing new.
+    Nothing,
+    /// More of the same block.
+    More,
+    /// The start of another block.
+    Block(Arc<Schema>),
+}
+
+impl Lane {
+    /// The newest row, decoded; `None` before the first.
+    pub fn latest(&mut self) -> Option<&Decoder> {
+        let open = self.open.as_ref()?;
+        if open.scanner.rows() == 0 {
+            return None;
+        }
+        let first_row = open.header.first_row;
+        let latest = self.latest.get_or_insert_with(|| {
+            Box::new(Latest { decoder: Decoder::new(), first_row: u64::MAX, offset: 0 })
+        });
+        // A block that came again after an outage may be shorter than what was decoded of it.
+        if latest.first_row != first_row || latest.offset > open.bytes.len() {
+            (latest.first_row, latest.offset) = (first_row, 0);
+        }
+        while let Ok(Step::Header(length) | Step::Row(length)) =
+            latest.decoder.step(&open.bytes[latest.offset..])
+        {
+            latest.offset += length;
+        }
+        latest.decoder.header().is_some().then_some(&latest.decoder)
+    }
+
+    /// The row that [`Lane::latest`] decoded last, and what its slots mean.
+    pub fn decoded(&self) -> Option<(Arc<Schema>, &Decoder)> {
+        let (open, latest) = (self.open.as_ref()?, self.latest.as_ref()?);
+        let is_present = latest.first_row == open.header.first_row && latest.decoder.header().is_some();
+        is_present.then(|| (open.schema.clone(), &latest.decoder))
+    }
+
+    /// The start of the present block, where a reader joins; older rows are history.
+    pub fn join(&self) -> Place {
+        Place { first_row: self.open.as_ref().map_or(0, |open| open.header.first_row), offset: 0 }
+    }
+
+    /// The start of the block with this row, if the block is here; otherwise of the present block.
+    pub fn join_at(&self, row: u64) -> Place {
+        let present = self.join();
+        match self.recent.get(self.recent_after(row).wrapping_sub(1)).filter(|block| row < block.end()) {
+            Some(block) if present.first_row > row => Place { first_row: block.header.first_row, offset: 0 },
+            _ => present,
+        }
+    }
+
+    /// The start of the block in which the rows from `since` (the node's boot clock) on begin, as far as they are here.
+    pub fn join_since(&self, since: Nanos) -> Place {
+        let present = self.join();
+        let blocks = self.recent.iter().map(|block| &block.header);
+        let blocks = blocks.filter(|header| header.first_row < present.first_row);
+        let begun = |header: &&Header| header.stamp.boot <= since;
+        let is_present = self.open.as_ref().is_none_or(|open| open.header.stamp.boot <= since);
+        let oldest = blocks.clone().next();
+        match blocks.take_while(begun).last().or(oldest).filter(|_| !is_present) {
+            Some(header) => Place { first_row: header.first_row, offset: 0 },
+            None => present,
+        }
+    }
+
+    /// Appends the bytes after a reader's place to `out`, at most to the end of a block, and moves the place.
+    pub fn read(&self, place: &mut Place, out: &mut Vec<u8>) -> Piece {
+        let Some(open) = &self.open else { return Piece::Nothing };
+        if place.first_row == open.header.first_row {
+            return take(&open.bytes, &open.schema, place, out);
+        }
+        let at = self.recent.partition_point(|block| block.header.first_row < place.first_row);
+        if let Some(block) = self.recent.get(at).filter(|b| b.header.first_row == place.first_row) {
+            let piece = take(&block.bytes, &block.schema, place, out);
+            if !matches!(piece, Piece::Nothing) {
+                return piece;
+            }
+        }
+        // The reader has that block, or the block was dropped: it goes on with the next block that is here.
+        let next = self.recent.iter().skip(at).find(|block| block.header.first_row > place.first_row);
+        let (first_row, bytes, schema) = match next {
+            Some(block) => (block.header.first_row, &**block.bytes, &block.schema),
+            None => (open.header.first_row, &*open.bytes, &open.schema),
+        };
+        *place = Place { first_row, offset: 0 };
+        take(bytes, schema, place, out)
+    }
+
+    /// The present block as it is, if it has rows.
+    pub(super) fn open_block(&self) -> Option<Block> {
+        let open = self.open.as_ref().filter(|open| open.scanner.rows() > 0)?;
+        let (header, rows, schema) = (open.header, open.scanner.rows(), open.schema.clone());
+        Some(Block { header, rows, schema, bytes: Arc::new(open.bytes.clone()) })
+    }
+
+    /// The first row of the present block.
+    pub fn live(&self) -> Option<u64> {
+        self.open.as_ref().map(|open| open.header.first_row)
+    }
+
+    /// The oldest row that is here.
+    pub fn oldest_row(&self) -> u64 {
+        let oldest = self.recent.front().map(|block| block.header.first_row);
+        oldest.or(self.live()).unwrap_or(self.next_offered)
+    }
+
+    /// True if no row is left after a reader's place.
+    pub fn is_read(&self, place: &Place) -> bool {
+        let Some(open) = &self.open else { return true };
+        // The start of a row whose end will not come does not count.
+        place.first_row == open.header.first_row
+            && place.offset + open.scanner.unfinished() >= open.bytes.len()
+    }
+
+    /// The number of the oldest row within `span`, where one row of every `every` has a number; 0 if any age is wanted.
+    pub fn first_number_since(&self, span: Nanos, every: u64) -> u64 {
+        let Some(newest) = self.newest().filter(|_| span < Nanos(u64::MAX)) else { return 0 };
+        // Rows on their way may be of any age: the period tells how many rows the span has.
+        let rows = span.0.checked_div(self.period.0).unwrap_or(u64::MAX).saturating_add(1);
+        let by_period = self.next_row().saturating_sub(rows);
+        let since = newest.boot.since(span);
+        let begun = |block: &&Block| block.header.stamp.boot <= since;
+        let here = self.recent.iter().take_while(begun).last().map_or(0, |block| block.header.first_row);
+        here.max(by_period) / every
+    }
+
+    /// How many rows of this period fit between this stamp and the newest row.
+    pub fn ticks_since(&self, last: Stamp, period: Nanos) -> u64 {
+        let Some(newest) = self.newest() else { return 0 };
+        let passed = newest.real().since(last.real()).0.saturating_add(period.0 / 2);
+        passed.checked_div(period.0).unwrap_or(0).saturating_sub(1)
+    }
+
+    /// Blocks with rows from `since` (the node's boot clock) on, oldest first, the present one as it is.
+    pub fn blocks_since(&self, since: Nanos) -> Vec<Block> {
+        let begins = |block: &Block| block.header.stamp.boot <= since;
+        let first = self.recent.partition_point(begins).saturating_sub(1);
+        let mut blocks: Vec<Block> = self.recent.iter().skip(first).cloned().collect();
+        if let Some(open) = self.open.as_ref().filter(|open| open.scanner.rows() > 0) {
+            blocks.retain(|block| block.header.first_row != open.header.first_row);
+            blocks.extend(self.open_block());
+        }
+        blocks.sort_by_key(Block::end);
+        blocks
+    }
+}
+
+fn take(bytes: &[u8], schema: &Arc<Schema>, place: &mut Place, out: &mut Vec<u8>) -> Piece {
+    let begins = place.offset == 0;
+    let Some(rest) = bytes.get(place.offset..).filter(|rest| !rest.is_empty()) else { return Piece::Nothing };
+    out.extend_from_slice(rest);
+    place.offset = bytes.len();
+    if begins { Piece::Block(schema.clone()) } else { Piece::More }
+}

@@ -1,0 +1,269 @@
+//! The lanes of one node: those that it offers now, former epochs kept for their history, the numbers that lanes have on
+//! the present connection, and what all of them have counted. It sends nothing: what the node is to hear is returned.
+
+use khz_model::Nanos;
+
+use super::counted::Counted;
+use crate::lane::Lane;
+use crate::limits::LANES_MAX;
+use crate::mailbox::Command;
+use crate::schemas::Schema;
+
+/// The lane that every node sends always.
+pub(crate) const BASE: &str = "base";
+
+/// Former epochs of lanes that are kept for their history.
+const FORMER_LANES_MAX: usize = 4;
+
+/// All lanes of one node.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    present: Vec<Lane>,
+    /// Lanes of former epochs. Readers fetch what they do not have yet.
+    former: Vec<Lane>,
+    /// Lanes of the present connection: their numbers there, and their ids here.
+    numbers: Vec<(u32, u64)>,
+    /// What lanes that are gone had counted: a node's counters never fall.
+    gone: Counted,
+    /// Lanes made so far; the ids count from 1.
+    made: u64,
+}
+
+/// Finding a lane.
+impl Lanes {
+    /// The lane with this id, if its epoch is the present one.
+    pub fn get(&self, id: u64) -> Option<&Lane> {
+        self.present.iter().find(|lane| lane.id == id)
+    }
+
+    /// The same, also if its epoch is over: readers may not have fetched all of it.
+    pub fn get_or_former(&self, id: u64) -> Option<&Lane> {
+        self.get(id).or_else(|| self.former.iter().find(|lane| lane.id == id))
+    }
+
+    /// The lane with this id, of whichever epoch, to change it.
+    pub fn get_mut(&mut self, id: u64) -> Option<&mut Lane> {
+        self.all_mut().find(|lane| lane.id == id)
+    }
+
+    /// The id of the lane with this number on the present connection.
+    #[inline]
+    pub fn id_of(&self, number: u32) -> Option<u64> {
+        self.numbers.iter().find(|(known, _)| *known == number).map(|&(_, id)| id)
+    }
+
+    /// The lane with this number on the present connection.
+    #[inline]
+    pub fn numbered(&mut self, number: u32) -> Option<&mut Lane> {
+        self.get_mut(self.id_of(number)?)
+    }
+
+    /// Lanes of the present connection, each with its number there.
+    pub fn connected(&self) -> impl Iterator<Item = (u32, &Lane)> {
+        self.numbers.iter().filter_map(|&(number, id)| Some((number, self.get(id)?)))
+    }
+
+    /// The base lane.
+    pub fn base(&self) -> Option<&Lane> {
+        self.present.iter().find(|lane| lane.name == BASE)
+    }
+
+    /// Lanes of the present epoch.
+    pub fn present(&self) -> &[Lane] {
+        &self.present
+    }
+
+    /// The same, to change them.
+    pub fn present_mut(&mut self) -> &mut [Lane] {
+        &mut self.present
+    }
+
+    /// Lanes of former epochs.
+    pub fn former(&self) -> &[Lane] {
+        &self.former
+    }
+
+    /// Lanes of all epochs.
+    pub fn all(&self) -> impl Iterator<Item = &Lane> {
+        self.present.iter().chain(&self.former)
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Lane> {
+        self.former.iter_mut().chain(&mut self.present)
+    }
+}
+
+/// How lanes come and go.
+impl Lanes {
+    /// The id of the lane that an offer means: a known lane, or a new one. If the epoch of a known lane is new, the former
+    /// epoch is put aside. `None`: the node has too many lanes.
+    pub fn offered(&mut self, number: u32, name: &str, epoch: u64, period: Nanos) -> Option<u64> {
+        let mut before = Counted::default();
+        if let Some(at) = self.present.iter().position(|lane| lane.name == name) {
+            let lane = &mut self.present[at];
+            if lane.epoch == epoch {
+                lane.period = period;
+                let id = lane.id;
+                self.set_number(number, id);
+                return Some(id);
+            }
+            let former = self.present.remove(at);
+            // The lane goes on counting under its name.
+            before = Counted::of_former(&former);
+            if former.recent_bytes > 0 || former.readers > 0 {
+                self.former.push(former);
+                if self.former.len() > FORMER_LANES_MAX {
+                    self.former.remove(0);
+                }
+            }
+        }
+        if self.present.len() >= LANES_MAX {
+            self.drop_ended()?;
+        }
+        self.made += 1;
+        let mut lane = Lane::after(name, epoch, period, before);
+        lane.id = self.made;
+        self.present.push(lane);
+        self.set_number(number, self.made);
+        Some(self.made)
+    }
+
+    /// A lane has one number, and a number one lane. Numbers of lanes that are gone go with them.
+    fn set_number(&mut self, number: u32, id: u64) {
+        let Lanes { numbers, present, .. } = self;
+        let is_present = |id| present.iter().any(|lane| lane.id == id);
+        numbers.retain(|&(known, lane)| known != number && lane != id && is_present(lane));
+        numbers.push((number, id));
+    }
+
+    /// Takes a lane out; what it has counted stays.
+    fn remove(&mut self, at: usize) {
+        let lane = self.present.remove(at);
+        self.gone = self.gone.plus(Counted::of_former(&lane));
+    }
+
+    /// Makes room: a lane that has ended and that no reader follows goes. `None`: there is no such lane.
+    fn drop_ended(&mut self) -> Option<()> {
+        let is_over = |lane: &Lane| !lane.alive && lane.readers == 0 && lane.name != BASE;
+        let at = self.present.iter().position(is_over)?;
+        self.remove(at);
+        Some(())
+    }
+
+    /// The node has closed a lane that readers opened. Returns the lane's id.
+    pub fn close(&mut self, number: u32) -> Option<u64> {
+        let at = self.numbers.iter().position(|&(known, _)| known == number)?;
+        let (_, id) = self.numbers.remove(at);
+        if let Some(lane) = self.get_mut(id) {
+            lane.alive = false;
+            lane.late.leave();
+        }
+        let is_kept =
+            |lane: &Lane| lane.alive || lane.readers > 0 || lane.recent_bytes > 0 || lane.name == BASE;
+        self.keep(is_kept);
+        Some(id)
+    }
+
+    /// Takes out the lanes of which this is not true.
+    fn keep(&mut self, is_kept: impl Fn(&Lane) -> bool) {
+        for at in (0..self.present.len()).rev() {
+            if !is_kept(&self.present[at]) {
+                self.remove(at);
+            }
+        }
+    }
+
+    /// The connection has ended, and its numbers with it.
+    pub fn hang_up(&mut self) {
+        self.numbers.clear();
+        self.present.iter_mut().for_each(Lane::hang_up);
+    }
+
+    /// Leaves the lanes that are not needed. A lane that the node always has goes on until the node hears that it is
+    /// not wanted.
+    pub fn leave_all_but(&mut self, is_needed: impl Fn(&Lane) -> bool) -> Vec<Command> {
+        let mut commands = Vec::new();
+        for (number, id) in self.numbers.clone() {
+            if let Some(lane) = self.get_mut(id).filter(|lane| lane.name != BASE && !is_needed(lane))
+                && lane.late.leave()
+            {
+                commands.push(Command::Leave { lane: number });
+            }
+        }
+        commands
+    }
+}
+
+/// Rows that readers want.
+impl Lanes {
+    /// Rows of a lane are wanted from this row on (`None`: from the first that comes). Nothing happens if that was said
+    /// before on this connection. Otherwise the node is asked again for what it was asked for on the connection before.
+    pub fn want(&mut self, id: u64, from: Option<u64>, can_resend: bool) -> Vec<Command> {
+        let Some(lane) = self.get_mut(id) else { return Vec::new() };
+        if !lane.late.want(from) {
+            return Vec::new();
+        }
+        let asked = lane.late.asked().to_vec();
+        asked.into_iter().filter_map(|(from, to)| self.resend(id, from, to, can_resend)).collect()
+    }
+
+    /// Asks the node to send rows of a lane again; `None`: it cannot be asked.
+    pub fn resend(&mut self, id: u64, from: u64, to: u64, can_resend: bool) -> Option<Command> {
+        let &(lane, _) = self.numbers.iter().find(|&&(_, known)| known == id).filter(|_| can_resend)?;
+        if let Some(known) = self.get_mut(id) {
+            known.late.ask(from, to);
+        }
+        Some(Command::Again { lane, from, to })
+    }
+
+    /// Gives up rows that came late and that no reader has fetched.
+    pub fn forget_late(&mut self, now: Nanos) {
+        self.all_mut().for_each(|lane| lane.late.keep_house(now, lane.late_readers > 0));
+    }
+}
+
+/// What lanes count and hold.
+impl Lanes {
+    /// What was counted of the node's rows so far.
+    pub fn counted(&self) -> Counted {
+        self.present.iter().fold(self.gone, Counted::and)
+    }
+
+    /// Rows that are missing and may still come.
+    pub fn awaited(&self) -> u64 {
+        self.present.iter().fold(0, |sum, lane| lane.awaited().saturating_add(sum))
+    }
+
+    /// Lanes that have a past, or will have one.
+    pub fn history_lanes(&self) -> usize {
+        self.all().filter(|lane| lane.recent_bytes > 0 || lane.name == BASE).count()
+    }
+
+    /// Bytes of blocks of the past.
+    pub fn history_bytes(&self) -> u64 {
+        self.all().map(|lane| lane.recent_bytes).sum()
+    }
+
+    /// No lane keeps more of the past than this.
+    pub fn trim(&mut self, bytes_max: u64) {
+        self.all_mut().for_each(|lane| lane.trim(bytes_max));
+    }
+
+    /// Memory of blocks that have not ended and of the newest rows, and memory of schemas, each schema once.
+    pub fn held(&self) -> (u64, u64) {
+        let mut schemas: Vec<(*const Schema, u64)> = self.all().flat_map(Lane::schemas_held).collect();
+        schemas.sort_unstable();
+        schemas.dedup();
+        (self.all().map(Lane::held).sum(), schemas.into_iter().map(|(_, held)| held).sum())
+    }
+
+    /// The node is down: gives back what is neither history nor read, with `all` history too. `true`: no lane is read, so
+    /// nothing is left to give back later.
+    pub fn give_back(&mut self, keeps_history: bool, all: bool) -> bool {
+        let is_read = |lane: &Lane| lane.readers > 0 || lane.late_readers > 0;
+        self.keep(|lane| is_read(lane) || lane.name == BASE);
+        self.all_mut().filter(|lane| !is_read(lane)).for_each(|lane| lane.give_back(keeps_history, all));
+        self.former.retain(|lane| is_read(lane) || lane.name == BASE && lane.recent_bytes > 0);
+        !self.all().any(is_read)
+    }
+}

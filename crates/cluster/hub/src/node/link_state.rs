@@ -1,0 +1,435 @@
+//! The link state of one node: which connection speaks for the node, who the node is, and when it came, was heard and
+//! went. This file alone decides whether a node is up, down, left or silent. It sends nothing and knows no lanes.
+//!
+//! | state | when |
+//! |---|---|
+//! | up | a connection speaks for the node |
+//! | left | no connection does, and the last one said goodbye |
+//! | down | no connection does, and the last one ended without a goodbye |
+//! | missing | the configuration expects the node, and no connection ever spoke for it |
+//! | silent | nothing came for [`silent_after`]; the thread that owns the connection then ends it, and the node is down
+//! |
+//!
+//! The link door finds silent connections by their deadlines (`due.rs`, `khz_link::HubEnd`), another hub's followers by
+//! [`silent_after`]. Both count from the same constant, `khz_link::limits::SILENCE`.
+
+use std::sync::Arc;
+
+use khz_link::Reason;
+use khz_link::limits::{SILENCE, VERSION_OF_NUMBERS};
+use khz_model::{Away, LaneStatus, Nanos, NodeName, NodeStatus};
+
+use crate::caller::Caller;
+use crate::clock;
+use crate::mailbox::{Command, Mailbox};
+use crate::memory::{Entry, State};
+use crate::texts::TextAbilities;
+
+/// Connections with this number or a higher one are not connections of the link door: another hub speaks for the node.
+pub(crate) const THROUGH_HUB: u64 = 1 << 63;
+
+/// A node whose rows come this far apart is silent when nothing has come for this long.
+pub(crate) fn silent_after(period: Nanos) -> Nanos {
+    SILENCE.max(Nanos(period.0.saturating_mul(3)))
+}
+
+/// The connection that speaks for a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    mailbox: Arc<Mailbox>,
+    connection: u64,
+    /// What the peer understands of kernel texts.
+    texts: TextAbilities,
+    /// The peer can send rows again (the frame `Again`).
+    resends: bool,
+}
+
+impl Link {
+    /// A connection whose peer understands only what every version does.
+    pub fn new(mailbox: Arc<Mailbox>, connection: u64) -> Self {
+        Link { mailbox, connection, texts: TextAbilities::default(), resends: false }
+    }
+
+    /// The same for a peer of this version of the protocol, with these abilities.
+    pub fn of_peer(self, version: u8, abilities: u8) -> Self {
+        let (texts, resends) = (TextAbilities::from_abilities(abilities), version >= VERSION_OF_NUMBERS);
+        Link { texts, resends, ..self }
+    }
+
+    /// What the peer understands of kernel texts.
+    pub fn texts(&self) -> TextAbilities {
+        self.texts
+    }
+
+    /// True if the peer can send rows again.
+    pub fn resends(&self) -> bool {
+        self.resends
+    }
+
+    /// True if another hub speaks for the node.
+    pub fn is_through_hub(&self) -> bool {
+        self.connection >= THROUGH_HUB
+    }
+
+    /// Leaves a command for the thread that owns the connection.
+    pub fn send(&self, command: Command) {
+        self.mailbox.put(self.connection, command);
+    }
+}
+
+/// Which run of which machine a node is, as the node says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub machine: [u8; 16],
+    pub boot: [u8; 16],
+    /// Start of the agent on the boot clock, ns. Setting the wall clock back makes no start older.
+    pub start: i64,
+}
+
+/// What is known of a node when it connects.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Arrival<'a> {
+    pub identity: Identity,
+    pub version: &'a str,
+    pub caller: Option<Caller>,
+    /// Nothing proves the node's name.
+    pub is_believed: bool,
+}
+
+/// What is known of a node that has not connected here: from the roster, or from another hub. Times in ns since 1970.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Past {
+    heard: i64,
+    since: i64,
+    address: String,
+}
+
+/// The other hub that reports a node, and whether that hub expects the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Report {
+    hub: String,
+    is_expected: bool,
+}
+
+/// What the beats of a node measure.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Beats {
+    /// How far the node's wall clock is ahead of ours, ns.
+    pub clock_offset: Option<i64>,
+    pub round_trip: Option<Nanos>,
+    /// TCP segments that the node had to send again.
+    pub retransmitted: Option<u64>,
+}
+
+/// The link state of one node.
+#[derive(Debug)]
+pub(crate) struct LinkState {
+    link: Option<Link>,
+    identity: Identity,
+    version: String,
+    caller: Option<Caller>,
+    is_believed: bool,
+    connects: u64,
+    /// When the node was last heard, and when it came or went, on our boot clock.
+    heard: Nanos,
+    changed: Nanos,
+    /// The node has said goodbye: when its connection ends, it has left.
+    said_goodbye: bool,
+    has_left: bool,
+    /// Why the node is down, or what is wrong with it while it is up.
+    problem: Option<String>,
+    /// Why the node is not at the hub that it prefers, and when it said so.
+    away: Option<(Away, Nanos)>,
+    beats: Beats,
+    /// `None` once the node has connected here.
+    past: Option<Past>,
+    /// The configuration expects the node.
+    is_expected: bool,
+    report: Option<Report>,
+}
+
+impl LinkState {
+    /// A node that was never heard.
+    pub fn new(now: Nanos) -> Self {
+        LinkState {
+            link: None,
+            identity: Identity::default(),
+            version: String::new(),
+            caller: None,
+            is_believed: false,
+            connects: 0,
+            heard: now,
+            changed: now,
+            said_goodbye: false,
+            has_left: false,
+            problem: None,
+            away: None,
+            beats: Beats::default(),
+            past: None,
+            is_expected: false,
+            report: None,
+        }
+    }
+
+    /// Up, left or down.
+    pub fn state(&self) -> State {
+        match self.link {
+            Some(_) => State::Up,
+            None if self.has_left => State::Left,
+            None => State::Down,
+        }
+    }
+
+    /// True if a connection speaks for the node.
+    pub fn is_up(&self) -> bool {
+        self.state() == State::Up
+    }
+
+    /// True if that connection is the node's own, and not one of another hub.
+    pub fn is_direct(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| !link.is_through_hub())
+    }
+
+    /// True if this connection speaks for the node.
+    pub fn is_linked(&self, connection: u64) -> bool {
+        self.link.as_ref().is_some_and(|link| link.connection == connection)
+    }
+
+    /// The connection that speaks for the node.
+    pub fn link(&self) -> Option<&Link> {
+        self.link.as_ref()
+    }
+
+    /// Sends a command to the node, if it is up.
+    pub fn send(&self, command: Command) {
+        if let Some(link) = &self.link {
+            link.send(command);
+        }
+    }
+
+    /// Whether a connection of this identity may speak for the node now. The same machine may, unless its start is older
+    /// than the one that is connected; another machine may only while no connection holds the name.
+    pub fn admits(&self, name: &NodeName, identity: &Identity) -> Result<(), (Reason, String)> {
+        // A node that comes itself is believed more than a hub that speaks for it.
+        if !self.is_direct() {
+            return Ok(());
+        }
+        if identity.machine != self.identity.machine {
+            let address = self.caller.map_or_else(String::new, |caller| format!(" (from {})", caller.from()));
+            let text = format!(
+                "the name {name} is taken by another machine that is connected{address}: give one of them another name (--node)"
+            );
+            return Err((Reason::NameTaken, text));
+        }
+        if identity.boot != self.identity.boot || identity.start >= self.identity.start {
+            return Ok(());
+        }
+        let text =
+            format!("{name} has been started again on this machine since: only one agent may speak for it");
+        Err((Reason::Superseded, text))
+    }
+
+    /// A connection was refused the node's name; people see why in the node's status.
+    pub fn refused(&mut self, problem: String) {
+        self.problem = Some(problem);
+    }
+
+    /// This connection speaks for the node from now on. Returns the connection that did so before: it is to be cut.
+    pub fn connect(&mut self, arrival: &Arrival<'_>, link: Link, now: Nanos) -> Option<Link> {
+        let is_another_boot = self.link.is_some() && arrival.identity.boot != self.identity.boot;
+        let before = self.link.replace(link);
+        if before.is_none() {
+            self.changed = now;
+        }
+        self.identity = arrival.identity;
+        arrival.version.clone_into(&mut self.version);
+        self.caller = arrival.caller;
+        self.is_believed = arrival.is_believed;
+        self.heard = now;
+        self.connects += 1;
+        self.past = None;
+        (self.said_goodbye, self.has_left) = (false, false);
+        // A reboot shows only after the old connection has ended; two boots at once are two machines.
+        self.problem = is_another_boot.then(|| {
+            "another boot of the same machine id was connected: is it a clone (/etc/machine-id)?".to_owned()
+        });
+        self.away = None;
+        before
+    }
+
+    /// The connection has ended. `false`: another connection had superseded it.
+    pub fn disconnect(&mut self, connection: u64, problem: Option<String>, now: Nanos) -> bool {
+        if !self.is_linked(connection) {
+            return false;
+        }
+        self.link = None;
+        self.changed = now;
+        self.has_left = std::mem::take(&mut self.said_goodbye);
+        self.problem = problem.filter(|_| !self.has_left);
+        self.away = None;
+        true
+    }
+
+    /// Something came from the node.
+    pub fn heard(&mut self, now: Nanos) {
+        self.heard = now;
+    }
+
+    /// A beat came. The round trip is not known before the second one, and neither is the offset.
+    pub fn beat(&mut self, beat: &khz_link::Beat, now: Nanos) {
+        self.heard = now;
+        self.beats.round_trip = beat.round_trip;
+        if beat.round_trip.is_some() {
+            self.beats.clock_offset = Some(beat.offset.saturating_neg());
+        }
+        self.beats.retransmitted = Some(beat.retransmits);
+    }
+
+    /// The node will end its connection on purpose.
+    pub fn goodbye(&mut self) {
+        self.said_goodbye = true;
+    }
+
+    /// True between the node's goodbye and the end of its connection.
+    pub fn has_said_goodbye(&self) -> bool {
+        self.said_goodbye
+    }
+
+    /// The node says why it is not at the hub that it prefers.
+    pub fn set_away(&mut self, away: Away, now: Nanos) {
+        self.away = Some((away, now));
+    }
+
+    /// What the beats measured last.
+    pub fn beats(&self) -> Beats {
+        self.beats
+    }
+
+    /// How often the node has connected.
+    pub fn connects(&self) -> u64 {
+        self.connects
+    }
+
+    /// When the node came or went.
+    pub fn changed(&self) -> Nanos {
+        self.changed
+    }
+
+    /// The configuration expects the node.
+    pub fn expect(&mut self) {
+        self.is_expected = true;
+    }
+
+    /// True if the configuration of this hub expects the node.
+    pub fn is_expected(&self) -> bool {
+        self.is_expected
+    }
+
+    /// The node's status, with these lanes.
+    pub fn status(&self, node: &NodeName, lanes: Vec<LaneStatus>, now: Nanos) -> NodeStatus {
+        let up = self.is_up();
+        let (heard, since) = match &self.past {
+            Some(past) => (Some(clock::ago(past.heard)), Some(clock::ago(past.since))),
+            None => ((self.connects > 0).then(|| now.since(self.heard)), Some(now.since(self.changed))),
+        };
+        let address = self.past.as_ref().map(|past| past.address.clone()).filter(|text| !text.is_empty());
+        NodeStatus {
+            node: node.clone(),
+            up,
+            left: self.state() == State::Left,
+            expected: self.is_expected || self.report.as_ref().is_some_and(|report| report.is_expected),
+            heard,
+            since,
+            address: self.caller.map(|caller| caller.to_string()).or(address),
+            version: self.version.clone(),
+            lanes,
+            clock_offset: self.beats.clock_offset,
+            round_trip: self.beats.round_trip,
+            retransmitted: self.beats.retransmitted,
+            connects: self.connects,
+            problem: self.problem.clone(),
+            believed: self.is_believed,
+            // The hub that answers fills in its own name.
+            hub: None,
+            away: self.away.as_ref().map(|(away, said)| aged(away, now.since(*said))),
+        }
+    }
+}
+
+/// What outlives a connection, and a start of the hub.
+impl LinkState {
+    /// The node's entry in the roster; `None` if it was never heard.
+    pub fn entry(&self, node: &NodeName, now: Nanos) -> Option<Entry> {
+        let (heard, since) = match &self.past {
+            Some(past) => (past.heard, past.since),
+            None if self.connects == 0 => return None,
+            None => (clock::at(self.heard, now), clock::at(self.changed, now)),
+        };
+        let address = self.past.as_ref().map(|past| past.address.clone());
+        Some(Entry {
+            node: node.clone(),
+            state: self.state(),
+            heard,
+            since,
+            address: address.or(self.caller.map(|caller| caller.to_string())).unwrap_or_default(),
+            version: self.version.clone(),
+        })
+    }
+
+    /// Takes in what the roster says of a node that has not connected since this hub's start. A node that was up then is
+    /// down now, and the time when it was last heard is the best known start of that.
+    pub fn remember(&mut self, entry: &Entry) {
+        if self.connects > 0 || self.past.is_some() {
+            return;
+        }
+        let since = if entry.state == State::Up { entry.heard } else { entry.since };
+        self.past = Some(Past { heard: entry.heard, since, address: entry.address.clone() });
+        self.has_left = entry.state == State::Left;
+        self.version.clone_from(&entry.version);
+    }
+
+    /// Another hub reports the node's status. `true`: something of it is new.
+    pub fn reported_by(&mut self, hub: &str, status: &NodeStatus) -> bool {
+        let report = Some(Report { hub: hub.to_owned(), is_expected: status.expected });
+        if self.is_up() || status.up {
+            self.report = report;
+            return false;
+        }
+        let before = (std::mem::replace(&mut self.report, report), self.has_left, self.past.is_some());
+        self.has_left = status.left;
+        if let (0, Some(heard)) = (self.connects, status.heard) {
+            let at = |age: Nanos| clock::wall().saturating_sub(i64::try_from(age.0).unwrap_or(i64::MAX));
+            let address = status.address.clone().unwrap_or_default();
+            self.past = Some(Past { heard: at(heard), since: at(status.since.unwrap_or(heard)), address });
+            self.version.clone_from(&status.version);
+        }
+        before != (self.report.clone(), self.has_left, self.past.is_some())
+    }
+
+    /// No other hub reports the node any more.
+    pub fn forget_report(&mut self) {
+        self.report = None;
+    }
+
+    /// Why the node cannot be forgotten; `None` if it can.
+    pub fn must_stay(&self) -> Option<String> {
+        match &self.report {
+            _ if self.is_up() => Some("it is up; a node that is there cannot be forgotten".into()),
+            Some(Report { hub, .. }) => Some(format!("hub {hub} reports it; forget it there")),
+            None if self.connects == 0 && self.past.is_none() => {
+                Some("it was never seen, and the setting `nodes` expects it".into())
+            }
+            None => None,
+        }
+    }
+}
+
+/// The same, this much later.
+fn aged(away: &Away, later: Nanos) -> Away {
+    let add = |time: Nanos| Nanos(time.0.saturating_add(later.0));
+    Away {
+        since: away.since.map(add),
+        back: away.back.map(|time| Nanos(time.0.saturating_sub(later.0))),
+        ..away.clone()
+    }
+}

@@ -1,0 +1,65 @@
+//! A node as readers and the link door share it: the node inside its lock, and what can be seen without the lock.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use khz_model::{Nanos, NodeName};
+
+use super::Node;
+use crate::memory::Changes;
+
+/// A node, shared.
+#[derive(Debug)]
+pub(crate) struct SharedNode {
+    pub name: NodeName,
+    /// Changes whenever something comes from the node: a reader sees whether there is anything new.
+    pub touched: AtomicU64,
+    /// Whether the node is up, without the lock.
+    pub up: AtomicBool,
+    /// Its turn among the nodes that appeared; 0: the cluster has forgotten it, and its followers let go.
+    pub turn: AtomicU64,
+    state: Mutex<Node>,
+    /// Rung when the node comes or goes.
+    changes: Arc<Changes>,
+}
+
+impl SharedNode {
+    /// A node that was never heard.
+    pub fn new(name: NodeName, now: Nanos, changes: Arc<Changes>) -> Self {
+        let state = Mutex::new(Node::new(name.clone(), now));
+        let (touched, turn) = (AtomicU64::new(0), AtomicU64::new(0));
+        SharedNode { name, touched, up: AtomicBool::new(false), turn, state, changes }
+    }
+
+    /// The node itself.
+    pub fn lock(&self) -> MutexGuard<'_, Node> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Something came from the node.
+    pub fn touch(&self) {
+        self.touched.fetch_add(1, Ordering::Release);
+    }
+
+    /// Shows whether the node is up, for threads that do not lock it, and rings for the roster.
+    pub fn set_up(&self, up: bool) {
+        self.up.store(up, Ordering::Relaxed);
+        self.changes.ring();
+    }
+
+    /// The connection has ended. `false`: it did not speak for the node any more.
+    pub fn disconnect(&self, connection: u64, problem: Option<String>, now: Nanos) -> bool {
+        let mut node = self.lock();
+        let was_linked = node.disconnect(connection, problem, now);
+        if was_linked {
+            self.set_up(false);
+            self.touch();
+        }
+        was_linked
+    }
+
+    /// True when the cluster does not know the node any more.
+    pub fn is_forgotten(&self) -> bool {
+        self.turn.load(Ordering::Acquire) == 0
+    }
+}

@@ -1,0 +1,193 @@
+//! What readers want of one node beyond its base lane. Readers that want the same share one subscription: the node gets
+//! one Interest for all of them, and one Dismiss when the last of them is gone. It sends nothing: what the node is to
+//! hear is returned.
+
+use std::sync::Arc;
+
+use khz_link::Allowance;
+use khz_model::{Nanos, Pattern, Rate};
+
+use crate::limits::{SUBSCRIPTIONS_A_SECOND, SUBSCRIPTIONS_AT_ONCE, SUBSCRIPTIONS_MAX};
+use crate::mailbox::Command;
+
+/// What a subscription selects, and how its rows are to come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// Which series; the patterns name no nodes.
+    pub patterns: Vec<Pattern>,
+    /// How often; `None`: whenever a row is requested.
+    pub rate: Option<Rate>,
+    /// At this rate even if the kernel refreshes more slowly.
+    pub exact: bool,
+    /// Every row at once.
+    pub prompt: bool,
+}
+
+/// A subscription at one node.
+#[derive(Debug)]
+pub(crate) struct NodeSubscription {
+    /// Its number, never used twice for one node.
+    pub number: u32,
+    /// Shared with the subscriptions at other nodes that have the same terms.
+    terms: Arc<Terms>,
+    /// Readers that share it.
+    readers: usize,
+    /// `None` until the node has answered.
+    answer: Option<Answer>,
+    /// The lane that serves it.
+    lane: Option<u64>,
+}
+
+impl NodeSubscription {
+    /// What the node has answered.
+    pub fn answer(&self) -> Option<&Answer> {
+        self.answer.as_ref()
+    }
+
+    /// The lane that serves it.
+    pub fn lane(&self) -> Option<u64> {
+        self.lane
+    }
+
+    /// True if the node will not serve it.
+    pub fn is_refused(&self) -> bool {
+        self.answer.as_ref().is_some_and(|answer| !answer.granted)
+    }
+
+    /// The frame that says it.
+    fn command(&self) -> Command {
+        Command::Interest { number: self.number, terms: self.terms.clone() }
+    }
+
+    #[cfg(test)]
+    pub fn readers(&self) -> usize {
+        self.readers
+    }
+
+    #[cfg(test)]
+    pub fn terms(&self) -> &Arc<Terms> {
+        &self.terms
+    }
+}
+
+/// A node's answer to a subscription.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub granted: bool,
+    /// Why not, or how it is served.
+    pub text: String,
+}
+
+/// All subscriptions at one node.
+#[derive(Debug)]
+pub(crate) struct Subscriptions {
+    all: Vec<NodeSubscription>,
+    /// New subscriptions that may come.
+    allowance: Allowance<SUBSCRIPTIONS_AT_ONCE, SUBSCRIPTIONS_A_SECOND>,
+    /// Subscriptions made so far.
+    made: u32,
+}
+
+impl Subscriptions {
+    /// None yet.
+    pub fn new(now: Nanos) -> Self {
+        Subscriptions { all: Vec::new(), allowance: Allowance::full(now), made: 0 }
+    }
+
+    /// One more reader subscribes. Returns the subscription's number, and what the node is to hear if it is a new one.
+    /// `None`: there are too many different ones, or too many new ones came of late.
+    pub fn subscribe(&mut self, terms: &Arc<Terms>, now: Nanos) -> Option<(u32, Option<Command>)> {
+        if let Some(known) = self.all.iter_mut().find(|known| known.terms == *terms) {
+            known.readers += 1;
+            return Some((known.number, None));
+        }
+        if self.all.len() >= SUBSCRIPTIONS_MAX || !self.allowance.take(now) {
+            return None;
+        }
+        self.made += 1;
+        let number = self.made;
+        let new = NodeSubscription { number, terms: terms.clone(), readers: 1, answer: None, lane: None };
+        let command = new.command();
+        self.all.push(new);
+        Some((number, Some(command)))
+    }
+
+    /// One reader less. Returns what the node is to hear if it was the last one.
+    pub fn unsubscribe(&mut self, number: u32) -> Option<Command> {
+        let at = self.all.iter().position(|known| known.number == number)?;
+        self.all[at].readers -= 1;
+        if self.all[at].readers > 0 {
+            return None;
+        }
+        self.all.remove(at);
+        Some(Command::Dismiss { number })
+    }
+
+    /// The subscription with this number.
+    pub fn get(&self, number: u32) -> Option<&NodeSubscription> {
+        self.all.iter().find(|known| known.number == number)
+    }
+
+    fn get_mut(&mut self, number: u32) -> Option<&mut NodeSubscription> {
+        self.all.iter_mut().find(|known| known.number == number)
+    }
+
+    /// The node has answered, and perhaps named the lane that serves the subscription.
+    pub fn answered(&mut self, number: u32, answer: Answer, lane: Option<u64>) {
+        if let Some(known) = self.get_mut(number) {
+            known.answer = Some(answer);
+            known.lane = lane.or(known.lane);
+        }
+    }
+
+    /// The node offers a lane for a subscription.
+    pub fn serve(&mut self, number: u32, lane: u64) {
+        if let Some(known) = self.get_mut(number) {
+            known.lane = Some(lane);
+        }
+    }
+
+    /// A lane is over.
+    pub fn lane_closed(&mut self, lane: u64) {
+        self.all.iter_mut().filter(|known| known.lane == Some(lane)).for_each(|known| known.lane = None);
+    }
+
+    /// The connection has ended: the answers were its own.
+    pub fn hang_up(&mut self) {
+        self.all.iter_mut().for_each(|known| (known.answer, known.lane) = (None, None));
+    }
+
+    /// Everything that a new connection is to hear.
+    pub fn commands(&self) -> impl Iterator<Item = Command> {
+        self.all.iter().map(NodeSubscription::command)
+    }
+
+    /// True once the node has answered all of them.
+    pub fn are_answered(&self) -> bool {
+        self.all.iter().all(|known| known.answer.is_some())
+    }
+
+    fn served_by(&self, lane: u64) -> impl Iterator<Item = &NodeSubscription> {
+        self.all.iter().filter(move |known| known.lane == Some(lane))
+    }
+
+    /// True if the lane serves a subscription.
+    pub fn need(&self, lane: u64) -> bool {
+        self.served_by(lane).next().is_some()
+    }
+
+    /// True if a subscription that the lane serves wants every row at once.
+    pub fn are_prompt(&self, lane: u64) -> bool {
+        self.served_by(lane).any(|known| known.terms.prompt)
+    }
+
+    /// The fastest rate that a reader asked for of this lane; `None`: no reader did.
+    pub fn rate_of(&self, lane: u64) -> Option<Rate> {
+        self.served_by(lane).filter_map(|known| known.terms.rate).min_by_key(|rate| rate.period())
+    }
+
+    #[cfg(test)]
+    pub fn first(&self) -> Option<&NodeSubscription> {
+        self.all.first()
+    }
+}

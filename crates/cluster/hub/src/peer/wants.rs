@@ -1,0 +1,82 @@
+//! The Want with which the hub opens a lane at a node: from which row on, how far back, and whether every row at once. It
+//! only decides; the peer sends.
+
+use khz_link::{LaneOffer, Want};
+use khz_model::Nanos;
+
+use crate::cluster::Cluster;
+use crate::lane::Lane;
+use crate::limits::HISTORY_SPAN;
+use crate::node::{BASE, Node};
+
+/// Every row, however old.
+const ALL: Nanos = Nanos(u64::MAX);
+
+/// What is wanted of a lane that the node offers: rows that are missing, and the recent past if the hub has just started.
+/// `None`: no subscription needs the lane.
+pub(super) fn of_offer(cluster: &Cluster, node: &Node, id: u64, offer: &LaneOffer<'_>) -> Option<Want> {
+    let lane = node.lanes().get(id)?;
+    let is_boost = lane.name != BASE;
+    if is_boost && !node.subscriptions().need(id) {
+        return None;
+    }
+    let prompt = is_prompt(cluster, node, lane);
+    if lane.has_rows() && lane.late_readers > 0 {
+        return Some(missed(lane, prompt));
+    }
+    let (from_row, span) = match lane.received().first() {
+        _ if is_boost => (offer.next_row, Nanos(0)),
+        // A connection may have ended before all of the past had come: the oldest row here may not be the first.
+        Some(&(oldest, end)) if cluster.keeps_history() => (if oldest == 0 { end } else { 0 }, HISTORY_SPAN),
+        None if cluster.keeps_history() => (0, HISTORY_SPAN),
+        // Without memory for the past, only rows missed since are asked for, so that they are counted.
+        Some(&(_, end)) => (end, HISTORY_SPAN),
+        None => (0, Nanos(0)),
+    };
+    let (epoch, schema_bytes, have) = (lane.epoch, lane.schema_bytes(), newest(lane.received()));
+    Some(Want { epoch, from_row, span, schema_bytes, prompt, have })
+}
+
+/// What is wanted of a lane that serves a subscription which the node has just answered.
+pub(super) fn of_answer(cluster: &Cluster, node: &Node, id: u64) -> Option<Want> {
+    let lane = node.lanes().get(id)?;
+    let prompt = is_prompt(cluster, node, lane);
+    if lane.has_rows() && lane.late_readers > 0 {
+        return Some(missed(lane, prompt));
+    }
+    let (epoch, from_row, schema_bytes) = (lane.epoch, lane.next_row(), lane.schema_bytes());
+    Some(Want { epoch, from_row, span: Nanos(0), schema_bytes, prompt, have: Vec::new() })
+}
+
+/// Whether each row of a lane is wanted at once: if one of its readers wants that, and if the cluster is so small that its
+/// nodes need not be spread over the second. They then send each row right after they have gathered it.
+fn is_prompt(cluster: &Cluster, node: &Node, lane: &Lane) -> bool {
+    let is_slow_base = lane.name == BASE && lane.period >= Nanos::SECOND;
+    node.subscriptions().are_prompt(lane.id) || is_slow_base && cluster.is_small()
+}
+
+/// Everything that was missed of a lane that has rows: a reader waits for it.
+fn missed(lane: &Lane, prompt: bool) -> Want {
+    let have = newest(lane.received());
+    Want {
+        epoch: lane.epoch,
+        from_row: have.first().map_or(0, |&(from, _)| from),
+        span: ALL,
+        schema_bytes: lane.schema_bytes(),
+        prompt,
+        have,
+    }
+}
+
+/// The row from which on every row comes because of this Want, or is reported lost; `None`: the first row that comes. The
+/// node reports nothing of rows older than the span. If it can send rows again, a reader that is missing such rows asks for
+/// them.
+pub(super) fn certain_from(want: &Want, can_resend: bool) -> Option<u64> {
+    let is_certain = want.span == ALL || want.span > Nanos(0) && !can_resend;
+    is_certain.then_some(want.from_row)
+}
+
+/// The newest ranges, as many as a Want can carry.
+fn newest(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    ranges[ranges.len().saturating_sub(khz_link::limits::HAVE_MAX)..].to_vec()
+}

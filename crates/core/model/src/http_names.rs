@@ -1,0 +1,12 @@
+//! The names of the HTTP interface that both of its ends use: the door, and the reader in `khz get` and its siblings.
+
+/// Path of the latest readings.
+pub const QUERY_PATH: &str = "/khz/v1/query";
+/// Path of rows as they come.
+pub const STREAM_PATH: &str = "/khz/v1/stream";
+/// Path of the list of metrics.
+pub const CATALOG_PATH: &str = "/khz/v1/catalog";
+/// Path of the nodes and the status of each.
+pub const NODES_PATH: &str = "/khz/v1/nodes";
+/// Header of a stream: at most this many seconds pass between two events or heartbeats. Older doors do not send it.
+pub const HEARTBEAT_HEADER: &str = "khz-heartbeat";

@@ -1,0 +1,67 @@
+//! Command lines at the edge of their syntax that the fuzzer found, by rrdtool and by ours: output, exit codes, and the
+//! bytes of the files.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod oracle;
+mod sides;
+
+use oracle::Random;
+use sides::{Mode, Sides};
+
+/// One command a line.
+const COMMANDS: &str = "
+create a.rrd --start 1000000000 --step 300 DS:x:GAUGE:600:U:U DS:y:COUNTER:600:0:U RRA:AVERAGE:0.5:1:20 RRA:HWPREDICT:20:0.5:0.25:10
+update a.rrd 1000000300:18.675:5
+tune a.rrd -b no.rrd
+tune a.rrd -b
+tune a.rrd x -b
+tune a.rrd -b x.y
+tune a.rrd --aberrant-reset=
+tune a.rrd -h
+tune a.rrd -i x:U\\
+tune a.rrd -i x:Unknown
+tune a.rrd -i x:UU
+tune a.rrd -a x:5U
+tune a.rrd -a x:5.5.5
+tune a.rrd -a x:5x
+tune a.rrd -h x:6e2
+tune a.rrd --gamma 0.\"1
+tune a.rrd --gamma 0
+tune a.rrd --alpha 0.3x
+tune a.rrd --alpha nan
+tune a.rrd -n 0.5x
+tune a.rrd -n 0.05
+tune a.rrd -n x
+tune a.rrd -d y:5m
+tune a.rrd -d y:DERI,VE
+tune a.rrd -d x:DERIVE,x
+tune a.rrd -d x:COUNTER -d x:GAUGE
+tune -junk.rrd -d y:GAUGE
+first a.rrd --rraindex -1 -1
+fetch a.rrd AVERAGE -s 1000000000 -e 1000000600 -r 1:2
+fetch a.rrd AVERAGE -s 1000000000 -e 1000000600 -r 5m:2
+fetch a.rrd AVERAGE -s 1000000000 -e 1000000600 -r :
+create b.rrd --start 1000000000 --step 1:2 -r no.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:1:20
+create b.rrd --start 1000000000 DS:x:GAUGE:600:U:U DS:x:FOO:600:U:U RRA:AVERAGE:0.5:1:20
+xport -s 1000000000 -e 1000000600 DEF:a=a.rrd:x:AVERAGE XPORT:a#ff0000:text
+xport -s 1000000000 -e 1000000600 DEF:a=a.rrd:x:AVERAGE XPORT:vname=a:legend=text
+xport -s 1000000000 -e 1000000600 DEF:a=a.rrd:x:AVERAGE XPORT:a=b
+xport -s 1000000000 -e 1000000600 DEF:step=300:a=a.rrd:ds=x:cf=AVERAGE XPORT:a
+xport -s 1000000000 -e 1000000600 DEF:a=a.rrd:x:=FOO XPORT:a
+xport -s 1000000000 -e 1000000600 DEF:a=a.rrd:x:step=q:FOO XPORT:a
+";
+
+#[test]
+fn what_the_fuzzer_has_found_stays_equal() {
+    let mut random = Random::new(1);
+    for mode in [Mode::Alone, Mode::Pipe] {
+        let mut sides = Sides::start(env!("CARGO_BIN_EXE_khz-rrd"), 1, mode);
+        for line in COMMANDS.trim().lines() {
+            let words: Vec<String> = line.split(' ').map(str::to_string).collect();
+            if let Some(difference) = sides.compare(&words, &mut random) {
+                panic!("{mode:?}: {line}\n{difference}");
+            }
+        }
+        sides.remove();
+    }
+}

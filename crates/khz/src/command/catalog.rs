@@ -1,0 +1,258 @@
+//! `khz catalog`: the metrics that exist, as a table or as JSON. An entry is the same JSON object whether it comes from a
+//! running khz or from this program.
+
+use crate::command::target::Target;
+use crate::config::{NodeFlags, ReaderFlags};
+use crate::show::terminal;
+use clap::Args;
+use std::io::Write;
+use std::sync::Arc;
+
+use khz_model::{Metric, Misses, Pattern, RateUnit};
+use serde_json::{Value, json};
+
+use crate::show::misses;
+use crate::show::outcome::{Done, Failure, Outcome};
+use crate::show::table::{Side, Table, json_line, printable, wrapped};
+
+/// On a narrower terminal a table of six columns has no room for the meaning of a metric.
+const TABLE_WIDTH_MIN: usize = 120;
+
+/// Examples for `khz catalog --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz catalog                       every metric
+  khz catalog 'net.*' load.1m       those of the network, and one more
+  khz catalog --json | jq .name     one object a line, for programs";
+
+/// `khz catalog`.
+#[derive(Debug, Args)]
+pub struct CatalogFlags {
+    /// Which metrics, with * and ?; none means all.
+    #[arg(value_name = "PATTERN")]
+    pub patterns: Vec<String>,
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// Asks for the catalogue and prints it.
+pub fn run(flags: CatalogFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let patterns = super::patterns(&flags.patterns)?;
+    let (_, plan) = super::plan(flags.settings.over(outer))?;
+    let entries = flags.target.catalogue(&plan)?;
+    print(&entries, &patterns, flags.json, terminal::width(), out)
+}
+
+/// The entries of the metrics that this program knows.
+pub fn own(metrics: &[Arc<Metric>]) -> Vec<Value> {
+    metrics.iter().map(|metric| object(metric)).collect()
+}
+
+/// Prints the entries that any of the patterns selects; without patterns, all.
+pub fn print(
+    entries: &[Value],
+    patterns: &[Pattern],
+    as_json: bool,
+    width: Option<usize>,
+    out: &mut impl Write,
+) -> Outcome {
+    let selected =
+        |entry: &Value| patterns.is_empty() || patterns.iter().any(|p| p.matches_metric(text(entry, "name")));
+    let names: Vec<&str> = entries.iter().map(|entry| text(entry, "name")).collect();
+    let misses = Misses::of_metric_names(&names, patterns);
+    let entries: Vec<&Value> = entries.iter().filter(|entry| selected(entry)).collect();
+    if entries.is_empty() {
+        let sentences = misses.sentences().join("; ");
+        return Err(Failure::work(format!("{sentences}; `khz catalog` alone lists every metric")));
+    }
+    misses::print(&misses);
+    if as_json {
+        for entry in entries {
+            writeln!(out, "{}", json_line(entry))?;
+        }
+    } else {
+        match width.filter(|&width| width < TABLE_WIDTH_MIN) {
+            None => out.write_all(table(&entries).render(width).as_bytes())?,
+            Some(width) => entries.iter().try_for_each(|entry| paragraph(entry, width, out))?,
+        }
+    }
+    out.flush()?;
+    misses::partly(&misses, Ok(Done::Wholly))
+}
+
+/// A text field of an entry; empty where the entry does not have it.
+fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
+    entry[field].as_str().unwrap_or_default()
+}
+
+fn table(entries: &[&Value]) -> Table {
+    let titles = [
+        ("METRIC", Side::Left),
+        ("KIND", Side::Left),
+        ("UNIT", Side::Left),
+        ("AS A RATE", Side::Left),
+        ("UPDATED", Side::Left),
+        ("MEANING", Side::Left),
+    ];
+    let mut table = Table::wrapping(&titles);
+    for entry in entries {
+        let words =
+            ["kind", "unit", "rate_unit", "refresh", "help"].map(|field| text(entry, field).to_owned());
+        let [kind, unit, rate, refresh, help] = words;
+        table.row([name(entry), kind, unit, rate, refresh, help]);
+    }
+    table
+}
+
+/// An entry on a narrow terminal: name, kind and meaning, each on lines of its own.
+fn paragraph(entry: &Value, width: usize, out: &mut impl Write) -> std::io::Result<()> {
+    const INDENT: &str = "    ";
+    let kind =
+        format!("{}, {}, updated: {}", text(entry, "kind"), text(entry, "unit"), text(entry, "refresh"));
+    let kind = match text(entry, "rate_unit") {
+        "" => kind,
+        rate => format!("{kind}, as a rate: {rate}"),
+    };
+    writeln!(out, "{}", name(entry))?;
+    for line in [kind.as_str(), text(entry, "help")]
+        .iter()
+        .flat_map(|text| wrapped(text, width.saturating_sub(INDENT.len())))
+    {
+        writeln!(out, "{INDENT}{}", printable(&line))?;
+    }
+    Ok(())
+}
+
+/// The name, with what its instances are: `cpu.user[cpu]`.
+fn name(entry: &Value) -> String {
+    match (text(entry, "name"), text(entry, "instances")) {
+        (name, "") => name.to_owned(),
+        (name, instances) => format!("{name}[{instances}]"),
+    }
+}
+
+fn object(metric: &Metric) -> Value {
+    let labels: serde_json::Map<String, Value> =
+        metric.exposition.labels.iter().map(|(label, value)| (label.to_string(), json!(value))).collect();
+    json!({
+        "name": metric.name,
+        "kind": metric.kind.as_str(),
+        "unit": metric.unit.as_str(),
+        "rate_unit": RateUnit::of_metric(metric).map(|rate| rate.name()),
+        "places": metric.places,
+        "max": metric.max.map(|max| max.to_string()),
+        "refresh": metric.refresh.to_string(),
+        "help": metric.help,
+        "file": metric.origin.file,
+        "field": metric.origin.field,
+        "instances": metric.instances,
+        "flat": metric.flat,
+        "exposition": {
+            "name": metric.exposition.name,
+            "labels": labels,
+            "instance_label": metric.exposition.instance_label,
+            "divisor": metric.exposition.divisor,
+            "untyped": metric.exposition.untyped,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use khz_model::{Exposition, Kind, Nanos, Origin, Refresh, Unit};
+
+    fn metrics() -> Vec<Arc<Metric>> {
+        let metric = |name: &'static str, kind, unit, refresh, instances: Option<&'static str>| {
+            Arc::new(Metric {
+                name: name.into(),
+                kind,
+                unit,
+                value_type: khz_model::ValueType::Unsigned,
+                labels_from: None,
+                places: 0,
+                max: None,
+                refresh,
+                help: format!("What {name} is").into(),
+                origin: Origin { file: "/proc/x".into(), field: "X".into() },
+                instances: instances.map(Into::into),
+                exposition: Exposition {
+                    help: None,
+                    name: "node_x".into(),
+                    labels: vec![("mode".into(), "user".into())].into(),
+                    instance_label: instances.map(Into::into),
+                    divisor: 1,
+                    untyped: false,
+                },
+                flat: "x".into(),
+            })
+        };
+        vec![
+            metric("mem.free", Kind::Gauge, Unit::Bytes, Refresh::Event, None),
+            metric(
+                "cpu.user",
+                Kind::Counter,
+                Unit::Seconds,
+                Refresh::Every(Nanos::from_millis(10)),
+                Some("cpu"),
+            ),
+        ]
+    }
+
+    fn printed(patterns: &[&str], as_json: bool) -> Result<String, String> {
+        let patterns: Vec<Pattern> = patterns.iter().map(|p| Pattern::new(p).unwrap()).collect();
+        let mut out = Vec::new();
+        print(&own(&metrics()), &patterns, as_json, None, &mut out).map_err(|error| error.to_string())?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn the_table_tells_what_there_is() {
+        assert_eq!(
+            printed(&[], false).unwrap(),
+            "METRIC         KIND     UNIT     AS A RATE  UPDATED  MEANING\n\
+             mem.free       gauge    bytes               at once  What mem.free is\n\
+             cpu.user[cpu]  counter  seconds  CPUs       10ms     What cpu.user is\n"
+        );
+        assert_eq!(printed(&["cpu.*"], false).unwrap().lines().count(), 2);
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_each_metric_is_a_paragraph_that_says_what_it_means() {
+        let entries = own(&metrics());
+        let mut out = Vec::new();
+        print(&entries, &[], false, Some(40), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+        assert!(text.contains("\n    What mem.free is\n"), "{text}");
+        assert!(!text.contains('…'), "{text}");
+    }
+
+    #[test]
+    fn what_matches_nothing_is_an_error_not_an_empty_table() {
+        assert_eq!(
+            printed(&["zebra"], false).unwrap_err(),
+            "nothing matches zebra; `khz catalog` alone lists every metric"
+        );
+    }
+
+    #[test]
+    fn json_holds_the_whole_entry() {
+        assert_eq!(
+            printed(&["cpu.user"], true).unwrap(),
+            concat!(
+                r#"{"name":"cpu.user","kind":"counter","unit":"seconds","rate_unit":"CPUs","places":0,"max":null,"refresh":"10ms","#,
+                r#""help":"What cpu.user is","file":"/proc/x","field":"X","instances":"cpu","flat":"x","#,
+                r#""exposition":{"name":"node_x","labels":{"mode":"user"},"instance_label":"cpu","divisor":1,"untyped":false}}"#,
+                "\n"
+            )
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! `khz check`: its flags, and what it finds: the values and the cost of each source on this host. `probe.rs` measures,
+//! `report.rs` prints.
+
+mod probe;
+mod report;
+pub mod together;
+
+use crate::config::NodeFlags;
+use crate::show::terminal;
+use clap::Args;
+use std::io::Write;
+
+use khz_model::{Nanos, Rate};
+
+use crate::command::check::together::Together;
+use crate::show::outcome::Outcome;
+
+/// Examples for `khz check --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz check                         this machine
+  khz check 'cpu.*' 'net.*'         how often these can be had together
+  khz check --root /srv/captured    a captured host
+  khz check --json                  one object a line, for programs";
+
+/// `khz check`.
+#[derive(Debug, Args)]
+pub struct CheckFlags {
+    /// Only the sources of these patterns [default: all].
+    #[arg(value_name = "PATTERN")]
+    pub patterns: Vec<String>,
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: NodeFlags,
+}
+
+/// Tries the sources and prints the report.
+pub fn run(flags: CheckFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let patterns = super::patterns(&flags.patterns)?;
+    let (_, plan) = super::plan(flags.settings.over(outer))?;
+    report::print(&probe::probe(&plan, &patterns)?, flags.json, terminal::width(), out)
+}
+
+/// The report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// About each source.
+    pub sources: Vec<SourceCost>,
+    /// The highest rate for all sources together.
+    pub together: Together,
+}
+
+/// What was found about one source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceCost {
+    /// The source.
+    pub name: String,
+    /// Its file below the root.
+    pub path: String,
+    /// How reading it went.
+    pub finding: Finding,
+    /// Number of values that are present.
+    pub values: usize,
+    /// Series without a value, each with the reason.
+    pub missing: Vec<Missing>,
+    /// Bytes of one gather.
+    pub bytes: u64,
+    /// CPU time of one gather.
+    pub gather: Nanos,
+    /// Its rate with the present settings; `None` where it is not gathered.
+    pub rate: Option<Rate>,
+}
+
+/// How reading a source went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// It was read.
+    Works,
+    /// This host does not have it, which is normal.
+    Absent(String),
+    /// It exists, but reading it failed.
+    Failed(String),
+}
+
+/// Series of a source that have no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The series.
+    pub series: String,
+    /// Absent or failed, and why.
+    pub why: String,
+}

@@ -1,0 +1,84 @@
+//! Tries every source once and all of them together: what `khz check` reports.
+
+use khz_gather::SourceReport;
+use khz_model::{Absence, Nanos, Pattern, QueryError, Rate, Reading};
+
+use super::together::{Paced, Together};
+use super::{Finding, Found, Missing, SourceCost};
+use crate::config::Plan;
+use crate::role::gatherer::{gather_plan, rate_of, source_plans};
+use crate::role::trial::{Trial, trial};
+use crate::show::outcome::Failure;
+
+/// Finds by trying what each source that some pattern selects holds and costs, and the highest rate for all of them
+/// together.
+pub fn probe(plan: &Plan, patterns: &[Pattern]) -> Result<Found, Failure> {
+    let mut planned = source_plans(plan);
+    let is_selected = |file: &khz_parse::KernelFile| refresh_of(file, patterns).is_some();
+    planned.retain(|source| is_selected(source.file));
+    let cost = |report: SourceReport| {
+        let source = planned.iter().find(|source| source.file.name == report.name);
+        source_cost(report, source.map(|source| rate_of(plan, source)))
+    };
+    let files = khz_parse::files().iter().filter(|file| is_selected(file)).map(|file| file.name);
+    let selected: Vec<&str> = files.collect();
+    if selected.is_empty() {
+        let patterns = patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        return Err(Failure::work(QueryError::NothingMatches { patterns }));
+    }
+    let reports = khz_gather::probe(&plan.root).into_iter().filter(|report| selected.contains(&report.name));
+    let sources: Vec<SourceCost> = reports.map(cost).collect();
+    if !sources.iter().any(|source| source.finding == Finding::Works) {
+        let root = plan.root.display();
+        return Err(Failure::usage(format!("nothing can be read below {root}; is /proc mounted there?")));
+    }
+    // A source that does not work costs nothing at any rate, and one that is switched off is not gathered.
+    let works = |name: &str| sources.iter().any(|s| s.name == name && s.finding == Finding::Works);
+    planned.retain(|source| works(source.file.name));
+    let files: Vec<_> = planned.iter().map(|source| source.file).collect();
+    let trial = match planned.is_empty() {
+        true => Trial::default(),
+        false => trial(khz_gather::Plan { sources: planned, ..gather_plan(plan) }, plan.rate_max)?,
+    };
+    let paced = |&(name, gather): &(&'static str, Nanos)| {
+        let file = files.iter().find(|file| file.name == name)?;
+        Some(Paced { name, gather, refresh: refresh_of(file, patterns)? })
+    };
+    let paced = trial.sources.iter().filter_map(paced).collect();
+    Ok(Found { together: Together::new(trial.tick, paced, plan.cpu_max, plan.rate_max), sources })
+}
+
+/// How often the kernel updates what these patterns (none: all) select in a file; 0: at every event. `None`: they select
+/// nothing.
+fn refresh_of(file: &khz_parse::KernelFile, patterns: &[Pattern]) -> Option<Nanos> {
+    let wanted = |metric: &str| patterns.is_empty() || patterns.iter().any(|p| p.matches_metric(metric));
+    Some(file.refresh(wanted)?.period().unwrap_or(Nanos(0)))
+}
+
+fn source_cost(report: SourceReport, rate: Option<Rate>) -> SourceCost {
+    let is_absent = report.missing.iter().all(|(_, reading)| *reading == Reading::Absent(Absence::NoSource));
+    let finding = match (report.gather_time, report.problem) {
+        (None, _) if is_absent => Finding::Absent(Absence::NoSource.to_string()),
+        (_, Some(problem)) => Finding::Failed(problem),
+        (Some(_), None) => Finding::Works,
+        (None, None) => Finding::Failed("an empty text".to_owned()),
+    };
+    let missing = |(series, reading): (String, Reading)| {
+        let why = match reading {
+            Reading::Absent(why) => format!("absent: {why}"),
+            Reading::Failed(fault) => format!("FAILED: {fault}"),
+            Reading::Present(_) | Reading::Labels(_) => unreachable!("BUG: a present reading is not missing"),
+        };
+        Missing { series, why }
+    };
+    SourceCost {
+        name: report.name.to_owned(),
+        path: format!("/{}", report.path),
+        finding,
+        values: report.values,
+        missing: report.missing.into_iter().map(missing).collect(),
+        bytes: report.bytes,
+        gather: report.gather_time.unwrap_or_default(),
+        rate,
+    }
+}

@@ -1,0 +1,219 @@
+//! The effective configuration as TOML that can be read back, each value with where it came from.
+
+use crate::config::NodeFlags;
+use crate::show::outcome::{Done, Outcome};
+use clap::Args;
+use std::fmt;
+use std::io::Write;
+use std::path::PathBuf;
+
+use khz_model::Pattern;
+
+use crate::config::places;
+use crate::config::secrets::{hidden, is_secret};
+use crate::config::settings::{SETTINGS, Setting, Shape};
+use crate::config::{Layers, Plan, SourceValues, Value};
+use crate::show::table::printable;
+
+/// Examples for `khz config --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz config                                what holds here, and why
+  KHZ_WINDOW=1ms khz config --rate-max 500Hz
+  khz config > khz.toml                     a file to start from";
+
+/// `khz config`.
+#[derive(Debug, Args)]
+pub struct ConfigFlags {
+    /// The settings.
+    #[command(flatten)]
+    pub settings: NodeFlags,
+}
+
+/// Prints the configuration.
+pub fn run(flags: ConfigFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let (layers, plan) = super::plan(flags.settings.over(outer))?;
+    out.write_all(toml(&layers, &plan).as_bytes())?;
+    Ok(Done::Wholly)
+}
+
+/// The column of comments, unless the value is longer.
+const COMMENT_COLUMN: usize = 36;
+
+/// The whole configuration; `plan` is what these layers were checked to mean.
+pub fn toml(layers: &Layers, plan: &Plan) -> String {
+    let mut text = String::new();
+    for setting in SETTINGS.iter().filter(|setting| setting.key != "sources") {
+        let value = layers.value(setting.key);
+        let shown = match setting.key {
+            "node" => hidden(plan.node.as_str()).into_owned(),
+            // The output can be used as a file: it must not have a part of a token.
+            "token" if is_secret(&value.text) => {
+                let why = format!("{}, where it is set; it is not shown", value.origin);
+                text.push_str(&line(setting.key, &quoted(""), &why));
+                continue;
+            }
+            _ => hidden(&value.text).into_owned(),
+        };
+        let chosen = chosen(setting.key, plan).filter(|_| shown.is_empty());
+        let origin = match chosen {
+            // Only in the comment: as a value it would hold for every user and machine.
+            Some(directory) => format!("{}: {}", value.origin, printable(&directory.display().to_string())),
+            None => value.origin.to_string(),
+        };
+        text.push_str(&line(setting.key, &written(setting, &shown), origin));
+    }
+    let sources = layers.value("sources");
+    if !sources.text.is_empty() {
+        text.push_str(&line("sources", &list(&sources.text), &sources.origin));
+    } else {
+        layers.sources.iter().for_each(|source| text.push_str(&table(source)));
+    }
+    text
+}
+
+/// The directory that this user's khz would choose now, if no setting names one.
+fn chosen(key: &str, plan: &Plan) -> Option<PathBuf> {
+    match key {
+        "run_dir" => places::run_dirs(plan).into_iter().next(),
+        "ring_dir" => Some(places::usual_ring_dir()),
+        "state_dir" => places::usual_state_dir(),
+        _ => None,
+    }
+}
+
+fn table(source: &SourceValues) -> String {
+    let mut text = format!("\n[sources.{}]\n", key(&source.name));
+    let mut add = |key: &str, value: &Option<Value>, write: fn(&str) -> String| {
+        if let Some(value) = value {
+            text.push_str(&line(key, &write(&value.text), &value.origin));
+        }
+    };
+    add("rate", &source.rate, quoted);
+    add("enabled", &source.enabled, str::to_owned);
+    add("budget", &source.budget, quoted);
+    text
+}
+
+fn line(key: &str, value: &str, origin: impl fmt::Display) -> String {
+    format!("{:<COMMENT_COLUMN$}  # {origin}\n", format!("{key} = {value}"))
+}
+
+fn written(setting: &Setting, text: &str) -> String {
+    match setting.shape {
+        Shape::Switch => text.to_owned(),
+        Shape::List(_) => list(text),
+        Shape::Patterns(_) => patterns(text),
+        Shape::Text(_) => quoted(text),
+    }
+}
+
+fn list(text: &str) -> String {
+    let items: Vec<String> =
+        text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(quoted).collect();
+    format!("[{}]", items.join(", "))
+}
+
+/// A list of patterns. Each is quoted by itself, since a hostlist has commas too.
+fn patterns(text: &str) -> String {
+    let patterns = Pattern::list(text).unwrap_or_default();
+    let patterns: Vec<String> = patterns.iter().map(|pattern| quoted(&pattern.to_string())).collect();
+    format!("[{}]", patterns.join(", "))
+}
+
+/// A TOML key: bare where TOML allows it; `net/dev` needs quotes.
+fn key(name: &str) -> String {
+    let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if bare { name.to_owned() } else { quoted(name) }
+}
+
+/// A TOML basic string.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::file;
+    use crate::config::layers::tests::layers;
+
+    fn shown(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
+        let layers = layers(file, variables, flags);
+        let plan = Plan::check(&layers, "host1", &["stat", "meminfo", "net_dev"]).unwrap();
+        toml(&layers, &plan)
+    }
+
+    #[test]
+    fn every_value_says_where_it_came_from() {
+        let text = shown(
+            "ring = \"1MiB\"\n[sources.stat]\nrate = \"100Hz\"\nenabled = true\n",
+            &[("KHZ_WINDOW", "3us")],
+            &[("listen", "127.0.0.1:9")],
+        );
+        let (given, defaults): (Vec<&str>, Vec<&str>) =
+            text.lines().partition(|line| !line.contains("  # default"));
+        assert_eq!(
+            given,
+            [
+                "listen = [\"127.0.0.1:9\"]              # --listen",
+                "window = \"3us\"                        # KHZ_WINDOW",
+                "ring = \"1MiB\"                         # /etc/khz/khz.toml:1",
+                "",
+                "[sources.stat]",
+                "rate = \"100Hz\"                        # /etc/khz/khz.toml:3",
+                "enabled = true                        # /etc/khz/khz.toml:4",
+            ]
+        );
+        // Sources are shown as tables.
+        assert_eq!(defaults.len(), SETTINGS.len() - 4);
+        assert!(defaults.contains(&"cpu_max = \"10%\"                       # default"));
+    }
+
+    #[test]
+    fn no_part_of_a_token_is_shown_and_what_is_shown_reads_back() {
+        let token = format!("khz-reader-bob-{}", "0f".repeat(32));
+        let text = shown("", &[("KHZ_TOKEN", &token)], &[]);
+        let line = text.lines().find(|line| line.starts_with("token =")).unwrap();
+        assert_eq!(
+            line,
+            "token = \"\"                            # KHZ_TOKEN, where it is set; it is not shown"
+        );
+        assert!(!text.contains("0f0f") && !text.contains("bob"), "{text}");
+        let again = file::read("again.toml", &text, &["stat"]).unwrap();
+        let at = crate::config::settings::position("token").unwrap();
+        assert_eq!(again.settings[at].as_ref().unwrap().text, "");
+    }
+
+    #[test]
+    fn what_is_printed_reads_back_the_same() {
+        let patterns = "load.*,n1,n[3,5]:mem.free;n1.a,n2.a:cpu.*";
+        let flags = [
+            ("root", "/a \"b\"\\c\t"),
+            ("sources", "stat=100Hz,meminfo"),
+            ("rrd_match", patterns),
+            ("nodes", "n[1,3],m1"),
+        ];
+        let text = shown("", &[], &flags);
+        assert!(
+            text.contains("rrd_match = [\"load.*\", \"n1,n[3,5]:mem.free\", \"n1.a\", \"n2.a:cpu.*\"]"),
+            "{text}"
+        );
+        let again = file::read("again.toml", &text, &["stat", "meminfo"]).unwrap();
+        let at = |key: &str| crate::config::settings::position(key).unwrap();
+        assert_eq!(again.settings[at("root")].as_ref().unwrap().text, "/a \"b\"\\c\t");
+        assert_eq!(again.settings[at("sources")].as_ref().unwrap().text, "stat=100Hz,meminfo");
+        assert_eq!(again.settings[at("nodes")].as_ref().unwrap().text, "n[1,3],m1");
+        let read = |text: &str| Pattern::list(text).unwrap();
+        assert_eq!(read(&again.settings[at("rrd_match")].as_ref().unwrap().text), read(patterns));
+    }
+}

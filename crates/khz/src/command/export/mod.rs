@@ -1,0 +1,104 @@
+//! `khz export`: its flags. `rows.rs` reads the rows of a recording, `text.rs` writes CSV and JSON, `parquet.rs` Parquet.
+//! Values are the kernel's own, digit for digit.
+
+#[cfg(feature = "parquet")]
+mod parquet;
+mod rows;
+mod text;
+
+use crate::command::recording::Chosen;
+use clap::Args;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::path::PathBuf;
+
+use self::rows::{Columns, each_row};
+use self::text::Marks;
+use crate::command::recording::{Opened, open};
+use crate::show::outcome::{Failure, Outcome};
+
+/// Examples for `khz export --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz export run.khzt                         everything, as CSV
+  khz export run.khzt --match 'node[1-4]:load.*' -o load.csv
+  khz export run.khzt --json | jq .values     one object a row
+  khz export run.000*.khzt                    the files of a rotation
+  khz export run.khzt --parquet -o run.parquet
+
+Rows of a node come in order; nodes alternate block by block. Values are the
+kernel's own decimals, counters as totals; absent is empty, failed is the word.
+What of a damaged file is whole is printed; the damage is named with its place,
+and the exit code is 1.";
+
+/// `khz export`.
+#[derive(Debug, Args)]
+pub struct ExportFlags {
+    /// What to print.
+    #[command(flatten)]
+    pub chosen: Chosen,
+    /// Values separated by commas: this is what comes without a flag.
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// One JSON object a row.
+    #[arg(long)]
+    pub json: bool,
+    /// A Parquet file, if this program was built with it; needs --output.
+    #[arg(long, conflicts_with_all = ["csv", "json"], requires = "output")]
+    pub parquet: bool,
+    /// Write to this file instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Prints the rows, or writes them to the file that the flags name.
+pub fn run(flags: &ExportFlags, out: &mut impl Write) -> Outcome {
+    if flags.parquet && !cfg!(feature = "parquet") {
+        return Err(Failure::usage(NO_PARQUET));
+    }
+    let opened = open(&flags.chosen)?;
+    match &flags.output {
+        None => write(flags, &opened, out)?,
+        Some(path) if flags.parquet => write_parquet(&opened, create(path)?)?,
+        Some(path) => write(flags, &opened, &mut BufWriter::new(create(path)?))?,
+    }
+    opened.end()
+}
+
+const NO_PARQUET: &str = "this program was built without Parquet; one that has it is built with \
+                          'cargo build --release -p khz --features parquet'";
+
+fn create(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))
+}
+
+#[cfg(feature = "parquet")]
+fn write_parquet(opened: &Opened, file: File) -> Result<(), Failure> {
+    parquet::write(opened, file)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn write_parquet(_: &Opened, _: File) -> Result<(), Failure> {
+    Err(Failure::usage(NO_PARQUET))
+}
+
+fn write(flags: &ExportFlags, opened: &Opened, out: &mut impl Write) -> Result<(), Failure> {
+    let columns = Columns::of(opened);
+    if !flags.json {
+        let names = columns.series.iter().map(ToString::to_string);
+        let titles: Vec<String> =
+            ["time", "boot", "node"].map(String::from).into_iter().chain(names).collect();
+        writeln!(out, "{}", titles.join(","))?;
+    }
+    let mut marks = Marks::of(opened);
+    each_row(opened, &columns, |line| {
+        for gap in marks.before(line.lane, line.number) {
+            let marked = if flags.json { line.json_gap(&gap, out) } else { line.csv_gap(&gap, out) };
+            marked.map_err(Failure::Output)?;
+        }
+        let written = if flags.json { line.json(out) } else { line.csv(out) };
+        written.map_err(Failure::Output)
+    })?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,77 @@
+//! `khz get`: its flags. `print.rs` prints the latest readings.
+
+mod print;
+mod properties;
+
+use std::io::Write;
+
+use clap::{Args, ValueEnum};
+
+use crate::command::target::Target;
+use crate::config::{NodeFlags, ReaderFlags};
+use crate::show::outcome::{Failure, Outcome};
+use crate::show::terminal;
+
+/// Examples for `khz get --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz get mem.free load.1m          two numbers
+  khz get 'cpu.*[0]'                everything about CPU 0
+  khz get 'net.*[eth0]' --json      one object a line, values as exact decimal
+                                    strings
+  khz get '*' --format properties   a Java property file of everything
+  khz get 'mem.*' --direct          read this machine's kernel, even where a
+                                    khz runs
+  khz get 'node7:mem.*' --server http://127.0.0.1:8080
+  khz get 'node*:load.1m' --age 1ms
+                                    through a hub: asks the nodes now, all at
+                                    once, instead of taking what they sent last
+
+A pattern is [NODES:]METRIC[INSTANCE]: nodes as a hostlist (node[001-128],web1),
+metric and instance with * and ?. Quote it, or the shell takes its brackets and
+stars. Exit codes: 0 done, 1 failed at work (nothing of it is there), 2 wrong
+usage, 3 partly: some nodes did not answer, or something does not exist.";
+
+/// `khz get`.
+#[derive(Debug, Args)]
+pub struct GetFlags {
+    /// Which series: [NODES:]METRIC[INSTANCE], as 'node[1-8]:net.rx_*[eth0]'.
+    #[arg(value_name = "PATTERN", required = true)]
+    pub patterns: Vec<String>,
+    /// How to print them.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+    /// The same as --format json.
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    /// Through a hub: ask nodes again whose numbers are older than this [default: use what they sent last].
+    #[arg(long, value_name = "DURATION")]
+    pub age: Option<String>,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// How `khz get` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A table for people.
+    Table,
+    /// One JSON object a line.
+    Json,
+    /// A Java property file.
+    Properties,
+}
+
+/// Asks for the latest readings and prints them.
+pub fn run(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let patterns = super::patterns(&flags.patterns)?;
+    let (_, plan) = super::plan(flags.settings.over(outer))?;
+    let age_max = flags.age.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
+    let answer = flags.target.latest(&plan, &patterns, age_max)?;
+    let format = if flags.json { Format::Json } else { flags.format };
+    print::print(&answer, format, terminal::width(), out, &mut std::io::stderr())
+}

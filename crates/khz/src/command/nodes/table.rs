@@ -1,0 +1,78 @@
+//! The table of nodes: at most 80 columns, one row a node.
+
+use khz_ask::{LaneStatus, NodeStatus};
+use serde_json::Value;
+
+use crate::show::quantities::{of_count, of_span};
+use crate::show::table::{Side, Table};
+
+/// Shown where nothing is known.
+const UNKNOWN: &str = "-";
+
+/// The table of these nodes.
+pub fn table(all: &[(NodeStatus, &Value)]) -> Table {
+    let titles = [
+        ("NODE", Side::Left),
+        ("STATE", Side::Left),
+        ("RATE", Side::Right),
+        ("ROWS", Side::Right),
+        ("LOST", Side::Right),
+        ("LATE", Side::Right),
+        ("OFFSET", Side::Right),
+        ("RTT", Side::Right),
+        ("VERSION", Side::Left),
+        ("EXPECTED", Side::Left),
+    ];
+    // Where no node is expected the column would be empty.
+    let has_expected = all.iter().any(|(status, _)| status.expected);
+    let columns = titles.len() - usize::from(!has_expected);
+    let mut table = Table::new(&titles[..columns], 0);
+    for (status, _) in all {
+        let sum = |count: fn(&LaneStatus) -> u64| match status.lanes.as_slice() {
+            [] => UNKNOWN.to_owned(),
+            lanes => of_count(lanes.iter().map(count).fold(0, u64::saturating_add)),
+        };
+        let row = [
+            status.node.clone(),
+            state(status),
+            rates(&status.lanes),
+            sum(|lane| lane.rows),
+            sum(|lane| lane.lost),
+            sum(|lane| lane.late),
+            span(status.clock_offset.as_deref()),
+            span(status.round_trip.as_deref()),
+            status.version.clone(),
+            if status.expected { "yes" } else { "no" }.to_owned(),
+        ];
+        table.row(row.into_iter().take(columns));
+    }
+    table
+}
+
+/// `up 3d`, `down 12s`: how long it has been up, or how long ago it was last heard.
+fn state(status: &NodeStatus) -> String {
+    let age = if status.up { status.ages.since() } else { status.ages.heard() };
+    match age {
+        Some(age) => format!("{} {}", status.state(), span(Some(age))),
+        None => status.state().to_owned(),
+    }
+}
+
+/// The rates of all lanes: `1+100Hz`; `1+250<1000Hz` where a reader asked for more.
+fn rates(lanes: &[LaneStatus]) -> String {
+    let Some((last, others)) = lanes.split_last() else { return UNKNOWN.to_owned() };
+    let short = |lane: &LaneStatus| {
+        let rate = lane.rate.trim_start_matches("every ");
+        match lane.slowed_from() {
+            Some(asked) => format!("{}<{asked}", rate.trim_end_matches("Hz")),
+            None => rate.to_owned(),
+        }
+    };
+    let others = others.iter().map(short).map(|rate| rate.trim_end_matches("Hz").to_owned());
+    others.chain([short(last)]).collect::<Vec<_>>().join("+")
+}
+
+/// A span in its largest unit, from seconds as a decimal string.
+pub fn span(seconds: Option<&str>) -> String {
+    seconds.and_then(|text| text.parse().ok()).map_or_else(|| UNKNOWN.to_owned(), of_span)
+}

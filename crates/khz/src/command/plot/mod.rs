@@ -1,0 +1,253 @@
+//! `khz plot`: its flags, and the chart that they ask for: one panel a node. `curves.rs` makes the lines, `axes.rs` the axes,
+//! `khz_view` the picture.
+
+mod axes;
+mod curves;
+
+use crate::command::recording::Chosen;
+use clap::Args;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+
+use khz_model::Pattern;
+use khz_record::Measure;
+use khz_view::{Chart, Panel, Shape};
+
+use self::axes::Axes;
+use self::curves::{Curve, curves};
+use crate::command::recording::{Opened, open};
+use crate::show::calendar;
+use crate::show::outcome::{Failure, Outcome};
+use crate::show::terminal;
+
+/// Examples for `khz plot --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz plot run.khzt -m cpu.all.user -m cpu.all.system -o run.svg
+                                                    one panel a node, CPUs at
+                                                    work in the two modes
+  khz plot run.khzt -m kernel.forks -m cpu.all.system --per-sample -o run.png
+                                                    two axes, left and right
+  khz plot run.khzt -m load.1m                      here, in characters
+  khz plot run.khzt -m mem.free --from 5s --to 9s -o part.html
+
+Counters are drawn as rates per second: CPU times in CPUs, what was so for a
+share of the time in per cent of it. --per-sample draws what they grew by from
+one row to the next, times in ticks of 10 ms. Where a pixel holds several rows
+the line is their mean, and the paler band reaches from the smallest to the
+largest. Where rows are missing the line is broken and the ground is grey.";
+
+/// `khz plot`.
+#[derive(Debug, Args)]
+pub struct PlotFlags {
+    /// What to draw.
+    #[command(flatten)]
+    pub chosen: Chosen,
+    /// Draw these series too, on the right axis.
+    #[arg(long, value_name = "PATTERN")]
+    pub right: Vec<String>,
+    /// The picture: .svg, .png or .html; without one it is drawn here, with characters.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Draw it here too.
+    #[arg(long)]
+    pub terminal: bool,
+    /// Counters as their growth from one row to the next.
+    #[arg(long)]
+    pub per_sample: bool,
+    /// The line above the picture.
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// Pixels from left to right.
+    #[arg(long, value_name = "N", default_value_t = 960, value_parser = clap::value_parser!(u32).range(400..=8_000))]
+    pub width: u32,
+    /// Pixels of a panel from top to bottom.
+    #[arg(long, value_name = "N", default_value_t = 88, value_parser = clap::value_parser!(u32).range(40..=2_000))]
+    pub panel_height: u32,
+}
+
+/// Panels of one picture.
+const PANELS_MAX: usize = 64;
+/// A PNG has this many pixels for one of the picture, so that it is sharp on dense screens.
+const PNG_SCALE: f32 = 2.0;
+/// Columns of a picture in characters, where the width of the terminal is unknown.
+const COLUMNS: usize = 80;
+
+/// Draws, into the file that the flags name or onto the terminal.
+pub fn run(flags: &PlotFlags, out: &mut impl Write) -> Outcome {
+    let writer = flags.output.as_deref().map(Form::of).transpose()?;
+    let opened = open(&flags.chosen)?;
+    let chart = chart(flags, &opened)?;
+    if let (Some(path), Some(form)) = (&flags.output, writer) {
+        let bytes = form.write(&chart, Shape { width: flags.width, panel_height: flags.panel_height })?;
+        std::fs::write(path, bytes)
+            .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))?;
+    }
+    // Without a file it is drawn here.
+    if flags.terminal || flags.output.is_none() {
+        out.write_all(khz_view::strips(&chart, terminal::width().unwrap_or(COLUMNS).min(200)).as_bytes())?;
+        out.flush()?;
+    }
+    opened.end()
+}
+
+/// The form of a file, from its name.
+enum Form {
+    Svg,
+    Png,
+    Html,
+}
+
+impl Form {
+    fn of(path: &Path) -> Result<Self, Failure> {
+        match path.extension().and_then(|word| word.to_str()) {
+            Some("svg") => Ok(Form::Svg),
+            Some("png") if cfg!(feature = "png") => Ok(Form::Png),
+            Some("png") => Err(Failure::usage("this program was built without PNG; write .svg or .html")),
+            Some("html" | "htm") => Ok(Form::Html),
+            _ => Err(Failure::usage(format!("{}: a picture is .svg, .png or .html", path.display()))),
+        }
+    }
+
+    fn write(&self, chart: &Chart, shape: Shape) -> Result<Vec<u8>, Failure> {
+        let picture = khz_view::picture(chart, shape);
+        match self {
+            Form::Svg => Ok(khz_view::svg(&picture).into_bytes()),
+            Form::Html => Ok(khz_view::html(&picture, &remarks(chart)).into_bytes()),
+            Form::Png => png(&picture),
+        }
+    }
+}
+
+#[cfg(feature = "png")]
+fn png(picture: &khz_view::Picture) -> Result<Vec<u8>, Failure> {
+    khz_view::png(picture, PNG_SCALE).map_err(Failure::work)
+}
+
+#[cfg(not(feature = "png"))]
+fn png(_: &khz_view::Picture) -> Result<Vec<u8>, Failure> {
+    let _ = PNG_SCALE;
+    Err(Failure::usage("this program was built without PNG; write .svg or .html"))
+}
+
+/// Remarks for a reader of the page who does not know the command.
+fn remarks(chart: &Chart) -> Vec<String> {
+    let mut remarks = vec![
+        "Lines are means; a paler band reaches from the smallest to the largest value where a pixel holds several \
+         rows."
+            .to_owned(),
+    ];
+    if chart.has_gaps() {
+        remarks.push("Where the ground is grey there are no rows: nothing is known of that time.".to_owned());
+    }
+    remarks
+}
+
+fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
+    let right = super::patterns(&flags.right)?;
+    opened.check_beside(&right, &opened.patterns)?;
+    if opened.patterns.is_empty() && right.is_empty() {
+        return Err(Failure::usage(
+            "say what to draw with --match; `khz export FILE | head -1` lists the series",
+        ));
+    }
+    let measure = if flags.per_sample { Measure::PerSample } else { Measure::PerSecond };
+    let points = flags.width as usize;
+    let patterns: Vec<Pattern> = opened.patterns.iter().chain(&right).cloned().collect();
+    let (mut curves, left_out) = curves(opened, &patterns, measure, points)?;
+    // Axes and colours in the order in which the series were asked for.
+    curves.sort_by_key(|curve| patterns.iter().position(|pattern| selects(pattern, curve)));
+    if left_out > 0 {
+        crate::show::table::remark!(
+            "{left_out} series are not drawn: one picture holds {}",
+            curves::CURVES_MAX
+        );
+    }
+    let mut axes = Axes::new(measure);
+    let mut panels: Vec<Panel> = Vec::new();
+    for curve in curves {
+        let is_right = right.iter().any(|pattern| selects(pattern, &curve));
+        let (legend, axis) = axes.place(&curve.series, is_right)?;
+        add(&mut panels, curve, legend, axis, axes.scale_of(axis));
+    }
+    panels.sort_by_cached_key(|panel| natural(&panel.name));
+    panels.iter_mut().for_each(|panel| panel.name = crate::show::table::printable(&panel.name));
+    if panels.len() > PANELS_MAX {
+        crate::show::table::remark!(
+            "{} nodes are not drawn: one picture holds {PANELS_MAX}",
+            panels.len() - PANELS_MAX
+        );
+        panels.truncate(PANELS_MAX);
+    }
+    let nodes = panels.len();
+    Ok(Chart {
+        title: flags.title.clone().unwrap_or_else(|| axes.title(nodes)),
+        subtitle: subtitle(opened, nodes),
+        time_title: format!("time since {}", calendar::utc(opened.from)),
+        seconds: opened.to.since(opened.from).as_secs_f64(),
+        axes: axes.axes(),
+        legend: axes.legend.iter().map(|(series, axis)| (series.to_string(), *axis)).collect(),
+        panels,
+    })
+}
+
+fn selects(pattern: &Pattern, curve: &Curve) -> bool {
+    pattern.matches_node(&curve.node) && curve.series.is_selected(std::slice::from_ref(pattern))
+}
+
+/// Puts a line into its node's panel.
+fn add(panels: &mut Vec<Panel>, curve: Curve, legend: usize, axis: usize, factor: f64) {
+    let place = panels.iter().position(|panel| panel.name == curve.node).unwrap_or_else(|| {
+        panels.push(Panel { name: curve.node.clone(), ..Panel::default() });
+        panels.len() - 1
+    });
+    let mut points = curve.points;
+    for point in &mut points {
+        point.low *= factor;
+        point.mean *= factor;
+        point.high *= factor;
+    }
+    let panel = &mut panels[place];
+    if panel.curves.is_empty() {
+        panel.gaps = curve.gaps;
+    }
+    let name = curve.series.to_string();
+    panel.curves.push(khz_view::Curve { name, legend, axis, points });
+}
+
+fn subtitle(opened: &Opened, nodes: usize) -> String {
+    let seconds = opened.to.since(opened.from).as_secs_f64();
+    let period = opened.survey.lanes.iter().map(|lane| lane.period).min();
+    let rate =
+        period.and_then(khz_model::Rate::from_period).map_or(String::new(), |rate| format!(" at {rate}"));
+    let nodes = if nodes == 1 { String::new() } else { format!("{nodes} nodes, ") };
+    format!("{nodes}{seconds:.1} s{rate}, from {}", calendar::utc(opened.from))
+}
+
+/// node2 comes before node10.
+fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let word = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let (text, after) = rest.split_at(word);
+        let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+        let (number, after) = after.split_at(digits);
+        parts.push((text.to_owned(), number.parse().unwrap_or(0)));
+        rest = after;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_in_the_order_of_their_numbers() {
+        let mut names = ["node10", "node2", "a", "node1-b", "node1"];
+        names.sort_by_cached_key(|name| natural(name));
+        assert_eq!(names, ["a", "node1", "node1-b", "node2", "node10"]);
+    }
+}

@@ -1,0 +1,219 @@
+//! `khz publish`: sends numbers of a job to the agent of this machine. It checks each line first: the agent can only count
+//! wrong ones.
+
+use std::io::BufRead;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use clap::{Args, ValueEnum};
+use khz_gather::publication::{Publication, PublicationError, datagrams, with_defaults};
+use khz_model::{Nanos, Rate};
+
+use crate::config::{NodeFlags, Plan, ReaderFlags, places};
+use crate::role::job_socket::PUBLISH_SOCKET;
+use crate::show::outcome::{Done, Failure, Outcome};
+
+/// The longest wait for a full socket. The agent empties it ten times a second.
+const FULL_MAX: Duration = Duration::from_secs(2);
+const FULL_PAUSE: Duration = Duration::from_millis(20);
+
+/// Examples for `khz publish --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz publish queue=17              job.queue is 17 for the next 30 s
+  khz publish 'queue[worker3]=17' --help-text 'Tasks that wait'
+                                    one of several, and what it means
+  khz publish 'queue[worker3,rank=1,gpu=0]=17' drift=-0.25
+                                    with labels; below zero
+  khz publish loss=2.5e-7 --type float
+                                    a number that is computed, not counted
+  khz publish steps=120000 --kind counter --every 1s
+                                    again and again, until Ctrl-C
+  my-job | khz publish -            a line for each number: latency=0.0125
+                                    unit=seconds
+  khz watch 'job.*'                 what has come, here or from anywhere";
+
+/// `khz publish`.
+#[derive(Debug, Args)]
+pub struct PublishFlags {
+    /// What to publish, as queue=17 or 'queue[worker3,rank=1]=-17'; - reads lines from stdin.
+    #[arg(value_name = "NAME=VALUE", required = true)]
+    pub values: Vec<String>,
+    /// What it is measured in.
+    #[arg(long, value_enum)]
+    pub unit: Option<UnitWord>,
+    /// A counter only grows; a gauge goes up and down.
+    #[arg(long, value_enum)]
+    pub kind: Option<KindWord>,
+    /// float: a double, for exponents, NaN and infinity; else a gauge is signed, and a counter is not.
+    #[arg(long = "type", value_enum)]
+    pub value_type: Option<TypeWord>,
+    /// Decimal places that are kept; else those of the first value.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=9))]
+    pub places: Option<u8>,
+    /// When it was measured, in seconds since 1970; at most 10 minutes ago.
+    #[arg(long, value_name = "SECONDS", conflicts_with = "every")]
+    pub time: Option<String>,
+    /// One sentence on what it means.
+    #[arg(long, value_name = "TEXT")]
+    pub help_text: Option<String>,
+    /// Send it again and again, as 1s or 10Hz, until Ctrl-C: a number that does not come for 30 s is absent.
+    #[arg(long, value_name = "PERIOD", visible_alias = "rate")]
+    pub every: Option<String>,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// Units on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum UnitWord {
+    Count,
+    Bytes,
+    Seconds,
+    Percent,
+    Pages,
+    Packets,
+    Hertz,
+}
+
+/// Kinds on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum KindWord {
+    Gauge,
+    Counter,
+}
+
+/// Types on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum TypeWord {
+    Signed,
+    Unsigned,
+    Float,
+}
+
+/// Publishes what the flags say.
+pub fn run(flags: PublishFlags, outer: NodeFlags) -> Outcome {
+    let (_, plan) = super::plan(flags.settings.clone().over(outer))?;
+    let flags = &flags;
+    let every = flags.every.as_deref().map(period).transpose()?;
+    let socket = Socket::find(&plan)?;
+    if flags.values.iter().any(|value| value == "-") {
+        return lines(flags, &socket);
+    }
+    let lines: Vec<String> = flags.values.iter().map(|value| line(value, flags)).collect();
+    let datagrams = datagrams(lines.iter().map(String::as_str));
+    loop {
+        // Again each time: what was measured long ago is refused.
+        lines.iter().try_for_each(|line| check(line).map_err(Failure::usage))?;
+        datagrams.iter().try_for_each(|datagram| socket.send(datagram))?;
+        match every {
+            Some(every) => std::thread::sleep(every),
+            None => return Ok(Done::Wholly),
+        }
+    }
+}
+
+/// Sends each line of stdin as it comes. Wrong lines are named on stderr and left out.
+fn lines(flags: &PublishFlags, socket: &Socket) -> Outcome {
+    let mut bad = 0;
+    for text in std::io::stdin().lock().lines() {
+        let text = text?;
+        if text.trim().is_empty() {
+            continue;
+        }
+        let line = line(text.trim(), flags);
+        match check(&line) {
+            Ok(()) => socket.send(&line)?,
+            Err(problem) => {
+                crate::show::table::remark!("{problem}");
+                bad += 1;
+            }
+        }
+    }
+    match bad {
+        0 => Ok(Done::Wholly),
+        _ => Err(Failure::work(format!("{bad} of the lines could not be read; the others were published"))),
+    }
+}
+
+/// A line with the options of the flags. What the line says itself wins.
+fn line(value: &str, flags: &PublishFlags) -> String {
+    let word = |word: &dyn std::fmt::Display, name: &str| format!("{name}={word}");
+    let options = [
+        flags.unit.and_then(|unit| unit.to_possible_value()).map(|unit| word(&unit.get_name(), "unit")),
+        flags.kind.and_then(|kind| kind.to_possible_value()).map(|kind| word(&kind.get_name(), "kind")),
+        flags.value_type.and_then(|kind| kind.to_possible_value()).map(|kind| word(&kind.get_name(), "type")),
+        flags.places.map(|places| word(&places, "places")),
+        flags.time.as_ref().map(|time| word(time, "time")),
+    ];
+    let options: Vec<String> = options.into_iter().flatten().collect();
+    with_defaults(value, &options.join(" "), flags.help_text.as_deref())
+}
+
+fn check(line: &str) -> Result<(), PublicationError> {
+    // A clock before 1970 is a clock that is not set.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+    Publication::read(line)?.check(now)
+}
+
+/// A period, or a rate.
+fn period(text: &str) -> Result<Duration, Failure> {
+    let period = text.parse::<Nanos>().or_else(|_| text.parse::<Rate>().map(Rate::period));
+    period.map(Duration::from).map_err(Failure::usage)
+}
+
+/// The agent's socket.
+struct Socket {
+    socket: UnixDatagram,
+    path: PathBuf,
+}
+
+impl Socket {
+    fn find(plan: &Plan) -> Result<Self, Failure> {
+        let failed = |error| Failure::work(format!("cannot make a socket: {error}"));
+        let socket = UnixDatagram::unbound().map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        let folders = places::run_dirs(plan);
+        let paths = folders.iter().map(|folder| folder.join(PUBLISH_SOCKET));
+        match paths.into_iter().find(|path| socket.connect(path).is_ok()) {
+            Some(path) => Ok(Socket { socket, path }),
+            None => {
+                let folders: Vec<String> =
+                    folders.iter().map(|folder| folder.display().to_string()).collect();
+                let places = folders.join(" or ");
+                Err(Failure::work(format!(
+                    "no khz takes numbers on this machine ({PUBLISH_SOCKET} in {places}); start `khz` or `khz agent`"
+                )))
+            }
+        }
+    }
+
+    fn send(&self, text: &str) -> Result<(), Failure> {
+        let began = Instant::now();
+        loop {
+            match self.socket.send(text.as_bytes()) {
+                Ok(_) => return Ok(()),
+                Err(error)
+                    if error.kind() == std::io::ErrorKind::WouldBlock && began.elapsed() < FULL_MAX =>
+                {
+                    std::thread::sleep(FULL_PAUSE);
+                }
+                Err(error) => return Err(self.failed(&error)),
+            }
+        }
+    }
+
+    fn failed(&self, error: &std::io::Error) -> Failure {
+        let path: &Path = &self.path;
+        Failure::work(match error.kind() {
+            std::io::ErrorKind::WouldBlock => format!("{}: it is full; try again later", path.display()),
+            _ => format!("cannot publish at {}: {error}", path.display()),
+        })
+    }
+}

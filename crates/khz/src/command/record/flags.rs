@@ -1,0 +1,100 @@
+//! The flags of `khz record`, and its examples.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::config::ReaderFlags;
+
+/// Examples for `khz record --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz record --rate 100 --for 10s -o run.khzt     this node, everything
+  khz record 'cpu.*' 'net.*' --rate 1kHz -o run.khzt -- mpirun ./program
+                                                  from just before the program
+                                                  starts to its end
+  khz record 'node*:load.*' --hub hub1 --insecure --for 1m -o all.khzt
+                                                  every node that reports to a
+                                                  hub
+  khz record --last 5m -o before.khzt             what was, out of the rings of
+                                                  this machine's agents
+  khz record --last 5m --hub hub1 -o all.khzt     the same of all nodes, once a
+                                                  second, as the hub has it
+  khz record --rotate 100MiB --keep 10 -o day.khzt
+                                                  until Ctrl-C, the last ten
+                                                  files of 100 MiB each
+  khz record --params run.toml                    all of this from a file
+
+The file is read by `khz export`, `khz plot` and `khz correlate`, also while it
+is written; after a kill -9 it is valid to its last whole block. On its own node
+the recording has every number of the kernel files that the patterns touch: they
+are read as a whole anyway.
+
+A file of parameters has the flags' names as keys:
+  match = [\"cpu.*\", \"net.*\"]
+  rate = \"100Hz\"
+  for = \"10s\"
+  output = \"run.khzt\"
+  command = [\"mpirun\", \"./program\"]
+
+Exit codes: 0 done, 1 failed at work (a full disk: what was written stays), 2
+wrong usage, 3 some nodes or rows are missing, or nodes stood still for a
+second and more (each is named with what is missing); with a command: that of
+the command.";
+
+/// `khz record`.
+#[derive(Debug, Args)]
+pub struct RecordFlags {
+    /// Which series: [NODES:]METRIC[INSTANCE]; none means all.
+    #[arg(value_name = "PATTERN")]
+    pub patterns: Vec<String>,
+    /// How often: 100Hz, 1kHz, or a period: 5s [default: 10Hz].
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<String>,
+    /// Stop after this time. It then waits for rows that are still missing, at most 15 s; Ctrl-C ends that.
+    #[arg(long = "for", value_name = "DURATION")]
+    pub duration: Option<String>,
+    /// Ask this hub [default: the one that runs on this machine, else this node itself].
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "direct")]
+    pub hub: Option<String>,
+    /// Ask no hub: read this node's kernel in this process.
+    #[arg(long)]
+    pub direct: bool,
+    /// Connect to a hub on another machine without TLS.
+    #[arg(long)]
+    pub insecure: bool,
+    /// Record the past: this far back from now, from the rings of this machine, or from the hub of --hub.
+    #[arg(long, value_name = "DURATION", conflicts_with_all = ["duration", "rate", "command"])]
+    pub last: Option<String>,
+    /// With --last: which lane of the rings [default: the fastest].
+    #[arg(long, value_name = "NAME", requires = "last", conflicts_with = "hub")]
+    pub lane: Option<String>,
+    /// With --last: where the rings are [default: where the agents put them].
+    #[arg(long = "dir", value_name = "DIR", requires = "last", conflicts_with = "hub")]
+    pub directory: Option<PathBuf>,
+    /// The recording; with --rotate numbers are put into its name [default: recording.khzt; the one before
+    /// becomes recording.old.khzt].
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Begin another file at this size (100MiB) or after this time (10m).
+    #[arg(long, value_name = "SIZE|DURATION")]
+    pub rotate: Option<String>,
+    /// With --rotate: keep only this many files.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub keep: Option<u64>,
+    /// Sample at that rate even where the kernel updates the number more slowly.
+    #[arg(long)]
+    pub exact: bool,
+    /// Read parameters from this file; flags override it.
+    #[arg(long, value_name = "FILE.toml")]
+    pub params: Option<PathBuf>,
+    /// Print nothing about progress.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Record while this program runs.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}

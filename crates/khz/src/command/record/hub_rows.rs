@@ -1,0 +1,290 @@
+//! Rows from a hub: a subscription on the link for the time of the recording, whose blocks are written as they come. The link
+//! connects again after a break, and fetches the missed rows as far as the hub or the nodes have them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use khz_block::SchemaDecoder;
+use khz_block::trace::LaneHead;
+use khz_client::Access;
+use khz_link::LaneKey;
+use khz_link::driver::{Event, Events, Following};
+use khz_model::{Interest, Nanos, Pattern};
+use khz_record::{RecordError, Recorder};
+
+use crate::show::outcome::{Failure, sentence};
+
+/// Bytes that wait for the disk: some seconds of 128 nodes at 1,000 Hz.
+const QUEUE_BYTES: usize = 256 << 20;
+/// A hub that runs answers within this time.
+const ANSWER: Duration = Duration::from_secs(5);
+/// When rows have begun to come, and no new node for this time, all nodes are there.
+const LAST_NODE: Duration = Duration::from_millis(300);
+/// Nodes send their rows after ten rows or a tenth of a second, whichever is later, and at least once a second. The hub
+/// passes them on soon.
+const FLUSH: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+const PASSED_ON: Duration = Duration::from_millis(50);
+/// A hub and the rows that it sends.
+pub struct HubRows {
+    pub(super) following: Following,
+    pub(super) events: Events,
+    pub(super) interest: u32,
+    /// Gathered rows have come after this time.
+    pub(super) flush: Duration,
+    /// The number of each lane in the recording.
+    lanes: HashMap<Arc<LaneKey>, u32>,
+    /// Lanes that have not been closed.
+    pub(super) open: HashSet<Arc<LaneKey>>,
+    nodes: HashSet<String>,
+    /// Node and name of each lane that was open when the connection broke, and has not come again since.
+    pub(super) out_of_sight: HashSet<(String, String)>,
+    /// The first row of each lane's block that is not complete yet.
+    pub(super) began: HashMap<u32, u64>,
+    /// Events that came before there was a recorder.
+    early: Vec<Event>,
+    /// Why the hub refuses the subscription.
+    pub(super) refused: Option<String>,
+    /// Nodes that the hub knows, once its list is complete.
+    known: Option<HashSet<String>>,
+    listed: HashSet<String>,
+    /// Patterns that nothing matches yet.
+    unmatched: Vec<Pattern>,
+    /// The last remark about each node and about the connection, by what the remark begins with.
+    remarks: HashMap<String, String>,
+}
+
+impl HubRows {
+    /// Subscribes, and waits until rows come.
+    pub fn start(access: &Access, interest: &Interest) -> Result<Self, Failure> {
+        HubRows::begin(access, interest, None)
+    }
+
+    /// The same for past rows: those of the base lanes, of the last `span`, as far as the hub has them.
+    pub fn start_past(access: &Access, interest: &Interest, span: Nanos) -> Result<Self, Failure> {
+        HubRows::begin(access, interest, Some(span))
+    }
+
+    fn begin(access: &Access, interest: &Interest, past: Option<Nanos>) -> Result<Self, Failure> {
+        let settings = access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
+        let broken = |error: std::io::Error| Failure::work(format!("cannot start a link: {error}"));
+        let (sink, events) = Events::with_past(QUEUE_BYTES, past.unwrap_or(Nanos(0))).map_err(broken)?;
+        let following = Following::start(settings, sink).map_err(broken)?;
+        let number = match past {
+            Some(_) => following.subscribe_past(interest),
+            None => following.subscribe(interest, false),
+        };
+        let number = number.map_err(Failure::usage)?;
+        following.roster(true);
+        let mut hub = HubRows {
+            following,
+            events,
+            interest: number,
+            flush: (10 * Duration::from(interest.rate.period())).clamp(FLUSH.0, FLUSH.1) + PASSED_ON,
+            lanes: HashMap::new(),
+            open: HashSet::new(),
+            nodes: HashSet::new(),
+            out_of_sight: HashSet::new(),
+            began: HashMap::new(),
+            early: Vec::new(),
+            refused: None,
+            known: None,
+            listed: HashSet::new(),
+            unmatched: interest.patterns.clone(),
+            remarks: HashMap::new(),
+        };
+        hub.wait_for_rows(Duration::from(interest.rate.period()))?;
+        Ok(hub)
+    }
+
+    /// Waits for the first schema: it comes before the first row of its lane.
+    fn wait_for_rows(&mut self, period: Duration) -> Result<(), Failure> {
+        let (mut until, mut problem) = (Instant::now() + ANSWER + 2 * period, None);
+        let mut has_rows = false;
+        let mut remarks = Vec::new();
+        while let Some(event) = self.events.next_within(until.saturating_duration_since(Instant::now())) {
+            match &event {
+                Event::Schema { .. } => {
+                    has_rows = true;
+                    until = Instant::now() + LAST_NODE;
+                }
+                Event::Down { problem: text } => problem = Some(text.clone()),
+                Event::Told { granted: false, text, .. } => return Err(Failure::work(text.clone())),
+                Event::Told { text, .. } if !text.is_empty() => remarks.push(text.clone()),
+                _ => {}
+            }
+            self.early.push(event);
+            if until <= Instant::now() {
+                break;
+            }
+        }
+        match (has_rows, problem) {
+            (true, _) => Ok(()),
+            (false, Some(problem)) => Err(Failure::work(problem)),
+            (false, None) if remarks.is_empty() => Err(Failure::work(
+                "no node of the hub has rows for these patterns: `khz nodes` says which are up, `khz catalog` what there is",
+            )),
+            (false, None) => Err(Failure::Work(remarks.join("; "))),
+        }
+    }
+
+    /// Copies what has come since the last call.
+    pub fn copy(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        for event in std::mem::take(&mut self.early) {
+            self.take(event, recorder)?;
+        }
+        while let Some(event) = self.events.try_next() {
+            self.take(event, recorder)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn take(&mut self, event: Event, recorder: &mut Recorder) -> Result<(), RecordError> {
+        match event {
+            Event::Lane { lane, period, .. } => self.lane(lane, period, recorder),
+            Event::Schema { lane, generation, offset, bytes } => {
+                self.match_patterns(&lane, offset, &bytes);
+                match self.lanes.get(&lane) {
+                    Some(&number) => recorder.schema(number, generation, offset, &bytes),
+                    None => Ok(()),
+                }
+            }
+            Event::Node { node } => {
+                self.listed.insert(node);
+                Ok(())
+            }
+            Event::Nodes => {
+                // One list is enough: a node that comes later is recorded, and so known.
+                self.known = Some(std::mem::take(&mut self.listed));
+                self.following.roster(false);
+                Ok(())
+            }
+            Event::Block { lane, bytes } => match self.lanes.get(&lane) {
+                Some(&number) => recorder.block(number, &bytes),
+                None => Ok(()),
+            },
+            Event::Began { lane, row } => {
+                if let Some(&number) = self.lanes.get(&lane) {
+                    self.began.insert(number, row);
+                }
+                Ok(())
+            }
+            Event::Lost { lane, from, to } => match self.lanes.get(&lane) {
+                Some(&number) => recorder.lost(number, from, to),
+                None => Ok(()),
+            },
+            Event::Closed { lane } => {
+                self.open.remove(&lane);
+                Ok(())
+            }
+            Event::Told { granted, text, .. } => {
+                if !granted {
+                    self.refused = Some(text);
+                } else if !text.is_empty() {
+                    self.remark(text);
+                }
+                Ok(())
+            }
+            Event::Down { problem } => {
+                let name = |lane: Arc<LaneKey>| (lane.node.clone(), lane.name.clone());
+                self.out_of_sight.extend(self.open.drain().map(name));
+                self.began.clear();
+                self.remark(problem);
+                Ok(())
+            }
+            Event::Up { .. } => {
+                self.remarks.clear();
+                Ok(())
+            }
+        }
+    }
+
+    fn lane(
+        &mut self,
+        lane: Arc<LaneKey>,
+        period: Nanos,
+        recorder: &mut Recorder,
+    ) -> Result<(), RecordError> {
+        let next = self.lanes.len() as u32 + 1;
+        let number = *self.lanes.entry(lane.clone()).or_insert(next);
+        self.nodes.insert(lane.node.clone());
+        self.out_of_sight.remove(&(lane.node.clone(), lane.name.clone()));
+        let LaneKey { node, name, epoch } = &*lane;
+        let head = LaneHead { lane: number, node, name, epoch: *epoch, period: period.0 };
+        recorder.lane(&head)?;
+        self.open.insert(lane);
+        Ok(())
+    }
+
+    /// Prints a remark on stderr, but not the same one twice in succession about the same thing.
+    fn remark(&mut self, text: String) {
+        let about = text.split_once(": ").map_or(text.as_str(), |(about, _)| about).to_owned();
+        if self.remarks.get(&about) != Some(&text) {
+            crate::show::table::remark!("{text}");
+            self.remarks.insert(about, text);
+        }
+    }
+
+    /// Why no more rows will come; `None` while they do.
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// Rows that were dropped because the disk was too slow.
+    pub fn dropped(&self) -> u64 {
+        self.events.dropped()
+    }
+
+    /// Removes the patterns that a lane's schema matches from the unmatched ones.
+    fn match_patterns(&mut self, lane: &LaneKey, offset: u64, bytes: &[u8]) {
+        if offset > 0 || self.unmatched.is_empty() {
+            return;
+        }
+        let mut schema = SchemaDecoder::new();
+        // The recorder reports damage.
+        if schema.feed(bytes).is_ok() {
+            self.unmatched.retain(|pattern| {
+                let alone = std::slice::from_ref(pattern);
+                !pattern.matches_node(&lane.node) || !schema.series().iter().any(|s| s.is_selected(alone))
+            });
+        }
+    }
+
+    /// Nodes that patterns name and that sent nothing: those that the hub knows, and those that it does not know.
+    pub fn missing(&self, patterns: &[Pattern]) -> (Vec<String>, Vec<String>) {
+        let named = khz_model::pattern::named_nodes(patterns).into_iter();
+        let mut missing: Vec<String> = named.filter(|node| !self.nodes.contains(node)).collect();
+        missing.sort();
+        missing.dedup();
+        let is_known = |node: &String| self.known.as_ref().is_none_or(|known| known.contains(node));
+        missing.into_iter().partition(is_known)
+    }
+
+    /// Patterns that match nothing on the nodes that came. A hub reports them itself, unless it is an older one.
+    pub fn unmatched(&self) -> Vec<String> {
+        let speaks = |pattern: &&Pattern| self.nodes.iter().any(|node| pattern.matches_node(node));
+        self.unmatched.iter().filter(speaks).map(ToString::to_string).collect()
+    }
+
+    /// True where the hub has sent a remark with this beginning.
+    pub fn has_remarked(&self, beginning: &str) -> bool {
+        self.remarks.values().any(|text| text.starts_with(beginning))
+    }
+
+    /// Copies past rows until the hub has closed all lanes.
+    pub fn copy_past(&mut self, recorder: &mut Recorder) -> Result<Result<(), Failure>, RecordError> {
+        self.copy(recorder)?;
+        while !self.open.is_empty() {
+            match self.events.next_within(ANSWER) {
+                Some(Event::Down { problem }) => return Ok(Err(Failure::work(problem))),
+                Some(event) => self.take(event, recorder)?,
+                None => {
+                    return Ok(Err(Failure::work(
+                        "the hub has stopped answering; the file has the rows that came before. Check the hub, and record again",
+                    )));
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+}

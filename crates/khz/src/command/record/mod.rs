@@ -1,0 +1,294 @@
+//! `khz record`: writes rows into a file, while they come or afterwards. `khz_record` writes the file; this chooses the
+//! source of the rows (`origin.rs`), decides when to end, and prints how it goes.
+
+pub mod flags;
+mod hub_end;
+mod hub_rows;
+mod node_rows;
+mod origin;
+mod params;
+mod progress;
+mod ring_copy;
+mod rings;
+
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use khz_model::{ByteSize, Interest, Nanos, Pattern, Rate};
+use khz_record::{Missing, RecordError, Recorder, Rotation};
+use serde_json::json;
+
+use crate::command::recording::of_error;
+use crate::config::{NodeFlags, Plan};
+use crate::role::signals;
+use crate::show::misses;
+use crate::show::outcome::{Done, Failure, Outcome};
+
+use flags::RecordFlags;
+use hub_end::Ending;
+use hub_rows::HubRows;
+use origin::{Absent, Origin, find_hub};
+use progress::Progress;
+
+const OUTPUT: &str = "recording.khzt";
+/// The new name of the recording before.
+const OUTPUT_BEFORE: &str = "recording.old.khzt";
+const RATE: &str = "10Hz";
+/// Nodes with missing rows that are named; of more nodes only the number is printed.
+const NODES_NAMED_MAX: usize = 20;
+/// The first Ctrl-C ends the recording, the second one the wait for missing rows, a third one the program.
+const SIGNALS_MAX: u32 = 2;
+/// The time between two copies: a ring holds some seconds.
+const POLL_PERIOD: Duration = Duration::from_millis(50);
+
+/// The flags, checked.
+struct Task {
+    patterns: Vec<Pattern>,
+    output: PathBuf,
+    rotation: Rotation,
+    span: Option<Duration>,
+}
+
+/// Records as the flags and the file of `--params` say.
+pub fn run(mut flags: RecordFlags, outer: NodeFlags) -> Outcome {
+    if let Some(path) = flags.params.take() {
+        params::fill(&mut flags, &path)?;
+    }
+    let (_, plan) = super::plan(flags.settings.clone().over(outer))?;
+    let task = Task::of(&flags)?;
+    match &flags.last {
+        Some(last) => after_the_fact(&flags, &task, &plan, last.parse().map_err(Failure::usage)?),
+        None => live(&flags, &task, &plan),
+    }
+}
+
+impl Task {
+    fn of(flags: &RecordFlags) -> Result<Self, Failure> {
+        let patterns = match flags.patterns.as_slice() {
+            [] => vec![Pattern::everything()],
+            texts => super::patterns(texts)?,
+        };
+        let span: Option<Nanos> =
+            flags.duration.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
+        let rotation = rotation(flags.rotate.as_deref(), flags.keep)?;
+        let output = flags.output.clone().unwrap_or_else(|| OUTPUT.into());
+        Ok(Task { patterns, output, rotation, span: span.map(Duration::from) })
+    }
+
+    fn recorder(&self, flags: &RecordFlags, plan: &Plan) -> Result<Recorder, Failure> {
+        let note = json!({
+            "program": concat!("khz ", env!("CARGO_PKG_VERSION")),
+            "recorded_on": plan.node.as_str(),
+            "patterns": self.patterns.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "rate": flags.rate,
+            "command": (!flags.command.is_empty()).then_some(&flags.command),
+        });
+        if flags.output.is_none() {
+            keep_the_one_before()?;
+        }
+        Recorder::create(&self.output, self.rotation, note.to_string(), now()).map_err(of_error)
+    }
+}
+
+/// Without `-o` an older recording is renamed, not overwritten.
+fn keep_the_one_before() -> Result<(), Failure> {
+    match std::fs::rename(OUTPUT, OUTPUT_BEFORE) {
+        Ok(()) => crate::show::table::remark!("the {OUTPUT} that was here is {OUTPUT_BEFORE} now"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => {
+            return Err(Failure::Work(format!("cannot rename {OUTPUT} to {OUTPUT_BEFORE}: {error}")));
+        }
+    }
+    Ok(())
+}
+
+/// `100MiB` or `10m`.
+fn rotation(text: Option<&str>, keep: Option<u64>) -> Result<Rotation, Failure> {
+    let keep = keep.map(|keep| keep as usize);
+    let Some(text) = text else {
+        return match keep {
+            Some(_) => Err(Failure::usage("--keep needs --rotate: there is one file only")),
+            None => Ok(Rotation::default()),
+        };
+    };
+    if let Ok(ByteSize(bytes)) = text.parse() {
+        return Ok(Rotation { bytes: Some(bytes), span: None, keep });
+    }
+    match text.parse::<Nanos>() {
+        Ok(span) => Ok(Rotation { bytes: None, span: Some(span), keep }),
+        Err(_) => Err(Failure::usage(format!("'{text}' is neither a size, as 100MiB, nor a time, as 10min"))),
+    }
+}
+
+fn now() -> Nanos {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
+
+fn after_the_fact(flags: &RecordFlags, task: &Task, plan: &Plan, span: Nanos) -> Outcome {
+    let progress = Progress::new(flags.quiet, None);
+    let hub = match flags.hub {
+        Some(_) => find_hub(flags, plan)?,
+        None => None,
+    };
+    let rate = RATE.parse().map_err(Failure::usage)?;
+    let interest = Interest { patterns: task.patterns.clone(), rate, exact: false };
+    let hub = hub.map(|access| HubRows::start_past(&access, &interest, span)).transpose()?;
+    let mut recorder = task.recorder(flags, plan)?;
+    let (copied, absent) = match hub {
+        Some(mut hub) => {
+            let copied = hub.copy_past(&mut recorder).map_err(of_error)?;
+            (copied, Absent::of(&hub, &task.patterns))
+        }
+        None => match rings::record(flags, plan, &task.patterns, span, &mut recorder) {
+            Ok(misses) => {
+                misses::print(&misses);
+                (Ok(()), Absent { has_misses: !misses.is_empty(), ..Absent::default() })
+            }
+            Err(failure) => (Err(failure), Absent::default()),
+        },
+    };
+    let path = recorder.path().to_owned();
+    let end = if copied.is_ok() { "everything was copied" } else { "it was cut off" };
+    let lacking = recorder.missing_by_node();
+    let note = note_of(json!({ "end": end, "missing": absent.missing }), &recorder.missing());
+    let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
+    progress.end(&counts, &path);
+    remark_missing(&lacking, flags.quiet);
+    copied?;
+    Ok(done(absent.end(), &counts.missing))
+}
+
+/// The note with what is missing.
+fn note_of(mut note: serde_json::Value, missing: &Missing) -> serde_json::Value {
+    let Missing { rows, gaps, ticks, silences } = *missing;
+    note["rows_missing"] = rows.into();
+    note["gaps"] = gaps.into();
+    note["ticks_without_row"] = ticks.into();
+    note["silences"] = silences.into();
+    note
+}
+
+/// Names the nodes with missing rows on stderr, each with what is missing.
+fn remark_missing(lacking: &[(String, Missing)], is_quiet: bool) {
+    if is_quiet {
+        return;
+    }
+    for (node, missing) in lacking.iter().take(NODES_NAMED_MAX) {
+        crate::show::table::remark!("{node}: {}", progress::lacking(missing).join(", "));
+    }
+    if lacking.len() > NODES_NAMED_MAX {
+        crate::show::table::remark!("and of {} more nodes", lacking.len() - NODES_NAMED_MAX);
+    }
+}
+
+/// How the command ends when this is missing. A tick that a busy machine missed is no failure; a second of them is.
+fn done(nodes: Done, missing: &Missing) -> Done {
+    let Missing { rows, ticks, silences, .. } = *missing;
+    let sentence = match (rows, silences) {
+        _ if nodes != Done::Wholly => return nodes,
+        (0, 0) => return nodes,
+        (0, _) => format!("for {ticks} ticks there is no row: nodes have stood still"),
+        (_, 0) => format!("{rows} rows are missing"),
+        (..) => {
+            format!("{rows} rows are missing, and for {ticks} ticks there is none: nodes have stood still")
+        }
+    };
+    Done::Lacking { sentence }
+}
+
+fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
+    let rate: Rate = flags.rate.as_deref().unwrap_or(RATE).parse().map_err(Failure::usage)?;
+    let signals = signals::count_signals(SIGNALS_MAX)?;
+    let interest = Interest { patterns: task.patterns.clone(), rate, exact: flags.exact };
+    let mut origin = Origin::start(flags, plan, &interest)?;
+    let mut recorder = task.recorder(flags, plan)?;
+    origin.begin(&mut recorder).map_err(of_error)?;
+    let mut child = start(&flags.command)?;
+    let mut progress = Progress::new(flags.quiet, Some(rate));
+    let until = task.span.and_then(|span| Instant::now().checked_add(span));
+    let followed = follow(&mut origin, &mut recorder, &mut progress, &signals, until, &mut child);
+    let code = end_of(&mut child, followed.is_ok());
+    followed.map_err(of_error)?;
+    let before = signals.load(Ordering::Relaxed);
+    let is_wanted = || signals.load(Ordering::Relaxed) > before;
+    let mut ending = Ending { is_wanted: &is_wanted, say: &mut |text| progress.say(text) };
+    origin.finish(&mut recorder, &mut ending).map_err(of_error)?;
+    let path = recorder.path().to_owned();
+    let (dropped, absent) = (origin.dropped(), origin.absent(&task.patterns));
+    let note = json!({ "end": "whole", "exit_code": code, "dropped": dropped, "missing": absent.missing });
+    let note = note_of(note, &recorder.missing());
+    let lacking = recorder.missing_by_node();
+    let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
+    progress.end(&counts, &path);
+    remark_missing(&lacking, flags.quiet);
+    if let Some(text) = origin.refused() {
+        return Err(Failure::work(text));
+    }
+    if dropped > 0 {
+        return Err(Failure::work(format!("{dropped} rows were given up: the disk was too slow for them")));
+    }
+    match code {
+        Some(code) => Ok(Done::OfCommand(code)),
+        None => Ok(done(absent.end(), &counts.missing)),
+    }
+}
+
+/// Copies rows until the time is over, a signal comes, or the program ends.
+fn follow(
+    origin: &mut Origin,
+    recorder: &mut Recorder,
+    progress: &mut Progress,
+    signals: &AtomicU32,
+    until: Option<Instant>,
+    child: &mut Option<Child>,
+) -> Result<(), RecordError> {
+    loop {
+        origin.copy(recorder)?;
+        recorder.tick(now())?;
+        progress.draw(|| recorder.counts());
+        let has_ended = child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
+        // Ctrl-C reaches the program too, and its end ends the recording.
+        let is_stopped = origin.refused().is_some() || child.is_none() && signals.load(Ordering::Relaxed) > 0;
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if has_ended || is_stopped || left == Some(Duration::ZERO) {
+            return Ok(());
+        }
+        std::thread::sleep(POLL_PERIOD.min(left.unwrap_or(POLL_PERIOD)));
+    }
+}
+
+fn start(command: &[String]) -> Result<Option<Child>, Failure> {
+    let Some((program, words)) = command.split_first() else { return Ok(None) };
+    let child = Command::new(program).args(words).spawn();
+    child.map(Some).map_err(|error| Failure::usage(format!("cannot start {program}: {error}")))
+}
+
+/// Waits for the program, which may outlive its recording, and returns its exit code.
+fn end_of(child: &mut Option<Child>, is_recorded: bool) -> Option<u8> {
+    use std::os::unix::process::ExitStatusExt;
+    let child = child.as_mut()?;
+    if matches!(child.try_wait(), Ok(None)) {
+        let why = if is_recorded { "the time of the recording is over" } else { "the recording has failed" };
+        crate::show::table::remark!("{why}; the program goes on");
+    }
+    let status = child.wait().ok()?;
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    Some(code as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rotation_is_a_size_or_a_time() {
+        assert_eq!(rotation(Some("100MiB"), Some(3)).unwrap().bytes, Some(100 << 20));
+        assert_eq!(rotation(Some("10min"), None).unwrap().span, Some(Nanos::from_secs(600)));
+        assert_eq!(rotation(Some("5s"), None).unwrap().span, Some(Nanos::from_secs(5)));
+        assert!(rotation(Some("often"), None).unwrap_err().to_string().contains("neither a size"));
+        assert!(rotation(None, Some(3)).is_err());
+    }
+}

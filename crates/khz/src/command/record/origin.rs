@@ -1,0 +1,150 @@
+//! Where rows come from: a hub that has them, or this node itself.
+
+use khz_client::Access;
+use khz_model::fold::fold;
+use khz_model::{Interest, Pattern};
+use khz_record::{RecordError, Recorder};
+use khz_trust::ClientFiles;
+
+use super::flags::RecordFlags;
+use super::hub_end::Ending;
+use super::hub_rows::HubRows;
+use super::node_rows::NodeRows;
+use crate::config::Plan;
+use crate::config::addresses::hub_address;
+use crate::show::outcome::{Done, Failure, sentence};
+use crate::show::table::printable;
+
+/// The hub to record from: the one of `--hub`, else one on this machine; `None`: this node is recorded without a hub.
+pub fn find_hub(flags: &RecordFlags, plan: &Plan) -> Result<Option<Access>, Failure> {
+    let access = match &flags.hub {
+        Some(text) => {
+            let address = hub_address(text).map_err(Failure::usage)?;
+            Access::hub(address.host, address.port)
+        }
+        None if flags.direct => return Ok(None),
+        None => match Access::local_in(plan.run_dir.as_deref()) {
+            Ok(access) => access,
+            Err(_) => return Ok(None),
+        },
+    };
+    let trust = &plan.trust;
+    let files = trust.ca.as_ref().map(|ca| match &trust.pair {
+        Some((certificate, key)) => ClientFiles::new(ca).with_pair(certificate, key),
+        None => ClientFiles::new(ca),
+    });
+    let token = trust.token.as_ref().map(|place| place.read()).transpose();
+    let token = token.map_err(|error| Failure::usage(sentence(&error)))?;
+    let run_dir = plan.run_dir.clone();
+    let from = plan.bind;
+    Ok(Some(Access { files, token, insecure: flags.insecure, run_dir, from, ..access }))
+}
+
+/// A hub, or this node.
+pub enum Origin {
+    /// A hub.
+    Hub(Box<HubRows>),
+    /// This node, gathered by this process.
+    Node {
+        /// `None` after the end.
+        rows: Option<Box<NodeRows>>,
+        /// This node lacks something that was asked for; stderr has said so.
+        has_misses: bool,
+    },
+}
+
+/// What was asked for and did not come.
+#[derive(Debug, Default)]
+pub struct Absent {
+    /// Nodes that the hub knows, and that sent nothing.
+    pub missing: Vec<String>,
+    /// Nobody has something that was asked for; stderr has said so.
+    pub has_misses: bool,
+}
+
+impl Absent {
+    /// What a hub did not have. It is named on stderr, unless the hub has named it.
+    pub fn of(hub: &HubRows, patterns: &[Pattern]) -> Self {
+        let (missing, unknown) = hub.missing(patterns);
+        let unmatched = hub.unmatched();
+        if !unknown.is_empty() && !hub.has_remarked("no node is called") {
+            crate::show::table::remark!("no node is called {}", printable(&fold(&unknown)));
+        }
+        for pattern in
+            unmatched.iter().filter(|pattern| !hub.has_remarked(&format!("nothing matches {pattern}")))
+        {
+            crate::show::table::remark!("nothing matches {}", printable(pattern));
+        }
+        Absent { missing, has_misses: !unknown.is_empty() || !unmatched.is_empty() }
+    }
+
+    /// How the command ends, where the rest was recorded.
+    pub fn end(self) -> Done {
+        match self.missing.is_empty() && !self.has_misses {
+            true => Done::Wholly,
+            false => Done::Partly { missing: self.missing },
+        }
+    }
+}
+
+impl Origin {
+    /// The hub that was named or runs here, else this node. Rows have begun to come when this returns.
+    pub fn start(flags: &RecordFlags, plan: &Plan, interest: &Interest) -> Result<Self, Failure> {
+        match find_hub(flags, plan)? {
+            Some(access) => Ok(Origin::Hub(Box::new(HubRows::start(&access, interest)?))),
+            None => {
+                let rows = NodeRows::start(plan, interest)?;
+                Ok(Origin::Node { has_misses: rows.has_misses, rows: Some(Box::new(rows)) })
+            }
+        }
+    }
+
+    /// Writes the heads of lanes that are known before rows come.
+    pub fn begin(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        match self {
+            Origin::Node { rows: Some(rows), .. } => rows.begin(recorder),
+            _ => Ok(()),
+        }
+    }
+
+    /// Copies what has come since the last call.
+    pub fn copy(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        match self {
+            Origin::Hub(hub) => hub.copy(recorder),
+            Origin::Node { rows: Some(rows), .. } => rows.copy(recorder),
+            Origin::Node { rows: None, .. } => Ok(()),
+        }
+    }
+
+    /// Copies the rest.
+    pub fn finish(&mut self, recorder: &mut Recorder, ending: &mut Ending<'_>) -> Result<(), RecordError> {
+        match self {
+            Origin::Hub(hub) => hub.finish(recorder, ending),
+            Origin::Node { rows, .. } => rows.take().map_or(Ok(()), |rows| rows.finish(recorder)),
+        }
+    }
+
+    /// Why no more rows will come; `None` while they do.
+    pub fn refused(&self) -> Option<&str> {
+        match self {
+            Origin::Hub(hub) => hub.refused(),
+            Origin::Node { .. } => None,
+        }
+    }
+
+    /// Rows that were dropped because the disk was too slow.
+    pub fn dropped(&self) -> u64 {
+        match self {
+            Origin::Hub(hub) => hub.dropped(),
+            Origin::Node { .. } => 0,
+        }
+    }
+
+    /// What was asked for and did not come.
+    pub fn absent(&self, patterns: &[Pattern]) -> Absent {
+        match self {
+            Origin::Hub(hub) => Absent::of(hub, patterns),
+            Origin::Node { has_misses, .. } => Absent { has_misses: *has_misses, ..Absent::default() },
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! How a recording goes: a line that is redrawn on a terminal, and one at the end.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use khz_model::{Nanos, Rate};
+use khz_record::{Counts, Missing};
+
+use crate::show::quantities::{of_bytes, of_count, of_span};
+
+/// The time between two redraws.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// The line.
+pub struct Progress {
+    began: Instant,
+    drawn: Option<Instant>,
+    is_shown: bool,
+    is_quiet: bool,
+    /// The rate that was asked for; `None` for past rows.
+    asked: Option<Rate>,
+}
+
+impl Progress {
+    /// The line is drawn only on a terminal.
+    pub fn new(is_quiet: bool, asked: Option<Rate>) -> Self {
+        let is_shown = !is_quiet && std::io::stderr().is_terminal();
+        Progress { began: Instant::now(), drawn: None, is_shown, is_quiet, asked }
+    }
+
+    /// Draws it, if it is time.
+    pub fn draw(&mut self, counts: impl FnOnce() -> Counts) {
+        if self.is_shown && self.drawn.is_none_or(|drawn| drawn.elapsed() >= PERIOD) {
+            self.drawn = Some(Instant::now());
+            eprint!("\r\x1b[K{}", cut(self.line(&counts())));
+        }
+    }
+
+    /// Prints a sentence in place of the line. The line is drawn again below it.
+    pub fn say(&mut self, text: &str) {
+        if self.is_shown {
+            eprint!("\r\x1b[K");
+        }
+        if !self.is_quiet {
+            crate::show::table::remark!("{text}");
+        }
+    }
+
+    /// Prints the line of the whole recording.
+    pub fn end(&self, counts: &Counts, path: &std::path::Path) {
+        let start = if self.is_shown { "\r\x1b[K" } else { "" };
+        if !self.is_quiet {
+            eprintln!("{start}khz: {}: {}", path.display(), self.line(counts));
+        }
+    }
+
+    fn line(&self, counts: &Counts) -> String {
+        let Counts { nodes, rows, values, bytes, .. } = counts;
+        let mut line = format!(
+            "{} {nodes} {}, {} rows, {} values, {}",
+            of_span(self.began.elapsed().as_secs_f64()),
+            if *nodes == 1 { "node" } else { "nodes" },
+            of_count(*rows),
+            of_count(*values),
+            of_bytes(*bytes as f64, ""),
+        );
+        if *values > 0 {
+            line.push_str(&format!(" ({:.2} a value)", *bytes as f64 / *values as f64));
+        }
+        if counts.files > 1 {
+            line.push_str(&format!(" in {} files", counts.files));
+        }
+        if let Some(text) = self.asked.and_then(|asked| slowed(asked, counts.periods?)) {
+            line.push_str(&format!(", {text}"));
+        }
+        for text in lacking(&counts.missing) {
+            line.push_str(&format!(", {text}"));
+        }
+        if counts.damaged > 0 {
+            line.push_str(&format!(", {} damaged blocks", counts.damaged));
+        }
+        let jitter = |share| counts.jitter.quantile(share).map(|nanos| of_span(nanos as f64 / 1e9));
+        if let (Some(half), Some(most)) = (jitter(0.5), jitter(0.99)) {
+            line.push_str(&format!(", jitter {half} (99 %: {most})"));
+        }
+        line
+    }
+}
+
+/// The rates of the rows, where they are slower than asked.
+fn slowed(asked: Rate, (shortest, longest): (Nanos, Nanos)) -> Option<String> {
+    let (fastest, slowest) = (Rate::from_period(shortest)?, Rate::from_period(longest)?);
+    slowest.is_slowed_from(asked).then(|| match fastest == slowest {
+        true => format!("{} instead of {asked} (CPU ceiling)", slowest.often()),
+        false => format!("{} to {} instead of {asked} (CPU ceiling)", fastest.often(), slowest.often()),
+    })
+}
+
+/// `1 row`, `41 rows`.
+pub fn some(count: u64, one: &str, many: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        _ => format!("{} {many}", of_count(count)),
+    }
+}
+
+/// What is missing: rows that did not come, and ticks for which no row was made.
+pub fn lacking(missing: &Missing) -> Vec<String> {
+    let Missing { rows, gaps, ticks, .. } = *missing;
+    let mut words = Vec::new();
+    if rows > 0 {
+        words.push(format!("{} missing in {}", some(rows, "row", "rows"), some(gaps, "gap", "gaps")));
+    }
+    if ticks > 0 {
+        words.push(format!("{} without a row", some(ticks, "tick", "ticks")));
+    }
+    words
+}
+
+fn cut(line: String) -> String {
+    crate::show::table::cut(
+        &line,
+        crate::show::terminal::stderr_width().map_or(79, |width| width.saturating_sub(1)),
+    )
+}

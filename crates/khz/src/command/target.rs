@@ -1,0 +1,209 @@
+//! Whom a command asks: the running khz that the flags or the configuration name, or, where none answers, this machine's
+//! kernel in this process. Prints nothing about which of them it was.
+
+use std::time::Duration;
+
+use clap::Args;
+use khz_ask::{Answer, AskError, Forgotten, Nodes, Server, local};
+use khz_model::fold::fold;
+use khz_model::hostlist::Hostlist;
+use khz_model::{Interest, Misses, Nanos, NodeName, Pattern, QueryError};
+use khz_trust::ClientFiles;
+use serde_json::Value;
+
+use super::catalog;
+use super::this_node::{self, Stream};
+use crate::config::Plan;
+use crate::config::trust::TokenPlace;
+use crate::role::gatherer;
+use crate::show::outcome::{Failure, sentence};
+use crate::show::table::remark;
+
+/// Printed where an agent answers a command about other nodes.
+pub const AGENT_ALONE: &str = "no hub answers on this machine; its agent did, which knows no node but its own: \
+     name the hub with --server";
+
+/// Where a reading command asks.
+#[derive(Debug, Args)]
+pub struct Target {
+    /// Ask the khz at this address only.
+    #[arg(long, value_name = "URL", conflicts_with = "direct")]
+    pub server: Option<String>,
+    /// Ask no running khz: read this machine's kernel in this process.
+    #[arg(long)]
+    pub direct: bool,
+}
+
+impl Target {
+    /// The latest readings. A hub asks those nodes again whose readings are older than `age_max`.
+    pub fn latest(
+        &self,
+        plan: &Plan,
+        patterns: &[Pattern],
+        age_max: Option<Nanos>,
+    ) -> Result<Answer, Failure> {
+        let server = self.find(plan)?;
+        let of_agent = server.as_ref().is_some_and(Server::is_agent);
+        let mut answer = match server.map(|server| server.query(patterns, age_max)) {
+            Some(Err(nobody @ AskError::NobodyThere { .. })) if self.server.is_none() => {
+                check_this_node(plan, patterns, Some(&nobody))?;
+                this_node::latest(plan, patterns)?
+            }
+            Some(answer) => answer?,
+            None => {
+                check_this_node(plan, patterns, None)?;
+                this_node::latest(plan, patterns)?
+            }
+        };
+        answer.add_missing(patterns);
+        answer.add_unmatched(patterns);
+        if of_agent && (!answer.missing.is_empty() || !answer.misses().nodes.is_empty()) {
+            remark!("{AGENT_ALONE}");
+        }
+        if answer.nodes.iter().all(|node| node.series.is_empty()) {
+            return Err(nothing(&answer, patterns));
+        }
+        Ok(answer)
+    }
+
+    /// The entries of the catalogue: those of the running khz, or those that this program knows.
+    pub fn catalogue(&self, plan: &Plan) -> Result<Vec<Value>, Failure> {
+        match self.find(plan)?.map(|server| server.catalogue()) {
+            Some(Err(AskError::NobodyThere { .. })) if self.server.is_none() => {}
+            Some(answer) => return Ok(answer?),
+            None => {}
+        }
+        Ok(catalog::own(&gatherer::metrics()))
+    }
+
+    /// The status of the nodes that a hostlist selects; only a running khz knows it.
+    pub fn nodes(&self, plan: &Plan, nodes: Option<&str>) -> Result<Nodes, Failure> {
+        Ok(self.running(plan)?.nodes(nodes)?)
+    }
+
+    /// The part of a hostlist that nobody knows.
+    pub fn unknown_nodes(&self, plan: &Plan, hosts: &Hostlist) -> Result<Misses, Failure> {
+        let names = self.running(plan)?.node_names()?;
+        let mut names: Vec<NodeName> = names.iter().filter_map(|name| NodeName::new(name).ok()).collect();
+        names.sort();
+        Ok(Misses::of_nodes(hosts, &names))
+    }
+
+    /// Makes the hub forget nodes.
+    pub fn forget(&self, plan: &Plan, hosts: &str) -> Result<Forgotten, Failure> {
+        Ok(self.running(plan)?.forget(hosts)?)
+    }
+
+    /// Rows as they come, for at most `span`.
+    pub fn rows(&self, plan: &Plan, interest: Interest, span: Option<Duration>) -> Result<Stream, Failure> {
+        let Some(server) = self.find(plan)? else {
+            check_this_node(plan, &interest.patterns, None)?;
+            return this_node::rows(plan, interest);
+        };
+        match server.stream(&interest, span) {
+            Ok(mut stream) => {
+                remark_away(&server, &interest.patterns);
+                Ok(Box::new(move || Ok(stream.next_pieces()?)))
+            }
+            Err(nobody @ AskError::NobodyThere { .. }) if self.server.is_none() => {
+                check_this_node(plan, &interest.patterns, Some(&nobody))?;
+                this_node::rows(plan, interest)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn running(&self, plan: &Plan) -> Result<Server, Failure> {
+        let server = self.find(plan)?;
+        server.ok_or_else(|| Failure::usage("no khz to ask is known; name one with --server"))
+    }
+
+    /// The khz at `--server`; else at the local socket, where one answers; else at the address where this configuration
+    /// would listen. None with `--direct`.
+    fn find(&self, plan: &Plan) -> Result<Option<Server>, Failure> {
+        if self.direct {
+            return Ok(None);
+        }
+        if let Some(url) = &self.server {
+            return server(url, plan, plan.bind).map(Some);
+        }
+        // A flag that says where to listen means that address, not the local socket.
+        let local = (!plan.listen_is_flag).then(|| local::find(plan.run_dir.as_deref())).flatten();
+        if let Some(path) = local {
+            return Ok(Some(Server::local(&path)));
+        }
+        // A port that khz chooses when it starts is not known here.
+        match plan.listen.iter().find(|address| address.port() != 0) {
+            Some(address) => server(&address.to_string(), plan, None).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// A server with the certificates and the token of the plan.
+fn server(url: &str, plan: &Plan, from: Option<std::net::IpAddr>) -> Result<Server, Failure> {
+    let trust = &plan.trust;
+    let files = trust.ca.as_ref().map(|ca| ClientFiles { ca: ca.clone(), pair: trust.pair.clone() });
+    let server = Server::new(url, files, from)?;
+    // Where no token is shown, its file is not read either.
+    if !server.may_see_token() {
+        return Ok(server);
+    }
+    let token = trust.token.as_ref().map(TokenPlace::read).transpose();
+    Ok(match token.map_err(|error| Failure::usage(sentence(&error)))? {
+        Some(token) => server.with_token(token),
+        None => server,
+    })
+}
+
+impl From<AskError> for Failure {
+    fn from(error: AskError) -> Self {
+        match error.is_usage() {
+            true => Failure::usage(sentence(&error)),
+            false => Failure::work(error),
+        }
+    }
+}
+
+/// Why an answer is empty: each thing that does not exist, and the nodes that did not answer.
+fn nothing(answer: &Answer, patterns: &[Pattern]) -> Failure {
+    let misses = answer.misses();
+    let mut sentences = misses.sentences();
+    if !answer.missing.is_empty() {
+        sentences.push(format!("no answer from {}", fold(&answer.missing)));
+    }
+    if sentences.is_empty() {
+        let patterns = patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        return Failure::work(QueryError::NothingMatches { patterns });
+    }
+    if !misses.patterns.is_empty() {
+        sentences.push("`khz catalog` lists every metric".into());
+    }
+    Failure::Work(sentences.join("; "))
+}
+
+/// Says at the start which of the named nodes send no rows.
+fn remark_away(server: &Server, patterns: &[Pattern]) {
+    let named: Vec<&str> = patterns.iter().filter_map(|p| p.nodes()).map(Hostlist::as_str).collect();
+    if named.is_empty() {
+        return;
+    }
+    // Where the server does not answer this, the rows show which nodes there are.
+    let Ok(nodes) = server.nodes(Some(&named.join(","))) else { return };
+    for sentence in nodes.not_up() {
+        remark!("{sentence}");
+    }
+}
+
+/// Patterns that name other nodes only cannot be answered by this machine's kernel.
+fn check_this_node(plan: &Plan, patterns: &[Pattern], nobody: Option<&AskError>) -> Result<(), Failure> {
+    if patterns.iter().any(|pattern| pattern.matches_node(plan.node.as_str())) {
+        return Ok(());
+    }
+    let nodes: Vec<&str> = patterns.iter().filter_map(|p| p.nodes()).map(|nodes| nodes.as_str()).collect();
+    let other = format!("this node is {}, not {}", plan.node, nodes.join(", "));
+    Err(Failure::work(match nobody {
+        Some(nobody) => format!("{nobody}; {other}"),
+        None => other,
+    }))
+}

@@ -1,0 +1,212 @@
+//! Follows a stream of rows: gives each row to the printer, prints notices and changes on stderr, and stops by count, by
+//! time, or at the end of the stream.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use khz_ask::{Column, Piece, Row};
+use khz_model::Misses;
+use khz_model::fold::fold;
+
+use super::printer::{Change, Line, Printer};
+use super::rates::Rates;
+use crate::show::misses;
+use crate::show::outcome::{Done, Failure, Outcome};
+use crate::show::quantities::of_span;
+use crate::show::table::printable;
+
+/// What to show, and when to stop.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watch {
+    /// Totals, not rates.
+    pub raw: bool,
+    /// Stop after this many rows.
+    pub count: Option<u64>,
+    /// Stop at this moment.
+    pub until: Option<Instant>,
+}
+
+/// Groups of nodes whose last notice is remembered, so that it is not printed twice. Notices about more groups are not
+/// printed.
+const NOTICES_MAX: usize = 1_000;
+
+impl Watch {
+    /// The time until it stops.
+    pub fn left(&self) -> Option<Duration> {
+        self.until.map(|until| until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Prints the rows of `next` until it is time to stop. `next` returns `None` at the end of the stream, and an empty
+    /// list where it only waited. Notices go to `remarks` (stderr).
+    pub fn follow(
+        self,
+        mut next: impl FnMut() -> Result<Option<Vec<Piece>>, Failure>,
+        printer: &mut impl Printer,
+        remarks: &mut impl Write,
+    ) -> Outcome {
+        let mut follower = Follower::new(self, printer, remarks);
+        while !self.is_over() {
+            let pieces = match next() {
+                Ok(Some(pieces)) => pieces,
+                Ok(None) if self.is_over() => break,
+                Ok(None) => {
+                    follower.printer.finish()?;
+                    return Err(Failure::work(
+                        "the khz that was watched has ended the stream; watch again when it runs (`khz nodes` asks it)",
+                    ));
+                }
+                // The time is over: it ended the wait for a row.
+                Err(_) if self.is_over() => break,
+                Err(failure) => {
+                    follower.printer.finish()?;
+                    return Err(failure);
+                }
+            };
+            for piece in pieces {
+                if follower.take(piece)? {
+                    return follower.end();
+                }
+            }
+        }
+        follower.end()
+    }
+
+    fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// What came so far, and where it is printed.
+struct Follower<'a, P, W> {
+    watch: Watch,
+    printer: &'a mut P,
+    remarks: &'a mut W,
+    nodes: HashMap<String, Node>,
+    /// Rows printed.
+    printed: u64,
+    /// The last notice about each group of nodes.
+    notices: HashMap<String, String>,
+    /// What nobody had when the stream began.
+    misses: Misses,
+}
+
+/// What came of one node.
+struct Node {
+    columns: Vec<Column>,
+    rate: String,
+    rates: Rates,
+    lost: u64,
+}
+
+impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
+    fn new(watch: Watch, printer: &'a mut P, remarks: &'a mut W) -> Self {
+        let (nodes, notices, misses) = (HashMap::new(), HashMap::new(), Misses::default());
+        Follower { watch, printer, remarks, nodes, printed: 0, notices, misses }
+    }
+
+    /// Takes one piece of the stream; true when it had the last row to print.
+    fn take(&mut self, piece: Piece) -> io::Result<bool> {
+        match piece {
+            Piece::Columns { node, rate, columns } => self.columns(node, rate, columns),
+            Piece::Rows { node, lost, rows } => return self.rows(&node, lost, &rows),
+            Piece::Misses(misses) => self.misses(misses)?,
+            Piece::Notice { nodes, text } => self.notice(fold(nodes), text)?,
+            Piece::Change { nodes, state, since, text } => {
+                self.remark(&format!("{} {text}", fold(&nodes)))?;
+                for node in &nodes {
+                    self.printer.change(&Change::Node { node, state: &state, since: &since })?;
+                }
+            }
+            Piece::Server { server, is_silent, span } => {
+                let silence = silence(span);
+                self.remark(&match is_silent {
+                    true => format!("{server} has not been heard for {silence}; rows come when it is back"),
+                    false => format!("{server} is back; it was not heard for {silence}"),
+                })?;
+                self.printer.change(&Change::Server { server: &server, is_silent, span })?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Columns that only grew keep the rates of those that were there before.
+    fn columns(&mut self, name: String, rate: String, columns: Vec<Column>) {
+        match self.nodes.get_mut(&name) {
+            Some(node) if columns.starts_with(&node.columns) => {
+                node.rates.append(&columns[node.columns.len()..]);
+                (node.columns, node.rate) = (columns, rate);
+            }
+            _ => {
+                let rates = Rates::new(&columns, self.watch.raw, self.printer.window_min());
+                self.nodes.insert(name, Node { columns, rate, rates, lost: 0 });
+            }
+        }
+    }
+
+    fn rows(&mut self, name: &str, lost: u64, rows: &[Row]) -> io::Result<bool> {
+        // Without its columns a row has no meaning.
+        let Some(node) = self.nodes.get_mut(name) else { return Ok(false) };
+        node.lost += lost;
+        for row in rows {
+            let only_starts = node.rates.only_starts();
+            let shown = node.rates.row(row);
+            if only_starts {
+                continue;
+            }
+            let line = Line {
+                node: name,
+                time: row.time,
+                columns: &node.columns,
+                shown: &shown,
+                lost: node.lost,
+                rate: &node.rate,
+            };
+            self.printer.print(&line)?;
+            self.printed += 1;
+            if self.watch.count.is_some_and(|count| self.printed >= count) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn misses(&mut self, misses: Misses) -> io::Result<()> {
+        self.printer.clear()?;
+        for sentence in misses.sentences() {
+            let later = if sentence.starts_with("no node") { "; its rows come when it reports" } else { "" };
+            writeln!(self.remarks, "khz: {}{later}", printable(&sentence))?;
+        }
+        self.misses = misses;
+        Ok(())
+    }
+
+    /// Prints a notice, but not the same one twice in succession about the same nodes.
+    fn notice(&mut self, nodes: String, text: String) -> io::Result<()> {
+        let is_repeated = self.notices.get(&nodes) == Some(&text);
+        let has_room = self.notices.len() < NOTICES_MAX || self.notices.contains_key(&nodes);
+        if !is_repeated && has_room {
+            self.remark(&format!("{nodes}: {text}"))?;
+            self.notices.insert(nodes, text);
+        }
+        Ok(())
+    }
+
+    fn remark(&mut self, text: &str) -> io::Result<()> {
+        self.printer.clear()?;
+        writeln!(self.remarks, "{}", printable(&format!("khz: {text}")))
+    }
+
+    fn end(self) -> Outcome {
+        self.printer.finish()?;
+        misses::partly(&self.misses, Ok(Done::Wholly))
+    }
+}
+
+/// `3 s`, `4m`.
+fn silence(span: Duration) -> String {
+    match span.as_secs() {
+        seconds @ ..60 => format!("{seconds} s"),
+        seconds => of_span(seconds as f64),
+    }
+}

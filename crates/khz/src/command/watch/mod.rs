@@ -1,0 +1,99 @@
+//! `khz watch`: its flags. `follow.rs` follows the rows, `rates.rs` makes rates of counters, `lines.rs` and `screen.rs`
+//! print.
+
+mod follow;
+mod lines;
+mod printer;
+mod rates;
+mod screen;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+use std::time::Instant;
+
+use clap::Args;
+use khz_ask::Piece;
+use khz_model::{Interest, Nanos};
+
+use self::follow::Watch;
+use self::lines::Lines;
+use self::screen::Screen;
+use crate::command::target::Target;
+use crate::config::{NodeFlags, ReaderFlags};
+use crate::show::outcome::{Failure, Outcome};
+use crate::show::terminal;
+
+/// Examples for `khz watch --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz watch 'cpu.all.*'                     CPUs in each mode, once a second
+  khz watch 'net.*_bytes[eth0]' --rate 10   bytes per second, ten times a second
+  khz watch mem.free --rate 100 --for 10s   a thousand rows, then done
+  khz watch 'vm.*' --json --count 60        one object a line, values as decimal
+                                            strings
+  khz watch kernel.interrupts --raw         the counter itself";
+
+/// `khz watch`.
+#[derive(Debug, Args)]
+pub struct WatchFlags {
+    /// Which series: [NODES:]METRIC[INSTANCE], as 'cpu.*[0]'.
+    #[arg(value_name = "PATTERN", required = true)]
+    pub patterns: Vec<String>,
+    /// How often: 100Hz, 1kHz, or a period: 5s.
+    #[arg(long, value_name = "RATE", default_value = "1Hz", allow_hyphen_values = true)]
+    pub rate: String,
+    /// Counters as totals, not as rates.
+    #[arg(long)]
+    pub raw: bool,
+    /// Sample at that rate even where the kernel updates the number more slowly.
+    #[arg(long)]
+    pub exact: bool,
+    /// One JSON object a row.
+    #[arg(long)]
+    pub json: bool,
+    /// Stop after this time.
+    #[arg(long = "for", value_name = "DURATION")]
+    pub duration: Option<String>,
+    /// Stop after this many rows.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// Subscribes and prints rows until it is time to stop.
+pub fn run(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let interest = Interest {
+        patterns: super::patterns(&flags.patterns)?,
+        rate: flags.rate.parse().map_err(Failure::usage)?,
+        exact: flags.exact,
+    };
+    let span: Option<Nanos> =
+        flags.duration.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
+    let (_, plan) = super::plan(flags.settings.over(outer))?;
+    let until = span.and_then(|span| Instant::now().checked_add(span.into()));
+    let watch = Watch { raw: flags.raw, count: flags.count, until };
+    let stream = flags.target.rows(&plan, interest, watch.left())?;
+    onto(watch, flags.json, terminal::size(), out, stream)
+}
+
+/// Prints on a screen where stdout is a terminal, else as lines.
+fn onto(
+    watch: Watch,
+    as_json: bool,
+    terminal: Option<(usize, usize)>,
+    out: &mut impl Write,
+    next: impl FnMut() -> Result<Option<Vec<Piece>>, Failure>,
+) -> Outcome {
+    match terminal {
+        Some((columns, lines)) if !as_json => {
+            watch.follow(next, &mut Screen::new(columns, lines, out), &mut std::io::stderr())
+        }
+        _ => watch.follow(next, &mut Lines::new(as_json, out), &mut std::io::stderr()),
+    }
+}

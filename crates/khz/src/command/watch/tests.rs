@@ -1,0 +1,240 @@
+//! Whole outputs of `khz watch`, for streams that are made here.
+
+use std::time::Duration;
+
+use super::*;
+use crate::show::outcome::Done;
+use khz_ask::{Cell, Column, Row};
+
+fn rows_of_n1() -> Vec<Piece> {
+    let column = |series: &str, counter, unit: &str, places| Column {
+        series: series.to_owned(),
+        counter,
+        unit: unit.to_owned(),
+        places,
+    };
+    let columns = vec![column("net.rx_bytes[eth0]", true, "bytes", 0), column("load.1m", false, "count", 2)];
+    let time = |millis: u64| Nanos::from_millis(1_763_690_000_000 + millis);
+    let row = |millis, bytes: Option<u64>, load| Row {
+        time: time(millis),
+        clock: time(millis),
+        cells: vec![
+            bytes.map_or(Cell::Absent("instance gone".to_owned()), |units| Cell::Present {
+                units: units.into(),
+                places: 0,
+            }),
+            Cell::Present { units: load, places: 2 },
+        ],
+    };
+    let node = || "n1".to_owned();
+    vec![
+        Piece::Columns { node: node(), rate: "10Hz".to_owned(), columns },
+        Piece::Rows { node: node(), lost: 0, rows: vec![row(0, Some(1000), 52), row(100, Some(2000), 52)] },
+        Piece::Rows { node: node(), lost: 2, rows: vec![row(400, Some(500), 61), row(500, None, 61)] },
+    ]
+}
+
+fn printed(watch: Watch, as_json: bool, terminal: Option<(usize, usize)>) -> (String, Outcome) {
+    let mut pieces = rows_of_n1().into_iter();
+    let mut out = Vec::new();
+    let outcome = onto(watch, as_json, terminal, &mut out, || Ok(pieces.next().map(|feed| vec![feed])));
+    (String::from_utf8(out).unwrap(), outcome)
+}
+
+#[test]
+fn a_row_is_a_line_and_unknown_is_never_a_number() {
+    let (text, outcome) = printed(Watch::default(), false, None);
+    assert_eq!(
+        text,
+        "# n1 at 10Hz\n\
+         # time\tnode\tnet.rx_bytes[eth0] (bytes/s)\tload.1m (count)\n\
+         1763690000.100000000\tn1\t10000\t0.52\n\
+         1763690000.400000000\tn1\tunknown\t0.61\n\
+         1763690000.500000000\tn1\tabsent\t0.61\n"
+    );
+    assert!(matches!(outcome, Err(Failure::Work(_))), "the feed ended by itself");
+}
+
+#[test]
+fn json_is_one_object_a_row() {
+    let (text, _) = printed(Watch::default(), true, None);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[..2],
+        [
+            r#"{"node":"n1","time":"1763690000.100000000","rate":"10Hz","lost":0,"values":{"net.rx_bytes[eth0]":"10000","load.1m":"0.52"}}"#,
+            r#"{"node":"n1","time":"1763690000.400000000","rate":"10Hz","lost":2,"values":{"net.rx_bytes[eth0]":{"unknown":"the counter went backwards"},"load.1m":"0.61"}}"#,
+        ]
+    );
+    assert!(lines[2].contains(r#""net.rx_bytes[eth0]":{"absent":"instance gone"}"#));
+}
+
+#[test]
+fn raw_prints_the_totals_and_the_first_row() {
+    let (text, _) = printed(Watch { raw: true, count: Some(1), until: None }, false, None);
+    assert_eq!(
+        text,
+        "# n1 at 10Hz\n# time\tnode\tnet.rx_bytes[eth0] (bytes)\tload.1m (count)\n1763690000.000000000\tn1\t1000\t0.52\n"
+    );
+}
+
+#[test]
+fn it_stops_after_the_rows_that_were_asked_for() {
+    let (text, outcome) = printed(Watch { count: Some(2), ..Watch::default() }, true, None);
+    assert_eq!(text.lines().count(), 2);
+    assert_eq!(outcome.unwrap(), Done::Wholly);
+}
+
+#[test]
+fn it_stops_when_its_time_is_over() {
+    let (text, outcome) = printed(Watch { until: Some(Instant::now()), ..Watch::default() }, true, None);
+    assert_eq!((text.as_str(), outcome.unwrap()), ("", Done::Wholly));
+}
+
+/// The same rows of two nodes, with the same notice before and after.
+fn two_nodes() -> Vec<Piece> {
+    let notice = || Piece::Notice {
+        nodes: vec!["n2".to_owned(), "n1".to_owned()],
+        text: "1000Hz is above the ceiling".to_owned(),
+    };
+    let other = rows_of_n1().into_iter().map(|feed| match feed {
+        Piece::Columns { rate, columns, .. } => Piece::Columns { node: "n2".to_owned(), rate, columns },
+        Piece::Rows { lost, rows, .. } => Piece::Rows { node: "n2".to_owned(), lost, rows },
+        other => other,
+    });
+    let mut pieces = vec![notice()];
+    for (one, two) in rows_of_n1().into_iter().zip(other) {
+        pieces.extend([one, two]);
+    }
+    pieces.push(notice());
+    pieces
+}
+
+#[test]
+fn several_nodes_are_rows_of_one_screen_and_a_notice_is_printed_once() {
+    let (mut out, mut remarks) = (Vec::new(), Vec::new());
+    let mut pieces = two_nodes().into_iter();
+    let next = || Ok(pieces.next().map(|feed| vec![feed]));
+    let outcome = Watch::default().follow(next, &mut Screen::new(80, 24, &mut out), &mut remarks);
+    assert!(outcome.is_err(), "the feed ended by itself");
+    assert_eq!(String::from_utf8(remarks).unwrap(), "khz: n[1-2]: 1000Hz is above the ceiling\n");
+    let text = String::from_utf8(out).unwrap();
+    assert_eq!(
+        text.rsplit("\x1b[J").next().unwrap(),
+        "2 nodes at 10Hz   2025-11-21 01:53:20.500 UTC   4 rows lost\n\
+         NODE  net.rx_bytes[eth0]  load.1m\n\
+         n1                absent     0.61\n\
+         n2                absent     0.61\n"
+    );
+}
+
+#[test]
+fn a_notice_is_printed_again_after_another_one() {
+    let notice = |text: &str| Piece::Notice { nodes: vec!["n1".to_owned()], text: text.to_owned() };
+    let notices = ["slow", "slow", "as asked", "slow"].map(notice);
+    let (mut pieces, mut remarks) = (notices.into_iter(), Vec::new());
+    let next = || Ok(pieces.next().map(|feed| vec![feed]));
+    let _ = Watch::default().follow(next, &mut Lines::new(true, &mut Vec::new()), &mut remarks);
+    let printed = String::from_utf8(remarks).unwrap();
+    assert_eq!(printed, "khz: n1: slow\nkhz: n1: as asked\nkhz: n1: slow\n");
+}
+
+/// n1 goes and comes back, and so does the server; rows come before and after.
+fn changes() -> Vec<Piece> {
+    let change = |state: &str, text: &str| Piece::Change {
+        nodes: vec!["n1".to_owned()],
+        state: state.to_owned(),
+        since: "1763690591.500000000".to_owned(),
+        text: text.to_owned(),
+    };
+    let server = |is_silent, seconds| Piece::Server {
+        server: "http://hub1:7070".to_owned(),
+        is_silent,
+        span: Duration::from_secs(seconds),
+    };
+    let mut pieces = rows_of_n1();
+    let last = pieces.pop();
+    pieces.extend([change("down", "is down since 02:03:11 UTC: silent for too long"), server(true, 3)]);
+    pieces.extend([server(false, 75), change("up", "is back since 02:03:11 UTC")]);
+    pieces.extend(last);
+    pieces
+}
+
+#[test]
+fn a_change_is_printed_once_on_stderr_and_as_an_event() {
+    let (mut out, mut remarks) = (Vec::new(), Vec::new());
+    let mut pieces = changes().into_iter();
+    let next = || Ok(pieces.next().map(|feed| vec![feed]));
+    let _ = Watch::default().follow(next, &mut Lines::new(true, &mut out), &mut remarks);
+    assert_eq!(
+        String::from_utf8(remarks).unwrap(),
+        "khz: n1 is down since 02:03:11 UTC: silent for too long\n\
+         khz: http://hub1:7070 has not been heard for 3 s; rows come when it is back\n\
+         khz: http://hub1:7070 is back; it was not heard for 1m\n\
+         khz: n1 is back since 02:03:11 UTC\n"
+    );
+    let out = String::from_utf8(out).unwrap();
+    let events: Vec<&str> = out.lines().filter(|line| line.contains("\"event\"")).collect();
+    assert_eq!(
+        events,
+        [
+            r#"{"event":"node","node":"n1","state":"down","since":"1763690591.500000000"}"#,
+            r#"{"event":"server","server":"http://hub1:7070","state":"silent","silent_seconds":"3.000000000"}"#,
+            r#"{"event":"server","server":"http://hub1:7070","state":"back","silent_seconds":"75.000000000"}"#,
+            r#"{"event":"node","node":"n1","state":"up","since":"1763690591.500000000"}"#,
+        ]
+    );
+}
+
+#[test]
+fn on_a_screen_the_numbers_of_a_node_that_is_gone_are_marked_until_it_is_back() {
+    let drawn_of = |pieces: Vec<Piece>| {
+        let mut out = Vec::new();
+        let mut pieces = pieces.into_iter();
+        let next = || Ok(pieces.next().map(|feed| vec![feed]));
+        let _ = Watch::default().follow(next, &mut Screen::new(80, 24, &mut out), &mut Vec::new());
+        String::from_utf8(out).unwrap()
+    };
+    let all = changes();
+    let gone = drawn_of(all[..3].to_vec());
+    let last = gone.rsplit("\x1b[J").next().unwrap();
+    assert!(last.starts_with("n1 at 10Hz   2025-11-21 01:53:20.100 UTC   down\n"), "{last}");
+    assert!(last.contains("load.1m"), "the table is there: {last}");
+    let back = drawn_of(all);
+    let last = back.rsplit("\x1b[J").next().unwrap();
+    assert!(last.starts_with("n1 at 10Hz   2025-11-21 01:53:20.500 UTC   2 rows lost\n"), "{last}");
+}
+
+#[test]
+fn nodes_with_the_same_columns_share_a_header() {
+    let mut out = Vec::new();
+    let mut pieces = two_nodes().into_iter();
+    let next = || Ok(pieces.next().map(|feed| vec![feed]));
+    let watch = Watch { count: Some(4), ..Watch::default() };
+    watch.follow(next, &mut Lines::new(false, &mut out), &mut Vec::new()).unwrap();
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "# n1 at 10Hz\n\
+         # time\tnode\tnet.rx_bytes[eth0] (bytes/s)\tload.1m (count)\n\
+         1763690000.100000000\tn1\t10000\t0.52\n\
+         1763690000.100000000\tn2\t10000\t0.52\n\
+         1763690000.400000000\tn1\tunknown\t0.61\n\
+         1763690000.500000000\tn1\tabsent\t0.61\n"
+    );
+}
+
+#[test]
+fn the_screen_fits_the_terminal() {
+    let (text, _) = printed(Watch::default(), false, Some((80, 24)));
+    let last = text.rsplit("\x1b[J").next().unwrap();
+    assert_eq!(
+        last,
+        "n1 at 10Hz   2025-11-21 01:53:20.500 UTC   2 rows lost\n\
+         SERIES               NOW\n\
+         net.rx_bytes[eth0]  absent: instance gone\n\
+         load.1m             0.61\n"
+    );
+    let (narrow, _) = printed(Watch::default(), false, Some((20, 3)));
+    let plain = narrow.rsplit("\x1b[J").next().unwrap();
+    assert!(plain.lines().count() <= 3 && plain.lines().all(|line| line.chars().count() <= 20), "{plain}");
+}

@@ -1,0 +1,225 @@
+//! The agent's lanes as the link sees them. Only here gathering and the link meet. An interest of a hub becomes a lane that
+//! lives as long as the interest.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use khz_gather::{LaneHandle, Prompt};
+use khz_link::texts::ReadFrame;
+use khz_link::{Answer, Carrier, InterestFrame, Overtaken};
+use khz_model::{Nanos, Pattern, Rate};
+
+use crate::role::agent::texts::AgentTexts;
+
+/// One lane.
+#[derive(Clone)]
+pub struct AgentLane(Arc<LaneHandle>);
+
+impl khz_link::Lane for AgentLane {
+    fn id(&self) -> u64 {
+        // Random for every ring: a new lane with an old name is another lane.
+        self.0.epoch()
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn epoch(&self) -> u64 {
+        self.0.epoch()
+    }
+
+    fn generation(&self) -> u32 {
+        self.0.generation()
+    }
+
+    fn period(&self) -> Nanos {
+        self.0.period()
+    }
+
+    fn answered(&self) -> u32 {
+        self.0.answered()
+    }
+
+    fn head(&self) -> u64 {
+        self.0.reader().head()
+    }
+
+    fn oldest(&self) -> u64 {
+        self.0.reader().oldest()
+    }
+
+    fn newest(&self) -> u64 {
+        self.0.reader().newest()
+    }
+
+    fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken> {
+        self.0.reader().copy(from, most, out).map_err(|_| Overtaken)
+    }
+
+    fn schema_bytes(&self, generation: u32) -> Option<u64> {
+        self.0.reader().schema_bytes(generation)
+    }
+
+    fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize> {
+        self.0.reader().schema(generation, from, most, out)
+    }
+}
+
+/// An interest that was granted.
+struct Granted {
+    number: u32,
+    lane: AgentLane,
+}
+
+/// All lanes of this node.
+pub struct AgentLanes {
+    gather: khz_gather::Lanes,
+    fixed: Vec<AgentLane>,
+    granted: Vec<Granted>,
+    answers: VecDeque<Answer>,
+    /// Lanes whose rows the gather thread sends.
+    prompts: Vec<(u64, Prompt)>,
+    /// How the gather thread sends rows.
+    carrier: Option<Arc<Carrier>>,
+    texts: AgentTexts,
+    /// Counts lanes that came and went.
+    changes: u64,
+}
+
+impl AgentLanes {
+    /// The lanes and kernel texts of a running agent.
+    pub fn new(gather: khz_gather::Lanes, texts: AgentTexts) -> Self {
+        let fixed = gather.all().into_iter().map(|handle| AgentLane(Arc::new(handle))).collect();
+        AgentLanes {
+            gather,
+            fixed,
+            granted: Vec::new(),
+            answers: VecDeque::new(),
+            prompts: Vec::new(),
+            carrier: None,
+            texts,
+            changes: 0,
+        }
+    }
+
+    fn grant(&mut self, interest: &InterestFrame<'_>) -> Result<Answer, String> {
+        let patterns: Result<Vec<Pattern>, _> = interest.patterns().map(Pattern::new).collect();
+        let patterns = patterns.map_err(|error| error.problem)?;
+        if interest.period == Nanos(0) {
+            let handle = self.gather.on_demand(&patterns).map_err(|error| error.to_string())?;
+            return Ok(self.granted(interest.number, handle));
+        }
+        let rate = Rate::from_period(interest.period).ok_or("there is no such rate")?;
+        let handle =
+            self.gather.follow(&patterns, rate, interest.exact).map_err(|error| error.to_string())?;
+        // A lane that runs more slowly than asked has a longer period; the hub sees that, and each change of it.
+        Ok(self.granted(interest.number, handle))
+    }
+
+    /// Lets the gather thread send the rows of a lane, where the lane still exists.
+    fn have_carried(&mut self, id: u64) -> Result<(), String> {
+        let mut lanes = self.fixed.iter().chain(self.granted.iter().map(|granted| &granted.lane));
+        let Some(lane) = lanes.find(|lane| lane.0.epoch() == id) else { return Ok(()) };
+        let carrier = self.carrier.clone().ok_or("nothing carries them")?;
+        let prompt = lane.0.prompt_by(carrier).map_err(|error| error.to_string())?;
+        self.prompts.push((id, prompt));
+        Ok(())
+    }
+
+    fn granted(&mut self, number: u32, handle: LaneHandle) -> Answer {
+        let period = handle.period();
+        // A lane that exists already, as the local lane, is the same lane to the link.
+        let same = self.fixed.iter().find(|lane| lane.0.epoch() == handle.epoch()).cloned();
+        let lane = same.unwrap_or_else(|| AgentLane(Arc::new(handle)));
+        let id = khz_link::Lane::id(&lane);
+        self.granted.push(Granted { number, lane });
+        Answer { interest: number, lane: Some(id), period, text: String::new() }
+    }
+}
+
+impl khz_link::Lanes for AgentLanes {
+    type Lane = AgentLane;
+
+    fn revision(&self) -> u64 {
+        let mut revision = self.changes;
+        self.list(&mut |lane| {
+            let schema = lane.0.schema_bytes();
+            revision = revision.wrapping_mul(31).wrapping_add(lane.0.period().0 ^ schema.rotate_left(32));
+        });
+        revision
+    }
+
+    fn list(&self, each: &mut dyn FnMut(AgentLane)) {
+        self.fixed.iter().cloned().for_each(&mut *each);
+        for (at, granted) in self.granted.iter().enumerate() {
+            let same = |lane: &AgentLane| lane.0.epoch() == granted.lane.0.epoch();
+            let is_known =
+                self.fixed.iter().any(same) || self.granted[..at].iter().any(|one| same(&one.lane));
+            if !is_known {
+                each(granted.lane.clone());
+            }
+        }
+    }
+
+    fn ask(&mut self, interest: &InterestFrame<'_>) {
+        self.dismiss(interest.number);
+        let refused = |text| Answer { interest: interest.number, lane: None, period: Nanos(0), text };
+        let answer = self.grant(interest).unwrap_or_else(refused);
+        self.answers.push_back(answer);
+        self.changes += 1;
+    }
+
+    fn dismiss(&mut self, number: u32) {
+        let before = self.granted.len();
+        self.granted.retain(|granted| granted.number != number);
+        self.changes += u64::from(self.granted.len() < before);
+    }
+
+    fn carrier(&mut self, carrier: Arc<Carrier>) {
+        self.carrier = Some(carrier);
+    }
+
+    fn prompt(&mut self, id: u64, wanted: bool) {
+        self.prompts.retain(|(known, _)| *known != id);
+        if wanted && let Err(problem) = self.have_carried(id) {
+            tracing::warn!("rows of a lane are sent in flushes: {problem}");
+        }
+    }
+
+    fn carry(&mut self, id: u64) -> bool {
+        self.prompts.retain(|(known, _)| *known != id);
+        self.have_carried(id).is_ok()
+    }
+
+    fn now(&mut self, interest: u32, ask: u32) {
+        // If the queue is full, the hub gets no answer in time and leaves this node out.
+        if let Some(granted) = self.granted.iter().find(|granted| granted.number == interest) {
+            let _ = granted.lane.0.now(ask);
+        }
+    }
+
+    fn has_texts(&self) -> bool {
+        true
+    }
+
+    fn read(&mut self, request: &ReadFrame<'_>) {
+        self.texts.read(request);
+    }
+
+    fn text_now(&mut self, number: u32, ask: u32) {
+        self.texts.text_now(number, ask);
+    }
+
+    fn unread(&mut self, number: u32) {
+        self.texts.unread(number);
+    }
+
+    fn say_text(&mut self, out: &mut Vec<u8>) -> bool {
+        self.texts.say(out)
+    }
+
+    fn answer(&mut self) -> Option<Answer> {
+        self.answers.pop_front()
+    }
+}

@@ -1,0 +1,75 @@
+//! `khz` alone, a cluster of one node: gathers and serves in one process, until Ctrl-C or SIGTERM. Only the gatherer has a
+//! thread of its own.
+
+pub mod link;
+
+use khz_gather::Lanes;
+use khz_ring::{Folder, RingError};
+use rustix::io::Errno;
+
+use self::link::OwnLink;
+use crate::config::{Plan, places};
+use crate::role::doors::{self, Daemon, Doors};
+use crate::role::gatherer;
+use crate::role::job_socket::JobSocket;
+use crate::role::restart;
+use crate::role::signals;
+use crate::show::outcome::{Outcome, sentence};
+
+/// Gathers and serves until a signal ends it.
+pub fn run(plan: &Plan) -> Outcome {
+    let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
+    let jobs = JobSocket::open(plan);
+    let mut agent = gatherer::start(plan, doors.metrics(), jobs.as_ref().map(JobSocket::door))?;
+    let link = OwnLink::bind(plan);
+    let runtime = signals::runtime()?;
+    let (query, lanes) = (agent.query(), agent.shared_lanes());
+    let ended = runtime.block_on(async {
+        tokio::select! {
+            outcome = doors::serve(plan, doors, query, Daemon::Alone) => Ok(outcome),
+            end = agent.end() => Err(end),
+            () = serve_link(link.as_ref(), plan, &lanes) => unreachable!("BUG: the link's door never ends"),
+        }
+    });
+    // A restart in this process needs the same sockets.
+    drop((link, jobs));
+    agent.stop();
+    match ended {
+        Ok(outcome) => {
+            remove_rings(plan);
+            outcome
+        }
+        Err(ending) => restart::after(ending),
+    }
+}
+
+/// Serves readers of the link, where its socket is bound. Never ends.
+async fn serve_link(link: Option<&OwnLink>, plan: &Plan, lanes: &Lanes) {
+    match link {
+        Some(link) => link.serve(plan, lanes).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// After a clean end nothing of `khz` alone stays in shared memory, unless `keep_rings` is set. What an agent has recorded
+/// there before is the agent's, and stays.
+fn remove_rings(plan: &Plan) {
+    let Some(folder) = places::rings_of(&plan.ring_dir, &plan.node) else { return };
+    if plan.keep_rings {
+        return;
+    }
+    let node = &plan.node;
+    let removed = Folder::lock_own(&folder).and_then(|locked| match locked.is_kept()? {
+        true => Ok(false),
+        false => locked.remove(places::may_remove_ring_dir(&plan.ring_dir)),
+    });
+    match removed {
+        // A folder that could not be used has nothing of ours.
+        Ok(true) | Err(RingError::File { source: Errno::NOENT, .. } | RingError::Unsafe { .. }) => {}
+        Ok(false) => {
+            let shown = folder.display();
+            tracing::info!("{shown} stays: an agent has recorded there too; `khz ring rm {node}` removes it");
+        }
+        Err(error) => tracing::warn!("the rings stay: {}", sentence(&error)),
+    }
+}

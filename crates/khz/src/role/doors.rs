@@ -1,0 +1,180 @@
+//! The HTTP door and the text door of a daemon: binds them, and serves until Ctrl-C or SIGTERM.
+
+use std::io::{IsTerminal, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use khz_http::{Counters, Door};
+use khz_model::{Metric, Query};
+
+use crate::config::Plan;
+use crate::role::signals::stop_signal;
+use crate::role::systemd;
+use crate::role::{door_access, local_socket};
+use crate::show::hub_status_line;
+use crate::show::outcome::{Done, Failure, Outcome, sentence};
+use crate::show::status_line;
+use khz_ask::local::{AGENT_SOCKET, ALONE_SOCKET, HUB_SOCKET};
+
+/// The daemon that the doors belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Daemon {
+    /// `khz` alone: its page may choose any rate up to the ceiling.
+    Alone,
+    /// An agent.
+    Agent,
+    /// A hub: many nodes, and readers with roles.
+    Hub,
+}
+
+/// The doors of a daemon: bound, not yet open.
+pub struct Doors {
+    http: Vec<TcpListener>,
+    text: Vec<TcpListener>,
+    http_counts: Counters,
+    text_counts: khz_text::Counters,
+    origins: Option<khz_text::Origins>,
+}
+
+impl Doors {
+    /// No door at all.
+    pub fn closed() -> Self {
+        let (http_counts, text_counts) = (Counters::default(), khz_text::Counters::default());
+        Doors { http: Vec::new(), text: Vec::new(), http_counts, text_counts, origins: None }
+    }
+
+    /// Binds the addresses of the HTTP door. A daemon does this before it starts anything.
+    pub fn with_http(self, plan: &Plan) -> Result<Self, Failure> {
+        let bound = khz_door::listen(&plan.listen, "--listen");
+        Ok(Doors { http: bound.map_err(|error| Failure::usage(sentence(&error)))?, ..self })
+    }
+
+    /// The same for the text door. Where no setting asks for it, its usual port may be taken by another program.
+    pub fn with_text(self, plan: &Plan) -> Result<Self, Failure> {
+        match khz_door::listen(&plan.text_listen, "--text-listen") {
+            Ok(text) => Ok(Doors { text, ..self }),
+            Err(error) if !plan.text_is_asked => {
+                tracing::warn!("the text door stays closed: {}", sentence(&error));
+                Ok(self)
+            }
+            Err(error) => Err(Failure::usage(sentence(&error))),
+        }
+    }
+
+    /// Lets the text door say from which hub each node comes.
+    pub fn with_origins(self, origins: khz_text::Origins) -> Self {
+        Doors { origins: Some(origins), ..self }
+    }
+
+    /// The counters of the open doors, with their catalogue entries.
+    pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
+        let http = (!self.http.is_empty()).then(|| self.http_counts.metrics());
+        let text = (!self.text.is_empty()).then(|| self.text_counts.metrics());
+        http.into_iter().chain(text).flatten().collect()
+    }
+}
+
+/// Serves until a signal ends it.
+pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Daemon) -> Outcome {
+    let Doors { http: http_sockets, text: text_sockets, http_counts, text_counts, origins } = doors;
+    let [http_socket, text_socket] = match daemon {
+        Daemon::Alone => [ALONE_SOCKET, "khz-text.sock"],
+        Daemon::Agent => [AGENT_SOCKET, "agent-text.sock"],
+        Daemon::Hub => [HUB_SOCKET, "hub-text.sock"],
+    };
+    let access = door_access::load(plan, daemon == Daemon::Alone)?;
+    let http = Door {
+        window: plan.window,
+        // Browsers may use the node's name: only the cluster's administrator can make that name mean another machine.
+        hosts: plan.allowed_hosts.iter().cloned().chain([plan.node.to_string()]).collect(),
+        counters: http_counts,
+        limits: khz_http::Limits { answers: plan.answers_max, ..khz_http::Limits::default() },
+        job: plan.job.as_str().into(),
+        local: local_socket::bind(plan, http_socket),
+        tls: access.http.clone(),
+        access: access.http_access.clone(),
+        ..Door::new(Arc::clone(&query))
+    };
+    let scheme = if http.tls.is_some() { "https" } else { "http" };
+    let http = http.on(http_sockets).map_err(|error| Failure::work(sentence(&error)))?;
+    let text = match text_sockets.is_empty() {
+        true => None,
+        false => {
+            let door = khz_text::Door {
+                window: plan.window,
+                counters: text_counts,
+                origins,
+                local: local_socket::bind(plan, text_socket),
+                tls: access.text.clone(),
+                access: access.text_access.clone(),
+                ..khz_text::Door::new(Arc::clone(&query), plan.node.as_str())
+            };
+            Some(door.on(text_sockets).map_err(|error| Failure::work(sentence(&error)))?)
+        }
+    };
+    let stop = || stop_signal().map_err(|error| Failure::work(format!("cannot wait for signals: {error}")));
+    let (stop, end) = (stop()?, stop()?);
+    let at = http.local_addrs().first().map(|&address| format!(" at {scheme}://{}/", host(plan, address)));
+    announce(&format!("Kilohertz is watching {}{}", watched(plan, daemon), at.unwrap_or_default()));
+    announce_text(plan, text.as_ref());
+    systemd::ready();
+    let shows_status = std::io::stderr().is_terminal() && !plan.quiet;
+    tokio::select! {
+        ((), ()) = async { tokio::join!(http.serve(stop), serve_text(text, end)) } => {}
+        () = status_line::show(Arc::clone(&query)), if shows_status && daemon != Daemon::Hub => {}
+        () = hub_status_line::show(query), if shows_status && daemon == Daemon::Hub => {}
+        () = door_access::keep_fresh("HTTP", access.http) => {}
+        () = door_access::keep_fresh("text", access.text) => {}
+        () = systemd::keep_alive() => {}
+    }
+    systemd::stopping();
+    if shows_status {
+        eprintln!();
+    }
+    Ok(Done::Wholly)
+}
+
+async fn serve_text(door: Option<khz_text::Bound>, stop: impl Future<Output = ()>) {
+    if let Some(door) = door {
+        door.serve(stop).await;
+    }
+}
+
+/// The line that people click and scripts wait for.
+fn announce(line: &str) {
+    let mut stdout = std::io::stdout().lock();
+    // A daemon does not end when its stdout is closed.
+    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+}
+
+/// The addresses of the text door.
+fn announce_text(plan: &Plan, door: Option<&khz_text::Bound>) {
+    let Some(Ok(addresses)) = door.map(khz_text::Bound::addresses) else { return };
+    for address in addresses {
+        announce(&format!("Text door: {}", host(plan, address)));
+    }
+}
+
+fn watched(plan: &Plan, daemon: Daemon) -> String {
+    match daemon {
+        Daemon::Alone => plan.node.to_string(),
+        Daemon::Agent => {
+            let hubs: Vec<String> =
+                plan.hubs.iter().map(|hub| format!("{}:{}", hub.host, hub.port)).collect();
+            format!("{}, reporting to {}", plan.node, hubs.join(", "))
+        }
+        Daemon::Hub => {
+            let links: Vec<String> = plan.link_listen.iter().map(|&address| host(plan, address)).collect();
+            format!("the nodes that report to {}", links.join(", "))
+        }
+    }
+}
+
+/// An address as other machines use it.
+fn host(plan: &Plan, address: SocketAddr) -> String {
+    match address.ip() {
+        ip if ip.is_unspecified() => format!("{}:{}", plan.node, address.port()),
+        _ => address.to_string(),
+    }
+}

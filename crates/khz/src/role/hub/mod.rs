@@ -1,0 +1,166 @@
+//! The work of `khz hub`: collects from agents at the link door, and answers for all of them at the other doors.
+
+pub mod recorder;
+
+use std::sync::Arc;
+
+use khz_client::Access;
+use khz_client::place::HUB_LINK_SOCKET;
+use khz_hub::{
+    Cluster, HubQuery, LinkDoor, LinkServer, RosterKeeper, Settings, Source, TextAddress, TextSource,
+};
+use khz_model::Query;
+use khz_trust::{ClientCertificates, ClientFiles, ClusterKey, Protocol, TlsServer};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::net::UnixStream;
+
+use crate::config::addresses::HubAddress;
+use crate::config::{Plan, places};
+use crate::role::doors::{self, Daemon, Doors};
+use crate::role::hub::recorder::HubRecorder;
+use crate::role::local_socket;
+use crate::role::signals;
+use crate::show::outcome::{Failure, Outcome, sentence};
+
+/// Serves until a signal ends it.
+pub fn run(plan: &Plan) -> Outcome {
+    raise_descriptors();
+    let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
+    let mut local = local_socket::bind(plan, HUB_LINK_SOCKET);
+    let listener = local.as_mut().and_then(local_socket::listener);
+    let run = local_socket::run_dir(plan)
+        .map(|folder| (folder, listener.is_some().then(|| HUB_LINK_SOCKET.to_owned())));
+    let link = LinkDoor { local: listener, run, ..link_door(plan)? };
+    let settings = Settings { name: plan.node.to_string(), history: plan.history, rate_max: plan.rate_max };
+    let cluster = Cluster::new(settings, identity()?);
+    cluster.when_given_back(khz_door::heap::give_back);
+    cluster.expect(&plan.expected);
+    let _keeper = remember(plan, &cluster);
+    let server =
+        LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
+    let _sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
+    let doors = doors.with_origins({
+        let cluster = Arc::clone(&cluster);
+        Arc::new(move || cluster.origins())
+    });
+    let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
+    let query: Arc<dyn Query> = Arc::new(HubQuery::new(cluster).telling(doors.metrics()));
+    let _recorder = match &plan.rrd {
+        Some((directory, recording)) => {
+            Some(HubRecorder::start(directory, recording.clone(), Arc::clone(&query))?)
+        }
+        None => None,
+    };
+    signals::runtime()?.block_on(async {
+        tokio::select! {
+            outcome = doors::serve(&plan, doors, query, Daemon::Hub) => outcome,
+            () = ended(&server) => Err(Failure::work("the link door has ended unexpectedly; what it printed above says why")),
+        }
+    })
+}
+
+/// Reads the list of nodes that an earlier start wrote, and keeps it up to date. A failure is only logged.
+fn remember(plan: &Plan, cluster: &Arc<Cluster>) -> Option<RosterKeeper> {
+    let directory = match places::state_dir(&plan.state_dir) {
+        Ok(directory) => directory?,
+        Err(places::NoStateDir) => {
+            tracing::warn!(
+                "nodes will not be remembered: neither HOME nor XDG_STATE_HOME says where; use --state-dir"
+            );
+            return None;
+        }
+    };
+    match RosterKeeper::start(Arc::clone(cluster), &directory) {
+        Ok(keeper) => Some(keeper),
+        Err(error) => {
+            tracing::warn!("nodes will not be remembered: {}", sentence(&error));
+            None
+        }
+    }
+}
+
+/// Starts to follow other hubs, whose nodes are shown here.
+fn follow_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<Source>, Failure> {
+    let follow = |(number, hub): (usize, &HubAddress)| {
+        let mut settings = access(plan, hub)?.settings().map_err(|error| Failure::usage(sentence(&error)))?;
+        if let Some(identity) = Arc::get_mut(&mut settings.identity) {
+            identity.machine = cluster.identity();
+        }
+        Source::start(Arc::clone(cluster), settings, number)
+            .map_err(|error| Failure::work(format!("cannot follow hub {}: {error}", hub.host)))
+    };
+    plan.source_hubs.iter().enumerate().map(follow).collect()
+}
+
+/// Address and credentials of a source.
+fn access(plan: &Plan, source: &HubAddress) -> Result<Access, Failure> {
+    let token = plan.trust.token.as_ref().map(|token| token.read()).transpose();
+    let token = token.map_err(|error| Failure::usage(sentence(&error)))?;
+    let pair = plan.trust.pair.clone();
+    let files = plan.trust.ca.as_ref().map(|ca| ClientFiles { ca: ca.clone(), pair });
+    let (name, insecure, run_dir) = (plan.node.clone(), plan.insecure, plan.run_dir.clone());
+    let from = plan.bind;
+    Ok(Access { files, token, insecure, name, run_dir, from, ..Access::hub(&source.host, source.port) })
+}
+
+/// Starts to ask other hubs and agents over the text protocol.
+fn ask_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<TextSource>, Failure> {
+    let first = plan.source_hubs.len();
+    let ask = |(number, door): (usize, &HubAddress)| {
+        let tls = access(plan, door)?.tls(Protocol::Text);
+        let tls = tls.map_err(|error| Failure::usage(sentence(&error)))?;
+        let address = TextAddress { host: door.host.clone(), port: door.port, tls, from: plan.bind };
+        TextSource::start(Arc::clone(cluster), address, first + number, khz_gather::catalogue())
+            .map_err(|error| Failure::work(format!("cannot ask text://{}: {error}", door.host)))
+    };
+    plan.source_doors.iter().enumerate().map(ask).collect()
+}
+
+/// Ready when the link's thread has ended. A hub without it is useless.
+async fn ended(server: &LinkServer) {
+    let Ok(life) = server.life().and_then(UnixStream::from_std) else {
+        tracing::warn!("the link door is not watched");
+        return std::future::pending().await;
+    };
+    // An error means that the thread cannot be watched, which is as bad as its end.
+    let _ = life.readable().await;
+}
+
+fn link_door(plan: &Plan) -> Result<LinkDoor, Failure> {
+    let usage = |error: khz_trust::TrustError| Failure::usage(sentence(&error));
+    let tls = match plan.trust.server_files() {
+        Some(files) => {
+            Some(TlsServer::load(files, ClientCertificates::Optional, Protocol::Link).map_err(usage)?)
+        }
+        None => None,
+    };
+    let key = plan.trust.cluster_key.as_deref().map(ClusterKey::read).transpose().map_err(usage)?;
+    Ok(LinkDoor {
+        listen: plan.link_listen.clone(),
+        local: None,
+        run: None,
+        certificates: tls.is_some() && plan.trust.ca.is_some(),
+        tls,
+        key,
+        insecure: plan.insecure,
+    })
+}
+
+/// A hub's identity. It is random, so that agents notice a restart of the hub.
+pub fn identity() -> Result<[u8; 16], Failure> {
+    let mut identity = [0; 16];
+    let read = rustix::rand::getrandom(&mut identity, rustix::rand::GetRandomFlags::empty());
+    match read {
+        Ok(16) => Ok(identity),
+        _ => Err(Failure::work("the kernel gives no random numbers")),
+    }
+}
+
+/// Raises the limit of descriptors to its maximum: each node needs one.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let all = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(errno) = setrlimit(Resource::Nofile, all) {
+        tracing::warn!("descriptors stay at {:?}: {errno}", limit.current);
+    }
+}

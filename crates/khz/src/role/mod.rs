@@ -1,0 +1,15 @@
+//! What runs until somebody stops it: `khz` alone, an agent, a hub, and the parts that they share. Only here
+//! configuration, gathering, the link and the doors meet.
+
+pub mod agent;
+pub mod alone;
+pub mod door_access;
+pub mod doors;
+pub mod gatherer;
+pub mod hub;
+pub mod job_socket;
+pub mod local_socket;
+pub mod restart;
+pub mod signals;
+pub mod systemd;
+pub mod trial;

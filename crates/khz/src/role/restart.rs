@@ -1,0 +1,32 @@
+//! How a process goes on when its gatherer has ended. A gatherer that has no slots left, or whose rings were removed,
+//! starts the program again in the same process. Rings, link and hub treat that as a restart.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use khz_gather::Ending;
+
+use crate::show::outcome::{Failure, Outcome};
+
+/// Starts this program again in place of itself, or says why it ends. The agent must have been stopped before.
+pub fn after(ending: Ending) -> Outcome {
+    match ending {
+        Ending::Panicked => {
+            Err(Failure::work("the gatherer has ended unexpectedly; what it printed above says why"))
+        }
+        Ending::Outworn => again("most slots belong to instances that are gone"),
+        Ending::RingsLost => again("the rings were removed"),
+    }
+}
+
+fn again(why: &str) -> Outcome {
+    tracing::warn!("{why}: beginning again, with new slots and whole rings");
+    let mut words = std::env::args_os();
+    let mut again = Command::new("/proc/self/exe");
+    if let Some(name) = words.next() {
+        again.arg0(name);
+    }
+    // It comes back only where that failed.
+    let error = again.args(words).exec();
+    Err(Failure::work(format!("{why}, and the program cannot start itself again: {error}")))
+}

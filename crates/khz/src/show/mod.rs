@@ -1,0 +1,12 @@
+//! What people see: tables, the terminal, numbers as text, how a command ends, the log.
+
+pub mod calendar;
+pub mod hub_status_line;
+pub mod log;
+pub mod matrix;
+pub mod misses;
+pub mod outcome;
+pub mod quantities;
+pub mod status_line;
+pub mod table;
+pub mod terminal;

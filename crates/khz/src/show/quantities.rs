@@ -1,0 +1,181 @@
+//! Values as people read them: bytes in KiB, rates with their unit, long counts in groups. For screens only:
+//! programs get the exact decimal.
+
+use khz_model::{RateUnit, Reading, Unit, Value, ValueFormat};
+use serde_json::json;
+
+/// The sign after a value in a unit ("bytes"). Unknown units are printed as they are.
+pub fn sign(unit: &str) -> &str {
+    const UNITS: [Unit; 7] =
+        [Unit::Count, Unit::Bytes, Unit::Seconds, Unit::Percent, Unit::Pages, Unit::Packets, Unit::Hertz];
+    UNITS.into_iter().find(|known| known.as_str() == unit).map_or(unit, |known| known.sign())
+}
+
+/// A value of a gauge or a total: `15.3 GiB`, `0.52`, `86,400 s`.
+pub fn of_value(decimal: &str, unit: &str) -> String {
+    if unit == Unit::Bytes.as_str()
+        && let Ok(bytes) = decimal.parse::<f64>()
+    {
+        return of_bytes(bytes, "");
+    }
+    with_sign(&grouped(decimal), sign(unit), "")
+}
+
+/// A rate of a counter: `12.3 KiB/s`, `1,234 /s`; of a time `1.53 CPUs` or `37.5 %`.
+pub fn of_rate(per_second: f64, unit: &RateUnit) -> String {
+    match unit {
+        RateUnit::Cpus => format!("{per_second:.2} CPUs"),
+        RateUnit::ShareOfTime => format!("{:.1} %", per_second * 100.0),
+        RateUnit::AtATime => format!("{per_second:.2} at a time"),
+        RateUnit::PerSecond(unit) if unit == "bytes" => of_bytes(per_second, "/s"),
+        RateUnit::PerSecond(unit) if per_second == 0.0 => with_sign("0", sign(unit), "/s"),
+        RateUnit::PerSecond(unit) if per_second < 10.0 => {
+            with_sign(&format!("{per_second:.2}"), sign(unit), "/s")
+        }
+        RateUnit::PerSecond(unit) => with_sign(&grouped(&format!("{per_second:.0}")), sign(unit), "/s"),
+    }
+}
+
+/// A count in at most five characters: `86.4k`, `12.3M`.
+pub fn of_count(count: u64) -> String {
+    const STEPS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    // 9,999 is as short as 10.0k and more exact.
+    if count < 10_000 {
+        return count.to_string();
+    }
+    let count = count as f64;
+    let (step, sign) = STEPS.into_iter().find(|(step, _)| count >= *step).unwrap_or((1.0, ""));
+    let places = if count / step < 99.95 { 1 } else { 0 };
+    format!("{:.places$}{sign}", count / step)
+}
+
+/// A span of seconds in its largest unit: `850ns`, `-12us`, `1.2ms`, `12s`, `3h`, `5d`.
+pub fn of_span(seconds: f64) -> String {
+    const STEPS: [(f64, &str); 7] =
+        [(86_400.0, "d"), (3_600.0, "h"), (60.0, "m"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")];
+    let size = seconds.abs();
+    let Some((step, unit)) = STEPS.into_iter().find(|(step, _)| size >= *step) else {
+        return "0s".to_owned();
+    };
+    let places = if step <= 1.0 && size / step < 9.95 && unit != "ns" { 1 } else { 0 };
+    // Spans are rounded down: 23 hours and 59 minutes are not a day.
+    let number = if step > 1.0 { (size / step).floor() } else { size / step };
+    format!("{}{number:.places$}{unit}", if seconds < 0.0 { "-" } else { "" })
+}
+
+/// Bytes in their largest unit: `12.3 KiB`, then `per`.
+pub fn of_bytes(bytes: f64, per: &str) -> String {
+    const STEPS: [(f64, &str); 4] =
+        [(1_099_511_627_776.0, "TiB"), (1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB")];
+    match STEPS.iter().find(|(step, _)| bytes.abs() >= *step) {
+        Some((step, unit)) => format!("{:.1} {unit}{per}", bytes / step),
+        None => format!("{bytes:.0} B{per}"),
+    }
+}
+
+/// A reading in a file for programs: the value, exact where it is a decimal; empty where it is absent, `failed` where reading
+/// failed.
+pub fn cell(format: ValueFormat, reading: Reading) -> String {
+    match (format.value(reading), reading) {
+        (Some(value), _) => value.to_string(),
+        (None, Reading::Failed(_)) => "failed".to_owned(),
+        (None, _) => String::new(),
+    }
+}
+
+/// The same in JSON: the value as a string, or an object that says why there is none.
+pub fn cell_json(format: ValueFormat, reading: Reading) -> serde_json::Value {
+    match (format.value(reading), reading) {
+        (Some(Value::Labels(labels)), _) => {
+            let pairs = labels.iter().map(|(name, value)| (name.to_owned(), value.into()));
+            json!({ "info": serde_json::Map::from_iter(pairs) })
+        }
+        (Some(value), _) => json!(value.to_string()),
+        (None, Reading::Absent(why)) => json!({ "absent": why.to_string() }),
+        (None, Reading::Failed(fault)) => json!({ "failed": fault.to_string() }),
+        (None, Reading::Present(_) | Reading::Labels(_)) => json!({ "absent": "not readable" }),
+    }
+}
+
+fn with_sign(number: &str, sign: &str, per: &str) -> String {
+    if sign.is_empty() && per.is_empty() { number.to_owned() } else { format!("{number} {sign}{per}") }
+}
+
+/// `1234567.89` as `1,234,567.89`; other text stays as it is.
+fn grouped(decimal: &str) -> String {
+    let (whole, rest) = decimal.split_at(decimal.find('.').unwrap_or(decimal.len()));
+    if whole.is_empty() || !whole.bytes().all(|b| b.is_ascii_digit()) {
+        return decimal.to_owned();
+    }
+    let mut text = String::with_capacity(decimal.len() + whole.len() / 3);
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_for_people() {
+        for (decimal, unit, expected) in [
+            ("16479993856", "bytes", "15.3 GiB"),
+            ("1023", "bytes", "1023 B"),
+            ("0.52", "count", "0.52"),
+            ("18446744073709551615", "count", "18,446,744,073,709,551,615"),
+            ("1234567.89", "seconds", "1,234,567.89 s"),
+            ("999", "pages", "999 pages"),
+            ("1.5", "furlongs", "1.5 furlongs"),
+            ("odd", "count", "odd"),
+        ] {
+            assert_eq!(of_value(decimal, unit), expected);
+        }
+    }
+
+    #[test]
+    fn counts_and_spans_are_short() {
+        for (count, expected) in [
+            (0, "0"),
+            (9_999, "9999"),
+            (86_400, "86.4k"),
+            (266_400, "266k"),
+            (12_345_678, "12.3M"),
+            (u64::MAX, "18446744T"),
+        ] {
+            assert_eq!(of_count(count), expected);
+        }
+        for (seconds, expected) in [
+            (0.0, "0s"),
+            (-12.345e-6, "-12us"),
+            (1.8e-3, "1.8ms"),
+            (12.3, "12s"),
+            (3_599.0, "59m"),
+            (7_204.0, "2h"),
+            (266_400.0, "3d"),
+            (850e-9, "850ns"),
+        ] {
+            assert_eq!(of_span(seconds), expected);
+        }
+    }
+
+    #[test]
+    fn rates_for_people() {
+        for (rate, name, unit, expected) in [
+            (12_595.2, "net.rx_bytes", "bytes", "12.3 KiB/s"),
+            (1.53, "cpu.all.user", "seconds", "1.53 CPUs"),
+            (0.375, "disk.io_time", "seconds", "37.5 %"),
+            (2.5, "disk.io_time_weighted", "seconds", "2.50 at a time"),
+            (0.375, "job.waited", "seconds", "0.38 s/s"),
+            (1234.4, "kernel.forks", "count", "1,234 /s"),
+            (0.0, "net.rx_packets", "packets", "0 pkt/s"),
+            (2.5, "net.rx_packets", "packets", "2.50 pkt/s"),
+        ] {
+            assert_eq!(of_rate(rate, &RateUnit::of(name, unit)), expected);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Why there is no answer. The variants tell "nobody listens there" from "it answered no", since only the first lets a
+//! command read the kernel itself.
+
+use khz_trust::TrustError;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// This is no address of a khz; nothing was asked.
+    #[error("{0}")]
+    Address(String),
+    /// An `https://` address needs a CA; nothing was asked.
+    #[error(
+        "https:// needs the CA that signed the server's certificate: --tls-ca FILE (of a public CA: \
+         /etc/ssl/certs/ca-certificates.crt)"
+    )]
+    NoCa,
+    /// A certificate or key cannot be used; nothing was asked.
+    #[error(transparent)]
+    Files(#[from] TrustError),
+    /// Nothing listens there, or it is not reachable.
+    #[error("no khz answers at {url}/: {reason}")]
+    NobodyThere {
+        /// The address.
+        url: String,
+        /// The system's reason.
+        reason: String,
+    },
+    /// It accepts connections, and does not answer.
+    #[error(
+        "{url}/ takes connections and does not answer: it stands still, or its machine is overloaded. See there what it does \
+         (systemctl status, top), and start it again if need be; without it only --direct reads anything, of this machine alone"
+    )]
+    Silent {
+        /// The address.
+        url: String,
+    },
+    /// Its answer stopped in the middle.
+    #[error("the answer of {url}/ broke off: {reason}; ask again, and if it stays so see there what it does")]
+    BrokeOff {
+        /// The address.
+        url: String,
+        /// The system's reason.
+        reason: String,
+    },
+    /// It refuses a request that makes no sense to it, as a rate above the ceiling (status 400).
+    #[error("{0}")]
+    BadRequest(String),
+    /// It refuses a request that we may not make: a rate for operators, a missing token (status 401, 403).
+    #[error("{0}")]
+    NotAllowed(String),
+    /// The TLS handshake failed.
+    #[error("no TLS with {url}/: {problem}")]
+    Tls {
+        /// The address.
+        url: String,
+        /// Whose certificate is wrong, and how.
+        problem: String,
+    },
+    /// It refuses for another reason: a pattern that matches nothing, a limit that is reached.
+    #[error("{0}")]
+    Refused(String),
+    /// Something answered, but not as khz does.
+    #[error("{url}/ does not answer as khz does: {problem}")]
+    NotKhz {
+        /// The address.
+        url: String,
+        /// What was strange.
+        problem: String,
+    },
+    /// The status of a node in its answer is malformed.
+    #[error("a status that cannot be read: {0}")]
+    Status(serde_json::Error),
+    /// The stream has ended with an error: the connection broke, or the server dropped us.
+    #[error("{url}: {problem}")]
+    Stream {
+        /// The address.
+        url: String,
+        /// What happened.
+        problem: String,
+    },
+    /// The thread that reads a stream cannot start.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+}
+
+impl AskError {
+    /// True where the request was wrong or not ours to make; false where the work failed.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            AskError::Address(_)
+                | AskError::NoCa
+                | AskError::Files(_)
+                | AskError::BadRequest(_)
+                | AskError::NotAllowed(_)
+        )
+    }
+}

@@ -1,0 +1,39 @@
+//! Asks a running khz: over HTTP, in TLS where the address says `https://`, or over its local socket. The calls block;
+//! a command asks once and ends.
+//!
+//! Start with two types:
+//!
+//! - [`Server`] is the address of a khz and what we show it. Each request is one method: [`Server::query`],
+//!   [`Server::catalogue`], [`Server::nodes`], [`Server::forget`], [`Server::stream`].
+//! - [`Stream`] gives rows as they come, in [`Piece`]s. It also says when the server falls silent and when it is back.
+//!
+//! Numbers stay exact: a value is the decimal that the kernel printed ([`Cell`], [`State`]). A value that does not exist
+//! is absent or failed, with the reason, and never 0. Times are nanoseconds since 1970 ([`khz_model::Nanos`]).
+//!
+//! The crate prints nothing, reads no configuration and starts no server. docs/http.md describes the same requests.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod answer;
+mod cell;
+mod error;
+mod event;
+mod labels;
+pub mod local;
+mod misses;
+mod nodes;
+mod piece;
+mod server;
+mod silence;
+mod stream;
+mod transport;
+
+pub use answer::{Answer, NodeAnswer, SeriesAnswer, State, series_name};
+pub use cell::Cell;
+pub use error::AskError;
+pub use misses::MissesAnswer;
+pub use nodes::{Ages, Away, Forgotten, LaneStatus, NodeStatus, Nodes, Refused};
+pub use piece::{Column, Piece, PieceError, Row};
+pub use server::Server;
+pub use stream::Stream;

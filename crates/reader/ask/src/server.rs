@@ -1,0 +1,301 @@
+//! A running khz: its address, what we show it, and the requests that it answers.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use khz_model::http_names::{CATALOG_PATH, HEARTBEAT_HEADER, NODES_PATH, QUERY_PATH, STREAM_PATH};
+use khz_model::{Interest, Nanos, Pattern};
+use khz_trust::{ClientFiles, Protocol, TlsClient, Token, explain_io, in_our_words};
+use rustls::ClientConfig;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use ureq::unversioned::resolver::DefaultResolver;
+
+use crate::address::{Address, LOCAL};
+use crate::local::AGENT_SOCKET;
+use crate::transport::{Route, TlsFailed};
+use crate::{Answer, AskError, Forgotten, Nodes, Stream};
+
+/// The longest answer that is read: 10,000 interfaces of 4 nodes fit.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
+/// A door on this machine accepts at once, one at the other end of a tunnel within this time.
+const CONNECT_WAIT_MAX: Duration = Duration::from_secs(3);
+/// A server that runs begins to answer at once. People do not wait longer than this for one that stands still.
+const FIRST_BYTE_WAIT_MAX: Duration = Duration::from_secs(5);
+/// The whole answer of a large cluster comes within this time.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(15);
+
+/// The server's name in HTTP over a local socket.
+const LOCAL_URL: &str = "http://127.0.0.1";
+
+/// A running khz.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// As people write it.
+    url: String,
+    /// As HTTP wants it.
+    base: String,
+    /// `None`: plain TCP.
+    route: Option<Route>,
+    /// Nobody between us and the server can read the token.
+    may_see_token: bool,
+    token: Option<Token>,
+}
+
+impl Server {
+    /// The server at this address: a URL, `host:port` for `http://`, or `unix:PATH` for a local socket. `files` has the
+    /// CA that `https://` needs, and the certificate that we show. Connections leave from the local address `from`.
+    ///
+    /// # Errors
+    /// [`AskError::Address`], [`AskError::NoCa`] or [`AskError::Files`]; nothing is asked.
+    pub fn new(url: &str, files: Option<ClientFiles>, from: Option<IpAddr>) -> Result<Self, AskError> {
+        if let Some(path) = url.strip_prefix(LOCAL) {
+            return Ok(Server::local(path.as_ref()));
+        }
+        let address = Address::read(url)?;
+        let route = match address.is_tls {
+            true => Some(Route::Tls(tls(files)?, from)),
+            false => from.map(Route::From),
+        };
+        let may_see_token = address.is_tls || address.is_loopback();
+        Ok(Server { base: address.url.clone(), url: address.url, route, may_see_token, token: None })
+    }
+
+    /// The server at this local socket.
+    pub fn local(path: &Path) -> Self {
+        let url = format!("{LOCAL}{}", path.display());
+        let route = Some(Route::Local(path.into()));
+        Server { url, base: LOCAL_URL.to_owned(), route, may_see_token: false, token: None }
+    }
+
+    /// True where a token may be shown: in TLS, and to this machine or a tunnel from it. Without TLS, everybody on the way
+    /// could read it. At a local socket the system says who we are.
+    pub fn may_see_token(&self) -> bool {
+        self.may_see_token
+    }
+
+    /// The same server, to which this token is shown.
+    pub fn with_token(self, token: Token) -> Self {
+        Server { token: Some(token), ..self }
+    }
+
+    /// True where an agent of this machine answers, which knows no node but its own.
+    pub fn is_agent(&self) -> bool {
+        let Some(Route::Local(path)) = &self.route else { return false };
+        path.file_name().is_some_and(|name| name == AGENT_SOCKET)
+    }
+
+    /// The address without a slash at its end.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The latest readings of the series that the patterns select. Where they are older than `age_max`, the server asks the
+    /// nodes again.
+    ///
+    /// # Errors
+    /// See [`AskError`]; the same holds for every request.
+    pub fn query(&self, patterns: &[Pattern], age_max: Option<Nanos>) -> Result<Answer, AskError> {
+        let age = age_max.map(|age| format!("&age={age}")).unwrap_or_default();
+        let url = format!("{}{QUERY_PATH}?{}{age}", self.base, matches(patterns));
+        let response = self.call(&url, Some(ANSWER_WAIT_MAX))?;
+        self.read(response)
+    }
+
+    /// The entries of its catalogue, one JSON object a metric (docs/http.md).
+    pub fn catalogue(&self) -> Result<Vec<serde_json::Value>, AskError> {
+        #[derive(Deserialize)]
+        struct Catalogue {
+            metrics: Vec<serde_json::Value>,
+        }
+        let response = self.call(&format!("{}{CATALOG_PATH}", self.base), Some(ANSWER_WAIT_MAX))?;
+        self.read(response).map(|catalogue: Catalogue| catalogue.metrics)
+    }
+
+    /// The status of the nodes that a hostlist selects; of all nodes without one.
+    pub fn nodes(&self, nodes: Option<&str>) -> Result<Nodes, AskError> {
+        let selected = nodes.map(|nodes| format!("?nodes={}", percent_encoded(nodes))).unwrap_or_default();
+        let url = format!("{}{NODES_PATH}{selected}", self.base);
+        let response = self.call(&url, Some(ANSWER_WAIT_MAX))?;
+        let nodes = self.read(response)?;
+        Ok(Nodes { of_agent: self.is_agent(), ..nodes })
+    }
+
+    /// The names of all nodes.
+    pub fn node_names(&self) -> Result<Vec<String>, AskError> {
+        #[derive(Deserialize)]
+        struct Names {
+            nodes: Vec<String>,
+        }
+        let response = self.call(&format!("{}{NODES_PATH}?brief=1", self.base), Some(ANSWER_WAIT_MAX))?;
+        self.read(response).map(|names: Names| names.nodes)
+    }
+
+    /// Makes a hub forget the nodes of a hostlist that are gone; for operators.
+    pub fn forget(&self, nodes: &str) -> Result<Forgotten, AskError> {
+        let url = format!("{}{NODES_PATH}?nodes={}", self.base, percent_encoded(nodes));
+        let response = self.send(&url, Some(ANSWER_WAIT_MAX), ureq::Agent::delete)?;
+        self.read(response)
+    }
+
+    /// Rows as they come, for at most `span` where one is given.
+    pub fn stream(&self, interest: &Interest, span: Option<Duration>) -> Result<Stream, AskError> {
+        let exact = if interest.exact { "&exact=1" } else { "" };
+        let rate = rate_text(interest.rate);
+        let url = format!("{}{STREAM_PATH}?{}&rate={rate}{exact}", self.base, matches(&interest.patterns));
+        let response = self.call(&url, span)?;
+        let seconds =
+            response.headers().get(HEARTBEAT_HEADER).and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+        Stream::new(&self.url, response.into_body().into_reader(), seconds.map(Duration::from_secs))
+    }
+
+    /// The answer's JSON.
+    fn read<T: DeserializeOwned>(&self, response: ureq::http::Response<ureq::Body>) -> Result<T, AskError> {
+        let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
+        serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| match error.io_error_kind() {
+            Some(_) => AskError::BrokeOff { url: self.url.clone(), reason: in_our_words(&error) },
+            None => self.not_khz(error),
+        })
+    }
+
+    /// One GET; everything but success becomes the error that it means.
+    fn call(
+        &self,
+        url: &str,
+        body_wait: Option<Duration>,
+    ) -> Result<ureq::http::Response<ureq::Body>, AskError> {
+        self.send(url, body_wait, ureq::Agent::get)
+    }
+
+    fn send<'u>(
+        &self,
+        url: &'u str,
+        body_wait: Option<Duration>,
+        method: fn(&ureq::Agent, &'u str) -> ureq::RequestBuilder<ureq::typestate::WithoutBody>,
+    ) -> Result<ureq::http::Response<ureq::Body>, AskError> {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            // A proxy is for the world outside; a cluster's nodes are asked themselves.
+            .proxy(None)
+            .max_redirects(0)
+            .timeout_connect(Some(CONNECT_WAIT_MAX))
+            .timeout_recv_response(Some(FIRST_BYTE_WAIT_MAX))
+            .timeout_recv_body(body_wait)
+            .user_agent(concat!("khz/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let agent = match &self.route {
+            None => ureq::Agent::new_with_config(config),
+            Some(route) => ureq::Agent::with_parts(config, route.clone(), DefaultResolver::default()),
+        };
+        let mut request = method(&agent, url);
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let response = request.call().map_err(|error| self.unanswered(error))?;
+        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response)) }
+    }
+
+    fn unanswered(&self, error: ureq::Error) -> AskError {
+        let url = self.url.clone();
+        let tls_failed = match &error {
+            ureq::Error::Other(error) => error.downcast_ref::<TlsFailed>(),
+            ureq::Error::Io(error) => error.get_ref().and_then(|error| error.downcast_ref()),
+            _ => None,
+        };
+        if let Some(TlsFailed(problem)) = tls_failed {
+            return AskError::Tls { url, problem: problem.clone() };
+        }
+        match error {
+            ureq::Error::Io(error) => AskError::NobodyThere { url, reason: explain_io(&error) },
+            ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
+                AskError::NobodyThere { url, reason: "it does not answer in time".to_owned() }
+            }
+            ureq::Error::Timeout(_) => AskError::Silent { url },
+            ureq::Error::ConnectionFailed | ureq::Error::HostNotFound => {
+                AskError::NobodyThere { url, reason: error.to_string() }
+            }
+            other => AskError::NotKhz { url, problem: in_our_words(&other) },
+        }
+    }
+
+    /// The sentence in `{"error": "..."}`.
+    fn refusal(&self, response: ureq::http::Response<ureq::Body>) -> AskError {
+        #[derive(Deserialize)]
+        struct Refusal {
+            error: String,
+        }
+        /// A sentence is shorter than this.
+        const REFUSAL_BYTES_MAX: u64 = 64 << 10;
+        let status = response.status();
+        let body = response.into_body().into_with_config().limit(REFUSAL_BYTES_MAX).reader();
+        match serde_json::from_reader::<_, Refusal>(body) {
+            Ok(refusal) => match status.as_u16() {
+                400 => AskError::BadRequest(refusal.error),
+                401 | 403 => AskError::NotAllowed(refusal.error),
+                _ => AskError::Refused(refusal.error),
+            },
+            Err(_) => self.not_khz(format!("status {status}")),
+        }
+    }
+
+    fn not_khz(&self, problem: impl std::fmt::Display) -> AskError {
+        AskError::NotKhz { url: self.url.clone(), problem: in_our_words(&problem) }
+    }
+}
+
+/// The client's side of TLS.
+fn tls(files: Option<ClientFiles>) -> Result<Arc<ClientConfig>, AskError> {
+    let files = files.ok_or(AskError::NoCa)?;
+    Ok(TlsClient::load(files, Protocol::Http)?.config())
+}
+
+/// A rate as the door reads it: hertz where they are whole, else the period.
+fn rate_text(rate: khz_model::Rate) -> String {
+    rate.to_string().trim_start_matches("every ").to_owned()
+}
+
+/// `match=...&match=...`.
+fn matches(patterns: &[Pattern]) -> String {
+    let parameters: Vec<String> =
+        patterns.iter().map(|pattern| format!("match={}", percent_encoded(&pattern.to_string()))).collect();
+    parameters.join("&")
+}
+
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~*".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn https_needs_a_ca() {
+        let error = Server::new("https://a", None, None).unwrap_err().to_string();
+        assert!(error.contains("--tls-ca"), "{error}");
+    }
+
+    #[test]
+    fn a_token_goes_only_where_nobody_else_can_read_it() {
+        let server = |url: &str| Server::new(url, None, None).unwrap();
+        assert!(server("127.0.0.1:7070").may_see_token());
+        assert!(!server("hub1:7070").may_see_token());
+        assert!(!server("unix:/run/khz/hub.sock").may_see_token(), "the socket says who we are");
+    }
+
+    #[test]
+    fn patterns_survive_the_address() {
+        let pattern = Pattern::new("n[1-2]:net.rx_*[a%2Fb]").unwrap();
+        assert_eq!(matches(&[pattern]), "match=n%5B1-2%5D%3Anet.rx_*%5Ba%252Fb%5D");
+    }
+}

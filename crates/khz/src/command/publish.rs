@@ -141,7 +141,7 @@ fn lines(flags: &PublishFlags, socket: &Socket) -> Outcome {
     }
 }
 
-/// A line with what the flags say of all lines. What the line says itself wins.
+/// A line with the options of the flags. What the line says itself wins.
 fn line(value: &str, flags: &PublishFlags) -> String {
     let word = |word: &dyn std::fmt::Display, name: &str| format!("{name}={word}");
     let options = [

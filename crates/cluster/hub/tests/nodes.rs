@@ -104,6 +104,7 @@ fn a_node_that_falls_silent_is_down() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1, 2, 3, 4]).beat();
+    a.falls_silent();
     // How long that takes is judged by khz-link's simulation, which has its own clock.
     until("a is down", || !status(&hub, "a").up);
     assert_eq!(status(&hub, "a").problem.as_deref(), Some("silent for too long"));

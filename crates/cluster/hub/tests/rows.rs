@@ -66,7 +66,7 @@ struct Reader {
 impl Reader {
     fn new(hub: &Hub, want: impl Fn(&Lane) -> Want + 'static) -> Self {
         let mut node = Node::connect(hub.address(), "r");
-        (node.version, node.is_patient) = (2, true);
+        node.version = 2;
         node.hello_as(Role::Reader, None);
         Reader { node, lanes: BTreeMap::new(), want: Box::new(want) }
     }

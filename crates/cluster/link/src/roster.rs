@@ -55,8 +55,8 @@ impl Roster {
         Roster { hubs: vec![hub; hubs.max(1)] }
     }
 
-    /// Which hub to try, and when: the best of those that may be tried at `now`, each once before any twice; if there is none, the
-    /// one that may be tried soonest.
+    /// Which hub to try next, and when. Among the hubs whose pause is over it is the one that was tried least often, and of
+    /// these the first in the list. If every hub has a pause, it is the one whose pause ends first.
     pub fn next(&self, now: Nanos) -> (usize, Nanos) {
         let rank = |&index: &usize| (self.hubs[index].not_before.max(now), self.hubs[index].tried);
         let index = (0..self.hubs.len()).min_by_key(rank).unwrap_or_default();

@@ -44,9 +44,9 @@ counts! {
     datagrams: "khz.publish.datagrams", "khz_publish_datagrams_total", "Datagrams of jobs that were taken.";
     values: "khz.publish.values", "khz_publish_values_total", "Values of jobs that were taken.";
     bad: "khz.publish.bad_lines", "khz_publish_bad_lines_total", "Lines of jobs that could not be read.";
-    dropped: "khz.publish.dropped", "khz_publish_dropped_total", "Lines of jobs that were too many for a datagram or a second.";
+    dropped: "khz.publish.dropped", "khz_publish_dropped_total", "Lines of jobs that were too many for a datagram or a second, and datagrams that were too long.";
     refused: "khz.publish.refused", "khz_publish_refused_total", "Values of jobs whose names were too many.";
-    mismatched: "khz.publish.mismatched", "khz_publish_mismatched_total", "Lines of jobs that use a name otherwise than its first line: another kind, type or unit, or with an instance and without.";
+    mismatched: "khz.publish.mismatched", "khz_publish_mismatched_total", "Lines of jobs that declare a name differently from its first line: another kind, type or unit, or instances where it had none.";
     unfit: "khz.publish.unfit", "khz_publish_unfit_total", "Values of jobs that the type of their name cannot hold, such as a counter below zero.";
     too_old: "khz.publish.too_old", "khz_publish_too_old_total", "Values of jobs that had been measured more than 10 minutes before they came.";
     too_new: "khz.publish.too_new", "khz_publish_too_new_total", "Values of jobs whose time was more than 5 s ahead of the clock.";

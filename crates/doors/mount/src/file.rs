@@ -106,9 +106,9 @@ impl Entry {
 
 /// A value's line, or the errno that says why there is none.
 pub fn line(reading: Reading, format: ValueFormat) -> Result<Vec<u8>, i32> {
-    match (format.value(reading), reading) {
-        (Some(value), _) => Ok(format!("{value}\n").into_bytes()),
-        (None, Reading::Failed(_)) => Err(libc::EIO),
-        (None, _) => Err(libc::ENODATA),
+    match format.value_or_why(reading) {
+        Ok(value) => Ok(format!("{value}\n").into_bytes()),
+        Err(fault) if fault.is_failure() => Err(libc::EIO),
+        Err(_) => Err(libc::ENODATA),
     }
 }

@@ -1,13 +1,10 @@
 //! The latest readings of some nodes, from the door's JSON or from a gatherer in this process.
 
-use khz_model::{Instance, Miss, Misses, Pattern, Reading, Snapshot, Value};
+use khz_model::{Instance, Miss, Misses, Pattern, Snapshot, Value};
 use serde::Deserialize;
 
 use crate::MissesAnswer;
 use crate::labels::{self, LabelsAnswer};
-
-/// Of a value of a type that this version does not know, or of labels that its node has replaced long ago.
-pub(crate) const NOT_READABLE: &str = "not readable";
 
 /// The latest readings of some nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -182,12 +179,11 @@ fn series_answer(sample: &khz_model::Sample) -> SeriesAnswer {
         stamp: sample.stamp.real_text(),
         ..SeriesAnswer::default()
     };
-    match (metric.format().value(sample.reading), sample.reading) {
-        (Some(Value::Number(number)), _) => answer.value = Some(number.to_string()),
-        (Some(Value::Labels(labels)), _) => answer.info = Some(labels.to_string()),
-        (None, Reading::Absent(why)) => answer.absent = Some(why.to_string()),
-        (None, Reading::Failed(fault)) => answer.failed = Some(fault.to_string()),
-        (None, Reading::Present(_) | Reading::Labels(_)) => answer.absent = Some(NOT_READABLE.to_owned()),
+    match metric.format().value_or_why(sample.reading) {
+        Ok(Value::Number(number)) => answer.value = Some(number.to_string()),
+        Ok(Value::Labels(labels)) => answer.info = Some(labels.to_string()),
+        Err(fault) if fault.is_failure() => answer.failed = Some(fault.to_string()),
+        Err(why) => answer.absent = Some(why.to_string()),
     }
     answer
 }

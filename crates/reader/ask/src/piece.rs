@@ -7,7 +7,7 @@ use khz_model::{Delivery, Kind, Misses, Nanos, RateUnit, Reading, ValueFormat};
 use serde::de::Deserializer;
 use serde::{Deserialize, de};
 
-use crate::answer::{NOT_READABLE, series_name};
+use crate::answer::series_name;
 use crate::labels::{self, LabelsAnswer};
 use crate::{Cell, MissesAnswer};
 
@@ -178,14 +178,13 @@ impl Piece {
 }
 
 fn cell(reading: Reading, format: ValueFormat) -> Cell {
-    match (format.value(reading), reading) {
-        (Some(value), _) => {
+    match format.value_or_why(reading) {
+        Ok(value) => {
             let text = value.to_string();
             Cell::number(&text).unwrap_or(Cell::Text(text))
         }
-        (None, Reading::Absent(why)) => Cell::Absent(why.to_string()),
-        (None, Reading::Failed(fault)) => Cell::Failed(fault.to_string()),
-        (None, Reading::Present(_) | Reading::Labels(_)) => Cell::Absent(NOT_READABLE.to_owned()),
+        Err(fault) if fault.is_failure() => Cell::Failed(fault.to_string()),
+        Err(why) => Cell::Absent(why.to_string()),
     }
 }
 

@@ -79,8 +79,7 @@ pub(crate) fn series(out: &mut String, series: &Series) {
     text(out, &series.metric.name);
     out.push_str(",\"instance\":");
     let instance = series.instance.as_ref();
-    let has_name = |instance: &&Instance| !instance.name().is_empty() || !instance.has_labels();
-    text_or_null(out, instance.filter(has_name).map(Instance::name));
+    text_or_null(out, instance.and_then(Instance::primary));
     if let Some(instance) = instance.filter(|instance| instance.has_labels()) {
         out.push_str(",\"labels\":");
         pairs(out, instance.labels());

@@ -169,10 +169,9 @@ impl Answer {
 
 fn series_answer(sample: &khz_model::Sample) -> SeriesAnswer {
     let (metric, instance) = (&sample.series.metric, sample.series.instance.as_ref());
-    let has_name = |instance: &&Instance| !instance.name().is_empty() || !instance.has_labels();
     let mut answer = SeriesAnswer {
         name: metric.name.to_string(),
-        instance: instance.filter(has_name).map(|instance| instance.name().to_owned()),
+        instance: instance.and_then(Instance::primary).map(str::to_owned),
         labels: instance.map_or_else(LabelsAnswer::default, |instance| LabelsAnswer(instance.only_labels())),
         kind: metric.kind.to_string(),
         unit: metric.unit.to_string(),

@@ -150,10 +150,7 @@ impl ValueFormat {
     /// differences, which must not round. A double is rounded to a billionth. `None`: there is no number.
     pub fn steps(self, bits: u64) -> Option<(i128, u8)> {
         match self.number(bits)? {
-            Number::Exact(_) if self.value_type == ValueType::Signed => {
-                Some((i128::from(bits.cast_signed()), self.places))
-            }
-            Number::Exact(_) => Some((i128::from(bits), self.places)),
+            Number::Exact(decimal) => Some(decimal.steps_and_places()),
             Number::Double(double) if double.is_nan() => None,
             // A double beyond what fits becomes the largest one that does.
             Number::Double(double) => Some(((double * 1e9).round() as i128, DOUBLE_PLACES)),

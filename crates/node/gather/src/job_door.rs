@@ -1,13 +1,11 @@
 //! The entrance for numbers that jobs publish: the socket, what was refused there and why, and the metrics that jobs
 //! have named. It reads no line itself.
 
-use std::borrow::Cow;
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, RwLock};
 
-use khz_model::{Exposition, Kind, Metric, Origin, Pattern, Refresh, Unit, ValueFormat};
-use khz_parse::entry::flat_name;
+use khz_model::{Kind, Metric, Origin, Pattern, Unit};
 
 use crate::jobs::JOB_METRICS_MAX;
 use crate::own::Tally;
@@ -104,54 +102,24 @@ impl JobCounts {
     }
 }
 
-fn count(name: &'static str, exposition: &'static str, help: &'static str) -> Metric {
-    let origin = Origin { file: "khz itself".into(), field: name.into() };
-    metric(
-        name.into(),
-        Kind::Counter,
-        Unit::Count,
-        ValueFormat::WHOLE,
-        help.into(),
-        origin,
-        exposition.into(),
-        false,
-    )
+fn count(name: &'static str, exposed: &'static str, help: &'static str) -> Metric {
+    let plain = Metric::plain(name, exposed, Kind::Counter, Unit::Count);
+    Metric { help: help.into(), origin: Origin { file: "khz itself".into(), ..plain.origin }, ..plain }
 }
 
-#[allow(clippy::too_many_arguments, reason = "one argument for each field of a catalogue entry")]
-fn metric(
-    name: Cow<'static, str>,
-    kind: Kind,
-    unit: Unit,
-    format: ValueFormat,
-    help: Cow<'static, str>,
-    origin: Origin,
-    exposition: Cow<'static, str>,
-    has_instances: bool,
-) -> Metric {
-    let label = has_instances.then_some(Cow::Borrowed(NAME_LABEL));
-    Metric {
-        flat: flat_name(&name).into(),
-        name,
-        kind,
-        unit,
+/// The metric that the first line with a name makes.
+fn metric(said: &Description) -> Metric {
+    let Description { ref name, kind, unit, format, .. } = *said;
+    let plain = Metric::plain(name.clone(), exposition(name, kind, unit), kind, unit);
+    let help = if said.help.is_empty() { "Published by a job." } else { &said.help };
+    let metric = Metric {
         value_type: format.value_type,
-        labels_from: None,
         places: format.places,
-        max: None,
-        refresh: Refresh::Event,
-        help,
-        origin,
-        instances: label.clone(),
-        exposition: Exposition {
-            help: None,
-            name: exposition,
-            labels: Cow::Borrowed(&[]),
-            instance_label: label,
-            divisor: 1,
-            untyped: false,
-        },
-    }
+        help: help.to_owned().into(),
+        origin: Origin { file: "a job".into(), ..plain.origin },
+        ..plain
+    };
+    if said.instance.is_some() { metric.of_instances(NAME_LABEL) } else { metric }
 }
 
 /// The exposition's name: `job.queue.length` in seconds becomes `khz_job_queue_length_seconds`.
@@ -211,30 +179,16 @@ impl JobDoor {
     /// The limit is reached, or the use of instances differs.
     pub(crate) fn metric(&self, said: &Description) -> Result<Arc<Metric>, Refusal> {
         let mut metrics = self.metrics.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let has_instances = said.instance.is_some();
         let known = metrics.iter().find(|metric| metric.name == said.name);
         if let Some(known) = known {
             // A name always has an instance or never: Prometheus could not tell the two uses apart.
-            let is_alike = known.instances.is_some() == has_instances;
+            let is_alike = known.instances.is_some() == said.instance.is_some();
             return is_alike.then(|| known.clone()).ok_or(Refusal::Mismatched);
         }
         if metrics.len() >= JOB_METRICS_MAX {
             return Err(Refusal::TooMany);
         }
-        let help = if said.help.is_empty() { "Published by a job." } else { &said.help };
-        let origin = Origin { file: "a job".into(), field: said.name.clone().into() };
-        let Description { ref name, kind, unit, format, .. } = *said;
-        let name_there = exposition(name, kind, unit).into();
-        let new = Arc::new(metric(
-            name.clone().into(),
-            kind,
-            unit,
-            format,
-            help.to_owned().into(),
-            origin,
-            name_there,
-            has_instances,
-        ));
+        let new = Arc::new(metric(said));
         metrics.push(new.clone());
         Ok(new)
     }

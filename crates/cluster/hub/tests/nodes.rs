@@ -58,7 +58,7 @@ fn a_subscription_hears_once_that_a_node_has_gone_and_once_that_it_is_back() {
     assert!(subscription.notices().is_empty(), "it is there");
     let mut told = || {
         let mut told = Vec::new();
-        until("a change is told", || {
+        until("a change is reported", || {
             subscription.poll();
             told = subscription.notices();
             !told.is_empty()

@@ -202,7 +202,7 @@ fn with_a_hole(want: fn(&Lane) -> Want) -> (Hub, Node, Reader) {
     a.row(1, [1; 4]).row(2, [2; 4]).end();
     a.encoder.resume(1_006, 1);
     a.row(6, [6; 4]).beat();
-    reader.until("the row behind the hole", |lanes| lanes[&1].rows.contains_key(&1_006));
+    reader.until("the row after the hole", |lanes| lanes[&1].rows.contains_key(&1_006));
     (hub, a, reader)
 }
 

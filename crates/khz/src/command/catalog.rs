@@ -8,7 +8,7 @@ use clap::Args;
 use std::io::Write;
 use std::sync::Arc;
 
-use khz_model::{Metric, Misses, Pattern, RateUnit};
+use khz_model::{Metric, Misses, Pattern, RateUnit, ValueType};
 use serde_json::{Value, json};
 
 use crate::show::misses;
@@ -103,10 +103,9 @@ fn table(entries: &[&Value]) -> Table {
     ];
     let mut table = Table::wrapping(&titles);
     for entry in entries {
-        let words =
-            ["kind", "unit", "rate_unit", "refresh", "help"].map(|field| text(entry, field).to_owned());
-        let [kind, unit, rate, refresh, help] = words;
-        table.row([name(entry), kind, unit, rate, refresh, help]);
+        let (kind, unit) = kind(entry);
+        let words = [kind, unit, text(entry, "rate_unit"), text(entry, "refresh"), text(entry, "help")];
+        table.row(std::iter::once(name(entry)).chain(words.map(str::to_owned)));
     }
     table
 }
@@ -114,8 +113,11 @@ fn table(entries: &[&Value]) -> Table {
 /// An entry on a narrow terminal: name, kind and meaning, each on lines of its own.
 fn paragraph(entry: &Value, width: usize, out: &mut impl Write) -> std::io::Result<()> {
     const INDENT: &str = "    ";
-    let kind =
-        format!("{}, {}, updated: {}", text(entry, "kind"), text(entry, "unit"), text(entry, "refresh"));
+    let kind = match kind(entry) {
+        (kind, "") => kind.to_owned(),
+        (kind, unit) => format!("{kind}, {unit}"),
+    };
+    let kind = format!("{kind}, updated: {}", text(entry, "refresh"));
     let kind = match text(entry, "rate_unit") {
         "" => kind,
         rate => format!("{kind}, as a rate: {rate}"),
@@ -130,6 +132,14 @@ fn paragraph(entry: &Value, width: usize, out: &mut impl Write) -> std::io::Resu
     Ok(())
 }
 
+/// Counter or gauge, and the unit. Labels are neither, and have none.
+fn kind(entry: &Value) -> (&str, &str) {
+    match text(entry, "type") {
+        "labels" => ("labels", ""),
+        _ => (text(entry, "kind"), text(entry, "unit")),
+    }
+}
+
 /// The name, with what its instances are: `cpu.user[cpu]`.
 fn name(entry: &Value) -> String {
     match (text(entry, "name"), text(entry, "instances")) {
@@ -141,7 +151,7 @@ fn name(entry: &Value) -> String {
 fn object(metric: &Metric) -> Value {
     let labels: serde_json::Map<String, Value> =
         metric.exposition.labels.iter().map(|(label, value)| (label.to_string(), json!(value))).collect();
-    json!({
+    let mut object = json!({
         "name": metric.name,
         "kind": metric.kind.as_str(),
         "unit": metric.unit.as_str(),
@@ -161,7 +171,12 @@ fn object(metric: &Metric) -> Value {
             "divisor": metric.exposition.divisor,
             "untyped": metric.exposition.untyped,
         },
-    })
+    });
+    // As at the door: there where values are not whole numbers or decimals from 0 on.
+    if metric.value_type != ValueType::Unsigned {
+        object["type"] = json!(metric.value_type.as_str());
+    }
+    object
 }
 
 #[cfg(test)]

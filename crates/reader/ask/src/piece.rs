@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use khz_model::{Delivery, Kind, Misses, Nanos, RateUnit, Reading, ValueFormat};
+use khz_model::{Delivery, Kind, Misses, Nanos, RateUnit, Reading, Value, ValueFormat};
 use serde::de::Deserializer;
 use serde::{Deserialize, de};
 
@@ -179,8 +179,9 @@ impl Piece {
 
 fn cell(reading: Reading, format: ValueFormat) -> Cell {
     match (format.value(reading), reading) {
-        (Some(value), _) => {
-            let text = value.to_string();
+        (Some(Value::Labels(labels)), _) => Cell::Info(labels),
+        (Some(Value::Number(number)), _) => {
+            let text = number.to_string();
             Cell::number(&text).unwrap_or(Cell::Text(text))
         }
         (None, Reading::Absent(why)) => Cell::Absent(why.to_string()),

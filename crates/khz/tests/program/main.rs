@@ -7,6 +7,7 @@ mod bind;
 mod certs;
 mod client;
 mod crowded;
+mod described;
 mod elsewhere;
 mod examples;
 mod exposition;

@@ -18,6 +18,7 @@ mod memory;
 mod parquet;
 mod process;
 mod publish;
+mod ranked;
 mod record;
 mod recorded;
 mod refused;

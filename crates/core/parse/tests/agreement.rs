@@ -12,8 +12,11 @@ const HOSTS: [&str; 4] = ["linux-6.18-vm2", "linux-6.12-qemu4", "linux-6.1-qemu8
 fn fixture(file: &KernelFile, host: usize) -> Vec<u8> {
     let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fixtures");
     // PSI for interrupts is not compiled into those kernels, and 2.4 has only half of the files. A made-up
-    // text of the same form replaces a missing one.
+    // text of the same form replaces a missing one, and the text that is made of a folder's files.
     let stand_in = match file.name {
+        "uname" => "sysname=Linux\nrelease=6.18.44\nversion=#1 SMP @0\nmachine=x86_64\nnodename=n17\n",
+        "dmi" => "bios_date=04/12/2021\nboard_name=07PXPY\nproduct_sku=SKU=0;Model=R6515\n",
+        "os" => "PRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\nVERSION_ID='12'\n# 1=2\n",
         "cgroup/cpu" => "usage_usec 4310\nuser_usec 1200\nsystem_usec 3110\nnr_periods 0\n",
         _ => "full avg10=0.00 avg60=0.12 avg300=3.45 total=67890\n",
     };

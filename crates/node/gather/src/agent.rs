@@ -168,7 +168,10 @@ fn open_sources(plan: &Plan) -> Result<Vec<Source>, GatherError> {
         source.gather(now, &mut room);
         sources.push(source);
     }
-    if sources.iter().all(|source| source.counts.bytes == 0) {
+    // The distribution describes itself where there is no /proc, too. That is not enough for who wants numbers.
+    let wants_numbers = sources.iter().any(|source| !source.is_description());
+    let counts = |source: &Source| source.counts.bytes > 0 && !(wants_numbers && source.is_description());
+    if !sources.iter().any(counts) {
         let problem = sources.iter().find_map(Source::problem).unwrap_or("every file is empty").to_owned();
         return Err(GatherError::NothingToRead { root: plan.root.clone(), problem });
     }
@@ -199,7 +202,7 @@ fn fixed_lanes(plan: &Plan, sources: &[Source], rings: &Rings) -> Result<Vec<Lan
     Ok(lanes)
 }
 
-/// The base lane (everything), the local lane (sources without their own rate), and one lane for each rate
+/// The base lane (everything), the local lane (sources of numbers without their own rate), and one lane for each rate
 /// that sources have of their own.
 fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
     let own_rate = |i: usize| plan.sources.get(i).and_then(|s| s.rate);
@@ -223,7 +226,8 @@ fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
     rates.retain(|&rate| rate != plan.base_rate);
     rates.sort_by_key(|rate| rate.period());
     rates.dedup();
-    let local = members(&|i| (own_rate(i).is_none() && !sources[i].is_own()).then(|| natural(&sources[i])));
+    let is_local = |i: usize| own_rate(i).is_none() && !sources[i].is_own() && !sources[i].is_description();
+    let local = members(&|i| is_local(i).then(|| natural(&sources[i])));
     // What jobs publish goes along with kernel files; alone, it is no reason to wake up ten times a second.
     let has_files =
         local.iter().zip(sources).any(|(member, source)| member.is_some() && source.kernel_file().is_some());

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use khz_model::{Absence, Fault, Nanos, Reading, Schema, Stamp};
+use khz_model::{Absence, Fault, Nanos, Reading, Refresh, Schema, Stamp};
 use khz_parse::{KernelFile, Outcome, Parser};
 use rustix::io::Errno;
 
@@ -44,7 +44,10 @@ pub(crate) struct Source {
     /// A copy of the readings for other threads, made on the first request after a gather.
     published: Option<Arc<Published>>,
     schema: Arc<Schema>,
-    absent_until: Nanos,
+    /// Until then it is not read again: it is missing, or a description.
+    rests_until: Nanos,
+    /// For how long it rests after each read; 0: not at all.
+    rest: Nanos,
     problem: Option<String>,
 }
 
@@ -71,7 +74,12 @@ impl Source {
     pub fn file(root: &Path, file: &'static KernelFile, budget: Budget) -> Self {
         let text = KernelText::new(root, file.path, file.pieces);
         let parser = Box::new(Parser::new(file));
-        Self::new(file.name, Numbers::File { text, parser }, budget)
+        let rest = match file.rest() {
+            None => Nanos(0),
+            Some(Refresh::Constant) => Nanos(u64::MAX),
+            Some(refresh) => refresh.period().unwrap_or_default(),
+        };
+        Source { rest, ..Self::new(file.name, Numbers::File { text, parser }, budget) }
     }
 
     pub fn own(numbers: OwnNumbers) -> Self {
@@ -99,7 +107,8 @@ impl Source {
             gathered: None,
             published: None,
             schema,
-            absent_until: Nanos(0),
+            rests_until: Nanos(0),
+            rest: Nanos(0),
             problem: None,
         }
     }
@@ -113,6 +122,11 @@ impl Source {
             Numbers::File { parser, .. } => Some(parser.file()),
             Numbers::Jobs(_) | Numbers::Own(_) => None,
         }
+    }
+
+    /// True if its readings are descriptions, which seldom change.
+    pub fn is_description(&self) -> bool {
+        self.rest > Nanos(0)
     }
 
     /// True for the agent's own numbers.
@@ -202,7 +216,7 @@ impl Source {
             self.gathered = Some(now);
             return;
         };
-        if now.boot < self.absent_until {
+        if now.boot < self.rests_until {
             parser.keep();
             self.gathered = Some(now);
             return;
@@ -219,7 +233,18 @@ impl Source {
             }
             Err(errno) => self.lost(errno, now),
         }
+        if self.rest > Nanos(0) {
+            self.begin_rest(now);
+        }
         self.count(start, now);
+    }
+
+    /// Leaves a description alone for a while.
+    #[cold]
+    fn begin_rest(&mut self, now: Stamp) {
+        let Numbers::File { text, .. } = &mut self.numbers else { return };
+        text.close();
+        self.rests_until = Nanos(now.boot.0.saturating_add(self.rest.0));
     }
 
     #[inline]
@@ -258,7 +283,7 @@ impl Source {
         let problem = format!("{}: {}", text.path().display(), std::io::Error::from(errno));
         if missing {
             parser.lose(Reading::Absent(Absence::NoSource));
-            self.absent_until = Nanos(now.boot.0 + LOOK_AGAIN.0);
+            self.rests_until = Nanos(now.boot.0 + LOOK_AGAIN.0);
         } else {
             parser.lose(Reading::Failed(Fault::Unreadable));
             self.counts.failures += 1;
@@ -294,3 +319,6 @@ impl Source {
         Some(published)
     }
 }
+
+#[cfg(test)]
+mod tests;

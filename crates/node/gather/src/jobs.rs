@@ -36,8 +36,8 @@ pub const DATAGRAMS_AT_ONCE: usize = 32;
 pub const LINES_A_SECOND: u64 = 10_000;
 /// A number becomes absent after this time without a new value.
 pub const SILENT_AFTER: Nanos = Nanos::from_secs(30);
-/// The agent restarts with new slots when no new name fits and most old ones have had no value for this long.
-/// So a job that invents names cannot keep others out for longer, and cannot cause restarts more often.
+/// A slot that has had no value for this long can be given back (`renewal.rs`). So a job that invents names cannot
+/// keep others out for much longer.
 pub const STALE_AFTER: Nanos = Nanos::from_secs(300);
 
 /// The entrance for jobs: the socket, its counts, and the metrics that jobs have named.
@@ -45,7 +45,7 @@ pub const STALE_AFTER: Nanos = Nanos::from_secs(300);
 pub struct JobDoor {
     socket: UnixDatagram,
     counts: JobCounts,
-    /// It only grows; the gather thread locks it only then.
+    /// It grows until slots are given back; the gather thread locks it only then.
     metrics: RwLock<Vec<Arc<Metric>>>,
 }
 
@@ -144,10 +144,6 @@ impl JobDoor {
     /// The metrics that jobs have published until now.
     pub(crate) fn metrics(&self) -> Vec<Arc<Metric>> {
         self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
-    }
-
-    fn metrics_count(&self) -> usize {
-        self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len()
     }
 
     /// True if a pattern selects a metric that jobs publish, or may publish later.
@@ -314,14 +310,37 @@ impl Jobs {
         Some(slot)
     }
 
-    /// True when no new name or no new instance fits, and three quarters of the known ones are no longer in
-    /// use.
-    pub fn is_worn(&self, now: Nanos) -> bool {
-        let slots = self.heard.len();
-        if slots < JOB_SERIES_MAX && self.door.metrics_count() < JOB_METRICS_MAX {
-            return false;
+    /// The number of slots without a value for [`STALE_AFTER`].
+    pub fn slots_gone(&self, now: Nanos) -> usize {
+        self.heard.iter().filter(|&&heard| now.since(heard) >= STALE_AFTER).count()
+    }
+
+    /// Gives those slots back: the others get new ones, and names without a slot make room for other names.
+    pub fn renew(&mut self, now: Nanos) {
+        let (before, heard) = (std::mem::take(&mut self.readings), std::mem::take(&mut self.heard));
+        let mut new_slots = vec![None; heard.len()];
+        for (slot, heard) in
+            heard.into_iter().enumerate().filter(|(_, heard)| now.since(*heard) < STALE_AFTER)
+        {
+            let Some(series) = before.schema.get(slot) else { continue };
+            let new = self.heard.len();
+            self.readings.append(series.clone());
+            (self.readings.states[new], self.readings.values[new]) =
+                (before.states[slot], before.values[slot]);
+            self.heard.push(heard);
+            new_slots[slot] = Some(new as u32);
         }
-        self.heard.iter().filter(|&&heard| now.since(heard) >= STALE_AFTER).count() >= slots / 4 * 3
+        self.spellings.retain(|_, slot| match new_slots[*slot as usize] {
+            Some(new) => {
+                *slot = new;
+                true
+            }
+            None => false,
+        });
+        let series = self.readings.schema.series();
+        let is_used = |metric: &Arc<Metric>| series.iter().any(|series| Arc::ptr_eq(&series.metric, metric));
+        let mut metrics = self.door.metrics.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        metrics.retain(is_used);
     }
 
     /// Makes silent numbers absent; called once a second.
@@ -424,19 +443,30 @@ mod tests {
     }
 
     #[test]
-    fn names_that_nobody_uses_any_more_wear_the_node_out_once_there_is_no_room() {
+    fn names_that_nobody_uses_any_more_make_room_and_the_others_keep_their_values() {
         let (mut jobs, job) = jobs();
         let mut room = Vec::new();
         let mut say = |jobs: &mut Jobs, text: &str, second| {
             job.send(text.as_bytes()).unwrap();
             jobs.gather(at(second), &mut room);
         };
-        (0..JOB_METRICS_MAX - 1).for_each(|n| say(&mut jobs, &format!("m{n}=1"), 1));
-        assert!(!jobs.is_worn(Nanos::from_secs(1_000)), "there is room");
-        say(&mut jobs, "last=1", 1);
-        assert!(!jobs.is_worn(Nanos::from_secs(300)) && jobs.is_worn(Nanos::from_secs(301)));
-        (0..JOB_METRICS_MAX / 4 + 1).for_each(|n| say(&mut jobs, &format!("m{n}=2"), 200));
-        assert!(!jobs.is_worn(Nanos::from_secs(301)), "more than a quarter are in use");
+        (0..JOB_METRICS_MAX).for_each(|n| say(&mut jobs, &format!("m{n}=1"), 1));
+        (0..100).for_each(|n| say(&mut jobs, &format!("job.m{}=2", 2 * n), 200));
+        say(&mut jobs, "new=1", 300);
+        assert_eq!(jobs.readings.schema.slot("job.new", None), None, "there is no room");
+        assert_eq!(jobs.slots_gone(Nanos::from_secs(300)), 0);
+        assert_eq!(jobs.slots_gone(Nanos::from_secs(301)), JOB_METRICS_MAX - 100);
+        jobs.renew(Nanos::from_secs(301));
+        assert_eq!((jobs.slots_gone(Nanos::from_secs(301)), jobs.door.metrics().len()), (0, 100));
+        let expected: Vec<String> = (0..100)
+            .map(|n| format!("job.m{} {:?}", 2 * n, Reading::Absent(Absence::InstanceGone)))
+            .collect();
+        assert_eq!(shown(&jobs), expected, "silent for a while, and not for long enough");
+        // Both spellings mean the new slot, and a name that was dropped is new.
+        say(&mut jobs, "m198=5\njob.m0=6\nm1=7\nnew=8", 302);
+        let shown = shown(&jobs);
+        assert_eq!((&*shown[99], &*shown[0]), ("job.m198 Present(5)", "job.m0 Present(6)"));
+        assert_eq!(shown[100..], ["job.m1 Present(7)", "job.new Present(8)"]);
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn the_snapshot_has_what_a_request_answers() {
         for sample in answer.nodes[0].1.iter().filter(of_kernel) {
             let (name, latest) = (sample.series.to_string(), in_snapshot(sample));
             assert_eq!(latest.reading, sample.reading, "{name} in round {round}");
-            assert_eq!(latest.places, sample.series.metric.places, "{name}");
+            assert_eq!(latest.format.places, sample.series.metric.places, "{name}");
             compared += 1;
         }
         assert!(compared > 100, "only {compared} series");

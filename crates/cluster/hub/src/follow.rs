@@ -413,7 +413,11 @@ impl Follower {
     fn decode(&mut self, mut bytes: &[u8], newest: bool, seen: &mut impl FnMut(Seen<'_>)) {
         while !bytes.is_empty() {
             match self.decoder.step(bytes) {
-                Ok(Step::Header(length)) => bytes = &bytes[length..],
+                Ok(Step::Header(length)) => {
+                    bytes = &bytes[length..];
+                    // A block of another generation may have fewer slots: what it lacks has changed too.
+                    self.skipped = true;
+                }
                 Ok(Step::Row(length)) => {
                     bytes = &bytes[length..];
                     self.row(seen);

@@ -17,12 +17,16 @@ use super::tape::{TapeLane, seed, value};
 use super::wire::{Shared, Wire};
 use crate::clock::played;
 use crate::counts::own_metric;
+use crate::limits::GENERATIONS_MAX;
 use crate::node::BASE;
 use crate::source::Sink;
 
 /// The hub that the nodes report to, and the one above it, which gets them from there.
 const LEAF: usize = 0;
 const ROOT: usize = 1;
+
+/// A hub keeps the rows of as many generations of a node.
+const GENERATIONS: u32 = GENERATIONS_MAX as u32;
 
 /// A node, and its end of the link.
 struct Agent {
@@ -50,7 +54,11 @@ pub struct World {
     metrics: [Arc<Metric>; 3],
     /// Series that nodes have gained.
     gained: u64,
+    /// Times that a node has given slots back.
+    renewed: u64,
     trouble: Trouble,
+    /// When nodes give slots back; `None`: never.
+    renewals: Option<Random>,
     /// Nodes that the hubs are told to forget then.
     forgotten: Vec<(Nanos, usize)>,
     forgets: u64,
@@ -99,13 +107,20 @@ impl World {
             faults,
             metrics,
             gained: 0,
+            renewed: 0,
             trouble,
+            renewals: None,
             forgotten: Vec::new(),
             forgets: 0,
             random,
         };
         world.add_nodes();
         world
+    }
+
+    /// From here on nodes give slots back now and then.
+    pub fn renew_nodes(&mut self) {
+        self.renewals = Some(Random::new(self.seed ^ 0x51075));
     }
 
     fn add_nodes(&mut self) {
@@ -194,6 +209,12 @@ impl World {
             if events && self.random.once_in(18) {
                 self.happen();
             }
+            if events && let Some(mut random) = self.renewals.take() {
+                if random.once_in(80) {
+                    self.renew(&mut random);
+                }
+                self.renewals = Some(random);
+            }
         }
     }
 
@@ -227,6 +248,19 @@ impl World {
             }
             let at = Nanos(self.now.0 + self.random.below(spread + 1));
             agent.node.gain(&series, at, &mut self.random);
+        }
+    }
+
+    /// The same devices are gone on some nodes, which give their slots back at about the same time.
+    fn renew(&mut self, random: &mut Random) {
+        let salt = random.below(u64::MAX);
+        let first: Vec<Series> = (0..8).map(|n| self.series(n % 3, n)).collect();
+        let is_gone = |series: &Series| !first.contains(series) && (seed("", series) ^ salt) & 3 != 0;
+        for agent in &mut self.agents {
+            if random.once_in(2) && agent.node.generation() < GENERATIONS {
+                agent.node.renew(is_gone, random);
+                self.renewed += 1;
+            }
         }
     }
 
@@ -272,7 +306,7 @@ impl World {
         // The same new name on all of them, as a container that is started again everywhere.
         let renamed = self.series(self.gained % 3, 100_000 + self.gained / 4);
         let agent = &mut self.agents[at];
-        if agent.node.has(&renamed) {
+        if agent.node.has(&renamed) || agent.node.generation() >= GENERATIONS {
             return;
         }
         self.faults.borrow_mut().happen(None, Some(&agent.node.name));
@@ -337,6 +371,7 @@ impl World {
         outcome.read = self.readers.iter().map(|reader| reader.ear.rows).sum();
         outcome.gaps = self.readers.iter().map(|reader| reader.ear.gaps).sum();
         (outcome.gained, outcome.forgets) = (self.gained, self.forgets);
+        outcome.renewed = self.renewed;
         outcome
     }
 
@@ -390,6 +425,8 @@ pub struct Outcome {
     /// Gaps that a fault has brought.
     pub gaps: u64,
     pub gained: u64,
+    /// Times that a node has given slots back.
+    pub renewed: u64,
     /// Nodes that a hub has forgotten, each time.
     pub forgets: u64,
 }

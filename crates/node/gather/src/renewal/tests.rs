@@ -194,9 +194,10 @@ fn an_instance_that_comes_back_in_time_keeps_its_slots_and_one_that_comes_back_l
         root.show(shown, second);
         let (mut room, mut calls) = (Vec::new(), Vec::new());
         // The second one is read now and then only.
-        for index in 0..if second.is_multiple_of(7) { 2 } else { 1 } {
-            sources[index].gather(stamp(second), &mut room);
-            lane.note(index, &sources[index]);
+        let read = if second.is_multiple_of(7) { 2 } else { 1 };
+        for (index, source) in sources.iter_mut().enumerate().take(read) {
+            source.gather(stamp(second), &mut room);
+            lane.note(index, source);
         }
         let renewed = renewal.look(Nanos::from_secs(second), &mut sources);
         if renewed != 0 {

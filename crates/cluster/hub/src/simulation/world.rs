@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use khz_block::{Decoder, Step};
 use khz_link::{AgentEnd, Identity, Role};
-use khz_model::{Instance, Metric, Nanos, NodeName, Pattern, Series, metric};
+use khz_model::{Instance, Metric, Nanos, NodeName, Pattern, Query, Series, metric};
 
 use super::hub::Hub;
 use super::judge::{Judge, SharedFaults};
@@ -19,6 +19,7 @@ use crate::clock::played;
 use crate::counts::own_metric;
 use crate::limits::GENERATIONS_MAX;
 use crate::node::BASE;
+use crate::query::HubQuery;
 use crate::source::Sink;
 
 /// The hub that the nodes report to, and the one above it, which gets them from there.
@@ -409,10 +410,29 @@ impl World {
             }
             next += u64::from(block.rows);
         }
+        drop(node);
+        self.judge_history(agent, &name);
         let written = agent.node.writers.iter().find(|writer| khz_link::Lane::name(&writer.lane) == BASE);
         let written = written.expect("a base lane").rows();
         assert!(next + 16 > written && next <= written, "{name}: {next} of {written} rows");
         next
+    }
+}
+
+impl World {
+    /// Each value of its history stands under the name of its series, whatever its slot was.
+    fn judge_history(&self, agent: &Agent, name: &NodeName) {
+        let query = HubQuery::new(self.hubs[agent.hub].cluster.clone());
+        let past = query.history_of(name, &[Pattern::everything()], Nanos::from_secs(3_600), usize::MAX);
+        let past = past.expect("few readings").expect("it has rows");
+        let seeds: Vec<u64> = past.columns.iter().map(|series| seed(name.as_str(), series)).collect();
+        for row in past.rows {
+            assert_eq!(row.readings.len(), seeds.len(), "{name}");
+            for (reading, seed) in row.readings.iter().zip(&seeds) {
+                let is_right = |found| found == value(*seed, row.stamp.boot);
+                assert!(reading.value().is_none_or(is_right), "{name}: history under another name");
+            }
+        }
     }
 }
 

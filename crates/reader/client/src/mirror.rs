@@ -24,6 +24,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A node's values come in one lane, so all of them belong to one row.
 const GROUP: u8 = 0;
 
+/// A node's file is made again when it has more than this many slots for each series that there still is, and these
+/// many more: its slots are never used for something else.
+const SLOTS_A_SERIES: usize = 2;
+const SLOTS_MORE: usize = 64;
+
 /// What to mirror.
 #[derive(Clone, Debug)]
 pub struct MirrorWant {
@@ -160,6 +165,21 @@ impl Scribe {
     fn renew(&mut self, node: &str) {
         let Some(problem) = self.nodes.get_mut(node).and_then(Kept::problem) else { return };
         tracing::warn!("the snapshot of {node} is lost: {problem}; another one is made");
+        self.begin_again(node);
+    }
+
+    /// Makes a node's file again if most of its slots belong to series that are gone. Its readers see that it has
+    /// ended, and open the new one.
+    fn give_slots_back(&mut self, node: &str) {
+        let lanes = self.lanes.iter().filter(|(key, _)| key.node == *node);
+        let series: usize = lanes.map(|(_, lane)| lane.schema.series().len()).sum();
+        let slots = self.nodes.get(node).map_or(0, |kept| kept.slots.len());
+        if slots > SLOTS_A_SERIES * series + SLOTS_MORE {
+            self.begin_again(node);
+        }
+    }
+
+    fn begin_again(&mut self, node: &str) {
         match Kept::create(&self.directory, node) {
             Ok(kept) => drop(self.nodes.insert(node.to_owned(), kept)),
             Err(problem) => return tracing::warn!("no snapshot of {node}: {problem}"),
@@ -206,6 +226,9 @@ impl FollowSink for Scribe {
 
     fn row(&mut self, key: &LaneKey, _: u64, row: &Decoder) {
         self.renew(&key.node);
+        if self.lanes.get(key).is_some_and(|lane| lane.slots.len() != lane.schema.series().len()) {
+            self.give_slots_back(&key.node);
+        }
         let (Some(lane), Some(kept)) = (self.lanes.get_mut(key), self.nodes.get_mut(&key.node)) else {
             return;
         };
@@ -390,6 +413,38 @@ mod tests {
         assert_eq!(read(&page, cached).reading, Reading::Present(3));
         drop(scribe);
         assert!(page.has_ended() && !directory.join("n1/snapshot").exists());
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn series_that_are_gone_for_good_do_not_fill_a_snapshot() {
+        let directory = std::env::temp_dir().join(format!("khz-mirror-churn-{}", std::process::id()));
+        let mut scribe = Scribe {
+            directory: directory.clone(),
+            lanes: HashMap::new(),
+            nodes: HashMap::new(),
+            left_out: 0,
+            is_down: false,
+        };
+        let mut slots_most = 0;
+        for generation in 0..200 {
+            let names: Vec<String> = (0..10).map(|n| format!("made.g{generation}.n{n}")).collect();
+            let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+            names.push("mem.free");
+            // Another generation of the same lane: its schema begins again.
+            let mut feed = Feed::open(&mut scribe, 1, &series(&names));
+            let values: Vec<u64> = (generation..generation + 11).collect();
+            feed.row(&mut scribe, &values);
+            let mut page = crate::Page::open(&directory.join("n1/snapshot")).unwrap();
+            for (name, &value) in names.iter().zip(&values) {
+                let slot = page.find(name).unwrap();
+                let latest = page.read(slot).unwrap().unwrap();
+                assert_eq!(latest.reading, Reading::Present(value), "{name}");
+            }
+            slots_most = slots_most.max(page.names().len());
+        }
+        assert!(slots_most <= SLOTS_A_SERIES * 11 + SLOTS_MORE + 11, "{slots_most} slots");
+        drop(scribe);
         std::fs::remove_dir_all(directory).unwrap();
     }
 

@@ -96,8 +96,12 @@ fn a_hub_that_was_restarted_says_who_is_down_who_left_and_who_is_missing() {
         assert_eq!((out(&output).lines().count(), code(&output)), (lines, expected), "{words:?}");
     }
     let targets = fetch(&hub, "/khz/v1/targets");
-    let nodes: Vec<&str> =
-        targets.as_array().unwrap().iter().map(|target| target["labels"]["node"].as_str().unwrap()).collect();
+    let nodes: Vec<&str> = targets
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|target| target["labels"]["instance"].as_str().unwrap())
+        .collect();
     assert_eq!(nodes, ["n1", "n2", "n3", "n4", "n9"]);
     let asked = place.ask(&["get", "n[2-3],n7:load.1m"]);
     assert_eq!(code(&asked), 1, "{}", err(&asked));

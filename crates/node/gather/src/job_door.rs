@@ -6,7 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, RwLock};
 
-use khz_model::{Exposition, Kind, Metric, Origin, Pattern, Refresh, Unit, ValueFormat};
+use khz_model::{Exposition, Kind, Metric, Origin, Pattern, Refresh, Series, Unit, ValueFormat};
 use khz_parse::entry::flat_name;
 
 use crate::jobs::JOB_METRICS_MAX;
@@ -18,7 +18,7 @@ use crate::publication::{Description, NAME_LABEL, NumberError, PREFIX, Publicati
 pub struct JobDoor {
     socket: UnixDatagram,
     pub(crate) counts: JobCounts,
-    /// It only grows; the gather thread locks it only then.
+    /// It grows until slots are given back; the gather thread locks it only then.
     metrics: RwLock<Vec<Arc<Metric>>>,
 }
 
@@ -189,8 +189,10 @@ impl JobDoor {
         self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    pub(crate) fn metrics_count(&self) -> usize {
-        self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len()
+    /// Forgets the metrics that none of these series has.
+    pub(crate) fn keep_metrics(&self, series: &[Series]) {
+        let is_used = |metric: &Arc<Metric>| series.iter().any(|series| Arc::ptr_eq(&series.metric, metric));
+        self.metrics.write().unwrap_or_else(|poisoned| poisoned.into_inner()).retain(is_used);
     }
 
     /// True if a pattern selects a metric that jobs publish, or may publish later.

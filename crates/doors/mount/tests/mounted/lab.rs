@@ -231,6 +231,13 @@ impl Drop for Lab {
     }
 }
 
+/// A program that SIGINT ends, also where the tests run in the background of a shell, which ignores it.
+pub fn interruptible(program: &str) -> std::process::Command {
+    let mut command = std::process::Command::new("env");
+    command.args(["--default-signal=INT", program]);
+    command
+}
+
 /// Waits until something is so.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(20);

@@ -213,8 +213,7 @@ fn a_program_that_is_killed_while_it_waits_ends_at_once() {
     let status = khz_model::NodeStatus::here(khz_model::NodeName::new("mute").unwrap());
     lab.sink.nodes(&[status], false);
     for signal in ["KILL", "INT", "TERM"] {
-        let mut cat =
-            std::process::Command::new("cat").arg(lab.path("mute/metrics/mem/free")).spawn().unwrap();
+        let mut cat = lab::interruptible("cat").arg(lab.path("mute/metrics/mem/free")).spawn().unwrap();
         let waits_in = format!("/proc/{}/wchan", cat.id());
         wait_until("it waits", || std::fs::read_to_string(&waits_in).unwrap() == "request_wait_answer");
         let killed = std::process::Command::new("kill").args(["-s", signal, &cat.id().to_string()]).status();

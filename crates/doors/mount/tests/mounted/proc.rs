@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -289,7 +289,7 @@ fn a_node_that_does_not_answer_gives_its_last_text_and_a_waiting_program_can_be_
         let first = requests();
         let begin = file.try_clone().unwrap();
         std::io::Seek::rewind(&mut &begin).unwrap();
-        let mut cat = Command::new("cat").stdin(begin).stdout(Stdio::null()).spawn().unwrap();
+        let mut cat = crate::lab::interruptible("cat").stdin(begin).stdout(Stdio::null()).spawn().unwrap();
         wait_until("it waits", || requests() > first || cat.try_wait().unwrap().is_some());
         let pid = rustix::process::Pid::from_child(&cat);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);

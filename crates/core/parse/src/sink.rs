@@ -152,7 +152,9 @@ impl<'a> Sink<'a> {
     /// numbers.
     pub fn instance(&mut self, group: usize, name: &[u8]) -> Option<InstanceSlots> {
         let Some(base) = self.slots.instance(group, name) else {
-            self.note(String::from_utf8_lossy(name).into_owned(), "no slot left for this instance");
+            // Not a `note`: the line is this instance's, so those that have slots and are not here are gone. Their
+            // slots could not be given back if they counted as failed.
+            self.remember(String::from_utf8_lossy(name).into_owned(), "no slot left for this instance");
             return None;
         };
         let slots = self.slots.schema().len();

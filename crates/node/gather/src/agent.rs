@@ -10,7 +10,7 @@ use khz_model::{Nanos, Pattern, Query, QueryError, Rate};
 use crate::asked::Asked;
 use crate::clock;
 use crate::error::GatherError;
-use crate::gatherer::{Gatherer, Outworn};
+use crate::gatherer::{Gatherer, RingsLost};
 use crate::inbox::{Inbox, Request};
 use crate::lane::Lane;
 use crate::lane_handle::{LaneHandle, Lanes};
@@ -33,7 +33,7 @@ pub struct Agent {
     inbox: Arc<Inbox>,
     query: Arc<NodeQuery>,
     thread: Option<JoinHandle<()>>,
-    wear: oneshot::Receiver<Outworn>,
+    rings_lost: oneshot::Receiver<RingsLost>,
 }
 
 /// The reason why an agent needs its owner.
@@ -41,8 +41,6 @@ pub struct Agent {
 pub enum Ending {
     /// The gather thread has panicked; its output says why.
     Panicked,
-    /// Not said any more: an agent gives slots back while it runs.
-    Outworn,
     /// It still runs, but somebody has cut short, removed or overwritten the file of a ring: nobody can read
     /// these rows after its end. Another agent makes new rings.
     RingsLost,
@@ -73,9 +71,17 @@ impl Agent {
         let asked = Arc::new(Asked::new(&plan, gone_for));
         let query = Arc::new(NodeQuery::new(&plan, &sources, inbox.clone(), asked.clone(), views));
         let placement = plan.placement.clone();
-        let (outworn, wear) = oneshot::channel();
-        let gatherer =
-            Gatherer::new(plan, inbox.clone(), asked, sources, lanes, rings, Renewal::new(gone_for), outworn);
+        let (say_rings_lost, rings_lost) = oneshot::channel();
+        let gatherer = Gatherer::new(
+            plan,
+            inbox.clone(),
+            asked,
+            sources,
+            lanes,
+            rings,
+            Renewal::new(gone_for),
+            say_rings_lost,
+        );
         let (placed, is_placed) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("gather".into())
@@ -92,7 +98,7 @@ impl Agent {
             .map_err(GatherError::Thread)?;
         // A thread that ends without a message has panicked and printed why.
         is_placed.recv().unwrap_or(Ok(()))?;
-        Ok(Agent { inbox, query, thread: Some(thread), wear })
+        Ok(Agent { inbox, query, thread: Some(thread), rings_lost })
     }
 
     /// The interface through which doors read.
@@ -120,8 +126,8 @@ impl Agent {
 
     /// Completes when the owner has to act, which is rare.
     pub async fn end(&mut self) -> Ending {
-        match (&mut self.wear).await {
-            Ok(Outworn::Rings) => Ending::RingsLost,
+        match (&mut self.rings_lost).await {
+            Ok(RingsLost) => Ending::RingsLost,
             // The thread has ended and dropped its sender.
             Err(oneshot::Canceled) => Ending::Panicked,
         }

@@ -37,12 +37,10 @@ pub const LINGERING_MAX: usize = 8;
 /// The CPU ceiling slows only lanes faster than this; slowing others saves too little.
 const SLOW_ENOUGH: Nanos = Nanos::from_millis(100);
 
-/// The thread's one message to its owner: replace this agent by another one.
+/// The thread's one message to its owner: replace this agent by another one. Somebody has cut short, removed or
+/// overwritten the file of a ring, and nobody can read its rows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Outworn {
-    /// Somebody has cut short, removed or overwritten the file of a ring: nobody can read its rows.
-    Rings,
-}
+pub(crate) struct RingsLost;
 
 /// Everything that the thread owns.
 pub(crate) struct Gatherer {
@@ -71,7 +69,7 @@ pub(crate) struct Gatherer {
     /// The buffer for texts; the sources use it one after the other.
     room: Vec<u8>,
     /// The message to the owner; dropped when the thread ends.
-    outworn: Option<oneshot::Sender<Outworn>>,
+    rings_lost: Option<oneshot::Sender<RingsLost>>,
 }
 
 /// Closes the inbox when the thread ends.
@@ -93,7 +91,7 @@ impl Gatherer {
         lanes: Vec<Lane>,
         rings: Rings,
         renewal: Renewal,
-        outworn: oneshot::Sender<Outworn>,
+        rings_lost: oneshot::Sender<RingsLost>,
     ) -> Self {
         let fixed_lanes = lanes.len();
         let page = Page::open(&rings, &mut sources);
@@ -116,7 +114,7 @@ impl Gatherer {
             taken: Vec::new(),
             calls: Vec::new(),
             room: Vec::new(),
-            outworn: Some(outworn),
+            rings_lost: Some(rings_lost),
         }
     }
 
@@ -436,13 +434,6 @@ impl Gatherer {
         }
     }
 
-    fn say(&mut self, outworn: Outworn) {
-        if let Some(owner) = self.outworn.take() {
-            let _ = owner.send(outworn);
-            // The message needs no receiver: an owner may ignore it.
-        }
-    }
-
     /// Notices files that somebody cut short or removed. It makes a new snapshot at once. A new ring needs
     /// another agent, because the readers of this agent hold on to the old one.
     fn tell_of_files(&mut self) {
@@ -451,13 +442,16 @@ impl Gatherer {
             self.page = None;
             self.page = Page::open(&self.rings, &mut self.sources);
         }
-        if self.outworn.is_none() {
+        if self.rings_lost.is_none() {
             return;
         }
         let problem = |lane: &Lane| Some((lane.view.name.clone(), lane.ring_problem()?));
         if let Some((name, problem)) = self.lanes[..self.fixed_lanes].iter().find_map(problem) {
             tracing::warn!("lane {name}: its ring is lost: {problem}");
-            self.say(Outworn::Rings);
+            if let Some(owner) = self.rings_lost.take() {
+                // The message needs no receiver: an owner may ignore it.
+                let _ = owner.send(RingsLost);
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod bind;
 mod certs;
+mod churn;
 mod client;
 mod crowded;
 mod elsewhere;
@@ -32,4 +33,3 @@ mod text_source;
 mod usage;
 mod wakeups;
 mod watched;
-mod worn;

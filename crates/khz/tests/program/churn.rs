@@ -49,7 +49,21 @@ struct Kept {
 }
 
 impl Kept {
+    /// Follows it from the first row on. An agent that has just started on a busy machine may not answer at once, and the
+    /// watch ends then.
     fn follow(server: &str) -> Self {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let mut kept = Kept::start(server);
+            let mut line = String::new();
+            if kept.lines.read_line(&mut line).unwrap() > 0 {
+                return kept;
+            }
+            assert!(Instant::now() < end, "the agent never answers");
+        }
+    }
+
+    fn start(server: &str) -> Self {
         let words = ["watch", "n1:net.rx_bytes[kept]", "--raw", "--json", "--server", server];
         let mut child = khz(&words).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());

@@ -65,6 +65,13 @@ impl Readings {
         self.states.resize(slots, Absence::NotYet as u8);
     }
 
+    /// Each slot takes the reading of the slot that is named for it. None of them counts as changed.
+    pub fn take_over(&mut self, slots: &[u32]) {
+        self.values = slots.iter().map(|&slot| self.values[slot as usize]).collect();
+        self.states = slots.iter().map(|&slot| self.states[slot as usize]).collect();
+        self.changed.clear();
+    }
+
     pub fn get(&self, slot: u32) -> Reading {
         Reading::from_parts(self.states[slot as usize], self.values[slot as usize])
     }
@@ -160,7 +167,9 @@ impl<'a> Sink<'a> {
     /// numbers.
     pub fn instance(&mut self, group: usize, name: &[u8]) -> Option<InstanceSlots> {
         let Some(base) = self.slots.instance(group, name) else {
-            self.note(String::from_utf8_lossy(name).into_owned(), "no slot left for this instance");
+            // Not a `note`: the line is this instance's, so those that have slots and are not here are gone. Their
+            // slots could not be given back if they counted as failed.
+            self.remember(String::from_utf8_lossy(name).into_owned(), "no slot left for this instance");
             return None;
         };
         let slots = self.slots.schema().len();

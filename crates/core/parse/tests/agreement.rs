@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use khz_model::Reading;
+use khz_model::{Nanos, Reading};
 use khz_parse::{KernelFile, Parser, files};
 use proptest::prelude::*;
 
@@ -166,6 +166,23 @@ fn rounds_agree(file: &'static KernelFile, host: usize, rounds: &[Vec<Change>]) 
     Ok(())
 }
 
+/// What is gone leaves the schema, and every other series keeps its place among the others, and its reading.
+fn renew(parser: &mut Parser) -> Result<(), TestCaseError> {
+    let gone = Some(Reading::Absent(khz_model::Absence::InstanceGone));
+    let named = |parser: &Parser| -> Vec<(String, Option<Reading>)> {
+        let series = parser.schema().series().iter().enumerate();
+        series.map(|(slot, series)| (series.to_string(), parser.reading(slot))).collect()
+    };
+    let mut expected = named(parser);
+    expected.retain(|(_, reading)| *reading != gone);
+    let count = parser.slots_gone(Nanos(7), Nanos(0));
+    prop_assert_eq!(parser.schema().len(), expected.len() + count);
+    parser.renew(Nanos(7), Nanos(0));
+    prop_assert_eq!(named(parser), expected);
+    prop_assert!(parser.changed().is_empty() && parser.slots_gone(Nanos(7), Nanos(0)) == 0);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -176,6 +193,27 @@ proptest! {
         rounds in prop::collection::vec(prop::collection::vec(change(), 0..6), 2..12),
     ) {
         rounds_agree(files()[file], host, &rounds)?;
+    }
+
+    #[test]
+    fn a_renewed_parser_has_what_is_here_and_nothing_that_is_gone(
+        file in 0..files().len(),
+        host in 0..HOSTS.len(),
+        rounds in prop::collection::vec((prop::collection::vec(change(), 0..6), any::<bool>()), 2..12),
+    ) {
+        let original = fixture(files()[file], host);
+        let (mut parser, mut text) = (Parser::new(files()[file]), original.clone());
+        for (round, is_renewed) in &rounds {
+            parser.advance_with(&text);
+            agree(&parser, &text)?;
+            if *is_renewed {
+                renew(&mut parser)?;
+            }
+            if text.len() < original.len() / 2 {
+                text.clone_from(&original);
+            }
+            round.iter().for_each(|change| apply(&mut text, change));
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod bind;
 mod certs;
+mod churn;
 mod client;
 mod crowded;
 mod described;
@@ -34,4 +35,3 @@ mod text_source;
 mod usage;
 mod wakeups;
 mod watched;
-mod worn;

@@ -14,6 +14,7 @@ use crate::job_door::JobDoor;
 use crate::jobs::Jobs;
 use crate::kernel_text::KernelText;
 use crate::own::OwnNumbers;
+use crate::renewal::is_worn;
 
 /// khz tries a missing source again after this time: a kernel module may be loaded later.
 const LOOK_AGAIN: Nanos = Nanos::from_secs(10);
@@ -49,6 +50,8 @@ pub(crate) struct Source {
     /// For how long it rests after each read; 0: not at all.
     rest: Nanos,
     problem: Option<String>,
+    /// When it last looked for slots to give back ([`Source::renew_alone`]).
+    looked: Nanos,
 }
 
 /// The origin of the numbers.
@@ -110,6 +113,7 @@ impl Source {
             rests_until: Nanos(0),
             rest: Nanos(0),
             problem: None,
+            looked: Nanos(0),
         }
     }
 
@@ -149,7 +153,7 @@ impl Source {
         }
     }
 
-    /// The current number of slots; the schema only grows.
+    /// The current number of slots; the schema only grows until [`Source::renew`].
     #[inline]
     pub fn slots(&self) -> usize {
         self.values().len()
@@ -182,7 +186,7 @@ impl Source {
         }
     }
 
-    /// The schema; the same `Arc` until it grows.
+    /// The schema; the same `Arc` until it changes.
     pub fn schema(&mut self) -> Arc<Schema> {
         let current = match &self.numbers {
             Numbers::File { parser, .. } => parser.schema(),
@@ -294,14 +298,45 @@ impl Source {
         self.problem = Some(problem);
     }
 
-    /// True when jobs that have ended have used up the names.
-    pub fn is_worn_by_jobs(&self, now: Nanos) -> bool {
-        matches!(&self.numbers, Numbers::Jobs(jobs) if jobs.is_worn(now))
+    /// The number of slots whose instances have been gone for at least `age` (those of jobs:
+    /// [`crate::jobs::STALE_AFTER`]). Instances count as gone from the first call on, so call it now and then.
+    pub fn slots_gone(&mut self, now: Nanos, age: Nanos) -> usize {
+        match &mut self.numbers {
+            Numbers::File { parser, .. } => parser.slots_gone(now, age),
+            Numbers::Jobs(jobs) => jobs.slots_gone(now),
+            // Its instances are the agent's sources and lanes, whose names are used again.
+            Numbers::Own(_) => 0,
+        }
     }
 
-    /// The number of slots whose instance is gone.
-    pub fn slots_gone(&self) -> usize {
-        self.states().iter().filter(|&&state| state == Absence::InstanceGone as u8).count()
+    /// Begins with new slots, without those that [`Source::slots_gone`] counts. The others keep their readings, and
+    /// the file is read as before.
+    #[cold]
+    pub fn renew(&mut self, now: Nanos, age: Nanos) {
+        let schema = match &mut self.numbers {
+            Numbers::File { parser, .. } => {
+                parser.renew(now, age);
+                parser.schema()
+            }
+            Numbers::Jobs(jobs) => {
+                jobs.renew(now);
+                &jobs.readings().schema
+            }
+            Numbers::Own(_) => return,
+        };
+        self.schema = Arc::new(schema.clone());
+        self.published = None;
+    }
+
+    /// Renews itself if it is worn, at most once a second: for a source that is in no lane.
+    pub fn renew_alone(&mut self, now: Nanos, age: Nanos) {
+        if now.since(self.looked) < Nanos::SECOND {
+            return;
+        }
+        self.looked = now;
+        if is_worn(self.slots_gone(now, age), self.slots()) {
+            self.renew(now, age);
+        }
     }
 
     /// The readings for other threads; the same `Arc` until the next gather.

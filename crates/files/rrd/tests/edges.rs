@@ -5,8 +5,11 @@
 mod oracle;
 mod sides;
 
+use std::path::Path;
+
+use khz_rrd::header::{CDP_VALUE, Header};
 use oracle::Random;
-use sides::{Mode, Sides};
+use sides::{Mode, Outcome, Sides};
 
 /// One command a line.
 const COMMANDS: &str = "
@@ -64,4 +67,34 @@ fn what_the_fuzzer_has_found_stays_equal() {
         }
         sides.remove();
     }
+}
+
+/// The third command lies 2,147,483,648 steps after the second.
+const FAR: [&str; 3] = [
+    "create a.rrd --start 1000000000 --step 1 DS:x:GAUGE:9000000000:U:U RRA:LAST:0.5:1:10 RRA:AVERAGE:0.5:4:10",
+    "update a.rrd 1000000001:5",
+    "update a.rrd 3147483649:7",
+];
+
+#[test]
+fn steps_beyond_31_bits_are_counted_here_and_not_by_rrdtool() {
+    let mut random = Random::new(1);
+    let mut sides = Sides::start(env!("CARGO_BIN_EXE_khz-rrd"), 1, Mode::Alone);
+    let mut compare = |line: &str| {
+        let words: Vec<String> = line.split(' ').map(str::to_string).collect();
+        sides.compare(&words, &mut random)
+    };
+    assert!(compare(FAR[0]).is_none());
+    assert!(compare(FAR[1]).is_none());
+    let update =
+        compare(FAR[2]).expect("rrdtool's row of the far sample is right: docs/rrd.md says otherwise");
+    assert_eq!(update.files(), ["a.rrd"]);
+    let open_row = |outcome: &Outcome| {
+        let bytes = outcome.files["a.rrd"].clone();
+        let length = bytes.len() as u64;
+        Header::parse(bytes, length, Path::new("a.rrd")).unwrap().cdp(1, 0, CDP_VALUE)
+    };
+    assert_eq!(open_row(&update.ours), 7.0);
+    assert!(open_row(&update.theirs) < 1e-8, "{}", open_row(&update.theirs));
+    sides.remove();
 }

@@ -1,11 +1,16 @@
 //! Intended differences, with their names in docs/rrd.md.
 
+use std::path::Path;
+
+use khz_rrd::header::Header;
+
 use super::sides::{DROPPED, Difference, Mode, Outcome};
 
 /// All of them.
-pub const REASONS: [&str; 34] = [
+pub const REASONS: [&str; 36] = [
     "at-times",
     "cdef-self",
+    "damaged-source",
     "daemon-blank",
     "daemon-count",
     "daemon-dropped",
@@ -31,6 +36,7 @@ pub const REASONS: [&str; 34] = [
     "prefill",
     "renaming",
     "sanity",
+    "steps-32",
     "tune-names",
     "tune-value",
     "tune-version",
@@ -74,6 +80,12 @@ pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&
     if theirs.error.contains("Cannot rename temporary file to final file!") && both_failed(difference) {
         return Some("renaming");
     }
+    if ours.code == Some(1) && ours.error.contains("unknown data source type") {
+        return Some("damaged-source");
+    }
+    if counted_otherwise(difference) {
+        return Some("steps-32");
+    }
     let by_command = match words[0].as_str() {
         "update" | "updatev" => update(words, difference),
         "create" => create(words, difference),
@@ -99,6 +111,18 @@ fn either(difference: &Difference, text: &str) -> bool {
 
 fn both_failed(difference: &Difference) -> bool {
     difference.theirs.code == Some(1) && difference.ours.code == Some(1)
+}
+
+/// Files that differ, each of them with a last sample that lies further away than 31 bits can count in steps.
+fn counted_otherwise(difference: &Difference) -> bool {
+    let is_far = |name: &&str| {
+        let bytes = difference.ours.files.get(*name).cloned().unwrap_or_default();
+        let length = bytes.len() as u64;
+        Header::parse(bytes, length, Path::new(name))
+            .is_ok_and(|header| header.last_update() / header.step() as i64 > i64::from(i32::MAX))
+    };
+    let files = difference.files();
+    same_end(difference) && !files.is_empty() && files.iter().all(is_far)
 }
 
 /// Both ended in the same way, with output.

@@ -7,7 +7,7 @@ use khz_rrd::header::Header;
 use super::sides::{DROPPED, Difference, Mode, Outcome};
 
 /// All of them.
-pub const REASONS: [&str; 36] = [
+pub const REASONS: [&str; 37] = [
     "at-times",
     "cdef-self",
     "damaged-source",
@@ -22,6 +22,7 @@ pub const REASONS: [&str; 36] = [
     "daemon-resolution",
     "daemon-updatev",
     "daemon-words",
+    "def-name",
     "dies",
     "drawing",
     "dump-target",
@@ -183,6 +184,9 @@ fn xport(words: &[String], difference: &Difference) -> Option<&'static str> {
     let is_number = either(difference, "unknown type variable");
     if DRAWING.iter().any(starts) || words.iter().any(is_coloured) || is_number {
         return Some("drawing");
+    }
+    if difference.ours.error.contains("no name in DEF:") {
+        return Some("def-name");
     }
     let names_itself = |word: &String| word.strip_prefix("CDEF:b=").is_some_and(|text| text.contains('b'));
     if words.iter().any(names_itself) {

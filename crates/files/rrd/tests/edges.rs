@@ -40,6 +40,9 @@ tune a.rrd -d y:DERI,VE
 tune a.rrd -d x:DERIVE,x
 tune a.rrd -d x:COUNTER -d x:GAUGE
 tune -junk.rrd -d y:GAUGE
+tune a.rrd RRA#
+tune a.rrd RRA#0
+tune a.rrd DELRRA:
 first a.rrd --rraindex -1 -1
 fetch a.rrd AVERAGE -s 1000000000 -e 1000000600 -r 1:2
 fetch a.rrd AVERAGE -s 1000000000 -e 1000000600 -r 5m:2

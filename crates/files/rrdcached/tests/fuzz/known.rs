@@ -7,7 +7,7 @@ use khz_rrd::header::Header;
 use super::sides::{DROPPED, Difference, Mode, Outcome};
 
 /// All of them.
-pub const REASONS: [&str; 37] = [
+pub const REASONS: [&str; 39] = [
     "at-times",
     "cdef-self",
     "damaged-source",
@@ -33,11 +33,13 @@ pub const REASONS: [&str; 37] = [
     "list-order",
     "list-up",
     "long-option",
+    "percent",
     "pipe-end",
     "prefill",
     "renaming",
     "sanity",
     "steps-32",
+    "tune-archives",
     "tune-names",
     "tune-value",
     "tune-version",
@@ -46,6 +48,9 @@ pub const REASONS: [&str; 37] = [
     "usage",
     "xml-errors",
 ];
+
+/// Seconds.
+const YEAR: u64 = 31_556_952;
 
 /// Arguments that only graphs need.
 const DRAWING: [&str; 11] =
@@ -75,10 +80,15 @@ pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&
     if is_option && ours.error.starts_with(theirs.error.trim_end()) {
         return Some("long-option");
     }
+    if both_failed(difference) && same_up_to_percent(&theirs.error, &ours.error) {
+        return Some("percent");
+    }
     if theirs.error.contains("SANITY CHECK") {
         return Some("sanity");
     }
-    if theirs.error.contains("Cannot rename temporary file to final file!") && both_failed(difference) {
+    let is_renamed = theirs.error.contains("Cannot rename temporary file to final file!");
+    if is_renamed && both_failed(difference) || words[0] == "create" && ours.error.contains("Is a directory")
+    {
         return Some("renaming");
     }
     if ours.code == Some(1) && ours.error.contains("unknown data source type") {
@@ -99,10 +109,9 @@ pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&
         "dump" => (ours.code == Some(1) && words.len() > 2).then_some("dump-target"),
         _ => None,
     };
-    let by_times = ["start time: ", "end time: ", "ds time: "]
-        .iter()
-        .any(|text| either(difference, text))
-        .then_some("at-times");
+    let names_time = |text: &&str| either(difference, text);
+    let is_by_time = ["start time: ", "end time: ", "ds time: "].iter().any(names_time);
+    let by_times = (is_by_time || is_year_30000(&theirs.error)).then_some("at-times");
     by_command.or(by_times).or_else(|| (mode == Mode::Daemon).then(|| daemon(words, difference)).flatten())
 }
 
@@ -132,6 +141,18 @@ fn same_end(difference: &Difference) -> bool {
     theirs.code == ours.code && theirs.error == ours.error
 }
 
+/// Whether the start or the end of a range lies in the year 30000, where rrdtool puts a date without a year.
+fn is_year_30000(error: &str) -> bool {
+    let number = |text: &str| text.split(['(', ')']).nth(1).and_then(|text| text.parse::<u64>().ok());
+    error.contains("should be less than end (")
+        && error.split(" than ").filter_map(number).any(|time| time / YEAR > 20_000)
+}
+
+/// Whether a percent sign in our error is where it stops being theirs, too.
+fn same_up_to_percent(theirs: &str, ours: &str) -> bool {
+    ours.split_once('%').is_some_and(|(before, _)| theirs.starts_with(before))
+}
+
 fn update(words: &[String], difference: &Difference) -> Option<&'static str> {
     if same_end(difference) && both_failed(difference) {
         return Some("failed-update");
@@ -157,6 +178,11 @@ fn tune(words: &[String], difference: &Difference) -> Option<&'static str> {
     let renames = |word: &String| word.starts_with("--data-source-rename") || word.starts_with("-r");
     if difference.ours.code == Some(1) && words.iter().any(renames) {
         return Some("tune-names");
+    }
+    let errors =
+        ["Failed to parse RRA# command", "unparseable argument: DELRRA:", "This RRA is not that big"];
+    if difference.ours.code == Some(1) && errors.iter().any(|text| difference.ours.error.contains(text)) {
+        return Some("tune-archives");
     }
     if difference.ours.error.contains("option requires argument") {
         return Some("tune-value");
@@ -223,6 +249,9 @@ fn daemon(words: &[String], difference: &Difference) -> Option<&'static str> {
     }
     if words[0] == "info" && words.iter().any(|word| word == "-F" || word == "--noflush") {
         return Some("daemon-noflush");
+    }
+    if words[0] == "xport" && same_end(difference) {
+        return Some("daemon-resolution");
     }
     let is_resolution = |word: &String| word.starts_with("-r") || word.starts_with("--resolution");
     (words[0] == "fetch" && words.iter().any(is_resolution)).then_some("daemon-resolution")

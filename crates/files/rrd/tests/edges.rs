@@ -40,6 +40,11 @@ tune a.rrd -d y:DERI,VE
 tune a.rrd -d x:DERIVE,x
 tune a.rrd -d x:COUNTER -d x:GAUGE
 tune -junk.rrd -d y:GAUGE
+update a.rrd 1000000600:inf:6
+update a.rrd 1000000900:-inf:7
+xport -s 1000000000 -e 1000000900 DEF:a=a.rrd:x:AVERAGE XPORT:a
+xport -s 1000000000 -e 1000000900 --json DEF:a=a.rrd:x:AVERAGE XPORT:a
+fetch a.rrd AVERAGE -s 1000000000 -e 1000000900
 tune a.rrd RRA#
 tune a.rrd RRA#0
 tune a.rrd DELRRA:

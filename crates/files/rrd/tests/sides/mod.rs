@@ -125,7 +125,7 @@ impl Pipe {
     /// The further lines of an error, which nothing ends: all up to the answer to another command.
     fn rest(&mut self) -> String {
         let mut rest = String::new();
-        let asked = writeln!(self.input, "last {END}").and_then(|()| self.input.flush());
+        let asked = writeln!(self.input, "info {END}").and_then(|()| self.input.flush());
         while asked.is_ok() {
             let mut bytes = vec![];
             let read = self.output.read_until(b'\n', &mut bytes).unwrap_or(0);

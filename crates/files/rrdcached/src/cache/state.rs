@@ -289,7 +289,7 @@ mod tests {
         let limits = Limits { timeout: 300, delay: 0, spread: 1200, ..Limits::default() };
         let mut state = State::default();
         let shape = Shape { readings: 1, step: 300, coarse: 3600 };
-        let facts = FileFacts { newest: 3300_000_000, shape, place: 0, device: 0 };
+        let facts = FileFacts { newest: 3_300_000_000, shape, place: 0, device: 0 };
         // The second finishes a coarse row with its sample.
         for (name, sample) in [("plain", "3599:1"), ("coarse", "3600:1")] {
             let id = state.learn(name, &facts).unwrap();

@@ -45,6 +45,10 @@ update a.rrd 1000000900:-inf:7
 xport -s 1000000000 -e 1000000900 DEF:a=a.rrd:x:AVERAGE XPORT:a
 xport -s 1000000000 -e 1000000900 --json DEF:a=a.rrd:x:AVERAGE XPORT:a
 fetch a.rrd AVERAGE -s 1000000000 -e 1000000900
+info a.rrd --noflush=
+dump a.rrd --no-header=x
+fetch a.rrd AVERAGE --align-start=
+restore a.xml b.rrd --range-check=5
 tune a.rrd RRA#
 tune a.rrd RRA#0
 tune a.rrd DELRRA:

@@ -76,7 +76,9 @@ pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&
     if mode == Mode::Pipe && words.last().is_some_and(is_cut) {
         return Some("pipe-end");
     }
-    let is_option = theirs.error.contains("invalid option -- '") && !theirs.error.trim_end().ends_with('\'');
+    let errors = ["invalid option -- '", "option takes no arguments -- '"];
+    let is_option =
+        errors.iter().any(|text| theirs.error.contains(text)) && !theirs.error.trim_end().ends_with('\'');
     if is_option && ours.error.starts_with(theirs.error.trim_end()) {
         return Some("long-option");
     }

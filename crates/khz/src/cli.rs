@@ -57,11 +57,12 @@ pub enum Command {
     /// asks the nodes for it as long as the reader stays.
     #[command(after_help = hub::EXAMPLES)]
     Hub(hub::HubCommand),
-    /// List the metrics: name, kind, unit, how often the kernel updates them, what they mean.
+    /// List the metrics: name, kind, type, unit, how often the kernel updates them, what they mean.
     ///
     /// Asks the khz that listens at the configured address. It also knows the metrics that jobs publish (job.NAME); a hub
-    /// knows those of all its nodes. When none answers, lists what this program can gather. AS A RATE is the unit of a
-    /// counter where it is shown as a rate.
+    /// knows those of all its nodes. When none answers, lists what this program can gather. TYPE: decimals are unsigned
+    /// or signed; a float is a double; labels are words instead of a number. AS A RATE is the unit of a counter where it
+    /// is shown as a rate.
     #[command(after_help = catalog::EXAMPLES)]
     Catalog(catalog::CatalogFlags),
     /// List the nodes: up or down, when they were last heard, what came and what is missing.

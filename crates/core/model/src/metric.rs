@@ -34,7 +34,8 @@ pub struct Metric {
     /// What an instance is ("cpu", "device"), for metrics that have instances.
     pub instances: Option<Text>,
     /// The metric whose readings of the same instance are further labels of this one's, which may change from
-    /// row to row: process 3 of the busiest is another process a second later.
+    /// row to row: process 3 of the busiest is another process a second later. Such a metric is a gauge: the
+    /// growth from one process's counter to another's would mean nothing.
     pub labels_from: Option<Text>,
     /// How Prometheus sees it.
     pub exposition: Exposition,
@@ -44,6 +45,43 @@ pub struct Metric {
 }
 
 impl Metric {
+    /// A whole number of khz itself, without instances and without help: what an entry adds to that, it says.
+    /// `exposed` is its name at Prometheus.
+    pub fn plain(name: impl Into<Text>, exposed: impl Into<Text>, kind: Kind, unit: Unit) -> Self {
+        let name = name.into();
+        Metric {
+            kind,
+            unit,
+            value_type: ValueType::Unsigned,
+            places: 0,
+            max: None,
+            refresh: Refresh::Event,
+            help: Cow::Borrowed(""),
+            origin: Origin { file: Cow::Borrowed("khz"), field: name.clone() },
+            instances: None,
+            labels_from: None,
+            exposition: Exposition {
+                name: exposed.into(),
+                help: None,
+                labels: Cow::Borrowed(&[]),
+                instance_label: None,
+                divisor: 1,
+                untyped: false,
+            },
+            flat: Cow::Owned(name.replace(['.', '_'], "")),
+            name,
+        }
+    }
+
+    /// The same with instances, which are a label of this name at Prometheus, too.
+    #[must_use]
+    pub fn of_instances(mut self, label: impl Into<Text>) -> Self {
+        let label = label.into();
+        self.exposition.instance_label = Some(label.clone());
+        self.instances = Some(label);
+        self
+    }
+
     /// How its readings are read.
     pub const fn format(&self) -> ValueFormat {
         ValueFormat { value_type: self.value_type, places: self.places }

@@ -8,14 +8,14 @@ use clap::Args;
 use std::io::Write;
 use std::sync::Arc;
 
-use khz_model::{Metric, Misses, Pattern, RateUnit};
+use khz_model::{Metric, Misses, Pattern, RateUnit, ValueType};
 use serde_json::{Value, json};
 
 use crate::show::misses;
 use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::table::{Side, Table, json_line, printable, wrapped};
 
-/// On a narrower terminal a table of six columns has no room for the meaning of a metric.
+/// On a narrower terminal a table of seven columns has no room for the meaning of a metric.
 const TABLE_WIDTH_MIN: usize = 120;
 
 /// Examples for `khz catalog --help`.
@@ -96,6 +96,7 @@ fn table(entries: &[&Value]) -> Table {
     let titles = [
         ("METRIC", Side::Left),
         ("KIND", Side::Left),
+        ("TYPE", Side::Left),
         ("UNIT", Side::Left),
         ("AS A RATE", Side::Left),
         ("UPDATED", Side::Left),
@@ -103,10 +104,11 @@ fn table(entries: &[&Value]) -> Table {
     ];
     let mut table = Table::wrapping(&titles);
     for entry in entries {
-        let words =
-            ["kind", "unit", "rate_unit", "refresh", "help"].map(|field| text(entry, field).to_owned());
-        let [kind, unit, rate, refresh, help] = words;
-        table.row([name(entry), kind, unit, rate, refresh, help]);
+        let (kind, unit) = kind(entry);
+        let words = [kind, value_type(entry), unit]
+            .into_iter()
+            .chain(["rate_unit", "refresh", "help"].map(|field| text(entry, field)));
+        table.row(std::iter::once(name(entry)).chain(words.map(str::to_owned)));
     }
     table
 }
@@ -114,8 +116,11 @@ fn table(entries: &[&Value]) -> Table {
 /// An entry on a narrow terminal: name, kind and meaning, each on lines of its own.
 fn paragraph(entry: &Value, width: usize, out: &mut impl Write) -> std::io::Result<()> {
     const INDENT: &str = "    ";
-    let kind =
-        format!("{}, {}, updated: {}", text(entry, "kind"), text(entry, "unit"), text(entry, "refresh"));
+    let kind = match kind(entry) {
+        (kind, "") => format!("{kind}, {}", value_type(entry)),
+        (kind, unit) => format!("{kind}, {}, {unit}", value_type(entry)),
+    };
+    let kind = format!("{kind}, updated: {}", text(entry, "refresh"));
     let kind = match text(entry, "rate_unit") {
         "" => kind,
         rate => format!("{kind}, as a rate: {rate}"),
@@ -130,6 +135,19 @@ fn paragraph(entry: &Value, width: usize, out: &mut impl Write) -> std::io::Resu
     Ok(())
 }
 
+/// What the values are. Older doors leave it out where they are unsigned.
+fn value_type(entry: &Value) -> &str {
+    entry["type"].as_str().unwrap_or(ValueType::Unsigned.as_str())
+}
+
+/// Counter or gauge, and the unit. Labels are neither, and have none.
+fn kind(entry: &Value) -> (&str, &str) {
+    match value_type(entry) {
+        "labels" => ("info", ""),
+        _ => (text(entry, "kind"), text(entry, "unit")),
+    }
+}
+
 /// The name, with what its instances are: `cpu.user[cpu]`.
 fn name(entry: &Value) -> String {
     match (text(entry, "name"), text(entry, "instances")) {
@@ -141,11 +159,12 @@ fn name(entry: &Value) -> String {
 fn object(metric: &Metric) -> Value {
     let labels: serde_json::Map<String, Value> =
         metric.exposition.labels.iter().map(|(label, value)| (label.to_string(), json!(value))).collect();
-    json!({
+    let mut object = json!({
         "name": metric.name,
         "kind": metric.kind.as_str(),
         "unit": metric.unit.as_str(),
         "rate_unit": RateUnit::of_metric(metric).map(|rate| rate.name()),
+        "type": metric.value_type.as_str(),
         "places": metric.places,
         "max": metric.max.map(|max| max.to_string()),
         "refresh": metric.refresh.to_string(),
@@ -161,7 +180,12 @@ fn object(metric: &Metric) -> Value {
             "divisor": metric.exposition.divisor,
             "untyped": metric.exposition.untyped,
         },
-    })
+    });
+    // As at the door: there where values are not whole numbers or decimals from 0 on.
+    if metric.value_type != ValueType::Unsigned {
+        object["type"] = json!(metric.value_type.as_str());
+    }
+    object
 }
 
 #[cfg(test)]
@@ -217,9 +241,9 @@ mod tests {
     fn the_table_tells_what_there_is() {
         assert_eq!(
             printed(&[], false).unwrap(),
-            "METRIC         KIND     UNIT     AS A RATE  UPDATED  MEANING\n\
-             mem.free       gauge    bytes               at once  What mem.free is\n\
-             cpu.user[cpu]  counter  seconds  CPUs       10ms     What cpu.user is\n"
+            "METRIC         KIND     TYPE      UNIT     AS A RATE  UPDATED  MEANING\n\
+             mem.free       gauge    unsigned  bytes               at once  What mem.free is\n\
+             cpu.user[cpu]  counter  unsigned  seconds  CPUs       10ms     What cpu.user is\n"
         );
         assert_eq!(printed(&["cpu.*"], false).unwrap().lines().count(), 2);
     }
@@ -236,6 +260,24 @@ mod tests {
     }
 
     #[test]
+    fn each_type_is_named_and_an_older_door_means_unsigned() {
+        let typed = |value_type| Arc::new(Metric { value_type, ..Metric::clone(&metrics()[0]) });
+        let types = [ValueType::Signed, ValueType::Float, ValueType::Labels, ValueType::Unknown];
+        let mut entries = own(&types.map(typed));
+        entries.push(json!({ "name": "mem.free" }));
+        let mut out = Vec::new();
+        print(&entries, &[], false, None, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        for (line, expected) in text.lines().skip(1).zip(["signed", "float", "labels", "unknown", "unsigned"])
+        {
+            assert!(line.split_whitespace().any(|word| word == expected), "{expected}: {text}");
+        }
+        let mut out = Vec::new();
+        print(&entries[..1], &[], false, Some(40), &mut out).unwrap();
+        assert!(String::from_utf8(out).unwrap().contains("    gauge, signed, bytes, updated:"));
+    }
+
+    #[test]
     fn what_matches_nothing_is_an_error_not_an_empty_table() {
         assert_eq!(
             printed(&["zebra"], false).unwrap_err(),
@@ -248,7 +290,7 @@ mod tests {
         assert_eq!(
             printed(&["cpu.user"], true).unwrap(),
             concat!(
-                r#"{"name":"cpu.user","kind":"counter","unit":"seconds","rate_unit":"CPUs","places":0,"max":null,"refresh":"10ms","#,
+                r#"{"name":"cpu.user","kind":"counter","unit":"seconds","rate_unit":"CPUs","type":"unsigned","places":0,"max":null,"refresh":"10ms","#,
                 r#""help":"What cpu.user is","file":"/proc/x","field":"X","instances":"cpu","flat":"x","#,
                 r#""exposition":{"name":"node_x","labels":{"mode":"user"},"instance_label":"cpu","divisor":1,"untyped":false}}"#,
                 "\n"

@@ -1,7 +1,7 @@
 //! Values as people read them: bytes in KiB, rates with their unit, long counts in groups. For screens only:
 //! programs get the exact decimal.
 
-use khz_model::{RateUnit, Reading, Unit, Value, ValueFormat};
+use khz_model::{Labels, RateUnit, Reading, Unit, Value, ValueFormat};
 use serde_json::json;
 
 /// The sign after a value in a unit ("bytes"). Unknown units are printed as they are.
@@ -76,24 +76,37 @@ pub fn of_bytes(bytes: f64, per: &str) -> String {
 /// A reading in a file for programs: the value, exact where it is a decimal; empty where it is absent, `failed` where reading
 /// failed.
 pub fn cell(format: ValueFormat, reading: Reading) -> String {
-    match (format.value(reading), reading) {
-        (Some(value), _) => value.to_string(),
-        (None, Reading::Failed(_)) => "failed".to_owned(),
-        (None, _) => String::new(),
+    match format.value_or_why(reading) {
+        Ok(value) => value.to_string(),
+        Err(fault) if fault.is_failure() => "failed".to_owned(),
+        Err(_) => String::new(),
     }
+}
+
+/// A cell of CSV, in quotes where it has commas: labels do, and names of series with labels. Quotes themselves and line
+/// breaks are written `%XX` in both.
+pub fn csv(cell: String) -> String {
+    if cell.contains(',') { format!("\"{cell}\"") } else { cell }
+}
+
+/// Labels as an object.
+pub fn labels_json(labels: &Labels) -> serde_json::Value {
+    labels
+        .iter()
+        .map(|(name, value)| (name.to_owned(), json!(value)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 /// The same in JSON: the value as a string, or an object that says why there is none.
 pub fn cell_json(format: ValueFormat, reading: Reading) -> serde_json::Value {
-    match (format.value(reading), reading) {
-        (Some(Value::Labels(labels)), _) => {
-            let pairs = labels.iter().map(|(name, value)| (name.to_owned(), value.into()));
-            json!({ "info": serde_json::Map::from_iter(pairs) })
+    match format.value_or_why(reading) {
+        Ok(Value::Labels(labels)) => {
+            json!({ "info": labels_json(&labels) })
         }
-        (Some(value), _) => json!(value.to_string()),
-        (None, Reading::Absent(why)) => json!({ "absent": why.to_string() }),
-        (None, Reading::Failed(fault)) => json!({ "failed": fault.to_string() }),
-        (None, Reading::Present(_) | Reading::Labels(_)) => json!({ "absent": "not readable" }),
+        Ok(value) => json!(value.to_string()),
+        Err(fault) if fault.is_failure() => json!({ "failed": fault.to_string() }),
+        Err(why) => json!({ "absent": why.to_string() }),
     }
 }
 

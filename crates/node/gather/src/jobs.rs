@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use khz_model::labels::LABELS_BYTES_MAX;
 use khz_model::name::{INSTANCE_MAX, METRIC_NAME_MAX};
-use khz_model::{Absence, Metric, Nanos, Reading, Series, Stamp};
+use khz_model::{Absence, Metric, Nanos, Reading, Repeats, Series, Stamp};
 use rustix::net::RecvFlags;
 
 use crate::job_door::{JobDoor, Refusal};
+use crate::job_names::JobNameError;
 use crate::publication::{Description, Publication, timely};
 use crate::readings::Readings;
 
@@ -43,8 +44,8 @@ pub const LINES_A_SECOND: u64 = 10_000;
 pub const LINE_BYTES_A_SECOND: usize = 2 << 20;
 /// A number becomes absent after this time without a new value.
 pub const SILENT_AFTER: Nanos = Nanos::from_secs(30);
-/// The agent restarts with new slots when no new name fits and most old ones have had no value for this long.
-/// So a job that invents names cannot keep others out for longer, and cannot cause restarts more often.
+/// A slot that has had no value for this long can be given back (`renewal.rs`). So a job that invents names cannot
+/// keep others out for much longer.
 pub const STALE_AFTER: Nanos = Nanos::from_secs(300);
 
 /// The numbers that jobs have published, slot by slot.
@@ -60,6 +61,8 @@ pub(crate) struct Jobs {
     spellings: HashMap<Box<str>, u32>,
     spellings_bytes: usize,
     second: Second,
+    /// Lines whose name was another's at Prometheus.
+    collisions: Repeats,
 }
 
 /// The current second, and what was taken in it until now.
@@ -81,6 +84,7 @@ impl Jobs {
             spellings: HashMap::new(),
             spellings_bytes: 0,
             second: Second::default(),
+            collisions: Repeats::default(),
         }
     }
 
@@ -145,7 +149,7 @@ impl Jobs {
         let measured = publication.options.time.map(|time| measured(time, now)).transpose()?;
         let slot = match self.spellings.get(publication.spelled) {
             Some(&slot) => slot as usize,
-            None => self.first_seen(&publication)? as usize,
+            None => self.first_seen(&publication, now.boot)? as usize,
         };
         let metric = &self.readings.schema.get(slot).ok_or(Refusal::Bad)?.metric;
         let bits = fitting(&publication, metric)?;
@@ -162,10 +166,10 @@ impl Jobs {
 
     /// Handles a new spelling, which usually means a new slot.
     #[cold]
-    fn first_seen(&mut self, publication: &Publication<'_>) -> Result<u32, Refusal> {
+    fn first_seen(&mut self, publication: &Publication<'_>, now: Nanos) -> Result<u32, Refusal> {
         let said = publication.describe()?;
         let known = self.readings.schema.slot(&said.name, said.instance.as_ref());
-        let slot = known.map_or_else(|| self.new_slot(said, publication), Ok)?;
+        let slot = known.map_or_else(|| self.new_slot(said, publication, now), Ok)?;
         let bytes = self.spellings_bytes + publication.spelled.len();
         if self.spellings.len() < SPELLINGS_MAX && bytes <= SPELLINGS_BYTES_MAX {
             self.spellings.insert(publication.spelled.into(), slot);
@@ -174,19 +178,40 @@ impl Jobs {
         Ok(slot)
     }
 
-    fn new_slot(&mut self, said: Description, publication: &Publication<'_>) -> Result<u32, Refusal> {
+    fn new_slot(
+        &mut self,
+        said: Description,
+        publication: &Publication<'_>,
+        now: Nanos,
+    ) -> Result<u32, Refusal> {
         if !self.has_room() {
             return Err(Refusal::TooMany);
         }
-        let metric = self.door.metric(&said)?;
+        let metric = self.door.metric(&said).map_err(|error| self.refused(error, now))?;
         // The name may be known, and be of another type than this line would have made it.
         fitting(publication, &metric)?;
         let slot = self.readings.schema.len() as u32;
-        self.names_bytes += said.name.len() + said.instance.as_ref().map_or(0, |instance| instance.bytes());
-        self.readings.append(Series { metric, instance: said.instance });
+        self.append(Series { metric, instance: said.instance });
+        Ok(slot)
+    }
+
+    /// Gives a series the next slot, without a value yet.
+    fn append(&mut self, series: Series) {
+        let instance = series.instance.as_ref();
+        self.names_bytes += series.metric.name.len() + instance.map_or(0, |instance| instance.bytes());
+        self.readings.append(series);
         self.heard.push(Nanos(0));
         self.measured.push(i64::MIN);
-        Ok(slot)
+    }
+
+    /// Only the log can say which two names collide.
+    fn refused(&mut self, error: JobNameError, now: Nanos) -> Refusal {
+        if matches!(error, JobNameError::Collided { .. })
+            && let Some(times) = self.collisions.happened(now)
+        {
+            tracing::warn!("a number of a job is refused{times}: {error}");
+        }
+        error.into()
     }
 
     /// True if one more series fits, however long its name is.
@@ -195,14 +220,37 @@ impl Jobs {
             && self.names_bytes + NAME_BYTES_MAX <= JOB_NAMES_BYTES_MAX
     }
 
-    /// True when no new name or no new instance fits, and three quarters of the known ones are no longer in
-    /// use.
-    pub fn is_worn(&self, now: Nanos) -> bool {
-        let slots = self.heard.len();
-        if self.has_room() && self.door.metrics_count() < JOB_METRICS_MAX {
-            return false;
+    /// The number of slots without a value for [`STALE_AFTER`].
+    pub fn slots_gone(&self, now: Nanos) -> usize {
+        self.heard.iter().filter(|&&heard| now.since(heard) >= STALE_AFTER).count()
+    }
+
+    /// Gives those slots back: the others get new ones, and names without a slot make room for other names.
+    pub fn renew(&mut self, now: Nanos) {
+        let before = std::mem::take(&mut self.readings);
+        let (heard, measured) = (std::mem::take(&mut self.heard), std::mem::take(&mut self.measured));
+        let mut new_slots = vec![None; heard.len()];
+        self.names_bytes = 0;
+        for (slot, (heard, measured)) in heard.into_iter().zip(measured).enumerate() {
+            let Some(series) = before.schema.get(slot).filter(|_| now.since(heard) < STALE_AFTER) else {
+                continue;
+            };
+            let new = self.heard.len();
+            self.append(series.clone());
+            (self.readings.states[new], self.readings.values[new]) =
+                (before.states[slot], before.values[slot]);
+            (self.heard[new], self.measured[new]) = (heard, measured);
+            new_slots[slot] = Some(new as u32);
         }
-        self.heard.iter().filter(|&&heard| now.since(heard) >= STALE_AFTER).count() >= slots / 4 * 3
+        self.spellings.retain(|_, slot| match new_slots[*slot as usize] {
+            Some(new) => {
+                *slot = new;
+                true
+            }
+            None => false,
+        });
+        self.spellings_bytes = self.spellings.keys().map(|spelled| spelled.len()).sum();
+        self.door.keep_names(self.readings.schema.series());
     }
 
     /// Makes silent numbers absent; called once a second.

@@ -13,6 +13,7 @@ mod error;
 mod gatherer;
 mod inbox;
 mod job_door;
+mod job_names;
 mod jobs;
 mod kernel_text;
 mod lane;
@@ -27,6 +28,7 @@ mod probe;
 pub mod publication;
 mod query;
 mod readings;
+mod renewal;
 mod rings;
 mod sched;
 mod source;
@@ -40,6 +42,7 @@ pub use error::GatherError;
 pub use gatherer::{LANES_MAX, LINGER, LINGERING_MAX};
 pub use inbox::REQUESTS_MAX;
 pub use job_door::JobDoor;
+pub use job_names::{JobNameError, JobNames};
 pub use jobs::{
     DATAGRAM_MAX, DATAGRAMS_AT_ONCE, JOB_METRICS_MAX, JOB_NAMES_BYTES_MAX, JOB_SERIES_MAX,
     LINE_BYTES_A_SECOND, LINES_A_SECOND, LINES_MAX,
@@ -52,6 +55,9 @@ pub use own::Tally;
 pub use placement::{CpuList, Placement, PlacementError, Sched};
 pub use plan::{CPU_MAX, Plan, RING, RingSize, SOURCE_BUDGET, SourcePlan, WINDOW};
 pub use probe::{SourceReport, probe};
+pub use renewal::{
+    GENERATION_TIME, GENERATION_TIME_MIN, GONE_FOR, GONE_SHARE, GONE_SLOTS_MANY, GONE_SLOTS_MIN,
+};
 pub use texts::{
     AllowError, AllowList, KERNEL_TEXT_MAX, TEXT_PERIOD_MIN, TextCounts, TextError, TextTaker, Texts,
 };

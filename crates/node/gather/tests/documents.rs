@@ -1,5 +1,5 @@
-//! docs/publish.md and docs/limits.md say what the code does: each row about jobs has the numbers of the constants
-//! behind it.
+//! docs/publish.md and docs/limits.md say what the code does: each row about jobs has the numbers of the code's
+//! constants.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,13 +1,10 @@
 //! The latest readings of some nodes, from the door's JSON or from a gatherer in this process.
 
-use khz_model::{Instance, Miss, Misses, Pattern, Reading, Snapshot, Value};
+use khz_model::{Instance, Labels, Miss, Misses, Pattern, Snapshot, Value};
 use serde::Deserialize;
 
 use crate::MissesAnswer;
 use crate::labels::{self, LabelsAnswer};
-
-/// Of a value of a type that this version does not know, or of labels that its node has replaced long ago.
-pub(crate) const NOT_READABLE: &str = "not readable";
 
 /// The latest readings of some nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -56,8 +53,8 @@ pub struct SeriesAnswer {
     /// The exact decimal, or a double.
     pub value: Option<String>,
     /// Labels that are the reading.
-    #[serde(default, deserialize_with = "info")]
-    pub info: Option<String>,
+    #[serde(default)]
+    pub info: Option<LabelsAnswer>,
     /// Why there is nothing to read.
     pub absent: Option<String>,
     /// What went wrong.
@@ -67,8 +64,10 @@ pub struct SeriesAnswer {
 /// The state of a series, borrowed from its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State<'a> {
-    /// The value: an exact decimal, a double, or labels.
+    /// The value: an exact decimal, or a double.
     Present(&'a str),
+    /// Labels that are the reading.
+    Info(&'a Labels),
     /// Why there is nothing to read.
     Absent(&'a str),
     /// What went wrong.
@@ -78,10 +77,11 @@ pub enum State<'a> {
 impl SeriesAnswer {
     /// The state; an answer without any reading counts as failed, never as a value.
     pub fn state(&self) -> State<'_> {
-        match (self.value.as_ref().xor(self.info.as_ref()), &self.absent, &self.failed) {
-            (Some(value), None, None) => State::Present(value),
-            (None, Some(why), None) => State::Absent(why),
-            (None, None, Some(fault)) => State::Failed(fault),
+        match (&self.value, &self.info, &self.absent, &self.failed) {
+            (Some(value), None, None, None) => State::Present(value),
+            (None, Some(labels), None, None) => State::Info(&labels.0),
+            (None, None, Some(why), None) => State::Absent(why),
+            (None, None, None, Some(fault)) => State::Failed(fault),
             _ => State::Failed("the answer holds no single reading"),
         }
     }
@@ -107,11 +107,6 @@ pub fn series_name(metric: &str, instance: Option<&Instance>) -> String {
         Some(instance) => format!("{metric}[{instance}]"),
         None => metric.to_owned(),
     }
-}
-
-/// Labels as one text.
-fn info<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Ok(Option::<LabelsAnswer>::deserialize(deserializer)?.map(|labels| labels.to_string()))
 }
 
 impl Answer {
@@ -172,22 +167,20 @@ impl Answer {
 
 fn series_answer(sample: &khz_model::Sample) -> SeriesAnswer {
     let (metric, instance) = (&sample.series.metric, sample.series.instance.as_ref());
-    let has_name = |instance: &&Instance| !instance.name().is_empty() || !instance.has_labels();
     let mut answer = SeriesAnswer {
         name: metric.name.to_string(),
-        instance: instance.filter(has_name).map(|instance| instance.name().to_owned()),
+        instance: instance.and_then(Instance::primary).map(str::to_owned),
         labels: instance.map_or_else(LabelsAnswer::default, |instance| LabelsAnswer(instance.only_labels())),
         kind: metric.kind.to_string(),
         unit: metric.unit.to_string(),
         stamp: sample.stamp.real_text(),
         ..SeriesAnswer::default()
     };
-    match (metric.format().value(sample.reading), sample.reading) {
-        (Some(Value::Number(number)), _) => answer.value = Some(number.to_string()),
-        (Some(Value::Labels(labels)), _) => answer.info = Some(labels.to_string()),
-        (None, Reading::Absent(why)) => answer.absent = Some(why.to_string()),
-        (None, Reading::Failed(fault)) => answer.failed = Some(fault.to_string()),
-        (None, Reading::Present(_) | Reading::Labels(_)) => answer.absent = Some(NOT_READABLE.to_owned()),
+    match metric.format().value_or_why(sample.reading) {
+        Ok(Value::Number(number)) => answer.value = Some(number.to_string()),
+        Ok(Value::Labels(labels)) => answer.info = Some(LabelsAnswer(labels)),
+        Err(fault) if fault.is_failure() => answer.failed = Some(fault.to_string()),
+        Err(why) => answer.absent = Some(why.to_string()),
     }
     answer
 }

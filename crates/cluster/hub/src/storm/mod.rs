@@ -30,7 +30,7 @@ use node::{BASE, Node};
 use reader::Sink;
 use ring_lane::RingLane;
 
-/// So many worlds in the quick tier; see [`seeds`].
+/// How many worlds the quick tier has; see [`seeds`].
 const SEEDS: u64 = 60;
 const STEP: Nanos = Nanos::from_millis(10);
 

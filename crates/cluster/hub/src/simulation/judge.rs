@@ -8,6 +8,7 @@ use std::rc::Rc;
 use khz_block::BlockError;
 use khz_follow::{Follower, Lane, Lanes, Reader, Row, Subscriptions};
 use khz_link::LaneOffer;
+use khz_link::limits::VERSION;
 use khz_model::{Nanos, NodeName, Pattern};
 
 use super::reader::Interest;
@@ -74,6 +75,8 @@ pub struct Judge {
     subscriptions: Subscriptions<Interest>,
     /// A row of a prompt lane has this long, and a row of a lane that is flushed a second more.
     late: Nanos,
+    /// The version of the link that it speaks.
+    pub version: u8,
     pub rows: u64,
     pub gaps: u64,
 }
@@ -88,7 +91,10 @@ impl Judge {
     pub fn follower(faults: &SharedFaults, hub: usize, late: Nanos) -> Follower<Judge> {
         let (faults, over, subscriptions) = (faults.clone(), HashSet::new(), Subscriptions::default());
         let shared = subscriptions.clone();
-        Follower::new(Judge { faults, hub, over, subscriptions, late, rows: 0, gaps: 0 }, shared)
+        Follower::new(
+            Judge { faults, hub, over, subscriptions, late, version: VERSION, rows: 0, gaps: 0 },
+            shared,
+        )
     }
 
     /// An interest that should have rows of that node and has none, if there is one.
@@ -135,6 +141,8 @@ impl Reader for Judge {
     fn columns(&mut self, lane: &mut Lane<Self>, known: usize) {
         let node = lane.node().clone();
         let (series, seen) = lane.parts();
+        let unknown = series.iter().find(|series| !khz_link::knows(self.version, series));
+        assert!(unknown.is_none(), "{unknown:?} came to a reader of version {}", self.version);
         seen.seeds.truncate(known);
         seen.seeds.extend(series[known..].iter().map(|series| seed(node.as_str(), series)));
     }

@@ -27,6 +27,9 @@ use crate::source::{self, NodesBelow};
 const LEAF: usize = 0;
 const ROOT: usize = 1;
 
+/// What selects only series that programs of before do not know.
+pub const OF_TYPES: &str = "level.*";
+
 /// A hub keeps the rows of as many generations of a node.
 const GENERATIONS: u32 = GENERATIONS_MAX as u32;
 
@@ -320,7 +323,8 @@ impl World {
         let reader = &mut self.readers[self.random.below(leaf) as usize];
         if reader.interests.len() < 4 {
             let hz = [2, 10, 10, 25][self.random.below(4) as usize];
-            let pattern = ["*", "job.*", "net.*", "n[0-2]:*"][self.random.below(4) as usize];
+            let patterns = ["*", "job.*", "net.*", "n[0-2]:*", OF_TYPES];
+            let pattern = patterns[self.random.below(if self.versions.is_some() { 5 } else { 4 }) as usize];
             let flags = (self.random.once_in(2), self.random.once_in(2));
             reader.ask(Nanos(Nanos::SECOND.0 / hz), flags, pattern);
         }
@@ -431,6 +435,7 @@ impl World {
         outcome.gaps = self.readers.iter().map(|reader| reader.follower.reader().gaps).sum();
         (outcome.gained, outcome.forgets) = (self.gained, self.forgets);
         outcome.renewed = self.renewed;
+        outcome.told = self.readers.iter().map(|reader| reader.follower.reader().told).sum();
         let ends = self.agents.iter().filter_map(|agent| agent.end.as_ref());
         outcome.left_out = ends.map(|end| end.left_out() as u64).sum();
         outcome
@@ -514,6 +519,8 @@ pub struct Outcome {
     pub forgets: u64,
     /// Slots that hubs of before did not get.
     pub left_out: u64,
+    /// Times that a reader of before heard that it is too old for what it wants.
+    pub told: u64,
 }
 
 impl Drop for World {

@@ -16,6 +16,7 @@ mod flush;
 pub mod frame;
 mod goodbye;
 mod hub_end;
+pub mod hub_list;
 mod inbound;
 mod intake;
 mod lane_book;
@@ -28,7 +29,6 @@ pub mod put;
 mod ranges;
 mod reader_end;
 mod ring_walk;
-pub mod roster;
 mod source;
 mod standing;
 pub mod texts;
@@ -43,6 +43,7 @@ pub use failback::Failback;
 pub use frame::Frame;
 pub use goodbye::{Goodbye, Leaving};
 pub use hub_end::{HubEnd, HubEndConfig, HubSide, Verdict};
+pub use hub_list::HubList;
 pub use intake::{Intake, RowSink};
 pub use message::{
     Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_TEXT_NOW, KNOWS_TEXTS, LaneOffer, Reason,
@@ -51,6 +52,5 @@ pub use message::{
 pub use put::{Acks, Ask};
 pub use ranges::Ranges;
 pub use reader_end::{Accept, LaneKey, LaneSink, ReaderEnd};
-pub use roster::Roster;
 pub use source::{Answer, Carrier, Lane, Lanes, Overtaken};
 pub use standing::Standing;

@@ -25,13 +25,13 @@ export const PATTERNS = [
   "job.*",
 ];
 
-/** Up to so many CPUs have a plot each; beyond, a row each in the heat strip. */
+/** Up to this many CPUs have a plot each; beyond, a row each in the heat strip. */
 const CPU_PLOTS_MAX = 8;
-/** So many CPUs get a row at most: a strip of more would be thinner than a pixel each. */
+/** At most this many CPUs get a row: a strip of more would be thinner than a pixel each. */
 const CPUS_MAX = 1_024;
-/** So many interfaces or disks are followed at most; the rest is counted in the group's note. */
+/** At most this many interfaces or disks are followed; the rest is counted in the group's note. */
 const INSTANCES_MAX = 64;
-/** So many published numbers have a plot; the rest is counted in the group's note. */
+/** At most this many published numbers have a plot; the rest is counted in the group's note. */
 const JOBS_MAX = 64;
 /** Jobs publish seldom: their rates are taken over this, so that they are no needles between zeros. */
 const JOB_WINDOW_SECONDS = 5;

@@ -12,7 +12,7 @@ import { UNKNOWN_TEXT } from "./units.js";
 
 /** Tiles that change places faster than this cannot be followed. */
 const RESORT_MS = 5_000;
-/** The list of nodes that are down is cut after so many characters. */
+/** The list of nodes that are down is cut after this many characters. */
 const DOWN_TEXT_MAX = 300;
 const SORTS = ["name", "value"];
 
@@ -63,7 +63,7 @@ export class ClusterView {
     this.map.refresh();
   }
 
-  /** The measures by name, and behind them every metric that the server knows. */
+  /** The measures by name, then every metric that the server knows. */
   fillChooser() {
     const chooser = this.find("#metric");
     const option = ({ id, label }) => element("option", { value: id, text: label });

@@ -3,7 +3,7 @@
 
 /** An interval this much longer than a frame means that at least one was not shown. */
 const DROPPED_BEYOND = 1.5;
-/** Intervals from which the display's own frame time is told. */
+/** Intervals from which the display's own frame time is computed. */
 const SAMPLE = 61;
 
 export class Frames {
@@ -47,7 +47,7 @@ export class Frames {
     }
   }
 
-  /** Starts counting anew. */
+  /** Starts counting again from 0. */
   reset() {
     this.drawn = this.seen = this.dropped = this.busyMs = 0;
   }

@@ -7,7 +7,7 @@ import { bytes, digits, duration, plain, UNKNOWN_TEXT } from "./units.js";
 
 /** Own CPU is measured over this: shorter, and one tick of the kernel's clock is a per cent. */
 const OWN_CPU_WINDOW_SECONDS = 1;
-/** The rate is told over at least so many seconds of rows. */
+/** The rate is computed over at least this many seconds of rows. */
 const RATE_WINDOW_SECONDS = 1;
 
 export class Heading {
@@ -78,8 +78,8 @@ export class Heading {
   }
 
   /**
-   * What there is to say where fast lanes run slower than asked, this page's or, by so many times, those of others. A rate
-   * that is hardly slower was rounded.
+   * What there is to say where fast lanes run slower than asked, this page's or those of others. `times`: how many times
+   * slower the others are. A rate that is hardly slower was rounded.
    */
   slowedText(times) {
     const advice = "below its CPU ceiling (cpu_max). Ask for a lower rate or let it take more; khz check on the node says which rate fits.";

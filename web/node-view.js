@@ -12,7 +12,7 @@ import { WINDOWS } from "./track.js";
 
 /** Numbers change this often: faster, nobody can read them. */
 const NUMBERS_MS = 250;
-/** A number is no longer what is now when so many rows, and seconds, passed without it. */
+/** A number is no longer what is now when this many rows, and seconds, passed without it. */
 const STALE_PERIODS = 3;
 const STALE_SECONDS = 2;
 /** Screen-reader texts and hidden panels are brought up to date this often. */

@@ -1,5 +1,5 @@
 // A plot: lines, stacked areas or mirrored areas of some tracks on a canvas. While time passes the picture is
-// shifted and only its right edge drawn anew, so that a frame costs a copy and a few line segments, whatever the
+// shifted and only its right edge redrawn, so that a frame costs a copy and a few line segments, whatever the
 // rate. It refuses to smooth or to bridge gaps.
 
 import { bucketAt, Points, WINDOWS } from "./track.js";
@@ -8,11 +8,11 @@ import { roundUp } from "./units.js";
 
 /** Beyond two device pixels a CSS pixel nobody sees the difference, but the copy costs. */
 const DENSITY_MAX = 2;
-/** Pixels left of the first new sample that are drawn anew with it: the line's width and its joint. */
+/** Pixels left of the first new sample that are redrawn with it: the line's width and its joint. */
 const OVERLAP = 4;
 /** A scale shrinks when the highest value has been below this share of it... */
 const SHRINK_BELOW = 0.4;
-/** ...for so many milliseconds: a plot that breathes with every burst is hard to read. */
+/** ...for this many milliseconds: a plot that breathes with every burst is hard to read. */
 const SHRINK_AFTER_MS = 2_000;
 
 /** Height of a label of the vertical axis, CSS pixels. */
@@ -118,7 +118,7 @@ export class Plot {
     return true;
   }
 
-  /** Moves the picture left; returns the first pixel column that has to be drawn anew. */
+  /** Moves the picture left; returns the first pixel column that has to be redrawn. */
   shiftBy(shift, newFrom, perPixel) {
     const { canvas, context } = this;
     if (shift > 0) {

@@ -187,7 +187,7 @@ export class Line {
     }
   }
 
-  /** Starts the wait for the next sign of life anew. */
+  /** Starts the wait for the next sign of life again. */
   guard() {
     clearTimeout(this.watch);
     this.watch = setTimeout(() => {

@@ -5,11 +5,11 @@
 import { colours } from "./theme-colours.js";
 import { roundUp } from "./units.js";
 
-/** So many nodes in a hundred are below the end of the scale; the rarest would make all others look idle. */
+/** This share of the nodes is below the end of the scale; the rarest would make all others look idle. */
 const BELOW = 0.99;
 /** A scale shrinks when what is to be shown has been below this share of it... */
 const SHRINK_BELOW = 0.4;
-/** ...for so many milliseconds: colours that jump cannot be compared. */
+/** ...for this many milliseconds: colours that jump cannot be compared. */
 const SHRINK_AFTER_MS = 10_000;
 
 export class TileScale {

@@ -1,5 +1,5 @@
 // The line that brings the tiles: one number of every node a second, again and again with growing pauses when the
-// server is gone. It refuses to keep numbers: whoever listens is told when they are no longer true.
+// server is gone. It refuses to keep numbers: its listeners learn when they are no longer true.
 
 /** Pause before trying again: from the first to the longest. */
 const RETRY_MS = [500, 1_000, 2_000, 4_000];

@@ -44,7 +44,7 @@ enum {
     KHZ_SIGNED = 65,    /* the number is an int64_t */
     KHZ_FLOAT = 66,     /* the number is the bits of a double */
     KHZ_NO_SLOT = -1,
-    KHZ_UNSETTLED = -2, /* the writer has died within a row (open the file anew), or never pauses */
+    KHZ_UNSETTLED = -2, /* the writer has died within a row (open the file again), or never pauses */
 };
 
 typedef struct {

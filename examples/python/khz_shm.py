@@ -82,7 +82,7 @@ class Snapshot:
                 break
             give_up = give_up or time.monotonic() + 1
             if time.monotonic() > give_up:
-                raise OSError("no whole row: the writer has died within one (open the file anew), or never pauses")
+                raise OSError("no whole row: the writer has died within one (open the file again), or never pauses")
         state, places = meta & 255, meta >> 16 & 255
         if offset >= 1 << 63:
             offset -= 1 << 64

@@ -28,7 +28,7 @@ const TASKS: usize = 400;
 const TASK: Duration = Duration::from_millis(10);
 /// How many times as long it takes each of them; the last but one becomes that slow half-way.
 const SLOWNESS: [u32; 8] = [1, 1, 1, 1, 2, 2, 4, 4];
-/// Tasks that a worker may have waiting: so many bridge the way of its news to the master.
+/// Tasks that a worker may have waiting: enough for the time that its news takes to reach the master.
 const WAITING_MAX: u64 = 4;
 /// How often a worker says how it is, changed or not.
 const NEWS: Duration = Duration::from_millis(10);
@@ -68,7 +68,7 @@ fn run(socket: &PathBuf, hand_out: impl FnOnce(&[Worker]) -> Result<(), Failed>)
 }
 
 /// Gives each task to a worker that has room, the one with least before it: what it said last, and what it was given
-/// since and can not have told yet.
+/// since then.
 fn steer(workers: &[Worker], news: &Subscription) -> Result<(), Failed> {
     let mut waiting = vec![None::<u64>; workers.len()];
     let mut given = 0;

@@ -1,4 +1,4 @@
-//! Blocks from anywhere: the decoder refuses or decodes them, and what it decoded survives being encoded anew.
+//! Blocks from anywhere: the decoder refuses or decodes them, and what it decoded survives being encoded again.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! `.rrd` files from anywhere: refused with a place in the file, or read; updates of what was read change no byte behind
+//! `.rrd` files from anywhere: refused with a place in the file, or read; updates of what was read change no byte after
 //! its end; files of other machines are recognised or refused.
 
 #![no_main]

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use khz_rrdcached::{Base, Cache, Limits, Messages, Permissions, Rules, Session};
 
-/// Nobody writes here, so whoever waits for a write would wait for ever; and CREATE may fill a disk.
+/// Nobody writes here, so a command that waits for a write would wait for ever; and CREATE may fill a disk.
 const COMMANDS: &str = "UPDATE,PENDING,FORGET,QUEUE,STATS,PING,BATCH,FETCH,FETCHBIN,INFO,FIRST,LAST,LIST,DUMP,SUSPEND,\
                         RESUME,SUSPENDALL,RESUMEALL";
 

@@ -1,4 +1,4 @@
-//! Schemas from anywhere: refused or read, in one piece and in many alike, and what was read survives being written anew.
+//! Schemas from anywhere: refused or read, in one piece and in many alike, and what was read survives being written again.
 
 #![no_main]
 

@@ -19,7 +19,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                 let _ = decoder.catch_up(bytes);
             }
             Ok(Chunk::Sealed(sealed)) => {
-                // What is read says the same when it is written anew.
+                // What is read says the same when it is written again.
                 let mut again = Vec::new();
                 sealed.put(&mut again);
                 let read = khz_block::trace::next(&again);

@@ -57,11 +57,12 @@ pub enum Command {
     /// asks the nodes for it as long as the reader stays.
     #[command(after_help = hub::EXAMPLES)]
     Hub(hub::HubCommand),
-    /// List the metrics: name, kind, unit, how often the kernel updates them, what they mean.
+    /// List the metrics: name, kind, type, unit, how often the kernel updates them, what they mean.
     ///
     /// Asks the khz that listens at the configured address. It also knows the metrics that jobs publish (job.NAME); a hub
-    /// knows those of all its nodes. When none answers, lists what this program can gather. AS A RATE is the unit of a
-    /// counter where it is shown as a rate.
+    /// knows those of all its nodes. When none answers, lists what this program can gather. TYPE: decimals are unsigned
+    /// or signed; a float is a double; labels are words instead of a number. AS A RATE is the unit of a counter where it
+    /// is shown as a rate.
     #[command(after_help = catalog::EXAMPLES)]
     Catalog(catalog::CatalogFlags),
     /// List the nodes: up or down, when they were last heard, what came and what is missing.
@@ -84,10 +85,11 @@ pub enum Command {
     /// once. With --json, a line with "event" in place of "values" says it too.
     #[command(after_help = watch::EXAMPLES)]
     Watch(watch::WatchFlags),
-    /// Show which sources work on this host, what they hold and what gathering them costs.
+    /// Show which sources work on this host, what they hold and cost, and which rate fits.
     ///
     /// Each source is gathered several times in a row; the time is the median. At low rates on an idle machine
-    /// a gather costs more than that: caches are cold and the processor sleeps deeper.
+    /// a gather costs more than that: caches are cold and the processor sleeps deeper. Then all sources are gathered
+    /// together for half a second, to find the highest rate that stays below the CPU ceiling (cpu_max).
     #[command(after_help = check::EXAMPLES)]
     Check(check::CheckFlags),
     /// Print the effective configuration, and where each value came from.
@@ -121,10 +123,10 @@ pub enum Command {
     /// block. Nodes sample at the asked rate as long as the recording lasts.
     #[command(after_help = record::flags::EXAMPLES)]
     Record(Box<record::flags::RecordFlags>),
-    /// Print the rows of a recording: exact decimals, as CSV or JSON.
+    /// Print the rows of a recording, with exact decimals, as CSV, JSON or Parquet.
     #[command(after_help = export::EXAMPLES)]
     Export(export::ExportFlags),
-    /// Draw a recording: one panel a node, one time for all, two axes; SVG, PNG, HTML, or characters.
+    /// Draw a recording as SVG, PNG, HTML or characters: one panel for each node, on one time axis.
     #[command(after_help = plot::EXAMPLES)]
     Plot(plot::PlotFlags),
     /// Find the series of a recording that move together with one of them, and how much later or earlier.
@@ -138,7 +140,7 @@ pub enum Command {
     /// Work on .rrd files: rrdtool's commands in rrdtool's own syntax.
     ///
     /// create update updatev fetch info dump restore last lastupdate first tune resize xport list flushcached,
-    /// the pipe mode `-`, and beyond rrdtool: doctor DIR, import FOREIGN FILE. Without a word it lists them.
+    /// the pipe mode `-`, and beyond rrdtool: doctor DIR, import FOREIGN FILE. Without arguments it lists them.
     /// Started under the name rrdtool, this program is rrdtool.
     #[command(after_help = rrd::RRD_EXAMPLES)]
     Rrd(rrd::Words),

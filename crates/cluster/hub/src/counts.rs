@@ -1,10 +1,9 @@
 //! What the hub counts of itself, and how it is shown: `khz.hub.*`, one metric for each.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use khz_model::metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};
+use khz_model::metric::{Kind, Metric, Unit};
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $field:ident $kind:ident $unit:ident $name:literal $exposition:literal $help:literal;)*) => {
@@ -69,27 +68,10 @@ pub(crate) fn own_metric(
     unit: Unit,
     instances: Option<&'static str>,
 ) -> Metric {
-    let text = Cow::Borrowed;
-    Metric {
-        name: text(name),
-        kind,
-        unit,
-        value_type: khz_model::ValueType::Unsigned,
-        labels_from: None,
-        places: if unit == Unit::Seconds { 9 } else { 0 },
-        max: None,
-        refresh: Refresh::Event,
-        help: text(help),
-        origin: Origin { file: text("khz"), field: text(name) },
-        instances: instances.map(text),
-        exposition: Exposition {
-            name: text(exposition),
-            help: None,
-            labels: Cow::Borrowed(&[]),
-            instance_label: instances.map(text),
-            divisor: 1,
-            untyped: false,
-        },
-        flat: Cow::Owned(name.replace(['.', '_'], "")),
+    let places = if unit == Unit::Seconds { 9 } else { 0 };
+    let metric = Metric { places, help: help.into(), ..Metric::plain(name, exposition, kind, unit) };
+    match instances {
+        Some(label) => metric.of_instances(label),
+        None => metric,
     }
 }

@@ -102,7 +102,7 @@ mod tests {
         };
         assert_eq!(said(7, 15), (15, 0));
         assert_eq!(said(7, 15), (30, 10));
-        assert_eq!(said(8, 20), (20, 0), "what was left out is told once");
+        assert_eq!(said(8, 20), (20, 0), "what was left out is logged once");
         assert_eq!(said(9, 21), (21, 1));
     }
 }

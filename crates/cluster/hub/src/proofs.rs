@@ -1,4 +1,4 @@
-//! What proves an identity at the link door, and what a peer is told that proves too little. What a role may do is
+//! What proves an identity at the link door, and the answer to a peer that proves too little. What a role may do is
 //! decided elsewhere (`khz_trust::standing`).
 
 use khz_trust::{ClusterKey, Identity, NONCE_BYTES, PROOF_BYTES, Place, Proof, Role, RunKey, Way};

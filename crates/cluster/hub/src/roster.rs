@@ -95,7 +95,7 @@ mod tests {
         let (names, end) = listed(&out);
         assert_eq!((names.len() as u64, end), (NODES_A_PERIOD, Some(NODES_A_PERIOD)));
         assert!(names.is_sorted() && names[0] == "n0000");
-        assert_eq!(roster.next(), at(1), "a thousand are told of in a second");
+        assert_eq!(roster.next(), at(1), "a thousand are listed in a second");
         at(0);
         out.clear();
         roster.pump(&cluster, &mut out);

@@ -1,4 +1,4 @@
-//! The link door: where nodes and readers come in. [`LinkServer`] opens it; `thread` is the one thread behind it,
+//! The link door: where nodes and readers come in. [`LinkServer`] opens it; `thread` is the one thread that serves it,
 //! `accept` takes connections in, `connections` is the table of them, `token` names one of them.
 
 use std::net::{SocketAddr, TcpListener};

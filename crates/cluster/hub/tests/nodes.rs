@@ -58,7 +58,7 @@ fn a_subscription_hears_once_that_a_node_has_gone_and_once_that_it_is_back() {
     assert!(subscription.notices().is_empty(), "it is there");
     let mut told = || {
         let mut told = Vec::new();
-        until("a change is told", || {
+        until("a change is reported", || {
             subscription.poll();
             told = subscription.notices();
             !told.is_empty()
@@ -104,6 +104,7 @@ fn a_node_that_falls_silent_is_down() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1, 2, 3, 4]).beat();
+    a.falls_silent();
     // How long that takes is judged by khz-link's simulation, which has its own clock.
     until("a is down", || !status(&hub, "a").up);
     assert_eq!(status(&hub, "a").problem.as_deref(), Some("silent for too long"));

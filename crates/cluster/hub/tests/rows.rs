@@ -66,7 +66,7 @@ struct Reader {
 impl Reader {
     fn new(hub: &Hub, want: impl Fn(&Lane) -> Want + 'static) -> Self {
         let mut node = Node::connect(hub.address(), "r");
-        (node.version, node.is_patient) = (2, true);
+        node.version = 2;
         node.hello_as(Role::Reader, None);
         Reader { node, lanes: BTreeMap::new(), want: Box::new(want) }
     }
@@ -202,7 +202,7 @@ fn with_a_hole(want: fn(&Lane) -> Want) -> (Hub, Node, Reader) {
     a.row(1, [1; 4]).row(2, [2; 4]).end();
     a.encoder.resume(1_006, 1);
     a.row(6, [6; 4]).beat();
-    reader.until("the row behind the hole", |lanes| lanes[&1].rows.contains_key(&1_006));
+    reader.until("the row after the hole", |lanes| lanes[&1].rows.contains_key(&1_006));
     (hub, a, reader)
 }
 

@@ -91,7 +91,7 @@ impl Reader {
 
     fn awaits(&self, number: u32, expected: Result<&[u8], Why>) {
         let expected = expected.map(<[u8]>::to_vec);
-        until("the reader is told", || self.last(number).as_ref() == Some(&expected));
+        until("the reader has the answer", || self.last(number).as_ref() == Some(&expected));
     }
 }
 

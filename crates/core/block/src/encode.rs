@@ -116,8 +116,8 @@ impl Encoder {
     }
 
     /// True when a row gathered at `now` begins a new block. The reasons are: no block is open; the open one is
-    /// full; the wall clock was set since it began; the row is older than the last one, and within a block time
-    /// never goes back; The caller adds one more reason: the schema grew.
+    /// full; the wall clock was set since it began; the row is older than the last one, since time never goes back
+    /// within a block. The caller adds one more reason: the schema grew.
     #[inline]
     pub fn wants_new_block(&self, now: Stamp) -> bool {
         let Some(header) = &self.header else { return true };

@@ -35,6 +35,13 @@ impl Decimal {
         Some(Decimal { is_negative: steps < 0, ..Decimal::new(units, places) })
     }
 
+    /// What [`Decimal::of_steps`] takes: the digits without the point, with their sign, and how many of them come
+    /// after the point.
+    pub const fn steps_and_places(self) -> (i128, u8) {
+        let steps = self.units as i128;
+        (if self.is_negative { -steps } else { steps }, self.places)
+    }
+
     /// The number as the nearest double: for plots and ratios, never for storage.
     pub fn to_f64(self) -> f64 {
         let size = self.units as f64 / 10f64.powi(i32::from(self.places));
@@ -73,7 +80,7 @@ impl Decimal {
     }
 
     /// The signed number in steps of the most places there are: comparable with any other.
-    fn steps(self) -> i128 {
+    fn finest_steps(self) -> i128 {
         // At most 2^64 times 10^18, which is less than 2^127.
         let steps = u128::from(self.units) * 10u128.pow(u32::from(PLACES_MAX - self.places));
         if self.is_negative { -steps.cast_signed() } else { steps.cast_signed() }
@@ -84,7 +91,7 @@ impl Decimal {
         if self.places == other.places && !self.is_negative && !other.is_negative {
             return self.units.cmp(&other.units);
         }
-        self.steps().cmp(&other.steps())
+        self.finest_steps().cmp(&other.finest_steps())
     }
 }
 

@@ -55,6 +55,11 @@ impl Instance {
         self.0.split_once(MARK).map_or(&self.0, |(name, _)| name)
     }
 
+    /// The primary name; `None` where the instance has labels alone.
+    pub fn primary(&self) -> Option<&str> {
+        Some(self.name()).filter(|name| !name.is_empty() || !self.has_labels())
+    }
+
     /// Names and values of the labels, sorted by name.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         labels::pairs(self.marked())
@@ -156,8 +161,13 @@ mod tests {
     #[test]
     fn an_instance_may_have_labels_alone() {
         let one = labelled("", &[("port", "1")]);
-        assert_eq!((one.to_string().as_str(), one.name()), ("port=1", ""));
+        assert_eq!((one.to_string().as_str(), one.name(), one.primary()), ("port=1", "", None));
         assert_eq!(Instance::parse("port=1"), Ok(one));
+        let empty = Instance::from_kernel(b"");
+        assert_eq!(
+            (empty.primary(), labelled("mlx5_0", &[("port", "1")]).primary()),
+            (Some(""), Some("mlx5_0"))
+        );
     }
 
     #[test]

@@ -55,4 +55,4 @@ pub use reading::{Absence, Fault, Reading};
 pub use repeats::Repeats;
 pub use schema::{Schema, Series};
 pub use stay::{GONE_WHILE, Stay};
-pub use value_type::{Number, Value, ValueFormat, ValueType};
+pub use value_type::{NoValue, Number, Value, ValueFormat, ValueType};

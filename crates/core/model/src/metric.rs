@@ -44,6 +44,43 @@ pub struct Metric {
 }
 
 impl Metric {
+    /// A whole number of khz itself, without instances and without help: what an entry adds to that, it says.
+    /// `exposed` is its name at Prometheus.
+    pub fn plain(name: impl Into<Text>, exposed: impl Into<Text>, kind: Kind, unit: Unit) -> Self {
+        let name = name.into();
+        Metric {
+            kind,
+            unit,
+            value_type: ValueType::Unsigned,
+            places: 0,
+            max: None,
+            refresh: Refresh::Event,
+            help: Cow::Borrowed(""),
+            origin: Origin { file: Cow::Borrowed("khz"), field: name.clone() },
+            instances: None,
+            labels_from: None,
+            exposition: Exposition {
+                name: exposed.into(),
+                help: None,
+                labels: Cow::Borrowed(&[]),
+                instance_label: None,
+                divisor: 1,
+                untyped: false,
+            },
+            flat: Cow::Owned(name.replace(['.', '_'], "")),
+            name,
+        }
+    }
+
+    /// The same with instances, which are a label of this name at Prometheus, too.
+    #[must_use]
+    pub fn of_instances(mut self, label: impl Into<Text>) -> Self {
+        let label = label.into();
+        self.exposition.instance_label = Some(label.clone());
+        self.instances = Some(label);
+        self
+    }
+
     /// How its readings are read.
     pub const fn format(&self) -> ValueFormat {
         ValueFormat { value_type: self.value_type, places: self.places }

@@ -3,7 +3,7 @@
 
 use crate::quantity::Rate;
 
-/// The rate that a reader asked for, and the last rate it was told.
+/// The rate that a reader asked for, and the rate that the last sentence said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     asked: Rate,

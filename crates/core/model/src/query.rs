@@ -111,8 +111,8 @@ pub trait Query: Send + Sync {
         Err(QueryError::NoMemory)
     }
 
-    /// The numbers that the answering program has about itself, for its exposition. `None`: the program is one of its own
-    /// nodes, whose samples have these numbers.
+    /// The answering program's own numbers, for its exposition. `None` where the program is itself a node: then they are
+    /// among the samples of that node.
     fn own(&self) -> Option<Vec<Sample>> {
         None
     }
@@ -268,7 +268,7 @@ pub struct Away {
     pub problem: String,
     /// Time since it left that hub, or failed to connect.
     pub since: Option<Nanos>,
-    /// Earliest time until it may be at a better hub; `None`: it stays where it is.
+    /// How long it takes at least until the node goes to a better hub; `None`: it stays where it is.
     pub back: Option<Nanos>,
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::decimal::Decimal;
 use crate::labels::Labels;
-use crate::reading::Reading;
+use crate::reading::{Absence, Fault, Reading};
 
 /// What a metric's readings hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -56,17 +56,44 @@ pub enum Value {
     Labels(Labels),
 }
 
+/// Why a reading has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoValue {
+    /// There is nothing to read.
+    Absent(Absence),
+    /// Reading it went wrong.
+    Failed(Fault),
+    /// It is of a type of a newer version, or labels that its node has replaced long ago.
+    Unreadable,
+}
+
+impl NoValue {
+    /// True when there should be a value. Otherwise that there is none is normal.
+    pub const fn is_failure(self) -> bool {
+        matches!(self, NoValue::Failed(_))
+    }
+}
+
 impl ValueFormat {
     /// Whole numbers, 0 or more.
     pub const WHOLE: ValueFormat = ValueFormat { value_type: ValueType::Unsigned, places: 0 };
 
-    /// What the reading says; `None` where it has no value that this version can read.
-    pub fn value(self, reading: Reading) -> Option<Value> {
+    /// What the reading says, or why it says nothing.
+    ///
+    /// # Errors
+    /// It has no value that this version can read.
+    pub fn value_or_why(self, reading: Reading) -> Result<Value, NoValue> {
         match reading {
-            Reading::Present(bits) => self.number(bits).map(Value::Number),
-            Reading::Labels(_) => reading.labels().map(Value::Labels),
-            Reading::Absent(_) | Reading::Failed(_) => None,
+            Reading::Present(bits) => self.number(bits).map(Value::Number).ok_or(NoValue::Unreadable),
+            Reading::Labels(_) => reading.labels().map(Value::Labels).ok_or(NoValue::Unreadable),
+            Reading::Absent(why) => Err(NoValue::Absent(why)),
+            Reading::Failed(fault) => Err(NoValue::Failed(fault)),
         }
+    }
+
+    /// The same without the reason.
+    pub fn value(self, reading: Reading) -> Option<Value> {
+        self.value_or_why(reading).ok()
     }
 
     /// The number that the bits of a present reading stand for; `None` for a type that has none.
@@ -86,6 +113,17 @@ impl fmt::Display for Value {
         match self {
             Value::Number(number) => number.fmt(f),
             Value::Labels(labels) => labels.fmt(f),
+        }
+    }
+}
+
+/// The reason, in a few words.
+impl fmt::Display for NoValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoValue::Absent(why) => why.fmt(f),
+            NoValue::Failed(fault) => fault.fmt(f),
+            NoValue::Unreadable => f.write_str("not readable"),
         }
     }
 }
@@ -112,10 +150,7 @@ impl ValueFormat {
     /// differences, which must not round. A double is rounded to a billionth. `None`: there is no number.
     pub fn steps(self, bits: u64) -> Option<(i128, u8)> {
         match self.number(bits)? {
-            Number::Exact(_) if self.value_type == ValueType::Signed => {
-                Some((i128::from(bits.cast_signed()), self.places))
-            }
-            Number::Exact(_) => Some((i128::from(bits), self.places)),
+            Number::Exact(decimal) => Some(decimal.steps_and_places()),
             Number::Double(double) if double.is_nan() => None,
             // A double beyond what fits becomes the largest one that does.
             Number::Double(double) => Some(((double * 1e9).round() as i128, DOUBLE_PLACES)),
@@ -216,6 +251,28 @@ mod tests {
         let value = format.value(Reading::Labels(labels.number())).unwrap();
         assert_eq!(value.to_string(), "machine=x86_64,release=6.18%20%231".replace("%23", "#"));
         assert_eq!(format.value(Reading::Absent(crate::Absence::NotYet)), None);
+    }
+
+    #[test]
+    fn where_there_is_no_value_the_reason_is_told_apart() {
+        let why = |value_type, reading| {
+            let why = ValueFormat { value_type, places: 0 }.value_or_why(reading).unwrap_err();
+            (why.to_string(), why.is_failure())
+        };
+        let absent = Reading::Absent(Absence::NoSource);
+        assert_eq!(
+            why(ValueType::Unsigned, absent),
+            ("this host does not have the source".to_owned(), false)
+        );
+        let failed = Reading::Failed(Fault::Malformed);
+        assert_eq!(why(ValueType::Unsigned, failed), ("malformed text".to_owned(), true));
+        for (value_type, reading) in [
+            (ValueType::Unknown, Reading::Present(7)),
+            (ValueType::Labels, Reading::Present(7)),
+            (ValueType::Labels, Reading::Labels(0)),
+        ] {
+            assert_eq!(why(value_type, reading), ("not readable".to_owned(), false));
+        }
     }
 
     #[test]

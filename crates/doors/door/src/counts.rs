@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use khz_model::metric::Text;
-use khz_model::{Exposition, Kind, Metric, Origin, Refresh, Unit};
+use khz_model::{Kind, Metric, Unit};
 
 /// Defines a struct `Counters` with the counts of the named door, each with its catalogue entry.
 #[macro_export]
@@ -69,28 +68,9 @@ impl Drop for Held {
 /// The catalogue entry of one count.
 pub fn entry(door: &str, field: &str, kind: Kind, help: &'static str) -> Metric {
     let total = if kind == Kind::Counter { "_total" } else { "" };
-    Metric {
-        name: Text::from(format!("khz.{door}.{field}")),
-        kind,
-        unit: if field.ends_with("_bytes") { Unit::Bytes } else { Unit::Count },
-        value_type: khz_model::ValueType::Unsigned,
-        labels_from: None,
-        places: 0,
-        max: None,
-        refresh: Refresh::Event,
-        help: Cow::Borrowed(help),
-        origin: Origin { file: Cow::Borrowed("khz"), field: Text::from(format!("{door} {field}")) },
-        instances: None,
-        exposition: Exposition {
-            help: None,
-            name: Text::from(format!("khz_{door}_{field}{total}")),
-            labels: Cow::Borrowed(&[]),
-            instance_label: None,
-            divisor: 1,
-            untyped: false,
-        },
-        flat: Text::from(format!("khz{door}{}", field.replace('_', ""))),
-    }
+    let unit = if field.ends_with("_bytes") { Unit::Bytes } else { Unit::Count };
+    let (name, exposed) = (format!("khz.{door}.{field}"), format!("khz_{door}_{field}{total}"));
+    Metric { help: Cow::Borrowed(help), ..Metric::plain(name, exposed, kind, unit) }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use khz_model::{Exposition, Metric, RateUnit, ValueType};
+use khz_model::{Exposition, Metric, RateUnit};
 
 use crate::exchange::Embedded;
 use crate::json;
@@ -63,9 +63,7 @@ fn metric_json(out: &mut String, metric: &Metric) {
     json::text_or_null(out, RateUnit::of_metric(metric).map(|rate| rate.name()).as_deref());
     out.push_str(",\"places\":");
     json::number(out, u64::from(metric.places));
-    if metric.value_type != ValueType::Unsigned {
-        text(out, ",\"type\":", metric.value_type.as_str());
-    }
+    text(out, ",\"type\":", metric.value_type.as_str());
     out.push_str(",\"max\":");
     json::text_or_null(out, metric.max.map(|max| max.to_string()).as_deref());
     text(out, ",\"refresh\":", &metric.refresh.to_string());

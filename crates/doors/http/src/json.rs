@@ -79,8 +79,7 @@ pub(crate) fn series(out: &mut String, series: &Series) {
     text(out, &series.metric.name);
     out.push_str(",\"instance\":");
     let instance = series.instance.as_ref();
-    let has_name = |instance: &&Instance| !instance.name().is_empty() || !instance.has_labels();
-    text_or_null(out, instance.filter(has_name).map(Instance::name));
+    text_or_null(out, instance.and_then(Instance::primary));
     if let Some(instance) = instance.filter(|instance| instance.has_labels()) {
         out.push_str(",\"labels\":");
         pairs(out, instance.labels());
@@ -132,17 +131,15 @@ pub(crate) fn reading(out: &mut String, reading: Reading, format: ValueFormat) {
 
 /// The same as the member of an object: `"value":"123"`, `"info":{…}`, `"absent":"why"` or `"failed":"why"`.
 pub(crate) fn member(out: &mut String, reading: Reading, format: ValueFormat) {
-    let _ = match (format.value(reading), reading) {
-        (Some(Value::Number(value)), _) => write!(out, "\"value\":\"{value}\""),
-        (Some(Value::Labels(labels)), _) => {
+    let _ = match format.value_or_why(reading) {
+        Ok(Value::Number(value)) => write!(out, "\"value\":\"{value}\""),
+        Ok(Value::Labels(labels)) => {
             out.push_str("\"info\":");
             pairs(out, labels.iter());
             Ok(())
         }
-        (None, Reading::Absent(why)) => write!(out, "\"absent\":\"{why}\""),
-        (None, Reading::Failed(fault)) => write!(out, "\"failed\":\"{fault}\""),
-        // A type of a newer version, or labels that the node has replaced long ago.
-        (None, Reading::Present(_) | Reading::Labels(_)) => out.write_str("\"absent\":\"not readable\""),
+        Err(fault) if fault.is_failure() => write!(out, "\"failed\":\"{fault}\""),
+        Err(why) => write!(out, "\"absent\":\"{why}\""),
     };
 }
 

@@ -5,10 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use khz_model::{
-    Exposition, Kind, Metric, Nanos, NodeStatus, Origin, Pattern, Reading, Refresh, Sample, Series, Snapshot,
-    Stamp, Unit, ValueType,
-};
+use khz_model::{Kind, Metric, Nanos, NodeStatus, Pattern, Reading, Sample, Series, Snapshot, Stamp, Unit};
 
 use crate::latest::collect;
 use crate::limits::SCRAPE_READINGS_MAX;
@@ -59,26 +56,6 @@ fn check_size<'a>(statuses: impl Iterator<Item = &'a NodeStatus>) -> Result<(), 
 
 /// Prometheus' own word for a target that could be scraped.
 fn up() -> Metric {
-    Metric {
-        name: Cow::Borrowed("up"),
-        kind: Kind::Gauge,
-        unit: Unit::Count,
-        value_type: ValueType::Unsigned,
-        places: 0,
-        max: Some(1),
-        refresh: Refresh::Event,
-        help: Cow::Borrowed("1 while the node's agent is connected to the hub, else 0."),
-        origin: Origin { file: Cow::Borrowed("khz"), field: Cow::Borrowed("up") },
-        instances: None,
-        labels_from: None,
-        exposition: Exposition {
-            name: Cow::Borrowed("up"),
-            help: None,
-            labels: Cow::Borrowed(&[]),
-            instance_label: None,
-            divisor: 1,
-            untyped: false,
-        },
-        flat: Cow::Borrowed("up"),
-    }
+    let help = Cow::Borrowed("1 while the node's agent is connected to the hub, else 0.");
+    Metric { max: Some(1), help, ..Metric::plain("up", "up", Kind::Gauge, Unit::Count) }
 }

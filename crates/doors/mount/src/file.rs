@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use khz_model::{Reading, ValueFormat};
+use khz_model::{NoValue, Reading, ValueFormat};
 
 use crate::inode::Inode;
 
@@ -106,9 +106,10 @@ impl Entry {
 
 /// A value's line, or the errno that says why there is none.
 pub fn line(reading: Reading, format: ValueFormat) -> Result<Vec<u8>, i32> {
-    match (format.value(reading), reading) {
-        (Some(value), _) => Ok(format!("{value}\n").into_bytes()),
-        (None, Reading::Failed(_)) => Err(libc::EIO),
-        (None, _) => Err(libc::ENODATA),
-    }
+    format.value_or_why(reading).map(|value| format!("{value}\n").into_bytes()).map_err(errno)
+}
+
+/// The errno that says why there is no value.
+pub fn errno(why: NoValue) -> i32 {
+    if why.is_failure() { libc::EIO } else { libc::ENODATA }
 }

@@ -8,14 +8,14 @@ use clap::Args;
 use std::io::Write;
 use std::sync::Arc;
 
-use khz_model::{Metric, Misses, Pattern, RateUnit};
+use khz_model::{Metric, Misses, Pattern, RateUnit, ValueType};
 use serde_json::{Value, json};
 
 use crate::show::misses;
 use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::table::{Side, Table, json_line, printable, wrapped};
 
-/// On a narrower terminal a table of six columns has no room for the meaning of a metric.
+/// On a narrower terminal a table of seven columns has no room for the meaning of a metric.
 const TABLE_WIDTH_MIN: usize = 120;
 
 /// Examples for `khz catalog --help`.
@@ -96,6 +96,7 @@ fn table(entries: &[&Value]) -> Table {
     let titles = [
         ("METRIC", Side::Left),
         ("KIND", Side::Left),
+        ("TYPE", Side::Left),
         ("UNIT", Side::Left),
         ("AS A RATE", Side::Left),
         ("UPDATED", Side::Left),
@@ -106,7 +107,7 @@ fn table(entries: &[&Value]) -> Table {
         let words =
             ["kind", "unit", "rate_unit", "refresh", "help"].map(|field| text(entry, field).to_owned());
         let [kind, unit, rate, refresh, help] = words;
-        table.row([name(entry), kind, unit, rate, refresh, help]);
+        table.row([name(entry), kind, value_type(entry).to_owned(), unit, rate, refresh, help]);
     }
     table
 }
@@ -114,8 +115,8 @@ fn table(entries: &[&Value]) -> Table {
 /// An entry on a narrow terminal: name, kind and meaning, each on lines of its own.
 fn paragraph(entry: &Value, width: usize, out: &mut impl Write) -> std::io::Result<()> {
     const INDENT: &str = "    ";
-    let kind =
-        format!("{}, {}, updated: {}", text(entry, "kind"), text(entry, "unit"), text(entry, "refresh"));
+    let [kind, unit, refresh] = ["kind", "unit", "refresh"].map(|field| text(entry, field));
+    let kind = format!("{kind}, {}, {unit}, updated: {refresh}", value_type(entry));
     let kind = match text(entry, "rate_unit") {
         "" => kind,
         rate => format!("{kind}, as a rate: {rate}"),
@@ -128,6 +129,11 @@ fn paragraph(entry: &Value, width: usize, out: &mut impl Write) -> std::io::Resu
         writeln!(out, "{INDENT}{}", printable(&line))?;
     }
     Ok(())
+}
+
+/// What the values are. A door of before leaves it out where they are unsigned.
+fn value_type(entry: &Value) -> &str {
+    entry["type"].as_str().unwrap_or(ValueType::Unsigned.as_str())
 }
 
 /// The name, with what its instances are: `cpu.user[cpu]`.
@@ -146,6 +152,7 @@ fn object(metric: &Metric) -> Value {
         "kind": metric.kind.as_str(),
         "unit": metric.unit.as_str(),
         "rate_unit": RateUnit::of_metric(metric).map(|rate| rate.name()),
+        "type": metric.value_type.as_str(),
         "places": metric.places,
         "max": metric.max.map(|max| max.to_string()),
         "refresh": metric.refresh.to_string(),
@@ -217,9 +224,9 @@ mod tests {
     fn the_table_tells_what_there_is() {
         assert_eq!(
             printed(&[], false).unwrap(),
-            "METRIC         KIND     UNIT     AS A RATE  UPDATED  MEANING\n\
-             mem.free       gauge    bytes               at once  What mem.free is\n\
-             cpu.user[cpu]  counter  seconds  CPUs       10ms     What cpu.user is\n"
+            "METRIC         KIND     TYPE      UNIT     AS A RATE  UPDATED  MEANING\n\
+             mem.free       gauge    unsigned  bytes               at once  What mem.free is\n\
+             cpu.user[cpu]  counter  unsigned  seconds  CPUs       10ms     What cpu.user is\n"
         );
         assert_eq!(printed(&["cpu.*"], false).unwrap().lines().count(), 2);
     }
@@ -236,6 +243,24 @@ mod tests {
     }
 
     #[test]
+    fn each_type_is_named_and_an_older_door_means_unsigned() {
+        let typed = |value_type| Arc::new(Metric { value_type, ..Metric::clone(&metrics()[0]) });
+        let types = [ValueType::Signed, ValueType::Float, ValueType::Labels, ValueType::Unknown];
+        let mut entries = own(&types.map(typed));
+        entries.push(json!({ "name": "mem.free" }));
+        let mut out = Vec::new();
+        print(&entries, &[], false, None, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        for (line, expected) in text.lines().skip(1).zip(["signed", "float", "labels", "unknown", "unsigned"])
+        {
+            assert!(line.split_whitespace().any(|word| word == expected), "{expected}: {text}");
+        }
+        let mut out = Vec::new();
+        print(&entries[..1], &[], false, Some(40), &mut out).unwrap();
+        assert!(String::from_utf8(out).unwrap().contains("    gauge, signed, bytes, updated:"));
+    }
+
+    #[test]
     fn what_matches_nothing_is_an_error_not_an_empty_table() {
         assert_eq!(
             printed(&["zebra"], false).unwrap_err(),
@@ -248,7 +273,7 @@ mod tests {
         assert_eq!(
             printed(&["cpu.user"], true).unwrap(),
             concat!(
-                r#"{"name":"cpu.user","kind":"counter","unit":"seconds","rate_unit":"CPUs","places":0,"max":null,"refresh":"10ms","#,
+                r#"{"name":"cpu.user","kind":"counter","unit":"seconds","rate_unit":"CPUs","type":"unsigned","places":0,"max":null,"refresh":"10ms","#,
                 r#""help":"What cpu.user is","file":"/proc/x","field":"X","instances":"cpu","flat":"x","#,
                 r#""exposition":{"name":"node_x","labels":{"mode":"user"},"instance_label":"cpu","divisor":1,"untyped":false}}"#,
                 "\n"

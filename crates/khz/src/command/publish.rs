@@ -1,5 +1,5 @@
-//! `khz publish`: sends numbers of a job to the agent of this machine. It checks each line first: the agent can only count
-//! wrong ones.
+//! `khz publish`: sends numbers of a job to the agent of this machine. It checks each line first, and its names against
+//! those of the lines before: the agent can only count wrong ones.
 
 use std::io::BufRead;
 use std::os::unix::net::UnixDatagram;
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use khz_gather::publication::{Publication, PublicationError, datagrams, with_defaults};
+use khz_gather::{JobNameError, JobNames};
 use khz_model::{Nanos, Rate};
 
 use crate::config::{NodeFlags, Plan, ReaderFlags, places};
@@ -107,9 +108,10 @@ pub fn run(flags: PublishFlags, outer: NodeFlags) -> Outcome {
     }
     let lines: Vec<String> = flags.values.iter().map(|value| line(value, flags)).collect();
     let datagrams = datagrams(lines.iter().map(String::as_str));
+    let mut names = JobNames::default();
     loop {
         // Again each time: what was measured long ago is refused.
-        lines.iter().try_for_each(|line| check(line).map_err(Failure::usage))?;
+        lines.iter().try_for_each(|line| check(line, &mut names).map_err(Failure::usage))?;
         datagrams.iter().try_for_each(|datagram| socket.send(datagram))?;
         match every {
             Some(every) => std::thread::sleep(every),
@@ -121,13 +123,14 @@ pub fn run(flags: PublishFlags, outer: NodeFlags) -> Outcome {
 /// Sends each line of stdin as it comes. Wrong lines are named on stderr and left out.
 fn lines(flags: &PublishFlags, socket: &Socket) -> Outcome {
     let mut bad = 0;
+    let mut names = JobNames::default();
     for text in std::io::stdin().lock().lines() {
         let text = text?;
         if text.trim().is_empty() {
             continue;
         }
         let line = line(text.trim(), flags);
-        match check(&line) {
+        match check(&line, &mut names) {
             Ok(()) => socket.send(&line)?,
             Err(problem) => {
                 crate::show::table::remark!("{problem}");
@@ -155,11 +158,26 @@ fn line(value: &str, flags: &PublishFlags) -> String {
     with_defaults(value, &options.join(" "), flags.help_text.as_deref())
 }
 
-fn check(line: &str) -> Result<(), PublicationError> {
+/// Why a line is not sent.
+#[derive(Debug, thiserror::Error)]
+enum LineError {
+    #[error(transparent)]
+    Line(#[from] PublicationError),
+    #[error(transparent)]
+    Name(#[from] JobNameError),
+}
+
+fn check(line: &str, names: &mut JobNames) -> Result<(), LineError> {
     // A clock before 1970 is a clock that is not set.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
-    Publication::read(line)?.check(now)
+    let publication = Publication::read(line)?;
+    publication.check(now)?;
+    match names.metric(&publication.describe()?) {
+        // The agent may forget old names, and so make room for more than these.
+        Ok(_) | Err(JobNameError::TooMany) => Ok(()),
+        Err(refused) => Err(refused.into()),
+    }
 }
 
 /// A period, or a rate.

@@ -72,7 +72,10 @@ fn every_row_has_the_numbers_of_the_code() {
         ("blocks kept because somebody follows", vec![count(hub::BLOCKS_FOR_READERS as u64)]),
         ("the newest row of each lane", vec![format!("{} bytes a slot", hub::BYTES_A_SLOT)]),
         ("interests of one connection", vec![count(hub::SUBSCRIPTIONS_MAX as u64)]),
-        ("Interest frames in one burst", vec![count(link::INTERESTS_AT_ONCE), count(link::INTERESTS_A_SECOND)]),
+        (
+            "Interest frames in one burst",
+            vec![count(link::INTERESTS_AT_ONCE), count(link::INTERESTS_A_SECOND)],
+        ),
         ("patterns of one interest", vec![bytes(hub::SUBSCRIPTION_BYTES_MAX as u64)]),
         ("interests of all readers at one node", vec![count(hub::SUBSCRIPTIONS_MAX as u64)]),
         ("what the link's thread does", vec![count(hub::OPERATIONS_A_TURN as u64)]),

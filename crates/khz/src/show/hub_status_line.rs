@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use khz_model::{Decimal, Nanos, Query, Sample};
+use khz_model::{Nanos, Query, Sample};
 
 use crate::show::quantities;
 use crate::show::table::cut;
@@ -31,8 +31,7 @@ impl Numbers {
     fn at(samples: &[Sample]) -> Self {
         let sum = |name: &str| {
             let found = samples.iter().filter(|sample| sample.series.metric.name == name);
-            let values =
-                found.map(|s| s.reading.value().map(|v| Decimal::new(v, s.series.metric.places).to_f64()));
+            let values = found.map(|s| Some(s.series.metric.format().number(s.reading.value()?)?.to_f64()));
             values.reduce(|sum, value| Some(sum? + value?)).flatten()
         };
         Numbers {

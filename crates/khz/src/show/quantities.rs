@@ -76,24 +76,23 @@ pub fn of_bytes(bytes: f64, per: &str) -> String {
 /// A reading in a file for programs: the value, exact where it is a decimal; empty where it is absent, `failed` where reading
 /// failed.
 pub fn cell(format: ValueFormat, reading: Reading) -> String {
-    match (format.value(reading), reading) {
-        (Some(value), _) => value.to_string(),
-        (None, Reading::Failed(_)) => "failed".to_owned(),
-        (None, _) => String::new(),
+    match format.value_or_why(reading) {
+        Ok(value) => value.to_string(),
+        Err(fault) if fault.is_failure() => "failed".to_owned(),
+        Err(_) => String::new(),
     }
 }
 
 /// The same in JSON: the value as a string, or an object that says why there is none.
 pub fn cell_json(format: ValueFormat, reading: Reading) -> serde_json::Value {
-    match (format.value(reading), reading) {
-        (Some(Value::Labels(labels)), _) => {
+    match format.value_or_why(reading) {
+        Ok(Value::Labels(labels)) => {
             let pairs = labels.iter().map(|(name, value)| (name.to_owned(), value.into()));
             json!({ "info": serde_json::Map::from_iter(pairs) })
         }
-        (Some(value), _) => json!(value.to_string()),
-        (None, Reading::Absent(why)) => json!({ "absent": why.to_string() }),
-        (None, Reading::Failed(fault)) => json!({ "failed": fault.to_string() }),
-        (None, Reading::Present(_) | Reading::Labels(_)) => json!({ "absent": "not readable" }),
+        Ok(value) => json!(value.to_string()),
+        Err(fault) if fault.is_failure() => json!({ "failed": fault.to_string() }),
+        Err(why) => json!({ "absent": why.to_string() }),
     }
 }
 

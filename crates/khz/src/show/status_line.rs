@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use khz_model::{Decimal, Nanos, Pattern, Query, Sample, Snapshot};
+use khz_model::{Nanos, Pattern, Query, Sample, Snapshot};
 
 use crate::show::quantities;
 use crate::show::table::cut;
@@ -44,7 +44,7 @@ impl Status {
         let number = |name: &str| {
             let found = named(name);
             let &(value, sample) = found.first()?;
-            Some((Decimal::new(value, sample.series.metric.places).to_f64(), sample.stamp.boot))
+            Some((sample.series.metric.format().number(value)?.to_f64(), sample.stamp.boot))
         };
         let sum = |name: &str| {
             let found = named(name);

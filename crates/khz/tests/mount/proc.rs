@@ -204,7 +204,7 @@ fn texts_survive_a_kill_of_hub_or_agent_without_another_mount() {
             until("the new text is read", || std::fs::read_to_string(&path).is_ok_and(|read| read == text));
             let mut room = [0; 64];
             let count = open.read_at(&mut room, 0).unwrap();
-            assert_eq!(&room[..count], text.as_bytes(), "whoever has it open reads on");
+            assert_eq!(&room[..count], text.as_bytes(), "a reader that has it open reads on");
         }
     });
     let errors = errors.into_inner().unwrap();

@@ -113,7 +113,7 @@ fn a_subscription_tells_what_its_condition_lets_through() {
     for subscription in [every, crossing] {
         let end = Instant::now() + PATIENCE;
         while !matches!(subscription.next_within(PATIENCE), Some(Event::Down { .. })) {
-            assert!(Instant::now() < end, "nobody was told");
+            assert!(Instant::now() < end, "no subscription heard of the end");
         }
     }
 }

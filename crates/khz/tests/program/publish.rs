@@ -174,7 +174,7 @@ fn published_types_and_labels_reach_the_readers_of_a_hub() {
 #[test]
 fn what_an_agent_refuses_is_counted_by_its_reason() {
     let place = Place::new("refused");
-    let _running = Running::start(&["--run-dir", place.dir()]);
+    let running = Running::start(&["--run-dir", place.dir()]);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let at = |seconds: i64| (now as i64 + seconds).to_string();
     let publish = |value: &str, time: &str| {
@@ -187,12 +187,12 @@ fn what_an_agent_refuses_is_counted_by_its_reason() {
     // `khz publish` would not send these: a program of its own does.
     let socket = UnixDatagram::unbound().unwrap();
     let lines = format!(
-        "level=1 kind=counter\nlevel=NaN\nlevel=1 colour=red\nlevel=1 time={}\nlevel=1 time={}",
+        "level=1 kind=counter\nlevel=NaN\nlevel=1 colour=red\na.b=1\na_b=2\nlevel=1 time={}\nlevel=1 time={}",
         at(-1_000),
         at(1_000)
     );
     socket.send_to(lines.as_bytes(), place.0.join("publish.sock")).unwrap();
-    for reason in ["overtaken", "mismatched", "unfit", "bad_lines", "too_old", "too_new"] {
+    for reason in ["overtaken", "mismatched", "collided", "unfit", "bad_lines", "too_old", "too_new"] {
         until(Duration::from_secs(60), reason, || {
             got(&place, &format!("khz.publish.{reason}")).contains("\"1\"")
         });
@@ -201,4 +201,25 @@ fn what_an_agent_refuses_is_counted_by_its_reason() {
     assert_eq!(code(&future), 2);
     assert!(err(&future).contains("ahead of this node's clock"), "{}", err(&future));
     assert!(got(&place, "job.level").contains("\"2\""));
+    let (_, log) = running.end("TERM");
+    let reason =
+        "job.a_b would be khz_job_a_b at Prometheus, and so is job.a.b, which came first: rename one of them";
+    assert!(log.contains(reason), "{log}");
+}
+
+#[test]
+fn two_names_that_are_one_at_prometheus_are_not_published_together() {
+    let place = Place::new("two");
+    let _running = Running::start(&["--run-dir", place.dir()]);
+    let both = run(&["publish", "queue.length=1", "queue_length=2", "--run-dir", place.dir()]);
+    assert_eq!(code(&both), 2);
+    assert!(err(&both).contains("so is job.queue.length, which came first"), "{}", err(&both));
+    let mut publish = khz(&["publish", "-", "--run-dir", place.dir()]);
+    let mut publish =
+        publish.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    publish.stdin.take().unwrap().write_all(b"a.b=1 unit=seconds\na.b=2\na_b_seconds=3\n").unwrap();
+    let lines = publish.wait_with_output().unwrap();
+    assert_eq!(code(&lines), 1);
+    assert!(err(&lines).contains("job.a_b_seconds would be khz_job_a_b_seconds"), "{}", err(&lines));
+    until(Duration::from_secs(60), "the others are published", || got(&place, "job.*").contains("\"2\""));
 }

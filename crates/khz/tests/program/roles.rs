@@ -157,7 +157,7 @@ fn another_users_agent_is_refused_with_the_ways_out_and_he_reads_as_a_reader() {
     let _first = place.agent(DAEMON, "n1", &link);
     until("the user's own agent is up", || is_up(&hub, "n1"));
     let stranger = place.agent(NOBODY, "n2", &link);
-    until("he is told", || stranger.message().contains("shows nothing that counts"));
+    until("the refused agent has logged why", || stranger.message().contains("shows nothing that counts"));
     let message = stranger.message();
     for way in [format!("uid {DAEMON}"), "khz certs token node n2".into(), "--insecure".into()] {
         assert!(message.contains(&way), "{way}: {message}");

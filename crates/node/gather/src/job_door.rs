@@ -1,17 +1,15 @@
-//! The entrance for numbers that jobs publish: the socket, what was refused there and why, and the metrics that jobs
-//! have named. It reads no line itself.
+//! The entrance for numbers that jobs publish: the socket, what was refused there and why, and the names that jobs
+//! have given. It reads no line itself.
 
-use std::borrow::Cow;
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, RwLock};
 
-use khz_model::{Exposition, Kind, Metric, Origin, Pattern, Refresh, Unit, ValueFormat};
-use khz_parse::entry::flat_name;
+use khz_model::{Kind, Metric, Origin, Pattern, Unit};
 
-use crate::jobs::JOB_METRICS_MAX;
+use crate::job_names::{JobNameError, JobNames};
 use crate::own::Tally;
-use crate::publication::{Description, NAME_LABEL, NumberError, PREFIX, PublicationError};
+use crate::publication::{Description, NumberError, PREFIX, PublicationError};
 
 /// The entrance for jobs: the socket, its counts, and the metrics that jobs have named.
 #[derive(Debug)]
@@ -19,7 +17,7 @@ pub struct JobDoor {
     socket: UnixDatagram,
     pub(crate) counts: JobCounts,
     /// It only grows; the gather thread locks it only then.
-    metrics: RwLock<Vec<Arc<Metric>>>,
+    names: RwLock<JobNames>,
 }
 
 macro_rules! counts {
@@ -44,9 +42,10 @@ counts! {
     datagrams: "khz.publish.datagrams", "khz_publish_datagrams_total", "Datagrams of jobs that were taken.";
     values: "khz.publish.values", "khz_publish_values_total", "Values of jobs that were taken.";
     bad: "khz.publish.bad_lines", "khz_publish_bad_lines_total", "Lines of jobs that could not be read.";
-    dropped: "khz.publish.dropped", "khz_publish_dropped_total", "Lines of jobs that were too many for a datagram or a second.";
+    dropped: "khz.publish.dropped", "khz_publish_dropped_total", "Lines of jobs that were too many for a datagram or a second, and datagrams that were too long.";
     refused: "khz.publish.refused", "khz_publish_refused_total", "Values of jobs whose names were too many.";
-    mismatched: "khz.publish.mismatched", "khz_publish_mismatched_total", "Lines of jobs that use a name otherwise than its first line: another kind, type or unit, or with an instance and without.";
+    mismatched: "khz.publish.mismatched", "khz_publish_mismatched_total", "Lines of jobs that declare a name differently from its first line: another kind, type or unit, or instances where it had none.";
+    collided: "khz.publish.collided", "khz_publish_collided_total", "Lines of jobs whose name would be the same at Prometheus as another.";
     unfit: "khz.publish.unfit", "khz_publish_unfit_total", "Values of jobs that the type of their name cannot hold, such as a counter below zero.";
     too_old: "khz.publish.too_old", "khz_publish_too_old_total", "Values of jobs that had been measured more than 10 minutes before they came.";
     too_new: "khz.publish.too_new", "khz_publish_too_new_total", "Values of jobs whose time was more than 5 s ahead of the clock.";
@@ -62,6 +61,8 @@ pub(crate) enum Refusal {
     TooMany,
     /// Its name is something else.
     Mismatched,
+    /// At Prometheus its name would be another's.
+    Collided,
     /// The type of its name cannot hold its value.
     Unfit,
     /// It was measured too long ago.
@@ -83,6 +84,16 @@ impl From<PublicationError> for Refusal {
     }
 }
 
+impl From<JobNameError> for Refusal {
+    fn from(error: JobNameError) -> Self {
+        match error {
+            JobNameError::TooMany => Refusal::TooMany,
+            JobNameError::Mismatched { .. } => Refusal::Mismatched,
+            JobNameError::Collided { .. } => Refusal::Collided,
+        }
+    }
+}
+
 impl From<NumberError> for Refusal {
     fn from(error: NumberError) -> Self {
         if matches!(error, NumberError::NotANumber(_)) { Refusal::Bad } else { Refusal::Unfit }
@@ -96,6 +107,7 @@ impl JobCounts {
             Refusal::Bad => &self.bad,
             Refusal::TooMany => &self.refused,
             Refusal::Mismatched => &self.mismatched,
+            Refusal::Collided => &self.collided,
             Refusal::Unfit => &self.unfit,
             Refusal::TooOld => &self.too_old,
             Refusal::TooNew => &self.too_new,
@@ -104,64 +116,9 @@ impl JobCounts {
     }
 }
 
-fn count(name: &'static str, exposition: &'static str, help: &'static str) -> Metric {
-    let origin = Origin { file: "khz itself".into(), field: name.into() };
-    metric(
-        name.into(),
-        Kind::Counter,
-        Unit::Count,
-        ValueFormat::WHOLE,
-        help.into(),
-        origin,
-        exposition.into(),
-        false,
-    )
-}
-
-#[allow(clippy::too_many_arguments, reason = "one argument for each field of a catalogue entry")]
-fn metric(
-    name: Cow<'static, str>,
-    kind: Kind,
-    unit: Unit,
-    format: ValueFormat,
-    help: Cow<'static, str>,
-    origin: Origin,
-    exposition: Cow<'static, str>,
-    has_instances: bool,
-) -> Metric {
-    let label = has_instances.then_some(Cow::Borrowed(NAME_LABEL));
-    Metric {
-        flat: flat_name(&name).into(),
-        name,
-        kind,
-        unit,
-        value_type: format.value_type,
-        labels_from: None,
-        places: format.places,
-        max: None,
-        refresh: Refresh::Event,
-        help,
-        origin,
-        instances: label.clone(),
-        exposition: Exposition {
-            help: None,
-            name: exposition,
-            labels: Cow::Borrowed(&[]),
-            instance_label: label,
-            divisor: 1,
-            untyped: false,
-        },
-    }
-}
-
-/// The exposition's name: `job.queue.length` in seconds becomes `khz_job_queue_length_seconds`.
-fn exposition(name: &str, kind: Kind, unit: Unit) -> String {
-    let unit = match unit {
-        Unit::Bytes | Unit::Seconds => format!("_{unit}"),
-        _ => String::new(),
-    };
-    let total = if kind == Kind::Counter { "_total" } else { "" };
-    format!("khz_{}{unit}{total}", name.replace('.', "_"))
+fn count(name: &'static str, exposed: &'static str, help: &'static str) -> Metric {
+    let plain = Metric::plain(name, exposed, Kind::Counter, Unit::Count);
+    Metric { help: help.into(), origin: Origin { file: "khz itself".into(), ..plain.origin }, ..plain }
 }
 
 impl JobDoor {
@@ -171,7 +128,7 @@ impl JobDoor {
     /// The kernel refuses.
     pub fn new(socket: UnixDatagram) -> std::io::Result<Arc<Self>> {
         socket.set_nonblocking(true)?;
-        Ok(Arc::new(JobDoor { socket, counts: JobCounts::default(), metrics: RwLock::default() }))
+        Ok(Arc::new(JobDoor { socket, counts: JobCounts::default(), names: RwLock::default() }))
     }
 
     /// The socket, which does not block.
@@ -186,11 +143,11 @@ impl JobDoor {
 
     /// The metrics that jobs have published until now.
     pub(crate) fn metrics(&self) -> Vec<Arc<Metric>> {
-        self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.names.read().unwrap_or_else(|poisoned| poisoned.into_inner()).metrics().to_vec()
     }
 
     pub(crate) fn metrics_count(&self) -> usize {
-        self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len()
+        self.names.read().unwrap_or_else(|poisoned| poisoned.into_inner()).metrics().len()
     }
 
     /// True if a pattern selects a metric that jobs publish, or may publish later.
@@ -208,35 +165,9 @@ impl JobDoor {
     /// The metric of this name: the known one, or a new one.
     ///
     /// # Errors
-    /// The limit is reached, or the use of instances differs.
-    pub(crate) fn metric(&self, said: &Description) -> Result<Arc<Metric>, Refusal> {
-        let mut metrics = self.metrics.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let has_instances = said.instance.is_some();
-        let known = metrics.iter().find(|metric| metric.name == said.name);
-        if let Some(known) = known {
-            // A name always has an instance or never: Prometheus could not tell the two uses apart.
-            let is_alike = known.instances.is_some() == has_instances;
-            return is_alike.then(|| known.clone()).ok_or(Refusal::Mismatched);
-        }
-        if metrics.len() >= JOB_METRICS_MAX {
-            return Err(Refusal::TooMany);
-        }
-        let help = if said.help.is_empty() { "Published by a job." } else { &said.help };
-        let origin = Origin { file: "a job".into(), field: said.name.clone().into() };
-        let Description { ref name, kind, unit, format, .. } = *said;
-        let name_there = exposition(name, kind, unit).into();
-        let new = Arc::new(metric(
-            name.clone().into(),
-            kind,
-            unit,
-            format,
-            help.to_owned().into(),
-            origin,
-            name_there,
-            has_instances,
-        ));
-        metrics.push(new.clone());
-        Ok(new)
+    /// As [`JobNames::metric`].
+    pub(crate) fn metric(&self, said: &Description) -> Result<Arc<Metric>, JobNameError> {
+        self.names.write().unwrap_or_else(|poisoned| poisoned.into_inner()).metric(said)
     }
 }
 

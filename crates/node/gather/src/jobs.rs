@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use khz_model::labels::LABELS_BYTES_MAX;
 use khz_model::name::{INSTANCE_MAX, METRIC_NAME_MAX};
-use khz_model::{Absence, Metric, Nanos, Reading, Series, Stamp};
+use khz_model::{Absence, Metric, Nanos, Reading, Repeats, Series, Stamp};
 use rustix::net::RecvFlags;
 
 use crate::job_door::{JobDoor, Refusal};
+use crate::job_names::JobNameError;
 use crate::publication::{Description, Publication, timely};
 use crate::readings::Readings;
 
@@ -60,6 +61,8 @@ pub(crate) struct Jobs {
     spellings: HashMap<Box<str>, u32>,
     spellings_bytes: usize,
     second: Second,
+    /// Lines whose name was another's at Prometheus.
+    collisions: Repeats,
 }
 
 /// The current second, and what was taken in it until now.
@@ -81,6 +84,7 @@ impl Jobs {
             spellings: HashMap::new(),
             spellings_bytes: 0,
             second: Second::default(),
+            collisions: Repeats::default(),
         }
     }
 
@@ -145,7 +149,7 @@ impl Jobs {
         let measured = publication.options.time.map(|time| measured(time, now)).transpose()?;
         let slot = match self.spellings.get(publication.spelled) {
             Some(&slot) => slot as usize,
-            None => self.first_seen(&publication)? as usize,
+            None => self.first_seen(&publication, now.boot)? as usize,
         };
         let metric = &self.readings.schema.get(slot).ok_or(Refusal::Bad)?.metric;
         let bits = fitting(&publication, metric)?;
@@ -162,10 +166,10 @@ impl Jobs {
 
     /// Handles a new spelling, which usually means a new slot.
     #[cold]
-    fn first_seen(&mut self, publication: &Publication<'_>) -> Result<u32, Refusal> {
+    fn first_seen(&mut self, publication: &Publication<'_>, now: Nanos) -> Result<u32, Refusal> {
         let said = publication.describe()?;
         let known = self.readings.schema.slot(&said.name, said.instance.as_ref());
-        let slot = known.map_or_else(|| self.new_slot(said, publication), Ok)?;
+        let slot = known.map_or_else(|| self.new_slot(said, publication, now), Ok)?;
         let bytes = self.spellings_bytes + publication.spelled.len();
         if self.spellings.len() < SPELLINGS_MAX && bytes <= SPELLINGS_BYTES_MAX {
             self.spellings.insert(publication.spelled.into(), slot);
@@ -174,11 +178,16 @@ impl Jobs {
         Ok(slot)
     }
 
-    fn new_slot(&mut self, said: Description, publication: &Publication<'_>) -> Result<u32, Refusal> {
+    fn new_slot(
+        &mut self,
+        said: Description,
+        publication: &Publication<'_>,
+        now: Nanos,
+    ) -> Result<u32, Refusal> {
         if !self.has_room() {
             return Err(Refusal::TooMany);
         }
-        let metric = self.door.metric(&said)?;
+        let metric = self.door.metric(&said).map_err(|error| self.refused(error, now))?;
         // The name may be known, and be of another type than this line would have made it.
         fitting(publication, &metric)?;
         let slot = self.readings.schema.len() as u32;
@@ -187,6 +196,16 @@ impl Jobs {
         self.heard.push(Nanos(0));
         self.measured.push(i64::MIN);
         Ok(slot)
+    }
+
+    /// Only the log can say which two names collide.
+    fn refused(&mut self, error: JobNameError, now: Nanos) -> Refusal {
+        if matches!(error, JobNameError::Collided { .. })
+            && let Some(times) = self.collisions.happened(now)
+        {
+            tracing::warn!("a number of a job is refused{times}: {error}");
+        }
+        error.into()
     }
 
     /// True if one more series fits, however long its name is.

@@ -13,6 +13,7 @@ mod error;
 mod gatherer;
 mod inbox;
 mod job_door;
+mod job_names;
 mod jobs;
 mod kernel_text;
 mod lane;
@@ -40,6 +41,7 @@ pub use error::GatherError;
 pub use gatherer::{LANES_MAX, LINGER, LINGERING_MAX};
 pub use inbox::REQUESTS_MAX;
 pub use job_door::JobDoor;
+pub use job_names::{JobNameError, JobNames};
 pub use jobs::{
     DATAGRAM_MAX, DATAGRAMS_AT_ONCE, JOB_METRICS_MAX, JOB_NAMES_BYTES_MAX, JOB_SERIES_MAX,
     LINE_BYTES_A_SECOND, LINES_A_SECOND, LINES_MAX,

@@ -1,5 +1,5 @@
-//! docs/publish.md and docs/limits.md say what the code does: each row about jobs has the numbers of the constants
-//! behind it.
+//! docs/publish.md and docs/limits.md say what the code does: each row about jobs has the numbers of the code's
+//! constants.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,7 +35,7 @@ fn the_page_about_publishing_has_the_limits_of_the_code() {
     let mebibytes = |bytes: usize| format!("{} MiB", bytes >> 20);
     for (what, limit) in [
         ("names of a node", count(JOB_METRICS_MAX)),
-        ("names with their instances", count(JOB_SERIES_MAX)),
+        ("series of a node: names with their instances", count(JOB_SERIES_MAX)),
         ("labels of an instance", count(LABELS_MAX)),
         ("bytes of the labels of an instance", count(LABELS_BYTES_MAX)),
         ("bytes of the name of an instance", count(INSTANCE_MAX)),

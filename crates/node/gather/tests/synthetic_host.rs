@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use futures_executor::block_on;
 use khz_gather::{Agent, Plan, probe};
-use khz_model::{Absence, Fault, Nanos, NodeName, Pattern, Query, Reading};
+use khz_model::{Absence, Fault, Nanos, NodeName, Pattern, Query, Rate, Reading};
 use khz_synthetic_host::{Host, Shape};
 
 /// A host in a directory, removed when this is dropped.
@@ -26,11 +26,14 @@ impl OnDisk {
         on_disk
     }
 
-    /// An agent that gathers only on request, so that it reads no file while the test writes it.
+    /// An agent that gathers only on request, so that it reads no file while the test writes it; and at each request:
+    /// below a CPU ceiling, a request after an interrupted gather gets what was read before the test's last write.
     fn agent(&self) -> Agent {
         let rate = "1h".parse().unwrap();
+        let rate_max = Rate::from_period(Rate::PERIOD_MIN).unwrap();
         let plan = Plan::new(&self.root, NodeName::new("n1").unwrap());
-        Agent::start(Plan { base_rate: rate, local_rate: rate, ..plan }).unwrap()
+        let cpu_max = f64::INFINITY;
+        Agent::start(Plan { base_rate: rate, local_rate: rate, rate_max, cpu_max, ..plan }).unwrap()
     }
 
     fn advance(&mut self) {

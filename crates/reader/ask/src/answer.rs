@@ -1,13 +1,10 @@
 //! The latest readings of some nodes, from the door's JSON or from a gatherer in this process.
 
-use khz_model::{Instance, Miss, Misses, Pattern, Reading, Snapshot, Value};
+use khz_model::{Instance, Miss, Misses, Pattern, Snapshot, Value};
 use serde::Deserialize;
 
 use crate::MissesAnswer;
 use crate::labels::{self, LabelsAnswer};
-
-/// Of a value of a type that this version does not know, or of labels that its node has replaced long ago.
-pub(crate) const NOT_READABLE: &str = "not readable";
 
 /// The latest readings of some nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -172,22 +169,20 @@ impl Answer {
 
 fn series_answer(sample: &khz_model::Sample) -> SeriesAnswer {
     let (metric, instance) = (&sample.series.metric, sample.series.instance.as_ref());
-    let has_name = |instance: &&Instance| !instance.name().is_empty() || !instance.has_labels();
     let mut answer = SeriesAnswer {
         name: metric.name.to_string(),
-        instance: instance.filter(has_name).map(|instance| instance.name().to_owned()),
+        instance: instance.and_then(Instance::primary).map(str::to_owned),
         labels: instance.map_or_else(LabelsAnswer::default, |instance| LabelsAnswer(instance.only_labels())),
         kind: metric.kind.to_string(),
         unit: metric.unit.to_string(),
         stamp: sample.stamp.real_text(),
         ..SeriesAnswer::default()
     };
-    match (metric.format().value(sample.reading), sample.reading) {
-        (Some(Value::Number(number)), _) => answer.value = Some(number.to_string()),
-        (Some(Value::Labels(labels)), _) => answer.info = Some(labels.to_string()),
-        (None, Reading::Absent(why)) => answer.absent = Some(why.to_string()),
-        (None, Reading::Failed(fault)) => answer.failed = Some(fault.to_string()),
-        (None, Reading::Present(_) | Reading::Labels(_)) => answer.absent = Some(NOT_READABLE.to_owned()),
+    match metric.format().value_or_why(sample.reading) {
+        Ok(Value::Number(number)) => answer.value = Some(number.to_string()),
+        Ok(Value::Labels(labels)) => answer.info = Some(labels.to_string()),
+        Err(fault) if fault.is_failure() => answer.failed = Some(fault.to_string()),
+        Err(why) => answer.absent = Some(why.to_string()),
     }
     answer
 }

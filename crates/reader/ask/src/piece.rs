@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use khz_model::{Delivery, Kind, Misses, Nanos, RateUnit, Reading, ValueFormat};
+use khz_model::{Delivery, Kind, Misses, Nanos, Number, RateUnit, Reading, Value, ValueFormat};
 use serde::de::Deserializer;
 use serde::{Deserialize, de};
 
-use crate::answer::{NOT_READABLE, series_name};
+use crate::answer::series_name;
 use crate::labels::{self, LabelsAnswer};
 use crate::{Cell, MissesAnswer};
 
@@ -178,14 +178,18 @@ impl Piece {
 }
 
 fn cell(reading: Reading, format: ValueFormat) -> Cell {
-    match (format.value(reading), reading) {
-        (Some(value), _) => {
+    match format.value_or_why(reading) {
+        Ok(Value::Number(Number::Exact(decimal))) => {
+            let (units, places) = decimal.steps_and_places();
+            Cell::Present { units, places }
+        }
+        // A double may have the text of a decimal, and it becomes one, as it does when it comes over HTTP.
+        Ok(value) => {
             let text = value.to_string();
             Cell::number(&text).unwrap_or(Cell::Text(text))
         }
-        (None, Reading::Absent(why)) => Cell::Absent(why.to_string()),
-        (None, Reading::Failed(fault)) => Cell::Failed(fault.to_string()),
-        (None, Reading::Present(_) | Reading::Labels(_)) => Cell::Absent(NOT_READABLE.to_owned()),
+        Err(fault) if fault.is_failure() => Cell::Failed(fault.to_string()),
+        Err(why) => Cell::Absent(why.to_string()),
     }
 }
 
@@ -268,6 +272,7 @@ impl<'de> Deserialize<'de> for Time {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use khz_model::{Absence, Fault, ValueType};
 
     #[test]
     fn events_become_columns_and_rows() {
@@ -293,6 +298,27 @@ mod tests {
         assert_eq!(rows[0].cells[0], Cell::Present { units: u64::MAX.into(), places: 0 });
         assert_eq!(rows[0].cells[1], Cell::Absent("gone".to_owned()));
         assert_eq!(rows[1].cells, [Cell::Failed("stuck".to_owned())]);
+    }
+
+    #[test]
+    fn a_reading_of_this_process_is_the_cell_that_http_would_bring() {
+        for value_type in [ValueType::Unsigned, ValueType::Signed, ValueType::Float] {
+            for bits in [0, 1, 105, u64::MAX, 0.25f64.to_bits(), 1e-9f64.to_bits(), (-7.5f64).to_bits()] {
+                for places in [0, 2, 9, 200] {
+                    let format = ValueFormat { value_type, places };
+                    let text = format.value(Reading::Present(bits)).unwrap().to_string();
+                    let cell = cell(Reading::Present(bits), format);
+                    assert_eq!(Some(&cell), Cell::value(&text).as_ref(), "{value_type:?} {text}");
+                    assert_eq!(cell.text(), Some(text));
+                }
+            }
+        }
+        let cell = |reading| cell(reading, ValueFormat::WHOLE);
+        assert_eq!(cell(Reading::Absent(Absence::NotYet)), Cell::Absent("not gathered yet".to_owned()));
+        assert_eq!(
+            cell(Reading::Failed(Fault::Stuck)),
+            Cell::Failed("no answer before the deadline".to_owned())
+        );
     }
 
     #[test]

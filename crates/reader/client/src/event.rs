@@ -35,11 +35,9 @@ impl Value {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{} ", self.node, self.series)?;
-        match (self.value(), self.reading) {
-            (Some(value), _) => value.fmt(f),
-            (None, Reading::Absent(why)) => write!(f, "({why})"),
-            (None, Reading::Failed(fault)) => write!(f, "({fault})"),
-            (None, Reading::Present(_) | Reading::Labels(_)) => f.write_str("(a value of a newer version)"),
+        match self.series.metric.format().value_or_why(self.reading) {
+            Ok(value) => value.fmt(f),
+            Err(why) => write!(f, "({why})"),
         }
     }
 }

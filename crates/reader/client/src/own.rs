@@ -8,9 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use khz_model::{
-    Exposition, Instance, Metric, Nanos, Origin, Pattern, Refresh, Series, SeriesName, Stamp, Unit,
-};
+use khz_model::{Metric, Nanos, Origin, Pattern, Series, SeriesName, Stamp, Unit};
 use khz_ring::{RingError, SlotName};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -123,29 +121,15 @@ fn boot_clock() -> Nanos {
 /// What the snapshot has of a series: everything but help and what only the catalogue has.
 fn series(slot: &SlotName) -> Option<Series> {
     let SeriesName { metric, instance, .. } = SeriesName::parse(&slot.name).ok()?;
-    let name: Cow<'static, str> = metric.to_string().into();
+    let exposed = format!("khz_{}", metric.replace('.', "_"));
+    let plain = Metric::plain(metric.into_string(), exposed, slot.kind, Unit::named(&slot.unit)?);
     let metric = Metric {
-        flat: name.replace('.', "").into(),
-        kind: slot.kind,
-        unit: Unit::named(&slot.unit)?,
         value_type: slot.format.value_type,
-        labels_from: None,
         places: slot.format.places,
-        max: None,
-        refresh: Refresh::Event,
-        help: Cow::Borrowed(""),
         origin: Origin { file: Cow::Borrowed("snapshot"), field: slot.name.clone().into() },
-        instances: instance.as_ref().map(|_: &Instance| Cow::Borrowed("instance")),
-        exposition: Exposition {
-            name: format!("khz_{}", name.replace('.', "_")).into(),
-            help: None,
-            labels: Cow::Borrowed(&[]),
-            instance_label: instance.as_ref().map(|_| Cow::Borrowed("instance")),
-            divisor: 1,
-            untyped: false,
-        },
-        name,
+        ..plain
     };
+    let metric = if instance.is_some() { metric.of_instances("instance") } else { metric };
     Some(Series { metric: Arc::new(metric), instance })
 }
 

@@ -401,7 +401,7 @@ fn of_each_row_that_a_reader_lacks_it_is_said_what_became_of_it() {
     assert_eq!(parts(&lane, 0, 12, usize::MAX), (all.map(str::to_owned).to_vec(), 12));
     lane.late.want(Some(9));
     let told = |lane: &Lane| parts(lane, 5, 10, usize::MAX).0;
-    assert_eq!(told(&lane), ["lost 7..9", "never 5..7"], "what is wanted comes or is told");
+    assert_eq!(told(&lane), ["lost 7..9", "never 5..7"], "what is wanted comes, or is reported");
     lane.late.ask(5, 6);
     assert_eq!(told(&lane), ["lost 7..9", "never 6..7"], "the node was asked for it");
     assert_eq!(

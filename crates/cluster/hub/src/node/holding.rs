@@ -16,7 +16,7 @@ pub(crate) enum NoRoom {
 }
 
 impl NoRoom {
-    /// What the node is told.
+    /// The reason that the node gets.
     pub fn text(self) -> &'static str {
         match self {
             NoRoom::OfOne => "this node holds more memory of the hub than one node may (NODE_BYTES_MAX)",

@@ -1,7 +1,7 @@
-//! Hubs of the real code in made-up time, with real agents' ends and readers, and alike nodes that gain series at random
-//! moments: while lanes are wanted and left, over reconnects, restarts and nested hubs. Nobody is ever refused, and no row is
-//! lost, late or twice in any lane. A failing run names its seed: `KHZ_HUB_SEED=7 cargo test -p khz-hub simulation`; [`trace`] shows
-//! what is said in it.
+//! Real hubs, agents' ends and readers in made-up time. The nodes are of one kind and gain series at random moments, while
+//! readers come and go, also at a hub above the first. No peer is ever refused. Where nothing else happens, no row is lost, late
+//! or twice in any lane; where connections break and programs restart, that holds for base lanes. A failing run names its seed:
+//! `KHZ_HUB_SEED=7 cargo test -p khz-hub simulation`; [`trace`] shows the frames of that run.
 
 mod hub;
 mod judge;
@@ -24,8 +24,8 @@ use world::{Outcome, Trouble, World};
 /// Worlds of each kind, where the environment names none.
 const SEEDS: u64 = 100;
 
-/// The first seeds, or those that the environment names: `KHZ_HUB_SEED=7` is one, `KHZ_HUB_SEEDS=5000` are as many, and
-/// `KHZ_HUB_SEEDS=724..5000` those from 724 on.
+/// The first `usual` seeds, or those that the environment names: `KHZ_HUB_SEED=7` is seed 7 alone, `KHZ_HUB_SEEDS=5000` the
+/// first 5,000, and `KHZ_HUB_SEEDS=724..5000` those from 724 to 4,999.
 pub(crate) fn seeds(usual: u64) -> Range<u64> {
     let number = |text: &str| text.parse::<u64>().expect("KHZ_HUB_SEED and KHZ_HUB_SEEDS are numbers");
     if let Ok(seed) = std::env::var("KHZ_HUB_SEED") {
@@ -83,7 +83,7 @@ fn alike_nodes_that_gain_the_same_series_lose_no_row_of_any_lane_and_stay_connec
 }
 
 #[test]
-fn what_breaks_meanwhile_gets_no_peer_refused_and_loses_no_row_of_a_base_lane() {
+fn broken_connections_and_restarts_refuse_no_peer_and_lose_no_row_of_a_base_lane() {
     let all = worlds(Trouble::Breaks);
     assert!(all.rows > 0 && all.gained > 0);
 }

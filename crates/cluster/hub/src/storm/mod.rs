@@ -1,6 +1,6 @@
-//! A node, hubs that come and go, and readers, all of them real, over a made-up network in made-up time: whatever is cut, killed
-//! or held up, every reader gets each row of every lane once, or knows that it is lost. A run that fails names its seed:
-//! `KHZ_HUB_SEED=7 cargo test -p khz-hub storm`.
+//! One node, hubs that come and go, and readers, all of them real, over a made-up network in made-up time. Whatever is cut,
+//! killed or held up, every reader gets each row of every lane once, or is told that the row is lost. (`simulation` has many nodes,
+//! whose schemas grow.) A run that fails names its seed: `KHZ_HUB_SEED=7 cargo test -p khz-hub storm`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -30,7 +30,7 @@ use node::{BASE, Node};
 use reader::Sink;
 use ring_lane::RingLane;
 
-/// So many worlds in the quick tier; see [`seeds`].
+/// How many worlds the quick tier has; see [`seeds`].
 const SEEDS: u64 = 60;
 const STEP: Nanos = Nanos::from_millis(10);
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use khz_model::metric::{Exposition, Origin};
 use khz_model::name::is_metric_name;
-use khz_model::{Kind, Metric, NodeName, Refresh, Series, SeriesName, Unit};
+use khz_model::{Kind, Metric, NodeName, Series, SeriesName, Unit};
 
 use super::lines::Problem;
 
@@ -122,29 +122,16 @@ const UNITS: [Unit; 7] =
 
 /// A metric of which only this is known.
 fn unknown(name: &str, (kind, unit, places): (Kind, Unit, u8), has_instances: bool) -> Metric {
-    let word = || has_instances.then_some(Cow::Borrowed("instance"));
-    Metric {
-        name: Cow::Owned(name.to_owned()),
-        kind,
-        unit,
-        value_type: khz_model::ValueType::Unsigned,
-        labels_from: None,
+    let exposed = format!("khz_{}", name.replace('.', "_"));
+    let plain = Metric::plain(name.to_owned(), exposed, kind, unit);
+    let metric = Metric {
         places,
-        max: None,
-        refresh: Refresh::Event,
         help: Cow::Borrowed("From a source over the text protocol, which says no more of it."),
-        origin: Origin { file: Cow::Borrowed("text protocol"), field: Cow::Owned(name.to_owned()) },
-        instances: word(),
-        exposition: Exposition {
-            name: Cow::Owned(format!("khz_{}", name.replace('.', "_"))),
-            help: None,
-            labels: Cow::Borrowed(&[]),
-            instance_label: word(),
-            divisor: 1,
-            untyped: true,
-        },
-        flat: Cow::Owned(name.replace(['.', '_'], "")),
-    }
+        origin: Origin { file: Cow::Borrowed("text protocol"), ..plain.origin },
+        exposition: Exposition { untyped: true, ..plain.exposition },
+        ..plain
+    };
+    if has_instances { metric.of_instances("instance") } else { metric }
 }
 
 /// A line of a status: node, item, value.

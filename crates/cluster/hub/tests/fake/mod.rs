@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use khz_block::{Encoder, SchemaEncoder};
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The stamp of a beat whose answer a test waits for.
 pub const AWAITED: i64 = 42;
 
-/// Time between two beats of a patient peer; the hub allows 2.5 s.
+/// Time between two beats of a peer's thread; the hub allows 2.5 s of silence.
 const BEAT: Duration = Duration::from_millis(500);
 
 /// Time between two sips of a peer that reads next to nothing.
@@ -123,6 +123,8 @@ pub fn series() -> Vec<Series> {
 /// One node.
 pub struct Node {
     socket: TcpStream,
+    /// What it sends with. It goes when the peer goes, and with it the thread that beats.
+    sender: Arc<Mutex<Sender>>,
     inbound: Vec<u8>,
     /// Bytes of it that were taken.
     taken: usize,
@@ -136,10 +138,6 @@ pub struct Node {
     /// The abilities that it announces.
     pub abilities: u8,
     pub version: u8,
-    /// It beats while it waits and while it reads: on a busy machine it would be silent for too long otherwise.
-    pub is_patient: bool,
-    /// When it beat last.
-    beat_at: Instant,
     /// When it sipped last.
     sipped_at: Instant,
 }
@@ -161,8 +159,10 @@ impl Node {
     }
 
     fn over(socket: TcpStream, name: &str) -> Self {
+        let sender = Sender { socket: socket.try_clone().unwrap(), beat: None };
         let mut node = Node {
             socket,
+            sender: Arc::new(Mutex::new(sender)),
             inbound: Vec::new(),
             taken: 0,
             out: Vec::new(),
@@ -174,8 +174,6 @@ impl Node {
             lane: 1,
             abilities: khz_link::KNOWS_TEXTS | khz_link::KNOWS_TEXT_NOW,
             version: 1,
-            is_patient: false,
-            beat_at: Instant::now(),
             sipped_at: Instant::now(),
         };
         let mut nonce = None;
@@ -188,7 +186,6 @@ impl Node {
     }
 
     fn into_reader(mut self) -> Self {
-        self.is_patient = true;
         self.hello_as(Role::Reader, None);
         self
     }
@@ -198,7 +195,7 @@ impl Node {
         self.hello_as(Role::Node, proof)
     }
 
-    /// Says Hello.
+    /// Says Hello. From then on a thread beats for it, however long the test waits for something else.
     pub fn hello_as(&mut self, role: Role, proof: Option<[u8; 32]>) -> &mut Self {
         let (name, machine, started) = (self.name.clone(), self.machine, self.started);
         Hello {
@@ -214,13 +211,23 @@ impl Node {
             abilities: self.abilities,
         }
         .put(&mut self.out);
-        self.send()
+        self.send();
+        self.sender.lock().unwrap().beat =
+            Some(Beat { stamp: 1, round_trip: None, offset: 0, retransmits: 0 });
+        Sender::beats(&self.sender);
+        self
+    }
+
+    /// Sends nothing from now on but what the test sends.
+    pub fn falls_silent(&mut self) {
+        self.sender.lock().unwrap().beat = None;
     }
 
     /// Sends the frames that were put.
     pub fn send(&mut self) -> &mut Self {
         let bytes = std::mem::take(&mut self.out);
-        if let Err(error) = self.socket.write_all(&bytes) {
+        let sent = self.sender.lock().unwrap().socket.write_all(&bytes);
+        if let Err(error) = sent {
             let mut why = String::new();
             while self.next(|frame| why = format!("{frame:?}")).is_some() {}
             panic!("{}: {error}; the hub's last word: {}", self.name, &why[..why.len().min(300)]);
@@ -228,10 +235,9 @@ impl Node {
         self
     }
 
-    /// Beats and reads next to nothing: only every two seconds what its kernel has buffered, since the hub's kernel ends a
+    /// Reads next to nothing: only every two seconds what its kernel has buffered, since the hub's kernel ends a
     /// connection whose window was shut for five seconds.
     pub fn sip(&mut self) {
-        self.beat_if_due();
         if self.sipped_at.elapsed() < SIP {
             return;
         }
@@ -258,9 +264,7 @@ impl Node {
 
     /// The next frame; `None` when the hub has closed.
     pub fn next(&mut self, take: impl FnOnce(Frame<'_>)) -> Option<()> {
-        let begun = Instant::now();
         loop {
-            self.beat_if_due();
             let waiting = &self.inbound[self.taken..];
             if let Some(length) = waiting.first_chunk::<4>() {
                 let length = u32::from_le_bytes(*length) as usize;
@@ -273,27 +277,11 @@ impl Node {
             self.inbound.drain(..std::mem::take(&mut self.taken));
             // Everything that is there: the window opens as far as it can.
             let mut room = vec![0; 2 * ROOM];
-            let wait = if self.is_patient { BEAT } else { PATIENCE };
-            self.socket.set_read_timeout(Some(wait)).unwrap();
+            self.socket.set_read_timeout(Some(PATIENCE)).unwrap();
             match self.socket.read(&mut room) {
-                Err(error)
-                    if error.kind() == ErrorKind::WouldBlock
-                        && self.is_patient
-                        && begun.elapsed() < PATIENCE => {}
                 Ok(0) | Err(_) => return None,
                 Ok(read) => self.inbound.extend_from_slice(&room[..read]),
             }
-        }
-    }
-
-    /// Beats, if it is patient and has not done so for a while. The hub may have ended the connection by now: reading shows
-    /// that.
-    fn beat_if_due(&mut self) {
-        if self.is_patient && self.beat_at.elapsed() > BEAT {
-            self.beat_at = Instant::now();
-            let mut beat = Vec::new();
-            Beat { stamp: 1, round_trip: None, offset: 0, retransmits: 0 }.put(&mut beat);
-            let _ = self.socket.write_all(&beat);
         }
     }
 
@@ -403,9 +391,11 @@ impl Node {
 
     /// Beats, and waits for the answer: then the hub has taken in everything before.
     pub fn beat(&mut self) -> Vec<khz_link::Ack> {
-        Beat { stamp: AWAITED, round_trip: Some(Nanos(5_000)), offset: 1_000, retransmits: 3 }
-            .put(&mut self.out);
+        let beat = Beat { stamp: AWAITED, round_trip: Some(Nanos(5_000)), offset: 1_000, retransmits: 3 };
+        beat.put(&mut self.out);
         self.send();
+        // What the thread says does not take it back.
+        self.sender.lock().unwrap().beat = Some(Beat { stamp: 1, ..beat });
         self.await_frame(|frame| match frame {
             Frame::Beaten(beaten) if beaten.stamp == AWAITED => Some(beaten.acks().collect()),
             _ => None,
@@ -427,6 +417,34 @@ impl Node {
                 return true;
             }
         }
+    }
+}
+
+/// What a peer sends with: the test itself, and a thread that beats.
+struct Sender {
+    socket: TcpStream,
+    /// What the thread says; nothing while the peer is silent.
+    beat: Option<Beat>,
+}
+
+impl Sender {
+    /// Beats until the peer is gone. Without it a peer would be silent for too long on a busy machine, while the test waits
+    /// for another one.
+    fn beats(sender: &Arc<Mutex<Sender>>) {
+        let sender = Arc::downgrade(sender);
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(BEAT);
+                let Some(sender) = sender.upgrade() else { return };
+                let mut sender = sender.lock().unwrap();
+                let mut frame = Vec::new();
+                if let Some(beat) = &sender.beat {
+                    beat.put(&mut frame);
+                }
+                // The hub may have ended the connection by now: reading shows that.
+                let _ = sender.socket.write_all(&frame);
+            }
+        });
     }
 }
 

@@ -4,11 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use khz_model::{Exposition, Kind, Metric, Origin, Refresh, Unit};
+use khz_model::{Kind, Metric, Unit};
 
 use crate::beats::Pair;
-
-type Text = Cow<'static, str>;
 
 /// A gauge with this value is not known.
 pub const UNKNOWN: u64 = u64::MAX;
@@ -93,28 +91,9 @@ fn entry(field: &str, kind: Kind, unit: Unit, help: &'static str) -> Metric {
     let seconds = matches!(unit, Unit::Seconds);
     let total = if kind == Kind::Counter { "_total" } else { "" };
     let word = if seconds { "_seconds" } else { "" };
-    Metric {
-        name: Text::from(format!("khz.link.{field}")),
-        kind,
-        unit,
-        value_type: khz_model::ValueType::Unsigned,
-        labels_from: None,
-        places: if seconds { 9 } else { 0 },
-        max: None,
-        refresh: Refresh::Event,
-        help: Cow::Borrowed(help),
-        origin: Origin { file: Cow::Borrowed("khz"), field: Text::from(format!("link {field}")) },
-        instances: None,
-        exposition: Exposition {
-            help: None,
-            name: Text::from(format!("khz_link_{field}{word}{total}")),
-            labels: Cow::Borrowed(&[]),
-            instance_label: None,
-            divisor: 1,
-            untyped: false,
-        },
-        flat: Text::from(format!("khzlink{}", field.replace('_', ""))),
-    }
+    let places = if seconds { 9 } else { 0 };
+    let (name, exposed) = (format!("khz.link.{field}"), format!("khz_link_{field}{word}{total}"));
+    Metric { places, help: Cow::Borrowed(help), ..Metric::plain(name, exposed, kind, unit) }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use khz_link::Failback;
 use khz_model::Nanos;
 use world::{Faults, World};
 
-/// So many worlds in the quick tier; `KHZ_LINK_SEEDS` for more, `KHZ_LINK_SEED` for one.
+/// How many worlds the quick tier has; `KHZ_LINK_SEEDS` for more, `KHZ_LINK_SEED` for one.
 const SEEDS: u64 = 100;
 
 fn seeds() -> std::ops::Range<u64> {

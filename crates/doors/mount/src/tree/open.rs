@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use super::Tree;
 use crate::answer::Answer;
 use crate::controls::Target;
-use crate::file::{Attributes, Caller, Kind, Opened, Read, line};
+use crate::file::{Attributes, Caller, Kind, Opened, Read, errno, line};
 use crate::inode::{Class, Inode, NodeId};
 use crate::kernel_files::{OpenedText, Reader};
 use crate::limits::{ATTRIBUTES_TTL, NAME_TTL};
@@ -123,8 +123,8 @@ impl Tree {
         if self.cluster.values().has_just_gone(inode) {
             return Answer::Ready(Opened::uncached(self.open_handle(inode, caller.user, Content::JustGone)));
         }
-        if let Err(errno) = line(reading, format) {
-            return Answer::Fail(errno);
+        if let Err(why) = format.value_or_why(reading) {
+            return Answer::Fail(errno(why));
         }
         let settings = self.names.places(inode);
         let (filter, rate) = (self.controls.filter(&settings, None), self.controls.rate(&settings));

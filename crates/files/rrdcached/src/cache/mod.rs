@@ -75,7 +75,7 @@ pub struct Cache {
     log: Option<Arc<Log>>,
     limits: Limits,
     messages: Arc<Messages>,
-    /// Held while the log is rebuilt; whether the administrator was told that it is gone.
+    /// Held while the log is rebuilt; true after a message has said that it is gone.
     rebuilding: Mutex<bool>,
     started: Instant,
 }

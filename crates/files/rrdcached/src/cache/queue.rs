@@ -80,7 +80,7 @@ impl Queue {
         self.retries.end(id);
     }
 
-    /// The write of a file failed; whether the administrator is to be told of it.
+    /// The write of a file failed; true if the administrator should hear of it.
     pub fn failed(&mut self, id: FileId, error: &Error) -> bool {
         self.retries.fail(id, error)
     }

@@ -39,7 +39,7 @@ impl Cache {
         }
     }
 
-    /// Whether the administrator was told that the log is gone; nobody else rebuilds it while this is held.
+    /// Whether a message has said that the log is gone; nobody else rebuilds it while this is held.
     fn rebuilding(&self) -> MutexGuard<'_, bool> {
         self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -130,7 +130,7 @@ impl Cache {
         waiting
     }
 
-    /// Ends replay: takes what clients sent meanwhile. Returns what the administrator is to be told.
+    /// Ends replay: takes what clients sent meanwhile. Returns the messages for the administrator.
     fn take_deferred(&self, state: &mut State, now: u32) -> Vec<String> {
         let mut errors = vec![];
         let (deferred, newest) = state.replay.finish();

@@ -1,4 +1,4 @@
-//! Files that cannot be written: when each is tried again, and what the administrator is told. Writes nothing itself.
+//! Files that cannot be written: when each is tried again, and which failures the administrator hears of. Writes nothing itself.
 //!
 //! A file that was deleted is tried for as long as the daemon runs. So it rests longer after each failure, its cause is
 //! reported once, and a summary every ten minutes says how many files fail.

@@ -173,7 +173,7 @@ impl State {
         self.backlog.written(job.id, &job.taken, written.newest, now);
     }
 
-    /// Returns what the administrator is to be told.
+    /// Returns the message for the administrator.
     fn account_failed(&mut self, job: &Job, error: &Error, now: u32) -> Option<String> {
         self.counters.failures += 1;
         self.backlog.put_back(job.id, &job.taken);

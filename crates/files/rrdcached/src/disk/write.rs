@@ -174,8 +174,8 @@ impl DiskFiles {
         Ok(Written { refused: dropped.count, why_refused: dropped.why, newest: newest(rrd) })
     }
 
-    /// The samples of `job` without those that are not newer than the file. These are dropped, and the administrator is
-    /// told, unless the file has them from an earlier run.
+    /// The samples of `job` without those that are not newer than the file. These are dropped, with a message
+    /// for the administrator, unless the file has them from an earlier run.
     fn without_old(&self, rrd: &Rrd, job: &Job) -> (Vec<String>, Dropped) {
         let newest = newest(rrd);
         let is_newer = |sample: &String| sample::stamp(sample).is_none_or(|stamp| stamp > newest);

@@ -43,8 +43,8 @@ fn init(place: &Place, out: &mut impl Write) -> Result<(), Failure> {
     let authority = Authority::new(usual(&place.folder)?, place.force);
     let (ca, cluster_key) = authority.init()?;
     writeln!(out, "{}  the CA, valid until {}", ca.certificate.display(), ca.until)?;
-    writeln!(out, "{}  its key: whoever has it makes certificates", ca.key.display())?;
-    writeln!(out, "{}  the cluster key: whoever has it makes tokens", cluster_key.display())?;
+    writeln!(out, "{}  its key: anyone who has it can make certificates", ca.key.display())?;
+    writeln!(out, "{}  the cluster key: anyone who has it can make tokens", cluster_key.display())?;
     writeln!(
         out,
         "\nCopy ca.pem to every machine, and cluster.key to hubs that accept tokens; ca.key stays here."

@@ -10,8 +10,8 @@ use crate::role::gatherer::{gather_plan, rate_of, source_plans};
 use crate::role::trial::{Trial, trial};
 use crate::show::outcome::Failure;
 
-/// Finds by trying what each source that some pattern selects holds and costs, and the highest rate for all of them
-/// together.
+/// Tries each source that some pattern selects: what it holds, and what it costs. Then finds the highest rate for all of
+/// them together.
 pub fn probe(plan: &Plan, patterns: &[Pattern]) -> Result<Found, Failure> {
     let mut planned = source_plans(plan);
     let is_selected = |file: &khz_parse::KernelFile| refresh_of(file, patterns).is_some();

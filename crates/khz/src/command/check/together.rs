@@ -83,22 +83,27 @@ impl Together {
             return Vec::new();
         }
         let (ceiling, most) = (percent(self.ceiling), self.rate_max);
-        let these = if all == 1 { "this source" } else { "all of these together" };
-        let begin = format!("Below the CPU ceiling of {ceiling} % of a core (cpu_max): {these} up to");
+        let these = if all == 1 { "This source" } else { "All of these together" };
+        let up_to = |rate: String| {
+            format!(
+                "{these} can be gathered at up to {rate} below the CPU ceiling (cpu_max, {ceiling} % of a core)."
+            )
+        };
         let fast = self.at_most();
         if fast == all {
-            return vec![format!("{begin} {most}.")];
+            return vec![up_to(most.to_string())];
         }
         let granted = match self.granted() {
-            Some(granted) => format!("asked for {most}, rows come {}", granted.often()),
-            None => format!("asked for {most}, rows come 1024 times slower"),
+            Some(granted) => granted.often(),
+            None => "1,024 times more slowly".into(),
         };
         let names = |sources: &[Paced]| sources.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
         let some = match fast {
             0 => String::new(),
-            _ => format!("; {} up to {most}", names(&self.sources[..fast])),
+            _ => format!(" At {most} the ceiling has room for: {}.", names(&self.sources[..fast])),
         };
-        vec![format!("{begin} {} ({granted}){some}.", hertz(self.up_to(all)))]
+        let begin = up_to(hertz(self.up_to(all)));
+        vec![format!("{begin} A reader that asks for {most} gets rows {granted}.{some}")]
     }
 
     /// For programs.
@@ -154,16 +159,19 @@ mod tests {
         assert_eq!(
             together(0.1).sentences(),
             [
-                "Below the CPU ceiling of 10 % of a core (cpu_max): all of these together up to 950Hz (asked for \
-              1000Hz, rows come at 500Hz); meminfo, vmstat up to 1000Hz."
+                "All of these together can be gathered at up to 950Hz below the CPU ceiling (cpu_max, 10 % of a core). A \
+              reader that asks for 1000Hz gets rows at 500Hz. At 1000Hz the ceiling has room for: meminfo, vmstat."
             ]
         );
         assert_eq!(
             together(0.11).sentences(),
-            ["Below the CPU ceiling of 11 % of a core (cpu_max): all of these together up to 1000Hz."]
+            [
+                "All of these together can be gathered at up to 1000Hz below the CPU ceiling (cpu_max, 11 % of a core)."
+            ]
         );
         let little = together(0.001).sentences().concat();
-        assert!(little.contains("up to 7.8Hz (asked for 1000Hz, rows come every 128ms)."), "{little}");
+        assert!(little.contains(" up to 7.8Hz below the "), "{little}");
+        assert!(little.ends_with(" A reader that asks for 1000Hz gets rows every 128ms."), "{little}");
     }
 
     #[test]

@@ -28,9 +28,9 @@ Examples:
   khz export run.khzt --parquet -o run.parquet
 
 Rows of a node come in order; nodes alternate block by block. Values are the
-kernel's own decimals, counters as totals; absent is empty, failed is the word.
-What of a damaged file is whole is printed; the damage is named with its place,
-and the exit code is 1.";
+kernel's own decimals, and counters are totals. An absent value is an empty
+cell, a failed one the word 'failed'. Of a damaged file khz prints every part
+that is whole, and names the place of each damage; the exit code is then 1.";
 
 /// `khz export`.
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub struct ExportFlags {
     /// What to print.
     #[command(flatten)]
     pub chosen: Chosen,
-    /// Values separated by commas: this is what comes without a flag.
+    /// Comma-separated values (the default).
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
     /// One JSON object a row.

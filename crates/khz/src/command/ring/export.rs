@@ -57,7 +57,7 @@ pub struct RingExportFlags {
     /// The rings of this node [default: the only one, or this one].
     #[arg(long, value_name = "NAME")]
     pub node: Option<String>,
-    /// Values separated by commas.
+    /// Comma-separated values.
     #[arg(long, group = "form")]
     pub csv: bool,
     /// One JSON object a row.

@@ -81,7 +81,7 @@ impl Lab {
     /// The counts of refusals that are not 0.
     fn refusals(&self) -> Vec<(Refusal, u64)> {
         use Refusal::*;
-        let all = [Bad, TooMany, Mismatched, Unfit, TooOld, TooNew, Overtaken];
+        let all = [Bad, TooMany, Mismatched, Collided, Unfit, TooOld, TooNew, Overtaken];
         let counted = all.map(|refusal| (refusal, self.count(self.jobs.door.counts.of(refusal))));
         counted.into_iter().filter(|(_, count)| *count > 0).collect()
     }
@@ -238,6 +238,15 @@ fn numbers_beyond_the_limits_are_dropped_and_counted() {
     let (fit, before) = (LINE_BYTES_A_SECOND / long.len(), lab.dropped());
     (0..fit + 3).for_each(|_| lab.say(&long, at(3)));
     assert_eq!(lab.dropped() - before, 3, "long lines are dropped sooner");
+}
+
+#[test]
+fn a_name_that_is_anothers_at_prometheus_is_refused_counted_and_logged() {
+    let mut lab = Lab::new();
+    lab.say("a.b=1\na_b=2\na_b=3\na.b=4", at(1));
+    assert_eq!(lab.shown(), ["job.a.b=4"]);
+    assert_eq!(lab.refusals(), [(Refusal::Collided, 2)]);
+    assert!(!lab.jobs.collisions.is_over(Nanos::from_secs(2)), "it is logged, and not again at once");
 }
 
 #[test]

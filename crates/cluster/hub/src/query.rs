@@ -1,5 +1,6 @@
 //! The hub's answer to [`khz_model::Query`]: many nodes behind the interface that every door reads through.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +9,7 @@ use khz_block::{Decoder, Step};
 use khz_model::pattern::named_nodes;
 use khz_model::{
     Absence, Choice, Delivery, Forgotten, HISTORY_READINGS_MAX, Instance, Interest, Look, Metric, Nanos,
-    NodeName, NodeStatus, Pattern, Presence, Query, QueryError, Rate, Reading, Sample, Series, Snapshot,
+    NodeName, NodeStatus, Pattern, Presence, Query, QueryError, Rate, Reading, Row, Sample, Series, Snapshot,
     Stamp, Subscription, WaitFor, Wanted,
 };
 
@@ -307,26 +308,71 @@ fn history_of(
     let mut left: usize = 0;
     blocks().for_each(|(block, is_former)| each_row(block, is_former, &mut |_| left += 1));
     let step = left.div_ceil(rows_max.max(1)).max(1);
-    let (mut columns, selection) = (Columns::default(), Selection::all(&patterns));
-    let mut wide: Vec<Series> = Vec::new();
+    let selection = Selection::all(&patterns);
+    let wide = Wide::of(blocks().map(|(block, _)| block), &selection);
     let (mut rows, mut readings) = (Vec::new(), 0);
+    let mut columns = Columns::default();
     for (block, is_former) in blocks() {
-        if columns.choose(&block.schema, &selection) && columns.series.len() >= wide.len() {
-            wide = columns.series.to_vec();
-        }
+        columns.choose(&block.schema, &selection);
+        let places = wide.places(&columns);
         each_row(block, is_former, &mut |decoder| {
             left -= 1;
             // Counted from the end, so that the newest row is always included.
             if left.is_multiple_of(step) && readings <= HISTORY_READINGS_MAX {
-                readings += columns.series.len().max(1);
-                rows.push(columns.row(decoder));
+                readings += wide.series.len().max(1);
+                rows.push(wide.row(&columns, &places, decoder));
             }
         });
     }
     if readings > HISTORY_READINGS_MAX {
         return Err(QueryError::TooMuch { node: node.name.clone() });
     }
-    Ok(Some(Delivery { node: node.name.clone(), columns: Arc::new(wide), rows, lost: 0, rate: None }))
+    let columns = Arc::new(wide.series);
+    Ok(Some(Delivery { node: node.name.clone(), columns, rows, lost: 0, rate: None }))
+}
+
+/// The columns of blocks whose slots have different meanings: a node may have given slots back in between.
+#[derive(Default)]
+struct Wide {
+    /// Those of the newest block first, then what only older ones have.
+    series: Vec<Series>,
+    places: HashMap<(String, Option<Instance>), usize>,
+}
+
+impl Wide {
+    fn of<'a>(blocks: impl DoubleEndedIterator<Item = &'a Block>, selection: &Selection) -> Self {
+        let (mut wide, mut columns) = (Wide::default(), Columns::default());
+        for block in blocks.rev() {
+            if !columns.choose(&block.schema, selection) {
+                continue;
+            }
+            for series in columns.series.iter() {
+                if let Entry::Vacant(place) = wide.places.entry(name(series)) {
+                    place.insert(wide.series.len());
+                    wide.series.push(series.clone());
+                }
+            }
+        }
+        wide
+    }
+
+    /// Where each of these columns stands.
+    fn places(&self, columns: &Columns) -> Vec<usize> {
+        columns.series.iter().filter_map(|series| self.places.get(&name(series)).copied()).collect()
+    }
+
+    fn row(&self, columns: &Columns, places: &[usize], decoder: &Decoder) -> Row {
+        let mut readings = vec![Reading::Absent(Absence::NotYet); self.series.len()];
+        for (column, &place) in places.iter().enumerate() {
+            readings[place] = columns.reading(decoder, column);
+        }
+        Row { stamp: decoder.stamp(), readings }
+    }
+}
+
+/// What tells a series from every other one of its node.
+fn name(series: &Series) -> (String, Option<Instance>) {
+    (series.metric.name.to_string(), series.instance.clone())
 }
 
 impl Cluster {

@@ -167,9 +167,10 @@ impl<L: Lane> AgentEnd<L> {
             lanes.prompt(id, want.prompt);
             let is_fast = period > Nanos(0) && period <= flush::CARRIED;
             let carried = !want.prompt && is_fast && lanes.carry(id);
-            let sender = entry
-                .sender
-                .get_or_insert_with(|| LaneSender::new(want.lane, &entry.lane, want, now, &mut scratch));
+            let generation = entry.wanted_generation();
+            let sender = entry.sender.get_or_insert_with(|| {
+                LaneSender::new(want.lane, &entry.lane, generation, want, now, &mut scratch)
+            });
             (sender.prompt, sender.carried) = (want.prompt, carried);
         }
         self.book.scratch = scratch;

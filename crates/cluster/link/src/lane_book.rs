@@ -26,9 +26,19 @@ pub(crate) struct Entry<L> {
     pub lane: L,
     pub number: u32,
     offered: Offered,
+    /// It was offered with several generations on this connection.
+    is_renewed: bool,
     pub sender: Option<LaneSender>,
     /// The node no longer has it.
     gone: bool,
+}
+
+impl<L> Entry<L> {
+    /// The generation of which a Want says how much the peer has; `None`: the Want may be the answer to an offer with
+    /// another one, and says nothing.
+    pub fn wanted_generation(&self) -> Option<u32> {
+        (!self.is_renewed).then_some(self.offered.generation)
+    }
 }
 
 /// All lanes of a connection.
@@ -70,10 +80,12 @@ impl<L: Lane> LaneBook<L> {
     }
 
     fn see(&mut self, lane: L, answers: &[Answer], out: &mut Vec<u8>) {
+        // Asked once: another generation may begin at any moment.
+        let generation = lane.generation();
         let mut offered = Offered {
-            generation: lane.generation(),
+            generation,
             period: lane.period(),
-            schema_bytes: lane.schema_bytes(lane.generation()).unwrap_or(0),
+            schema_bytes: lane.schema_bytes(generation).unwrap_or(0),
             interest: 0,
         };
         let known = self.entries.iter().position(|entry| entry.lane.id() == lane.id());
@@ -85,6 +97,11 @@ impl<L: Lane> LaneBook<L> {
                 if entry.offered == offered {
                     return;
                 }
+                if entry.offered.generation != generation {
+                    entry.is_renewed = true;
+                    // The peer has the new one at once where it knows it from another lane.
+                    entry.sender.iter_mut().for_each(|sender| sender.forget_generations());
+                }
                 (entry.lane, entry.offered) = (lane, offered);
                 index
             }
@@ -93,7 +110,14 @@ impl<L: Lane> LaneBook<L> {
                 let answer = answers.iter().find(|answer| answer.lane == Some(lane.id()));
                 offered.interest = answer.map_or(0, |answer| answer.interest);
                 self.highest += 1;
-                self.entries.push(Entry { lane, number: self.highest, offered, sender: None, gone: false });
+                self.entries.push(Entry {
+                    lane,
+                    number: self.highest,
+                    offered,
+                    is_renewed: false,
+                    sender: None,
+                    gone: false,
+                });
                 self.entries.len() - 1
             }
         };

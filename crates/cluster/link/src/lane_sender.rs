@@ -58,7 +58,7 @@ pub(crate) struct LaneSender {
     sent: u64,
     /// First row of the present block; after its end, of the next.
     row: u64,
-    /// Bytes of each generation's schema that the peer has.
+    /// Bytes that the peer has of the newest generation's schema, and of one older.
     schemas: Vec<(u32, u64)>,
     backfill: Backfill,
     /// The newest Now that the rows up to `target` answer, and the newest for which a Given was sent.
@@ -68,18 +68,22 @@ pub(crate) struct LaneSender {
 }
 
 impl LaneSender {
-    /// Begins with the newest block. Rows before it that the Want requests follow as past.
+    /// Begins with the newest block. Rows before it that the Want requests follow as past. The schema that
+    /// the peer has in part is that of `generation`, if that is known.
     pub fn new<L: Lane>(
         number: u32,
         lane: &L,
+        generation: Option<u32>,
         want: &WantFrame<'_>,
         now: Nanos,
         scratch: &mut Vec<u8>,
     ) -> Self {
         // Rows and schema of another epoch are not this one's.
         let same = want.epoch == lane.epoch();
-        let generation = lane.generation();
-        let known = lane.schema_bytes(generation).filter(|&bytes| same && want.schema_bytes <= bytes);
+        let is_known = |&generation: &u32| {
+            same && lane.schema_bytes(generation).is_some_and(|bytes| want.schema_bytes <= bytes)
+        };
+        let known = generation.filter(is_known).map(|generation| (generation, want.schema_bytes));
         let mut sender = LaneSender {
             number,
             prompt: want.prompt,
@@ -90,7 +94,7 @@ impl LaneSender {
             at: 0,
             sent: 0,
             row: if same { want.from_row } else { 0 },
-            schemas: vec![(generation, known.map_or(0, |_| want.schema_bytes))],
+            schemas: known.into_iter().collect(),
             backfill: Backfill::default(),
             answered: 0,
             given: 0,
@@ -231,6 +235,7 @@ impl LaneSender {
         let index = match self.schemas.iter().position(|&(known, _)| known == generation) {
             Some(index) => index,
             None => {
+                self.forget_generations();
                 self.schemas.push((generation, 0));
                 self.schemas.len() - 1
             }
@@ -253,6 +258,13 @@ impl LaneSender {
             }
         }
         Progress::Done
+    }
+
+    /// The peer gets a generation that is new to it. It keeps a few, and which of the older ones had to go for that only it
+    /// knows: they are said from the start where they are needed again.
+    pub fn forget_generations(&mut self) {
+        let newest = self.schemas.iter().map(|&(known, _)| known).max();
+        self.schemas.retain(|&(known, _)| Some(known) == newest);
     }
 
     /// When the newest missing block was gathered; `None`: nothing is missing.

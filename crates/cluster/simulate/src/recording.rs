@@ -1,11 +1,14 @@
 //! A recorded workload: the readings of one real machine, row by row, as numbers. Refuses traces that are
 //! damaged, too large, or empty. The reel turns rows into bytes.
 
+use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use khz_block::trace::{Chunk, Chunks};
 use khz_block::{BlockError, Decoder, SchemaDecoder, Step};
-use khz_model::{Kind, Nanos, Reading, Series};
+use khz_model::reading::LABELS_STATE;
+use khz_model::{Kind, Labels, Nanos, Reading, Series};
 
 use crate::error::SimulateError;
 
@@ -32,6 +35,8 @@ pub struct Recording {
     /// For each row the slots that differ from the row before, in order; for the first row, from the last
     /// row.
     changed: Vec<Vec<u32>>,
+    /// The labels that are readings: held, so that their numbers among the values mean them.
+    labels: Arc<HashSet<Labels>>,
 }
 
 impl Recording {
@@ -98,6 +103,7 @@ impl Recording {
             values: (0..self.rows()).flat_map(columns).collect(),
             states: slots.iter().map(|&slot| self.states[slot]).collect(),
             changed: Vec::new(),
+            labels: self.labels.clone(),
         };
         recording.note_changes();
         recording
@@ -114,12 +120,18 @@ impl Recording {
     }
 }
 
+/// True for the states of readings with a value.
+pub(crate) fn has_value(state: u8) -> bool {
+    matches!(state, 0 | LABELS_STATE)
+}
+
 /// The contents of a trace before they are prepared for playing.
 #[derive(Default)]
 struct Rows {
     series: Vec<Series>,
     period: Nanos,
     rows: Vec<Row>,
+    labels: HashSet<Labels>,
 }
 
 struct Row {
@@ -159,6 +171,7 @@ impl Rows {
     }
 
     fn take(&mut self, decoder: &Decoder) -> Result<(), BlockError> {
+        self.labels.extend((0..decoder.slots()).filter_map(|slot| decoder.reading(slot)?.labels()));
         self.period = decoder.header().map_or(self.period, |header| header.period);
         let readings: Vec<_> = (0..decoder.slots())
             .filter_map(|slot| decoder.reading(slot))
@@ -194,9 +207,9 @@ impl Rows {
             let readings = &self.rows[at].readings;
             values.extend((0..slots).map(|slot| readings.get(slot).map_or(0, |&(_, value)| value)));
         }
-        let (series, period) = (self.series, self.period);
-        let mut recording =
-            Recording { name: name.to_owned(), series, period, values, states, changed: Vec::new() };
+        let (series, period, labels) = (self.series, self.period, Arc::new(self.labels));
+        let (name, changed) = (name.to_owned(), Vec::new());
+        let mut recording = Recording { name, series, period, values, states, changed, labels };
         recording.hush_absent();
         recording.note_changes();
         Ok(recording)
@@ -211,11 +224,11 @@ impl Rows {
 }
 
 impl Recording {
-    /// Sets the value of readings that are not present to 0, as blocks do.
+    /// Sets the value of readings without a value to 0, as blocks do.
     fn hush_absent(&mut self) {
         let states = &self.states;
         for row in self.values.chunks_exact_mut(states.len()) {
-            for (value, _) in row.iter_mut().zip(states).filter(|(_, state)| **state != 0) {
+            for (value, _) in row.iter_mut().zip(states).filter(|(_, state)| !has_value(**state)) {
                 *value = 0;
             }
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use khz_block::{Encoder, SchemaEncoder};
 use khz_model::{Nanos, Stamp};
 
-use crate::recording::Recording;
+use crate::recording::{Recording, has_value};
 use crate::variation::{Variation, Vary, vary};
 
 /// A recording at one rate. Row 0 is the recording's first row, which returns every [`Reel::rows`] rows.
@@ -127,7 +127,7 @@ impl Reel {
         let reading = |slot: usize| {
             let (state, value) = self.reading(row, slot);
             let more = variation.of(self.vary[slot], self.recording.value(0, slot));
-            (state, if state == 0 { value.wrapping_add(more) } else { 0 })
+            (state, if has_value(state) { value.wrapping_add(more) } else { 0 })
         };
         encoder.key_row(stamp, self.slots(), reading, out);
         encoder.close();

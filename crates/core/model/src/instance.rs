@@ -110,8 +110,8 @@ pub(crate) fn split(text: &str) -> (&str, Option<(usize, &str)>) {
     (first, text.get(first.len() + 1..).map(|labels| (first.len() + 1, labels)))
 }
 
-/// The kernel's bytes as text.
-fn kernel_text(bytes: &[u8]) -> String {
+/// The kernel's bytes as text: what is not UTF-8, and NUL, becomes `\xFF`.
+pub fn kernel_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {

@@ -34,7 +34,8 @@ pub struct Metric {
     /// What an instance is ("cpu", "device"), for metrics that have instances.
     pub instances: Option<Text>,
     /// The metric whose readings of the same instance are further labels of this one's, which may change from
-    /// row to row: process 3 of the busiest is another process a second later.
+    /// row to row: process 3 of the busiest is another process a second later. Such a metric is a gauge: the
+    /// growth from one process's counter to another's would mean nothing.
     pub labels_from: Option<Text>,
     /// How Prometheus sees it.
     pub exposition: Exposition,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use khz_model::Metric;
 
 use crate::kernel_file::KernelFile;
-use crate::{cgroup, diskstats, loadavg, meminfo, net_dev, pressure, stat, uptime, vmstat};
+use crate::{
+    cgroup, diskstats, dmi, loadavg, meminfo, net_dev, os_release, pressure, stat, uname, uptime, vmstat,
+};
 
 /// Every kernel file that khz reads, in catalogue order.
 pub fn files() -> &'static [&'static KernelFile] {
@@ -22,6 +24,9 @@ pub fn files() -> &'static [&'static KernelFile] {
         &pressure::IO,
         &pressure::IRQ,
         &cgroup::CPU,
+        &uname::FILE,
+        &dmi::FILE,
+        &os_release::FILE,
     ];
     FILES
 }

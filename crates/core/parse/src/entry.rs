@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Unit};
+use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Unit, ValueType};
 
 /// One metric, and the form of its number in the kernel's text.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +15,10 @@ pub struct Entry {
     pub kind: Kind,
     /// Unit of the reading, after the multiplier.
     pub unit: Unit,
+    /// What the bits of a reading mean: numbers that the kernel prints are unsigned.
+    pub value_type: ValueType,
+    /// The metric whose readings describe this one's, see [`Metric::labels_from`].
+    pub labels_from: Option<&'static str>,
     /// Decimal places of the reading.
     pub places: u8,
     /// Digits after the point in the text: equal to `places`, or 0 when the kernel counts whole steps.
@@ -46,6 +50,8 @@ const fn entry(name: &'static str, field: &'static str, kind: Kind, unit: Unit, 
         name,
         kind,
         unit,
+        value_type: ValueType::Unsigned,
+        labels_from: None,
         places: 0,
         text_places: 0,
         multiplier: 1,
@@ -71,7 +77,25 @@ pub const fn gauge(name: &'static str, field: &'static str, unit: Unit, help: &'
     entry(name, field, Kind::Gauge, unit, help)
 }
 
+/// A description: its readings are labels, with which the exposition has the value 1.
+pub const fn info(
+    name: &'static str,
+    field: &'static str,
+    family: &'static str,
+    help: &'static str,
+) -> Entry {
+    let mut entry = entry(name, field, Kind::Gauge, Unit::Count, help);
+    entry.value_type = ValueType::Labels;
+    entry.exposed(family, &[])
+}
+
 impl Entry {
+    /// The readings of that metric are further labels of this one's, instance by instance.
+    pub const fn described_by(mut self, metric: &'static str) -> Self {
+        self.labels_from = Some(metric);
+        self
+    }
+
     /// The kernel prints this many digits after the point.
     pub const fn places(mut self, places: u8) -> Self {
         self.places = places;
@@ -140,8 +164,8 @@ impl Entry {
             name: self.name.into(),
             kind: self.kind,
             unit: self.unit,
-            value_type: khz_model::ValueType::Unsigned,
-            labels_from: None,
+            value_type: self.value_type,
+            labels_from: self.labels_from.map(Cow::Borrowed),
             places: self.places,
             max: self.max,
             refresh: self.refresh,

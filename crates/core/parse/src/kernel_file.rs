@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use khz_model::{Metric, Refresh};
+use khz_model::{Metric, Refresh, ValueType};
 
 use crate::entry::Entry;
 use crate::sink::Sink;
@@ -36,7 +36,7 @@ pub struct Group {
     pub total_of: &'static [usize],
 }
 
-/// How the kernel hands a file out (fs/seq_file.c).
+/// How the text of a source is read. The first two are ways of the kernel (fs/seq_file.c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pieces {
     /// One record: a single read with enough room returns all of it.
@@ -47,9 +47,30 @@ pub enum Pieces {
         /// the last one.
         longest: usize,
     },
+    /// No file, but a folder, whose files have one value each. The text has a line `label=value` for each file
+    /// that can be read and is not empty.
+    Folder(&'static [ValueFile]),
+}
+
+/// A file with one value, and the label that the value has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueFile {
+    /// The file's name in its folder.
+    pub file: &'static str,
+    /// The label.
+    pub label: &'static str,
 }
 
 impl KernelFile {
+    /// How long the text is left alone after a read, whoever asks for it; `None`: it is read whenever somebody
+    /// wants it. Descriptions seldom change, and reading them takes many system calls.
+    pub fn rest(&self) -> Option<Refresh> {
+        let is_description = |entry: &Entry| entry.value_type == ValueType::Labels;
+        (self.groups.is_empty() && self.scalars.iter().all(is_description))
+            .then(|| self.refresh(|_| true))
+            .flatten()
+    }
+
     /// The shortest refresh among the metrics that `wanted` selects; `None` when it selects none. An
     /// event counts as shorter than any period.
     pub fn refresh(&self, wanted: impl Fn(&str) -> bool) -> Option<Refresh> {

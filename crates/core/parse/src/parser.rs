@@ -6,7 +6,7 @@
 //! have not moved. A span accepts only `blanks digits`. The full parser would therefore find the same words
 //! at the same positions. The property tests compare the two.
 
-use khz_model::{Reading, Schema};
+use khz_model::{Absence, Nanos, Reading, Schema};
 
 use crate::compare::{CHUNK, prefetch, vectorised};
 use crate::in_place::InPlace;
@@ -128,7 +128,24 @@ impl Parser {
         (slot < self.readings.values.len()).then(|| self.readings.get(slot as u32))
     }
 
-    /// The meaning of the slots. It only grows.
+    /// The number of slots whose instances have been gone for at least `age`. An instance counts as gone from the
+    /// first call that finds it gone, so call this now and then.
+    pub fn slots_gone(&mut self, now: Nanos, age: Nanos) -> usize {
+        let states = &self.readings.states;
+        self.slots.note_gone(now, age, |slot| states[slot as usize] == Absence::InstanceGone as u8)
+    }
+
+    /// Begins with new slots, without those of instances that have been gone for at least `age`
+    /// ([`Parser::slots_gone`] has noted since when). Every other instance keeps its readings under new slots.
+    pub fn renew(&mut self, now: Nanos, age: Nanos) {
+        let slots = self.slots.renew(now, age);
+        self.readings.take_over(&slots);
+        // Spans name slots, so the next text is parsed in full.
+        self.layout.clear();
+        self.seen = Vec::new();
+    }
+
+    /// The meaning of the slots. It only grows until [`Parser::renew`].
     pub fn schema(&self) -> &Schema {
         self.slots.schema()
     }

@@ -1,9 +1,10 @@
 //! The sink takes what a full parser finds: for each number its position in the text and the slot it fills.
 //! It turns the digits into readings, remembers the layout, and notes faults by field and line.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use khz_model::{Absence, Fault, Reading};
+use khz_model::{Absence, Fault, Labels, Reading};
 
 use crate::entry::Entry;
 use crate::layout::{Layout, ONE_WORD, Span};
@@ -37,6 +38,8 @@ pub(crate) struct Readings {
     pub states: Vec<u8>,
     /// Slots whose reading changed with the latest text; a slot may appear twice.
     pub changed: Vec<u32>,
+    /// The labels of slots whose readings are labels: as long as somebody holds them, they keep their number.
+    labels: BTreeMap<u32, Labels>,
 }
 
 impl Readings {
@@ -51,9 +54,22 @@ impl Readings {
         }
     }
 
+    /// Sets a slot to labels.
+    pub fn describe(&mut self, slot: u32, labels: Labels) {
+        self.set(slot, Reading::Labels(labels.number()));
+        self.labels.insert(slot, labels);
+    }
+
     pub fn grow(&mut self, slots: usize) {
         self.values.resize(slots, 0);
         self.states.resize(slots, Absence::NotYet as u8);
+    }
+
+    /// Each slot takes the reading of the slot that is named for it. None of them counts as changed.
+    pub fn take_over(&mut self, slots: &[u32]) {
+        self.values = slots.iter().map(|&slot| self.values[slot as usize]).collect();
+        self.states = slots.iter().map(|&slot| self.states[slot as usize]).collect();
+        self.changed.clear();
     }
 
     pub fn get(&self, slot: u32) -> Reading {
@@ -141,11 +157,19 @@ impl<'a> Sink<'a> {
         self.number(index as u32, 0, entry, range);
     }
 
+    /// Reports that the text describes scalar `index` with these labels. Any other text is parsed in full.
+    pub fn describe(&mut self, index: usize, labels: Labels) {
+        self.seen[index] = self.parse_number;
+        self.readings.describe(index as u32, labels);
+    }
+
     /// Begins an instance. `None`: the text contains it twice, or no slots are left; the caller skips its
     /// numbers.
     pub fn instance(&mut self, group: usize, name: &[u8]) -> Option<InstanceSlots> {
         let Some(base) = self.slots.instance(group, name) else {
-            self.note(String::from_utf8_lossy(name).into_owned(), "no slot left for this instance");
+            // Not a `note`: the line is this instance's, so those that have slots and are not here are gone. Their
+            // slots could not be given back if they counted as failed.
+            self.remember(String::from_utf8_lossy(name).into_owned(), "no slot left for this instance");
             return None;
         };
         let slots = self.slots.schema().len();
@@ -171,6 +195,13 @@ impl<'a> Sink<'a> {
         let Some(entry) = group.entries.get(index) else { return self.ignore_word(range) };
         let total_ahead = if group.total_of.contains(&index) { group.entries.len() - 1 - index } else { 0 };
         self.number(instance.base + index as u32, total_ahead as u8, entry, range);
+    }
+
+    /// Reports that the text describes the instance's entry `index` with these labels.
+    pub fn describe_field(&mut self, instance: InstanceSlots, index: usize, labels: Labels) {
+        let slot = instance.base + index as u32;
+        self.seen[slot as usize] = self.parse_number;
+        self.readings.describe(slot, labels);
     }
 
     /// Reports that the instance's entry `index` is missing or wrong.

@@ -1,10 +1,10 @@
 //! The slots of one kernel file: which slot belongs to which metric of which instance. A slot is assigned
-//! once and never changes its meaning: an instance that comes back gets its old slots.
+//! once and keeps its meaning until all slots are renewed: an instance that comes back gets its old slots.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use khz_model::{Instance, Metric, Schema, Series, schema::SLOTS_MAX};
+use khz_model::{Instance, Metric, Nanos, Schema, Series, schema::SLOTS_MAX};
 
 use crate::kernel_file::KernelFile;
 
@@ -19,12 +19,29 @@ pub(crate) struct Slots {
 #[derive(Debug)]
 struct GroupSlots {
     metrics: Vec<Arc<Metric>>,
-    /// In order of first appearance: the instance's name in the kernel's text, and its first slot.
-    instances: Vec<(Box<[u8]>, u32)>,
+    /// In order of first appearance.
+    instances: Vec<Known>,
     by_name: HashMap<Box<[u8]>, u32>,
     /// The index of the instance that probably comes next in this parse: the kernel seldom changes their
     /// order.
     expected: usize,
+}
+
+/// An instance that has slots.
+#[derive(Debug)]
+struct Known {
+    /// Its name in the kernel's text.
+    name: Box<[u8]>,
+    /// Its first slot.
+    base: u32,
+    /// Since when it is known to be gone.
+    gone_since: Option<Nanos>,
+}
+
+impl Known {
+    fn is_gone_for(&self, age: Nanos, now: Nanos) -> bool {
+        self.gone_since.is_some_and(|since| now.since(since) >= age)
+    }
 }
 
 impl Slots {
@@ -54,15 +71,14 @@ impl Slots {
     /// The first slot of an instance; an unknown instance gets new slots. `None`: no slots are left.
     pub fn instance(&mut self, group: usize, name: &[u8]) -> Option<u32> {
         let slots = &mut self.groups[group];
-        if let Some((known, base)) = slots.instances.get(slots.expected)
-            && **known == *name
-        {
-            slots.expected += 1;
-            return Some(*base);
-        }
-        if let Some(&index) = slots.by_name.get(name) {
-            slots.expected = index as usize + 1;
-            return Some(slots.instances[index as usize].1);
+        let is_next = slots.instances.get(slots.expected).is_some_and(|known| *known.name == *name);
+        let index =
+            if is_next { Some(slots.expected) } else { slots.by_name.get(name).map(|&at| at as usize) };
+        if let Some(index) = index {
+            slots.expected = index + 1;
+            let known = &mut slots.instances[index];
+            known.gone_since = None;
+            return Some(known.base);
         }
         self.append(group, name)
     }
@@ -83,7 +99,7 @@ impl Slots {
             }
         }
         slots.by_name.insert(name.into(), slots.instances.len() as u32);
-        slots.instances.push((name.into(), base as u32));
+        slots.instances.push(Known { name: name.into(), base: base as u32, gone_since: None });
         slots.expected = slots.instances.len();
         Some(base as u32)
     }
@@ -93,6 +109,43 @@ impl Slots {
         self.groups
             .iter()
             .enumerate()
-            .flat_map(|(g, group)| group.instances.iter().map(move |(_, base)| (g, *base)))
+            .flat_map(|(g, group)| group.instances.iter().map(move |known| (g, known.base)))
+    }
+
+    /// Notes which instances are gone now, and since when; returns the number of slots of those that have been for
+    /// at least `age`.
+    pub fn note_gone(&mut self, now: Nanos, age: Nanos, is_gone: impl Fn(u32) -> bool) -> usize {
+        let mut slots = 0;
+        for group in &mut self.groups {
+            for known in &mut group.instances {
+                let since = known.gone_since.unwrap_or(now);
+                known.gone_since = is_gone(known.base).then_some(since);
+                slots += if known.is_gone_for(age, now) { group.metrics.len() } else { 0 };
+            }
+        }
+        slots
+    }
+
+    /// Gives the slots back of instances that have been gone for at least `age`: the others get new slots, in the
+    /// order of their old ones. Returns the old slot of each slot.
+    pub fn renew(&mut self, now: Nanos, age: Nanos) -> Vec<u32> {
+        let mut old = std::mem::replace(self, Slots::new(self.file));
+        let mut kept: Vec<(usize, Known)> = Vec::new();
+        for (number, group) in old.groups.iter_mut().enumerate() {
+            let known = group.instances.drain(..).filter(|known| !known.is_gone_for(age, now));
+            kept.extend(known.map(|known| (number, known)));
+        }
+        kept.sort_by_key(|(_, known)| known.base);
+        let mut slots: Vec<u32> = (0..self.schema.len() as u32).collect();
+        for (number, known) in kept {
+            if self.append(number, &known.name).is_some() {
+                let count = self.groups[number].metrics.len() as u32;
+                slots.extend(known.base..known.base + count);
+                if let Some(new) = self.groups[number].instances.last_mut() {
+                    new.gone_since = known.gone_since;
+                }
+            }
+        }
+        slots
     }
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use khz_model::Reading;
+use khz_model::{Nanos, Reading};
 use khz_parse::{KernelFile, Parser, files};
 use proptest::prelude::*;
 
@@ -12,8 +12,11 @@ const HOSTS: [&str; 4] = ["linux-6.18-vm2", "linux-6.12-qemu4", "linux-6.1-qemu8
 fn fixture(file: &KernelFile, host: usize) -> Vec<u8> {
     let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fixtures");
     // PSI for interrupts is not compiled into those kernels, and 2.4 has only half of the files. A made-up
-    // text of the same form replaces a missing one.
+    // text of the same form replaces a missing one, and the text that is made of a folder's files.
     let stand_in = match file.name {
+        "uname" => "sysname=Linux\nrelease=6.18.44\nversion=#1 SMP @0\nmachine=x86_64\nnodename=n17\n",
+        "dmi" => "bios_date=04/12/2021\nboard_name=07PXPY\nproduct_sku=SKU=0;Model=R6515\n",
+        "os" => "PRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\nVERSION_ID='12'\n# 1=2\n",
         "cgroup/cpu" => "usage_usec 4310\nuser_usec 1200\nsystem_usec 3110\nnr_periods 0\n",
         _ => "full avg10=0.00 avg60=0.12 avg300=3.45 total=67890\n",
     };
@@ -163,6 +166,23 @@ fn rounds_agree(file: &'static KernelFile, host: usize, rounds: &[Vec<Change>]) 
     Ok(())
 }
 
+/// What is gone leaves the schema, and every other series keeps its place among the others, and its reading.
+fn renew(parser: &mut Parser) -> Result<(), TestCaseError> {
+    let gone = Some(Reading::Absent(khz_model::Absence::InstanceGone));
+    let named = |parser: &Parser| -> Vec<(String, Option<Reading>)> {
+        let series = parser.schema().series().iter().enumerate();
+        series.map(|(slot, series)| (series.to_string(), parser.reading(slot))).collect()
+    };
+    let mut expected = named(parser);
+    expected.retain(|(_, reading)| *reading != gone);
+    let count = parser.slots_gone(Nanos(7), Nanos(0));
+    prop_assert_eq!(parser.schema().len(), expected.len() + count);
+    parser.renew(Nanos(7), Nanos(0));
+    prop_assert_eq!(named(parser), expected);
+    prop_assert!(parser.changed().is_empty() && parser.slots_gone(Nanos(7), Nanos(0)) == 0);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -173,6 +193,27 @@ proptest! {
         rounds in prop::collection::vec(prop::collection::vec(change(), 0..6), 2..12),
     ) {
         rounds_agree(files()[file], host, &rounds)?;
+    }
+
+    #[test]
+    fn a_renewed_parser_has_what_is_here_and_nothing_that_is_gone(
+        file in 0..files().len(),
+        host in 0..HOSTS.len(),
+        rounds in prop::collection::vec((prop::collection::vec(change(), 0..6), any::<bool>()), 2..12),
+    ) {
+        let original = fixture(files()[file], host);
+        let (mut parser, mut text) = (Parser::new(files()[file]), original.clone());
+        for (round, is_renewed) in &rounds {
+            parser.advance_with(&text);
+            agree(&parser, &text)?;
+            if *is_renewed {
+                renew(&mut parser)?;
+            }
+            if text.len() < original.len() / 2 {
+                text.clone_from(&original);
+            }
+            round.iter().for_each(|change| apply(&mut text, change));
+        }
     }
 
     #[test]

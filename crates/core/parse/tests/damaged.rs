@@ -32,7 +32,8 @@ fn texts() -> Vec<Text> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fixtures");
     let mut texts = Vec::new();
     for host in HOSTS {
-        for file in files() {
+        // A description is any text: nobody can see that its end is missing.
+        for file in files().iter().filter(|file| file.rest().is_none()) {
             let Ok(bytes) = fs::read(fixtures.join(host).join(file.path)) else { continue };
             let (whole, faults) = read(file, &bytes);
             assert_eq!(faults, [], "{host}/{}", file.path);

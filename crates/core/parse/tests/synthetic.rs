@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 
-use khz_model::{Absence, Reading};
+use khz_model::schema::SLOTS_MAX;
+use khz_model::{Absence, Nanos, Reading};
 use khz_parse::{Outcome, Parser, files};
 use khz_synthetic_host::{Host, Noise, Shape, Truth};
 
@@ -208,4 +209,27 @@ fn counters_that_go_backwards_are_shown_as_the_kernel_shows_them() {
         let some = noise.below(SMALL.disks as u64) as usize;
         host.disks.disks[some].1 = [0; 17].map(|_: u64| noise.counter(20));
     });
+}
+
+#[test]
+fn where_no_slots_are_left_those_that_are_gone_can_be_given_back() {
+    let file = files().iter().find(|file| file.path == "proc/net/dev").unwrap();
+    let metrics = file.metrics().len();
+    let room = SLOTS_MAX / metrics;
+    let text = |round: usize| {
+        let head = "Inter-|   Receive                                                |  Transmit\n face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n";
+        let line = |n: usize| format!("veth{round}-{n}: {n} 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
+        head.to_owned() + &(0..room - 10).map(line).collect::<String>()
+    };
+    let mut parser = Parser::new(file);
+    feed(&mut parser, &text(0));
+    assert_eq!(parser.slots_gone(Nanos(0), Nanos(0)), 0);
+    feed(&mut parser, &text(1));
+    assert_eq!(parser.faults()[0].problem, "no slot left for this instance");
+    assert_eq!(parser.slots_gone(Nanos(1), Nanos(0)), (room - 10) * metrics);
+    parser.renew(Nanos(1), Nanos(0));
+    feed(&mut parser, &text(1));
+    assert_eq!(parser.faults(), []);
+    assert_eq!(parser.slots_gone(Nanos(2), Nanos(0)), 0);
+    assert_eq!(parser.schema().len(), (room - 10) * metrics);
 }

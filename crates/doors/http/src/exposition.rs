@@ -5,7 +5,9 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-use khz_model::{Instance, Kind, Metric, NodeName, Sample, Snapshot, Value};
+use khz_model::{Instance, Kind, Labels, Metric, NodeName, Sample, Snapshot, Value};
+
+use crate::descriptions::Descriptions;
 
 /// The two formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +52,7 @@ pub(crate) struct Families<'a> {
     /// The label `job` of samples that have their node as `instance`.
     job: Option<&'a str>,
     taken: HashSet<&'a str>,
+    descriptions: Descriptions<'a>,
     /// The next family, and the next sample in it.
     at: (usize, usize),
 }
@@ -61,7 +64,8 @@ impl<'a> Families<'a> {
             let node = job.map(|_| node);
             samples.iter().map(move |sample| (node, sample))
         });
-        Families { job, ..Families::new(families(samples), format) }
+        let descriptions = Descriptions::of(samples.clone());
+        Families { job, descriptions, ..Families::new(families(samples), format) }
     }
 
     /// Begins with the samples that the answering program has about itself.
@@ -71,12 +75,12 @@ impl<'a> Families<'a> {
 
     fn new(families: Vec<Family<'a>>, format: Format) -> Self {
         let taken = families.iter().map(|family| &*family.metric.exposition.name).collect();
-        Families { families, format, job: None, taken, at: (0, 0) }
+        Families { families, format, job: None, taken, descriptions: Descriptions::default(), at: (0, 0) }
     }
 
     /// Continues until `out` has this many bytes; `false`: all is written.
     pub fn go_on(&mut self, out: &mut String, full: usize) -> bool {
-        let Families { families, format, job, taken, at } = self;
+        let Families { families, format, job, taken, descriptions, at } = self;
         while let Some(family) = families.get(at.0) {
             let Some((node, sample)) = family.samples.get(at.1) else {
                 *at = (at.0 + 1, 0);
@@ -89,7 +93,7 @@ impl<'a> Families<'a> {
                 head(out, family.metric, *format, taken);
             }
             let identity = node.zip(*job).map(|(node, job)| [("instance", node.as_str()), ("job", job)]);
-            line(out, identity, sample);
+            line(out, identity, sample, descriptions.of_sample(*node, sample).as_ref());
             at.1 += 1;
         }
         if *format == Format::OpenMetrics {
@@ -109,6 +113,7 @@ impl<'a> Families<'a> {
         let samples = self.families.iter().map(|family| family.samples.capacity());
         let each = size_of::<(Option<&NodeName>, &Sample)>();
         (samples.sum::<usize>() * each + self.families.len() * size_of::<Family<'_>>()) as u64
+            + self.descriptions.held()
     }
 }
 
@@ -170,8 +175,14 @@ fn family_in_open_metrics<'a>(
     }
 }
 
-/// One sample with its identity, labels and value. A reading that is labels has them after its own, and the value 1.
-fn line(out: &mut String, identity: Option<[(&str, &str); 2]>, sample: &Sample) {
+/// One sample with its identity, labels and value. Labels that describe it come after its own. A reading that is labels has
+/// them there too, and the value 1.
+fn line(
+    out: &mut String,
+    identity: Option<[(&str, &str); 2]>,
+    sample: &Sample,
+    description: Option<&Labels>,
+) {
     let metric = &sample.series.metric;
     let exposition = &metric.exposition;
     out.push_str(&exposition.name);
@@ -185,7 +196,7 @@ fn line(out: &mut String, identity: Option<[(&str, &str); 2]>, sample: &Sample) 
     let further = instance.into_iter().flat_map(Instance::labels);
     let info = match &value {
         Some(Value::Labels(labels)) => Some(labels.iter()),
-        _ => None,
+        _ => description.map(Labels::iter),
     };
     let labels = identity.into_iter().flatten().chain(name).chain(fixed);
     // A name may be there once: the node's own word for a label gives way.

@@ -10,6 +10,7 @@ mod bearer;
 mod catalog;
 mod collect;
 mod counters;
+mod descriptions;
 mod door;
 mod encoder;
 mod event_stream;

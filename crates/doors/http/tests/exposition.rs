@@ -157,6 +157,52 @@ fn values_below_zero_doubles_labels_and_descriptions_are_exposed() {
     check_open_metrics(&render(&snapshot, Format::OpenMetrics, Some("node"))).unwrap();
 }
 
+#[test]
+fn a_ranked_series_has_the_labels_of_the_process_that_is_in_its_slot_now() {
+    let of = |value_type, metric: Metric| Arc::new(Metric { value_type, ..with_instances(metric, "rank") });
+    let share = of(ValueType::Unsigned, metric("top.cpu", Kind::Gauge, Unit::Count, "khz_top_cpu"));
+    let share = Arc::new(Metric { labels_from: Some("top.process".into()), ..(*share).clone() });
+    let process =
+        of(ValueType::Labels, metric("top.process", Kind::Gauge, Unit::Count, "khz_top_process_info"));
+    let labels = |pid: &str, rank: &str| {
+        let labels = khz_model::Labels::new([("pid", pid), ("command", "cc \"1\""), ("rank", rank)]).unwrap();
+        // Somebody holds them as long as they are shown.
+        (Reading::Labels(labels.number()), labels)
+    };
+    let [(gcc, _gcc), (ld, _ld)] = [labels("17", "99"), labels("23", "99")];
+    let samples = |first: Reading, second: Reading| {
+        let ranks = ["1", "2"].map(|rank| Some(Instance::from_kernel(rank.as_bytes())));
+        let series = [(&share, 0), (&share, 1), (&process, 0), (&process, 1)];
+        let series =
+            series.map(|(metric, rank)| Series { metric: metric.clone(), instance: ranks[rank].clone() });
+        let readings = [Reading::Present(90), Reading::Present(10), first, second];
+        let samples = series.into_iter().zip(readings);
+        samples.map(|(series, reading)| Sample { series, reading, stamp: stamp(0) }).collect::<Vec<_>>()
+    };
+    let gone = Reading::Absent(khz_model::Absence::InstanceGone);
+    let other = khz_model::NodeName::new("n2").unwrap();
+    let nodes = vec![(node(), samples(gcc, ld)), (other, samples(ld, gone))];
+    let snapshot = Snapshot { nodes, missing: vec![] };
+    let text = render(&snapshot, Format::Text, Some("node"));
+    for line in [
+        // A label that the description shares with the series is the series' own.
+        "khz_top_cpu{instance=\"n1\",job=\"node\",rank=\"1\",command=\"cc \\\"1\\\"\",pid=\"17\"} 90\n",
+        "khz_top_cpu{instance=\"n1\",job=\"node\",rank=\"2\",command=\"cc \\\"1\\\"\",pid=\"23\"} 10\n",
+        "khz_top_cpu{instance=\"n2\",job=\"node\",rank=\"1\",command=\"cc \\\"1\\\"\",pid=\"23\"} 90\n",
+        // Nobody knows what is in this slot: unknown is not the last one.
+        "khz_top_cpu{instance=\"n2\",job=\"node\",rank=\"2\"} 10\n",
+        "khz_top_process_info{instance=\"n1\",job=\"node\",rank=\"2\",command=\"cc \\\"1\\\"\",pid=\"23\"} 1\n",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    assert_eq!(promtool(&text), Vec::<String>::new());
+    check_open_metrics(&render(&snapshot, Format::OpenMetrics, Some("node"))).unwrap();
+    // One node alone, without the labels of its identity.
+    let alone = Snapshot { nodes: vec![(node(), samples(ld, gcc))], missing: vec![] };
+    let text = render(&alone, Format::Text, None);
+    assert!(text.contains("khz_top_cpu{rank=\"1\",command=\"cc \\\"1\\\"\",pid=\"23\"} 90\n"), "{text}");
+}
+
 /// node_exporter itself uses these names; promtool would prefer others, but compatibility comes first.
 fn is_node_exporters_own(complaint: &str) -> bool {
     complaint.starts_with("node_memory_")

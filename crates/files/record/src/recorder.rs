@@ -18,7 +18,7 @@ const FLUSH_PERIOD: Nanos = Nanos::SECOND;
 /// Ranges of lost rows of a lane that are remembered, so that nobody waits for them; all rows are counted.
 const LOST_MAX: usize = 4_096;
 /// Generations of a lane's schema that are kept for the next file.
-const GENERATIONS_MAX: usize = 4;
+const GENERATIONS_MAX: usize = 8;
 
 /// When one file ends and the next begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -154,6 +154,7 @@ impl Recorder {
             return Ok(());
         };
         let known = self.lanes.entry(lane).or_default();
+        known.needs_schema(header.generation);
         let (mut count, mut last) = (0u64, known.last);
         let (jitter, coverage) = (&mut self.counts.jitter, &mut known.coverage);
         let mut repeated = 0;
@@ -331,6 +332,13 @@ impl Lane {
         });
         if self.lost.len() < LOST_MAX {
             self.lost.push((from, to));
+        }
+    }
+
+    /// The schema of this generation was needed just now: it is the last that makes room for others.
+    fn needs_schema(&mut self, generation: u32) {
+        if let Some(at) = self.schemas.iter().position(|(known, _)| *known == generation) {
+            self.schemas[at..].rotate_left(1);
         }
     }
 

@@ -70,8 +70,12 @@ fn value(node: u64, row: u64, slot: usize) -> u64 {
 }
 
 fn block(node: u64, first: u64) -> Vec<u8> {
-    let mut encoder = Encoder::new(node as u16, 1, Nanos(PERIOD));
-    encoder.resume(first, 1);
+    block_of(1, node, first)
+}
+
+fn block_of(generation: u32, node: u64, first: u64) -> Vec<u8> {
+    let mut encoder = Encoder::new(node as u16, generation, Nanos(PERIOD));
+    encoder.resume(first, generation);
     let mut bytes = Vec::new();
     for row in first..first + ROWS_A_BLOCK {
         let stamp = Stamp { boot: Nanos(1_000_000_000 + row * PERIOD), real_offset: 5_000_000_000 };
@@ -331,6 +335,33 @@ fn each_file_of_a_rotation_is_whole_and_together_they_are_one_recording() {
     assert!(rows > 0 && problems.is_empty(), "the second alone: {rows} {problems:?}");
     let survey = Survey::of(&Recording::of(&paths)).unwrap();
     assert_eq!((survey.lanes.len(), survey.lanes[0].missing().rows), (3, 0));
+}
+
+#[test]
+fn a_rotation_has_the_schema_of_a_generation_that_goes_on_while_many_others_come_and_go() {
+    let folder = Folder::new();
+    let rotation = Rotation { bytes: Some(6_000), ..Rotation::default() };
+    let mut recorder = Recorder::create(&folder.file("run.khzt"), rotation, "{}".into(), Nanos(0)).unwrap();
+    recorder.lane(&LaneHead { lane: 1, node: "n0", name: "fast", epoch: 7, period: PERIOD }).unwrap();
+    let (mut encoder, mut schema) = (SchemaEncoder::new(), Vec::new());
+    encoder.append(&series("a.one"), &mut schema).unwrap();
+    encoder.append(&series("a.two"), &mut schema).unwrap();
+    recorder.schema(1, 1, 0, &schema).unwrap();
+    for number in 0..200 {
+        // Every other block is of a generation of its own.
+        let generation = if number % 2 == 0 { 1 } else { 2 + number / 2 };
+        if generation > 1 {
+            recorder.schema(1, generation, 0, &schema).unwrap();
+        }
+        recorder.block(1, &block_of(generation, 0, u64::from(number) * ROWS_A_BLOCK)).unwrap();
+        recorder.tick(Nanos(u64::from(number) * 10 * PERIOD)).unwrap();
+    }
+    recorder.finish("{}").unwrap();
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(paths.len() > 2, "{paths:?}");
+    assert_eq!(rows_of(&paths), (2_000, Vec::new()));
 }
 
 #[test]

@@ -104,10 +104,11 @@ fn table(entries: &[&Value]) -> Table {
     ];
     let mut table = Table::wrapping(&titles);
     for entry in entries {
-        let words =
-            ["kind", "unit", "rate_unit", "refresh", "help"].map(|field| text(entry, field).to_owned());
-        let [kind, unit, rate, refresh, help] = words;
-        table.row([name(entry), kind, value_type(entry).to_owned(), unit, rate, refresh, help]);
+        let (kind, unit) = kind(entry);
+        let words = [kind, value_type(entry), unit]
+            .into_iter()
+            .chain(["rate_unit", "refresh", "help"].map(|field| text(entry, field)));
+        table.row(std::iter::once(name(entry)).chain(words.map(str::to_owned)));
     }
     table
 }
@@ -115,8 +116,11 @@ fn table(entries: &[&Value]) -> Table {
 /// An entry on a narrow terminal: name, kind and meaning, each on lines of its own.
 fn paragraph(entry: &Value, width: usize, out: &mut impl Write) -> std::io::Result<()> {
     const INDENT: &str = "    ";
-    let [kind, unit, refresh] = ["kind", "unit", "refresh"].map(|field| text(entry, field));
-    let kind = format!("{kind}, {}, {unit}, updated: {refresh}", value_type(entry));
+    let kind = match kind(entry) {
+        (kind, "") => format!("{kind}, {}", value_type(entry)),
+        (kind, unit) => format!("{kind}, {}, {unit}", value_type(entry)),
+    };
+    let kind = format!("{kind}, updated: {}", text(entry, "refresh"));
     let kind = match text(entry, "rate_unit") {
         "" => kind,
         rate => format!("{kind}, as a rate: {rate}"),
@@ -131,9 +135,17 @@ fn paragraph(entry: &Value, width: usize, out: &mut impl Write) -> std::io::Resu
     Ok(())
 }
 
-/// What the values are. A door of before leaves it out where they are unsigned.
+/// What the values are. Older doors leave it out where they are unsigned.
 fn value_type(entry: &Value) -> &str {
     entry["type"].as_str().unwrap_or(ValueType::Unsigned.as_str())
+}
+
+/// Counter or gauge, and the unit. Labels are neither, and have none.
+fn kind(entry: &Value) -> (&str, &str) {
+    match value_type(entry) {
+        "labels" => ("info", ""),
+        _ => (text(entry, "kind"), text(entry, "unit")),
+    }
 }
 
 /// The name, with what its instances are: `cpu.user[cpu]`.
@@ -147,7 +159,7 @@ fn name(entry: &Value) -> String {
 fn object(metric: &Metric) -> Value {
     let labels: serde_json::Map<String, Value> =
         metric.exposition.labels.iter().map(|(label, value)| (label.to_string(), json!(value))).collect();
-    json!({
+    let mut object = json!({
         "name": metric.name,
         "kind": metric.kind.as_str(),
         "unit": metric.unit.as_str(),
@@ -168,7 +180,12 @@ fn object(metric: &Metric) -> Value {
             "divisor": metric.exposition.divisor,
             "untyped": metric.exposition.untyped,
         },
-    })
+    });
+    // As at the door: there where values are not whole numbers or decimals from 0 on.
+    if metric.value_type != ValueType::Unsigned {
+        object["type"] = json!(metric.value_type.as_str());
+    }
+    object
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! docs/metrics.md, from the catalogue.
 
-use khz_model::{Metric, RateUnit};
+use khz_model::{Metric, RateUnit, ValueType};
 
 use super::{code, table};
 use crate::role::gatherer;
@@ -12,7 +12,7 @@ const TOP: &str = "# Metrics
 Every metric that this version can gather, by the kernel file that it comes from. `khz catalog PATTERN` prints them in a terminal; asked of a hub, it also knows what jobs publish.
 
 - **Metric**: the name. `[cpu]` says that it has instances, and what an instance is.
-- **Kind, unit**: a counter only grows; where a screen shows a rate, it is in the unit after the arrow.
+- **Kind, unit**: a counter only grows; where a screen shows a rate, it is in the unit after the arrow. Labels describe something that has no number (docs/names.md).
 - **Updated**: how often the kernel itself changes the number. Sampling faster shows nothing new.
 - **Prometheus**: the family in `/metrics`, with its fixed labels. Names that node_exporter has are used as they are; the others start with `khz_`.
 
@@ -37,7 +37,7 @@ pub fn page() -> String {
 }
 
 fn heading(file: &str) -> String {
-    match file.starts_with("proc/") || file.starts_with("sys/") {
+    match ["proc/", "sys/", "etc/"].iter().any(|folder| file.starts_with(folder)) {
         true => format!("/{file}"),
         false => file.to_owned(),
     }
@@ -48,7 +48,10 @@ fn row(metric: &Metric) -> [String; 5] {
         Some(instances) => format!("{}[{instances}]", metric.name),
         None => metric.name.to_string(),
     };
-    let mut kind = format!("{}, {}", metric.kind.as_str(), metric.unit.as_str());
+    let mut kind = match metric.value_type {
+        ValueType::Labels => "labels".to_owned(),
+        _ => format!("{}, {}", metric.kind.as_str(), metric.unit.as_str()),
+    };
     if let Some(rate) = RateUnit::of_metric(metric) {
         kind.push_str(&format!(" → {}", rate.name()));
     }

@@ -1,5 +1,5 @@
-//! How a process goes on when its gatherer has ended. A gatherer that has no slots left, or whose rings were removed,
-//! starts the program again in the same process. Rings, link and hub treat that as a restart.
+//! How a process goes on when its gatherer has ended. A gatherer whose rings were removed starts the
+//! program again in the same process. Rings, link and hub treat that as a restart.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -14,13 +14,12 @@ pub fn after(ending: Ending) -> Outcome {
         Ending::Panicked => {
             Err(Failure::work("the gatherer has ended unexpectedly; what it printed above says why"))
         }
-        Ending::Outworn => again("most slots belong to instances that are gone"),
         Ending::RingsLost => again("the rings were removed"),
     }
 }
 
 fn again(why: &str) -> Outcome {
-    tracing::warn!("{why}: beginning again, with new slots and whole rings");
+    tracing::warn!("{why}: beginning again, with whole rings");
     let mut words = std::env::args_os();
     let mut again = Command::new("/proc/self/exe");
     if let Some(name) = words.next() {

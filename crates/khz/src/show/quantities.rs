@@ -1,7 +1,7 @@
 //! Values as people read them: bytes in KiB, rates with their unit, long counts in groups. For screens only:
 //! programs get the exact decimal.
 
-use khz_model::{RateUnit, Reading, Unit, Value, ValueFormat};
+use khz_model::{Labels, RateUnit, Reading, Unit, Value, ValueFormat};
 use serde_json::json;
 
 /// The sign after a value in a unit ("bytes"). Unknown units are printed as they are.
@@ -83,12 +83,26 @@ pub fn cell(format: ValueFormat, reading: Reading) -> String {
     }
 }
 
+/// A cell of CSV, in quotes where it has commas: labels do, and names of series with labels. Quotes themselves and line
+/// breaks are written `%XX` in both.
+pub fn csv(cell: String) -> String {
+    if cell.contains(',') { format!("\"{cell}\"") } else { cell }
+}
+
+/// Labels as an object.
+pub fn labels_json(labels: &Labels) -> serde_json::Value {
+    labels
+        .iter()
+        .map(|(name, value)| (name.to_owned(), json!(value)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
 /// The same in JSON: the value as a string, or an object that says why there is none.
 pub fn cell_json(format: ValueFormat, reading: Reading) -> serde_json::Value {
     match format.value_or_why(reading) {
         Ok(Value::Labels(labels)) => {
-            let pairs = labels.iter().map(|(name, value)| (name.to_owned(), value.into()));
-            json!({ "info": serde_json::Map::from_iter(pairs) })
+            json!({ "info": labels_json(&labels) })
         }
         Ok(value) => json!(value.to_string()),
         Err(fault) if fault.is_failure() => json!({ "failed": fault.to_string() }),

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use khz_model::printable;
+use khz_model::{Labels, printable};
 use serde_json::Value;
 
 /// The alignment of a column.
@@ -58,6 +58,12 @@ impl Table {
     /// Adds a row of a name and a sentence over all other columns.
     pub fn remark(&mut self, name: String, sentence: &str) {
         self.rows.push(Row::Remark(printable(&name), printable(sentence)));
+    }
+
+    /// Adds a row of a name, and below it the labels that describe it.
+    pub fn description(&mut self, name: String, labels: &Labels) {
+        self.remark(name, "");
+        labels.iter().for_each(|(label, value)| self.remark(format!("  {label}"), value));
     }
 
     /// The table as lines, at most `width` characters each where a width is given.

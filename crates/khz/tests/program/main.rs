@@ -5,8 +5,10 @@
 
 mod bind;
 mod certs;
+mod churn;
 mod client;
 mod crowded;
+mod described;
 mod elsewhere;
 mod examples;
 mod exposition;
@@ -17,6 +19,7 @@ mod memory;
 mod parquet;
 mod process;
 mod publish;
+mod ranked;
 mod record;
 mod recorded;
 mod refused;
@@ -32,4 +35,3 @@ mod text_source;
 mod usage;
 mod wakeups;
 mod watched;
-mod worn;

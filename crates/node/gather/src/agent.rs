@@ -10,13 +10,14 @@ use khz_model::{Nanos, Pattern, Query, QueryError, Rate};
 use crate::asked::Asked;
 use crate::clock;
 use crate::error::GatherError;
-use crate::gatherer::{Gatherer, Outworn};
+use crate::gatherer::{Gatherer, RingsLost};
 use crate::inbox::{Inbox, Request};
 use crate::lane::Lane;
 use crate::lane_handle::{LaneHandle, Lanes};
 use crate::own::OwnNumbers;
 use crate::plan::Plan;
 use crate::query::NodeQuery;
+use crate::renewal::{GONE_FOR, Renewal};
 use crate::rings::{LaneSize, Rings};
 use crate::source::Source;
 
@@ -32,7 +33,7 @@ pub struct Agent {
     inbox: Arc<Inbox>,
     query: Arc<NodeQuery>,
     thread: Option<JoinHandle<()>>,
-    wear: oneshot::Receiver<Outworn>,
+    rings_lost: oneshot::Receiver<RingsLost>,
 }
 
 /// The reason why an agent needs its owner.
@@ -40,9 +41,6 @@ pub struct Agent {
 pub enum Ending {
     /// The gather thread has panicked; its output says why.
     Panicked,
-    /// It still runs, but three quarters of its many slots belong to interfaces, disks or CPUs that are gone,
-    /// or jobs have used up all names. Another agent, with the same rings, begins a new generation of slots.
-    Outworn,
     /// It still runs, but somebody has cut short, removed or overwritten the file of a ring: nobody can read
     /// these rows after its end. Another agent makes new rings.
     RingsLost,
@@ -51,6 +49,15 @@ pub enum Ending {
 impl Agent {
     /// Checks the plan, opens every source once, and starts the thread. After an error, nothing runs.
     pub fn start(plan: Plan) -> Result<Self, GatherError> {
+        Agent::start_with(plan, GONE_FOR)
+    }
+
+    /// The same, with another time after which instances that are gone may lose their slots: for tests, which cannot
+    /// wait for as long.
+    ///
+    /// # Errors
+    /// The same as of [`Agent::start`].
+    pub fn start_with(plan: Plan, gone_for: Nanos) -> Result<Self, GatherError> {
         check(&plan)?;
         let mut sources = open_sources(&plan)?;
         let tallies = plan.tallies_all();
@@ -61,11 +68,20 @@ impl Agent {
         let lanes = fixed_lanes(&plan, &sources, &rings)?;
         let inbox = Arc::new(Inbox::new().map_err(|errno| GatherError::Thread(errno.into()))?);
         let views = lanes.iter().map(|lane| lane.view.clone()).collect();
-        let asked = Arc::new(Asked::new(&plan));
+        let asked = Arc::new(Asked::new(&plan, gone_for));
         let query = Arc::new(NodeQuery::new(&plan, &sources, inbox.clone(), asked.clone(), views));
         let placement = plan.placement.clone();
-        let (outworn, wear) = oneshot::channel();
-        let gatherer = Gatherer::new(plan, inbox.clone(), asked, sources, lanes, rings, outworn);
+        let (say_rings_lost, rings_lost) = oneshot::channel();
+        let gatherer = Gatherer::new(
+            plan,
+            inbox.clone(),
+            asked,
+            sources,
+            lanes,
+            rings,
+            Renewal::new(gone_for),
+            say_rings_lost,
+        );
         let (placed, is_placed) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("gather".into())
@@ -82,7 +98,7 @@ impl Agent {
             .map_err(GatherError::Thread)?;
         // A thread that ends without a message has panicked and printed why.
         is_placed.recv().unwrap_or(Ok(()))?;
-        Ok(Agent { inbox, query, thread: Some(thread), wear })
+        Ok(Agent { inbox, query, thread: Some(thread), rings_lost })
     }
 
     /// The interface through which doors read.
@@ -110,9 +126,8 @@ impl Agent {
 
     /// Completes when the owner has to act, which is rare.
     pub async fn end(&mut self) -> Ending {
-        match (&mut self.wear).await {
-            Ok(Outworn::Slots) => Ending::Outworn,
-            Ok(Outworn::Rings) => Ending::RingsLost,
+        match (&mut self.rings_lost).await {
+            Ok(RingsLost) => Ending::RingsLost,
             // The thread has ended and dropped its sender.
             Err(oneshot::Canceled) => Ending::Panicked,
         }
@@ -168,7 +183,10 @@ fn open_sources(plan: &Plan) -> Result<Vec<Source>, GatherError> {
         source.gather(now, &mut room);
         sources.push(source);
     }
-    if sources.iter().all(|source| source.counts.bytes == 0) {
+    // The distribution describes itself where there is no /proc, too. That is not enough for who wants numbers.
+    let wants_numbers = sources.iter().any(|source| !source.is_description());
+    let counts = |source: &Source| source.counts.bytes > 0 && !(wants_numbers && source.is_description());
+    if !sources.iter().any(counts) {
         let problem = sources.iter().find_map(Source::problem).unwrap_or("every file is empty").to_owned();
         return Err(GatherError::NothingToRead { root: plan.root.clone(), problem });
     }
@@ -199,7 +217,7 @@ fn fixed_lanes(plan: &Plan, sources: &[Source], rings: &Rings) -> Result<Vec<Lan
     Ok(lanes)
 }
 
-/// The base lane (everything), the local lane (sources without their own rate), and one lane for each rate
+/// The base lane (everything), the local lane (sources of numbers without their own rate), and one lane for each rate
 /// that sources have of their own.
 fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
     let own_rate = |i: usize| plan.sources.get(i).and_then(|s| s.rate);
@@ -223,7 +241,8 @@ fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
     rates.retain(|&rate| rate != plan.base_rate);
     rates.sort_by_key(|rate| rate.period());
     rates.dedup();
-    let local = members(&|i| (own_rate(i).is_none() && !sources[i].is_own()).then(|| natural(&sources[i])));
+    let is_local = |i: usize| own_rate(i).is_none() && !sources[i].is_own() && !sources[i].is_description();
+    let local = members(&|i| is_local(i).then(|| natural(&sources[i])));
     // What jobs publish goes along with kernel files; alone, it is no reason to wake up ten times a second.
     let has_files =
         local.iter().zip(sources).any(|(member, source)| member.is_some() && source.kernel_file().is_some());

@@ -20,6 +20,7 @@ const BURST: Nanos = Nanos::from_millis(100);
 pub(crate) struct Asked {
     root: PathBuf,
     plans: Vec<SourcePlan>,
+    gone_for: Nanos,
     desk: Mutex<Desk>,
     /// The number of requests, including those that gathered nothing.
     pub questions: AtomicU64,
@@ -44,7 +45,7 @@ struct Desk {
 }
 
 impl Asked {
-    pub fn new(plan: &Plan) -> Self {
+    pub fn new(plan: &Plan, gone_for: Nanos) -> Self {
         let desk = Desk {
             sources: plan.sources.iter().map(|_| None).collect(),
             room: Vec::new(),
@@ -53,6 +54,7 @@ impl Asked {
         Asked {
             root: plan.root.clone(),
             plans: plan.sources.clone(),
+            gone_for,
             desk: Mutex::new(desk),
             questions: AtomicU64::new(0),
             tolls: plan.sources.iter().map(|_| Toll::default()).collect(),
@@ -78,7 +80,9 @@ impl Asked {
             let source = place.get_or_insert_with(|| self.plans[index].open(&self.root));
             let is_young = |at: Nanos| at.0.saturating_add(age_max.0) >= asked.0;
             if source.gathered.is_none_or(|stamp| may && !is_young(stamp.boot)) {
-                source.gather(clock::stamp(), room);
+                let now = clock::stamp();
+                source.gather(now, room);
+                source.renew_alone(now.boot, self.gone_for);
                 self.tolls[index].set(&source.counts);
                 has_gathered = true;
             }

@@ -20,6 +20,7 @@ use crate::own;
 use crate::own_memory::OwnMemory;
 use crate::page::Page;
 use crate::plan::Plan;
+use crate::renewal::Renewal;
 use crate::rings::Rings;
 use crate::source::{Published, Source};
 
@@ -36,17 +37,10 @@ pub const LINGERING_MAX: usize = 8;
 /// The CPU ceiling slows only lanes faster than this; slowing others saves too little.
 const SLOW_ENOUGH: Nanos = Nanos::from_millis(100);
 
-/// An agent with fewer slots never counts as outworn: it needs little memory.
-const OUTWORN_SLOTS: usize = 1 << 15;
-
-/// The thread's one message to its owner: replace this agent by another one.
+/// The thread's one message to its owner: replace this agent by another one. Somebody has cut short, removed or
+/// overwritten the file of a ring, and nobody can read its rows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Outworn {
-    /// Most of its slots belong to interfaces, disks or CPUs that are gone.
-    Slots,
-    /// Somebody has cut short, removed or overwritten the file of a ring: nobody can read its rows.
-    Rings,
-}
+pub(crate) struct RingsLost;
 
 /// Everything that the thread owns.
 pub(crate) struct Gatherer {
@@ -63,6 +57,7 @@ pub(crate) struct Gatherer {
     fixed_lanes: usize,
     lanes_opened: u16,
     cost: Cost,
+    renewal: Renewal,
     memory: OwnMemory,
     /// The ticks at which some lane was due.
     ticks: u64,
@@ -74,7 +69,7 @@ pub(crate) struct Gatherer {
     /// The buffer for texts; the sources use it one after the other.
     room: Vec<u8>,
     /// The message to the owner; dropped when the thread ends.
-    outworn: Option<oneshot::Sender<Outworn>>,
+    rings_lost: Option<oneshot::Sender<RingsLost>>,
 }
 
 /// Closes the inbox when the thread ends.
@@ -87,6 +82,7 @@ impl Drop for CloseAtEnd {
 }
 
 impl Gatherer {
+    #[allow(clippy::too_many_arguments, reason = "the parts of an agent, put together once")]
     pub fn new(
         plan: Plan,
         inbox: Arc<Inbox>,
@@ -94,7 +90,8 @@ impl Gatherer {
         mut sources: Vec<Source>,
         lanes: Vec<Lane>,
         rings: Rings,
-        outworn: oneshot::Sender<Outworn>,
+        renewal: Renewal,
+        rings_lost: oneshot::Sender<RingsLost>,
     ) -> Self {
         let fixed_lanes = lanes.len();
         let page = Page::open(&rings, &mut sources);
@@ -109,6 +106,7 @@ impl Gatherer {
             fixed_lanes,
             lanes_opened: fixed_lanes as u16,
             cost: Cost::new(clock::boot()),
+            renewal,
             memory: OwnMemory::new(),
             ticks: 0,
             requests: 0,
@@ -116,7 +114,7 @@ impl Gatherer {
             taken: Vec::new(),
             calls: Vec::new(),
             room: Vec::new(),
-            outworn: Some(outworn),
+            rings_lost: Some(rings_lost),
         }
     }
 
@@ -408,7 +406,7 @@ impl Gatherer {
             self.slow_down("gathering took", pace, now);
         }
         self.tell_of_budgets();
-        self.tell_of_wear(now.boot);
+        self.give_slots_back(now.boot);
         self.tell_of_files();
         // Finds the readers that could not report that they left.
         if self.lanes[self.fixed_lanes..].iter().any(|lane| lane.readers() == 0) {
@@ -416,29 +414,23 @@ impl Gatherer {
         }
     }
 
-    /// Reports wear to the owner. A slot never changes its meaning, so slots are never used again. Where
-    /// interfaces come and go by the thousand (containers), or where jobs have used up all names, the owner
-    /// may start another agent with a new generation of slots.
-    fn tell_of_wear(&mut self, now: Nanos) {
-        if self.outworn.is_none() {
+    /// Where most instances of a source are gone, it begins with new slots: its lanes begin a new generation, and a
+    /// new snapshot takes the place of the present one.
+    fn give_slots_back(&mut self, now: Nanos) {
+        let renewed = self.renewal.look(now, &mut self.sources);
+        if renewed == 0 {
             return;
         }
-        let slots: usize = self.sources.iter().map(Source::slots).sum();
-        let gone = || self.sources.iter().map(Source::slots_gone).sum::<usize>();
-        if slots >= OUTWORN_SLOTS && gone() >= slots / 4 * 3 {
-            tracing::info!("{} of {slots} slots belong to interfaces, disks or CPUs that are gone", gone());
-        } else if self.sources.iter().any(|source| source.is_worn_by_jobs(now)) {
-            tracing::info!("jobs that have ended have used up all names for jobs");
-        } else {
-            return;
+        let is_renewed =
+            |lane: &Lane, source: usize| renewed >> source & 1 == 1 && lane.refresh_of(source).is_some();
+        for lane in &mut self.lanes {
+            if (0..self.sources.len()).any(|source| is_renewed(lane, source)) {
+                lane.renew(&self.sources);
+            }
         }
-        self.say(Outworn::Slots);
-    }
-
-    fn say(&mut self, outworn: Outworn) {
-        if let Some(owner) = self.outworn.take() {
-            let _ = owner.send(outworn);
-            // The message needs no receiver: an owner may ignore it.
+        if self.page.is_some() {
+            // The new one is there before the readers of the old one learn that it has ended.
+            self.page = Page::open(&self.rings, &mut self.sources);
         }
     }
 
@@ -450,13 +442,16 @@ impl Gatherer {
             self.page = None;
             self.page = Page::open(&self.rings, &mut self.sources);
         }
-        if self.outworn.is_none() {
+        if self.rings_lost.is_none() {
             return;
         }
         let problem = |lane: &Lane| Some((lane.view.name.clone(), lane.ring_problem()?));
         if let Some((name, problem)) = self.lanes[..self.fixed_lanes].iter().find_map(problem) {
             tracing::warn!("lane {name}: its ring is lost: {problem}");
-            self.say(Outworn::Rings);
+            if let Some(owner) = self.rings_lost.take() {
+                // The message needs no receiver: an owner may ignore it.
+                let _ = owner.send(RingsLost);
+            }
         }
     }
 

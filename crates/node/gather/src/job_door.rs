@@ -5,7 +5,7 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, RwLock};
 
-use khz_model::{Kind, Metric, Origin, Pattern, Unit};
+use khz_model::{Kind, Metric, Origin, Pattern, Series, Unit};
 
 use crate::job_names::{JobNameError, JobNames};
 use crate::own::Tally;
@@ -16,7 +16,7 @@ use crate::publication::{Description, NumberError, PREFIX, PublicationError};
 pub struct JobDoor {
     socket: UnixDatagram,
     pub(crate) counts: JobCounts,
-    /// It only grows; the gather thread locks it only then.
+    /// They grow until slots are given back; the gather thread locks them only then.
     names: RwLock<JobNames>,
 }
 
@@ -146,8 +146,9 @@ impl JobDoor {
         self.names.read().unwrap_or_else(|poisoned| poisoned.into_inner()).metrics().to_vec()
     }
 
-    pub(crate) fn metrics_count(&self) -> usize {
-        self.names.read().unwrap_or_else(|poisoned| poisoned.into_inner()).metrics().len()
+    /// Forgets the names that none of these series has.
+    pub(crate) fn keep_names(&self, series: &[Series]) {
+        self.names.write().unwrap_or_else(|poisoned| poisoned.into_inner()).keep(series);
     }
 
     /// True if a pattern selects a metric that jobs publish, or may publish later.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use khz_model::{Kind, Metric, Origin, Unit};
+use khz_model::{Kind, Metric, Origin, Series, Unit};
 
 use crate::jobs::JOB_METRICS_MAX;
 use crate::publication::{Description, NAME_LABEL};
@@ -42,6 +42,11 @@ impl JobNames {
     /// The metrics of all names.
     pub fn metrics(&self) -> &[Arc<Metric>] {
         &self.0
+    }
+
+    /// Forgets the names that none of these series has.
+    pub fn keep(&mut self, series: &[Series]) {
+        self.0.retain(|metric| series.iter().any(|series| Arc::ptr_eq(&series.metric, metric)));
     }
 
     /// The metric of this name: the known one, or a new one.

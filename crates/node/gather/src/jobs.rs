@@ -44,8 +44,8 @@ pub const LINES_A_SECOND: u64 = 10_000;
 pub const LINE_BYTES_A_SECOND: usize = 2 << 20;
 /// A number becomes absent after this time without a new value.
 pub const SILENT_AFTER: Nanos = Nanos::from_secs(30);
-/// The agent restarts with new slots when no new name fits and most old ones have had no value for this long.
-/// So a job that invents names cannot keep others out for longer, and cannot cause restarts more often.
+/// A slot that has had no value for this long can be given back (`renewal.rs`). So a job that invents names cannot
+/// keep others out for much longer.
 pub const STALE_AFTER: Nanos = Nanos::from_secs(300);
 
 /// The numbers that jobs have published, slot by slot.
@@ -191,11 +191,17 @@ impl Jobs {
         // The name may be known, and be of another type than this line would have made it.
         fitting(publication, &metric)?;
         let slot = self.readings.schema.len() as u32;
-        self.names_bytes += said.name.len() + said.instance.as_ref().map_or(0, |instance| instance.bytes());
-        self.readings.append(Series { metric, instance: said.instance });
+        self.append(Series { metric, instance: said.instance });
+        Ok(slot)
+    }
+
+    /// Gives a series the next slot, without a value yet.
+    fn append(&mut self, series: Series) {
+        let instance = series.instance.as_ref();
+        self.names_bytes += series.metric.name.len() + instance.map_or(0, |instance| instance.bytes());
+        self.readings.append(series);
         self.heard.push(Nanos(0));
         self.measured.push(i64::MIN);
-        Ok(slot)
     }
 
     /// Only the log can say which two names collide.
@@ -214,14 +220,37 @@ impl Jobs {
             && self.names_bytes + NAME_BYTES_MAX <= JOB_NAMES_BYTES_MAX
     }
 
-    /// True when no new name or no new instance fits, and three quarters of the known ones are no longer in
-    /// use.
-    pub fn is_worn(&self, now: Nanos) -> bool {
-        let slots = self.heard.len();
-        if self.has_room() && self.door.metrics_count() < JOB_METRICS_MAX {
-            return false;
+    /// The number of slots without a value for [`STALE_AFTER`].
+    pub fn slots_gone(&self, now: Nanos) -> usize {
+        self.heard.iter().filter(|&&heard| now.since(heard) >= STALE_AFTER).count()
+    }
+
+    /// Gives those slots back: the others get new ones, and names without a slot make room for other names.
+    pub fn renew(&mut self, now: Nanos) {
+        let before = std::mem::take(&mut self.readings);
+        let (heard, measured) = (std::mem::take(&mut self.heard), std::mem::take(&mut self.measured));
+        let mut new_slots = vec![None; heard.len()];
+        self.names_bytes = 0;
+        for (slot, (heard, measured)) in heard.into_iter().zip(measured).enumerate() {
+            let Some(series) = before.schema.get(slot).filter(|_| now.since(heard) < STALE_AFTER) else {
+                continue;
+            };
+            let new = self.heard.len();
+            self.append(series.clone());
+            (self.readings.states[new], self.readings.values[new]) =
+                (before.states[slot], before.values[slot]);
+            (self.heard[new], self.measured[new]) = (heard, measured);
+            new_slots[slot] = Some(new as u32);
         }
-        self.heard.iter().filter(|&&heard| now.since(heard) >= STALE_AFTER).count() >= slots / 4 * 3
+        self.spellings.retain(|_, slot| match new_slots[*slot as usize] {
+            Some(new) => {
+                *slot = new;
+                true
+            }
+            None => false,
+        });
+        self.spellings_bytes = self.spellings.keys().map(|spelled| spelled.len()).sum();
+        self.door.keep_names(self.readings.schema.series());
     }
 
     /// Makes silent numbers absent; called once a second.

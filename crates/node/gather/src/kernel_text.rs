@@ -1,10 +1,11 @@
-//! A kernel file that stays open: each gather reads the whole text, from the start, into the parser's buffer.
+//! A kernel file that stays open: each gather reads the whole text, from the start, into the parser's buffer. A
+//! folder of files with one value each is read as one text of lines `label=value`.
 
 use std::path::{Path, PathBuf};
 
-use khz_parse::Pieces;
+use khz_parse::{Pieces, ValueFile};
 use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::io::{Errno, pread};
 
 /// A longer kernel text is not read: 10,000 interfaces make 3 MiB.
@@ -16,17 +17,27 @@ const FIRST_BYTES: usize = 8 << 10;
 /// The kernel hands out records about a page at a time, and a page has at least this size.
 const PAGE: usize = 4_096;
 
+/// The file of the folder `proc/sys/kernel` with what `uname -m` prints.
+const ARCHITECTURE: &str = "arch";
+
+/// How files are opened. NONBLOCK: below a captured root the file could be a pipe without a writer, and opening it
+/// would wait.
+const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
+
 /// One open kernel file.
 #[derive(Debug)]
 pub(crate) struct KernelText {
     path: PathBuf,
+    /// `None`: not open yet, or a folder.
     file: Option<OwnedFd>,
     pieces: Pieces,
+    /// True if the root is this machine's own.
+    is_live: bool,
 }
 
 impl KernelText {
     pub fn new(root: &Path, path: &str, pieces: Pieces) -> Self {
-        KernelText { path: root.join(path), file: None, pieces }
+        KernelText { path: root.join(path), file: None, pieces, is_live: root == Path::new("/") }
     }
 
     pub fn path(&self) -> &Path {
@@ -42,10 +53,10 @@ impl KernelText {
     #[inline]
     pub fn read(&mut self, buffer: &mut Vec<u8>) -> Result<usize, Errno> {
         if self.file.is_none() {
-            // NONBLOCK: below a captured root the file could be a pipe without a writer, and opening it would
-            // wait.
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-            self.file = Some(rustix::fs::open(&self.path, flags, Mode::empty())?);
+            if let Pieces::Folder(files) = self.pieces {
+                return self.read_folder(files, buffer);
+            }
+            self.file = Some(open(&self.path, READ, Mode::empty())?);
         }
         let Some(file) = &self.file else { return Err(Errno::BADF) };
         if buffer.is_empty() {
@@ -81,6 +92,68 @@ impl KernelText {
         match self.pieces {
             Pieces::Whole => got < room,
             Pieces::Records { longest } => length == got && got < room && got + longest <= PAGE,
+            Pieces::Folder(_) => true,
         }
     }
+
+    /// Reads the folder's files. One that this process may not read, that does not exist or is empty is left out. If
+    /// none is left, the error is the first that is not "no such file".
+    #[cold]
+    fn read_folder(&self, files: &[ValueFile], buffer: &mut Vec<u8>) -> Result<usize, Errno> {
+        let folder = open(&self.path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut length = 0;
+        let mut problem = Errno::NOENT;
+        for &ValueFile { file, label } in files {
+            let start = length + label.len() + 1;
+            if buffer.len() < start + PAGE {
+                buffer.resize(start + FIRST_BYTES, 0);
+            }
+            let value = &mut buffer[start..start + PAGE - 1];
+            let got = match self.read_value(&folder, file, value) {
+                Ok(got) => got,
+                Err(errno) => {
+                    problem = if problem == Errno::NOENT { errno } else { problem };
+                    continue;
+                }
+            };
+            let got = on_one_line(&mut value[..got]);
+            if got > 0 {
+                buffer[length..start - 1].copy_from_slice(label.as_bytes());
+                buffer[start - 1] = b'=';
+                buffer[start + got] = b'\n';
+                length = start + got + 1;
+            }
+        }
+        if length == 0 { Err(problem) } else { Ok(length) }
+    }
+
+    /// Reads the beginning of a file, as much as fits.
+    fn read_value(&self, folder: &OwnedFd, file: &str, value: &mut [u8]) -> Result<usize, Errno> {
+        match openat(folder, file, READ, Mode::empty()) {
+            Ok(file) => loop {
+                match pread(&file, &mut *value, 0) {
+                    Err(Errno::INTR) => {}
+                    other => return other,
+                }
+            },
+            // Before Linux 6.1 the kernel has no file with the machine's architecture.
+            Err(Errno::NOENT) if self.is_live && file == ARCHITECTURE => {
+                let uname = rustix::system::uname();
+                let machine = uname.machine().to_bytes();
+                let got = machine.len().min(value.len());
+                value[..got].copy_from_slice(&machine[..got]);
+                Ok(got)
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+/// Moves the value to the start without the blanks around it, and makes one line of it. Returns its length.
+fn on_one_line(value: &mut [u8]) -> usize {
+    let blanks = value.len() - value.trim_ascii_start().len();
+    let length = value.trim_ascii().len();
+    value.copy_within(blanks..blanks + length, 0);
+    value[..length].iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
+    length
 }

@@ -28,12 +28,13 @@ pub(crate) enum Bell {
 pub(crate) struct LaneView {
     pub name: Instance,
     pub ring: Reader,
-    /// The generation of `schema`; the ring may hold blocks of older generations.
-    pub generation: u32,
+    /// The generation with which this process began; the ring may hold blocks of older ones.
+    pub first_generation: u32,
     /// The requested period.
     pub asked: Nanos,
-    /// The meaning of the lane's slots. It only grows; the gather thread locks it only then.
-    pub schema: RwLock<Arc<Vec<Series>>>,
+    /// The present generation and the meaning of its slots, which only grows. The gather thread locks it only when
+    /// one of them changes, before the first block with the change.
+    schema: RwLock<(u32, Arc<Vec<Series>>)>,
     /// The number of subscriptions that follow the lane.
     pub readers: AtomicUsize,
     /// The current period in ns; 0: on demand.
@@ -74,8 +75,18 @@ impl LaneView {
         self.answered.load(Ordering::Acquire)
     }
 
-    /// The meaning of the slots.
+    /// The meaning of the present generation's slots.
     pub fn series(&self) -> Arc<Vec<Series>> {
+        self.described().1
+    }
+
+    /// The present generation of slots; the ring has its schema.
+    pub fn generation(&self) -> u32 {
+        self.schema.read().unwrap_or_else(|poisoned| poisoned.into_inner()).0
+    }
+
+    /// The present generation and the meaning of its slots.
+    pub fn described(&self) -> (u32, Arc<Vec<Series>>) {
         self.schema.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 }
@@ -121,8 +132,10 @@ struct PublishedSchema {
     waiting: Vec<u8>,
     /// The number of slots that readers know; rows have only these.
     slots: usize,
-    /// The number of slots at the last attempt.
-    tried: usize,
+    /// The number of slots at the last attempt; `None` before the first.
+    tried: Option<usize>,
+    /// True until the ring has begun the generation of these slots.
+    is_next: bool,
 }
 
 impl Lane {
@@ -137,10 +150,10 @@ impl Lane {
         encoder.resume(next_row, writer.generation());
         let view = LaneView {
             name: Instance::from_kernel(reader.label().lane.as_bytes()),
-            generation: writer.generation(),
+            first_generation: writer.generation(),
             asked: period,
             ring: reader,
-            schema: RwLock::default(),
+            schema: RwLock::new((writer.generation(), Arc::default())),
             readers: AtomicUsize::new(0),
             period: AtomicU64::new(period.0),
             answered: AtomicU32::new(0),
@@ -212,13 +225,31 @@ impl Lane {
         self.dirty.resize(self.slots.len().div_ceil(64), 0);
     }
 
+    /// The slots of some sources have other meanings from here on: the next row begins another generation, with the
+    /// present slots of all sources. Row numbers go on.
+    #[cold]
+    pub fn renew(&mut self, sources: &[Source]) {
+        if let Some(header) = self.encoder.close() {
+            self.ring.close(&header);
+        }
+        self.encoder.resume(self.encoder.rows(), self.ring.generation().saturating_add(1));
+        self.schema = PublishedSchema { is_next: true, ..PublishedSchema::default() };
+        (self.slots, self.dirty) = (Vec::new(), Vec::new());
+        self.by_source = vec![Vec::new(); self.members.len()];
+        for (index, source) in sources.iter().enumerate() {
+            if self.members[index].is_some() {
+                self.grow(index, source);
+            }
+        }
+    }
+
     /// Publishes the meaning of new slots before a block with these slots begins. If the ring has no room,
     /// the rows continue without them; the next attempt comes when there are further slots.
     #[cold]
     fn publish_schema(&mut self, sources: &mut [Source]) {
-        let mut series = Vec::clone(&self.view.series());
-        let PublishedSchema { encoder, waiting, slots, tried } = &mut self.schema;
-        *tried = self.slots.len();
+        let PublishedSchema { encoder, waiting, slots, tried, is_next } = &mut self.schema;
+        let mut series = if *is_next { Vec::new() } else { Vec::clone(&self.view.series()) };
+        *tried = Some(self.slots.len());
         for &(source, slot) in &self.slots[series.len()..] {
             let Some(known) = sources[source as usize].schema().get(slot as usize).cloned() else { break };
             let is_new = series.len() >= encoder.len();
@@ -228,14 +259,19 @@ impl Lane {
             }
             series.push(known);
         }
-        if self.ring.extend_schema(waiting).is_err() {
+        let taken = match *is_next {
+            true => self.ring.begin_generation(waiting),
+            false => self.ring.extend_schema(waiting),
+        };
+        if taken.is_err() {
             let name = &self.view.name;
             tracing::warn!("lane {name}: no room in its ring for the names of new slots; they are left out");
             return;
         }
         waiting.clear();
-        *slots = series.len();
-        *self.view.schema.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(series);
+        (*slots, *is_next) = (series.len(), false);
+        let described = (self.ring.generation(), Arc::new(series));
+        *self.view.schema.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = described;
     }
 
     /// Appends a row with the current readings of the sources and rings the bells. Calls for the gather
@@ -248,7 +284,7 @@ impl Lane {
     }
 
     fn record_unrung(&mut self, stamp: Stamp, sources: &mut [Source]) {
-        if self.slots.len() != self.schema.tried {
+        if self.schema.tried != Some(self.slots.len()) {
             self.publish_schema(sources);
         }
         let slots = &self.slots[..self.schema.slots];

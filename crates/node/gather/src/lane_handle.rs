@@ -90,10 +90,10 @@ impl LaneHandle {
         self.view.ring.label().epoch
     }
 
-    /// The generation of the current schema. The ring may also hold blocks of older ones, from before a
-    /// restart.
+    /// The generation of the present schema. It changes when the agent gives slots back, before the first block
+    /// of the new generation; the ring goes on holding blocks of older ones, with their schemas.
     pub fn generation(&self) -> u32 {
-        self.view.generation
+        self.view.generation()
     }
 
     /// The current time between two rows.
@@ -111,19 +111,20 @@ impl LaneHandle {
         &self.view.ring
     }
 
-    /// The bytes of the current generation's schema (docs/block.md, "The schema"). They only grow, and always
-    /// before a block with new slots begins.
+    /// The bytes of the present generation's schema (docs/block.md, "The schema"). Within a generation they only
+    /// grow, and always before a block with new slots begins.
     pub fn schema_bytes(&self) -> u64 {
-        self.view.ring.schema_bytes(self.view.generation).unwrap_or(0)
+        self.view.ring.schema_bytes(self.generation()).unwrap_or(0)
     }
 
-    /// Appends bytes of the current generation's schema from `from` on, at most `most`, to `out`; returns how
-    /// many.
+    /// Appends bytes of the present generation's schema from `from` on, at most `most`, to `out`; returns how
+    /// many. A caller that needs several pieces of one generation asks the ring for them
+    /// ([`LaneHandle::reader`]), since the present generation may change in between.
     pub fn schema(&self, from: u64, most: usize, out: &mut Vec<u8>) -> usize {
-        self.view.ring.schema(self.view.generation, from, most, out).unwrap_or(0)
+        self.view.ring.schema(self.generation(), from, most, out).unwrap_or(0)
     }
 
-    /// The meaning of the slots, for this process; the same `Arc` until it grows.
+    /// The meaning of the slots, for this process; the same `Arc` until they change.
     pub fn series(&self) -> Arc<Vec<Series>> {
         self.view.series()
     }

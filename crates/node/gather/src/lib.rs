@@ -28,6 +28,7 @@ mod probe;
 pub mod publication;
 mod query;
 mod readings;
+mod renewal;
 mod rings;
 mod sched;
 mod source;
@@ -54,6 +55,9 @@ pub use own::Tally;
 pub use placement::{CpuList, Placement, PlacementError, Sched};
 pub use plan::{CPU_MAX, Plan, RING, RingSize, SOURCE_BUDGET, SourcePlan, WINDOW};
 pub use probe::{SourceReport, probe};
+pub use renewal::{
+    GENERATION_TIME, GENERATION_TIME_MIN, GONE_FOR, GONE_SHARE, GONE_SLOTS_MANY, GONE_SLOTS_MIN,
+};
 pub use texts::{
     AllowError, AllowList, KERNEL_TEXT_MAX, TEXT_PERIOD_MIN, TextCounts, TextError, TextTaker, Texts,
 };

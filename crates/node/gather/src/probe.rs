@@ -49,7 +49,7 @@ fn probe_one(root: &Path, file: &'static KernelFile) -> SourceReport {
     let schema = source.schema();
     let reading = |slot: usize| Reading::from_parts(source.states()[slot], source.values()[slot]);
     let missing = schema.series().iter().enumerate().filter_map(|(slot, series)| match reading(slot) {
-        Reading::Present(_) => None,
+        Reading::Present(_) | Reading::Labels(_) => None,
         other => Some((series.to_string(), other)),
     });
     let missing: Vec<_> = missing.collect();

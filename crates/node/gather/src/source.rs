@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use khz_model::{Absence, Fault, Nanos, Reading, Schema, Stamp};
+use khz_model::{Absence, Fault, Nanos, Reading, Refresh, Schema, Stamp};
 use khz_parse::{KernelFile, Outcome, Parser};
 use rustix::io::Errno;
 
@@ -14,6 +14,7 @@ use crate::job_door::JobDoor;
 use crate::jobs::Jobs;
 use crate::kernel_text::KernelText;
 use crate::own::OwnNumbers;
+use crate::renewal::is_worn;
 
 /// khz tries a missing source again after this time: a kernel module may be loaded later.
 const LOOK_AGAIN: Nanos = Nanos::from_secs(10);
@@ -44,8 +45,13 @@ pub(crate) struct Source {
     /// A copy of the readings for other threads, made on the first request after a gather.
     published: Option<Arc<Published>>,
     schema: Arc<Schema>,
-    absent_until: Nanos,
+    /// Until then it is not read again: it is missing, or a description.
+    rests_until: Nanos,
+    /// For how long it rests after each read; 0: not at all.
+    rest: Nanos,
     problem: Option<String>,
+    /// When it last looked for slots to give back ([`Source::renew_alone`]).
+    looked: Nanos,
 }
 
 /// The origin of the numbers.
@@ -71,7 +77,12 @@ impl Source {
     pub fn file(root: &Path, file: &'static KernelFile, budget: Budget) -> Self {
         let text = KernelText::new(root, file.path, file.pieces);
         let parser = Box::new(Parser::new(file));
-        Self::new(file.name, Numbers::File { text, parser }, budget)
+        let rest = match file.rest() {
+            None => Nanos(0),
+            Some(Refresh::Constant) => Nanos(u64::MAX),
+            Some(refresh) => refresh.period().unwrap_or_default(),
+        };
+        Source { rest, ..Self::new(file.name, Numbers::File { text, parser }, budget) }
     }
 
     pub fn own(numbers: OwnNumbers) -> Self {
@@ -99,8 +110,10 @@ impl Source {
             gathered: None,
             published: None,
             schema,
-            absent_until: Nanos(0),
+            rests_until: Nanos(0),
+            rest: Nanos(0),
             problem: None,
+            looked: Nanos(0),
         }
     }
 
@@ -113,6 +126,11 @@ impl Source {
             Numbers::File { parser, .. } => Some(parser.file()),
             Numbers::Jobs(_) | Numbers::Own(_) => None,
         }
+    }
+
+    /// True if its readings are descriptions, which seldom change.
+    pub fn is_description(&self) -> bool {
+        self.rest > Nanos(0)
     }
 
     /// True for the agent's own numbers.
@@ -135,7 +153,7 @@ impl Source {
         }
     }
 
-    /// The current number of slots; the schema only grows.
+    /// The current number of slots; the schema only grows until [`Source::renew`].
     #[inline]
     pub fn slots(&self) -> usize {
         self.values().len()
@@ -168,7 +186,7 @@ impl Source {
         }
     }
 
-    /// The schema; the same `Arc` until it grows.
+    /// The schema; the same `Arc` until it changes.
     pub fn schema(&mut self) -> Arc<Schema> {
         let current = match &self.numbers {
             Numbers::File { parser, .. } => parser.schema(),
@@ -202,7 +220,7 @@ impl Source {
             self.gathered = Some(now);
             return;
         };
-        if now.boot < self.absent_until {
+        if now.boot < self.rests_until {
             parser.keep();
             self.gathered = Some(now);
             return;
@@ -219,7 +237,18 @@ impl Source {
             }
             Err(errno) => self.lost(errno, now),
         }
+        if self.rest > Nanos(0) {
+            self.begin_rest(now);
+        }
         self.count(start, now);
+    }
+
+    /// Leaves a description alone for a while.
+    #[cold]
+    fn begin_rest(&mut self, now: Stamp) {
+        let Numbers::File { text, .. } = &mut self.numbers else { return };
+        text.close();
+        self.rests_until = Nanos(now.boot.0.saturating_add(self.rest.0));
     }
 
     #[inline]
@@ -258,7 +287,7 @@ impl Source {
         let problem = format!("{}: {}", text.path().display(), std::io::Error::from(errno));
         if missing {
             parser.lose(Reading::Absent(Absence::NoSource));
-            self.absent_until = Nanos(now.boot.0 + LOOK_AGAIN.0);
+            self.rests_until = Nanos(now.boot.0 + LOOK_AGAIN.0);
         } else {
             parser.lose(Reading::Failed(Fault::Unreadable));
             self.counts.failures += 1;
@@ -269,14 +298,45 @@ impl Source {
         self.problem = Some(problem);
     }
 
-    /// True when jobs that have ended have used up the names.
-    pub fn is_worn_by_jobs(&self, now: Nanos) -> bool {
-        matches!(&self.numbers, Numbers::Jobs(jobs) if jobs.is_worn(now))
+    /// The number of slots whose instances have been gone for at least `age` (those of jobs:
+    /// [`crate::jobs::STALE_AFTER`]). Instances count as gone from the first call on, so call it now and then.
+    pub fn slots_gone(&mut self, now: Nanos, age: Nanos) -> usize {
+        match &mut self.numbers {
+            Numbers::File { parser, .. } => parser.slots_gone(now, age),
+            Numbers::Jobs(jobs) => jobs.slots_gone(now),
+            // Its instances are the agent's sources and lanes, whose names are used again.
+            Numbers::Own(_) => 0,
+        }
     }
 
-    /// The number of slots whose instance is gone.
-    pub fn slots_gone(&self) -> usize {
-        self.states().iter().filter(|&&state| state == Absence::InstanceGone as u8).count()
+    /// Begins with new slots, without those that [`Source::slots_gone`] counts. The others keep their readings, and
+    /// the file is read as before.
+    #[cold]
+    pub fn renew(&mut self, now: Nanos, age: Nanos) {
+        let schema = match &mut self.numbers {
+            Numbers::File { parser, .. } => {
+                parser.renew(now, age);
+                parser.schema()
+            }
+            Numbers::Jobs(jobs) => {
+                jobs.renew(now);
+                &jobs.readings().schema
+            }
+            Numbers::Own(_) => return,
+        };
+        self.schema = Arc::new(schema.clone());
+        self.published = None;
+    }
+
+    /// Renews itself if it is worn, at most once a second: for a source that is in no lane.
+    pub fn renew_alone(&mut self, now: Nanos, age: Nanos) {
+        if now.since(self.looked) < Nanos::SECOND {
+            return;
+        }
+        self.looked = now;
+        if is_worn(self.slots_gone(now, age), self.slots()) {
+            self.renew(now, age);
+        }
     }
 
     /// The readings for other threads; the same `Arc` until the next gather.
@@ -294,3 +354,6 @@ impl Source {
         Some(published)
     }
 }
+
+#[cfg(test)]
+mod tests;

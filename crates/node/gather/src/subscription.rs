@@ -1,14 +1,14 @@
 //! Reads rows out of a lane's ring, for a reader that follows and for one that asks for history.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use khz_block::schema::SCHEMA_BYTES_MAX;
 use khz_block::{Decoder, Header, SchemaDecoder};
 use khz_model::{
-    Absence, Delivery, HISTORY_READINGS_MAX, Nanos, NodeName, Notice, Pace, Pattern, Rate, Reading, Row,
-    Series, Subscription,
+    Absence, Delivery, HISTORY_READINGS_MAX, Instance, Nanos, NodeName, Notice, Pace, Pattern, Rate, Reading,
+    Row, Series, Subscription,
 };
 use khz_ring::{Cursor, Event};
 
@@ -18,26 +18,32 @@ use crate::lane::LaneView;
 /// A poll returns at most this many rows; the next poll returns the rest.
 const ROWS_A_POLL: usize = 4_096;
 
-/// The slots of a lane that a reader wants, and their meaning.
+/// The slots of a lane that a reader wants, and their meaning. A reader that follows gets the columns of each
+/// generation in turn.
 pub(crate) struct Columns {
-    slots: Vec<u32>,
     series: Arc<Vec<Series>>,
-    /// The number of the lane's slots that were checked.
+    /// The generation to which `slots` belong.
+    generation: u32,
+    slots: Vec<u32>,
+    /// The number of the generation's slots that were checked.
     seen: usize,
-    /// The slots of the columns in blocks of an older generation, from before the agent's restart.
-    older: Option<(u32, Vec<Option<u32>>)>,
 }
 
 impl Columns {
+    /// The columns of the lane's present generation.
     pub fn new(lane: &LaneView, patterns: &[Pattern]) -> Self {
-        let mut columns = Columns { slots: Vec::new(), series: Arc::default(), seen: 0, older: None };
-        columns.refresh(lane, patterns);
+        let (generation, schema) = lane.described();
+        let mut columns = Columns::none(generation);
+        columns.extend(&schema, patterns);
         columns
     }
 
+    fn none(generation: u32) -> Self {
+        Columns { series: Arc::default(), generation, slots: Vec::new(), seen: 0 }
+    }
+
     /// Adds the columns of new slots; `true` if there are more columns now.
-    fn refresh(&mut self, lane: &LaneView, patterns: &[Pattern]) -> bool {
-        let schema = lane.series();
+    fn extend(&mut self, schema: &[Series], patterns: &[Pattern]) -> bool {
         let before = self.slots.len();
         let mut series = Vec::clone(&self.series);
         for (slot, one) in schema.iter().enumerate().skip(self.seen) {
@@ -57,42 +63,88 @@ impl Columns {
         self.slots.len()
     }
 
-    /// Begins another block; `true` if there are more columns now.
+    /// Begins another block; `true` if there are other columns now.
     fn enter(&mut self, lane: &LaneView, patterns: &[Pattern], block: &Header) -> bool {
-        if block.generation != lane.generation {
-            if self.older.as_ref().is_none_or(|(generation, _)| *generation != block.generation) {
-                self.older = Some((block.generation, self.places_in(lane, block.generation)));
-            }
-            return false;
+        if block.generation == self.generation {
+            return block.slots as usize > self.seen
+                && self.extend(&schema_of(lane, self.generation), patterns);
         }
-        block.slots as usize > self.seen && self.refresh(lane, patterns)
+        let before = std::mem::replace(self, Columns::none(block.generation));
+        self.extend(&schema_of(lane, block.generation), patterns);
+        let are_others = *before.series != *self.series;
+        if !are_others {
+            self.series = before.series;
+        }
+        are_others
     }
 
-    /// The slot of each column in an older generation.
-    fn places_in(&self, lane: &LaneView, generation: u32) -> Vec<Option<u32>> {
-        let (mut bytes, mut schema) = (Vec::new(), SchemaDecoder::new());
-        lane.ring.schema(generation, 0, SCHEMA_BYTES_MAX, &mut bytes);
-        // If the schema is damaged, the part before the damage is still right.
-        let _ = schema.feed(&bytes);
-        let name = |series: &Series| (series.metric.name.to_string(), series.instance.clone());
-        let slots: HashMap<_, _> = schema.series().iter().map(name).zip(0u32..).collect();
-        self.series.iter().map(|series| slots.get(&name(series)).copied()).collect()
+    fn row(&self, decoder: &Decoder) -> Row {
+        let reading = |&slot: &u32| decoder.reading(slot as usize).unwrap_or(NOT_YET);
+        Row { stamp: decoder.stamp(), readings: self.slots.iter().map(reading).collect() }
     }
+}
 
-    fn row(&self, lane: &LaneView, decoder: &Decoder) -> Row {
-        let reading = |slot: Option<u32>| {
-            let reading = slot.and_then(|slot| decoder.reading(slot as usize));
-            reading.unwrap_or(Reading::Absent(Absence::NotYet))
-        };
-        let is_older = |generation: u32| decoder.header().is_some_and(|h| h.generation == generation);
-        let readings = match &self.older {
-            Some((generation, places)) if *generation != lane.generation && is_older(*generation) => {
-                places.iter().map(|&slot| reading(slot)).collect()
+/// The reading of a series for which a row has no slot.
+const NOT_YET: Reading = Reading::Absent(Absence::NotYet);
+
+/// The meaning of a generation's slots, as far as the ring has it. If it is damaged, the part before the damage is
+/// still right.
+fn schema_of(lane: &LaneView, generation: u32) -> Arc<Vec<Series>> {
+    let (present, series) = lane.described();
+    if generation == present {
+        return series;
+    }
+    let (mut bytes, mut schema) = (Vec::new(), SchemaDecoder::new());
+    lane.ring.schema(generation, 0, SCHEMA_BYTES_MAX, &mut bytes);
+    let _ = schema.feed(&bytes);
+    Arc::new(schema.series().to_vec())
+}
+
+/// What is selected of rows of several generations, as one set of columns.
+struct PastColumns {
+    /// Those of the present generation first, then what only older ones had.
+    series: Vec<Series>,
+    /// For each generation, the slot of each column.
+    slots: HashMap<u32, Vec<Option<u32>>>,
+}
+
+impl PastColumns {
+    /// The columns of all blocks from the one at `at` on.
+    fn new(lane: &LaneView, patterns: &[Pattern], at: u64) -> Self {
+        let present = Columns::new(lane, patterns);
+        let mut columns = PastColumns { series: present.series.to_vec(), slots: HashMap::new() };
+        let next = |at: &u64| lane.ring.next_block(*at);
+        let blocks = std::iter::successors(Some(at), next).filter_map(|at| lane.ring.header(at));
+        let mut generations: Vec<u32> = blocks.map(|block| block.generation).collect();
+        generations.dedup();
+        let mut known: HashSet<_> = columns.series.iter().map(name).collect();
+        for &generation in generations.iter().rev().filter(|&&generation| generation != present.generation) {
+            for series in schema_of(lane, generation).iter().filter(|series| series.is_selected(patterns)) {
+                if known.insert(name(series)) {
+                    columns.series.push(series.clone());
+                }
             }
-            _ => self.slots.iter().map(|&slot| reading(Some(slot))).collect(),
-        };
-        Row { stamp: decoder.stamp(), readings }
+        }
+        columns
     }
+
+    fn row(&mut self, lane: &LaneView, decoder: &Decoder) -> Row {
+        let generation = decoder.header().map_or(0, |block| block.generation);
+        let series = &self.series;
+        let slots = self.slots.entry(generation).or_insert_with(|| {
+            let schema = schema_of(lane, generation);
+            let slots: HashMap<_, _> = schema.iter().map(name).zip(0u32..).collect();
+            series.iter().map(|series| slots.get(&name(series)).copied()).collect()
+        });
+        let reading =
+            |slot: &Option<u32>| slot.and_then(|slot| decoder.reading(slot as usize)).unwrap_or(NOT_YET);
+        Row { stamp: decoder.stamp(), readings: slots.iter().map(reading).collect() }
+    }
+}
+
+/// What tells a series from every other one.
+fn name(series: &Series) -> (String, Option<Instance>) {
+    (series.metric.name.to_string(), series.instance.clone())
 }
 
 /// Follows a lane from now on.
@@ -123,12 +175,16 @@ impl LaneSubscription {
         inbox: Arc<Inbox>,
     ) -> Self {
         let mut cursor = Cursor::new(lane.ring.clone(), lane.ring.newest());
-        let columns = Columns::new(&lane, &patterns);
+        let mut columns = Columns::new(&lane, &patterns);
+        let is_found = cursor.seek_newest();
+        let block = cursor.decoder().header().copied();
         // Before its first row, a continued ring holds only rows of the agent before.
-        let has_row = cursor.seek_newest()
-            && cursor.decoder().header().is_some_and(|block| block.generation == lane.generation);
-        let first = has_row.then(|| columns.row(&lane, cursor.decoder()));
-        let period = cursor.decoder().header().map_or(Nanos(0), |block| block.period);
+        let ours = block.filter(|block| is_found && block.generation >= lane.first_generation);
+        let first = ours.map(|block| {
+            columns.enter(&lane, &patterns, &block);
+            columns.row(cursor.decoder())
+        });
+        let period = block.map_or(Nanos(0), |block| block.period);
         let pace = Pace::new(rate);
         LaneSubscription { node, lane, patterns, rate, pace, inbox, cursor, columns, period, first }
     }
@@ -156,7 +212,7 @@ impl Subscription for LaneSubscription {
         while rows.len() < ROWS_A_POLL && readings <= readings_max {
             match self.cursor.advance() {
                 Event::Row => {
-                    let row = self.columns.row(&self.lane, self.cursor.decoder());
+                    let row = self.columns.row(self.cursor.decoder());
                     readings += row.readings.len();
                     rows.push(row);
                 }
@@ -211,8 +267,9 @@ pub(crate) fn rows_since(
     // Count first, so that rows which the reader will not see need no memory. The lane continues meanwhile.
     let (count, last) = count_since(lane, since);
     let step = count.div_ceil(rows_max.max(1) as u64).max(1);
-    let mut cursor = Cursor::new(lane.ring.clone(), block_before(lane, since));
-    let mut columns = Columns::new(lane, patterns);
+    let first = block_before(lane, since);
+    let mut cursor = Cursor::new(lane.ring.clone(), first);
+    let mut columns = PastColumns::new(lane, patterns, first);
     let (mut rows, mut readings) = (Vec::new(), 0);
     loop {
         match cursor.advance() {
@@ -229,17 +286,13 @@ pub(crate) fn rows_since(
                     }
                 }
             }
-            Event::Block => {
-                if let Some(block) = cursor.decoder().header() {
-                    columns.enter(lane, patterns, block);
-                }
-            }
+            Event::Block => {}
             Event::UpToDate => break,
         }
     }
     Some(Delivery {
         node: node.clone(),
-        columns: columns.series.clone(),
+        columns: Arc::new(columns.series),
         rows,
         lost: cursor.take_lost(),
         rate: None,

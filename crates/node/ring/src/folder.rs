@@ -17,9 +17,10 @@ use crate::layout::{DATA_AT, Label, PAGE_BYTES, SCHEMA_AT};
 use crate::memory::{Memory, allocate};
 use crate::reader::Reader;
 use crate::recover::{Recovered, recover};
+use crate::schema_area::{Pages, SCHEMA_STEP};
 use crate::snapshot::{SNAPSHOT_FILE, SnapshotLabel, SnapshotWriter};
 use crate::store::Store;
-use crate::writer::{Pages, Ring, SCHEMA_STEP, data_bytes};
+use crate::writer::{Ring, data_bytes};
 
 /// Readers hold the lock for a moment to check whether a writer lives. After this many attempts, the lock
 /// counts as held by another agent.

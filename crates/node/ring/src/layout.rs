@@ -28,6 +28,7 @@ pub(crate) mod word {
     pub const PERIOD: usize = 10;
     pub const PID: usize = 11;
     pub const STARTED: usize = 12;
+    pub const SCHEMA_MOVES: usize = 13;
 }
 
 const MAGIC: [u8; 4] = *b"khzR";

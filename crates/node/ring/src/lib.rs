@@ -11,6 +11,7 @@ mod layout;
 mod memory;
 mod reader;
 mod recover;
+mod schema_area;
 mod snapshot;
 mod store;
 mod writer;
@@ -21,11 +22,12 @@ pub use folder::{Folder, Found, is_of_agents, is_written, rings};
 pub use guard::survive_truncation;
 pub use layout::Label;
 pub use reader::{Overtaken, Reader};
+pub use schema_area::SchemaFull;
 pub use snapshot::{
     GROUPS_MAX, Latest, SNAPSHOT_FILE, SNAPSHOT_SLOTS_MAX, SlotName, Snapshot, SnapshotFull, SnapshotLabel,
     SnapshotWriter, Unsettled,
 };
-pub use writer::{Ring, SchemaFull, Writer};
+pub use writer::{Ring, Writer};
 
 /// A unique number: the epoch of a new ring or snapshot.
 pub fn random_epoch() -> u64 {

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
+use std::time::{Duration, Instant};
 
 use khz_block::{HEADER_BYTES, Header};
 use khz_model::Nanos;
@@ -12,6 +13,10 @@ use rustix::fs::{Mode, OFlags, fstat};
 use crate::error::RingError;
 use crate::layout::{DATA_AT, ENTRY_BYTES, Label, PAGE_BYTES, SCHEMA_AT, SCHEMA_BYTES, WORDS_AT, word};
 use crate::store::Store;
+
+/// While the writer moves schemas, a reader waits at most this long. A move takes microseconds, or some milliseconds
+/// for the largest schemas; a writer that died meanwhile never ends it.
+const MOVE_MAX: Duration = Duration::from_secs(1);
 
 /// The reader was too slow: the writer has given up the bytes that it wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -176,15 +181,41 @@ impl Reader {
 
     /// The length of a generation's schema; `None` if the ring does not have it, or not any more.
     pub fn schema_bytes(&self, generation: u32) -> Option<u64> {
-        self.entry(generation).map(|(_, bytes)| bytes)
+        self.settled(|| self.entry(generation).map(|(_, bytes)| bytes))
     }
 
     /// Appends the bytes of a generation's schema from `from` on, but at most `most`, to `out`; returns how
     /// many. `None`: the generation does not exist, or its schema is shorter than `from`.
     pub fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize> {
-        let (at, bytes) = self.entry(generation)?;
-        let length = bytes.checked_sub(from)?.min(most as u64) as usize;
-        self.store.copy(at + from, length, out).then_some(length)
+        let start = out.len();
+        let copied = self.settled(|| {
+            out.truncate(start);
+            let (at, bytes) = self.entry(generation)?;
+            let length = bytes.checked_sub(from)?.min(most as u64) as usize;
+            self.store.copy(at + from, length, out).then_some(length)
+        });
+        out.truncate(start + copied.unwrap_or(0));
+        copied
+    }
+
+    /// Reads the schema area while nothing in it moves.
+    fn settled<T>(&self, mut read: impl FnMut() -> Option<T>) -> Option<T> {
+        let mut began = None;
+        loop {
+            let before = self.word(word::SCHEMA_MOVES);
+            if before.is_multiple_of(2) {
+                let found = read();
+                // The second load of the word must come after the loads of the area.
+                fence(Ordering::Acquire);
+                if self.word(word::SCHEMA_MOVES) == before {
+                    return found;
+                }
+            }
+            if began.get_or_insert_with(Instant::now).elapsed() > MOVE_MAX {
+                return None;
+            }
+            std::thread::yield_now();
+        }
     }
 
     /// The offset and length of a generation's schema.

@@ -7,14 +7,11 @@ use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, HEADER_BYTES, Header, Step};
 
-use crate::layout::{Label, SCHEMA_BYTES, WORDS_AT, word};
+use crate::layout::{Label, WORDS_AT, word};
 use crate::memory::Memory;
 use crate::reader::{Entries, Reader};
 use crate::store::Store;
 use crate::writer::close_block;
-
-/// The part of the schema area that must be free for a new generation, so that its schema can grow.
-const SCHEMA_ROOM: u64 = SCHEMA_BYTES / 4;
 
 /// The state with which the next writer continues.
 #[derive(Debug, Default)]
@@ -25,6 +22,8 @@ pub(crate) struct Recovered {
     pub next_row: u64,
     /// The last generation.
     pub generation: u32,
+    /// The generations of the blocks, oldest first, and where the blocks of each end.
+    pub older: VecDeque<(u32, u64)>,
     /// The offset of the next entry in the schema area.
     pub schema_end: u64,
 }
@@ -36,12 +35,12 @@ pub(crate) fn recover(memory: &Arc<Memory>, size: u64, label: &Arc<Label>) -> Re
     if tail > head || head - tail > size {
         return Err(format!("tail is {tail} and head {head}, with {size} bytes of data"));
     }
-    let blocks = walk(&reader, tail, head)?;
+    if !memory.load(WORDS_AT + word::SCHEMA_MOVES as u64 * 8, Ordering::Acquire).is_multiple_of(2) {
+        return Err("its writer died while it moved schemas".into());
+    }
+    let (blocks, mut older) = walk(&reader, tail, head)?;
     let (schema_end, last_generation) = last_schema(memory);
     let generation = reader.generation().max(last_generation);
-    if SCHEMA_BYTES - schema_end < SCHEMA_ROOM {
-        return Err("no room for the schema of another generation".into());
-    }
     if generation == u32::MAX {
         return Err("the generation number cannot grow any more".into());
     }
@@ -58,13 +57,18 @@ pub(crate) fn recover(memory: &Arc<Memory>, size: u64, label: &Arc<Label>) -> Re
     let set = |word: usize, value| memory.store(WORDS_AT + word as u64 * 8, value, Ordering::Release);
     set(word::HEAD, end.head);
     set(word::NEWEST, newest);
-    Ok(Recovered { blocks, head: end.head, next_row: end.next_row, generation, schema_end })
+    if let Some(last) = older.back_mut() {
+        last.1 = end.head;
+    }
+    Ok(Recovered { blocks, head: end.head, next_row: end.next_row, generation, older, schema_end })
 }
 
-/// Returns the positions of the blocks from tail to head. Row numbers must grow, and only the last block may
-/// be open.
-fn walk(reader: &Reader, tail: u64, head: u64) -> Result<VecDeque<u64>, String> {
-    let mut blocks = VecDeque::new();
+/// The positions of blocks, and their generations with the end of the blocks of each.
+type Walked = (VecDeque<u64>, VecDeque<(u32, u64)>);
+
+/// Walks the blocks from tail to head. Row numbers must grow, and only the last block may be open.
+fn walk(reader: &Reader, tail: u64, head: u64) -> Result<Walked, String> {
+    let (mut blocks, mut generations) = (VecDeque::new(), VecDeque::<(u32, u64)>::new());
     let (mut at, mut row) = (tail, 0);
     while at < head {
         let header = reader.header(at).ok_or_else(|| format!("no block begins at {at}"))?;
@@ -72,11 +76,20 @@ fn walk(reader: &Reader, tail: u64, head: u64) -> Result<VecDeque<u64>, String> 
             return Err(format!("the block at {at} does not belong to this ring"));
         }
         blocks.push_back(at);
-        let Some((rows, length, _)) = header.closed else { return Ok(blocks) };
+        let end = header.closed.map_or(head, |(_, length, _)| at + HEADER_BYTES as u64 + u64::from(length));
+        match generations.back_mut() {
+            Some((generation, known)) if *generation == header.generation => *known = end,
+            _ => generations.push_back((header.generation, end)),
+        }
+        let Some((rows, ..)) = header.closed else { return Ok((blocks, generations)) };
         row = header.first_row.saturating_add(rows.into());
-        at += HEADER_BYTES as u64 + u64::from(length);
+        at = end;
     }
-    if at == head { Ok(blocks) } else { Err(format!("a block ends at {at}, after head at {head}")) }
+    if at == head {
+        Ok((blocks, generations))
+    } else {
+        Err(format!("a block ends at {at}, after head at {head}"))
+    }
 }
 
 /// The end of the newest block.

@@ -14,23 +14,16 @@ use khz_model::{Nanos, Stamp};
 use rustix::fd::OwnedFd;
 
 use crate::error::RingError;
-use crate::layout::{DATA_AT, DATA_MIN, ENTRY_BYTES, Label, SCHEMA_AT, SCHEMA_BYTES, WORDS_AT, word};
-use crate::memory::{Memory, allocate, nameless};
+use crate::layout::{DATA_AT, DATA_MIN, ENTRY_BYTES, Label, SCHEMA_BYTES, WORDS_AT, word};
+use crate::memory::{Memory, nameless};
 use crate::reader::Reader;
 use crate::recover::Recovered;
+use crate::schema_area::{Pages, SchemaArea, SchemaFull};
 use crate::store::Store;
 
 /// The writer remembers the position of each block. If blocks are smaller than this on average, it gives up
 /// the oldest ones early.
 const BLOCK_BYTES_MEAN: u64 = 1_024;
-/// Pages of the schema area are allocated in steps of this size.
-pub(crate) const SCHEMA_STEP: u64 = 64 << 10;
-
-/// The schema area has no room for the new bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no room in the ring's schema area")]
-pub struct SchemaFull;
-
 /// A ring: its writer, a reader, and the number of its next row.
 #[derive(Debug)]
 pub struct Ring {
@@ -70,7 +63,7 @@ impl Ring {
         blocks.drain(..blocks.len().saturating_sub(blocks_max));
         blocks.reserve_exact(blocks_max - blocks.len());
         let generation = found.generation + 1;
-        let schema = SchemaArea { start: found.schema_end, bytes: None, pages };
+        let schema = SchemaArea::new(found.schema_end, found.older, pages);
         let writer = Writer { memory, file, size, head: found.head, blocks, blocks_max, generation, schema };
         writer.set_word(word::GENERATION, generation.into());
         writer.set_word(word::PID, rustix::process::getpid().as_raw_nonzero().get() as u64);
@@ -97,25 +90,6 @@ pub struct Writer {
     schema: SchemaArea,
 }
 
-/// The writer's own entry in the schema area.
-#[derive(Debug)]
-struct SchemaArea {
-    /// The offset of the entry in the area.
-    start: u64,
-    /// The entry's length; `None` before its first byte.
-    bytes: Option<u64>,
-    pages: Pages,
-}
-
-/// When pages of the schema area are allocated.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Pages {
-    /// At the first write to them.
-    AsTouched,
-    /// Before they are written; this many bytes of the area are allocated.
-    Allocated(u64),
-}
-
 impl Writer {
     /// The size of the data in bytes.
     pub fn size(&self) -> u64 {
@@ -136,7 +110,9 @@ impl Writer {
     /// wrote to it. It needs a system call; once a second is often enough. Anonymous memory has no such
     /// problem.
     pub fn problem(&self) -> Option<&'static str> {
-        let Pages::Allocated(_) = self.schema.pages else { return None };
+        if !self.schema.is_in_file() {
+            return None;
+        }
         let is_ours = self.memory.load(WORDS_AT + word::HEAD as u64 * 8, Ordering::Relaxed) == self.head;
         let problem = self.memory.problem(&self.file, DATA_AT + self.size);
         problem.or((!is_ours).then_some("somebody else has written to it"))
@@ -184,7 +160,7 @@ impl Writer {
         while self.blocks.front().is_some_and(|&oldest| end - oldest > self.size) {
             self.blocks.pop_front();
         }
-        let oldest = self.blocks.front().copied().unwrap_or(self.head);
+        let oldest = self.oldest();
         self.memory.store(WORDS_AT + word::TAIL as u64 * 8, oldest, Ordering::Relaxed);
         fence(Ordering::Release);
         let at = self.head & (self.size - 1);
@@ -207,31 +183,60 @@ impl Writer {
     /// # Errors
     /// The area is full, or the system has no page for it. Nothing was written, and the slots must wait.
     pub fn extend_schema(&mut self, bytes: &[u8]) -> Result<(), SchemaFull> {
-        let start = self.schema.start;
-        let old = self.schema.bytes.unwrap_or(0);
-        let new = old + bytes.len() as u64;
-        let end = start + ENTRY_BYTES + new;
-        if end > SCHEMA_BYTES {
-            return Err(SchemaFull);
-        }
-        self.take_pages(end)?;
-        self.memory.copy_in(SCHEMA_AT + start + ENTRY_BYTES + old, bytes);
-        self.memory.store(SCHEMA_AT + start, self.generation.into(), Ordering::Relaxed);
-        self.memory.store(SCHEMA_AT + start + 8, new, Ordering::Release);
-        self.set_word(word::SCHEMA, end);
-        self.schema.bytes = Some(new);
+        let new = self.schema.bytes().unwrap_or(0) + bytes.len() as u64;
+        self.make_schema_room(self.schema.start() + ENTRY_BYTES + new, self.generation)?;
+        self.schema.extend(&self.memory, self.generation, bytes);
         Ok(())
     }
 
-    #[cold]
-    fn take_pages(&mut self, end: u64) -> Result<(), SchemaFull> {
-        let Pages::Allocated(there) = self.schema.pages else { return Ok(()) };
-        if end > there {
-            let more = (end - there).next_multiple_of(SCHEMA_STEP).min(SCHEMA_BYTES - there);
-            allocate(&self.file, SCHEMA_AT + there, more).map_err(|_| SchemaFull)?;
-            self.schema.pages = Pages::Allocated(there + more);
+    /// Begins the next generation of slots with this schema; the rows after it have the next generation's number.
+    /// Close the open block before. Schemas whose blocks are gone make room; if that is not enough, the ring
+    /// gives up its oldest blocks.
+    ///
+    /// # Errors
+    /// The schema is larger than the area, or the system has no page for it. The ring stays in its generation.
+    pub fn begin_generation(&mut self, schema: &[u8]) -> Result<(), SchemaFull> {
+        let generation = self.generation.checked_add(1).ok_or(SchemaFull)?;
+        let bytes = ENTRY_BYTES + schema.len() as u64;
+        if bytes > SCHEMA_BYTES {
+            return Err(SchemaFull);
         }
+        self.schema.put_aside(self.generation, self.head);
+        self.make_schema_room(self.schema.start() + bytes, self.generation).inspect_err(|_| {
+            self.schema.take_back();
+        })?;
+        self.schema.extend(&self.memory, generation, schema);
+        self.generation = generation;
+        self.set_word(word::GENERATION, generation.into());
         Ok(())
+    }
+
+    /// Sees to it that the schema area may be written up to `end`, which is counted from where the present
+    /// entry begins: that entry may move.
+    fn make_schema_room(&mut self, end: u64, generation: u32) -> Result<(), SchemaFull> {
+        let wanted = end - self.schema.start();
+        self.schema.forget_before(self.oldest());
+        self.schema.tidy(&self.memory, wanted, generation);
+        while self.schema.start() + wanted > SCHEMA_BYTES {
+            let until = self.schema.oldest_end().ok_or(SchemaFull)?;
+            self.give_up_blocks(until);
+            self.schema.forget_before(self.oldest());
+            self.schema.tidy(&self.memory, wanted, generation);
+        }
+        self.schema.take_pages(&self.file, self.schema.start() + wanted)
+    }
+
+    fn oldest(&self) -> u64 {
+        self.blocks.front().copied().unwrap_or(self.head)
+    }
+
+    /// Gives up the blocks before this position.
+    fn give_up_blocks(&mut self, until: u64) {
+        while self.blocks.front().is_some_and(|&oldest| oldest < until) {
+            self.blocks.pop_front();
+        }
+        self.set_word(word::TAIL, self.oldest());
+        fence(Ordering::Release);
     }
 }
 

@@ -82,17 +82,20 @@ fn another_boot_or_size_or_damage_puts_the_ring_aside_and_one_of_these_is_kept()
 }
 
 #[test]
-fn a_ring_that_is_full_of_schemas_begins_again() {
+fn a_ring_that_is_full_of_schemas_continues_and_gives_up_its_oldest_blocks() {
     let folder = TestFolder::new("schemas");
     let locked = Folder::lock(&folder.0).unwrap();
     let megabyte = vec![7; 1 << 20];
-    for _ in 0..12 {
+    for start in 0..40 {
         let (mut lane, found) = open(&locked, SIZE);
         assert!(!matches!(found, Found::PutAside(_)), "{found:?}");
+        assert_eq!(lane.encoder.rows(), start * 3);
         lane.rows(3);
         lane.writer.extend_schema(&megabyte).unwrap();
     }
-    assert!(matches!(open(&locked, SIZE).1, Found::PutAside(why) if why.contains("schema")));
+    drop(locked);
+    let (first, next) = check(&folder.ring());
+    assert_eq!((first, next), (next - 15 * 3, 40 * 3), "fifteen schemas of a megabyte fit");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The latest readings of some nodes, from the door's JSON or from a gatherer in this process.
 
-use khz_model::{Instance, Miss, Misses, Pattern, Snapshot, Value};
+use khz_model::{Instance, Labels, Miss, Misses, Pattern, Snapshot, Value};
 use serde::Deserialize;
 
 use crate::MissesAnswer;
@@ -53,8 +53,8 @@ pub struct SeriesAnswer {
     /// The exact decimal, or a double.
     pub value: Option<String>,
     /// Labels that are the reading.
-    #[serde(default, deserialize_with = "info")]
-    pub info: Option<String>,
+    #[serde(default)]
+    pub info: Option<LabelsAnswer>,
     /// Why there is nothing to read.
     pub absent: Option<String>,
     /// What went wrong.
@@ -64,8 +64,10 @@ pub struct SeriesAnswer {
 /// The state of a series, borrowed from its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State<'a> {
-    /// The value: an exact decimal, a double, or labels.
+    /// The value: an exact decimal, or a double.
     Present(&'a str),
+    /// Labels that are the reading.
+    Info(&'a Labels),
     /// Why there is nothing to read.
     Absent(&'a str),
     /// What went wrong.
@@ -75,10 +77,11 @@ pub enum State<'a> {
 impl SeriesAnswer {
     /// The state; an answer without any reading counts as failed, never as a value.
     pub fn state(&self) -> State<'_> {
-        match (self.value.as_ref().xor(self.info.as_ref()), &self.absent, &self.failed) {
-            (Some(value), None, None) => State::Present(value),
-            (None, Some(why), None) => State::Absent(why),
-            (None, None, Some(fault)) => State::Failed(fault),
+        match (&self.value, &self.info, &self.absent, &self.failed) {
+            (Some(value), None, None, None) => State::Present(value),
+            (None, Some(labels), None, None) => State::Info(&labels.0),
+            (None, None, Some(why), None) => State::Absent(why),
+            (None, None, None, Some(fault)) => State::Failed(fault),
             _ => State::Failed("the answer holds no single reading"),
         }
     }
@@ -104,11 +107,6 @@ pub fn series_name(metric: &str, instance: Option<&Instance>) -> String {
         Some(instance) => format!("{metric}[{instance}]"),
         None => metric.to_owned(),
     }
-}
-
-/// Labels as one text.
-fn info<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Ok(Option::<LabelsAnswer>::deserialize(deserializer)?.map(|labels| labels.to_string()))
 }
 
 impl Answer {
@@ -180,7 +178,7 @@ fn series_answer(sample: &khz_model::Sample) -> SeriesAnswer {
     };
     match metric.format().value_or_why(sample.reading) {
         Ok(Value::Number(number)) => answer.value = Some(number.to_string()),
-        Ok(Value::Labels(labels)) => answer.info = Some(labels.to_string()),
+        Ok(Value::Labels(labels)) => answer.info = Some(LabelsAnswer(labels)),
         Err(fault) if fault.is_failure() => answer.failed = Some(fault.to_string()),
         Err(why) => answer.absent = Some(why.to_string()),
     }

@@ -1,6 +1,6 @@
 //! One reading in a row, as it came: an exact decimal, another value as text, or why there is none.
 
-use khz_model::Decimal;
+use khz_model::{Decimal, Labels};
 
 use crate::labels::LabelsAnswer;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -16,9 +16,10 @@ pub enum Cell {
         /// How many of them are after the point.
         places: u8,
     },
-    /// A value that is no such decimal, as it is written: a double (`2.5e-9`, `NaN`) or labels
-    /// (`machine=x86_64,release=6.18`).
+    /// A double that is no such decimal, as it is written: `2.5e-9`, `NaN`.
     Text(String),
+    /// Labels that are the reading.
+    Info(Labels),
     /// Why there is nothing to read.
     Absent(String),
     /// What went wrong.
@@ -51,6 +52,7 @@ impl Cell {
         match self {
             Cell::Present { units, places } => Some(Decimal::of_steps(*units, *places)?.to_string()),
             Cell::Text(text) => Some(text.clone()),
+            Cell::Info(labels) => Some(labels.to_string()),
             Cell::Absent(_) | Cell::Failed(_) => None,
         }
     }
@@ -79,7 +81,7 @@ impl<'de> Visitor<'de> for CellVisitor {
         match map.next_key::<String>()?.as_deref() {
             Some("absent") => Ok(Cell::Absent(map.next_value()?)),
             Some("failed") => Ok(Cell::Failed(map.next_value()?)),
-            Some("info") => Ok(Cell::Text(map.next_value::<LabelsAnswer>()?.to_string())),
+            Some("info") => Ok(Cell::Info(map.next_value::<LabelsAnswer>()?.0)),
             _ => Err(de::Error::custom("an object that is neither info nor absent nor failed")),
         }
     }

@@ -183,6 +183,7 @@ fn cell(reading: Reading, format: ValueFormat) -> Cell {
             let (units, places) = decimal.steps_and_places();
             Cell::Present { units, places }
         }
+        Ok(Value::Labels(labels)) => Cell::Info(labels),
         // A double may have the text of a decimal, and it becomes one, as it does when it comes over HTTP.
         Ok(value) => {
             let text = value.to_string();

@@ -23,6 +23,11 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// A node's values come in one lane, so all of them belong to one row.
 const GROUP: u8 = 0;
 
+/// A node's file is made again when it has more than this many slots for each series that there still is, and these
+/// many more: its slots are never used for something else.
+const SLOTS_A_SERIES: usize = 2;
+const SLOTS_MORE: usize = 64;
+
 /// What to mirror.
 #[derive(Clone, Debug)]
 pub struct MirrorSettings {
@@ -162,6 +167,15 @@ impl Scribe {
         Some(())
     }
 
+    /// Makes a node's file again if most of its slots belong to series that are gone. Its readers see that it has
+    /// ended, and open the new one.
+    fn give_slots_back(&mut self, node: &NodeName, series: usize) {
+        let slots = self.nodes.get(node).map_or(0, |kept| kept.slots.len());
+        if slots > SLOTS_A_SERIES * series + SLOTS_MORE {
+            self.create(node);
+        }
+    }
+
     /// Makes a node's file again if it is lost.
     fn renew(&mut self, node: &NodeName) {
         if let Some(problem) = self.nodes.get_mut(node).and_then(Kept::problem) {
@@ -198,6 +212,9 @@ impl Reader for Scribe {
 
     fn row(&mut self, lane: &mut Lane<Self>, row: &Row<'_>) {
         self.renew(lane.node());
+        if lane.data.slots.len() != lane.series().len() {
+            self.give_slots_back(lane.node(), lane.series().len());
+        }
         let Some(kept) = self.nodes.get_mut(lane.node()) else { return };
         let (series, columns) = lane.parts();
         if (columns.file, columns.slots.len()) == (kept.file, series.len()) {
@@ -362,6 +379,32 @@ mod tests {
         assert_eq!(read(&page, cached).reading, Reading::Present(3));
         drop(follower);
         assert!(page.has_ended() && !directory.join("n1/snapshot").exists());
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn series_that_are_gone_for_good_do_not_fill_a_snapshot() {
+        let directory = std::env::temp_dir().join(format!("khz-mirror-churn-{}", std::process::id()));
+        let mut follower = follower(&directory);
+        let mut slots_most = 0;
+        for generation in 0..200 {
+            let names: Vec<String> = (0..10).map(|n| format!("made.g{generation}.n{n}")).collect();
+            let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+            names.push("mem.free");
+            // Another generation of the same lane: its schema begins again.
+            let mut feed = Feed::open(&mut follower, 1, &series(&names));
+            let values: Vec<u64> = (generation..generation + 11).collect();
+            feed.row(&mut follower, &values);
+            let mut page = crate::Page::open(&directory.join("n1/snapshot")).unwrap();
+            for (name, &value) in names.iter().zip(&values) {
+                let slot = page.find(name).unwrap();
+                let latest = page.read(slot).unwrap().unwrap();
+                assert_eq!(latest.reading, Reading::Present(value), "{name}");
+            }
+            slots_most = slots_most.max(page.names().len());
+        }
+        assert!(slots_most <= SLOTS_A_SERIES * 11 + SLOTS_MORE + 11, "{slots_most} slots");
+        drop(follower);
         std::fs::remove_dir_all(directory).unwrap();
     }
 

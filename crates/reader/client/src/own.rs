@@ -2,7 +2,7 @@
 //! subscription's rate. It sends no requests, so the agent gathers no faster for it.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -150,6 +150,9 @@ impl Drop for OwnFollower {
     }
 }
 
+/// Conditions of so many series that are gone are kept, beside as many as there are series: they may come back.
+const GATES_MORE: usize = 64;
+
 struct Watch {
     own: OwnNode,
     patterns: Vec<Pattern>,
@@ -189,6 +192,11 @@ impl Watch {
         };
         if std::mem::take(&mut self.is_down) {
             queue.push(Event::Up);
+        }
+        if self.gates.len() > 2 * values.len() + GATES_MORE {
+            // Most are of series that are gone, whose slots the agent has given back.
+            let names: HashSet<String> = values.iter().map(|value| value.series.to_string()).collect();
+            self.gates.retain(|name, _| names.contains(name));
         }
         let mut events = Vec::new();
         for value in values {

@@ -24,7 +24,11 @@ impl Cursor {
     pub(super) fn decode(&mut self, mut bytes: &[u8], newest: bool, take: &mut impl FnMut(Event<'_>)) {
         while !bytes.is_empty() {
             match self.decoder.step(bytes) {
-                Ok(Step::Header(length)) => bytes = &bytes[length..],
+                Ok(Step::Header(length)) => {
+                    bytes = &bytes[length..];
+                    // A block of another generation may have fewer slots: what it lacks has changed too.
+                    self.skipped = true;
+                }
                 Ok(Step::Row(length)) => {
                     bytes = &bytes[length..];
                     self.row(take);

@@ -34,6 +34,8 @@ struct Known {
 pub(super) struct Generations {
     known: Vec<Known>,
     made: u32,
+    /// The number of the one that is not late: it never makes room for others.
+    present: u32,
 }
 
 impl Generations {
@@ -45,15 +47,20 @@ impl Generations {
             Arc::ptr_eq(&known.series, series) || is_long && begins_so()
         };
         if let Some(known) = self.known.iter().rev().find(has_these) {
-            return Generation { width: known.generation.width.min(series.len()), ..known.generation };
+            let generation =
+                Generation { width: known.generation.width.min(series.len()), ..known.generation };
+            self.present = if is_late { self.present } else { generation.number };
+            return generation;
         }
         let (mut encoder, mut schema) = (SchemaEncoder::new(), Vec::new());
         // A schema has limits; a reader that selects more columns gets the first ones.
         let width = series.iter().take_while(|one| encoder.append(one, &mut schema).is_ok()).count();
         if self.known.len() == GENERATIONS_MAX {
-            self.known.remove(0);
+            let others = |known: &Known| known.generation.number != self.present;
+            self.known.remove(self.known.iter().position(others).unwrap_or(0));
         }
         self.made += 1;
+        self.present = if is_late { self.present } else { self.made };
         let generation = Generation { number: self.made, width };
         self.known.push(Known { generation, series: series.clone(), schema, is_said: false });
         generation

@@ -84,9 +84,30 @@ impl Node {
         self.series[place] = renamed.clone();
         self.series.rotate_left(place);
         for writer in &mut self.writers {
-            writer.restart();
+            writer.renew();
             writer.grow(&self.series);
         }
+    }
+
+    /// Series for which `is_gone` says so are gone, and their slots are given back: all lanes begin another generation.
+    /// Some of those series come back later.
+    pub fn renew(&mut self, is_gone: impl Fn(&Series) -> bool, random: &mut Random) {
+        let gone: Vec<Series> = self.series.extract_if(.., |series| is_gone(series)).collect();
+        for writer in &mut self.writers {
+            writer.renew();
+            writer.grow(&self.series);
+        }
+        for series in gone {
+            if random.once_in(3) {
+                self.gain(&[series], Nanos(self.now.0 + random.below(2_000_000_000)), random);
+            }
+        }
+    }
+
+    /// The generation of its base lane.
+    pub fn generation(&self) -> u32 {
+        use khz_link::Lane;
+        self.writers.first().map_or(0, |writer| writer.lane.generation())
     }
 
     /// Whether a series is there.

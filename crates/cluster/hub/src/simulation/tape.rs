@@ -185,8 +185,8 @@ impl Writer {
         tape.bytes[at..at + HEADER_BYTES].copy_from_slice(&header.to_bytes());
     }
 
-    /// The program was started again: the same ring, and another generation of slots.
-    pub fn restart(&mut self) {
+    /// Another generation of slots begins in the same ring: some were given back, or the program was started again.
+    pub fn renew(&mut self) {
         self.close();
         self.generation += 1;
         self.encoder.resume(self.encoder.rows(), self.generation);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use khz_block::{Decoder, Step};
 use khz_link::{AgentEnd, Role};
-use khz_model::{Instance, Metric, Nanos, NodeName, Pattern, Series, metric};
+use khz_model::{Instance, Metric, Nanos, NodeName, Pattern, Query, Series, metric};
 
 use super::hub::Hub;
 use super::identity;
@@ -17,12 +17,17 @@ use super::tape::{TapeLane, seed, value};
 use super::wire::{Shared, Wire};
 use crate::clock::played;
 use crate::counts::own_metric;
+use crate::limits::GENERATIONS_MAX;
 use crate::node::BASE;
+use crate::query::HubQuery;
 use crate::source::{self, NodesBelow};
 
 /// The hub that the nodes report to, and the one above it, which gets them from there.
 const LEAF: usize = 0;
 const ROOT: usize = 1;
+
+/// A hub keeps the rows of as many generations of a node.
+const GENERATIONS: u32 = GENERATIONS_MAX as u32;
 
 /// A node, and its end of the link.
 struct Agent {
@@ -50,7 +55,11 @@ pub struct World {
     metrics: [Arc<Metric>; 3],
     /// Series that nodes have gained.
     gained: u64,
+    /// Times that a node has given slots back.
+    renewed: u64,
     trouble: Trouble,
+    /// When nodes give slots back; `None`: never.
+    renewals: Option<Random>,
     /// Nodes that the hubs are to forget then.
     forgotten: Vec<(Nanos, usize)>,
     forgets: u64,
@@ -99,13 +108,20 @@ impl World {
             faults,
             metrics,
             gained: 0,
+            renewed: 0,
             trouble,
+            renewals: None,
             forgotten: Vec::new(),
             forgets: 0,
             random,
         };
         world.add_nodes();
         world
+    }
+
+    /// From here on nodes give slots back now and then.
+    pub fn renew_nodes(&mut self) {
+        self.renewals = Some(Random::new(self.seed ^ 0x51075));
     }
 
     fn add_nodes(&mut self) {
@@ -196,6 +212,12 @@ impl World {
             if events && self.random.once_in(18) {
                 self.happen();
             }
+            if events && let Some(mut random) = self.renewals.take() {
+                if random.once_in(80) {
+                    self.renew(&mut random);
+                }
+                self.renewals = Some(random);
+            }
         }
     }
 
@@ -229,6 +251,19 @@ impl World {
             }
             let at = Nanos(self.now.0 + self.random.below(spread + 1));
             agent.node.gain(&series, at, &mut self.random);
+        }
+    }
+
+    /// The same devices are gone on some nodes, which give their slots back at about the same time.
+    fn renew(&mut self, random: &mut Random) {
+        let salt = random.below(u64::MAX);
+        let first: Vec<Series> = (0..8).map(|n| self.series(n % 3, n)).collect();
+        let is_gone = |series: &Series| !first.contains(series) && (seed("", series) ^ salt) & 3 != 0;
+        for agent in &mut self.agents {
+            if random.once_in(2) && agent.node.generation() < GENERATIONS {
+                agent.node.renew(is_gone, random);
+                self.renewed += 1;
+            }
         }
     }
 
@@ -274,7 +309,7 @@ impl World {
         // The same new name on all of them, as a container that is started again everywhere.
         let renamed = self.series(self.gained % 3, 100_000 + self.gained / 4);
         let agent = &mut self.agents[at];
-        if agent.node.has(&renamed) {
+        if agent.node.has(&renamed) || agent.node.generation() >= GENERATIONS {
             return;
         }
         self.faults.borrow_mut().happen(None, Some(&agent.node.name));
@@ -340,6 +375,7 @@ impl World {
         outcome.read = self.readers.iter().map(|reader| reader.follower.reader().rows).sum();
         outcome.gaps = self.readers.iter().map(|reader| reader.follower.reader().gaps).sum();
         (outcome.gained, outcome.forgets) = (self.gained, self.forgets);
+        outcome.renewed = self.renewed;
         outcome
     }
 
@@ -378,10 +414,29 @@ impl World {
             }
             next += u64::from(block.rows);
         }
+        drop(node);
+        self.judge_history(agent, &name);
         let written = agent.node.writers.iter().find(|writer| khz_link::Lane::name(&writer.lane) == BASE);
         let written = written.expect("a base lane").rows();
         assert!(next + 16 > written && next <= written, "{name}: {next} of {written} rows");
         next
+    }
+}
+
+impl World {
+    /// Each value of its history stands under the name of its series, whatever its slot was.
+    fn judge_history(&self, agent: &Agent, name: &NodeName) {
+        let query = HubQuery::new(self.hubs[agent.hub].cluster.clone());
+        let past = query.history_of(name, &[Pattern::everything()], Nanos::from_secs(3_600), usize::MAX);
+        let past = past.expect("few readings").expect("it has rows");
+        let seeds: Vec<u64> = past.columns.iter().map(|series| seed(name.as_str(), series)).collect();
+        for row in past.rows {
+            assert_eq!(row.readings.len(), seeds.len(), "{name}");
+            for (reading, seed) in row.readings.iter().zip(&seeds) {
+                let is_right = |found| found == value(*seed, row.stamp.boot);
+                assert!(reading.value().is_none_or(is_right), "{name}: history under another name");
+            }
+        }
     }
 }
 
@@ -394,6 +449,8 @@ pub struct Outcome {
     /// Gaps that a fault has brought.
     pub gaps: u64,
     pub gained: u64,
+    /// Times that a node has given slots back.
+    pub renewed: u64,
     /// Nodes that a hub has forgotten, each time.
     pub forgets: u64,
 }

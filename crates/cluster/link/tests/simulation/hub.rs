@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use khz_block::{Decoder, HEADER_BYTES, Header, Step};
+use khz_link::limits::GENERATIONS_MAX;
 use khz_link::{
     Acks, Ask, Beat, End, Hello, HubEnd, HubEndConfig, HubSide, Intake, LaneOffer, LinkError, Reject,
     RowSink, SchemaPiece, Told, Verdict, Want,
 };
 use khz_model::Nanos;
 
-use crate::node::{judge, judge_of_any_lane, schema_byte};
+use crate::node::{judge, judge_of_any_lane, meaning, schema_byte};
 
 /// What is recorded of one lane of one epoch.
 #[derive(Default)]
@@ -20,7 +21,20 @@ pub struct Record {
     pub lost: Vec<(u64, u64)>,
     /// The newest row seen, in a block that may be open.
     pub newest: Option<u64>,
-    schema_bytes: u64,
+    /// Bytes of the schemas of some generations: where there is another, the oldest goes.
+    schemas: BTreeMap<u32, u64>,
+}
+
+impl Record {
+    /// A piece of a schema, which may be said from the start again.
+    fn piece(&mut self, generation: u32, offset: u64, length: u64) {
+        let here = self.schemas.get(&generation).copied().unwrap_or(0);
+        assert!(offset == 0 || offset == here, "a schema with a hole, or twice: {offset} after {here}");
+        if here == 0 && self.schemas.len() == GENERATIONS_MAX {
+            self.schemas.pop_first();
+        }
+        self.schemas.insert(generation, offset + length);
+    }
 }
 
 pub struct Link {
@@ -120,6 +134,11 @@ impl Hub {
     }
 }
 
+/// Whether it is known what all slots of a block mean.
+fn is_described(schemas: &BTreeMap<u32, u64>, block: &Header) -> bool {
+    u64::from(block.slots) * 40 <= schemas.get(&block.generation).copied().unwrap_or(0)
+}
+
 struct Side<'a> {
     hub: &'a mut Hub,
     talk: &'a mut Talk,
@@ -130,6 +149,7 @@ struct Judge<'a> {
     blocks: &'a mut BTreeMap<u64, u64>,
     lost: &'a mut Vec<(u64, u64)>,
     newest: &'a mut Option<u64>,
+    schemas: &'a BTreeMap<u32, u64>,
     rows_live: &'a mut u64,
     damaged: bool,
 }
@@ -164,6 +184,7 @@ impl RowSink for Judge<'_> {
             }
         }
         assert!(decoded == rows && bytes.len() > HEADER_BYTES);
+        assert!(self.damaged || is_described(self.schemas, &header), "a block before its schema");
         let (from, to) = (header.first_row, header.first_row + u64::from(rows));
         if !self.damaged {
             let before = self.blocks.range(..to).next_back();
@@ -185,10 +206,10 @@ impl Side<'_> {
     ) -> Result<Option<T>, Reject> {
         let Some(&epoch) = self.talk.lanes.get(&lane) else { return Ok(None) };
         let Hub { records, rows_live, damaged, .. } = &mut *self.hub;
-        let Some(Record { intake, blocks, lost, newest, .. }) = records.get_mut(&epoch) else {
+        let Some(Record { intake, blocks, lost, newest, schemas }) = records.get_mut(&epoch) else {
             return Ok(None);
         };
-        let mut judge = Judge { epoch, blocks, lost, newest, rows_live, damaged: *damaged };
+        let mut judge = Judge { epoch, blocks, lost, newest, schemas, rows_live, damaged: *damaged };
         take(intake, &mut judge).map(Some)
     }
 }
@@ -220,10 +241,10 @@ impl HubSide for Side<'_> {
             return Ok(());
         }
         let Some(&epoch) = self.talk.lanes.get(&lane) else { return Ok(()) };
-        assert!((offset..).zip(bytes).all(|(at, &byte)| byte == schema_byte(epoch, at)));
+        let meaning = meaning(epoch, generation);
+        assert!((offset..).zip(bytes).all(|(at, &byte)| byte == schema_byte(meaning, at)));
         if let Some(record) = self.hub.records.get_mut(&epoch) {
-            assert_eq!(record.schema_bytes, offset, "a schema with a hole, or twice");
-            record.schema_bytes += bytes.len() as u64;
+            record.piece(generation, offset, bytes.len() as u64);
         }
         Ok(())
     }
@@ -233,7 +254,7 @@ impl HubSide for Side<'_> {
         let epoch = self.talk.lanes.get(&lane);
         let record = epoch.and_then(|epoch| self.hub.records.get(epoch));
         if let (Some(header), Some(record), false) = (header, record, self.hub.damaged) {
-            assert!(u64::from(header.slots) * 40 <= record.schema_bytes, "a block before its schema");
+            assert!(is_described(&record.schemas, &header), "a block before its schema");
         }
         self.record(lane, |intake, judge| intake.begin(bytes, judge)).map(drop)
     }

@@ -53,6 +53,22 @@ fn without_faults_nothing_is_lost_repeated_or_cut() {
 }
 
 #[test]
+fn generations_that_follow_each_other_lose_no_row_and_cut_no_connection() {
+    let mut rows = 0;
+    for seed in seeds() {
+        let mut world = World::new(seed, 1, Faults::default());
+        world.churn(Nanos::from_secs(8));
+        // A hub that knows nothing gets what the rings hold, many generations of it, while others begin.
+        world.restart_hub(0);
+        world.churn(Nanos::from_secs(6));
+        let done = world.settle(Nanos::from_secs(60));
+        assert_eq!((done.repeated, done.cuts), (0, 0), "seed {seed}");
+        rows += done.rows;
+    }
+    println!("{rows} rows arrived");
+}
+
+#[test]
 fn a_frozen_hub_is_replaced_within_three_seconds() {
     let mut longest = Nanos(0);
     for seed in seeds() {

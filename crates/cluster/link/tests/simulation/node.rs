@@ -11,6 +11,11 @@ use khz_ring::{Label, Ring, Writer};
 use crate::random::{Random, mix};
 use crate::ring_lane::RingLane;
 
+/// What the values and the schema of a generation follow from: slots of another one mean something else.
+pub fn meaning(epoch: u64, generation: u32) -> u64 {
+    epoch ^ mix(generation.into())
+}
+
 /// The values of a row. Slot 0 has the number of the row; others change now and then.
 pub fn value(epoch: u64, row: u64, slot: usize) -> (u8, u64) {
     if slot == 0 {
@@ -35,23 +40,29 @@ pub fn epoch(id: u64) -> u64 {
 
 /// A decoded row must be the one that its slot 0 names.
 pub fn judge(epoch: u64, row: &Decoder) {
-    let number = number(row);
+    let (number, meaning) = (number(row), meaning(epoch, generation(row)));
     for slot in 0..row.slots() {
         let reading = row.reading(slot).map(|reading| (reading.state(), reading.bits()));
-        assert_eq!(reading, Some(value(epoch, number, slot)), "row {number}, slot {slot}");
+        assert_eq!(reading, Some(value(meaning, number, slot)), "row {number}, slot {slot}");
     }
 }
 
 /// The same where the name of the lane, which no checksum covers, may have been damaged: it must be some lane's row.
 pub fn judge_of_any_lane(row: &Decoder) {
     let number = number(row);
-    let is_of = |epoch| {
+    let is_of = |meaning| {
         (0..row.slots()).all(|slot| {
             row.reading(slot).map(|reading| (reading.state(), reading.bits()))
-                == Some(value(epoch, number, slot))
+                == Some(value(meaning, number, slot))
         })
     };
-    assert!((1..100).any(|id| is_of(epoch(id))), "row {number} is no lane's");
+    // No checksum covers the generation either.
+    let is_of_lane = |id| (1..100).any(|generation| is_of(meaning(epoch(id), generation)));
+    assert!((1..100).any(is_of_lane), "row {number} is no lane's");
+}
+
+fn generation(row: &Decoder) -> u32 {
+    row.header().expect("a row of a block").generation
 }
 
 fn number(row: &Decoder) -> u64 {
@@ -94,10 +105,27 @@ impl Producer {
         self.close();
         self.slots += slots;
         let (start, more) = (self.schema_bytes, slots as u64 * 40);
-        let epoch = self.lane.epoch();
-        let bytes: Vec<u8> = (start..start + more).map(|at| schema_byte(epoch, at)).collect();
+        let meaning = self.meaning();
+        let bytes: Vec<u8> = (start..start + more).map(|at| schema_byte(meaning, at)).collect();
         self.writer.extend_schema(&bytes).expect("room for the schema");
         self.schema_bytes += more;
+    }
+
+    /// What its slots mean now.
+    fn meaning(&self) -> u64 {
+        meaning(self.lane.epoch(), self.writer.generation())
+    }
+
+    /// Slots are given back: the next generation has so many.
+    fn renew(&mut self, slots: usize) {
+        self.close();
+        self.slots = slots;
+        self.schema_bytes = slots as u64 * 40;
+        let generation = self.writer.generation() + 1;
+        let meaning = meaning(self.lane.epoch(), generation);
+        let bytes: Vec<u8> = (0..self.schema_bytes).map(|at| schema_byte(meaning, at)).collect();
+        self.writer.begin_generation(&bytes).expect("room for the schema");
+        self.encoder.resume(self.encoder.rows(), generation);
     }
 
     fn close(&mut self) {
@@ -112,9 +140,9 @@ impl Producer {
             if self.encoder.wants_new_block(stamp) {
                 self.close();
             }
-            let (epoch, row, slots) = (self.lane.epoch(), self.encoder.rows(), self.slots);
+            let (meaning, row, slots) = (self.meaning(), self.encoder.rows(), self.slots);
             let mut bytes = Vec::new();
-            let reading = |slot| value(epoch, row, slot);
+            let reading = |slot| value(meaning, row, slot);
             if self.encoder.rows_open() == 0 {
                 self.encoder.key_row(stamp, slots, reading, &mut bytes);
                 assert!(self.writer.begin(&bytes));
@@ -131,9 +159,9 @@ impl Producer {
         self.close();
         // The End of a block is sent when the ring continues after it.
         let stamp = Stamp { boot: self.due, real_offset: 0 };
-        let (epoch, row, slots) = (self.lane.epoch(), self.encoder.rows(), self.slots);
+        let (meaning, row, slots) = (self.meaning(), self.encoder.rows(), self.slots);
         let mut bytes = Vec::new();
-        self.encoder.key_row(stamp, slots, |slot| value(epoch, row, slot), &mut bytes);
+        self.encoder.key_row(stamp, slots, |slot| value(meaning, row, slot), &mut bytes);
         assert!(self.writer.begin(&bytes));
     }
 
@@ -194,6 +222,13 @@ impl Node {
     pub fn grow(&mut self, random: &mut Random) {
         let at = random.below(self.producers.len() as u64) as usize;
         self.producers[at].grow(1 + random.below(20) as usize);
+        self.revision += 1;
+    }
+
+    /// Devices are gone: the slots of some lane are given back, and those that stay have other numbers.
+    pub fn renew(&mut self, random: &mut Random) {
+        let at = random.below(self.producers.len() as u64) as usize;
+        self.producers[at].renew(1 + random.below(60) as usize);
         self.revision += 1;
     }
 

@@ -259,6 +259,24 @@ impl World {
         }
     }
 
+    /// Slots are given back again and again, others come, and readers want this and that; nothing goes wrong.
+    pub fn churn(&mut self, time: Nanos) {
+        let end = Nanos(self.now.0 + time.0);
+        while self.now < end {
+            self.step();
+            match self.random.below(400) {
+                0..8 => self.agent.node.renew(&mut self.random),
+                8 | 9 => self.agent.node.grow(&mut self.random),
+                10 | 11 => {
+                    let begin = self.random.once_in(2);
+                    let hub = self.agent.hub;
+                    self.hubs[hub].ask(begin);
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Things go wrong for this time.
     pub fn storm(&mut self, time: Nanos) {
         let end = Nanos(self.now.0 + time.0);
@@ -273,7 +291,7 @@ impl World {
     fn go_wrong(&mut self) {
         let hub = self.random.below(self.hubs.len() as u64) as usize;
         let faults = self.faults;
-        match self.random.below(12) {
+        match self.random.below(14) {
             0 | 1 if faults.cuts => self.cut(),
             2 if faults.cuts => self.dark_until = Nanos(self.now.0 + self.random.below(4_000_000_000)),
             3 if faults.cuts => self.abandon(),
@@ -283,6 +301,7 @@ impl World {
             7 if faults.restarts => self.restart_agent(),
             8 if faults.clocks => self.wall_offset += [-HOUR, HOUR, 1_500_000][self.random.below(3) as usize],
             9 => self.agent.node.grow(&mut self.random),
+            12 | 13 => self.agent.node.renew(&mut self.random),
             10 if faults.interests => {
                 let begin = self.random.once_in(2);
                 self.hubs[hub].ask(begin);

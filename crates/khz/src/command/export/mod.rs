@@ -17,6 +17,7 @@ use self::rows::{Columns, each_row};
 use self::text::Marks;
 use crate::command::recording::{Opened, open};
 use crate::show::outcome::{Failure, Outcome};
+use crate::show::quantities;
 
 /// Examples for `khz export --help`.
 pub const EXAMPLES: &str = "\
@@ -86,7 +87,7 @@ fn write_parquet(_: &Opened, _: File) -> Result<(), Failure> {
 fn write(flags: &ExportFlags, opened: &Opened, out: &mut impl Write) -> Result<(), Failure> {
     let columns = Columns::of(opened);
     if !flags.json {
-        let names = columns.series.iter().map(ToString::to_string);
+        let names = columns.series.iter().map(|series| quantities::csv(series.to_string()));
         let titles: Vec<String> =
             ["time", "boot", "node"].map(String::from).into_iter().chain(names).collect();
         writeln!(out, "{}", titles.join(","))?;

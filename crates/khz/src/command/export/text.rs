@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::rows::{Line, Slot};
 use crate::command::recording::Opened;
-use crate::show::quantities::{cell, cell_json};
+use crate::show::quantities::{cell, cell_json, csv};
 use crate::show::table::{json_line, printable};
 
 /// The gaps of each lane that are not printed yet; the first gap is the last in its list.
@@ -34,7 +34,7 @@ impl Marks {
 }
 
 impl Line<'_> {
-    /// One line of CSV. Names of series need no quotes: `%XX` stands for commas and quotes in them.
+    /// One line of CSV.
     pub fn csv(&self, out: &mut impl Write) -> io::Result<()> {
         let stamp = self.row.stamp();
         let node = &self.opened.survey.lanes[self.lane].lane.node;
@@ -47,7 +47,7 @@ impl Line<'_> {
         )?;
         let mut cells = vec![String::new(); self.columns.len()];
         for slot in self.slots {
-            cells[slot.column] = cell(slot.format, self.reading(slot.slot));
+            cells[slot.column] = csv(cell(slot.format, self.reading(slot.slot)));
         }
         for cell in cells {
             write!(out, ",{cell}")?;

@@ -65,10 +65,15 @@ fn across(answer: &Answer, width: Option<usize>) -> Option<Table> {
     if answer.nodes.len() + answer.missing.len() < 2 {
         return None;
     }
+    if each(answer).any(|(_, series)| matches!(series.state(), State::Info(_))) {
+        // A description does not fit into a cell.
+        return None;
+    }
     let mut matrix = Matrix::default();
     for node in &answer.nodes {
         let cell = |series: &SeriesAnswer| match series.state() {
             State::Present(value) => quantities::of_value(value, &series.unit),
+            State::Info(labels) => labels.to_string(),
             State::Absent(_) => "absent".to_owned(),
             State::Failed(_) => "FAILED".to_owned(),
         };
@@ -77,7 +82,7 @@ fn across(answer: &Answer, width: Option<usize>) -> Option<Table> {
     matrix.table(width)
 }
 
-/// One series below the other; a series without a value has the reason.
+/// One series below the other. A series without a value has the reason; one that is labels has them below it.
 fn table(answer: &Answer) -> Table {
     let mut table = Table::new(&[("SERIES", Side::Left), ("VALUE", Side::Right), ("READS", Side::Left)], 0);
     for (node, series) in each(answer) {
@@ -86,6 +91,7 @@ fn table(answer: &Answer) -> Table {
             State::Present(value) => {
                 table.row([name, value.to_owned(), reads(value, &series.unit)]);
             }
+            State::Info(labels) => table.description(name, labels),
             State::Absent(why) => table.remark(name, &format!("absent: {why}")),
             State::Failed(fault) => table.remark(name, &format!("FAILED: {fault}")),
         }
@@ -110,19 +116,18 @@ fn object(node: &NodeAnswer, series: &SeriesAnswer) -> Value {
         object.insert("instance".to_owned(), json!(instance));
     }
     if !series.labels.0.is_empty() {
-        let labels = series.labels.0.iter().map(|(name, value)| (name.to_owned(), json!(value)));
-        object.insert("labels".to_owned(), Value::Object(labels.collect()));
+        object.insert("labels".to_owned(), quantities::labels_json(&series.labels.0));
     }
     object.insert("kind".to_owned(), json!(series.kind));
     object.insert("unit".to_owned(), json!(series.unit));
     object.insert("stamp".to_owned(), json!(series.stamp));
-    let (key, text) = match series.state() {
-        State::Present(labels) if series.info.is_some() => ("info", labels),
-        State::Present(value) => ("value", value),
-        State::Absent(why) => ("absent", why),
-        State::Failed(fault) => ("failed", fault),
+    let (key, value) = match series.state() {
+        State::Present(value) => ("value", json!(value)),
+        State::Info(labels) => ("info", quantities::labels_json(labels)),
+        State::Absent(why) => ("absent", json!(why)),
+        State::Failed(fault) => ("failed", json!(fault)),
     };
-    object.insert(key.to_owned(), json!(text));
+    object.insert(key.to_owned(), value);
     Value::Object(object)
 }
 
@@ -136,10 +141,15 @@ fn write_properties(answer: &Answer, out: &mut impl Write) -> std::io::Result<us
             let name = name(answer, node, series);
             let line = match series.state() {
                 State::Present(value) => properties::line(&name, value),
+                // A program looks up one label.
+                State::Info(labels) => labels
+                    .iter()
+                    .map(|(label, value)| properties::line(&format!("{name}.{label}"), value))
+                    .collect(),
                 State::Absent(why) => properties::comment(&format!("{name} absent: {why}")),
                 State::Failed(fault) => properties::comment(&format!("{name} failed: {fault}")),
             };
-            left_out += usize::from(!matches!(series.state(), State::Present(_)));
+            left_out += usize::from(!matches!(series.state(), State::Present(_) | State::Info(_)));
             out.write_all(line.as_bytes())?;
         }
     }

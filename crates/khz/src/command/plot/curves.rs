@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use khz_model::{Nanos, Pattern, Series};
+use khz_model::{Nanos, Pattern, Series, ValueType};
 use khz_record::{Event, Growth, Measure};
 use khz_view::Point;
 
@@ -101,7 +101,9 @@ type Places = HashMap<(String, String), usize>;
 fn choose(opened: &Opened, patterns: &[Pattern]) -> (Vec<Curve>, Places, usize) {
     let (mut curves, mut places, mut left_out) = (Vec::new(), Places::new(), 0);
     for lane in &opened.survey.lanes {
-        for series in lane.series.iter().filter(|series| lane.selects(patterns, series)) {
+        // Labels are no number: there is nothing to draw.
+        let is_number = |series: &&Series| series.metric.value_type != ValueType::Labels;
+        for series in lane.series.iter().filter(|series| lane.selects(patterns, series)).filter(is_number) {
             let name = (lane.lane.node.to_string(), series.to_string());
             if places.contains_key(&name) {
                 continue;

@@ -156,6 +156,9 @@ fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
     let points = flags.width as usize;
     let patterns: Vec<Pattern> = opened.patterns.iter().chain(&right).cloned().collect();
     let (mut curves, left_out) = curves(opened, &patterns, measure, points)?;
+    if curves.is_empty() {
+        return Err(Failure::usage("these series are labels, and cannot be drawn; `khz export` prints them"));
+    }
     // Axes and colours in the order in which the series were asked for.
     curves.sort_by_key(|curve| patterns.iter().position(|pattern| selects(pattern, curve)));
     if left_out > 0 {

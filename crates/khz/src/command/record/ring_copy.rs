@@ -1,5 +1,5 @@
 //! Copies the blocks of a ring into a recording, byte for byte. Follows the ring, and counts blocks that were overwritten
-//! before they were copied.
+//! before they were copied, or whose schema was gone before it was.
 
 use khz_block::trace::LaneHead;
 use khz_model::Nanos;
@@ -20,7 +20,8 @@ pub struct RingCopy {
     schema: Option<(u32, u64)>,
     /// The block under copy, kept for its memory.
     bytes: Vec<u8>,
-    /// Blocks that were overwritten before they were copied.
+    /// Blocks that were overwritten before they were copied, or whose schema was gone: without it, their numbers mean
+    /// nothing.
     pub overtaken: u64,
 }
 
@@ -80,7 +81,10 @@ impl RingCopy {
             self.overtake();
             return Ok(());
         };
-        self.copy_schema(header.generation, recorder)?;
+        if !self.copy_schema(header.generation, recorder)? {
+            self.overtaken += 1;
+            return Ok(());
+        }
         if khz_record::close(&mut self.bytes) {
             recorder.block(self.lane, &self.bytes)?;
         }
@@ -94,16 +98,70 @@ impl RingCopy {
         self.bytes.clear();
     }
 
-    fn copy_schema(&mut self, generation: u32, recorder: &mut Recorder) -> Result<(), RecordError> {
+    /// Copies what the recording lacks of a generation's schema. `false`: the ring does not have it any more.
+    fn copy_schema(&mut self, generation: u32, recorder: &mut Recorder) -> Result<bool, RecordError> {
+        let Some(bytes) = self.reader.schema_bytes(generation) else { return Ok(false) };
         let mut done = self.schema.filter(|(known, _)| *known == generation).map_or(0, |(_, bytes)| bytes);
         let mut piece = Vec::new();
-        while self.reader.schema_bytes(generation).is_some_and(|bytes| bytes > done) {
+        while bytes > done {
             piece.clear();
-            let Some(length) = self.reader.schema(generation, done, PIECE, &mut piece) else { break };
+            let copied = self.reader.schema(generation, done, PIECE, &mut piece);
+            // The ring is foreign: it may have become shorter than it said.
+            let Some(length) = copied.filter(|&length| length > 0) else { return Ok(false) };
             recorder.schema(self.lane, generation, done, &piece)?;
             done += length as u64;
         }
         self.schema = Some((generation, done));
-        Ok(())
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use khz_block::{Encoder, SchemaEncoder};
+    use khz_model::{Series, Stamp};
+    use khz_record::Rotation;
+    use khz_ring::{Label, Ring, Writer};
+
+    use super::*;
+
+    /// A closed block with one row.
+    fn write(writer: &mut Writer, encoder: &mut Encoder, generation: u32) {
+        encoder.resume(encoder.rows(), generation);
+        let (stamp, mut bytes) = (Stamp { boot: Nanos(encoder.rows() + 1), real_offset: 0 }, Vec::new());
+        encoder.key_row(stamp, 1, |_| (0, 7), &mut bytes);
+        assert!(writer.begin(&bytes));
+        writer.close(&encoder.close().unwrap());
+    }
+
+    #[test]
+    fn a_block_whose_schema_is_gone_counts_as_overtaken_and_the_others_are_copied() {
+        let label = Label {
+            node: "n1".into(),
+            lane: "base".into(),
+            number: 0,
+            machine: [1; 16],
+            boot: [2; 16],
+            epoch: 4,
+            created: 5,
+        };
+        let Ring { mut writer, reader, .. } = Ring::anonymous(1 << 20, label).unwrap();
+        let (mut schema, mut bytes) = (SchemaEncoder::new(), Vec::new());
+        let metric = khz_gather::catalogue().swap_remove(0);
+        schema.append(&Series { metric, instance: None }, &mut bytes).unwrap();
+        writer.extend_schema(&bytes).unwrap();
+        let (present, gone) = (writer.generation(), writer.generation() + 7);
+        let mut encoder = Encoder::new(0, present, Nanos(1_000));
+        for generation in [present, gone, present, gone, gone, present] {
+            write(&mut writer, &mut encoder, generation);
+        }
+        let path = std::env::temp_dir().join(format!("khz-ring-copy-{}.khzt", std::process::id()));
+        let mut recorder = Recorder::create(&path, Rotation::default(), "{}".into(), Nanos(0)).unwrap();
+        let mut copy = RingCopy::new(reader, 1, 0);
+        copy.begin(&mut recorder, Nanos(1_000)).unwrap();
+        copy.finish(&mut recorder).unwrap();
+        assert_eq!((copy.overtaken, recorder.counts().rows, recorder.missing().rows), (3, 3, 3));
+        recorder.finish("{}").unwrap();
+        std::fs::remove_file(path).unwrap();
     }
 }

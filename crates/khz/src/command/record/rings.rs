@@ -47,7 +47,7 @@ pub fn record(
         copy.finish(recorder).map_err(of_error)?;
         if copy.overtaken > 0 {
             crate::show::table::remark!(
-                "{}: {} blocks were overwritten while they were read",
+                "{}: {} blocks were overwritten while they were read, or lack their schema",
                 rings.node,
                 copy.overtaken
             );

@@ -16,7 +16,7 @@ use super::rows::{Recording, Row};
 use crate::config::Plan;
 use crate::show::misses::{self, Listed};
 use crate::show::outcome::{Done, Failure, Outcome};
-use crate::show::quantities::{cell, cell_json};
+use crate::show::quantities::{cell, cell_json, csv};
 use crate::show::table::{Side, Table, json_line};
 
 /// Examples for `khz ring export --help`.
@@ -171,14 +171,13 @@ fn write(
     Ok(Done::Wholly)
 }
 
-/// Names of series need no quotes: `%XX` stands for commas and quotes in them.
 fn write_csv(recording: &Recording, out: &mut impl Write) -> io::Result<usize> {
-    let names: Vec<String> = recording.columns.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = recording.columns.iter().map(|series| csv(series.to_string())).collect();
     writeln!(out, "{}", [&["time".to_owned(), "boot".to_owned()], &names[..]].concat().join(","))?;
     recording.each(|row| {
         write!(out, "{},{}", row.stamp.real_text(), row.stamp.boot_text())?;
         for (series, reading) in recording.columns.iter().zip(&row.readings) {
-            write!(out, ",{}", cell(series.metric.format(), *reading))?;
+            write!(out, ",{}", csv(cell(series.metric.format(), *reading)))?;
         }
         writeln!(out)
     })

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::printer::{Change, Line, Printer};
 use super::rates::Shown;
+use crate::show::quantities;
 use crate::show::table::json_line;
 use khz_ask::{Cell, Column};
 
@@ -81,8 +82,11 @@ impl<W: Write> Printer for Lines<'_, W> {
     }
 }
 
-/// `net.rx_bytes[eth0] (bytes/s)`.
+/// `net.rx_bytes[eth0] (bytes/s)`; labels have no unit.
 fn title(column: &Column, shown: Option<&Shown>) -> String {
+    if matches!(shown, Some(Shown::Value(Cell::Info(_)))) {
+        return column.series.clone();
+    }
     let is_rate = column.counter && !matches!(shown, Some(Shown::Value(Cell::Present { .. })));
     let unit = if is_rate { column.rate_unit().name() } else { column.unit.as_str().into() };
     format!("{} ({unit})", column.series)
@@ -105,6 +109,7 @@ fn object(line: &Line<'_>) -> Value {
         .zip(line.shown)
         .map(|(column, shown)| {
             let value = match shown {
+                Shown::Value(Cell::Info(labels)) => json!({ "info": quantities::labels_json(labels) }),
                 Shown::Value(Cell::Absent(why)) => json!({ "absent": why }),
                 Shown::Value(Cell::Failed(fault)) => json!({ "failed": fault }),
                 Shown::Unknown(why) => json!({ "unknown": why }),

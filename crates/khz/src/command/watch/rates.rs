@@ -152,7 +152,7 @@ fn window_of(column: &Column) -> Nanos {
 fn number(cell: &Cell) -> Number {
     match cell {
         Cell::Present { units, places } => Some((*units, *places)),
-        Cell::Text(_) | Cell::Absent(_) | Cell::Failed(_) => None,
+        Cell::Text(_) | Cell::Info(_) | Cell::Absent(_) | Cell::Failed(_) => None,
     }
 }
 

@@ -201,6 +201,7 @@ fn node_table(line: &Line<'_>, width: usize) -> String {
             Shown::Value(Cell::Absent(why)) => table.remark(series, &format!("absent: {why}")),
             Shown::Value(Cell::Failed(fault)) => table.remark(series, &format!("FAILED: {fault}")),
             Shown::Unknown(why) => table.remark(series, &format!("unknown: {why}")),
+            Shown::Value(Cell::Info(labels)) => table.description(series, labels),
             known => table.row([series, cell(column, known)]),
         }
     }

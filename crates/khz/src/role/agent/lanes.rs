@@ -145,7 +145,9 @@ impl khz_link::Lanes for AgentLanes {
         let mut revision = self.changes;
         self.list(&mut |lane| {
             let schema = lane.0.schema_bytes();
-            revision = revision.wrapping_mul(31).wrapping_add(lane.0.period().0 ^ schema.rotate_left(32));
+            let lane =
+                lane.0.period().0 ^ schema.rotate_left(32) ^ u64::from(lane.0.generation()).rotate_left(16);
+            revision = revision.wrapping_mul(31).wrapping_add(lane);
         });
         revision
     }

@@ -81,7 +81,10 @@ impl Work {
         let names: Vec<String> = delivery.columns.iter().map(ToString::to_string).collect();
         let node = delivery.node.as_str();
         for row in &delivery.rows {
+            // A file of numbers has no place for labels.
+            let is_number = |series: &Series| series.metric.value_type != ValueType::Labels;
             let readings: Vec<Reading<'_>> = (delivery.columns.iter().zip(&names).zip(&row.readings))
+                .filter(|((series, _), _)| is_number(series))
                 .map(|((series, name), reading)| Reading {
                     node,
                     series: name,

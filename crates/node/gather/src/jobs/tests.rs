@@ -261,27 +261,51 @@ fn series_are_refused_when_they_or_their_names_are_too_many() {
     let count = lab.shown().len();
     assert!(count < JOB_SERIES_MAX && lab.jobs.names_bytes <= JOB_NAMES_BYTES_MAX);
     assert_eq!(lab.refusals(), [(Refusal::TooMany, (JOB_SERIES_MAX - count) as u64)]);
-    assert!(lab.jobs.is_worn(Nanos::from_secs(5_000)) && !lab.jobs.has_room());
+    assert!(!lab.jobs.has_room());
     for n in 0..3 * SPELLINGS_MAX {
         lab.say(format!("q[{},label={long}]{}=1", n % count, " ".repeat(n / count)), at(10_000 + n as u64));
     }
     assert!(lab.jobs.spellings_bytes <= SPELLINGS_BYTES_MAX && lab.jobs.spellings.len() <= SPELLINGS_MAX);
+    lab.jobs.renew(Nanos::from_secs(100_000));
+    assert!(lab.jobs.has_room() && (lab.jobs.names_bytes, lab.jobs.spellings_bytes) == (0, 0));
 }
 
 #[test]
-fn names_that_nobody_uses_any_more_wear_the_node_out_once_there_is_no_room() {
+fn names_that_nobody_uses_any_more_make_room_and_the_others_keep_their_values() {
     let (mut jobs, job) = jobs();
     let mut room = Vec::new();
     let mut say = |jobs: &mut Jobs, text: &str, second| {
         job.send(text.as_bytes()).unwrap();
         jobs.gather(at(second), &mut room);
     };
-    (0..JOB_METRICS_MAX - 1).for_each(|n| say(&mut jobs, &format!("m{n}=1"), 1));
-    assert!(!jobs.is_worn(Nanos::from_secs(1_000)), "there is room");
-    say(&mut jobs, "last=1", 1);
-    assert!(!jobs.is_worn(Nanos::from_secs(300)) && jobs.is_worn(Nanos::from_secs(301)));
-    (0..JOB_METRICS_MAX / 4 + 1).for_each(|n| say(&mut jobs, &format!("m{n}=2"), 200));
-    assert!(!jobs.is_worn(Nanos::from_secs(301)), "more than a quarter are in use");
+    (0..JOB_METRICS_MAX).for_each(|n| say(&mut jobs, &format!("m{n}=1"), 1));
+    (0..100).for_each(|n| say(&mut jobs, &format!("job.m{}=2", 2 * n), 200));
+    say(&mut jobs, "new=1", 300);
+    assert_eq!(jobs.readings.schema.slot("job.new", None), None, "there is no room");
+    assert_eq!(jobs.slots_gone(Nanos::from_secs(300)), 0);
+    assert_eq!(jobs.slots_gone(Nanos::from_secs(301)), JOB_METRICS_MAX - 100);
+    jobs.renew(Nanos::from_secs(301));
+    assert_eq!((jobs.slots_gone(Nanos::from_secs(301)), jobs.door.metrics().len()), (0, 100));
+    let expected: Vec<String> =
+        (0..100).map(|n| format!("job.m{} {:?}", 2 * n, Reading::Absent(Absence::InstanceGone))).collect();
+    assert_eq!(shown(&jobs), expected, "silent for a while, and not for long enough");
+    // Both spellings mean the new slot, and a name that was dropped is new.
+    say(&mut jobs, "m198=5\njob.m0=6\nm1=7\nnew=8", 302);
+    let shown = shown(&jobs);
+    assert_eq!((&*shown[99], &*shown[0]), ("job.m198 Present(5)", "job.m0 Present(6)"));
+    assert_eq!(shown[100..], ["job.m1 Present(7)", "job.new Present(8)"]);
+}
+
+#[test]
+fn a_value_keeps_its_time_when_slots_are_given_back() {
+    let mut lab = Lab::new();
+    lab.say("gone=1", at(1));
+    lab.say("a=1 time=1000", at(1_000));
+    lab.jobs.renew(Nanos::from_secs(1_000));
+    lab.say("a=2 time=999", at(1_000));
+    assert_eq!((lab.shown(), lab.refusals()), (vec!["job.a=1".to_owned()], vec![(Refusal::Overtaken, 1)]));
+    lab.say("gone=3 kind=counter", at(1_001));
+    assert_eq!(lab.shown(), ["job.a=1", "job.gone=3"], "a name that was dropped may be of another type");
 }
 
 proptest! {

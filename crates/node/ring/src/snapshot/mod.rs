@@ -6,7 +6,7 @@ mod file;
 mod layout;
 mod names;
 mod reader;
-mod sequence;
+pub(crate) mod sequence;
 mod writer;
 
 pub use layout::{GROUPS_MAX, SNAPSHOT_SLOTS_MAX, SnapshotLabel};

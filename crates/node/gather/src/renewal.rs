@@ -1,0 +1,81 @@
+//! When slots are given back: a source most of whose instances are gone begins with new slots, and the lanes that
+//! have it begin a new generation. It decides; it moves no row.
+
+use khz_model::Nanos;
+
+use crate::source::Source;
+
+/// An instance keeps its slots for this long after it was last seen: an interface or a container that is started
+/// again soon has the same series.
+pub const GONE_FOR: Nanos = Nanos::from_secs(30);
+
+/// A source with at most this many slots of instances that are gone is left as it is: they cost less than another
+/// generation.
+pub const GONE_SLOTS_MIN: usize = 64;
+
+/// A source is renewed when more than one of this many of its slots belongs to an instance that is gone.
+pub const GONE_SHARE: usize = 4;
+
+/// A generation lives at least this long.
+pub const GENERATION_TIME_MIN: Nanos = Nanos::from_secs(30);
+
+/// A generation lives at least this long where fewer than [`GONE_SLOTS_MANY`] slots are gone. Each has its own schema
+/// in the ring and at the hub, which keeps the rows of eight (docs/limits.md).
+pub const GENERATION_TIME: Nanos = Nanos::from_secs(300);
+
+/// This many slots of instances that are gone are too many to wait: each costs memory here and at the hub, and a
+/// byte in every block.
+pub const GONE_SLOTS_MANY: usize = 8_192;
+
+/// When slots are given back.
+#[derive(Debug)]
+pub(crate) struct Renewal {
+    /// How long an instance keeps its slots after it was last seen.
+    gone_for: Nanos,
+    last: Option<Nanos>,
+}
+
+/// True if so many of a source's slots are gone that it should be renewed.
+pub(crate) fn is_worn(gone: usize, slots: usize) -> bool {
+    gone > GONE_SLOTS_MIN && gone > slots / GONE_SHARE
+}
+
+impl Renewal {
+    /// Instances keep their slots for this long after they were last seen.
+    pub fn new(gone_for: Nanos) -> Self {
+        Renewal { gone_for, last: None }
+    }
+
+    /// Renews the sources that are worn, unless the generation is too young; returns a bit for each renewed one.
+    /// Call it about once a second, and not between a gather and the rows of a tick.
+    pub fn look(&mut self, now: Nanos, sources: &mut [Source]) -> u64 {
+        let (mut worn, mut gone_all) = (0, 0);
+        for (index, source) in sources.iter_mut().enumerate() {
+            let gone = source.slots_gone(now, self.gone_for);
+            if is_worn(gone, source.slots()) {
+                worn |= 1 << index;
+                gone_all += gone;
+            }
+        }
+        if worn == 0 || !self.may(now, gone_all) {
+            return 0;
+        }
+        self.last = Some(now);
+        let is_worn = |index: &usize| worn >> index & 1 == 1;
+        for index in (0..sources.len()).filter(is_worn) {
+            let source = &mut sources[index];
+            let before = source.slots();
+            source.renew(now, self.gone_for);
+            tracing::info!("{}: {before} slots have become {}", source.name(), source.slots());
+        }
+        worn
+    }
+
+    fn may(&self, now: Nanos, gone: usize) -> bool {
+        let time = if gone >= GONE_SLOTS_MANY { GENERATION_TIME_MIN } else { GENERATION_TIME };
+        self.last.is_none_or(|last| now.since(last) >= time)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -79,7 +79,7 @@ impl Lanes for Node {
     fn ask(&mut self, ask: &InterestFrame<'_>) {
         self.interests += 1;
         assert!(self.interests <= khz_link::limits::INTERESTS_MAX);
-        let lane = (ask.number % 2 == 0).then_some(1);
+        let lane = ask.number.is_multiple_of(2).then_some(1);
         self.answers.push(Answer { interest: ask.number, lane, period: ask.period, text: "no".into() });
     }
     fn dismiss(&mut self, _: u32) {

@@ -36,6 +36,7 @@ fn says_the_same(frame: &Frame<'_>) {
         }
         Frame::Dismiss { number } => put::dismiss(&mut out, *number),
         Frame::Now { interest, ask } => put::now(&mut out, *interest, *ask),
+        Frame::Again { lane, from, to } => put::again(&mut out, *lane, *from, *to),
         Frame::Given { lane, ask } => put::given(&mut out, *lane, *ask),
         Frame::Beaten(beaten) => {
             let khz_link::Beaten { stamp, received, answered, .. } = *beaten;
@@ -59,6 +60,10 @@ fn says_the_same(frame: &Frame<'_>) {
         Frame::Unread { number } => put::unread(&mut out, *number),
         Frame::Text(piece) => piece.put(&mut out),
         Frame::NoText(none) => none.put(&mut out),
+        Frame::Goodbye(goodbye) => goodbye.put(&mut out),
+        Frame::TextNow { number, ask } => put::text_now(&mut out, *number, *ask),
+        Frame::TextGiven(given) => given.put(&mut out),
+        Frame::Standing(standing) => standing.put(&mut out),
         Frame::Schema(_) | Frame::Block { .. } | Frame::Rows { .. } | Frame::Past { .. } | Frame::Newer { .. } => return,
     }
     let raw = frame::split(&out, FRAME_MAX).expect("what was said is small").expect("what was said is whole");

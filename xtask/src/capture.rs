@@ -7,21 +7,31 @@ use std::path::Path;
 use crate::step;
 
 /// The files that khz reads, and those that identify the machine.
-const FILES: [&str; 13] = [
-    "stat",
-    "meminfo",
-    "loadavg",
-    "uptime",
-    "net/dev",
-    "vmstat",
-    "diskstats",
-    "pressure/cpu",
-    "pressure/memory",
-    "pressure/io",
-    "pressure/irq",
-    "cpuinfo",
-    "version",
+const FILES: [&str; 20] = [
+    "proc/stat",
+    "proc/meminfo",
+    "proc/loadavg",
+    "proc/uptime",
+    "proc/net/dev",
+    "proc/vmstat",
+    "proc/diskstats",
+    "proc/pressure/cpu",
+    "proc/pressure/memory",
+    "proc/pressure/io",
+    "proc/pressure/irq",
+    "proc/cpuinfo",
+    "proc/version",
+    "proc/sys/kernel/ostype",
+    "proc/sys/kernel/osrelease",
+    "proc/sys/kernel/version",
+    "proc/sys/kernel/arch",
+    "proc/sys/kernel/hostname",
+    "proc/sys/kernel/domainname",
+    "etc/os-release",
 ];
+
+/// A folder that khz reads, with the firmware's names. Its serial numbers are nobody's business.
+const FIRMWARE: &str = "sys/class/dmi/id";
 
 /// Captures this machine.
 pub fn run(name: &str) -> Result<(), String> {
@@ -30,11 +40,15 @@ pub fn run(name: &str) -> Result<(), String> {
         return Err(format!("{} exists; choose another name", to.display()));
     }
     let mut captured = Vec::new();
-    for file in FILES {
-        let from = Path::new("/proc").join(file);
-        // A kernel without PSI, or without PSI for interrupts, has no such file.
-        let Ok(text) = fs::read(&from) else { continue };
-        let to = to.join("proc").join(file);
+    let firmware = fs::read_dir(Path::new("/").join(FIRMWARE)).into_iter().flatten().flatten();
+    let firmware = firmware.filter_map(|entry| entry.file_name().into_string().ok());
+    let firmware =
+        firmware.filter(|name| !["serial", "uuid", "asset_tag"].iter().any(|secret| name.ends_with(secret)));
+    let firmware = firmware.map(|name| format!("{FIRMWARE}/{name}"));
+    for file in FILES.map(str::to_owned).into_iter().chain(firmware) {
+        // A kernel without PSI, or without PSI for interrupts, has no such file. Folders are no files.
+        let Ok(text) = fs::read(Path::new("/").join(&file)) else { continue };
+        let to = to.join(&file);
         let folder = to.parent().ok_or("BUG: a file without a folder")?;
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&to, text))
@@ -44,7 +58,7 @@ pub fn run(name: &str) -> Result<(), String> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let origin = format!(
         "machine: (describe it: CPUs, memory, interfaces, what it was doing)\nkernel:  {}\ncommand: cargo xtask capture {name}\n\
-         files:   {}\nscrubbed: (say what you changed; check cpuinfo and version)\n",
+         files:   {}\nscrubbed: (say what you changed; check cpuinfo, version, hostname and domainname)\n",
         kernel.trim(),
         captured.join(" ")
     );

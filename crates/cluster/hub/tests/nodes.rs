@@ -329,7 +329,7 @@ fn who_comes_to_a_lane_that_was_left_gets_what_comes_and_not_what_was_there() {
     let mut second = subscribe();
     told(&mut a, 2);
     a.beat();
-    assert_eq!(seen(&mut second), (Vec::new(), 0), "the row of before is not what is wanted");
+    assert_eq!(seen(&mut second), (Vec::new(), 0), "an old row is not wanted");
     a.end();
     a.out.clear();
     a.encoder.resume(50, 1);

@@ -14,7 +14,7 @@ pub use encode::SchemaEncoder;
 pub use khz_model::schema::SLOTS_MAX;
 pub use pool::MetricPool;
 
-/// The largest schema: 32 bytes for each slot of the largest one.
+/// The largest schema: 64 bytes for each slot of the largest one.
 pub const SCHEMA_BYTES_MAX: usize = 16 << 20;
 /// The largest body of a record. A decoder keeps at most one unfinished record.
 pub const RECORD_BYTES_MAX: usize = 16 << 10;
@@ -33,8 +33,8 @@ const VERSION: u8 = HEADER[4];
 /// Kind bytes of records.
 const METRIC: u8 = 1;
 const SLOT: u8 = 2;
-/// A metric whose values are not unsigned: a byte for the type of its values, then the body of a metric. A
-/// reader of before skips it, and refuses the slot that needs it: it never shows a number as another one.
+/// A metric whose values are not unsigned: a byte for the type of its values, then the body of a metric. An
+/// older reader skips it, and refuses the slot that needs it: it never shows a number as another one.
 const TYPED_METRIC: u8 = 3;
 /// A refresh of this many nanoseconds means that the number never changes; 0 means that any event may change
 /// it.
@@ -44,12 +44,39 @@ const CONSTANT: u64 = u64::MAX;
 mod tests {
     use std::sync::Arc;
 
+    use khz_model::name::METRIC_NAME_MAX;
     use khz_model::{Instance, Labels, Metric, Series, ValueType};
     use proptest::prelude::*;
 
     use super::fields::Fields;
     use super::*;
     use crate::{BlockError, varint};
+
+    #[test]
+    fn the_limits_are_those_of_the_document() {
+        let text = include_str!("../../../../docs/block.md");
+        for (limit, value) in [
+            ("bytes of a schema", format!("{} MiB", SCHEMA_BYTES_MAX >> 20)),
+            ("slots", with_commas(SLOTS_MAX)),
+            ("metrics", with_commas(METRICS_MAX)),
+            ("body of a record", format!("{} KiB", RECORD_BYTES_MAX >> 10)),
+            ("name, flat name and other words", format!("{METRIC_NAME_MAX} bytes")),
+            ("help, origin, label values", format!("{} bytes", with_commas(TEXT_BYTES_MAX))),
+            ("labels of a metric", with_commas(LABELS_MAX)),
+            ("instance without labels", format!("{} bytes", with_commas(INSTANCE_BYTES_MAX))),
+            ("labels of an instance, or of a reading", format!("{}, with ", khz_model::labels::LABELS_MAX)),
+        ] {
+            let line = format!("| {limit} | {value}");
+            assert!(text.contains(&line), "docs/block.md does not say: {line}");
+        }
+    }
+
+    fn with_commas(number: usize) -> String {
+        match number {
+            0..1_000 => number.to_string(),
+            _ => format!("{},{:03}", with_commas(number / 1_000), number % 1_000),
+        }
+    }
 
     /// The real catalogue, for a node with some CPUs, interfaces and disks.
     fn node() -> Vec<Series> {

@@ -9,7 +9,7 @@ use crate::name::{METRIC_NAME_MAX, NameError};
 
 /// The most labels of one series, or of one set: node_exporter's longest, `node_dmi_info`, has 19.
 pub const LABELS_MAX: usize = 64;
-/// The most bytes of all names and values of one set together, with two for each label.
+/// The most bytes of all names and values of one set together, and two more bytes for each label.
 pub const LABELS_BYTES_MAX: usize = 4_096;
 /// Longest name of a label.
 pub const LABEL_NAME_MAX: usize = METRIC_NAME_MAX;
@@ -21,7 +21,7 @@ pub(crate) const MARK: char = '\0';
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Labels(Arc<str>);
 
-/// Why some labels are no set.
+/// Why labels are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LabelError {
     /// A name that Prometheus would refuse, or one of its own.

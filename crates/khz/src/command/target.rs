@@ -1,5 +1,5 @@
 //! Whom a command asks: the running khz that the flags or the configuration name, or, where none answers, this machine's
-//! kernel in this process. Prints nothing about which of them it was.
+//! kernel in this process. It does not tell the user which of them answered.
 
 use std::time::Duration;
 

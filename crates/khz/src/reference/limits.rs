@@ -100,6 +100,10 @@ fn every_row_has_the_numbers_of_the_code() {
         ("lanes at once", vec![count(khz_gather::LANES_MAX as u64)]),
         ("lanes that live on", vec![count(khz_gather::LINGERING_MAX as u64), seconds(khz_gather::LINGER)]),
         ("requests that wait for the gather thread", vec![count(khz_gather::REQUESTS_MAX as u64)]),
+        (
+            "a value of a label that describes the node",
+            vec![bytes(khz_parse::description::DESCRIPTION_VALUE_MAX)],
+        ),
         // Both doors
         ("a client that reads slowly", vec![bytes(http::TAKEN_BYTES_MIN), stall]),
         ("a client that reads slowly", vec![bytes(text::TAKEN_BYTES_MIN)]),

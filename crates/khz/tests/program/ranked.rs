@@ -85,6 +85,8 @@ fn first_ranks(json: &str) -> Vec<(String, String)> {
             (text(&values["top.cpu[1]"]), text(&values["top.process[1]"]["info"]["pid"]))
         })
         .collect();
+    // The agent may read the file while it is written: then these rows have no value.
+    found.retain(|(share, pid)| !share.is_empty() && !pid.is_empty());
     found.dedup();
     found
 }

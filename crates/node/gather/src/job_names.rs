@@ -108,13 +108,13 @@ mod tests {
     /// What the names answer to each line: the name at Prometheus, or the error.
     fn told(lines: &[&str]) -> Vec<String> {
         let mut names = JobNames::default();
-        let mut told = |line: &&str| {
+        let told = |line: &&str| {
             let said = Publication::read(line).unwrap().describe().unwrap();
             names
                 .metric(&said)
                 .map_or_else(|error| error.to_string(), |metric| metric.exposition.name.to_string())
         };
-        lines.iter().map(|line| told(line)).collect()
+        lines.iter().map(told).collect()
     }
 
     #[test]

@@ -576,3 +576,26 @@ fn a_placement_that_is_refused_stops_the_agent_before_anything_starts() {
     let error = Agent::start(Plan { placement, ..plan("/") }).err().unwrap().to_string();
     assert!(error.starts_with("cannot run with --cpu 1023: "), "{error}");
 }
+
+#[test]
+fn a_description_is_read_once_a_minute_however_fast_the_lane_is() {
+    let start = Instant::now();
+    let mut plan = Plan { cpu_max: 1.0, ..plan("/") };
+    // A busy machine must not hold them back.
+    plan.sources.iter_mut().for_each(|source| source.budget = Some(1.0));
+    let agent = Agent::start(plan).unwrap();
+    let query = agent.query();
+    // Everything at 1,000 Hz, even what the kernel changes more slowly.
+    let lane = agent.follow(&patterns("*"), Rate::from_hz(1_000).unwrap(), true).unwrap();
+    let count = |name: &str| value(&*query, name);
+    let rows = format!("khz.lane.rows[{}]", lane.name());
+    wait_for("a thousand rows", || (count(&rows) > 1_000).then_some(()));
+    let times = |source: &str| count(&format!("khz.source.gathers[{source}]"));
+    assert!(times("loadavg") > 500, "the lane has every other source");
+    // A busy machine may need more than a minute for these rows.
+    assert!(times("uname") <= 1 + start.elapsed().as_secs() / 60);
+    assert_eq!(times("os"), 1);
+    let uname = latest(&*query, "host.uname", Nanos(0)).nodes[0].1[0].reading.labels().unwrap();
+    assert!(uname.get("release").is_some());
+    agent.stop();
+}

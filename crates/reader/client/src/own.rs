@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use khz_model::{Metric, Nanos, Origin, Pattern, Series, SeriesName, Stamp, Unit};
+use khz_model::{Metric, Nanos, Origin, Pattern, Series, SeriesName, Stamp, Unit, ValueType};
 use khz_ring::{RingError, SlotName};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -29,7 +29,7 @@ pub(crate) struct OwnNode(Arc<Mutex<Known>>);
 
 struct Known {
     page: Page,
-    /// The series in each slot; `None`: this version cannot read the name.
+    /// The series in each slot; `None`: it is labels, or this version cannot read the name.
     series: Vec<Option<Series>>,
 }
 
@@ -120,6 +120,10 @@ fn boot_clock() -> Nanos {
 
 /// What the snapshot has of a series: everything but help and what only the catalogue has.
 fn series(slot: &SlotName) -> Option<Series> {
+    if slot.format.value_type == ValueType::Labels {
+        // They are not in shared memory, and "not gathered yet" would be wrong.
+        return None;
+    }
     let SeriesName { metric, instance, .. } = SeriesName::parse(&slot.name).ok()?;
     let exposed = format!("khz_{}", metric.replace('.', "_"));
     let plain = Metric::plain(metric.into_string(), exposed, slot.kind, Unit::named(&slot.unit)?);
@@ -209,5 +213,25 @@ impl Watch {
         }
         queue.push_all(events);
         queue.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use khz_model::{Kind, ValueFormat};
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_known_and_labels_left_out() {
+        let slot = |value_type| SlotName {
+            group: 0,
+            kind: Kind::Gauge,
+            format: ValueFormat { value_type, places: 0 },
+            unit: "count".to_owned(),
+            name: "host.uname".to_owned(),
+        };
+        assert!(series(&slot(ValueType::Unsigned)).is_some() && series(&slot(ValueType::Float)).is_some());
+        assert!(series(&slot(ValueType::Labels)).is_none());
     }
 }

@@ -221,7 +221,7 @@ fn both_units_run_confined_under_systemd_and_come_back_when_killed_frozen_or_wor
                 && property(&mut guest, unit, "ActiveState") == "active"
         });
     }
-    until("the hub has the rows of before, and more", || {
+    until("the hub has the old rows, and more", || {
         at_hub(&mut guest)
             .is_some_and(|(up, rows, missing)| up && missing == 0 && rows > before.len() as u64 + 3)
     });

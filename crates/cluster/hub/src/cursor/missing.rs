@@ -16,7 +16,7 @@ pub(crate) struct Missing {
     from: u64,
     /// Rows that were handed out, that the reader said it has, or that are lost.
     settled: Ranges,
-    /// Rows of the node before this existed before the reader came: the node is asked for those that are not here.
+    /// The node's first row after the reader came. The node is asked for older rows that are not here.
     asks_before: u64,
     /// [`crate::lane::Late::changes`] when nothing more could be done.
     done_at: Option<u64>,
@@ -42,7 +42,7 @@ impl Missing {
         number >= self.from && !self.settled.contains(number)
     }
 
-    /// The reader has these rows, or they are lost. A hole too many is lost.
+    /// The reader has these rows, or they are lost. A hole for which there is no room is lost.
     pub fn settle(&mut self, from: u64, to: u64, take: &mut impl FnMut(Event<'_>)) {
         self.settled.add(from, to);
         if let Some((from, to)) = self.settled.take_forgotten()
@@ -70,7 +70,7 @@ struct Work {
     /// Rows of the node that will not come, in order.
     lost: Vec<(u64, u64)>,
     again: Vec<(u64, u64)>,
-    /// It says nothing of this row and those after it.
+    /// The work covers only rows before this one; `None`: all.
     until: Option<u64>,
 }
 
@@ -114,7 +114,7 @@ impl Cursor {
         }
         let Some(missing) = &mut self.missing else { return true };
         for (from, to) in work.lost {
-            // A number is lost when all rows that could have it are lost.
+            // A reader's number stands for `every` rows of the node: it is lost when all of these are.
             let (from, to) = (from.div_ceil(every), to / every);
             for (from, to) in missing.settled.holes(from.max(missing.from), to.max(missing.from)) {
                 missing.settle(from, to, take);

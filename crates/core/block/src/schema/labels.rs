@@ -32,7 +32,7 @@ pub(super) fn read(fields: &mut Fields) -> Result<Labels, BlockError> {
         .map_err(|_| fields.damaged("labels that are no set: a name is twice, no name, or they are too long"))
 }
 
-/// Appends an instance. Without labels it is one text. With labels it is the text that a reader of before
+/// Appends an instance. Without labels it is one text. With labels it is the text that an older reader
 /// shows, which may be cut; then the primary name; then the labels.
 pub(super) fn put_instance(out: &mut Vec<u8>, instance: &Instance) {
     if !instance.has_labels() {

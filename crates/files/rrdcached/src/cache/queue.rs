@@ -85,12 +85,12 @@ impl Queue {
         self.retries.fail(id, error)
     }
 
-    /// Has a file that failed rest until its next attempt.
+    /// Lets a file that failed rest until its next attempt.
     pub fn rest(&mut self, id: FileId, now: u32) {
         self.retries.rest(id, now);
     }
 
-    /// Files rest no longer than after a first failure: room is needed.
+    /// Shortens each rest to that after a first failure, because room is needed.
     pub fn hurry(&mut self, now: u32) {
         self.retries.hurry(now);
     }
@@ -100,7 +100,7 @@ impl Queue {
         self.retries.failed()
     }
 
-    /// Files that failed because they do not exist; each is returned once a failure.
+    /// Files that failed because they do not exist; each is returned once for each failure.
     pub fn missing(&mut self) -> Vec<FileId> {
         self.retries.missing()
     }

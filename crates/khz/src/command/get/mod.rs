@@ -29,8 +29,8 @@ Examples:
 
 A pattern is [NODES:]METRIC[INSTANCE]: nodes as a hostlist (node[001-128],web1),
 metric and instance with * and ?. Quote it, or the shell takes its brackets and
-stars. Exit codes: 0 done, 1 failed at work (nothing of it is there), 2 wrong
-usage, 3 partly: some nodes did not answer, or something does not exist.";
+stars. Exit codes: 0 done, 1 failed at work (no value was found), 2 wrong usage,
+3 partly: some nodes did not answer, or something does not exist.";
 
 /// `khz get`.
 #[derive(Debug, Args)]

@@ -32,7 +32,11 @@ Examples:
   khz watch mem.free --rate 100 --for 10s   a thousand rows, then done
   khz watch 'vm.*' --json --count 60        one object a line, values as decimal
                                             strings
-  khz watch kernel.interrupts --raw         the counter itself";
+  khz watch kernel.interrupts --raw         the counter itself
+
+With --json a row is an object: node, time (seconds since 1970), rate, lost (how
+many rows of the node were lost since the start), and values by series. A value
+that is not there is an object: absent, failed or unknown, with the reason.";
 
 /// `khz watch`.
 #[derive(Debug, Args)]

@@ -105,6 +105,25 @@ fn unsafe_code_is_where_contributing_says() {
     assert_eq!(found, allowed);
 }
 
+#[test]
+fn crates_without_unsafe_code_forbid_it() {
+    let crates = step::root().join("crates");
+    let page = text(&step::root().join("CONTRIBUTING.md"));
+    let (_, section) = page.split_once("## Unsafe code").unwrap();
+    let rows: Vec<&str> = section.lines().filter_map(|line| line.strip_prefix("| `")).collect();
+    let mut files = Vec::new();
+    files_below(&crates, &mut files);
+    let is_root = |path: &&PathBuf| path.ends_with("src/lib.rs") || path.ends_with("khz/src/main.rs");
+    let roots: Vec<&PathBuf> = files.iter().filter(is_root).collect();
+    assert!(roots.len() > 20, "{roots:?}");
+    for root in roots {
+        let folder = root.parent().unwrap().strip_prefix(&crates).unwrap().to_str().unwrap();
+        let has_some = rows.iter().any(|row| row.starts_with(folder));
+        let is_forbidden = text(root).contains("#![forbid(unsafe_code)]");
+        assert_ne!(has_some, is_forbidden, "{} and the table of CONTRIBUTING.md", root.display());
+    }
+}
+
 /// The rows of the table in the module doc of khz's `main.rs`: a folder, and the folders that it may import.
 fn allowed_imports(main: &str) -> Vec<(String, BTreeSet<String>)> {
     let rows = main.lines().filter_map(|line| line.strip_prefix("//! | `")?.split_once("` | "));

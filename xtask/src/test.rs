@@ -43,8 +43,8 @@ fn slow_tests() -> Result<(), String> {
         &[],
     )?;
     step::run("cargo test --release -p khz-link --quiet", &[], &[("KHZ_LINK_SEEDS", "5000")])?;
-    let growing = "cargo test --release -p khz-hub --lib --quiet simulation";
-    step::run(growing, &[], &[("KHZ_HUB_SEEDS", "5000")])?;
+    let worlds = "cargo test --release -p khz-hub --lib --quiet -- simulation storm";
+    step::run(worlds, &[], &[("KHZ_HUB_SEEDS", "5000")])?;
     step::run("cargo test --release -p khz --test cluster --quiet -- --include-ignored", &[], &[])?;
     step::run("cargo test --release -p khz-mount --quiet -- --include-ignored", &[], &[])?;
     step::run("cargo test --release -p khz --test mount --quiet -- --include-ignored", &[], &[])?;

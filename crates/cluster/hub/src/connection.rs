@@ -8,7 +8,7 @@ use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
 use crate::caller::Caller;
-use crate::limits::OUT_BYTES_MAX;
+use crate::limits::DEAF_BYTES_MAX;
 use crate::mailbox::Command;
 use crate::peer::Peer;
 use crate::server::Token;
@@ -147,7 +147,7 @@ impl Connection {
             }
         }
         self.out.drain(..sent);
-        if self.out.len() > 4 * OUT_BYTES_MAX {
+        if self.out.len() > DEAF_BYTES_MAX {
             return Err(Ended::Deaf);
         }
         // Gives back memory that one burst has taken.

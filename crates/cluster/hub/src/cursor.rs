@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn what_a_cursor_holds_and_copies_is_what_the_documents_say() {
         let text = include_str!("../../../../docs/limits.md");
-        let copied = format!("{} KiB a node; {} KiB are kept", BYTES_A_READ >> 10, BYTES_KEPT >> 10);
+        let copied = format!("{} KiB a node; {} KiB stay allocated", BYTES_A_READ >> 10, BYTES_KEPT >> 10);
         for line in [copied, format!("{BYTES_A_SLOT} bytes a slot")] {
             assert!(text.contains(&line), "docs/limits.md does not say: {line}");
         }

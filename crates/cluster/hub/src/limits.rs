@@ -27,7 +27,8 @@ pub const HANDSHAKES_MAX: usize = 1_024;
 /// begins another frame and does not finish it is cut.
 pub const UNFINISHED_BYTES_MAX: usize = 512 << 20;
 
-/// Lanes of one node: twice an agent's maximum, so that readers' lanes have room.
+/// Lanes of one node: more than twice an agent's 24 (`khz_gather::LANES_MAX`), because lanes that have ended keep their place
+/// until another lane needs it.
 pub const LANES_MAX: usize = 64;
 
 /// Slots of one lane, the same for agents: a node of 10,000 interfaces has 160,000.
@@ -140,8 +141,11 @@ pub const FOLLOW_BYTES_MAX: u64 = 512 << 20;
 /// The part for each node; see [`FOLLOW_BYTES_MAX`].
 pub const FOLLOW_BYTES_A_NODE: u64 = 64 << 10;
 
-/// Bytes that wait for a peer that does not read. A node always reads; a reader loses rows before this is full.
+/// The largest share of a reader in [`READERS_OUT_BYTES_MAX`]. What does not fit waits in the lanes.
 pub const OUT_BYTES_MAX: usize = 1 << 20;
+
+/// A peer for which more bytes wait does not read: it is cut off. A reader loses rows long before that, at its share.
+pub const DEAF_BYTES_MAX: usize = 4 * OUT_BYTES_MAX;
 
 /// History that a node is asked for after the hub has started: "the last ten minutes".
 pub const HISTORY_SPAN: Nanos = Nanos::from_secs(600);

@@ -51,7 +51,7 @@ pub(crate) fn follower(cluster: Arc<Cluster>, number: usize) -> std::io::Result<
 pub(crate) struct NodesBelow {
     pub cluster: Arc<Cluster>,
     number: usize,
-    /// Interests of readers in these nodes; they are refused.
+    /// Subscriptions of readers here that these nodes cannot serve, because they need more than the base lane. They are refused.
     mailbox: Arc<Mailbox>,
     /// Lanes of all connections until now.
     lanes_made: u64,
@@ -90,7 +90,7 @@ impl NodeLane {
     fn connect(&mut self, below: &NodesBelow, period: Nanos) -> bool {
         let now = clock::boot();
         if !self.is_up {
-            // While nothing came, the cluster may have forgotten the node and made another of its name.
+            // While nothing came, the cluster may have forgotten the node and made a new entry with its name.
             let Some(node) = below.cluster.node_or_new(&self.node.name, now) else { return false };
             self.node = node;
         }

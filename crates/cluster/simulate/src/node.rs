@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use khz_link::roster::{Outcome, Roster};
+use khz_link::hub_list::{HubList, Outcome};
 use khz_link::{AgentEnd, Identity, Lane, LinkError, Vouch};
 use khz_model::{Nanos, Stamp};
 
@@ -24,7 +24,7 @@ pub struct Node {
     pub lanes: NodeLanes,
     identity: Arc<Identity>,
     seed: u64,
-    roster: Roster,
+    hub_list: HubList,
     link: Link,
     attempts: u64,
     /// Rows of the base lane on earlier connections: acknowledged by a hub, and lost.
@@ -95,7 +95,7 @@ impl Node {
             lanes,
             identity,
             seed,
-            roster: Roster::new(1),
+            hub_list: HubList::new(1),
             link: Link::Down,
             attempts: 0,
             acknowledged: 0,
@@ -224,8 +224,8 @@ impl Node {
             Ended::Link(LinkError::Refused { .. }) => Outcome::Refused,
             _ => Outcome::Broke { lasted },
         };
-        self.roster.ended(0, outcome, now, chance::number(self.seed, 100 + self.attempts));
-        self.due = self.roster.next(now).1;
+        self.hub_list.ended(0, outcome, now, chance::number(self.seed, 100 + self.attempts));
+        self.due = self.hub_list.next(now).1;
     }
 
     /// Rows made, unacknowledged, and lost.

@@ -76,8 +76,8 @@ pub enum Way {
 }
 
 impl Way {
-    /// The way in for this place and proof. A proof counts for more than a place, except by a local socket,
-    /// where the kernel has said more.
+    /// The way in for this place and proof. A proof decides more than the place, except at a local socket: there
+    /// only the user counts, whom the kernel names.
     pub const fn of(place: Place, proof: Proof, insecure: bool) -> Way {
         match (place, proof) {
             (Place::LocalRoot, _) => Way::LocalRoot,

@@ -5,7 +5,7 @@ use crate::layout;
 use crate::number::UNKNOWN;
 use crate::rra::{Function, PAR_XFF};
 
-/// How closed points fall on the rows of one archive.
+/// How closed points are distributed over the rows of one archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fall {
     /// Points closed.
@@ -19,7 +19,7 @@ pub struct Fall {
 }
 
 impl Fall {
-    /// How `steps` points, the first of number `first_step`, fall on rows of `points` points.
+    /// How `steps` points, beginning with number `first_step`, are distributed over rows of `points` points.
     pub fn new(points: u64, rows: u64, first_step: u64, steps: u64) -> Self {
         // The two usual cases need no or one division.
         if points == 1 {

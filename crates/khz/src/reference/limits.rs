@@ -39,7 +39,7 @@ fn every_row_has_the_numbers_of_the_code() {
     for (what, numbers) in [
         // HTTP
         ("all answers and events", vec![bytes(http::ANSWERS_BYTES.0)]),
-        ("what a hub says of itself", vec![bytes(http::OWN_ANSWERS_BYTES.0)]),
+        ("a hub's own numbers at", vec![bytes(http::OWN_ANSWERS_BYTES.0)]),
         ("an answer |", vec![bytes(http::PAGE_BYTES as u64)]),
         ("packing an answer with gzip", vec![bytes(http::PACKER_BYTES)]),
         ("streams and tiles", vec![count(http::STREAMS_MAX as u64)]),
@@ -64,25 +64,28 @@ fn every_row_has_the_numbers_of_the_code() {
                 bytes(hub::OUT_BYTES_MIN as u64),
             ],
         ),
-        ("a reader that does not read", vec![bytes(4 * hub::OUT_BYTES_MAX as u64)]),
+        ("a reader that does not read", vec![bytes(hub::DEAF_BYTES_MAX as u64)]),
         (
-            "places of all readers at all nodes",
+            "cursors of all readers at all nodes",
             vec![bytes(hub::FOLLOW_BYTES_MAX), bytes(hub::FOLLOW_BYTES_A_NODE)],
         ),
         ("blocks kept because somebody follows", vec![count(hub::BLOCKS_FOR_READERS as u64)]),
         ("the newest row of each lane", vec![format!("{} bytes a slot", hub::BYTES_A_SLOT)]),
         ("interests of one connection", vec![count(hub::SUBSCRIPTIONS_MAX as u64)]),
-        ("interests said in one go", vec![count(link::INTERESTS_AT_ONCE), count(link::INTERESTS_A_SECOND)]),
+        (
+            "Interest frames in one burst",
+            vec![count(link::INTERESTS_AT_ONCE), count(link::INTERESTS_A_SECOND)],
+        ),
         ("patterns of one interest", vec![bytes(hub::SUBSCRIPTION_BYTES_MAX as u64)]),
         ("interests of all readers at one node", vec![count(hub::SUBSCRIPTIONS_MAX as u64)]),
         ("what the link's thread does", vec![count(hub::OPERATIONS_A_TURN as u64)]),
-        ("finding out what of an interest", vec![count(hub::MISSES_EFFORT as u64)]),
+        ("search for patterns of an interest", vec![count(hub::MISSES_EFFORT as u64)]),
         (
             "kernel texts that somebody wants",
             vec![bytes(hub::NODE_TEXT_BYTES_MAX), bytes(hub::ALL_TEXT_BYTES_MAX)],
         ),
         (
-            "connections; those that have not",
+            "connections; connections without a Hello",
             vec![count(hub::CONNECTIONS_MAX as u64), count(hub::HANDSHAKES_MAX as u64)],
         ),
         ("frames that have begun", vec![bytes(hub::UNFINISHED_BYTES_MAX as u64)]),
@@ -96,7 +99,7 @@ fn every_row_has_the_numbers_of_the_code() {
         // A node
         ("lanes at once", vec![count(khz_gather::LANES_MAX as u64)]),
         ("lanes that live on", vec![count(khz_gather::LINGERING_MAX as u64), seconds(khz_gather::LINGER)]),
-        ("questions that wait for the gather thread", vec![count(khz_gather::REQUESTS_MAX as u64)]),
+        ("requests that wait for the gather thread", vec![count(khz_gather::REQUESTS_MAX as u64)]),
         (
             "a value of a label that describes the node",
             vec![bytes(khz_parse::description::DESCRIPTION_VALUE_MAX)],

@@ -6,7 +6,7 @@
 //! without a request. [`Mirror`] keeps the same for other nodes. Values are exact: integers with decimal
 //! places.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 pub mod access;
 mod client;

@@ -2,6 +2,8 @@
 //! prints. So [`skip`] also appends a line to the file that `cargo xtask test` names, and xtask counts these lines at
 //! its end. With `KHZ_TEST_ALL` it refuses to skip.
 
+#![forbid(unsafe_code)]
+
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -1,17 +1,21 @@
-//! The link state of one node: which connection speaks for the node, who the node is, and when it came, was heard and
-//! went. This file alone decides whether a node is up, down, left or silent. It sends nothing and knows no lanes.
+//! The link state of one node: which connection speaks for the node, who the node is, and when it connected, was last
+//! heard and disconnected. This file decides whether a node is up, down or left. It sends nothing and knows no lanes.
 //!
 //! | state | when |
 //! |---|---|
 //! | up | a connection speaks for the node |
 //! | left | no connection does, and the last one said goodbye |
 //! | down | no connection does, and the last one ended without a goodbye |
-//! | missing | the configuration expects the node, and no connection ever spoke for it |
-//! | silent | nothing came for [`silent_after`]; the thread that owns the connection then ends it, and the node is down
-//! |
 //!
-//! The link door finds silent connections by their deadlines (`due.rs`, `khz_link::HubEnd`), another hub's followers by
-//! [`silent_after`]. Both count from the same constant, `khz_link::limits::SILENCE`.
+//! A node that the configuration expects and that never connected is *missing*: `khz_model::NodeStatus::presence` says so.
+//!
+//! A connection that is silent is ended by its owner, and the node is then down:
+//!
+//! - The link door cuts connections of its own (`cut_silent` in `server/thread.rs`) when `khz_link::HubEnd::deadline` has
+//!   passed. Peers get more time if the hub itself was frozen (`due.rs`).
+//! - A node of another hub is down when nothing came for [`silent_after`] (`source.rs`).
+//!
+//! Both use the constant `khz_link::limits::SILENCE`.
 
 use std::sync::Arc;
 
@@ -234,7 +238,8 @@ impl LinkState {
         self.problem = Some(problem);
     }
 
-    /// This connection speaks for the node from now on. Returns the connection that did so before: it is to be cut.
+    /// This connection speaks for the node from now on. Returns the connection that did so before, which
+    /// the caller must cut.
     pub fn connect(&mut self, arrival: &Arrival<'_>, link: Link, now: Nanos) -> Option<Link> {
         let is_another_boot = self.link.is_some() && arrival.identity.boot != self.identity.boot;
         let before = self.link.replace(link);

@@ -1,5 +1,5 @@
 //! The hubs of an agent in order of preference: the state of those that it is not at, and a thread that probes them while it is
-//! at a worse one. A probe connects, waits for the Greeting and closes.
+//! at another hub than the first. A probe connects, waits for the Greeting and closes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -14,7 +14,7 @@ use crate::driver::seat::Seat;
 use crate::driver::session::{Buffers, End, Ended, Session, sleep};
 use crate::driver::{Shared, clock, counters};
 use crate::error::LinkError;
-use crate::roster::{Outcome, Roster};
+use crate::hub_list::{HubList, Outcome};
 
 /// Stack of the thread: its deepest call is rustls'.
 const STACK_BYTES: usize = 256 << 10;
@@ -57,7 +57,7 @@ impl Running {
         preference: Option<Arc<Preference>>,
     ) -> std::io::Result<Self> {
         let worker = Worker {
-            roster: Roster::new(dialer.hubs()),
+            hub_list: HubList::new(dialer.hubs()),
             dialer: Arc::new(dialer),
             preference,
             caller,
@@ -85,7 +85,7 @@ struct Worker<C> {
     dialer: Arc<Dialer>,
     /// Of an agent, which goes back to better hubs.
     preference: Option<Arc<Preference>>,
-    roster: Roster,
+    hub_list: HubList,
     caller: C,
     shared: Arc<Shared>,
     buffers: Buffers,
@@ -96,7 +96,7 @@ struct Worker<C> {
 impl<C: Caller> Worker<C> {
     fn run(mut self) {
         while !self.shared.is_stopped() && self.dialer.hubs() > 0 {
-            let (hub, at) = self.roster.next(clock::now());
+            let (hub, at) = self.hub_list.next(clock::now());
             let wait = at.since(clock::now());
             if wait > Nanos(0) {
                 sleep(None, &self.shared.bell, wait);
@@ -104,7 +104,7 @@ impl<C: Caller> Worker<C> {
             }
             let (outcome, problem) = self.attempt(hub);
             self.shared.counters.forget();
-            self.roster.ended(hub, outcome, clock::now(), random());
+            self.hub_list.ended(hub, outcome, clock::now(), random());
             if let Outcome::Moved { .. } = outcome {
                 tracing::info!("hub {}: {problem}", self.dialer.address(hub));
             } else if !self.shared.is_stopped() {

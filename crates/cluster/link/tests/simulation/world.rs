@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use khz_link::roster::Outcome;
-use khz_link::{AgentEnd, Failback, Goodbye, Identity, Lane, Leaving, LinkError, Role, Roster};
+use khz_link::hub_list::Outcome;
+use khz_link::{AgentEnd, Failback, Goodbye, HubList, Identity, Lane, Leaving, LinkError, Role};
 use khz_model::Nanos;
 
 use crate::hub::Hub;
@@ -33,7 +33,7 @@ impl Faults {
 pub struct Agent {
     pub node: Node,
     identity: Arc<Identity>,
-    roster: Roster,
+    hub_list: HubList,
     pub failback: Failback,
     link: Option<(usize, AgentEnd<RingLane>)>,
     /// Which hub the link leads to, and since when it is welcome.
@@ -85,7 +85,7 @@ impl World {
             agent: Agent {
                 node,
                 identity: identity(1),
-                roster: Roster::new(hubs),
+                hub_list: HubList::new(hubs),
                 failback: Failback::new(hubs, Nanos(0)),
                 link: None,
                 hub: 0,
@@ -135,7 +135,7 @@ impl World {
         self.connections[number].agent_closed = true;
         self.agent.failback.goes_back(to);
         let random = self.random.next();
-        self.agent.roster.ended(self.agent.hub, Outcome::Moved { to }, now, random);
+        self.agent.hub_list.ended(self.agent.hub, Outcome::Moved { to }, now, random);
     }
 
     fn agent_turn(&mut self) {
@@ -158,13 +158,13 @@ impl World {
                 let lasted = self.agent.welcome.map_or(Nanos(0), |at| self.now.since(at));
                 self.agent.failback.left(self.agent.hub, lasted);
                 let random = self.random.next();
-                self.agent.roster.ended(self.agent.hub, outcome, self.now, random);
+                self.agent.hub_list.ended(self.agent.hub, outcome, self.now, random);
             }
         }
     }
 
     fn connect(&mut self) {
-        let (hub, at) = self.agent.roster.next(self.now);
+        let (hub, at) = self.agent.hub_list.next(self.now);
         if at > self.now {
             return;
         }
@@ -172,7 +172,7 @@ impl World {
         if self.hubs[hub].dead || self.now < self.dark_until {
             let random = self.random.next();
             let later = Nanos(self.now.0 + 500_000_000);
-            self.agent.roster.ended(hub, Outcome::Broke { lasted: Nanos(0) }, later, random);
+            self.agent.hub_list.ended(hub, Outcome::Broke { lasted: Nanos(0) }, later, random);
             return;
         }
         let connection = self.connections.len();
@@ -341,7 +341,7 @@ impl World {
         }
         self.agent.node.restart();
         self.agent.identity = identity(self.starts);
-        self.agent.roster = Roster::new(self.hubs.len());
+        self.agent.hub_list = HubList::new(self.hubs.len());
     }
 
     /// All its memory is gone.

@@ -12,7 +12,7 @@ use crate::limits::{TEXT_AGE_MAX, TEXT_NOW_PAUSE};
 /// How fresh one text is. The node has one request at a time, for all readers.
 #[derive(Debug, Default)]
 pub(super) struct Freshness {
-    /// The text is of this instant or later.
+    /// The node read the text at this instant or later.
     of: Option<Instant>,
     /// Number of the last request.
     requested: u32,
@@ -20,9 +20,9 @@ pub(super) struct Freshness {
     under_way: Option<Instant>,
     /// A reader has waited too long for that answer: no other reader waits.
     is_late: bool,
-    /// The node cannot be asked before.
+    /// Until this instant the node is not asked again.
     paused_until: Option<Instant>,
-    /// A text that is older than one that came before. It is shown only when the node confirms it.
+    /// A text that is older than the one that is shown. It is shown only when the node confirms it.
     unconfirmed: Option<(Arc<[u8]>, Stamp)>,
 }
 
@@ -76,7 +76,8 @@ impl Freshness {
         true
     }
 
-    /// A text has come that is older than the one that is shown, or (`None`) a newer one.
+    /// Keeps a text that is older than the one that is shown, until the node confirms it. `None`: a newer text has come, and
+    /// no older one is kept.
     pub fn set_unconfirmed(&mut self, text: Option<(Arc<[u8]>, Stamp)>) {
         self.unconfirmed = text;
     }

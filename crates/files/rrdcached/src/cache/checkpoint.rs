@@ -1,6 +1,7 @@
 //! Checkpoints: the disks that files were written to are synced, and then the log's old segments may go.
 //!
-//! Writes go on during the sync; those that begin meanwhile belong to the next checkpoint.
+//! Writes go on during the sync; those that begin meanwhile belong to the next checkpoint. `upkeep.rs` decides once a second
+//! whether a checkpoint begins.
 
 use khz_rrd::error::Result;
 
@@ -23,9 +24,9 @@ struct Checkpoint {
 enum Outcome {
     /// A disk could not be synced.
     Unsynced,
-    /// The disks are synced, and the log does not say so.
+    /// The disks are synced, but the log has no record of it.
     Unlogged,
-    /// The log says that the disks are synced.
+    /// The disks are synced, and the log has a record of it.
     Logged,
 }
 
@@ -46,7 +47,8 @@ impl Cache {
     /// Waits for the writes in progress. `None` where the log lets nothing go any more.
     fn begin_checkpoint(&self, log: &Log) -> Option<Checkpoint> {
         let mut state = self.lock();
-        // One that is running has taken the pins: a second would be done before it, and promise too much.
+        // A running checkpoint has taken the pins. A second one could end before it, and let segments go whose files are not
+        // synced yet.
         while state.writes.is_checkpoint_running() {
             state = self.shared.wait(state);
         }
@@ -67,8 +69,8 @@ impl Cache {
 
     fn end_checkpoint(&self, log: &Log, pins: WrittenPins, outcome: Outcome) {
         let mut state = self.lock();
-        // A full disk keeps the log from saying so. If nothing waits, all of the log can go instead; under the lock,
-        // because what is staged from now on lies in the new segment.
+        // On a full disk the checkpoint's record cannot be written. If nothing waits, the whole log can go instead. This
+        // happens under the lock, because what is staged afterwards lies in the new segment.
         let is_cleared = outcome == Outcome::Unlogged && state.backlog.is_nothing_but(&pins) && log.clear();
         let is_done = outcome == Outcome::Logged || is_cleared;
         state.backlog.end_checkpoint(pins, is_done);

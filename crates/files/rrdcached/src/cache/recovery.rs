@@ -1,5 +1,5 @@
 //! Recovery: what an earlier run left in its log is taken into memory, and headers are put back, while clients are already
-//! answered. Writes no updates to files that did not have them.
+//! answered. Writes to a file only samples that the file had before.
 
 use khz_rrd::error::Result;
 

@@ -1,5 +1,5 @@
-//! Which hub to try next: a list in order of preference, and a pause for each hub that failed. This file opens no socket: the
-//! caller reports how an attempt went, and brings random numbers.
+//! Which hub an agent tries next: a list in order of preference, and a pause for each hub that failed. This file opens no
+//! socket: the caller reports how an attempt went, and brings random numbers.
 
 use khz_model::Nanos;
 
@@ -10,7 +10,7 @@ pub const PAUSE_FIRST: Nanos = Nanos::from_millis(100);
 /// thousand times a second.
 pub const PAUSE_MAX: Nanos = Nanos::from_secs(4);
 
-/// The longest pause after a hub has refused us: a person must change something first.
+/// The longest pause after a hub has refused the agent: a person must change something first.
 pub const REFUSED_MAX: Nanos = Nanos::from_secs(30);
 
 /// A connection that has lasted this long was good: the pauses begin at the shortest again.
@@ -24,9 +24,9 @@ pub enum Outcome {
         /// How long it was accepted.
         lasted: Nanos,
     },
-    /// The hub refused us.
+    /// The hub refused the agent.
     Refused,
-    /// We left for this hub, which is better.
+    /// The agent left the hub for this one, which it prefers.
     Moved {
         /// Its place in the list.
         to: usize,
@@ -38,25 +38,25 @@ struct Hub {
     not_before: Nanos,
     /// How many times it was tried since the last good connection.
     tried: u32,
-    /// The pause that the next failure brings, before jitter.
+    /// The longest pause after the next failure: the pause is a random part of it.
     pause: Nanos,
 }
 
 /// The hubs of one agent.
 #[derive(Clone, Debug)]
-pub struct Roster {
+pub struct HubList {
     hubs: Vec<Hub>,
 }
 
-impl Roster {
+impl HubList {
     /// This many hubs; the first is tried first.
     pub fn new(hubs: usize) -> Self {
         let hub = Hub { not_before: Nanos(0), tried: 0, pause: PAUSE_FIRST };
-        Roster { hubs: vec![hub; hubs.max(1)] }
+        HubList { hubs: vec![hub; hubs.max(1)] }
     }
 
-    /// Which hub to try next, and when. Among the hubs whose pause is over it is the one that was tried least often, and of
-    /// these the first in the list. If every hub has a pause, it is the one whose pause ends first.
+    /// Which hub to try next, and when. Of the hubs whose pause is over at `now`, it is the one that was tried least often, and
+    /// of several such hubs the first in the list. If every hub has a pause, it is the hub whose pause ends first.
     pub fn next(&self, now: Nanos) -> (usize, Nanos) {
         let rank = |&index: &usize| (self.hubs[index].not_before.max(now), self.hubs[index].tried);
         let index = (0..self.hubs.len()).min_by_key(rank).unwrap_or_default();
@@ -103,66 +103,66 @@ mod tests {
 
     #[test]
     fn the_next_hub_is_tried_at_once_and_the_failed_one_after_its_pause() {
-        let mut roster = Roster::new(2);
-        assert_eq!(roster.next(Nanos(5)), (0, Nanos(5)));
-        roster.ended(0, SHORT, Nanos(5), PAUSE_FIRST.0);
-        assert_eq!(roster.next(Nanos(6)), (1, Nanos(6)));
-        roster.ended(1, SHORT, Nanos(6), PAUSE_FIRST.0);
-        assert_eq!(roster.next(Nanos(7)), (0, Nanos(5 + PAUSE_FIRST.0)));
+        let mut list = HubList::new(2);
+        assert_eq!(list.next(Nanos(5)), (0, Nanos(5)));
+        list.ended(0, SHORT, Nanos(5), PAUSE_FIRST.0);
+        assert_eq!(list.next(Nanos(6)), (1, Nanos(6)));
+        list.ended(1, SHORT, Nanos(6), PAUSE_FIRST.0);
+        assert_eq!(list.next(Nanos(7)), (0, Nanos(5 + PAUSE_FIRST.0)));
     }
 
     #[test]
     fn the_list_is_an_order_of_preference_and_no_hub_is_left_out() {
-        let mut roster = Roster::new(3);
+        let mut list = HubList::new(3);
         // A pause of no length: what counts is the order.
         for expected in [0, 1, 2, 0, 1, 2] {
-            assert_eq!(roster.next(Nanos(5)).0, expected);
-            roster.ended(expected, SHORT, Nanos(5), 0);
+            assert_eq!(list.next(Nanos(5)).0, expected);
+            list.ended(expected, SHORT, Nanos(5), 0);
         }
         // A good connection to the second has broken: the first is asked before the third.
-        roster.ended(1, Outcome::Broke { lasted: GOOD_AFTER }, Nanos(9), 0);
-        assert_eq!(roster.next(Nanos(9)).0, 0);
+        list.ended(1, Outcome::Broke { lasted: GOOD_AFTER }, Nanos(9), 0);
+        assert_eq!(list.next(Nanos(9)).0, 0);
     }
 
     #[test]
     fn an_agent_that_goes_back_tries_the_better_hub_next_and_then_the_one_it_left() {
-        let mut roster = Roster::new(3);
-        roster.ended(0, SHORT, Nanos(5), PAUSE_FIRST.0);
-        roster.ended(1, SHORT, Nanos(5), PAUSE_FIRST.0);
-        roster.ended(2, Outcome::Moved { to: 0 }, Nanos(6), PAUSE_FIRST.0);
-        assert_eq!(roster.next(Nanos(6)), (0, Nanos(6)));
-        roster.ended(0, Outcome::Refused, Nanos(7), PAUSE_FIRST.0);
-        assert_eq!(roster.next(Nanos(7)), (2, Nanos(7)), "the second waits");
+        let mut list = HubList::new(3);
+        list.ended(0, SHORT, Nanos(5), PAUSE_FIRST.0);
+        list.ended(1, SHORT, Nanos(5), PAUSE_FIRST.0);
+        list.ended(2, Outcome::Moved { to: 0 }, Nanos(6), PAUSE_FIRST.0);
+        assert_eq!(list.next(Nanos(6)), (0, Nanos(6)));
+        list.ended(0, Outcome::Refused, Nanos(7), PAUSE_FIRST.0);
+        assert_eq!(list.next(Nanos(7)), (2, Nanos(7)), "the second waits");
     }
 
     #[test]
     fn pauses_double_up_to_the_longest_and_begin_at_the_shortest_after_a_good_connection() {
-        let mut roster = Roster::new(1);
+        let mut list = HubList::new(1);
         let mut now = Nanos(0);
         let mut pauses = Vec::new();
         for _ in 0..8 {
-            roster.ended(0, SHORT, now, u64::MAX - 1);
-            let (_, at) = roster.next(now);
-            pauses.push(roster.hubs[0].pause.0 / 1_000_000);
+            list.ended(0, SHORT, now, u64::MAX - 1);
+            let (_, at) = list.next(now);
+            pauses.push(list.hubs[0].pause.0 / 1_000_000);
             assert!(at.since(now) <= PAUSE_MAX);
             now = at;
         }
         assert_eq!(pauses, [200, 400, 800, 1_600, 3_200, 4_000, 4_000, 4_000]);
-        roster.ended(0, Outcome::Broke { lasted: GOOD_AFTER }, now, 99_000_000);
-        assert_eq!(roster.next(now).1, Nanos(now.0 + 99_000_000));
+        list.ended(0, Outcome::Broke { lasted: GOOD_AFTER }, now, 99_000_000);
+        assert_eq!(list.next(now).1, Nanos(now.0 + 99_000_000));
         for _ in 0..20 {
-            roster.ended(0, Outcome::Refused, now, 7);
+            list.ended(0, Outcome::Refused, now, 7);
         }
-        assert_eq!(roster.hubs[0].pause, REFUSED_MAX);
+        assert_eq!(list.hubs[0].pause, REFUSED_MAX);
     }
 
     #[test]
     fn agents_that_fail_together_do_not_come_back_together() {
         let mut tenths = [0u32; 10];
         for agent in 0..1_000u64 {
-            let mut roster = Roster::new(1);
-            roster.ended(0, SHORT, Nanos(0), agent.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            tenths[(roster.next(Nanos(0)).1.0 * 10 / (PAUSE_FIRST.0 + 1)) as usize] += 1;
+            let mut list = HubList::new(1);
+            list.ended(0, SHORT, Nanos(0), agent.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            tenths[(list.next(Nanos(0)).1.0 * 10 / (PAUSE_FIRST.0 + 1)) as usize] += 1;
         }
         assert!(tenths.iter().all(|&count| count > 50), "{tenths:?}");
     }

@@ -99,12 +99,14 @@ impl Header {
         let mut sources = Vec::with_capacity(layout.ds_count);
         for index in 0..layout.ds_count {
             let at = layout.ds_def(index);
-            sources.push(DataSource::decode(&bytes[at..at + DS_DEF]).map_err(|what| damaged(at, what))?);
+            let of = |what| damaged(at, format!("data source {index} of '{}': {what}", text::name(path)));
+            sources.push(DataSource::decode(&bytes[at..at + DS_DEF]).map_err(of)?);
         }
         let mut archives = Vec::with_capacity(layout.rra_count);
         for index in 0..layout.rra_count {
             let at = layout.rra_def(index);
-            archives.push(Archive::decode(&bytes[at..at + RRA_DEF]).map_err(|what| damaged(at, what))?);
+            let of = |what| damaged(at, format!("archive {index} of '{}': {what}", text::name(path)));
+            archives.push(Archive::decode(&bytes[at..at + RRA_DEF]).map_err(of)?);
         }
         let starts =
             starts(&layout, &archives).filter(|starts| starts.last().is_some_and(|end| *end <= file_len));
@@ -131,17 +133,14 @@ impl Header {
         for (index, archive) in self.archives().iter().enumerate() {
             let at = self.layout.ptr(index);
             let what = if self.current_row(index) >= archive.rows {
-                format!(
-                    "archive {index} has {} rows but its current row is {}",
-                    archive.rows,
-                    self.current_row(index)
-                )
+                format!("{} rows but its current row is {}", archive.rows, self.current_row(index))
             } else if archive.points.checked_mul(self.step()).is_none_or(|seconds| seconds > i64::MAX as u64)
             {
-                format!("archive {index} has rows of {} points", archive.points)
+                format!("rows of {} points", archive.points)
             } else {
                 continue;
             };
+            let what = format!("archive {index} of '{}' has {what}", text::name(path));
             return Err(Error::Damaged { path: path.into(), offset: at as u64, what });
         }
         Ok(())

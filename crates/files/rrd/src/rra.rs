@@ -119,7 +119,7 @@ impl Archive {
             Function::from_name(&name).ok_or_else(|| format!("unknown consolidation function '{name}'"))?;
         let (rows, points) = (layout::u64_at(bytes, 24), layout::u64_at(bytes, 32));
         if rows == 0 || points == 0 {
-            return Err(format!("archive {name} has {rows} rows of {points} points"));
+            return Err(format!("{name} with {rows} rows of {points} points"));
         }
         let mut par = [0; 10];
         for (index, slot) in par.iter_mut().enumerate() {

@@ -346,7 +346,7 @@ fn rows_change(text: &str) -> Result<(usize, char, u64)> {
 
 /// Refuses an argument that is not a change of structure.
 fn is_change(spec: &str) -> Result<()> {
-    if let Some(text) = spec.strip_prefix("RRA#") {
+    if let Some(text) = spec.strip_prefix("RRA#").filter(|text| !text.is_empty()) {
         return rows_change(text).map(|_| ());
     }
     let kinds = ["DEL:", "DELRRA:", "DS:", "RRA:"];

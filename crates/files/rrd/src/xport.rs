@@ -4,11 +4,13 @@
 //! - Each definition has rows of its own step; an expression, and the table, is as fine as the finest of its parts.
 //! - Columns are computed one after the other, in the order of their definitions.
 
+mod argument;
 mod definition;
 mod rows;
 mod table;
 mod variable;
 
+use argument::{Argument, Name};
 use definition::Definition;
 use rows::{Grid, Rows, common};
 pub use table::Table;
@@ -105,27 +107,21 @@ pub fn build(arguments: &[String], plan: &Plan) -> Result<Table> {
 }
 
 impl Script {
-    fn take(&mut self, argument: &str, plan: &Plan) -> Result<()> {
-        let (word, text) = match argument.split_once(':') {
-            Some((word, text)) => (word, Some(text)),
-            None => (argument, None),
-        };
-        let needed = |what: &str| text.ok_or_else(|| Error::Refused(what.to_string()));
-        let no_argument = || needed(&format!("No argument for definition of vdef/rrd in {argument}"));
-        match word {
+    fn take(&mut self, text: &str, plan: &Plan) -> Result<()> {
+        let mut argument = Argument::parse(text)?;
+        match argument.command.as_str() {
             "DEF" => {
                 let taken = |name: &str| self.find(name).is_some();
-                let (name, wanted) = definition::parse(argument, text.unwrap_or(""), plan, taken)?;
+                let (name, wanted) = definition::parse(&mut argument, plan, taken)?;
                 self.names.push(Named { name, source: Source::Wanted(wanted), shift: 0 });
-                Ok(())
             }
-            "CDEF" => self.expression(no_argument()?),
-            "VDEF" => self.value(no_argument()?),
-            "SHIFT" => self.shift(no_argument()?, argument),
-            "XPORT" => self.export(needed("No positional VNAME")?, argument),
-            _ if argument.starts_with('=') => refused(format!("no command set in argument {argument}")),
-            _ => refused(format!("'{word}' is not a valid function name in {argument}")),
+            "CDEF" => self.expression(argument.name()?)?,
+            "VDEF" => self.value(argument.name()?)?,
+            "SHIFT" => self.shift(&mut argument)?,
+            "XPORT" => self.export(&mut argument)?,
+            command => return refused(format!("'{command}' is not a valid function name in {text}")),
         }
+        argument.end()
     }
 
     /// Reads the rows of each definition.
@@ -147,19 +143,18 @@ impl Script {
         Ok(())
     }
 
-    fn expression(&mut self, text: &str) -> Result<()> {
-        let (name, text) = text.split_once('=').unwrap_or(("", text));
+    fn expression(&mut self, Name { name, value: text }: Name) -> Result<()> {
         if text.is_empty() {
             return refused("can not parse an empty rpn expression");
         }
-        let program = match Program::parse_or_rest(text, |name| self.find(name)) {
+        let program = match Program::parse_or_rest(&text, |name| self.find(name)) {
             Ok(program) => program,
             Err(rest) => return refused(format!("don't understand '{rest}'")),
         };
         if self.steps_of(&program).next().is_none() {
             return refused("rpn expressions without DEF or CDEF variables are not supported");
         }
-        self.define(name, Source::Expression(program))
+        self.define(&name.unwrap_or_default(), Source::Expression(program))
     }
 
     /// The series and expressions that `program` names.
@@ -170,31 +165,26 @@ impl Script {
             .filter(|index| !matches!(self.names[*index].source, Source::Value(..)))
     }
 
-    fn export(&mut self, text: &str, argument: &str) -> Result<()> {
-        let words = definition::words(text);
-        // Words may say by a key what they are. A graph's colour has no meaning here.
-        let key = |word: &str, key: &str| word.strip_prefix(key).map(str::to_string);
-        let legend = words.iter().find_map(|word| key(word, "legend="));
-        let is_placed = |word: &&String| !word.starts_with("legend=") && !word.starts_with("color=");
-        let placed: Vec<&String> = words.iter().filter(is_placed).collect();
-        let Some(name) = placed.first() else { return refused("No positional VNAME") };
-        let name = name.split_once('=').map_or(name.as_str(), |(_, name)| name);
+    fn export(&mut self, argument: &mut Argument<'_>) -> Result<()> {
+        // A graph's colour has no meaning here.
+        argument.keyed("color");
+        let legend = argument.keyed("legend");
+        let Some(name) = argument.keyed("vname").or_else(|| argument.next_value()) else {
+            return refused("No positional VNAME");
+        };
         let name = name.split('#').next().unwrap_or("");
         let Some(index) = self.find(name) else {
             return refused(match number::read(name) {
-                Reading::Whole(_) => format!("Encountered unknown type variable '' in line '{argument}'"),
+                Reading::Whole(_) => {
+                    format!("Encountered unknown type variable '' in line '{}'", argument.text)
+                }
                 _ => format!("{name} is not a vname nor a number"),
             });
         };
         if matches!(self.names[index].source, Source::Value(..)) {
-            return refused(format!("Cannot shift a VDEF: '{name}' in line '{argument}'\n"));
+            return refused(format!("Cannot shift a VDEF: '{name}' in line '{}'\n", argument.text));
         }
-        let used = if legend.is_some() { 1 } else { 2 };
-        if placed.len() > used {
-            let left: Vec<String> = placed[used..].iter().map(|word| (*word).clone()).collect();
-            return definition::unused(&left, argument);
-        }
-        self.exports.push((index, legend.or(placed.get(1).copied().cloned()).unwrap_or_default()));
+        self.exports.push((index, legend.or_else(|| argument.next()).unwrap_or_default()));
         Ok(())
     }
 
@@ -202,39 +192,43 @@ impl Script {
         self.names.iter().position(|named| named.name == wanted)
     }
 
-    fn value(&mut self, text: &str) -> Result<()> {
-        let (name, text) = text.split_once('=').unwrap_or(("", text));
+    fn value(&mut self, Name { name, value: text }: Name) -> Result<()> {
+        let name = name.unwrap_or_default();
         let Some((of, function)) = text.split_once(',') else {
             return refused(format!("Comma expected in VDEF definition {text}"));
         };
         let Some(index) = self.find(of) else {
-            return refused(format!("Not a valid vname: {of} in line {text}"));
+            return refused(match of == name {
+                true => format!("variable '{of}' not DEF nor CDEF in VDEF '{text}'"),
+                false => format!("Not a valid vname: {of} in line {text}"),
+            });
         };
         if matches!(self.names[index].source, Source::Value(..)) {
             return refused(format!("variable '{of}' not DEF nor CDEF in VDEF '{text}'"));
         }
-        let aggregate = Aggregate::parse(function, name)?;
-        self.define(name, Source::Value(aggregate, index))
+        let aggregate = Aggregate::parse(function, &name)?;
+        self.define(&name, Source::Value(aggregate, index))
     }
 
     /// Seconds, or the name of a value in seconds.
-    fn shift(&mut self, text: &str, argument: &str) -> Result<()> {
-        let words = definition::words(text);
-        let name = words[0].as_str();
-        let Some(index) = self.find(name) else { return refused(format!("vname {name} not found")) };
-        let Some(by) = words.get(1).map(String::as_str) else { return refused("No shift given") };
-        if words.len() > 2 {
-            return definition::unused(&words[2..], argument);
-        }
+    fn shift(&mut self, argument: &mut Argument<'_>) -> Result<()> {
+        let line = argument.text;
+        let by = argument.keyed("shift");
+        let Some(name) = argument.keyed("vname").or_else(|| argument.next_value()) else {
+            return refused(format!("No argument for definition of vdef/rrd in {line}"));
+        };
+        let Some(index) = self.find(&name) else { return refused(format!("vname {name} not found")) };
         if matches!(self.names[index].source, Source::Value(..)) {
-            return refused(format!("Cannot shift a VDEF: '{name}' in line '{argument}'\n"));
+            return refused(format!("Cannot shift a VDEF: '{name}' in line '{line}'\n"));
         }
+        let Some(by) = by.or_else(|| argument.next_value()) else { return refused("No shift given") };
+        let by = by.as_str();
         match (number::read(by), self.find(by)) {
             (_, Some(by)) if matches!(self.names[by].source, Source::Value(..)) => {
                 self.shifts.push((index, by))
             }
             (_, Some(_)) => {
-                return refused(format!("Offset cannot be a (C)DEF: '{by}' in line '{argument}'\n"));
+                return refused(format!("Offset cannot be a (C)DEF: '{by}' in line '{line}'\n"));
             }
             (Reading::Whole(seconds), None) => self.names[index].shift = number::as_long(seconds),
             _ => return refused(format!("error parsing number {by}")),
@@ -327,9 +321,12 @@ impl Plan {
 
 /// The file a `DEF:` reads, and the daemon it wants flushed first.
 pub fn wanted(argument: &str) -> Option<(String, Option<String>)> {
-    let words = definition::words(argument.strip_prefix("DEF:")?.split_once('=')?.1);
-    let daemon = words.iter().find_map(|word| word.strip_prefix("daemon=").map(str::to_string));
-    Some((words.into_iter().next()?, daemon))
+    let mut argument = Argument::parse(argument).ok().filter(|argument| argument.command == "DEF")?;
+    let daemon = argument.keyed("daemon").filter(|address| !address.is_empty());
+    for key in ["reduce", "step", "start", "end", "ds", "cf"] {
+        argument.keyed(key);
+    }
+    Some((argument.name().ok()?.value, daemon))
 }
 
 /// The rows that `wanted` names.

@@ -279,3 +279,27 @@ fn files_of_every_machine_are_recognised_and_imported_whole() {
         assert_eq!(dump_of(&Rrd::open(&made, Access::Read).unwrap()), wanted, "{machine:?}");
     }
 }
+
+#[test]
+fn damage_that_rrdtool_does_not_check_is_told_with_the_file_and_its_part() {
+    let dir = directory("named");
+    let path = dir.join("t.rrd");
+    let whole = rich(&path);
+    let layout = Rrd::open(&path, Access::Read).unwrap().header.layout().clone();
+    let cases: [(usize, &[u8], &str); 6] = [
+        (layout.ds_def(1) + 20, &[0; 20], "data source 1 of '@': unknown data source type ''"),
+        (layout.ds_def(2) + 40, &[99], "data source 2 of '@': unknown RPN operator 99"),
+        (layout.rra_def(1), b"LOST", "archive 1 of '@': unknown consolidation function 'LOST'"),
+        (layout.rra_def(2) + 24, &[0; 8], "archive 2 of '@': LAST with 0 rows of 2 points"),
+        (layout.rra_def(0) + 32, &[255; 8], "archive 0 of '@' has rows of 18446744073709551615 points"),
+        (layout.ptr(1), &[7], "archive 1 of '@' has 5 rows but its current row is 7"),
+    ];
+    for (at, bytes, wanted) in cases {
+        let mut damaged = whole.clone();
+        damaged[at..at + bytes.len()].copy_from_slice(bytes);
+        std::fs::write(&path, damaged).unwrap();
+        let error = Rrd::open(&path, Access::Read).map(drop).unwrap_err();
+        assert_eq!(error.to_string(), wanted.replace('@', &path.display().to_string()));
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}

@@ -140,3 +140,55 @@ pub fn to_system() -> Result<Sink> {
     let connected = UnixDatagram::unbound().and_then(|socket| socket.connect("/dev/log").map(|()| socket));
     connected.map(Sink::System).or_else(|_| refused("no system log at /dev/log"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to(name: &str, level: &str) -> (std::path::PathBuf, Messages) {
+        let path = std::env::temp_dir().join(format!("khz-rrd-messages-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let messages = Messages::new(to_file(&path).unwrap(), Level::from_name(level).unwrap());
+        (path, messages)
+    }
+
+    /// What was written, each line without its time.
+    fn lines(path: &Path) -> Vec<String> {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().map(|line| line.split_once("] ").unwrap().1.to_string()).collect()
+    }
+
+    #[test]
+    fn messages_of_the_level_and_more_severe_ones_are_written() {
+        for (level, wanted) in [
+            ("LOG_CRIT", vec![]),
+            ("LOG_ERR", vec!["e"]),
+            ("LOG_WARNING", vec!["e", "w"]),
+            ("LOG_DEBUG", vec!["e", "w", "i"]),
+        ] {
+            let (path, messages) = to("levels", level);
+            messages.error("e");
+            messages.warning("w");
+            messages.info("i");
+            assert_eq!(lines(&path), wanted, "{level}");
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_second_has_fifty_messages_and_the_next_says_how_many_were_left_out() {
+        let (path, messages) = to("rate", "LOG_ERR");
+        let begin = |second| messages.rate.lock().unwrap().second = second;
+        // A second that does not pass, however slow the machine is.
+        begin(Instant::now() + Duration::from_secs(3600));
+        (0..60).for_each(|number| messages.error(&number.to_string()));
+        assert_eq!(lines(&path).len(), 50);
+        begin(Instant::now() - Duration::from_secs(1));
+        messages.error("later");
+        assert_eq!(lines(&path)[49..], ["49", "10 messages left out", "later"]);
+        begin(Instant::now() - Duration::from_secs(1));
+        messages.error("last");
+        assert_eq!(lines(&path).len(), 53);
+        std::fs::remove_file(&path).unwrap();
+    }
+}

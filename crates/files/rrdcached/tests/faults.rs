@@ -320,11 +320,7 @@ fn damaged_files_are_reported_with_path_and_place_and_left_alone() {
             "reached EOF while loading header rrd->ds_def",
             format!("('{name}' at byte {})", good.len()),
         ),
-        (
-            flip(pointer + 7),
-            "archive 0 has 5000 rows but its current row is",
-            format!("('{name}' at byte {pointer})"),
-        ),
+        (flip(pointer + 7), "has 5000 rows but its current row is", format!("('{name}' at byte {pointer})")),
         (
             good[..100].to_vec(),
             "reached EOF while loading header rrd->stat_head",

@@ -152,6 +152,27 @@ fn signals_end_it_as_the_manual_says() {
 }
 
 #[test]
+fn it_ends_although_a_file_cannot_be_written_and_the_log_keeps_its_values() {
+    let dir = oracle::directory("cannot");
+    let (file, away) = (dir.join("t.rrd"), dir.join("away"));
+    // Without a wait each value is due as soon as it comes.
+    let arguments = ["-w", "0", "-j", "log", "-F"];
+    let mut daemon = Daemon::ours(&dir, &arguments);
+    let mut client = daemon.client();
+    create(&mut client, "t.rrd");
+    client.order(&update("t.rrd", 1_000_000_001));
+    client.order("FLUSH t.rrd");
+    std::fs::rename(&file, &away).unwrap();
+    client.order(&update("t.rrd", 1_000_000_002));
+    assert!(daemon.end("TERM").success());
+    std::fs::rename(&away, &file).unwrap();
+    assert_eq!(last_on_disk(&file), 1_000_000_001);
+    let daemon = Daemon::ours(&dir, &arguments);
+    daemon.client().ask("FLUSH t.rrd");
+    assert_eq!(last_on_disk(&file), 1_000_000_002);
+}
+
+#[test]
 fn tcp_and_unix_see_the_same_values() {
     let dir = oracle::directory("tcp");
     let tcp = format!("127.0.0.1:{}", free_port());

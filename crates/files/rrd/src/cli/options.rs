@@ -86,7 +86,8 @@ fn take_word(
             return refused(format!("invalid option -- '{long}'"));
         };
         let value = match (takes, value) {
-            (false, _) => String::new(),
+            (false, None) => String::new(),
+            (false, Some(_)) => return refused(format!("option takes no arguments -- '{name}'")),
             (true, Some(value)) => value,
             (true, None) => required(words.next(), name)?,
         };
@@ -210,6 +211,8 @@ mod tests {
         assert_eq!(line("--st=5").unwrap_err().to_string(), "invalid option -- 'st=5'");
         assert_eq!(line("-1:2").unwrap_err().to_string(), "invalid option -- '1'");
         assert_eq!(line("--step").unwrap_err().to_string(), "option requires argument -- 'step'");
+        let told = line("--no-overwrite=").unwrap_err().to_string();
+        assert_eq!(told, "option takes no arguments -- 'no-overwrite'");
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Table {
         let lines: Vec<String> = (0..self.rows())
             .map(|row| {
                 let value = |column| match self.value(column, row) {
-                    value if value.is_nan() => "null".into(),
+                    value if !value.is_finite() => "null".into(),
                     value => scaled_text(value),
                 };
                 let values: Vec<String> = (0..self.columns.len()).map(value).collect();

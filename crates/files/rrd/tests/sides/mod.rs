@@ -121,6 +121,24 @@ struct Pipe {
     output: BufReader<ChildStdout>,
 }
 
+impl Pipe {
+    /// The further lines of an error, which nothing ends: all up to the answer to another command.
+    fn rest(&mut self) -> String {
+        let mut rest = String::new();
+        let asked = writeln!(self.input, "info {END}").and_then(|()| self.input.flush());
+        while asked.is_ok() {
+            let mut bytes = vec![];
+            let read = self.output.read_until(b'\n', &mut bytes).unwrap_or(0);
+            let text = String::from_utf8_lossy(&bytes);
+            if read == 0 || text.contains(END) {
+                break;
+            }
+            rest.push_str(&text);
+        }
+        rest
+    }
+}
+
 pub struct Sides {
     mode: Mode,
     theirs: Side,
@@ -133,6 +151,8 @@ pub struct Sides {
 pub const DROPPED: &str = " updates are dropped: ";
 /// Of a hundred commands through daemons, after how many what waits is written and the files are compared.
 const FLUSHES: u64 = 50;
+/// A file that no command makes.
+const END: &str = "end-of-the-error";
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of output that are compared.
 const OUTPUT_MAX: u64 = 4 << 20;
@@ -335,6 +355,7 @@ impl Side {
             }
             if text.starts_with("ERROR: ") {
                 (outcome.code, outcome.error) = (Some(1), text);
+                outcome.error.push_str(&pipe.rest());
                 return outcome;
             }
             outcome.out.push_str(&text);

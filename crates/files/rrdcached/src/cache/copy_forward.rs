@@ -116,7 +116,7 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -126,12 +126,12 @@ mod tests {
     use super::super::{Limits, Update};
     use super::*;
     use crate::base::Base;
-    use crate::log::Settings;
     use crate::log::tests::Small;
+    use crate::log::{Left, Settings};
     use crate::messages::Messages;
 
-    /// A daemon's memory over the log in `dir`, with all of it taken in.
-    fn started(dir: &Path, room: &Arc<AtomicU64>) -> Cache {
+    /// A daemon's memory over the log in `dir`, and what an earlier run left there.
+    pub fn opened(dir: &Path, room: &Arc<AtomicU64>, limits: Limits, messages: Messages) -> (Cache, Left) {
         let (log, left) = Log::open(Settings {
             directory: dir.join("log"),
             window: Duration::ZERO,
@@ -140,14 +140,18 @@ mod tests {
             storage: Arc::new(Small(room.clone())),
         })
         .unwrap();
+        (Cache::new(Base::new(dir, false).unwrap(), limits, Some(log), true, messages), left)
+    }
+
+    /// The same with all of it taken in.
+    pub fn started(dir: &Path, room: &Arc<AtomicU64>) -> Cache {
         let limits = Limits { timeout: 3600, ..Limits::default() };
-        let base = Base::new(dir, false).unwrap();
-        let cache = Cache::new(base, limits, Some(log), true, Messages::none());
+        let (cache, left) = opened(dir, room, limits, Messages::none());
         cache.replay(&left).unwrap();
         cache
     }
 
-    fn take(cache: &Cache, file: &str, samples: &str) {
+    pub fn take(cache: &Cache, file: &str, samples: &str) {
         cache.update(&[Update { file, samples }]).remove(0).unwrap();
     }
 

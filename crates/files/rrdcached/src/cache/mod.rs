@@ -195,3 +195,6 @@ impl Cache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -78,6 +78,7 @@ fn has_waited(limits: Limits, id: FileId, since: u32, now: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::backlog::{Backlog, FileFacts};
     use super::*;
 
     #[test]
@@ -104,5 +105,33 @@ mod tests {
         }
         let limits = Limits { delay: 0, ..limits };
         assert!(!has_waited(limits, 1, 10, 59) && has_waited(limits, 1, 10, 60));
+    }
+
+    #[test]
+    fn files_that_finish_a_coarse_row_are_due_one_after_the_other_over_the_spread() {
+        let limits = Limits { timeout: 0, spread: 1200, ..Limits::default() };
+        let shape = Shape { readings: 1, step: 300, coarse: 3600 };
+        // Of a thousand files, how many are due when a sample of this time is the newest.
+        let due = |limits: Limits, on_disk: i64, time: u32| {
+            let mut backlog = Backlog::default();
+            let facts = FileFacts { newest: on_disk * 1_000_000, shape, place: 0, device: 0 };
+            let is_due = |number: u32| {
+                let id = backlog.learn(&number.to_string(), &facts).unwrap();
+                backlog.append(id, &format!("{time}:1"), None, 1);
+                limits.is_due(id, backlog.file(id), shape, 1)
+            };
+            (0..1000).map(is_due).filter(|is_due| *is_due).count()
+        };
+        assert_eq!(due(limits, 3000, 3599), 1000, "no row is finished");
+        assert!(due(limits, 3000, 3600) < 10);
+        let (half, most) = (due(limits, 3000, 4200), due(limits, 3000, 4799));
+        assert!((400..600).contains(&half) && most > 990, "{half} and {most}");
+        assert_eq!(due(limits, 3000, 4800), 1000);
+        // The row ends at the first boundary after what is on disk.
+        assert_eq!(due(limits, 3600, 3900), 1000);
+        assert!(due(limits, 3600, 7200) < 10);
+        assert_eq!(due(limits, 0, 3600), 1000, "nothing is on disk");
+        assert_eq!(due(Limits { spread: 0, ..limits }, 3000, 3600), 1000);
+        assert_eq!(limits.longest(), 1200);
     }
 }

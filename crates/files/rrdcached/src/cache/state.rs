@@ -147,7 +147,10 @@ impl State {
         if job.ends_claim {
             self.backlog.set(job.id, Flags::CLAIMED, false);
         }
-        effects.wake(self.enqueue_if_due(limits, job.id, now));
+        // At the daemon's end a file that failed is not tried again, or the end would never come.
+        if job.outcome.is_ok() || self.writes.ending().is_none() {
+            effects.wake(self.enqueue_if_due(limits, job.id, now));
+        }
         effects
     }
 
@@ -260,5 +263,101 @@ mod tests {
         state.replay.defer(id, "600:1 900:2", Segment::new(1), 900_000_000);
         assert_eq!((state.waiting(), state.newest(id)), (3, 900_000_000));
         assert!(state.begin_writes(NOW).is_empty());
+    }
+
+    #[test]
+    fn a_file_that_nobody_updates_goes_with_a_sweep_unless_somebody_needs_it() {
+        let limits = Limits { timeout: 300, spread: 0, sweep: 3600, ..Limits::default() };
+        let mut state = State::default();
+        let facts = FileFacts { newest: 0, shape: Shape::default(), place: 0, device: 0 };
+        let ids = ["silent", "claimed", "suspended", "queued"].map(|name| state.learn(name, &facts).unwrap());
+        for id in ids {
+            state.backlog.forget(id, NOW);
+            state.backlog.set(id, Flags::KNOWN, true);
+        }
+        state.backlog.set(ids[1], Flags::CLAIMED, true);
+        state.backlog.set(ids[2], Flags::SUSPENDED, true);
+        state.backlog.set(ids[3], Flags::QUEUED, true);
+        assert_eq!(state.sweep(&limits, NOW + 3599).close, []);
+        let effects = state.sweep(&limits, NOW + 3600);
+        assert_eq!((effects.close, effects.wake), (vec![ids[0]], Wake::Nobody));
+        assert_eq!((state.backlog.find("silent"), state.backlog.len()), (None, 3));
+    }
+
+    #[test]
+    fn a_sweep_queues_what_is_due_and_after_the_longest_time_what_is_spread_out_as_well() {
+        let limits = Limits { timeout: 300, delay: 0, spread: 1200, ..Limits::default() };
+        let mut state = State::default();
+        let shape = Shape { readings: 1, step: 300, coarse: 3600 };
+        let facts = FileFacts { newest: 3_300_000_000, shape, place: 0, device: 0 };
+        // The second finishes a coarse row with its sample.
+        for (name, sample) in [("plain", "3599:1"), ("coarse", "3600:1")] {
+            let id = state.learn(name, &facts).unwrap();
+            state.backlog.append(id, sample, None, NOW);
+        }
+        let queued = |state: &State| {
+            state.queue.ids().map(|id| state.backlog.name(id).to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(state.sweep(&limits, NOW + 299).wake, Wake::Nobody);
+        assert_eq!(state.sweep(&limits, NOW + 300).wake, Wake::One);
+        assert_eq!(queued(&state), ["plain"]);
+        let _ = state.sweep(&limits, NOW + 1499);
+        assert_eq!(queued(&state), ["plain"]);
+        let _ = state.sweep(&limits, NOW + 1500);
+        assert_eq!(queued(&state), ["plain", "coarse"]);
+    }
+
+    #[test]
+    fn a_queued_file_is_not_written_while_it_is_claimed_or_suspended() {
+        let limits = Limits { timeout: 0, ..Limits::default() };
+        let (mut state, id) = due(&limits);
+        state.backlog.set(id, Flags::CLAIMED, true);
+        assert!(state.begin_writes(NOW).is_empty());
+        assert_eq!(state.queue.len(), 1);
+        state.backlog.set(id, Flags::CLAIMED, false);
+        // It is tried again a moment later.
+        assert!(state.begin_writes(NOW).is_empty());
+        state.backlog.set(id, Flags::SUSPENDED, true);
+        assert!(state.begin_writes(NOW + 1).is_empty());
+        assert_eq!((state.queue.len(), state.enqueue_if_due(&limits, id, NOW + 1)), (0, Wake::Nobody));
+        let _ = state.enqueue_all();
+        assert_eq!(state.queue.len(), 0);
+        state.backlog.set(id, Flags::SUSPENDED, false);
+        assert_eq!(state.enqueue_if_due(&limits, id, NOW + 1), Wake::One);
+        assert_eq!(state.begin_writes(NOW + 1).iter().map(|job| job.id).collect::<Vec<_>>(), [id]);
+    }
+
+    #[test]
+    fn at_the_end_all_that_waits_is_tried_once_and_what_fails_is_left_to_the_log() {
+        let limits = Limits { timeout: 0, ..Limits::default() };
+        let (mut state, id) = due(&limits);
+        assert!(!state.is_over());
+        state.writes.end(End::Written);
+        assert!(!state.is_over(), "a file is queued");
+        let mut jobs = state.begin_writes(NOW);
+        assert!(!state.is_over(), "it is being written");
+        jobs[0].outcome = refused("locked");
+        let _ = state.finish_write(&mut jobs[0], &limits, NOW);
+        // What is due is queued, and nothing queues it again after its failure.
+        let left: Vec<_> = state.begin_writes(NOW).iter().map(|job| job.id).collect();
+        assert_eq!((left, state.waiting()), (vec![], 1));
+        assert_eq!(state.backlog.samples(id), ["300:1"]);
+        assert!(state.is_over());
+        state.replay = Replay::new(true);
+        assert!(!state.is_over(), "the log is still read");
+        state.writes.end(End::Now);
+        assert!(state.is_over());
+    }
+
+    #[test]
+    fn samples_that_a_file_refused_are_counted_apart_from_those_written() {
+        let limits = Limits { timeout: 0, ..Limits::default() };
+        let (mut state, id) = due(&limits);
+        state.backlog.append(id, "600:x 900:1", Segment::new(1), NOW);
+        let why_refused = Some("not a number".into());
+        let written = Written { refused: 1, why_refused, newest: 900_000_000 };
+        let _ = write(&mut state, &limits, NOW, Ok(written));
+        let counters = state.counters;
+        assert_eq!((counters.writes, counters.samples_written, counters.refused), (1, 2, 1));
     }
 }

@@ -38,7 +38,7 @@ impl Cache {
     }
 
     /// Queues what has waited too long, forgets files that nobody updates, and begins a log segment.
-    fn sweep_if_due(&self, state: &mut State, now: u32) -> Effects {
+    pub(super) fn sweep_if_due(&self, state: &mut State, now: u32) -> Effects {
         if now.saturating_sub(state.swept) < self.limits.sweep {
             return Effects::default();
         }

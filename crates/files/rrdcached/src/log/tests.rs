@@ -231,3 +231,71 @@ fn a_log_at_its_limit_says_how_full_it_is() {
     drop(log);
     std::fs::remove_dir_all(&settings.directory).unwrap();
 }
+
+#[test]
+fn a_failed_write_is_told_to_those_who_staged_for_it_and_to_nobody_else() {
+    let room = Arc::new(AtomicU64::new(1 << 20));
+    let settings = settings("told", Arc::new(Small(room.clone())));
+    let (log, _) = Log::open(settings.clone()).unwrap();
+    let staged = |file| log.stage(&Record::Update { file, samples: "1:2" }).unwrap();
+    let before = staged("a");
+    log.commit(before).unwrap();
+    let lost = [staged("b"), staged("c")];
+    room.store(0, Ordering::Relaxed);
+    assert!(log.commit(lost[1]).is_err() && log.commit(lost[0]).is_err());
+    room.store(1 << 20, Ordering::Relaxed);
+    let between = staged("d");
+    log.commit(between).unwrap();
+    room.store(0, Ordering::Relaxed);
+    let lost_later = staged("e");
+    assert!(log.commit(lost_later).is_err());
+    for ticket in [before, between] {
+        log.commit(ticket).unwrap();
+    }
+    for ticket in [lost[0], lost[1], lost_later] {
+        assert!(log.commit(ticket).is_err());
+    }
+    // Old failures are forgotten: those who staged for them have asked.
+    for turn in 0..600 {
+        room.store(if turn % 2 == 0 { 1 << 20 } else { 0 }, Ordering::Relaxed);
+        assert_eq!(log.commit(staged("f")).is_ok(), turn % 2 == 0);
+    }
+    assert_eq!(lock(&log.shared.tail).lost.len(), 256);
+    room.store(1 << 20, Ordering::Relaxed);
+    drop(log);
+    let found = found(&settings);
+    assert_eq!((found[0].as_str(), found[1].as_str(), found.len()), ("a", "d", 302));
+    std::fs::remove_dir_all(&settings.directory).unwrap();
+}
+
+#[test]
+fn a_segment_ends_at_an_eighth_of_the_log() {
+    let mut settings = settings("eighth", Arc::new(Disk));
+    settings.bytes_max = 8000;
+    let (log, _) = Log::open(settings.clone()).unwrap();
+    while log.counts().rotations < 3 {
+        assert!(log.bytes() < settings.bytes_max, "no segment has ended");
+        put(&log, "a").unwrap();
+    }
+    let length = |number| {
+        let segment = Segment::new(number).unwrap();
+        std::fs::metadata(segment.path(&settings.directory)).unwrap().len()
+    };
+    for number in 1..=3 {
+        assert!((1000..1100).contains(&length(number)), "{number}: {}", length(number));
+    }
+    drop(log);
+    std::fs::remove_dir_all(&settings.directory).unwrap();
+}
+
+#[test]
+fn a_log_takes_what_fills_it_to_its_limit_and_not_a_byte_more() {
+    let mut settings = settings("brim", Arc::new(Disk));
+    settings.bytes_max = 1000;
+    let (log, _) = Log::open(settings.clone()).unwrap();
+    put(&log, "a").unwrap();
+    let left = settings.bytes_max - log.bytes();
+    assert!(log.admit(left).is_ok() && log.admit(left + 1).is_err());
+    drop(log);
+    std::fs::remove_dir_all(&settings.directory).unwrap();
+}

@@ -1,11 +1,16 @@
 //! Intended differences, with their names in docs/rrd.md.
 
+use std::path::Path;
+
+use khz_rrd::header::Header;
+
 use super::sides::{DROPPED, Difference, Mode, Outcome};
 
 /// All of them.
-pub const REASONS: [&str; 34] = [
+pub const REASONS: [&str; 39] = [
     "at-times",
     "cdef-self",
+    "damaged-source",
     "daemon-blank",
     "daemon-count",
     "daemon-dropped",
@@ -17,6 +22,7 @@ pub const REASONS: [&str; 34] = [
     "daemon-resolution",
     "daemon-updatev",
     "daemon-words",
+    "def-name",
     "dies",
     "drawing",
     "dump-target",
@@ -27,10 +33,13 @@ pub const REASONS: [&str; 34] = [
     "list-order",
     "list-up",
     "long-option",
+    "percent",
     "pipe-end",
     "prefill",
     "renaming",
     "sanity",
+    "steps-32",
+    "tune-archives",
     "tune-names",
     "tune-value",
     "tune-version",
@@ -39,6 +48,9 @@ pub const REASONS: [&str; 34] = [
     "usage",
     "xml-errors",
 ];
+
+/// Seconds.
+const YEAR: u64 = 31_556_952;
 
 /// Arguments that only graphs need.
 const DRAWING: [&str; 11] =
@@ -64,15 +76,28 @@ pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&
     if mode == Mode::Pipe && words.last().is_some_and(is_cut) {
         return Some("pipe-end");
     }
-    let is_option = theirs.error.contains("invalid option -- '") && !theirs.error.trim_end().ends_with('\'');
+    let errors = ["invalid option -- '", "option takes no arguments -- '"];
+    let is_option =
+        errors.iter().any(|text| theirs.error.contains(text)) && !theirs.error.trim_end().ends_with('\'');
     if is_option && ours.error.starts_with(theirs.error.trim_end()) {
         return Some("long-option");
+    }
+    if both_failed(difference) && same_up_to_percent(&theirs.error, &ours.error) {
+        return Some("percent");
     }
     if theirs.error.contains("SANITY CHECK") {
         return Some("sanity");
     }
-    if theirs.error.contains("Cannot rename temporary file to final file!") && both_failed(difference) {
+    let is_renamed = theirs.error.contains("Cannot rename temporary file to final file!");
+    if is_renamed && both_failed(difference) || words[0] == "create" && ours.error.contains("Is a directory")
+    {
         return Some("renaming");
+    }
+    if ours.code == Some(1) && ours.error.contains("unknown data source type") {
+        return Some("damaged-source");
+    }
+    if counted_otherwise(difference) {
+        return Some("steps-32");
     }
     let by_command = match words[0].as_str() {
         "update" | "updatev" => update(words, difference),
@@ -86,10 +111,9 @@ pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&
         "dump" => (ours.code == Some(1) && words.len() > 2).then_some("dump-target"),
         _ => None,
     };
-    let by_times = ["start time: ", "end time: ", "ds time: "]
-        .iter()
-        .any(|text| either(difference, text))
-        .then_some("at-times");
+    let names_time = |text: &&str| either(difference, text);
+    let is_by_time = ["start time: ", "end time: ", "ds time: "].iter().any(names_time);
+    let by_times = (is_by_time || is_year_30000(&theirs.error)).then_some("at-times");
     by_command.or(by_times).or_else(|| (mode == Mode::Daemon).then(|| daemon(words, difference)).flatten())
 }
 
@@ -101,10 +125,34 @@ fn both_failed(difference: &Difference) -> bool {
     difference.theirs.code == Some(1) && difference.ours.code == Some(1)
 }
 
+/// Files that differ, each of them with a last sample that lies further away than 31 bits can count in steps.
+fn counted_otherwise(difference: &Difference) -> bool {
+    let is_far = |name: &&str| {
+        let bytes = difference.ours.files.get(*name).cloned().unwrap_or_default();
+        let length = bytes.len() as u64;
+        Header::parse(bytes, length, Path::new(name))
+            .is_ok_and(|header| header.last_update() / header.step() as i64 > i64::from(i32::MAX))
+    };
+    let files = difference.files();
+    same_end(difference) && !files.is_empty() && files.iter().all(is_far)
+}
+
 /// Both ended in the same way, with output.
 fn same_end(difference: &Difference) -> bool {
     let (theirs, ours) = (&difference.theirs, &difference.ours);
     theirs.code == ours.code && theirs.error == ours.error
+}
+
+/// Whether the start or the end of a range lies in the year 30000, where rrdtool puts a date without a year.
+fn is_year_30000(error: &str) -> bool {
+    let number = |text: &str| text.split(['(', ')']).nth(1).and_then(|text| text.parse::<u64>().ok());
+    error.contains("should be less than end (")
+        && error.split(" than ").filter_map(number).any(|time| time / YEAR > 20_000)
+}
+
+/// Whether a percent sign in our error is where it stops being theirs, too.
+fn same_up_to_percent(theirs: &str, ours: &str) -> bool {
+    ours.split_once('%').is_some_and(|(before, _)| theirs.starts_with(before))
 }
 
 fn update(words: &[String], difference: &Difference) -> Option<&'static str> {
@@ -133,6 +181,11 @@ fn tune(words: &[String], difference: &Difference) -> Option<&'static str> {
     if difference.ours.code == Some(1) && words.iter().any(renames) {
         return Some("tune-names");
     }
+    let errors =
+        ["Failed to parse RRA# command", "unparseable argument: DELRRA:", "This RRA is not that big"];
+    if difference.ours.code == Some(1) && errors.iter().any(|text| difference.ours.error.contains(text)) {
+        return Some("tune-archives");
+    }
     if difference.ours.error.contains("option requires argument") {
         return Some("tune-value");
     }
@@ -159,6 +212,9 @@ fn xport(words: &[String], difference: &Difference) -> Option<&'static str> {
     let is_number = either(difference, "unknown type variable");
     if DRAWING.iter().any(starts) || words.iter().any(is_coloured) || is_number {
         return Some("drawing");
+    }
+    if difference.ours.error.contains("no name in DEF:") {
+        return Some("def-name");
     }
     let names_itself = |word: &String| word.strip_prefix("CDEF:b=").is_some_and(|text| text.contains('b'));
     if words.iter().any(names_itself) {
@@ -195,6 +251,9 @@ fn daemon(words: &[String], difference: &Difference) -> Option<&'static str> {
     }
     if words[0] == "info" && words.iter().any(|word| word == "-F" || word == "--noflush") {
         return Some("daemon-noflush");
+    }
+    if words[0] == "xport" && same_end(difference) {
+        return Some("daemon-resolution");
     }
     let is_resolution = |word: &String| word.starts_with("-r") || word.starts_with("--resolution");
     (words[0] == "fetch" && words.iter().any(is_resolution)).then_some("daemon-resolution")

@@ -89,7 +89,14 @@ impl Daemon {
     pub fn end(&mut self, signal: &str) -> ExitStatus {
         let sent = Command::new("kill").args(["-s", signal, &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
-        self.child.wait().unwrap()
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(started.elapsed() < PATIENCE, "the daemon does not end");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

@@ -228,3 +228,51 @@ fn number_of<T: PartialEq>(items: &mut Vec<T>, item: T) -> usize {
         items.len() - 1
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn learned(backlog: &mut Backlog, name: &str) -> FileId {
+        let facts = FileFacts { newest: 0, shape: Shape::default(), place: 0, device: 0 };
+        backlog.learn(name, &facts).unwrap()
+    }
+
+    #[test]
+    fn the_age_is_that_of_the_oldest_sample_and_0_once_nothing_waits() {
+        let mut backlog = Backlog::default();
+        let [old, new] = ["old", "new"].map(|name| learned(&mut backlog, name));
+        backlog.append(old, "300:1", None, 100);
+        backlog.append(new, "300:1", None, 140);
+        assert_eq!(backlog.age(150), 50);
+        let taken = backlog.take(old);
+        backlog.written(old, &taken, 300_000_000, 160);
+        assert_eq!(backlog.age(160), 20);
+        let taken = backlog.take(new);
+        backlog.written(new, &taken, 300_000_000, 160);
+        // Within the same second.
+        assert_eq!(backlog.age(160), 0);
+    }
+
+    #[test]
+    fn a_stamp_raised_between_two_samples_leaves_both_as_they_were() {
+        let mut backlog = Backlog::default();
+        let id = learned(&mut backlog, "a");
+        backlog.append(id, "1000000300:1", None, 1);
+        backlog.raise_newest(id, 1_000_000_500_000_000);
+        assert_eq!(backlog.file(id).newest(), 1_000_000_500_000_000);
+        backlog.raise_newest(id, 1_000_000_400_000_000);
+        backlog.append(id, "1000000600:2", None, 1);
+        backlog.append(id, "1000000900:3", None, 1);
+        assert_eq!(backlog.samples(id), ["1000000300:1", "1000000600:2", "1000000900:3"]);
+    }
+
+    #[test]
+    fn a_removed_file_is_not_found_after_the_one_before_it() {
+        let mut backlog = Backlog::default();
+        let [first, second] = ["first", "second"].map(|name| learned(&mut backlog, name));
+        assert_eq!(backlog.find_next("second", first), Some(second));
+        backlog.remove(second);
+        assert_eq!((backlog.find_next("second", first), backlog.find("second")), (None, None));
+    }
+}

@@ -5,6 +5,7 @@ mod capture;
 mod documents;
 mod mutants;
 mod needs;
+mod older;
 mod promises;
 mod skipped;
 mod static_program;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{mutants, needs, skipped, static_program, step};
+use crate::{mutants, needs, older, skipped, static_program, step};
 
 /// Checks the format, lints (those of the fuzz targets too), every test of every crate, and the page in a real browser. At the end, failed or
 /// not, lists the skipped tests.
@@ -50,6 +50,7 @@ fn slow_tests() -> Result<(), String> {
     step::run("cargo test --release -p khz --test mount --quiet -- --include-ignored", &[], &[])?;
     // Kills processes that record.
     step::run("cargo test --release -p khz --test program --quiet -- --ignored record", &[], &[])?;
+    older::run()?;
     // This feature is not in the default build.
     step::run("cargo test -p khz --features parquet --quiet parquet", &[], &[])?;
     // Each case has three kills.

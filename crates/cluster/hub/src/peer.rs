@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use khz_link::limits::VERSION_OF_NUMBERS;
 use khz_link::texts::{NoText, ReadFrame, TextFault, TextGiven, TextPiece};
 use khz_link::{
     Ack, Acks, Beat, End, Goodbye, Hello, HubSide, InterestFrame, LaneOffer, Reason, Reject, Role,
@@ -124,11 +123,7 @@ impl HubSide for Talk<'_> {
             _ => {
                 let epochs = self.cluster.epochs(self.connection);
                 let is_hub = hello.machine != [0; 16];
-                *self.peer = Peer::Reader(Box::new(Reader::new(
-                    identity,
-                    is_hub,
-                    (hello.version < VERSION_OF_NUMBERS).then_some(epochs),
-                )));
+                *self.peer = Peer::Reader(Box::new(Reader::new(identity, is_hub, hello.version, epochs)));
                 Ok(())
             }
         });

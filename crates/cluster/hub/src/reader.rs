@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use khz_link::limits::VERSION_OF_NUMBERS;
 use khz_link::{InterestFrame, Told, WantFrame};
 use khz_model::{Interest, Misses, Nanos, Pattern, Rate};
 use khz_trust::Identity;
@@ -26,6 +27,8 @@ pub(crate) struct Reader {
     pub identity: Identity,
     /// It is a hub that gets nodes from here.
     pub is_hub: bool,
+    /// The version of the link that it speaks.
+    version: u8,
     feeds: Vec<Feed>,
     numbering: Numbering,
     /// Answers for the next pump: while frames come in there is no room for them.
@@ -59,13 +62,14 @@ struct Asked {
 }
 
 impl Reader {
-    /// `epochs` for a reader of the protocol's first version, whose rows the hub numbers.
-    pub fn new(identity: Identity, is_hub: bool, epochs: Option<u64>) -> Self {
+    /// The hub numbers the rows of readers of the protocol's first version: `epochs` are for their lanes.
+    pub fn new(identity: Identity, is_hub: bool, version: u8, epochs: u64) -> Self {
         Reader {
             identity,
             is_hub,
+            version,
             feeds: Vec::new(),
-            numbering: Numbering::new(epochs),
+            numbering: Numbering::new((version < VERSION_OF_NUMBERS).then_some(epochs)),
             answers: Vec::new(),
             remarks: Vec::new(),
             roster: None,
@@ -119,7 +123,7 @@ impl Reader {
         Ok(Feed {
             number: frame.number,
             pace,
-            subscription: subscription.map_err(|error| error.to_string())?,
+            subscription: subscription.map_err(|error| error.to_string())?.spoken(self.version),
             asked: Some(Asked { rate, patterns }),
             lanes: Vec::new(),
             next: 0,

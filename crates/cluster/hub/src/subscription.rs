@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use khz_link::limits::VERSION;
 use khz_model::{Choice, Delivery, Interest, Nanos, NodeName, Notice, QueryError, Rate, Share, Subscription};
 
 use crate::cluster::Cluster;
@@ -63,6 +64,8 @@ pub(crate) struct ClusterSubscription {
     pace: Pace,
     /// How its rows are counted.
     numbers: Numbers,
+    /// The version of the link that its reader speaks.
+    version: u8,
     cursors: Vec<Cursor>,
     /// The cursor that is read first if not all have their turn.
     next: usize,
@@ -116,6 +119,7 @@ impl ClusterSubscription {
             selections: HashMap::new(),
             pace,
             numbers,
+            version: VERSION,
             cursors: Vec::new(),
             next: 0,
             progress: Progress::Searching,
@@ -129,6 +133,12 @@ impl ClusterSubscription {
             notices: Vec::new(),
             cluster,
         })
+    }
+
+    /// Its reader speaks this version of the link.
+    pub fn spoken(mut self, version: u8) -> Self {
+        self.version = version;
+        self
     }
 
     /// True once there is room for it: then it is not refused any more.
@@ -223,7 +233,8 @@ impl ClusterSubscription {
             exact: self.exact,
             prompt,
         });
-        let selection = Arc::new(Selection::new(patterns.clone(), speaking.clone(), terms));
+        let selection =
+            Arc::new(Selection::new(patterns.clone(), speaking.clone(), terms).spoken(self.version));
         self.selections.insert(speaking, selection.clone());
         selection
     }

@@ -460,7 +460,7 @@ fn a_version_that_the_hub_does_not_speak_is_refused_with_the_one_it_does() {
     let (reason, text) = node.refusal();
     assert_eq!(
         (reason, text.as_str()),
-        (Reason::Version, "this hub speaks versions 1 to 2 of the protocol, not 9")
+        (Reason::Version, "this hub speaks versions 1 to 3 of the protocol, not 9")
     );
     assert!(hub.query.nodes().is_empty());
 }

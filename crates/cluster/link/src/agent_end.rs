@@ -119,6 +119,7 @@ impl<L: Lane> AgentEnd<L> {
     ) -> Result<(), LinkError> {
         if !self.dial.is_welcome() {
             self.dial.take(frame, now, out)?;
+            self.book.speaks(self.dial.version());
             self.next_flush = now;
             return Ok(());
         }
@@ -168,8 +169,9 @@ impl<L: Lane> AgentEnd<L> {
             let is_fast = period > Nanos(0) && period <= flush::CARRIED;
             let carried = !want.prompt && is_fast && lanes.carry(id);
             let generation = entry.wanted_generation();
+            let (lane, older) = (&entry.lane, &mut entry.older);
             let sender = entry.sender.get_or_insert_with(|| {
-                LaneSender::new(want.lane, &entry.lane, generation, want, now, &mut scratch)
+                LaneSender::new(want.lane, lane, older, generation, want, now, &mut scratch)
             });
             (sender.prompt, sender.carried) = (want.prompt, carried);
         }
@@ -331,7 +333,7 @@ impl<L: Lane> AgentEnd<L> {
         let LaneBook { entries, scratch, .. } = &mut self.book;
         for entry in entries {
             if let Some(sender) = &mut entry.sender {
-                if sender.live(&entry.lane, scratch, out) == Progress::Full {
+                if sender.live(&entry.lane, &mut entry.older, scratch, out) == Progress::Full {
                     return Progress::Full;
                 }
                 sender.given(out);
@@ -391,7 +393,7 @@ impl<L: Lane> AgentEnd<L> {
             }
             let before = out.len();
             if let Some(sender) = &mut entry.sender {
-                sender.past(&entry.lane, scratch, out);
+                sender.past(&entry.lane, &mut entry.older, scratch, out);
             }
             self.pace.spend(out.len() - before);
         }
@@ -472,6 +474,16 @@ impl<L: Lane> AgentEnd<L> {
     /// True once the hub has accepted us.
     pub fn is_welcome(&self) -> bool {
         self.dial.is_welcome()
+    }
+
+    /// The version of the protocol that both speak.
+    pub fn version(&self) -> u8 {
+        self.dial.version()
+    }
+
+    /// The most slots of a lane that the hub was not offered, because it speaks an older version.
+    pub fn left_out(&self) -> usize {
+        self.book.left_out()
     }
 
     /// The hub's names.

@@ -94,7 +94,8 @@ impl Backfill {
         }
     }
 
-    fn lose(&mut self, from: u64, to: u64) {
+    /// These rows are lost.
+    pub fn lose(&mut self, from: u64, to: u64) {
         match self.lost.last_mut() {
             _ if from >= to => {}
             Some(last) if last.1 == from => last.1 = to,

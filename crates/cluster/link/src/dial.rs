@@ -113,6 +113,11 @@ impl Dial {
         self.phase == Phase::Welcome
     }
 
+    /// The version of the protocol that both speak.
+    pub fn version(&self) -> u8 {
+        self.version
+    }
+
     /// True where the hub passes kernel texts on.
     pub fn knows_texts(&self) -> bool {
         self.abilities & KNOWS_TEXTS != 0

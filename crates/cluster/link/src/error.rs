@@ -54,7 +54,7 @@ pub enum LinkError {
         frame: &'static str,
     },
     /// The peer speaks none of our versions.
-    #[error("it speaks version {lowest} to {highest} of the protocol; this program speaks 1 and 2")]
+    #[error("it speaks version {lowest} to {highest} of the protocol; this program speaks 1 to 3")]
     Version {
         /// Its lowest.
         lowest: u8,

@@ -26,6 +26,8 @@ pub struct HubEndConfig {
     pub name: String,
     /// Identities of the hubs that it gets nodes from, and of theirs; at most [`SOURCES_MAX`] are sent.
     pub sources: Vec<[u8; 16]>,
+    /// The highest version of the protocol that it speaks: a lower one makes it a hub of before, for tests.
+    pub highest: u8,
     /// A peer must have sent Hello within this time.
     pub handshake: Nanos,
     /// A peer that was silent for this long is gone.
@@ -39,6 +41,7 @@ impl HubEndConfig {
             identity,
             name: name.into(),
             sources: Vec::new(),
+            highest: VERSION,
             handshake: HANDSHAKE,
             silence: SILENCE,
         }
@@ -181,6 +184,8 @@ pub struct HubEnd {
     /// When it ends unless something comes.
     deadline: Nanos,
     silence: Nanos,
+    /// The highest version that it speaks.
+    highest: u8,
     /// Interests that the peer may send.
     interests: Allowance<INTERESTS_AT_ONCE, INTERESTS_A_SECOND>,
     /// The same for Reads.
@@ -191,15 +196,16 @@ pub struct HubEnd {
 impl HubEnd {
     /// A connection that was just accepted; the greeting goes to `out`. `nonce` must be random.
     pub fn new(config: &HubEndConfig, nonce: [u8; 32], now: Nanos, out: &mut Vec<u8>) -> Self {
-        let HubEndConfig { identity, name, sources, .. } = config;
+        let HubEndConfig { identity, name, sources, highest, .. } = config;
         let sources = &sources.as_flattened()[..16 * sources.len().min(SOURCES_MAX)];
-        Greeting { lowest: VERSION_LOWEST, highest: VERSION, nonce, identity: *identity, name, sources }
+        Greeting { lowest: VERSION_LOWEST, highest: *highest, nonce, identity: *identity, name, sources }
             .put(out);
         HubEnd {
             state: State::Greeted,
             nonce,
             deadline: Nanos(now.0 + config.handshake.0),
             silence: config.silence,
+            highest: config.highest,
             interests: Allowance::full(now),
             reads: Allowance::full(now),
             inbound: Inbound::default(),
@@ -262,9 +268,10 @@ impl HubEnd {
     }
 
     fn hello<H: HubSide>(&mut self, hello: &Hello<'_>, hub: &mut H, out: &mut Vec<u8>) -> Result<(), Reject> {
-        if !(VERSION_LOWEST..=VERSION).contains(&hello.version) {
+        let highest = self.highest;
+        if !(VERSION_LOWEST..=highest).contains(&hello.version) {
             let text = format!(
-                "this hub speaks versions {VERSION_LOWEST} to {VERSION} of the protocol, not {}",
+                "this hub speaks versions {VERSION_LOWEST} to {highest} of the protocol, not {}",
                 hello.version
             );
             return Err(Reject { reason: Reason::Version, text });

@@ -5,8 +5,9 @@ use khz_model::Nanos;
 use ring::digest;
 
 use crate::lane_sender::{LaneSender, Progress, Sent};
-use crate::limits::{LANES_MAX, PIECE};
+use crate::limits::{LANES_MAX, PIECE, VERSION_OF_TYPES};
 use crate::message::LaneOffer;
+use crate::older::Older;
 use crate::put;
 use crate::ring_walk;
 use crate::source::{Answer, Lane, Lanes};
@@ -29,6 +30,8 @@ pub(crate) struct Entry<L> {
     /// It was offered with several generations on this connection.
     is_renewed: bool,
     pub sender: Option<LaneSender>,
+    /// What the peer gets of it, if it speaks an older version.
+    pub older: Option<Older>,
     /// The node no longer has it.
     gone: bool,
 }
@@ -50,6 +53,9 @@ pub(crate) struct LaneBook<L> {
     /// The counts of lanes that are closed or left.
     past_counts: Sent,
     pub scratch: Vec<u8>,
+    /// The version of the protocol that the peer speaks.
+    version: u8,
+    left_out: usize,
 }
 
 impl<L: Lane> LaneBook<L> {
@@ -60,7 +66,19 @@ impl<L: Lane> LaneBook<L> {
             highest: 0,
             past_counts: Sent::default(),
             scratch: Vec::new(),
+            version: VERSION_OF_TYPES,
+            left_out: 0,
         }
+    }
+
+    /// The peer speaks this version. To be called before lanes are offered.
+    pub fn speaks(&mut self, version: u8) {
+        self.version = version;
+    }
+
+    /// The most slots of a lane that the peer was not offered, because it speaks an older version.
+    pub fn left_out(&self) -> usize {
+        self.left_out
     }
 
     /// True where there is nothing to offer and nothing to close.
@@ -116,6 +134,7 @@ impl<L: Lane> LaneBook<L> {
                     offered,
                     is_renewed: false,
                     sender: None,
+                    older: (self.version < VERSION_OF_TYPES).then(Older::default),
                     gone: false,
                 });
                 self.entries.len() - 1
@@ -125,7 +144,16 @@ impl<L: Lane> LaneBook<L> {
     }
 
     fn offer(&mut self, index: usize, out: &mut Vec<u8>) {
-        let Entry { lane, number, offered, .. } = &self.entries[index];
+        let Entry { lane, number, offered, older, .. } = &mut self.entries[index];
+        let lane = &*lane;
+        let (schema_bytes, schema_hash) = match older {
+            None => (offered.schema_bytes, schema_hash(lane, offered, &mut self.scratch)),
+            Some(older) => {
+                self.left_out = self.left_out.max(older.left_out(lane, offered.generation));
+                let schema = older.schema(lane, offered.generation).unwrap_or_default();
+                (schema.len() as u64, half(digest::digest(&digest::SHA256, schema)))
+            }
+        };
         let oldest = ring_walk::header(lane, lane.oldest(), &mut self.scratch);
         let next_row = ring_walk::next_row(lane, &mut self.scratch);
         let offer = LaneOffer {
@@ -138,8 +166,8 @@ impl<L: Lane> LaneBook<L> {
             interest: offered.interest,
             oldest_row: oldest.map_or(next_row, |header| header.first_row.min(next_row)),
             next_row,
-            schema_bytes: offered.schema_bytes,
-            schema_hash: schema_hash(lane, offered, &mut self.scratch),
+            schema_bytes,
+            schema_hash,
         };
         offer.put(out);
     }
@@ -168,7 +196,9 @@ impl<L: Lane> LaneBook<L> {
             }
             if let Some(sender) = &mut entry.sender {
                 sender.release(&entry.lane);
-                if sender.live(&entry.lane, scratch, out) == Progress::Full || sender.past_began().is_some() {
+                if sender.live(&entry.lane, &mut entry.older, scratch, out) == Progress::Full
+                    || sender.past_began().is_some()
+                {
                     return true;
                 }
                 sender.lost(out);
@@ -208,7 +238,11 @@ fn schema_hash<L: Lane>(lane: &L, offered: &Offered, scratch: &mut Vec<u8>) -> [
         }
         context.update(scratch);
     }
-    let mut hash = [0; 16];
-    hash.copy_from_slice(&context.finish().as_ref()[..16]);
-    hash
+    half(context.finish())
+}
+
+fn half(whole: digest::Digest) -> [u8; 16] {
+    let mut half = [0; 16];
+    half.copy_from_slice(&whole.as_ref()[..16]);
+    half
 }

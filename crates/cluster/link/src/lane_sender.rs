@@ -8,6 +8,7 @@ use crate::backfill::Backfill;
 use crate::frame::kind;
 use crate::limits::{OUT_MAX, PIECE};
 use crate::message::{End, WantFrame};
+use crate::older::{Older, Rewrite};
 use crate::put;
 use crate::ring_walk::header;
 use crate::source::Lane;
@@ -60,6 +61,8 @@ pub(crate) struct LaneSender {
     row: u64,
     /// Bytes that the peer has of the newest generation's schema, and of one older.
     schemas: Vec<(u32, u64)>,
+    /// How the present block is written for a peer of an older version; `None`: as it is.
+    rewrite: Option<Rewrite>,
     backfill: Backfill,
     /// The newest Now that the rows up to `target` answer, and the newest for which a Given was sent.
     answered: u32,
@@ -73,6 +76,7 @@ impl LaneSender {
     pub fn new<L: Lane>(
         number: u32,
         lane: &L,
+        older: &mut Option<Older>,
         generation: Option<u32>,
         want: &WantFrame<'_>,
         now: Nanos,
@@ -80,10 +84,10 @@ impl LaneSender {
     ) -> Self {
         // Rows and schema of another epoch are not this one's.
         let same = want.epoch == lane.epoch();
-        let is_known = |&generation: &u32| {
-            same && lane.schema_bytes(generation).is_some_and(|bytes| want.schema_bytes <= bytes)
+        let mut is_known = |&generation: &u32| {
+            same && schema_bytes(lane, older, generation).is_some_and(|bytes| want.schema_bytes <= bytes)
         };
-        let known = generation.filter(is_known).map(|generation| (generation, want.schema_bytes));
+        let known = generation.filter(&mut is_known).map(|generation| (generation, want.schema_bytes));
         let mut sender = LaneSender {
             number,
             prompt: want.prompt,
@@ -95,6 +99,7 @@ impl LaneSender {
             sent: 0,
             row: if same { want.from_row } else { 0 },
             schemas: known.into_iter().collect(),
+            rewrite: None,
             backfill: Backfill::default(),
             answered: 0,
             given: 0,
@@ -158,7 +163,13 @@ impl LaneSender {
     }
 
     /// Sends what is due.
-    pub fn live<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>, out: &mut Vec<u8>) -> Progress {
+    pub fn live<L: Lane>(
+        &mut self,
+        lane: &L,
+        older: &mut Option<Older>,
+        scratch: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Progress {
         while self.sent < self.target {
             if out.len() >= OUT_MAX {
                 return Progress::Full;
@@ -167,7 +178,7 @@ impl LaneSender {
             let (newest, head) = (lane.newest(), lane.head());
             let found = header(lane, self.at, scratch).filter(|h| h.closed.is_some() || newest <= self.at);
             let went_on = match found {
-                Some(header) => self.step(lane, &header, head, scratch, out),
+                Some(header) => self.step(lane, older, &header, head, scratch, out),
                 None => self.jump(lane, scratch),
             };
             if !went_on {
@@ -181,6 +192,7 @@ impl LaneSender {
     fn step<L: Lane>(
         &mut self,
         lane: &L,
+        older: &mut Option<Older>,
         header: &Header,
         head: u64,
         scratch: &mut Vec<u8>,
@@ -192,29 +204,77 @@ impl LaneSender {
         };
         if self.sent < end {
             let begins = self.sent == self.at;
-            if begins && self.schema(lane, header.generation, out) == Progress::Full {
+            if begins && self.schema(lane, older, header.generation, out) == Progress::Full {
                 return false;
             }
-            let frame = put::open_lane(out, if begins { kind::BLOCK } else { kind::ROWS }, self.number);
-            match lane.copy(self.sent, PIECE.min((end - self.sent) as usize), out) {
-                Ok(copied) if copied > 0 => {
-                    frame.close(out);
-                    self.sent += copied as u64;
-                    self.row = header.first_row;
-                }
-                _ => {
-                    frame.cancel(out);
-                    return self.jump(lane, scratch);
-                }
+            if begins {
+                self.rewrite = older.as_mut().and_then(|older| older.rewrite(lane, header));
             }
+            let copied = match &mut self.rewrite {
+                None => self.piece(lane, end, out),
+                Some(_) => self.rewritten(lane, end, scratch, out),
+            };
+            let Some(copied) = copied else { return self.jump(lane, scratch) };
+            self.sent += copied as u64;
+            self.row = header.first_row;
         }
         if let (Some((rows, bytes, crc)), true) = (header.closed, self.sent == end) {
-            End { lane: self.number, rows, bytes, crc }.put(out);
-            self.counts.rows += u64::from(rows);
             self.row = header.first_row.saturating_add(rows.into());
+            match self.rewrite.take() {
+                None => End { lane: self.number, rows, bytes, crc }.put(out),
+                Some(rewrite) => self.end_rewritten(rewrite, self.row, out),
+            }
+            self.counts.rows += u64::from(rows);
             self.at = end;
         }
         true
+    }
+
+    /// Sends a piece of the present block, and returns its length in the ring; `None`: it was overwritten.
+    fn piece<L: Lane>(&self, lane: &L, end: u64, out: &mut Vec<u8>) -> Option<usize> {
+        let kind = if self.sent == self.at { kind::BLOCK } else { kind::ROWS };
+        let frame = put::open_lane(out, kind, self.number);
+        match lane.copy(self.sent, PIECE.min((end - self.sent) as usize), out) {
+            Ok(copied) if copied > 0 => {
+                frame.close(out);
+                Some(copied)
+            }
+            _ => {
+                frame.cancel(out);
+                None
+            }
+        }
+    }
+
+    /// The same, without the slots that the peer does not know. Rows go when they are whole.
+    fn rewritten<L: Lane>(
+        &mut self,
+        lane: &L,
+        end: u64,
+        scratch: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Option<usize> {
+        let rewrite = self.rewrite.as_mut()?;
+        scratch.clear();
+        let copied = lane.copy(self.sent, PIECE.min((end - self.sent) as usize), scratch).ok()?;
+        let (mut begins, mut rows) = (rewrite.is_new(), Vec::new());
+        rewrite.feed(scratch, &mut rows);
+        for piece in rows.chunks(PIECE) {
+            let kind = if std::mem::take(&mut begins) { kind::BLOCK } else { kind::ROWS };
+            let frame = put::open_lane(out, kind, self.number);
+            out.extend_from_slice(piece);
+            frame.close(out);
+        }
+        (copied > 0).then_some(copied)
+    }
+
+    /// The present block has ended, and was rewritten. Its rows from the first damaged one on are lost.
+    fn end_rewritten(&mut self, mut rewrite: Rewrite, end_row: u64, out: &mut Vec<u8>) {
+        let next = rewrite.next_row();
+        match rewrite.close().and_then(|header| header.closed) {
+            Some((rows, bytes, crc)) => End { lane: self.number, rows, bytes, crc }.put(out),
+            None => self.backfill.lose(next, end_row),
+        }
     }
 
     /// The writer has overtaken us: continues with the newest block. The blocks between follow as past, if the ring still has
@@ -231,7 +291,13 @@ impl LaneSender {
     }
 
     /// Sends what the peer lacks of a generation's schema, as far as there is room.
-    fn schema<L: Lane>(&mut self, lane: &L, generation: u32, out: &mut Vec<u8>) -> Progress {
+    fn schema<L: Lane>(
+        &mut self,
+        lane: &L,
+        older: &mut Option<Older>,
+        generation: u32,
+        out: &mut Vec<u8>,
+    ) -> Progress {
         let index = match self.schemas.iter().position(|&(known, _)| known == generation) {
             Some(index) => index,
             None => {
@@ -241,12 +307,12 @@ impl LaneSender {
             }
         };
         let known = &mut self.schemas[index].1;
-        while lane.schema_bytes(generation).is_some_and(|bytes| bytes > *known) {
+        while schema_bytes(lane, older, generation).is_some_and(|bytes| bytes > *known) {
             if out.len() >= OUT_MAX {
                 return Progress::Full;
             }
             let frame = put::open_schema(out, self.number, generation, *known);
-            match lane.schema(generation, *known, PIECE, out) {
+            match schema(lane, older, generation, *known, out) {
                 Some(copied) if copied > 0 => {
                     frame.close(out);
                     *known += copied as u64;
@@ -273,7 +339,13 @@ impl LaneSender {
     }
 
     /// Sends the newest missing block, whole or not at all; the ring may give it up at any moment.
-    pub fn past<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>, out: &mut Vec<u8>) -> Progress {
+    pub fn past<L: Lane>(
+        &mut self,
+        lane: &L,
+        older: &mut Option<Older>,
+        scratch: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Progress {
         let Some(block) = self.backfill.newest() else { return Progress::Done };
         let Some(header) = header(lane, block.at, scratch) else {
             self.backfill.overtaken();
@@ -284,7 +356,7 @@ impl LaneSender {
             self.backfill.damaged();
             return Progress::Done;
         }
-        if self.schema(lane, header.generation, out) == Progress::Full {
+        if self.schema(lane, older, header.generation, out) == Progress::Full {
             return Progress::Full;
         }
         let length = header.closed.map_or(0, |(_, length, _)| HEADER_BYTES + length as usize);
@@ -293,7 +365,14 @@ impl LaneSender {
             Err(_) => self.backfill.overtaken(),
             Ok(copied) if copied < length || !is_sound(scratch) => self.backfill.damaged(),
             Ok(_) => {
-                let pieces = length.div_ceil(PIECE);
+                if let Some(rewrite) = older.as_mut().and_then(|older| older.rewrite(lane, &header)) {
+                    let Some(block) = rewrite.whole(scratch) else {
+                        self.backfill.damaged();
+                        return Progress::Done;
+                    };
+                    *scratch = block;
+                }
+                let pieces = scratch.len().div_ceil(PIECE);
                 for (n, piece) in scratch.chunks(PIECE).enumerate() {
                     let frame = put::open_past(out, self.number, n + 1 == pieces);
                     out.extend_from_slice(piece);
@@ -313,6 +392,29 @@ impl LaneSender {
             put::lost(out, self.number, from, to);
         }
     }
+}
+
+/// Bytes of a generation's schema, as the peer gets it.
+fn schema_bytes<L: Lane>(lane: &L, older: &mut Option<Older>, generation: u32) -> Option<u64> {
+    match older {
+        None => lane.schema_bytes(generation),
+        Some(older) => older.schema(lane, generation).map(|schema| schema.len() as u64),
+    }
+}
+
+/// Appends a piece of that schema to `out`.
+fn schema<L: Lane>(
+    lane: &L,
+    older: &mut Option<Older>,
+    generation: u32,
+    from: u64,
+    out: &mut Vec<u8>,
+) -> Option<usize> {
+    let Some(older) = older else { return lane.schema(generation, from, PIECE, out) };
+    let schema = older.schema(lane, generation)?.get(from as usize..)?;
+    let piece = &schema[..schema.len().min(PIECE)];
+    out.extend_from_slice(piece);
+    Some(piece.len())
 }
 
 /// A block with a wrong checksum would end the connection again and again: it is not sent.

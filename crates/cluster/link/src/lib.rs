@@ -24,6 +24,7 @@ mod lane_sender;
 pub mod limits;
 mod message;
 pub mod node_status;
+mod older;
 mod pace;
 pub mod put;
 mod ranges;
@@ -49,6 +50,7 @@ pub use message::{
     Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_TEXT_NOW, KNOWS_TEXTS, LaneOffer, Reason,
     Role, SchemaPiece, Told, Want, WantFrame, Welcome,
 };
+pub use older::knows;
 pub use put::{Acks, Ask};
 pub use ranges::Ranges;
 pub use reader_end::{Accept, LaneKey, LaneSink, ReaderEnd};

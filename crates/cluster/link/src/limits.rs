@@ -3,13 +3,17 @@
 use khz_model::Nanos;
 
 /// The protocol's version that we choose if the peer knows it.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// The oldest version that we know.
 pub const VERSION_LOWEST: u8 = 1;
 
 /// From this version on a reader's lanes have the node's epoch and row numbers, and a node understands Again.
 pub const VERSION_OF_NUMBERS: u8 = 2;
+
+/// From this version on schemas may have metrics whose values are not unsigned (record 3 of docs/block.md). An older peer
+/// gets its lanes without such slots.
+pub const VERSION_OF_TYPES: u8 = 3;
 
 /// A frame's kind and body together. Schemas and blocks may be larger: they come in pieces.
 pub const FRAME_MAX: usize = 256 << 10;

@@ -202,7 +202,7 @@ fn a_silent_hub_is_left() {
 
 #[test]
 fn the_highest_version_that_both_know_is_spoken() {
-    for (highest, chosen) in [(1, 1), (2, 2), (9, 2)] {
+    for (highest, chosen) in [(1, 1), (2, 2), (3, 3), (9, 3)] {
         let (mut end, mut sink, mut said, mut out) = (reader(), Notes::default(), Vec::new(), Vec::new());
         let (nonce, identity, name, sources) = ([1; 32], [2; 16], "hub", &[][..]);
         Greeting { lowest: 1, highest, nonce, identity, name, sources }.put(&mut said);
@@ -214,9 +214,9 @@ fn the_highest_version_that_both_know_is_spoken() {
     }
     let (mut end, mut sink, mut said, mut out) = (reader(), Notes::default(), Vec::new(), Vec::new());
     let (nonce, identity, name, sources) = ([1; 32], [2; 16], "hub", &[][..]);
-    Greeting { lowest: 3, highest: 4, nonce, identity, name, sources }.put(&mut said);
+    Greeting { lowest: 4, highest: 5, nonce, identity, name, sources }.put(&mut said);
     let error = end.receive(&said, Nanos(1), 1, &mut sink, &mut out).expect_err("nothing in common");
-    assert_eq!(error, LinkError::Version { lowest: 3, highest: 4 });
+    assert_eq!(error, LinkError::Version { lowest: 4, highest: 5 });
 }
 
 /// Takes rows that come late, too.

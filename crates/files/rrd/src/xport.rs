@@ -100,9 +100,6 @@ pub fn build(arguments: &[String], plan: &Plan) -> Result<Table> {
         script.take(argument, plan)?;
     }
     script.read(plan)?;
-    if script.exports.is_empty() {
-        return refused("no XPORT found, nothing to do");
-    }
     script.table(plan)
 }
 
@@ -240,6 +237,10 @@ impl Script {
         let mut columns: Vec<Rows> = vec![];
         for named in &self.names {
             columns.push(named.source.rows(&columns, plan)?);
+        }
+        // As in rrdtool: errors of expressions come first.
+        if self.exports.is_empty() {
+            return refused("no XPORT found, nothing to do");
         }
         for (index, by) in self.shifts {
             self.names[index].shift = number::as_long(columns[by].values.first().copied().unwrap_or(0.0));

@@ -98,6 +98,10 @@ DEF:vname=b XPORT:a
 DEF:start=q XPORT:a
 DEF:b=a.rrd:x:FOO:start=1000000600:end=1000000300 XPORT:b
 b=a.rrd:DEF:x:AVERAGE XPORT:b
+CDEF:b=a,+
+CDEF:b=a
+CDEF:b=a,2
+VDEF:b=a,MAXIMUM
 CDEF::b=a XPORT:b
 CDEF:b=a:c:d XPORT:b
 CDEF:a=a:c:d XPORT:b

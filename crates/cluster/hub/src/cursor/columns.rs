@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use khz_block::Decoder;
+use khz_link::limits::VERSION;
 use khz_model::{Absence, Pattern, Reading, Row, Series};
 
 use crate::node::Terms;
@@ -20,13 +21,22 @@ pub(crate) struct Selection {
     speaking: Vec<u32>,
     /// The terms of a subscription at such a node, beyond the base lane.
     pub terms: Option<Arc<Terms>>,
+    /// The version of the link that the reader speaks; it decides which values the reader knows.
+    version: u8,
     /// Columns that some cursor has, newest choice first.
     known: Mutex<Vec<Weak<Chosen>>>,
 }
 
 impl Selection {
     pub fn new(patterns: Arc<[Pattern]>, speaking: Vec<u32>, terms: Option<Terms>) -> Self {
-        Selection { patterns, speaking, terms: terms.map(Arc::new), known: Mutex::default() }
+        let terms = terms.map(Arc::new);
+        Selection { patterns, speaking, terms, version: VERSION, known: Mutex::default() }
+    }
+
+    /// The same for a reader that speaks this version of the link.
+    pub fn spoken(mut self, version: u8) -> Self {
+        self.version = version;
+        self
     }
 
     /// All of these patterns, whatever nodes they name.
@@ -46,7 +56,11 @@ impl Selection {
         if let Some(chosen) = known.iter().filter_map(Weak::upgrade).find(of_schema) {
             return (chosen, 1);
         }
-        let chosen = Arc::new(Chosen::new(schema, |series| self.selects(series)));
+        let chosen = Arc::new(Chosen::new(
+            schema,
+            |series| self.selects(series),
+            |series| khz_link::knows(self.version, series),
+        ));
         known.retain(|chosen| chosen.strong_count() > 0);
         known.truncate(KINDS_MAX - 1);
         known.insert(0, Arc::downgrade(&chosen));
@@ -61,19 +75,30 @@ struct Chosen {
     /// The column of each slot.
     columns: Vec<Option<u32>>,
     series: Arc<Vec<Series>>,
+    /// Slots that are selected, and whose values the reader does not know.
+    left_out: usize,
     schema: Arc<Schema>,
 }
 
 impl Chosen {
-    fn new(schema: &Arc<Schema>, is_selected: impl Fn(&Series) -> bool) -> Self {
-        let chosen = schema.series().iter().enumerate().filter(|(_, series)| is_selected(series));
+    fn new(
+        schema: &Arc<Schema>,
+        is_selected: impl Fn(&Series) -> bool,
+        is_known: impl Fn(&Series) -> bool,
+    ) -> Self {
+        let mut left_out = 0;
+        let chosen = schema.series().iter().enumerate().filter(|(_, series)| {
+            let (selected, known) = (is_selected(series), is_known(series));
+            left_out += usize::from(selected && !known);
+            selected && known
+        });
         let (slots, series): (Vec<u32>, Vec<Series>) =
             chosen.map(|(slot, series)| (slot as u32, series.clone())).unzip();
         let mut columns = vec![None; schema.series().len()];
         for (&slot, column) in slots.iter().zip(0..) {
             columns[slot as usize] = Some(column);
         }
-        Chosen { slots, columns, series: Arc::new(series), schema: schema.clone() }
+        Chosen { slots, columns, series: Arc::new(series), left_out, schema: schema.clone() }
     }
 
     fn held(&self) -> usize {
@@ -119,6 +144,11 @@ impl Columns {
     /// The bytes that it holds, about: its part of what cursors share.
     pub fn held(&self) -> usize {
         self.chosen.as_ref().map_or(0, |chosen| chosen.held().div_ceil(Arc::strong_count(chosen)))
+    }
+
+    /// True if the patterns select nothing but series whose values the reader does not know.
+    pub fn are_all_left_out(&self) -> bool {
+        self.is_empty() && self.chosen.as_ref().is_some_and(|chosen| chosen.left_out > 0)
     }
 
     pub fn is_empty(&self) -> bool {

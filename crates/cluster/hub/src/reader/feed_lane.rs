@@ -14,6 +14,10 @@ use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::cursor::{Columns, Cursor, Event, Numbers, ServedLane};
 
+/// What a reader hears that asks for nothing but values that its version of the link does not know.
+const LEFT_OUT: &str =
+    "these values are below zero, doubles or labels, and this reader is too old for them: update it";
+
 /// Rows are put into frames of about this size.
 const PIECE: usize = 64 << 10;
 
@@ -50,6 +54,8 @@ pub(super) struct FeedLane {
     pub is_over: bool,
     /// It was offered.
     is_offered: bool,
+    /// The reader knows that all its series are left out.
+    is_told: bool,
     generations: Generations,
     present: Generation,
     encoder: Encoder,
@@ -66,6 +72,7 @@ impl FeedLane {
             wanted: false,
             is_over: false,
             is_offered: false,
+            is_told: false,
             generations: Generations::default(),
             present: Generation::default(),
             encoder: Encoder::new(number as u16, 0, Nanos::SECOND),
@@ -114,6 +121,10 @@ impl FeedLane {
                 self.end_block(&mut rows, out);
                 let lane = (followed, numbering.epochs, there);
                 self.offer(interest, node.as_str(), &columns.series, lane, out);
+                if columns.are_all_left_out() && !std::mem::replace(&mut self.is_told, true) {
+                    let text = &format!("{node}: {LEFT_OUT}");
+                    Told { interest, granted: true, period: Nanos(0), text, lane: 0 }.put(out);
+                }
             }
             Event::Row(columns, decoder, number, all_changes) if !columns.is_empty() && self.wanted => {
                 self.row(columns, decoder, (number, numbering.epochs.is_none()), all_changes, &mut rows, out);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use khz_link::limits::VERSION;
 use khz_link::{HubEnd, HubEndConfig, LinkError, Reason};
 use khz_model::{ByteSize, Nanos, Rate};
 use khz_trust::Place;
@@ -26,6 +27,8 @@ pub struct Hub {
     connections: Vec<Connection>,
     made: u64,
     kept_house: Nanos,
+    /// The version of the link that it speaks.
+    pub version: u8,
 }
 
 struct Connection {
@@ -53,11 +56,13 @@ impl Hub {
             connections: Vec::new(),
             made: 0,
             kept_house: Nanos(0),
+            version: VERSION,
         }
     }
 
-    /// A peer connects.
-    pub fn accept(&mut self, wire: &Shared, now: Nanos) {
+    /// A peer connects, which speaks this version of the link.
+    pub fn accept(&mut self, wire: &Shared, version: u8, now: Nanos) {
+        self.config.highest = self.version.min(version);
         let (mut out, nonce) = (Vec::new(), [5; 32]);
         self.config.sources = self.cluster.sources.all();
         let end = HubEnd::new(&self.config, nonce, now, &mut out);

@@ -8,10 +8,12 @@ use std::rc::Rc;
 use khz_block::BlockError;
 use khz_follow::{Follower, Lane, Lanes, Reader, Row, Subscriptions};
 use khz_link::LaneOffer;
+use khz_link::limits::VERSION;
 use khz_model::{Nanos, NodeName, Pattern};
 
 use super::reader::Interest;
 use super::tape::{seed, value};
+use super::world::OF_TYPES;
 
 /// The faults that happened. Without a fault no row may be lost.
 #[derive(Debug, Default)]
@@ -74,6 +76,10 @@ pub struct Judge {
     subscriptions: Subscriptions<Interest>,
     /// A row of a prompt lane has this long, and a row of a lane that is flushed a second more.
     late: Nanos,
+    /// The version of the link that it speaks.
+    pub version: u8,
+    /// Times that it heard that it is too old for what it wants.
+    pub told: u64,
     pub rows: u64,
     pub gaps: u64,
 }
@@ -88,7 +94,10 @@ impl Judge {
     pub fn follower(faults: &SharedFaults, hub: usize, late: Nanos) -> Follower<Judge> {
         let (faults, over, subscriptions) = (faults.clone(), HashSet::new(), Subscriptions::default());
         let shared = subscriptions.clone();
-        Follower::new(Judge { faults, hub, over, subscriptions, late, rows: 0, gaps: 0 }, shared)
+        Follower::new(
+            Judge { faults, hub, over, subscriptions, late, version: VERSION, told: 0, rows: 0, gaps: 0 },
+            shared,
+        )
     }
 
     /// An interest that should have rows of that node and has none, if there is one.
@@ -100,7 +109,9 @@ impl Judge {
     ) -> Option<&'a Interest> {
         let now = self.faults.borrow().now;
         let concerned = |interest: &&Interest| {
-            Pattern::new(&interest.pattern).is_ok_and(|pattern| pattern.matches_node(node))
+            // Not every node has such series, and not every hub gets them.
+            interest.pattern != OF_TYPES
+                && Pattern::new(&interest.pattern).is_ok_and(|pattern| pattern.matches_node(node))
         };
         interests.iter().filter(concerned).find(|interest| {
             let fresh = Nanos(interest.period.0 + FLUSH_MAX.0 + self.late.0 + 300_000_000);
@@ -135,6 +146,8 @@ impl Reader for Judge {
     fn columns(&mut self, lane: &mut Lane<Self>, known: usize) {
         let node = lane.node().clone();
         let (series, seen) = lane.parts();
+        let unknown = series.iter().find(|series| !khz_link::knows(self.version, series));
+        assert!(unknown.is_none(), "{unknown:?} came to a reader of version {}", self.version);
         seen.seeds.truncate(known);
         seen.seeds.extend(series[known..].iter().map(|series| seed(node.as_str(), series)));
     }
@@ -175,6 +188,10 @@ impl Reader for Judge {
         let faults = self.faults.borrow();
         let is_excused = match lane.data.last {
             Some((_, last)) => faults.excuse(self.hub, lane.node().as_str(), last),
+            // A node may have no such series until it comes back with one: the lane was there before its first row.
+            None if lane.subscription().pattern == OF_TYPES => {
+                faults.excuse(self.hub, lane.node().as_str(), faults.now.since(RECOVERY))
+            }
             None => self.over.contains(&name(lane)),
         };
         assert!(is_excused, "{}: rows {from}..{to} are lost at {:?}", name(lane), faults.now);
@@ -185,6 +202,12 @@ impl Reader for Judge {
     }
 
     fn notice(&mut self, interest: &Interest, granted: bool, text: &str) {
+        if interest.pattern == OF_TYPES {
+            let is_too_old = text.contains("too old");
+            assert!(granted && (self.version < VERSION || !is_too_old), "{granted} {text:?}");
+            self.told += u64::from(is_too_old);
+            return;
+        }
         // A node that has not connected yet is not known: the hub reports that, and the node comes.
         assert!(granted && text.starts_with("no node is called"), "{interest:?}: {granted} {text:?}");
     }

@@ -59,6 +59,10 @@ fn world(seed: u64, trouble: Trouble, gives_slots_back: bool) -> Outcome {
     if gives_slots_back {
         world.renew_nodes();
     }
+    live(world)
+}
+
+fn live(mut world: World) -> Outcome {
     world.run(Nanos::SECOND, false);
     world.run(Nanos::from_secs(5), true);
     world.judge()
@@ -102,4 +106,19 @@ fn a_lane_that_is_to_serve_another_interest_is_not_left_when_its_first_is_dismis
 fn nodes_that_are_forgotten_while_they_are_down_come_back_and_lose_no_row_of_a_base_lane() {
     let all = worlds(Trouble::Forgets);
     assert!(all.rows > 0 && all.forgets > 0);
+}
+
+#[test]
+fn programs_of_before_get_no_values_that_they_do_not_know_and_lose_no_row_of_those_that_they_know() {
+    let (mut rows, mut renewed, mut left_out, mut told) = (0, 0, 0, 0);
+    for seed in seeds(SEEDS) {
+        let trouble = if seed % 2 == 0 { Trouble::None } else { Trouble::Breaks };
+        let mut world = World::mixed(seed, trouble);
+        world.renew_nodes();
+        let outcome = live(world);
+        (rows, renewed) = (rows + outcome.read, renewed + outcome.renewed);
+        (left_out, told) = (left_out + outcome.left_out, told + outcome.told);
+    }
+    assert!(rows > 0 && renewed > 0, "{rows} rows, {renewed} times");
+    assert!(left_out > 0 && told > 0, "{left_out} left out, {told} told");
 }

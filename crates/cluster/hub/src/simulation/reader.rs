@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use khz_follow::Follower;
+use khz_link::limits::VERSION;
 use khz_link::{Ask, Identity, ReaderEnd, Role};
 use khz_model::Nanos;
 
@@ -31,6 +32,8 @@ pub struct Reader<R: khz_follow::Reader> {
     pub follower: Follower<R>,
     pub hub: usize,
     pub interests: Vec<Interest>,
+    /// The version of the link that it speaks.
+    pub version: u8,
     name: String,
     reader_end: ReaderEnd,
     said: HashSet<u32>,
@@ -57,6 +60,7 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
             follower,
             hub,
             interests: Vec::new(),
+            version: VERSION,
             name,
             reader_end: ReaderEnd::new(Arc::new(identity), now),
             said: HashSet::new(),

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use khz_block::{Decoder, Step};
+use khz_link::limits::VERSION;
 use khz_link::{AgentEnd, Role};
-use khz_model::{Instance, Metric, Nanos, NodeName, Pattern, Query, Series, metric};
+use khz_model::{Instance, Metric, Nanos, NodeName, Pattern, Query, Series, ValueType, metric};
 
 use super::hub::Hub;
 use super::identity;
@@ -26,6 +27,9 @@ use crate::source::{self, NodesBelow};
 const LEAF: usize = 0;
 const ROOT: usize = 1;
 
+/// What selects only series that programs of before do not know.
+pub const OF_TYPES: &str = "level.*";
+
 /// A hub keeps the rows of as many generations of a node.
 const GENERATIONS: u32 = GENERATIONS_MAX as u32;
 
@@ -39,6 +43,8 @@ struct Agent {
     /// Not before.
     next_try: Nanos,
     starts: i64,
+    /// The version of the link that it speaks.
+    version: u8,
 }
 
 /// The world.
@@ -52,7 +58,9 @@ pub struct World {
     readers: Vec<Reader<Judge>>,
     source: Reader<NodesBelow>,
     faults: SharedFaults,
-    metrics: [Arc<Metric>; 3],
+    metrics: [Arc<Metric>; 4],
+    /// Versions of programs that start; `None`: all speak the newest.
+    versions: Option<Random>,
     /// Series that nodes have gained.
     gained: u64,
     /// Times that a node has given slots back.
@@ -79,11 +87,23 @@ pub enum Trouble {
 impl World {
     /// Some nodes, and readers of both hubs.
     pub fn new(seed: u64, trouble: Trouble) -> Self {
+        World::of(seed, trouble, None)
+    }
+
+    /// The same, with programs of before among them, and values that these do not know.
+    pub fn mixed(seed: u64, trouble: Trouble) -> Self {
+        World::of(seed, trouble, Some(Random::new(seed ^ 0xB4)))
+    }
+
+    fn of(seed: u64, trouble: Trouble, versions: Option<Random>) -> Self {
         let mut random = Random::new(seed);
         let now = Nanos::from_secs(10_000 + random.below(1_000));
         played::NOW.set(Some(now));
-        let metrics = [("net.bytes", "a"), ("disk.reads", "b"), ("job.value", "c")].map(|(name, exposed)| {
-            Arc::new(own_metric(name, exposed, "A.", metric::Kind::Gauge, metric::Unit::Count, Some("x")))
+        let names = [("net.bytes", "a"), ("disk.reads", "b"), ("job.value", "c"), ("level.below", "d")];
+        let metrics = names.map(|(name, exposed)| {
+            let metric = own_metric(name, exposed, "A.", metric::Kind::Gauge, metric::Unit::Count, Some("x"));
+            let value_type = if name == "level.below" { ValueType::Signed } else { metric.value_type };
+            Arc::new(Metric { value_type, ..metric })
         });
         let faults = SharedFaults::default();
         let hubs = [Hub::new(1), Hub::new(2)];
@@ -107,6 +127,7 @@ impl World {
             source,
             faults,
             metrics,
+            versions,
             gained: 0,
             renewed: 0,
             trouble,
@@ -115,8 +136,32 @@ impl World {
             forgets: 0,
             random,
         };
+        for hub in [LEAF, ROOT] {
+            world.hubs[hub].version = world.version();
+        }
+        world.source.version = world.hubs[ROOT].version;
+        for at in 0..world.readers.len() {
+            let version = world.version();
+            world.readers[at].version = version;
+            world.readers[at].follower.reader_mut().version = version;
+        }
         world.add_nodes();
         world
+    }
+
+    /// The version of a program that starts.
+    fn version(&mut self) -> u8 {
+        self.versions.as_mut().map_or(VERSION, |random| VERSION - random.below(2) as u8)
+    }
+
+    /// How many metrics there are: without old programs only those that these know.
+    fn kinds(&self) -> u64 {
+        if self.versions.is_some() { 4 } else { 3 }
+    }
+
+    /// What all nodes have from the start.
+    fn first(&self) -> Vec<Series> {
+        (0..8).map(|n| self.series(n % self.kinds(), n)).collect()
     }
 
     /// From here on nodes give slots back now and then.
@@ -126,8 +171,11 @@ impl World {
 
     fn add_nodes(&mut self) {
         let base = Nanos(Nanos::SECOND.0 / [1, 1, 10][self.random.below(3) as usize]);
-        let first: Vec<Series> = (0..8).map(|n| self.series(n % 3, n)).collect();
+        let first = self.first();
         for number in 0..2 + self.random.below(5) {
+            let version = self.version();
+            let first: Vec<Series> =
+                first.iter().filter(|series| khz_link::knows(version, series)).cloned().collect();
             self.agents.push(Agent {
                 node: Node::new(&format!("n{number}"), &first, base, self.now),
                 end: None,
@@ -136,6 +184,7 @@ impl World {
                 hub: LEAF,
                 next_try: self.now,
                 starts: 1,
+                version,
             });
         }
     }
@@ -167,12 +216,12 @@ impl World {
     fn connect_readers(&mut self) {
         if self.source.is_alone() {
             let wire = Wire::between(self.source.name(), LEAF);
-            self.hubs[LEAF].accept(&wire, self.now);
+            self.hubs[LEAF].accept(&wire, self.source.version, self.now);
             self.source.connect(wire, self.now);
         }
         for reader in self.readers.iter_mut().filter(|reader| reader.is_alone()) {
             let wire = Wire::between(reader.name(), reader.hub);
-            self.hubs[reader.hub].accept(&wire, self.now);
+            self.hubs[reader.hub].accept(&wire, reader.version, self.now);
             reader.connect(wire, self.now);
         }
     }
@@ -184,7 +233,7 @@ impl World {
         if agent.end.is_none() && now >= agent.next_try {
             agent.wire = Wire::between(&agent.node.name, agent.hub);
             agent.out.clear();
-            self.hubs[agent.hub].accept(&agent.wire, now);
+            self.hubs[agent.hub].accept(&agent.wire, agent.version, now);
             let name = &agent.node.name;
             let identity = identity(Role::Node, name, name.bytes().last().unwrap_or(0), agent.starts);
             agent.end = Some(AgentEnd::new(identity, now));
@@ -240,13 +289,14 @@ impl World {
 
     /// Most nodes gain the same series, at about the same time.
     fn gain(&mut self) {
-        let metric = self.random.below(3);
+        let metric = self.random.below(self.kinds());
         let count = 1 + self.random.below(5);
         let series: Vec<Series> = (0..count).map(|n| self.series(metric, 100 + self.gained + n)).collect();
         self.gained += count;
         let spread = [0, 20_000_000, 300_000_000][self.random.below(3) as usize];
         for agent in &mut self.agents {
-            if self.random.once_in(6) || series.iter().any(|one| agent.node.has(one)) {
+            let is_fit = |one: &Series| khz_link::knows(agent.version, one) && !agent.node.has(one);
+            if self.random.once_in(6) || !series.iter().all(is_fit) {
                 continue;
             }
             let at = Nanos(self.now.0 + self.random.below(spread + 1));
@@ -257,7 +307,7 @@ impl World {
     /// The same devices are gone on some nodes, which give their slots back at about the same time.
     fn renew(&mut self, random: &mut Random) {
         let salt = random.below(u64::MAX);
-        let first: Vec<Series> = (0..8).map(|n| self.series(n % 3, n)).collect();
+        let first = self.first();
         let is_gone = |series: &Series| !first.contains(series) && (seed("", series) ^ salt) & 3 != 0;
         for agent in &mut self.agents {
             if random.once_in(2) && agent.node.generation() < GENERATIONS {
@@ -273,7 +323,8 @@ impl World {
         let reader = &mut self.readers[self.random.below(leaf) as usize];
         if reader.interests.len() < 4 {
             let hz = [2, 10, 10, 25][self.random.below(4) as usize];
-            let pattern = ["*", "job.*", "net.*", "n[0-2]:*"][self.random.below(4) as usize];
+            let patterns = ["*", "job.*", "net.*", "n[0-2]:*", OF_TYPES];
+            let pattern = patterns[self.random.below(if self.versions.is_some() { 5 } else { 4 }) as usize];
             let flags = (self.random.once_in(2), self.random.once_in(2));
             reader.ask(Nanos(Nanos::SECOND.0 / hz), flags, pattern);
         }
@@ -307,9 +358,14 @@ impl World {
         let at = self.random.below(self.agents.len() as u64) as usize;
         self.gained += 1;
         // The same new name on all of them, as a container that is started again everywhere.
-        let renamed = self.series(self.gained % 3, 100_000 + self.gained / 4);
+        let renamed = self.series(self.gained % self.kinds(), 100_000 + self.gained / 4);
+        // Programs are updated; a ring of the newest in the hands of an older one is another matter.
+        let version = self.version().max(self.agents[at].version);
         let agent = &mut self.agents[at];
-        if agent.node.has(&renamed) || agent.node.generation() >= GENERATIONS {
+        if agent.node.has(&renamed)
+            || !khz_link::knows(version, &renamed)
+            || agent.node.generation() >= GENERATIONS
+        {
             return;
         }
         self.faults.borrow_mut().happen(None, Some(&agent.node.name));
@@ -318,6 +374,7 @@ impl World {
         }
         agent.wire.borrow_mut().is_cut = true;
         agent.node.restart(&renamed, &mut self.random);
+        agent.version = version;
         agent.starts += 1;
         agent.next_try = Nanos(self.now.0 + self.random.below(1_000_000_000));
     }
@@ -326,7 +383,9 @@ impl World {
     fn move_or_restart_hub(&mut self) {
         if self.random.once_in(4) {
             self.faults.borrow_mut().happen(None, None);
-            return self.hubs[LEAF].restart(self.now);
+            self.hubs[LEAF].restart(self.now);
+            self.hubs[LEAF].version = self.version();
+            return;
         }
         let at = self.random.below(self.agents.len() as u64) as usize;
         let agent = &mut self.agents[at];
@@ -376,6 +435,9 @@ impl World {
         outcome.gaps = self.readers.iter().map(|reader| reader.follower.reader().gaps).sum();
         (outcome.gained, outcome.forgets) = (self.gained, self.forgets);
         outcome.renewed = self.renewed;
+        outcome.told = self.readers.iter().map(|reader| reader.follower.reader().told).sum();
+        let ends = self.agents.iter().filter_map(|agent| agent.end.as_ref());
+        outcome.left_out = ends.map(|end| end.left_out() as u64).sum();
         outcome
     }
 
@@ -402,6 +464,8 @@ impl World {
         for block in base.blocks_since(Nanos(0)) {
             assert_eq!(block.header.first_row, next, "{name}: rows are missing");
             let series = block.schema.series().iter().take(block.header.slots as usize);
+            let version = self.hubs[agent.hub].version;
+            assert!(series.clone().all(|series| khz_link::knows(version, series)), "{name}: to an old hub");
             let seeds: Vec<u64> = series.map(|series| seed(name.as_str(), series)).collect();
             let (mut decoder, mut bytes) = (Decoder::new(), &block.bytes[..]);
             while let Ok(Step::Header(length) | Step::Row(length)) = decoder.step(bytes) {
@@ -453,6 +517,10 @@ pub struct Outcome {
     pub renewed: u64,
     /// Nodes that a hub has forgotten, each time.
     pub forgets: u64,
+    /// Slots that hubs of before did not get.
+    pub left_out: u64,
+    /// Times that a reader of before heard that it is too old for what it wants.
+    pub told: u64,
 }
 
 impl Drop for World {

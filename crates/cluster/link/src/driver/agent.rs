@@ -63,7 +63,7 @@ impl<L: Lanes<Lane: Send> + Send + 'static> Caller for Agent<L> {
             end.vouched(vouch);
         }
         let (home, preference) = (self.home.clone(), self.preference.clone());
-        AgentSession { end, lanes, home, preference, said: 0, counted: AgentCounts::default() }
+        AgentSession { end, lanes, home, preference, said: 0, counted: AgentCounts::default(), left_out: 0 }
     }
 
     fn seat<'a>(&self) -> Arc<Seat<AgentSession<L>>>
@@ -89,6 +89,8 @@ pub(crate) struct AgentSession<L: Lanes> {
     /// The last Standing that was sent.
     said: u64,
     counted: AgentCounts,
+    /// Slots that the hub does not get, as the log says.
+    left_out: usize,
 }
 
 impl<L: Lanes> End for AgentSession<L> {
@@ -100,7 +102,18 @@ impl<L: Lanes> End for AgentSession<L> {
         if self.end.is_welcome() {
             self.preference.say(&mut self.said, now, |standing| self.end.stand(standing, out));
         }
-        self.end.poll(now, wall, &mut self.lanes, out)
+        self.end.poll(now, wall, &mut self.lanes, out)?;
+        if self.left_out == 0 && self.end.left_out() > 0 {
+            self.left_out = self.end.left_out();
+            tracing::warn!(
+                "hub {} speaks version {} of the link: it does not get {} series whose values are below zero, \
+                 doubles or labels; a newer khz there gets them",
+                self.end.hub().name,
+                self.end.version(),
+                self.left_out
+            );
+        }
+        Ok(())
     }
 
     fn next_wake(&self) -> Nanos {

@@ -327,13 +327,23 @@ impl Side {
         let stream = UnixStream::connect(self.dir.join(".socket")).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let (mut input, mut output) = (&stream, BufReader::new(&stream));
-        let mut ask = |name: String| {
-            writeln!(input, "FLUSH {name}").unwrap();
+        let mut ask = |line: String| {
+            writeln!(input, "{line}").unwrap();
             let mut answer = String::new();
             output.read_line(&mut answer).unwrap();
             answer
         };
-        self.raw_files().into_keys().map(&mut ask).collect()
+        let mut answers: Vec<String> =
+            self.raw_files().into_keys().map(|name| ask(format!("FLUSH {name}"))).collect();
+        // A command that wrote before this did not say what was dropped.
+        let lines = ask("STATS".into()).split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
+        for line in output.lines().take(lines) {
+            let line = line.unwrap();
+            if line.strip_prefix("UpdatesRefused: ").is_some_and(|count| count != "0") {
+                answers.push(format!("{DROPPED}{line}"));
+            }
+        }
+        answers
     }
 
     fn ask(&mut self, line: &str) -> Outcome {

@@ -49,6 +49,7 @@ impl Story {
         if random.chance(30) {
             spoil(&mut words, random);
         }
+        stay_here(&mut words);
         words
     }
 
@@ -382,6 +383,15 @@ impl Story {
 
 fn words(line: &str) -> Vec<String> {
     line.split(' ').filter(|word| !word.is_empty()).map(str::to_string).collect()
+}
+
+/// Gives `--daemon` a socket that does not exist where a number follows: 1790000000 is an address somewhere in the world.
+fn stay_here(words: &mut Vec<String>) {
+    let is_number = |word: &String| word.starts_with(|letter: char| letter.is_ascii_digit());
+    let far = words.windows(2).position(|pair| pair[0] == "--daemon" && is_number(&pair[1]));
+    if let Some(index) = far {
+        words.insert(index + 1, "unix:none".into());
+    }
 }
 
 /// Changes one word, rightly or wrongly; never the command itself.

@@ -28,10 +28,6 @@ impl<'a> Bytes<'a> {
         self.array().map(|[byte]| byte)
     }
 
-    pub fn u16(&mut self) -> Read<u16> {
-        self.array().map(u16::from_le_bytes)
-    }
-
     pub fn u32(&mut self) -> Read<u32> {
         self.array().map(u32::from_le_bytes)
     }

@@ -130,6 +130,12 @@ struct Slot {
     place: u16,
 }
 
+/// Long streams have several coders, which take turns: their steps depend on each other less, so a processor overlaps
+/// them. Each costs four bytes, which short streams would feel.
+const CODERS: usize = 4;
+/// Streams of this length and more have them.
+const LONG: usize = 2_048;
+
 /// Appends the classes of these differences.
 pub(crate) fn put(differences: &[u64], out: &mut Vec<u8>) {
     let mut counts = [0u32; COUNT];
@@ -138,43 +144,67 @@ pub(crate) fn put(differences: &[u64], out: &mut Vec<u8>) {
     }
     let table = Table::of(&counts, precision(differences.len()));
     table.put(out);
+    match differences.len() {
+        LONG.. => put_coded::<CODERS>(differences, &table, out),
+        _ => put_coded::<1>(differences, &table, out),
+    }
+}
+
+fn put_coded<const CODERS: usize>(differences: &[u64], table: &Table, out: &mut Vec<u8>) {
     let starts = table.starts();
-    // The coder is a stack: what is put last is taken first.
-    let mut state = STATE_MIN;
+    let mut states = [STATE_MIN; CODERS];
     let mut words: Vec<u16> = Vec::with_capacity(differences.len() / 4);
-    for &difference in differences.iter().rev() {
-        let class = of(difference);
+    // A coder is a stack: what is put last is taken first.
+    for (place, &difference) in differences.iter().enumerate().rev() {
+        let (state, class) = (&mut states[place % CODERS], of(difference));
         let frequency = table.frequencies[class];
-        if u64::from(state) >= u64::from(frequency) << (32 - table.precision) {
-            words.push(state as u16);
-            state >>= 16;
+        if u64::from(*state) >= u64::from(frequency) << (32 - table.precision) {
+            words.push(*state as u16);
+            *state >>= 16;
         }
-        state = ((state / frequency) << table.precision) + state % frequency + starts[class];
+        *state = ((*state / frequency) << table.precision) + *state % frequency + starts[class];
     }
     varint::put(out, words.len() as u64);
-    out.extend_from_slice(&state.to_le_bytes());
+    out.extend(states.iter().flat_map(|state| state.to_le_bytes()));
     out.extend(words.iter().rev().flat_map(|word| word.to_le_bytes()));
 }
 
 /// Takes the classes of `count` differences.
 pub(crate) fn take(bytes: &mut Bytes<'_>, count: usize) -> Read<Vec<u8>> {
     let table = Table::take(bytes, precision(count))?;
-    let words = bytes.count(count)?;
-    let mut state = bytes.u32()?;
-    let mut words = Bytes(bytes.take(words * 2)?);
-    let (slots, mask) = (table.slots(), (1u32 << table.precision) - 1);
-    let mut classes = Vec::with_capacity(count);
-    for _ in 0..count {
-        let slot = slots[(state & mask) as usize];
-        classes.push(slot.class);
-        state = u32::from(slot.frequency) * (state >> table.precision) + u32::from(slot.place);
-        if state < STATE_MIN {
-            state = state << 16 | u32::from(words.u16()?);
-        }
+    match count {
+        LONG.. => take_coded::<CODERS>(bytes, count, &table),
+        _ => take_coded::<1>(bytes, count, &table),
     }
-    if state != STATE_MIN {
+}
+
+fn take_coded<const CODERS: usize>(bytes: &mut Bytes<'_>, count: usize, table: &Table) -> Read<Vec<u8>> {
+    let word_count = bytes.count(count)?;
+    let mut states = [0; CODERS];
+    for state in &mut states {
+        *state = bytes.u32()?;
+    }
+    let words = bytes.take(word_count * 2)?.as_chunks().0;
+    let (slots, mask) = (table.slots(), (1usize << table.precision) - 1);
+    let mut taken = 0;
+    let mut class = |state: &mut u32| {
+        let slot = slots[*state as usize & mask];
+        let next = u32::from(slot.frequency) * (*state >> table.precision) + u32::from(slot.place);
+        // Without a branch: which class it is cannot be foreseen.
+        let is_low = next < STATE_MIN;
+        let word = words.get(taken).map_or(0, |&word| u32::from(u16::from_le_bytes(word)));
+        *state = if is_low { next << 16 | word } else { next };
+        taken += usize::from(is_low);
+        slot.class
+    };
+    let mut classes = vec![0; count];
+    let mut rounds = classes.chunks_exact_mut(CODERS);
+    for round in &mut rounds {
+        round.iter_mut().zip(&mut states).for_each(|(place, state)| *place = class(state));
+    }
+    rounds.into_remainder().iter_mut().zip(&mut states).for_each(|(place, state)| *place = class(state));
+    if states.iter().any(|&state| state != STATE_MIN) || taken != word_count {
         return Err("the classes do not end where they began");
     }
-    words.end()?;
     Ok(classes)
 }

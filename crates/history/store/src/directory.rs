@@ -48,7 +48,8 @@ pub(crate) fn take_tail(bytes: &[u8]) -> Read<Part> {
     let mut bytes = Bytes(bytes);
     let expected = crc32fast::hash(bytes.0.get(..16).unwrap_or_default());
     let (offset, length, checksum) = (bytes.u64()?, bytes.u32()?, bytes.u32()?);
-    if bytes.u32()? != expected || bytes.0 != MAGIC {
+    let is_whole = bytes.u32()? == expected || cfg!(feature = "fuzz");
+    if !is_whole || bytes.0 != MAGIC {
         return Err("it does not end as a column file does: its end is missing or damaged");
     }
     Ok(Part { offset, length: length as usize, checksum })

@@ -17,7 +17,7 @@ use crate::rollup;
 use crate::section::{Index, Section};
 use crate::summary::Summary;
 use crate::times::Times;
-use crate::track::Track;
+use crate::writer::Content;
 
 /// An open column file.
 #[derive(Debug)]
@@ -110,11 +110,7 @@ impl ColumnFile {
             Ok(times) => times,
             Err(error) => return vec![error],
         };
-        let column = |place: usize| match self.is_rollup(section, place) {
-            Ok(true) => self.summaries(section, place, &times).err(),
-            Ok(false) => self.readings(section, place).err(),
-            Err(error) => Some(error),
-        };
+        let column = |place: usize| self.content(section, place, &times).err();
         (0..section.index.columns.len()).filter_map(column).collect()
     }
 
@@ -166,20 +162,18 @@ impl ColumnFile {
         Ok(times)
     }
 
-    /// A column of readings.
-    pub(crate) fn readings(&self, section: &Section, place: usize) -> Result<Track<u64>, StoreError> {
-        self.column(section, place, |bytes| column::take(bytes, section.rows()))
-    }
-
-    /// A column of a roll-up.
-    pub(crate) fn summaries(
+    /// A column: readings, or summaries. In a roll-up those of labels hold readings.
+    pub(crate) fn content(
         &self,
         section: &Section,
         place: usize,
         times: &Times,
-    ) -> Result<Track<Summary>, StoreError> {
+    ) -> Result<Content, StoreError> {
         let value_type = self.value_type(section, place);
-        self.column(section, place, |bytes| rollup::take(bytes, value_type, times))
+        self.column(section, place, |bytes| match bytes.0.first() {
+            Some(&column::ROLLUP) => rollup::take(bytes, value_type, times).map(Content::Summaries),
+            _ => column::take(bytes, section.rows()).map(Content::Readings),
+        })
     }
 
     /// The summary of a column of readings, without decoding it; `None` where only decoding can tell.
@@ -190,11 +184,6 @@ impl ColumnFile {
     ) -> Result<Option<Option<Summary>>, StoreError> {
         let value_type = self.value_type(section, place);
         self.column(section, place, |bytes| column::summary(bytes, value_type, section.index.span))
-    }
-
-    /// True when a column holds summaries. In a roll-up those of labels hold readings.
-    pub(crate) fn is_rollup(&self, section: &Section, place: usize) -> Result<bool, StoreError> {
-        self.column(section, place, |bytes| Ok(bytes.0.first() == Some(&column::ROLLUP)))
     }
 
     fn value_type(&self, section: &Section, place: usize) -> ValueType {

@@ -9,7 +9,7 @@ use crate::joined::{Joined, Piece};
 use crate::layout::Key;
 use crate::limits::BUCKETS_MAX;
 use crate::merge::common_resolution;
-use crate::summary::{Point, Summary};
+use crate::summary::Summary;
 use crate::times::Times;
 use crate::writer::Content;
 
@@ -99,8 +99,8 @@ impl History {
             }
             let (times, content) = decode(overlap, key, &mut damage)?;
             match content {
-                Content::Readings(track) => track.each_value(|row, bits| {
-                    sums.add(Point { time: Nanos(times.at[row]), bits });
+                Content::Readings(track) => track.each_run(|row, values| {
+                    sums.add(&times.at[row..row + values.len()], values);
                 }),
                 Content::Summaries(track) => {
                     track.each_value(|row, summary| sums.join(times.at[row], &summary));
@@ -222,11 +222,18 @@ impl Sums {
         self.buckets.get_mut(self.current)
     }
 
-    #[inline]
-    fn add(&mut self, point: Point) {
+    /// Adds the values of these times, those of one bucket at once.
+    fn add(&mut self, mut times: &[u64], mut values: &[u64]) {
+        let before = times.partition_point(|&time| time < self.from);
+        (times, values) = (&times[before..], &values[before..]);
         let value_type = self.value_type;
-        if let Some(bucket) = self.bucket(point.time.0) {
-            Summary::add_to(bucket, value_type, point);
+        while let Some(&first) = times.first() {
+            let Some(bucket) = self.bucket(first) else { return };
+            let bucket = std::mem::take(bucket);
+            let count = times.partition_point(|&time| time < self.end);
+            let sum = Summary::add_all(bucket, value_type, &times[..count], &values[..count]);
+            self.buckets[self.current] = sum;
+            (times, values) = (&times[count..], &values[count..]);
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct Piece<'a> {
 pub(crate) struct Joined<'a> {
     pieces: Vec<(Piece<'a>, Times)>,
     pub times: Times,
-    /// For each piece, the place of each of its rows.
+    /// For each piece, the place of each of its rows; nothing where there is one piece.
     places: Vec<Vec<usize>>,
 }
 
@@ -40,7 +40,11 @@ impl<'a> Joined<'a> {
                 Err(error) => damage.push(error),
             }
         }
-        let (times, places) = join_times(whole.iter().map(|(_, times)| times).collect());
+        let (times, places) = match &mut whole[..] {
+            // One piece is joined already.
+            [(_, times)] => (times.clone(), Vec::new()),
+            _ => join_times(whole.iter().map(|(_, times)| times).collect()),
+        };
         if times.rows() > ROWS_MAX {
             return Err(StoreError::TooMuch { what: "rows of a node in one file", limit: ROWS_MAX });
         }
@@ -61,10 +65,11 @@ impl<'a> Joined<'a> {
     /// One series in all rows. Damaged columns are reported, and what other pieces have of the series remains.
     pub fn column(&self, key: &Key, damage: &mut Vec<StoreError>) -> Content {
         let mut columns = Vec::new();
-        for ((piece, times), places) in self.pieces.iter().zip(&self.places) {
+        for (number, (piece, times)) in self.pieces.iter().enumerate() {
             let Some(place) = piece.section.place(key) else { continue };
-            match read(piece, times, place) {
-                Ok(content) => columns.push((content, places)),
+            match piece.file.content(&piece.section, place, times) {
+                Ok(content) if self.pieces.len() == 1 => return content,
+                Ok(content) => columns.push((content, &self.places[number])),
                 Err(error) => damage.push(error),
             }
         }
@@ -100,22 +105,8 @@ impl<'a> Joined<'a> {
     }
 }
 
-/// The column of one piece.
-pub(crate) fn read(piece: &Piece<'_>, times: &Times, place: usize) -> Result<Content, StoreError> {
-    let Piece { file, section } = piece;
-    Ok(match file.is_rollup(section, place)? {
-        true => Content::Summaries(file.summaries(section, place, times)?),
-        false => Content::Readings(file.readings(section, place)?),
-    })
-}
-
 /// Lays tracks over each other, the later ones on top; `blank` fills rows without a value.
-fn overlay<T: Copy>(mut tracks: Vec<(Track<T>, &Vec<usize>)>, rows: usize, blank: &T) -> Track<T> {
-    if let [(track, places)] = &mut tracks[..]
-        && places.len() == rows
-    {
-        return std::mem::replace(track, Track { runs: Vec::new(), values: Vec::new(), labels: Vec::new() });
-    }
+fn overlay<T: Copy>(tracks: Vec<(Track<T>, &Vec<usize>)>, rows: usize, blank: &T) -> Track<T> {
     let (mut states, mut values, mut labels) = (vec![NO_READING; rows], vec![*blank; rows], Vec::new());
     for (track, places) in tracks {
         for (row, state, value) in track.rows().filter(|(_, state, _)| *state != NO_READING) {

@@ -12,6 +12,8 @@ mod classes;
 mod column;
 mod directory;
 mod file;
+#[cfg(test)]
+mod foreign;
 mod history;
 mod joined;
 mod layout;

@@ -69,7 +69,8 @@ impl Source {
     /// The bytes of a part, if they are those that were written.
     pub fn part(&self, part: Part) -> Result<Vec<u8>, StoreError> {
         let bytes = self.bytes(part.offset, part.length)?;
-        if crc32fast::hash(&bytes) != part.checksum {
+        // A fuzzer finds no checksums, and what they guard must stand foreign bytes too.
+        if !cfg!(feature = "fuzz") && crc32fast::hash(&bytes) != part.checksum {
             return Err(self.damaged(part, "its checksum differs"));
         }
         Ok(bytes)

@@ -146,7 +146,7 @@ fn firsts(first: u64, count: u64, value_type: ValueType) -> i128 {
 
 /// Takes the column of a roll-up.
 pub(crate) fn take(mut bytes: Bytes<'_>, value_type: ValueType, times: &Times) -> Read<Track<Summary>> {
-    if bytes.byte()? != ROLLUP {
+    if bytes.byte()? != ROLLUP || times.beside.len() != 2 {
         return Err("a column of an unknown kind");
     }
     let (runs, count) = take_runs(&mut bytes, times.rows())?;

@@ -48,6 +48,7 @@ pub struct Summary {
 
 impl Total {
     /// The value that these bits stand for, as the first part of a sum.
+    #[inline(always)]
     pub(crate) fn of(value_type: ValueType, bits: u64) -> Self {
         match value_type {
             ValueType::Unsigned => Total::Exact(i128::from(bits)),
@@ -61,6 +62,7 @@ impl Total {
         if value_type == ValueType::Float { Total::Double(0.0) } else { Total::Exact(0) }
     }
 
+    #[inline(always)]
     fn add(&mut self, other: Total) {
         match (&mut *self, other) {
             (Total::Exact(sum), Total::Exact(other)) => *sum = sum.saturating_add(other),
@@ -72,6 +74,7 @@ impl Total {
 }
 
 /// Which of two values is larger: as the model compares numbers, NaN above all.
+#[inline(always)]
 fn by_size(value_type: ValueType, one: u64, two: u64) -> Ordering {
     match value_type {
         ValueType::Unsigned => one.cmp(&two),
@@ -103,7 +106,7 @@ impl Summary {
     }
 
     /// Adds the next value.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, value_type: ValueType, point: Point) {
         self.follow(value_type, point.bits);
         self.count += 1;
@@ -125,7 +128,7 @@ impl Summary {
     }
 
     /// Counts the step from the last value to the next.
-    #[inline]
+    #[inline(always)]
     fn follow(&mut self, value_type: ValueType, next: u64) {
         if next == self.last.bits {
             return;
@@ -137,7 +140,7 @@ impl Summary {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn extend(&mut self, value_type: ValueType, lowest: u64, highest: u64) {
         if by_size(value_type, lowest, self.lowest) == Ordering::Less {
             self.lowest = lowest;
@@ -154,6 +157,39 @@ impl Summary {
             Some(summary) => summary.add(value_type, point),
             None => *summary = Some(Summary::of(value_type, point)),
         }
+    }
+
+    /// Adds the values of rows that follow each other to a summary that may not have begun.
+    pub(crate) fn add_all(
+        summary: Option<Summary>,
+        value_type: ValueType,
+        times: &[u64],
+        values: &[u64],
+    ) -> Option<Summary> {
+        // A loop for each type: inside it the type is a constant.
+        match value_type {
+            ValueType::Unsigned => Self::add_each(summary, ValueType::Unsigned, times, values),
+            ValueType::Signed => Self::add_each(summary, ValueType::Signed, times, values),
+            ValueType::Float => Self::add_each(summary, ValueType::Float, times, values),
+            other => Self::add_each(summary, other, times, values),
+        }
+    }
+
+    #[inline(always)]
+    fn add_each(
+        mut summary: Option<Summary>,
+        value_type: ValueType,
+        times: &[u64],
+        values: &[u64],
+    ) -> Option<Summary> {
+        let mut points = times.iter().zip(values).map(|(&time, &bits)| Point { time: Nanos(time), bits });
+        if summary.is_none() {
+            summary = points.next().map(|point| Summary::of(value_type, point));
+        }
+        if let Some(summary) = &mut summary {
+            points.for_each(|point| summary.add(value_type, point));
+        }
+        summary
     }
 
     /// Adds a later summary to one that may not have begun.

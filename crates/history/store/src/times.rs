@@ -36,9 +36,12 @@ impl Times {
         (self.at.first().copied().unwrap_or(0), self.at.last().copied().unwrap_or(0))
     }
 
-    /// The stamp of a row as it was gathered.
+    /// The stamp of a row. A bucket of a roll-up has only its begin.
     pub fn stamp(&self, row: usize) -> Stamp {
-        let (real, real_offset) = (self.at[row], self.beside[0][row].cast_signed());
+        let (real, real_offset) = match &self.beside[..] {
+            [offsets] => (self.at[row], offsets[row].cast_signed()),
+            _ => (self.at[row], 0),
+        };
         Stamp { boot: Nanos(real.saturating_add_signed(real_offset.saturating_neg())), real_offset }
     }
 

@@ -60,17 +60,22 @@ impl<T: Copy> Track<T> {
         states.enumerate().map(with_value)
     }
 
-    /// Every row with a value: of each run at once, which is what most questions spend their time on.
-    pub fn each_value(&self, mut each: impl FnMut(usize, T)) {
+    /// Every run of rows with values: its first row, and the values.
+    pub fn each_run(&self, mut each: impl FnMut(usize, &[T])) {
         let (mut row, mut values) = (0, &self.values[..]);
         for run in &self.runs {
             if has_value(run.state) {
                 let (these, rest) = values.split_at(run.rows.min(values.len()));
-                these.iter().enumerate().for_each(|(place, value)| each(row + place, *value));
+                each(row, these);
                 values = rest;
             }
             row += run.rows;
         }
+    }
+
+    /// Every row with a value.
+    pub fn each_value(&self, mut each: impl FnMut(usize, T)) {
+        self.each_run(|row, values| values.iter().zip(row..).for_each(|(value, row)| each(row, *value)));
     }
 
     /// True when every row has a number.

@@ -21,6 +21,7 @@ use crate::times::Times;
 use crate::track::Track;
 
 /// What a track holds: readings, or summaries of a roll-up.
+#[derive(Debug)]
 pub(crate) enum Content {
     Readings(Track<u64>),
     Summaries(Track<Summary>),

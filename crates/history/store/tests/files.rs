@@ -1,5 +1,7 @@
 //! Column files from outside: their bytes, their damage, and what a reader finds in them.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::fs;

@@ -1,7 +1,6 @@
 //! Made-up nodes, and files of their rows.
 
 #![allow(dead_code, reason = "each test file uses a part")]
-#![allow(clippy::unwrap_used, reason = "these are tests")]
 
 use std::fs;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ use crate::StoreError;
 use crate::column::{self, Span};
 use crate::directory::{self, Entry, Page, Root};
 use crate::layout::{pack, schema_bytes};
-use crate::limits::{LAYOUTS_REMEMBERED_BYTES, ROWS_MAX};
+use crate::limits::{COLUMN_BYTES_MAX, LAYOUTS_REMEMBERED_BYTES, PAGE_NODES, PAGES_MAX, ROWS_MAX};
 use crate::part::Part;
 use crate::rollup;
 use crate::section::Index;
@@ -79,7 +79,10 @@ impl<W: Write> Writer<W> {
         times: &Times,
         mut track: impl FnMut(usize) -> Result<Content, E>,
     ) -> Result<(), E> {
-        debug_assert!(times.rows() <= ROWS_MAX, "BUG: whoever makes sections keeps the limit");
+        debug_assert!(times.rows() <= ROWS_MAX, "BUG: more rows than readers take");
+        if self.entries.len() == PAGES_MAX * PAGE_NODES {
+            return Err(too_much("more nodes than a directory can have").into());
+        }
         let (schema, held) = schema_bytes(series);
         let layout = self.layout(schema)?;
         self.column.clear();
@@ -139,7 +142,11 @@ impl<W: Write> Writer<W> {
         Ok(layout)
     }
 
+    /// A column that no reader would take is not written.
     fn append_column(&mut self) -> io::Result<Part> {
+        if self.column.len() > COLUMN_BYTES_MAX {
+            return Err(too_much("a column is beyond its limit: write shorter files"));
+        }
         let column = std::mem::take(&mut self.column);
         let part = self.append(&column);
         self.column = column;
@@ -152,6 +159,10 @@ impl<W: Write> Writer<W> {
         self.offset += bytes.len() as u64;
         Ok(part)
     }
+}
+
+fn too_much(problem: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, problem)
 }
 
 fn put(content: &Content, value_type: ValueType, times: &Times, out: &mut Vec<u8>) {

@@ -216,3 +216,28 @@ fn more_buckets_than_an_answer_may_have_are_refused() {
     let columns = Arc::new(all_series());
     assert!(NodeRows::new().columns(&columns).is_ok());
 }
+
+#[test]
+fn the_page_of_limits_has_those_of_the_code() {
+    use khz_store::limits::*;
+    let page = include_str!("../../../../docs/limits.md");
+    let page = page.split("## Files of history").nth(1).unwrap();
+    let mebibytes = |bytes: usize| format!("{} MiB", bytes >> 20);
+    let rows = [
+        ("rows of a node in one file", "1,048,576".to_owned(), ROWS_MAX == 1_048_576),
+        ("a column", mebibytes(COLUMN_BYTES_MAX), true),
+        ("labels of a column", mebibytes(COLUMN_LABELS_MAX), true),
+        ("a layout, index, page or root", mebibytes(PART_BYTES_MAX), true),
+        (
+            "pages of a directory, with 64 nodes each",
+            "16,384".to_owned(),
+            (PAGES_MAX, PAGE_NODES) == (16_384, 64),
+        ),
+        ("layouts that a writer remembers", mebibytes(LAYOUTS_REMEMBERED_BYTES), true),
+        ("layouts that readers keep decoded", LAYOUTS_DECODED.to_string(), true),
+        ("buckets in one answer", "1,048,576".to_owned(), BUCKETS_MAX == 1_048_576),
+    ];
+    for (what, limit, is_so) in rows {
+        assert!(is_so && page.contains(&format!("| {what} | {limit} |")), "{what}: {limit}");
+    }
+}

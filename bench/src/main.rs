@@ -4,6 +4,7 @@
 mod agent;
 mod attack;
 mod block;
+mod columns;
 mod error;
 mod five;
 mod hot;
@@ -48,6 +49,7 @@ fn usage() -> String {
         "\
 usage: khz-bench SUITE [SECTION...] [--quick]
        khz-bench trace idle|compile|netcopy|mempressure FILE
+       khz-bench columns RECORDING FOLDER
 
 Suites and their sections (all of them when none is named), each with the time that it takes in full and with --quick:
 
@@ -61,6 +63,7 @@ Suites and their sections (all of them when none is named), each with the time t
         "  --quick  few pairs and short batches: a first impression, not a claim
 
 `trace` runs a workload and records what the agent gathers, 60 s at 100 Hz, as a trace (docs/block.md).
+`columns` writes a recording as history (docs/store.md) into an empty folder, and prints bytes and CPU time for each value.
 
 Call it as `cargo xtask bench SUITE`: that builds this program and the khz that is measured once, both optimised (five
 minutes on two processors, seconds afterwards). Runs are kept under bench/runs/DATE-NAME/ (with the section's name when
@@ -139,6 +142,7 @@ fn main() -> ExitCode {
         ["part", ref rest @ ..] => mount::part(rest).unwrap_or_else(|| hub::part(rest)),
         ["dictionary", traces, file] => block::write_dictionary(Path::new(traces), Path::new(file)),
         ["trace", workload, file] => trace::record(workload, &PathBuf::from(file)),
+        ["columns", recording, folder] => columns::measure(Path::new(recording), Path::new(folder)),
         ["load", kind] => load::work(kind),
         ["replay", frames, file, parses] => replay(frames, file, parses),
         [name, ref rest @ ..] => match SUITES.iter().find(|suite| suite.name == name) {

@@ -15,7 +15,7 @@ pub mod packed;
 mod scan;
 pub mod schema;
 pub mod trace;
-mod varint;
+pub mod varint;
 
 pub use decode::{Decoder, Step};
 pub use encode::Encoder;

@@ -2,11 +2,11 @@
 //! second in nanoseconds has four); those cases are unrolled.
 
 /// The largest number has this many bytes.
-pub(crate) const BYTES_MAX: usize = 10;
+pub const BYTES_MAX: usize = 10;
 
 /// Appends `value`.
 #[inline]
-pub(crate) fn put(out: &mut Vec<u8>, value: u64) {
+pub fn put(out: &mut Vec<u8>, value: u64) {
     let more = |shift: u32| (value >> shift) as u8 | 0x80;
     if value < 1 << 7 {
         out.push(value as u8);
@@ -29,14 +29,14 @@ fn put_long(out: &mut Vec<u8>, mut value: u64) {
 
 /// The number of bytes that [`put`] appends.
 #[inline]
-pub(crate) const fn length(value: u64) -> usize {
+pub const fn length(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros() as usize;
     bits.div_ceil(7)
 }
 
 /// Reads a number; returns it and the bytes after it.
 #[inline]
-pub(crate) fn get(bytes: &[u8]) -> Option<(u64, &[u8])> {
+pub fn get(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let low = |byte: u8| u64::from(byte & 0x7f);
     match *bytes {
         [a, ref rest @ ..] if a < 0x80 => Some((u64::from(a), rest)),
@@ -65,13 +65,14 @@ fn get_long(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 /// Turns small differences of either sign into small numbers.
 #[inline]
-pub(crate) const fn zigzag(difference: u64) -> u64 {
+pub const fn zigzag(difference: u64) -> u64 {
     let signed = difference as i64;
     ((signed << 1) ^ (signed >> 63)) as u64
 }
 
+/// What [`zigzag`] was given.
 #[inline]
-pub(crate) const fn unzigzag(folded: u64) -> u64 {
+pub const fn unzigzag(folded: u64) -> u64 {
     (folded >> 1) ^ (folded & 1).wrapping_neg()
 }
 

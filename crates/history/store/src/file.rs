@@ -1,0 +1,208 @@
+//! Reads a column file: finds the sections of a node, and their columns one by one. What is damaged is named with its
+//! offset, and the rest can be read.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use khz_model::{Nanos, NodeName, ValueType};
+
+use crate::StoreError;
+use crate::bytes::{Bytes, Read};
+use crate::column;
+use crate::directory::{self, Entry, HEADER_BYTES, Page, Root, TAIL_BYTES, VERSION};
+use crate::layout::Layouts;
+use crate::limits::PART_BYTES_MAX;
+use crate::part::{Part, Source};
+use crate::rollup;
+use crate::section::{Index, Section};
+use crate::summary::Summary;
+use crate::times::Times;
+use crate::writer::Content;
+
+/// An open column file.
+#[derive(Debug)]
+pub struct ColumnFile {
+    source: Source,
+    root: Root,
+    layouts: Arc<Layouts>,
+    /// The packed bytes of the first layout, once they were needed.
+    first: OnceLock<Arc<[u8]>>,
+}
+
+impl ColumnFile {
+    /// Opens a file; `layouts` are shared by all files of a store.
+    pub fn open(path: &Path, layouts: &Arc<Layouts>) -> Result<Self, StoreError> {
+        Self::of(Source::open(path)?, layouts)
+    }
+
+    /// The file that these bytes are.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, StoreError> {
+        Self::of(Source::memory(bytes), &Arc::default())
+    }
+
+    fn of(source: Source, layouts: &Arc<Layouts>) -> Result<Self, StoreError> {
+        let header = Part { offset: 0, length: HEADER_BYTES, checksum: 0 };
+        let start = source.bytes(0, HEADER_BYTES)?;
+        let version = directory::check_header(&start).map_err(|problem| source.damaged(header, problem))?;
+        if version != VERSION {
+            return Err(StoreError::Version { path: source.path, version });
+        }
+        let offset = source.length.saturating_sub(TAIL_BYTES as u64);
+        let tail = Part { offset, length: TAIL_BYTES, checksum: 0 };
+        let end = source.bytes(offset, TAIL_BYTES)?;
+        let at = directory::take_tail(&end).map_err(|problem| source.damaged(tail, problem))?;
+        if at.length > PART_BYTES_MAX {
+            return Err(source.damaged(at, "a directory beyond its limit"));
+        }
+        let root = source.part(at)?;
+        let root = Root::take(Bytes(&root)).map_err(|problem| source.damaged(at, problem))?;
+        Ok(ColumnFile { source, root, layouts: layouts.clone(), first: OnceLock::new() })
+    }
+
+    /// The file's name.
+    pub fn path(&self) -> &Path {
+        &self.source.path
+    }
+
+    /// The length of the buckets; 0: rows as they were gathered.
+    pub fn resolution(&self) -> Nanos {
+        self.root.resolution
+    }
+
+    /// The times of the earliest and latest row or bucket.
+    pub fn span(&self) -> (Nanos, Nanos) {
+        (Nanos(self.root.first), Nanos(self.root.last))
+    }
+
+    /// The sections of a node: one, or more if the type of a metric changed.
+    pub fn sections(&self, node: &NodeName) -> Result<Vec<Section>, StoreError> {
+        let mut sections = Vec::new();
+        for page in self.root.pages_of(node) {
+            for entry in self.page(page)?.iter().filter(|entry| entry.node == *node) {
+                sections.push(self.section(entry)?);
+            }
+        }
+        Ok(sections)
+    }
+
+    /// The names of all nodes, in order. Pages that are damaged are reported, and the others are read.
+    pub fn nodes(&self) -> (Vec<NodeName>, Vec<StoreError>) {
+        let (entries, damage) = self.entries();
+        let mut nodes: Vec<NodeName> = entries.into_iter().map(|entry| entry.node).collect();
+        nodes.dedup();
+        (nodes, damage)
+    }
+
+    /// Reads everything, and says what is damaged.
+    pub fn check(&self) -> Vec<StoreError> {
+        let (entries, mut damage) = self.entries();
+        for entry in &entries {
+            match self.section(entry) {
+                Ok(section) => damage.extend(self.check_section(&section)),
+                Err(error) => damage.push(error),
+            }
+        }
+        damage
+    }
+
+    fn check_section(&self, section: &Section) -> Vec<StoreError> {
+        let times = match self.times(section) {
+            Ok(times) => times,
+            Err(error) => return vec![error],
+        };
+        let column = |place: usize| self.content(section, place, &times).err();
+        (0..section.index.columns.len()).filter_map(column).collect()
+    }
+
+    fn entries(&self) -> (Vec<Entry>, Vec<StoreError>) {
+        let (mut entries, mut damage) = (Vec::new(), Vec::new());
+        for page in &self.root.pages {
+            match self.page(page) {
+                Ok(found) => entries.extend(found),
+                Err(error) => damage.push(error),
+            }
+        }
+        (entries, damage)
+    }
+
+    fn page(&self, page: &Page) -> Result<Vec<Entry>, StoreError> {
+        let bytes = self.source.part(page.part)?;
+        self.whole(page.part, directory::take_page(&bytes))
+    }
+
+    fn section(&self, entry: &Entry) -> Result<Section, StoreError> {
+        let bytes = self.source.part(entry.index)?;
+        let index = self.whole(entry.index, Index::take(Bytes(&bytes)))?;
+        let packed = self.source.part(index.layout)?;
+        let first = if index.layout == self.root.layout { None } else { Some(self.first_layout()?) };
+        let layout = self.whole(index.layout, self.layouts.get(&packed, first.as_ref()))?;
+        if layout.series().len() != index.columns.len() {
+            return Err(self.source.damaged(entry.index, "it has other columns than its layout says"));
+        }
+        Ok(Section { node: entry.node.clone(), at: entry.index, layout, index })
+    }
+
+    fn first_layout(&self) -> Result<Arc<[u8]>, StoreError> {
+        if let Some(first) = self.first.get() {
+            return Ok(first.clone());
+        }
+        let first: Arc<[u8]> = self.source.part(self.root.layout)?.into();
+        Ok(self.first.get_or_init(|| first).clone())
+    }
+
+    /// The times of a section's rows.
+    pub(crate) fn times(&self, section: &Section) -> Result<Times, StoreError> {
+        let part = section.index.times;
+        let bytes = self.source.part(part)?;
+        let times = self.whole(part, Times::take(&mut Bytes(&bytes), self.root.resolution))?;
+        let span = section.index.span;
+        if times.rows() != span.rows || times.span() != (span.first, span.last) {
+            return Err(self.source.damaged(part, "its times are not those that the index states"));
+        }
+        Ok(times)
+    }
+
+    /// A column: readings, or summaries. In a roll-up those of labels hold readings.
+    pub(crate) fn content(
+        &self,
+        section: &Section,
+        place: usize,
+        times: &Times,
+    ) -> Result<Content, StoreError> {
+        let value_type = self.value_type(section, place);
+        self.column(section, place, |bytes| match bytes.0.first() {
+            Some(&column::ROLLUP) => rollup::take(bytes, value_type, times).map(Content::Summaries),
+            _ => column::take(bytes, section.rows()).map(Content::Readings),
+        })
+    }
+
+    /// The summary of a column of readings, without decoding it; `None` where only decoding can tell.
+    pub(crate) fn summary(
+        &self,
+        section: &Section,
+        place: usize,
+    ) -> Result<Option<Option<Summary>>, StoreError> {
+        let value_type = self.value_type(section, place);
+        self.column(section, place, |bytes| column::summary(bytes, value_type, section.index.span))
+    }
+
+    fn value_type(&self, section: &Section, place: usize) -> ValueType {
+        section.series().get(place).map_or(ValueType::Unknown, |series| series.metric.value_type)
+    }
+
+    fn column<T>(
+        &self,
+        section: &Section,
+        place: usize,
+        take: impl FnOnce(Bytes<'_>) -> Read<T>,
+    ) -> Result<T, StoreError> {
+        let nothing = || self.source.damaged(section.at, "it has no such column");
+        let part = *section.index.columns.get(place).ok_or_else(nothing)?;
+        let bytes = self.source.part(part)?;
+        self.whole(part, take(Bytes(&bytes)))
+    }
+
+    fn whole<T>(&self, part: Part, read: Read<T>) -> Result<T, StoreError> {
+        read.map_err(|problem| self.source.damaged(part, problem))
+    }
+}

@@ -1,0 +1,268 @@
+//! Answers questions about one series out of many files. Where files overlap in time, later ones win. What is damaged
+//! is reported beside the answer. It reads one file at a time, and of a column only its summary where that suffices.
+
+use khz_model::{Nanos, NodeName, Reading, Stamp, ValueType};
+
+use crate::StoreError;
+use crate::file::ColumnFile;
+use crate::joined::{Joined, Piece};
+use crate::layout::Key;
+use crate::limits::BUCKETS_MAX;
+use crate::merge::common_resolution;
+use crate::summary::Summary;
+use crate::times::Times;
+use crate::writer::Content;
+
+/// Files of one resolution; later ones win over earlier ones.
+#[derive(Debug)]
+pub struct History {
+    files: Vec<ColumnFile>,
+}
+
+/// An answer, and what could not be read for it.
+#[derive(Debug)]
+pub struct Answer<T> {
+    /// What the files say.
+    pub found: T,
+    /// What is damaged, and so is missing.
+    pub damage: Vec<StoreError>,
+}
+
+/// Files that have a series, and overlap in time.
+struct Overlap<'a> {
+    pieces: Vec<Piece<'a>>,
+    first: u64,
+    last: u64,
+}
+
+impl History {
+    /// The history in these files.
+    pub fn of(files: Vec<ColumnFile>) -> Result<Self, StoreError> {
+        common_resolution(&files)?;
+        Ok(History { files })
+    }
+
+    /// The keys under which a node has a series of this name: one, unless its type changed.
+    pub fn keys(&self, node: &NodeName, metric: &str) -> Answer<Vec<Key>> {
+        let (mut found, mut damage) = (Vec::new(), Vec::new());
+        for file in &self.files {
+            match file.sections(node) {
+                Ok(sections) => {
+                    let series = sections.iter().flat_map(|section| section.series());
+                    for key in series.filter(|series| series.metric.name == metric).map(Key::of) {
+                        if !found.contains(&key) {
+                            found.push(key);
+                        }
+                    }
+                }
+                Err(error) => damage.push(error),
+            }
+        }
+        Answer { found, damage }
+    }
+
+    /// Calls `each` with every reading from `from` on and before `to`, in the order of their times. Roll-ups have
+    /// readings of labels only, with the times of their buckets.
+    pub fn range(
+        &self,
+        node: &NodeName,
+        key: &Key,
+        from: Nanos,
+        to: Nanos,
+        mut each: impl FnMut(Stamp, Reading),
+    ) -> Result<Vec<StoreError>, StoreError> {
+        let mut damage = Vec::new();
+        for overlap in self.overlaps(node, key, from, to, &mut damage) {
+            let (times, content) = decode(overlap, key, &mut damage)?;
+            let Content::Readings(track) = content else { continue };
+            let within = |(row, _): &(usize, Reading)| (from.0..to.0).contains(&times.at[*row]);
+            track.readings().filter(within).for_each(|(row, reading)| each(times.stamp(row), reading));
+        }
+        Ok(damage)
+    }
+
+    /// What the series did in each `width` of the time from `from` on and before `to`; `None` where it had no value. A
+    /// bucket of a roll-up counts where it begins.
+    pub fn buckets(
+        &self,
+        node: &NodeName,
+        key: &Key,
+        from: Nanos,
+        to: Nanos,
+        width: Nanos,
+    ) -> Result<Answer<Vec<Option<Summary>>>, StoreError> {
+        let mut sums = Sums::new(key.format.value_type, from, to, width)?;
+        let mut damage = Vec::new();
+        for overlap in self.overlaps(node, key, from, to, &mut damage) {
+            if sums.take_whole(&overlap, key, &mut damage) {
+                continue;
+            }
+            let (times, content) = decode(overlap, key, &mut damage)?;
+            match content {
+                Content::Readings(track) => track.each_run(|row, values| {
+                    sums.add(&times.at[row..row + values.len()], values);
+                }),
+                Content::Summaries(track) => {
+                    track.each_value(|row, summary| sums.join(times.at[row], &summary));
+                }
+            }
+        }
+        Ok(Answer { found: sums.buckets, damage })
+    }
+
+    /// What the series did from `from` on and before `to`.
+    pub fn totals(
+        &self,
+        node: &NodeName,
+        key: &Key,
+        from: Nanos,
+        to: Nanos,
+    ) -> Result<Answer<Option<Summary>>, StoreError> {
+        let width = Nanos(to.0.saturating_sub(from.0).max(1));
+        let Answer { mut found, damage } = self.buckets(node, key, from, to, width)?;
+        Ok(Answer { found: found.pop().flatten(), damage })
+    }
+
+    /// The sections that have the series in this time, those that overlap together, in the order of their times.
+    fn overlaps(
+        &self,
+        node: &NodeName,
+        key: &Key,
+        from: Nanos,
+        to: Nanos,
+        damage: &mut Vec<StoreError>,
+    ) -> Vec<Overlap<'_>> {
+        let mut pieces = Vec::new();
+        let is_within = |first: u64, last: u64| first < to.0 && last >= from.0;
+        for file in self.files.iter().filter(|file| is_within(file.span().0.0, file.span().1.0)) {
+            match file.sections(node) {
+                Ok(sections) => pieces.extend(sections.into_iter().map(|section| Piece { file, section })),
+                Err(error) => damage.push(error),
+            }
+        }
+        pieces.retain(|Piece { section, .. }| {
+            is_within(section.index.span.first, section.index.span.last) && section.place(key).is_some()
+        });
+        // Stable: of two that begin together, the later one stays the later one.
+        let mut order: Vec<usize> = (0..pieces.len()).collect();
+        order.sort_by_key(|&piece| pieces[piece].section.index.span.first);
+        chain(pieces, order)
+    }
+}
+
+/// Puts pieces that overlap together; in each overlap later files come later.
+fn chain(pieces: Vec<Piece<'_>>, order: Vec<usize>) -> Vec<Overlap<'_>> {
+    let mut overlaps: Vec<(Vec<usize>, u64, u64)> = Vec::new();
+    for piece in order {
+        let span = pieces[piece].section.index.span;
+        match overlaps.last_mut() {
+            Some((members, _, last)) if span.first <= *last => {
+                members.push(piece);
+                *last = span.last.max(*last);
+            }
+            _ => overlaps.push((vec![piece], span.first, span.last)),
+        }
+    }
+    let mut pieces: Vec<Option<Piece<'_>>> = pieces.into_iter().map(Some).collect();
+    let mut take = |mut members: Vec<usize>| {
+        members.sort_unstable();
+        members.into_iter().filter_map(|piece| pieces[piece].take()).collect()
+    };
+    overlaps
+        .into_iter()
+        .map(|(members, first, last)| Overlap { pieces: take(members), first, last })
+        .collect()
+}
+
+/// The series in all rows of an overlap.
+fn decode(
+    overlap: Overlap<'_>,
+    key: &Key,
+    damage: &mut Vec<StoreError>,
+) -> Result<(Times, Content), StoreError> {
+    let joined = Joined::of(overlap.pieces, damage)?;
+    let content = joined.column(key, damage);
+    Ok((joined.times, content))
+}
+
+/// Buckets that are being filled, in the order of time.
+struct Sums {
+    value_type: ValueType,
+    from: u64,
+    to: u64,
+    width: u64,
+    buckets: Vec<Option<Summary>>,
+    /// The bucket of the last value, and when it begins and ends: most values fall into the same one.
+    current: usize,
+    begin: u64,
+    end: u64,
+}
+
+impl Sums {
+    fn new(value_type: ValueType, from: Nanos, to: Nanos, width: Nanos) -> Result<Self, StoreError> {
+        let width = width.0.max(1);
+        let count = to.0.saturating_sub(from.0).div_ceil(width);
+        let count = usize::try_from(count).ok().filter(|&count| count <= BUCKETS_MAX);
+        let count = count.ok_or(StoreError::TooMuch { what: "buckets in one answer", limit: BUCKETS_MAX })?;
+        let buckets = vec![None; count];
+        Ok(Sums { value_type, from: from.0, to: to.0, width, buckets, current: 0, begin: 0, end: 0 })
+    }
+
+    /// The bucket of a time, if it is within the question.
+    #[inline]
+    fn bucket(&mut self, time: u64) -> Option<&mut Option<Summary>> {
+        if !(self.begin..self.end).contains(&time) {
+            if !(self.from..self.to).contains(&time) {
+                return None;
+            }
+            self.current = ((time - self.from) / self.width) as usize;
+            self.begin = self.from + self.current as u64 * self.width;
+            self.end = self.begin.saturating_add(self.width).min(self.to);
+        }
+        self.buckets.get_mut(self.current)
+    }
+
+    /// Adds the values of these times, those of one bucket at once.
+    fn add(&mut self, mut times: &[u64], mut values: &[u64]) {
+        let before = times.partition_point(|&time| time < self.from);
+        (times, values) = (&times[before..], &values[before..]);
+        let value_type = self.value_type;
+        while let Some(&first) = times.first() {
+            let Some(bucket) = self.bucket(first) else { return };
+            let bucket = std::mem::take(bucket);
+            let count = times.partition_point(|&time| time < self.end);
+            let sum = Summary::add_all(bucket, value_type, &times[..count], &values[..count]);
+            self.buckets[self.current] = sum;
+            (times, values) = (&times[count..], &values[count..]);
+        }
+    }
+
+    fn join(&mut self, time: u64, summary: &Summary) {
+        let value_type = self.value_type;
+        if let Some(bucket) = self.bucket(time) {
+            Summary::join_to(bucket, value_type, summary);
+        }
+    }
+
+    /// Takes the summary of a column that lies in one bucket as a whole; false: it must be decoded.
+    fn take_whole(&mut self, overlap: &Overlap<'_>, key: &Key, damage: &mut Vec<StoreError>) -> bool {
+        let [Piece { file, section }] = &overlap.pieces[..] else { return false };
+        let Some(place) = section.place(key) else { return false };
+        let is_whole = self.bucket(overlap.first).is_some() && (self.begin..self.end).contains(&overlap.last);
+        // The buckets of a roll-up tell more than its column does.
+        if !is_whole || file.resolution() != Nanos(0) {
+            return false;
+        }
+        match file.summary(section, place) {
+            Ok(None) => false,
+            Ok(Some(summary)) => {
+                summary.iter().for_each(|summary| self.join(overlap.first, summary));
+                true
+            }
+            Err(error) => {
+                damage.push(error);
+                true
+            }
+        }
+    }
+}

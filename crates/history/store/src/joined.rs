@@ -1,0 +1,172 @@
+//! Sections of one node from several files, as one: rows in the order of their times, and of two readings of one series
+//! at one time the one of the later file. It holds one column at a time.
+
+use std::collections::HashMap;
+
+use khz_model::{Instance, Series, ValueFormat};
+
+use crate::file::ColumnFile;
+use crate::layout::Key;
+use crate::limits::ROWS_MAX;
+use crate::rows::by_name;
+use crate::section::Section;
+use crate::times::Times;
+use crate::track::{NO_READING, Track};
+use crate::writer::Content;
+use crate::{StoreError, Summary};
+
+/// A section and the file that has it.
+pub(crate) struct Piece<'a> {
+    pub file: &'a ColumnFile,
+    pub section: Section,
+}
+
+/// Sections of one node, joined.
+pub(crate) struct Joined<'a> {
+    pieces: Vec<(Piece<'a>, Times)>,
+    pub times: Times,
+    /// For each piece, the place of each of its rows; nothing where there is one piece.
+    places: Vec<Vec<usize>>,
+}
+
+impl<'a> Joined<'a> {
+    /// Joins sections; later ones win. All have one resolution. Pieces whose times are damaged are reported and left
+    /// out.
+    pub fn of(pieces: Vec<Piece<'a>>, damage: &mut Vec<StoreError>) -> Result<Self, StoreError> {
+        let mut whole = Vec::new();
+        for piece in pieces {
+            match piece.file.times(&piece.section) {
+                Ok(times) => whole.push((piece, times)),
+                Err(error) => damage.push(error),
+            }
+        }
+        let (times, places) = match &mut whole[..] {
+            // One piece is joined already.
+            [(_, times)] => (times.clone(), Vec::new()),
+            _ => join_times(whole.iter().map(|(_, times)| times).collect()),
+        };
+        if times.rows() > ROWS_MAX {
+            return Err(StoreError::TooMuch { what: "rows of a node in one file", limit: ROWS_MAX });
+        }
+        Ok(Joined { pieces: whole, times, places })
+    }
+
+    /// All series, in the order of columns.
+    pub fn series(&self) -> Vec<Series> {
+        let mut series: HashMap<(&str, Option<&Instance>), &Series> = HashMap::new();
+        for one in self.pieces.iter().flat_map(|(piece, _)| piece.section.series()) {
+            series.insert((&one.metric.name, one.instance.as_ref()), one);
+        }
+        let mut series: Vec<Series> = series.into_values().cloned().collect();
+        series.sort_by(by_name);
+        series
+    }
+
+    /// One series in all rows. Damaged columns are reported, and what other pieces have of the series remains.
+    pub fn column(&self, key: &Key, damage: &mut Vec<StoreError>) -> Content {
+        let mut columns = Vec::new();
+        for (number, (piece, times)) in self.pieces.iter().enumerate() {
+            let Some(place) = piece.section.place(key) else { continue };
+            match piece.file.content(&piece.section, place, times) {
+                Ok(content) if self.pieces.len() == 1 => return content,
+                Ok(content) => columns.push((content, &self.places[number])),
+                Err(error) => damage.push(error),
+            }
+        }
+        let is_rollup = columns.iter().any(|(content, _)| matches!(content, Content::Summaries(_)));
+        if is_rollup { self.summaries(columns) } else { self.readings(columns) }
+    }
+
+    fn readings(&self, columns: Vec<(Content, &Vec<usize>)>) -> Content {
+        let of_readings = |(content, places)| match content {
+            Content::Readings(track) => Some((track, places)),
+            Content::Summaries(_) => None,
+        };
+        Content::Readings(overlay(
+            columns.into_iter().filter_map(of_readings).collect(),
+            self.times.rows(),
+            &0,
+        ))
+    }
+
+    fn summaries(&self, columns: Vec<(Content, &Vec<usize>)>) -> Content {
+        let of_summaries = |(content, places)| match content {
+            Content::Summaries(track) => Some((track, places)),
+            Content::Readings(_) => None,
+        };
+        let tracks: Vec<_> = columns.into_iter().filter_map(of_summaries).collect();
+        // The value of rows without a value is never seen.
+        let any = tracks.iter().find_map(|(track, _)| track.values.first().copied());
+        let any = any.unwrap_or_else(|| {
+            let nothing = crate::Point { time: khz_model::Nanos(0), bits: 0 };
+            Summary::of(khz_model::ValueType::Unsigned, nothing)
+        });
+        Content::Summaries(overlay(tracks, self.times.rows(), &any))
+    }
+}
+
+/// Lays tracks over each other, the later ones on top; `blank` fills rows without a value.
+fn overlay<T: Copy>(tracks: Vec<(Track<T>, &Vec<usize>)>, rows: usize, blank: &T) -> Track<T> {
+    let (mut states, mut values, mut labels) = (vec![NO_READING; rows], vec![*blank; rows], Vec::new());
+    for (track, places) in tracks {
+        for (row, state, value) in track.rows().filter(|(_, state, _)| *state != NO_READING) {
+            let place = places[row];
+            states[place] = state;
+            values[place] = value.unwrap_or(*blank);
+        }
+        labels.extend(track.labels);
+    }
+    Track { labels, ..Track::of(&states, &values) }
+}
+
+/// The times of all, in order, and for each the places of its rows.
+fn join_times(all: Vec<&Times>) -> (Times, Vec<Vec<usize>>) {
+    let rows =
+        all.iter().enumerate().flat_map(|(piece, times)| (0..times.rows()).map(move |row| (piece, row)));
+    let mut order: Vec<(usize, usize)> = rows.collect();
+    // The sort is stable and quick where most is in order: a later piece comes after an earlier one.
+    order.sort_by_key(|&(piece, row)| all[piece].at[row]);
+    let mut joined = Times::new(all.first().map_or(1, |times| times.beside.len()));
+    let mut places: Vec<Vec<usize>> = all.iter().map(|times| vec![0; times.rows()]).collect();
+    for (piece, row) in order {
+        let at = all[piece].at[row];
+        let is_new = joined.at.last() != Some(&at);
+        if is_new {
+            joined.at.push(at);
+        }
+        for (beside, own) in joined.beside.iter_mut().zip(&all[piece].beside) {
+            if is_new {
+                beside.push(own[row]);
+            } else if let Some(last) = beside.last_mut() {
+                *last = own[row];
+            }
+        }
+        places[piece][row] = joined.rows() - 1;
+    }
+    (joined, places)
+}
+
+/// Sections in which each series has one format: what can be joined into one. Mostly they are one group.
+pub(crate) fn groups(pieces: Vec<Piece<'_>>) -> Vec<Vec<Piece<'_>>> {
+    let mut groups: Vec<Vec<Piece<'_>>> = Vec::new();
+    let mut formats: HashMap<(Box<str>, Option<Instance>), ValueFormat> = HashMap::new();
+    for piece in pieces {
+        let last = groups.last().and_then(|group| group.last());
+        let is_same =
+            last.is_some_and(|last| std::sync::Arc::ptr_eq(&last.section.layout, &piece.section.layout));
+        let keys = || piece.section.series().iter().map(Key::of);
+        let format_of = |key: &Key| formats.get(&(key.metric.clone(), key.instance.clone())).copied();
+        let fits = is_same || keys().all(|key| format_of(&key).is_none_or(|format| format == key.format));
+        if !fits {
+            formats.clear();
+        }
+        if !is_same {
+            formats.extend(keys().map(|key| ((key.metric, key.instance), key.format)));
+        }
+        match groups.last_mut() {
+            Some(group) if fits => group.push(piece),
+            _ => groups.push(vec![piece]),
+        }
+    }
+    groups
+}

@@ -1,0 +1,22 @@
+//! The limits of the store, each with its reason. docs/limits.md lists them.
+
+/// The most rows of a section: an hour at 250 Hz. Whatever a file claims, no more is decoded at a time.
+pub const ROWS_MAX: usize = 1 << 20;
+/// The most bytes of a column: each row as eight bytes, a state for each, and the labels.
+pub const COLUMN_BYTES_MAX: usize = 24 << 20;
+/// The most bytes of different labels in a column; a reading beyond that is Failed(OutOfRange). A thousand sets of the
+/// longest fit.
+pub const COLUMN_LABELS_MAX: usize = 4 << 20;
+/// The most bytes of a packed layout, index or directory page: the largest schema, not packed at all.
+pub const PART_BYTES_MAX: usize = khz_block::schema::SCHEMA_BYTES_MAX + (1 << 10);
+/// Nodes in one page of the directory: a page is some three kilobytes, one read.
+pub const PAGE_NODES: usize = 64;
+/// Pages of a directory: a million nodes, far more than a hub has.
+pub const PAGES_MAX: usize = 1 << 14;
+/// Bytes of layouts that a writer remembers, to write each once. When it has more, it forgets them all, and writes
+/// those that come again a second time.
+pub const LAYOUTS_REMEMBERED_BYTES: usize = 16 << 20;
+/// Layouts that a reader keeps decoded. Nodes of a cluster have few; a layout of 300 series is 60 kB.
+pub const LAYOUTS_DECODED: usize = 16;
+/// Buckets in one answer: a second each for twelve days. A screen has some thousand pixels.
+pub const BUCKETS_MAX: usize = 1 << 20;

@@ -1,0 +1,104 @@
+//! A part of a file: where it is, how long, and the checksum of its bytes. It is read whole or not at all.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use khz_block::varint;
+
+use crate::StoreError;
+use crate::bytes::{Bytes, Read};
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub offset: u64,
+    pub length: usize,
+    pub checksum: u32,
+}
+
+impl Part {
+    /// The part that these bytes become at `offset`.
+    pub fn of(bytes: &[u8], offset: u64) -> Self {
+        Part { offset, length: bytes.len(), checksum: crc32fast::hash(bytes) }
+    }
+
+    pub fn put(&self, out: &mut Vec<u8>) {
+        varint::put(out, self.offset);
+        varint::put(out, self.length as u64);
+        out.extend_from_slice(&self.checksum.to_le_bytes());
+    }
+
+    pub fn take(bytes: &mut Bytes<'_>, length_max: usize) -> Read<Self> {
+        Ok(Part { offset: bytes.number()?, length: bytes.count(length_max)?, checksum: bytes.u32()? })
+    }
+
+    /// The offset of the first byte after it.
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(self.length as u64)
+    }
+}
+
+/// Where the bytes of a file come from.
+#[derive(Debug)]
+enum Origin {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+/// The bytes of one file, read part by part.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub path: PathBuf,
+    pub length: u64,
+    origin: Origin,
+}
+
+impl Source {
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let failed = |what| move |source| StoreError::File { what, path: path.to_owned(), source };
+        let file = File::open(path).map_err(failed("open"))?;
+        let length = file.metadata().map_err(failed("read the length of"))?.len();
+        Ok(Source { path: path.to_owned(), length, origin: Origin::File(file) })
+    }
+
+    pub fn memory(bytes: Vec<u8>) -> Self {
+        Source { path: "memory".into(), length: bytes.len() as u64, origin: Origin::Memory(bytes) }
+    }
+
+    /// The bytes of a part, if they are those that were written.
+    pub fn part(&self, part: Part) -> Result<Vec<u8>, StoreError> {
+        let bytes = self.bytes(part.offset, part.length)?;
+        // A fuzzer finds no checksums, and what they guard must stand foreign bytes too.
+        if !cfg!(feature = "fuzz") && crc32fast::hash(&bytes) != part.checksum {
+            return Err(self.damaged(part, "its checksum differs"));
+        }
+        Ok(bytes)
+    }
+
+    /// Some bytes, without a checksum.
+    pub fn bytes(&self, offset: u64, length: usize) -> Result<Vec<u8>, StoreError> {
+        let part = Part { offset, length, checksum: 0 };
+        if part.end() > self.length {
+            return Err(self.damaged(part, "it lies beyond the end of the file"));
+        }
+        match &self.origin {
+            Origin::Memory(bytes) => Ok(bytes[offset as usize..][..length].to_vec()),
+            Origin::File(file) => {
+                let mut bytes = vec![0; length];
+                let read = file.read_exact_at(&mut bytes, offset);
+                let failed = |source| StoreError::File { what: "read", path: self.path.clone(), source };
+                read.map(|()| bytes).map_err(failed)
+            }
+        }
+    }
+
+    pub fn damaged(&self, part: Part, problem: &'static str) -> StoreError {
+        StoreError::Damaged {
+            path: self.path.clone(),
+            offset: part.offset,
+            bytes: part.length as u64,
+            problem,
+        }
+    }
+}

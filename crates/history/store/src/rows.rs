@@ -1,0 +1,193 @@
+//! Rows of one node, turned into columns. Of each series it keeps only the changes, so what stays the same costs
+//! nothing. Rows may come in any order; of two with one time the later one counts.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use khz_block::Decoder;
+use khz_model::reading::LABELS_STATE;
+use khz_model::{Instance, Labels, Nanos, NodeName, Series, Stamp};
+
+use crate::StoreError;
+use crate::limits::ROWS_MAX;
+use crate::times::Times;
+use crate::track::{NO_READING, Track};
+use crate::writer::{Content, Written, write_file};
+
+/// The rows of one node.
+#[derive(Debug, Default)]
+pub struct NodeRows {
+    stamps: Vec<Stamp>,
+    series: Vec<Changes>,
+    index: HashMap<(Arc<str>, Option<Instance>), usize>,
+    /// The series that the slots of the next row hold.
+    columns: Arc<Vec<Series>>,
+    slots: Vec<usize>,
+}
+
+/// A series and how it changed.
+#[derive(Debug)]
+struct Changes {
+    series: Series,
+    changes: Vec<Change>,
+    /// Holds the labels whose numbers are in the changes.
+    labels: Vec<Labels>,
+}
+
+/// From this row on the series has this state, and these bits if the state has a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Change {
+    row: u32,
+    state: u16,
+    bits: u64,
+}
+
+impl Changes {
+    fn set(&mut self, row: usize, state: u16, bits: u64) {
+        let before = self.changes.last().map_or((NO_READING, 0), |last| (last.state, last.bits));
+        if before == (state, bits) {
+            return;
+        }
+        if state == u16::from(LABELS_STATE) {
+            self.labels.extend(Labels::numbered(bits));
+        }
+        self.changes.push(Change { row: row as u32, state, bits });
+    }
+}
+
+impl NodeRows {
+    /// No rows yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many rows have come.
+    pub fn len(&self) -> usize {
+        self.stamps.len()
+    }
+
+    /// True before the first row.
+    pub fn is_empty(&self) -> bool {
+        self.stamps.is_empty()
+    }
+
+    /// The series of the slots from the next row on. After an error the rows that follow belong into another
+    /// `NodeRows`.
+    pub fn columns(&mut self, columns: &Arc<Vec<Series>>) -> Result<(), StoreError> {
+        if Arc::ptr_eq(columns, &self.columns) {
+            return Ok(());
+        }
+        let mut slots = Vec::with_capacity(columns.len());
+        for series in columns.iter() {
+            slots.push(self.place(series)?);
+        }
+        // What the new columns do not have ends here.
+        let mut is_there = vec![false; self.series.len()];
+        slots.iter().for_each(|&place| is_there[place] = true);
+        let row = self.stamps.len();
+        let gone = self.series.iter_mut().zip(is_there).filter(|(_, is_there)| !is_there);
+        gone.for_each(|(changes, _)| changes.set(row, NO_READING, 0));
+        (self.columns, self.slots) = (columns.clone(), slots);
+        Ok(())
+    }
+
+    fn place(&mut self, series: &Series) -> Result<usize, StoreError> {
+        let key = (Arc::from(&*series.metric.name), series.instance.clone());
+        let Some(&place) = self.index.get(&key) else {
+            self.index.insert(key, self.series.len());
+            self.series.push(Changes { series: series.clone(), changes: Vec::new(), labels: Vec::new() });
+            return Ok(self.series.len() - 1);
+        };
+        match self.series[place].series.metric.format() == series.metric.format() {
+            true => Ok(place),
+            false => Err(StoreError::FormatChanged { series: series.to_string() }),
+        }
+    }
+
+    /// The next row: states and bits of its slots ([`khz_model::Reading::state`], [`khz_model::Reading::bits`]). Slots
+    /// beyond the columns are ignored.
+    pub fn row(&mut self, stamp: Stamp, states: &[u8], values: &[u64]) -> Result<(), StoreError> {
+        if self.stamps.len() == ROWS_MAX {
+            return Err(StoreError::TooMuch { what: "rows of a node in one file", limit: ROWS_MAX });
+        }
+        let row = self.stamps.len();
+        self.stamps.push(stamp);
+        for (slot, &place) in self.slots.iter().enumerate() {
+            let (state, bits) = match (states.get(slot), values.get(slot)) {
+                (Some(&state), Some(&bits)) => (u16::from(state), bits),
+                _ => (NO_READING, 0),
+            };
+            let bits = if crate::track::has_value(state) { bits } else { 0 };
+            self.series[place].set(row, state, bits);
+        }
+        Ok(())
+    }
+
+    /// The row that a decoder has taken last.
+    pub fn decoded(&mut self, row: &Decoder) -> Result<(), StoreError> {
+        self.row(row.stamp(), row.states(), row.values())
+    }
+
+    /// The rows in the order of their times, and the place of each row among them.
+    fn times(&self) -> (Times, Vec<usize>) {
+        let mut order: Vec<usize> = (0..self.stamps.len()).collect();
+        order.sort_by_key(|&row| self.stamps[row].real());
+        let (mut times, mut places) = (Times::new(1), vec![0; order.len()]);
+        for row in order {
+            let (at, offset) = (self.stamps[row].real().0, self.stamps[row].real_offset.cast_unsigned());
+            if times.at.last() != Some(&at) {
+                times.at.push(at);
+                times.beside[0].push(offset);
+            }
+            places[row] = times.rows() - 1;
+            times.beside[0][places[row]] = offset;
+        }
+        (times, places)
+    }
+}
+
+impl Changes {
+    /// The series in all rows, each at its place.
+    fn track(&self, places: &[usize], rows: usize) -> Track<u64> {
+        let (mut states, mut values) = (vec![NO_READING; rows], vec![0; rows]);
+        for (number, change) in self.changes.iter().enumerate() {
+            let end = self.changes.get(number + 1).map_or(places.len(), |next| next.row as usize);
+            if change.state == NO_READING {
+                continue;
+            }
+            for &place in &places[change.row as usize..end] {
+                (states[place], values[place]) = (change.state, change.bits);
+            }
+        }
+        Track { labels: self.labels.clone(), ..Track::of(&states, &values) }
+    }
+}
+
+/// Writes a file of rows as they were gathered. A node whose metric changed its type comes twice.
+pub fn write_rows(
+    path: &Path,
+    nodes: impl IntoIterator<Item = (NodeName, NodeRows)>,
+) -> Result<Written, StoreError> {
+    write_file(path, Nanos(0), |writer| {
+        for (node, rows) in nodes {
+            let (times, places) = rows.times();
+            if times.rows() == 0 {
+                continue;
+            }
+            // Nodes with the same series have the same layout, whatever the order of their slots.
+            let mut order: Vec<&Changes> = rows.series.iter().filter(|it| !it.changes.is_empty()).collect();
+            order.sort_by(|one, two| by_name(&one.series, &two.series));
+            let series: Vec<Series> = order.iter().map(|changes| changes.series.clone()).collect();
+            writer.section(&node, &series, &times, |place| {
+                Ok::<_, StoreError>(Content::Readings(order[place].track(&places, times.rows())))
+            })?;
+        }
+        Ok(())
+    })
+}
+
+/// The order of the columns of a section.
+pub(crate) fn by_name(one: &Series, two: &Series) -> std::cmp::Ordering {
+    (&one.metric.name, &one.instance).cmp(&(&two.metric.name, &two.instance))
+}

@@ -1,0 +1,216 @@
+//! Writes a column file from its first byte to its last: a section for each node, column by column. It keeps no column,
+//! only where each is.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use khz_model::{Nanos, NodeName, Series, ValueType};
+
+use crate::StoreError;
+use crate::column::{self, Span};
+use crate::directory::{self, Entry, Page, Root};
+use crate::layout::{pack, schema_bytes};
+use crate::limits::{COLUMN_BYTES_MAX, LAYOUTS_REMEMBERED_BYTES, PAGE_NODES, PAGES_MAX, ROWS_MAX};
+use crate::part::Part;
+use crate::rollup;
+use crate::section::Index;
+use crate::summary::Summary;
+use crate::times::Times;
+use crate::track::Track;
+
+/// What a track holds: readings, or summaries of a roll-up.
+#[derive(Debug)]
+pub(crate) enum Content {
+    Readings(Track<u64>),
+    Summaries(Track<Summary>),
+}
+
+/// A column file under construction.
+pub(crate) struct Writer<W> {
+    out: W,
+    offset: u64,
+    resolution: Nanos,
+    entries: Vec<Entry>,
+    /// The times of all rows so far.
+    span: Option<(u64, u64)>,
+    /// The first layout: its place, and its schema, which later ones are packed with.
+    first: Option<(Part, Vec<u8>)>,
+    /// Where each schema was written, and the bytes of all of them.
+    layouts: HashMap<Vec<u8>, Part>,
+    layouts_bytes: usize,
+    /// The column under construction, kept to reuse its memory.
+    column: Vec<u8>,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Sections: one for each node, or more if a metric's type changed.
+    pub sections: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+impl<W: Write> Writer<W> {
+    pub fn new(out: W, resolution: Nanos) -> io::Result<Self> {
+        let mut writer = Writer {
+            out,
+            offset: 0,
+            resolution,
+            entries: Vec::new(),
+            span: None,
+            first: None,
+            layouts: HashMap::new(),
+            layouts_bytes: 0,
+            column: Vec::new(),
+        };
+        writer.append(&directory::header())?;
+        Ok(writer)
+    }
+
+    /// Writes the section of a node. `track` is asked for each series in turn, so that one column is held at a time.
+    /// Series that no schema can hold are left out.
+    pub fn section<E: From<io::Error>>(
+        &mut self,
+        node: &NodeName,
+        series: &[Series],
+        times: &Times,
+        mut track: impl FnMut(usize) -> Result<Content, E>,
+    ) -> Result<(), E> {
+        debug_assert!(times.rows() <= ROWS_MAX, "BUG: more rows than readers take");
+        if self.entries.len() == PAGES_MAX * PAGE_NODES {
+            return Err(too_much("more nodes than a directory can have").into());
+        }
+        let (schema, held) = schema_bytes(series);
+        let layout = self.layout(schema)?;
+        self.column.clear();
+        times.put(&mut self.column);
+        let at = self.append_column()?;
+        let mut columns = Vec::new();
+        for (place, series) in series.iter().enumerate().filter(|(place, _)| held[*place]) {
+            let content = track(place)?;
+            self.column.clear();
+            put(&content, series.metric.value_type, times, &mut self.column);
+            columns.push(self.append_column()?);
+        }
+        let (first, last) = times.span();
+        let span = Span { rows: times.rows(), first, last };
+        let mut index = Vec::new();
+        Index { layout, span, times: at, columns }.put(&mut index);
+        let index = self.append(&index)?;
+        self.entries.push(Entry { node: node.clone(), index });
+        let (earliest, latest) = self.span.unwrap_or((first, last));
+        self.span = Some((earliest.min(first), latest.max(last)));
+        Ok(())
+    }
+
+    /// Writes directory and tail. Returns the file, all of whose bytes are written.
+    pub fn finish(mut self) -> io::Result<(W, Written)> {
+        let sections = self.entries.len() as u64;
+        let mut pages = Vec::new();
+        for (first, bytes) in directory::pages(std::mem::take(&mut self.entries)) {
+            pages.push(Page { first, part: self.append(&bytes)? });
+        }
+        let (first, last) = self.span.unwrap_or_default();
+        let layout = self.first.take().map_or_else(Part::default, |(layout, _)| layout);
+        let mut root = Vec::new();
+        Root { resolution: self.resolution, first, last, layout, pages }.put(&mut root);
+        let root = self.append(&root)?;
+        self.append(&directory::tail(root))?;
+        self.out.flush()?;
+        Ok((self.out, Written { sections, bytes: self.offset }))
+    }
+
+    /// The place of a layout, which is written unless it was before.
+    fn layout(&mut self, schema: Vec<u8>) -> io::Result<Part> {
+        if let Some(&layout) = self.layouts.get(&schema) {
+            return Ok(layout);
+        }
+        let packed = pack(&schema, self.first.as_ref().map(|(_, first)| &first[..]))?;
+        let layout = self.append(&packed)?;
+        if self.first.is_none() {
+            self.first = Some((layout, schema.clone()));
+        }
+        if self.layouts_bytes + schema.len() > LAYOUTS_REMEMBERED_BYTES {
+            self.layouts.clear();
+            self.layouts_bytes = 0;
+        }
+        self.layouts_bytes += schema.len();
+        self.layouts.insert(schema, layout);
+        Ok(layout)
+    }
+
+    /// A column that no reader would take is not written.
+    fn append_column(&mut self) -> io::Result<Part> {
+        if self.column.len() > COLUMN_BYTES_MAX {
+            return Err(too_much("a column is beyond its limit: write shorter files"));
+        }
+        let column = std::mem::take(&mut self.column);
+        let part = self.append(&column);
+        self.column = column;
+        part
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<Part> {
+        let part = Part::of(bytes, self.offset);
+        self.out.write_all(bytes)?;
+        self.offset += bytes.len() as u64;
+        Ok(part)
+    }
+}
+
+fn too_much(problem: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, problem)
+}
+
+fn put(content: &Content, value_type: ValueType, times: &Times, out: &mut Vec<u8>) {
+    match content {
+        Content::Readings(track) => column::put(track, value_type, times, out),
+        Content::Summaries(track) => rollup::put(track, value_type, times, out),
+    }
+}
+
+/// Writes a file under a name of its own, and gives it its name when it is whole and on the disk.
+pub(crate) fn write_file(
+    path: &Path,
+    resolution: Nanos,
+    fill: impl FnOnce(&mut Writer<BufWriter<File>>) -> Result<(), StoreError>,
+) -> Result<Written, StoreError> {
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let written = write_part(&part, resolution, fill).and_then(|written| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::rename(&part, path).map_err(failed("rename", &part))?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("sync", folder))?;
+        Ok(written)
+    });
+    if written.is_err() {
+        // If that fails too, a file is left whose name says that it is not whole.
+        let _ = fs::remove_file(&part);
+    }
+    written
+}
+
+fn write_part(
+    part: &Path,
+    resolution: Nanos,
+    fill: impl FnOnce(&mut Writer<BufWriter<File>>) -> Result<(), StoreError>,
+) -> Result<Written, StoreError> {
+    let file = File::create(part).map_err(failed("create", part))?;
+    let mut writer = Writer::new(BufWriter::new(file), resolution).map_err(failed("write", part))?;
+    fill(&mut writer).map_err(|error| match error {
+        StoreError::Write(source) => failed("write", part)(source),
+        error => error,
+    })?;
+    let (file, written) = writer.finish().map_err(failed("write", part))?;
+    let file = file.into_inner().map_err(|error| failed("write", part)(error.into_error()))?;
+    file.sync_all().map_err(failed("sync", part))?;
+    Ok(written)
+}
+
+fn failed(what: &'static str, path: &Path) -> impl Fn(io::Error) -> StoreError {
+    move |source| StoreError::File { what, path: path.to_owned(), source }
+}

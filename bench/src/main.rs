@@ -63,7 +63,7 @@ Suites and their sections (all of them when none is named), each with the time t
         "  --quick  few pairs and short batches: a first impression, not a claim
 
 `trace` runs a workload and records what the agent gathers, 60 s at 100 Hz, as a trace (docs/block.md).
-`columns` writes a recording as history (docs/store.md) into an empty folder, and prints bytes and CPU time for each value.
+`columns` writes a recording as history (docs/store.md) into an empty folder, and prints bytes and CPU time a value.
 
 Call it as `cargo xtask bench SUITE`: that builds this program and the khz that is measured once, both optimised (five
 minutes on two processors, seconds afterwards). Runs are kept under bench/runs/DATE-NAME/ (with the section's name when

@@ -29,8 +29,9 @@ impl<'a> NewFile<'a> {
     /// Begins a file of `bytes`.
     ///
     /// # Errors
-    /// The disk has no room for it, or what the system says.
+    /// Something that is no file has the name, the disk has no room, or what the system says.
     pub(crate) fn begin(path: &'a Path, bytes: u64) -> Result<Self> {
+        refuse_what_is_no_file(path)?;
         let (file, temporary) = match without_name(path) {
             Some(file) => (file, None),
             None => with_name(path).map(|(file, name)| (file, Some(name)))?,
@@ -83,6 +84,17 @@ impl Drop for NewFile<'_> {
             // The error that led here is the one to report; nothing can be done about the leftover.
             let _ = std::fs::remove_file(temporary);
         }
+    }
+}
+
+/// A new file would take the place of a device, pipe or socket: as root, that of /dev/null.
+fn refuse_what_is_no_file(path: &Path) -> Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(there) if !(there.is_file() || there.is_symlink() || there.is_dir()) => refused(format!(
+            "creating '{}': a device, pipe or socket has this name: choose another",
+            text::name(path)
+        )),
+        _ => Ok(()),
     }
 }
 

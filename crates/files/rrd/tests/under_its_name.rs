@@ -102,3 +102,18 @@ fn the_pipe_answers_an_error_for_a_graph() {
         assert!(reply.output.is_empty(), "{line}");
     }
 }
+
+#[test]
+fn a_new_file_never_takes_the_place_of_a_pipe() {
+    use std::os::unix::fs::FileTypeExt;
+    let folder = oracle::directory("pipe");
+    let program = ours(&folder);
+    let pipe = folder.join("p.rrd");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let create = ["create", "p.rrd", "--step", "1", "DS:a:GAUGE:2:U:U", "RRA:LAST:0:1:5"];
+    let output = run(&program, &folder, &create);
+    assert_eq!(output.status.code(), Some(1));
+    let expected = "creating 'p.rrd': a device, pipe or socket has this name";
+    assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
+    assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
+}

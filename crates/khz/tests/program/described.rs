@@ -150,7 +150,11 @@ fn check_and_catalog_know_descriptions() {
         assert_eq!((&source["source"], &source["outcome"]), (&json!(name), &json!("works")));
     }
     let catalog = out(&run(&["catalog", "host.uname", "--direct"]));
-    assert!(catalog.contains("\nhost.uname  labels  "), "{catalog}");
+    let line = catalog.lines().find(|line| line.starts_with("host.uname")).expect(&catalog);
+    let [_, kind, value_type] = line.split_whitespace().take(3).collect::<Vec<_>>()[..] else {
+        panic!("{line}")
+    };
+    assert_eq!((kind, value_type), ("info", "labels"), "{catalog}");
     let entry: Value =
         serde_json::from_str(&out(&run(&["catalog", "host.uname", "--direct", "--json"]))).unwrap();
     assert_eq!(entry["type"], "labels");

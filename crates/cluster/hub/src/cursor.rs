@@ -86,6 +86,8 @@ pub(crate) struct Cursor {
     last: Option<Stamp>,
     /// Rows since the last one that was handed out were decoded and skipped.
     skipped: bool,
+    /// The last row that was handed out had none of the reader's series; before the first one, the node has none of them.
+    is_bare: bool,
     /// The reader wants the lane; before that it only hears what there is.
     begun: bool,
     /// Rows that are not here are lost only if the node says so.
@@ -151,6 +153,7 @@ impl Cursor {
             expected: 0,
             last: None,
             skipped: true,
+            is_bare: false,
             begun: numbers == Numbers::Doors,
             is_past: false,
             missing: None,
@@ -204,6 +207,7 @@ impl Cursor {
         self.place = if from >= self.expected { lane.join_at(served.first_row(from)) } else { lane.join() };
         (self.decoder, self.expected, self.touched) = (Decoder::new(), from, None);
         (self.skipped, self.begun, self.since) = (true, true, Nanos(0));
+        self.is_bare = self.columns.are_bare();
     }
 
     /// The reader does not want the lane any more.

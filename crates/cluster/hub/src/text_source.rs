@@ -82,6 +82,17 @@ impl Drop for TextSource {
     }
 }
 
+/// How a daemon lists its items.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listing {
+    /// `#`: their names.
+    Plain,
+    /// `:items`: their series.
+    Full,
+    /// `:items types`: what their values are, too.
+    Typed,
+}
+
 struct Asker {
     address: TextAddress,
     follower: Follower<NodesBelow>,
@@ -193,24 +204,31 @@ impl Asker {
         if knows_words {
             lines.say(":age 1s\n", ANSWER_MAX)?;
             words::agreed(lines.next()?)?;
-            lines.say(":items\n", ANSWER_MAX)?;
+            lines.say(":items types\n", ANSWER_MAX)?;
         } else {
             // It has taken the letters of unknown words for a mask.
             lines.say("0\n#", ANSWER_MAX)?;
         }
-        let mut count = 0;
+        let (mut count, mut listing) = (0, if knows_words { Listing::Typed } else { Listing::Plain });
         loop {
             let line = lines.next()?;
             if line.is_empty() {
                 return Ok(());
             }
+            if count == 0 && listing == Listing::Typed && line.starts_with(":error ") {
+                // It is older: all its values are unsigned, or it does not say which are not.
+                listing = Listing::Full;
+                lines.say(":items\n", ANSWER_MAX)?;
+                continue;
+            }
             count += 1;
             if count > ITEMS_MAX + 2 {
                 return Err(Problem::Said(format!("it has more than {ITEMS_MAX} items")));
             }
-            match knows_words {
-                true => items.full(line, &self.catalogue)?,
-                false => items.plain(line, &self.catalogue)?,
+            match listing {
+                Listing::Typed => items.full(line, true, &self.catalogue)?,
+                Listing::Full => items.full(line, false, &self.catalogue)?,
+                Listing::Plain => items.plain(line, &self.catalogue)?,
             }
         }
     }

@@ -73,13 +73,17 @@ impl Reader {
 
     /// Subscribes to `mem.free`, with this many seconds between two rows.
     fn subscribe(&mut self, seconds: u64) -> &mut Self {
+        self.subscribe_to(1, seconds, "mem.free")
+    }
+
+    fn subscribe_to(&mut self, number: u32, seconds: u64, pattern: &str) -> &mut Self {
         let ask = Ask {
-            number: 1,
+            number,
             period: Nanos::from_secs(seconds),
             exact: false,
             prompt: false,
             past: false,
-            patterns: &["mem.free"],
+            patterns: &[pattern],
         };
         ask.put(&mut self.node.out);
         self.node.send();
@@ -235,6 +239,26 @@ fn a_reader_that_wants_only_new_rows_hears_at_once_which_do_not_come() {
     a.past(3..6, 1_003).row(7, [7; 4]).beat();
     reader.until("the next row", |lanes| lanes[&1].rows.contains_key(&1_007));
     assert_eq!(reader.lane().rows.len(), 5, "what came late is lost for it");
+}
+
+#[test]
+fn a_reader_lacks_no_rows_of_a_node_that_has_none_of_its_series() {
+    for want in [new, all] {
+        let hub = Hub::with(0, |_| {});
+        let mut a = node(&hub, 77, 1_000);
+        a.row(0, [0; 4]).beat();
+        let mut reader = Reader::new(&hub, want);
+        reader.subscribe_to(1, 1, "gpu.none").until("a lane without series", |lanes| lanes.len() == 1);
+        reader.subscribe_to(2, 1, "mem.free");
+        reader.until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
+        a.row(1, [1; 4]).end();
+        a.encoder.resume(1_004, 1);
+        // The node does not have the rows between.
+        khz_link::put::lost(&mut a.out, 1, 1_002, 1_004);
+        a.row(4, [4; 4]).beat();
+        reader.until("which rows are lost", |lanes| lanes[&2].lost == [1_002, 1_003].into());
+        assert!(reader.lanes[&1].lost.is_empty() && reader.lanes[&1].rows.is_empty());
+    }
 }
 
 #[test]

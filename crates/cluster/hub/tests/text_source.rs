@@ -87,11 +87,11 @@ fn until_shown(query: &HubQuery, expected: &[&str]) {
 }
 
 const IDENTITY: &str = ":ok 000102030405060708090a0b0c0d0e0f\n";
-const ITEMS: &str = "1 memfree gauge bytes 0 mem.free\n2 load1m gauge count 2 load.1m\n4 eth0rxbytes counter bytes 0 net.rx_bytes[eth0]\n\n";
+const ITEMS: &str = "1 memfree gauge bytes 0 unsigned mem.free\n2 load1m gauge count 2 unsigned load.1m\n4 eth0rxbytes counter bytes 0 unsigned net.rx_bytes[eth0]\n\n";
 
 fn good_answers() -> Answers {
     let status = "lbp 12 memfree 4096\nlbp 12 load1m 0.52\nweb -1 eth0rxbytes 7\n\n";
-    answers(&[(":hub\n", IDENTITY), (":age 1s\n", ":ok\n"), (":items\n", ITEMS), ("S", status)])
+    answers(&[(":hub\n", IDENTITY), (":age 1s\n", ":ok\n"), (":items types\n", ITEMS), ("S", status)])
 }
 
 #[test]
@@ -103,10 +103,10 @@ fn the_nodes_of_a_text_door_are_shown_with_what_it_says_of_them_status_by_status
         &query,
         &["lbp12 mem.free Present(4096)", "lbp12 load.1m Present(52)", "web net.rx_bytes[eth0] Present(7)"],
     );
-    assert!(asked.lock().unwrap().starts_with(":hub\n:age 1s\n:items\nS"));
+    assert!(asked.lock().unwrap().starts_with(":hub\n:age 1s\n:items types\nS"));
     // What is no number has failed, what is not said is gone, an item that is new is asked about, and a node that is not
     // in the statuses any more is down.
-    set(&answers, ":items\n", &format!("8 mem2 gauge bytes 0 mem.total\n{ITEMS}"));
+    set(&answers, ":items types\n", &format!("8 mem2 gauge bytes 0 unsigned mem.total\n{ITEMS}"));
     set(&answers, "S", "lbp 12 memfree much\nlbp 12 mem2 9\n\n");
     until_shown(
         &query,
@@ -144,4 +144,42 @@ fn a_loop_and_what_is_no_text_door_are_refused_and_tried_again() {
         set(&answers, ":hub\n", IDENTITY);
         until("its nodes are there", || shown(&query).len() == 3);
     }
+}
+
+#[test]
+fn values_of_every_type_come_over_a_text_door_as_they_are_and_an_older_door_is_asked_in_its_own_words() {
+    let items = "1 least gauge count 0 signed job.least\n2 tiny gauge seconds 6 signed job.tiny\n\
+                 4 third gauge count 0 float job.third\n8 nan gauge count 0 float job.nan\n\
+                 10 uname gauge count 0 labels host.uname\n20 later gauge count 0 matrix job.later\n\
+                 40 q gauge count 0 signed job.q[worker%203,rank=1]\n\n";
+    let status = "n -1 least -9223372036854775808\nn -1 tiny -0.000001\nn -1 third -1.7976931348623157e308\n\
+                  n -1 nan NaN\nn -1 uname machine=x86_64,release=6%2C1\nn -1 later 7\nn -1 q -17\n\n";
+    let answers =
+        answers(&[(":hub\n", IDENTITY), (":age 1s\n", ":ok\n"), (":items types\n", items), ("S", status)]);
+    let (port, _) = door(answers);
+    let (query, _source) = hub(port);
+    let uname = khz_model::Labels::new([("machine", "x86_64"), ("release", "6,1")]).unwrap();
+    until_shown(
+        &query,
+        &[
+            &format!("n job.least Present({})", 1u64 << 63),
+            &format!("n job.tiny Present({})", u64::MAX),
+            &format!("n job.third Present({})", f64::MIN.to_bits()),
+            &format!("n job.nan Present({})", f64::NAN.to_bits()),
+            &format!("n host.uname Labels({})", uname.number()),
+            "n job.later Absent(NoField)",
+            &format!("n job.q[worker%203,rank=1] Present({})", (-17i64).cast_unsigned()),
+        ],
+    );
+    let old = "1 memfree gauge bytes 0 mem.free\n\n";
+    let old = self::answers(&[
+        (":hub\n", IDENTITY),
+        (":age 1s\n", ":ok\n"),
+        (":items types\n", ":error items takes no argument\n"),
+        (":items\n", old),
+        ("S", "n -1 memfree 5\n\n"),
+    ]);
+    let (port, _) = door(old);
+    let (query, _source) = hub(port);
+    until_shown(&query, &["n mem.free Present(5)"]);
 }

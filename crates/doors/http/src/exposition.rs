@@ -198,12 +198,18 @@ fn line(
         Some(Value::Labels(labels)) => Some(labels.iter()),
         _ => description.map(Labels::iter),
     };
-    let labels = identity.into_iter().flatten().chain(name).chain(fixed);
-    // A name may be there once: the node's own word for a label gives way.
-    let is_taken = |name: &str| labels.clone().any(|(taken, _)| taken == name);
-    let further = further.chain(info.into_iter().flatten()).filter(|(name, _)| !is_taken(name));
+    // A name may be there once, or Prometheus refuses the samples of all nodes: the first one stays.
+    let own = name.into_iter().chain(fixed).chain(further);
+    let has_identity = identity.is_some();
+    let is_first = |at: usize, name: &str| {
+        let mut before = own.clone().take(at).map(|(taken, _)| exported(taken, has_identity));
+        before.all(|taken| taken != exported(name, has_identity))
+    };
+    let own = own.clone().enumerate().filter(|(at, (name, _))| is_first(*at, name)).map(|(_, label)| label);
+    let info = info.into_iter().flatten().filter(|(name, _)| is_first(usize::MAX, name));
+    let own = own.chain(info).map(|(name, value)| (exported(name, has_identity), value));
     let mut before = '{';
-    for (name, value) in labels.clone().chain(further) {
+    for (name, value) in identity.into_iter().flatten().chain(own) {
         let _ = write!(out, "{before}{name}=\"");
         escape(out, value, true);
         out.push('"');
@@ -216,6 +222,16 @@ fn line(
         Some(Value::Number(number)) => writeln!(out, " {}", number.divided_by(exposition.divisor)),
         _ => writeln!(out, " 1"),
     };
+}
+
+/// A label of a series beside the labels that say which node it is of: Prometheus renames these two in the same way where it
+/// scrapes a node alone.
+fn exported(name: &str, has_identity: bool) -> &str {
+    match name {
+        "instance" if has_identity => "exported_instance",
+        "job" if has_identity => "exported_job",
+        name => name,
+    }
 }
 
 /// Escapes backslash, line feed and, in quoted text, the quote.

@@ -148,7 +148,7 @@ fn values_below_zero_doubles_labels_and_descriptions_are_exposed() {
         "node_nan{instance=\"n1\",job=\"node\"} NaN\n",
         "node_ib_rx_bytes_total{instance=\"n1\",job=\"node\",device=\"mlx5_0\",port=\"1\"} 7\n",
         "node_ib_rx_bytes_total{instance=\"n1\",job=\"node\",port=\"2\"} 8\n",
-        "node_uname_info{instance=\"n1\",job=\"node\",node=\"0\",nodename=\"n1\",release=\"6.18\\\"x\\\\\"} 1\n",
+        "node_uname_info{instance=\"n1\",job=\"node\",exported_job=\"taken\",node=\"0\",nodename=\"n1\",release=\"6.18\\\"x\\\\\"} 1\n",
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
@@ -389,4 +389,42 @@ fn a_scrape_may_ask_for_some_collectors_in_node_exporters_words() {
     let hub = Server::start(Arc::new(FakeNode { own: Some(Vec::new()), ..FakeNode::many(2) }));
     assert_eq!(hub.get("/metrics?collect[]=cpu").body, "", "its nodes are asked for by name");
     assert!(hub.get("/metrics?collect[]=cpu&node=n1").body.contains("node_cpu_seconds_total"));
+}
+
+#[test]
+fn a_label_comes_once_and_those_that_identify_a_node_are_renamed_as_prometheus_does() {
+    let labels = |pairs: &[(&str, &str)]| khz_model::Labels::new(pairs.iter().copied()).unwrap();
+    let numbered = |metric: &Arc<Metric>, name: &str, pairs| Sample {
+        series: Series {
+            metric: metric.clone(),
+            instance: Some(Instance::from_kernel(name.as_bytes()).with_labels(&labels(pairs))),
+        },
+        reading: Reading::Present(1),
+        stamp: stamp(0),
+    };
+    // The word of a text source, and of a peer that chooses its own.
+    let queue = with_instances(metric("queue", Kind::Gauge, Unit::Count, "queue"), "instance");
+    let queue = Arc::new(queue);
+    let top = with_instances(metric("top", Kind::Gauge, Unit::Count, "top"), "rank");
+    let top = Arc::new(Metric { value_type: ValueType::Labels, ..top });
+    let says = Reading::Labels(labels(&[("pid", "7"), ("rank", "9"), ("who", "b")]).number());
+    let samples = vec![
+        numbered(&queue, "x", &[]),
+        numbered(&queue, "y", &[("exported_instance", "z"), ("job", "mine")]),
+        Sample { reading: says, ..numbered(&top, "1", &[("who", "a")]) },
+    ];
+    let snapshot = Snapshot { nodes: vec![(node(), samples)], missing: vec![] };
+    let all = render(&snapshot, Format::Text, Some("node"));
+    for line in [
+        "queue{instance=\"n1\",job=\"node\",exported_instance=\"x\"} 1\n",
+        "queue{instance=\"n1\",job=\"node\",exported_instance=\"y\",exported_job=\"mine\"} 1\n",
+        "top{instance=\"n1\",job=\"node\",rank=\"1\",who=\"a\",pid=\"7\"} 1\n",
+    ] {
+        assert!(all.contains(line), "{line} in {all}");
+    }
+    assert_eq!(promtool(&all), Vec::<String>::new());
+    // Scraped alone, Prometheus renames them itself.
+    let alone = render(&snapshot, Format::Text, None);
+    assert!(alone.contains("queue{instance=\"x\"} 1\n"), "{alone}");
+    assert!(alone.contains("queue{instance=\"y\",exported_instance=\"z\",job=\"mine\"} 1\n"), "{alone}");
 }

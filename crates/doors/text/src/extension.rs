@@ -16,8 +16,11 @@ pub(crate) enum Extension {
     Age(Option<Nanos>),
     /// Send statuses at this rate until the client sends something.
     Every(Rate),
-    /// List the items with their full names.
-    Items,
+    /// List the items with their full names; with `types`, also with the types of their values.
+    Items {
+        /// Older hubs refuse a line with a word more, so they ask without it.
+        types: bool,
+    },
     /// List the lanes that run slower than asked.
     Slowed,
     /// The identities of this hub and of the hubs that its nodes come from.
@@ -36,6 +39,7 @@ pub(crate) const HELP: &str = "\
 : :age 2ms       rows at most this old; any: the newest held; alone: the window
 : :every 10Hz    a status ten times a second until you send something
 : :items         the items with kind, unit, decimal places and full name
+: :items types   the same with the type of the values before the name
 : :slowed        the lanes that run slower than asked: NODE LANE RATE ASKED
 : :hub           the identities of this hub and of those its nodes come from
 
@@ -58,7 +62,8 @@ impl Extension {
             },
             "lines" => alone(Extension::Lines),
             "sexp" => alone(Extension::Sexp),
-            "items" => alone(Extension::Items),
+            "items" if rest == "types" => Ok(Extension::Items { types: true }),
+            "items" => alone(Extension::Items { types: false }),
             "slowed" => alone(Extension::Slowed),
             "hub" => alone(Extension::Hub),
             "help" => alone(Extension::Help),
@@ -87,6 +92,8 @@ mod tests {
             ("age 2ms", Extension::Age(Some(Nanos::from_millis(2)))),
             ("age any", Extension::Age(Some(Nanos(u64::MAX)))),
             ("age", Extension::Age(None)),
+            ("items", Extension::Items { types: false }),
+            ("items types", Extension::Items { types: true }),
             ("hub", Extension::Hub),
             ("slowed", Extension::Slowed),
             ("every 10Hz", Extension::Every(Rate::from_hz(10).unwrap())),
@@ -97,7 +104,8 @@ mod tests {
 
     #[test]
     fn errors_take_one_line() {
-        for line in ["nodes n[", "age soon", "every", "every 0Hz", "sexp now", "frobnicate", ""] {
+        for line in ["nodes n[", "age soon", "every", "every 0Hz", "items now", "sexp now", "frobnicate", ""]
+        {
             let problem = Extension::read(line).unwrap_err();
             assert!(!problem.is_empty() && !problem.contains('\n'), "{line}: {problem}");
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use khz_model::{Kind, Metric, Nanos, Series, Stay};
 
 use crate::gone::Gone;
-use crate::limits::ITEMS_MAX;
+use crate::limits::{ITEMS_MAX, NAME_BYTES_MAX};
 
 /// A series with its name in the protocol. Its position in the list is its bit.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ impl Items {
 
     /// The series' flat name; if another item has that name, with `_2`, `_3` and so on after it.
     fn free_name(&self, series: &Series) -> Box<str> {
-        let flat = series.flat_name();
+        let flat: String = series.flat_name().chars().take(NAME_BYTES_MAX).collect();
         let numbered = (2u32..).map(|n| format!("{flat}_{n}"));
         let mut names = std::iter::once(flat.clone()).chain(numbered);
         names.find(|name| !self.names.contains(name.as_str())).unwrap_or_default().into()

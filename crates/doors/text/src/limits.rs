@@ -9,6 +9,8 @@ pub const CONNECTIONS_MAX: usize = 1_024;
 /// Items of all nodes together: a mask of them has 4,096 digits. A node of 256 CPUs and 500 interfaces has
 /// 11,000. Items beyond the limit are left out, and counted.
 pub const ITEMS_MAX: usize = 16_384;
+/// Bytes of an item's name, which has the labels of its series too. The rest is cut off; items stay different by `_2` and so on.
+pub const NAME_BYTES_MAX: usize = 1_024;
 /// Digits of a mask, leading zeros included.
 pub const MASK_DIGITS_MAX: usize = ITEMS_MAX / 4;
 /// Bytes of a line that begins with a colon: the longest pattern, and a word before it.

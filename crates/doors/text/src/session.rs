@@ -9,7 +9,7 @@ use khz_door::counts::{count, count_n};
 use khz_model::{Budget, LaneStatus, Look, Nanos, NodeName, NodeStatus, Part, Query, Rate, Wanted};
 
 use crate::counters::Counters;
-use crate::describe::Describe;
+use crate::describe::{Describe, Listing};
 use crate::extension::Extension;
 use crate::gone::{Census, Gone};
 use crate::items::SharedItems;
@@ -84,7 +84,7 @@ impl Session {
             Extension::Lines => self.format = Format::Lines,
             Extension::Sexp => self.format = Format::Sexp,
             Extension::Hub => return self.origins(),
-            Extension::Every(_) | Extension::Items | Extension::Slowed | Extension::Help => {}
+            Extension::Every(_) | Extension::Items { .. } | Extension::Slowed | Extension::Help => {}
         }
         ":ok\n".to_owned()
     }
@@ -140,8 +140,8 @@ impl Session {
     }
 
     /// Begins to describe the items that are not gone.
-    pub fn describe(&self, full: bool, gone: Gone, page: &mut Page) -> Describe {
-        Describe::begin(&self.shared.cluster, self.shared.query.nodes().len(), full, gone, page)
+    pub fn describe(&self, listing: Listing, gone: Gone, page: &mut Page) -> Describe {
+        Describe::begin(&self.shared.cluster, self.shared.query.nodes().len(), listing, gone, page)
     }
 
     /// How old the rows of a status may be: no client makes nodes gather more often than once per window.

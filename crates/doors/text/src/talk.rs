@@ -14,6 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use crate::describe::Listing;
 use crate::extension::{Extension, HELP};
 use crate::gone::Gone;
 use crate::input::{Command, Input, Unusable};
@@ -157,7 +158,7 @@ impl Exchange {
     async fn answer(&mut self, command: Command) -> Result<Option<Rate>, Ended> {
         count(&self.session.shared.counters.commands);
         match command {
-            Command::Describe => self.describe(false).await?,
+            Command::Describe => self.describe(Listing::Plain).await?,
             Command::Status => self.status().await?,
             Command::Mask(mask) => self.session.choose(mask),
             Command::Extension(line) => return self.extension(&line).await,
@@ -170,7 +171,10 @@ impl Exchange {
         let answer = match Extension::read(line) {
             Err(problem) => format!(":error {problem}\n"),
             Ok(Extension::Help) => HELP.to_owned(),
-            Ok(Extension::Items) => return self.describe(true).await.map(|()| None),
+            Ok(Extension::Items { types }) => {
+                let listing = if types { Listing::Typed } else { Listing::Full };
+                return self.describe(listing).await.map(|()| None);
+            }
             Ok(Extension::Slowed) => return self.slowed().await.map(|()| None),
             Ok(Extension::Every(wanted)) => match self.caller.check_rate(wanted) {
                 Ok(()) => {
@@ -187,9 +191,9 @@ impl Exchange {
     }
 
     /// Lists the items of all nodes.
-    async fn describe(&mut self, full: bool) -> Result<(), Ended> {
+    async fn describe(&mut self, listing: Listing) -> Result<(), Ended> {
         let gone = self.learn().await?;
-        let mut describe = self.session.describe(full, gone, &mut self.page);
+        let mut describe = self.session.describe(listing, gone, &mut self.page);
         loop {
             let items = self.session.shared.items.clone();
             let goes_on = describe.go_on(&items.lock(), &mut self.page);

@@ -46,7 +46,7 @@ fn garbage_from_a_source_is_reported_and_harms_nothing() {
     let source = format!("text://{}", listener.local_addr().unwrap());
     let mut hub = nested_hub("upper", "127.0.0.1:0", &source);
     let door = text_door(&mut hub);
-    for garbage in [&[0xff; 20_000][..], b"HTTP/1.1 400 Bad Request\r\n\r\n", b":ok\n:ok\n1 a nothing\n"] {
+    for garbage in [&[0xff; 40_000][..], b"HTTP/1.1 400 Bad Request\r\n\r\n", b":ok\n:ok\n1 a nothing\n"] {
         let (mut socket, _) = listener.accept().unwrap();
         let _ = socket.write_all(garbage);
         // Until the hub has had enough of it.

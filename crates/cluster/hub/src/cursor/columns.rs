@@ -151,6 +151,11 @@ impl Columns {
         self.is_empty() && self.chosen.as_ref().is_some_and(|chosen| chosen.left_out > 0)
     }
 
+    /// True if the schema has nothing that is selected.
+    pub fn are_bare(&self) -> bool {
+        self.are_chosen() && self.is_empty()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.slots().is_empty()
     }

@@ -56,6 +56,7 @@ impl Cursor {
             self.expected = served.newest(lane).unwrap_or(ANY);
         }
         drop(node);
+        let was_bare = std::mem::take(&mut self.is_bare);
         (self.decoder, self.skipped, self.is_past) = (Decoder::new(), true, false);
         self.columns = Columns::default();
         self.begun &= self.numbers != Numbers::Nodes;
@@ -63,7 +64,7 @@ impl Cursor {
         if before.is_some() {
             match self.numbers {
                 Numbers::Nodes => take(Event::Over),
-                _ if gap > 0 => take(Event::Lost(0, gap)),
+                _ if gap > 0 && !was_bare => take(Event::Lost(0, gap)),
                 _ => {}
             }
         }

@@ -59,6 +59,7 @@ impl Cursor {
             missing.settle(number, number + 1, take);
         }
         (self.expected, self.last) = (number + 1, Some(self.decoder.stamp()));
+        self.is_bare = self.columns.are_bare();
         take(Event::Row(&self.columns, &self.decoder, number, all));
     }
 
@@ -74,7 +75,9 @@ impl Cursor {
         if from >= to {
             return;
         }
-        if to - from > LEAP_MAX {
+        // Where neither the row before nor this one has any of its series, the reader lacks nothing.
+        let is_bare = self.is_bare && self.columns.are_bare();
+        if is_bare || to - from > LEAP_MAX {
             if let Some(missing) = &mut self.missing {
                 missing.settle(from, to, take);
             }

@@ -188,10 +188,6 @@ impl Reader for Judge {
         let faults = self.faults.borrow();
         let is_excused = match lane.data.last {
             Some((_, last)) => faults.excuse(self.hub, lane.node().as_str(), last),
-            // A node may have no such series until it comes back with one: the lane was there before its first row.
-            None if lane.subscription().pattern == OF_TYPES => {
-                faults.excuse(self.hub, lane.node().as_str(), faults.now.since(RECOVERY))
-            }
             None => self.over.contains(&name(lane)),
         };
         assert!(is_excused, "{}: rows {from}..{to} are lost at {:?}", name(lane), faults.now);

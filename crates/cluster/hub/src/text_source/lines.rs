@@ -11,8 +11,8 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::CHECK_EVERY;
 
-/// Many times the length of a host's name, an item's name and a number.
-pub(crate) const LINE_BYTES_MAX: usize = 4_096;
+/// More than an item with the longest name, and a series whose labels have 4 KiB, each byte written as `%XX`.
+pub(crate) const LINE_BYTES_MAX: usize = 32 << 10;
 const ROOM_BYTES: usize = 64 << 10;
 
 /// Why a connection ended.

@@ -10,7 +10,7 @@ use khz_model::{Absence, Fault, Nanos, NodeName, Reading, Stamp};
 
 use super::PERIOD;
 use super::lines::Problem;
-use super::words::{Items, value};
+use super::words::Items;
 use crate::clock;
 use crate::source::{EVERYTHING, NodesBelow};
 
@@ -67,7 +67,8 @@ impl Relay {
         items: &Items,
         follower: &mut Follower<NodesBelow>,
     ) -> Result<(), Problem> {
-        let Some((number, series)) = items.find(item).and_then(|n| Some((n, &items.get(n)?.series))) else {
+        let Some((number, item)) = items.find(item).and_then(|number| Some((number, items.get(number)?)))
+        else {
             self.wants_items = true;
             return Ok(());
         };
@@ -87,7 +88,7 @@ impl Relay {
             }
             None => {
                 node.schema
-                    .append(series, &mut node.fresh)
+                    .append(&item.series, &mut node.fresh)
                     .map_err(|error| Problem::Said(format!("{name} has {error}")))?;
                 self.slots += 1;
                 node.readings.push(Reading::Absent(Absence::NotYet));
@@ -95,8 +96,7 @@ impl Relay {
                 node.readings.len() - 1
             }
         };
-        node.readings[slot] =
-            value(text, series.metric.places).map_or(Reading::Failed(Fault::Malformed), Reading::Present);
+        node.readings[slot] = item.reading(text).unwrap_or(Reading::Failed(Fault::Malformed));
         Ok(())
     }
 

@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use khz_model::metric::{Exposition, Origin};
 use khz_model::name::is_metric_name;
-use khz_model::{Kind, Metric, NodeName, Series, SeriesName, Unit};
+use khz_model::{
+    Absence, Kind, Labels, Metric, NodeName, Reading, Series, SeriesName, Unit, ValueFormat, ValueType,
+};
 
 use super::lines::Problem;
 
 /// Items of one source: as many as our own text door has at most.
 pub(crate) const ITEMS_MAX: usize = 16_384;
-/// Decimal places of items for which the source sends none.
-const PLAIN_PLACES: u8 = 2;
+/// Values of items of which the source says nothing more.
+const PLAIN_FORMAT: ValueFormat = ValueFormat { value_type: ValueType::Unsigned, places: 2 };
 /// The most decimal places of a value.
 const PLACES_MAX: u8 = 9;
 /// Sources of a hub, as on the link.
@@ -23,6 +25,18 @@ const ORIGINS_MAX: usize = 33;
 #[derive(Debug)]
 pub(crate) struct Item {
     pub series: Series,
+    /// Values are of a type that a newer program knows.
+    of_newer_type: bool,
+}
+
+impl Item {
+    /// The reading that a value's text gives; `None`: it is not what such an item has, or too large.
+    pub fn reading(&self, text: &str) -> Option<Reading> {
+        match self.of_newer_type {
+            true => Some(Reading::Absent(Absence::NoField)),
+            false => reading(text, self.series.metric.format()),
+        }
+    }
 }
 
 /// All items of a source, by their flat names.
@@ -42,12 +56,14 @@ impl Items {
         self.list.get(item as usize)
     }
 
-    /// Takes a line of the answer to `:items`: `MASK NAME KIND UNIT PLACES SERIES`.
-    pub fn full(&mut self, line: &str, catalogue: &[Arc<Metric>]) -> Result<(), Problem> {
+    /// Takes a line of the answer to `:items`: `MASK NAME KIND UNIT PLACES SERIES`, or with types `... PLACES TYPE SERIES`.
+    pub fn full(&mut self, line: &str, typed: bool, catalogue: &[Arc<Metric>]) -> Result<(), Problem> {
         let strange = || Problem::Said(format!("it describes an item as '{}'", shown(line)));
-        let mut words = line.splitn(6, ' ');
+        let mut words = line.splitn(6 + usize::from(typed), ' ');
         let mut word = || words.next().ok_or_else(strange);
-        let (_, name, kind, unit, places, series) = (word()?, word()?, word()?, word()?, word()?, word()?);
+        let (_, name, kind, unit, places) = (word()?, word()?, word()?, word()?, word()?);
+        let value_type = if typed { value_type(word()?) } else { Some(ValueType::Unsigned) };
+        let series = word()?;
         if self.find(name).is_some() {
             return Ok(());
         }
@@ -56,8 +72,10 @@ impl Items {
         let unit = UNITS.into_iter().find(|u| u.as_str() == unit).ok_or_else(strange)?;
         let places: u8 = places.parse().ok().filter(|&n| n <= PLACES_MAX).ok_or_else(strange)?;
         let series = SeriesName::parse(series).map_err(|_| strange())?;
-        let metric = self.metric(&series, (kind, unit, places), catalogue);
-        self.put(name, Series { metric, instance: series.instance });
+        let format = ValueFormat { value_type: value_type.unwrap_or_default(), places };
+        let metric = self.metric(&series, (kind, unit, format), catalogue);
+        let series = Series { metric, instance: series.instance };
+        self.put(name, Item { series, of_newer_type: value_type.is_none() });
         Ok(())
     }
 
@@ -80,16 +98,16 @@ impl Items {
         let series = SeriesName { node: None, metric: lower.into(), instance: None };
         let metric = match known {
             Some(metric) => Arc::clone(metric),
-            None => self.metric(&series, (Kind::Gauge, Unit::Count, PLAIN_PLACES), catalogue),
+            None => self.metric(&series, (Kind::Gauge, Unit::Count, PLAIN_FORMAT), catalogue),
         };
-        self.put(name, Series { metric, instance: None });
+        self.put(name, Item { series: Series { metric, instance: None }, of_newer_type: false });
         Ok(())
     }
 
-    fn put(&mut self, name: &str, series: Series) {
+    fn put(&mut self, name: &str, item: Item) {
         if self.list.len() < ITEMS_MAX {
             self.names.insert(name.into(), self.list.len() as u32);
-            self.list.push(Item { series });
+            self.list.push(item);
         }
     }
 
@@ -97,13 +115,13 @@ impl Items {
     fn metric(
         &mut self,
         series: &SeriesName,
-        (kind, unit, places): (Kind, Unit, u8),
+        (kind, unit, format): (Kind, Unit, ValueFormat),
         catalogue: &[Arc<Metric>],
     ) -> Arc<Metric> {
         let has_instance = series.instance.is_some();
         let is_it = |metric: &&Arc<Metric>| {
             metric.name == *series.metric
-                && (metric.kind, metric.unit, metric.places) == (kind, unit, places)
+                && (metric.kind, metric.unit, metric.format()) == (kind, unit, format)
                 && metric.instances.is_some() == has_instance
         };
         if let Some(metric) =
@@ -111,7 +129,7 @@ impl Items {
         {
             return Arc::clone(metric);
         }
-        let metric = Arc::new(unknown(&series.metric, (kind, unit, places), has_instance));
+        let metric = Arc::new(unknown(&series.metric, (kind, unit, format), has_instance));
         self.metrics.insert(series.metric.clone(), Arc::clone(&metric));
         metric
     }
@@ -121,11 +139,12 @@ const UNITS: [Unit; 7] =
     [Unit::Count, Unit::Bytes, Unit::Seconds, Unit::Percent, Unit::Pages, Unit::Packets, Unit::Hertz];
 
 /// A metric of which only this is known.
-fn unknown(name: &str, (kind, unit, places): (Kind, Unit, u8), has_instances: bool) -> Metric {
+fn unknown(name: &str, (kind, unit, format): (Kind, Unit, ValueFormat), has_instances: bool) -> Metric {
     let exposed = format!("khz_{}", name.replace('.', "_"));
     let plain = Metric::plain(name.to_owned(), exposed, kind, unit);
     let metric = Metric {
-        places,
+        places: format.places,
+        value_type: format.value_type,
         help: Cow::Borrowed("From a source over the text protocol, which says no more of it."),
         origin: Origin { file: Cow::Borrowed("text protocol"), ..plain.origin },
         exposition: Exposition { untyped: true, ..plain.exposition },
@@ -152,18 +171,39 @@ pub(crate) fn status(line: &str) -> Result<(NodeName, &str, &str), Problem> {
     Ok((name.map_err(|_| strange())?, item, value))
 }
 
+/// A type as `:items types` names it; `None`: a newer program has it.
+fn value_type(word: &str) -> Option<ValueType> {
+    let known = [ValueType::Unsigned, ValueType::Signed, ValueType::Float, ValueType::Labels];
+    known.into_iter().find(|known| known.as_str() == word)
+}
+
+fn reading(text: &str, format: ValueFormat) -> Option<Reading> {
+    match format.value_type {
+        ValueType::Unsigned => steps(text, format.places).map(Reading::Present),
+        ValueType::Signed => {
+            let (is_below, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+            let steps = i128::from(steps(digits, format.places)?);
+            let steps = i64::try_from(if is_below { -steps } else { steps }).ok()?;
+            Some(Reading::Present(steps.cast_unsigned()))
+        }
+        ValueType::Float => text.parse().ok().map(|value: f64| Reading::Present(value.to_bits())),
+        ValueType::Labels => Labels::parse(text).ok().map(|labels| Reading::Labels(labels.number())),
+        ValueType::Unknown => None,
+    }
+}
+
 /// A value as a number of steps of its last decimal place; `None`: it is no number, or too large.
-pub(crate) fn value(text: &str, places: u8) -> Option<u64> {
+fn steps(text: &str, places: u8) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
     if whole.is_empty() || !digits(whole) || !digits(fraction) {
         return None;
     }
-    let steps = 10u64.pow(places.into());
+    let steps_of_one = 10u64.pow(places.into());
     let kept = &fraction[..fraction.len().min(places.into())];
     let missing = places as usize - kept.len();
     let below = if kept.is_empty() { 0 } else { kept.parse::<u64>().ok()? * 10u64.pow(missing as u32) };
-    whole.parse::<u64>().ok()?.checked_mul(steps)?.checked_add(below)
+    whole.parse::<u64>().ok()?.checked_mul(steps_of_one)?.checked_add(below)
 }
 
 /// `:ok` and nothing else.
@@ -209,7 +249,7 @@ mod tests {
     #[test]
     fn lines_of_a_status_are_read_and_strange_ones_refused() {
         let (node, item, text) = status("lbp 12 load1m 0.52").unwrap();
-        assert_eq!((node.as_str(), item, value(text, 2)), ("lbp12", "load1m", Some(52)));
+        assert_eq!((node.as_str(), item, steps(text, 2)), ("lbp12", "load1m", Some(52)));
         assert_eq!(status("web -1 memfree 7").unwrap().0.as_str(), "web");
         for bad in
             ["", "a", "a 1 b", "a x b 1", ":error busy", "a 1234567890 b 1", "HTTP/1.1 400 Bad Request"]
@@ -231,14 +271,14 @@ mod tests {
             (".5", 1, None),
             ("1e3", 0, None),
         ] {
-            assert_eq!(value(text, places), expected, "{text}");
+            assert_eq!(steps(text, places), expected, "{text}");
         }
     }
 
     #[test]
     fn items_of_both_kinds_are_taken_in() {
         let mut items = Items::default();
-        items.full("4 eth0rxbytes counter bytes 0 net.rx_bytes[eth0]", &[]).unwrap();
+        items.full("4 eth0rxbytes counter bytes 0 net.rx_bytes[eth0]", false, &[]).unwrap();
         let series = &items.get(items.find("eth0rxbytes").unwrap()).unwrap().series;
         assert_eq!((series.to_string().as_str(), series.metric.unit), ("net.rx_bytes[eth0]", Unit::Bytes));
         for line in ["0 lbp B 0 0", "0 nodes B 0 3", "1 memfree U", "2 Odd-name U", "4 percent B 0 100"] {
@@ -247,7 +287,7 @@ mod tests {
         let names = ["lbp", "nodes", "memfree", "Odd-name", "percent"];
         assert_eq!(names.map(|name| items.find(name).is_some()), [false, false, true, false, true]);
         for bad in ["", "x", "4 a b", "4 a gauge count 99 m", "4 a gauge count 0 M M"] {
-            assert!(items.full(bad, &[]).is_err(), "{bad}");
+            assert!(items.full(bad, false, &[]).is_err(), "{bad}");
         }
     }
 
@@ -266,8 +306,11 @@ mod tests {
         #[test]
         fn nothing_that_comes_does_harm(line in "\\PC{0,80}", places in 0u8..=9) {
             let mut items = Items::default();
-            let _ = (status(&line), value(&line, places), origins(&line), agreed(&line));
-            let _ = (items.full(&line, &[]), items.plain(&line, &[]));
+            let _ = (status(&line), steps(&line, places), origins(&line), agreed(&line));
+            for value_type in [ValueType::Signed, ValueType::Float, ValueType::Labels, ValueType::Unknown] {
+                let _ = reading(&line, ValueFormat { value_type, places });
+            }
+            let _ = (items.full(&line, false, &[]), items.full(&line, true, &[]), items.plain(&line, &[]));
         }
     }
 }

@@ -44,8 +44,8 @@ export class Unseen {
   }
 
   /**
-   * From which time on a picture that ends at `edge` has something new (Infinity: nothing); counted as seen from
-   * now on. Samples beyond the edge are not on the picture, so their time is still to come.
+   * The earliest time from which on a picture that ends at `edge` lacks samples (Infinity: it lacks none). The call
+   * marks them as seen. Samples beyond the edge are not on the picture, so their time is still to come.
    */
   take(tier, edge) {
     let from = Infinity;

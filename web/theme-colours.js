@@ -3,17 +3,20 @@
 
 export const colours = { series: [], grid: "", faint: "", muted: "", ink: "", surface: "", down: "", downSurface: "", heat: null, tiles: [] };
 
+/** Colours of curves: as many as the style sheet has. */
+const SERIES = 6;
+
 /** Steps of the heat scale. */
 const HEAT_STEPS = 256;
 
-/** Steps of the scale of the tiles: neighbours can hardly be told apart, and a paint has as many colours. */
+/** Steps of the scale of the tiles: enough that neighbours look the same. A paint uses at most this many colours. */
 const TILE_STEPS = 48;
 
 /** Reads the custom properties again; call it when the theme changes. */
 export function readColours() {
   const style = getComputedStyle(document.documentElement);
   const read = (name) => style.getPropertyValue(name).trim();
-  colours.series = Array.from({ length: 8 }, (_, i) => read(`--series-${i}`));
+  colours.series = Array.from({ length: SERIES }, (_, i) => read(`--series-${i}`));
   colours.grid = read("--grid");
   colours.faint = read("--faint");
   colours.surface = read("--surface");

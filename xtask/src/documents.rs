@@ -69,6 +69,35 @@ fn every_source_file_that_a_page_names_by_its_crate_exists() {
     assert!(missing.is_empty(), "{missing:#?}");
 }
 
+/// A file or folder that docs/where.md names: below the root, or below a crate and its `src`.
+fn place(word: &str, crates: &BTreeMap<String, PathBuf>) -> Option<PathBuf> {
+    let of_crate = word.split_once('/').and_then(|(name, rest)| Some((crates.get(name)?, rest)));
+    let places = of_crate.map(|(folder, rest)| [folder.join("src").join(rest), folder.join(rest)]);
+    places.into_iter().flatten().chain([step::root().join(word)]).find(|path| path.exists())
+}
+
+#[test]
+fn every_file_and_name_in_the_index_exists() {
+    let (crates, page) = (crates(), text(&step::root().join("docs/where.md")));
+    let cells =
+        |line: &str| Some(line.strip_prefix("| ")?.strip_suffix(" |")?.rsplit_once(" | ")?.1.to_owned());
+    let rows: Vec<String> = page.lines().filter_map(cells).filter(|cell| cell.contains('`')).collect();
+    assert!(rows.len() > 200, "the index has only {} rows", rows.len());
+    let mut missing = Vec::new();
+    for row in rows {
+        let words = row.split('`').skip(1).step_by(2);
+        let (paths, names): (Vec<&str>, Vec<&str>) =
+            words.partition(|word| word.contains('/') || place(word, &crates).is_some());
+        let found: Vec<Option<PathBuf>> = paths.iter().map(|path| place(path, &crates)).collect();
+        let absent = paths.iter().zip(&found).filter(|(_, place)| place.is_none());
+        missing.extend(absent.map(|(path, _)| format!("{path} in: {row}")));
+        let texts: String = found.iter().flatten().map(|path| text(path)).collect();
+        let unknown = names.iter().filter(|name| !texts.contains(**name));
+        missing.extend(unknown.map(|name| format!("no file has {name}: {row}")));
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
 #[test]
 fn every_file_that_a_page_names_exists() {
     let root = step::root();

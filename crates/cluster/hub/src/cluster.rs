@@ -118,12 +118,12 @@ impl Cluster {
         self.read().all().cloned().collect()
     }
 
-    /// At most this many of the nodes that appeared after this turn, each with its own turn.
-    pub(crate) fn appeared_after(&self, turn: u64, most: usize) -> Vec<(u64, Arc<SharedNode>)> {
-        self.read().after(turn, most)
+    /// At most this many of the nodes that appeared after this one, each with its number.
+    pub(crate) fn appeared_after(&self, appeared: u64, most: usize) -> Vec<(u64, Arc<SharedNode>)> {
+        self.read().after(appeared, most)
     }
 
-    /// The nodes that a choice means. A choice that names its nodes is looked up by name.
+    /// The nodes that a choice selects. A choice that names its nodes is looked up by name.
     pub(crate) fn chosen(&self, choice: &Choice) -> Vec<Arc<SharedNode>> {
         let known = self.read();
         match choice.names() {

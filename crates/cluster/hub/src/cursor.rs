@@ -138,7 +138,7 @@ impl Cursor {
         };
         Some(Cursor {
             up: node.up.load(Ordering::Relaxed),
-            turn: node.turn.load(Ordering::Acquire),
+            turn: node.appearance.load(Ordering::Acquire),
             node,
             selection,
             numbers,
@@ -277,7 +277,7 @@ impl Cursor {
 
     /// True if the cluster has forgotten the node, or it has come back as another node.
     pub fn is_forgotten(&self) -> bool {
-        let turn = self.node.turn.load(Ordering::Acquire);
+        let turn = self.node.appearance.load(Ordering::Acquire);
         turn == 0 || turn != self.turn
     }
 

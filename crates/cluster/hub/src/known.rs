@@ -13,7 +13,7 @@ use crate::node::SharedNode;
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     by_name: BTreeMap<NodeName, (u64, Arc<SharedNode>)>,
-    by_turn: BTreeMap<u64, Arc<SharedNode>>,
+    by_appearance: BTreeMap<u64, Arc<SharedNode>>,
     /// Nodes that ever appeared.
     appeared: u64,
     /// Nodes that were forgotten, or replaced by another of the same name.
@@ -40,27 +40,27 @@ impl Known {
     pub fn insert(&mut self, node: Arc<SharedNode>) {
         self.remove(&node.name);
         self.appeared += 1;
-        node.turn.store(self.appeared, Ordering::Release);
-        self.by_turn.insert(self.appeared, node.clone());
+        node.appearance.store(self.appeared, Ordering::Release);
+        self.by_appearance.insert(self.appeared, node.clone());
         self.by_name.insert(node.name.clone(), (self.appeared, node));
     }
 
     /// A node is forgotten.
     pub fn remove(&mut self, name: &NodeName) {
-        let Some((turn, node)) = self.by_name.remove(name) else { return };
-        self.by_turn.remove(&turn);
-        node.turn.store(0, Ordering::Release);
+        let Some((appearance, node)) = self.by_name.remove(name) else { return };
+        self.by_appearance.remove(&appearance);
+        node.appearance.store(0, Ordering::Release);
         self.forgotten += 1;
     }
 
-    /// The turn of the node that appeared last, and how many were forgotten.
+    /// How many nodes have appeared, and how many were forgotten.
     pub fn changes(&self) -> (u64, u64) {
         (self.appeared, self.forgotten)
     }
 
-    /// At most this many of the nodes that appeared after this turn, in that order, each with its turn.
-    pub fn after(&self, turn: u64, most: usize) -> Vec<(u64, Arc<SharedNode>)> {
-        let later = self.by_turn.range(turn.saturating_add(1)..).take(most);
-        later.map(|(&turn, node)| (turn, node.clone())).collect()
+    /// At most this many of the nodes that appeared after this one, in that order, each with its number.
+    pub fn after(&self, appeared: u64, most: usize) -> Vec<(u64, Arc<SharedNode>)> {
+        let later = self.by_appearance.range(appeared.saturating_add(1)..).take(most);
+        later.map(|(&number, node)| (number, node.clone())).collect()
     }
 }

@@ -1,5 +1,5 @@
-//! A reader's subscription to the cluster: rows of all nodes that its patterns mean, including nodes that appear later.
-//! The nodes are found a part at a time, so that a reader of thousands of nodes does not keep others waiting.
+//! A reader's subscription to the cluster: rows of all nodes that its patterns select, including nodes that appear
+//! later. The nodes are found a part at a time, so that a reader of thousands of nodes does not keep others waiting.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -32,13 +32,13 @@ const NODES_AT_A_TIME: usize = 64;
 /// What is known so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// Not even which nodes are meant.
+    /// Not even which nodes its patterns select.
     Searching,
     /// The nodes, and that there is room for them.
     Open,
 }
 
-/// A node that is meant and has no cursor yet.
+/// A node that the patterns select, and that has no cursor yet.
 struct Found {
     node: Arc<SharedNode>,
     selection: Arc<Selection>,
@@ -58,7 +58,7 @@ pub(crate) struct ClusterSubscription {
     choice: Choice,
     /// Memory of the choice.
     choice_bytes: u64,
-    /// The selections, by the patterns that speak of a node.
+    /// The selections, by the numbers of the patterns that select a node.
     selections: HashMap<Vec<u32>, Arc<Selection>>,
     /// How its rows come.
     pace: Pace,
@@ -70,7 +70,7 @@ pub(crate) struct ClusterSubscription {
     /// The cursor that is read first if not all have their turn.
     next: usize,
     progress: Progress,
-    /// Nodes that appeared up to this turn were checked.
+    /// Nodes up to this number, in the order in which they appeared, were checked.
     seen: u64,
     found: VecDeque<Found>,
     /// Memory that cursors of the found nodes will hold, as far as there is room.
@@ -182,8 +182,8 @@ impl ClusterSubscription {
         let names = self.choice.names().map(|names| names.len());
         if let Some(names) = names.filter(|_| self.seen == 0) {
             turn.spend(names);
-            // A node that has appeared since is checked later, in its turn.
-            let is_seen = |node: &Arc<SharedNode>| node.turn.load(Ordering::Acquire) <= appeared;
+            // A node that has appeared since is checked later, like every new node.
+            let is_seen = |node: &Arc<SharedNode>| node.appearance.load(Ordering::Acquire) <= appeared;
             for node in self.cluster.chosen(&self.choice).into_iter().filter(is_seen) {
                 self.meet(node);
             }
@@ -339,12 +339,12 @@ impl ClusterSubscription {
         &mut self.cursors
     }
 
-    /// Drops the cursors of forgotten nodes that are read to the end. Returns their places, in the order in which each
-    /// is filled with the last cursor.
+    /// Drops the cursors of forgotten nodes that are read to the end. Returns their indexes: a list that
+    /// runs beside the cursors applies `swap_remove` to these, in this order.
     pub fn let_go(&mut self) -> Vec<usize> {
         let forgotten = self.cluster.forgotten();
         if std::mem::replace(&mut self.forgotten, forgotten) != forgotten {
-            // A node that came back has another turn, and gets another cursor.
+            // A node that came back has appeared once more: it has another number, and gets another cursor.
             self.cursors.iter_mut().filter(|cursor| cursor.is_forgotten()).for_each(Cursor::end);
             self.has_ending = true;
         }
@@ -363,7 +363,7 @@ impl ClusterSubscription {
         places
     }
 
-    /// Takes the notices that are not about what a node said.
+    /// Takes the notices that come from the hub itself, not from a node.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }

@@ -1,6 +1,6 @@
 //! Work that the link's thread does for readers in one turn of its loop, counted in operations: a name compared, a node
-//! visited, a series matched against a pattern. When they are used up, the thread serves the other peers before it goes
-//! on.
+//! visited, a series matched against a pattern. A turn has a budget of operations (`OPERATIONS_A_TURN` in `limits.rs`).
+//! When the budget is used up, the thread serves the other peers before it goes on.
 
 /// One turn.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
-//! A lane as a peer gets it that speaks an older version of the protocol: without the slots whose values it would take
-//! for others. Rows keep their numbers, stamps and blocks; schema and blocks are written again without these slots.
+//! What a lane looks like to a peer of an older version of the protocol: the slots whose values that peer would misread
+//! are left out. The type of a series decides, not its values. Schema and blocks are encoded again without these slots;
+//! rows keep their numbers and stamps, and each block keeps its rows.
 
 use khz_block::{Decoder, Encoder, HEADER_BYTES, Header, SchemaDecoder, SchemaEncoder, Step};
 use khz_model::reading::LABELS_STATE;
@@ -26,7 +27,7 @@ struct Plain {
     generation: u32,
     /// The schema in the ring, as far as it was read.
     whole: SchemaDecoder,
-    /// Slots of it that were sorted out already.
+    /// How many slots of the whole schema were looked at, whether they were kept or not.
     sorted: usize,
     encoder: SchemaEncoder,
     bytes: Vec<u8>,

@@ -48,7 +48,7 @@ pub(crate) fn describe<'a>(
     }
 }
 
-/// The text, if it is longer than [`DESCRIPTION_VALUE_MAX`] without its end.
+/// The text; of one that is longer than [`DESCRIPTION_VALUE_MAX`], only the beginning and a mark.
 fn shortened(mut text: String) -> String {
     if text.len() > DESCRIPTION_VALUE_MAX {
         let end = text.floor_char_boundary(DESCRIPTION_VALUE_MAX - CUT.len_utf8());

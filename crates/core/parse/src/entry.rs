@@ -115,7 +115,8 @@ impl Entry {
         self
     }
 
-    /// The kernel updates the number on its own timer.
+    /// The kernel updates the number on its own timer, or it changes so seldom that a read once in this time suffices (a
+    /// host's name).
     pub const fn every(mut self, period: Nanos) -> Self {
         self.refresh = Refresh::Every(period);
         self

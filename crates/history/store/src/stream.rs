@@ -1,7 +1,7 @@
 //! A stream: whole numbers of 64 bits as few bytes, and back, exactly. It knows neither what they mean nor how many
 //! there are; its reader must.
 //!
-//! Numbers that repeat one are that number. Others become differences: from the lowest number (order 0), from the
+//! If all numbers are equal, the stream has that number once. Others become differences: from the lowest number (order 0), from the
 //! number before (1) or from the line through the two before (2), whichever is smallest, divided by what divides them
 //! all. A difference is a *class*, the length of its bits, and the bits below its first. Classes are packed by entropy
 //! (`classes.rs`), the bits are written as they are.
@@ -86,7 +86,8 @@ impl Plan {
         cheapest.unwrap_or(Plan { order: 0, base: 0, scale: 1, slope: 0 })
     }
 
-    /// Calls `each` with every difference, folded so that small ones are small numbers.
+    /// Calls `each` with every difference, in zigzag form for orders 1 and 2, so that small negative ones are small
+    /// numbers too.
     fn differences(&self, numbers: &[u64], mut each: impl FnMut(u64)) {
         let (mut before, mut slope) = (0u64, self.slope);
         for (place, &number) in numbers.iter().enumerate() {

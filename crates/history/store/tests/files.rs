@@ -28,7 +28,7 @@ fn told(history: &History, number: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_file_is_found_again_byte_for_byte() {
+fn the_bytes_of_a_file_do_not_change_and_an_old_file_is_still_read() {
     let folder = folder("golden");
     let all = all_series();
     let columns = Arc::new(vec![all[0].clone(), all[4].clone()]);

@@ -8,11 +8,12 @@ pub struct Setting {
     pub key: &'static str,
     /// What kind of value it takes.
     pub shape: Shape,
-    /// The default as it would be written; empty where it is computed, as the node's name.
+    /// The default, in the form in which a person writes it; empty if khz computes it (for example the node's name).
     pub default: &'static str,
     /// One or two sentences for `--help`.
     pub help: &'static str,
-    /// The commands that take it as a flag; the file and the environment hold every setting for all of them.
+    /// The commands that take it as a flag. In the file and in the environment, every setting may be given for every
+    /// command.
     pub scope: u8,
 }
 
@@ -91,7 +92,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "failback_after",
         shape: Shape::Text("DURATION"),
         default: "5m",
-        help: "How long a preferred hub must have been well before the agent goes back to it; each agent adds up to half of it, so that they do not all come at once. 0s: it never goes back",
+        help: "How long a preferred hub must answer without a failure before the agent goes back to it; each agent adds a random time of up to half of this, so that they do not all come at once. 0s: it never goes back",
         scope: scope::AGENT,
     },
     Setting {

@@ -22,7 +22,7 @@ fn shm(name: &str) -> String {
 }
 
 #[test]
-fn a_node_is_read_like_any_and_down_soon_after_a_kill() {
+fn a_node_in_a_cluster_can_be_read_and_is_down_soon_after_a_kill() {
     let Some(lab) = Lab::new(&["hub", "n1", "n2"]) else { return };
     let hub = Daemon::hub(&lab, "hub", &[]);
     let first = Daemon::agent(&lab, "n1", &["hub"], &["--ring-dir", &shm("kill1")]);

@@ -414,8 +414,8 @@ impl Gatherer {
         }
     }
 
-    /// Where most instances of a source are gone, it begins with new slots: its lanes begin a new generation, and a
-    /// new snapshot takes the place of the present one.
+    /// Renews the sources of which many slots belong to instances that are gone (`renewal.rs`): such a source begins
+    /// with new slots, its lanes begin a new generation, and a new snapshot takes the place of the present one.
     fn give_slots_back(&mut self, now: Nanos) {
         let renewed = self.renewal.look(now, &mut self.sources);
         if renewed == 0 {

@@ -1,5 +1,5 @@
-//! When slots are given back: a source most of whose instances are gone begins with new slots, and the lanes that
-//! have it begin a new generation. It decides; it moves no row.
+//! When a source gives its slots back: when many of them belong to instances that are gone. The source then begins
+//! with new slots, and the lanes that have it begin a new generation. It decides; it moves no row.
 
 use khz_model::Nanos;
 
@@ -13,14 +13,14 @@ pub const GONE_FOR: Nanos = Nanos::from_secs(30);
 /// generation.
 pub const GONE_SLOTS_MIN: usize = 64;
 
-/// A source is renewed when more than one of this many of its slots belongs to an instance that is gone.
+/// A source is renewed when more than a quarter of its slots (one in this many) belong to instances that are gone.
 pub const GONE_SHARE: usize = 4;
 
 /// A generation lives at least this long.
 pub const GENERATION_TIME_MIN: Nanos = Nanos::from_secs(30);
 
-/// A generation lives at least this long where fewer than [`GONE_SLOTS_MANY`] slots are gone. Each has its own schema
-/// in the ring and at the hub, which keeps the rows of eight (docs/limits.md).
+/// A generation lives at least this long where fewer than [`GONE_SLOTS_MANY`] slots are gone. Each generation has its
+/// own schema in the ring and at the hub, and the hub keeps the rows of eight generations (docs/limits.md).
 pub const GENERATION_TIME: Nanos = Nanos::from_secs(300);
 
 /// This many slots of instances that are gone are too many to wait: each costs memory here and at the hub, and a

@@ -13,11 +13,12 @@ use crate::schemas::Schema;
 /// Schemas whose columns one selection remembers.
 const KINDS_MAX: usize = 8;
 
-/// The patterns of a subscription that speak of a node. Nodes of which the same patterns speak share one selection.
+/// The patterns of a subscription that select a node by its name. Nodes that the same patterns select share one
+/// selection.
 #[derive(Debug)]
 pub(crate) struct Selection {
     patterns: Arc<[Pattern]>,
-    /// Numbers of the patterns that speak.
+    /// Numbers of these patterns.
     speaking: Vec<u32>,
     /// The terms of a subscription at such a node, beyond the base lane.
     pub terms: Option<Arc<Terms>>,

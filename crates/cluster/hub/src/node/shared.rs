@@ -16,8 +16,8 @@ pub(crate) struct SharedNode {
     pub touched: AtomicU64,
     /// Whether the node is up, without the lock.
     pub up: AtomicBool,
-    /// Its turn among the nodes that appeared; 0: the cluster has forgotten it, and its followers let go.
-    pub turn: AtomicU64,
+    /// Its number, in the order in which nodes appeared; 0: the cluster has forgotten it, and its followers let go.
+    pub appearance: AtomicU64,
     state: Mutex<Node>,
     /// Rung when the node comes or goes.
     changes: Arc<Changes>,
@@ -27,8 +27,8 @@ impl SharedNode {
     /// A node that was never heard.
     pub fn new(name: NodeName, now: Nanos, changes: Arc<Changes>) -> Self {
         let state = Mutex::new(Node::new(name.clone(), now));
-        let (touched, turn) = (AtomicU64::new(0), AtomicU64::new(0));
-        SharedNode { name, touched, up: AtomicBool::new(false), turn, state, changes }
+        let (touched, appearance) = (AtomicU64::new(0), AtomicU64::new(0));
+        SharedNode { name, touched, up: AtomicBool::new(false), appearance, state, changes }
     }
 
     /// The node itself.
@@ -60,6 +60,6 @@ impl SharedNode {
 
     /// True when the cluster does not know the node any more.
     pub fn is_forgotten(&self) -> bool {
-        self.turn.load(Ordering::Acquire) == 0
+        self.appearance.load(Ordering::Acquire) == 0
     }
 }

@@ -16,7 +16,7 @@ use crate::cursor::{Columns, Cursor, Event, Numbers, ServedLane};
 
 /// What a reader hears that asks for nothing but values that its version of the link does not know.
 const LEFT_OUT: &str =
-    "these values are below zero, doubles or labels, and this reader is too old for them: update it";
+    "these are series of signed numbers, doubles or labels, and this reader is too old for them: update it";
 
 /// Rows are put into frames of about this size.
 const PIECE: usize = 64 << 10;

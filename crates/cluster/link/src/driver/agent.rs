@@ -106,8 +106,8 @@ impl<L: Lanes> End for AgentSession<L> {
         if self.left_out == 0 && self.end.left_out() > 0 {
             self.left_out = self.end.left_out();
             tracing::warn!(
-                "hub {} speaks version {} of the link: it does not get {} series whose values are below zero, \
-                 doubles or labels; a newer khz there gets them",
+                "hub {} speaks version {} of the link: it does not get {} series of signed numbers, doubles \
+                 or labels; a newer khz there gets them",
                 self.end.hub().name,
                 self.end.version(),
                 self.left_out

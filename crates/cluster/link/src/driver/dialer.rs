@@ -26,7 +26,7 @@ const LOOKUP_MAX: Nanos = Nanos::SECOND;
 /// The settings of TLS for the next connection: files may have changed.
 pub type TlsSettings = Box<dyn Fn() -> Arc<ClientConfig> + Send + Sync>;
 
-/// Files on this machine of a hub that it reaches over loopback.
+/// What this machine has of a hub whose address is on loopback: its local socket, and its run key.
 #[derive(Debug)]
 pub struct Near {
     /// The hub's local socket, which is tried first.
@@ -120,7 +120,7 @@ impl Dialer {
         for address in look_up(lookup, shared)? {
             let near = self.near.as_ref().and_then(|find| find(address));
             let (local, vouch) = near.map_or((None, None), |near| (near.socket, Some(near.vouch)));
-            // A local address is set for connections over the network.
+            // Where a local address was given (`--bind`), the caller wants a connection over the network.
             let local = local.filter(|_| tcp::from_to(self.from, &address).is_none());
             if let Some(transport) = local.and_then(|path| dial_local(&path).ok()) {
                 return Ok((transport, vouch));

@@ -1,7 +1,7 @@
 //! Taking updates: into memory, into the log, and then the answer.
 //!
-//! Updates that come together take the lock once and share one write to the log. A file that nothing is known of is
-//! inspected in between, without the lock.
+//! Updates that come together take the lock once and share one write to the log. If nothing is known of a
+//! file, the cache releases the lock and asks the disk about it.
 
 use khz_rrd::error::{Error, Result, refused};
 
@@ -26,7 +26,7 @@ struct Intake {
     now: u32,
     /// The last of them in the log.
     ticket: Option<Ticket>,
-    /// The file before: clients tend to go through their files in one order.
+    /// The file of the update before: clients usually update their files in the same order.
     previous: Option<FileId>,
     wake: Wake,
 }
@@ -35,7 +35,7 @@ struct Intake {
 enum Taking {
     /// How many of its samples were taken, or why one was not.
     Done(Result<usize>),
-    /// Its file is to be inspected: it is new, or was changed, and would refuse the update for this reason.
+    /// The file must be inspected: it is new, or may have changed. If it has not, this error is the answer.
     Inspect(Option<Error>),
 }
 
@@ -50,8 +50,8 @@ struct Valid<'a> {
 }
 
 impl Cache {
-    /// Takes `updates` in their order. When this returns, what it counts survives the process. For each: how many of
-    /// its samples were taken, or why the first one that was not.
+    /// Takes `updates` in their order. Returns for each how many of its samples were taken, or why its first sample was
+    /// refused. When this returns, the samples that were taken survive the process.
     pub fn update(&self, updates: &[Update<'_>]) -> Vec<Result<usize>> {
         let refuse_all = |error: &Error| updates.iter().map(|_| refused(error.to_string())).collect();
         let mut intake = Intake { now: self.now(), ticket: None, previous: None, wake: Wake::Nobody };

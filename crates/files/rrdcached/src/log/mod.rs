@@ -1,7 +1,7 @@
 //! The daemon's durable log: records in numbered segments; knows no `.rrd` file.
 //!
-//! - Who holds the lock on the daemon's state **stages** records, which fixes their order. After releasing the lock he
-//!   **commits**, and only then answers.
+//! - A thread that holds the lock on the daemon's state **stages** records, which fixes their order. After it has
+//!   released the lock it **commits**, and only then answers.
 //! - The first to commit writes what all have staged. So a hundred connections share a system call, and with a window of
 //!   zero a sync.
 //! - A thread of its own syncs within the window.

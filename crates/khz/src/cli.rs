@@ -43,8 +43,8 @@ missing).";
 pub enum Command {
     /// Gather on this node and report to a hub.
     ///
-    /// The base lane (1 Hz) is always sent. What a hub misses while it or the network is away stays in the ring in
-    /// shared memory, survives this process, and is sent when they are back. Faster lanes are opened while a reader
+    /// The base lane (1 Hz) is always sent. While the hub or the network is away, rows stay in a ring in shared memory,
+    /// which survives this process; the agent sends them when the hub is back. Faster lanes are opened while a reader
     /// of the hub wants them, up to --rate-max. There is no HTTP door here unless --listen is given, and no
     /// text door unless --text-listen is.
     #[command(after_help = agent::EXAMPLES)]
@@ -61,8 +61,8 @@ pub enum Command {
     ///
     /// Asks the khz that listens at the configured address. It also knows the metrics that jobs publish (job.NAME); a hub
     /// knows those of all its nodes. When none answers, lists what this program can gather. TYPE: decimals are unsigned
-    /// or signed; a float is a double; labels are words instead of a number. AS A RATE is the unit of a counter where it
-    /// is shown as a rate.
+    /// or signed; a float is a double; labels are words instead of a number. AS A RATE is the unit of the rate of a
+    /// counter.
     #[command(after_help = catalog::EXAMPLES)]
     Catalog(catalog::CatalogFlags),
     /// List the nodes: up or down, when they were last heard, what came and what is missing.
@@ -113,8 +113,8 @@ pub enum Command {
     Umount(umount::UmountFlags),
     /// Add numbers of a job to those of this node.
     ///
-    /// They travel like the kernel's numbers, and every door shows them as job.NAME. A number that does not come for 30 s
-    /// is absent. Programs can send the same lines to the socket themselves (docs/publish.md).
+    /// They travel like the kernel's numbers, and every door shows them as job.NAME. A number that is not sent again
+    /// within 30 s becomes absent. Programs can send the same lines to the socket themselves (docs/publish.md).
     #[command(after_help = publish::EXAMPLES)]
     Publish(publish::PublishFlags),
     /// Record rows into a file: while they come, afterwards from the rings, or while a program runs.

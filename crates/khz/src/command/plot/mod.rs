@@ -34,9 +34,10 @@ Examples:
 
 Counters are drawn as rates per second: CPU times in CPUs, other times (a disk
 was busy) in percent of the time that passed. --per-sample draws their growth
-from one row to the next, and times in ticks of 10 ms. Where a pixel holds several rows
-the line is their mean, and the paler band reaches from the smallest to the
-largest. Where rows are missing the line is broken and the ground is grey.";
+from one row to the next, and times in ticks of 10 ms. Where a pixel holds
+several rows the line is their mean, and the paler band reaches from the
+smallest to the largest. Where rows are missing the line is broken and the
+ground is grey.";
 
 /// `khz plot`.
 #[derive(Debug, Args)]

@@ -40,7 +40,8 @@ enum {
 
 /* What khz_shm_read answers: a state of the value, or that there is none to be had. */
 enum {
-    KHZ_PRESENT = 0,    /* a whole number; 1 to 127 but these: absent, 128 to 255: it could not be read */
+    /* 1 to 127, except 65 and 66: absent (64, labels, stands in no snapshot); 128 to 255: it could not be read */
+    KHZ_PRESENT = 0,    /* a whole number */
     KHZ_SIGNED = 65,    /* the number is an int64_t */
     KHZ_FLOAT = 66,     /* the number is the bits of a double */
     KHZ_NO_SLOT = -1,

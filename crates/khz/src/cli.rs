@@ -43,8 +43,8 @@ missing).";
 pub enum Command {
     /// Gather on this node and report to a hub.
     ///
-    /// The base lane (1 Hz) is always sent. What a hub misses while it or the network is away stays in the ring in
-    /// shared memory, survives this process, and is sent when they are back. Faster lanes are opened while a reader
+    /// The base lane (1 Hz) is always sent. While the hub or the network is away, rows stay in a ring in shared memory,
+    /// which survives this process; the agent sends them when the hub is back. Faster lanes are opened while a reader
     /// of the hub wants them, up to --rate-max. There is no HTTP door here unless --listen is given, and no
     /// text door unless --text-listen is.
     #[command(after_help = agent::EXAMPLES)]

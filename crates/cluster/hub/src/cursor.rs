@@ -62,7 +62,7 @@ pub(crate) enum Numbers {
 /// A reader's place in the rows of one node.
 pub(crate) struct Cursor {
     pub node: Arc<SharedNode>,
-    /// The node's turn among the nodes that appeared.
+    /// The number that the node got when it appeared. A node that was forgotten and came back has another one.
     turn: u64,
     selection: Arc<Selection>,
     numbers: Numbers,

@@ -37,8 +37,8 @@ pub use khz_model::schema::SLOTS_MAX;
 /// Bytes of one schema, the same for agents and readers.
 pub use khz_block::schema::SCHEMA_BYTES_MAX;
 
-/// Work that a node may cause with pieces of schemas, in slots that are copied: a piece of a schema that blocks have
-/// already copies the slots before it. Half a second of the hub's time.
+/// Work that a node may cause with pieces of schemas, in slots that are copied: if blocks use a schema already, each further
+/// piece of it makes the hub copy the slots before. Half a second of the hub's time.
 pub const SCHEMA_WORK_MAX: u64 = 16 << 20;
 
 /// Work of any piece, at least.
@@ -69,10 +69,11 @@ pub const SCHEMAS_BYTES_MAX: u64 = 1 << 30;
 
 /// Memory of all nodes without schemas and history: unfinished blocks, the newest rows...
 pub const NODES_BYTES_MAX: u64 = 1 << 30;
-/// ...and this many bytes more for each connection: twice a minute of 300 series at 1 Hz.
+/// ...and this many bytes more for each connection: the rows of two minutes of 300 series at 1 Hz.
 pub const NODES_BYTES_EACH: u64 = 128 << 10;
 
-/// A node that is down gives back what is neither history nor read after this time. By then a restarted agent is back.
+/// When a node has been down for this long, the hub frees what it holds of the node, except history and what a reader still
+/// reads. By then a restarted agent is back.
 pub const GONE_KEPT: Nanos = Nanos::from_secs(60);
 
 /// The newest block of a base lane is kept for history when its node goes down, if it is not larger than this.

@@ -1,5 +1,5 @@
 //! One node as the hub sees it. [`Node`] only routes: each part below has private fields, changes itself, and returns
-//! what the node is to hear, which [`Node`] sends.
+//! what is to be sent to the node. [`Node`] sends it.
 //!
 //! | part | owns |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! A reader on a link: another hub, a recorder, a program. It subscribes with the frame Interest, and gets for each
-//! node that a subscription means a lane with the selected columns, encoded as blocks.
+//! A reader on a link: another hub, a recorder, a program. It subscribes with the frame Interest, and gets, for each
+//! node that a subscription selects, a lane with the selected columns, encoded as blocks.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ struct Asked {
 }
 
 impl Reader {
-    /// The hub numbers the rows of readers of the protocol's first version: `epochs` are for their lanes.
+    /// A reader that speaks version 1 gets row numbers from the hub: `epochs` is what the epochs of its lanes begin at.
     pub fn new(identity: Identity, is_hub: bool, version: u8, epochs: u64) -> Self {
         Reader {
             identity,

@@ -193,7 +193,7 @@ impl Texts {
         }
     }
 
-    /// What a reader is to hear that has this version.
+    /// The news for a reader that has this version.
     pub fn news(&mut self, number: u32, known: u32) -> News {
         let Some(wanted) = self.wanted.iter_mut().find(|wanted| wanted.number == number) else {
             return News::Nothing;

@@ -120,7 +120,7 @@ impl Beats {
             return sent.is_measured.then_some(took);
         }
         if !sent.is_measured {
-            // It is only known that the way there took no longer than this.
+            // The time of the way there is unknown; this is the most that it can be.
             let bound = Nanos(took.0.saturating_mul(2));
             self.check(&Pair { round_trip: bound, offset: beaten.received.wrapping_sub(sent.stamp) });
             return None;

@@ -4,9 +4,6 @@
 
 use khz_model::Nanos;
 
-/// The default for how long a better hub must have been well.
-pub const FAILBACK_AFTER: Nanos = Nanos::from_secs(300);
-
 /// The shortest and the longest mean time between two probes of one hub. Thousands of agents then probe a hub a few dozen
 /// times a second, and a hub is well for several probes before they come back.
 const PROBE_MIN: Nanos = Nanos::from_millis(100);
@@ -134,6 +131,8 @@ impl Failback {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FAILBACK_AFTER: Nanos = Nanos::from_secs(300);
 
     const MINUTE: Nanos = Nanos::from_secs(60);
 

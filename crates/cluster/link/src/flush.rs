@@ -12,7 +12,7 @@ pub(crate) const LONGEST: Nanos = Nanos::SECOND;
 /// A lane with rows this close together is flushed along with one of them, by the thread that writes it. Nodes that gather at
 /// the same moment still send at ten different moments or more.
 pub(crate) const CARRIED: Nanos = Nanos::from_millis(10);
-/// A flush that did not go along with a row after two rows gets its own wake-up.
+/// If the thread that writes rows has not sent a flush within the time of two rows, the link's thread wakes up and sends it.
 pub(crate) const CARRIED_LATE: Nanos = Nanos(2 * CARRIED.0);
 
 /// Time between two flushes of a lane.

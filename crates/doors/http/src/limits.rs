@@ -55,8 +55,8 @@ pub const STREAM_BYTES: u64 = 64 * 1024;
 /// Kinds of nodes whose layouts an answer remembers.
 pub const LAYOUTS_MAX: usize = 4;
 /// A client that takes less than this within [`STALL_TIMEOUT`], while bytes wait for it, is dropped: 6.5 kB a
-/// second, the speed of a modem. The kernel reports room in steps of about 40 kB, so a lower limit could not
-/// be told from nothing.
+/// second, the speed of a modem. The kernel reports room in steps of about 40 kB, so with a lower limit a
+/// slow client would look like one that takes nothing.
 pub const TAKEN_BYTES_MIN: u64 = 64 * 1024;
 /// Rows of one history answer: more than the pixels of any screen.
 pub const HISTORY_ROWS_MAX: usize = 10_000;

@@ -224,7 +224,7 @@ fn the_page_of_limits_has_those_of_the_code() {
     let page = page.split("## Files of history").nth(1).unwrap();
     let mebibytes = |bytes: usize| format!("{} MiB", bytes >> 20);
     let rows = [
-        ("rows of a node in one file", "1,048,576".to_owned(), ROWS_MAX == 1_048_576),
+        ("rows of a section, and of a node in one file", "1,048,576".to_owned(), ROWS_MAX == 1_048_576),
         ("a column", mebibytes(COLUMN_BYTES_MAX), true),
         ("labels of a column", mebibytes(COLUMN_LABELS_MAX), true),
         ("a layout, index, page or root", mebibytes(PART_BYTES_MAX), true),

@@ -23,8 +23,10 @@ Examples:
 
 The coefficient is Pearson's, between -1 and 1, at the lag where it is furthest
 from 0; a positive lag means that the series follows the one given with --with.
-Counters are rates. Coefficients of few pairs, and the best of thousands of
-series, are large by chance: look at --max-lag and PAIRS before you believe them.";
+AT ONCE is the coefficient at lag 0. PAIRS is the number of pairs of samples
+from which the coefficient was computed. Counters are rates. Coefficients of few
+pairs, and the best of thousands of series, are large by chance: look at
+--max-lag and PAIRS before you believe them.";
 
 /// `khz correlate`.
 #[derive(Debug, Args)]

@@ -59,7 +59,7 @@ pub struct PublishFlags {
     /// One sentence on what it means.
     #[arg(long, value_name = "TEXT")]
     pub help_text: Option<String>,
-    /// Send it again and again, as 1s or 10Hz, until Ctrl-C: a number that does not come for 30 s is absent.
+    /// Send it again and again, as 1s or 10Hz, until Ctrl-C: a number that is not sent again within 30 s becomes absent.
     #[arg(long, value_name = "PERIOD", visible_alias = "rate")]
     pub every: Option<String>,
     /// The settings.

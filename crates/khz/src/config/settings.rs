@@ -92,7 +92,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "failback_after",
         shape: Shape::Text("DURATION"),
         default: "5m",
-        help: "How long a preferred hub must answer without a failure before the agent goes back to it; each agent adds a random time of up to half of this, so that they do not all come at once. 0s: it never goes back",
+        help: "How long a preferred hub must answer without a failure before the agent goes back to it. Each agent adds a random time of up to half of this, so that they do not all come at once. 0s: it never goes back",
         scope: scope::AGENT,
     },
     Setting {

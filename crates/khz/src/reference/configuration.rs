@@ -18,10 +18,10 @@ Write numbers with their units: `\"5s\"`, `\"64MiB\"`, `\"100Hz\"`. A key that k
 every setting, and where its value came from, as a file that can be edited.
 
 ```toml
-listen     = \"127.0.0.1:7070\"
-local_rate = \"10Hz\"            # kept in memory for the page's history
-rate_max   = \"1000Hz\"          # the most a reader may ask for
-cpu_max    = \"10%\"             # of one core; beyond it fast lanes slow down, and say so
+{listen}
+{local_rate}            # kept in memory for the page's history
+{rate_max}          # the most a reader may ask for
+{cpu_max}             # of one core; beyond it fast lanes slow down, and say so
 
 [sources.stat]
 rate   = \"100Hz\"               # a rate of its own, kept exactly
@@ -36,6 +36,11 @@ setting on every machine.
 
 /// The page.
 pub fn page() -> String {
+    let top = ["listen", "local_rate", "rate_max", "cpu_max"].iter().fold(TOP.to_owned(), |top, key| {
+        let setting = SETTINGS.iter().find(|setting| setting.key == *key);
+        let default = setting.map_or("", |setting| setting.default);
+        top.replace(&format!("{{{key}}}"), &format!("{key:<10} = \"{default}\""))
+    });
     let rows = SETTINGS.iter().map(|setting| {
         [setting.key, &default(setting), &commands(setting.scope), &help(setting)].map(str::to_owned)
     });
@@ -49,7 +54,7 @@ pub fn page() -> String {
     let rows = rows.map(|[key, default, commands, help]| [code(&key), default, commands, help]);
     let settings = table(["key", "default", "for", "meaning"], rows);
     let names = table(["key", "flag", "variable"], names);
-    format!("{TOP}## Settings\n\n{settings}\n## Flags and variables\n\n{names}")
+    format!("{top}## Settings\n\n{settings}\n## Flags and variables\n\n{names}")
 }
 
 fn words(shape: Shape) -> &'static str {

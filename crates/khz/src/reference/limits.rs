@@ -69,7 +69,7 @@ fn every_row_has_the_numbers_of_the_code() {
             "cursors of all readers at all nodes",
             vec![bytes(hub::FOLLOW_BYTES_MAX), bytes(hub::FOLLOW_BYTES_A_NODE)],
         ),
-        ("blocks kept because somebody follows", vec![count(hub::BLOCKS_FOR_READERS as u64)]),
+        ("blocks kept because readers follow", vec![count(hub::BLOCKS_FOR_READERS as u64)]),
         ("the newest row of each lane", vec![format!("{} bytes a slot", hub::BYTES_A_SLOT)]),
         ("interests of one connection", vec![count(hub::SUBSCRIPTIONS_MAX as u64)]),
         (
@@ -92,7 +92,7 @@ fn every_row_has_the_numbers_of_the_code() {
         // A node at a hub
         ("one node:", vec![bytes(hub::NODE_BYTES_MAX)]),
         ("the schemas of all nodes", vec![bytes(hub::SCHEMAS_BYTES_MAX)]),
-        ("what else all nodes hold", vec![bytes(hub::NODES_BYTES_MAX), bytes(hub::NODES_BYTES_EACH)]),
+        ("what all nodes hold besides", vec![bytes(hub::NODES_BYTES_MAX), bytes(hub::NODES_BYTES_EACH)]),
         ("a schema |", vec![bytes(hub::SCHEMA_BYTES_MAX as u64), count(hub::SLOTS_MAX as u64)]),
         ("lanes of one node", vec![count(hub::LANES_MAX as u64), count(hub::GENERATIONS_MAX as u64)]),
         ("nodes that are known", vec![count(hub::NODES_MAX as u64), count(hub::NODES_DROPPED as u64)]),

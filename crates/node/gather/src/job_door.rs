@@ -59,7 +59,7 @@ pub(crate) enum Refusal {
     Bad,
     /// Its name is one too many.
     TooMany,
-    /// Its name is something else.
+    /// Its name was declared differently before.
     Mismatched,
     /// At Prometheus its name would be another's.
     Collided,

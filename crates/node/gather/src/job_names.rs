@@ -1,5 +1,5 @@
-//! The names that jobs have given, each with its metric. A name is one thing: here, and at Prometheus, where dots
-//! become underscores and units become part of the name. It keeps no values.
+//! The names that jobs have given, each with its metric. A name belongs to one metric: here, and at Prometheus,
+//! where dots become underscores and units become part of the name. It keeps no values.
 
 use std::sync::Arc;
 

@@ -53,7 +53,7 @@ pub use lane_handle::{LaneHandle, Lanes, Prompt};
 pub use machine::Machine;
 pub use own::Tally;
 pub use placement::{CpuList, Placement, PlacementError, Sched};
-pub use plan::{CPU_MAX, Plan, RING, RingSize, SOURCE_BUDGET, SourcePlan, WINDOW};
+pub use plan::{Plan, RingSize, SOURCE_BUDGET, SourcePlan};
 pub use probe::{SourceReport, probe};
 pub use renewal::{
     GENERATION_TIME, GENERATION_TIME_MIN, GONE_FOR, GONE_SHARE, GONE_SLOTS_MANY, GONE_SLOTS_MIN,

@@ -76,17 +76,9 @@ impl SourcePlan {
     }
 }
 
-/// The default budget of a source: half of the agent's own ceiling.
+/// The budget of a source without a budget of its own, as a share of one core: one source alone does not use up the usual
+/// ceiling (`cpu_max`).
 pub const SOURCE_BUDGET: f64 = 0.05;
-
-/// The default ceiling of the gather thread.
-pub const CPU_MAX: f64 = 0.10;
-
-/// The default size of the rings: hours at 1 Hz, and most of an hour at 10 Hz.
-pub const RING: RingSize = RingSize::Bytes(ByteSize(64 << 20));
-
-/// The default merge window.
-pub const WINDOW: Nanos = Nanos::from_micros(100);
 
 impl Plan {
     /// The tallies of all other parts of the program.
@@ -95,7 +87,8 @@ impl Plan {
         self.tallies.iter().cloned().chain(jobs).collect()
     }
 
-    /// A plan with every source at the default rates.
+    /// A plan with every source and without a ceiling, for tests and benchmarks. The program sets every field; the defaults
+    /// of its settings are in `khz/config/settings.rs` alone.
     pub fn new(root: impl Into<PathBuf>, node: NodeName) -> Self {
         let hz = |n| Rate::from_hz(n).unwrap_or_else(|| unreachable!("BUG: a default rate is out of range"));
         let source = |&file| SourcePlan { file, rate: None, budget: None };
@@ -106,9 +99,9 @@ impl Plan {
             base_rate: hz(1),
             local_rate: hz(10),
             rate_max: hz(1_000),
-            cpu_max: CPU_MAX,
-            window: WINDOW,
-            ring: RING,
+            cpu_max: 1.0,
+            window: Nanos::from_micros(100),
+            ring: RingSize::Bytes(ByteSize(64 << 20)),
             ring_folder: None,
             keep_rings: false,
             placement: Placement::default(),

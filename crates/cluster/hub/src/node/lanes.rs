@@ -1,5 +1,5 @@
 //! The lanes of one node: those that it offers now, former epochs kept for their history, the numbers that lanes have on
-//! the present connection, and what all of them have counted. It sends nothing: what the node is to hear is returned.
+//! the present connection, and what all of them have counted. It sends nothing: it returns what the caller is to send to the node.
 
 use khz_model::Nanos;
 

@@ -1,6 +1,6 @@
 //! Requests: rows of one node right now, for all readers that ask at the same time. At most one request is under way. A
 //! reader that asks meanwhile shares its answer if that will be young enough, and otherwise the answer to the next one.
-//! It sends nothing: what the node is to hear is returned.
+//! It sends nothing: it returns what the caller is to send to the node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::counts::Counts;
 use crate::mailbox::Command;
 use crate::round::Round;
 
-/// A node of which no reader has requested rows for this long is not kept ready...
+/// A node is kept ready for the next request for at least this long...
 const READY_MIN: Nanos = Nanos::from_secs(5);
-/// ...and one of which a reader requests rows now and then for no longer than this: two scrapes of the usual minute.
+/// ...and at most this long: two and a half times the minute between two scrapes.
 const READY_MAX: Nanos = Nanos::from_secs(150);
 /// Requests that are closer together than this say nothing about when the next one comes.
 const TOGETHER: Nanos = Nanos::SECOND;
 
-/// Rounds that wait for one node before dropped ones are searched.
+/// From this number of rounds on that wait for one node, those whose readers have gone are removed.
 const WAITING_UNTIDY: usize = 64;
 
 /// How long a node is kept ready for the next request. Getting it ready takes longer than a row, and a reader that comes

@@ -1,6 +1,6 @@
 //! What readers want of one node beyond its base lane. Readers that want the same share one subscription: the node gets
-//! one Interest for all of them, and one Dismiss when the last of them is gone. It sends nothing: what the node is to
-//! hear is returned.
+//! one Interest for all of them, and one Dismiss when the last of them is gone. It sends nothing: it returns what the
+//! caller is to send to the node.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ impl Subscriptions {
         Subscriptions { all: Vec::new(), allowance: Allowance::full(now), made: 0 }
     }
 
-    /// One more reader subscribes. Returns the subscription's number, and what the node is to hear if it is a new one.
+    /// One more reader subscribes. Returns the subscription's number and, if it is a new one, the command for the node.
     /// `None`: there are too many different ones, or too many new ones came of late.
     pub fn subscribe(&mut self, terms: &Arc<Terms>, now: Nanos) -> Option<(u32, Option<Command>)> {
         if let Some(known) = self.all.iter_mut().find(|known| known.terms == *terms) {
@@ -112,7 +112,7 @@ impl Subscriptions {
         Some((number, Some(command)))
     }
 
-    /// One reader less. Returns what the node is to hear if it was the last one.
+    /// One reader less. If it was the last one, returns the command for the node.
     pub fn unsubscribe(&mut self, number: u32) -> Option<Command> {
         let at = self.all.iter().position(|known| known.number == number)?;
         self.all[at].readers -= 1;
@@ -157,7 +157,7 @@ impl Subscriptions {
         self.all.iter_mut().for_each(|known| (known.answer, known.lane) = (None, None));
     }
 
-    /// Everything that a new connection is to hear.
+    /// The commands for a new connection: all subscriptions.
     pub fn commands(&self) -> impl Iterator<Item = Command> {
         self.all.iter().map(NodeSubscription::command)
     }

@@ -41,7 +41,7 @@ impl Drop for Held {
     }
 }
 
-/// What a reader is to hear of a text.
+/// What a reader is sent about a text.
 pub(crate) enum News {
     Text(PackedText),
     None(Why, String),
@@ -259,7 +259,7 @@ impl WantedText {
         Ok(true)
     }
 
-    /// What a reader is to hear that has this version.
+    /// The news for a reader that has this version.
     pub fn news(&mut self, known: u32) -> News {
         match &self.problem {
             Some((why, text)) => News::None(*why, text.clone()),

@@ -154,7 +154,8 @@ impl<E: End> Session<E> {
         }
     }
 
-    /// Sends what is due. Returns how long there is nothing more to send; `None`: without end.
+    /// Sends what is due. Returns until when there is nothing more to send. `None`: there is more, so the next turn is due at
+    /// once.
     pub fn turn(&mut self) -> Result<Option<Pause>, Ended> {
         if let Some(failed) = self.failed.take() {
             return Err(failed);

@@ -32,11 +32,12 @@ Examples:
   khz plot run.khzt -m load.1m                      here, in characters
   khz plot run.khzt -m mem.free --from 5s --to 9s -o part.html
 
-Counters are drawn as rates per second: CPU times in CPUs, what was so for a
-share of the time in per cent of it. --per-sample draws what they grew by from
-one row to the next, times in ticks of 10 ms. Where a pixel holds several rows
-the line is their mean, and the paler band reaches from the smallest to the
-largest. Where rows are missing the line is broken and the ground is grey.";
+Counters are drawn as rates per second: CPU times in CPUs, other times (a disk
+was busy) in percent of the time that passed. --per-sample draws their growth
+from one row to the next, and times in ticks of 10 ms. Where a pixel holds
+several rows the line is their mean, and the paler band reaches from the
+smallest to the largest. Where rows are missing the line is broken and the
+ground is grey.";
 
 /// `khz plot`.
 #[derive(Debug, Args)]

@@ -18,6 +18,8 @@ pub struct Lines<'a, W> {
     out: &'a mut W,
     /// For each node the titles and the rate that hold for it.
     headers: HashMap<String, String>,
+    /// For each node that lost rows, how many the last line about losses says.
+    lost: HashMap<String, u64>,
     /// The header that was printed first. Nodes with the same columns get no header of their own.
     first: Option<String>,
 }
@@ -25,7 +27,7 @@ pub struct Lines<'a, W> {
 impl<'a, W: Write> Lines<'a, W> {
     /// Lines to `out`.
     pub fn new(as_json: bool, out: &'a mut W) -> Self {
-        Lines { as_json, out, headers: HashMap::new(), first: None }
+        Lines { as_json, out, headers: HashMap::new(), lost: HashMap::new(), first: None }
     }
 
     /// The columns of a node, once and whenever they change.
@@ -47,6 +49,15 @@ impl<'a, W: Write> Lines<'a, W> {
         self.headers.insert(line.node.to_owned(), header);
         Ok(())
     }
+
+    /// The rows of a node that were lost, before the first row after each loss.
+    fn losses(&mut self, line: &Line<'_>) -> io::Result<()> {
+        if line.lost == self.lost.get(line.node).copied().unwrap_or(0) {
+            return Ok(());
+        }
+        self.lost.insert(line.node.to_owned(), line.lost);
+        writeln!(self.out, "# {}: rows lost since the start: {}", line.node, line.lost)
+    }
 }
 
 impl<W: Write> Printer for Lines<'_, W> {
@@ -59,6 +70,7 @@ impl<W: Write> Printer for Lines<'_, W> {
             writeln!(self.out, "{}", json_line(&object(line)))?;
         } else {
             self.header(line)?;
+            self.losses(line)?;
             let cells: Vec<String> = line.shown.iter().map(word).collect();
             writeln!(self.out, "{}\t{}\t{}", line.time.seconds_text(), line.node, cells.join("\t"))?;
         }

@@ -34,6 +34,9 @@ Examples:
                                             strings
   khz watch kernel.interrupts --raw         the counter itself
 
+In a pipe, a line that begins with # names the columns, or says how many rows of
+a node were lost since the start.
+
 With --json a row is an object: node, time (seconds since 1970), rate, lost (how
 many rows of the node were lost since the start), and values by series. A value
 that is not there is an object: absent, failed or unknown, with the reason.";

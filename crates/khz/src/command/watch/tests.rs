@@ -49,6 +49,7 @@ fn a_row_is_a_line_and_unknown_is_never_a_number() {
         "# n1 at 10Hz\n\
          # time\tnode\tnet.rx_bytes[eth0] (bytes/s)\tload.1m (count)\n\
          1763690000.100000000\tn1\t10000\t0.52\n\
+         # n1: rows lost since the start: 2\n\
          1763690000.400000000\tn1\tunknown\t0.61\n\
          1763690000.500000000\tn1\tabsent\t0.61\n"
     );
@@ -89,6 +90,40 @@ fn it_stops_after_the_rows_that_were_asked_for() {
 fn it_stops_when_its_time_is_over() {
     let (text, outcome) = printed(Watch { until: Some(Instant::now()), ..Watch::default() }, true, None);
     assert_eq!((text.as_str(), outcome.unwrap()), ("", Done::Wholly));
+}
+
+#[test]
+fn lost_rows_are_counted_once_before_the_first_row_after_each_loss() {
+    let after = |lost| {
+        let mut rows = rows_of_n1().swap_remove(2);
+        if let Piece::Rows { lost: present, .. } = &mut rows {
+            *present = lost;
+        }
+        rows
+    };
+    let mut pieces = [rows_of_n1().swap_remove(0), after(1), after(0), after(3)].into_iter();
+    let mut out = Vec::new();
+    let watch = Watch { raw: true, ..Watch::default() };
+    let next = || Ok(pieces.next().map(|feed| vec![feed]));
+    let _ = watch.follow(next, &mut Lines::new(false, &mut out), &mut Vec::new());
+    let text = String::from_utf8(out).unwrap();
+    let is_title = |line: &&str| line.starts_with("# n1 at ") || line.starts_with("# time");
+    let first = |line: &'_ str| line.split('\t').next().map(str::to_owned);
+    let kinds: Vec<String> = text.lines().filter(|line| !is_title(line)).filter_map(first).collect();
+    assert_eq!(
+        kinds,
+        [
+            "# n1: rows lost since the start: 1",
+            "1763690000.400000000",
+            "1763690000.500000000",
+            "1763690000.400000000",
+            "1763690000.500000000",
+            "# n1: rows lost since the start: 4",
+            "1763690000.400000000",
+            "1763690000.500000000",
+        ],
+        "{text}"
+    );
 }
 
 /// The same rows of two nodes, with the same notice before and after.
@@ -218,6 +253,7 @@ fn nodes_with_the_same_columns_share_a_header() {
          # time\tnode\tnet.rx_bytes[eth0] (bytes/s)\tload.1m (count)\n\
          1763690000.100000000\tn1\t10000\t0.52\n\
          1763690000.100000000\tn2\t10000\t0.52\n\
+         # n1: rows lost since the start: 2\n\
          1763690000.400000000\tn1\tunknown\t0.61\n\
          1763690000.500000000\tn1\tabsent\t0.61\n"
     );

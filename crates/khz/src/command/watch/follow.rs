@@ -130,17 +130,14 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
         Ok(false)
     }
 
-    /// Columns that only grew keep the rates of those that were there before.
+    /// Columns that were there before keep their rates, and the node its lost rows.
     fn columns(&mut self, name: String, rate: String, columns: Vec<Column>) {
-        match self.nodes.get_mut(&name) {
-            Some(node) if columns.starts_with(&node.columns) => {
-                node.rates.append(&columns[node.columns.len()..]);
-                (node.columns, node.rate) = (columns, rate);
-            }
-            _ => {
-                let rates = Rates::new(&columns, self.watch.raw, self.printer.window_min());
-                self.nodes.insert(name, Node { columns, rate, rates, lost: 0 });
-            }
+        if let Some(node) = self.nodes.get_mut(&name) {
+            node.rates.change(&node.columns, &columns);
+            (node.columns, node.rate) = (columns, rate);
+        } else {
+            let rates = Rates::new(&columns, self.watch.raw, self.printer.window_min());
+            self.nodes.insert(name, Node { columns, rate, rates, lost: 0 });
         }
     }
 

@@ -1,7 +1,7 @@
 //! Rates of counters: their growth a second, over a window of several of the kernel's own ticks. After a first value, a
 //! counter that went backwards, or a clock that was set back, the rate is unknown.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use khz_model::{Nanos, Unit};
 
@@ -36,6 +36,7 @@ pub struct Rates {
     window_max: Nanos,
 }
 
+#[derive(Clone)]
 struct Tracked {
     /// Shown as a rate.
     is_rate: bool,
@@ -50,18 +51,32 @@ impl Rates {
     pub fn new(columns: &[Column], raw: bool, window_min: Nanos) -> Self {
         let mut rates =
             Rates { columns: Vec::new(), rows: VecDeque::new(), raw, window_min, window_max: Nanos(0) };
-        rates.append(columns);
+        rates.change(&[], columns);
         rates
     }
 
-    /// Adds columns at the end. The rates of the others go on.
-    pub fn append(&mut self, columns: &[Column]) {
-        for column in columns {
-            let is_rate = column.counter && !self.raw;
-            let window = if is_rate { window_of(column).max(self.window_min) } else { Nanos(0) };
-            self.window_max = self.window_max.max(window);
-            self.columns.push(Tracked { is_rate, window, growing_since: None });
+    /// Takes other columns: some appear, and those of series that are gone leave. The rates of the others go on.
+    pub fn change(&mut self, before: &[Column], columns: &[Column]) {
+        let places: HashMap<&str, usize> =
+            before.iter().enumerate().map(|(at, column)| (column.series.as_str(), at)).collect();
+        let place = |column: &Column| places.get(column.series.as_str()).copied();
+        let kept: Vec<Option<usize>> =
+            columns.iter().map(|column| place(column).filter(|&at| before[at] == *column)).collect();
+        for (_, values) in &mut self.rows {
+            *values = kept.iter().map(|at| at.and_then(|at| values.get(at).copied().flatten())).collect();
         }
+        let tracked = columns.iter().zip(&kept).map(|(column, at)| match at {
+            Some(at) => self.columns[*at].clone(),
+            None => self.tracked(column),
+        });
+        self.columns = tracked.collect();
+        self.window_max = self.columns.iter().map(|column| column.window).max().unwrap_or(Nanos(0));
+    }
+
+    fn tracked(&self, column: &Column) -> Tracked {
+        let is_rate = column.counter && !self.raw;
+        let window = if is_rate { window_of(column).max(self.window_min) } else { Nanos(0) };
+        Tracked { is_rate, window, growing_since: None }
     }
 
     /// True where the first row has no rates to show yet.
@@ -265,9 +280,28 @@ mod tests {
     fn a_column_that_appears_later_starts_later() {
         let mut rates = Rates::new(&[column(true, "count", 0)], false, Nanos(0));
         assert_eq!(rates.row(&at(0, 1, 0)).len(), 1);
-        rates.append(&[column(true, "count", 0)]);
+        rates.change(&named(&["x"]), &named(&["x", "y"]));
         let mut row = at(10, 2, 0);
         row.cells.push(Cell::Present { units: 5, places: 0 });
         assert_eq!(rates.row(&row), [Shown::PerSecond(100.0), Shown::Unknown("first value")]);
+    }
+    fn named(names: &[&str]) -> Vec<Column> {
+        names.iter().map(|name| Column { series: (*name).to_owned(), ..column(true, "count", 0) }).collect()
+    }
+
+    #[test]
+    fn columns_that_stay_keep_their_rates_while_others_leave_and_appear() {
+        let mut rates = Rates::new(&named(&["gone", "stays"]), false, Nanos(0));
+        let row = |millis, cells: &[u64]| Row {
+            cells: cells.iter().map(|&units| Cell::Present { units: units.into(), places: 0 }).collect(),
+            ..at(millis, 0, 0)
+        };
+        rates.row(&row(0, &[7, 100]));
+        rates.row(&row(10, &[8, 101]));
+        rates.change(&named(&["gone", "stays"]), &named(&["stays", "new"]));
+        assert!(!rates.only_starts(), "the next row is shown");
+        let first = Shown::Unknown("first value");
+        assert_eq!(rates.row(&row(20, &[103, 1])), [Shown::PerSecond(200.0), first]);
+        assert_eq!(rates.row(&row(30, &[104, 2])), [Shown::PerSecond(100.0), Shown::PerSecond(100.0)]);
     }
 }

@@ -126,6 +126,31 @@ fn lost_rows_are_counted_once_before_the_first_row_after_each_loss() {
     );
 }
 
+#[test]
+fn other_columns_hide_no_row_and_forget_no_loss() {
+    let [columns, rows, lossy] = <[Piece; 3]>::try_from(rows_of_n1()).unwrap();
+    let mut other = columns.clone();
+    if let Piece::Columns { columns, .. } = &mut other {
+        columns[0].series = "net.rx_bytes[eth1]".to_owned();
+    }
+    let later = |millis: u64| {
+        let mut rows = rows.clone();
+        if let Piece::Rows { rows, .. } = &mut rows {
+            rows.iter_mut().for_each(|row| row.clock.0 += millis * 1_000_000);
+        }
+        rows
+    };
+    let pieces = [columns, rows.clone(), lossy, other, later(1_000), later(2_000)];
+    let mut pieces = pieces.into_iter();
+    let mut out = Vec::new();
+    let next = || Ok(pieces.next().map(|feed| vec![feed]));
+    let _ = Watch::default().follow(next, &mut Lines::new(true, &mut out), &mut Vec::new());
+    let lines: Vec<serde_json::Value> =
+        String::from_utf8(out).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lost: Vec<u64> = lines.iter().map(|line| line["lost"].as_u64().unwrap()).collect();
+    assert_eq!(lost, [0, 2, 2, 2, 2, 2, 2], "only the very first row is not shown: {lines:?}");
+}
+
 /// The same rows of two nodes, with the same notice before and after.
 fn two_nodes() -> Vec<Piece> {
     let notice = || Piece::Notice {

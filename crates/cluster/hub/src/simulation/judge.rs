@@ -11,6 +11,7 @@ use khz_link::LaneOffer;
 use khz_link::limits::VERSION;
 use khz_model::{Nanos, NodeName, Pattern};
 
+use super::node::Node;
 use super::reader::Interest;
 use super::tape::{seed, value};
 use super::world::OF_TYPES;
@@ -105,18 +106,19 @@ impl Judge {
         &self,
         interests: &'a [Interest],
         lanes: &Lanes<Judge>,
-        node: &str,
+        node: &Node,
     ) -> Option<&'a Interest> {
         let now = self.faults.borrow().now;
         let concerned = |interest: &&Interest| {
             // Not every node has such series, and not every hub gets them.
             interest.pattern != OF_TYPES
-                && Pattern::new(&interest.pattern).is_ok_and(|pattern| pattern.matches_node(node))
+                && Pattern::new(&interest.pattern).is_ok_and(|pattern| node.has_some(&pattern))
         };
         interests.iter().filter(concerned).find(|interest| {
             let fresh = Nanos(interest.period.0 + FLUSH_MAX.0 + self.late.0 + 300_000_000);
             !lanes.iter().any(|lane| {
-                let is_its = lane.node().as_str() == node && lane.subscription().number == interest.number;
+                let is_its =
+                    lane.node().as_str() == &*node.name && lane.subscription().number == interest.number;
                 is_its && lane.data.last.is_some_and(|(_, boot)| now.since(boot) < fresh)
             })
         })

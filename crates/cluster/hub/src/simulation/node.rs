@@ -115,6 +115,12 @@ impl Node {
         self.series.contains(series)
     }
 
+    /// Whether a series is there that the pattern selects.
+    pub fn has_some(&self, pattern: &Pattern) -> bool {
+        let matches = |series: &Series| pattern.matches_series(&series.metric.name, series.instance.as_ref());
+        pattern.matches_node(&self.name) && self.series.iter().any(matches)
+    }
+
     fn open(&mut self, interest: &InterestFrame<'_>) -> Result<u64, &'static str> {
         let patterns: Result<Vec<Pattern>, _> = interest.patterns().map(Pattern::new).collect();
         let patterns = patterns.map_err(|_| "no pattern")?;

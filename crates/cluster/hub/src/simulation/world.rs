@@ -427,7 +427,7 @@ impl World {
             outcome.rows += rows;
             for reader in self.readers.iter().filter(|reader| reader.hub == agent.hub || reader.hub == ROOT) {
                 let (name, lanes) = (&agent.node.name, reader.follower.lanes());
-                let unserved = reader.follower.reader().unserved(&reader.interests, lanes, name);
+                let unserved = reader.follower.reader().unserved(&reader.interests, lanes, &agent.node);
                 assert!(unserved.is_none(), "{name} at {:?}: {unserved:?}", self.now);
             }
         }

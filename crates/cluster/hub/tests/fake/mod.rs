@@ -287,7 +287,10 @@ impl Node {
 
     /// Reads frames up to the first of which `take` makes something.
     pub fn await_frame<T>(&mut self, mut take: impl FnMut(&Frame<'_>) -> Option<T>) -> T {
+        let begun = Instant::now();
         loop {
+            // Answers to the thread's beats come all the time.
+            assert!(begun.elapsed() < PATIENCE, "the frame never came");
             let mut found = None;
             let more = self.next(|frame| found = take(&frame));
             if let Some(found) = found {

@@ -1,5 +1,5 @@
 //! `/khz/v1/stream`: one subscription as server-sent events. A timer empties it at most sixty times a second
-//! at any rate; no work is done for a single row. A reader with too many waiting rows is dropped.
+//! at any rate; no work is done for a single row. A reader for whom too many readings wait is dropped.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

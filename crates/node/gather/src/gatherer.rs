@@ -368,9 +368,15 @@ impl Gatherer {
     /// Gives the fast lanes another pace.
     fn slow_down(&mut self, what: &str, pace: Pace, now: Stamp) {
         let (percent, ceiling, times) = (pace.share * 100.0, self.plan.cpu_max * 100.0, pace.slowdown);
-        tracing::warn!(
-            "{what} {percent:.1} % of a core (ceiling {ceiling:.1} %): fast lanes run {times} times slower than asked"
-        );
+        if times > 1 {
+            tracing::warn!(
+                "{what} {percent:.1} % of a core (ceiling {ceiling:.1} %): fast lanes run {times} times slower than asked"
+            );
+        } else {
+            tracing::info!(
+                "{what} {percent:.1} % of a core (ceiling {ceiling:.1} %): fast lanes run as fast as asked again"
+            );
+        }
         for lane in self.lanes.iter_mut().filter(|lane| lane.asked < SLOW_ENOUGH) {
             lane.slow_down(pace.slowdown, now);
         }

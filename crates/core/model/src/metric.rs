@@ -183,6 +183,11 @@ impl Kind {
             Kind::Gauge => "gauge",
         }
     }
+
+    /// The kind of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Kind::Counter, Kind::Gauge].into_iter().find(|kind| kind.as_str() == name)
+    }
 }
 
 impl Unit {

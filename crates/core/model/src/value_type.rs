@@ -36,6 +36,12 @@ impl ValueType {
             ValueType::Unknown => "unknown",
         }
     }
+
+    /// The type of this name; `None` also for "unknown", which names no type.
+    pub fn named(name: &str) -> Option<Self> {
+        use ValueType::{Float, Labels, Signed, Unsigned};
+        [Unsigned, Signed, Float, Labels].into_iter().find(|known| known.as_str() == name)
+    }
 }
 
 /// Type and decimal places: all that it takes to read a metric's readings.

@@ -6,9 +6,7 @@ use serde_json::json;
 
 /// The sign after a value in a unit ("bytes"). Unknown units are printed as they are.
 pub fn sign(unit: &str) -> &str {
-    const UNITS: [Unit; 7] =
-        [Unit::Count, Unit::Bytes, Unit::Seconds, Unit::Percent, Unit::Pages, Unit::Packets, Unit::Hertz];
-    UNITS.into_iter().find(|known| known.as_str() == unit).map_or(unit, |known| known.sign())
+    Unit::named(unit).map_or(unit, |known| known.sign())
 }
 
 /// A value of a gauge or a total: `15.3 GiB`, `0.52`, `86,400 s`.

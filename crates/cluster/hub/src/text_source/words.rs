@@ -62,14 +62,13 @@ impl Items {
         let mut words = line.splitn(6 + usize::from(typed), ' ');
         let mut word = || words.next().ok_or_else(strange);
         let (_, name, kind, unit, places) = (word()?, word()?, word()?, word()?, word()?);
-        let value_type = if typed { value_type(word()?) } else { Some(ValueType::Unsigned) };
+        // A type without a name here is a newer program's.
+        let value_type = if typed { ValueType::named(word()?) } else { Some(ValueType::Unsigned) };
         let series = word()?;
         if self.find(name).is_some() {
             return Ok(());
         }
-        let kind =
-            [Kind::Counter, Kind::Gauge].into_iter().find(|k| k.as_str() == kind).ok_or_else(strange)?;
-        let unit = UNITS.into_iter().find(|u| u.as_str() == unit).ok_or_else(strange)?;
+        let (kind, unit) = (Kind::named(kind).ok_or_else(strange)?, Unit::named(unit).ok_or_else(strange)?);
         let places: u8 = places.parse().ok().filter(|&n| n <= PLACES_MAX).ok_or_else(strange)?;
         let series = SeriesName::parse(series).map_err(|_| strange())?;
         let format = ValueFormat { value_type: value_type.unwrap_or_default(), places };
@@ -135,9 +134,6 @@ impl Items {
     }
 }
 
-const UNITS: [Unit; 7] =
-    [Unit::Count, Unit::Bytes, Unit::Seconds, Unit::Percent, Unit::Pages, Unit::Packets, Unit::Hertz];
-
 /// A metric of which only this is known.
 fn unknown(name: &str, (kind, unit, format): (Kind, Unit, ValueFormat), has_instances: bool) -> Metric {
     let exposed = format!("khz_{}", name.replace('.', "_"));
@@ -169,12 +165,6 @@ pub(crate) fn status(line: &str) -> Result<(NodeName, &str, &str), Problem> {
         _ => return Err(strange()),
     };
     Ok((name.map_err(|_| strange())?, item, value))
-}
-
-/// A type as `:items types` names it; `None`: a newer program has it.
-fn value_type(word: &str) -> Option<ValueType> {
-    let known = [ValueType::Unsigned, ValueType::Signed, ValueType::Float, ValueType::Labels];
-    known.into_iter().find(|known| known.as_str() == word)
 }
 
 fn reading(text: &str, format: ValueFormat) -> Option<Reading> {

@@ -52,10 +52,10 @@ impl<'a> Options<'a> {
                 const UNITS: &str = "count, bytes, seconds, percent, pages, packets or hertz";
                 self.unit = Some(Unit::named(word).ok_or_else(|| wrong(UNITS))?);
             }
-            "kind" => self.kind = Some(kind(word).ok_or_else(|| wrong("gauge or counter"))?),
+            "kind" => self.kind = Some(Kind::named(word).ok_or_else(|| wrong("gauge or counter"))?),
             "type" => {
                 const TYPES: &str = "float; without it a gauge is signed and a counter unsigned";
-                self.value_type = Some(value_type(word).ok_or_else(|| wrong(TYPES))?);
+                self.value_type = Some(number_type(word).ok_or_else(|| wrong(TYPES))?);
             }
             "places" => {
                 let places = word.parse().ok().filter(|&places| places <= PLACES_MAX);
@@ -115,11 +115,7 @@ pub fn timely(time: Nanos, now: Nanos) -> Result<(), PublicationError> {
     Ok(())
 }
 
-fn kind(word: &str) -> Option<Kind> {
-    [Kind::Gauge, Kind::Counter].into_iter().find(|kind| kind.as_str() == word)
-}
-
-fn value_type(word: &str) -> Option<ValueType> {
-    let types = [ValueType::Float, ValueType::Signed, ValueType::Unsigned];
-    types.into_iter().find(|value_type| value_type.as_str() == word)
+/// The type of a number: labels are none.
+fn number_type(word: &str) -> Option<ValueType> {
+    ValueType::named(word).filter(|value_type| *value_type != ValueType::Labels)
 }

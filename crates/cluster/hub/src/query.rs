@@ -311,10 +311,11 @@ fn history_of(
     let selection = Selection::all(&patterns);
     let wide = Wide::of(blocks().map(|(block, _)| block), &selection);
     let (mut rows, mut readings) = (Vec::new(), 0);
-    let mut columns = Columns::default();
+    let (mut columns, mut places) = (Columns::default(), Vec::new());
     for (block, is_former) in blocks() {
-        columns.choose(&block.schema, &selection);
-        let places = wide.places(&columns);
+        if columns.choose(&block.schema, &selection) {
+            places = wide.places(&columns);
+        }
         each_row(block, is_former, &mut |decoder| {
             left -= 1;
             // Counted from the end, so that the newest row is always included.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use khz_block::{MetricPool, SchemaDecoder};
+use khz_link::schema_hash;
 use khz_model::{Budget, ByteSize, Series, Share};
 use ring::digest::{Context, SHA256};
 
@@ -67,20 +68,13 @@ impl Schema {
 
     /// The hash of its bytes.
     pub fn hash(&self) -> Hash {
-        hash(&self.context)
+        schema_hash(self.context.clone().finish())
     }
 
     /// Whether its first slots are those of an earlier schema.
     pub fn continues(&self, before: &Schema) -> bool {
         self.series().starts_with(before.series())
     }
-}
-
-fn hash(context: &Context) -> Hash {
-    let digest = context.clone().finish();
-    let mut hash = Hash::default();
-    hash.copy_from_slice(&digest.as_ref()[..16]);
-    hash
 }
 
 /// All schemas that some lane has.

@@ -6,7 +6,7 @@ use ring::digest;
 
 use crate::lane_sender::{LaneSender, Progress, Sent};
 use crate::limits::{LANES_MAX, PIECE, VERSION_OF_TYPES};
-use crate::message::LaneOffer;
+use crate::message::{LaneOffer, schema_hash};
 use crate::older::Older;
 use crate::put;
 use crate::ring_walk;
@@ -146,12 +146,12 @@ impl<L: Lane> LaneBook<L> {
     fn offer(&mut self, index: usize, out: &mut Vec<u8>) {
         let Entry { lane, number, offered, older, .. } = &mut self.entries[index];
         let lane = &*lane;
-        let (schema_bytes, schema_hash) = match older {
-            None => (offered.schema_bytes, schema_hash(lane, offered, &mut self.scratch)),
+        let (schema_bytes, digest) = match older {
+            None => (offered.schema_bytes, digest_in_ring(lane, offered, &mut self.scratch)),
             Some(older) => {
                 self.left_out = self.left_out.max(older.left_out(lane, offered.generation));
                 let schema = older.schema(lane, offered.generation).unwrap_or_default();
-                (schema.len() as u64, half(digest::digest(&digest::SHA256, schema)))
+                (schema.len() as u64, digest::digest(&digest::SHA256, schema))
             }
         };
         let oldest = ring_walk::header(lane, lane.oldest(), &mut self.scratch);
@@ -167,7 +167,7 @@ impl<L: Lane> LaneBook<L> {
             oldest_row: oldest.map_or(next_row, |header| header.first_row.min(next_row)),
             next_row,
             schema_bytes,
-            schema_hash,
+            schema_hash: schema_hash(digest),
         };
         offer.put(out);
     }
@@ -225,8 +225,8 @@ impl<L: Lane> LaneBook<L> {
     }
 }
 
-/// The first half of the SHA-256 of the schema.
-fn schema_hash<L: Lane>(lane: &L, offered: &Offered, scratch: &mut Vec<u8>) -> [u8; 16] {
+/// The SHA-256 of the schema in the ring.
+fn digest_in_ring<L: Lane>(lane: &L, offered: &Offered, scratch: &mut Vec<u8>) -> digest::Digest {
     let mut context = digest::Context::new(&digest::SHA256);
     let mut at = 0;
     while at < offered.schema_bytes {
@@ -238,11 +238,5 @@ fn schema_hash<L: Lane>(lane: &L, offered: &Offered, scratch: &mut Vec<u8>) -> [
         }
         context.update(scratch);
     }
-    half(context.finish())
-}
-
-fn half(whole: digest::Digest) -> [u8; 16] {
-    let mut half = [0; 16];
-    half.copy_from_slice(&whole.as_ref()[..16]);
-    half
+    context.finish()
 }

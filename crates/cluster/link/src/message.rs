@@ -186,6 +186,13 @@ pub struct LaneOffer<'a> {
     pub schema_hash: [u8; 16],
 }
 
+/// What peers know a schema by: the first half of its SHA-256.
+pub fn schema_hash(whole: ring::digest::Digest) -> [u8; 16] {
+    let mut half = [0; 16];
+    half.copy_from_slice(&whole.as_ref()[..16]);
+    half
+}
+
 /// Which rows of a lane its receiver sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Want {

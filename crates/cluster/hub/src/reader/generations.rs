@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use khz_block::SchemaEncoder;
 use khz_link::limits::GENERATIONS_MAX;
-use khz_link::put;
+use khz_link::{put, schema_hash};
 use khz_model::Series;
 use ring::digest::{SHA256, digest};
 
@@ -73,9 +73,7 @@ impl Generations {
     /// Bytes of its schema, and the first half of their hash.
     pub fn described(&mut self, generation: Generation) -> (u64, [u8; 16]) {
         let schema = self.known(generation).map_or(&[][..], |known| &known.schema);
-        let mut half = [0; 16];
-        half.copy_from_slice(&digest(&SHA256, schema).as_ref()[..16]);
-        (schema.len() as u64, half)
+        (schema.len() as u64, schema_hash(digest(&SHA256, schema)))
     }
 
     /// Its schema is sent before the next block, even if the reader has it.

@@ -37,6 +37,8 @@ pub(crate) struct Journalled {
     pub end: u64,
     /// The segment in which it begins.
     pub segment: u64,
+    /// How many of its bytes were made a block, because an older segment was removed.
+    pub rebuilt: usize,
 }
 
 impl LoggedLane {
@@ -87,23 +89,29 @@ impl LoggedLane {
     /// Rows of the open block are in the log.
     pub(crate) fn journalled(&self, first_row: u64, bytes: usize, end: u64, segment: u64) {
         let mut safe = self.safe();
-        let segment = match safe.open {
-            Some(open) if open.first_row == first_row => open.segment,
-            _ => segment,
+        let (segment, rebuilt) = match safe.open {
+            Some(open) if open.first_row == first_row && open.bytes < bytes => (open.segment, open.rebuilt),
+            _ => (segment, 0),
         };
-        safe.open = Some(Journalled { first_row, bytes, end, segment });
+        safe.open = Some(Journalled { first_row, bytes, end, segment, rebuilt });
         safe.add(first_row, end);
     }
 
-    /// A block is in the log. Rows of it that were there before are not needed any more.
-    pub(crate) fn logged(&self, first_row: u64, bytes: usize, end: u64, segment: u64) {
+    /// A block is in the log. What was there of it before is not needed any more.
+    pub(crate) fn logged(&self, first_row: u64, end: u64) {
         let mut safe = self.safe();
         safe.add(first_row, end);
-        match &mut safe.open {
-            // It was only a part of the block, which goes on.
-            Some(open) if open.first_row == first_row && open.bytes > bytes => open.segment = segment,
-            Some(open) if open.first_row <= first_row => safe.open = None,
-            _ => {}
+        if safe.open.is_some_and(|open| open.first_row <= first_row) {
+            safe.open = None;
+        }
+    }
+
+    /// What there was of the open block is in this segment now, as a block.
+    pub(crate) fn rebuilt(&self, first_row: u64, bytes: usize, end: u64, segment: u64) {
+        let mut safe = self.safe();
+        safe.add(first_row, end);
+        if let Some(open) = safe.open.as_mut().filter(|open| open.first_row == first_row) {
+            (open.segment, open.rebuilt) = (segment, bytes);
         }
     }
 

@@ -67,8 +67,9 @@ impl LoggedLane {
         self.safe().stored.first().map_or(0, |&(_, end)| end)
     }
 
-    pub(crate) fn add(&self, from: u64, to: u64) {
-        self.safe().add(from, to);
+    /// Rows are on the disk. Returns how many were not before.
+    pub(crate) fn add(&self, from: u64, to: u64) -> u64 {
+        self.safe().add(from, to)
     }
 
     pub(crate) fn schema_number(&self) -> u32 {
@@ -86,33 +87,33 @@ impl LoggedLane {
             || self.safe().open.is_some_and(|open| open.first_row == first_row && open.bytes == offset)
     }
 
-    /// Rows of the open block are in the log.
-    pub(crate) fn journalled(&self, first_row: u64, bytes: usize, end: u64, segment: u64) {
+    /// Rows of the open block are in the log. Returns how many rows were not there before.
+    pub(crate) fn journalled(&self, first_row: u64, bytes: usize, end: u64, segment: u64) -> u64 {
         let mut safe = self.safe();
         let (segment, rebuilt) = match safe.open {
             Some(open) if open.first_row == first_row && open.bytes < bytes => (open.segment, open.rebuilt),
             _ => (segment, 0),
         };
         safe.open = Some(Journalled { first_row, bytes, end, segment, rebuilt });
-        safe.add(first_row, end);
+        safe.add(first_row, end)
     }
 
     /// A block is in the log. What was there of it before is not needed any more.
-    pub(crate) fn logged(&self, first_row: u64, end: u64) {
+    pub(crate) fn logged(&self, first_row: u64, end: u64) -> u64 {
         let mut safe = self.safe();
-        safe.add(first_row, end);
         if safe.open.is_some_and(|open| open.first_row <= first_row) {
             safe.open = None;
         }
+        safe.add(first_row, end)
     }
 
     /// What there was of the open block is in this segment now, as a block.
-    pub(crate) fn rebuilt(&self, first_row: u64, bytes: usize, end: u64, segment: u64) {
+    pub(crate) fn rebuilt(&self, first_row: u64, bytes: usize, end: u64, segment: u64) -> u64 {
         let mut safe = self.safe();
-        safe.add(first_row, end);
         if let Some(open) = safe.open.as_mut().filter(|open| open.first_row == first_row) {
             (open.segment, open.rebuilt) = (segment, bytes);
         }
+        safe.add(first_row, end)
     }
 
     /// What the log had of the open block cannot be continued.
@@ -126,22 +127,22 @@ impl LoggedLane {
 }
 
 impl Safe {
-    fn add(&mut self, from: u64, to: u64) {
+    fn add(&mut self, from: u64, to: u64) -> u64 {
         if from >= to {
-            return;
+            return 0;
         }
         // The ranges from `first` on and before `last` touch the new one.
         let first = self.stored.partition_point(|&(_, end)| end < from);
         let last = self.stored.partition_point(|&(begin, _)| begin <= to);
-        let (mut begin, mut end) = (from, to);
-        if let Some(touched) = self.stored.get(first..last).filter(|touched| !touched.is_empty()) {
-            begin = begin.min(touched[0].0);
-            end = end.max(touched[touched.len() - 1].1);
-        }
+        let touched = self.stored.get(first..last).unwrap_or_default();
+        let before: u64 = touched.iter().map(|(begin, end)| end - begin).sum();
+        let begin = touched.first().map_or(from, |&(begin, _)| begin.min(from));
+        let end = touched.last().map_or(to, |&(_, end)| end.max(to));
         self.stored.splice(first..last.max(first), [(begin, end)]);
         if self.stored.len() > STORED_RANGES_MAX {
             self.stored.remove(0);
         }
+        end - begin - before
     }
 }
 

@@ -136,7 +136,8 @@ impl<'a> Reader<'a> {
             }
             Kind::Schema => {
                 let body = self.segment.body(found)?;
-                let (number, hash, columns) = self.whole(found, schema(&body, self.pool))?;
+                let read = schema(&body, self.pool);
+                let (number, hash, columns) = self.whole(found, read)?;
                 let mut state = self.shared.state();
                 // Blocks with one schema share it, whichever segment they are in.
                 let known = state.schema(&hash, &columns);

@@ -497,3 +497,13 @@ fn what_the_log_knows_of_a_lane_survives_its_segments() {
     assert_eq!(intake.lane(&node(0), 0).stored(), [(0, 21)]);
     assert_eq!(intake.lane(&node(0), 1).stored(), [], "another epoch");
 }
+
+/// Writes the segment from which fuzzing starts; run it after the format has changed.
+#[test]
+#[ignore = "it writes into the repository"]
+fn seeds_for_fuzzing() {
+    let (world, _) = filled("log-seed");
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz/seeds/log_segment");
+    fs::create_dir_all(&seeds).unwrap();
+    fs::copy(newest(&world.folder).unwrap(), seeds.join("six-commits")).unwrap();
+}

@@ -35,7 +35,7 @@ pub(crate) struct Renewal {
     last: Option<Nanos>,
 }
 
-/// True if so many of a source's slots are gone that it should be renewed.
+/// True if enough of a source's slots are gone for the source to be renewed.
 pub(crate) fn is_worn(gone: usize, slots: usize) -> bool {
     gone > GONE_SLOTS_MIN && gone > slots / GONE_SHARE
 }

@@ -3,6 +3,7 @@
 mod capture;
 #[cfg(test)]
 mod documents;
+mod file_index;
 mod mutants;
 mod needs;
 mod older;
@@ -46,7 +47,8 @@ Commands:
   promises write    writes these tables from bench/promises.toml and the runs under bench/runs/
   static            builds khz for musl: one file that needs no other file on a node, not even a C library.
                     Starts it in an empty directory to prove that
-  reference         writes docs/configuration.md, docs/metrics.md and docs/http.md from the tables in the code
+  reference [files] writes docs/configuration.md, docs/metrics.md and docs/http.md from the tables in the code, and
+                    docs/files.md from the first sentence of each file (`files`: only this one)
   screenshot        draws docs/screenshot.png from the running page
   capture NAME      copies the kernel files that khz reads on this machine to fixtures/NAME, with ORIGIN
 ";
@@ -63,7 +65,8 @@ fn main() -> ExitCode {
         ["promises", "write"] => promises::write(),
         ["promises", "run", sections @ ..] if !sections.is_empty() => promises::run(sections),
         ["static"] => static_program::build(),
-        ["reference"] => test::reference(),
+        ["reference", "files"] => file_index::write(),
+        ["reference"] => test::reference().and_then(|()| file_index::write()),
         ["screenshot"] => test::screenshot(),
         ["capture", name] => capture::run(name),
         [] | ["help" | "-h" | "--help", ..] => {

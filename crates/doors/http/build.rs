@@ -1,4 +1,4 @@
-//! Lists the page's files, `web/*.{html,js,css,svg}` and `web/vendor/`: the door serves a new file without
+//! Lists the page's files, `web/*.{html,js,css,svg}` and those of libraries in a folder `vendor`, if there is one: the door serves a new file without
 //! another change.
 
 use std::fmt::Write as _;

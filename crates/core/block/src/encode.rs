@@ -12,10 +12,10 @@ use crate::{ROW_LABELS_MAX, varint};
 pub(crate) const KEY: u8 = 1;
 pub(crate) const DELTA: u8 = 2;
 
-/// A block has at least this many rows and spans at least this much time, whatever its size.
+/// The encoder does not end a block for its size before it has this many rows and spans this much time.
 const BLOCK_ROWS_MIN: u32 = 10;
 const BLOCK_SPAN_MIN: Nanos = Nanos::from_millis(100);
-/// After that, a block closes at this many bytes of rows or this many key rows, whichever is larger ...
+/// After that, a block ends at this many bytes of rows, or at this many times the bytes of its key row if that is more ...
 const BLOCK_BYTES: u32 = 16 << 10;
 const BLOCK_KEY_ROWS: u32 = 8;
 /// ... or at this many rows, or at this much time.
@@ -117,7 +117,8 @@ impl Encoder {
 
     /// True when a row gathered at `now` begins a new block. The reasons are: no block is open; the open one is
     /// full; the wall clock was set since it began; the row is older than the last one, since time never goes back
-    /// within a block. The caller adds one more reason: the schema grew.
+    /// within a block. A caller has more reasons: in the gatherer `Lane::record_unrung` also ends a block if the
+    /// schema grew, the period changed, or the block with one more row might exceed half the ring.
     #[inline]
     pub fn wants_new_block(&self, now: Stamp) -> bool {
         let Some(header) = &self.header else { return true };

@@ -62,8 +62,7 @@ pub struct ValueFile {
 }
 
 impl KernelFile {
-    /// How long the text is left alone after a read, whoever asks for it; `None`: it is read whenever somebody
-    /// wants it. Descriptions seldom change, and reading them takes many system calls.
+    /// For how long the text is not read again after a read; `None`: every request reads it. Descriptions seldom change, and reading them takes many system calls.
     pub fn rest(&self) -> Option<Refresh> {
         let is_description = |entry: &Entry| entry.value_type == ValueType::Labels;
         (self.groups.is_empty() && self.scalars.iter().all(is_description))

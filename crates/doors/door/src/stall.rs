@@ -1,6 +1,6 @@
-//! A socket with a time limit for writing. Writing fails with `TimedOut` when bytes have waited for the other
-//! side for longer than the limit in total, and it has taken less than it must in that time. No buffering;
-//! reading is unchanged.
+//! Cuts off a slow client: a socket with a time limit for writing. Writing fails with `TimedOut` when bytes have waited
+//! for longer than the limit in total, and the client has taken less than the minimum meanwhile. No buffering; reading is
+//! unchanged.
 
 use std::io;
 use std::pin::Pin;

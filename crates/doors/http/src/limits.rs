@@ -7,8 +7,8 @@ use khz_model::{ByteSize, HISTORY_READINGS_MAX, Reading};
 /// Connections at once. A page needs two, a scraper one; 512 serves a room full of screens and costs about
 /// ten megabytes when all are in use.
 pub const CONNECTIONS_MAX: usize = 512;
-/// Streams at once: each samples on its own timer, and sixty-four screens for the same node are more than
-/// enough.
+/// Streams at once: each has a timer of its own on which the door takes rows out of its subscription, and sixty-four
+/// screens for the same node are more than enough.
 pub const STREAMS_MAX: usize = 64;
 /// A connection without a complete request head for this long, new or kept alive, is closed.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);

@@ -18,8 +18,8 @@ pub(crate) enum Listing {
     Typed,
 }
 
-/// Decimal places of doubles in a list without types: an older hub then reads so many of their digits, and no number that is far
-/// from theirs.
+/// Decimal places of doubles in a list without types: an older hub then reads nine digits after the point, and its
+/// number is close to the right one.
 const FLOAT_PLACES: u8 = 9;
 
 /// The longest line of a list without types: older hubs end a connection that sends a longer one.

@@ -5,8 +5,9 @@ use khz_model::Nanos;
 
 use crate::source::Source;
 
-/// An instance keeps its slots for this long after it was last seen: an interface or a container that is started
-/// again soon has the same series.
+/// A renewal takes no slots from an instance that was gone for less than this: an interface or a container that is
+/// started again soon has the same series. Without a renewal an instance keeps its slots for ever. The time runs from
+/// the first check that did not find the instance; checks are about a second apart.
 pub const GONE_FOR: Nanos = Nanos::from_secs(30);
 
 /// A source with at most this many slots of instances that are gone is left as it is: they cost less than another
@@ -30,18 +31,18 @@ pub const GONE_SLOTS_MANY: usize = 8_192;
 /// When slots are given back.
 #[derive(Debug)]
 pub(crate) struct Renewal {
-    /// How long an instance keeps its slots after it was last seen.
+    /// How long an instance must be gone to lose its slots at a renewal.
     gone_for: Nanos,
     last: Option<Nanos>,
 }
 
-/// True if so many of a source's slots are gone that it should be renewed.
+/// True if enough of a source's slots are gone for the source to be renewed.
 pub(crate) fn is_worn(gone: usize, slots: usize) -> bool {
     gone > GONE_SLOTS_MIN && gone > slots / GONE_SHARE
 }
 
 impl Renewal {
-    /// Instances keep their slots for this long after they were last seen.
+    /// A renewal takes no slots from instances that were gone for less than this.
     pub fn new(gone_for: Nanos) -> Self {
         Renewal { gone_for, last: None }
     }

@@ -27,11 +27,11 @@ pub const KERNEL_TEXT_MAX: usize = 4 << 20;
 /// No file is read faster than this, for any reader: ticks are 10 ms.
 pub const TEXT_PERIOD_MIN: Nanos = Nanos::from_millis(10);
 
-/// Reading texts may take this part of a core: one twentieth, 5 %.
+/// Reading texts may take one part in this many of a core: 5 %.
 const SHARE: u32 = 20;
 
-/// Reading may take at most this much of a core's time at once, for example when a reader opens every file
-/// once.
+/// Reading may spend this much CPU time in advance, for example when a reader opens every file once. After that it
+/// pauses until its share has grown again: `AT_ONCE * SHARE` is the time in which this much grows.
 const AT_ONCE: Duration = Duration::from_millis(20);
 
 /// A file that is not read within this time is stuck.

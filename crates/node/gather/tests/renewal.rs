@@ -1,5 +1,5 @@
-//! An agent on a made-up host whose interfaces go away: it gives their slots back while it runs, and whoever reads
-//! goes on.
+//! An agent on a made-up host whose interfaces go away: it gives their slots back while it runs, and its readers
+//! go on.
 
 #![allow(clippy::unwrap_used)]
 

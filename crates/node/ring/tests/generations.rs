@@ -29,7 +29,7 @@ fn in_memory() -> (LaneWriter, Reader) {
     (LaneWriter::new(ring), reader)
 }
 
-/// Begins the next generation with a schema of so many bytes.
+/// Begins the next generation, whose schema has `bytes` bytes.
 fn begin(lane: &mut LaneWriter, bytes: usize) {
     if let Some(header) = lane.encoder.close() {
         lane.writer.close(&header);

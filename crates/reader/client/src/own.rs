@@ -154,7 +154,7 @@ impl Drop for OwnFollower {
     }
 }
 
-/// Conditions of so many series that are gone are kept, beside as many as there are series: they may come back.
+/// How many more conditions than series are kept: a series that is gone may come back.
 const GATES_MORE: usize = 64;
 
 struct Watch {

@@ -1,3 +1,5 @@
+//! Tests of what the hub knows of all nodes together.
+
 use super::*;
 use crate::cursor::Numbers;
 use crate::subscription::{ClusterSubscription, Pace};

@@ -14,8 +14,8 @@ impl Cursor {
         let id = match self.subscribed.map(|number| node.subscriptions().get(number)) {
             None => base(),
             Some(Some(subscription)) if subscription.is_refused() => base(),
-            // Until the node has answered, and while it is down, the present lane goes on. A lane that was left is joined when
-            // rows come in it again: its older rows are not wanted, and those in between are not lost.
+            // Until the node has answered, and while it is down, the present lane goes on. A lane that was left is joined
+            // again with its next row: its older rows are not delivered, and rows in between do not count as lost.
             Some(Some(subscription)) => {
                 let has_rows =
                     |id| present == Some(id) || node.lanes().get(id).is_some_and(|lane| !lane.late.begins());

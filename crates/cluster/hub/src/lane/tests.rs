@@ -1,3 +1,5 @@
+//! Tests of a lane in the hub: which rows came, which are lost, what is kept.
+
 use khz_block::{Encoder, SchemaEncoder};
 use khz_model::{Instance, Series, metric};
 

@@ -1,3 +1,5 @@
+//! Tests of following another hub, whose nodes are shown here.
+
 use khz_block::SchemaEncoder;
 use khz_link::{LaneKey, LaneSink};
 use khz_model::{ByteSize, Instance, Reading, Series, Stamp, metric};

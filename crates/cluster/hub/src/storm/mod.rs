@@ -1,5 +1,5 @@
 //! One node, hubs that come and go, and readers, all of them real, over a made-up network in made-up time. Whatever is cut,
-//! killed or held up, every reader gets each row of every lane once, or is told that the row is lost. (`simulation` has many nodes,
+//! killed or held up, every reader gets each row of every lane once, or a report that the row is lost. (`simulation` has many nodes,
 //! whose schemas grow.) A run that fails names its seed: `KHZ_HUB_SEED=7 cargo test -p khz-hub storm`.
 
 #![allow(clippy::unwrap_used)]

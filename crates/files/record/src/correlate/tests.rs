@@ -1,3 +1,5 @@
+//! Tests of which series move together.
+
 use super::*;
 
 /// numpy's coefficients, computed once; the file says how.

@@ -51,7 +51,8 @@ struct Valid<'a> {
 
 impl Cache {
     /// Takes `updates` in their order. Returns for each how many of its samples were taken, or why its first sample was
-    /// refused. When this returns, the samples that were taken survive the process.
+    /// refused. With a log, the samples that were taken survive the process when this returns; without one they are in
+    /// memory only.
     pub fn update(&self, updates: &[Update<'_>]) -> Vec<Result<usize>> {
         let refuse_all = |error: &Error| updates.iter().map(|_| refused(error.to_string())).collect();
         let mut intake = Intake { now: self.now(), ticket: None, previous: None, wake: Wake::Nobody };

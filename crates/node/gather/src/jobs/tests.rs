@@ -1,3 +1,5 @@
+//! Tests of the source `jobs`: what programs publish, and how long it stays.
+
 use std::os::unix::net::UnixDatagram;
 
 use khz_model::Value;

@@ -1,3 +1,5 @@
+//! Tests of reading the lines that programs publish.
+
 use khz_model::labels::{LABELS_BYTES_MAX, LABELS_MAX};
 use khz_model::{Labels, Reading, ValueType};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! The Want with which the hub opens a lane at a node: from which row on, how far back, and whether every row at once. It
 //! only decides; the peer sends.
 
-use khz_link::{LaneOffer, Want};
+use khz_link::{LaneOffer, Ranges, Want};
 use khz_model::Nanos;
 
 use crate::cluster::Cluster;
@@ -21,6 +21,9 @@ pub(super) fn of_offer(cluster: &Cluster, node: &Node, id: u64, offer: &LaneOffe
         return None;
     }
     let prompt = is_prompt(cluster, node, lane);
+    if let Some(before) = lane.logged_before() {
+        return Some(unlogged(cluster, lane, before, prompt));
+    }
     if lane.has_rows() && lane.late_readers > 0 {
         return Some(missed(lane, prompt));
     }
@@ -35,6 +38,29 @@ pub(super) fn of_offer(cluster: &Cluster, node: &Node, id: u64, offer: &LaneOffe
     };
     let (epoch, schema_bytes, have) = (lane.epoch, lane.schema_bytes(), newest(lane.received()));
     Some(Want { epoch, from_row, span, schema_bytes, prompt, have })
+}
+
+/// Everything that neither came nor is in the log from before this hub's start, however old: nothing that the ring still has
+/// may be missing in the store. If the hub keeps rows in memory, the newest ones come again.
+fn unlogged(cluster: &Cluster, lane: &Lane, before: &Ranges, prompt: bool) -> Want {
+    let remembered = HISTORY_SPAN.0.checked_div(lane.period.0).unwrap_or(0);
+    let is_memory = cluster.keeps_history();
+    let until = if is_memory { lane.next_offered.saturating_sub(remembered) } else { u64::MAX };
+    let mut known = Ranges::default();
+    for &(from, to) in before.as_slice() {
+        known.add(from, to.min(until));
+    }
+    for &(from, to) in lane.received() {
+        known.add(from, to);
+    }
+    Want {
+        epoch: lane.epoch,
+        from_row: known.complete_from_zero(),
+        span: ALL,
+        schema_bytes: lane.schema_bytes(),
+        prompt,
+        have: known.above(),
+    }
 }
 
 /// What is wanted of a lane that serves a subscription which the node has just answered.
@@ -69,11 +95,13 @@ fn missed(lane: &Lane, prompt: bool) -> Want {
 }
 
 /// The row from which on every row comes because of this Want, or is reported lost; `None`: the first row that comes. The
-/// node reports nothing of rows older than the span. If it can send rows again, a reader that is missing such rows asks for
-/// them.
-pub(super) fn certain_from(want: &Want, can_resend: bool) -> Option<u64> {
-    let is_certain = want.span == ALL || want.span > Nanos(0) && !can_resend;
-    is_certain.then_some(want.from_row)
+/// node reports nothing of rows older than the span, and does not send those that only the log has. If it can send rows again,
+/// a reader that is missing such rows asks for them.
+pub(super) fn certain_from(want: &Want, node: &Node, id: u64) -> Option<u64> {
+    let is_certain = want.span == ALL || want.span > Nanos(0) && !node.can_resend();
+    let lane = node.lanes().get(id).filter(|_| is_certain)?;
+    let logged = want.have.iter().filter_map(|&(from, to)| lane.missing(from, to).last().map(|&(_, end)| end));
+    Some(logged.fold(want.from_row, u64::max))
 }
 
 /// The newest ranges, as many as a Want can carry.

@@ -18,6 +18,7 @@ mod history;
 mod joined;
 mod layout;
 pub mod limits;
+pub mod log;
 mod merge;
 mod part;
 mod rollup;

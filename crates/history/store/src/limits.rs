@@ -20,3 +20,20 @@ pub const LAYOUTS_REMEMBERED_BYTES: usize = 16 << 20;
 pub const LAYOUTS_DECODED: usize = 16;
 /// Buckets in one answer: a second each for twelve days. A screen has some thousand pixels.
 pub const BUCKETS_MAX: usize = 1 << 20;
+
+/// The most bytes of a record of the log. A commit with more rows has several records.
+pub const RECORD_BYTES_MAX: usize = 64 << 20;
+/// Rows of open blocks that wait for the next commit: two minutes of 4,096 nodes at 1 Hz, a second and a half of them at
+/// 100 Hz. What does not fit is not lost: it comes again as a block.
+pub const ROWS_WAITING_BYTES: usize = 64 << 20;
+/// Blocks that wait for the next commit, for example because the disk is slow or full. When there are more, the oldest are
+/// dropped, and their rows are counted.
+pub const BLOCKS_WAITING_BYTES: usize = 256 << 20;
+/// Ranges of stored rows that a lane remembers. Each hole is an outage in which the node's ring was overwritten.
+pub const STORED_RANGES_MAX: usize = 64;
+/// A segment of this size is sealed before its ten minutes are over.
+pub const SEGMENT_BYTES: u64 = 512 << 20;
+/// A segment with this many blocks, too: the index of one is some hundred bytes in memory.
+pub const SEGMENT_BLOCKS: usize = 1 << 18;
+/// Lanes that the log remembers: sixteen epochs of 4,096 nodes. Beyond it, lanes that the hub does not have are forgotten.
+pub const LANES_REMEMBERED: usize = 1 << 16;

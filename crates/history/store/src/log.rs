@@ -1,0 +1,81 @@
+//! The log: rows of base lanes as the hub gets them, safe on the disk within a second, until they are columns.
+//! docs/store.md describes its bytes.
+//!
+//! [`Intake`] takes rows and blocks, [`Log`] writes them, [`LogView`] reads them. Rows of a block that has not ended are
+//! written for a restart only: it makes blocks of them. Everything else reads blocks.
+
+mod batch;
+mod index;
+mod intake;
+mod lane;
+mod record;
+mod replay;
+mod segment;
+mod view;
+mod writer;
+
+use std::sync::Arc;
+
+use khz_block::Header;
+use khz_model::{Columns, Nanos};
+
+pub use intake::{Intake, LogCounts};
+pub use lane::LoggedLane;
+pub use view::LogView;
+pub use writer::{Commit, Log};
+
+/// The hash by which peers know a schema.
+pub type SchemaHash = [u8; 16];
+
+/// Bytes of a lane's open block that have just come.
+#[derive(Clone, Copy)]
+pub struct OpenBlock<'a> {
+    /// The block's header.
+    pub header: &'a Header,
+    /// What its slots mean.
+    pub schema: &'a Arc<dyn Columns>,
+    /// The hash of that schema. It is read only where `offset` is 0.
+    pub schema_hash: SchemaHash,
+    /// Where these bytes are in the block; 0: they begin with its header.
+    pub offset: usize,
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// The number after the last whole row that the block has with these bytes.
+    pub end: u64,
+    /// See [`LoggedBlock::shift`].
+    pub shift: i64,
+}
+
+/// A block, or the rows that came of it.
+#[derive(Clone)]
+pub struct LoggedBlock {
+    /// Its header.
+    pub header: Header,
+    /// How many rows it has.
+    pub rows: u32,
+    /// What its slots mean.
+    pub schema: Arc<dyn Columns>,
+    /// The hash of that schema.
+    pub schema_hash: SchemaHash,
+    /// Header and rows.
+    pub bytes: Arc<Vec<u8>>,
+    /// When its last row was gathered, by the node's wall clock. (The header has the time of the first.)
+    pub last: Nanos,
+    /// Nanoseconds to add to its times, because the node's clock is wrong; 0 as a rule.
+    pub shift: i64,
+}
+
+impl LoggedBlock {
+    /// The times of its first and last row, corrected.
+    pub fn span(&self) -> (Nanos, Nanos) {
+        let corrected = |time: Nanos| Nanos(time.0.saturating_add_signed(self.shift));
+        (corrected(self.header.stamp.real()), corrected(self.last))
+    }
+}
+
+impl std::fmt::Debug for LoggedBlock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (first, rows) = (self.header.first_row, self.rows);
+        f.debug_struct("LoggedBlock").field("first_row", &first).field("rows", &rows).finish_non_exhaustive()
+    }
+}

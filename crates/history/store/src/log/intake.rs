@@ -1,0 +1,183 @@
+//! The hub's end of the log: takes rows and blocks from any thread, and waits for no disk.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use khz_model::{Columns, NodeName};
+
+use crate::limits::LANES_REMEMBERED;
+use crate::log::batch::{Batch, Waiting};
+use crate::log::record::Piece;
+use crate::log::{LoggedBlock, LoggedLane, OpenBlock, SchemaHash};
+
+/// Hands rows of base lanes to the log.
+#[derive(Clone, Debug)]
+pub struct Intake(pub(crate) Arc<Shared>);
+
+/// What hub, commit and readers share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub state: Mutex<State>,
+    pub counts: Arc<LogCounts>,
+}
+
+/// What the log has counted since the start.
+#[derive(Debug, Default)]
+pub struct LogCounts {
+    /// Rows that are safe on the disk.
+    pub rows: AtomicU64,
+    /// Rows that are not in the log, because the disk was too slow or full, or a segment was removed.
+    pub rows_lost: AtomicU64,
+    /// Times that rows of open blocks did not fit and must wait until their block ends.
+    pub delayed: AtomicU64,
+    /// Bytes written.
+    pub bytes: AtomicU64,
+    /// Commits that failed.
+    pub failures: AtomicU64,
+}
+
+impl LogCounts {
+    pub(crate) fn add(count: &AtomicU64, more: u64) {
+        count.fetch_add(more, Ordering::Relaxed);
+    }
+}
+
+/// What waits, and the numbers of lanes and schemas.
+#[derive(Default)]
+pub(crate) struct State {
+    pub batch: Batch,
+    /// What is being written; a block is here until the index has it.
+    pub writing: Arc<Batch>,
+    lanes: HashMap<(NodeName, u64), Arc<LoggedLane>>,
+    by_number: HashMap<u32, Arc<LoggedLane>>,
+    lanes_made: u32,
+    schemas: HashMap<SchemaHash, u32>,
+    by_schema: BTreeMap<u32, KnownSchema>,
+    schemas_made: u32,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("lanes", &self.lanes.len()).finish_non_exhaustive()
+    }
+}
+
+/// A schema with a number.
+#[derive(Clone)]
+pub(crate) struct KnownSchema {
+    pub hash: SchemaHash,
+    pub columns: Arc<dyn Columns>,
+}
+
+impl Shared {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Intake {
+    /// The base lane of a node in this epoch. A lane that was in the log before the start knows which rows are there.
+    pub fn lane(&self, node: &NodeName, epoch: u64) -> Arc<LoggedLane> {
+        self.0.state().lane(node, epoch)
+    }
+
+    /// Bytes of a lane's open block have come. They are copied, and written with the next commit.
+    pub fn rows(&self, lane: &LoggedLane, open: OpenBlock<'_>) {
+        let mut state = self.0.state();
+        let schema = if open.offset == 0 {
+            let schema = state.schema(&open.schema_hash, open.schema);
+            lane.schema.store(schema, Ordering::Relaxed);
+            schema
+        } else {
+            lane.schema_number()
+        };
+        let piece = Piece {
+            lane: lane.number,
+            schema,
+            first_row: open.header.first_row,
+            offset: open.offset,
+            length: open.bytes.len(),
+            end: open.end.max(open.header.first_row),
+            shift: open.shift,
+        };
+        if !state.batch.push(piece, open.bytes) {
+            LogCounts::add(&self.0.counts.delayed, 1);
+        }
+    }
+
+    /// A block has ended, or has come again, or will not go on.
+    pub fn block(&self, lane: &Arc<LoggedLane>, block: LoggedBlock) {
+        if block.rows == 0 {
+            return;
+        }
+        let mut state = self.0.state();
+        let schema = state.schema(&block.schema_hash, &block.schema);
+        let dropped = state.batch.push_block(Waiting { lane: lane.clone(), block, schema, is_part: false });
+        drop(state);
+        LogCounts::add(&self.0.counts.rows_lost, dropped);
+    }
+
+    /// What the log has counted.
+    pub fn counts(&self) -> &Arc<LogCounts> {
+        &self.0.counts
+    }
+}
+
+impl State {
+    pub fn lane(&mut self, node: &NodeName, epoch: u64) -> Arc<LoggedLane> {
+        if let Some(lane) = self.lanes.get(&(node.clone(), epoch)) {
+            return lane.clone();
+        }
+        if self.lanes.len() >= LANES_REMEMBERED {
+            self.forget_lanes();
+        }
+        let lane = Arc::new(LoggedLane::new(self.lanes_made, node.clone(), epoch));
+        self.lanes_made += 1;
+        self.lanes.insert((node.clone(), epoch), lane.clone());
+        self.by_number.insert(lane.number, lane.clone());
+        lane
+    }
+
+    /// Lanes that nobody holds but this list: the hub and the index do not have them.
+    fn forget_lanes(&mut self) {
+        self.by_number.clear();
+        self.lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
+        self.by_number = self.lanes.values().map(|lane| (lane.number, lane.clone())).collect();
+    }
+
+    pub fn numbered(&self, lane: u32) -> Option<&Arc<LoggedLane>> {
+        self.by_number.get(&lane)
+    }
+
+    /// All lanes, in the order in which they came.
+    pub fn lanes(&self) -> Vec<Arc<LoggedLane>> {
+        let mut lanes: Vec<Arc<LoggedLane>> = self.lanes.values().cloned().collect();
+        lanes.sort_unstable_by_key(|lane| lane.number);
+        lanes
+    }
+
+    /// The number of a schema.
+    pub fn schema(&mut self, hash: &SchemaHash, columns: &Arc<dyn Columns>) -> u32 {
+        if let Some(&number) = self.schemas.get(hash) {
+            return number;
+        }
+        let number = self.schemas_made;
+        self.schemas_made += 1;
+        self.schemas.insert(*hash, number);
+        self.by_schema.insert(number, KnownSchema { hash: *hash, columns: columns.clone() });
+        number
+    }
+
+    /// The schema with this number.
+    pub fn schema_numbered(&self, number: u32) -> Option<&KnownSchema> {
+        self.by_schema.get(&number)
+    }
+
+    /// Drops the schemas that nobody holds but this list.
+    pub fn forget_schemas(&mut self) {
+        self.by_schema.retain(|_, known| Arc::strong_count(&known.columns) > 1);
+        let State { schemas, by_schema, .. } = self;
+        schemas.retain(|_, number| by_schema.contains_key(number));
+    }
+}

@@ -1,0 +1,170 @@
+//! A base lane in the log: which of its rows are safe, and which block of it is open. The hub holds one for each lane; the
+//! commit marks what it has written.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use khz_model::NodeName;
+
+use crate::limits::STORED_RANGES_MAX;
+
+/// A lane of a node in one epoch.
+#[derive(Debug)]
+pub struct LoggedLane {
+    pub(crate) number: u32,
+    node: NodeName,
+    epoch: u64,
+    /// The number of the schema of the open block.
+    pub(crate) schema: AtomicU32,
+    safe: Mutex<Safe>,
+}
+
+/// What is on the disk.
+#[derive(Debug, Default)]
+struct Safe {
+    /// Ranges of rows, in order, none touching the next.
+    stored: Vec<(u64, u64)>,
+    open: Option<Journalled>,
+}
+
+/// The block whose rows are in the log, and not yet as a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Journalled {
+    pub first_row: u64,
+    /// How many of its bytes are in the log.
+    pub bytes: usize,
+    /// The number after its last whole row.
+    pub end: u64,
+    /// The segment in which it begins.
+    pub segment: u64,
+    /// How many of its bytes were made a block, because an older segment was removed.
+    pub rebuilt: usize,
+}
+
+impl LoggedLane {
+    pub(crate) fn new(number: u32, node: NodeName, epoch: u64) -> Self {
+        LoggedLane { number, node, epoch, schema: AtomicU32::new(u32::MAX), safe: Mutex::default() }
+    }
+
+    /// The node.
+    pub fn node(&self) -> &NodeName {
+        &self.node
+    }
+
+    /// The lane's epoch.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Ranges of rows that are safe on the disk, in order: the first row of each, and the one after its last. Of very many
+    /// ranges the oldest are forgotten.
+    pub fn stored(&self) -> Vec<(u64, u64)> {
+        self.safe().stored.clone()
+    }
+
+    /// Every row before this one is safe, from the first that is known to be; 0: none is.
+    pub fn stored_until(&self) -> u64 {
+        self.safe().stored.first().map_or(0, |&(_, end)| end)
+    }
+
+    /// Rows are on the disk. Returns how many were not before.
+    pub(crate) fn add(&self, from: u64, to: u64) -> u64 {
+        self.safe().add(from, to)
+    }
+
+    pub(crate) fn schema_number(&self) -> u32 {
+        self.schema.load(Ordering::Relaxed)
+    }
+
+    /// The open block whose rows are in the log.
+    pub(crate) fn open(&self) -> Option<Journalled> {
+        self.safe().open
+    }
+
+    /// True if these bytes of a block continue what the log has of it; others are of no use to a restart.
+    pub(crate) fn continues(&self, first_row: u64, offset: usize) -> bool {
+        offset == 0
+            || self.safe().open.is_some_and(|open| open.first_row == first_row && open.bytes == offset)
+    }
+
+    /// Rows of the open block are in the log. Returns how many rows were not there before.
+    pub(crate) fn journalled(&self, first_row: u64, bytes: usize, end: u64, segment: u64) -> u64 {
+        let mut safe = self.safe();
+        let (segment, rebuilt) = match safe.open {
+            Some(open) if open.first_row == first_row && open.bytes < bytes => (open.segment, open.rebuilt),
+            _ => (segment, 0),
+        };
+        safe.open = Some(Journalled { first_row, bytes, end, segment, rebuilt });
+        safe.add(first_row, end)
+    }
+
+    /// A block is in the log. What was there of it before is not needed any more.
+    pub(crate) fn logged(&self, first_row: u64, end: u64) -> u64 {
+        let mut safe = self.safe();
+        if safe.open.is_some_and(|open| open.first_row <= first_row) {
+            safe.open = None;
+        }
+        safe.add(first_row, end)
+    }
+
+    /// What there was of the open block is in this segment now, as a block.
+    pub(crate) fn rebuilt(&self, first_row: u64, bytes: usize, end: u64, segment: u64) -> u64 {
+        let mut safe = self.safe();
+        if let Some(open) = safe.open.as_mut().filter(|open| open.first_row == first_row) {
+            (open.segment, open.rebuilt) = (segment, bytes);
+        }
+        safe.add(first_row, end)
+    }
+
+    /// What the log had of the open block cannot be continued.
+    pub(crate) fn forget_open(&self) {
+        self.safe().open = None;
+    }
+
+    fn safe(&self) -> MutexGuard<'_, Safe> {
+        self.safe.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Safe {
+    fn add(&mut self, from: u64, to: u64) -> u64 {
+        if from >= to {
+            return 0;
+        }
+        // The ranges from `first` on and before `last` touch the new one.
+        let first = self.stored.partition_point(|&(_, end)| end < from);
+        let last = self.stored.partition_point(|&(begin, _)| begin <= to);
+        let touched = self.stored.get(first..last).unwrap_or_default();
+        let before: u64 = touched.iter().map(|(begin, end)| end - begin).sum();
+        let begin = touched.first().map_or(from, |&(begin, _)| begin.min(from));
+        let end = touched.last().map_or(to, |&(_, end)| end.max(to));
+        self.stored.splice(first..last.max(first), [(begin, end)]);
+        if self.stored.len() > STORED_RANGES_MAX {
+            self.stored.remove(0);
+        }
+        end - begin - before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn ranges_are_those_of_a_set(added in prop::collection::vec((0u64..60, 0u64..9), 0..40)) {
+            let (mut safe, mut rows) = (Safe::default(), BTreeSet::new());
+            for (from, count) in added {
+                safe.add(from, from + count);
+                rows.extend(from..from + count);
+            }
+            let of_ranges: Vec<u64> = safe.stored.iter().flat_map(|&(from, to)| from..to).collect();
+            prop_assert_eq!(of_ranges, rows.into_iter().collect::<Vec<u64>>());
+            prop_assert!(safe.stored.is_sorted_by(|one, next| one.1 < next.0));
+        }
+    }
+}

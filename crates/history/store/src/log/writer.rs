@@ -1,0 +1,448 @@
+//! Writes the log: a commit a second, a segment every ten minutes. If the disk fails, blocks wait, and what does not fit is
+//! counted; the hub never notices.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use khz_block::SchemaEncoder;
+use khz_model::{Nanos, NodeName};
+
+use crate::StoreError;
+use crate::limits::{RECORD_BYTES_MAX, SEGMENT_BLOCKS, SEGMENT_BYTES};
+use crate::log::batch::{Batch, Gathered, Waiting};
+use crate::log::index::{Entry, Index};
+use crate::log::intake::{KnownSchema, LogCounts, Shared};
+use crate::log::record::{self, BlockMeta, HEAD_BYTES, LaneRecord, Piece, SEGMENT_HEADER};
+use crate::log::segment::{self, SegmentFile};
+use crate::log::{Intake, LogView, LoggedLane, replay};
+
+/// Bytes that are gathered before they are written.
+const WRITE_BYTES: usize = 1 << 20;
+/// Bytes of a record of rows after which another one begins.
+const ROWS_RECORD_BYTES: usize = RECORD_BYTES_MAX / 4;
+
+/// The log of a hub: the only writer of its folder.
+#[derive(Debug)]
+pub struct Log {
+    folder: PathBuf,
+    shared: Arc<Shared>,
+    index: Arc<RwLock<Index>>,
+    /// Sealed segments, oldest first, and their bytes.
+    sealed: BTreeMap<u64, (Arc<SegmentFile>, u64)>,
+    /// The segment that is written; `None`: the last one failed, and the next commit begins another.
+    open: Option<OpenSegment>,
+    next: u64,
+}
+
+/// The segment that is written.
+#[derive(Debug)]
+struct OpenSegment {
+    file: Arc<SegmentFile>,
+    /// Its length up to the last commit.
+    end: u64,
+    blocks: usize,
+    /// The lanes and schemas that it has.
+    lanes: HashSet<u32>,
+    schemas: HashSet<u32>,
+}
+
+/// What a commit has written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Commit {
+    /// Bytes; 0: nothing had come.
+    pub bytes: u64,
+    /// Blocks.
+    pub blocks: u64,
+}
+
+impl Log {
+    /// Opens the log in a folder, which is made if it is missing. Rows that an earlier process has written and not made
+    /// blocks of are made blocks now. What is damaged is returned beside it.
+    pub fn open(folder: &Path) -> Result<(Self, Intake, Vec<StoreError>), StoreError> {
+        let failed = |what| move |source| StoreError::File { what, path: folder.to_owned(), source };
+        fs::create_dir_all(folder).map_err(failed("create"))?;
+        let (shared, index, mut damage) = (Arc::<Shared>::default(), Arc::default(), Vec::new());
+        let known = replay::read(folder, &shared, &index, &mut damage)?;
+        let next = segment::numbers(folder)?.last().map_or(1, |last| last + 1);
+        let sealed =
+            known.into_iter().map(|known| (known.segment.number, (known.segment, known.contents.end)));
+        let sealed = sealed.collect();
+        let mut log = Log { folder: folder.to_owned(), shared, index, sealed, open: None, next };
+        // The older segments need not be read again for the rows of open blocks.
+        log.commit()?;
+        let intake = Intake(log.shared.clone());
+        Ok((log, intake, damage))
+    }
+
+    /// Reads the log, from any thread.
+    pub fn view(&self) -> LogView {
+        LogView { shared: self.shared.clone(), index: self.index.clone() }
+    }
+
+    /// Writes what came since the last commit, and waits until it is on the disk. After an error the blocks wait for the
+    /// next commit.
+    pub fn commit(&mut self) -> Result<Commit, StoreError> {
+        let Some(batch) = self.take_batch() else { return Ok(Commit::default()) };
+        let written = self.write(&batch);
+        let counts = self.shared.counts.clone();
+        let mut state = self.shared.state();
+        let writing = std::mem::take(&mut state.writing);
+        drop(batch);
+        // Readers hold copies of blocks, never the batch.
+        let batch = Arc::try_unwrap(writing).unwrap_or_default();
+        match written {
+            Ok(commit) => {
+                state.batch.reuse(batch);
+                drop(state);
+                LogCounts::add(&counts.bytes, commit.bytes);
+                Ok(commit)
+            }
+            Err(error) => {
+                let dropped = state.batch.put_back(batch.blocks);
+                drop(state);
+                LogCounts::add(&counts.rows_lost, dropped);
+                LogCounts::add(&counts.failures, 1);
+                Err(error)
+            }
+        }
+    }
+
+    /// What waits becomes what is written; `None`: nothing waits.
+    fn take_batch(&self) -> Option<Arc<Batch>> {
+        let mut state = self.shared.state();
+        if state.batch.is_empty() {
+            return None;
+        }
+        state.writing = Arc::new(std::mem::take(&mut state.batch));
+        Some(state.writing.clone())
+    }
+
+    fn write(&mut self, batch: &Batch) -> Result<Commit, StoreError> {
+        self.leave_removed();
+        if self.open.is_none() {
+            self.begin_segment()?;
+        }
+        let Some(mut open) = self.open.take() else { return Ok(Commit::default()) };
+        let done = Writing::new(&mut open, &self.shared).all(batch);
+        match done {
+            Ok(done) => {
+                let commit = Commit { bytes: done.end - open.end, blocks: done.blocks.len() as u64 };
+                open.end = done.end;
+                open.blocks += done.blocks.len();
+                self.mark(&open, done, batch);
+                self.open = Some(open);
+                Ok(commit)
+            }
+            Err(error) => {
+                self.give_up(open);
+                Err(error)
+            }
+        }
+    }
+
+    /// A commit has failed. What it has written is cut off; if even that fails, the segment is left as it is.
+    fn give_up(&mut self, open: OpenSegment) {
+        let is_cut = open.file.cut(open.end).and_then(|()| open.file.sync()).is_ok();
+        self.lanes_of(|lane| lane.forget_open());
+        self.sealed.insert(open.file.number, (open.file.clone(), open.end));
+        // A segment without a commit is of no use.
+        if is_cut && open.end <= SEGMENT_HEADER.len() as u64 {
+            // If that fails, an empty file is left, which the next start removes.
+            let _ = self.unlink(open.file.number);
+        }
+    }
+
+    fn lanes_of(&self, each: impl Fn(&LoggedLane)) {
+        let lanes = self.shared.state().lanes();
+        lanes.iter().for_each(|lane| each(lane));
+    }
+
+    /// If somebody has removed the open segment, what it had is lost, and another one begins.
+    fn leave_removed(&mut self) {
+        if self.open.as_ref().is_none_or(|open| open.file.is_in_place()) {
+            return;
+        }
+        if let Some(open) = self.open.take() {
+            let rows = self.forget(open.file.number);
+            LogCounts::add(&self.shared.counts.rows_lost, rows);
+            LogCounts::add(&self.shared.counts.failures, 1);
+            self.lanes_of(|lane| lane.forget_open());
+        }
+    }
+
+    fn begin_segment(&mut self) -> Result<(), StoreError> {
+        let failed = |source| StoreError::File { what: "create", path: self.folder.clone(), source };
+        fs::create_dir_all(&self.folder).map_err(failed)?;
+        let number = self.next;
+        // After a failure the number is not used again: the file may be there.
+        self.next += 1;
+        let file = Arc::new(SegmentFile::create(&self.folder, number)?);
+        let (lanes, schemas) = (HashSet::new(), HashSet::new());
+        let end = SEGMENT_HEADER.len() as u64;
+        self.open = Some(OpenSegment { file, end, blocks: 0, lanes, schemas });
+        Ok(())
+    }
+
+    /// The rows of a commit are safe now.
+    fn mark(&self, open: &OpenSegment, done: Done, batch: &Batch) {
+        let mut rows = 0;
+        for piece in &done.pieces {
+            if let Some(lane) = self.shared.state().numbered(piece.lane).cloned() {
+                let bytes = piece.offset + piece.length;
+                rows += lane.journalled(piece.first_row, bytes, piece.end, open.file.number);
+            }
+        }
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        for (waiting, (at, length)) in batch.blocks.iter().zip(done.blocks) {
+            let Waiting { lane, block, is_part, .. } = waiting;
+            let (first_row, end) = (block.header.first_row, block.header.first_row + u64::from(block.rows));
+            rows += match is_part {
+                true => lane.rebuilt(first_row, block.bytes.len(), end, open.file.number),
+                false => lane.logged(first_row, end),
+            };
+            index.add(Entry {
+                lane: lane.clone(),
+                schema: block.schema.clone(),
+                schema_hash: block.schema_hash,
+                segment: open.file.clone(),
+                at,
+                length,
+                first_row,
+                rows: block.rows,
+                span: block.span(),
+            });
+        }
+        LogCounts::add(&self.shared.counts.rows, rows);
+    }
+
+    /// True if the open segment is so large that it should be sealed before its time.
+    pub fn is_full(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.end >= SEGMENT_BYTES || open.blocks >= SEGMENT_BLOCKS)
+    }
+
+    /// The next commit begins another segment; the present one can be made columns of.
+    pub fn seal(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.sealed.insert(open.file.number, (open.file, open.end));
+            self.shared.state().forget_schemas();
+        }
+    }
+
+    /// The sealed segments, oldest first.
+    pub fn sealed(&self) -> Vec<u64> {
+        self.sealed.keys().copied().collect()
+    }
+
+    /// Bytes of all segments.
+    pub fn bytes(&self) -> u64 {
+        let sealed: u64 = self.sealed.values().map(|(_, bytes)| bytes).sum();
+        sealed + self.open.as_ref().map_or(0, |open| open.end)
+    }
+
+    /// Removes a sealed segment, whose blocks are columns now. Rows of blocks that have not ended are written again first,
+    /// as blocks. Returns what was damaged.
+    pub fn remove(&mut self, number: u64) -> Result<Vec<StoreError>, StoreError> {
+        let mut damage = Vec::new();
+        if self.sealed.contains_key(&number) {
+            self.move_open_blocks(number, &mut damage)?;
+            self.unlink(number)?;
+            self.forget(number);
+        }
+        Ok(damage)
+    }
+
+    /// Removes the oldest sealed segment although its blocks are nowhere else. Returns how many rows they had.
+    pub fn drop_oldest(&mut self) -> Result<u64, StoreError> {
+        let Some(&number) = self.sealed.keys().next() else { return Ok(0) };
+        self.unlink(number)?;
+        let rows = self.forget(number);
+        LogCounts::add(&self.shared.counts.rows_lost, rows);
+        Ok(rows)
+    }
+
+    fn unlink(&mut self, number: u64) -> Result<(), StoreError> {
+        let path = segment::path(&self.folder, number);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                Err(StoreError::File { what: "remove", path, source })
+            }
+            _ => {
+                self.sealed.remove(&number);
+                Ok(())
+            }
+        }
+    }
+
+    fn forget(&self, number: u64) -> u64 {
+        self.index.write().unwrap_or_else(PoisonError::into_inner).remove(number)
+    }
+
+    /// Writes what came of blocks that began in this segment, or before, and that go on.
+    fn move_open_blocks(&mut self, number: u64, damage: &mut Vec<StoreError>) -> Result<(), StoreError> {
+        // What is there must be in the files before it is read.
+        self.commit()?;
+        let lanes = self.shared.state().lanes();
+        let mut wanted = HashMap::new();
+        for lane in lanes {
+            let Some(open) = lane.open().filter(|open| open.segment <= number) else { continue };
+            match open.rebuilt == open.bytes {
+                // Nothing came since it was made a block, and that block is a column now.
+                true => lane.forget_open(),
+                false => _ = wanted.insert(lane.number, open.first_row),
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let mut segments: Vec<Arc<SegmentFile>> =
+            self.sealed.values().map(|(file, _)| file.clone()).collect();
+        segments.extend(self.open.as_ref().map(|open| open.file.clone()));
+        let parts = replay::parts(&segments, &wanted, &self.shared, damage);
+        for part in parts {
+            self.shared.state().batch.push_block(part);
+        }
+        self.commit().map(drop)
+    }
+}
+
+/// What a commit has written, before it is known.
+struct Done {
+    /// The file's length.
+    end: u64,
+    /// The pieces of open blocks that a restart can use.
+    pieces: Vec<Piece>,
+    /// Where the record of each block begins, and the length of its body.
+    blocks: Vec<(u64, usize)>,
+}
+
+/// A commit on its way into a segment.
+struct Writing<'a> {
+    open: &'a mut OpenSegment,
+    shared: &'a Shared,
+    /// Where `out` begins in the file.
+    at: u64,
+    out: Vec<u8>,
+}
+
+impl<'a> Writing<'a> {
+    fn new(open: &'a mut OpenSegment, shared: &'a Shared) -> Self {
+        let at = open.end;
+        Writing { open, shared, at, out: Vec::new() }
+    }
+
+    fn all(mut self, batch: &Batch) -> Result<Done, StoreError> {
+        if self.open.end == SEGMENT_HEADER.len() as u64 {
+            self.remember_lanes();
+        }
+        let pieces = self.rows(batch)?;
+        let mut blocks = Vec::new();
+        for waiting in &batch.blocks {
+            blocks.push(self.block(waiting)?);
+        }
+        let at = self.at + self.out.len() as u64;
+        record::put_commit(&mut self.out, at);
+        self.flush()?;
+        self.open.file.sync()?;
+        Ok(Done { end: self.at, pieces, blocks })
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.open.file.write(self.at, &self.out)?;
+        self.at += self.out.len() as u64;
+        self.out.clear();
+        Ok(())
+    }
+
+    /// A segment begins with what was stored of every node, so that the next start knows it when older segments are gone.
+    fn remember_lanes(&mut self) {
+        let newest: BTreeMap<NodeName, Arc<LoggedLane>> =
+            self.shared.state().lanes().into_iter().map(|lane| (lane.node().clone(), lane)).collect();
+        for lane in newest.into_values() {
+            self.declare_lane(&lane);
+        }
+    }
+
+    /// Writes the bytes of open blocks that a restart can use.
+    fn rows(&mut self, batch: &Batch) -> Result<Vec<Piece>, StoreError> {
+        let (mut pieces, mut bytes, mut length) = (Vec::new(), Vec::new(), 0);
+        let mut written = Vec::new();
+        // How far each lane's open block is with this commit.
+        let mut reached: HashMap<u32, (u64, usize)> = HashMap::new();
+        for Gathered { piece, bytes: these } in batch.by_lane() {
+            let state = self.shared.state();
+            let known = state.numbered(piece.lane).cloned().zip(state.schema_numbered(piece.schema).cloned());
+            drop(state);
+            let Some((lane, schema)) = known else { continue };
+            let follows = match reached.get(&piece.lane) {
+                Some(reached) => piece.offset == 0 || *reached == (piece.first_row, piece.offset),
+                None => lane.continues(piece.first_row, piece.offset),
+            };
+            if !follows {
+                continue;
+            }
+            reached.insert(piece.lane, (piece.first_row, piece.offset + piece.length));
+            self.declare(&lane, piece.schema, &schema);
+            if length > 0 && length + piece.length > ROWS_RECORD_BYTES {
+                self.rows_record(&mut pieces, &mut bytes, &mut written)?;
+                length = 0;
+            }
+            length += piece.length;
+            pieces.push(piece);
+            bytes.extend(these);
+        }
+        self.rows_record(&mut pieces, &mut bytes, &mut written)?;
+        Ok(written)
+    }
+
+    fn rows_record(
+        &mut self,
+        pieces: &mut Vec<Piece>,
+        bytes: &mut Vec<&[u8]>,
+        written: &mut Vec<Piece>,
+    ) -> Result<(), StoreError> {
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        record::put_rows(&mut self.out, pieces, bytes.drain(..));
+        written.append(pieces);
+        self.flush()
+    }
+
+    fn block(&mut self, waiting: &Waiting) -> Result<(u64, usize), StoreError> {
+        let Waiting { lane, block, schema, .. } = waiting;
+        let known = KnownSchema { hash: block.schema_hash, columns: block.schema.clone() };
+        self.declare(lane, *schema, &known);
+        let at = self.at + self.out.len() as u64;
+        let (before, last) = (self.out.len(), Nanos(block.last.0));
+        let meta =
+            BlockMeta { lane: lane.number, schema: *schema, rows: block.rows, last, shift: block.shift };
+        meta.put(&mut self.out, &block.bytes);
+        let length = self.out.len() - before - HEAD_BYTES;
+        if self.out.len() >= WRITE_BYTES {
+            self.flush()?;
+        }
+        Ok((at, length))
+    }
+
+    /// Writes a lane and a schema, unless the segment has them.
+    fn declare(&mut self, lane: &LoggedLane, number: u32, schema: &KnownSchema) {
+        self.declare_lane(lane);
+        if self.open.schemas.insert(number) {
+            let (mut encoder, mut bytes) = (SchemaEncoder::new(), Vec::new());
+            for series in schema.columns.series() {
+                // A hub has taken the series out of such bytes, so they fit.
+                let _ = encoder.append(series, &mut bytes);
+            }
+            record::put_schema(&mut self.out, number, &schema.hash, &bytes);
+        }
+    }
+
+    fn declare_lane(&mut self, lane: &LoggedLane) {
+        if self.open.lanes.insert(lane.number) {
+            let (node, epoch) = (lane.node().clone(), lane.epoch());
+            LaneRecord { number: lane.number, epoch, node, stored: lane.stored() }.put(&mut self.out);
+        }
+    }
+}

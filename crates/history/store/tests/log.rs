@@ -1,0 +1,489 @@
+//! The log beside lists in memory: whatever is handed over, committed, sealed and removed, and wherever the process ends,
+//! every row that was committed is there afterwards, with its values, and no other row.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use common::{all_series, folder, node};
+use khz_block::{Decoder, Encoder, HEADER_BYTES, Step};
+use khz_model::{Columns, Nanos, Reading, Series, Stamp};
+use khz_store::StoreError;
+use khz_store::log::{Intake, Log, LogView, LoggedBlock, LoggedLane, OpenBlock, SchemaHash};
+use proptest::prelude::*;
+
+const BEGIN: u64 = 1_763_000_000_000_000_000;
+const ALWAYS: (Nanos, Nanos) = (Nanos(0), Nanos(u64::MAX));
+
+/// Two schemas: every other lane has the shorter one.
+fn schema(number: usize) -> (SchemaHash, Arc<dyn Columns>) {
+    let series: Vec<Series> = all_series().into_iter().take(6 - number % 2 * 2).collect();
+    ([number as u8 % 2; 16], Arc::new(series))
+}
+
+fn stamp(row: u64) -> Stamp {
+    Stamp { boot: Nanos(1_000_000_000 * (row + 1)), real_offset: BEGIN as i64 }
+}
+
+fn value(lane: usize, epoch: u64, row: u64, slot: usize) -> u64 {
+    (row * (slot as u64 + 1) * 37 + lane as u64 * 1_000 + epoch * 7) % (5 + slot as u64 * 911)
+}
+
+/// A node: makes the blocks of its base lane, as an agent does.
+struct Sender {
+    number: usize,
+    epoch: u64,
+    encoder: Encoder,
+    lane: Arc<LoggedLane>,
+    bytes: Vec<u8>,
+    /// How many of the bytes the hub has handed over.
+    handed: usize,
+    /// Whole blocks that the node still has.
+    past: Vec<LoggedBlock>,
+}
+
+impl Sender {
+    fn new(number: usize, epoch: u64, intake: &Intake) -> Self {
+        let lane = intake.lane(&node(number), epoch);
+        let encoder = Encoder::new(0, 1, Nanos::SECOND);
+        Sender { number, epoch, encoder, lane, bytes: Vec::new(), handed: 0, past: Vec::new() }
+    }
+
+    fn first_row(&self) -> u64 {
+        self.encoder.rows() - u64::from(self.encoder.rows_open())
+    }
+
+    fn row(&mut self) {
+        let (row, slots) = (self.encoder.rows(), schema(self.number).1.series().len());
+        let (number, epoch) = (self.number, self.epoch);
+        let reading = |slot: usize| {
+            let reading = Reading::Present(value(number, epoch, row, slot));
+            (reading.state(), reading.bits())
+        };
+        match self.encoder.rows_open() {
+            0 => self.encoder.key_row(stamp(row), slots, reading, &mut self.bytes),
+            _ => self.encoder.delta_row(stamp(row), 0..slots as u32, reading, &mut self.bytes),
+        }
+    }
+
+    /// Hands over what is new of the open block, all but the last `cut` bytes.
+    fn send(&mut self, intake: &Intake, cut: usize) {
+        let until = self.bytes.len().saturating_sub(cut);
+        if self.encoder.rows_open() == 0 || until <= self.handed.max(HEADER_BYTES) {
+            return;
+        }
+        let (schema_hash, schema) = schema(self.number);
+        let header = khz_block::Header::from_bytes(self.bytes.first_chunk().unwrap(), 0).unwrap();
+        let rows = whole_rows(&self.bytes[..until]);
+        let open = OpenBlock {
+            header: &header,
+            schema: &schema,
+            schema_hash,
+            offset: self.handed,
+            bytes: &self.bytes[self.handed..until],
+            end: self.first_row() + rows,
+            shift: 0,
+        };
+        intake.rows(&self.lane, open);
+        self.handed = until;
+    }
+
+    fn block(&self) -> LoggedBlock {
+        let (schema_hash, schema) = schema(self.number);
+        let header = khz_block::Header::from_bytes(self.bytes.first_chunk().unwrap(), 0).unwrap();
+        let rows = self.encoder.rows_open();
+        let last = stamp(self.encoder.rows() - 1).real();
+        LoggedBlock { header, rows, schema, schema_hash, bytes: Arc::new(self.bytes.clone()), last, shift: 0 }
+    }
+
+    /// The block ends, and is handed over if the hub has all of it.
+    fn end(&mut self, intake: &Intake, is_connected: bool) {
+        if self.encoder.rows_open() == 0 {
+            return;
+        }
+        let block = self.block();
+        self.encoder.close();
+        if is_connected {
+            intake.block(&self.lane, block.clone());
+        }
+        self.past.push(block);
+        self.bytes.clear();
+        self.handed = 0;
+    }
+}
+
+fn whole_rows(block: &[u8]) -> u64 {
+    let mut scanner = khz_block::RowScanner::new();
+    scanner.feed(block).unwrap()
+}
+
+/// A row by node, epoch and number.
+type Row = (usize, u64, u64);
+
+/// The rows of all blocks; each is checked.
+fn rows_of(
+    blocks: &[LoggedBlock],
+    number: usize,
+    epochs: &BTreeMap<SchemaHash, ()>,
+    of: u64,
+) -> BTreeSet<u64> {
+    let _ = epochs;
+    let mut rows = BTreeSet::new();
+    for block in blocks {
+        let (mut decoder, mut bytes) = (Decoder::new(), &block.bytes[..]);
+        while let Step::Header(length) | Step::Row(length) = decoder.step(bytes).unwrap() {
+            let is_row = decoder.next_row() > block.header.first_row;
+            bytes = &bytes[length..];
+            if !is_row || decoder.next_row() == block.header.first_row {
+                continue;
+            }
+            let row = decoder.next_row() - 1;
+            if decoder.stamp() != stamp(row) {
+                continue;
+            }
+            let expected: Vec<u64> = (0..decoder.slots()).map(|slot| value(number, of, row, slot)).collect();
+            if decoder.values() == expected {
+                rows.insert(row);
+            }
+        }
+        assert_eq!(bytes.len(), 0, "a block ends with a whole row");
+        assert_eq!(block.schema.series().len(), block.header.slots as usize);
+    }
+    rows
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Rows {
+        lane: usize,
+        count: u64,
+        cut: usize,
+    },
+    End {
+        lane: usize,
+        is_connected: bool,
+    },
+    Past {
+        lane: usize,
+        which: usize,
+    },
+    Epoch {
+        lane: usize,
+    },
+    Commit,
+    Seal,
+    Remove,
+    /// The process ends; the file then has this many bytes of a commit that did not end.
+    Crash {
+        torn: usize,
+    },
+}
+
+const LANES: usize = 3;
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        12 => (0..LANES, 1u64..9, prop_oneof![3 => Just(0usize), 1 => 1usize..12])
+            .prop_map(|(lane, count, cut)| Act::Rows { lane, count, cut }),
+        4 => (0..LANES, prop::bool::weighted(0.8))
+            .prop_map(|(lane, is_connected)| Act::End { lane, is_connected }),
+        2 => (0..LANES, 0usize..9).prop_map(|(lane, which)| Act::Past { lane, which }),
+        1 => (0..LANES).prop_map(|lane| Act::Epoch { lane }),
+        8 => Just(Act::Commit),
+        2 => Just(Act::Seal),
+        2 => Just(Act::Remove),
+        2 => (0usize..300).prop_map(|torn| Act::Crash { torn }),
+    ]
+}
+
+/// The log and what is known to be in it.
+struct World {
+    folder: PathBuf,
+    log: Option<Log>,
+    intake: Intake,
+    senders: Vec<Sender>,
+    /// Rows that were handed over, and those that were committed.
+    handed: BTreeSet<Row>,
+    committed: BTreeSet<Row>,
+    /// Rows whose segment was removed: they are columns.
+    columns: BTreeSet<Row>,
+    epochs: u64,
+}
+
+impl World {
+    fn new(folder: PathBuf) -> Self {
+        let (log, intake, damage) = Log::open(&folder).unwrap();
+        assert!(damage.is_empty());
+        let senders = (0..LANES).map(|number| Sender::new(number, 0, &intake)).collect();
+        let (handed, committed, columns) = Default::default();
+        World { folder, log: Some(log), intake, senders, handed, committed, columns, epochs: 0 }
+    }
+
+    fn log(&mut self) -> &mut Log {
+        self.log.as_mut().unwrap()
+    }
+
+    fn do_it(&mut self, act: &Act) {
+        match *act {
+            Act::Rows { lane, count, cut } => {
+                let sender = &mut self.senders[lane];
+                (0..count).for_each(|_| sender.row());
+                sender.send(&self.intake, cut);
+                let end = sender.first_row()
+                    + if sender.handed == 0 { 0 } else { whole_rows(&sender.bytes[..sender.handed]) };
+                let (number, epoch) = (sender.number, sender.epoch);
+                self.handed.extend((sender.first_row()..end).map(|row| (number, epoch, row)));
+            }
+            Act::End { lane, is_connected } => {
+                let sender = &mut self.senders[lane];
+                let (number, epoch, rows) =
+                    (sender.number, sender.epoch, sender.first_row()..sender.encoder.rows());
+                sender.end(&self.intake, is_connected);
+                if is_connected {
+                    self.handed.extend(rows.map(|row| (number, epoch, row)));
+                }
+            }
+            Act::Past { lane, which } => {
+                let sender = &self.senders[lane];
+                if let Some(block) = sender.past.get(which) {
+                    self.intake.block(&sender.lane, block.clone());
+                    let first = block.header.first_row;
+                    let rows = first..first + u64::from(block.rows);
+                    self.handed.extend(rows.map(|row| (sender.number, sender.epoch, row)));
+                }
+            }
+            Act::Epoch { lane } => {
+                self.epochs += 1;
+                self.senders[lane] = Sender::new(lane, self.epochs, &self.intake);
+            }
+            Act::Commit => self.commit(),
+            Act::Seal => self.log().seal(),
+            Act::Remove => self.remove(),
+            Act::Crash { torn } => self.crash(torn),
+        }
+    }
+
+    fn commit(&mut self) {
+        self.log().commit().unwrap();
+        self.committed.extend(&self.handed);
+    }
+
+    fn remove(&mut self) {
+        let Some(&segment) = self.log().sealed().first() else { return };
+        let view = self.log().view();
+        let all: Vec<Row> = self.handed.iter().copied().collect();
+        for (number, epoch) in all.iter().map(|row| (row.0, row.1)).collect::<BTreeSet<_>>() {
+            let rows = self.rows(&view, number, epoch, Some(segment));
+            self.columns.extend(rows.into_iter().map(|row| (number, epoch, row)));
+        }
+        assert!(self.log().remove(segment).unwrap().is_empty());
+        // It commits what waits.
+        self.committed.extend(&self.handed);
+    }
+
+    fn rows(&self, view: &LogView, number: usize, epoch: u64, segment: Option<u64>) -> BTreeSet<u64> {
+        let mut damage = Vec::new();
+        let blocks = view.blocks(&node(number), segment, ALWAYS.0, ALWAYS.1, &mut damage);
+        assert!(damage.is_empty(), "{damage:?}");
+        rows_of(&blocks, number, &BTreeMap::new(), epoch)
+    }
+
+    fn crash(&mut self, torn: usize) {
+        self.log = None;
+        let newest = newest(&self.folder);
+        if let (Some(path), true) = (&newest, torn > 0) {
+            let mut bytes = fs::read(path).unwrap();
+            bytes.extend((0..torn).map(|byte| (byte * 7) as u8 % 6));
+            fs::write(path, bytes).unwrap();
+        }
+        let (log, intake, damage) = Log::open(&self.folder).unwrap();
+        assert!(damage.is_empty(), "{damage:?}");
+        (self.log, self.intake) = (Some(log), intake);
+        self.handed.clone_from(&self.committed);
+        let view = self.log().view();
+        self.check(&view, true);
+        for sender in &mut self.senders {
+            sender.lane = self.intake.lane(&node(sender.number), sender.epoch);
+            // The node sends its open block again from its start.
+            sender.handed = 0;
+        }
+    }
+
+    /// Every row that was committed is there, with its values; after a restart also those of open blocks.
+    fn check(&self, view: &LogView, is_restart: bool) {
+        let lanes: BTreeSet<(usize, u64)> = self.handed.iter().map(|row| (row.0, row.1)).collect();
+        for (number, epoch) in lanes {
+            let found = self.rows(view, number, epoch, None);
+            let of_lane = |rows: &BTreeSet<Row>| -> BTreeSet<u64> {
+                rows.range((number, epoch, 0)..=(number, epoch, u64::MAX)).map(|row| row.2).collect()
+            };
+            let (committed, columns) = (of_lane(&self.committed), of_lane(&self.columns));
+            let missing: Vec<&u64> =
+                committed.iter().filter(|row| !found.contains(row) && !columns.contains(row)).collect();
+            assert!(!is_restart || missing.is_empty(), "node {number}, epoch {epoch} lacks {missing:?}");
+            let lane = self.intake.lane(&node(number), epoch);
+            for (from, to) in lane.stored() {
+                assert!(
+                    (from..to).all(|row| committed.contains(&row)),
+                    "rows are not stored: {from} to {to}"
+                );
+            }
+        }
+    }
+}
+
+/// The newest segment.
+fn newest(folder: &Path) -> Option<PathBuf> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.pop()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #[test]
+    fn every_committed_row_is_there_after_a_restart(acts in prop::collection::vec(act(), 1..60), case in any::<u32>()) {
+        let mut world = World::new(folder(&format!("log-model-{case}")));
+        for act in &acts {
+            world.do_it(act);
+            let view = world.log().view();
+            world.check(&view, false);
+        }
+        world.commit();
+        world.crash(0);
+        let _ = fs::remove_dir_all(&world.folder);
+    }
+}
+
+/// A log with some commits, and where each commit ends.
+fn filled(name: &str) -> (World, Vec<u64>) {
+    let mut world = World::new(folder(name));
+    let mut ends = Vec::new();
+    for turn in 0..6u64 {
+        for lane in 0..LANES {
+            world.do_it(&Act::Rows { lane, count: 3, cut: 0 });
+            if turn % 3 == 2 {
+                world.do_it(&Act::End { lane, is_connected: true });
+            }
+        }
+        world.commit();
+        ends.push(fs::metadata(newest(&world.folder).unwrap()).unwrap().len());
+    }
+    (world, ends)
+}
+
+#[test]
+fn a_log_that_was_cut_off_anywhere_has_all_commits_before_that_place() {
+    let (world, ends) = filled("log-cut");
+    let path = newest(&world.folder).unwrap();
+    let whole = fs::read(&path).unwrap();
+    drop(world);
+    let copy = folder("log-cut-copy");
+    for cut in (0..whole.len()).step_by(7).chain(ends.iter().map(|end| *end as usize)) {
+        fs::write(copy.join("0000000001.log"), &whole[..cut]).unwrap();
+        let (view, damage) = LogView::of(&copy).unwrap();
+        assert!(damage.is_empty(), "cut at {cut}: {damage:?}");
+        let commits = ends.iter().filter(|end| **end <= cut as u64).count() as u64;
+        for lane in 0..LANES {
+            let mut damage = Vec::new();
+            let blocks = view.blocks(&node(lane), None, ALWAYS.0, ALWAYS.1, &mut damage);
+            let rows = rows_of(&blocks, lane, &BTreeMap::new(), 0);
+            assert_eq!(rows, (0..commits * 3).collect(), "cut at {cut}, lane {lane}");
+        }
+    }
+}
+
+#[test]
+fn a_flipped_byte_damages_what_it_is_in_and_nothing_else() {
+    let (world, _) = filled("log-flip");
+    let path = newest(&world.folder).unwrap();
+    let whole = fs::read(&path).unwrap();
+    drop(world);
+    let copy = folder("log-flip-copy");
+    let mut silent = 0;
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x41;
+        fs::write(copy.join("0000000001.log"), &bytes).unwrap();
+        let Ok((view, mut damage)) = LogView::of(&copy) else { panic!("the folder can be read") };
+        let mut rows = 0;
+        for lane in 0..LANES {
+            let blocks = view.blocks(&node(lane), None, ALWAYS.0, ALWAYS.1, &mut damage);
+            rows += rows_of(&blocks, lane, &BTreeMap::new(), 0).len();
+        }
+        // Rows of open blocks are read only where no block has them.
+        assert!(
+            rows == LANES * 18 || !damage.is_empty() || at > whole.len() * 2 / 3,
+            "byte {at}: {rows} rows, no damage"
+        );
+        silent += usize::from(rows < LANES * 18 && damage.is_empty());
+    }
+    assert!(silent < whole.len() / 3);
+}
+
+#[test]
+fn a_removed_or_replaced_segment_is_counted_and_the_log_goes_on() {
+    for replaced in [false, true] {
+        let (mut world, _) = filled("log-removed");
+        let path = newest(&world.folder).unwrap();
+        fs::remove_file(&path).unwrap();
+        if replaced {
+            fs::write(&path, b"something else").unwrap();
+        }
+        world.do_it(&Act::Rows { lane: 0, count: 2, cut: 0 });
+        world.do_it(&Act::End { lane: 0, is_connected: true });
+        world.log().commit().unwrap();
+        let counts = world.intake.counts();
+        assert_eq!(counts.rows_lost.load(Ordering::Relaxed), LANES as u64 * 18);
+        assert_eq!(counts.failures.load(Ordering::Relaxed), 1);
+        let view = world.log().view();
+        assert_eq!(world.rows(&view, 0, 0, None), (18..20).collect());
+    }
+}
+
+#[test]
+fn blocks_wait_while_the_folder_cannot_be_written() {
+    let (mut world, _) = filled("log-full");
+    let moved = world.folder.with_extension("moved");
+    let _ = fs::remove_dir_all(&moved);
+    fs::rename(&world.folder, &moved).unwrap();
+    fs::write(&world.folder, b"a file where the folder was").unwrap();
+    world.do_it(&Act::Rows { lane: 1, count: 4, cut: 0 });
+    world.do_it(&Act::End { lane: 1, is_connected: true });
+    for _ in 0..3 {
+        assert!(matches!(world.log().commit(), Err(StoreError::File { .. })));
+    }
+    let view = world.log().view();
+    assert_eq!(world.rows(&view, 1, 0, None), (18..22).collect(), "what waits can be read");
+    fs::remove_file(&world.folder).unwrap();
+    world.log().commit().unwrap();
+    assert_eq!(world.rows(&view, 1, 0, None), (18..22).collect());
+    assert_eq!(world.intake.counts().failures.load(Ordering::Relaxed), 4);
+    let (reopened, damage) = LogView::of(&world.folder).unwrap();
+    assert!(damage.is_empty());
+    assert_eq!(world.rows(&reopened, 1, 0, None), (18..22).collect());
+}
+
+#[test]
+fn what_the_log_knows_of_a_lane_survives_its_segments() {
+    let (mut world, _) = filled("log-known");
+    for _ in 0..3 {
+        world.log().seal();
+        world.do_it(&Act::Rows { lane: 0, count: 1, cut: 0 });
+        world.do_it(&Act::End { lane: 0, is_connected: true });
+        world.commit();
+        world.remove();
+    }
+    let folder = world.folder.clone();
+    drop(world);
+    let (_log, intake, _) = Log::open(&folder).unwrap();
+    assert_eq!(intake.lane(&node(2), 0).stored(), [(0, 18)], "it sent nothing since");
+    assert_eq!(intake.lane(&node(0), 0).stored(), [(0, 21)]);
+    assert_eq!(intake.lane(&node(0), 1).stored(), [], "another epoch");
+}

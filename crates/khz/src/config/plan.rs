@@ -43,6 +43,8 @@ pub struct Plan {
     pub state_dir: StateDir,
     /// A hub's memory for recent rows.
     pub history: ByteSize,
+    /// Where rows are stored for weeks, and how long.
+    pub store: StorePlan,
     /// Memory for all HTTP answers together.
     pub answers_max: ByteSize,
     /// What a hub records into .rrd files, and where.
@@ -102,7 +104,22 @@ pub enum RingDir {
     Below(PathBuf),
 }
 
-/// Where a hub keeps the list of its nodes.
+/// Where rows are stored, and how much of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorePlan {
+    /// The directory.
+    pub dir: StateDir,
+    /// How large it may become.
+    pub keep: ByteSize,
+    /// How long rows are kept as they came.
+    pub raw: Nanos,
+    /// How long summaries of a minute are kept.
+    pub minute: Nanos,
+    /// How long summaries of an hour are kept.
+    pub hour: Nanos,
+}
+
+/// Where a hub keeps the list of its nodes, or rows are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateDir {
     /// In the usual directory.
@@ -132,6 +149,13 @@ impl Plan {
             expected: checked(layers, "nodes", nodes::expected)?,
             state_dir: checked(layers, "state_dir", |text| Ok(values::state_dir(text)))?,
             history: checked(layers, "history", quantity::<ByteSize>)?,
+            store: StorePlan {
+                dir: checked(layers, "store", |text| Ok(values::state_dir(text)))?,
+                keep: checked(layers, "keep", values::keep)?,
+                raw: checked(layers, "store_raw", values::store_time)?,
+                minute: checked(layers, "store_minute", values::store_time)?,
+                hour: checked(layers, "store_hour", values::store_time)?,
+            },
             answers_max: checked(layers, "answers_max", values::answers_max)?,
             rrd: rrd::recording(layers)?,
             bind: checked(layers, "bind", addresses::local_address)?,

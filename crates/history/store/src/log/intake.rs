@@ -1,6 +1,6 @@
 //! The hub's end of the log: takes rows and blocks from any thread, and waits for no disk.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -196,9 +196,12 @@ impl State {
         self.by_schema.get(&number)
     }
 
-    /// Drops the schemas that nobody holds but this list.
+    /// Drops the schemas that nobody holds but this list, and that no lane's open block has.
     pub fn forget_schemas(&mut self) {
-        self.by_schema.retain(|_, known| Arc::strong_count(&known.columns) > 1);
+        // The lists of lanes here hold each twice.
+        let held = self.lanes.values().filter(|lane| Arc::strong_count(lane) > 2 || lane.open().is_some());
+        let used: HashSet<u32> = held.map(|lane| lane.schema_number()).collect();
+        self.by_schema.retain(|number, known| Arc::strong_count(&known.columns) > 1 || used.contains(number));
         let State { schemas, by_schema, .. } = self;
         schemas.retain(|_, number| by_schema.contains_key(number));
     }

@@ -206,6 +206,10 @@ mod tests {
             error("[sources.stat]\nrat = \"1Hz\"\n"),
             "/etc/khz/khz.toml:2: no setting is called 'sources.stat.rat' (did you mean 'rate'?)"
         );
+        assert_eq!(
+            error("[store]\nminutes = \"90d\"\n"),
+            "/etc/khz/khz.toml:2: no setting is called 'store.minutes' (did you mean 'minute'?)"
+        );
         assert_eq!(error("[zebra]\n"), "/etc/khz/khz.toml:1: no setting is called 'zebra'");
     }
 

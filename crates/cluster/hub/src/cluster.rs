@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, Weak};
 
 use khz_model::{Budget, ByteSize, Choice, Forgotten, Metric, Nanos, NodeName, NodeStatus, Pattern, Rate};
+use khz_store::log::Intake;
 
 use crate::counts::Counts;
 use crate::known::Known;
@@ -20,6 +21,7 @@ use crate::texts::TextBytes;
 
 mod metrics;
 mod sources;
+mod stored;
 
 use metrics::Metrics;
 pub(crate) use sources::Sources;
@@ -66,6 +68,8 @@ pub struct Cluster {
     pub(crate) is_short_of_memory: AtomicBool,
     /// Called when nodes have given back much memory.
     gave_back: OnceLock<fn()>,
+    /// Where the rows of base lanes go beside this.
+    intake: OnceLock<Intake>,
     /// Lanes of all nodes, which share the history's memory.
     pub(crate) lanes: AtomicU64,
     /// Rung when a node comes, goes or is forgotten.
@@ -102,6 +106,7 @@ impl Cluster {
             node_bytes: Budget::new(ByteSize(u64::MAX), Arc::default()),
             is_short_of_memory: AtomicBool::new(false),
             gave_back: OnceLock::new(),
+            intake: OnceLock::new(),
             lanes: AtomicU64::new(0),
             changes: Arc::default(),
             door: Mutex::default(),

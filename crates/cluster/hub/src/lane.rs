@@ -8,14 +8,18 @@ use khz_block::{Decoder, HEADER_BYTES, Header, RowScanner};
 use khz_link::Ranges;
 use khz_model::{Nanos, Stamp};
 
+use crate::clock;
 use crate::generations::Generations;
 use crate::limits::{BLOCK_BYTES_MAX, BLOCKS_FOR_READERS, BLOCKS_MAX, BYTES_A_SLOT, LANE_BYTES_KEPT};
 use crate::node::Counted;
 use crate::schemas::Schema;
 
 mod late;
+mod log;
 mod read;
 mod schema;
+
+use log::LaneLog;
 
 pub(crate) use late::{Late, Part};
 pub(crate) use read::{Piece, Place};
@@ -50,6 +54,17 @@ struct Open {
     bytes: Vec<u8>,
     scanner: RowScanner,
     ended: bool,
+}
+
+impl Open {
+    /// What has come of it; `None`: no row.
+    fn into_block(self) -> Option<Block> {
+        let Open { header, schema, mut bytes, scanner, .. } = self;
+        bytes.truncate(bytes.len() - scanner.unfinished());
+        bytes.shrink_to_fit();
+        let rows = scanner.rows();
+        (rows > 0).then(|| Block { header, rows, schema, bytes: Arc::new(bytes) })
+    }
 }
 
 /// The newest row, decoded, and the place up to which the block was decoded.
@@ -94,6 +109,8 @@ pub(crate) struct Lane {
     latest: Option<Box<Latest>>,
     /// A closed block that is arriving in pieces.
     past: Vec<u8>,
+    /// Where rows of a base lane go beside this, if there is a store.
+    log: Option<Box<LaneLog>>,
     /// The lane is open on the present connection.
     pub alive: bool,
 }
@@ -120,18 +137,22 @@ impl Lane {
             late: Late::default(),
             latest: None,
             past: Vec::new(),
+            log: None,
             alive: false,
         }
     }
 
     /// A lane that goes on after other epochs, which have counted this.
     pub fn after(name: &str, epoch: u64, period: Nanos, before: Counted) -> Self {
-        Lane { before, late_rows: before.late, ..Lane::new(name, epoch, period) }
+        let mut lane = Lane::new(name, epoch, period);
+        (lane.before, lane.late_rows) = (before, before.late);
+        lane
     }
 
     /// Memory of blocks that have not ended, of the decoded newest row, and of the lane itself.
     pub fn held(&self) -> u64 {
         let blocks = self.past.capacity() + self.open.as_ref().map_or(0, |open| open.bytes.capacity());
+        let blocks = blocks + self.log.as_ref().map_or(0, |log| log.held());
         (size_of::<Lane>() + self.name.len() + blocks + self.slots() * BYTES_A_SLOT) as u64
     }
 
@@ -142,6 +163,10 @@ impl Lane {
         // History is read backwards from the newest row.
         let is_small = |open: &Open| open.bytes.len() as u64 <= LANE_BYTES_KEPT;
         if all || !keeps_history || !self.open.as_ref().is_some_and(is_small) {
+            self.hand_over(Nanos(0), clock::boot());
+            if let Some(log) = &mut self.log {
+                log.forget_open();
+            }
             self.open = None;
             self.recent = VecDeque::new();
             self.recent_bytes = 0;
@@ -196,9 +221,14 @@ impl Lane {
         self.received.as_slice()
     }
 
+    /// The rows among these that were neither received nor lost.
+    pub fn missing(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
+        self.received.holes(from, to)
+    }
+
     /// True if any row has come.
     pub fn has_rows(&self) -> bool {
-        self.received.start().is_some()
+        self.received.rows() > self.lost_now()
     }
 
     /// When the newest row was gathered, on the node's clocks.
@@ -253,9 +283,11 @@ impl Lane {
             Ok(_) => None,
         };
         if let Some(problem) = problem {
-            self.received.remove(first, first.saturating_add(before));
-            (self.open, self.latest) = (None, None);
+            self.take_back(before);
             return Err(problem);
+        }
+        if let Some(log) = &mut self.log {
+            log.grew(open);
         }
         let (from, to) = (first + before, first + u64::from(open.scanner.rows()));
         let added = self.received.add(from, to);
@@ -276,7 +308,8 @@ impl Lane {
             None
         };
         if let Some(problem) = problem {
-            self.take_back();
+            let rows = open.scanner.rows().into();
+            self.take_back(rows);
             return Err(problem);
         }
         open.header.closed = Some((rows, length, checksum));
@@ -286,27 +319,36 @@ impl Lane {
         Ok(())
     }
 
-    /// The open block is not what the node has recorded. Its rows count as not received, and are asked for again.
-    fn take_back(&mut self) {
+    /// The open block is not what the node has recorded. Its `rows` count as not received, and are asked for again.
+    fn take_back(&mut self, rows: u64) {
         let Some(open) = self.open.take() else { return };
+        let replaced = self.log.as_mut().map_or(0, |log| log.take_back(&open.header, &open.schema));
         let first = open.header.first_row;
-        self.received.remove(first, first.saturating_add(u64::from(open.scanner.rows())));
+        self.received.remove(first, first.saturating_add(rows.max(replaced.into())));
         self.latest = None;
     }
 
     /// Makes room for the next block. Returns a buffer to use for it.
     fn put_open_away(&mut self, keep: bool, next: u64) -> Vec<u8> {
         let Some(open) = self.open.take() else { return Vec::new() };
-        let rows = open.scanner.rows();
+        let is_kept = keep || self.readers > 0;
         // A block that comes again from its start replaces itself.
         let comes_again = open.header.first_row == next;
-        if comes_again || rows == 0 || !(keep || self.readers > 0) {
-            return open.bytes;
+        let last = open.scanner.stamp().real();
+        match &mut self.log {
+            Some(log) if comes_again => log.comes_again(open.into_block().map(|block| (block, last))),
+            Some(log) => match open.into_block() {
+                Some(block) => {
+                    log.ended(&block, last);
+                    if is_kept {
+                        self.insert(block);
+                    }
+                }
+                None => log.gives_way(),
+            },
+            None if comes_again || !is_kept || open.scanner.rows() == 0 => return open.bytes,
+            None => open.into_block().into_iter().for_each(|block| self.insert(block)),
         }
-        let Open { header, schema, mut bytes, scanner, .. } = open;
-        bytes.truncate(bytes.len() - scanner.unfinished());
-        bytes.shrink_to_fit();
-        self.insert(Block { header, rows, schema, bytes: Arc::new(bytes) });
         Vec::new()
     }
 
@@ -345,13 +387,18 @@ impl Lane {
             return Err("a block with more slots than its schema");
         }
         let end = header.first_row.checked_add(u64::from(rows)).ok_or("rows that cannot be counted")?;
+        let is_news = |log: &LaneLog| log.lacks(&self.received, header.first_row, end);
+        let log = self.log.as_deref_mut().filter(|log| is_news(log));
         let added = self.received.add(header.first_row, end);
         self.late_rows += added;
         self.twice += u64::from(rows) - added;
         let block = Block { header, rows, schema, bytes: Arc::new(bytes.to_vec()) };
+        if let Some(log) = log {
+            log.past(&block, scanner.stamp().real());
+        }
         match self.late_readers {
             0 => self.late.came(header.first_row, end),
-            _ => self.late.take(block.clone(), crate::clock::boot()),
+            _ => self.late.take(block.clone(), clock::boot()),
         }
         if keep {
             self.insert(block);
@@ -363,8 +410,10 @@ impl Lane {
     pub fn lose(&mut self, from: u64, to: u64) -> u64 {
         // A reader may know the lane for longer than the hub.
         self.late.lose(from, to);
-        // Rows from before the lane's first row here are not counted as lost.
-        let from = from.max(self.received.start().unwrap_or(to));
+        // Rows from before the lane's first row, here or in the log, are not counted as lost.
+        let logged = self.log.as_ref().and_then(|log| log.first());
+        let first = self.received.start().into_iter().chain(logged).min();
+        let from = from.max(first.unwrap_or(to));
         let lost = self.received.add(from, to);
         self.lost += lost;
         lost
@@ -396,6 +445,15 @@ impl Lane {
             && let Some(block) = self.recent.pop_front()
         {
             self.recent_bytes -= block.bytes.len() as u64;
+        }
+    }
+}
+
+/// However a lane goes, what it has not handed over goes into the store.
+impl Drop for Lane {
+    fn drop(&mut self) {
+        if self.log.is_some() {
+            self.hand_over(Nanos(0), clock::boot());
         }
     }
 }

@@ -148,5 +148,14 @@ pub const OUT_BYTES_MAX: usize = 1 << 20;
 /// A peer for which more bytes wait does not read: it is cut off. A reader loses rows long before that, at its share.
 pub const DEAF_BYTES_MAX: usize = 4 * OUT_BYTES_MAX;
 
-/// History that a node is asked for after the hub has started: "the last ten minutes".
+/// A node's clock that is further off than this is wrong: the store files its rows under our time. Less may be what a beat
+/// that waited seems to measure.
+pub const CLOCK_OFF_MAX: Nanos = Nanos::from_secs(5);
+
+/// Blocks of the past of one lane that wait for the store until the node's clock is measured: at 64 KiB a second, those of
+/// some seconds. Further blocks are stored as if the clock were right.
+pub const BLOCKS_UNMEASURED_MAX: usize = 64;
+
+/// History that a node is asked for after the hub has started: "the last ten minutes". With a store it is asked for all rows
+/// that the store does not have, too.
 pub const HISTORY_SPAN: Nanos = Nanos::from_secs(600);

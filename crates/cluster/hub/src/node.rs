@@ -179,6 +179,25 @@ impl Node {
     }
 }
 
+/// What the store gets.
+impl Node {
+    /// If this is the base lane and the hub has a store, the lane's rows go there from now on.
+    pub fn log_base(&mut self, lane: u64, cluster: &Cluster) {
+        let Some(intake) = cluster.intake() else { return };
+        let Node { name, lanes, .. } = self;
+        if let Some(base) = lanes.base_mut().filter(|base| base.id == lane) {
+            base.log_to(intake, name);
+        }
+    }
+
+    /// The node's clock was measured: it is this much ahead of ours.
+    pub fn set_clock(&mut self, ahead: i64) {
+        if let Some(base) = self.lanes.base_mut() {
+            base.set_clock(ahead);
+        }
+    }
+}
+
 /// What readers want.
 impl Node {
     /// One more reader subscribes. `None`: there are too many different subscriptions, or too many new ones came of late.

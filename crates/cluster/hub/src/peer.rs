@@ -142,6 +142,7 @@ impl HubSide for Talk<'_> {
                 .offered(offer.lane, offer.name, offer.epoch, offer.period)
                 .ok_or_else(full)?;
             node.serve(offer.interest, id);
+            node.log_base(id, self.cluster);
             if let Some(lane) = node.lanes_mut().get_mut(id) {
                 lane.next_offered = offer.next_row;
             }
@@ -149,7 +150,7 @@ impl HubSide for Talk<'_> {
             node.lane_is_ready(offer.interest, &self.cluster.counts);
             let want = wants::of_offer(self.cluster, node, id, offer);
             if let Some(want) = &want {
-                node.want(id, wants::certain_from(want, node.can_resend()));
+                node.want(id, wants::certain_from(want, node, id));
             }
             Ok(want)
         })
@@ -253,7 +254,7 @@ impl HubSide for Talk<'_> {
             node.lane_is_ready(told.interest, &self.cluster.counts);
             let want = wants::of_answer(self.cluster, node, id);
             if let Some(want) = &want {
-                node.want(id, wants::certain_from(want, node.can_resend()));
+                node.want(id, wants::certain_from(want, node, id));
             }
             Ok(want)
         })
@@ -270,8 +271,12 @@ impl HubSide for Talk<'_> {
         // The mailbox has a command that cuts a superseded connection.
         let _ = self.node(|node| {
             node.link_mut().beat(beat, self.now);
+            if let Some(ahead) = node.link().beats().clock_offset.filter(|_| beat.round_trip.is_some()) {
+                node.set_clock(ahead);
+            }
             for (lane, known) in node.lanes().connected().filter(|(_, lane)| lane.has_rows()) {
-                acks.push(Ack { lane, received: known.complete_until(), stored: 0 });
+                let (received, stored) = (known.complete_until(), known.stored_until());
+                acks.push(Ack { lane, received, stored });
             }
             Ok(())
         });

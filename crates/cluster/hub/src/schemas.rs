@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use khz_block::{MetricPool, SchemaDecoder};
 use khz_link::schema_hash;
@@ -24,6 +24,8 @@ pub(crate) const FULL: Reject = "the schemas of all nodes hold as much as a hub 
 pub(crate) struct Schema {
     decoder: SchemaDecoder,
     context: Context,
+    /// The hash of its bytes, once somebody has asked.
+    hash: OnceLock<Hash>,
     /// Its share of the memory that all schemas may hold.
     share: Share,
     /// Memory of the metrics that were new with it.
@@ -44,11 +46,13 @@ impl Schema {
     }
 
     fn new(share: Share) -> Self {
-        Schema { decoder: SchemaDecoder::new(), context: Context::new(&SHA256), share, brought: 0 }
+        let (decoder, context) = (SchemaDecoder::new(), Context::new(&SHA256));
+        Schema { decoder, context, hash: OnceLock::new(), share, brought: 0 }
     }
 
     fn copy(&self, share: Share) -> Self {
-        Schema { decoder: self.decoder.clone(), context: self.context.clone(), share, brought: self.brought }
+        let (decoder, context) = (self.decoder.clone(), self.context.clone());
+        Schema { decoder, context, hash: OnceLock::new(), share, brought: self.brought }
     }
 
     /// What each slot is.
@@ -68,7 +72,7 @@ impl Schema {
 
     /// The hash of its bytes.
     pub fn hash(&self) -> Hash {
-        schema_hash(self.context.clone().finish())
+        *self.hash.get_or_init(|| schema_hash(self.context.clone().finish()))
     }
 
     /// Whether its first slots are those of an earlier schema.
@@ -144,6 +148,7 @@ impl Schemas {
             }
             schema.brought += pool.held() - known;
         }
+        schema.hash.take();
         // A piece may go beyond the offer: slots were added after the offer.
         let ends_at = offered.map_or(0, |offered| offered.bytes.saturating_sub(before));
         let (rest_of_offer, beyond) = bytes.split_at(ends_at.min(bytes.len() as u64) as usize);
@@ -152,7 +157,10 @@ impl Schemas {
         if is_whole && offered.is_some_and(|offered| offered.hash != schema.hash()) {
             return Err("a schema that is not the one that was offered");
         }
-        schema.context.update(beyond);
+        if !beyond.is_empty() {
+            schema.hash.take();
+            schema.context.update(beyond);
+        }
         if is_whole {
             schema.decoder.shrink();
         }

@@ -104,9 +104,8 @@ impl NodeLane {
         let link = Link::new(below.mailbox.clone(), self.connection);
         let arrival = Arrival { version: &format!("through {}", below.hub), ..Arrival::default() };
         node.connect(&arrival, link, now);
-        if node.lanes_mut().offered(LANE, BASE, self.epoch, period).is_none() {
-            return false;
-        }
+        let Some(id) = node.lanes_mut().offered(LANE, BASE, self.epoch, period) else { return false };
+        node.log_base(id, &below.cluster);
         if let Some(lane) = node.lanes_mut().numbered(LANE) {
             (lane.alive, lane.next_offered) = (true, self.next_row);
             lane.late.want(Some(self.next_row.saturating_sub(1)));
@@ -202,7 +201,15 @@ impl NodesBelow {
             false => self.cluster.node_or_new(&status.node, clock::boot()),
         };
         let Some(node) = node else { return };
-        if node.lock().link_mut().reported_by(&self.hub, status) {
+        let is_news = {
+            let mut node = node.lock();
+            // Hubs are synchronised better than the nodes whose clocks are wrong.
+            if let Some(ahead) = status.clock_offset.filter(|_| !node.link().is_direct()) {
+                node.set_clock(ahead);
+            }
+            node.link_mut().reported_by(&self.hub, status)
+        };
+        if is_news {
             self.cluster.changes.ring();
         }
         self.listing.insert(status.node.clone(), node);

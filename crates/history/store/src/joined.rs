@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 
-use khz_model::{Instance, Series, ValueFormat};
+use khz_model::{Instance, Series};
 
 use crate::file::ColumnFile;
 use crate::layout::Key;
 use crate::limits::ROWS_MAX;
 use crate::rows::by_name;
 use crate::section::Section;
-use crate::times::Times;
+use crate::times::{Kind, Times};
 use crate::track::{NO_READING, Track};
 use crate::writer::Content;
 use crate::{StoreError, Summary};
@@ -51,15 +51,26 @@ impl<'a> Joined<'a> {
         Ok(Joined { pieces: whole, times, places })
     }
 
-    /// All series, in the order of columns.
-    pub fn series(&self) -> Vec<Series> {
-        let mut series: HashMap<(&str, Option<&Instance>), &Series> = HashMap::new();
+    /// All series as sections, each in the order of its columns. There is one, unless a metric changed its type: its other
+    /// types are in further ones. No series is in two, so a roll-up has each of its buckets once.
+    pub fn sections(&self) -> Vec<Vec<Series>> {
+        let mut sections: Vec<HashMap<(&str, Option<&Instance>), &Series>> = vec![HashMap::new()];
         for one in self.pieces.iter().flat_map(|(piece, _)| piece.section.series()) {
-            series.insert((&one.metric.name, one.instance.as_ref()), one);
+            let (name, format) = ((&*one.metric.name, one.instance.as_ref()), one.metric.format());
+            let fits = |section: &HashMap<_, &Series>| {
+                section.get(&name).is_none_or(|known| known.metric.format() == format)
+            };
+            match sections.iter().position(fits) {
+                Some(section) => _ = sections[section].insert(name, one),
+                None => sections.push(HashMap::from([(name, one)])),
+            }
         }
-        let mut series: Vec<Series> = series.into_values().cloned().collect();
-        series.sort_by(by_name);
-        series
+        let sorted = |section: HashMap<_, &Series>| {
+            let mut series: Vec<Series> = section.into_values().cloned().collect();
+            series.sort_by(by_name);
+            series
+        };
+        sections.into_iter().map(sorted).collect()
     }
 
     /// One series in all rows. Damaged columns are reported, and what other pieces have of the series remains.
@@ -126,7 +137,7 @@ fn join_times(all: Vec<&Times>) -> (Times, Vec<Vec<usize>>) {
     let mut order: Vec<(usize, usize)> = rows.collect();
     // The sort is stable and quick where most is in order: a later piece comes after an earlier one.
     order.sort_by_key(|&(piece, row)| all[piece].at[row]);
-    let mut joined = Times::new(all.first().map_or(1, |times| times.beside.len()));
+    let mut joined = Times::new(all.first().map_or(Kind::Rows, |times| times.kind));
     let mut places: Vec<Vec<usize>> = all.iter().map(|times| vec![0; times.rows()]).collect();
     for (piece, row) in order {
         let at = all[piece].at[row];
@@ -144,29 +155,4 @@ fn join_times(all: Vec<&Times>) -> (Times, Vec<Vec<usize>>) {
         places[piece][row] = joined.rows() - 1;
     }
     (joined, places)
-}
-
-/// Sections in which each series has one format: what can be joined into one. Mostly they are one group.
-pub(crate) fn groups(pieces: Vec<Piece<'_>>) -> Vec<Vec<Piece<'_>>> {
-    let mut groups: Vec<Vec<Piece<'_>>> = Vec::new();
-    let mut formats: HashMap<(Box<str>, Option<Instance>), ValueFormat> = HashMap::new();
-    for piece in pieces {
-        let last = groups.last().and_then(|group| group.last());
-        let is_same =
-            last.is_some_and(|last| std::sync::Arc::ptr_eq(&last.section.layout, &piece.section.layout));
-        let keys = || piece.section.series().iter().map(Key::of);
-        let format_of = |key: &Key| formats.get(&(key.metric.clone(), key.instance.clone())).copied();
-        let fits = is_same || keys().all(|key| format_of(&key).is_none_or(|format| format == key.format));
-        if !fits {
-            formats.clear();
-        }
-        if !is_same {
-            formats.extend(keys().map(|key| ((key.metric, key.instance), key.format)));
-        }
-        match groups.last_mut() {
-            Some(group) if fits => group.push(piece),
-            _ => groups.push(vec![piece]),
-        }
-    }
-    groups
 }

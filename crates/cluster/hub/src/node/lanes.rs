@@ -4,6 +4,7 @@
 use khz_model::Nanos;
 
 use super::counted::Counted;
+use crate::clock;
 use crate::lane::Lane;
 use crate::limits::LANES_MAX;
 use crate::mailbox::Command;
@@ -63,6 +64,11 @@ impl Lanes {
         self.numbers.iter().filter_map(|&(number, id)| Some((number, self.get(id)?)))
     }
 
+    /// The base lane, to change it.
+    pub fn base_mut(&mut self) -> Option<&mut Lane> {
+        self.present.iter_mut().find(|lane| lane.name == BASE)
+    }
+
     /// The base lane.
     pub fn base(&self) -> Option<&Lane> {
         self.present.iter().find(|lane| lane.name == BASE)
@@ -107,7 +113,8 @@ impl Lanes {
                 self.set_number(number, id);
                 return Some(id);
             }
-            let former = self.present.remove(at);
+            let mut former = self.present.remove(at);
+            former.hand_over(Nanos(0), clock::boot());
             // The lane goes on counting under its name.
             before = Counted::of_former(&former);
             if former.recent_bytes > 0 || former.readers > 0 {

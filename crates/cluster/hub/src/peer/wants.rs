@@ -1,7 +1,7 @@
 //! The Want with which the hub opens a lane at a node: from which row on, how far back, and whether every row at once. It
 //! only decides; the peer sends.
 
-use khz_link::{LaneOffer, Want};
+use khz_link::{LaneOffer, Ranges, Want};
 use khz_model::Nanos;
 
 use crate::cluster::Cluster;
@@ -21,6 +21,9 @@ pub(super) fn of_offer(cluster: &Cluster, node: &Node, id: u64, offer: &LaneOffe
         return None;
     }
     let prompt = is_prompt(cluster, node, lane);
+    if let Some(before) = lane.logged_before() {
+        return Some(unlogged(cluster, lane, before, prompt));
+    }
     if lane.has_rows() && lane.late_readers > 0 {
         return Some(missed(lane, prompt));
     }
@@ -35,6 +38,29 @@ pub(super) fn of_offer(cluster: &Cluster, node: &Node, id: u64, offer: &LaneOffe
     };
     let (epoch, schema_bytes, have) = (lane.epoch, lane.schema_bytes(), newest(lane.received()));
     Some(Want { epoch, from_row, span, schema_bytes, prompt, have })
+}
+
+/// Everything that neither came nor is in the log from before this hub's start, however old: nothing that the ring still has
+/// may be missing in the store. If the hub keeps rows in memory, the newest ones come again.
+fn unlogged(cluster: &Cluster, lane: &Lane, before: &Ranges, prompt: bool) -> Want {
+    let remembered = HISTORY_SPAN.0.checked_div(lane.period.0).unwrap_or(0);
+    let is_memory = cluster.keeps_history();
+    let until = if is_memory { lane.next_offered.saturating_sub(remembered) } else { u64::MAX };
+    let mut known = Ranges::default();
+    for &(from, to) in before.as_slice() {
+        known.add(from, to.min(until));
+    }
+    for &(from, to) in lane.received() {
+        known.add(from, to);
+    }
+    Want {
+        epoch: lane.epoch,
+        from_row: known.complete_from_zero(),
+        span: ALL,
+        schema_bytes: lane.schema_bytes(),
+        prompt,
+        have: known.above(),
+    }
 }
 
 /// What is wanted of a lane that serves a subscription which the node has just answered.
@@ -69,14 +95,100 @@ fn missed(lane: &Lane, prompt: bool) -> Want {
 }
 
 /// The row from which on every row comes because of this Want, or is reported lost; `None`: the first row that comes. The
-/// node reports nothing of rows older than the span. If it can send rows again, a reader that is missing such rows asks for
-/// them.
-pub(super) fn certain_from(want: &Want, can_resend: bool) -> Option<u64> {
-    let is_certain = want.span == ALL || want.span > Nanos(0) && !can_resend;
-    is_certain.then_some(want.from_row)
+/// node reports nothing of rows older than the span, and does not send those that only the log has. If it can send rows again,
+/// a reader that is missing such rows asks for them.
+pub(super) fn certain_from(want: &Want, node: &Node, id: u64) -> Option<u64> {
+    let is_certain = want.span == ALL || want.span > Nanos(0) && !node.can_resend();
+    let lane = node.lanes().get(id).filter(|_| is_certain)?;
+    let logged =
+        want.have.iter().filter_map(|&(from, to)| lane.missing(from, to).last().map(|&(_, end)| end));
+    Some(logged.fold(want.from_row, u64::max))
 }
 
 /// The newest ranges, as many as a Want can carry.
 fn newest(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     ranges[ranges.len().saturating_sub(khz_link::limits::HAVE_MAX)..].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use khz_model::{ByteSize, NodeName, Rate};
+    use khz_store::log::{Intake, Log};
+
+    use super::*;
+    use crate::cluster::Settings;
+    use crate::lane::tests::{gets_rows, lane};
+    use crate::node::SharedNode;
+
+    /// A log that has the rows 0..1,000 and 1,200..1,300 of node n1, after a restart.
+    fn log(folder: &std::path::Path, node: &NodeName) -> (Log, Intake) {
+        let (mut log, intake, _) = Log::open(folder).expect("a log");
+        let mut lane = lane();
+        lane.log_to(&intake, node);
+        gets_rows(&mut lane, 0, 1_000);
+        gets_rows(&mut lane, 1_200, 100);
+        drop(lane);
+        log.commit().expect("room");
+        let (log, intake, _) = Log::open(folder).expect("a log");
+        (log, intake)
+    }
+
+    /// The lane is offered with this row next. Returns what is wanted, and the row from which on rows are certain.
+    fn wanted(cluster: &Arc<Cluster>, node: &SharedNode, next_row: u64) -> (Want, Option<u64>) {
+        let mut node = node.lock();
+        let id = node.lanes_mut().offered(1, BASE, 1, Nanos::SECOND).expect("room for a lane");
+        node.log_base(id, cluster);
+        node.lanes_mut().get_mut(id).expect("the lane").next_offered = next_row;
+        let offer = LaneOffer {
+            lane: 1,
+            node: "",
+            name: BASE,
+            epoch: 1,
+            generation: 1,
+            period: Nanos::SECOND,
+            interest: 0,
+            oldest_row: 0,
+            next_row,
+            schema_bytes: 0,
+            schema_hash: [0; 16],
+        };
+        let want = of_offer(cluster, &node, id, &offer).expect("a base lane is wanted");
+        let certain = certain_from(&want, &node, id);
+        (want, certain)
+    }
+
+    #[test]
+    fn a_hub_that_starts_again_asks_for_what_its_log_lacks_and_for_what_its_memory_needs() {
+        let folder = std::env::temp_dir().join(format!("khz-hub-wants-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let name = NodeName::new("n1").expect("a good name");
+        let (_log, intake) = log(&folder, &name);
+        let rate_max = Rate::from_hz(1_000).expect("a rate");
+        let start = |history| {
+            let settings = Settings { name: "hub".into(), history: ByteSize(history), rate_max };
+            let cluster = Cluster::new(settings, [7; 16]);
+            cluster.log_to(intake.clone());
+            let node = cluster.node_or_new(&name, Nanos(0)).expect("room for a node");
+            (cluster, node)
+        };
+        let lacking = |from_row, have: &[(u64, u64)], certain| {
+            let want =
+                Want { epoch: 1, from_row, span: ALL, schema_bytes: 0, prompt: true, have: have.to_vec() };
+            (want, Some(certain))
+        };
+        // Without memory for the past, and where the rows are too old for it.
+        let (cluster, node) = start(0);
+        assert_eq!(wanted(&cluster, &node, 1_310), lacking(1_000, &[(1_200, 1_300)], 1_300));
+        let (cluster, node) = start(1 << 20);
+        assert_eq!(wanted(&cluster, &node, 9_000), lacking(1_000, &[(1_200, 1_300)], 1_300));
+        // The last ten minutes come again.
+        assert_eq!(wanted(&cluster, &node, 1_810), lacking(1_000, &[(1_200, 1_210)], 1_210));
+        assert_eq!(wanted(&cluster, &node, 1_310), lacking(710, &[], 710));
+        // What came on this run does not.
+        gets_rows(node.lock().lanes_mut().numbered(1).expect("the lane"), 1_250, 70);
+        assert_eq!(wanted(&cluster, &node, 1_320), lacking(720, &[(1_250, 1_320)], 720));
+        let _ = std::fs::remove_dir_all(&folder);
+    }
 }

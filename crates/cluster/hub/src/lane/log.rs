@@ -1,0 +1,252 @@
+//! A base lane's way into the store: the bytes of its open block as they come, and each block when it has ended or will not
+//! go on. It writes nothing itself; the store's log does, in a thread of its own.
+
+use std::sync::Arc;
+
+use khz_block::Header;
+use khz_link::Ranges;
+use khz_model::{Columns, Nanos, NodeName};
+use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock};
+
+use super::{Block, Lane, Open};
+use crate::clock;
+use crate::limits::{BLOCKS_UNMEASURED_MAX, CLOCK_OFF_MAX};
+
+/// What a lane hands to the log, and what it has handed over.
+#[derive(Debug)]
+pub(super) struct LaneLog {
+    intake: Intake,
+    lane: Arc<LoggedLane>,
+    /// Rows that the log had before this hub's start.
+    before: Ranges,
+    clock: Option<NodeClock>,
+    /// Bytes of the open block that were handed over as they came.
+    bytes: usize,
+    /// When the first of them were, on our boot clock.
+    began: Nanos,
+    /// Rows of the open block that were handed over as a block, because it did not go on for long.
+    rows: u32,
+    /// What had come of the open block before it came again from its start, until as many rows have come again.
+    replaced: Option<LoggedBlock>,
+    /// Blocks of the past that came before the node's clock was measured, each with the time of its last row.
+    unmeasured: Vec<(Block, Nanos)>,
+}
+
+/// How far a node's wall clock was ahead of ours when that was measured, and its real time minus its boot time then.
+#[derive(Clone, Copy, Debug)]
+struct NodeClock {
+    ahead: i64,
+    real_offset: i64,
+}
+
+impl LaneLog {
+    fn new(intake: &Intake, node: &NodeName, epoch: u64) -> Self {
+        let lane = intake.lane(node, epoch);
+        let mut before = Ranges::default();
+        lane.stored().into_iter().for_each(|(from, to)| {
+            before.add(from, to);
+        });
+        LaneLog {
+            intake: intake.clone(),
+            lane,
+            before,
+            clock: None,
+            bytes: 0,
+            began: Nanos(0),
+            rows: 0,
+            replaced: None,
+            unmeasured: Vec::new(),
+        }
+    }
+
+    /// What must be added to the times of a block because the node's clock is wrong. Within an epoch, which never outlives
+    /// the node's boot, the offset of a block's real time to its boot time says how the clock was set when it was written.
+    fn shift(&self, header: &Header) -> i64 {
+        let Some(clock) = self.clock else { return 0 };
+        let set_since = header.stamp.real_offset.saturating_sub(clock.real_offset);
+        let ahead = clock.ahead.saturating_add(set_since);
+        if ahead.unsigned_abs() > CLOCK_OFF_MAX.0 { ahead.saturating_neg() } else { 0 }
+    }
+
+    fn block_of(&self, block: &Block, last: Nanos) -> LoggedBlock {
+        LoggedBlock {
+            header: block.header,
+            rows: block.rows,
+            schema: block.schema.clone(),
+            schema_hash: block.schema.hash(),
+            bytes: block.bytes.clone(),
+            last,
+            shift: self.shift(&block.header),
+        }
+    }
+
+    /// Another block begins.
+    fn begin(&mut self) {
+        (self.bytes, self.rows) = (0, 0);
+    }
+
+    /// More bytes of the open block have come.
+    pub(super) fn grew(&mut self, open: &Open) {
+        if self.bytes == 0 {
+            self.began = clock::boot();
+        }
+        let schema: Arc<dyn Columns> = open.schema.clone();
+        let rows = OpenBlock {
+            header: &open.header,
+            schema: &schema,
+            schema_hash: if self.bytes == 0 { open.schema.hash() } else { [0; 16] },
+            offset: self.bytes,
+            bytes: &open.bytes[self.bytes..],
+            end: open.header.first_row.saturating_add(open.scanner.rows().into()),
+            shift: self.shift(&open.header),
+        };
+        self.intake.rows(&self.lane, rows);
+        self.bytes = open.bytes.len();
+        if self.replaced.as_ref().is_some_and(|replaced| replaced.rows <= open.scanner.rows()) {
+            self.replaced = None;
+        }
+    }
+
+    /// The open block comes again from its start. What had come of it stays until as much has come again.
+    pub(super) fn comes_again(&mut self, block: Option<(Block, Nanos)>) {
+        if let Some((block, last)) = block.filter(|(block, _)| self.is_longest(block.rows)) {
+            self.replaced = Some(self.block_of(&block, last));
+        }
+        self.begin();
+    }
+
+    /// The open block gives way to another one.
+    pub(super) fn ended(&mut self, block: &Block, last: Nanos) {
+        if self.is_longest(block.rows) && block.rows > self.rows {
+            self.intake.block(&self.lane, self.block_of(block, last));
+        }
+        self.gives_way();
+    }
+
+    /// Another block begins. The open block has no rows that the log does not have.
+    pub(super) fn gives_way(&mut self) {
+        if let Some(replaced) = self.replaced.take() {
+            self.intake.block(&self.lane, replaced);
+        }
+        self.begin();
+    }
+
+    /// The open block was handed over, and is dropped.
+    pub(super) fn forget_open(&mut self) {
+        self.replaced = None;
+        self.begin();
+    }
+
+    /// Whether no more than these rows of the open block have ever come.
+    fn is_longest(&self, rows: u32) -> bool {
+        self.replaced.as_ref().is_none_or(|replaced| replaced.rows <= rows)
+    }
+
+    /// The rows of the open block are not what the node has recorded. Returns how many of them there may be.
+    pub(super) fn take_back(&mut self, header: &Header, schema: &Arc<crate::schemas::Schema>) -> u32 {
+        let columns: Arc<dyn Columns> = schema.clone();
+        // A block that begins again without rows: a restart of the hub makes nothing of those before.
+        let nothing = OpenBlock {
+            header,
+            schema: &columns,
+            schema_hash: schema.hash(),
+            offset: 0,
+            bytes: &Header { closed: None, ..*header }.to_bytes(),
+            end: header.first_row,
+            shift: 0,
+        };
+        self.intake.rows(&self.lane, nothing);
+        self.begin();
+        self.replaced.take().map_or(0, |replaced| replaced.rows)
+    }
+
+    /// Whether a block of the past has rows that the log does not have.
+    pub(super) fn lacks(&self, received: &Ranges, from: u64, to: u64) -> bool {
+        let is_news = |&(from, to): &(u64, u64)| !self.before.holes(from, to).is_empty();
+        received.holes(from, to).iter().any(is_news)
+    }
+
+    /// A block of the past came. It waits until the node's clock is measured: the first two beats do that.
+    pub(super) fn past(&mut self, block: &Block, last: Nanos) {
+        if self.clock.is_none() && self.unmeasured.len() < BLOCKS_UNMEASURED_MAX {
+            self.unmeasured.push((block.clone(), last));
+        } else {
+            self.intake.block(&self.lane, self.block_of(block, last));
+        }
+    }
+
+    /// The node's clock is measured, or will not be.
+    fn measured(&mut self) {
+        for (block, last) in std::mem::take(&mut self.unmeasured) {
+            self.intake.block(&self.lane, self.block_of(&block, last));
+        }
+    }
+
+    /// The oldest row that the log had before this hub's start.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.before.start()
+    }
+
+    /// Memory of blocks that wait here.
+    pub(super) fn held(&self) -> usize {
+        let unmeasured: usize = self.unmeasured.iter().map(|(block, _)| block.bytes.len()).sum();
+        unmeasured + self.replaced.as_ref().map_or(0, |replaced| replaced.bytes.len())
+    }
+}
+
+impl Lane {
+    /// From now on the lane's rows go into the log too.
+    pub fn log_to(&mut self, intake: &Intake, node: &NodeName) {
+        if self.log.is_none() {
+            self.log = Some(Box::new(LaneLog::new(intake, node, self.epoch)));
+        }
+    }
+
+    /// Which rows the log had before this hub's start; `None`: the lane's rows go into no log.
+    pub fn logged_before(&self) -> Option<&Ranges> {
+        self.log.as_ref().map(|log| &log.before)
+    }
+
+    /// All rows before this one are safe in the store, from the first that is; 0: none is.
+    pub fn stored_until(&self) -> u64 {
+        self.log.as_ref().map_or(0, |log| log.lane.stored_until())
+    }
+
+    /// The node's clock was measured: it is this much ahead of ours.
+    pub fn set_clock(&mut self, ahead: i64) {
+        let Some(real_offset) = self.newest().map(|stamp| stamp.real_offset) else { return };
+        if let Some(log) = &mut self.log {
+            log.clock = Some(NodeClock { ahead, real_offset });
+            log.measured();
+        }
+    }
+
+    /// The open block for the log, as far as it has come.
+    pub fn open_for_log(&self) -> Option<LoggedBlock> {
+        let log = self.log.as_ref()?;
+        match (self.open_block(), self.newest()) {
+            (Some(block), Some(last)) if log.is_longest(block.rows) => {
+                Some(log.block_of(&block, last.real()))
+            }
+            _ => log.replaced.clone(),
+        }
+    }
+
+    /// Hands the open block over if it began this long ago or before: perhaps it does not go on. If it does, the log gets it
+    /// again from its start.
+    pub fn hand_over(&mut self, age: Nanos, now: Nanos) {
+        if let Some(log) = &mut self.log {
+            log.measured();
+        }
+        let Some(log) = self.log.as_ref().filter(|log| now.since(log.began) >= age) else { return };
+        let is_new = |block: &LoggedBlock| block.rows > log.rows;
+        let Some(block) = self.open_for_log().filter(is_new) else { return };
+        if let Some(log) = &mut self.log {
+            (log.bytes, log.rows) = (0, block.rows);
+            log.intake.block(&log.lane, block);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

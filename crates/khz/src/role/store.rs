@@ -1,0 +1,208 @@
+//! The store of a daemon: where it is, and its two threads. One puts the log onto the disk once a second while rows come,
+//! the other makes columns of it ([`compaction`]). Without rows neither wakes up. If the disk is full or fails, the daemon
+//! goes on; what that costs is counted and logged.
+
+mod compaction;
+mod numbers;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use khz_hub::Cluster;
+use khz_model::{Metric, Nanos, Repeats};
+use khz_store::log::Intake;
+use khz_store::{Keep, Store, StoreError};
+
+use self::compaction::Compaction;
+use self::numbers::Numbers;
+use crate::config::plan::{StateDir, StorePlan};
+use crate::config::{Plan, places};
+use crate::show::outcome::{Failure, sentence};
+
+/// Rows are on the disk this long after they came, or a little later.
+const COMMIT_PERIOD: Duration = Duration::from_secs(1);
+
+/// A store and its threads. Without [`RunningStore::end`], what came in the last second is lost to the store.
+pub struct RunningStore {
+    intake: Intake,
+    shared: Arc<Shared>,
+    commits: Option<JoinHandle<()>>,
+    compaction: Thread,
+    numbers: Arc<Numbers>,
+}
+
+/// What both threads use.
+struct Shared {
+    store: Store,
+    is_over: AtomicBool,
+    /// The cluster whose rows come, once it is known.
+    cluster: OnceLock<Weak<Cluster>>,
+}
+
+impl RunningStore {
+    /// The store of a hub: where the setting says, else below the directory of its state. `None`: there is none. A
+    /// directory that a setting names must be usable; without the usual one the hub goes on.
+    pub fn of_hub(plan: &Plan) -> Result<Option<Self>, Failure> {
+        let directory = match places::store_dir(plan) {
+            Ok(Some(directory)) => directory,
+            Ok(None) => return Ok(None),
+            Err(places::NoStateDir) => {
+                tracing::warn!(
+                    "rows will not be stored: neither HOME nor XDG_STATE_HOME says where; use --store"
+                );
+                return Ok(None);
+            }
+        };
+        match RunningStore::start(&directory, &plan.store) {
+            Ok(store) => Ok(Some(store)),
+            Err(error) if matches!(plan.store.dir, StateDir::Here(_)) => Err(unusable(&error)),
+            Err(error) => {
+                tracing::warn!("rows will not be stored: {}", sentence(&error));
+                Ok(None)
+            }
+        }
+    }
+
+    /// The store of `khz` alone, which has one only if a setting names it.
+    pub fn of_node(plan: &Plan) -> Result<Option<Self>, Failure> {
+        match &plan.store.dir {
+            StateDir::Here(directory) => {
+                RunningStore::start(directory, &plan.store).map(Some).map_err(|error| unusable(&error))
+            }
+            StateDir::Usual | StateDir::Nowhere => Ok(None),
+        }
+    }
+
+    fn start(directory: &Path, plan: &StorePlan) -> Result<Self, StoreError> {
+        let (store, intake, damage) = Store::open(directory, keep(plan), now())?;
+        for damage in damage {
+            tracing::error!("{damage}; `khz store check` shows all damage");
+        }
+        let shared = Arc::new(Shared { store, is_over: AtomicBool::new(false), cluster: OnceLock::new() });
+        let numbers = Arc::<Numbers>::default();
+        numbers.count(&shared.store);
+        let failed =
+            |source| StoreError::File { what: "start a thread for", path: directory.to_owned(), source };
+        let compaction = Compaction::new(shared.clone(), numbers.clone());
+        let begun = compaction.begun();
+        let thread = std::thread::Builder::new().name("compact".into()).spawn(move || compaction.run());
+        // Its steps may take long, and it may end after any of them: nobody waits for it.
+        let compaction = thread.map_err(failed)?.thread().clone();
+        let commits = Commits {
+            shared: shared.clone(),
+            intake: intake.clone(),
+            failures: Repeats::default(),
+            compaction: compaction.clone(),
+            begun,
+        };
+        let commits = std::thread::Builder::new().name("store".into()).spawn(move || commits.run());
+        let commits = Some(commits.map_err(failed)?);
+        Ok(RunningStore { intake, shared, commits, compaction, numbers })
+    }
+
+    /// From now on the rows of this cluster are stored.
+    pub fn serve(&self, cluster: &Arc<Cluster>) {
+        cluster.log_to(self.intake.clone());
+        // There is one cluster.
+        let _ = self.shared.cluster.set(Arc::downgrade(cluster));
+    }
+
+    /// What it counts beside the log, which the hub's own numbers have.
+    pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
+        self.numbers.metrics()
+    }
+
+    /// The daemon ends, and nothing comes any more: everything that came goes onto the disk.
+    pub fn end(mut self) {
+        if let Some(cluster) = self.shared.cluster.get().and_then(Weak::upgrade) {
+            cluster.hand_over(Nanos(0));
+        }
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Release);
+        self.compaction.unpark();
+        self.intake.wake();
+        if let Some(commits) = self.commits.take() {
+            commits.thread().unpark();
+            // If it panicked, the message was printed then.
+            let _ = commits.join();
+        }
+    }
+}
+
+impl Drop for RunningStore {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A setting names a directory in which nothing can be stored.
+fn unusable(error: &StoreError) -> Failure {
+    Failure::usage(format!("--store: {}", sentence(error)))
+}
+
+/// How much is kept.
+pub fn keep(plan: &StorePlan) -> Keep {
+    Keep { size: plan.keep, raw: plan.raw, minute: plan.minute, hour: plan.hour }
+}
+
+/// The wall clock, since 1970.
+pub fn now() -> Nanos {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// The thread that commits.
+struct Commits {
+    shared: Arc<Shared>,
+    intake: Intake,
+    failures: Repeats,
+    compaction: Thread,
+    /// True while the other thread wakes up by itself.
+    begun: Arc<AtomicBool>,
+}
+
+impl Commits {
+    fn run(mut self) {
+        let start = Instant::now();
+        loop {
+            self.intake.wait(&self.shared.is_over);
+            // In this order: what was handed over before the end is committed.
+            let is_last = self.shared.is_over.load(Ordering::Acquire);
+            if let Err(error) = self.shared.store.commit(now()) {
+                self.failed(&error, Nanos(start.elapsed().as_nanos() as u64));
+            }
+            if is_last {
+                return;
+            }
+            if !self.begun.swap(true, Ordering::AcqRel) {
+                self.compaction.unpark();
+            }
+            pause(COMMIT_PERIOD, &self.shared.is_over);
+        }
+    }
+
+    fn failed(&mut self, error: &StoreError, now: Nanos) {
+        if let Some(times) = self.failures.happened(now) {
+            tracing::warn!(
+                "rows are not stored: {}{times}; they wait in memory, as long as there is room",
+                sentence(error)
+            );
+        }
+    }
+}
+
+/// Waits for this long, or until the end.
+fn pause(time: Duration, is_over: &AtomicBool) {
+    let end = Instant::now() + time;
+    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+        && !is_over.load(Ordering::Acquire)
+    {
+        std::thread::park_timeout(left);
+    }
+}

@@ -34,9 +34,9 @@ pub const BLOCKS_WAITING_BYTES: usize = 256 << 20;
 /// Ranges of stored rows that a lane remembers. Each hole is an outage in which the node's ring was overwritten.
 pub const STORED_RANGES_MAX: usize = 64;
 /// A segment of this size is sealed before its ten minutes are over.
-pub const SEGMENT_BYTES: u64 = 512 << 20;
+pub const SEGMENT_BYTES: u64 = 2 << 30;
 /// A segment with this many blocks, too: the index of one is some hundred bytes in memory.
-pub const SEGMENT_BLOCKS: usize = 1 << 18;
+pub const SEGMENT_BLOCKS: usize = 1 << 19;
 /// Lanes that the log remembers: sixteen epochs of 4,096 nodes. Beyond it, lanes that the hub does not have are forgotten.
 pub const LANES_REMEMBERED: usize = 1 << 16;
 

@@ -9,6 +9,11 @@ use std::process::Command;
 const LEFT_OUT: [&str; 4] =
     [":(exclude)*/tests/*", ":(exclude)*tests.rs", ":(exclude)*.md", ":(exclude)*/fixtures/*"];
 
+/// Lines whose changes alter no figure: comments, and lines without text. (`+`, not `*`: git gives the expression the end of
+/// each line too, and nothing at all would match there.)
+const NO_CODE: [&str; 2] =
+    ["--ignore-matching-lines=^[[:space:]]*//", "--ignore-matching-lines=^[[:space:]]+$"];
+
 /// The age of a figure's code by git.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Age {
@@ -78,18 +83,24 @@ impl<'a> History<'a> {
         if self.git(&["cat-file", "-e", &format!("{commit}^{{commit}}")]).is_none() {
             return Age::Unknown(String::from("its commit is not in this checkout"));
         }
-        let changed = |path: &str| {
-            let words = [&["diff", "--quiet", commit, "HEAD", "--", path][..], &left_out].concat();
+        let changed = |from: &str, to: &str, path: &str| {
+            let words = [&["diff", "--quiet"][..], &NO_CODE, &[from, to, "--", path], &left_out].concat();
             self.git(&words).is_none()
         };
-        let paths: Vec<String> = code.into_iter().filter(|path| changed(path)).cloned().collect();
+        let paths: Vec<String> =
+            code.into_iter().filter(|path| changed(commit, "HEAD", path)).cloned().collect();
         if paths.is_empty() {
             return Age::Fresh;
         }
         let range = format!("{commit}..HEAD");
         let asked: Vec<&str> = paths.iter().map(String::as_str).collect();
         let words = [&["log", "--reverse", "--format=%h", &range, "--"][..], &asked, &left_out].concat();
-        let since = self.git(&words).and_then(|text| text.lines().next().map(str::to_owned));
+        let commits = self.git(&words).unwrap_or_default();
+        let is_change = |commit: &&str| {
+            let before = format!("{commit}^");
+            paths.iter().any(|path| changed(&before, commit, path))
+        };
+        let since = commits.lines().find(is_change).map(str::to_owned);
         Age::Stale { since: since.unwrap_or_else(|| String::from("another branch")), paths }
     }
 
@@ -143,15 +154,16 @@ mod tests {
     #[test]
     fn a_figure_is_stale_since_the_first_change_of_its_code_and_of_nothing_else() {
         let project = Project::new("stale");
-        let measured = project.commit("hub/src/lib.rs", "1");
+        let measured = project.commit("hub/src/lib.rs", "1\n");
         let code = ["hub".to_owned(), "link".to_owned()];
         let age = |code: &[String]| History::of(&project.0).age(&measured, code);
         assert_eq!(age(&code), Age::Fresh);
         project.commit("http/src/lib.rs", "1");
         project.commit("hub/tests/lab.rs", "1");
         project.commit("hub/README.md", "1");
-        assert_eq!(age(&code), Age::Fresh, "tests and texts change no figure");
-        let change = project.commit("hub/src/lib.rs", "2");
+        project.commit("hub/src/lib.rs", "// One.\n\n1\n");
+        assert_eq!(age(&code), Age::Fresh, "tests, texts and comments change no figure");
+        let change = project.commit("hub/src/lib.rs", "// One.\n\n1\n2\n");
         project.commit("hub/src/peer.rs", "1");
         let Age::Stale { since, paths } = age(&code) else { panic!("it is not stale") };
         assert!(change.starts_with(&since), "{since}");
@@ -162,7 +174,7 @@ mod tests {
             "a path that is left out changes nothing either"
         );
         assert_eq!(age(&[]), Age::Fresh, "what depends on no code is never stale");
-        project.commit("hub/src/lib.rs", "1");
+        project.commit("hub/src/lib.rs", "1\n");
         fs::remove_file(project.0.join("hub/src/peer.rs")).unwrap();
         project.git(&["add", "-A"]);
         project.git(&["commit", "-q", "-m", "back"]);
@@ -172,7 +184,7 @@ mod tests {
     #[test]
     fn without_history_it_is_not_known_and_no_failure() {
         let project = Project::new("shallow");
-        project.commit("hub/src/lib.rs", "1");
+        project.commit("hub/src/lib.rs", "1\n");
         let missing = "0123456789012345678901234567890123456789";
         let age = History::of(&project.0).age(missing, &["hub".to_owned()]);
         assert_eq!(age.mark(), "its commit is not in this checkout");

@@ -15,9 +15,9 @@ const TITLE_BYTES: usize = 60;
 const HEAD: &str = "\
 # Every file, in a sentence
 
-For developers: search this page for a word. Each file says of itself what it is about; after that come its constants
-(limits, times) and what each of its tests shows. Paths are as in [where.md](where.md), which goes from questions to files and has the
-shorter answers. `cargo xtask reference` writes this page from the files; do not edit it.
+For developers: search this page for a word. It has every file in Rust, JavaScript and C. Each says of itself what it is about;
+after that come its constants (limits, times) and what each of its tests shows. Paths are as in [where.md](where.md), which goes
+from questions to files and has the shorter answers. `cargo xtask reference` writes this page from the files; do not edit it.
 ";
 
 /// Writes the page.
@@ -53,7 +53,9 @@ fn folders() -> Result<Vec<PathBuf>, String> {
     }
     folders.push(crates.join("khz"));
     folders.extend(entries(&crates.join("testing"))?);
-    folders.extend(["web", "bench", "fuzz/targets", "examples", "xtask"].map(|name| step::root().join(name)));
+    folders.extend(
+        ["web", "bench", "fuzz/src", "fuzz/targets", "examples", "xtask"].map(|name| step::root().join(name)),
+    );
     Ok(folders)
 }
 
@@ -118,7 +120,7 @@ fn first_sentence(text: &str) -> Option<String> {
     };
     let words: Vec<&str> = text
         .lines()
-        .skip_while(|line| line.starts_with("#!"))
+        .skip_while(|line| line.starts_with("#!") || *line == "/*")
         .take_while(comment)
         .map(|line| line.trim_start_matches(['/', '!', '*', ' ']).trim_end_matches("*/").trim())
         .take_while(|line| !line.is_empty())
@@ -196,6 +198,7 @@ fn a_line_has_sentence_constants_and_tests() {
         "- `hub/tests/rows.rs`: Counts rows. Knows no clock. Constants: `ROWS_MAX`. Tests: it counts.\n"
     );
     assert_eq!(line("a", "fn main() {}\n"), None);
+    assert_eq!(first_sentence("/*\n * Counts in C.\n *\n *   count FILE\n */\n").unwrap(), "Counts in C.");
     assert_eq!(
         first_sentence(
             "// Draws all of the charts that\n// a person wants to see, e.g. lines of it. More.\n"

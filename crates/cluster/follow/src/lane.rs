@@ -1,4 +1,4 @@
-//! The lanes of the present connection.
+//! The lanes that a follower has on the present connection, each with its schema and what its reader keeps of it.
 
 use std::collections::HashMap;
 

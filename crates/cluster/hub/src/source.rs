@@ -1,6 +1,6 @@
-//! Another hub as a source of nodes: they appear here under their names, at their base rate. This hub reads the other one as
-//! any reader does, and puts each row into the node's lane as if the node had sent it. It refuses a hub that gets nodes from
-//! here, since that would be a loop.
+//! Another hub as a source of nodes (`--source`, nested hubs): they appear here under their names, at their base rate.
+//! This hub reads the other one as any reader does, and puts each row into the node's lane as if the node had sent it. It
+//! refuses a hub that gets nodes from here, since that would be a loop.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! The beginning of a connection on the side that connects: it receives the Greeting, sends Hello and waits for the Welcome.
-//! Agents and readers do the same.
+//! It refuses a hub that speaks none of its versions. Agents and readers do the same.
 
 use std::fmt;
 use std::sync::Arc;

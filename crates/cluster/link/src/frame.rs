@@ -1,4 +1,5 @@
-//! Frames to bytes and back. A decoded frame borrows from the bytes it came in; nothing is copied.
+//! Decodes frames: Greeting, Hello, Welcome, Interest, Want and all others. A decoded frame borrows from the bytes it
+//! came in; nothing is copied. `put.rs` encodes them.
 
 use khz_model::name::{INSTANCE_MAX, NODE_NAME_MAX};
 use khz_model::pattern::PATTERN_MAX;

@@ -1,5 +1,6 @@
-//! The hub's end of one connection: it greets, judges the Hello, hands every frame to the hub, answers Beats, and notices
-//! silence. It holds no rows and knows no node. Without an unfinished frame it has less than 200 bytes.
+//! The hub's end of one connection: it greets, judges the Hello (its version too), hands every frame to the hub, answers
+//! Beats, and notices silence. It holds no rows and knows no node. Without an unfinished frame it has less than 200
+//! bytes.
 
 use khz_model::Nanos;
 

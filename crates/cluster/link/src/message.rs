@@ -1,5 +1,5 @@
-//! The contents of frames, as data that borrows from the bytes it came in. `docs/link.md` explains every field;
-//! [`crate::frame`] has the bytes.
+//! The fields of frames: Greeting, Hello, Welcome, Interest, Want and others, as data that borrows from the bytes it came
+//! in. `docs/link.md` explains every field; [`crate::frame`] decodes the bytes, `put.rs` encodes them.
 
 use khz_model::Nanos;
 

@@ -1,4 +1,5 @@
-//! Encodes frames: appends each to the bytes that wait to be sent. [`crate::frame`] decodes them.
+//! Encodes frames: Greeting, Hello, Welcome, Interest, Want and others. Appends each to the bytes that wait to be sent.
+//! [`crate::frame`] decodes them.
 
 use khz_model::Nanos;
 use khz_model::name::{INSTANCE_MAX, NODE_NAME_MAX};

@@ -1,5 +1,5 @@
-//! Open files: one connection for each node needs more of them than a shell allows. Raises the soft limit as
-//! far as the hard limit permits.
+//! The limit of open files (`ulimit -n`): one connection for each node needs more of them than a shell allows. Raises the
+//! soft limit as far as the hard limit permits.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

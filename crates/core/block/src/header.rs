@@ -1,4 +1,4 @@
-//! The 64 bytes at the start of a block.
+//! The 64 bytes at the start of a block: magic, version, lane, generation, rows, times, checksum.
 
 use khz_model::{Nanos, Rate, Stamp};
 

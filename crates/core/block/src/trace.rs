@@ -1,5 +1,5 @@
-//! A trace: pieces of schemas and blocks, of one lane or of many, in one file. It knows where the pieces
-//! begin and end, not what they mean.
+//! A trace, the format of a recording (`.khzt`): pieces of schemas and blocks, of one lane or of many, in one file. It
+//! knows where the pieces begin and end, not what they mean.
 
 mod sealed;
 

@@ -1,5 +1,6 @@
-//! A metric: an entry of the catalogue. A metric exists because its entry is written beside the parser that
-//! fills it. Every door derives names, units, help and exposition from that entry alone.
+//! A metric, an entry of the catalogue: its name, kind, unit, type and help; the list of kinds and units. A metric exists
+//! because its entry is written beside the parser that fills it. Every door derives names, units, help and exposition
+//! from that entry alone.
 
 use std::borrow::Cow;
 use std::fmt;

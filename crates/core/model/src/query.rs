@@ -1,5 +1,5 @@
 //! The one interface that every door reads through: the latest readings, rows as they come, and history. A
-//! single node, a hub and a recording all implement it; a door never knows which of them answers.
+//! single node and a hub implement it; a door never knows which of them answers.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! The HTTP door: binds, accepts, and starts a talk for each connection. Starts nothing before every address
-//! is bound, and closes in a bounded time.
+//! The HTTP door: binds, accepts, and starts a talk for each connection; closes one that finds no place. Starts nothing
+//! before every address is bound, and closes in a bounded time.
 
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};

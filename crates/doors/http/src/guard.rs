@@ -1,5 +1,5 @@
-//! The checks before any route: method, body, size, Host and Origin. Stops pages of other sites from using
-//! the door through a user's browser. Knows nothing of users.
+//! The checks before any route: method, body, size, Host (`--allowed-hosts`) and Origin. Stops pages of other sites from
+//! using the door through a user's browser. Knows nothing of users.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! The answer to a request: a value, an error, or a wait.
+//! The answer to a request of the kernel: a value, an error (errno), or a wait for something that has not come yet.
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! How the mount behaves.
+//! The options of a mount and their defaults: waits, budgets and rates of users, `strict`, `cache_texts`.
 
 use std::time::Duration;
 

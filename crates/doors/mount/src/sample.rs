@@ -1,4 +1,4 @@
-//! Series for this crate's tests.
+//! Made-up series and their metrics, for this crate's tests.
 
 use std::borrow::Cow;
 use std::sync::Arc;

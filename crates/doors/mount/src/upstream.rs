@@ -1,5 +1,5 @@
 //! Where a tree's values come from, and where they go: the seam between the mount and the cluster. An [`Upstream`] is a
-//! hub at the other end of a link, a query in this process, or a test.
+//! hub at the other end of a link, or a test.
 
 use std::sync::Arc;
 

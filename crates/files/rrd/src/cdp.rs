@@ -1,4 +1,4 @@
-//! From primary points to rows for AVERAGE, MIN, MAX and LAST; pure arithmetic on a header.
+//! From primary points to rows (consolidation, CDP) for AVERAGE, MIN, MAX and LAST; pure arithmetic on a header.
 
 use crate::header::{CDP_PRIMARY, CDP_SECONDARY, CDP_UNKNOWN, CDP_VALUE, Header};
 use crate::layout;

@@ -1,4 +1,4 @@
-//! From readings to primary points: rates, wraps, heartbeats, the open point; pure arithmetic on a header.
+//! From readings to primary points (PDP): rates, wraps, heartbeats, the open point; pure arithmetic on a header.
 //!
 //! The order of the operations is that of rrdtool, judged by its results. Another order changes last bits.
 

@@ -1,4 +1,5 @@
-//! Records series into `.rrd` files of one layout, a file for each series, through the cache and its log; serves no socket.
+//! Records series into `.rrd` files of one layout (MRTG's, if no setting says otherwise), a file for each series, through
+//! the cache and its log; serves no socket.
 //!
 //! A file is made when its first reading comes. Its path is `DIRECTORY/NODE/SERIES.rrd`. Characters that a file name should
 //! not have become `%` and two hexadecimal digits, so that different series have different files and no name leads out

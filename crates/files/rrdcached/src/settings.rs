@@ -1,4 +1,4 @@
-//! The daemon's settings, as its command line gives them.
+//! The daemon's settings, as its command line gives them, and their defaults.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The effective configuration as TOML that can be read back, each value with where it came from.
+//! `khz config`: the effective configuration as TOML that can be read back, each value with where it came from.
 
 use crate::config::NodeFlags;
 use crate::show::outcome::{Done, Outcome};

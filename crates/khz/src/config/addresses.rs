@@ -1,4 +1,4 @@
-//! Addresses in settings: where doors listen, where hubs are, and the local address of connections.
+//! Addresses in settings: where doors listen, where hubs are, their default ports, and the local address of connections.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -1,4 +1,5 @@
-//! The settings of .rrd files: what a hub records, where, and in which layout.
+//! The settings of .rrd files: what a hub records, where, and in which layout (the default, MRTG's, is in
+//! `khz_rrdcached::recorder`).
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
-//! Gathering in the thread that asks. It has its own copy of the plan's kernel files; each is opened when it
-//! is first requested, and read by the requesting thread. So a request wakes no other thread: two thread
-//! switches cost more than reading the files. All requesters share one gather. The gather thread is not
-//! involved.
+//! Gathering in the thread that asks, for values that a reader wants now; the merge window (`--window`). It has its own
+//! copy of the plan's kernel files; each is opened when it is first requested, and read by the requesting thread. So a
+//! request wakes no other thread: two thread switches cost more than reading the files. All requesters share one gather.
+//! The gather thread is not involved.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! The cost of the gather thread, measured once a second, and the slowdown that keeps it below its ceiling.
-//! Pure: times come in as arguments.
+//! The cost of the gather thread, measured once a second, and the slowdown of fast lanes that keeps it below the CPU
+//! ceiling (`cpu_max`). Pure: times come in as arguments.
 
 use khz_model::{Nanos, Stamp};
 

@@ -1,5 +1,5 @@
-//! A lane: the sources that are sampled at one rate, and the ring for their rows. It gathers nothing itself.
-//! It knows when it is due, which slots changed since its last row, and how to write a row.
+//! A lane: the sources that are sampled at one rate, and the ring for their rows. It knows when it is due, which slots
+//! changed since its last row, how to write a row, and when a block ends. It gathers nothing itself.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, Weak};

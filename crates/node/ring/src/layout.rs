@@ -1,4 +1,4 @@
-//! The positions in a ring file: offsets, words, and the first page, which identifies the ring. It reads and
+//! The positions in a ring file: offsets, words, and the first page (magic, version, node, lane, checksum). It reads and
 //! writes no memory. `docs/ring.md` describes every byte.
 
 /// The first page, which is written once.

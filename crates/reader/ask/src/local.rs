@@ -1,4 +1,4 @@
-//! The local sockets for HTTP: their names, and the one at which a khz of this machine answers.
+//! The local sockets for HTTP: their names, and which of them commands try first to find a khz that runs on this machine.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The events of a subscription.
+//! The events of a subscription: a value, lost rows, dropped events, a hub that is connected or not, a notice.
 
 use std::fmt;
 use std::sync::Arc;

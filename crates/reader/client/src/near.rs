@@ -1,5 +1,5 @@
-//! Finds, for a hub on loopback, its local socket and its run key. The key is found only by the hub's user and
-//! root. Connects to nothing.
+//! Finds, for a program on the link, the local socket and the run key of a hub on loopback. The key is found only by the
+//! hub's user and root. Connects to nothing.
 
 use std::net::SocketAddr;
 use std::path::Path;

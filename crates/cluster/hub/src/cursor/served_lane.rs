@@ -1,4 +1,4 @@
-//! A lane as one reader gets it: thinned to the reader's rate, under the reader's row numbers.
+//! A lane as one reader gets it: thinned to the reader's rate (every k-th row), under the reader's row numbers.
 
 use khz_model::Nanos;
 use ring::digest::{Context, SHA256};

@@ -1,5 +1,5 @@
-//! The roster's file: read once at the start, replaced as a whole. It always has the old text or the new one, even
-//! after the hub was killed. A damaged file is put aside, and the lines that can be read are used.
+//! The roster's file, `roster.jsonl`: read once at the start, replaced as a whole. It always has the old text or the new
+//! one, even after the hub was killed. A damaged file is put aside, and the lines that can be read are used.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};

@@ -1,6 +1,6 @@
-//! Requests: rows of one node right now, for all readers that ask at the same time. At most one request is under way. A
-//! reader that asks meanwhile shares its answer if that will be young enough, and otherwise the answer to the next one.
-//! It sends nothing: it returns what the caller is to send to the node.
+//! Requests: rows of one node right now (`khz get --age`, scrapes), for all readers that ask at the same time. At most
+//! one request is under way. A reader that asks meanwhile shares its answer if that will be young enough, and otherwise
+//! the answer to the next one. It sends nothing: it returns what the caller is to send to the node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

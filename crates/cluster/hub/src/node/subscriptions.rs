@@ -1,6 +1,6 @@
-//! What readers want of one node beyond its base lane. Readers that want the same share one subscription: the node gets
-//! one Interest for all of them, and one Dismiss when the last of them is gone. It sends nothing: it returns what the
-//! caller is to send to the node.
+//! What readers want of one node beyond its base lane. Readers with the same patterns at the same rate share one
+//! subscription: the node gets one Interest for all of them, and one Dismiss when the last of them is gone. Another rate
+//! is another subscription. It sends nothing: it returns what the caller is to send to the node.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The node of these tests.
+//! The identity that the node of these tests shows in its Hello.
 
 use khz_link::{Identity, Role};
 

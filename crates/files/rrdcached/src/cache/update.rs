@@ -1,4 +1,4 @@
-//! Taking updates: into memory, into the log, and then the answer.
+//! UPDATE: samples are taken into memory and into the log, and then answered.
 //!
 //! Updates that come together take the lock once and share one write to the log. If nothing is known of a
 //! file, the cache releases the lock and asks the disk about it.

@@ -74,7 +74,7 @@ fn make(
     files: &[ColumnFile],
     resolution: Nanos,
     mut write: impl FnMut(
-        &Joined<'_>,
+        &Joined<Piece<'_>>,
         &NodeName,
         &mut Writer<std::io::BufWriter<std::fs::File>>,
         &mut Vec<StoreError>,

@@ -1,0 +1,478 @@
+//! The range query beside a map in memory: wherever rows are, in files, in the log or in open blocks, in several of them or
+//! late, every answer is that of the map, digit for digit.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use common::{add, all_series, folder, labels, metric, node, open};
+use khz_block::{Encoder, HEADER_BYTES, Header};
+use khz_model::{
+    Absence, Budget, ByteSize, Columns, Fault, Labels, Nanos, NodeName, Number, Pattern, QueryError,
+    RangeContent, RangePoint, RangeRequest, RangeShape, RangeTotal, Ranges, Reading, Series, Stamp,
+    ValueFormat, ValueType,
+};
+use khz_store::log::{Intake, Log, LoggedBlock};
+use khz_store::range::{ColumnFiles, OpenRows, RangeReader, StoredHour};
+use khz_store::{ColumnFile, Key, NodeRows, StoreError, roll_up, write_rows};
+use proptest::prelude::*;
+
+const SECOND: u64 = 1_000_000_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 3_600 * SECOND;
+/// A full hour.
+const BEGIN: u64 = 489_722 * HOUR;
+const HOURS: u64 = 4;
+const OFFSET: i64 = 1_000_000;
+
+/// Column files, as a shelf has them.
+#[derive(Default)]
+struct Files {
+    /// By hour: whether it is settled, and its files.
+    rows: Mutex<BTreeMap<u64, (bool, Vec<Arc<ColumnFile>>)>>,
+    minutes: Mutex<Vec<Arc<ColumnFile>>>,
+    hours: Mutex<Vec<Arc<ColumnFile>>>,
+    version: AtomicU64,
+}
+
+impl ColumnFiles for Files {
+    fn resolutions(&self) -> Vec<Nanos> {
+        vec![Nanos(MINUTE), Nanos(HOUR)]
+    }
+
+    fn hours(&self, from: Nanos, to: Nanos) -> Vec<StoredHour> {
+        let rows = self.rows.lock().unwrap();
+        let within = rows.iter().filter(|(hour, _)| **hour < to.0 && **hour + HOUR > from.0);
+        let hour = |(hour, (is_settled, _)): (&u64, &(bool, Vec<_>))| StoredHour {
+            begin: Nanos(*hour),
+            is_settled: *is_settled,
+        };
+        within.map(hour).collect()
+    }
+
+    fn files(
+        &self,
+        resolution: Nanos,
+        from: Nanos,
+        to: Nanos,
+        _: &mut Vec<StoreError>,
+    ) -> Vec<Arc<ColumnFile>> {
+        let within = |file: &&Arc<ColumnFile>| file.span().0 < to && file.span().1 >= from;
+        match resolution.0 {
+            0 => self
+                .rows
+                .lock()
+                .unwrap()
+                .values()
+                .flat_map(|(_, files)| files)
+                .filter(within)
+                .cloned()
+                .collect(),
+            MINUTE => self.minutes.lock().unwrap().iter().filter(within).cloned().collect(),
+            _ => self.hours.lock().unwrap().iter().filter(within).cloned().collect(),
+        }
+    }
+
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed)
+    }
+}
+
+/// Open blocks, as a hub has them.
+#[derive(Default)]
+struct Open(HashMap<NodeName, LoggedBlock>);
+
+impl OpenRows for Open {
+    fn nodes(&self) -> Vec<NodeName> {
+        self.0.keys().cloned().collect()
+    }
+
+    fn of(&self, node: &NodeName) -> Option<LoggedBlock> {
+        self.0.get(node).cloned()
+    }
+}
+
+/// The series of a node before and after an update of a program: a gauge has other decimal places then, and one is gone.
+fn columns(generation: usize) -> Vec<Series> {
+    let mut all = all_series();
+    if generation == 1 {
+        all[3] = Series { metric: metric("test.gauge", ValueType::Unsigned, 0), instance: None };
+        all.remove(0);
+    }
+    all
+}
+
+/// A row, and where it is.
+#[derive(Clone, Debug)]
+struct Row {
+    time: u64,
+    generation: usize,
+    seed: u64,
+    place: Place,
+    /// It is in the log too.
+    is_twice: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// A file of its hour.
+    File(usize),
+    /// A block of this epoch.
+    Log(u64),
+    Open,
+}
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    // Mostly any second; often just where a minute or an hour begins, and a nanosecond before.
+    let time = prop_oneof![
+        6 => (0..HOURS * 3_600).prop_map(|second| second * SECOND + second % 7 * 1_000),
+        1 => (0..HOURS * 60).prop_map(|minute| minute * MINUTE),
+        1 => (1..HOURS * 60).prop_map(|minute| minute * MINUTE - 1),
+        1 => (0..HOURS).prop_map(|hour| hour * HOUR),
+        1 => (1..=HOURS).prop_map(|hour| hour * HOUR - 1),
+    ];
+    let place = prop_oneof![
+        8 => Just(Place::File(0)),
+        2 => (1usize..3).prop_map(Place::File),
+        3 => (1u64..3).prop_map(Place::Log),
+        1 => Just(Place::Open),
+    ];
+    let row = (time, prop_oneof![6 => Just(0usize), 1 => Just(1)], any::<u64>(), place, any::<bool>());
+    let row = row.prop_map(|(time, generation, seed, place, is_twice)| Row {
+        time: BEGIN + time,
+        generation,
+        seed,
+        place,
+        is_twice: is_twice && seed % 3 == 0,
+    });
+    prop::collection::vec(row, 0..90)
+}
+
+fn reading(series: &Series, place: usize, row: &Row) -> Reading {
+    let seed = row.seed.rotate_left(place as u32 * 9);
+    match seed % 19 {
+        0 => Reading::Absent(Absence::InstanceGone),
+        1 => Reading::Failed(Fault::Stuck),
+        _ if series.metric.value_type == ValueType::Labels => labels(seed % 4),
+        // Eighths: their sums are exact in whatever order.
+        _ if series.metric.value_type == ValueType::Float => {
+            Reading::Present(((seed % 1_000) as f64 / 8.0 - 20.0).to_bits())
+        }
+        3 => Reading::Present(seed),
+        _ if place == 0 => Reading::Present((row.time - BEGIN) / SECOND * 100 + seed % 50),
+        _ => Reading::Present((seed % 200).wrapping_sub(100)),
+    }
+}
+
+fn readings(row: &Row) -> Vec<Reading> {
+    let columns = columns(row.generation);
+    columns.iter().enumerate().map(|(place, series)| reading(series, place, row)).collect()
+}
+
+/// Readings by node and series, in the order of their times.
+type Model = HashMap<(usize, Key), BTreeMap<u64, Reading>>;
+
+/// Everything of one test.
+struct World {
+    files: Arc<Files>,
+    reader: RangeReader,
+    model: Model,
+    _log: Log,
+    /// Labels keep their numbers while somebody holds them.
+    _labels: Vec<Labels>,
+}
+
+/// Rows as a block; `shift` is how wrong the node's clock was.
+fn block(rows: &[&Row], encoder: &mut Encoder, shift: i64) -> LoggedBlock {
+    let schema: Arc<dyn Columns> = Arc::new(columns(rows[0].generation));
+    let mut bytes = Vec::new();
+    let stamp =
+        |row: &Row| Stamp { boot: Nanos(row.time.strict_add_signed(-OFFSET)), real_offset: OFFSET - shift };
+    for (number, row) in rows.iter().enumerate() {
+        let readings = readings(row);
+        let cell = |slot: usize| (readings[slot].state(), readings[slot].bits());
+        match number {
+            0 => encoder.key_row(stamp(row), readings.len(), cell, &mut bytes),
+            _ => encoder.delta_row(stamp(row), 0..readings.len(), cell, &mut bytes),
+        }
+    }
+    let count = rows.len() as u32;
+    encoder.close();
+    assert!(bytes.len() > HEADER_BYTES);
+    let header = Header::from_bytes(bytes.first_chunk().unwrap(), 0).unwrap();
+    let last = stamp(rows.last().unwrap()).real();
+    let schema_hash = [rows[0].generation as u8; 16];
+    LoggedBlock { header, rows: count, schema, schema_hash, bytes: Arc::new(bytes), last, shift }
+}
+
+/// Rows that a block can have: in the order of their times, with one meaning of the slots.
+fn blocks_of<'a>(rows: &'a [Row], is_there: impl Fn(&Row) -> bool) -> Vec<Vec<&'a Row>> {
+    let mut rows: Vec<&Row> = rows.iter().filter(|row| is_there(row)).collect();
+    rows.sort_by_key(|row| row.time);
+    rows.dedup_by_key(|row| row.time);
+    let mut blocks: Vec<Vec<&Row>> = Vec::new();
+    for row in rows {
+        match blocks.last_mut() {
+            Some(block) if block[0].generation == row.generation && block.len() < 9 => block.push(row),
+            _ => blocks.push(vec![row]),
+        }
+    }
+    blocks
+}
+
+fn enter(model: &mut Model, number: usize, row: &Row) {
+    for (series, reading) in columns(row.generation).iter().zip(readings(row)) {
+        model.entry((number, Key::of(series))).or_default().insert(row.time, reading);
+    }
+}
+
+impl World {
+    /// Puts the rows of each node where they belong. `settled` are hours that the roll-ups have.
+    fn of(folder: &Path, nodes: &[Vec<Row>], settled: u8, shift: i64) -> World {
+        let held = (0..4).map(|number| Labels::new([("number", &*number.to_string())]).unwrap()).collect();
+        let (files, mut model) = (Arc::new(Files::default()), Model::new());
+        // Earlier files first, then the log, then open blocks: later ones win.
+        for hour in (0..HOURS).map(|hour| BEGIN + hour * HOUR) {
+            let mut pieces: Vec<Arc<ColumnFile>> = Vec::new();
+            for piece in 0..3 {
+                let is_in =
+                    |row: &&Row| row.place == Place::File(piece) && row.time - row.time % HOUR == hour;
+                if !nodes.iter().flatten().any(|row| is_in(&row)) {
+                    continue;
+                }
+                let path = folder.join(format!("{hour}.{piece}.col"));
+                let mut sections = Vec::new();
+                for (number, rows) in nodes.iter().enumerate() {
+                    for generation in 0..2 {
+                        let mut section = NodeRows::new();
+                        for row in rows.iter().filter(is_in).filter(|row| row.generation == generation) {
+                            section.columns(&Arc::new(columns(generation))).unwrap();
+                            add(&mut section, row.time, OFFSET, &readings(row));
+                            enter(&mut model, number, row);
+                        }
+                        sections.push((node(number), section));
+                    }
+                }
+                write_rows(&path, sections).unwrap();
+                pieces.push(Arc::new(open(&path)));
+            }
+            let has_one = pieces.len() == 1 && pieces[0].path().to_string_lossy().ends_with(".0.col");
+            let is_settled = has_one && settled >> ((hour - BEGIN) / HOUR) & 1 == 1;
+            if is_settled {
+                files.roll_up(folder, hour, &pieces[0]);
+            }
+            if !pieces.is_empty() {
+                files.rows.lock().unwrap().insert(hour, (is_settled, pieces));
+            }
+        }
+        let (mut log, intake, damage) = Log::open(&folder.join("log")).unwrap();
+        assert!(damage.is_empty());
+        let mut open = Open::default();
+        for (number, rows) in nodes.iter().enumerate() {
+            for epoch in 1..3 {
+                let is_there = |row: &Row| row.place == Place::Log(epoch) || epoch == 1 && row.is_twice;
+                hand_over(&intake, number, epoch, &blocks_of(rows, is_there), shift);
+                for row in blocks_of(rows, is_there).into_iter().flatten() {
+                    enter(&mut model, number, row);
+                }
+                if number % 2 == 0 {
+                    log.commit().unwrap();
+                }
+            }
+            if let Some(rows) = blocks_of(rows, |row| row.place == Place::Open).first() {
+                rows.iter().for_each(|row| enter(&mut model, number, row));
+                let mut encoder = Encoder::new(0, 1, Nanos::SECOND);
+                open.0.insert(node(number), block(rows, &mut encoder, 0));
+            }
+        }
+        let reader = RangeReader::new(files.clone(), Some(log.view()), Arc::new(open));
+        World { files, reader, model, _log: log, _labels: held }
+    }
+
+    fn ask(&self, from: u64, to: u64, shape: RangeShape) -> (Vec<(usize, Key, RangeContent)>, Option<Nanos>) {
+        let patterns = vec![Pattern::everything()];
+        let request = RangeRequest { patterns, from: Nanos(from), to: Nanos(to), shape };
+        let mut answer = self.reader.range(request).unwrap();
+        let mut parts = Vec::new();
+        while let Some(part) = answer.next().unwrap() {
+            let number = part.node.as_str().trim_start_matches("node").parse().unwrap();
+            parts.push((part.step, number, Key::of(&part.series), part.content));
+        }
+        assert_eq!(answer.damage(), [""; 0]);
+        let order: Vec<(Nanos, usize, Box<str>)> =
+            parts.iter().map(|(step, number, key, _)| (*step, *number, key.metric.clone())).collect();
+        assert!(order.is_sorted(), "{order:?}");
+        (parts.into_iter().map(|(_, number, key, content)| (number, key, content)).collect(), answer.width())
+    }
+
+    fn check(&self, from: u64, to: u64, points: u32) {
+        self.check_rows(from, to);
+        self.check_newest(from, to);
+        self.check_points(from, to, points);
+    }
+
+    /// What the map has from `from` on and before `to`, by series.
+    fn within(&self, from: u64, to: u64) -> HashMap<(usize, Key), Vec<(u64, Reading)>> {
+        let series = self.model.iter().map(|(key, times)| {
+            (key.clone(), times.range(from..to).map(|(time, reading)| (*time, *reading)).collect::<Vec<_>>())
+        });
+        series.filter(|(_, readings)| !readings.is_empty()).collect()
+    }
+
+    fn check_rows(&self, from: u64, to: u64) {
+        let mut found: HashMap<(usize, Key), Vec<(u64, Reading)>> = HashMap::new();
+        for (number, key, content) in self.ask(from, to, RangeShape::Rows).0 {
+            let RangeContent::Readings(readings) = content else { panic!("rows were asked for") };
+            for (stamp, reading) in readings {
+                assert_eq!(stamp.real_offset, OFFSET);
+                found.entry((number, key.clone())).or_default().push((stamp.real().0, reading));
+            }
+        }
+        assert_eq!(found, self.within(from, to));
+    }
+
+    fn check_newest(&self, from: u64, to: u64) {
+        let mut found = HashMap::new();
+        for (number, key, content) in self.ask(from, to, RangeShape::Newest).0 {
+            let RangeContent::Readings(readings) = content else { panic!("readings were asked for") };
+            let [(stamp, reading)] = &readings[..] else { panic!("{readings:?}") };
+            assert!(found.insert((number, key), (stamp.real().0, *reading)).is_none(), "twice");
+        }
+        let newest: HashMap<_, _> = self
+            .within(from, to)
+            .into_iter()
+            .map(|(key, readings)| (key, *readings.last().unwrap()))
+            .collect();
+        assert_eq!(found, newest);
+    }
+
+    fn check_points(&self, from: u64, to: u64, points: u32) {
+        let (parts, width) = self.ask(from, to, RangeShape::Points(points));
+        let width = width.unwrap().0;
+        let begins: BTreeSet<u64> =
+            parts.iter().flat_map(|(_, _, content)| points_of(content)).map(|it| it.begin.0).collect();
+        let first = begins.first().copied().unwrap_or(from);
+        // The bucket in which the question begins.
+        let origin = first - (first - from.min(first)).div_ceil(width) * width;
+        assert!(
+            origin <= from && to <= origin + width * u64::from(points),
+            "{points} of {width} from {origin}"
+        );
+        let found: HashMap<(usize, Key), Vec<String>> = parts
+            .iter()
+            .map(|(number, key, content)| {
+                ((*number, key.clone()), points_of(content).iter().map(shown).collect())
+            })
+            .collect();
+        let mut expected: HashMap<(usize, Key), Vec<String>> = HashMap::new();
+        for ((number, key), readings) in self.within(from, to) {
+            let valued: Vec<(u64, u64)> = readings
+                .iter()
+                .filter(|(_, reading)| matches!(reading, Reading::Present(_) | Reading::Labels(_)))
+                .map(|(time, reading)| (*time, reading.bits()))
+                .collect();
+            let buckets = valued.chunk_by(|one, two| (one.0 - origin) / width == (two.0 - origin) / width);
+            let points: Vec<String> =
+                buckets.map(|values| shown(&bucket(key.format, origin, width, values))).collect();
+            if !points.is_empty() {
+                expected.insert((number, key), points);
+            }
+        }
+        assert_eq!(found, expected, "{from}..{to} in {width} from {origin}");
+    }
+}
+
+fn points_of(content: &RangeContent) -> &[RangePoint] {
+    match content {
+        RangeContent::Points(points) => points,
+        RangeContent::Readings(_) => panic!("points were asked for"),
+    }
+}
+
+fn hand_over(intake: &Intake, number: usize, epoch: u64, blocks: &[Vec<&Row>], shift: i64) {
+    let lane = intake.lane(&node(number), epoch);
+    let mut encoder = Encoder::new(0, 1, Nanos::SECOND);
+    blocks.iter().for_each(|rows| intake.block(&lane, block(rows, &mut encoder, shift)));
+}
+
+impl Files {
+    /// Adds an hour to the roll-ups.
+    fn roll_up(&self, folder: &Path, hour: u64, rows: &Arc<ColumnFile>) {
+        let path = |name: &str| -> PathBuf { folder.join(format!("{hour}.{name}.col")) };
+        roll_up(&path("minute"), &[open(rows.path())], Nanos(MINUTE)).unwrap();
+        roll_up(&path("hour"), &[open(&path("minute"))], Nanos(HOUR)).unwrap();
+        self.minutes.lock().unwrap().push(Arc::new(open(&path("minute"))));
+        self.hours.lock().unwrap().push(Arc::new(open(&path("hour"))));
+    }
+}
+
+/// What some values did, added up by other means than the store's.
+fn bucket(format: ValueFormat, origin: u64, width: u64, values: &[(u64, u64)]) -> RangePoint {
+    let number = |bits: u64| format.number(bits).unwrap_or(Number::Double(0.0));
+    let is_number = format.value_type != ValueType::Labels;
+    let total = |values: Vec<u64>| match format.value_type {
+        ValueType::Unsigned => RangeTotal::Exact(values.iter().map(|bits| i128::from(*bits)).sum()),
+        ValueType::Signed => {
+            RangeTotal::Exact(values.iter().map(|bits| i128::from(bits.cast_signed())).sum())
+        }
+        ValueType::Float => RangeTotal::Double(values.iter().map(|bits| f64::from_bits(*bits)).sum()),
+        _ => RangeTotal::Exact(0),
+    };
+    let mut sorted: Vec<u64> = values.iter().map(|value| value.1).collect();
+    sorted.sort_by(|one, two| number(*one).by_size(&number(*two)));
+    let falls =
+        values.windows(2).filter(|two| is_number && number(two[1].1).by_size(&number(two[0].1)).is_lt());
+    let resets: Vec<u64> = falls.map(|two| two[0].1).collect();
+    let begin = values[0].0 - (values[0].0 - origin) % width;
+    RangePoint {
+        begin: Nanos(begin),
+        count: values.len() as u64,
+        first: (Nanos(values[0].0), values[0].1),
+        last: values.last().map(|&(time, bits)| (Nanos(time), bits)).unwrap(),
+        lowest: if is_number { sorted[0] } else { 0 },
+        highest: if is_number { sorted[sorted.len() - 1] } else { 0 },
+        sum: total(values.iter().map(|value| value.1).collect()),
+        resets: resets.len() as u64,
+        correction: total(resets),
+    }
+}
+
+fn shown(point: &RangePoint) -> String {
+    format!("{point:?}").replace("Double(-0.0)", "Double(0.0)")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn every_answer_is_that_of_a_map_in_memory(
+        nodes in prop::collection::vec(rows(), 1..3),
+        settled in any::<u8>(),
+        shift in prop_oneof![Just(0i64), Just(7_000_000_000), Just(-90_000_000_000)],
+        questions in prop::collection::vec((0..HOURS * 3_600, 1..HOURS * 3_600, 1u32..300), 1..4),
+        case in any::<u32>(),
+    ) {
+        let folder = folder(&format!("range-{case}"));
+        let world = World::of(&folder, &nodes, settled, shift);
+        let end = BEGIN + HOURS * HOUR;
+        for (from, span, points) in questions {
+            let from = BEGIN + from * SECOND;
+            world.check(from, from + span * SECOND, points);
+            // From a row on, and to a row.
+            if let Some(row) = nodes[0].first() {
+                world.check(row.time, row.time + span * SECOND, points);
+                world.check(BEGIN - 5, row.time.max(BEGIN), points);
+            }
+        }
+        for points in [1, 3, 4, 240, 777] {
+            world.check_points(BEGIN, end, points);
+            world.check_points(BEGIN + MINUTE, end - MINUTE, points);
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,8 +1,9 @@
 //! The past, out of the store of a running khz: lines of JSON, read one by one.
 
 use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
 
-use khz_model::{Instance, Nanos, Pattern, RangeShape, ValueFormat, ValueType};
+use khz_model::{Instance, Kind, Metric, Nanos, Pattern, RangeShape, Series, Unit, ValueFormat, ValueType};
 use serde::Deserialize;
 
 use crate::labels::{self, LabelsAnswer};
@@ -106,6 +107,16 @@ impl PastPart {
     /// `net.rx_bytes[eth0]`.
     pub fn series(&self) -> String {
         series_name(&self.name, self.instance.as_ref())
+    }
+
+    /// The same as a series, as far as it is known here: without help, for example.
+    pub fn to_series(&self) -> Series {
+        let kind = Kind::named(&self.kind).unwrap_or(Kind::Gauge);
+        let unit = Unit::named(&self.unit).unwrap_or(Unit::Count);
+        let ValueFormat { value_type, places } = self.format;
+        let metric =
+            Metric { value_type, places, ..Metric::plain(self.name.clone(), self.name.clone(), kind, unit) };
+        Series { metric: Arc::new(metric), instance: self.instance.clone() }
     }
 }
 

@@ -209,7 +209,9 @@ impl Lane {
     pub fn open_for_log(&self) -> Option<LoggedBlock> {
         let log = self.log.as_ref()?;
         match (self.open_block(), self.newest()) {
-            (Some(block), Some(last)) if log.is_longest(block.rows) => Some(log.block_of(&block, last.real())),
+            (Some(block), Some(last)) if log.is_longest(block.rows) => {
+                Some(log.block_of(&block, last.real()))
+            }
             _ => log.replaced.clone(),
         }
     }

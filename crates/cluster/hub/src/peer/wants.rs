@@ -100,7 +100,8 @@ fn missed(lane: &Lane, prompt: bool) -> Want {
 pub(super) fn certain_from(want: &Want, node: &Node, id: u64) -> Option<u64> {
     let is_certain = want.span == ALL || want.span > Nanos(0) && !node.can_resend();
     let lane = node.lanes().get(id).filter(|_| is_certain)?;
-    let logged = want.have.iter().filter_map(|&(from, to)| lane.missing(from, to).last().map(|&(_, end)| end));
+    let logged =
+        want.have.iter().filter_map(|&(from, to)| lane.missing(from, to).last().map(|&(_, end)| end));
     Some(logged.fold(want.from_row, u64::max))
 }
 

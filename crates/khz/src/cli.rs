@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     agent, catalog, certs, check, completions, config, correlate, export, get, hub, man, mount, nodes, plot,
-    publish, record, ring, rrd, simulate, umount, watch,
+    publish, record, ring, rrd, simulate, store, umount, watch,
 };
 use crate::config::NodeFlags;
 
@@ -137,6 +137,9 @@ pub enum Command {
     /// One process plays all of them. Each has its own connection.
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(simulate::SimulateFlags),
+    /// Show or check a store: what a hub has written to disk.
+    #[command(subcommand)]
+    Store(store::StoreCommand),
     /// Work on .rrd files: rrdtool's commands in rrdtool's own syntax.
     ///
     /// create update updatev fetch info dump restore last lastupdate first tune resize xport list flushcached,

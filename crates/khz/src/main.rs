@@ -94,6 +94,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Plot(flags) => plot::run(*flags, outer, out),
         Command::Correlate(flags) => correlate::run(&flags, out),
         Command::Simulate(flags) => simulate::run(&flags, out),
+        Command::Store(command) => command::store::run(command, outer, out),
         Command::Rrd(words) => rrd::run(&[], &words),
         Command::Rrdcached(words) => rrd::run(&["rrdcached"], &words),
         Command::Cache(words) => rrd::run(&["cache"], &words),

@@ -18,7 +18,7 @@ pub(crate) fn samples(cluster: &Cluster, tallies: &[(Arc<Metric>, Arc<AtomicU64>
     let mut put = |metric: &Arc<Metric>, instance: Option<Instance>, reading: Reading| {
         samples.push(Sample { series: Series { metric: metric.clone(), instance }, reading, stamp });
     };
-    for (metric, value) in cluster.counts.all() {
+    for (metric, value) in cluster.counts.all().into_iter().chain(cluster.log_counts()) {
         put(&metric, None, Reading::Present(value));
     }
     for (metric, count) in tallies {

@@ -185,7 +185,7 @@ pub enum QuantityError {
     },
 }
 
-const DURATION_HELP: &str = "a duration: write it with its unit, as 5s, 100ms, 10m or 2h";
+const DURATION_HELP: &str = "a duration: write it with its unit, as 5s, 100ms, 10m, 2h or 21d";
 const RATE_HELP: &str = "a rate: write it with its unit, as 100Hz or 1kHz, or as a period, as 5s";
 const RATE_LIMITS: &str = "a rate is above 0 and at most 10000Hz; the slowest is once a day";
 const SIZE_HELP: &str = "a size: write it with its unit, as 512KiB or 64MiB";
@@ -215,6 +215,7 @@ impl FromStr for Nanos {
             "m" | "min" => 60e9,
             "h" => 3_600e9,
             "d" => 86_400e9,
+            "y" => 365.0 * 86_400e9,
             "" if number == 0.0 => 1.0,
             _ => return Err(malformed(text, DURATION_HELP)),
         };
@@ -424,7 +425,7 @@ mod tests {
     #[test]
     fn a_bare_number_is_no_duration_and_the_error_says_what_is() {
         let error = "5".parse::<Nanos>().unwrap_err().to_string();
-        assert_eq!(error, "'5' is not a duration: write it with its unit, as 5s, 100ms, 10m or 2h");
+        assert_eq!(error, "'5' is not a duration: write it with its unit, as 5s, 100ms, 10m, 2h or 21d");
     }
 
     #[test]

@@ -78,6 +78,7 @@ fn chosen(key: &str, plan: &Plan) -> Option<PathBuf> {
         "run_dir" => places::run_dirs(plan).into_iter().next(),
         "ring_dir" => Some(places::usual_ring_dir()),
         "state_dir" => places::usual_state_dir(),
+        "store" => places::store_dir(plan).ok().flatten(),
         _ => None,
     }
 }

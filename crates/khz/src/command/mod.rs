@@ -23,6 +23,7 @@ pub mod recording;
 pub mod ring;
 pub mod rrd;
 pub mod simulate;
+pub mod store;
 pub mod target;
 pub mod this_node;
 pub mod umount;

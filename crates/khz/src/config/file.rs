@@ -22,6 +22,15 @@ pub struct FileValues {
     pub sources: Vec<SourceValues>,
 }
 
+/// Keys inside `[store]`, and the settings that they are.
+const STORE_KEYS: [(&str, &str); 5] = [
+    ("dir", "store"),
+    ("keep", "keep"),
+    ("raw", "store_raw"),
+    ("minute", "store_minute"),
+    ("hour", "store_hour"),
+];
+
 /// Keys inside `[sources.NAME]`.
 const SOURCE_KEYS: [&str; 3] = ["rate", "enabled", "budget"];
 
@@ -35,6 +44,7 @@ pub fn read(path: &str, text: &str, source_names: &[&str]) -> Result<FileValues,
     for (key, value) in entries {
         match (key.get_ref().as_ref(), value.get_ref()) {
             ("sources", DeValue::Table(tables)) => values.sources = reader.sources(tables)?,
+            ("store", DeValue::Table(keys)) => reader.store(keys, &mut values.settings)?,
             (name, _) => match position(name) {
                 Some(at) => values.settings[at] = Some(reader.setting(name, SETTINGS[at].shape, value)?),
                 None => return Err(reader.unknown(key, "", SETTINGS.iter().map(|s| s.key))),
@@ -82,6 +92,19 @@ impl Reader<'_> {
             }
         }
         Ok(source)
+    }
+
+    /// The settings of the store, which have shorter names in a table of their own.
+    fn store(&self, keys: &DeTable<'_>, settings: &mut [Option<Value>]) -> Result<(), ConfigError> {
+        for (key, value) in keys.iter() {
+            let name = key.get_ref().as_ref();
+            let known = STORE_KEYS.iter().find(|(short, _)| *short == name);
+            let Some(at) = known.and_then(|(_, setting)| position(setting)) else {
+                return Err(self.unknown(key, "store.", STORE_KEYS.map(|(short, _)| short)));
+            };
+            settings[at] = Some(self.setting(&format!("store.{name}"), SETTINGS[at].shape, value)?);
+        }
+        Ok(())
     }
 
     fn setting(&self, key: &str, shape: Shape, value: &Item<'_>) -> Result<Value, ConfigError> {
@@ -182,6 +205,10 @@ mod tests {
         assert_eq!(
             error("[sources.stat]\nrat = \"1Hz\"\n"),
             "/etc/khz/khz.toml:2: no setting is called 'sources.stat.rat' (did you mean 'rate'?)"
+        );
+        assert_eq!(
+            error("[store]\nminutes = \"90d\"\n"),
+            "/etc/khz/khz.toml:2: no setting is called 'store.minutes' (did you mean 'minute'?)"
         );
         assert_eq!(error("[zebra]\n"), "/etc/khz/khz.toml:1: no setting is called 'zebra'");
     }

@@ -25,6 +25,8 @@ pub type NodeFlags = SettingFlags<{ scope::ALONE }>;
 pub type AgentFlags = SettingFlags<{ scope::AGENT }>;
 /// The flags of the hub.
 pub type HubFlags = SettingFlags<{ scope::HUB }>;
+/// The flags of commands that read a store.
+pub type StoreFlags = SettingFlags<{ scope::STORE }>;
 /// The flags of commands that read what another process gathers.
 pub type ReaderFlags = SettingFlags<{ scope::READER }>;
 

@@ -21,7 +21,7 @@ pub mod sources;
 pub mod trust;
 mod values;
 
-pub use flags::{AgentFlags, HubFlags, NodeFlags, ReaderFlags};
+pub use flags::{AgentFlags, HubFlags, NodeFlags, ReaderFlags, StoreFlags};
 pub use layers::Layers;
 pub use plan::Plan;
 

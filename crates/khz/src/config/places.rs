@@ -1,5 +1,5 @@
-//! The directories that khz uses when no setting names one: for local sockets, rings, and the list of a hub's nodes. Makes
-//! none of them.
+//! The directories that khz uses when no setting names one: for local sockets, rings, the list of a hub's nodes, and stored
+//! rows. Makes none of them.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -58,6 +58,14 @@ pub fn state_dir(place: &StateDir) -> Result<Option<PathBuf>, NoStateDir> {
         StateDir::Nowhere => Ok(None),
         StateDir::Here(directory) => Ok(Some(directory.clone())),
         StateDir::Usual => usual_state_dir().map(Some).ok_or(NoStateDir),
+    }
+}
+
+/// Where a hub stores rows: as `store` says, else below the directory of its list. The results are those of [`state_dir`].
+pub fn store_dir(plan: &Plan) -> Result<Option<PathBuf>, NoStateDir> {
+    match &plan.store.dir {
+        StateDir::Usual => Ok(state_dir(&plan.state_dir)?.map(|directory| directory.join("store"))),
+        place => state_dir(place),
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Plan {
     pub state_dir: StateDir,
     /// A hub's memory for recent rows.
     pub history: ByteSize,
+    /// Where rows are stored for weeks, and how long.
+    pub store: StorePlan,
     /// Memory for all HTTP answers together.
     pub answers_max: ByteSize,
     /// What a hub records into .rrd files, and where.
@@ -102,7 +104,22 @@ pub enum RingDir {
     Below(PathBuf),
 }
 
-/// Where a hub keeps the list of its nodes.
+/// Where rows are stored, and how much of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorePlan {
+    /// The directory.
+    pub dir: StateDir,
+    /// How large it may become.
+    pub keep: ByteSize,
+    /// How long rows are kept as they came.
+    pub raw: Nanos,
+    /// How long summaries of a minute are kept.
+    pub minute: Nanos,
+    /// How long summaries of an hour are kept.
+    pub hour: Nanos,
+}
+
+/// Where a hub keeps the list of its nodes, or rows are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateDir {
     /// In the usual directory.
@@ -132,6 +149,13 @@ impl Plan {
             expected: checked(layers, "nodes", nodes::expected)?,
             state_dir: checked(layers, "state_dir", |text| Ok(values::state_dir(text)))?,
             history: checked(layers, "history", quantity::<ByteSize>)?,
+            store: StorePlan {
+                dir: checked(layers, "store", |text| Ok(values::state_dir(text)))?,
+                keep: checked(layers, "keep", values::keep)?,
+                raw: checked(layers, "store_raw", values::store_time)?,
+                minute: checked(layers, "store_minute", values::store_time)?,
+                hour: checked(layers, "store_hour", values::store_time)?,
+            },
             answers_max: checked(layers, "answers_max", values::answers_max)?,
             rrd: rrd::recording(layers)?,
             bind: checked(layers, "bind", addresses::local_address)?,
@@ -263,6 +287,12 @@ mod tests {
                 "stat=1Hz,memifno",
                 "sources (from --sources): no source is called 'memifno' (did you mean 'meminfo'?); there are stat, meminfo, net_dev",
             ),
+            ("keep", "1MiB", "keep (from --keep): 1MiB is not between 64MiB and 1024TiB"),
+            (
+                "store_raw",
+                "5m",
+                "store_raw (from --store-raw): '5m' is out of range: a store keeps rows for an hour at least",
+            ),
             ("sources", "stat,stat", "sources (from --sources): 'stat' is listed twice"),
             ("nodes", "n[1-", "nodes (from --nodes): 'n[1-': '[' is never closed"),
             (
@@ -287,6 +317,33 @@ mod tests {
             plan("\n[sources.stat]\nrate = \"fast\"\n", &[]).unwrap_err(),
             "sources.stat.rate (from /etc/khz/khz.toml:3): 'fast' is not a rate: write it with its unit, \
              as 100Hz or 1kHz, or as a period, as 5s"
+        );
+    }
+
+    #[test]
+    fn the_store_has_a_table_of_its_own_in_the_file() {
+        let days = |days: u64| Nanos::from_secs(days * 86_400);
+        let usual = StorePlan {
+            dir: StateDir::Usual,
+            keep: ByteSize(20 << 30),
+            raw: days(21),
+            minute: days(90),
+            hour: days(3_650),
+        };
+        assert_eq!(plan("", &[]).unwrap().store, usual);
+        let file =
+            "[store]\ndir = \"/srv/khz\"\nkeep = \"1TiB\"\nraw = \"7d\"\nminute = \"1y\"\nhour = \"2y\"\n";
+        let (dir, keep) = (StateDir::Here("/srv/khz".into()), ByteSize(1 << 40));
+        let named = StorePlan { dir, keep, raw: days(7), minute: days(365), hour: days(730) };
+        assert_eq!(plan(file, &[]).unwrap().store, named);
+        let flags = [("store", "none"), ("store_raw", "2d")];
+        assert_eq!(
+            plan(file, &flags).unwrap().store,
+            StorePlan { dir: StateDir::Nowhere, raw: days(2), ..named }
+        );
+        assert_eq!(
+            plan("[store]\nkeep = \"many\"\n", &[]).unwrap_err().split(':').next(),
+            Some("keep (from /etc/khz/khz.toml")
         );
     }
 

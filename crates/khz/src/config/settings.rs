@@ -27,6 +27,8 @@ pub mod scope {
     pub const AGENT: u8 = 4;
     /// `khz hub`.
     pub const HUB: u8 = 8;
+    /// `khz store`.
+    pub const STORE: u8 = 16;
     /// Processes that gather.
     pub const GATHERERS: u8 = ALONE | AGENT;
     /// Processes that run until they are stopped.
@@ -120,8 +122,8 @@ pub const SETTINGS: &[Setting] = &[
         key: "state_dir",
         shape: Shape::Text("DIR"),
         default: "",
-        help: "Where a hub keeps the list of its nodes over a restart; none: nowhere [default: /var/lib/khz; for users, khz below XDG_STATE_HOME]",
-        scope: scope::HUB,
+        help: "Where a hub keeps the list of its nodes over a restart, and its store; none: nowhere [default: /var/lib/khz; for users, khz below XDG_STATE_HOME]",
+        scope: scope::HUB | scope::STORE,
     },
     Setting {
         key: "history",
@@ -129,6 +131,41 @@ pub const SETTINGS: &[Setting] = &[
         default: "256MiB",
         help: "Memory for recent rows of all nodes together; 0MiB: only the newest row of each",
         scope: scope::HUB,
+    },
+    Setting {
+        key: "store",
+        shape: Shape::Text("DIR"),
+        default: "",
+        help: "Where rows are stored for weeks; none: nowhere. `khz` alone stores only with this flag [default: for a hub, store below the state directory]",
+        scope: scope::HUB | scope::ALONE | scope::STORE,
+    },
+    Setting {
+        key: "keep",
+        shape: Shape::Text("SIZE"),
+        default: "20GiB",
+        help: "How large the store may become. Beyond it the oldest hours are removed",
+        scope: scope::HUB | scope::ALONE | scope::STORE,
+    },
+    Setting {
+        key: "store_raw",
+        shape: Shape::Text("DURATION"),
+        default: "21d",
+        help: "How long the store keeps rows as they came, if --keep has room for them. In the file: raw below [store]",
+        scope: scope::HUB | scope::ALONE | scope::STORE,
+    },
+    Setting {
+        key: "store_minute",
+        shape: Shape::Text("DURATION"),
+        default: "90d",
+        help: "The same for summaries of a minute. In the file: minute below [store]",
+        scope: scope::HUB | scope::ALONE | scope::STORE,
+    },
+    Setting {
+        key: "store_hour",
+        shape: Shape::Text("DURATION"),
+        default: "10y",
+        help: "The same for summaries of an hour. In the file: hour below [store]",
+        scope: scope::HUB | scope::ALONE | scope::STORE,
     },
     Setting {
         key: "answers_max",

@@ -15,6 +15,12 @@ const WINDOW_MAX: Nanos = Nanos::SECOND;
 /// Less does not hold a handful of answers; more does not limit anything.
 const ANSWERS_LIMITS: (u64, u64) = (1 << 20, 64 << 30);
 
+/// Less does not hold the log of some nodes; more is no limit.
+const KEEP_LIMITS: (u64, u64) = (64 << 20, 1 << 50);
+
+/// The store removes whole hours, days and months.
+const STORE_TIME_MIN: Nanos = Nanos::from_secs(3_600);
+
 /// Less does not hold one block of a large host; more belongs in a store.
 const RING_LIMITS: (u64, u64) = (256 << 10, 64 << 30);
 
@@ -46,6 +52,24 @@ pub(super) fn answers_max(text: &str) -> Result<ByteSize, String> {
     match (least..=most).contains(&size.0) {
         true => Ok(size),
         false => Err(format!("{size} is not between {} and {}", ByteSize(least), ByteSize(most))),
+    }
+}
+
+pub(super) fn keep(text: &str) -> Result<ByteSize, String> {
+    let size: ByteSize = quantity(text)?;
+    let (least, most) = KEEP_LIMITS;
+    match (least..=most).contains(&size.0) {
+        true => Ok(size),
+        false => Err(format!("{size} is not between {} and {}", ByteSize(least), ByteSize(most))),
+    }
+}
+
+/// How long the store keeps something.
+pub(super) fn store_time(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = quantity(text)?;
+    match time >= STORE_TIME_MIN {
+        true => Ok(time),
+        false => Err(format!("'{text}' is out of range: a store keeps rows for an hour at least")),
     }
 }
 

@@ -29,7 +29,7 @@ budget = \"2%\"                  # of one core; beyond it the source is gathered
 enabled = true
 ```
 
-`khz check` names the sources. The column \"for\" says which commands take a setting as a flag: `khz` (without a command), `agent`, `hub`, and readers (`get`, `watch`, `nodes` and the like). The file may hold every
+`khz check` names the sources. The column \"for\" says which commands take a setting as a flag: `khz` (without a command), `agent`, `hub`, and readers (`get`, `watch`, `nodes` and the like). `store` is `khz store`. The file may hold every
 setting on every machine.
 
 ";
@@ -84,8 +84,13 @@ fn in_words(setting: &Setting) -> Option<(&'static str, &'static str)> {
 }
 
 fn commands(of: u8) -> String {
-    let known =
-        [(scope::ALONE, "khz"), (scope::AGENT, "agent"), (scope::HUB, "hub"), (scope::READER, "readers")];
+    let known = [
+        (scope::ALONE, "khz"),
+        (scope::AGENT, "agent"),
+        (scope::HUB, "hub"),
+        (scope::STORE, "store"),
+        (scope::READER, "readers"),
+    ];
     if of == scope::ALL {
         return String::from("all");
     }

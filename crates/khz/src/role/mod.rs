@@ -11,5 +11,6 @@ pub mod job_socket;
 pub mod local_socket;
 pub mod restart;
 pub mod signals;
+pub mod store;
 pub mod systemd;
 pub mod trial;

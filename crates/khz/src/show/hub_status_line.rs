@@ -23,6 +23,7 @@ struct Numbers {
     rows: Option<f64>,
     awaited: Option<f64>,
     lost: Option<f64>,
+    not_stored: Option<f64>,
     cpu: Option<f64>,
     memory: Option<f64>,
 }
@@ -41,6 +42,7 @@ impl Numbers {
             rows: sum("khz.hub.rows"),
             awaited: sum("khz.node.rows_awaited"),
             lost: sum("khz.hub.rows_lost"),
+            not_stored: sum("khz.store.rows_lost"),
             cpu: sum("khz.process.cpu"),
             memory: sum("khz.process.rss_anon"),
         }
@@ -62,12 +64,18 @@ impl Numbers {
                 0.0 => format!("{} lost", whole(self.lost)),
                 _ => format!("{} awaited, {} lost", whole(self.awaited), whole(self.lost)),
             },
+            // Without a store, or while it has everything, there is nothing to say.
+            match self.not_stored.unwrap_or(0.0) {
+                0.0 => String::new(),
+                _ => format!("{} not stored", whole(self.not_stored)),
+            },
             rate(self.cpu, before.cpu)
                 .map_or("CPU ?".to_owned(), |share| format!("CPU {:.1} %", share * 100.0)),
             self.memory.map_or("memory ?".to_owned(), |bytes| {
                 format!("memory {}", quantities::of_value(&format!("{bytes:.0}"), "bytes"))
             }),
         ];
+        let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
         cut(&parts.join("   "), width)
     }
 }
@@ -103,6 +111,7 @@ mod tests {
             rows: Some(410_600.0),
             awaited: Some(0.0),
             lost: Some(0.0),
+            not_stored: Some(0.0),
             cpu: Some(1.4),
             memory: None,
         };
@@ -110,6 +119,8 @@ mod tests {
             now.line(&before, 100),
             "4,095 of 4,096 nodes up   409,600 rows/s   0 lost   CPU 40.0 %   memory ?"
         );
+        let full = Numbers { not_stored: Some(70.0), ..now };
+        assert!(full.line(&before, 100).contains("   0 lost   70 not stored   CPU"), "the disk is full");
         assert!(now.line(&Numbers::default(), 100).contains("? rows/s"), "there are no numbers before");
     }
 }

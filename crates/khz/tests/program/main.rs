@@ -30,6 +30,7 @@ mod rrd;
 mod service;
 mod simulate;
 mod slowed;
+mod store;
 mod text;
 mod text_source;
 mod usage;

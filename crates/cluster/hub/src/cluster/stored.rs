@@ -1,10 +1,15 @@
 //! What the cluster gives to a store: the rows of base lanes. It knows no file.
 
-use khz_model::{Nanos, NodeName};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use khz_model::metric::{Kind, Unit};
+use khz_model::{Metric, Nanos, NodeName};
 use khz_store::log::{Intake, LoggedBlock};
 
 use super::Cluster;
 use crate::clock;
+use crate::counts::own_metric;
 
 impl Cluster {
     /// From now on the rows of base lanes go into this log. The first call counts; it comes before the first node.
@@ -20,6 +25,54 @@ impl Cluster {
     /// The newest rows of a node, which are in no block of the log yet; `None`: it has none, or there is no store.
     pub fn open_blocks(&self, node: &NodeName) -> Option<LoggedBlock> {
         self.node(node)?.lock().lanes().base()?.open_for_log()
+    }
+
+    /// What the log has counted, if there is one.
+    pub(crate) fn log_counts(&self) -> Vec<(Arc<Metric>, u64)> {
+        let Some(counts) = self.intake().map(Intake::counts) else { return Vec::new() };
+        use Unit::{Bytes, Count};
+        let counts = [
+            (
+                &counts.rows,
+                Count,
+                "khz.store.rows",
+                "khz_store_rows_total",
+                "Rows of base lanes that are on the disk.",
+            ),
+            (
+                &counts.rows_lost,
+                Count,
+                "khz.store.rows_lost",
+                "khz_store_rows_lost_total",
+                "Rows that the store does not have: its disk was full, failed, or was too slow.",
+            ),
+            (
+                &counts.delayed,
+                Count,
+                "khz.store.delayed",
+                "khz_store_delayed_total",
+                "Times that rows waited for the end of their block, because too many waited for the disk.",
+            ),
+            (
+                &counts.bytes,
+                Bytes,
+                "khz.store.written",
+                "khz_store_written_bytes_total",
+                "Bytes written to the log.",
+            ),
+            (
+                &counts.failures,
+                Count,
+                "khz.store.failures",
+                "khz_store_failures_total",
+                "Times that the log could not be written.",
+            ),
+        ];
+        let metric = |(count, unit, name, exposition, help): (&std::sync::atomic::AtomicU64, _, _, _, _)| {
+            let metric = own_metric(name, exposition, help, Kind::Counter, unit, None);
+            (Arc::new(metric), count.load(Ordering::Relaxed))
+        };
+        counts.map(metric).into()
     }
 
     /// Hands open blocks to the log that began this long ago: those of silent nodes, which may never end, and of nodes with

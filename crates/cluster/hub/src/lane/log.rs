@@ -228,3 +228,6 @@ impl Lane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

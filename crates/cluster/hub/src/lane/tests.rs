@@ -47,13 +47,13 @@ fn a_lane_that_grows_with_every_block_holds_one_schema() {
 }
 
 /// A lane whose schema has one slot.
-fn lane() -> Lane {
+pub(crate) fn lane() -> Lane {
     let mut lane = Lane::new("base", 1, Nanos(1));
     lane.set_schema(1, schema());
     lane
 }
 
-fn schema() -> Arc<Schema> {
+pub(crate) fn schema() -> Arc<Schema> {
     let metric = Arc::new(own_metric("a.b", "a_b", "A.", metric::Kind::Gauge, metric::Unit::Count, None));
     let mut piece = Vec::new();
     SchemaEncoder::new().append(&Series { metric, instance: None }, &mut piece).expect("room");
@@ -74,16 +74,25 @@ pub(crate) fn gets_rows_at(lane: &mut Lane, first_row: u64, rows: u64, at: impl 
 }
 
 /// A block of this many rows, as it is while it is open, and as it is in the past (closed).
-fn block(first_row: u64, rows: u64) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn block(first_row: u64, rows: u64) -> (Vec<u8>, Vec<u8>) {
     block_at(first_row, rows, |row| row)
 }
 
 /// The same, each row gathered at its own time.
 fn block_at(first_row: u64, rows: u64, at: impl Fn(u64) -> u64) -> (Vec<u8>, Vec<u8>) {
+    block_of(first_row, rows, |row| Stamp { boot: Nanos(at(row)), real_offset: 0 })
+}
+
+/// A block that was written while real time was so far after boot time.
+pub(crate) fn block_set(first_row: u64, rows: u64, real_offset: i64) -> Vec<u8> {
+    block_of(first_row, rows, |row| Stamp { boot: Nanos(row), real_offset }).0
+}
+
+fn block_of(first_row: u64, rows: u64, stamp: impl Fn(u64) -> Stamp) -> (Vec<u8>, Vec<u8>) {
     let (mut encoder, mut bytes) = (Encoder::new(0, 1, Nanos(1)), Vec::new());
     encoder.resume(first_row, 1);
     for row in first_row..first_row + rows {
-        let stamp = Stamp { boot: Nanos(at(row)), real_offset: 0 };
+        let stamp = stamp(row);
         match row == first_row {
             true => encoder.key_row(stamp, 1, |_| (0, row), &mut bytes),
             false => encoder.delta_row(stamp, 0..1, |_| (0, row), &mut bytes),

@@ -109,3 +109,86 @@ pub(super) fn certain_from(want: &Want, node: &Node, id: u64) -> Option<u64> {
 fn newest(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     ranges[ranges.len().saturating_sub(khz_link::limits::HAVE_MAX)..].to_vec()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use khz_model::{ByteSize, NodeName, Rate};
+    use khz_store::log::{Intake, Log};
+
+    use super::*;
+    use crate::cluster::Settings;
+    use crate::lane::tests::{gets_rows, lane};
+    use crate::node::SharedNode;
+
+    /// A log that has the rows 0..1,000 and 1,200..1,300 of node n1, after a restart.
+    fn log(folder: &std::path::Path, node: &NodeName) -> (Log, Intake) {
+        let (mut log, intake, _) = Log::open(folder).expect("a log");
+        let mut lane = lane();
+        lane.log_to(&intake, node);
+        gets_rows(&mut lane, 0, 1_000);
+        gets_rows(&mut lane, 1_200, 100);
+        drop(lane);
+        log.commit().expect("room");
+        let (log, intake, _) = Log::open(folder).expect("a log");
+        (log, intake)
+    }
+
+    /// The lane is offered with this row next. Returns what is wanted, and the row from which on rows are certain.
+    fn wanted(cluster: &Arc<Cluster>, node: &SharedNode, next_row: u64) -> (Want, Option<u64>) {
+        let mut node = node.lock();
+        let id = node.lanes_mut().offered(1, BASE, 1, Nanos::SECOND).expect("room for a lane");
+        node.log_base(id, cluster);
+        node.lanes_mut().get_mut(id).expect("the lane").next_offered = next_row;
+        let offer = LaneOffer {
+            lane: 1,
+            node: "",
+            name: BASE,
+            epoch: 1,
+            generation: 1,
+            period: Nanos::SECOND,
+            interest: 0,
+            oldest_row: 0,
+            next_row,
+            schema_bytes: 0,
+            schema_hash: [0; 16],
+        };
+        let want = of_offer(cluster, &node, id, &offer).expect("a base lane is wanted");
+        let certain = certain_from(&want, &node, id);
+        (want, certain)
+    }
+
+    #[test]
+    fn a_hub_that_starts_again_asks_for_what_its_log_lacks_and_for_what_its_memory_needs() {
+        let folder = std::env::temp_dir().join(format!("khz-hub-wants-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let name = NodeName::new("n1").expect("a good name");
+        let (_log, intake) = log(&folder, &name);
+        let rate_max = Rate::from_hz(1_000).expect("a rate");
+        let start = |history| {
+            let settings = Settings { name: "hub".into(), history: ByteSize(history), rate_max };
+            let cluster = Cluster::new(settings, [7; 16]);
+            cluster.log_to(intake.clone());
+            let node = cluster.node_or_new(&name, Nanos(0)).expect("room for a node");
+            (cluster, node)
+        };
+        let lacking = |from_row, have: &[(u64, u64)], certain| {
+            let want =
+                Want { epoch: 1, from_row, span: ALL, schema_bytes: 0, prompt: true, have: have.to_vec() };
+            (want, Some(certain))
+        };
+        // Without memory for the past, and where the rows are too old for it.
+        let (cluster, node) = start(0);
+        assert_eq!(wanted(&cluster, &node, 1_310), lacking(1_000, &[(1_200, 1_300)], 1_300));
+        let (cluster, node) = start(1 << 20);
+        assert_eq!(wanted(&cluster, &node, 9_000), lacking(1_000, &[(1_200, 1_300)], 1_300));
+        // The last ten minutes come again.
+        assert_eq!(wanted(&cluster, &node, 1_810), lacking(1_000, &[(1_200, 1_210)], 1_210));
+        assert_eq!(wanted(&cluster, &node, 1_310), lacking(710, &[], 710));
+        // What came on this run does not.
+        gets_rows(node.lock().lanes_mut().numbered(1).expect("the lane"), 1_250, 70);
+        assert_eq!(wanted(&cluster, &node, 1_320), lacking(720, &[(1_250, 1_320)], 720));
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+}

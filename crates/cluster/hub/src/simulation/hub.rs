@@ -8,6 +8,7 @@ use khz_model::{ByteSize, Nanos, Rate};
 use khz_trust::Place;
 
 use super::random::Random;
+use super::store::Stored;
 use super::wire::Shared;
 use crate::caller::Caller;
 use crate::cluster::{Cluster, Settings};
@@ -27,6 +28,8 @@ pub struct Hub {
     connections: Vec<Connection>,
     made: u64,
     kept_house: Nanos,
+    /// Its log, if it has one.
+    pub store: Option<Stored>,
     /// The version of the link that it speaks.
     pub version: u8,
 }
@@ -43,9 +46,14 @@ struct Connection {
 impl Hub {
     /// A hub without nodes.
     pub fn new(identity: u8) -> Self {
+        Hub::remembering(identity, ByteSize(256 << 20))
+    }
+
+    /// The same with so much memory for the past.
+    fn remembering(identity: u8, history: ByteSize) -> Self {
         let settings = Settings {
             name: format!("hub{identity}"),
-            history: ByteSize(256 << 20),
+            history,
             rate_max: Rate::from_hz(1_000).expect("a rate"),
         };
         let identity = [identity; 16];
@@ -56,8 +64,21 @@ impl Hub {
             connections: Vec::new(),
             made: 0,
             kept_house: Nanos(0),
+            store: None,
             version: VERSION,
         }
+    }
+
+    /// It begins again with a log, before anything has come, and with so much memory for the past.
+    pub fn store(&mut self, history: ByteSize, removes: bool) {
+        self.start(Stored::new(removes), history, self.config.identity[0]);
+    }
+
+    fn start(&mut self, mut store: Stored, history: ByteSize, identity: u8) {
+        store.kill();
+        *self = Hub::remembering(identity, history);
+        self.cluster.log_to(store.start());
+        self.store = Some(store);
     }
 
     /// A peer connects, which speaks this version of the link.
@@ -89,6 +110,9 @@ impl Hub {
         if now.since(self.kept_house) >= Nanos::SECOND {
             self.kept_house = now;
             self.cluster.keep_house(now);
+            if let Some(store) = &mut self.store {
+                store.commit(random);
+            }
         }
     }
 
@@ -133,13 +157,17 @@ impl Hub {
         }
     }
 
-    /// Everybody is cut off, and nothing is remembered.
+    /// It is killed and starts again: everybody is cut off, and nothing is remembered but what the log has.
     pub fn restart(&mut self, now: Nanos) {
         while !self.connections.is_empty() {
             self.drop_connection(0, now);
         }
         let identity = self.config.identity[0].wrapping_add(64);
-        *self = Hub::new(identity);
+        let history = self.cluster.settings.history;
+        match self.store.take() {
+            Some(store) => self.start(store, history, identity),
+            None => *self = Hub::remembering(identity, history),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod node;
 #[path = "../../../link/tests/simulation/random.rs"]
 pub(crate) mod random;
 mod reader;
+mod store;
 mod tape;
 pub(crate) mod trace;
 mod wire;
@@ -18,11 +19,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use khz_link::{Identity, Role};
-use khz_model::Nanos;
+use khz_model::{ByteSize, Nanos};
 use world::{Outcome, Trouble, World};
 
 /// Worlds of each kind, where the environment names none.
 const SEEDS: u64 = 100;
+
+/// The same for worlds whose hubs have logs.
+const STORED_SEEDS: u64 = 12;
 
 /// The first `usual` seeds, or those that the environment names: `KHZ_HUB_SEED=7` is seed 7 alone, `KHZ_HUB_SEEDS=5000` the
 /// first 5,000, and `KHZ_HUB_SEEDS=724..5000` those from 724 to 4,999.
@@ -106,6 +110,25 @@ fn a_lane_that_is_to_serve_another_interest_is_not_left_when_its_first_is_dismis
 fn nodes_that_are_forgotten_while_they_are_down_come_back_and_lose_no_row_of_a_base_lane() {
     let all = worlds(Trouble::Forgets);
     assert!(all.rows > 0 && all.forgets > 0);
+}
+
+#[test]
+fn the_log_has_every_row_that_came_whatever_breaks_or_restarts() {
+    let (mut rows, mut forgets, mut gained) = (0, 0, 0);
+    for seed in seeds(STORED_SEEDS) {
+        for trouble in [Trouble::None, Trouble::Breaks, Trouble::Forgets] {
+            // With memory for the past, and without: then only what neither came nor is stored comes again.
+            for history in [256 << 20, 0] {
+                let mut world = World::new(seed, trouble);
+                world.store(ByteSize(history));
+                world.renew_nodes();
+                let outcome = live(world);
+                (rows, forgets) = (rows + outcome.stored, forgets + outcome.forgets);
+                gained += outcome.gained;
+            }
+        }
+    }
+    assert!(rows > 0 && forgets > 0 && gained > 0, "{rows} rows, {forgets} times, {gained} series");
 }
 
 #[test]

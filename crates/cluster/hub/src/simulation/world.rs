@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use khz_block::{Decoder, Step};
 use khz_link::limits::VERSION;
 use khz_link::{AgentEnd, Role};
-use khz_model::{Instance, Metric, Nanos, NodeName, Pattern, Query, Series, ValueType, metric};
+use khz_model::{ByteSize, Instance, Metric, Nanos, NodeName, Pattern, Query, Series, ValueType, metric};
 
 use super::hub::Hub;
 use super::identity;
@@ -14,6 +13,7 @@ use super::judge::{Judge, SharedFaults};
 use super::node::Node;
 use super::random::Random;
 use super::reader::Reader;
+use super::store::{Stored, numbers};
 use super::tape::{TapeLane, seed, value};
 use super::wire::{Shared, Wire};
 use crate::clock::played;
@@ -167,6 +167,16 @@ impl World {
     /// From here on nodes give slots back now and then.
     pub fn renew_nodes(&mut self) {
         self.renewals = Some(Random::new(self.seed ^ 0x51075));
+    }
+
+    /// The hubs have logs, and so much memory for the past. It comes before anything else.
+    pub fn store(&mut self, history: ByteSize) {
+        let removes = self.seed.is_multiple_of(2);
+        self.hubs.iter_mut().for_each(|hub| hub.store(history, removes));
+        let follower = source::follower(self.hubs[ROOT].cluster.clone(), 0).expect("a bell");
+        self.source = Reader::new(follower, LEAF, Role::Hub, 2, self.now);
+        self.source.ask(Nanos::SECOND, (false, false), "*");
+        self.source.version = self.hubs[ROOT].version;
     }
 
     fn add_nodes(&mut self) {
@@ -423,8 +433,12 @@ impl World {
         self.run(Nanos::from_secs(4), false);
         let mut outcome = Outcome::default();
         for agent in &self.agents {
-            let rows = self.judge_node(agent);
-            outcome.rows += rows;
+            if self.hubs[agent.hub].cluster.keeps_history() {
+                outcome.rows += self.judge_node(agent);
+            }
+            if let Some(store) = &self.hubs[agent.hub].store {
+                outcome.stored += self.judge_store(agent, store);
+            }
             for reader in self.readers.iter().filter(|reader| reader.hub == agent.hub || reader.hub == ROOT) {
                 let (name, lanes) = (&agent.node.name, reader.follower.lanes());
                 let unserved = reader.follower.reader().unserved(&reader.interests, lanes, &agent.node);
@@ -466,17 +480,9 @@ impl World {
             let series = block.schema.series().iter().take(block.header.slots as usize);
             let version = self.hubs[agent.hub].version;
             assert!(series.clone().all(|series| khz_link::knows(version, series)), "{name}: to an old hub");
-            let seeds: Vec<u64> = series.map(|series| seed(name.as_str(), series)).collect();
-            let (mut decoder, mut bytes) = (Decoder::new(), &block.bytes[..]);
-            while let Ok(Step::Header(length) | Step::Row(length)) = decoder.step(bytes) {
-                bytes = &bytes[length..];
-                let boot = decoder.stamp().boot;
-                for (slot, seed) in seeds.iter().enumerate().filter(|_| decoder.next_row() > next) {
-                    let found = decoder.reading(slot).and_then(|reading| reading.value());
-                    assert_eq!(found, Some(value(*seed, boot)), "{name}: slot {slot}");
-                }
-            }
+            let series: Vec<Series> = series.cloned().collect();
             next += u64::from(block.rows);
+            assert_eq!(numbers(name.as_str(), &series, &block.bytes).last(), Some(&(next - 1)), "{name}");
         }
         drop(node);
         self.judge_history(agent, &name);
@@ -488,6 +494,21 @@ impl World {
 }
 
 impl World {
+    /// The log of its hub has every row of its base lane, and each once if nothing has gone wrong and no segment was removed;
+    /// tells how many.
+    fn judge_store(&self, agent: &Agent, store: &Stored) -> u64 {
+        let name = NodeName::new(&agent.node.name).expect("a name");
+        let rows = store.rows(&name, self.hubs[agent.hub].cluster.open_blocks(&name));
+        let next = rows.len() as u64;
+        assert_eq!(rows.last_key_value().map(|(&row, _)| row + 1), Some(next), "{name}: rows are missing");
+        let is_once = rows.values().all(|&times| times == 1);
+        assert!(is_once || self.trouble != Trouble::None || store.removes, "{name}: {rows:?}");
+        let written = agent.node.writers.iter().find(|writer| khz_link::Lane::name(&writer.lane) == BASE);
+        let written = written.expect("a base lane").rows();
+        assert!(next + 16 > written && next <= written, "{name}: {next} of {written} rows");
+        next
+    }
+
     /// Each value of its history stands under the name of its series, whatever its slot was.
     fn judge_history(&self, agent: &Agent, name: &NodeName) {
         let query = HubQuery::new(self.hubs[agent.hub].cluster.clone());
@@ -513,6 +534,8 @@ pub struct Outcome {
     /// Gaps that a fault has brought.
     pub gaps: u64,
     pub gained: u64,
+    /// Rows of base lanes in the hubs' logs.
+    pub stored: u64,
     /// Times that a node has given slots back.
     pub renewed: u64,
     /// Nodes that a hub has forgotten, each time.

@@ -52,6 +52,15 @@ impl Batch {
         true
     }
 
+    /// Adds bytes of an open block that are before all that wait; false: there is no room.
+    pub fn push_first(&mut self, piece: Piece, bytes: &[u8]) -> bool {
+        let has_room = self.push(piece, bytes);
+        if has_room {
+            self.pieces.rotate_right(1);
+        }
+        has_room
+    }
+
     /// Adds a block. Returns how many rows were dropped to make room.
     pub fn push_block(&mut self, waiting: Waiting) -> u64 {
         self.blocks_bytes += waiting.memory();

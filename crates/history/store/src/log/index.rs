@@ -28,10 +28,6 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub fn end(&self) -> u64 {
-        self.first_row + u64::from(self.rows)
-    }
-
     /// Reads the block.
     pub fn read(&self) -> Result<LoggedBlock, StoreError> {
         let record = self.segment.bytes(self.at, HEAD_BYTES + self.length)?;

@@ -1,8 +1,8 @@
 //! The hub's end of the log: takes rows and blocks from any thread, and waits for no disk.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use khz_model::{Columns, NodeName};
 
@@ -19,6 +19,8 @@ pub struct Intake(pub(crate) Arc<Shared>);
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub state: Mutex<State>,
+    /// Notified when something waits again.
+    pub came: Condvar,
     pub counts: Arc<LogCounts>,
 }
 
@@ -101,6 +103,9 @@ impl Intake {
             end: open.end.max(open.header.first_row),
             shift: open.shift,
         };
+        if state.batch.is_empty() {
+            self.0.came.notify_all();
+        }
         if !state.batch.push(piece, open.bytes) {
             LogCounts::add(&self.0.counts.delayed, 1);
         }
@@ -113,9 +118,26 @@ impl Intake {
         }
         let mut state = self.0.state();
         let schema = state.schema(&block.schema_hash, &block.schema);
+        if state.batch.is_empty() {
+            self.0.came.notify_all();
+        }
         let dropped = state.batch.push_block(Waiting { lane: lane.clone(), block, schema, is_part: false });
         drop(state);
         LogCounts::add(&self.0.counts.rows_lost, dropped);
+    }
+
+    /// Returns when something waits for a commit, or when [`Intake::wake`] was called after `is_over` was set.
+    pub fn wait(&self, is_over: &AtomicBool) {
+        let state = self.0.state();
+        let is_idle = |state: &mut State| state.batch.is_empty() && !is_over.load(Ordering::Acquire);
+        drop(self.0.came.wait_while(state, is_idle));
+    }
+
+    /// Ends [`Intake::wait`].
+    pub fn wake(&self) {
+        // A thread that has just looked waits by now.
+        drop(self.0.state());
+        self.0.came.notify_all();
     }
 
     /// What the log has counted.
@@ -174,9 +196,12 @@ impl State {
         self.by_schema.get(&number)
     }
 
-    /// Drops the schemas that nobody holds but this list.
+    /// Drops the schemas that nobody holds but this list, and that no lane's open block has.
     pub fn forget_schemas(&mut self) {
-        self.by_schema.retain(|_, known| Arc::strong_count(&known.columns) > 1);
+        // The lists of lanes here hold each twice.
+        let held = self.lanes.values().filter(|lane| Arc::strong_count(lane) > 2 || lane.open().is_some());
+        let used: HashSet<u32> = held.map(|lane| lane.schema_number()).collect();
+        self.by_schema.retain(|number, known| Arc::strong_count(&known.columns) > 1 || used.contains(number));
         let State { schemas, by_schema, .. } = self;
         schemas.retain(|_, number| by_schema.contains_key(number));
     }

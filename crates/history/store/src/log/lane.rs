@@ -37,8 +37,10 @@ pub(crate) struct Journalled {
     pub end: u64,
     /// The segment in which it begins.
     pub segment: u64,
-    /// How many of its bytes were made a block, because an older segment was removed.
-    pub rebuilt: usize,
+    /// How many of its bytes there were when it was moved last, because an older segment was removed.
+    pub moved: usize,
+    /// How many times it was moved since anything came of it.
+    pub idle: u32,
 }
 
 impl LoggedLane {
@@ -90,11 +92,10 @@ impl LoggedLane {
     /// Rows of the open block are in the log. Returns how many rows were not there before.
     pub(crate) fn journalled(&self, first_row: u64, bytes: usize, end: u64, segment: u64) -> u64 {
         let mut safe = self.safe();
-        let (segment, rebuilt) = match safe.open {
-            Some(open) if open.first_row == first_row && open.bytes < bytes => (open.segment, open.rebuilt),
-            _ => (segment, 0),
-        };
-        safe.open = Some(Journalled { first_row, bytes, end, segment, rebuilt });
+        let known = safe.open.filter(|open| open.first_row == first_row && open.bytes <= bytes);
+        let known = known.unwrap_or(Journalled { first_row, bytes, end, segment, moved: 0, idle: 0 });
+        let idle = if known.bytes == bytes { known.idle } else { 0 };
+        safe.open = Some(Journalled { bytes, end, idle, ..known });
         safe.add(first_row, end)
     }
 
@@ -107,13 +108,12 @@ impl LoggedLane {
         safe.add(first_row, end)
     }
 
-    /// What there was of the open block is in this segment now, as a block.
-    pub(crate) fn rebuilt(&self, first_row: u64, bytes: usize, end: u64, segment: u64) -> u64 {
-        let mut safe = self.safe();
-        if let Some(open) = safe.open.as_mut().filter(|open| open.first_row == first_row) {
-            (open.segment, open.rebuilt) = (segment, bytes);
+    /// What there was of the open block is in this segment now.
+    pub(crate) fn moved(&self, first_row: u64, bytes: usize, segment: u64) {
+        if let Some(open) = self.safe().open.as_mut().filter(|open| open.first_row == first_row) {
+            open.idle = if open.moved == bytes { open.idle + 1 } else { 0 };
+            (open.segment, open.moved) = (segment, bytes);
         }
-        safe.add(first_row, end)
     }
 
     /// What the log had of the open block cannot be continued.

@@ -17,7 +17,9 @@ pub(crate) const COMMIT_MAGIC: [u8; 8] = *b"khz-sync";
 /// Bytes of a commit: the record's head, the magic, and its place in the file.
 pub(crate) const COMMIT_BYTES: usize = HEAD_BYTES + 16;
 /// Bytes before the block in the body of its record.
-pub(crate) const BLOCK_META_BYTES: usize = 28;
+pub(crate) const BLOCK_META_BYTES: usize = 29;
+/// The flag of a block that may go on.
+const PART: u8 = 1;
 
 /// What a record holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +162,8 @@ pub(crate) struct BlockMeta {
     pub rows: u32,
     pub last: Nanos,
     pub shift: i64,
+    /// Its rows stay among those of open blocks, because more may follow.
+    pub is_part: bool,
 }
 
 impl BlockMeta {
@@ -171,6 +175,7 @@ impl BlockMeta {
             out.extend_from_slice(&self.rows.to_le_bytes());
             out.extend_from_slice(&self.last.0.to_le_bytes());
             out.extend_from_slice(&self.shift.to_le_bytes());
+            out.push(if self.is_part { PART } else { 0 });
             out.extend_from_slice(block);
         });
     }
@@ -179,11 +184,12 @@ impl BlockMeta {
     pub fn take(mut bytes: Bytes<'_>) -> Read<(Self, Header)> {
         let (lane, schema, rows) = (bytes.u32()?, bytes.u32()?, bytes.u32()?);
         let (last, shift) = (Nanos(bytes.u64()?), bytes.u64()?.cast_signed());
+        let is_part = bytes.byte()? & PART != 0;
         let head: &[u8; HEADER_BYTES] = bytes.0.first_chunk().ok_or("a block without its header")?;
         let header = Header::from_bytes(head, 0).map_err(|_| "it is no block")?;
         let end = header.first_row.checked_add(u64::from(rows));
         end.ok_or("rows that cannot be counted")?;
-        Ok((BlockMeta { lane, schema, rows, last, shift }, header))
+        Ok((BlockMeta { lane, schema, rows, last, shift, is_part }, header))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::bytes::{Bytes, Read};
 use crate::log::batch::Waiting;
 use crate::log::index::{Entry, Index};
 use crate::log::intake::Shared;
-use crate::log::record::{self, BLOCK_META_BYTES, BlockMeta, Kind, LaneRecord, Piece};
+use crate::log::record::{self, BlockMeta, Kind, LaneRecord, Piece};
 use crate::log::segment::{self, Contents, Found, SegmentFile};
 use crate::log::{LoggedBlock, LoggedLane, SchemaHash};
 
@@ -34,12 +34,9 @@ struct Place {
     piece: Piece,
     schema: Arc<dyn Columns>,
     schema_hash: SchemaHash,
-    /// The record is that of a block, not of rows.
-    is_block: bool,
 }
 
-/// Blocks by lane and first row that may be open, each as the pieces that the log has of it. The first piece may be a block,
-/// which was made of rows whose segment is gone.
+/// Blocks by lane and first row that may be open, each as the pieces that the log has of it.
 type Open = BTreeMap<(u32, u64), Vec<Place>>;
 
 /// Reads all segments of a folder into the index. What came of open blocks waits afterwards, as blocks.
@@ -74,13 +71,22 @@ pub(crate) fn read(
     Ok(known)
 }
 
-/// Blocks made of the pieces that segments up to this one have of open blocks that go on.
-pub(crate) fn parts(
+/// What came of an open block.
+pub(crate) struct OpenBytes {
+    pub lane: Arc<LoggedLane>,
+    pub piece: Piece,
+    pub bytes: Vec<u8>,
+    pub schema_hash: SchemaHash,
+    pub schema: Arc<dyn Columns>,
+}
+
+/// What these segments have of the open blocks of some lanes, each with its first row.
+pub(crate) fn open_bytes(
     segments: &[Arc<SegmentFile>],
     wanted: &HashMap<u32, u64>,
     shared: &Arc<Shared>,
     damage: &mut Vec<StoreError>,
-) -> Vec<Waiting> {
+) -> Vec<OpenBytes> {
     let (index, mut open, mut pool) = (RwLock::default(), Open::new(), MetricPool::default());
     for segment in segments {
         let contents = match segment.contents() {
@@ -91,15 +97,24 @@ pub(crate) fn parts(
             }
         };
         let mut reader = Reader::new(segment, shared, &index, &mut pool);
-        for found in &contents.records {
+        for found in contents.records.iter().filter(|found| found.head.kind != Kind::Block) {
             if let Err(error) = reader.record(found, &mut open) {
                 damage.push(error);
             }
         }
         open.retain(|(lane, first_row), _| wanted.get(lane) == Some(first_row));
     }
-    let parts = rebuilt(open, shared, damage).into_iter();
-    parts.map(|waiting| Waiting { is_part: true, ..waiting }).collect()
+    let bytes = gathered(&open, damage);
+    let mut all = Vec::new();
+    for (((lane, _), places), bytes) in open.into_iter().zip(bytes) {
+        let known = shared.state().numbered(lane).cloned();
+        let Some((lane, Place { piece, schema_hash, schema, .. })) = known.zip(places.last().cloned()) else {
+            continue;
+        };
+        let piece = Piece { lane: lane.number, offset: 0, length: bytes.len(), ..piece };
+        all.push(OpenBytes { lane, piece, bytes, schema_hash, schema });
+    }
+    all
 }
 
 /// Reads the records of one segment.
@@ -165,18 +180,12 @@ impl<'a> Reader<'a> {
         let (lane, (schema_hash, schema)) = self.numbered(found, meta.lane, meta.schema)?;
         let (first_row, end) = (header.first_row, header.first_row + u64::from(meta.rows));
         lane.add(first_row, end);
-        let length = found.head.length.saturating_sub(BLOCK_META_BYTES);
-        let piece = Piece {
-            lane: meta.lane,
-            schema: meta.schema,
-            first_row,
-            offset: 0,
-            length,
-            end,
-            shift: meta.shift,
-        };
-        let place = self.place(found, BLOCK_META_BYTES, piece, &schema, schema_hash);
-        open_block_ended(open, lane.number, Place { is_block: true, ..place });
+        // The block has everything that came of it before.
+        let key = (lane.number, first_row);
+        let has_all = |places: &Vec<Place>| places.last().is_some_and(|last| last.piece.end <= end);
+        if !meta.is_part && open.get(&key).is_some_and(has_all) {
+            open.remove(&key);
+        }
         let corrected = |time: khz_model::Nanos| khz_model::Nanos(time.0.saturating_add_signed(meta.shift));
         let entry = Entry {
             lane,
@@ -219,7 +228,7 @@ impl<'a> Reader<'a> {
         schema_hash: SchemaHash,
     ) -> Place {
         let (segment, schema) = (self.segment.clone(), schema.clone());
-        Place { segment, found: *found, at, piece, schema, schema_hash, is_block: false }
+        Place { segment, found: *found, at, piece, schema, schema_hash }
     }
 
     fn numbered(
@@ -239,22 +248,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A block is there, which has everything that came of it before. More may follow: it may be a part of a block.
-fn open_block_ended(open: &mut Open, lane: u32, block: Place) {
-    let first_row = block.piece.first_row;
-    // Only the newest block of a lane can go on.
-    let older: Vec<(u32, u64)> = open.range((lane, 0)..(lane, first_row)).map(|(key, _)| *key).collect();
-    for key in older {
-        if open.get(&key).is_some_and(|places| places.len() == 1 && places[0].is_block) {
-            open.remove(&key);
-        }
-    }
-    let places = open.entry((lane, first_row)).or_default();
-    if places.last().is_none_or(|last| last.piece.end <= block.piece.end) {
-        *places = vec![block];
-    }
-}
-
 /// Reads the body of a schema's record.
 fn schema(body: &[u8], pool: &mut MetricPool) -> Read<(u32, SchemaHash, Arc<dyn Columns>)> {
     let (number, hash, bytes) = record::take_schema(Bytes(body))?;
@@ -269,14 +262,12 @@ fn schema(body: &[u8], pool: &mut MetricPool) -> Read<(u32, SchemaHash, Arc<dyn 
 
 /// Makes a block of the rows that are whole in each open block.
 fn rebuilt(open: Open, shared: &Arc<Shared>, damage: &mut Vec<StoreError>) -> Vec<Waiting> {
-    let mut open = open;
-    // What is a block already need not be made one.
-    open.retain(|_, places| !places.iter().all(|place| place.is_block));
     let bytes = gathered(&open, damage);
     let mut blocks = Vec::new();
     for ((key, places), bytes) in open.into_iter().zip(bytes) {
         let lane = shared.state().numbered(key.0).cloned();
-        let block = places.last().and_then(|last| block_of(bytes, last));
+        let last = places.last();
+        let block = last.and_then(|last| block_of(bytes, last.piece.shift, &last.schema, last.schema_hash));
         if let (Some(lane), Some(block)) = (lane, block) {
             let schema = shared.state().schema(&block.schema_hash, &block.schema);
             blocks.push(Waiting { lane, block, schema, is_part: false });
@@ -314,18 +305,17 @@ fn gathered(open: &Open, damage: &mut Vec<StoreError>) -> Vec<Vec<u8>> {
     bytes
 }
 
-fn block_of(mut bytes: Vec<u8>, last: &Place) -> Option<LoggedBlock> {
+/// The whole rows among the bytes of an open block; `None`: there is none.
+pub(crate) fn block_of(
+    mut bytes: Vec<u8>,
+    shift: i64,
+    schema: &Arc<dyn Columns>,
+    schema_hash: SchemaHash,
+) -> Option<LoggedBlock> {
     let mut scanner = RowScanner::new();
     scanner.feed(&bytes).ok()?;
-    let header = *scanner.header()?;
+    let (header, rows, last) = (*scanner.header()?, scanner.rows(), scanner.stamp().real());
     bytes.truncate(bytes.len() - scanner.unfinished());
-    (scanner.rows() > 0).then(|| LoggedBlock {
-        header,
-        rows: scanner.rows(),
-        schema: last.schema.clone(),
-        schema_hash: last.schema_hash,
-        last: scanner.stamp().real(),
-        shift: last.piece.shift,
-        bytes: Arc::new(bytes),
-    })
+    let (schema, bytes) = (schema.clone(), Arc::new(bytes));
+    (rows > 0).then_some(LoggedBlock { header, rows, schema, schema_hash, bytes, last, shift })
 }

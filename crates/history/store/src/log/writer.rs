@@ -15,13 +15,17 @@ use crate::log::batch::{Batch, Gathered, Waiting};
 use crate::log::index::{Entry, Index};
 use crate::log::intake::{KnownSchema, LogCounts, Shared};
 use crate::log::record::{self, BlockMeta, HEAD_BYTES, LaneRecord, Piece, SEGMENT_HEADER};
+use crate::log::replay::{self, OpenBytes};
 use crate::log::segment::{self, SegmentFile};
-use crate::log::{Intake, LogView, LoggedLane, replay};
+use crate::log::{Intake, LogView, LoggedLane};
 
 /// Bytes that are gathered before they are written.
 const WRITE_BYTES: usize = 1 << 20;
 /// Bytes of a record of rows after which another one begins.
 const ROWS_RECORD_BYTES: usize = RECORD_BYTES_MAX / 4;
+/// Rows of an open block of which nothing more comes are written again with as many segments as a day has: the slowest lane
+/// has a row a day.
+const IDLE_MOVES_MAX: u32 = 144;
 
 /// The log of a hub: the only writer of its folder.
 #[derive(Debug)]
@@ -198,10 +202,7 @@ impl Log {
         for (waiting, (at, length)) in batch.blocks.iter().zip(done.blocks) {
             let Waiting { lane, block, is_part, .. } = waiting;
             let (first_row, end) = (block.header.first_row, block.header.first_row + u64::from(block.rows));
-            rows += match is_part {
-                true => lane.rebuilt(first_row, block.bytes.len(), end, open.file.number),
-                false => lane.logged(first_row, end),
-            };
+            rows += if *is_part { lane.add(first_row, end) } else { lane.logged(first_row, end) };
             index.add(Entry {
                 lane: lane.clone(),
                 schema: block.schema.clone(),
@@ -279,18 +280,17 @@ impl Log {
         self.index.write().unwrap_or_else(PoisonError::into_inner).remove(number)
     }
 
-    /// Writes what came of blocks that began in this segment, or before, and that go on.
+    /// Writes again what came of blocks that began in this segment, or before, and that may go on. If nothing has come of
+    /// such a block for a segment, its rows become a block too, so that they become columns.
     fn move_open_blocks(&mut self, number: u64, damage: &mut Vec<StoreError>) -> Result<(), StoreError> {
         // What is there must be in the files before it is read.
         self.commit()?;
-        let lanes = self.shared.state().lanes();
         let mut wanted = HashMap::new();
-        for lane in lanes {
+        for lane in self.shared.state().lanes() {
             let Some(open) = lane.open().filter(|open| open.segment <= number) else { continue };
-            match open.rebuilt == open.bytes {
-                // Nothing came since it was made a block, and that block is a column now.
-                true => lane.forget_open(),
-                false => _ = wanted.insert(lane.number, open.first_row),
+            match open.idle < IDLE_MOVES_MAX {
+                true => _ = wanted.insert(lane.number, open.first_row),
+                false => lane.forget_open(),
             }
         }
         if wanted.is_empty() {
@@ -299,11 +299,31 @@ impl Log {
         let mut segments: Vec<Arc<SegmentFile>> =
             self.sealed.values().map(|(file, _)| file.clone()).collect();
         segments.extend(self.open.as_ref().map(|open| open.file.clone()));
-        let parts = replay::parts(&segments, &wanted, &self.shared, damage);
-        for part in parts {
-            self.shared.state().batch.push_block(part);
+        let mut moved = replay::open_bytes(&segments, &wanted, &self.shared, damage);
+        // If more has come meanwhile, the next removal moves it.
+        moved.retain(|open| self.move_open(open));
+        self.commit()?;
+        let segment = self.open.as_ref().map_or(number, |open| open.file.number);
+        moved.iter().for_each(|open| open.lane.moved(open.piece.first_row, open.bytes.len(), segment));
+        Ok(())
+    }
+
+    /// Hands over what came of an open block again. False: there is no room, or the block has ended.
+    fn move_open(&self, open: &OpenBytes) -> bool {
+        let OpenBytes { lane, piece, bytes, schema_hash, schema } = open;
+        let Some(known) = lane.open().filter(|known| known.first_row == piece.first_row) else {
+            return false;
+        };
+        let mut state = self.shared.state();
+        let number = state.schema(schema_hash, schema);
+        let is_idle = known.moved == bytes.len() && known.idle == 0;
+        let block = replay::block_of(bytes.clone(), piece.shift, schema, *schema_hash).filter(|_| is_idle);
+        if let Some(block) = block {
+            let waiting = Waiting { lane: lane.clone(), block, schema: number, is_part: true };
+            LogCounts::add(&self.shared.counts.rows_lost, state.batch.push_block(waiting));
         }
-        self.commit().map(drop)
+        // What has come meanwhile follows it.
+        state.batch.push_first(Piece { schema: number, ..*piece }, bytes)
     }
 }
 
@@ -411,13 +431,19 @@ impl<'a> Writing<'a> {
     }
 
     fn block(&mut self, waiting: &Waiting) -> Result<(u64, usize), StoreError> {
-        let Waiting { lane, block, schema, .. } = waiting;
+        let Waiting { lane, block, schema, is_part } = waiting;
         let known = KnownSchema { hash: block.schema_hash, columns: block.schema.clone() };
         self.declare(lane, *schema, &known);
         let at = self.at + self.out.len() as u64;
         let (before, last) = (self.out.len(), Nanos(block.last.0));
-        let meta =
-            BlockMeta { lane: lane.number, schema: *schema, rows: block.rows, last, shift: block.shift };
+        let meta = BlockMeta {
+            lane: lane.number,
+            schema: *schema,
+            rows: block.rows,
+            last,
+            shift: block.shift,
+            is_part: *is_part,
+        };
         meta.put(&mut self.out, &block.bytes);
         let length = self.out.len() - before - HEAD_BYTES;
         if self.out.len() >= WRITE_BYTES {

@@ -1,6 +1,6 @@
 //! The link door of `khz` alone: a local socket at which readers read it as they read a hub. Its own agent reports to it,
-//! like any agent to a hub; other nodes are not accepted. Hub and link run only while a reader is connected. The thread of
-//! the doors waits for the first one.
+//! like any agent to a hub; other nodes are not accepted. Hub and link run only while a reader is connected, or always if
+//! rows are stored. The thread of the doors waits for the first reader.
 
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use khz_door::LocalSocket;
 use khz_hub::{Cluster, LinkDoor, LinkServer};
 use khz_link::driver::{Bell, Counters, Driver, HubAddress, Settings};
 use khz_model::{ByteSize, Nanos};
+use khz_store::log::Intake;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -61,7 +62,7 @@ impl OwnLink {
 
     async fn serve_once(&self, plan: &Plan, lanes: &khz_gather::Lanes) -> Result<(), String> {
         self.reader().await.map_err(|error| error.to_string())?;
-        let open = Open::new(plan, &self.listener, lanes.clone()).map_err(|failure| failure.to_string())?;
+        let open = Open::new(plan, Some(self), lanes.clone(), None).map_err(|failure| failure.to_string())?;
         let mut unread = 0;
         while unread < 2 {
             tokio::time::sleep(CHECK_PERIOD).await;
@@ -82,7 +83,7 @@ impl OwnLink {
 }
 
 /// The door, while it is open.
-struct Open {
+pub struct Open {
     // They end in this order: a hub that ends does not report its nodes as down.
     _server: LinkServer,
     driver: Driver,
@@ -91,7 +92,13 @@ struct Open {
 }
 
 impl Open {
-    fn new(plan: &Plan, listener: &UnixListener, lanes: khz_gather::Lanes) -> Result<Self, Failure> {
+    /// Opens the door to readers, if it has a socket for them. The rows of this node go to `intake`.
+    pub fn new(
+        plan: &Plan,
+        readers: Option<&OwnLink>,
+        lanes: khz_gather::Lanes,
+        intake: Option<Intake>,
+    ) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| Failure::work(format!("cannot start the link: {error}"));
         let no_place = || {
             Failure::work("there is no directory for the node's own socket: name one of yours with --run-dir")
@@ -103,9 +110,13 @@ impl Open {
         let settings =
             khz_hub::Settings { name: plan.node.to_string(), history: ByteSize(0), rate_max: plan.rate_max };
         let cluster = Cluster::new(settings, hub::identity()?);
+        if let Some(intake) = intake {
+            cluster.log_to(intake);
+        }
+        let listener = readers.map(|link| link.listener.try_clone().map_err(failed)).transpose()?;
         let link = LinkDoor {
             listen: Vec::new(),
-            local: Some(listener.try_clone().map_err(failed)?),
+            local: listener,
             run: None,
             tls: None,
             key: None,
@@ -130,6 +141,11 @@ impl Open {
         };
         let driver = Driver::start(settings, lanes).map_err(failed)?;
         Ok(Open { driver, _server: server, _socket: socket, cluster })
+    }
+
+    /// Closes the door. Returns what came.
+    pub fn end(self) -> Arc<Cluster> {
+        self.cluster.clone()
     }
 
     /// True while another than our own agent is connected.

@@ -7,30 +7,41 @@ use khz_gather::Lanes;
 use khz_ring::{Folder, RingError};
 use rustix::io::Errno;
 
-use self::link::OwnLink;
+use self::link::{Open, OwnLink};
 use crate::config::{Plan, places};
 use crate::role::doors::{self, Daemon, Doors};
 use crate::role::gatherer;
 use crate::role::job_socket::JobSocket;
 use crate::role::restart;
 use crate::role::signals;
+use crate::role::store::RunningStore;
 use crate::show::outcome::{Outcome, sentence};
 
 /// Gathers and serves until a signal ends it.
 pub fn run(plan: &Plan) -> Outcome {
     let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
+    let store = RunningStore::of_node(plan)?;
     let jobs = JobSocket::open(plan);
     let mut agent = gatherer::start(plan, doors.metrics(), jobs.as_ref().map(JobSocket::door))?;
     let link = OwnLink::bind(plan);
     let runtime = signals::runtime()?;
     let (query, lanes) = (agent.query(), agent.shared_lanes());
+    let stored = match store {
+        Some(store) => Some((Open::new(plan, link.as_ref(), lanes.clone(), Some(store.intake()))?, store)),
+        None => None,
+    };
+    // A hub that stores serves readers of the link too.
+    let unserved = link.as_ref().filter(|_| stored.is_none());
     let ended = runtime.block_on(async {
         tokio::select! {
             outcome = doors::serve(plan, doors, query, Daemon::Alone) => Ok(outcome),
             end = agent.end() => Err(end),
-            () = serve_link(link.as_ref(), plan, &lanes) => unreachable!("BUG: the link's door never ends"),
+            () = serve_link(unserved, plan, &lanes) => unreachable!("BUG: the link's door never ends"),
         }
     });
+    if let Some((hub, store)) = stored {
+        store.end(&hub.end());
+    }
     // A restart in this process needs the same sockets.
     drop((link, jobs));
     agent.stop();

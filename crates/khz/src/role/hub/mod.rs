@@ -20,6 +20,7 @@ use crate::role::doors::{self, Daemon, Doors};
 use crate::role::hub::recorder::HubRecorder;
 use crate::role::local_socket;
 use crate::role::signals;
+use crate::role::store::RunningStore;
 use crate::show::outcome::{Failure, Outcome, sentence};
 
 /// Serves until a signal ends it.
@@ -36,27 +37,37 @@ pub fn run(plan: &Plan) -> Outcome {
     cluster.when_given_back(khz_door::heap::give_back);
     cluster.expect(&plan.expected);
     let _keeper = remember(plan, &cluster);
+    let store = RunningStore::of_hub(plan)?;
+    if let Some(store) = &store {
+        cluster.log_to(store.intake());
+    }
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
-    let _sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
+    let sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
     let doors = doors.with_origins({
         let cluster = Arc::clone(&cluster);
         Arc::new(move || cluster.origins())
     });
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
-    let query: Arc<dyn Query> = Arc::new(HubQuery::new(cluster).telling(doors.metrics()));
+    let query: Arc<dyn Query> = Arc::new(HubQuery::new(cluster.clone()).telling(doors.metrics()));
     let _recorder = match &plan.rrd {
         Some((directory, recording)) => {
             Some(HubRecorder::start(directory, recording.clone(), Arc::clone(&query))?)
         }
         None => None,
     };
-    signals::runtime()?.block_on(async {
+    let outcome = signals::runtime()?.block_on(async {
         tokio::select! {
             outcome = doors::serve(&plan, doors, query, Daemon::Hub) => outcome,
             () = ended(&server) => Err(Failure::work("the link door has ended unexpectedly; what it printed above says why")),
         }
-    })
+    });
+    // Nothing comes any more.
+    drop((server, sources));
+    if let Some(store) = store {
+        store.end(&cluster);
+    }
+    outcome
 }
 
 /// Reads the list of nodes that an earlier start wrote, and keeps it up to date. A failure is only logged.

@@ -1,0 +1,200 @@
+//! A lane with a log, in a folder that goes with the test.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use khz_block::HEADER_BYTES;
+use khz_store::log::Log;
+
+use super::*;
+use crate::lane::tests::{block, block_set, lane, schema};
+
+/// A log that can be opened again.
+struct Logged {
+    folder: PathBuf,
+    log: Log,
+    intake: Intake,
+}
+
+fn name() -> NodeName {
+    NodeName::new("n1").expect("a good name")
+}
+
+impl Logged {
+    fn new(test: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("khz-hub-lane-{}-{test}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let (log, intake, _) = Log::open(&folder).expect("a log");
+        Logged { folder, log, intake }
+    }
+
+    /// A lane of epoch 1 whose schema has one slot.
+    fn lane(&self) -> Lane {
+        let mut lane = lane();
+        lane.log_to(&self.intake, &name());
+        lane
+    }
+
+    /// The process is killed after a commit, and starts again.
+    fn restart(&mut self) {
+        self.log.commit().expect("room");
+        let (log, intake, damage) = Log::open(&self.folder).expect("a log");
+        assert!(damage.is_empty(), "{damage:?}");
+        (self.log, self.intake) = (log, intake);
+    }
+
+    fn blocks(&self) -> Vec<LoggedBlock> {
+        self.log.view().blocks(&name(), None, Nanos(0), Nanos(u64::MAX), &mut Vec::new())
+    }
+
+    /// First rows and lengths of the blocks in the log.
+    fn kept(&self) -> Vec<(u64, u32)> {
+        self.blocks().iter().map(|block| (block.header.first_row, block.rows)).collect()
+    }
+
+    /// The numbers of all rows in the log.
+    fn rows(&self) -> BTreeSet<u64> {
+        self.kept().into_iter().flat_map(|(first, rows)| first..first + u64::from(rows)).collect()
+    }
+}
+
+impl Drop for Logged {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn a_block_is_in_the_log_when_another_begins_and_what_is_open_after_a_restart() {
+    let mut logged = Logged::new("open");
+    let mut lane = logged.lane();
+    let open = block(5, 4).0;
+    lane.begin(&block(0, 5).0, false).expect("a block");
+    lane.begin(&open[..HEADER_BYTES + 40], false).expect("its beginning");
+    lane.append(&open[HEADER_BYTES + 40..]).expect("the rest");
+    assert_eq!(logged.kept(), [(0, 5)]);
+    assert_eq!(lane.open_for_log().map(|block| (block.header.first_row, block.rows)), Some((5, 4)));
+    assert_eq!(lane.stored_until(), 0, "nothing is on the disk yet");
+    logged.restart();
+    assert_eq!(lane.stored_until(), 9);
+    assert_eq!(logged.kept(), [(0, 5), (5, 4)]);
+    let blocks = logged.blocks();
+    assert_eq!((&**blocks[1].bytes, blocks[1].last), (&open[..], Nanos(8)));
+}
+
+#[test]
+fn a_block_that_is_taken_back_is_in_no_log_after_a_restart_either() {
+    for is_damaged in [false, true] {
+        let mut logged = Logged::new(&format!("taken-back-{is_damaged}"));
+        let mut lane = logged.lane();
+        lane.begin(&block(0, 5).0, true).expect("a block");
+        lane.begin(&block(5, 4).0, true).expect("a block");
+        logged.log.commit().expect("room");
+        let refused = if is_damaged { lane.append(&[0xff; 64]).map(drop) } else { lane.end(4, 1, 1) };
+        assert!(refused.is_err());
+        drop(lane);
+        logged.restart();
+        assert_eq!(logged.kept(), [(0, 5)]);
+    }
+}
+
+#[test]
+fn what_came_of_a_block_is_in_the_log_unless_as_much_comes_again() {
+    for (again, expected) in [(2, 5), (5, 5), (7, 7)] {
+        let logged = Logged::new(&format!("again-{again}"));
+        let mut lane = logged.lane();
+        lane.begin(&block(0, 5).0, true).expect("a block");
+        lane.begin(&block(0, again).0, true).expect("the block again");
+        assert_eq!(lane.open_for_log().map(|block| block.rows), Some(expected));
+        lane.begin(&block(20, 1).0, true).expect("another block");
+        assert_eq!(logged.kept(), [(0, expected)], "{again} rows come again");
+    }
+}
+
+#[test]
+fn an_open_block_is_handed_over_with_its_lane_or_when_it_is_old_and_each_row_of_it_once() {
+    let logged = Logged::new("handed");
+    let mut lane = logged.lane();
+    crate::clock::played::NOW.set(Some(Nanos(100)));
+    lane.begin(&block(0, 5).0, true).expect("a block");
+    crate::clock::played::NOW.set(None);
+    lane.hand_over(Nanos(11), Nanos(110));
+    assert_eq!(logged.kept(), []);
+    lane.hand_over(Nanos(10), Nanos(110));
+    assert_eq!(logged.kept(), [(0, 5)]);
+    lane.hand_over(Nanos(10), Nanos(110));
+    let whole = block(0, 7).0;
+    lane.append(&whole[block(0, 5).0.len()..]).expect("it goes on");
+    drop(lane);
+    assert_eq!(logged.kept(), [(0, 7)], "of two versions the longer counts");
+    assert_eq!(logged.log.view().size().1, 0, "nothing is written yet");
+}
+
+#[test]
+fn a_lane_whose_memory_is_given_back_and_one_that_ends_lose_no_row() {
+    let logged = Logged::new("given-back");
+    let mut lane = logged.lane();
+    lane.begin(&block(0, 5).0, false).expect("a block");
+    lane.give_back(false, false);
+    assert_eq!((logged.kept(), lane.open_for_log().is_none()), (vec![(0, 5)], true));
+    // It comes back, and its block from its start.
+    lane.set_schema(1, schema());
+    lane.begin(&block(0, 6).0, false).expect("the block again");
+    lane.begin(&block(6, 1).0, false).expect("a block");
+    assert_eq!(logged.rows(), (0..6).collect());
+    drop(lane);
+    assert_eq!(logged.rows(), (0..7).collect());
+}
+
+#[test]
+fn of_the_past_the_log_gets_what_it_does_not_have() {
+    let mut logged = Logged::new("past");
+    logged.lane().begin(&block(0, 10).0, true).expect("a block");
+    logged.restart();
+    let mut lane = logged.lane();
+    assert_eq!(lane.logged_before().map(|rows| rows.as_slice().to_vec()), Some(vec![(0, 10)]));
+    lane.begin(&block(20, 1).0, true).expect("a block");
+    // Rows that only the log had are not received yet, and are not lost.
+    assert_eq!((lane.rows(), lane.lost(), lane.awaited(), lane.next_row()), (1, 0, 0, 21));
+    for (first, rows) in [(0, 10), (10, 5), (10, 5)] {
+        lane.past(true, &block(first, rows).1, true).expect("a block of the past");
+    }
+    assert_eq!(logged.kept(), [(0, 10), (10, 5)]);
+    assert_eq!(logged.blocks().len(), 2);
+    assert_eq!(lane.lose(0, 20), 5, "the hub knows since its last run that these were made");
+    assert_eq!((lane.rows(), lane.lost(), lane.awaited()), (16, 5, 0));
+}
+
+#[test]
+fn rows_that_were_lost_since_the_last_run_are_counted_and_older_ones_are_not() {
+    let mut logged = Logged::new("lost");
+    logged.lane().begin(&block(100, 10).0, true).expect("a block");
+    logged.restart();
+    let mut lane = logged.lane();
+    lane.begin(&block(200, 1).0, true).expect("a block");
+    assert_eq!(lane.lose(0, 50), 0);
+    assert_eq!(lane.lose(110, 150), 40);
+    assert_eq!((lane.rows(), lane.lost(), lane.awaited()), (1, 40, 50));
+}
+
+#[test]
+fn a_block_is_filed_under_our_time_if_the_clock_with_which_it_was_written_was_wrong() {
+    let logged = Logged::new("clock");
+    let mut lane = logged.lane();
+    let second = Nanos::SECOND.0 as i64;
+    lane.set_clock(3_600 * second);
+    lane.begin(&block_set(0, 5, 0), true).expect("a block");
+    let shift = |lane: &Lane| lane.open_for_log().map(|block| block.shift);
+    assert_eq!(shift(&lane), Some(0), "before the first row nothing can be measured");
+    lane.set_clock(4 * second);
+    assert_eq!(shift(&lane), Some(0), "a beat may have waited");
+    lane.set_clock(3_600 * second);
+    assert_eq!(shift(&lane), Some(-3_600 * second));
+    // The clock is set: rows since then are right, and those of the past are as wrong as they were.
+    lane.begin(&block_set(5, 5, -3_600 * second), true).expect("a block");
+    assert_eq!(shift(&lane), Some(0));
+    lane.set_clock(0);
+    lane.begin(&block_set(10, 1, -3_600 * second), true).expect("a block");
+    let shifts: Vec<i64> = logged.blocks().iter().map(|block| block.shift).collect();
+    assert_eq!((shifts, shift(&lane)), (vec![-3_600 * second, 0], Some(0)));
+}

@@ -1,0 +1,124 @@
+//! A hub's log in a folder of its own: what a hub that was killed finds there, and what must be in it. Sealed segments become
+//! column files somewhere else; here it only counts which rows they had.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use khz_block::{Decoder, Step};
+use khz_model::{Nanos, NodeName, Series};
+use khz_store::log::{Intake, Log, LoggedBlock};
+
+use super::random::Random;
+use super::tape::{seed, value};
+
+/// The log of one hub over its restarts. Its folder goes with it.
+pub struct Stored {
+    folder: PathBuf,
+    /// `None` between a kill and the next start.
+    log: Option<Log>,
+    /// Sealed segments become columns. The rows of a block that is open then are stored in parts.
+    pub removes: bool,
+    /// Rows of segments that were removed.
+    columns: Rows,
+}
+
+/// The rows of each node, and how often each came.
+type Rows = BTreeMap<NodeName, BTreeMap<u64, u64>>;
+
+impl Stored {
+    /// An empty log.
+    pub fn new(removes: bool) -> Self {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        // In memory where that is possible: a log waits for its disk.
+        let memory = Path::new("/dev/shm");
+        let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let folder = place.join(format!("khz-hub-simulation-{}-{number}", std::process::id()));
+        Stored { folder, log: None, removes, columns: Rows::new() }
+    }
+
+    /// The hub starts.
+    pub fn start(&mut self) -> Intake {
+        let (log, intake, damage) = Log::open(&self.folder).expect("a log");
+        assert!(damage.is_empty(), "{damage:?}");
+        self.log = Some(log);
+        intake
+    }
+
+    /// The hub is killed: what was not committed is gone.
+    pub fn kill(&mut self) {
+        self.log = None;
+    }
+
+    /// A second has passed. Now and then a segment is sealed, and an older one becomes columns.
+    pub fn commit(&mut self, random: &mut Random) {
+        let Some(log) = &mut self.log else { return };
+        log.commit().expect("room");
+        if random.once_in(3) {
+            log.seal();
+        }
+        let removes = self.removes && random.once_in(3);
+        let Some(&oldest) = log.sealed().first().filter(|_| removes) else { return };
+        let view = log.view();
+        for node in view.nodes(Some(oldest)) {
+            let mut damage = Vec::new();
+            let blocks = view.blocks(&node, Some(oldest), Nanos(0), Nanos(u64::MAX), &mut damage);
+            assert!(damage.is_empty(), "{damage:?}");
+            add(&mut self.columns, &node, &blocks);
+        }
+        log.remove(oldest).expect("a sealed segment");
+    }
+
+    /// Every row of a node that is stored, and how often: in columns, in blocks, and in the block that is open.
+    pub fn rows(&self, node: &NodeName, open: Option<LoggedBlock>) -> BTreeMap<u64, u64> {
+        let mut rows: Rows = self
+            .columns
+            .get_key_value(node)
+            .map(|(name, rows)| (name.clone(), rows.clone()))
+            .into_iter()
+            .collect();
+        let mut damage = Vec::new();
+        let view = self.log.as_ref().expect("a log").view();
+        let mut blocks = view.blocks(node, None, Nanos(0), Nanos(u64::MAX), &mut damage);
+        assert!(damage.is_empty(), "{damage:?}");
+        blocks.extend(open);
+        add(&mut rows, node, &blocks);
+        rows.remove(node).unwrap_or_default()
+    }
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn add(rows: &mut Rows, node: &NodeName, blocks: &[LoggedBlock]) {
+    let of_node = rows.entry(node.clone()).or_default();
+    for block in blocks {
+        let series = &block.schema.series()[..block.header.slots as usize];
+        let numbers = numbers(node.as_str(), series, &block.bytes);
+        assert_eq!(numbers.len(), block.rows as usize, "{node}");
+        numbers.into_iter().for_each(|number| *of_node.entry(number).or_default() += 1);
+    }
+}
+
+/// The numbers of the rows of a block, whose values must be those of their series.
+pub fn numbers(node: &str, series: &[Series], mut bytes: &[u8]) -> BTreeSet<u64> {
+    let seeds: Vec<u64> = series.iter().map(|series| seed(node, series)).collect();
+    let (mut decoder, mut numbers) = (Decoder::new(), BTreeSet::new());
+    while let Ok(step @ (Step::Header(length) | Step::Row(length))) = decoder.step(bytes) {
+        bytes = &bytes[length..];
+        if matches!(step, Step::Header(_)) {
+            continue;
+        }
+        numbers.insert(decoder.next_row() - 1);
+        let boot = decoder.stamp().boot;
+        for (slot, seed) in seeds.iter().enumerate() {
+            let found = decoder.reading(slot).and_then(|reading| reading.value());
+            assert_eq!(found, Some(value(*seed, boot)), "{node}: slot {slot}");
+        }
+    }
+    numbers
+}

@@ -1,0 +1,179 @@
+//! `khz store show`: what a store holds of each resolution, and how long each will last, as a table or as JSON.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use khz_model::Nanos;
+use serde_json::json;
+
+use super::files::{Files, Part};
+use crate::config::plan::StorePlan;
+use crate::config::{Plan, StoreFlags};
+use crate::show::calendar::utc;
+use crate::show::outcome::{Done, Failure, Outcome, sentence};
+use crate::show::quantities::{of_bytes, of_span};
+use crate::show::table::{Side, Table, json_line, say};
+
+/// Examples for `khz store show --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz store show                    the store of this machine's hub
+  khz store show /srv/khz --keep 1TiB
+                                    how long another one would last if it
+                                    might have so much
+  khz store show --json             one object a resolution";
+
+const DAY: f64 = 86_400.0;
+
+/// Less is too little to say how much comes in a day.
+const MEASURED_MIN: Nanos = Nanos::from_secs(600);
+
+/// `khz store show`.
+#[derive(Debug, Args)]
+pub struct StoreShowFlags {
+    /// The directory of the store [default: that of this machine's hub].
+    #[arg(value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// One JSON object a resolution.
+    #[arg(long)]
+    pub json: bool,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: StoreFlags,
+}
+
+/// Prints what a store holds.
+pub fn show(
+    directory: &Path,
+    json: bool,
+    plan: &Plan,
+    width: Option<usize>,
+    out: &mut impl Write,
+) -> Outcome {
+    let files = Files::of(directory).map_err(|error| Failure::work(sentence(&error)))?;
+    let lines = lines(&files, &plan.store);
+    if json {
+        for line in &lines {
+            writeln!(out, "{}", json_line(&line.object()))?;
+        }
+    } else {
+        out.write_all(table(&lines).render(width).as_bytes())?;
+        let (bytes, keep) = (of_bytes(files.bytes() as f64, ""), of_bytes(plan.store.keep.0 as f64, ""));
+        writeln!(out, "\n{bytes} of {keep} in {}", directory.display())?;
+    }
+    out.flush()?;
+    if !files.damage.is_empty() {
+        say(&format!("{} files or parts are damaged: `khz store check` names them", files.damage.len()));
+    }
+    Ok(Done::Wholly)
+}
+
+/// One resolution, or the log.
+#[derive(Clone, Debug, PartialEq)]
+struct Line {
+    name: &'static str,
+    part: Part,
+    /// Bytes a day; `None`: too little is there.
+    a_day: Option<f64>,
+    /// How long it will reach back, in days.
+    lasts: Option<f64>,
+}
+
+fn lines(files: &Files, store: &StorePlan) -> Vec<Line> {
+    let keeping = |time: Nanos| time.as_secs_f64() / DAY;
+    let times = [store.raw, store.minute, store.hour].map(keeping);
+    let mut lines = vec![Line { name: "log", part: files.log_files, a_day: None, lasts: None }];
+    for (tier, time) in files.tiers.iter().zip(times) {
+        let a_day = a_day(&tier.part);
+        lines.push(Line { name: tier.name, part: tier.part, a_day, lasts: Some(time) });
+    }
+    // Size wins over time: rows have what the log and the summaries leave.
+    let coarse: f64 = lines[2..].iter().map(full).sum();
+    let room = (store.keep.0 as f64 - lines[0].part.bytes as f64 - coarse).max(0.0);
+    lines[1].lasts = lines[1].a_day.map(|a_day| lasting(room, a_day, times[0]));
+    lines
+}
+
+/// What comes in a day.
+fn a_day(part: &Part) -> Option<f64> {
+    let (first, last) = part.span?;
+    let span = last.since(first);
+    (span >= MEASURED_MIN).then(|| part.bytes as f64 / span.as_secs_f64() * DAY)
+}
+
+/// Bytes once it reaches back as far as it may.
+fn full(line: &Line) -> f64 {
+    match (line.a_day, line.lasts) {
+        (Some(a_day), Some(days)) => a_day * days,
+        _ => line.part.bytes as f64,
+    }
+}
+
+/// How many days fit, if so many bytes come in a day.
+fn lasting(room: f64, a_day: f64, most: f64) -> f64 {
+    if a_day > 0.0 { (room / a_day).min(most) } else { most }
+}
+
+fn table(lines: &[Line]) -> Table {
+    let titles = [
+        ("WHAT", Side::Left),
+        ("FILES", Side::Right),
+        ("SIZE", Side::Right),
+        ("A DAY", Side::Right),
+        ("LASTS", Side::Right),
+        ("OLDEST", Side::Left),
+        ("NEWEST", Side::Left),
+    ];
+    let mut table = Table::new(&titles, titles.len() - 1);
+    for line in lines {
+        let unknown = || "-".to_owned();
+        table.row([
+            line.name.to_owned(),
+            line.part.count.to_string(),
+            of_bytes(line.part.bytes as f64, ""),
+            line.a_day.map_or_else(unknown, |bytes| of_bytes(bytes, "")),
+            line.lasts.map_or_else(unknown, |days| of_span(days * DAY)),
+            line.part.span.map_or_else(unknown, |(oldest, _)| utc(oldest)),
+            line.part.span.map_or_else(unknown, |(_, newest)| utc(newest)),
+        ]);
+    }
+    table
+}
+
+impl Line {
+    fn object(&self) -> serde_json::Value {
+        let time = |moment: Option<Nanos>| moment.map(|moment| moment.seconds_text());
+        json!({
+            "what": self.name,
+            "files": self.part.count,
+            "bytes": self.part.bytes,
+            "bytes_a_day": self.a_day.map(f64::round),
+            "lasts_seconds": self.lasts.map(|days| (days * DAY).floor()),
+            "oldest": time(self.part.span.map(|span| span.0)),
+            "newest": time(self.part.span.map(|span| span.1)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_wins_over_time_and_summaries_come_first() {
+        let day = |days: u64| Nanos::from_secs(days * 86_400);
+        let part = |bytes: u64, days: u64| Part { count: 1, bytes, span: Some((Nanos(0), day(days))) };
+        let line = |bytes, days, lasts| Line {
+            name: "rows",
+            part: part(bytes, days),
+            a_day: a_day(&part(bytes, days)),
+            lasts: Some(lasts),
+        };
+        assert_eq!(a_day(&part(500, 10)), Some(50.0));
+        assert_eq!(a_day(&Part { count: 1, bytes: 9, span: Some((Nanos(0), Nanos(1))) }), None);
+        assert_eq!(full(&line(500, 10, 90.0)), 4_500.0);
+        assert_eq!((lasting(1_000.0, 50.0, 21.0), lasting(5_000.0, 50.0, 21.0)), (20.0, 21.0));
+        assert_eq!(lasting(1_000.0, 0.0, 21.0), 21.0, "nothing comes");
+    }
+}

@@ -1,0 +1,233 @@
+//! A store that real processes write: hubs and agents that are killed and started again.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use khz_block::{Decoder, Step};
+use khz_model::{Nanos, NodeName};
+use khz_store::log::LogView;
+
+use crate::process::{Running, code, err, khz, out, run, until};
+use crate::text::free_port;
+
+/// The limit only ends a hanging test.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The times at which a hub is killed.
+const KILLS: u32 = 6;
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Place(path)
+    }
+
+    fn store(&self) -> String {
+        self.0.join("store").to_str().unwrap().to_owned()
+    }
+
+    /// A hub that stores here, whose link door is at this address.
+    fn hub(&self, link: &str, more: &[&str]) -> Running {
+        let store = self.store();
+        let words =
+            ["hub", "--listen", "127.0.0.1:0", "--link-listen", link, "--node", "hub", "--store", &store];
+        let mut command = khz(&[&words, more].concat());
+        command.env("KHZ_RUN_DIR", self.0.join("run"));
+        Running::of(command)
+    }
+
+    /// The numbers of a node's rows in the log, as another process sees them.
+    fn rows(&self, node: &str) -> BTreeSet<u64> {
+        rows(&self.0.join("store/log"), node)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn rows(log: &Path, node: &str) -> BTreeSet<u64> {
+    let node = NodeName::new(node).unwrap();
+    let Ok((view, damage)) = LogView::of(log) else { return BTreeSet::new() };
+    assert!(damage.is_empty(), "{damage:?}");
+    let mut numbers = BTreeSet::new();
+    for block in view.blocks(&node, None, Nanos(0), Nanos(u64::MAX), &mut Vec::new()) {
+        let (mut decoder, mut bytes) = (Decoder::new(), &block.bytes[..]);
+        while let Ok(step @ (Step::Header(length) | Step::Row(length))) = decoder.step(bytes) {
+            bytes = &bytes[length..];
+            if matches!(step, Step::Row(_)) {
+                numbers.insert(decoder.next_row() - 1);
+            }
+        }
+    }
+    numbers
+}
+
+/// How many rows there are if none is missing.
+fn whole(rows: &BTreeSet<u64>) -> Option<u64> {
+    let count = rows.len() as u64;
+    (rows.last() == count.checked_sub(1).as_ref()).then_some(count)
+}
+
+/// An agent that samples ten times a second.
+fn agent(hub: &str, node: &str) -> Running {
+    Running::of(khz(&[
+        "agent",
+        "--node",
+        node,
+        "--hub",
+        hub,
+        "--base-rate",
+        "10Hz",
+        "--sources",
+        "loadavg,meminfo",
+    ]))
+}
+
+#[test]
+fn whenever_the_hub_is_killed_no_row_is_missing_that_a_ring_still_has() {
+    let (place, link) = (Place::new("kills"), free_port());
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+    println!("seed {seed}");
+    let mut random = seed | 1;
+    let mut hub = place.hub(&link, &[]);
+    let nodes = ["n1", "n2"];
+    let _agents = nodes.map(|node| agent(&link, node));
+    until(PATIENCE, "both nodes are stored", || nodes.iter().all(|node| !place.rows(node).is_empty()));
+    let mut stored = 0;
+    for _ in 0..KILLS {
+        // At any moment of the second between two commits, and sometimes before the nodes are back.
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        std::thread::sleep(Duration::from_millis((random >> 33) % 2_500));
+        hub.end("KILL");
+        let after = place.rows("n1").len();
+        assert!(after >= stored, "{after} rows of {stored}");
+        stored = after;
+        hub = place.hub(&link, &[]);
+    }
+    // The hub asks for the rows that it lacks when the nodes are back.
+    let newest = nodes.map(|node| place.rows(node).last().copied().unwrap());
+    until(PATIENCE, "every row is stored", || {
+        let after =
+            |(node, newest): (&&str, &u64)| whole(&place.rows(node)).is_some_and(|rows| rows > newest + 20);
+        nodes.iter().zip(&newest).all(after)
+    });
+    assert_eq!(hub.end("TERM").0, Some(0));
+    for node in nodes {
+        assert!(whole(&place.rows(node)).is_some(), "{node}: {:?}", place.rows(node));
+    }
+}
+
+#[test]
+fn what_came_before_a_clean_end_is_stored() {
+    let (place, link) = (Place::new("clean"), free_port());
+    let hub = place.hub(&link, &[]);
+    let agent = agent(&link, "n1");
+    until(PATIENCE, "rows are stored", || place.rows("n1").len() > 20);
+    assert_eq!(agent.end("TERM").0, Some(0));
+    let before = Instant::now();
+    assert_eq!(hub.end("TERM").0, Some(0));
+    assert!(before.elapsed() < PATIENCE);
+    let rows = place.rows("n1");
+    assert!(whole(&rows).is_some_and(|rows| rows > 20), "{rows:?}");
+}
+
+#[test]
+fn khz_alone_stores_its_rows_if_it_is_told_where_and_writes_nothing_otherwise() {
+    let place = Place::new("alone");
+    let words = ["--base-rate", "10Hz", "--sources", "loadavg,meminfo"];
+    let alone = Running::start(&[&words[..], &["--store", &place.store()]].concat());
+    until(PATIENCE, "rows are stored", || place.rows("n1").len() > 20);
+    assert_eq!(alone.end("TERM").0, Some(0));
+    assert!(whole(&place.rows("n1")).is_some());
+
+    let state = place.0.join("state");
+    let mut command = khz(&[&["--listen", "127.0.0.1:0", "--node", "n1"], &words[..]].concat());
+    command.env("KHZ_STATE_DIR", &state);
+    assert_eq!(Running::of(command).end("TERM").0, Some(0));
+    assert!(!state.exists(), "it has a directory for its state, and stores nothing");
+}
+
+#[test]
+fn a_hub_stores_below_its_state_directory_unless_a_setting_says_otherwise() {
+    let place = Place::new("state");
+    let start = |more: &[&str]| {
+        let words = ["hub", "--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0", "--node", "hub"];
+        let mut command = khz(&[&words, more].concat());
+        command.env("KHZ_STATE_DIR", place.0.join("state"));
+        Running::of(command).end("TERM")
+    };
+    assert_eq!(start(&["--store", "none"]).0, Some(0));
+    assert!(!place.0.join("state/store").exists());
+    assert_eq!(start(&[]).0, Some(0));
+    assert!(place.0.join("state/store/log").is_dir());
+}
+
+#[test]
+fn a_store_that_cannot_be_used_ends_a_hub_that_was_told_to_use_it_and_no_other() {
+    let place = Place::new("unusable");
+    std::fs::create_dir_all(&place.0).unwrap();
+    std::fs::write(place.0.join("store"), "a file").unwrap();
+    let output =
+        khz(&["hub", "--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0", "--store", &place.store()])
+            .output()
+            .unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.starts_with("khz: --store: cannot "), "{message}");
+
+    let mut command = khz(&["hub", "--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0"]);
+    command.env("KHZ_STATE_DIR", &place.0);
+    let (code, message) = Running::of(command).end("TERM");
+    assert_eq!(code, Some(0), "{message}");
+    assert!(message.contains("khz: warn: rows will not be stored: cannot "), "{message}");
+}
+
+#[test]
+fn a_store_is_shown_and_checked_and_damage_is_named_with_file_and_offset() {
+    let (place, link) = (Place::new("shown"), free_port());
+    let hub = place.hub(&link, &[]);
+    let agent = agent(&link, "n1");
+    until(PATIENCE, "rows are stored", || place.rows("n1").len() > 5);
+    // While the hub writes, too.
+    let shown = run(&["store", "show", &place.store(), "--json"]);
+    assert_eq!(code(&shown), 0, "{}", err(&shown));
+    drop(agent);
+    assert_eq!(hub.end("TERM").0, Some(0));
+    let shown = run(&["store", "show", &place.store(), "--json"]);
+    let lines: Vec<serde_json::Value> =
+        out(&shown).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<&str> = lines.iter().map(|line| line["what"].as_str().unwrap()).collect();
+    assert_eq!(names, ["log", "rows", "minutes", "hours"]);
+    assert!(lines[0]["bytes"].as_u64().unwrap() > 0 && lines[0]["newest"].is_string(), "{}", lines[0]);
+    let table = run(&["store", "show", &place.store(), "--keep", "1GiB"]);
+    assert!(out(&table).contains(&format!(" of 1.0 GiB in {}\n", place.store())), "{}", out(&table));
+
+    let checked = run(&["store", "check", &place.store()]);
+    assert_eq!(
+        (code(&checked), out(&checked).ends_with(" files are whole\n")),
+        (0, true),
+        "{}",
+        out(&checked)
+    );
+    let segment = std::fs::read_dir(place.0.join("store/log")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x40;
+    std::fs::write(&segment, &bytes).unwrap();
+    std::fs::write(place.0.join("store/log/notes"), "mine").unwrap();
+    let checked = run(&["store", "check", &place.store()]);
+    assert_eq!(code(&checked), 1, "{}", out(&checked));
+    assert!(out(&checked).contains(&format!("{}, byte ", segment.display())), "{}", out(&checked));
+    assert!(out(&checked).contains("notes: no khz has put it there"), "{}", out(&checked));
+
+    let none = run(&["store", "show", place.0.join("nowhere").to_str().unwrap()]);
+    assert_eq!(code(&none), 2);
+    assert!(err(&none).starts_with("khz: there is no store in "), "{}", err(&none));
+}

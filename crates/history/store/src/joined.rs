@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use khz_model::{Instance, Series, ValueFormat};
+use khz_model::{Instance, Series};
 
 use crate::file::ColumnFile;
 use crate::layout::Key;
@@ -82,15 +82,27 @@ impl<R: Rows> Joined<R> {
         self.pieces.iter().map(|(piece, _)| piece.series())
     }
 
-    /// All series, in the order of columns.
-    pub fn series(&self) -> Vec<Series> {
-        let mut series: HashMap<(&str, Option<&Instance>), &Series> = HashMap::new();
-        for one in self.pieces.iter().flat_map(|(piece, _)| piece.series()) {
-            series.insert((&one.metric.name, one.instance.as_ref()), one);
+    /// All series, each once: lists in which no name is twice, in the order of columns. Mostly it is one list; a metric that
+    /// changed its type makes another.
+    pub fn layers(&self) -> Vec<Vec<Series>> {
+        let mut formats: HashMap<(&str, Option<&Instance>), Vec<&Series>> = HashMap::new();
+        // Most pieces of a node share their layout.
+        let mut lists: Vec<&[Series]> = self.lists().collect();
+        lists.dedup_by_key(|list| (list.as_ptr().addr(), list.len()));
+        for one in lists.into_iter().flatten() {
+            let known = formats.entry((&one.metric.name, one.instance.as_ref())).or_default();
+            match known.iter_mut().find(|known| known.metric.format() == one.metric.format()) {
+                Some(known) => *known = one,
+                None => known.push(one),
+            }
         }
-        let mut series: Vec<Series> = series.into_values().cloned().collect();
-        series.sort_by(by_name);
-        series
+        let mut layers: Vec<Vec<Series>> = Vec::new();
+        for known in formats.into_values() {
+            layers.resize_with(layers.len().max(known.len()), Vec::new);
+            known.into_iter().zip(&mut layers).for_each(|(series, layer)| layer.push(series.clone()));
+        }
+        layers.iter_mut().for_each(|layer| layer.sort_by(by_name));
+        layers
     }
 
     /// One series in all rows. Damaged columns are reported, and what other pieces have of the series remains.
@@ -175,29 +187,4 @@ fn join_times(all: Vec<&Times>) -> (Times, Vec<Vec<usize>>) {
         places[piece][row] = joined.rows() - 1;
     }
     (joined, places)
-}
-
-/// Sections in which each series has one format: what can be joined into one. Mostly they are one group.
-pub(crate) fn groups(pieces: Vec<Piece<'_>>) -> Vec<Vec<Piece<'_>>> {
-    let mut groups: Vec<Vec<Piece<'_>>> = Vec::new();
-    let mut formats: HashMap<(Box<str>, Option<Instance>), ValueFormat> = HashMap::new();
-    for piece in pieces {
-        let last = groups.last().and_then(|group| group.last());
-        let is_same =
-            last.is_some_and(|last| std::sync::Arc::ptr_eq(&last.section.layout, &piece.section.layout));
-        let keys = || piece.section.series().iter().map(Key::of);
-        let format_of = |key: &Key| formats.get(&(key.metric.clone(), key.instance.clone())).copied();
-        let fits = is_same || keys().all(|key| format_of(&key).is_none_or(|format| format == key.format));
-        if !fits {
-            formats.clear();
-        }
-        if !is_same {
-            formats.extend(keys().map(|key| ((key.metric, key.instance), key.format)));
-        }
-        match groups.last_mut() {
-            Some(group) if fits => group.push(piece),
-            _ => groups.push(vec![piece]),
-        }
-    }
-    groups
 }

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use khz_model::{Nanos, NodeName};
+use khz_model::{Nanos, NodeName, Series};
 
 use crate::StoreError;
 use crate::file::ColumnFile;
-use crate::joined::{Joined, Piece, groups};
+use crate::joined::{Joined, Piece};
 use crate::layout::Key;
 use crate::rollup::Buckets;
 use crate::writer::{Content, Writer, Written, write_file};
@@ -24,9 +24,8 @@ pub struct Merged {
 /// Writes one file with everything that these files have. They have one resolution; later ones win.
 pub fn merge(path: &Path, files: &[ColumnFile]) -> Result<Merged, StoreError> {
     let resolution = common_resolution(files)?;
-    make(path, files, resolution, |joined, node, writer, damage| {
-        let series = joined.series();
-        writer.section(node, &series, &joined.times, |place| {
+    make(path, files, resolution, |joined, series, node, writer, damage| {
+        writer.section(node, series, &joined.times, |place| {
             Ok::<_, StoreError>(joined.column(&Key::of(&series[place]), damage))
         })
     })
@@ -36,9 +35,9 @@ pub fn merge(path: &Path, files: &[ColumnFile]) -> Result<Merged, StoreError> {
 /// roll-up whose buckets `resolution` is a multiple of.
 pub fn roll_up(path: &Path, files: &[ColumnFile], resolution: Nanos) -> Result<Merged, StoreError> {
     common_resolution(files)?;
-    make(path, files, resolution, |joined, node, writer, damage| {
-        let (series, buckets) = (joined.series(), Buckets::of(&joined.times, resolution));
-        writer.section(node, &series, &buckets.times, |place| {
+    make(path, files, resolution, |joined, series, node, writer, damage| {
+        let buckets = Buckets::of(&joined.times, resolution);
+        writer.section(node, series, &buckets.times, |place| {
             let (key, value_type) = (Key::of(&series[place]), series[place].metric.value_type);
             Ok::<_, StoreError>(match joined.column(&key, damage) {
                 Content::Readings(track) if is_number(value_type) => {
@@ -68,13 +67,14 @@ pub(crate) fn common_resolution(files: &[ColumnFile]) -> Result<Nanos, StoreErro
     }
 }
 
-/// Writes what `write` makes of each node's joined sections.
+/// Writes what `write` makes of each node's joined sections: a section for each list of series.
 fn make(
     path: &Path,
     files: &[ColumnFile],
     resolution: Nanos,
     mut write: impl FnMut(
         &Joined<Piece<'_>>,
+        &[Series],
         &NodeName,
         &mut Writer<std::io::BufWriter<std::fs::File>>,
         &mut Vec<StoreError>,
@@ -83,11 +83,10 @@ fn make(
     let mut damage = Vec::new();
     let written = write_file(path, resolution, |writer| {
         for node in nodes(files, &mut damage) {
-            for group in groups(pieces(files, &node, &mut damage)) {
-                let joined = Joined::of(group, &mut damage)?;
-                if joined.times.rows() > 0 {
-                    write(&joined, &node, writer, &mut damage)?;
-                }
+            // A series is in one section only: of a bucket of a roll-up, two sections would each have a part.
+            let joined = Joined::of(pieces(files, &node, &mut damage), &mut damage)?;
+            for series in joined.layers().iter().filter(|_| joined.times.rows() > 0) {
+                write(&joined, series, &node, writer, &mut damage)?;
             }
         }
         Ok(())

@@ -52,6 +52,25 @@ pub trait ColumnFiles: Send + Sync {
     fn version(&self) -> u64;
 }
 
+/// No files: everything is in the log.
+impl ColumnFiles for () {
+    fn resolutions(&self) -> Vec<Nanos> {
+        vec![Nanos::from_secs(60), Nanos::from_secs(3_600)]
+    }
+
+    fn hours(&self, _: Nanos, _: Nanos) -> Vec<StoredHour> {
+        Vec::new()
+    }
+
+    fn files(&self, _: Nanos, _: Nanos, _: Nanos, _: &mut Vec<StoreError>) -> Vec<Arc<ColumnFile>> {
+        Vec::new()
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+}
+
 /// An hour with files of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredHour {
@@ -66,14 +85,11 @@ pub trait OpenRows: Send + Sync {
     /// The nodes that have some.
     fn nodes(&self) -> Vec<NodeName>;
 
-    /// Those of a node.
-    fn of(&self, node: &NodeName) -> Option<LoggedBlock>;
+    /// Those of a node, if some may be from `from` on and before `to`.
+    fn of(&self, node: &NodeName, from: Nanos, to: Nanos) -> Option<LoggedBlock>;
 
     /// A time in which all of them are; it may be longer.
-    fn span(&self) -> Option<(Nanos, Nanos)> {
-        let spans = self.nodes().into_iter().filter_map(|node| Some(self.of(&node)?.span()));
-        spans.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
-    }
+    fn span(&self) -> Option<(Nanos, Nanos)>;
 }
 
 /// Nothing but files and the log, as in another process than the one that writes.
@@ -82,7 +98,11 @@ impl OpenRows for () {
         Vec::new()
     }
 
-    fn of(&self, _: &NodeName) -> Option<LoggedBlock> {
+    fn of(&self, _: &NodeName, _: Nanos, _: Nanos) -> Option<LoggedBlock> {
+        None
+    }
+
+    fn span(&self) -> Option<(Nanos, Nanos)> {
         None
     }
 }

@@ -8,9 +8,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use khz_hub::Cluster;
-use khz_model::{Nanos, Repeats};
+use khz_model::{Nanos, Ranges, Repeats};
 use khz_store::StoreError;
-use khz_store::log::{Intake, Log};
+use khz_store::log::{Intake, Log, LogView};
+use khz_store::range::{OpenRows, RangeReader};
 
 use crate::config::plan::StateDir;
 use crate::config::{Plan, places};
@@ -22,6 +23,7 @@ const COMMIT_PERIOD: Duration = Duration::from_secs(1);
 /// A store and its threads. Without [`RunningStore::end`], what came in the last second is lost to the store.
 pub struct RunningStore {
     intake: Intake,
+    log: LogView,
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -65,18 +67,25 @@ impl RunningStore {
         for damage in damage {
             tracing::error!("{damage}; `khz store check` shows all damage");
         }
+        let view = log.view();
         let (log, is_over) = (Arc::new(Mutex::new(log)), Arc::<AtomicBool>::default());
         let commits =
             Commits { log, intake: intake.clone(), is_over: is_over.clone(), failures: Repeats::default() };
         let thread = std::thread::Builder::new().name("store".into()).spawn(move || commits.run());
         let failed =
             |source| StoreError::File { what: "start a thread for", path: directory.to_owned(), source };
-        Ok(RunningStore { intake, is_over, threads: vec![thread.map_err(failed)?] })
+        Ok(RunningStore { intake, log: view, is_over, threads: vec![thread.map_err(failed)?] })
     }
 
     /// Takes the rows of base lanes.
     pub fn intake(&self) -> Intake {
         self.intake.clone()
+    }
+
+    /// Answers questions about the past, out of the store and the newest rows of this cluster.
+    pub fn past(&self, cluster: &Arc<Cluster>) -> Arc<dyn Ranges> {
+        let open: Arc<dyn OpenRows> = cluster.clone();
+        Arc::new(RangeReader::new(Arc::new(()), Some(self.log.clone()), open))
     }
 
     /// The daemon ends, and nothing comes any more: everything that came goes onto the disk.

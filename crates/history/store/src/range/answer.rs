@@ -93,7 +93,7 @@ impl Asked {
     /// The selected rows of a node that are no columns yet.
     pub fn live(&mut self, node: &NodeName, from: Nanos, to: Nanos) -> Vec<Arc<LiveRows>> {
         let patterns = self.patterns_of(node);
-        let open = self.reader.open.of(node);
+        let open = self.reader.open.of(node, from, to);
         let blocks = live::blocks(self.reader.log.as_ref(), open, node, (from, to), &mut self.damage);
         let mut reading = Reading::new(&patterns, from, to);
         for block in &blocks {

@@ -49,7 +49,11 @@ pub fn run(plan: &Plan) -> Outcome {
         Arc::new(move || cluster.origins())
     });
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
-    let query: Arc<dyn Query> = Arc::new(HubQuery::new(cluster.clone()).telling(doors.metrics()));
+    let query = HubQuery::new(cluster.clone()).telling(doors.metrics());
+    let query: Arc<dyn Query> = Arc::new(match &store {
+        Some(store) => query.remembering(store.past(&cluster)),
+        None => query,
+    });
     let _recorder = match &plan.rrd {
         Some((directory, recording)) => {
             Some(HubRecorder::start(directory, recording.clone(), Arc::clone(&query))?)

@@ -92,6 +92,39 @@ fn after_a_crash_at_any_operation_every_row_is_there_once() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+#[test]
+fn of_rows_with_one_time_the_last_one_counts_after_a_crash_at_any_operation() {
+    let folder = folder("crashes-same");
+    let (live, copies) = (folder.join("live"), folder.join("copies"));
+    std::fs::create_dir_all(&live).unwrap();
+    let (store, intake) = open_store(&live, everything(), BEGIN);
+    let mut nodes = Nodes::default();
+    for _ in 0..4 {
+        nodes.again();
+        nodes.send(&intake, 0, BEGIN, 20);
+        store.commit(Nanos(BEGIN)).unwrap();
+        store.seal();
+        settle(&store, BEGIN + MINUTE);
+    }
+    drop((store, intake));
+    let now = BEGIN + 2 * HOUR;
+    let taken = Arc::new(AtomicUsize::new(0));
+    let disk = {
+        let (live, copies, taken) = (live.clone(), copies.clone(), taken.clone());
+        Disk::watched(move |_, _| {
+            copy(&live, &copies.join(taken.fetch_add(1, Ordering::Relaxed).to_string()));
+            Ok(())
+        })
+    };
+    let (store, _, _) = Store::open_on(disk, &live, everything(), Nanos(now)).unwrap();
+    settle(&store, now);
+    let taken = taken.load(Ordering::Relaxed);
+    assert!(taken > 12, "{taken}");
+    for number in 0..taken {
+        check(&copies.join(number.to_string()), everything(), now, &nodes.known);
+    }
+}
+
 /// A disk on which the operation with this number and some that follow fail.
 fn failing(fails: Arc<Mutex<std::ops::Range<usize>>>) -> Disk {
     let number = AtomicUsize::new(0);

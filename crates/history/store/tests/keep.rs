@@ -58,12 +58,12 @@ fn hour(store: &Store, intake: &Intake, nodes: &mut Nodes, begin: u64, gap: u64,
 #[test]
 fn after_every_step_the_files_are_within_the_budget_and_the_newest_stay() {
     let folder = folder("keep-size");
-    let keep = Keep { size: ByteSize(80_000), ..everything() };
+    let keep = Keep { size: ByteSize(100_000), ..everything() };
     let (store, intake) = open_store(&folder, keep, BEGIN);
     let (mut nodes, mut newest, mut is_full) = (Nodes::default(), 0, false);
     for number in 0..150u64 {
         let begin = BEGIN + number * HOUR;
-        hour(&store, &intake, &mut nodes, begin, 30 * SECOND, &mut || {
+        hour(&store, &intake, &mut nodes, begin, SECOND, &mut || {
             let bytes = bytes_of(&folder);
             // The lock and the file that says since when there are rows have a few bytes, too.
             assert!(bytes <= keep.size.0 + 64, "{bytes} bytes in hour {number}");

@@ -139,13 +139,12 @@ fn late_rows_of_a_removed_hour_are_dropped_and_leave_its_roll_ups_as_they_are() 
     let since = facts(&store, Tier::Raw).span.unwrap().0;
     assert!(since.0 > BEGIN + 2 * HOUR, "hours have been removed");
     let rolled_up = || {
-        let roll_ups = [Tier::Minute, Tier::Hour].map(|tier| {
+        [Tier::Minute, Tier::Hour].map(|tier| {
             let path = folder.join(tier.folder());
             let mut files: Vec<_> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
             files.sort();
             files.into_iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>()
-        });
-        roll_ups
+        })
     };
     let before = rolled_up();
     for is_reopened in [false, true] {

@@ -1,4 +1,4 @@
-//! Makes one file of several: the hour of its ten-minute files, an hour with its supplements, or a roll-up. What is
+//! Makes one file of several: the hour of its ten-minute files, an hour with its late rows, or a roll-up. What is
 //! damaged in the sources is reported, and the rest is written.
 
 use std::borrow::Borrow;

@@ -30,6 +30,7 @@ mod scale;
 mod section;
 mod sink;
 mod spread;
+mod store;
 mod synth;
 mod table;
 mod text;
@@ -127,8 +128,17 @@ static BLOCK: Suite = Suite {
     }],
 };
 
-static SUITES: [&Suite; 8] =
-    [&GATHER, &BLOCK, &recording::SUITE, &hub::SUITE, &text::SUITE, &mount::SUITE, &job::SUITE, &rrd::SUITE];
+static SUITES: [&Suite; 9] = [
+    &GATHER,
+    &BLOCK,
+    &recording::SUITE,
+    &hub::SUITE,
+    &store::SUITE,
+    &text::SUITE,
+    &mount::SUITE,
+    &job::SUITE,
+    &rrd::SUITE,
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

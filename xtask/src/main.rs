@@ -28,6 +28,7 @@ Commands:
                       gather   gathering: the ladder, the table, other programs, the whole agent
                       block    the block format, compared with texts, plain and compressed
                       hub      thousands of nodes, compared with plain TCP loops
+                      store    history in fixed space
                       text     the text protocol, compared with rstatd
                       mount    a mounted value, compared with an empty FUSE file system
                       job      what the monitor costs a parallel job

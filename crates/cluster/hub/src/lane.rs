@@ -387,7 +387,8 @@ impl Lane {
             return Err("a block with more slots than its schema");
         }
         let end = header.first_row.checked_add(u64::from(rows)).ok_or("rows that cannot be counted")?;
-        let log = self.log.as_ref().filter(|log| log.lacks(&self.received, header.first_row, end));
+        let is_news = |log: &LaneLog| log.lacks(&self.received, header.first_row, end);
+        let log = self.log.as_deref_mut().filter(|log| is_news(log));
         let added = self.received.add(header.first_row, end);
         self.late_rows += added;
         self.twice += u64::from(rows) - added;

@@ -152,6 +152,10 @@ pub const DEAF_BYTES_MAX: usize = 4 * OUT_BYTES_MAX;
 /// that waited seems to measure.
 pub const CLOCK_OFF_MAX: Nanos = Nanos::from_secs(5);
 
+/// Blocks of the past of one lane that wait for the store until the node's clock is measured: at 64 KiB a second, those of
+/// some seconds. Further blocks are stored as if the clock were right.
+pub const BLOCKS_UNMEASURED_MAX: usize = 64;
+
 /// History that a node is asked for after the hub has started: "the last ten minutes". With a store it is asked for all rows
 /// that the store does not have, too.
 pub const HISTORY_SPAN: Nanos = Nanos::from_secs(600);

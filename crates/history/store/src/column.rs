@@ -228,7 +228,8 @@ mod tests {
     use khz_model::{Absence, Reading};
 
     fn times(rows: usize) -> Times {
-        Times { at: (0..rows as u64).map(|n| 1_000 + n * 10).collect(), beside: vec![vec![0; rows]] }
+        let at = (0..rows as u64).map(|n| 1_000 + n * 10).collect();
+        Times { kind: crate::times::Kind::Rows, at, beside: [vec![0; rows], vec![0; rows]] }
     }
 
     fn track(readings: &[Option<Reading>]) -> Track<u64> {

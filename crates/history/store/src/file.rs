@@ -64,6 +64,11 @@ impl ColumnFile {
         &self.source.path
     }
 
+    /// The number of the file on its disk.
+    pub(crate) fn inode(&self) -> u64 {
+        self.source.inode
+    }
+
     /// The length of the buckets; 0: rows as they were gathered.
     pub fn resolution(&self) -> Nanos {
         self.root.resolution

@@ -10,14 +10,14 @@ use crate::directory::{self, Entry, Page, Root};
 use crate::part::Part;
 use crate::rollup::{self, Buckets};
 use crate::section::Index;
-use crate::times::Times;
+use crate::times::{Kind, Times};
 use crate::track::{NO_READING, Track};
 
 const ROWS: usize = 120;
 
 fn times() -> Times {
     let at = (0..ROWS as u64).map(|row| 1_000_000 + row * 1_000 + row * 7 % 13).collect();
-    Times { at, beside: vec![vec![5; ROWS]] }
+    Times { kind: Kind::Rows, at, beside: [vec![5; ROWS], vec![0; ROWS]] }
 }
 
 fn track() -> Track<u64> {

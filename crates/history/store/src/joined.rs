@@ -10,7 +10,7 @@ use crate::layout::Key;
 use crate::limits::ROWS_MAX;
 use crate::rows::by_name;
 use crate::section::Section;
-use crate::times::Times;
+use crate::times::{Kind, Times};
 use crate::track::{NO_READING, Track};
 use crate::writer::Content;
 use crate::{StoreError, Summary};
@@ -82,27 +82,26 @@ impl<R: Rows> Joined<R> {
         self.pieces.iter().map(|(piece, _)| piece.series())
     }
 
-    /// All series, each once: lists in which no name is twice, in the order of columns. Mostly it is one list; a metric that
-    /// changed its type makes another.
-    pub fn layers(&self) -> Vec<Vec<Series>> {
-        let mut formats: HashMap<(&str, Option<&Instance>), Vec<&Series>> = HashMap::new();
-        // Most pieces of a node share their layout.
-        let mut lists: Vec<&[Series]> = self.lists().collect();
-        lists.dedup_by_key(|list| (list.as_ptr().addr(), list.len()));
-        for one in lists.into_iter().flatten() {
-            let known = formats.entry((&one.metric.name, one.instance.as_ref())).or_default();
-            match known.iter_mut().find(|known| known.metric.format() == one.metric.format()) {
-                Some(known) => *known = one,
-                None => known.push(one),
+    /// All series as sections, each in the order of its columns. There is one, unless a metric changed its type: its other
+    /// types are in further ones. No series is in two, so a roll-up has each of its buckets once.
+    pub fn sections(&self) -> Vec<Vec<Series>> {
+        let mut sections: Vec<HashMap<(&str, Option<&Instance>), &Series>> = vec![HashMap::new()];
+        for one in self.lists().flatten() {
+            let (name, format) = ((&*one.metric.name, one.instance.as_ref()), one.metric.format());
+            let fits = |section: &HashMap<_, &Series>| {
+                section.get(&name).is_none_or(|known| known.metric.format() == format)
+            };
+            match sections.iter().position(fits) {
+                Some(section) => _ = sections[section].insert(name, one),
+                None => sections.push(HashMap::from([(name, one)])),
             }
         }
-        let mut layers: Vec<Vec<Series>> = Vec::new();
-        for known in formats.into_values() {
-            layers.resize_with(layers.len().max(known.len()), Vec::new);
-            known.into_iter().zip(&mut layers).for_each(|(series, layer)| layer.push(series.clone()));
-        }
-        layers.iter_mut().for_each(|layer| layer.sort_by(by_name));
-        layers
+        let sorted = |section: HashMap<_, &Series>| {
+            let mut series: Vec<Series> = section.into_values().cloned().collect();
+            series.sort_by(by_name);
+            series
+        };
+        sections.into_iter().map(sorted).collect()
     }
 
     /// One series in all rows. Damaged columns are reported, and what other pieces have of the series remains.
@@ -169,7 +168,7 @@ fn join_times(all: Vec<&Times>) -> (Times, Vec<Vec<usize>>) {
     let mut order: Vec<(usize, usize)> = rows.collect();
     // The sort is stable and quick where most is in order: a later piece comes after an earlier one.
     order.sort_by_key(|&(piece, row)| all[piece].at[row]);
-    let mut joined = Times::new(all.first().map_or(1, |times| times.beside.len()));
+    let mut joined = Times::new(all.first().map_or(Kind::Rows, |times| times.kind));
     let mut places: Vec<Vec<usize>> = all.iter().map(|times| vec![0; times.rows()]).collect();
     for (piece, row) in order {
         let at = all[piece].at[row];

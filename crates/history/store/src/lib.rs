@@ -1,7 +1,10 @@
 //! History as columns: a file an hour for all nodes, a column per series, and roll-ups over longer times in the same
-//! form. docs/store.md describes every byte. It gathers nothing, deletes nothing and knows no clock.
+//! form. docs/store.md describes every byte. It gathers nothing and knows no clock.
 //!
-//! Begin with [`NodeRows`], which takes rows, and [`History`], which answers. [`write_rows`], [`merge`] and [`roll_up`]
+//! Begin with [`Store`], which has all of it in one folder: [`log`] takes rows, [`compact`] makes column files of them,
+//! [`shelf`] reads these.
+//!
+//! One file: begin with [`NodeRows`], which takes rows, and [`History`], which answers. [`write_rows`], [`merge`] and [`roll_up`]
 //! write files, [`ColumnFile`] reads one.
 
 #![forbid(unsafe_code)]
@@ -10,12 +13,15 @@ mod bits;
 mod bytes;
 mod classes;
 mod column;
+pub mod compact;
 mod directory;
+pub mod disk;
 mod file;
 #[cfg(test)]
 mod foreign;
 mod history;
 mod joined;
+mod keep;
 mod layout;
 pub mod limits;
 pub mod log;
@@ -25,6 +31,8 @@ pub mod range;
 mod rollup;
 mod rows;
 mod section;
+pub mod shelf;
+mod store;
 mod stream;
 mod summary;
 mod sums;
@@ -37,10 +45,12 @@ use std::path::PathBuf;
 
 pub use file::ColumnFile;
 pub use history::{Answer, History};
+pub use keep::Keep;
 pub use layout::{Key, Layouts};
 pub use merge::{Merged, merge, roll_up};
 pub use rows::{NodeRows, write_rows};
 pub use section::Section;
+pub use store::{Process, Store, StoreReader};
 pub use summary::{Point, Summary, Total};
 pub use writer::Written;
 
@@ -94,6 +104,44 @@ pub enum StoreError {
         /// The series.
         series: String,
     },
+    /// A block in the log has a row that cannot be read. The rows before it are used.
+    #[error("a block of {node}, from row {row} on, has a row that cannot be read: {problem}")]
+    Block {
+        /// The node.
+        node: khz_model::NodeName,
+        /// The block's first row.
+        row: u64,
+        /// What is wrong.
+        problem: khz_block::BlockError,
+    },
+    /// A file in the store's folders that is not the store's.
+    #[error("{path} is not a file of the store; it is left alone, and does not count")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A damaged file that compaction has set aside.
+    #[error(
+        "{path} was damaged: what was whole in it is in another file; remove it when nobody needs it any more"
+    )]
+    SetAside {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another process writes to the store.
+    #[error("{path} is in use by {process}: only one process can write to a store")]
+    InUse {
+        /// The store.
+        path: PathBuf,
+        /// The process.
+        process: Process,
+    },
+    /// The files change faster than they can be listed.
+    #[error("the files in {path} change all the time: try again")]
+    Restless {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Roll-ups of different lengths.
     #[error("{path} has buckets of {found}, not of {expected}")]
     OtherResolution {
@@ -104,4 +152,24 @@ pub enum StoreError {
         /// The length of the others'.
         expected: khz_model::Nanos,
     },
+}
+
+impl StoreError {
+    /// True if a file is not there.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, StoreError::File { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// True if a file could not be read or written; what it holds may be whole.
+    pub(crate) fn is_of_disk(&self) -> bool {
+        matches!(self, StoreError::File { .. } | StoreError::Write(_))
+    }
+
+    /// Takes the first failure of the disk out of what was found: if something could not be read, its source must stay.
+    pub(crate) fn refuse_failures(found: &mut Vec<StoreError>) -> Result<(), StoreError> {
+        match found.iter().position(StoreError::is_of_disk) {
+            Some(at) => Err(found.swap_remove(at)),
+            None => Ok(()),
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The limits of the store, each with its reason. docs/limits.md lists them.
 
-use khz_model::ByteSize;
+use khz_model::{ByteSize, Nanos};
 
 /// The most rows of a section: an hour at 250 Hz. Whatever a file claims, no more is decoded at a time.
 pub const ROWS_MAX: usize = 1 << 20;
@@ -47,3 +47,33 @@ pub const SEGMENT_BYTES: u64 = 512 << 20;
 pub const SEGMENT_BLOCKS: usize = 1 << 18;
 /// Lanes that the log remembers: sixteen epochs of 4,096 nodes. Beyond it, lanes that the hub does not have are forgotten.
 pub const LANES_REMEMBERED: usize = 1 << 16;
+
+/// Hours of which one pass over a segment writes pieces. Each needs a writer and the rows of one node; segments of ten
+/// minutes have rows of one hour or two. Rows of further hours take further passes.
+pub const HOURS_AT_ONCE: usize = 2;
+/// Bytes of rows of one node and hour that wait for their section. A node with more gets several sections.
+pub const NODE_ROWS_BYTES: usize = 12 << 20;
+/// Pieces that a unit may have beyond the merged one, before they are merged into it. A query reads all of them.
+pub const PIECES_MAX: usize = 4;
+/// Pieces that an hour may have which is not over yet: more than its ten-minute segments, so that it is merged once.
+pub const PIECES_MAX_BEFORE_END: usize = 16;
+/// Files that are merged at a time; each is open while that happens.
+pub const FILES_MERGED: usize = 32;
+/// Files that stay open between questions: three weeks of hours, and roll-ups.
+pub const FILES_KEPT_OPEN: usize = 640;
+/// Files that one answer may have open.
+pub const FILES_IN_ANSWER: usize = 1024;
+/// Times that a reader lists the files again because a merge has just removed one of them.
+pub const LISTING_TRIES: usize = 8;
+/// How far in the future a row may be. Later ones are dropped, so that a false date makes no file.
+pub const FUTURE_MAX: Nanos = Nanos(3_600_000_000_000);
+/// How often the log begins another segment, ...
+pub const SEGMENT_TIME: Nanos = Nanos(600_000_000_000);
+/// ... and how long after a full hour: blocks of a minute end before that, so few rows come after their hour was merged.
+pub const SEGMENT_DELAY: Nanos = Nanos(90_000_000_000);
+/// How long after its end a unit is merged: later than the segment that has its last rows.
+pub const MERGE_DELAY: Nanos = Nanos(120_000_000_000);
+/// How long further rows of a merged hour wait for others before it is merged and rolled up again.
+pub const LATE_WAIT: Nanos = Nanos(3_600_000_000_000);
+/// How long compaction rests after a failure, for example because the disk is full.
+pub const RETRY_WAIT: Nanos = Nanos(60_000_000_000);

@@ -1,16 +1,18 @@
-//! Makes one file of several: the hour of its ten-minute files, an hour with its supplements, or a roll-up. What is
+//! Makes one file of several: the hour of its ten-minute files, an hour with its late rows, or a roll-up. What is
 //! damaged in the sources is reported, and the rest is written.
 
+use std::borrow::Borrow;
 use std::path::Path;
 
 use khz_model::{Nanos, NodeName, Series};
 
 use crate::StoreError;
+use crate::disk::Disk;
 use crate::file::ColumnFile;
 use crate::joined::{Joined, Piece};
 use crate::layout::Key;
 use crate::rollup::Buckets;
-use crate::writer::{Content, Writer, Written, write_file};
+use crate::writer::{Content, PartFile, Writer, Written};
 
 /// A file that was made of others.
 #[derive(Debug)]
@@ -23,8 +25,18 @@ pub struct Merged {
 
 /// Writes one file with everything that these files have. They have one resolution; later ones win.
 pub fn merge(path: &Path, files: &[ColumnFile]) -> Result<Merged, StoreError> {
+    merge_on(&Disk::default(), path, files, |_| Ok(()))
+}
+
+/// The same on a disk. `before` is called when the file is whole, before it gets its name; it gets the damage.
+pub(crate) fn merge_on(
+    disk: &Disk,
+    path: &Path,
+    files: &[ColumnFile],
+    before: impl FnOnce(&mut Vec<StoreError>) -> Result<(), StoreError>,
+) -> Result<Merged, StoreError> {
     let resolution = common_resolution(files)?;
-    make(path, files, resolution, |joined, series, node, writer, damage| {
+    make(disk, path, files, resolution, before, |joined, series, node, writer, damage| {
         writer.section(node, series, &joined.times, |place| {
             Ok::<_, StoreError>(joined.column(&Key::of(&series[place]), damage))
         })
@@ -34,8 +46,19 @@ pub fn merge(path: &Path, files: &[ColumnFile]) -> Result<Merged, StoreError> {
 /// Writes the roll-up of these files, with buckets of `resolution`: of rows as they were gathered, or of a finer
 /// roll-up whose buckets `resolution` is a multiple of.
 pub fn roll_up(path: &Path, files: &[ColumnFile], resolution: Nanos) -> Result<Merged, StoreError> {
+    roll_up_on(&Disk::default(), path, files, resolution, |_| Ok(()))
+}
+
+/// The same on a disk.
+pub(crate) fn roll_up_on(
+    disk: &Disk,
+    path: &Path,
+    files: &[ColumnFile],
+    resolution: Nanos,
+    before: impl FnOnce(&mut Vec<StoreError>) -> Result<(), StoreError>,
+) -> Result<Merged, StoreError> {
     common_resolution(files)?;
-    make(path, files, resolution, |joined, series, node, writer, damage| {
+    make(disk, path, files, resolution, before, |joined, series, node, writer, damage| {
         let buckets = Buckets::of(&joined.times, resolution);
         writer.section(node, series, &buckets.times, |place| {
             let (key, value_type) = (Key::of(&series[place]), series[place].metric.value_type);
@@ -55,9 +78,10 @@ fn is_number(value_type: khz_model::ValueType) -> bool {
 }
 
 /// The one length of all files' buckets.
-pub(crate) fn common_resolution(files: &[ColumnFile]) -> Result<Nanos, StoreError> {
-    let expected = files.first().map_or(Nanos(0), ColumnFile::resolution);
-    match files.iter().find(|file| file.resolution() != expected) {
+pub(crate) fn common_resolution<F: Borrow<ColumnFile>>(files: &[F]) -> Result<Nanos, StoreError> {
+    let mut files = files.iter().map(Borrow::borrow);
+    let expected = files.clone().next().map_or(Nanos(0), ColumnFile::resolution);
+    match files.find(|file| file.resolution() != expected) {
         None => Ok(expected),
         Some(file) => Err(StoreError::OtherResolution {
             path: file.path().to_owned(),
@@ -67,11 +91,13 @@ pub(crate) fn common_resolution(files: &[ColumnFile]) -> Result<Nanos, StoreErro
     }
 }
 
-/// Writes what `write` makes of each node's joined sections: a section for each list of series.
+/// Writes what `write` makes of each node's joined sections. It gets the series of one section at a time.
 fn make(
+    disk: &Disk,
     path: &Path,
     files: &[ColumnFile],
     resolution: Nanos,
+    before: impl FnOnce(&mut Vec<StoreError>) -> Result<(), StoreError>,
     mut write: impl FnMut(
         &Joined<Piece<'_>>,
         &[Series],
@@ -81,16 +107,24 @@ fn make(
     ) -> Result<(), StoreError>,
 ) -> Result<Merged, StoreError> {
     let mut damage = Vec::new();
-    let written = write_file(path, resolution, |writer| {
+    let mut file = PartFile::create(disk, path, resolution)?;
+    let made = file.write(|writer| {
         for node in nodes(files, &mut damage) {
-            // A series is in one section only: of a bucket of a roll-up, two sections would each have a part.
             let joined = Joined::of(pieces(files, &node, &mut damage), &mut damage)?;
-            for series in joined.layers().iter().filter(|_| joined.times.rows() > 0) {
-                write(&joined, series, &node, writer, &mut damage)?;
+            if joined.times.rows() == 0 {
+                continue;
+            }
+            for series in joined.sections() {
+                write(&joined, &series, &node, writer, &mut damage)?;
             }
         }
         Ok(())
-    })?;
+    });
+    if let Err(error) = made {
+        file.remove();
+        return Err(error);
+    }
+    let written = file.finish(|| before(&mut damage))?;
     Ok(Merged { written, damage })
 }
 

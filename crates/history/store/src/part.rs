@@ -1,7 +1,7 @@
 //! A part of a file: where it is, how long, and the checksum of its bytes. It is read whole or not at all.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use khz_block::varint;
@@ -51,6 +51,8 @@ enum Origin {
 pub(crate) struct Source {
     pub path: PathBuf,
     pub length: u64,
+    /// The number of the file on its disk; 0: memory.
+    pub inode: u64,
     origin: Origin,
 }
 
@@ -58,12 +60,13 @@ impl Source {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let failed = |what| move |source| StoreError::File { what, path: path.to_owned(), source };
         let file = File::open(path).map_err(failed("open"))?;
-        let length = file.metadata().map_err(failed("read the length of"))?.len();
-        Ok(Source { path: path.to_owned(), length, origin: Origin::File(file) })
+        let metadata = file.metadata().map_err(failed("read the length of"))?;
+        let (length, inode) = (metadata.len(), metadata.ino());
+        Ok(Source { path: path.to_owned(), length, inode, origin: Origin::File(file) })
     }
 
     pub fn memory(bytes: Vec<u8>) -> Self {
-        Source { path: "memory".into(), length: bytes.len() as u64, origin: Origin::Memory(bytes) }
+        Source { path: "memory".into(), length: bytes.len() as u64, inode: 0, origin: Origin::Memory(bytes) }
     }
 
     /// The bytes of a part, if they are those that were written.

@@ -25,6 +25,7 @@ use crate::range::answer::Asked;
 use crate::range::newest::NewestAnswer;
 use crate::range::points::PointsAnswer;
 use crate::range::rows::RowsAnswer;
+use crate::shelf::{Shelf, StoredHour};
 
 /// How long a file of rows is.
 pub(crate) const HOUR: u64 = 3_600_000_000_000;
@@ -71,13 +72,28 @@ impl ColumnFiles for () {
     }
 }
 
-/// An hour with files of rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoredHour {
-    /// When it begins.
-    pub begin: Nanos,
-    /// All its rows are in the roll-ups, if roll-ups have the hour.
-    pub is_settled: bool,
+impl ColumnFiles for Shelf {
+    fn resolutions(&self) -> Vec<Nanos> {
+        self.resolutions()
+    }
+
+    fn hours(&self, from: Nanos, to: Nanos) -> Vec<StoredHour> {
+        self.hours(from, to)
+    }
+
+    fn files(
+        &self,
+        resolution: Nanos,
+        from: Nanos,
+        to: Nanos,
+        damage: &mut Vec<StoreError>,
+    ) -> Vec<Arc<ColumnFile>> {
+        self.files(resolution, from, to, damage)
+    }
+
+    fn version(&self) -> u64 {
+        self.version()
+    }
 }
 
 /// Rows that are not in the log yet.

@@ -7,7 +7,7 @@ use crate::bytes::{Bytes, Read, join};
 use crate::column::{ROLLUP, exact};
 use crate::stream;
 use crate::summary::{Point, Summary, Total};
-use crate::times::Times;
+use crate::times::{Kind, Times};
 use crate::track::{NO_READING, Track, put_runs, take_runs};
 
 /// The buckets of some rows: their times, and which bucket each row belongs to.
@@ -19,12 +19,12 @@ pub(crate) struct Buckets {
 impl Buckets {
     /// Buckets of `resolution`, which begin at multiples of it since 1970. Rows may be buckets of a finer roll-up.
     pub fn of(rows: &Times, resolution: Nanos) -> Self {
-        let (mut times, mut bucket_of) = (Times::new(2), Vec::with_capacity(rows.rows()));
+        let (mut times, mut bucket_of) = (Times::new(Kind::Buckets), Vec::with_capacity(rows.rows()));
         for (row, &at) in rows.at.iter().enumerate() {
             // A row as it was gathered begins and ends at its time.
-            let (first, last) = match &rows.beside[..] {
-                [first, last] => (first[row], last[row]),
-                _ => (at, at),
+            let (first, last) = match rows.kind {
+                Kind::Buckets => (rows.beside[0][row], rows.beside[1][row]),
+                Kind::Rows => (at, at),
             };
             let begin = at - at % resolution.0.max(1);
             if times.at.last() != Some(&begin) {
@@ -146,7 +146,7 @@ fn firsts(first: u64, count: u64, value_type: ValueType) -> i128 {
 
 /// Takes the column of a roll-up.
 pub(crate) fn take(mut bytes: Bytes<'_>, value_type: ValueType, times: &Times) -> Read<Track<Summary>> {
-    if bytes.byte()? != ROLLUP || times.beside.len() != 2 {
+    if bytes.byte()? != ROLLUP || times.kind != Kind::Buckets {
         return Err("a column of an unknown kind");
     }
     let (runs, count) = take_runs(&mut bytes, times.rows())?;

@@ -2,6 +2,7 @@
 //! nothing. Rows may come in any order; of two with one time the later one counts.
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,15 +11,21 @@ use khz_model::reading::LABELS_STATE;
 use khz_model::{Instance, Labels, Nanos, NodeName, Series, Stamp};
 
 use crate::StoreError;
+use crate::disk::Disk;
 use crate::limits::ROWS_MAX;
-use crate::times::Times;
+use crate::times::{Kind, Times};
 use crate::track::{NO_READING, Track};
-use crate::writer::{Content, Written, write_file};
+use crate::writer::{Content, Writer, Written, write_file};
 
 /// The rows of one node.
 #[derive(Debug, Default)]
 pub struct NodeRows {
+    /// The times of the rows, corrected.
     stamps: Vec<Stamp>,
+    /// What the correction has added to each.
+    shifts: Vec<i64>,
+    /// What it adds to those that come.
+    shift: i64,
     series: Vec<Changes>,
     index: HashMap<(Arc<str>, Option<Instance>), usize>,
     /// The series that the slots of the next row hold.
@@ -67,6 +74,11 @@ impl NodeRows {
         self.stamps.len()
     }
 
+    /// True if no further row fits.
+    pub(crate) fn is_full(&self) -> bool {
+        self.stamps.len() == ROWS_MAX
+    }
+
     /// True before the first row.
     pub fn is_empty(&self) -> bool {
         self.stamps.is_empty()
@@ -105,6 +117,11 @@ impl NodeRows {
         }
     }
 
+    /// Nanoseconds to add to the stamps of the rows that follow, because the node's clock is wrong.
+    pub fn shift(&mut self, shift: i64) {
+        self.shift = shift;
+    }
+
     /// The next row: states and bits of its slots ([`khz_model::Reading::state`], [`khz_model::Reading::bits`]). Slots
     /// beyond the columns are ignored.
     pub fn row(&mut self, stamp: Stamp, states: &[u8], values: &[u64]) -> Result<(), StoreError> {
@@ -112,7 +129,8 @@ impl NodeRows {
             return Err(StoreError::TooMuch { what: "rows of a node in one file", limit: ROWS_MAX });
         }
         let row = self.stamps.len();
-        self.stamps.push(stamp);
+        self.stamps.push(Stamp { real_offset: stamp.real_offset.saturating_add(self.shift), ..stamp });
+        self.shifts.push(self.shift);
         for (slot, &place) in self.slots.iter().enumerate() {
             let (state, bits) = match (states.get(slot), values.get(slot)) {
                 (Some(&state), Some(&bits)) => (u16::from(state), bits),
@@ -151,15 +169,16 @@ impl NodeRows {
     pub(crate) fn times(&self) -> (Times, Vec<usize>) {
         let mut order: Vec<usize> = (0..self.stamps.len()).collect();
         order.sort_by_key(|&row| self.stamps[row].real());
-        let (mut times, mut places) = (Times::new(1), vec![0; order.len()]);
+        let (mut times, mut places) = (Times::new(Kind::Rows), vec![0; order.len()]);
         for row in order {
-            let (at, offset) = (self.stamps[row].real().0, self.stamps[row].real_offset.cast_unsigned());
+            let at = self.stamps[row].real().0;
             if times.at.last() != Some(&at) {
                 times.at.push(at);
-                times.beside[0].push(offset);
+                times.beside.iter_mut().for_each(|beside| beside.push(0));
             }
             places[row] = times.rows() - 1;
-            times.beside[0][places[row]] = offset;
+            times.beside[0][places[row]] = self.stamps[row].real_offset.cast_unsigned();
+            times.beside[1][places[row]] = self.shifts[row].cast_unsigned();
         }
         (times, places)
     }
@@ -187,21 +206,27 @@ pub fn write_rows(
     path: &Path,
     nodes: impl IntoIterator<Item = (NodeName, NodeRows)>,
 ) -> Result<Written, StoreError> {
-    write_file(path, Nanos(0), |writer| {
-        for (node, rows) in nodes {
-            let (times, places) = rows.times();
-            if times.rows() == 0 {
-                continue;
-            }
-            // Nodes with the same series have the same layout, whatever the order of their slots.
-            let mut order: Vec<&Changes> = rows.series.iter().filter(|it| !it.changes.is_empty()).collect();
-            order.sort_by(|one, two| by_name(&one.series, &two.series));
-            let series: Vec<Series> = order.iter().map(|changes| changes.series.clone()).collect();
-            writer.section(&node, &series, &times, |place| {
-                Ok::<_, StoreError>(Content::Readings(order[place].track(&places, times.rows())))
-            })?;
-        }
-        Ok(())
+    write_file(&Disk::default(), path, Nanos(0), |writer| {
+        nodes.into_iter().try_for_each(|(node, rows)| write_section(writer, &node, &rows))
+    })
+}
+
+/// Writes the rows of a node, if there are any.
+pub(crate) fn write_section<W: Write>(
+    writer: &mut Writer<W>,
+    node: &NodeName,
+    rows: &NodeRows,
+) -> Result<(), StoreError> {
+    let (times, places) = rows.times();
+    if times.rows() == 0 {
+        return Ok(());
+    }
+    // Nodes with the same series have the same layout, whatever the order of their slots.
+    let mut order: Vec<&Changes> = rows.series.iter().filter(|it| !it.changes.is_empty()).collect();
+    order.sort_by(|one, two| by_name(&one.series, &two.series));
+    let series: Vec<Series> = order.iter().map(|changes| changes.series.clone()).collect();
+    writer.section(node, &series, &times, |place| {
+        Ok::<_, StoreError>(Content::Readings(order[place].track(&places, times.rows())))
     })
 }
 

@@ -7,24 +7,29 @@ use crate::bytes::{Bytes, Read};
 use crate::limits::ROWS_MAX;
 use crate::stream;
 
-/// The times of rows, with what else there is for each row: one number for a row as it was gathered, the offset of its
-/// stamp; two for a bucket of a roll-up, the times of its first and last row.
+/// The times of rows, with two numbers beside each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Times {
+    pub kind: Kind,
     /// Nanoseconds since 1970; of a bucket its begin.
     pub at: Vec<u64>,
-    pub beside: Vec<Vec<u64>>,
+    pub beside: [Vec<u64>; 2],
+}
+
+/// What the rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Rows as they were gathered. Beside each: real time minus boot time, and the shift, which is the part of it that the
+    /// node's own clock did not have.
+    Rows,
+    /// Buckets of a roll-up. Beside each: the times of its first and last row.
+    Buckets,
 }
 
 impl Times {
-    /// How many numbers there are beside each time.
-    pub fn width(resolution: Nanos) -> usize {
-        if resolution.0 == 0 { 1 } else { 2 }
-    }
-
     /// No rows yet.
-    pub fn new(width: usize) -> Self {
-        Times { at: Vec::new(), beside: vec![Vec::new(); width] }
+    pub fn new(kind: Kind) -> Self {
+        Times { kind, at: Vec::new(), beside: [Vec::new(), Vec::new()] }
     }
 
     pub fn rows(&self) -> usize {
@@ -38,11 +43,19 @@ impl Times {
 
     /// The stamp of a row. A bucket of a roll-up has only its begin.
     pub fn stamp(&self, row: usize) -> Stamp {
-        let (real, real_offset) = match &self.beside[..] {
-            [offsets] => (self.at[row], offsets[row].cast_signed()),
-            _ => (self.at[row], 0),
+        let real_offset = match self.kind {
+            Kind::Rows => self.beside[0][row].cast_signed(),
+            Kind::Buckets => 0,
         };
-        Stamp { boot: Nanos(real.saturating_add_signed(real_offset.saturating_neg())), real_offset }
+        Stamp { boot: Nanos(self.at[row].saturating_add_signed(real_offset.saturating_neg())), real_offset }
+    }
+
+    /// Nanoseconds that were added to the time of a row, because the node's clock was wrong.
+    pub fn shift(&self, row: usize) -> i64 {
+        match self.kind {
+            Kind::Rows => self.beside[1][row].cast_signed(),
+            Kind::Buckets => 0,
+        }
     }
 
     pub fn put(&self, out: &mut Vec<u8>) {
@@ -59,10 +72,16 @@ impl Times {
         if !at.is_sorted_by(|one, two| one < two) {
             return Err("rows are not in the order of their times");
         }
-        let beside = (0..Self::width(resolution)).map(|_| stream::take(bytes, rows));
-        let beside = beside.collect::<Read<_>>()?;
+        let beside = [stream::take(bytes, rows)?, stream::take(bytes, rows)?];
         bytes.end()?;
-        Ok(Times { at, beside })
+        Ok(Times { kind: Kind::of(resolution), at, beside })
+    }
+}
+
+impl Kind {
+    /// What the rows of a file are.
+    pub fn of(resolution: Nanos) -> Self {
+        if resolution.0 == 0 { Kind::Rows } else { Kind::Buckets }
     }
 }
 
@@ -73,7 +92,7 @@ mod tests {
     #[test]
     fn an_hour_on_the_tick_takes_fewer_bytes_than_a_line_of_text() {
         let at = (0..3_600).map(|n| 1_763_000_000_000_000_000 + n * 1_000_000_000).collect();
-        let times = Times { at, beside: vec![vec![5; 3_600]] };
+        let times = Times { kind: Kind::Rows, at, beside: [vec![5; 3_600], vec![0; 3_600]] };
         let mut bytes = Vec::new();
         times.put(&mut bytes);
         assert!(bytes.len() < 60, "{}", bytes.len());
@@ -84,7 +103,7 @@ mod tests {
     #[test]
     fn rows_out_of_order_are_refused() {
         let mut bytes = Vec::new();
-        Times { at: vec![5, 5], beside: vec![vec![0; 2]] }.put(&mut bytes);
+        Times { kind: Kind::Rows, at: vec![5, 5], beside: [vec![0; 2], vec![0; 2]] }.put(&mut bytes);
         assert!(Times::take(&mut Bytes(&bytes), Nanos(0)).is_err());
     }
 }

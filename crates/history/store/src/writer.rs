@@ -2,7 +2,7 @@
 //! only where each is.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use khz_model::{Nanos, NodeName, Series, ValueType};
 use crate::StoreError;
 use crate::column::{self, Span};
 use crate::directory::{self, Entry, Page, Root};
+use crate::disk::{Disk, failed, part_of};
 use crate::layout::{pack, schema_bytes};
 use crate::limits::{COLUMN_BYTES_MAX, LAYOUTS_REMEMBERED_BYTES, PAGE_NODES, PAGES_MAX, ROWS_MAX};
 use crate::part::Part;
@@ -172,45 +173,78 @@ fn put(content: &Content, value_type: ValueType, times: &Times, out: &mut Vec<u8
     }
 }
 
-/// Writes a file under a name of its own, and gives it its name when it is whole and on the disk.
+/// A column file that is being written under a name of its own (`.part`).
+pub(crate) struct PartFile<'a> {
+    disk: &'a Disk,
+    path: PathBuf,
+    part: PathBuf,
+    writer: Writer<BufWriter<File>>,
+}
+
+impl<'a> PartFile<'a> {
+    pub fn create(disk: &'a Disk, path: &Path, resolution: Nanos) -> Result<Self, StoreError> {
+        let part = part_of(path);
+        let file = disk.create(&part)?;
+        let writer = Writer::new(BufWriter::new(file), resolution).map_err(failed("write", &part))?;
+        Ok(PartFile { disk, path: path.to_owned(), part, writer })
+    }
+
+    /// Writes to it. After an error it can only be removed.
+    pub fn write<T>(
+        &mut self,
+        fill: impl FnOnce(&mut Writer<BufWriter<File>>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        fill(&mut self.writer).map_err(|error| match error {
+            StoreError::Write(source) => failed("write", &self.part)(source),
+            error => error,
+        })
+    }
+
+    /// Writes the rest, waits until the file is on the disk, calls `before`, and gives the file its name.
+    pub fn finish(self, before: impl FnOnce() -> Result<(), StoreError>) -> Result<Written, StoreError> {
+        let PartFile { disk, path, part, writer } = self;
+        let done = finish_writing(disk, &part, writer).and_then(|written| {
+            before()?;
+            disk.rename(&part, &path)?;
+            Ok(written)
+        });
+        if done.is_err() {
+            remove(disk, &part);
+        }
+        done
+    }
+
+    /// Gives up.
+    pub fn remove(self) {
+        remove(self.disk, &self.part);
+    }
+}
+
+fn finish_writing(disk: &Disk, part: &Path, writer: Writer<BufWriter<File>>) -> Result<Written, StoreError> {
+    let (file, written) = writer.finish().map_err(failed("write", part))?;
+    let file = file.into_inner().map_err(|error| failed("write", part)(error.into_error()))?;
+    disk.sync(part, &file)?;
+    Ok(written)
+}
+
+fn remove(disk: &Disk, part: &Path) {
+    // If that fails too, a file is left whose name says that it is not whole.
+    let _ = disk.remove(part);
+}
+
+/// Writes a file, and gives it its name when it is whole and on the disk.
 pub(crate) fn write_file(
+    disk: &Disk,
     path: &Path,
     resolution: Nanos,
     fill: impl FnOnce(&mut Writer<BufWriter<File>>) -> Result<(), StoreError>,
 ) -> Result<Written, StoreError> {
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    let part = PathBuf::from(part);
-    let written = write_part(&part, resolution, fill).and_then(|written| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::rename(&part, path).map_err(failed("rename", &part))?;
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("sync", folder))?;
-        Ok(written)
-    });
-    if written.is_err() {
-        // If that fails too, a file is left whose name says that it is not whole.
-        let _ = fs::remove_file(&part);
+    let mut file = PartFile::create(disk, path, resolution)?;
+    match file.write(fill) {
+        Ok(()) => file.finish(|| Ok(())),
+        Err(error) => {
+            file.remove();
+            Err(error)
+        }
     }
-    written
-}
-
-fn write_part(
-    part: &Path,
-    resolution: Nanos,
-    fill: impl FnOnce(&mut Writer<BufWriter<File>>) -> Result<(), StoreError>,
-) -> Result<Written, StoreError> {
-    let file = File::create(part).map_err(failed("create", part))?;
-    let mut writer = Writer::new(BufWriter::new(file), resolution).map_err(failed("write", part))?;
-    fill(&mut writer).map_err(|error| match error {
-        StoreError::Write(source) => failed("write", part)(source),
-        error => error,
-    })?;
-    let (file, written) = writer.finish().map_err(failed("write", part))?;
-    let file = file.into_inner().map_err(|error| failed("write", part)(error.into_error()))?;
-    file.sync_all().map_err(failed("sync", part))?;
-    Ok(written)
-}
-
-fn failed(what: &'static str, path: &Path) -> impl Fn(io::Error) -> StoreError {
-    move |source| StoreError::File { what, path: path.to_owned(), source }
 }

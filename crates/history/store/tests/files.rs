@@ -44,9 +44,9 @@ fn the_bytes_of_a_file_do_not_change_and_an_old_file_is_still_read() {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     // The layout is packed by zstd, whose bytes are its own affair: of it only header and columns are compared.
     assert_eq!(hex(&bytes[..8]), "6b687a4801000000");
-    // Times: 20 rows of order 2 from 0 in steps of a second, without a difference. The counter: its summary, then a
+    // Times: 20 rows of order 2 from 0 in steps of a second, without a difference; offsets of 0, shifts of 0. The counter: its summary, then a
     // stream of order 2. The gauge: a constant.
-    let times = "1405008094ebdc030200000000000100".to_owned() + "0100";
+    let times = "1405008094ebdc030200000000000100".to_owned() + "0100" + "0100";
     let columns =
         "0564e90200e9020000f622001300".to_owned() + "0564010200030d00000005fb9a0200000000000101" + "05";
     let written = hex(&bytes);
@@ -207,7 +207,7 @@ fn a_coarse_question_is_answered_though_the_values_are_damaged() {
 
 #[test]
 fn more_buckets_than_an_answer_may_have_are_refused() {
-    let history = History::of(Vec::new()).unwrap();
+    let history = History::of(Vec::<ColumnFile>::new()).unwrap();
     let asked = history.buckets(&node(1), &keys()[0], Nanos(0), Nanos(u64::MAX), Nanos(1));
     assert_eq!(
         asked.err().map(|error| error.to_string()),
@@ -236,6 +236,14 @@ fn the_page_of_limits_has_those_of_the_code() {
         ("layouts that a writer remembers", mebibytes(LAYOUTS_REMEMBERED_BYTES), true),
         ("layouts that readers keep decoded", LAYOUTS_DECODED.to_string(), true),
         ("buckets in one answer", "1,048,576".to_owned(), BUCKETS_MAX == 1_048_576),
+        ("files in one answer", "1,024".to_owned(), FILES_IN_ANSWER == 1_024),
+        ("files that stay open between questions", FILES_KEPT_OPEN.to_string(), true),
+        ("files that are merged at a time", FILES_MERGED.to_string(), true),
+        ("further pieces of a unit", PIECES_MAX.to_string(), true),
+        ("further pieces of an hour that is not over", PIECES_MAX_BEFORE_END.to_string(), true),
+        ("hours of which a segment's rows are written at a time", HOURS_AT_ONCE.to_string(), true),
+        ("rows of a node that wait for their section", mebibytes(NODE_ROWS_BYTES), true),
+        ("how far in the future a row may be", "1 h".to_owned(), FUTURE_MAX == Nanos::from_secs(3_600)),
     ];
     for (what, limit, is_so) in rows {
         assert!(is_so && page.contains(&format!("| {what} | {limit} |")), "{what}: {limit}");

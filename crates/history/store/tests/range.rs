@@ -18,7 +18,8 @@ use khz_model::{
     Stamp, ValueFormat, ValueType,
 };
 use khz_store::log::{Intake, Log, LoggedBlock};
-use khz_store::range::{ColumnFiles, OpenRows, RangeReader, StoredHour};
+use khz_store::range::{ColumnFiles, OpenRows, RangeReader};
+use khz_store::shelf::StoredHour;
 use khz_store::{ColumnFile, Key, NodeRows, StoreError, roll_up, write_rows};
 use proptest::prelude::*;
 

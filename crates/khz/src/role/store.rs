@@ -1,19 +1,25 @@
-//! The store of a daemon: where it is, and the thread that puts the log onto the disk once a second while rows come. Without
-//! rows no thread wakes up. If the disk is full or fails, the daemon goes on; what that costs is counted and logged.
+//! The store of a daemon: where it is, and its two threads. One puts the log onto the disk once a second while rows come,
+//! the other makes columns of it ([`compaction`]). Without rows neither wakes up. If the disk is full or fails, the daemon
+//! goes on; what that costs is counted and logged.
+
+mod compaction;
+mod numbers;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use khz_hub::Cluster;
-use khz_model::{Nanos, Ranges, Repeats};
-use khz_store::StoreError;
-use khz_store::log::{Intake, Log, LogView};
+use khz_model::{Metric, Nanos, Ranges, Repeats};
+use khz_store::log::Intake;
 use khz_store::range::{OpenRows, RangeReader};
+use khz_store::{Keep, Store, StoreError};
 
-use crate::config::plan::StateDir;
+use self::compaction::Compaction;
+use self::numbers::Numbers;
+use crate::config::plan::{StateDir, StorePlan};
 use crate::config::{Plan, places};
 use crate::show::outcome::{Failure, sentence};
 
@@ -23,9 +29,18 @@ const COMMIT_PERIOD: Duration = Duration::from_secs(1);
 /// A store and its threads. Without [`RunningStore::end`], what came in the last second is lost to the store.
 pub struct RunningStore {
     intake: Intake,
-    log: LogView,
-    is_over: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    shared: Arc<Shared>,
+    commits: Option<JoinHandle<()>>,
+    compaction: Thread,
+    numbers: Arc<Numbers>,
+}
+
+/// What both threads use.
+struct Shared {
+    store: Store,
+    is_over: AtomicBool,
+    /// The cluster whose rows come, once it is known.
+    cluster: OnceLock<Weak<Cluster>>,
 }
 
 impl RunningStore {
@@ -42,7 +57,7 @@ impl RunningStore {
                 return Ok(None);
             }
         };
-        match RunningStore::start(&directory, plan) {
+        match RunningStore::start(&directory, &plan.store) {
             Ok(store) => Ok(Some(store)),
             Err(error) if matches!(plan.store.dir, StateDir::Here(_)) => Err(unusable(&error)),
             Err(error) => {
@@ -56,51 +71,74 @@ impl RunningStore {
     pub fn of_node(plan: &Plan) -> Result<Option<Self>, Failure> {
         match &plan.store.dir {
             StateDir::Here(directory) => {
-                RunningStore::start(directory, plan).map(Some).map_err(|error| unusable(&error))
+                RunningStore::start(directory, &plan.store).map(Some).map_err(|error| unusable(&error))
             }
             StateDir::Usual | StateDir::Nowhere => Ok(None),
         }
     }
 
-    fn start(directory: &Path, _plan: &Plan) -> Result<Self, StoreError> {
-        let (log, intake, damage) = Log::open(&directory.join("log"))?;
+    fn start(directory: &Path, plan: &StorePlan) -> Result<Self, StoreError> {
+        let (store, intake, damage) = Store::open(directory, keep(plan), now())?;
         for damage in damage {
             tracing::error!("{damage}; `khz store check` shows all damage");
         }
-        let view = log.view();
-        let (log, is_over) = (Arc::new(Mutex::new(log)), Arc::<AtomicBool>::default());
-        let commits =
-            Commits { log, intake: intake.clone(), is_over: is_over.clone(), failures: Repeats::default() };
-        let thread = std::thread::Builder::new().name("store".into()).spawn(move || commits.run());
+        let shared = Arc::new(Shared { store, is_over: AtomicBool::new(false), cluster: OnceLock::new() });
+        let numbers = Arc::<Numbers>::default();
+        numbers.count(&shared.store);
         let failed =
             |source| StoreError::File { what: "start a thread for", path: directory.to_owned(), source };
-        Ok(RunningStore { intake, log: view, is_over, threads: vec![thread.map_err(failed)?] })
+        let compaction = Compaction::new(shared.clone(), numbers.clone());
+        let begun = compaction.begun();
+        let thread = std::thread::Builder::new().name("compact".into()).spawn(move || compaction.run());
+        // Its steps may take long, and it may end after any of them: nobody waits for it.
+        let compaction = thread.map_err(failed)?.thread().clone();
+        let commits = Commits {
+            shared: shared.clone(),
+            intake: intake.clone(),
+            failures: Repeats::default(),
+            compaction: compaction.clone(),
+            begun,
+        };
+        let commits = std::thread::Builder::new().name("store".into()).spawn(move || commits.run());
+        let commits = Some(commits.map_err(failed)?);
+        Ok(RunningStore { intake, shared, commits, compaction, numbers })
     }
 
-    /// Takes the rows of base lanes.
-    pub fn intake(&self) -> Intake {
-        self.intake.clone()
+    /// From now on the rows of this cluster are stored.
+    pub fn serve(&self, cluster: &Arc<Cluster>) {
+        cluster.log_to(self.intake.clone());
+        // There is one cluster.
+        let _ = self.shared.cluster.set(Arc::downgrade(cluster));
+    }
+
+    /// What it counts beside the log, which the hub's own numbers have.
+    pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
+        self.numbers.metrics()
     }
 
     /// Answers questions about the past, out of the store and the newest rows of this cluster.
     pub fn past(&self, cluster: &Arc<Cluster>) -> Arc<dyn Ranges> {
         let open: Arc<dyn OpenRows> = cluster.clone();
-        Arc::new(RangeReader::new(Arc::new(()), Some(self.log.clone()), open))
+        let store = &self.shared.store;
+        Arc::new(RangeReader::new(store.shelf().clone(), Some(store.log()), open))
     }
 
     /// The daemon ends, and nothing comes any more: everything that came goes onto the disk.
-    pub fn end(mut self, cluster: &Cluster) {
-        cluster.hand_over(Nanos(0));
+    pub fn end(mut self) {
+        if let Some(cluster) = self.shared.cluster.get().and_then(Weak::upgrade) {
+            cluster.hand_over(Nanos(0));
+        }
         self.stop();
     }
 
     fn stop(&mut self) {
-        self.is_over.store(true, Ordering::Release);
+        self.shared.is_over.store(true, Ordering::Release);
+        self.compaction.unpark();
         self.intake.wake();
-        for thread in self.threads.drain(..) {
-            thread.thread().unpark();
+        if let Some(commits) = self.commits.take() {
+            commits.thread().unpark();
             // If it panicked, the message was printed then.
-            let _ = thread.join();
+            let _ = commits.join();
         }
     }
 }
@@ -116,29 +154,44 @@ fn unusable(error: &StoreError) -> Failure {
     Failure::usage(format!("--store: {}", sentence(error)))
 }
 
+/// How much is kept.
+pub fn keep(plan: &StorePlan) -> Keep {
+    Keep { size: plan.keep, raw: plan.raw, minute: plan.minute, hour: plan.hour }
+}
+
+/// The wall clock, since 1970.
+pub fn now() -> Nanos {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
 /// The thread that commits.
 struct Commits {
-    log: Arc<Mutex<Log>>,
+    shared: Arc<Shared>,
     intake: Intake,
-    is_over: Arc<AtomicBool>,
     failures: Repeats,
+    compaction: Thread,
+    /// True while the other thread wakes up by itself.
+    begun: Arc<AtomicBool>,
 }
 
 impl Commits {
     fn run(mut self) {
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
-            self.intake.wait(&self.is_over);
+            self.intake.wait(&self.shared.is_over);
             // In this order: what was handed over before the end is committed.
-            let is_last = self.is_over.load(Ordering::Acquire);
-            let committed = locked(&self.log).commit();
-            if let Err(error) = committed {
-                self.failed(&error, Nanos(begun.elapsed().as_nanos() as u64));
+            let is_last = self.shared.is_over.load(Ordering::Acquire);
+            if let Err(error) = self.shared.store.commit(now()) {
+                self.failed(&error, Nanos(start.elapsed().as_nanos() as u64));
             }
             if is_last {
                 return;
             }
-            pause(COMMIT_PERIOD, &self.is_over);
+            if !self.begun.swap(true, Ordering::AcqRel) {
+                self.compaction.unpark();
+            }
+            pause(COMMIT_PERIOD, &self.shared.is_over);
         }
     }
 
@@ -150,10 +203,6 @@ impl Commits {
             );
         }
     }
-}
-
-fn locked(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
-    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits for this long, or until the end.

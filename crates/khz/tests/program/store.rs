@@ -75,19 +75,13 @@ fn whole(rows: &BTreeSet<u64>) -> Option<u64> {
     (rows.last() == count.checked_sub(1).as_ref()).then_some(count)
 }
 
-/// An agent that samples ten times a second.
-fn agent(hub: &str, node: &str) -> Running {
-    Running::of(khz(&[
-        "agent",
-        "--node",
-        node,
-        "--hub",
-        hub,
-        "--base-rate",
-        "10Hz",
-        "--sources",
-        "loadavg,meminfo",
-    ]))
+/// An agent that samples ten times a second, and finds the key of the hub's run here.
+fn agent(place: &Place, hub: &str, node: &str) -> Running {
+    let words =
+        ["agent", "--node", node, "--hub", hub, "--base-rate", "10Hz", "--sources", "loadavg,meminfo"];
+    let mut command = khz(&words);
+    command.env("KHZ_RUN_DIR", place.0.join("run"));
+    Running::of(command)
 }
 
 #[test]
@@ -98,7 +92,7 @@ fn whenever_the_hub_is_killed_no_row_is_missing_that_a_ring_still_has() {
     let mut random = seed | 1;
     let mut hub = place.hub(&link, &[]);
     let nodes = ["n1", "n2"];
-    let _agents = nodes.map(|node| agent(&link, node));
+    let _agents = nodes.map(|node| agent(&place, &link, node));
     until(PATIENCE, "both nodes are stored", || nodes.iter().all(|node| !place.rows(node).is_empty()));
     let mut stored = 0;
     for _ in 0..KILLS {
@@ -128,7 +122,7 @@ fn whenever_the_hub_is_killed_no_row_is_missing_that_a_ring_still_has() {
 fn what_came_before_a_clean_end_is_stored() {
     let (place, link) = (Place::new("clean"), free_port());
     let hub = place.hub(&link, &[]);
-    let agent = agent(&link, "n1");
+    let agent = agent(&place, &link, "n1");
     until(PATIENCE, "rows are stored", || place.rows("n1").len() > 20);
     assert_eq!(agent.end("TERM").0, Some(0));
     let before = Instant::now();
@@ -193,7 +187,7 @@ fn a_store_that_cannot_be_used_ends_a_hub_that_was_told_to_use_it_and_no_other()
 fn a_store_is_shown_and_checked_and_damage_is_named_with_file_and_offset() {
     let (place, link) = (Place::new("shown"), free_port());
     let hub = place.hub(&link, &[]);
-    let agent = agent(&link, "n1");
+    let agent = agent(&place, &link, "n1");
     until(PATIENCE, "rows are stored", || place.rows("n1").len() > 5);
     // While the hub writes, too.
     let shown = run(&["store", "show", &place.store(), "--json"]);

@@ -10,7 +10,7 @@ use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock};
 
 use super::{Block, Lane, Open};
 use crate::clock;
-use crate::limits::CLOCK_OFF_MAX;
+use crate::limits::{BLOCKS_UNMEASURED_MAX, CLOCK_OFF_MAX};
 
 /// What a lane hands to the log, and what it has handed over.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(super) struct LaneLog {
     rows: u32,
     /// What had come of the open block before it came again from its start, until as many rows have come again.
     replaced: Option<LoggedBlock>,
+    /// Blocks of the past that came before the node's clock was measured, each with the time of its last row.
+    unmeasured: Vec<(Block, Nanos)>,
 }
 
 /// How far a node's wall clock was ahead of ours when that was measured, and its real time minus its boot time then.
@@ -53,6 +55,7 @@ impl LaneLog {
             began: Nanos(0),
             rows: 0,
             replaced: None,
+            unmeasured: Vec::new(),
         }
     }
 
@@ -163,9 +166,20 @@ impl LaneLog {
         received.holes(from, to).iter().any(is_news)
     }
 
-    /// A block of the past came.
-    pub(super) fn past(&self, block: &Block, last: Nanos) {
-        self.intake.block(&self.lane, self.block_of(block, last));
+    /// A block of the past came. It waits until the node's clock is measured: the first two beats do that.
+    pub(super) fn past(&mut self, block: &Block, last: Nanos) {
+        if self.clock.is_none() && self.unmeasured.len() < BLOCKS_UNMEASURED_MAX {
+            self.unmeasured.push((block.clone(), last));
+        } else {
+            self.intake.block(&self.lane, self.block_of(block, last));
+        }
+    }
+
+    /// The node's clock is measured, or will not be.
+    fn measured(&mut self) {
+        for (block, last) in std::mem::take(&mut self.unmeasured) {
+            self.intake.block(&self.lane, self.block_of(&block, last));
+        }
     }
 
     /// The oldest row that the log had before this hub's start.
@@ -173,9 +187,10 @@ impl LaneLog {
         self.before.start()
     }
 
-    /// Memory of a block that comes again.
+    /// Memory of blocks that wait here.
     pub(super) fn held(&self) -> usize {
-        self.replaced.as_ref().map_or(0, |replaced| replaced.bytes.len())
+        let unmeasured: usize = self.unmeasured.iter().map(|(block, _)| block.bytes.len()).sum();
+        unmeasured + self.replaced.as_ref().map_or(0, |replaced| replaced.bytes.len())
     }
 }
 
@@ -202,6 +217,7 @@ impl Lane {
         let Some(real_offset) = self.newest().map(|stamp| stamp.real_offset) else { return };
         if let Some(log) = &mut self.log {
             log.clock = Some(NodeClock { ahead, real_offset });
+            log.measured();
         }
     }
 
@@ -231,6 +247,9 @@ impl Lane {
     /// Hands the open block over if it began this long ago or before: perhaps it does not go on. If it does, the log gets it
     /// again from its start.
     pub fn hand_over(&mut self, age: Nanos, now: Nanos) {
+        if let Some(log) = &mut self.log {
+            log.measured();
+        }
         let Some(log) = self.log.as_ref().filter(|log| now.since(log.began) >= age) else { return };
         let is_new = |block: &LoggedBlock| block.rows > log.rows;
         let Some(block) = self.open_for_log().filter(is_new) else { return };

@@ -242,6 +242,11 @@ impl Log {
         sealed + self.open.as_ref().map_or(0, |open| open.end)
     }
 
+    /// Bytes of a sealed segment.
+    pub fn segment_bytes(&self, number: u64) -> u64 {
+        self.sealed.get(&number).map_or(0, |(_, bytes)| *bytes)
+    }
+
     /// Removes a sealed segment, whose blocks are columns now. Rows of blocks that have not ended are written again first,
     /// as blocks. Returns what was damaged.
     pub fn remove(&mut self, number: u64) -> Result<Vec<StoreError>, StoreError> {

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod stored;
+
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;

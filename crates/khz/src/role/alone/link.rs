@@ -11,7 +11,6 @@ use khz_door::LocalSocket;
 use khz_hub::{Cluster, LinkDoor, LinkServer};
 use khz_link::driver::{Bell, Counters, Driver, HubAddress, Settings};
 use khz_model::{ByteSize, Nanos};
-use khz_store::log::Intake;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -21,6 +20,7 @@ use crate::role::agent::lanes::AgentLanes;
 use crate::role::agent::texts::{self, AgentTexts};
 use crate::role::hub;
 use crate::role::local_socket;
+use crate::role::store::RunningStore;
 use crate::show::outcome::{Failure, sentence};
 
 /// The socket of its own agent, while a reader is connected.
@@ -92,12 +92,12 @@ pub struct Open {
 }
 
 impl Open {
-    /// Opens the door to readers, if it has a socket for them. The rows of this node go to `intake`.
+    /// Opens the door to readers, if it has a socket for them. The rows of this node go to `store`.
     pub fn new(
         plan: &Plan,
         readers: Option<&OwnLink>,
         lanes: khz_gather::Lanes,
-        intake: Option<Intake>,
+        store: Option<&RunningStore>,
     ) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| Failure::work(format!("cannot start the link: {error}"));
         let no_place = || {
@@ -110,8 +110,8 @@ impl Open {
         let settings =
             khz_hub::Settings { name: plan.node.to_string(), history: ByteSize(0), rate_max: plan.rate_max };
         let cluster = Cluster::new(settings, hub::identity()?);
-        if let Some(intake) = intake {
-            cluster.log_to(intake);
+        if let Some(store) = store {
+            store.serve(&cluster);
         }
         let listener = readers.map(|link| link.listener.try_clone().map_err(failed)).transpose()?;
         let link = LinkDoor {

@@ -24,12 +24,14 @@ pub fn run(plan: &Plan) -> Outcome {
     let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
     let store = RunningStore::of_node(plan)?;
     let jobs = JobSocket::open(plan);
-    let mut agent = gatherer::start(plan, doors.metrics(), jobs.as_ref().map(JobSocket::door))?;
+    let stored = store.as_ref().map(RunningStore::metrics).unwrap_or_default();
+    let counts = doors.metrics().into_iter().chain(stored).collect();
+    let mut agent = gatherer::start(plan, counts, jobs.as_ref().map(JobSocket::door))?;
     let link = OwnLink::bind(plan);
     let runtime = signals::runtime()?;
     let (query, lanes) = (agent.query(), agent.shared_lanes());
     let stored = match store {
-        Some(store) => Some((Open::new(plan, link.as_ref(), lanes.clone(), Some(store.intake()))?, store)),
+        Some(store) => Some((Open::new(plan, link.as_ref(), lanes.clone(), Some(&store))?, store)),
         None => None,
     };
     let query = match &stored {
@@ -46,7 +48,9 @@ pub fn run(plan: &Plan) -> Outcome {
         }
     });
     if let Some((hub, store)) = stored {
-        store.end(&hub.end());
+        let cluster = hub.end();
+        store.end();
+        drop(cluster);
     }
     // A restart in this process needs the same sockets.
     drop((link, jobs));

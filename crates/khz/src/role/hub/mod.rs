@@ -39,7 +39,7 @@ pub fn run(plan: &Plan) -> Outcome {
     let _keeper = remember(plan, &cluster);
     let store = RunningStore::of_hub(plan)?;
     if let Some(store) = &store {
-        cluster.log_to(store.intake());
+        store.serve(&cluster);
     }
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
@@ -49,7 +49,8 @@ pub fn run(plan: &Plan) -> Outcome {
         Arc::new(move || cluster.origins())
     });
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
-    let query = HubQuery::new(cluster.clone()).telling(doors.metrics());
+    let stored = store.as_ref().map(RunningStore::metrics).unwrap_or_default();
+    let query = HubQuery::new(cluster.clone()).telling(doors.metrics()).telling(stored);
     let query: Arc<dyn Query> = Arc::new(match &store {
         Some(store) => query.remembering(store.past(&cluster)),
         None => query,
@@ -69,7 +70,7 @@ pub fn run(plan: &Plan) -> Outcome {
     // Nothing comes any more.
     drop((server, sources));
     if let Some(store) = store {
-        store.end(&cluster);
+        store.end();
     }
     outcome
 }

@@ -70,8 +70,8 @@ fn a_block_is_in_the_log_when_another_begins_and_what_is_open_after_a_restart() 
     let mut lane = logged.lane();
     let open = block(5, 4).0;
     lane.begin(&block(0, 5).0, false).expect("a block");
-    lane.begin(&open[..HEADER_BYTES + 40], false).expect("its beginning");
-    lane.append(&open[HEADER_BYTES + 40..]).expect("the rest");
+    lane.begin(&open[..HEADER_BYTES + 10], false).expect("its beginning");
+    lane.append(&open[HEADER_BYTES + 10..]).expect("the rest");
     assert_eq!(logged.kept(), [(0, 5)]);
     assert_eq!(lane.open_for_log().map(|block| (block.header.first_row, block.rows)), Some((5, 4)));
     assert_eq!(lane.stored_until(), 0, "nothing is on the disk yet");
@@ -156,6 +156,7 @@ fn of_the_past_the_log_gets_what_it_does_not_have() {
     lane.begin(&block(20, 1).0, true).expect("a block");
     // Rows that only the log had are not received yet, and are not lost.
     assert_eq!((lane.rows(), lane.lost(), lane.awaited(), lane.next_row()), (1, 0, 0, 21));
+    lane.set_clock(0);
     for (first, rows) in [(0, 10), (10, 5), (10, 5)] {
         lane.past(true, &block(first, rows).1, true).expect("a block of the past");
     }
@@ -175,6 +176,28 @@ fn rows_that_were_lost_since_the_last_run_are_counted_and_older_ones_are_not() {
     assert_eq!(lane.lose(0, 50), 0);
     assert_eq!(lane.lose(110, 150), 40);
     assert_eq!((lane.rows(), lane.lost(), lane.awaited()), (1, 40, 50));
+}
+
+#[test]
+fn a_block_of_the_past_waits_until_the_clock_is_measured_but_not_for_ever() {
+    let logged = Logged::new("unmeasured");
+    let hour = 3_600 * Nanos::SECOND.0 as i64;
+    let mut lane = logged.lane();
+    lane.begin(&block(1_000, 1).0, true).expect("a block");
+    lane.past(true, &block(990, 5).1, true).expect("a block of the past");
+    assert_eq!((logged.kept(), lane.log.as_ref().is_some_and(|log| log.held() > 0)), (vec![], true));
+    lane.set_clock(-hour);
+    assert_eq!((logged.kept(), logged.blocks()[0].shift), (vec![(990, 5)], hour));
+    // Nothing measures this one.
+    let logged = Logged::new("never-measured");
+    let mut lane = logged.lane();
+    lane.begin(&block(1_000, 1).0, true).expect("a block");
+    for first in 0..=BLOCKS_UNMEASURED_MAX as u64 {
+        lane.past(true, &block(first, 1).1, true).expect("a block of the past");
+    }
+    assert_eq!(logged.kept(), [(BLOCKS_UNMEASURED_MAX as u64, 1)]);
+    drop(lane);
+    assert_eq!(logged.kept().len(), BLOCKS_UNMEASURED_MAX + 2);
 }
 
 #[test]

@@ -1,0 +1,417 @@
+//! Compaction: what is done to the files of a store, one step at a time. A sealed segment of the log becomes pieces; an
+//! hour that is over is rolled up and its pieces are merged; roll-ups are merged; what is too much is removed. It may stop
+//! after any operation on a file: nothing is lost, and what was not finished is done again.
+//!
+//! An hour is rolled up before it is merged. So an hour whose only piece is piece 0 is in the roll-ups, and any other is
+//! rolled up, perhaps a second time.
+
+mod merging;
+mod segment;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use khz_model::Nanos;
+
+use crate::StoreError;
+use crate::compact::segment::{Taken, Target};
+use crate::disk::Disk;
+use crate::keep::{self, Keep};
+use crate::limits::{
+    FILES_MERGED, FUTURE_MAX, LATE_WAIT, MERGE_DELAY, PIECES_MAX, PIECES_MAX_BEFORE_END, RETRY_WAIT,
+};
+use crate::log::{Log, LogView};
+use crate::shelf::listing::{Listing, Piece};
+use crate::shelf::{Shelf, Tier, Unit};
+
+/// What a step of compaction did.
+#[derive(Debug, Default)]
+pub struct Tick {
+    /// What was done.
+    pub step: Step,
+    /// Units that were removed, because they were too old or there was no room.
+    pub removed: Vec<Unit>,
+    /// What could not be read of the files that were used, and so is missing in those that were made.
+    pub damage: Vec<StoreError>,
+}
+
+/// The work of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing was to be done.
+    #[default]
+    Nothing,
+    /// A segment of the log has become pieces.
+    Segment {
+        /// Its number.
+        number: u64,
+        /// Rows of it that are in pieces now.
+        rows: u64,
+    },
+    /// An hour has been rolled up.
+    RolledUp {
+        /// The hour.
+        hour: Unit,
+        /// Where the roll-up is.
+        into: Tier,
+    },
+    /// The pieces of a unit have become one.
+    Merged {
+        /// The unit.
+        unit: Unit,
+        /// How many pieces it had.
+        pieces: usize,
+    },
+    /// The oldest segment of the log was dropped, because it was not possible to make columns of it.
+    Dropped {
+        /// The rows that it had.
+        rows: u64,
+    },
+}
+
+impl Tick {
+    /// True if there is nothing to do for now.
+    pub fn is_idle(&self) -> bool {
+        self.step == Step::Nothing && self.removed.is_empty()
+    }
+}
+
+/// What compaction has counted since the start.
+#[derive(Debug, Default)]
+pub struct StoreCounts {
+    /// Rows that became columns.
+    pub rows: AtomicU64,
+    /// Rows that were dropped because they are older than what is kept.
+    pub rows_too_old: AtomicU64,
+    /// Rows that were dropped because they are more than an hour later than now.
+    pub rows_too_new: AtomicU64,
+    /// Units that were removed.
+    pub removed: AtomicU64,
+    /// Steps that failed.
+    pub failures: AtomicU64,
+    /// The last failure, as text.
+    pub last_failure: Mutex<Option<String>>,
+}
+
+impl StoreCounts {
+    fn add(count: &AtomicU64, more: u64) {
+        count.fetch_add(more, Ordering::Relaxed);
+    }
+}
+
+/// The log, for compaction: it is locked only for a moment.
+#[derive(Debug)]
+pub(crate) struct SharedLog {
+    pub log: Mutex<Log>,
+    pub view: LogView,
+}
+
+impl SharedLog {
+    pub fn lock(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Compacts the files of a store. There is one.
+#[derive(Debug)]
+pub(crate) struct Compactor {
+    disk: Disk,
+    shelf: Arc<Shelf>,
+    counts: Arc<StoreCounts>,
+    keep: Keep,
+    /// Hours that end before it have been removed.
+    begin: Nanos,
+    /// The file that says so is not written yet.
+    unwritten: Option<Unit>,
+    /// The hour that is being rolled up and merged.
+    rolling: Option<Rolling>,
+    /// Since when merged hours have further pieces.
+    late: HashMap<Unit, Nanos>,
+    /// Units that cannot be merged, whatever is tried.
+    left_alone: HashSet<Unit>,
+    /// Segments of which no pieces can be made.
+    bad_segments: HashSet<u64>,
+    /// Nothing is written before this time.
+    rest_until: Nanos,
+}
+
+/// How far an hour is.
+#[derive(Debug)]
+struct Rolling {
+    unit: Unit,
+    /// The pieces that are rolled up, and that will be merged. Rows that come meanwhile are in others.
+    pieces: Vec<Piece>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// The minutes come next.
+    Minute,
+    /// The hour comes next, out of this piece of a day.
+    Hour(Unit, u32),
+    Merge,
+}
+
+/// What comes next.
+enum Task {
+    Segment(u64),
+    Minute,
+    Hour(Unit, u32),
+    MergeHour,
+    Merge(Unit, Vec<Piece>),
+}
+
+impl Compactor {
+    pub fn new(
+        shelf: Arc<Shelf>,
+        disk: Disk,
+        keep: Keep,
+        counts: Arc<StoreCounts>,
+    ) -> Result<Self, StoreError> {
+        let begin = keep::begin(&shelf.tier_folder(Tier::Raw))?;
+        Ok(Compactor {
+            disk,
+            shelf,
+            counts,
+            keep,
+            begin,
+            unwritten: None,
+            rolling: None,
+            late: HashMap::new(),
+            left_alone: HashSet::new(),
+            bad_segments: HashSet::new(),
+            rest_until: Nanos(0),
+        })
+    }
+
+    /// Does one step, if there is something to do.
+    pub fn tick(&mut self, log: &SharedLog, now: Nanos) -> Result<Tick, StoreError> {
+        let mut tick = Tick::default();
+        let done = self.step(log, now, &mut tick);
+        if let Err(error) = done {
+            StoreCounts::add(&self.counts.failures, 1);
+            let mut last = self.counts.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
+            *last = Some(error.to_string());
+            return Err(error);
+        }
+        Ok(tick)
+    }
+
+    fn step(&mut self, log: &SharedLog, now: Nanos, tick: &mut Tick) -> Result<(), StoreError> {
+        self.shelf.renew()?;
+        let expired = self.keep.expired(&self.shelf.listing(), now);
+        for unit in expired {
+            self.remove(unit, tick)?;
+        }
+        self.make_room(log, 0, tick)?;
+        if !tick.removed.is_empty() {
+            return Ok(());
+        }
+        // After a step back of the clock, the time to rest until may be far away.
+        let is_resting = now < self.rest_until && self.rest_until.0 - now.0 <= RETRY_WAIT.0;
+        if (is_resting || !self.bad_segments.is_empty()) && self.drop_segment(log, tick)? {
+            return Ok(());
+        }
+        let Some(task) = self.task(log, now).filter(|_| !is_resting) else { return Ok(()) };
+        self.make_room(log, self.room_for(&task, log), tick)?;
+        if !tick.removed.is_empty() {
+            // The task may be about what was removed.
+            return Ok(());
+        }
+        let done = self.carry_out(&task, log, now, tick);
+        if let Err(error) = &done {
+            self.after_failure(&task, error, now);
+        }
+        // Also after a failure: some files may be new.
+        self.shelf.renew()?;
+        self.make_room(log, 0, tick)?;
+        done
+    }
+
+    /// A failure of the disk may pass; what the files are does not.
+    fn after_failure(&mut self, task: &Task, error: &StoreError, now: Nanos) {
+        if error.is_of_disk() {
+            self.rest_until = Nanos(now.0.saturating_add(RETRY_WAIT.0));
+            return;
+        }
+        match task {
+            Task::Segment(number) => _ = self.bad_segments.insert(*number),
+            Task::Merge(unit, _) => _ = self.left_alone.insert(*unit),
+            Task::Minute | Task::Hour(..) | Task::MergeHour => {
+                self.left_alone.extend(self.rolling.take().map(|rolling| rolling.unit));
+            }
+        }
+    }
+
+    /// If the log has taken half of the room and cannot be made columns of, its oldest segment goes.
+    fn drop_segment(&mut self, log: &SharedLog, tick: &mut Tick) -> Result<bool, StoreError> {
+        let mut log = log.lock();
+        let Some(&oldest) = log.sealed().first() else { return Ok(false) };
+        if log.bytes() <= self.keep.size.0 / 2 {
+            return Ok(false);
+        }
+        tick.step = Step::Dropped { rows: log.drop_oldest()? };
+        self.bad_segments.remove(&oldest);
+        Ok(true)
+    }
+
+    /// What comes next: the log first, so that it stays short.
+    fn task(&mut self, log: &SharedLog, now: Nanos) -> Option<Task> {
+        let sealed = log.lock().sealed();
+        if let Some(&segment) = sealed.iter().find(|number| !self.bad_segments.contains(number)) {
+            return Some(Task::Segment(segment));
+        }
+        let listing = self.shelf.listing();
+        let is_there = |rolling: &Rolling| rolling.pieces.iter().all(|piece| listing.has(piece));
+        self.rolling = self.rolling.take().filter(is_there).or_else(|| self.next_hour(&listing, now));
+        if let Some(rolling) = &self.rolling {
+            return Some(match rolling.stage {
+                Stage::Minute => Task::Minute,
+                Stage::Hour(unit, number) => Task::Hour(unit, number),
+                Stage::Merge => Task::MergeHour,
+            });
+        }
+        let due = |(unit, pieces): &(Unit, &[Piece])| {
+            let is_over = now.0 >= unit.end.0.saturating_add(MERGE_DELAY.0);
+            let is_due = further(pieces) > PIECES_MAX || (is_over && pieces.len() > 1);
+            is_due && !self.left_alone.contains(unit)
+        };
+        let merge = |(unit, pieces): (Unit, &[Piece])| Task::Merge(unit, first(pieces));
+        [Tier::Minute, Tier::Hour].into_iter().find_map(|tier| listing.whole(tier).find(due).map(merge))
+    }
+
+    /// The first hour that must be rolled up and merged.
+    fn next_hour(&mut self, listing: &Listing, now: Nanos) -> Option<Rolling> {
+        self.late.retain(|unit, since| *since <= now && further(listing.of(*unit)) > 0);
+        for (unit, pieces) in listing.whole(Tier::Raw) {
+            let (further, is_merged) = (further(pieces), pieces[0].number == 0);
+            let is_over = now.0 >= unit.end.0.saturating_add(MERGE_DELAY.0);
+            let is_due = match (is_over, is_merged) {
+                (false, _) => further > PIECES_MAX_BEFORE_END,
+                (true, false) => true,
+                (true, true) if further == 0 => false,
+                (true, true) => {
+                    let since = *self.late.entry(unit).or_insert(now);
+                    further > PIECES_MAX || now.0 - since.0 >= LATE_WAIT.0
+                }
+            };
+            if is_due && !self.left_alone.contains(&unit) {
+                self.late.remove(&unit);
+                return Some(Rolling { unit, pieces: first(pieces), stage: Stage::Minute });
+            }
+        }
+        None
+    }
+
+    /// Bytes that a task may write, at most: what it reads.
+    fn room_for(&self, task: &Task, log: &SharedLog) -> u64 {
+        let bytes = |pieces: &[Piece]| pieces.iter().map(|piece| piece.bytes).sum();
+        match task {
+            Task::Segment(number) => log.lock().segment_bytes(*number),
+            Task::Merge(_, pieces) => bytes(pieces),
+            Task::Minute | Task::Hour(..) | Task::MergeHour => {
+                self.rolling.as_ref().map_or(0, |rolling| bytes(&rolling.pieces))
+            }
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        task: &Task,
+        log: &SharedLog,
+        now: Nanos,
+        tick: &mut Tick,
+    ) -> Result<(), StoreError> {
+        match task {
+            Task::Segment(number) => self.segment(*number, log, now, tick),
+            Task::Minute => self.minutes(tick),
+            Task::Hour(unit, number) => self.hour(*unit, *number, tick),
+            Task::MergeHour => {
+                let Some(Rolling { unit, pieces, .. }) = &self.rolling else { return Ok(()) };
+                let (unit, pieces) = (*unit, pieces.clone());
+                self.merge(unit, &pieces, tick)?;
+                self.rolling = None;
+                Ok(())
+            }
+            Task::Merge(unit, pieces) => self.merge(*unit, pieces, tick),
+        }
+    }
+
+    fn segment(
+        &mut self,
+        number: u64,
+        log: &SharedLog,
+        now: Nanos,
+        tick: &mut Tick,
+    ) -> Result<(), StoreError> {
+        let kept = self.keep.since(Tier::Raw, now).0;
+        let since = self.begin.0.max(Tier::Raw.unit(Nanos(kept)).map_or(kept, |unit| unit.begin.0));
+        let listing = self.shelf.listing();
+        let window = since..now.0.saturating_add(FUTURE_MAX.0);
+        let target = Target { disk: &self.disk, shelf: &self.shelf, listing: &listing, window };
+        let taken = segment::compact(&target, &log.view, number, &mut tick.damage)?;
+        // Readers must find the pieces before the log loses the rows.
+        self.shelf.renew()?;
+        tick.damage.append(&mut log.lock().remove(number)?);
+        let Taken { rows, too_old, too_new } = taken;
+        StoreCounts::add(&self.counts.rows, rows);
+        StoreCounts::add(&self.counts.rows_too_old, too_old);
+        StoreCounts::add(&self.counts.rows_too_new, too_new);
+        tick.step = Step::Segment { number, rows };
+        Ok(())
+    }
+
+    /// Removes the oldest units until there is room for some bytes more. If nothing but the newest units is left, there is
+    /// none.
+    fn make_room(&mut self, log: &SharedLog, room: u64, tick: &mut Tick) -> Result<(), StoreError> {
+        let keep = self.keep.size.0;
+        // A segment or an hour that is larger than all that is kept must not cost everything else.
+        let room = room.min(keep / 4);
+        loop {
+            let listing = self.shelf.listing();
+            if listing.total() + log.lock().bytes() + room <= keep {
+                return Ok(());
+            }
+            let Some(unit) = keep::oldest(&listing) else { return Ok(()) };
+            self.remove(unit, tick)?;
+        }
+    }
+
+    /// Removes a unit.
+    fn remove(&mut self, unit: Unit, tick: &mut Tick) -> Result<(), StoreError> {
+        if unit.tier == Tier::Raw && self.begin < unit.end {
+            // Late rows must not make a piece of that hour: its roll-up would replace the one that has all rows. On a full
+            // disk the file is written when there is room again.
+            self.begin = unit.end;
+            self.unwritten = Tier::Raw.unit(unit.end);
+            let _ = self.write_begin();
+        }
+        for piece in self.shelf.listing().of(unit) {
+            self.disk.remove(&self.shelf.tier_folder(unit.tier).join(piece.name()))?;
+        }
+        self.shelf.renew()?;
+        StoreCounts::add(&self.counts.removed, 1);
+        tick.removed.push(unit);
+        self.write_begin()
+    }
+
+    fn write_begin(&mut self) -> Result<(), StoreError> {
+        if let Some(hour) = self.unwritten {
+            keep::write_begin(&self.disk, &self.shelf.tier_folder(Tier::Raw), hour)?;
+            self.unwritten = None;
+        }
+        Ok(())
+    }
+}
+
+/// Pieces beyond the merged one.
+fn further(pieces: &[Piece]) -> usize {
+    pieces.iter().filter(|piece| piece.number > 0 && !piece.is_set_aside).count()
+}
+
+/// The pieces that are merged at a time: the lowest, so that all others still win over the result.
+fn first(pieces: &[Piece]) -> Vec<Piece> {
+    pieces.iter().take(FILES_MERGED).copied().collect()
+}

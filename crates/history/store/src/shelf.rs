@@ -1,0 +1,272 @@
+//! The shelf: the column files of a store. It knows which there are, and opens them; it changes none.
+//!
+//! Each tier has a folder, each unit of time in it a file: piece 0. Pieces with higher numbers have rows that came later,
+//! or have not been merged yet; of overlapping pieces the higher number wins.
+
+pub(crate) mod calendar;
+pub(crate) mod listing;
+mod open;
+pub(crate) mod tier;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use khz_model::Nanos;
+
+pub use tier::{Tier, Unit};
+
+use crate::file::ColumnFile;
+use crate::history::{Answer, History};
+use crate::layout::Layouts;
+use crate::limits::{FILES_IN_ANSWER, LISTING_TRIES};
+use crate::shelf::listing::{Listing, Piece};
+use crate::shelf::open::OpenFiles;
+use crate::{StoreError, shelf::tier::piece_name};
+
+/// The file in the folder of rows that says before which hour no rows are taken: those that were there have been removed,
+/// and their roll-ups are all that is left of them.
+pub(crate) const BEGIN_FILE: &str = "begin";
+
+/// The column files of a store, from any thread.
+#[derive(Debug)]
+pub struct Shelf {
+    folder: PathBuf,
+    layouts: Arc<Layouts>,
+    /// Another process may change the files.
+    is_shared: bool,
+    version: AtomicU64,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    listing: Arc<Listing>,
+    open: OpenFiles,
+}
+
+/// An hour with files of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredHour {
+    /// When it begins.
+    pub begin: Nanos,
+    /// All its rows are in the roll-ups, if roll-ups have the hour.
+    pub is_settled: bool,
+}
+
+/// What there is of one tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TierFacts {
+    /// The tier.
+    pub tier: Tier,
+    /// Files.
+    pub files: usize,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// When the oldest unit begins and the newest one ends; `None`: there is nothing.
+    pub span: Option<(Nanos, Nanos)>,
+}
+
+impl Shelf {
+    /// The files in the folder of a store.
+    pub(crate) fn open(folder: &Path, is_shared: bool) -> Result<Self, StoreError> {
+        let shelf = Shelf {
+            folder: folder.to_owned(),
+            layouts: Arc::default(),
+            is_shared,
+            version: AtomicU64::new(1),
+            known: Mutex::default(),
+        };
+        shelf.renew()?;
+        Ok(shelf)
+    }
+
+    /// The resolutions of roll-ups, finest first.
+    pub fn resolutions(&self) -> Vec<Nanos> {
+        Tier::ALL.into_iter().map(Tier::resolution).filter(|resolution| resolution.0 > 0).collect()
+    }
+
+    /// The hours with files of rows that have some of this time, in their order.
+    pub fn hours(&self, from: Nanos, to: Nanos) -> Vec<StoredHour> {
+        let listing = self.listing();
+        let hours = listing.whole(Tier::Raw).filter(|(unit, _)| unit.overlaps(from, to));
+        let is_settled = |pieces: &[Piece]| matches!(pieces, [Piece { number: 0, .. }]);
+        hours.map(|(unit, pieces)| StoredHour { begin: unit.begin, is_settled: is_settled(pieces) }).collect()
+    }
+
+    /// The files of this resolution (0: rows) that may have something from `from` on and before `to`; later ones win. What
+    /// cannot be opened is reported.
+    pub fn files(
+        &self,
+        resolution: Nanos,
+        from: Nanos,
+        to: Nanos,
+        damage: &mut Vec<StoreError>,
+    ) -> Vec<Arc<ColumnFile>> {
+        let Some(tier) = Tier::ALL.into_iter().find(|tier| tier.resolution() == resolution) else {
+            return Vec::new();
+        };
+        for _ in 0..LISTING_TRIES {
+            let mut problems = Vec::new();
+            match self.open_all(tier, from, to, &mut problems) {
+                Some(files) => {
+                    damage.append(&mut problems);
+                    return files;
+                }
+                // A merge has removed a file in between.
+                None => match self.renew() {
+                    Ok(_) => {}
+                    Err(error) => {
+                        damage.push(error);
+                        return Vec::new();
+                    }
+                },
+            }
+        }
+        damage.push(StoreError::Restless { path: self.folder.join(tier.folder()) });
+        Vec::new()
+    }
+
+    /// The history at this resolution, of all units that have some of this time.
+    pub fn history(&self, resolution: Nanos, from: Nanos, to: Nanos) -> Result<Answer<History>, StoreError> {
+        let mut damage = Vec::new();
+        let files = self.files(resolution, from, to, &mut damage);
+        Ok(Answer { found: History::of(files)?, damage })
+    }
+
+    /// Another number after each change of the files.
+    pub fn version(&self) -> u64 {
+        if self.is_shared {
+            // If the folder cannot be read, opening the files will say so.
+            let _ = self.renew();
+        }
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// What there is of each tier.
+    pub fn facts(&self) -> Vec<TierFacts> {
+        let listing = self.listing();
+        let facts = |tier| {
+            let (mut facts, units) =
+                (TierFacts { tier, files: 0, bytes: 0, span: None }, listing.units(tier));
+            for unit in units {
+                let begin = facts.span.map_or(unit.begin, |(begin, _)| begin);
+                facts.span = Some((begin, unit.end));
+                facts.files += listing.of(unit).len();
+                facts.bytes += listing.bytes(unit);
+            }
+            facts
+        };
+        Tier::ALL.into_iter().map(facts).collect()
+    }
+
+    /// Reads every byte of every file, and says what is damaged, and what does not belong here.
+    pub fn check(&self) -> Vec<StoreError> {
+        let listing = self.listing();
+        let mut damage: Vec<StoreError> =
+            listing.foreign.iter().map(|path| StoreError::Foreign { path: path.clone() }).collect();
+        damage.extend(listing.damaged().map(|path| StoreError::SetAside { path: self.folder.join(path) }));
+        for piece in listing.pieces() {
+            match self.open_piece(piece) {
+                Ok(file) => damage.extend(file.check()),
+                Err(error) if error.is_missing() => {}
+                Err(error) => damage.push(error),
+            }
+        }
+        damage
+    }
+
+    /// Bytes of all files that belong to the store.
+    pub fn bytes(&self) -> u64 {
+        self.listing().total()
+    }
+
+    /// Lists the files again. True: something has changed.
+    pub(crate) fn renew(&self) -> Result<bool, StoreError> {
+        let mut listing = Listing::read(&self.folder)?;
+        // While files are renamed and removed, a list may have neither the old nor the new ones. Two that are equal have not
+        // been made in such a moment.
+        for _ in 0..LISTING_TRIES {
+            let again = Listing::read(&self.folder)?;
+            if again == listing {
+                break;
+            }
+            listing = again;
+        }
+        let mut known = self.known();
+        let is_new = *known.listing != listing;
+        if is_new {
+            known.open.retain(|piece| listing.has(piece));
+            known.listing = Arc::new(listing);
+            self.version.fetch_add(1, Ordering::Release);
+        }
+        Ok(is_new)
+    }
+
+    pub(crate) fn listing(&self) -> Arc<Listing> {
+        self.known().listing.clone()
+    }
+
+    /// The path of a piece.
+    pub(crate) fn path(&self, unit: Unit, number: u32) -> PathBuf {
+        self.folder.join(unit.tier.folder()).join(piece_name(unit, number))
+    }
+
+    /// The folder of a tier.
+    pub(crate) fn tier_folder(&self, tier: Tier) -> PathBuf {
+        self.folder.join(tier.folder())
+    }
+
+    /// Opens a piece, which must be one of its tier.
+    pub(crate) fn open_piece(&self, piece: &Piece) -> Result<ColumnFile, StoreError> {
+        let file = ColumnFile::open(&self.path(piece.unit, piece.number), &self.layouts)?;
+        let expected = piece.unit.tier.resolution();
+        if file.resolution() != expected {
+            let (path, found) = (file.path().to_owned(), file.resolution());
+            return Err(StoreError::OtherResolution { path, found, expected });
+        }
+        Ok(file)
+    }
+
+    /// Opens all files of this time; `None`: they are not those of the list any more.
+    fn open_all(
+        &self,
+        tier: Tier,
+        from: Nanos,
+        to: Nanos,
+        damage: &mut Vec<StoreError>,
+    ) -> Option<Vec<Arc<ColumnFile>>> {
+        let listing = self.listing();
+        let units = listing.whole(tier).filter(|(unit, _)| unit.overlaps(from, to));
+        let pieces: Vec<&Piece> = units.flat_map(|(_, pieces)| pieces).collect();
+        if pieces.len() > FILES_IN_ANSWER {
+            damage.push(StoreError::TooMuch {
+                what: "files of history in one answer: ask for a shorter time",
+                limit: FILES_IN_ANSWER,
+            });
+            return Some(Vec::new());
+        }
+        let mut files = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let kept = self.known().open.get(piece);
+            let opened = match kept {
+                Some(file) => Ok(file),
+                None => self.open_piece(piece).map(Arc::new),
+            };
+            match opened {
+                Ok(file) if file.inode() != piece.inode => return None,
+                Ok(file) => {
+                    self.known().open.keep(piece, &file);
+                    files.push(file);
+                }
+                Err(error) if error.is_missing() => return None,
+                Err(error) => damage.push(error),
+            }
+        }
+        Some(files)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

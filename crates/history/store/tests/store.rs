@@ -1,0 +1,348 @@
+//! A store beside a map in memory: whatever rows came, however late, whatever clocks did, and wherever compaction or the
+//! process ended, every answer is the map's, digit for digit, and every roll-up is that of the rows.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::stored::*;
+use common::{folder, node};
+use khz_model::Nanos;
+use khz_store::compact::Step;
+use khz_store::log::{Intake, LoggedBlock};
+use khz_store::shelf::Tier;
+use khz_store::{Keep, Store, StoreError};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Act {
+    /// A block that begins so many seconds before now, from a clock that is wrong by `shift` seconds.
+    Rows {
+        node: usize,
+        before: u64,
+        count: u64,
+        gap: u64,
+        schema: usize,
+        shift: i64,
+    },
+    /// A block that the hub has had before.
+    Again(usize),
+    /// Time passes, in minutes.
+    Wait(u64),
+    Commit,
+    Seal,
+    Compact(usize),
+    Reopen,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let before = prop_oneof![6 => 0u64..200, 2 => 0u64..20_000, 1 => 0u64..260_000];
+    let shift = prop_oneof![8 => Just(0i64), 1 => -9_000i64..-5, 1 => 6i64..9_000];
+    let schema = prop_oneof![6 => Just(0), 1 => 0..SCHEMAS];
+    let rows = (0..NODES, before, 1u64..70, prop_oneof![1u64..5, 30u64..400], schema, shift);
+    prop_oneof![
+        9 => rows.prop_map(|(node, before, count, gap, schema, shift)|
+            Act::Rows { node, before, count, gap, schema, shift }),
+        1 => any::<prop::sample::Index>().prop_map(|which| Act::Again(which.index(1 << 16))),
+        4 => prop_oneof![1u64..20, 20u64..200].prop_map(Act::Wait),
+        3 => Just(Act::Commit),
+        2 => Just(Act::Seal),
+        5 => (1usize..6).prop_map(Act::Compact),
+        1 => Just(Act::Reopen),
+    ]
+}
+
+struct World {
+    folder: PathBuf,
+    open: Option<(Store, Intake)>,
+    nodes: Nodes,
+    sent: Vec<(usize, LoggedBlock)>,
+    now: u64,
+}
+
+impl World {
+    fn new(folder: PathBuf) -> Self {
+        let open = Some(open_store(&folder, everything(), BEGIN));
+        World { folder, open, nodes: Nodes::default(), sent: Vec::new(), now: BEGIN }
+    }
+
+    fn store(&self) -> &Store {
+        &self.open.as_ref().unwrap().0
+    }
+
+    fn hand_over(&self, number: usize, block: LoggedBlock) {
+        hand_over(&self.open.as_ref().unwrap().1, number, block);
+    }
+
+    fn act(&mut self, act: &Act) {
+        match *act {
+            Act::Rows { node, before, count, gap, schema, shift } => {
+                let time = self.now - before * SECOND;
+                let gap = gap * SECOND;
+                // No row may be from the future.
+                let count = count.min(1 + before * SECOND / gap);
+                let block = self.nodes.block(node, time, count, gap, (schema, shift * SECOND as i64));
+                self.sent.push((node, block.clone()));
+                self.hand_over(node, block);
+            }
+            Act::Again(which) => {
+                if let Some((node, block)) = self.sent.get(which % self.sent.len().max(1)).cloned() {
+                    self.hand_over(node, block);
+                }
+            }
+            Act::Wait(minutes) => self.now += minutes * MINUTE,
+            Act::Commit => _ = self.store().commit(Nanos(self.now)).unwrap(),
+            Act::Seal => self.store().seal(),
+            Act::Compact(steps) => {
+                for _ in 0..steps {
+                    let tick = self.store().tick_compaction(Nanos(self.now)).unwrap();
+                    assert!(tick.damage.is_empty() && tick.removed.is_empty(), "{tick:?}");
+                }
+            }
+            Act::Reopen => {
+                self.store().commit(Nanos(self.now)).unwrap();
+                self.open = None;
+                self.open = Some(open_store(&self.folder, everything(), self.now));
+            }
+        }
+    }
+
+    fn check(&self) {
+        assert_eq!(answers(self.store().shelf(), &self.store().log()), self.nodes.known);
+    }
+
+    /// All rows become columns, and all that is late is merged.
+    fn finish(&mut self) {
+        self.store().commit(Nanos(self.now)).unwrap();
+        self.store().seal();
+        settle(self.store(), self.now);
+        assert_eq!(of_shelf(self.store().shelf()), self.nodes.known);
+        for _ in 0..2 {
+            self.now += 2 * HOUR;
+            settle(self.store(), self.now);
+        }
+        assert_eq!(of_shelf(self.store().shelf()), self.nodes.known);
+        assert_eq!(self.store().counts().rows_too_old.load(Ordering::Relaxed), 0);
+        let hours = self.store().shelf().hours(Nanos(0), Nanos(u64::MAX));
+        assert!(hours.iter().all(|hour| hour.is_settled), "{hours:?}");
+        check_roll_ups(self.store().shelf(), BEGIN - 4 * DAY, self.now);
+        assert!(self.store().shelf().check().is_empty());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn every_answer_is_that_of_a_map_in_memory(
+        acts in prop::collection::vec(act(), 10..60),
+        case in any::<u32>(),
+    ) {
+        let mut world = World::new(folder(&format!("store-model-{case}")));
+        for (number, act) in acts.iter().enumerate() {
+            world.act(act);
+            if number % 8 == 7 {
+                world.check();
+                world.act(&Act::Commit);
+                assert_eq!(&read_beside(&world.folder).unwrap(), &world.nodes.known);
+            }
+        }
+        world.finish();
+        world.act(&Act::Reopen);
+        world.check();
+        let folder = world.folder.clone();
+        drop(world);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn an_hour_becomes_one_file_and_its_roll_ups() {
+    let folder = folder("store-hour");
+    let (store, intake) = open_store(&folder, everything(), BEGIN);
+    let mut nodes = Nodes::default();
+    for minute in 0..=60 {
+        let now = BEGIN + minute * MINUTE + 5 * SECOND;
+        (0..NODES).for_each(|number| nodes.send(&intake, number, now - MINUTE, 60));
+        store.commit(Nanos(now)).unwrap();
+        settle(&store, now);
+    }
+    let now = BEGIN + HOUR + 3 * MINUTE;
+    store.commit(Nanos(now)).unwrap();
+    let steps = settle(&store, now);
+    let unit = |tier: Tier| tier.unit(Nanos(BEGIN)).unwrap();
+    let hour = unit(Tier::Raw);
+    assert!(steps.contains(&Step::RolledUp { hour, into: Tier::Minute }), "{steps:?}");
+    assert!(steps.contains(&Step::RolledUp { hour, into: Tier::Hour }), "{steps:?}");
+    assert!(steps.contains(&Step::Merged { unit: hour, pieces: 7 }), "{steps:?}");
+    for name in ["raw/2026-11-23T14.0.col", "minute/2026-11-23.2.col", "hour/2026-11.2.col"] {
+        assert!(folder.join(name).is_file(), "{name}");
+    }
+    assert_eq!(of_shelf(store.shelf()), nodes.known);
+    check_roll_ups(store.shelf(), BEGIN, BEGIN + HOUR);
+}
+
+#[test]
+fn late_rows_reach_the_roll_ups_of_their_hour() {
+    let folder = folder("store-late");
+    let (store, intake) = open_store(&folder, everything(), BEGIN);
+    let mut nodes = Nodes::default();
+    let compact = |nodes: &mut Nodes, time: u64, now: u64| {
+        nodes.send(&intake, 0, time, 60);
+        store.commit(Nanos(now)).unwrap();
+        store.seal();
+        settle(&store, now);
+    };
+    compact(&mut nodes, BEGIN, BEGIN + 2 * HOUR);
+    compact(&mut nodes, BEGIN + 10 * MINUTE, BEGIN + 3 * HOUR);
+    assert!(
+        !store.shelf().hours(Nanos(BEGIN), Nanos(BEGIN + HOUR))[0].is_settled,
+        "it waits for other late rows"
+    );
+    assert_eq!(of_shelf(store.shelf()), nodes.known);
+    settle(&store, BEGIN + 4 * HOUR);
+    assert!(store.shelf().hours(Nanos(BEGIN), Nanos(BEGIN + HOUR))[0].is_settled);
+    check_roll_ups(store.shelf(), BEGIN, BEGIN + HOUR);
+    // More than four further pieces do not wait.
+    for piece in 2..7 {
+        compact(&mut nodes, BEGIN + piece * 5 * MINUTE, BEGIN + 4 * HOUR + MINUTE);
+    }
+    assert!(store.shelf().hours(Nanos(BEGIN), Nanos(BEGIN + HOUR))[0].is_settled);
+    check_roll_ups(store.shelf(), BEGIN, BEGIN + HOUR);
+}
+
+#[test]
+fn rows_of_a_wrong_clock_are_filed_where_they_belong_and_are_marked() {
+    let folder = folder("store-shift");
+    let (store, intake) = open_store(&folder, everything(), BEGIN);
+    let mut nodes = Nodes::default();
+    let shift = -7_200_000_000_000;
+    for (time, shift) in [(BEGIN, 0), (BEGIN + MINUTE, shift), (BEGIN + 2 * MINUTE, 0)] {
+        hand_over(&intake, 0, nodes.block(0, time, 20, SECOND, (0, shift)));
+    }
+    store.commit(Nanos(BEGIN)).unwrap();
+    for round in 0..2 {
+        store.seal();
+        settle(&store, BEGIN + round * 2 * HOUR + 10 * MINUTE);
+        let history = store.shelf().history(Nanos(0), Nanos(BEGIN), Nanos(BEGIN + HOUR)).unwrap().found;
+        let marked = history.shifted(&node(0), Nanos(BEGIN), Nanos(BEGIN + HOUR)).found;
+        assert_eq!(marked.len(), 20, "round {round}");
+        assert!(marked.iter().all(|(time, found)| {
+            *found == shift && (BEGIN + MINUTE..BEGIN + 2 * MINUTE).contains(&time.0)
+        }));
+        assert_eq!(of_shelf(store.shelf()), nodes.known);
+    }
+}
+
+#[test]
+fn rows_from_the_future_make_no_file_and_are_counted() {
+    let folder = folder("store-future");
+    let (store, intake) = open_store(&folder, everything(), BEGIN);
+    let mut nodes = Nodes::default();
+    nodes.send(&intake, 0, BEGIN + HOUR - 10 * SECOND, 8);
+    let known = nodes.known.clone();
+    nodes.send(&intake, 0, BEGIN + HOUR + 5 * SECOND, 12);
+    nodes.send(&intake, 1, BEGIN + 900 * DAY, 30);
+    store.commit(Nanos(BEGIN)).unwrap();
+    store.seal();
+    settle(&store, BEGIN);
+    assert_eq!(of_shelf(store.shelf()), known);
+    assert_eq!(store.counts().rows_too_new.load(Ordering::Relaxed), 42);
+    assert_eq!(store.counts().rows.load(Ordering::Relaxed), 8);
+}
+
+#[test]
+fn rows_of_many_hours_in_one_segment_are_all_filed() {
+    let folder = folder("store-many-hours");
+    let (store, intake) = open_store(&folder, everything(), BEGIN);
+    let mut nodes = Nodes::default();
+    for hour in 0..30 {
+        for number in 0..NODES {
+            // The nodes begin with other hours, so that no pass finds the same first.
+            let hour = (hour + number as u64 * 7) % 30;
+            hand_over(
+                &intake,
+                number,
+                nodes.block(number, BEGIN - hour * HOUR, 3, 30 * SECOND, (hour as usize % 3, 0)),
+            );
+        }
+    }
+    store.commit(Nanos(BEGIN + HOUR)).unwrap();
+    store.seal();
+    let tick = store.tick_compaction(Nanos(BEGIN + HOUR)).unwrap();
+    assert_eq!(tick.step, Step::Segment { number: 1, rows: 30 * 3 * NODES as u64 });
+    assert_eq!(of_shelf(store.shelf()), nodes.known);
+    settle(&store, BEGIN + 3 * HOUR);
+    assert_eq!(of_shelf(store.shelf()), nodes.known);
+    check_roll_ups(store.shelf(), BEGIN - 30 * HOUR, BEGIN + HOUR);
+}
+
+#[test]
+fn a_second_store_in_the_folder_is_refused_with_the_process_and_a_reader_is_not() {
+    let folder = folder("store-lock");
+    let (store, intake) = open_store(&folder, everything(), BEGIN);
+    let mut nodes = Nodes::default();
+    nodes.send(&intake, 0, BEGIN, 5);
+    store.commit(Nanos(BEGIN)).unwrap();
+    let refused = Store::open(&folder, everything(), Nanos(BEGIN)).unwrap_err();
+    assert!(matches!(refused, StoreError::InUse { .. }));
+    let expected = format!(
+        "{} is in use by process {}: only one process can write to a store",
+        folder.display(),
+        std::process::id()
+    );
+    assert_eq!(refused.to_string(), expected);
+    assert_eq!(read_beside(&folder).unwrap(), nodes.known);
+    drop((store, intake));
+    let (_store, _) = open_store(&folder, everything(), BEGIN);
+}
+
+#[test]
+fn readers_have_every_row_while_files_are_merged_under_them() {
+    let folder = folder("store-readers");
+    let (store, intake) = open_store(&folder, everything(), BEGIN);
+    let mut nodes = Nodes::default();
+    for piece in 0..12u64 {
+        (0..NODES).for_each(|number| nodes.send(&intake, number, BEGIN + piece * MINUTE, 5));
+        store.commit(Nanos(BEGIN)).unwrap();
+        store.seal();
+    }
+    let (store, is_done, known) = (Arc::new(store), AtomicBool::new(false), &nodes.known);
+    let answered = std::thread::scope(|scope| {
+        let here = scope.spawn(|| {
+            let mut answered = 0;
+            while !is_done.load(Ordering::Relaxed) || answered == 0 {
+                assert_eq!(&answers(store.shelf(), &store.log()), known);
+                answered += 1;
+            }
+            answered
+        });
+        let beside = scope.spawn(|| {
+            let mut answered = 0;
+            while !is_done.load(Ordering::Relaxed) || answered == 0 {
+                assert_eq!(&read_beside(&folder).unwrap(), known);
+                answered += 1;
+            }
+            answered
+        });
+        let mut now = BEGIN + 30 * MINUTE;
+        while now < BEGIN + 5 * HOUR {
+            settle(&store, now);
+            now += 31 * MINUTE;
+        }
+        is_done.store(true, Ordering::Relaxed);
+        (here.join().unwrap(), beside.join().unwrap())
+    });
+    assert!(answered.0 > 0 && answered.1 > 0);
+    assert_eq!(&of_shelf(store.shelf()), known);
+}
+
+#[test]
+fn the_times_of_tiers_are_those_of_the_settings() {
+    let keep = Keep { raw: Nanos(1), minute: Nanos(2), hour: Nanos(3), ..everything() };
+    assert_eq!(Tier::ALL.map(|tier| keep.time(tier).0), [1, 2, 3]);
+}

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use common::ranges::{bucket, points_of, shown};
 use common::{add, all_series, folder, labels, metric, node, open};
 use khz_block::{Encoder, HEADER_BYTES, Header};
 use khz_model::{
-    Absence, Budget, ByteSize, Columns, Fault, Labels, Nanos, NodeName, Number, Pattern, QueryError,
-    RangeAnswer, RangeContent, RangePoint, RangeRequest, RangeShape, RangeTotal, Ranges, Reading, Series,
-    Stamp, ValueFormat, ValueType,
+    Absence, Budget, ByteSize, Columns, Fault, Labels, Nanos, NodeName, Pattern, QueryError, RangeAnswer,
+    RangeContent, RangeRequest, RangeShape, Ranges, Reading, Series, Stamp, ValueType,
 };
 use khz_store::log::{Intake, Log, LoggedBlock};
 use khz_store::range::{ColumnFiles, OpenRows, RangeReader};
@@ -395,13 +395,6 @@ impl World {
     }
 }
 
-fn points_of(content: &RangeContent) -> &[RangePoint] {
-    match content {
-        RangeContent::Points(points) => points,
-        RangeContent::Readings(_) => panic!("points were asked for"),
-    }
-}
-
 fn hand_over(intake: &Intake, number: usize, epoch: u64, blocks: &[Vec<&Row>], shift: i64) {
     let lane = intake.lane(&node(number), epoch);
     let mut encoder = Encoder::new(0, 1, Nanos::SECOND);
@@ -417,41 +410,6 @@ impl Files {
         self.minutes.lock().unwrap().push(Arc::new(open(&path("minute"))));
         self.hours.lock().unwrap().push(Arc::new(open(&path("hour"))));
     }
-}
-
-/// What some values did, added up by other means than the store's.
-fn bucket(format: ValueFormat, origin: u64, width: u64, values: &[(u64, u64)]) -> RangePoint {
-    let number = |bits: u64| format.number(bits).unwrap_or(Number::Double(0.0));
-    let is_number = format.value_type != ValueType::Labels;
-    let total = |values: Vec<u64>| match format.value_type {
-        ValueType::Unsigned => RangeTotal::Exact(values.iter().map(|bits| i128::from(*bits)).sum()),
-        ValueType::Signed => {
-            RangeTotal::Exact(values.iter().map(|bits| i128::from(bits.cast_signed())).sum())
-        }
-        ValueType::Float => RangeTotal::Double(values.iter().map(|bits| f64::from_bits(*bits)).sum()),
-        _ => RangeTotal::Exact(0),
-    };
-    let mut sorted: Vec<u64> = values.iter().map(|value| value.1).collect();
-    sorted.sort_by(|one, two| number(*one).by_size(&number(*two)));
-    let falls =
-        values.windows(2).filter(|two| is_number && number(two[1].1).by_size(&number(two[0].1)).is_lt());
-    let resets: Vec<u64> = falls.map(|two| two[0].1).collect();
-    let begin = values[0].0 - (values[0].0 - origin) % width;
-    RangePoint {
-        begin: Nanos(begin),
-        count: values.len() as u64,
-        first: (Nanos(values[0].0), values[0].1),
-        last: values.last().map(|&(time, bits)| (Nanos(time), bits)).unwrap(),
-        lowest: if is_number { sorted[0] } else { 0 },
-        highest: if is_number { sorted[sorted.len() - 1] } else { 0 },
-        sum: total(values.iter().map(|value| value.1).collect()),
-        resets: resets.len() as u64,
-        correction: total(resets),
-    }
-}
-
-fn shown(point: &RangePoint) -> String {
-    format!("{point:?}").replace("Double(-0.0)", "Double(0.0)")
 }
 
 proptest! {

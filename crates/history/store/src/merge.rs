@@ -1,4 +1,4 @@
-//! Makes one file of several: the hour of its ten-minute files, an hour with its supplements, or a roll-up. What is
+//! Makes one file of several: the hour of its ten-minute files, an hour with its late rows, or a roll-up. What is
 //! damaged in the sources is reported, and the rest is written.
 
 use std::borrow::Borrow;
@@ -99,7 +99,7 @@ fn make(
     resolution: Nanos,
     before: impl FnOnce(&mut Vec<StoreError>) -> Result<(), StoreError>,
     mut write: impl FnMut(
-        &Joined<'_>,
+        &Joined<Piece<'_>>,
         &[Series],
         &NodeName,
         &mut Writer<std::io::BufWriter<std::fs::File>>,

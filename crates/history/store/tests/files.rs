@@ -236,6 +236,14 @@ fn the_page_of_limits_has_those_of_the_code() {
         ("layouts that a writer remembers", mebibytes(LAYOUTS_REMEMBERED_BYTES), true),
         ("layouts that readers keep decoded", LAYOUTS_DECODED.to_string(), true),
         ("buckets in one answer", "1,048,576".to_owned(), BUCKETS_MAX == 1_048_576),
+        ("files in one answer", "1,024".to_owned(), FILES_IN_ANSWER == 1_024),
+        ("files that stay open between questions", FILES_KEPT_OPEN.to_string(), true),
+        ("files that are merged at a time", FILES_MERGED.to_string(), true),
+        ("further pieces of a unit", PIECES_MAX.to_string(), true),
+        ("further pieces of an hour that is not over", PIECES_MAX_BEFORE_END.to_string(), true),
+        ("hours of which a segment's rows are written at a time", HOURS_AT_ONCE.to_string(), true),
+        ("rows of a node that wait for their section", mebibytes(NODE_ROWS_BYTES), true),
+        ("how far in the future a row may be", "1 h".to_owned(), FUTURE_MAX == Nanos::from_secs(3_600)),
     ];
     for (what, limit, is_so) in rows {
         assert!(is_so && page.contains(&format!("| {what} | {limit} |")), "{what}: {limit}");

@@ -24,10 +24,10 @@ impl OpenFiles {
         if self.files.contains_key(piece) {
             return;
         }
-        if self.files.len() == FILES_KEPT_OPEN {
-            if let Some(oldest) = self.order.pop_front() {
-                self.files.remove(&oldest);
-            }
+        if self.files.len() == FILES_KEPT_OPEN
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.files.remove(&oldest);
         }
         self.files.insert(*piece, file.clone());
         self.order.push_back(*piece);

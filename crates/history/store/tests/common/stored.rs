@@ -76,10 +76,17 @@ pub struct Nodes {
     next_row: [u64; NODES],
     /// Each row has another number, and its time ends with it, so that no two have the same.
     rows: u64,
+    salt: u64,
     pub known: Readings,
 }
 
 impl Nodes {
+    /// From now on the same times come again, with other readings.
+    pub fn again(&mut self) {
+        self.rows = 0;
+        self.salt += 1_000;
+    }
+
     /// A block of a node with rows from this time on, which is corrected by `shift` already.
     pub fn block(
         &mut self,
@@ -95,13 +102,13 @@ impl Nodes {
         let (mut bytes, mut last) = (Vec::new(), Nanos(0));
         for row in 0..count {
             self.rows += 1;
-            let seed = self.rows;
+            let (seed, salt) = (self.rows, self.salt);
             let at = time + row * gap + seed;
             let stamp =
                 Stamp { boot: Nanos((at - BOOT).strict_add_signed(-shift)), real_offset: BOOT as i64 };
             last = stamp.real();
             let of_slot = |slot: usize| {
-                let reading = reading(series[slot].0, seed);
+                let reading = reading(series[slot].0, seed + salt);
                 (reading.state(), reading.bits())
             };
             match row {
@@ -109,7 +116,10 @@ impl Nodes {
                 _ => encoder.delta_row(stamp, 0..series.len(), of_slot, &mut bytes),
             }
             for (place, _) in &series {
-                self.known.entry((number, *place)).or_default().insert(at, told(reading(*place, seed)));
+                self.known
+                    .entry((number, *place))
+                    .or_default()
+                    .insert(at, told(reading(*place, seed + salt)));
             }
         }
         encoder.close();

@@ -62,6 +62,7 @@ pub(crate) fn read(
                 }
                 known.push(Known { segment, contents });
             }
+            Err(error) if error.is_missing() => {}
             Err(error) => damage.push(error),
         }
     }

@@ -125,10 +125,10 @@ pub enum Command {
     Record(Box<record::flags::RecordFlags>),
     /// Print the rows of a recording, with exact decimals, as CSV, JSON or Parquet.
     #[command(after_help = export::EXAMPLES)]
-    Export(export::ExportFlags),
+    Export(Box<export::ExportFlags>),
     /// Draw a recording as SVG, PNG, HTML or characters: one panel for each node, on one time axis.
     #[command(after_help = plot::EXAMPLES)]
-    Plot(plot::PlotFlags),
+    Plot(Box<plot::PlotFlags>),
     /// Find the series of a recording that move together with one of them, and how much later or earlier.
     #[command(after_help = correlate::EXAMPLES)]
     Correlate(correlate::CorrelateFlags),

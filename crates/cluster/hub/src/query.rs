@@ -9,8 +9,8 @@ use khz_block::{Decoder, Step};
 use khz_model::pattern::named_nodes;
 use khz_model::{
     Absence, Choice, Delivery, Forgotten, HISTORY_READINGS_MAX, Instance, Interest, Look, Metric, Nanos,
-    NodeName, NodeStatus, Pattern, Presence, Query, QueryError, Rate, Reading, Row, Sample, Series, Snapshot,
-    Stamp, Subscription, WaitFor, Wanted,
+    NodeName, NodeStatus, Pattern, Presence, Query, QueryError, RangeAnswer, RangeRequest, Ranges, Rate,
+    Reading, Row, Sample, Series, Snapshot, Stamp, Subscription, WaitFor, Wanted,
 };
 
 use crate::clock;
@@ -23,17 +23,29 @@ use crate::own;
 use crate::subscription::{ClusterSubscription, Pace};
 
 /// Answers questions about a cluster.
-#[derive(Debug)]
 pub struct HubQuery {
     pub(crate) cluster: Arc<Cluster>,
+    /// What remembers the past, if there is a store.
+    past: Option<Arc<dyn Ranges>>,
     /// Counts of other parts of the program, shown with the hub's own.
     tallies: Vec<(Arc<Metric>, Arc<AtomicU64>)>,
+}
+
+impl std::fmt::Debug for HubQuery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HubQuery").field("cluster", &self.cluster).finish_non_exhaustive()
+    }
 }
 
 impl HubQuery {
     /// Answers questions about this cluster.
     pub fn new(cluster: Arc<Cluster>) -> Self {
-        HubQuery { cluster, tallies: Vec::new() }
+        HubQuery { cluster, past: None, tallies: Vec::new() }
+    }
+
+    /// Answers questions about the past with this.
+    pub fn remembering(self, past: Arc<dyn Ranges>) -> Self {
+        HubQuery { past: Some(past), ..self }
     }
 
     /// Shows these counts of other parts of the program with the hub's own.
@@ -252,6 +264,10 @@ impl Query for HubQuery {
         let nodes = self.checked(patterns)?;
         let past = nodes.iter().map(|node| history_of(node, patterns, span, rows_max));
         past.filter_map(Result::transpose).collect()
+    }
+
+    fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError> {
+        self.past.as_ref().ok_or(QueryError::NoStore)?.range(request)
     }
 
     fn status(&self) -> Vec<NodeStatus> {

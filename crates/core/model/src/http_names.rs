@@ -4,6 +4,8 @@
 pub const QUERY_PATH: &str = "/khz/v1/query";
 /// Path of rows as they come.
 pub const STREAM_PATH: &str = "/khz/v1/stream";
+/// Path of the past, out of the store.
+pub const RANGE_PATH: &str = "/khz/v1/range";
 /// Path of the list of metrics.
 pub const CATALOG_PATH: &str = "/khz/v1/catalog";
 /// Path of the nodes and the status of each.

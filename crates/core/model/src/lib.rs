@@ -19,12 +19,14 @@ pub mod labels;
 pub mod look;
 pub mod metric;
 pub mod misses;
+pub mod moment;
 pub mod name;
 mod pace;
 pub mod pattern;
 pub mod printable;
 pub mod quantity;
 pub mod query;
+pub mod range;
 pub mod rate_unit;
 pub mod reading;
 pub mod repeats;
@@ -49,6 +51,10 @@ pub use quantity::{ByteSize, Nanos, QuantityError, Rate, Stamp};
 pub use query::{
     Away, Delivery, Forgotten, HISTORY_READINGS_MAX, Interest, LaneStatus, NodeStatus, Notice, Presence,
     Query, QueryError, Row, Sample, Snapshot, Subscription, WaitFor,
+};
+pub use range::{
+    RANGE_POINTS_MAX, RangeAnswer, RangeContent, RangePart, RangePoint, RangeRequest, RangeShape, RangeTotal,
+    Ranges,
 };
 pub use rate_unit::RateUnit;
 pub use reading::{Absence, Fault, Reading};

@@ -10,6 +10,7 @@ use crate::metric::Metric;
 use crate::name::NodeName;
 use crate::pattern::Pattern;
 use crate::quantity::{Nanos, Rate, Stamp};
+use crate::range::{RangeAnswer, RangeRequest};
 use crate::reading::Reading;
 use crate::schema::Series;
 
@@ -97,6 +98,12 @@ pub trait Query: Send + Sync {
         nodes.retain(|node| patterns.iter().any(|pattern| pattern.matches_node(node.as_str())));
         let past = nodes.iter().map(|node| self.history_of(node, patterns, span, rows_max));
         past.filter_map(Result::transpose).collect()
+    }
+
+    /// What series were at some time in the past. Only a khz with a store remembers that.
+    fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError> {
+        let _ = request;
+        Err(QueryError::NoStore)
     }
 
     /// The state of every node, in name order.
@@ -394,6 +401,20 @@ pub enum QueryError {
     /// The program that answers does not remember nodes.
     #[error("only a hub remembers nodes")]
     NoMemory,
+    /// The program that answers has no store.
+    #[error("this khz keeps no history on a disk; a hub does with `khz hub --store DIR`")]
+    NoStore,
+    /// The answer to a range query is too large.
+    #[error(
+        "the answer has more than {limit} readings; ask for fewer series or nodes, for a shorter time, or for points"
+    )]
+    RangeTooLarge {
+        /// How many it may have.
+        limit: u64,
+    },
+    /// A range that ends before it begins.
+    #[error("the range ends before it begins: 'from' must be before 'to'")]
+    RangeBackwards,
     /// The requested piece of history is too large.
     #[error(
         "{node} has more than {HISTORY_READINGS_MAX} readings in that time; ask for fewer series, fewer rows or a shorter span"

@@ -29,6 +29,7 @@ mod nodes;
 mod pages;
 mod params;
 mod published;
+mod range;
 mod refusal;
 mod roster;
 mod routes;

@@ -62,6 +62,11 @@ pub const TAKEN_BYTES_MIN: u64 = 64 * 1024;
 pub const HISTORY_ROWS_MAX: usize = 10_000;
 /// What the history of one node may hold: the readings of one request at most.
 pub const LOOKING_BACK_BYTES: u64 = (HISTORY_READINGS_MAX * size_of::<Reading>()) as u64;
+/// Parts of a range that are read at once, on a thread of their own, before they are written: a hundred nodes with a few
+/// points each are not worth a switch of threads each.
+pub const RANGE_PARTS_AT_ONCE: usize = 64;
+/// Readings or points that end this.
+pub const RANGE_READINGS_AT_ONCE: usize = 1 << 13;
 /// History requests in progress at once; they run beside the streams, and further ones wait.
 pub const HISTORIES_MAX: usize = 2;
 

@@ -1,7 +1,7 @@
 //! The part of a URL after the `?`: known names only, percent-decoded, and turned into patterns, rates and
 //! durations. Refuses unknown names, so that a misspelt one is not silently ignored.
 
-use khz_model::{Nanos, Pattern, Rate};
+use khz_model::{Nanos, Pattern, Rate, moment};
 
 use crate::collect::COLLECT;
 use crate::limits::PATTERNS_MAX;
@@ -66,6 +66,12 @@ impl Params {
     /// A duration with its unit.
     pub(crate) fn duration(&self, name: &str, default: Nanos) -> Result<Nanos, Refusal> {
         Ok(self.get(name).map(str::parse).transpose()?.unwrap_or(default))
+    }
+
+    /// A moment; a date must say its zone.
+    pub(crate) fn moment(&self, name: &str, now: Nanos, default: &str) -> Result<Nanos, Refusal> {
+        let text = self.get(name).unwrap_or(default);
+        moment::read(text, now, None).map_err(|error| Refusal::bad_request(format!("{name}: {error}")))
     }
 
     /// A rate.

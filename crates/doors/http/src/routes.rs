@@ -7,7 +7,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, get};
 use axum::{Extension, Router};
-use khz_model::http_names::{CATALOG_PATH, NODES_PATH, QUERY_PATH, STREAM_PATH};
+use khz_model::http_names::{CATALOG_PATH, NODES_PATH, QUERY_PATH, RANGE_PATH, STREAM_PATH};
 use khz_model::{Budget, Nanos, Query};
 use tokio::sync::{Semaphore, watch};
 
@@ -17,7 +17,7 @@ use crate::published::Published;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::turns::Turns;
-use crate::{assets, catalog, history, latest, nodes, stream, targets, tiles};
+use crate::{assets, catalog, history, latest, nodes, range, stream, targets, tiles};
 
 /// The only path that needs no token: it says that the program runs, and nothing else.
 pub(crate) const HEALTH_PATH: &str = "/healthz";
@@ -49,6 +49,7 @@ fn table() -> Vec<Route> {
         (QUERY_PATH, latest::QUERY_PARAMS, get(latest::query)),
         (STREAM_PATH, stream::STREAM_PARAMS, get(stream::stream)),
         ("/khz/v1/history", history::HISTORY_PARAMS, get(history::history)),
+        (RANGE_PATH, range::RANGE_PARAMS, get(range::range)),
         (CATALOG_PATH, catalog::CATALOG_PARAMS, get(catalog::catalog)),
         (NODES_PATH, nodes::NODES_PARAMS, get(nodes::nodes).delete(nodes::forget)),
         ("/khz/v1/tiles", tiles::TILES_PARAMS, get(tiles::tiles)),

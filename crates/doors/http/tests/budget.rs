@@ -72,6 +72,7 @@ fn large() -> Vec<Case> {
         ("/khz/v1/stream?rate=1000Hz", cluster(20, 200), 4 * MIB),
         ("/khz/v1/stream?rate=1000Hz&changes=1", cluster(20, 200), 4 * MIB),
         ("/khz/v1/history?span=600s", cluster(4, 100), 4 * MIB),
+        ("/khz/v1/range", cluster(4, 100), 4 * MIB),
         ("/khz/v1/catalog", cluster(1, 2_000), MIB),
         ("/khz/v1/nodes", cluster(1_500, 1), 4 * MIB),
         ("/khz/v1/nodes?brief=1", cluster(50_000, 1), 8 * MIB),

@@ -126,6 +126,16 @@ fn requests(path: &str, long: &str) -> Vec<Try> {
             get("?rows=10001", 400),
             get("?match=nothing", 404),
         ]),
+        "/khz/v1/range" => requests.extend([
+            get("?match=cpu.*&from=-5s", 200),
+            get("?match=nothing", 200),
+            get("?from=5&to=2026-11-21T14:03:20%2B01:00&points=9", 200),
+            get("?from=now&to=-1h", 400),
+            get("?from=2026-11-21+14:03:20", 400),
+            get("?points=0", 400),
+            get("?points=10001", 400),
+            get("?points=9&newest=1", 400),
+        ]),
         "/khz/v1/catalog" => requests.extend([get("?match=cpu.*", 200), get("?match=[", 400)]),
         "/khz/v1/nodes" => requests.extend([
             get("?match=x", 400),
@@ -169,7 +179,8 @@ fn every_described_status_is_answered_as_described() {
             check(&doc, path, &answer);
             seen.insert(answer.status.to_string());
         }
-        for flag in [&node.full, &node.stopped] {
+        let forgetful = (path == "/khz/v1/range").then_some(&node.forgetful);
+        for flag in [&node.full, &node.stopped].into_iter().chain(forgetful) {
             flag.store(true, Ordering::SeqCst);
             let answer = server.get(&format!("{path}{}", needed(path)));
             flag.store(false, Ordering::SeqCst);
@@ -202,6 +213,35 @@ fn every_described_parameter_takes_its_example() {
             assert_eq!(answer.status, 200, "{path}?{name}={example}");
         }
     }
+}
+
+#[test]
+fn the_lines_of_a_range_are_as_described() {
+    let doc = description();
+    let lines = &doc["paths"]["/khz/v1/range"]["get"]["responses"]["200"]["content"]["application/x-ndjson"]
+        ["x-lines"];
+    let server = Server::start(Arc::new(FakeNode::many(2)));
+    for (query, of_part) in [("", "rows"), ("?points=3", "points"), ("?newest=1", "rows")] {
+        let answer = server.get(&format!("/khz/v1/range{query}"));
+        let mut seen = Vec::new();
+        for line in answer.body.lines() {
+            let line: Value = serde_json::from_str(line).unwrap();
+            let kind = ["damage", "error", "end"]
+                .into_iter()
+                .find(|kind| line.get(kind).is_some())
+                .unwrap_or("part");
+            check_schema(&doc, &lines[kind], &line);
+            assert!(kind != "part" || line.get(of_part).is_some(), "{query}: {line}");
+            seen.push(kind);
+        }
+        let (end, parts) = seen.split_last().unwrap();
+        assert_eq!((*end, parts.iter().filter(|kind| **kind == "part").count()), ("end", 24), "{query}");
+        assert!(parts.contains(&"damage"), "{query}");
+    }
+    let answer = server.get("/khz/v1/range?match=n2:context_switches&points=1").body;
+    assert!(answer.contains(r#""name":"context_switches","instance":null"#), "{answer}");
+    assert!(answer.contains(r#""sum":"126323303416763009466368""#), "a sum keeps all its digits: {answer}");
+    assert!(answer.ends_with("{\"end\":{\"width\":\"60.000000000\"}}\n"), "{answer}");
 }
 
 #[test]

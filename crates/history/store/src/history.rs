@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use khz_model::{Nanos, NodeName, Reading, Stamp, ValueType};
+use khz_model::{Nanos, NodeName, Reading, Stamp};
 
 use crate::StoreError;
 use crate::file::ColumnFile;
 use crate::joined::{Joined, Piece};
 use crate::layout::Key;
-use crate::limits::BUCKETS_MAX;
 use crate::merge::common_resolution;
 use crate::summary::Summary;
+use crate::sums::Sums;
 use crate::times::Times;
 use crate::writer::Content;
 
@@ -114,10 +114,10 @@ impl History {
         to: Nanos,
         width: Nanos,
     ) -> Result<Answer<Vec<Option<Summary>>>, StoreError> {
-        let mut sums = Sums::new(key.format.value_type, from, to, width)?;
+        let mut sums = Sums::new(key.format.value_type, from, (from, to), width)?;
         let mut damage = Vec::new();
         for overlap in self.overlaps(node, key, from, to, &mut damage) {
-            if sums.take_whole(&overlap, key, &mut damage) {
+            if take_whole(&mut sums, &overlap, key, &mut damage) {
                 continue;
             }
             let (times, content) = decode(overlap, key, &mut damage)?;
@@ -208,84 +208,23 @@ fn decode(
     Ok((joined.times, content))
 }
 
-/// Buckets that are being filled, in the order of time.
-struct Sums {
-    value_type: ValueType,
-    from: u64,
-    to: u64,
-    width: u64,
-    buckets: Vec<Option<Summary>>,
-    /// The bucket of the last value, and when it begins and ends: most values fall into the same one.
-    current: usize,
-    begin: u64,
-    end: u64,
-}
-
-impl Sums {
-    fn new(value_type: ValueType, from: Nanos, to: Nanos, width: Nanos) -> Result<Self, StoreError> {
-        let width = width.0.max(1);
-        let count = to.0.saturating_sub(from.0).div_ceil(width);
-        let count = usize::try_from(count).ok().filter(|&count| count <= BUCKETS_MAX);
-        let count = count.ok_or(StoreError::TooMuch { what: "buckets in one answer", limit: BUCKETS_MAX })?;
-        let buckets = vec![None; count];
-        Ok(Sums { value_type, from: from.0, to: to.0, width, buckets, current: 0, begin: 0, end: 0 })
+/// Takes the summary of a column that lies in one bucket as a whole; false: it must be decoded.
+fn take_whole(sums: &mut Sums, overlap: &Overlap<'_>, key: &Key, damage: &mut Vec<StoreError>) -> bool {
+    let [Piece { file, section }] = &overlap.pieces[..] else { return false };
+    let Some(place) = section.place(key) else { return false };
+    // The buckets of a roll-up tell more than its column does.
+    if !sums.has_both(overlap.first, overlap.last) || file.resolution() != Nanos(0) {
+        return false;
     }
-
-    /// The bucket of a time, if it is within the question.
-    #[inline]
-    fn bucket(&mut self, time: u64) -> Option<&mut Option<Summary>> {
-        if !(self.begin..self.end).contains(&time) {
-            if !(self.from..self.to).contains(&time) {
-                return None;
-            }
-            self.current = ((time - self.from) / self.width) as usize;
-            self.begin = self.from + self.current as u64 * self.width;
-            self.end = self.begin.saturating_add(self.width).min(self.to);
+    match file.summary(section, place) {
+        Ok(None) => false,
+        Ok(Some(summary)) => {
+            summary.iter().for_each(|summary| sums.join(overlap.first, summary));
+            true
         }
-        self.buckets.get_mut(self.current)
-    }
-
-    /// Adds the values of these times, those of one bucket at once.
-    fn add(&mut self, mut times: &[u64], mut values: &[u64]) {
-        let before = times.partition_point(|&time| time < self.from);
-        (times, values) = (&times[before..], &values[before..]);
-        let value_type = self.value_type;
-        while let Some(&first) = times.first() {
-            let Some(bucket) = self.bucket(first) else { return };
-            let bucket = std::mem::take(bucket);
-            let count = times.partition_point(|&time| time < self.end);
-            let sum = Summary::add_all(bucket, value_type, &times[..count], &values[..count]);
-            self.buckets[self.current] = sum;
-            (times, values) = (&times[count..], &values[count..]);
-        }
-    }
-
-    fn join(&mut self, time: u64, summary: &Summary) {
-        let value_type = self.value_type;
-        if let Some(bucket) = self.bucket(time) {
-            Summary::join_to(bucket, value_type, summary);
-        }
-    }
-
-    /// Takes the summary of a column that lies in one bucket as a whole; false: it must be decoded.
-    fn take_whole(&mut self, overlap: &Overlap<'_>, key: &Key, damage: &mut Vec<StoreError>) -> bool {
-        let [Piece { file, section }] = &overlap.pieces[..] else { return false };
-        let Some(place) = section.place(key) else { return false };
-        let is_whole = self.bucket(overlap.first).is_some() && (self.begin..self.end).contains(&overlap.last);
-        // The buckets of a roll-up tell more than its column does.
-        if !is_whole || file.resolution() != Nanos(0) {
-            return false;
-        }
-        match file.summary(section, place) {
-            Ok(None) => false,
-            Ok(Some(summary)) => {
-                summary.iter().for_each(|summary| self.join(overlap.first, summary));
-                true
-            }
-            Err(error) => {
-                damage.push(error);
-                true
-            }
+        Err(error) => {
+            damage.push(error);
+            true
         }
     }
 }

@@ -21,21 +21,47 @@ pub(crate) struct Piece<'a> {
     pub section: Section,
 }
 
-/// Sections of one node, joined.
-pub(crate) struct Joined<'a> {
-    pieces: Vec<(Piece<'a>, Times)>,
+/// Rows of one node, and the series that they have: a section of a file, or rows in memory.
+pub(crate) trait Rows {
+    /// The times of the rows.
+    fn times(&self) -> Result<Times, StoreError>;
+
+    /// The series.
+    fn series(&self) -> &[Series];
+
+    /// One of them in all rows; `None`: it is not one of them.
+    fn content(&self, key: &Key, times: &Times) -> Option<Result<Content, StoreError>>;
+}
+
+impl Rows for Piece<'_> {
+    fn times(&self) -> Result<Times, StoreError> {
+        self.file.times(&self.section)
+    }
+
+    fn series(&self) -> &[Series] {
+        self.section.series()
+    }
+
+    fn content(&self, key: &Key, times: &Times) -> Option<Result<Content, StoreError>> {
+        Some(self.file.content(&self.section, self.section.place(key)?, times))
+    }
+}
+
+/// Rows of one node, joined.
+pub(crate) struct Joined<R> {
+    pieces: Vec<(R, Times)>,
     pub times: Times,
     /// For each piece, the place of each of its rows; nothing where there is one piece.
     places: Vec<Vec<usize>>,
 }
 
-impl<'a> Joined<'a> {
+impl<R: Rows> Joined<R> {
     /// Joins sections; later ones win. All have one resolution. Pieces whose times are damaged are reported and left
     /// out.
-    pub fn of(pieces: Vec<Piece<'a>>, damage: &mut Vec<StoreError>) -> Result<Self, StoreError> {
+    pub fn of(pieces: Vec<R>, damage: &mut Vec<StoreError>) -> Result<Self, StoreError> {
         let mut whole = Vec::new();
         for piece in pieces {
-            match piece.file.times(&piece.section) {
+            match piece.times() {
                 Ok(times) => whole.push((piece, times)),
                 Err(error) => damage.push(error),
             }
@@ -51,11 +77,16 @@ impl<'a> Joined<'a> {
         Ok(Joined { pieces: whole, times, places })
     }
 
+    /// The series of each piece.
+    pub fn lists(&self) -> impl Iterator<Item = &[Series]> {
+        self.pieces.iter().map(|(piece, _)| piece.series())
+    }
+
     /// All series as sections, each in the order of its columns. There is one, unless a metric changed its type: its other
     /// types are in further ones. No series is in two, so a roll-up has each of its buckets once.
     pub fn sections(&self) -> Vec<Vec<Series>> {
         let mut sections: Vec<HashMap<(&str, Option<&Instance>), &Series>> = vec![HashMap::new()];
-        for one in self.pieces.iter().flat_map(|(piece, _)| piece.section.series()) {
+        for one in self.lists().flatten() {
             let (name, format) = ((&*one.metric.name, one.instance.as_ref()), one.metric.format());
             let fits = |section: &HashMap<_, &Series>| {
                 section.get(&name).is_none_or(|known| known.metric.format() == format)
@@ -77,8 +108,8 @@ impl<'a> Joined<'a> {
     pub fn column(&self, key: &Key, damage: &mut Vec<StoreError>) -> Content {
         let mut columns = Vec::new();
         for (number, (piece, times)) in self.pieces.iter().enumerate() {
-            let Some(place) = piece.section.place(key) else { continue };
-            match piece.file.content(&piece.section, place, times) {
+            let Some(content) = piece.content(key, times) else { continue };
+            match content {
                 Ok(content) if self.pieces.len() == 1 => return content,
                 Ok(content) => columns.push((content, &self.places[number])),
                 Err(error) => damage.push(error),

@@ -1,6 +1,6 @@
 //! The limits of the store, each with its reason. docs/limits.md lists them.
 
-use khz_model::Nanos;
+use khz_model::{ByteSize, Nanos};
 
 /// The most rows of a section: an hour at 250 Hz. Whatever a file claims, no more is decoded at a time.
 pub const ROWS_MAX: usize = 1 << 20;
@@ -22,6 +22,14 @@ pub const LAYOUTS_REMEMBERED_BYTES: usize = 16 << 20;
 pub const LAYOUTS_DECODED: usize = 16;
 /// Buckets in one answer: a second each for twelve days. A screen has some thousand pixels.
 pub const BUCKETS_MAX: usize = 1 << 20;
+
+/// Bytes that all range queries together may hold: the largest column as readings four times, or an hour of a thousand
+/// series that is still in the log ten times. Beyond it, another query is refused.
+pub const RANGE_BYTES: ByteSize = ByteSize(256 << 20);
+/// What each range query holds at least: the column that it reads, and its buckets.
+pub const RANGE_QUERY_BYTES: u64 = 1 << 20;
+/// Readings in one answer to a range query: two days of a node with 300 series at 1 Hz, two gigabytes of text.
+pub const RANGE_READINGS_MAX: u64 = 1 << 26;
 
 /// The most bytes of a record of the log. A commit with more rows has several records.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;

@@ -99,7 +99,7 @@ fn make(
     resolution: Nanos,
     before: impl FnOnce(&mut Vec<StoreError>) -> Result<(), StoreError>,
     mut write: impl FnMut(
-        &Joined<'_>,
+        &Joined<Piece<'_>>,
         &[Series],
         &NodeName,
         &mut Writer<std::io::BufWriter<std::fs::File>>,

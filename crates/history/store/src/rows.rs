@@ -147,6 +147,16 @@ impl NodeRows {
         self.row(row.stamp(), row.states(), row.values())
     }
 
+    /// The series that have come, whatever the columns are now.
+    pub(crate) fn series(&self) -> impl Iterator<Item = &Series> {
+        self.series.iter().map(|changes| &changes.series)
+    }
+
+    /// The series of this number, in all rows; [`NodeRows::times`] gives the rows and the places.
+    pub(crate) fn track(&self, number: usize, times: &Times, places: &[usize]) -> Option<Track<u64>> {
+        Some(self.series.get(number)?.track(places, times.rows()))
+    }
+
     /// Roughly how many bytes this takes.
     pub(crate) fn held(&self) -> usize {
         let changes: usize = self.series.iter().map(|changes| changes.changes.capacity()).sum();
@@ -156,7 +166,7 @@ impl NodeRows {
     }
 
     /// The rows in the order of their times, and the place of each row among them.
-    fn times(&self) -> (Times, Vec<usize>) {
+    pub(crate) fn times(&self) -> (Times, Vec<usize>) {
         let mut order: Vec<usize> = (0..self.stamps.len()).collect();
         order.sort_by_key(|&row| self.stamps[row].real());
         let (mut times, mut places) = (Times::new(Kind::Rows), vec![0; order.len()]);

@@ -78,6 +78,11 @@ impl<T: Copy> Track<T> {
         self.each_run(|row, values| values.iter().zip(row..).for_each(|(value, row)| each(row, *value)));
     }
 
+    /// The same without copies.
+    pub fn each_value_ref(&self, mut each: impl FnMut(usize, &T)) {
+        self.each_run(|row, values| values.iter().zip(row..).for_each(|(value, row)| each(row, value)));
+    }
+
     /// True when every row has a number.
     pub fn is_full(&self) -> bool {
         matches!(self.runs[..], [Run { state: PRESENT, .. }])

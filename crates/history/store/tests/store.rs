@@ -9,11 +9,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use common::ranges::check_ranges;
 use common::stored::*;
 use common::{folder, node};
 use khz_model::Nanos;
 use khz_store::compact::Step;
 use khz_store::log::{Intake, LoggedBlock};
+use khz_store::range::RangeReader;
 use khz_store::shelf::Tier;
 use khz_store::{Keep, Store, StoreError};
 use proptest::prelude::*;
@@ -113,6 +115,20 @@ impl World {
 
     fn check(&self) {
         assert_eq!(answers(self.store().shelf(), &self.store().log()), self.nodes.known);
+        self.check_ranges();
+    }
+
+    /// Range queries have the same rows, and buckets of them.
+    fn check_ranges(&self) {
+        let reader = RangeReader::new(self.store().shelf().clone(), Some(self.store().log()), Arc::new(()));
+        let begin = BEGIN - 4 * DAY;
+        for (from, to, points) in
+            [(begin, self.now + HOUR, 80), (begin + 7 * SECOND, self.now - 90 * SECOND, 3_000)]
+        {
+            check_ranges(&reader, &self.nodes.known, from, to, points);
+        }
+        let hour = self.now - self.now % HOUR;
+        check_ranges(&reader, &self.nodes.known, hour - HOUR + 1, hour + 1, 60);
     }
 
     /// All rows become columns, and all that is late is merged.
@@ -130,6 +146,7 @@ impl World {
         let hours = self.store().shelf().hours(Nanos(0), Nanos(u64::MAX));
         assert!(hours.iter().all(|hour| hour.is_settled), "{hours:?}");
         check_roll_ups(self.store().shelf(), BEGIN - 4 * DAY, self.now);
+        self.check_ranges();
         assert!(self.store().shelf().check().is_empty());
     }
 }

@@ -15,6 +15,7 @@ pub mod hub;
 pub mod man;
 pub mod mount;
 pub mod nodes;
+pub mod past;
 pub mod plot;
 pub mod publish;
 pub mod record;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use khz_model::{Nanos, Pattern};
 use khz_record::{RecordError, Recording, Survey};
 
+use crate::command::past::Span;
 use crate::show::misses::{self, Listed};
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 
@@ -15,17 +16,27 @@ use crate::show::outcome::{Done, Failure, Outcome, sentence};
 #[derive(Debug, Args)]
 pub struct Chosen {
     /// The recording: one file, or those of a rotation in their order.
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "from")]
     pub files: Vec<PathBuf>,
     /// Only these series: [NODES:]METRIC[INSTANCE]; may be given several times.
     #[arg(short = 'm', long = "match", value_name = "PATTERN")]
     pub patterns: Vec<String>,
-    /// Only from this time after the first row on: 5s.
-    #[arg(long, value_name = "DURATION")]
+    /// Only from this time after the first row on: 5s. Without a FILE: from this moment on.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// Only to this time after the first row: 20s.
-    #[arg(long, value_name = "DURATION")]
+    /// Only to this time after the first row: 20s. Without a FILE: to this moment.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
+}
+
+impl Chosen {
+    /// The span of the past that is asked for where no recording is named.
+    pub fn past(&self) -> Result<Option<Span>, Failure> {
+        match (&self.from, self.files.is_empty()) {
+            (Some(from), true) => Span::of(from, self.to.as_deref()).map(Some),
+            _ => Ok(None),
+        }
+    }
 }
 
 /// An opened recording.
@@ -48,6 +59,9 @@ pub struct Opened {
 
 /// Reads the recording once, and reports on stderr what cannot be read.
 pub fn open(chosen: &Chosen) -> Result<Opened, Failure> {
+    if chosen.files.is_empty() {
+        return Err(Failure::usage("name a recording: this command does not read the store"));
+    }
     let patterns = crate::command::patterns(&chosen.patterns)?;
     let recording = Recording::of(&chosen.files);
     let survey = Survey::of(&recording).map_err(of_error)?;

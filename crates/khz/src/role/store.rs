@@ -12,8 +12,9 @@ use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use khz_hub::Cluster;
-use khz_model::{Metric, Nanos, Repeats};
+use khz_model::{Metric, Nanos, Ranges, Repeats};
 use khz_store::log::Intake;
+use khz_store::range::{OpenRows, RangeReader};
 use khz_store::{Keep, Store, StoreError};
 
 use self::compaction::Compaction;
@@ -113,6 +114,13 @@ impl RunningStore {
     /// What it counts beside the log, which the hub's own numbers have.
     pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
         self.numbers.metrics()
+    }
+
+    /// Answers questions about the past, out of the store and the newest rows of this cluster.
+    pub fn past(&self, cluster: &Arc<Cluster>) -> Arc<dyn Ranges> {
+        let open: Arc<dyn OpenRows> = cluster.clone();
+        let store = &self.shared.store;
+        Arc::new(RangeReader::new(store.shelf().clone(), Some(store.log()), open))
     }
 
     /// The daemon ends, and nothing comes any more: everything that came goes onto the disk.

@@ -3,8 +3,8 @@
 use khz_model::{Instance, Labels, Miss, Misses, Pattern, Snapshot, Value};
 use serde::Deserialize;
 
-use crate::MissesAnswer;
 use crate::labels::{self, LabelsAnswer};
+use crate::{Cell, MissesAnswer, PastPart};
 
 /// The latest readings of some nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -119,6 +119,19 @@ impl Answer {
         Answer { nodes: nodes.collect(), missing: snapshot.missing, ..Answer::default() }
     }
 
+    /// The newest readings of the past. Nodes and series stay in their order.
+    pub fn of_past(parts: Vec<PastPart>) -> Self {
+        let mut nodes: Vec<NodeAnswer> = Vec::new();
+        for part in parts {
+            let Some(answer) = past_answer(&part) else { continue };
+            match nodes.last_mut() {
+                Some(last) if last.node == part.node => last.series.push(answer),
+                _ => nodes.push(NodeAnswer { node: part.node, series: vec![answer] }),
+            }
+        }
+        Answer { nodes, ..Answer::default() }
+    }
+
     /// Everything that was asked for and that nobody has.
     pub fn misses(&self) -> Misses {
         let mut misses = self.reported.clone().map(Misses::from).unwrap_or_default();
@@ -163,6 +176,27 @@ impl Answer {
             }
         }
     }
+}
+
+fn past_answer(part: &PastPart) -> Option<SeriesAnswer> {
+    let newest = part.rows.last()?;
+    let instance = part.instance.as_ref();
+    let mut answer = SeriesAnswer {
+        name: part.name.clone(),
+        instance: instance.and_then(Instance::primary).map(str::to_owned),
+        labels: instance.map_or_else(LabelsAnswer::default, |instance| LabelsAnswer(instance.only_labels())),
+        kind: part.kind.clone(),
+        unit: part.unit.clone(),
+        stamp: newest.time.seconds_text(),
+        ..SeriesAnswer::default()
+    };
+    match &newest.cell {
+        Cell::Info(labels) => answer.info = Some(LabelsAnswer(labels.clone())),
+        Cell::Absent(why) => answer.absent = Some(why.clone()),
+        Cell::Failed(fault) => answer.failed = Some(fault.clone()),
+        value => answer.value = value.text(),
+    }
+    Some(answer)
 }
 
 fn series_answer(sample: &khz_model::Sample) -> SeriesAnswer {

@@ -1,6 +1,6 @@
 //! One reading in a row, as it came: an exact decimal, another value as text, or why there is none.
 
-use khz_model::{Decimal, Labels};
+use khz_model::{Absence, Decimal, Fault, Labels, Reading, ValueFormat, ValueType};
 
 use crate::labels::LabelsAnswer;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -45,6 +45,29 @@ impl Cell {
     pub fn value(text: &str) -> Option<Cell> {
         let double = || text.parse::<f64>().is_ok().then(|| Cell::Text(text.to_owned()));
         Cell::number(text).or_else(double)
+    }
+
+    /// The reading that this was made of; the reason why there is no value is lost. Labels have their number for as long
+    /// as this is kept.
+    pub fn reading(&self, format: ValueFormat) -> Reading {
+        let bits = match (self, format.value_type) {
+            (Cell::Info(labels), _) => return Reading::Labels(labels.number()),
+            (Cell::Absent(_), _) => return Reading::Absent(Absence::NotYet),
+            (Cell::Failed(_), _) => return Reading::Failed(Fault::Unreadable),
+            (Cell::Present { units, places }, ValueType::Unsigned | ValueType::Signed) => {
+                let steps = 10i128
+                    .checked_pow(u32::from(format.places.abs_diff(*places)))
+                    .filter(|_| *places <= format.places)
+                    .and_then(|step| units.checked_mul(step));
+                match format.value_type {
+                    ValueType::Unsigned => steps.and_then(|steps| u64::try_from(steps).ok()),
+                    _ => steps.and_then(|steps| i64::try_from(steps).ok()).map(i64::cast_unsigned),
+                }
+            }
+            (value, ValueType::Float) => value.text().and_then(|text| text.parse().ok()).map(f64::to_bits),
+            _ => None,
+        };
+        bits.map_or(Reading::Failed(Fault::OutOfRange), Reading::Present)
     }
 
     /// The value as it came, if there is one.
@@ -113,6 +136,31 @@ mod tests {
         ] {
             assert_eq!(Cell::number(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_cell_becomes_the_reading_again() {
+        let format = |value_type, places| ValueFormat { value_type, places };
+        for (text, format, bits) in [
+            ("18446744073709551615", format(ValueType::Unsigned, 0), u64::MAX),
+            ("0.52", format(ValueType::Unsigned, 2), 52),
+            ("7", format(ValueType::Unsigned, 2), 700),
+            ("-5.2", format(ValueType::Signed, 1), (-52i64).cast_unsigned()),
+            ("0.1", format(ValueType::Float, 0), 0.1f64.to_bits()),
+            ("2.5e-9", format(ValueType::Float, 0), 2.5e-9f64.to_bits()),
+            ("-Inf", format(ValueType::Float, 0), f64::NEG_INFINITY.to_bits()),
+        ] {
+            assert_eq!(Cell::value(text).unwrap().reading(format), Reading::Present(bits), "{text}");
+        }
+        for (text, format) in [("-1", format(ValueType::Unsigned, 0)), ("0.5", format(ValueType::Signed, 0))]
+        {
+            assert_eq!(
+                Cell::value(text).unwrap().reading(format),
+                Reading::Failed(Fault::OutOfRange),
+                "{text}"
+            );
+        }
+        assert_eq!(Cell::Absent("gone".into()).reading(ValueFormat::WHOLE), Reading::Absent(Absence::NotYet));
     }
 
     #[test]

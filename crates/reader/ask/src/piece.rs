@@ -232,13 +232,13 @@ struct RowsEvent {
 
 #[derive(Deserialize)]
 struct RowJson {
-    t: Time,
-    b: Option<Time>,
+    t: Seconds,
+    b: Option<Seconds>,
     v: Vec<Cell>,
 }
 
 /// `"1763690000.123456789"`.
-struct Time(Nanos);
+pub(crate) struct Seconds(pub Nanos);
 
 impl From<ColumnJson> for Column {
     fn from(parsed: ColumnJson) -> Self {
@@ -254,7 +254,7 @@ impl From<ColumnJson> for Column {
     }
 }
 
-impl<'de> Deserialize<'de> for Time {
+impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
         let Some(Cell::Present { units, places }) = Cell::number(&text) else {
@@ -266,7 +266,7 @@ impl<'de> Deserialize<'de> for Time {
                 .and_then(|units| units.checked_mul(10u64.pow(u32::from(9 - places)))),
             _ => None,
         };
-        nanos.map(|nanos| Time(Nanos(nanos))).ok_or_else(|| de::Error::custom("a time out of range"))
+        nanos.map(|nanos| Seconds(Nanos(nanos))).ok_or_else(|| de::Error::custom("a time out of range"))
     }
 }
 

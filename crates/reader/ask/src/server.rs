@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use khz_model::http_names::{CATALOG_PATH, HEARTBEAT_HEADER, NODES_PATH, QUERY_PATH, STREAM_PATH};
+use khz_model::http_names::{
+    CATALOG_PATH, HEARTBEAT_HEADER, NODES_PATH, QUERY_PATH, RANGE_PATH, STREAM_PATH,
+};
 use khz_model::{Interest, Nanos, Pattern};
 use khz_trust::{ClientFiles, Protocol, TlsClient, Token, explain_io, in_our_words};
 use rustls::ClientConfig;
@@ -16,7 +18,7 @@ use ureq::unversioned::resolver::DefaultResolver;
 use crate::address::{Address, LOCAL};
 use crate::local::AGENT_SOCKET;
 use crate::transport::{Route, TlsFailed};
-use crate::{Answer, AskError, Forgotten, Nodes, Stream};
+use crate::{Answer, AskError, Forgotten, Nodes, Past, PastLines, Stream};
 
 /// The longest answer that is read: 10,000 interfaces of 4 nodes fit.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
@@ -26,6 +28,11 @@ const CONNECT_WAIT_MAX: Duration = Duration::from_secs(3);
 const FIRST_BYTE_WAIT_MAX: Duration = Duration::from_secs(5);
 /// The whole answer of a large cluster comes within this time.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(15);
+
+/// A server may read files for this long before it knows how an answer about the past begins.
+const PAST_FIRST_BYTE_WAIT_MAX: Duration = Duration::from_secs(60);
+/// A day of a large cluster comes within this time.
+const PAST_WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// The server's name in HTTP over a local socket.
 const LOCAL_URL: &str = "http://127.0.0.1";
@@ -136,8 +143,16 @@ impl Server {
     /// Makes a hub forget the nodes of a hostlist that are gone; for operators.
     pub fn forget(&self, nodes: &str) -> Result<Forgotten, AskError> {
         let url = format!("{}{NODES_PATH}?nodes={}", self.base, percent_encoded(nodes));
-        let response = self.send(&url, Some(ANSWER_WAIT_MAX), ureq::Agent::delete)?;
+        let response = self.send(&url, (FIRST_BYTE_WAIT_MAX, Some(ANSWER_WAIT_MAX)), ureq::Agent::delete)?;
         self.read(response)
+    }
+
+    /// What series were, out of the server's store.
+    pub fn past(&self, past: &Past) -> Result<PastLines, AskError> {
+        let url = format!("{}{RANGE_PATH}?{}&{}", self.base, matches(&past.patterns), past.parameters());
+        let waits = (PAST_FIRST_BYTE_WAIT_MAX, Some(PAST_WAIT_MAX));
+        let response = self.send(&url, waits, ureq::Agent::get)?;
+        Ok(PastLines::new(&self.url, response.into_body().into_reader()))
     }
 
     /// Rows as they come, for at most `span` where one is given.
@@ -166,13 +181,13 @@ impl Server {
         url: &str,
         body_wait: Option<Duration>,
     ) -> Result<ureq::http::Response<ureq::Body>, AskError> {
-        self.send(url, body_wait, ureq::Agent::get)
+        self.send(url, (FIRST_BYTE_WAIT_MAX, body_wait), ureq::Agent::get)
     }
 
     fn send<'u>(
         &self,
         url: &'u str,
-        body_wait: Option<Duration>,
+        (first_wait, body_wait): (Duration, Option<Duration>),
         method: fn(&ureq::Agent, &'u str) -> ureq::RequestBuilder<ureq::typestate::WithoutBody>,
     ) -> Result<ureq::http::Response<ureq::Body>, AskError> {
         let config = ureq::Agent::config_builder()
@@ -181,7 +196,7 @@ impl Server {
             .proxy(None)
             .max_redirects(0)
             .timeout_connect(Some(CONNECT_WAIT_MAX))
-            .timeout_recv_response(Some(FIRST_BYTE_WAIT_MAX))
+            .timeout_recv_response(Some(first_wait))
             .timeout_recv_body(body_wait)
             .user_agent(concat!("khz/", env!("CARGO_PKG_VERSION")))
             .build();

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use khz_model::metric::{Kind, Unit};
 use khz_model::{Metric, Nanos, NodeName};
 use khz_store::log::{Intake, LoggedBlock};
+use khz_store::range::OpenRows;
 
 use super::Cluster;
 use crate::clock;
@@ -84,5 +85,30 @@ impl Cluster {
                 base.hand_over(age, now);
             }
         }
+    }
+}
+
+/// What answers about the past have from the hub itself: rows that have just come.
+impl OpenRows for Cluster {
+    fn nodes(&self) -> Vec<NodeName> {
+        self.nodes().iter().map(|node| node.name.clone()).collect()
+    }
+
+    fn of(&self, node: &NodeName, from: Nanos, to: Nanos) -> Option<LoggedBlock> {
+        let node = self.node(node)?;
+        let node = node.lock();
+        let base = node.lanes().base()?;
+        // The block is copied only if it is needed.
+        let (first, last) = base.open_span()?;
+        if first >= to || last < from {
+            return None;
+        }
+        base.open_for_log()
+    }
+
+    fn span(&self) -> Option<(Nanos, Nanos)> {
+        let nodes = self.nodes();
+        let spans = nodes.iter().filter_map(|node| node.lock().lanes().base()?.open_span());
+        spans.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
     }
 }

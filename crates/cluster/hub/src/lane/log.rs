@@ -232,6 +232,18 @@ impl Lane {
         }
     }
 
+    /// The times of what [`Lane::open_for_log`] returns, which may be less.
+    pub fn open_span(&self) -> Option<(Nanos, Nanos)> {
+        let log = self.log.as_ref()?;
+        let open = self.open.as_ref().zip(self.newest()).map(|(open, last)| {
+            let shift = log.shift(&open.header);
+            let corrected = |time: Nanos| Nanos(time.0.saturating_add_signed(shift));
+            (corrected(open.header.stamp.real()), corrected(last.real()))
+        });
+        let spans = open.into_iter().chain(log.replaced.as_ref().map(LoggedBlock::span));
+        spans.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+    }
+
     /// Hands the open block over if it began this long ago or before: perhaps it does not go on. If it does, the log gets it
     /// again from its start.
     pub fn hand_over(&mut self, age: Nanos, now: Nanos) {

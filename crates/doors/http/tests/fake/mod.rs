@@ -16,8 +16,9 @@ use khz_http::{Counters, Door};
 use khz_model::metric::Text;
 use khz_model::{
     Absence, Delivery, Exposition, Fault, Forgotten, Instance, Interest, Kind, LaneStatus, Metric, Nanos,
-    NodeName, NodeStatus, Notice, Origin, Pattern, Query, QueryError, Rate, Reading, Refresh, Row, Sample,
-    Series, Snapshot, Stamp, Subscription, Unit, WaitFor,
+    NodeName, NodeStatus, Notice, Origin, Pattern, Query, QueryError, RangeAnswer, RangeContent, RangePart,
+    RangePoint, RangeRequest, RangeShape, RangeTotal, Rate, Reading, Refresh, Row, Sample, Series, Snapshot,
+    Stamp, Subscription, Unit, WaitFor,
 };
 
 /// A test that waits longer than this for a byte has failed.
@@ -41,6 +42,8 @@ pub struct FakeNode {
     /// From this row on there is one more column.
     pub grows_at: u64,
     pub stopped: AtomicBool,
+    /// It has no store.
+    pub forgetful: AtomicBool,
     /// Every request is refused: a limit is reached.
     pub full: AtomicBool,
     pub subscriptions: Arc<AtomicUsize>,
@@ -68,6 +71,7 @@ impl Default for FakeNode {
             rows_a_poll: 17,
             grows_at: u64::MAX,
             stopped: AtomicBool::new(false),
+            forgetful: AtomicBool::new(false),
             full: AtomicBool::new(false),
             subscriptions: Arc::new(AtomicUsize::new(0)),
             ages: Mutex::new(Vec::new()),
@@ -378,6 +382,26 @@ impl Query for FakeNode {
         }))
     }
 
+    fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError> {
+        let columns = self.select(&request.patterns).or_else(|error| match error {
+            QueryError::NothingMatches { .. } => Ok(Vec::new()),
+            error => Err(error),
+        })?;
+        self.check_full()?;
+        if self.forgetful.load(Ordering::SeqCst) {
+            return Err(QueryError::NoStore);
+        }
+        if request.from >= request.to {
+            return Err(QueryError::RangeBackwards);
+        }
+        let nodes = self.answering(&request.patterns).into_iter();
+        let left =
+            nodes.flat_map(|(_, node)| columns.iter().map(move |series| (node.clone(), series.clone())));
+        let mut left: Vec<(NodeName, Series)> = left.collect();
+        left.reverse();
+        Ok(Box::new(FakePast { shape: request.shape, left, damage: Vec::new() }))
+    }
+
     fn history_of(
         &self,
         node: &NodeName,
@@ -390,6 +414,58 @@ impl Query for FakeNode {
         let rows = (span.0 / 1_000_000_000).min(rows_max as u64);
         let rows = (0..rows).map(|n| row(&columns, n)).collect();
         Ok(Some(Delivery { node: node.clone(), columns, rows, lost: 0, rate: None }))
+    }
+}
+
+/// Rows that a series has in the store.
+pub const PAST_ROWS: u64 = 600;
+
+/// The past of some series of some nodes, whatever time is asked for.
+struct FakePast {
+    shape: RangeShape,
+    /// What is still to come, the last first.
+    left: Vec<(NodeName, Series)>,
+    damage: Vec<String>,
+}
+
+impl RangeAnswer for FakePast {
+    fn next(&mut self) -> Result<Option<RangePart>, QueryError> {
+        let Some((node, series)) = self.left.pop() else { return Ok(None) };
+        if &*series.metric.name == "broken.field" {
+            self.damage.push("a.col, byte 7: 9 bytes are damaged".to_owned());
+        }
+        let row = |n| (stamp(n), reading(&series, n));
+        let content = match self.shape {
+            RangeShape::Rows => RangeContent::Readings((0..PAST_ROWS).map(row).collect()),
+            RangeShape::Newest => RangeContent::Readings(vec![row(PAST_ROWS - 1)]),
+            RangeShape::Points(points) => {
+                RangeContent::Points((0..points.min(9).into()).map(past_point).collect())
+            }
+        };
+        Ok(Some(RangePart { node, series, step: Nanos(0), content, labels: Vec::new() }))
+    }
+
+    fn width(&self) -> Option<Nanos> {
+        matches!(self.shape, RangeShape::Points(_)).then_some(Nanos::from_secs(60))
+    }
+
+    fn damage(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.damage)
+    }
+}
+
+fn past_point(n: u64) -> RangePoint {
+    let begin = Nanos::from_secs(60 * n);
+    RangePoint {
+        begin,
+        count: 2,
+        first: (begin, 100 + n),
+        last: (Nanos(begin.0 + 1), 7),
+        lowest: 7,
+        highest: 100 + n,
+        sum: RangeTotal::Exact(i128::from(107 + n) << 70),
+        resets: 1,
+        correction: RangeTotal::Exact(i128::from(100 + n)),
     }
 }
 

@@ -105,6 +105,11 @@ impl LogView {
         entries.fold((0, 0), |(rows, blocks), entry| (rows + u64::from(entry.rows), blocks + 1))
     }
 
+    /// The times of the blocks that wait.
+    pub(crate) fn waiting_spans(&self) -> Vec<(Nanos, Nanos)> {
+        self.batches().iter().flatten().map(|(_, block)| block.span()).collect()
+    }
+
     /// The blocks that wait, each with its lane.
     fn batches(&self) -> [Vec<(Arc<LoggedLane>, LoggedBlock)>; 2] {
         let state = self.shared.state();

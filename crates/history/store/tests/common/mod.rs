@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod ranges;
 pub mod stored;
 
 use std::fs;

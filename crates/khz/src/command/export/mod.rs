@@ -1,12 +1,16 @@
 //! `khz export`: its flags. `rows.rs` reads the rows of a recording, `text.rs` writes CSV and JSON, `parquet.rs` Parquet.
+//! `past.rs` does the same with rows out of a hub's store.
 //! Values are the kernel's own, digit for digit.
 
 #[cfg(feature = "parquet")]
 mod parquet;
+mod past;
 mod rows;
 mod text;
 
 use crate::command::recording::Chosen;
+use crate::command::target::Target;
+use crate::config::{NodeFlags, ReaderFlags};
 use clap::Args;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -27,6 +31,12 @@ Examples:
   khz export run.khzt --json | jq .values     one object a row
   khz export run.000*.khzt                    the files of a rotation
   khz export run.khzt --parquet -o run.parquet
+  khz export --from '2026-11-21 14:00' --to '2026-11-21 15:00' -m 'node7:load.*'
+                                              the same out of the hub's store
+  khz export --from -1h -m mem.free --json    the last hour
+
+Without a FILE, --from and --to are moments: a date and a time (local, or UTC
+with a Z at the end), seconds since 1970, or how long ago.
 
 Rows of a node come in order; nodes alternate block by block. Values are the
 kernel's own decimals, and counters are totals. An absent value is an empty
@@ -51,13 +61,23 @@ pub struct ExportFlags {
     /// Write to this file instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Whose store to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
 }
 
 /// Prints the rows, or writes them to the file that the flags name.
-pub fn run(flags: &ExportFlags, out: &mut impl Write) -> Outcome {
+pub fn run(flags: ExportFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     if flags.parquet && !cfg!(feature = "parquet") {
         return Err(Failure::usage(NO_PARQUET));
     }
+    if let Some(span) = flags.chosen.past()? {
+        return past::run(&flags, outer, span, out);
+    }
+    let flags = &flags;
     let opened = open(&flags.chosen)?;
     match &flags.output {
         None => write(flags, &opened, out)?,

@@ -12,7 +12,11 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type};
 
-use super::rows::{Columns, Line, each_row};
+use khz_ask::PastPart;
+
+use super::past::PastColumns;
+use super::rows::{Columns, each_row};
+use crate::command::past::Asked;
 use crate::command::recording::Opened;
 use crate::show::outcome::{Failure, sentence};
 
@@ -29,7 +33,31 @@ const NANO_PLACES: u8 = 9;
 pub fn write(opened: &Opened, file: File) -> Result<(), Failure> {
     let columns = Columns::of(opened);
     let mut table = Table::new(&columns.series, file).map_err(of_parquet)?;
-    each_row(opened, &columns, |line| table.row(line).map_err(of_parquet))?;
+    each_row(opened, &columns, |line| {
+        table.row(line.node(), line.stamp().real(), line.stamp().boot, line.values()).map_err(of_parquet)
+    })?;
+    end(table)
+}
+
+/// Writes what the store has of these columns.
+pub fn write_past(asked: &mut Asked, columns: &PastColumns, file: File) -> Result<(), Failure> {
+    let series: Vec<Series> = columns.series().map(PastPart::to_series).collect();
+    let mut table = Table::new(&series, file).map_err(of_parquet)?;
+    while let Some(step) = asked.next_step()? {
+        let places = columns.places(&step);
+        step.rows(|time, boot, row| {
+            let values = row.iter().filter_map(|(part, reading)| {
+                let format = step.parts[*part].format;
+                let is_value = reading.cell.text().is_some();
+                is_value.then_some((places[*part]?, reading.cell.reading(format), format))
+            });
+            table.row(&step.node, time, boot, values).map_err(of_parquet)
+        })?;
+    }
+    end(table)
+}
+
+fn end(table: Table) -> Result<(), Failure> {
     let unfit = table.close().map_err(of_parquet)?;
     if unfit > 0 {
         crate::show::table::remark!("{unfit} values have more than {DIGITS} digits and are null");
@@ -115,15 +143,20 @@ impl Table {
         })
     }
 
-    fn row(&mut self, line: &Line<'_>) -> Result<(), ParquetError> {
-        let stamp = line.stamp();
-        self.time.push(signed(stamp.real()));
-        self.boot.push(signed(stamp.boot));
-        if self.named.data() != line.node().as_bytes() {
-            self.named = ByteArray::from(line.node());
+    fn row(
+        &mut self,
+        node: &str,
+        time: Nanos,
+        boot: Nanos,
+        values: impl Iterator<Item = (usize, Reading, ValueFormat)>,
+    ) -> Result<(), ParquetError> {
+        self.time.push(signed(time));
+        self.boot.push(signed(boot));
+        if self.named.data() != node.as_bytes() {
+            self.named = ByteArray::from(node);
         }
         self.node.push(self.named.clone());
-        for (column, reading, format) in line.values() {
+        for (column, reading, format) in values {
             self.unfit += u64::from(!self.columns[column].put(reading, format, self.time.len()));
         }
         match self.time.len() == self.rows_max {

@@ -6,11 +6,14 @@ mod properties;
 use std::io::Write;
 
 use clap::{Args, ValueEnum};
+use khz_ask::Answer;
+use khz_model::{Nanos, RangeShape};
 
+use crate::command::past::{self, Asked, Span};
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::outcome::{Failure, Outcome};
-use crate::show::terminal;
+use crate::show::{calendar, terminal};
 
 /// Examples for `khz get --help`.
 pub const EXAMPLES: &str = "\
@@ -26,6 +29,9 @@ Examples:
   khz get 'node*:load.1m' --age 1ms
                                     through a hub: asks the nodes now, all at
                                     once, instead of taking what they sent last
+  khz get 'node7:mem.*' --at '2026-11-21 14:03:20'
+                                    what the hub's store has of that moment, and
+                                    how old it was then; also --at -1h
 
 A pattern is [NODES:]METRIC[INSTANCE]: nodes as a hostlist (node[001-128],web1),
 metric and instance with * and ?. Quote it, or the shell takes its brackets and
@@ -47,6 +53,10 @@ pub struct GetFlags {
     /// Through a hub: ask nodes again whose numbers are older than this [default: use what they sent last].
     #[arg(long, value_name = "DURATION")]
     pub age: Option<String>,
+    /// The newest readings at this moment, out of the hub's store: '2026-11-21 14:03:20' (local time),
+    /// 2026-11-21T14:03:20Z, or -1h.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "age")]
+    pub at: Option<String>,
     /// Where to ask.
     #[command(flatten)]
     pub target: Target,
@@ -71,7 +81,26 @@ pub fn run(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let patterns = super::patterns(&flags.patterns)?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;
     let age_max = flags.age.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
-    let answer = flags.target.latest(&plan, &patterns, age_max)?;
     let format = if flags.json { Format::Json } else { flags.format };
-    print::print(&answer, format, terminal::width(), out, &mut std::io::stderr())
+    let Some(at) = &flags.at else {
+        let answer = flags.target.latest(&plan, &patterns, age_max)?;
+        return print::print(&answer, format, None, terminal::width(), out, &mut std::io::stderr());
+    };
+    let at = past::moment("at", at)?;
+    // A reading at that very moment counts.
+    let to = Nanos(at.0.saturating_add(1));
+    let span = Span { from: Nanos(at.0.saturating_sub(AT_SPAN.0)), to };
+    let mut asked = Asked::ask(&flags.target, &plan, &patterns, span, RangeShape::Newest)?;
+    let mut parts = Vec::new();
+    while let Some(part) = asked.next_part()? {
+        parts.push(part);
+    }
+    if !parts.is_empty() {
+        let answer = Answer::of_past(parts);
+        print::print(&answer, format, Some(at), terminal::width(), out, &mut std::io::stderr())?;
+    }
+    asked.end(&format!("in the day before {}", calendar::utc(at)))
 }
+
+/// How far back `--at` looks: what is older says nothing about that moment.
+const AT_SPAN: Nanos = Nanos::from_secs(86_400);

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use khz_ask::{Answer, NodeAnswer, SeriesAnswer, State};
+use khz_model::{Nanos, moment};
 use serde_json::{Map, Value, json};
 
 use super::{Format, properties};
@@ -11,17 +12,20 @@ use crate::show::outcome::{Done, Outcome};
 use crate::show::table::{Side, Table, json_line, printable};
 use crate::show::{misses, quantities};
 
-/// Prints the answer; `width` is that of the terminal, where stdout is one. Remarks go to `remarks` (stderr).
+/// Prints the answer; `width` is that of the terminal, where stdout is one. Of a past moment the table has how old each
+/// reading was then. Remarks go to `remarks` (stderr).
 pub fn print(
     answer: &Answer,
     format: Format,
+    at: Option<Nanos>,
     width: Option<usize>,
     out: &mut impl Write,
     remarks: &mut impl Write,
 ) -> Outcome {
     match format {
         Format::Table => {
-            let table = across(answer, width).unwrap_or_else(|| table(answer));
+            let across = if at.is_none() { across(answer, width) } else { None };
+            let table = across.unwrap_or_else(|| table(answer, at));
             out.write_all(table.render(width).as_bytes())?;
         }
         Format::Json => {
@@ -83,20 +87,33 @@ fn across(answer: &Answer, width: Option<usize>) -> Option<Table> {
 }
 
 /// One series below the other. A series without a value has the reason; one that is labels has them below it.
-fn table(answer: &Answer) -> Table {
-    let mut table = Table::new(&[("SERIES", Side::Left), ("VALUE", Side::Right), ("READS", Side::Left)], 0);
+fn table(answer: &Answer, at: Option<Nanos>) -> Table {
+    let mut columns = vec![("SERIES", Side::Left), ("VALUE", Side::Right), ("READS", Side::Left)];
+    columns.extend(at.map(|_| ("AGE", Side::Right)));
+    let mut table = Table::new(&columns, 0);
+    let old = |series: &SeriesAnswer| at.map_or_else(String::new, |at| format!(", {} old", age(series, at)));
     for (node, series) in each(answer) {
         let name = name(answer, node, series);
         match series.state() {
             State::Present(value) => {
-                table.row([name, value.to_owned(), reads(value, &series.unit)]);
+                let cells = [name, value.to_owned(), reads(value, &series.unit)];
+                table.row(cells.into_iter().chain(at.map(|at| age(series, at))));
             }
             State::Info(labels) => table.description(name, labels),
-            State::Absent(why) => table.remark(name, &format!("absent: {why}")),
-            State::Failed(fault) => table.remark(name, &format!("FAILED: {fault}")),
+            State::Absent(why) => table.remark(name, &format!("absent: {why}{}", old(series))),
+            State::Failed(fault) => table.remark(name, &format!("FAILED: {fault}{}", old(series))),
         }
     }
     table
+}
+
+/// How old a reading was at a moment: `0.4 s`.
+fn age(series: &SeriesAnswer, at: Nanos) -> String {
+    match moment::read(&series.stamp, at, None) {
+        Ok(time) if at.since(time) < Nanos::from_secs(60) => format!("{:.1} s", at.since(time).as_secs_f64()),
+        Ok(time) => quantities::of_span(at.since(time).as_secs_f64()),
+        Err(_) => "unknown".to_owned(),
+    }
 }
 
 /// How a person reads the value: `15.3 GiB`; only the unit where the number is the same.
@@ -173,7 +190,7 @@ mod tests {
 
     fn printed(format: Format) -> (String, String) {
         let (mut out, mut remarks) = (Vec::new(), Vec::new());
-        assert_eq!(print(&answer(), format, None, &mut out, &mut remarks).unwrap(), Done::Wholly);
+        assert_eq!(print(&answer(), format, None, None, &mut out, &mut remarks).unwrap(), Done::Wholly);
         (String::from_utf8(out).unwrap(), String::from_utf8(remarks).unwrap())
     }
 
@@ -186,6 +203,18 @@ mod tests {
              mem.high_total          absent: this kernel does not print it\n\
              net.rx_bytes[eth0%3A1]  FAILED: malformed text\n"
         );
+    }
+
+    #[test]
+    fn the_table_of_a_past_moment_has_ages() {
+        let mut out = Vec::new();
+        let at = Some(Nanos(1_763_690_090_500_000_000));
+        print(&answer(), Format::Table, at, None, &mut out, &mut Vec::new()).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].ends_with("READS      AGE"), "{text}");
+        assert!(lines[1].ends_with("15.3 GiB   90s") || lines[1].contains("15.3 GiB"), "{text}");
+        assert!(lines[2].contains("does not print it, ") && lines[2].ends_with(" old"), "{text}");
     }
 
     #[test]
@@ -232,7 +261,7 @@ mod tests {
         answer.nodes.push(other);
         let of = |width| {
             let mut out = Vec::new();
-            print(&answer, Format::Table, width, &mut out, &mut Vec::new()).unwrap();
+            print(&answer, Format::Table, None, width, &mut out, &mut Vec::new()).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(
@@ -252,7 +281,7 @@ mod tests {
         answer.nodes.push(NodeAnswer { node: "n2".to_owned(), ..answer.nodes[0].clone() });
         answer.missing.push("n3".to_owned());
         let mut out = Vec::new();
-        let done = print(&answer, Format::Properties, None, &mut out, &mut Vec::new()).unwrap();
+        let done = print(&answer, Format::Properties, None, None, &mut out, &mut Vec::new()).unwrap();
         assert_eq!(done, Done::Partly { missing: vec!["n3".to_owned()] });
         assert!(String::from_utf8(out).unwrap().contains("\nn2\\:mem.free=16479993856\n"));
     }

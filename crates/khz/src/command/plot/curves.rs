@@ -12,7 +12,7 @@ use crate::show::outcome::Failure;
 /// Lines of one plot: 64 panels of eight.
 pub const CURVES_MAX: usize = 512;
 /// Rows that are more than this many periods apart have a gap between them.
-const GAP_PERIODS: f64 = 2.5;
+pub const GAP_PERIODS: f64 = 2.5;
 
 /// A line.
 pub struct Curve {
@@ -125,6 +125,11 @@ fn seconds_between(from: Nanos, to: Nanos) -> f64 {
 }
 
 impl Curve {
+    /// A line whose points are known already.
+    pub fn of(node: String, series: Series, points: Vec<Point>, gaps: Vec<(f64, f64)>) -> Self {
+        Curve { node, series, points, gaps, drawn: Drawn::default() }
+    }
+
     fn add(&mut self, at: f64, value: f64, width: f64, period: f64) {
         let is_behind_gap = self.drawn.known.is_some_and(|known| at - known > GAP_PERIODS * period);
         if is_behind_gap {
@@ -166,7 +171,7 @@ impl Curve {
     }
 
     /// Ends the last point, and adds the gaps before the first row and after the last.
-    fn end(&mut self, seconds: f64) {
+    pub fn end(&mut self, seconds: f64) {
         self.end_point();
         self.points.sort_by(|a, b| a.at.total_cmp(&b.at));
         let (first, last) = match (self.points.first(), self.points.last()) {

@@ -3,14 +3,17 @@
 
 mod axes;
 mod curves;
+mod past;
 
 use crate::command::recording::Chosen;
+use crate::command::target::Target;
+use crate::config::{NodeFlags, ReaderFlags};
 use clap::Args;
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 
-use khz_model::Pattern;
+use khz_model::{Nanos, Pattern};
 use khz_record::Measure;
 use khz_view::{Chart, Panel, Shape};
 
@@ -31,6 +34,12 @@ Examples:
                                                     two axes, left and right
   khz plot run.khzt -m load.1m                      here, in characters
   khz plot run.khzt -m mem.free --from 5s --to 9s -o part.html
+  khz plot --from -7d -m 'node7:load.1m' -o week.svg
+                                                    the week before, out of the
+                                                    hub's store
+
+Without a FILE, --from and --to are moments: a date and a time (local, or UTC
+with a Z at the end), seconds since 1970, or how long ago.
 
 Counters are drawn as rates per second: CPU times in CPUs, other times (a disk
 was busy) in percent of the time that passed. --per-sample draws their growth
@@ -66,6 +75,12 @@ pub struct PlotFlags {
     /// Pixels of a panel from top to bottom.
     #[arg(long, value_name = "N", default_value_t = 88, value_parser = clap::value_parser!(u32).range(40..=2_000))]
     pub panel_height: u32,
+    /// Whose store to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
 }
 
 /// Panels of one picture.
@@ -76,21 +91,31 @@ const PNG_SCALE: f32 = 2.0;
 const COLUMNS: usize = 80;
 
 /// Draws, into the file that the flags name or onto the terminal.
-pub fn run(flags: &PlotFlags, out: &mut impl Write) -> Outcome {
+pub fn run(flags: PlotFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let writer = flags.output.as_deref().map(Form::of).transpose()?;
+    if let Some(span) = flags.chosen.past()? {
+        let (chart, asked) = past::chart(&flags, outer, span)?;
+        show(&flags, &chart, writer, out)?;
+        return asked.end("in that time");
+    }
     let opened = open(&flags.chosen)?;
-    let chart = chart(flags, &opened)?;
+    show(&flags, &chart(&flags, &opened)?, writer, out)?;
+    opened.end()
+}
+
+/// Writes the chart into the file that the flags name, and onto the terminal.
+fn show(flags: &PlotFlags, chart: &Chart, writer: Option<Form>, out: &mut impl Write) -> Result<(), Failure> {
     if let (Some(path), Some(form)) = (&flags.output, writer) {
-        let bytes = form.write(&chart, Shape { width: flags.width, panel_height: flags.panel_height })?;
+        let bytes = form.write(chart, Shape { width: flags.width, panel_height: flags.panel_height })?;
         std::fs::write(path, bytes)
             .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))?;
     }
     // Without a file it is drawn here.
     if flags.terminal || flags.output.is_none() {
-        out.write_all(khz_view::strips(&chart, terminal::width().unwrap_or(COLUMNS).min(200)).as_bytes())?;
+        out.write_all(khz_view::strips(chart, terminal::width().unwrap_or(COLUMNS).min(200)).as_bytes())?;
         out.flush()?;
     }
-    opened.end()
+    Ok(())
 }
 
 /// The form of a file, from its name.
@@ -156,7 +181,30 @@ fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
     let measure = if flags.per_sample { Measure::PerSample } else { Measure::PerSecond };
     let points = flags.width as usize;
     let patterns: Vec<Pattern> = opened.patterns.iter().chain(&right).cloned().collect();
-    let (mut curves, left_out) = curves(opened, &patterns, measure, points)?;
+    let (curves, left_out) = curves(opened, &patterns, measure, points)?;
+    let seconds = opened.to.since(opened.from).as_secs_f64();
+    let period = opened.survey.lanes.iter().map(|lane| lane.period).min();
+    let frame = Frame { from: opened.from, seconds, period, measure };
+    draw(flags, &patterns, &right, (curves, left_out), frame)
+}
+
+/// What all lines share.
+struct Frame {
+    from: Nanos,
+    seconds: f64,
+    /// The shortest time between two rows, where it is known.
+    period: Option<Nanos>,
+    measure: Measure,
+}
+
+/// The chart of these lines, and how many were left out.
+fn draw(
+    flags: &PlotFlags,
+    patterns: &[Pattern],
+    right: &[Pattern],
+    (mut curves, left_out): (Vec<Curve>, usize),
+    frame: Frame,
+) -> Result<Chart, Failure> {
     if curves.is_empty() {
         return Err(Failure::usage("these series are labels, and cannot be drawn; `khz export` prints them"));
     }
@@ -168,7 +216,7 @@ fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
             curves::CURVES_MAX
         );
     }
-    let mut axes = Axes::new(measure);
+    let mut axes = Axes::new(frame.measure);
     let mut panels: Vec<Panel> = Vec::new();
     for curve in curves {
         let is_right = right.iter().any(|pattern| selects(pattern, &curve));
@@ -187,9 +235,9 @@ fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
     let nodes = panels.len();
     Ok(Chart {
         title: flags.title.clone().unwrap_or_else(|| axes.title(nodes)),
-        subtitle: subtitle(opened, nodes),
-        time_title: format!("time since {}", calendar::utc(opened.from)),
-        seconds: opened.to.since(opened.from).as_secs_f64(),
+        subtitle: subtitle(&frame, nodes),
+        time_title: format!("time since {}", calendar::utc(frame.from)),
+        seconds: frame.seconds,
         axes: axes.axes(),
         legend: axes.legend.iter().map(|(series, axis)| (series.to_string(), *axis)).collect(),
         panels,
@@ -220,13 +268,14 @@ fn add(panels: &mut Vec<Panel>, curve: Curve, legend: usize, axis: usize, factor
     panel.curves.push(khz_view::Curve { name, legend, axis, points });
 }
 
-fn subtitle(opened: &Opened, nodes: usize) -> String {
-    let seconds = opened.to.since(opened.from).as_secs_f64();
-    let period = opened.survey.lanes.iter().map(|lane| lane.period).min();
-    let rate =
-        period.and_then(khz_model::Rate::from_period).map_or(String::new(), |rate| format!(" at {rate}"));
+fn subtitle(frame: &Frame, nodes: usize) -> String {
+    let seconds = frame.seconds;
+    let rate = frame
+        .period
+        .and_then(khz_model::Rate::from_period)
+        .map_or(String::new(), |rate| format!(" at {rate}"));
     let nodes = if nodes == 1 { String::new() } else { format!("{nodes} nodes, ") };
-    format!("{nodes}{seconds:.1} s{rate}, from {}", calendar::utc(opened.from))
+    format!("{nodes}{seconds:.1} s{rate}, from {}", calendar::utc(frame.from))
 }
 
 /// node2 comes before node10.

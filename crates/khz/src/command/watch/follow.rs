@@ -25,6 +25,8 @@ pub struct Watch {
     pub count: Option<u64>,
     /// Stop at this moment.
     pub until: Option<Instant>,
+    /// What is shown is the past, which ends.
+    pub is_past: bool,
 }
 
 /// Groups of nodes whose last notice is remembered, so that it is not printed twice. Notices about more groups are not
@@ -49,7 +51,7 @@ impl Watch {
         while !self.is_over() {
             let pieces = match next() {
                 Ok(Some(pieces)) => pieces,
-                Ok(None) if self.is_over() => break,
+                Ok(None) if self.is_over() || self.is_past => break,
                 Ok(None) => {
                     follower.printer.finish()?;
                     return Err(Failure::work(

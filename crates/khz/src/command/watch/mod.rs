@@ -1,8 +1,9 @@
 //! `khz watch`: its flags. `follow.rs` follows the rows, `rates.rs` makes rates of counters, `lines.rs` and `screen.rs`
-//! print.
+//! print. `past.rs` shows the past again.
 
 mod follow;
 mod lines;
+mod past;
 mod printer;
 mod rates;
 mod screen;
@@ -18,7 +19,9 @@ use khz_model::{Interest, Nanos};
 
 use self::follow::Watch;
 use self::lines::Lines;
+use self::past::Replay;
 use self::screen::Screen;
+use crate::command::past::Span;
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::outcome::{Failure, Outcome};
@@ -33,6 +36,9 @@ Examples:
   khz watch 'vm.*' --json --count 60        one object a line, values as decimal
                                             strings
   khz watch kernel.interrupts --raw         the counter itself
+  khz watch 'node7:load.*' --from '2026-11-21 14:00' --speed 10
+                                            that time again, ten times as fast,
+                                            out of the hub's store
 
 In a pipe, a line that begins with # names the columns, or says how many rows of
 a node were lost since the start.
@@ -65,6 +71,16 @@ pub struct WatchFlags {
     /// Stop after this many rows.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
+    /// Show rows of the past, out of the hub's store, from this moment on: '2026-11-21 14:03:20' (local time),
+    /// 2026-11-21T14:03:20Z, or -1h.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with_all = ["rate", "exact"])]
+    pub from: Option<String>,
+    /// With --from: to this moment [default: now].
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "from")]
+    pub to: Option<String>,
+    /// With --from: how many times as fast as it was; 0: as fast as it comes.
+    #[arg(long, value_name = "N", default_value_t = 1.0, requires = "from")]
+    pub speed: f64,
     /// Where to ask.
     #[command(flatten)]
     pub target: Target,
@@ -84,7 +100,13 @@ pub fn run(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
         flags.duration.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;
     let until = span.and_then(|span| Instant::now().checked_add(span.into()));
-    let watch = Watch { raw: flags.raw, count: flags.count, until };
+    let is_past = flags.from.is_some();
+    let watch = Watch { raw: flags.raw, count: flags.count, until, is_past };
+    if let Some(from) = &flags.from {
+        let span = Span::of(from, flags.to.as_deref())?;
+        let replay = Replay::new(&flags.target, &plan, interest.patterns, span, flags.speed)?;
+        return replay.show(|next| onto(watch, flags.json, terminal::size(), out, next));
+    }
     let stream = flags.target.rows(&plan, interest, watch.left())?;
     onto(watch, flags.json, terminal::size(), out, stream)
 }

@@ -143,6 +143,11 @@ impl Open {
         Ok(Open { driver, _server: server, _socket: socket, cluster })
     }
 
+    /// The cluster of this one node.
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.cluster
+    }
+
     /// Closes the door. Returns what came.
     pub fn end(self) -> Arc<Cluster> {
         self.cluster.clone()

@@ -50,8 +50,11 @@ pub fn run(plan: &Plan) -> Outcome {
     });
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
     let stored = store.as_ref().map(RunningStore::metrics).unwrap_or_default();
-    let query: Arc<dyn Query> =
-        Arc::new(HubQuery::new(cluster.clone()).telling(doors.metrics()).telling(stored));
+    let query = HubQuery::new(cluster.clone()).telling(doors.metrics()).telling(stored);
+    let query: Arc<dyn Query> = Arc::new(match &store {
+        Some(store) => query.remembering(store.past(&cluster)),
+        None => query,
+    });
     let _recorder = match &plan.rrd {
         Some((directory, recording)) => {
             Some(HubRecorder::start(directory, recording.clone(), Arc::clone(&query))?)

@@ -1,0 +1,227 @@
+//! A moment as people write it: a date and a time, seconds since 1970, or how long ago. One reader of such texts for all
+//! commands and doors. It knows no clock and no time zone: both are passed in.
+
+use crate::quantity::Nanos;
+
+/// A date and a time without a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Civil {
+    /// The year.
+    pub year: u32,
+    /// 1 to 12.
+    pub month: u32,
+    /// 1 to 31.
+    pub day: u32,
+    /// 0 to 23.
+    pub hour: u32,
+    /// 0 to 59.
+    pub minute: u32,
+    /// 0 to 59.
+    pub second: u32,
+}
+
+impl Civil {
+    /// Seconds since 1970, if this is UTC; `None`: there is no such date.
+    pub fn as_utc(self) -> Option<i64> {
+        let Civil { year, month, day, hour, minute, second } = self;
+        let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        let february = if is_leap { 29 } else { 28 };
+        let months = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+        let length = *months.get((month as usize).checked_sub(1)?)?;
+        let is_valid = (1..=length).contains(&day) && hour < 24 && minute < 60 && second < 60;
+        if !is_valid || !(1970..=YEAR_MAX).contains(&year) {
+            return None;
+        }
+        let before = year - 1;
+        let leaps = (before / 4 - before / 100 + before / 400) - (1969 / 4 - 1969 / 100 + 1969 / 400);
+        let days = (year - 1970) * 365 + leaps + months[..month as usize - 1].iter().sum::<u32>() + day - 1;
+        Some(i64::from(days) * 86_400 + i64::from(hour * 3_600 + minute * 60 + second))
+    }
+}
+
+/// Nanoseconds since 1970 fit into 63 bits until then.
+const YEAR_MAX: u32 = 2261;
+
+/// Seconds since 1970 of a date and a time in the time zone of whoever wrote them; `None`: there is no such time there.
+pub type Zone<'a> = &'a dyn Fn(Civil) -> Option<i64>;
+
+/// A text that is no moment.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is no time: {problem}")]
+pub struct MomentError {
+    text: String,
+    problem: &'static str,
+}
+
+const HELP: &str = "write 2026-11-21T14:03:20Z, the same with a space or an offset such as +01:00, seconds since 1970, \
+                    now, or -1h for an hour ago";
+const NO_ZONE: &str = "it does not say its zone: end it with Z (UTC) or with an offset such as +01:00";
+const NO_DATE: &str = "there is no such date or time";
+const TOO_FAR: &str = "it is before 1970, or too far in the future";
+
+/// Reads a moment. A date without a zone is of this zone; `None`: it is refused.
+///
+/// # Errors
+/// The text is none of the forms that the error names.
+pub fn read(text: &str, now: Nanos, zone: Option<Zone<'_>>) -> Result<Nanos, MomentError> {
+    let wrong = |problem| MomentError { text: text.to_owned(), problem };
+    let written = text.trim();
+    if written == "now" {
+        return Ok(now);
+    }
+    if let Some(span) = written.strip_prefix('-') {
+        let span: Nanos = span.parse().map_err(|_| wrong(HELP))?;
+        return now.0.checked_sub(span.0).map(Nanos).ok_or_else(|| wrong(TOO_FAR));
+    }
+    if let Some(nanos) = seconds(written) {
+        return nanos.ok_or_else(|| wrong(TOO_FAR));
+    }
+    let (civil, fraction, rest) = date_and_time(written).ok_or_else(|| wrong(HELP))?;
+    let at_utc = civil.as_utc().ok_or_else(|| wrong(NO_DATE))?;
+    let seconds = match (rest, zone) {
+        ("Z" | "z" | " UTC" | "UTC", _) => at_utc,
+        ("", Some(zone)) => zone(civil).ok_or_else(|| wrong(NO_DATE))?,
+        ("", None) => return Err(wrong(NO_ZONE)),
+        (offset, _) => at_utc - offset_seconds(offset).ok_or_else(|| wrong(HELP))?,
+    };
+    let nanos = seconds.checked_mul(1_000_000_000).and_then(|nanos| u64::try_from(nanos).ok());
+    nanos.map(|nanos| Nanos(nanos + fraction)).ok_or_else(|| wrong(TOO_FAR))
+}
+
+/// Seconds since 1970, with at most nine decimal places; `Some(None)`: too many.
+fn seconds(text: &str) -> Option<Option<Nanos>> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = !whole.is_empty() && whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit());
+    if !is_number || (text.contains('.') && fraction.is_empty()) {
+        return None;
+    }
+    let nanos = whole.parse::<u64>().ok().and_then(|whole| whole.checked_mul(1_000_000_000));
+    Some(nanos.filter(|nanos| *nanos < 1 << 63).map(|nanos| Nanos(nanos + nanoseconds(fraction))))
+}
+
+/// Digits after the point as nanoseconds; further digits do not count.
+fn nanoseconds(digits: &str) -> u64 {
+    let nine = digits.bytes().chain(std::iter::repeat(b'0')).take(9);
+    nine.fold(0, |nanos, digit| nanos * 10 + u64::from(digit - b'0'))
+}
+
+/// `2026-11-21`, `2026-11-21 14:03`, `2026-11-21T14:03:20.5`, and what comes after it; nanoseconds apart.
+fn date_and_time(text: &str) -> Option<(Civil, u64, &str)> {
+    let (year, rest) = number(text, 4)?;
+    let (month, rest) = number(rest.strip_prefix('-')?, 2)?;
+    let (day, rest) = number(rest.strip_prefix('-')?, 2)?;
+    let midnight = Civil { year, month, day, hour: 0, minute: 0, second: 0 };
+    let Some(time) =
+        rest.strip_prefix(['T', 't', ' ']).filter(|time| time.starts_with(|c: char| c.is_ascii_digit()))
+    else {
+        return Some((midnight, 0, rest));
+    };
+    let (hour, rest) = number(time, 2)?;
+    let (minute, rest) = number(rest.strip_prefix(':')?, 2)?;
+    let Some(after) = rest.strip_prefix(':') else {
+        return Some((Civil { hour, minute, ..midnight }, 0, rest));
+    };
+    let (second, rest) = number(after, 2)?;
+    let (fraction, rest) = match rest.strip_prefix('.') {
+        Some(after) => {
+            let end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+            (Some(&after[..end]).filter(|digits| !digits.is_empty())?, &after[end..])
+        }
+        None => ("", rest),
+    };
+    Some((Civil { hour, minute, second, ..midnight }, nanoseconds(fraction), rest))
+}
+
+/// `+01:00`, `-0530`. In a URL a plus sign is a space.
+fn offset_seconds(text: &str) -> Option<i64> {
+    let (sign, rest) = match text.split_at_checked(1)? {
+        ("+" | " ", rest) => (1, rest),
+        ("-", rest) => (-1, rest),
+        _ => return None,
+    };
+    let (hours, rest) = number(rest, 2)?;
+    let (minutes, rest) = number(rest.strip_prefix(':').unwrap_or(rest), 2)?;
+    let is_offset = rest.is_empty() && hours < 24 && minutes < 60;
+    is_offset.then(|| sign * i64::from(hours * 3_600 + minutes * 60))
+}
+
+fn number(text: &str, digits: usize) -> Option<(u32, &str)> {
+    let (number, rest) = text.split_at_checked(digits)?;
+    let is_number = number.bytes().all(|b| b.is_ascii_digit());
+    is_number.then(|| number.parse().ok()).flatten().map(|number| (number, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW: Nanos = Nanos(1_795_257_001_500_000_000);
+
+    fn of(text: &str) -> Result<Nanos, String> {
+        // A zone two hours east of Greenwich.
+        let zone: Zone<'_> = &|civil| Some(civil.as_utc()? - 7_200);
+        read(text, NOW, Some(zone)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_form_is_read() {
+        let second = 1_000_000_000;
+        // date -u -d TEXT +%s
+        for (text, expected) in [
+            ("now", NOW.0),
+            ("-1h", NOW.0 - 3_600 * second),
+            ("-1.5s", NOW.0 - 1_500_000_000),
+            ("1795257001", 1_795_257_001 * second),
+            ("1795257001.25", 1_795_257_001 * second + 250_000_000),
+            ("2026-11-21T10:30:01Z", 1_795_257_001 * second),
+            ("2026-11-21 10:30:01 UTC", 1_795_257_001 * second),
+            ("2026-11-21 12:30:01", 1_795_257_001 * second),
+            ("2026-11-21T12:30:01.000000007", 1_795_257_001 * second + 7),
+            ("2026-11-21T11:30:01+01:00", 1_795_257_001 * second),
+            ("2026-11-21T11:30:01 01:00", 1_795_257_001 * second),
+            ("2026-11-21T05:00:01-0530", 1_795_257_001 * second),
+            ("2026-11-21 12:30", 1_795_257_000 * second),
+            ("2026-11-21", 1_795_212_000 * second),
+            ("2000-02-29Z", 951_782_400 * second),
+            ("2100-03-01Z", 4_107_542_400 * second),
+            ("1970-01-01Z", 0),
+        ] {
+            assert_eq!(of(text), Ok(Nanos(expected)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused_with_advice() {
+        for (text, problem) in [
+            ("", HELP),
+            ("yesterday", HELP),
+            ("-1", HELP),
+            ("-x", HELP),
+            ("1.", HELP),
+            ("2026-11-21T10:30:01+1", HELP),
+            ("2026-11-21T10", HELP),
+            ("2026-11-21x", HELP),
+            ("2026-02-29", NO_DATE),
+            ("2026-13-01", NO_DATE),
+            ("2026-11-21 24:00", NO_DATE),
+            ("1969-12-31Z", NO_DATE),
+            ("-400d9", HELP),
+            ("99999999999", TOO_FAR),
+            ("-292y", HELP),
+            ("1970-01-01", TOO_FAR),
+            ("-100000d", TOO_FAR),
+        ] {
+            assert_eq!(of(text), Err(format!("'{text}' is no time: {problem}")));
+        }
+        let error = read("2026-11-21 10:30", NOW, None).unwrap_err().to_string();
+        assert!(error.ends_with(NO_ZONE), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "[-0-9:.TZ +é]{0,24}|\\PC{0,12}") {
+            let _ = of(&text);
+        }
+    }
+}

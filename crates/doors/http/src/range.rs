@@ -1,0 +1,237 @@
+//! `/khz/v1/range`: the past out of the store, one line of JSON for each part. Reading runs beside the streams, like
+//! history, and few requests at a time do. It holds a few parts, never an answer.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use khz_model::{
+    Nanos, QueryError, RANGE_POINTS_MAX, RangeAnswer, RangeContent, RangePart, RangePoint, RangeRequest,
+    RangeShape, Reading, Series, Stamp, ValueFormat, ValueType,
+};
+
+use crate::json;
+use crate::limits::{RANGE_PARTS_AT_ONCE, RANGE_READINGS_AT_ONCE};
+use crate::pages::{self, Writer};
+use crate::params::Params;
+use crate::refusal::Refusal;
+use crate::routes::App;
+use crate::turns::Queue;
+
+/// Parameters of `/khz/v1/range`.
+pub(crate) const RANGE_PARAMS: &[&str] = &["match", "from", "to", "points", "newest"];
+
+const FROM_DEFAULT: &str = "-10m";
+const TO_DEFAULT: &str = "now";
+
+/// `GET /khz/v1/range`
+pub(crate) async fn range(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    let params = Params::parse(request.uri().query(), RANGE_PARAMS)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+    let request = RangeRequest {
+        patterns: params.patterns()?,
+        from: params.moment("from", now, FROM_DEFAULT)?,
+        to: params.moment("to", now, TO_DEFAULT)?,
+        shape: shape(&params)?,
+    };
+    app.turns.next(Queue::Answers).await;
+    let answer = app.query.range(request)?;
+    let past = Past { app: Arc::clone(&app) };
+    let write = async move |writer| past.write(writer, answer).await;
+    let mut response = pages::answer(&app, "application/x-ndjson", write).await?;
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+fn shape(params: &Params) -> Result<RangeShape, Refusal> {
+    let is_newest = params.switch("newest")?;
+    match params.get("points") {
+        None if is_newest => Ok(RangeShape::Newest),
+        None => Ok(RangeShape::Rows),
+        Some(_) if is_newest => Err(Refusal::bad_request("points and newest exclude each other")),
+        Some(_) => {
+            let points = params.count("points", 1, RANGE_POINTS_MAX as usize)?;
+            Ok(RangeShape::Points(u32::try_from(points).unwrap_or(RANGE_POINTS_MAX)))
+        }
+    }
+}
+
+struct Past {
+    app: Arc<App>,
+}
+
+/// Some parts that were read together.
+struct Batch {
+    answer: Box<dyn RangeAnswer>,
+    parts: Vec<RangePart>,
+    damage: Vec<String>,
+    /// How the answer ends, if it does.
+    end: Option<Result<(), QueryError>>,
+}
+
+impl Past {
+    async fn write(self, mut writer: Writer, mut answer: Box<dyn RangeAnswer>) -> Result<Writer, Refusal> {
+        let mut is_empty = true;
+        loop {
+            let batch = self.read(answer).await?;
+            let held: usize = batch.parts.iter().map(held).sum();
+            writer.hold(held as u64)?;
+            for part in batch.parts {
+                part_json(&mut writer, &part).await?;
+                is_empty = false;
+            }
+            writer.hold(0)?;
+            for damage in batch.damage {
+                line(&mut writer, "damage", &damage).await?;
+                is_empty = false;
+            }
+            match batch.end {
+                None => answer = batch.answer,
+                // Before the first line the status can still say it.
+                Some(Err(error)) if is_empty => return Err(error.into()),
+                Some(Err(error)) => {
+                    line(&mut writer, "error", &error.to_string()).await?;
+                    return Ok(writer);
+                }
+                Some(Ok(())) => {
+                    let out = writer.page();
+                    out.push_str("{\"end\":{\"width\":");
+                    json::text_or_null(out, batch.answer.width().map(Nanos::seconds_text).as_deref());
+                    out.push_str("}}\n");
+                    return Ok(writer);
+                }
+            }
+        }
+    }
+
+    /// Reads some parts on a blocking thread, so that other requests do not wait.
+    async fn read(&self, mut answer: Box<dyn RangeAnswer>) -> Result<Batch, Refusal> {
+        let stopped = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the door is closing");
+        let turn = Arc::clone(&self.app.histories).acquire_owned().await.map_err(|_| stopped(()))?;
+        let work = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            let (mut parts, mut readings, mut end) = (Vec::new(), 0, None);
+            while parts.len() < RANGE_PARTS_AT_ONCE && readings < RANGE_READINGS_AT_ONCE {
+                match answer.next() {
+                    Ok(Some(part)) => {
+                        readings += length(&part.content);
+                        parts.push(part);
+                    }
+                    Ok(None) => end = Some(Ok(())),
+                    Err(error) => end = Some(Err(error)),
+                }
+                if end.is_some() {
+                    break;
+                }
+            }
+            let damage = answer.damage();
+            Batch { answer, parts, damage, end }
+        });
+        work.await.map_err(|_| stopped(()))
+    }
+}
+
+fn length(content: &RangeContent) -> usize {
+    match content {
+        RangeContent::Readings(readings) => readings.len(),
+        RangeContent::Points(points) => points.len(),
+    }
+}
+
+fn held(part: &RangePart) -> usize {
+    match &part.content {
+        RangeContent::Readings(readings) => readings.capacity() * size_of::<(Stamp, Reading)>(),
+        RangeContent::Points(points) => points.capacity() * size_of::<RangePoint>(),
+    }
+}
+
+/// `{"KIND":"TEXT"}`
+async fn line(writer: &mut Writer, kind: &str, text: &str) -> Result<(), Refusal> {
+    let out = writer.page();
+    out.push_str("{\"");
+    out.push_str(kind);
+    out.push_str("\":");
+    json::text(out, text);
+    out.push_str("}\n");
+    writer.turn().await
+}
+
+async fn part_json(writer: &mut Writer, part: &RangePart) -> Result<(), Refusal> {
+    let format = part.series.metric.format();
+    let out = writer.page();
+    out.push_str("{\"node\":");
+    json::text(out, part.node.as_str());
+    out.push(',');
+    series_json(out, &part.series);
+    out.push_str(",\"step\":");
+    json::text(out, &part.step.seconds_text());
+    match &part.content {
+        RangeContent::Readings(readings) => {
+            out.push_str(",\"rows\":[");
+            for (number, (stamp, reading)) in readings.iter().enumerate() {
+                let out = writer.page();
+                json::next(out, number);
+                out.push('[');
+                json::text(out, &stamp.real_text());
+                out.push(',');
+                json::text(out, &stamp.boot_text());
+                out.push(',');
+                json::reading(out, *reading, format);
+                out.push(']');
+                writer.turn().await?;
+            }
+        }
+        RangeContent::Points(points) => {
+            out.push_str(",\"points\":[");
+            for (number, point) in points.iter().enumerate() {
+                let out = writer.page();
+                json::next(out, number);
+                point_json(out, point, format);
+                writer.turn().await?;
+            }
+        }
+    }
+    writer.page().push_str("]}\n");
+    writer.turn().await
+}
+
+fn series_json(out: &mut String, series: &Series) {
+    json::series(out, series);
+    out.push_str(",\"places\":");
+    json::number(out, u64::from(series.metric.places));
+    out.push_str(",\"type\":");
+    json::text(out, series.metric.value_type.as_str());
+}
+
+fn point_json(out: &mut String, point: &RangePoint, format: ValueFormat) {
+    let is_number = !matches!(format.value_type, ValueType::Labels | ValueType::Unknown);
+    let value = |out: &mut String, key: &str, bits: u64| {
+        let reading = if is_number { Reading::Present(bits) } else { Reading::Labels(bits) };
+        out.push_str(key);
+        json::reading(out, reading, format);
+    };
+    out.push_str("{\"t\":");
+    json::text(out, &point.begin.seconds_text());
+    out.push_str(",\"count\":");
+    json::number(out, point.count);
+    value(out, ",\"first\":", point.first.1);
+    out.push_str(",\"first_t\":");
+    json::text(out, &point.first.0.seconds_text());
+    value(out, ",\"last\":", point.last.1);
+    out.push_str(",\"last_t\":");
+    json::text(out, &point.last.0.seconds_text());
+    if is_number {
+        value(out, ",\"lowest\":", point.lowest);
+        value(out, ",\"highest\":", point.highest);
+        out.push_str(",\"sum\":");
+        json::text(out, &point.sum.with_places(format).to_string());
+        out.push_str(",\"resets\":");
+        json::number(out, point.resets);
+        out.push_str(",\"correction\":");
+        json::text(out, &point.correction.with_places(format).to_string());
+    }
+    out.push('}');
+}

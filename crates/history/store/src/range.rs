@@ -1,0 +1,168 @@
+//! The one range query, answered out of column files, the log, and rows that are not in the log yet. Where they overlap,
+//! later ones win, and a row that is in several of them counts once. An answer holds one series of one node at a time, and
+//! the rows of that node that are no columns yet.
+//!
+//! [`RangeReader`] answers; [`ColumnFiles`] says which files there are.
+
+mod answer;
+mod hours;
+mod live;
+mod newest;
+mod points;
+mod rows;
+mod segments;
+mod strand;
+
+use std::sync::Arc;
+
+use khz_model::{Budget, Nanos, NodeName, QueryError, RangeAnswer, RangeRequest, RangeShape, Ranges};
+
+use crate::StoreError;
+use crate::file::ColumnFile;
+use crate::limits::{RANGE_BYTES, RANGE_READINGS_MAX};
+use crate::log::{LogView, LoggedBlock};
+use crate::range::answer::Asked;
+use crate::range::newest::NewestAnswer;
+use crate::range::points::PointsAnswer;
+use crate::range::rows::RowsAnswer;
+use crate::shelf::{Shelf, StoredHour};
+
+/// How long a file of rows is.
+pub(crate) const HOUR: u64 = 3_600_000_000_000;
+
+/// The column files that there are now.
+pub trait ColumnFiles: Send + Sync {
+    /// The resolutions of roll-ups, finest first.
+    fn resolutions(&self) -> Vec<Nanos>;
+
+    /// The hours with files of rows that reach into this time, in their order.
+    fn hours(&self, from: Nanos, to: Nanos) -> Vec<StoredHour>;
+
+    /// The files of this resolution (0: rows) that may have something from `from` on and before `to`; later ones win. What
+    /// cannot be opened is reported.
+    fn files(
+        &self,
+        resolution: Nanos,
+        from: Nanos,
+        to: Nanos,
+        damage: &mut Vec<StoreError>,
+    ) -> Vec<Arc<ColumnFile>>;
+
+    /// Another number after each change. A file of rows from the log is there, and the number has changed, before the log
+    /// loses these rows.
+    fn version(&self) -> u64;
+}
+
+/// No files: everything is in the log.
+impl ColumnFiles for () {
+    fn resolutions(&self) -> Vec<Nanos> {
+        vec![Nanos::from_secs(60), Nanos::from_secs(3_600)]
+    }
+
+    fn hours(&self, _: Nanos, _: Nanos) -> Vec<StoredHour> {
+        Vec::new()
+    }
+
+    fn files(&self, _: Nanos, _: Nanos, _: Nanos, _: &mut Vec<StoreError>) -> Vec<Arc<ColumnFile>> {
+        Vec::new()
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+}
+
+impl ColumnFiles for Shelf {
+    fn resolutions(&self) -> Vec<Nanos> {
+        self.resolutions()
+    }
+
+    fn hours(&self, from: Nanos, to: Nanos) -> Vec<StoredHour> {
+        self.hours(from, to)
+    }
+
+    fn files(
+        &self,
+        resolution: Nanos,
+        from: Nanos,
+        to: Nanos,
+        damage: &mut Vec<StoreError>,
+    ) -> Vec<Arc<ColumnFile>> {
+        self.files(resolution, from, to, damage)
+    }
+
+    fn version(&self) -> u64 {
+        self.version()
+    }
+}
+
+/// Rows that are not in the log yet.
+pub trait OpenRows: Send + Sync {
+    /// The nodes that have some.
+    fn nodes(&self) -> Vec<NodeName>;
+
+    /// Those of a node, if some may be from `from` on and before `to`.
+    fn of(&self, node: &NodeName, from: Nanos, to: Nanos) -> Option<LoggedBlock>;
+
+    /// A time in which all of them are; it may be longer.
+    fn span(&self) -> Option<(Nanos, Nanos)>;
+}
+
+/// Nothing but files and the log, as in another process than the one that writes.
+impl OpenRows for () {
+    fn nodes(&self) -> Vec<NodeName> {
+        Vec::new()
+    }
+
+    fn of(&self, _: &NodeName, _: Nanos, _: Nanos) -> Option<LoggedBlock> {
+        None
+    }
+
+    fn span(&self) -> Option<(Nanos, Nanos)> {
+        None
+    }
+}
+
+/// Answers range queries, from any thread. Copies share the budget.
+#[derive(Clone)]
+pub struct RangeReader {
+    files: Arc<dyn ColumnFiles>,
+    log: Option<LogView>,
+    open: Arc<dyn OpenRows>,
+    budget: Budget,
+    readings_max: u64,
+}
+
+impl RangeReader {
+    /// A reader of these files, of this log, and of rows that have not come so far.
+    pub fn new(files: Arc<dyn ColumnFiles>, log: Option<LogView>, open: Arc<dyn OpenRows>) -> Self {
+        let budget = Budget::new(RANGE_BYTES, Arc::default());
+        RangeReader { files, log, open, budget, readings_max: RANGE_READINGS_MAX }
+    }
+
+    /// The same with other limits: bytes for all queries together, and readings of an answer.
+    pub fn with_limits(self, budget: Budget, readings_max: u64) -> Self {
+        RangeReader { budget, readings_max, ..self }
+    }
+}
+
+impl std::fmt::Debug for RangeReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RangeReader").field("budget", &self.budget).finish_non_exhaustive()
+    }
+}
+
+impl Ranges for RangeReader {
+    fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError> {
+        if request.from >= request.to {
+            return Err(QueryError::RangeBackwards);
+        }
+        let shape = request.shape;
+        let asked = Asked::new(self.clone(), request)?;
+        Ok(match shape {
+            RangeShape::Rows => Box::new(RowsAnswer::new(asked)),
+            RangeShape::Points(points) => Box::new(PointsAnswer::new(asked, points)),
+            RangeShape::Newest => Box::new(NewestAnswer::new(asked)),
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! What all answers share: the question, the nodes that it selects, what the answer holds and how much it has given.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use khz_model::hostlist::{EXPAND_MAX, Hostlist};
+use khz_model::pattern::named_nodes;
+use khz_model::{Nanos, NodeName, Pattern, QueryError, RangeContent, RangePart, RangeRequest, Share};
+
+use crate::StoreError;
+use crate::file::ColumnFile;
+use crate::limits::RANGE_QUERY_BYTES;
+use crate::range::RangeReader;
+use crate::range::live::{self, LiveRows, Reading};
+
+/// Damages that an answer remembers until somebody asks for them: a disk that fails fails everywhere.
+const DAMAGES_MAX: usize = 64;
+
+/// A question that is being answered.
+pub(crate) struct Asked {
+    pub reader: RangeReader,
+    pub patterns: Vec<Pattern>,
+    pub from: Nanos,
+    pub to: Nanos,
+    share: Share,
+    /// Readings or points given.
+    given: u64,
+    pub damage: Vec<StoreError>,
+}
+
+impl Asked {
+    pub fn new(reader: RangeReader, request: RangeRequest) -> Result<Self, QueryError> {
+        let share = reader.budget.take(RANGE_QUERY_BYTES).ok_or_else(|| full(&reader))?;
+        let RangeRequest { patterns, from, to, shape: _ } = request;
+        Ok(Asked { reader, patterns, from, to, share, given: 0, damage: Vec::new() })
+    }
+
+    /// From now on the answer holds this much beside what every answer may.
+    pub fn hold(&self, bytes: usize) -> Result<(), QueryError> {
+        if self.share.set(RANGE_QUERY_BYTES + bytes as u64) { Ok(()) } else { Err(full(&self.reader)) }
+    }
+
+    /// Counts a part that is given away.
+    pub fn give(&mut self, part: RangePart) -> Result<Option<RangePart>, QueryError> {
+        self.given += match &part.content {
+            RangeContent::Readings(readings) => readings.len() as u64,
+            RangeContent::Points(points) => points.len() as u64,
+        };
+        let limit = self.reader.readings_max;
+        match self.given > limit {
+            true => Err(QueryError::RangeTooLarge { limit }),
+            false => Ok(Some(part)),
+        }
+    }
+
+    /// What was damaged since the last call.
+    pub fn damages(&mut self) -> Vec<String> {
+        let mut texts: Vec<String> = self.damage.drain(..).map(|error| error.to_string()).collect();
+        texts.dedup();
+        texts.truncate(DAMAGES_MAX);
+        texts
+    }
+
+    /// The patterns that mean this node.
+    pub fn patterns_of(&self, node: &NodeName) -> Vec<Pattern> {
+        self.patterns.iter().filter(|pattern| pattern.matches_node(node.as_str())).cloned().collect()
+    }
+
+    /// The selected nodes in the order of their names: those that these files or the log have, or all that the patterns
+    /// name.
+    pub fn nodes(&mut self, files: &[Arc<ColumnFile>]) -> Vec<NodeName> {
+        let is_countable = |pattern: &Pattern| pattern.nodes().is_some_and(Hostlist::is_countable);
+        let named = named_nodes(&self.patterns);
+        if self.patterns.iter().all(is_countable) && named.len() < EXPAND_MAX {
+            let named: BTreeSet<NodeName> =
+                named.iter().filter_map(|name| NodeName::new(name).ok()).collect();
+            return named.into_iter().collect();
+        }
+        let mut nodes: BTreeSet<NodeName> = self.reader.open.nodes().into_iter().collect();
+        if let Some(log) = &self.reader.log {
+            nodes.extend(log.nodes(None));
+        }
+        for file in files {
+            let (found, damage) = file.nodes();
+            nodes.extend(found);
+            self.damage.extend(damage);
+        }
+        let is_selected =
+            |node: &NodeName| self.patterns.iter().any(|pattern| pattern.matches_node(node.as_str()));
+        nodes.into_iter().filter(is_selected).collect()
+    }
+
+    /// The selected rows of a node that are no columns yet.
+    pub fn live(&mut self, node: &NodeName, from: Nanos, to: Nanos) -> Vec<Arc<LiveRows>> {
+        let patterns = self.patterns_of(node);
+        let open = self.reader.open.of(node, from, to);
+        let blocks = live::blocks(self.reader.log.as_ref(), open, node, (from, to), &mut self.damage);
+        let mut reading = Reading::new(&patterns, from, to);
+        for block in &blocks {
+            self.damage.extend(reading.block(block).err());
+        }
+        reading.finish()
+    }
+}
+
+fn full(reader: &RangeReader) -> QueryError {
+    QueryError::Full { what: "bytes for all range queries", limit: reader.budget.limit().0 as usize }
+}

@@ -1,0 +1,142 @@
+//! Which resolution answers for which time: roll-ups where they have everything and their buckets fit into those that are
+//! asked for, else the rows. Time of which there is only a roll-up is answered by that; its buckets count where they begin.
+
+use std::collections::BTreeSet;
+
+use crate::range::HOUR;
+
+/// Some time, and what answers for it: 0 the rows, 1 and more a roll-up, finest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub from: u64,
+    pub to: u64,
+    pub source: usize,
+}
+
+/// What a node has at one resolution of roll-ups.
+pub(crate) struct Rolled {
+    pub resolution: u64,
+    /// The hours in which it has buckets.
+    pub hours: BTreeSet<u64>,
+    /// Its buckets fit into those that are asked for.
+    pub fits: bool,
+}
+
+/// What there is of a node.
+pub(crate) struct Available {
+    /// Finest first.
+    pub rolled: Vec<Rolled>,
+    /// Hours with files of rows; true: the roll-ups have all of them.
+    pub filed: Vec<(u64, bool)>,
+    /// Hours with rows that are no columns yet.
+    pub live: BTreeSet<u64>,
+}
+
+impl Available {
+    /// What answers for the time from `from` on and before `to`, in the order of time.
+    pub fn segments(&self, from: u64, to: u64) -> Vec<Segment> {
+        let mut hours: BTreeSet<u64> = self.live.clone();
+        hours.extend(self.filed.iter().map(|(hour, _)| *hour));
+        self.rolled.iter().for_each(|rolled| hours.extend(&rolled.hours));
+        let mut segments = Segments::default();
+        let first = from - from % HOUR;
+        for &hour in hours.range(first..to) {
+            let end = hour.saturating_add(HOUR);
+            self.hour(hour, hour.max(from), end.min(to), &mut segments);
+        }
+        segments.0
+    }
+
+    /// The segments of one hour, of which the time from `from` to `to` is asked for.
+    fn hour(&self, hour: u64, from: u64, to: u64, segments: &mut Segments) {
+        let filed = self.filed.binary_search_by_key(&hour, |(hour, _)| *hour).ok();
+        let has_files = filed.is_some();
+        let is_live = self.live.contains(&hour);
+        let is_settled = filed.is_none_or(|at| self.filed[at].1) && !is_live;
+        let has = |rolled: &Rolled| rolled.hours.contains(&hour);
+        // The coarsest whose buckets fit, and whose first and last one lie within the time.
+        let fitting = self.rolled.iter().enumerate().rev().find_map(|(number, rolled)| {
+            let first = from.next_multiple_of(rolled.resolution);
+            let last = to - to % rolled.resolution;
+            let is_it = rolled.fits && has(rolled) && (is_settled || !has_files) && first < last;
+            is_it.then_some((number + 1, first, last))
+        });
+        // Rows, where there are any; else the finest roll-up that there is.
+        let rest = match has_files || (is_live && !self.rolled.iter().any(has)) {
+            true => Some(0),
+            false => self.rolled.iter().position(has).map(|number| number + 1),
+        };
+        let Some(rest) = rest else { return };
+        match fitting {
+            Some((source, first, last)) => {
+                segments.add(from, first, rest);
+                segments.add(first, last, source);
+                segments.add(last, to, rest);
+            }
+            None => segments.add(from, to, rest),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Segments(Vec<Segment>);
+
+impl Segments {
+    fn add(&mut self, from: u64, to: u64, source: usize) {
+        if from >= to {
+            return;
+        }
+        match self.0.last_mut() {
+            Some(last) if last.to == from && last.source == source => last.to = to,
+            _ => self.0.push(Segment { from, to, source }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: u64 = HOUR / 60;
+
+    fn rolled(resolution: u64, hours: &[u64], fits: bool) -> Rolled {
+        Rolled { resolution, hours: hours.iter().map(|hour| hour * HOUR).collect(), fits }
+    }
+
+    fn shown(available: &Available, from: u64, to: u64) -> Vec<(u64, u64, usize)> {
+        let segments = available.segments(from, to).into_iter();
+        segments.map(|it| (it.from / MINUTE, it.to / MINUTE, it.source)).collect()
+    }
+
+    #[test]
+    fn roll_ups_answer_for_whole_buckets_and_rows_for_the_edges() {
+        let available = Available {
+            rolled: vec![rolled(MINUTE, &[1, 2, 3], true), rolled(HOUR, &[2, 3], true)],
+            filed: [1, 2, 3, 4].map(|hour| (hour * HOUR, hour != 3)).into(),
+            live: BTreeSet::from([4 * HOUR]),
+        };
+        let half = MINUTE / 2;
+        assert_eq!(
+            available.segments(HOUR + half, 5 * HOUR),
+            [
+                Segment { from: HOUR + half, to: HOUR + MINUTE, source: 0 },
+                Segment { from: HOUR + MINUTE, to: 2 * HOUR, source: 1 },
+                Segment { from: 2 * HOUR, to: 3 * HOUR, source: 2 },
+                Segment { from: 3 * HOUR, to: 5 * HOUR, source: 0 },
+            ],
+            "hour 3 has rows that no roll-up has"
+        );
+        // Nothing finer than the roll-up's hour fits into a part of it but minutes.
+        assert_eq!(shown(&available, 2 * HOUR + 10 * MINUTE, 3 * HOUR), [(130, 180, 1)]);
+    }
+
+    #[test]
+    fn what_has_only_a_roll_up_is_answered_by_it_whatever_is_asked_for() {
+        let available = Available {
+            rolled: vec![rolled(MINUTE, &[2], false), rolled(HOUR, &[1, 2], false)],
+            filed: Vec::new(),
+            live: BTreeSet::from([2 * HOUR, 3 * HOUR]),
+        };
+        assert_eq!(shown(&available, 0, 9 * HOUR), [(60, 120, 2), (120, 180, 1), (180, 240, 0)]);
+    }
+}

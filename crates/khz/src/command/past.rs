@@ -1,0 +1,232 @@
+//! The past, out of the store of a running khz, for the commands that print it: the times that people write, and the parts
+//! of an answer, put together to rows.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use khz_ask::{Past, PastLine, PastLines, PastPart, PastRow};
+use khz_model::moment::{self, Civil};
+use khz_model::{Nanos, Pattern, RangeShape};
+use khz_rrd::local_time::{self, Fields};
+
+use super::target::Target;
+use crate::config::Plan;
+use crate::show::outcome::{Done, Failure, Outcome};
+use crate::show::table::remark;
+
+/// The present, as the wall clock has it.
+pub fn now() -> Nanos {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// A moment from the command line; a date without a zone is local time.
+pub fn moment(flag: &str, text: &str) -> Result<Nanos, Failure> {
+    let read = moment::read(text, now(), Some(&local));
+    read.map_err(|error| {
+        Failure::usage(format!("--{flag}: {error}; a date without Z or offset is local time"))
+    })
+}
+
+/// Seconds since 1970 of a local time.
+fn local(civil: Civil) -> Option<i64> {
+    let fields = Fields {
+        year: civil.year.into(),
+        month: i64::from(civil.month) - 1,
+        day: civil.day.into(),
+        hour: civil.hour.into(),
+        minute: civil.minute.into(),
+        second: civil.second.into(),
+        weekday: 0,
+    };
+    // The C library turns the 31st of February into a day of March.
+    civil.as_utc()?;
+    local_time::seconds(&fields)
+}
+
+/// From when to when.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// The first moment.
+    pub from: Nanos,
+    /// The moment after the last.
+    pub to: Nanos,
+}
+
+impl Span {
+    /// The span that `--from` and `--to` say; without `--to` until now.
+    pub fn of(from: &str, to: Option<&str>) -> Result<Self, Failure> {
+        let from = moment("from", from)?;
+        let to = to.map_or_else(|| Ok(now()), |to| moment("to", to))?;
+        match from < to {
+            true => Ok(Span { from, to }),
+            false => Err(Failure::usage("--from must be before --to")),
+        }
+    }
+}
+
+/// A question, and what has come of its answer.
+pub struct Asked {
+    lines: PastLines,
+    patterns: Vec<Pattern>,
+    /// For each pattern whether something matched it.
+    is_found: Vec<bool>,
+    /// A part that belongs to the next step.
+    ahead: Option<PastPart>,
+    is_damaged: bool,
+    is_over: bool,
+}
+
+impl Asked {
+    /// Asks the khz that the flags name.
+    pub fn ask(
+        target: &Target,
+        plan: &Plan,
+        patterns: &[Pattern],
+        span: Span,
+        shape: RangeShape,
+    ) -> Result<Self, Failure> {
+        let patterns = if patterns.is_empty() { vec![Pattern::everything()] } else { patterns.to_vec() };
+        let past = Past { patterns: patterns.clone(), from: span.from, to: span.to, shape };
+        let lines = target.past(plan, &past)?;
+        let is_found = vec![false; patterns.len()];
+        Ok(Asked { lines, patterns, is_found, ahead: None, is_damaged: false, is_over: false })
+    }
+
+    /// The next part; `None` after the last. What could not be read is said on stderr.
+    pub fn next_part(&mut self) -> Result<Option<PastPart>, Failure> {
+        if let Some(part) = self.ahead.take() {
+            return Ok(Some(part));
+        }
+        while !self.is_over {
+            match self.lines.next_line()? {
+                Some(PastLine::Part(part)) => {
+                    for (pattern, is_found) in self.patterns.iter().zip(&mut self.is_found) {
+                        *is_found |= pattern.matches_node(&part.node)
+                            && pattern.matches_series(&part.name, part.instance.as_ref());
+                    }
+                    return Ok(Some(part));
+                }
+                Some(PastLine::Damage(sentence)) => {
+                    remark!("{sentence}");
+                    self.is_damaged = true;
+                }
+                Some(PastLine::End { .. }) | None => self.is_over = true,
+            }
+        }
+        Ok(None)
+    }
+
+    /// All parts of the next node and step, which have the same rows; `None` after the last.
+    pub fn next_step(&mut self) -> Result<Option<Step>, Failure> {
+        let Some(first) = self.next_part()? else { return Ok(None) };
+        let mut step = Step { node: first.node.clone(), parts: vec![first] };
+        while let Some(part) = self.next_part()? {
+            if part.node != step.node || part.step != step.parts[0].step {
+                self.ahead = Some(part);
+                break;
+            }
+            step.parts.push(part);
+        }
+        Ok(Some(step))
+    }
+
+    /// Something could not be read until now.
+    pub fn is_damaged(&self) -> bool {
+        self.is_damaged
+    }
+
+    /// How the command ends: in part, if a pattern selected nothing.
+    pub fn end(&self, within: &str) -> Outcome {
+        let unmatched = self.patterns.iter().zip(&self.is_found).filter(|(_, is_found)| !**is_found);
+        let unmatched: Vec<String> = unmatched.map(|(pattern, _)| pattern.to_string()).collect();
+        if unmatched.len() == self.patterns.len() {
+            return Err(Failure::Work(format!("the store has nothing of {} {within}", unmatched.join(", "))));
+        }
+        for pattern in &unmatched {
+            remark!("the store has nothing of {pattern} {within}");
+        }
+        match (self.is_damaged, unmatched.is_empty()) {
+            (true, _) => Err(Failure::work("parts of the store are damaged and were left out")),
+            (false, true) => Ok(Done::Wholly),
+            (false, false) => Ok(Done::Partly { missing: Vec::new() }),
+        }
+    }
+}
+
+/// What one node has of some time.
+pub struct Step {
+    /// The node.
+    pub node: String,
+    /// Its series.
+    pub parts: Vec<PastPart>,
+}
+
+impl Step {
+    /// Calls `take` with each row: its time, the time since the node's boot, and the readings that it has, each with the
+    /// number of its part.
+    pub fn rows<E>(
+        &self,
+        mut take: impl FnMut(Nanos, Nanos, &[(usize, &PastRow)]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut next = vec![0usize; self.parts.len()];
+        let mut row: Vec<(usize, &PastRow)> = Vec::with_capacity(self.parts.len());
+        loop {
+            let ahead = self.parts.iter().zip(&next).filter_map(|(part, &next)| part.rows.get(next));
+            let Some(time) = ahead.map(|row| row.time).min() else { return Ok(()) };
+            row.clear();
+            for (number, (part, next)) in self.parts.iter().zip(&mut next).enumerate() {
+                if let Some(reading) = part.rows.get(*next).filter(|reading| reading.time == time) {
+                    row.push((number, reading));
+                    *next += 1;
+                }
+            }
+            let boot = row.first().map_or(Nanos(0), |(_, reading)| reading.boot);
+            take(time, boot, &row)?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use khz_ask::Cell;
+    use khz_model::ValueFormat;
+
+    use super::*;
+
+    fn part(name: &str, times: &[u64]) -> PastPart {
+        let row =
+            |&time: &u64| PastRow { time: Nanos(time), boot: Nanos(time - 1), cell: Cell::Text(name.into()) };
+        PastPart {
+            node: "n1".into(),
+            name: name.into(),
+            instance: None,
+            kind: "gauge".into(),
+            unit: "count".into(),
+            format: ValueFormat::WHOLE,
+            step: Nanos(0),
+            rows: times.iter().map(row).collect(),
+            points: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn parts_become_rows_in_the_order_of_their_times() {
+        let step = Step {
+            node: "n1".into(),
+            parts: vec![part("a", &[1, 3]), part("b", &[2, 3, 4]), part("c", &[])],
+        };
+        let mut rows = Vec::new();
+        step.rows(|time, boot, cells| {
+            rows.push((time.0, boot.0, cells.iter().map(|(part, _)| *part).collect::<Vec<_>>()));
+            Ok::<(), ()>(())
+        })
+        .unwrap();
+        assert_eq!(rows, [(1, 0, vec![0]), (2, 1, vec![1]), (3, 2, vec![0, 1]), (4, 3, vec![1])]);
+    }
+
+    #[test]
+    fn a_local_date_that_does_not_exist_is_refused() {
+        let failure = moment("at", "2026-02-30 10:00").unwrap_err().to_string();
+        assert!(failure.contains("no such date") && failure.contains("--at"), "{failure}");
+    }
+}

@@ -1,6 +1,7 @@
 //! What was handed over since the last commit: bytes of open blocks, and blocks. It is bounded in bytes.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::limits::{BLOCKS_WAITING_BYTES, ROWS_WAITING_BYTES};
@@ -93,22 +94,23 @@ impl Batch {
     }
 
     /// The pieces by lane, and of one lane in the order in which they came; those that continue each other are one.
-    pub fn by_lane(&self) -> Vec<Gathered<'_>> {
+    pub fn by_lane(&self) -> ByLane<'_> {
         let mut order: Vec<&(Piece, usize)> = self.pieces.iter().collect();
         order.sort_by_key(|(piece, _)| piece.lane);
-        let mut gathered: Vec<Gathered<'_>> = Vec::new();
+        let mut all = ByLane { gathered: Vec::new(), bytes: Vec::with_capacity(order.len()) };
         for &(piece, at) in order {
-            let bytes = &self.bytes[at..at + piece.length];
-            match gathered.last_mut().filter(|last| last.is_continued_by(&piece)) {
+            all.bytes.push(&self.bytes[at..at + piece.length]);
+            let end = all.bytes.len();
+            match all.gathered.last_mut().filter(|last| last.is_continued_by(&piece)) {
                 Some(last) => {
                     last.piece.length += piece.length;
                     (last.piece.end, last.piece.shift) = (piece.end, piece.shift);
-                    last.bytes.push(bytes);
+                    last.parts.end = end;
                 }
-                None => gathered.push(Gathered { piece, bytes: vec![bytes] }),
+                None => all.gathered.push(Gathered { piece, parts: end - 1..end }),
             }
         }
-        gathered
+        all
     }
 
     /// Takes the memory of an older batch, so that each commit need not allocate again.
@@ -122,13 +124,21 @@ impl Batch {
     }
 }
 
-/// Bytes of one block that follow each other.
-pub(crate) struct Gathered<'a> {
-    pub piece: Piece,
+/// The pieces of a batch by lane.
+pub(crate) struct ByLane<'a> {
+    pub gathered: Vec<Gathered>,
+    /// The bytes of all of them, one after the other.
     pub bytes: Vec<&'a [u8]>,
 }
 
-impl Gathered<'_> {
+/// Bytes of one block that follow each other.
+pub(crate) struct Gathered {
+    pub piece: Piece,
+    /// Which of the bytes they are.
+    pub parts: Range<usize>,
+}
+
+impl Gathered {
     fn is_continued_by(&self, next: &Piece) -> bool {
         let Piece { lane, schema, first_row, offset, length, .. } = self.piece;
         (lane, schema, first_row, offset + length) == (next.lane, next.schema, next.first_row, next.offset)

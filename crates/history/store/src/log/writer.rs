@@ -11,7 +11,7 @@ use khz_model::{Nanos, NodeName};
 
 use crate::StoreError;
 use crate::limits::{RECORD_BYTES_MAX, SEGMENT_BLOCKS, SEGMENT_BYTES};
-use crate::log::batch::{Batch, Gathered, Waiting};
+use crate::log::batch::{Batch, ByLane, Gathered, Waiting};
 use crate::log::index::{Entry, Index};
 use crate::log::intake::{KnownSchema, LogCounts, Shared};
 use crate::log::record::{self, BlockMeta, HEAD_BYTES, LaneRecord, Piece, SEGMENT_HEADER};
@@ -192,11 +192,9 @@ impl Log {
     /// The rows of a commit are safe now.
     fn mark(&self, open: &OpenSegment, done: Done, batch: &Batch) {
         let mut rows = 0;
-        for piece in &done.pieces {
-            if let Some(lane) = self.shared.state().numbered(piece.lane).cloned() {
-                let bytes = piece.offset + piece.length;
-                rows += lane.journalled(piece.first_row, bytes, piece.end, open.file.number);
-            }
+        for (lane, piece) in &done.pieces {
+            let bytes = piece.offset + piece.length;
+            rows += lane.journalled(piece.first_row, bytes, piece.end, open.file.number);
         }
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         for (waiting, (at, length)) in batch.blocks.iter().zip(done.blocks) {
@@ -332,12 +330,15 @@ impl Log {
     }
 }
 
+/// A piece of an open block, and its lane.
+type Journal = (Arc<LoggedLane>, Piece);
+
 /// What a commit has written, before it is known.
 struct Done {
     /// The file's length.
     end: u64,
     /// The pieces of open blocks that a restart can use.
-    pieces: Vec<Piece>,
+    pieces: Vec<Journal>,
     /// Where the record of each block begins, and the length of its body.
     blocks: Vec<(u64, usize)>,
 }
@@ -390,48 +391,54 @@ impl<'a> Writing<'a> {
     }
 
     /// Writes the bytes of open blocks that a restart can use.
-    fn rows(&mut self, batch: &Batch) -> Result<Vec<Piece>, StoreError> {
+    fn rows(&mut self, batch: &Batch) -> Result<Vec<Journal>, StoreError> {
+        let ByLane { gathered, bytes: all } = batch.by_lane();
         let (mut pieces, mut bytes, mut length) = (Vec::new(), Vec::new(), 0);
-        let mut written = Vec::new();
-        // How far each lane's open block is with this commit.
-        let mut reached: HashMap<u32, (u64, usize)> = HashMap::new();
-        for Gathered { piece, bytes: these } in batch.by_lane() {
-            let state = self.shared.state();
-            let known = state.numbered(piece.lane).cloned().zip(state.schema_numbered(piece.schema).cloned());
-            drop(state);
+        let mut written: Vec<Journal> = Vec::with_capacity(gathered.len());
+        let known = self.known(&gathered);
+        for (Gathered { piece, parts }, known) in gathered.into_iter().zip(known) {
             let Some((lane, schema)) = known else { continue };
-            let follows = match reached.get(&piece.lane) {
-                Some(reached) => piece.offset == 0 || *reached == (piece.first_row, piece.offset),
+            // How far the lane's open block is with what was written before.
+            let before = written.last().filter(|(_, before)| before.lane == piece.lane);
+            let follows = match before {
+                Some((_, before)) => {
+                    let reached = (before.first_row, before.offset + before.length);
+                    piece.offset == 0 || reached == (piece.first_row, piece.offset)
+                }
                 None => lane.continues(piece.first_row, piece.offset),
             };
             if !follows {
                 continue;
             }
-            reached.insert(piece.lane, (piece.first_row, piece.offset + piece.length));
             self.declare(&lane, piece.schema, &schema);
             if length > 0 && length + piece.length > ROWS_RECORD_BYTES {
-                self.rows_record(&mut pieces, &mut bytes, &mut written)?;
+                self.rows_record(&mut pieces, &mut bytes)?;
                 length = 0;
             }
             length += piece.length;
             pieces.push(piece);
-            bytes.extend(these);
+            bytes.extend_from_slice(&all[parts]);
+            written.push((lane, piece));
         }
-        self.rows_record(&mut pieces, &mut bytes, &mut written)?;
+        self.rows_record(&mut pieces, &mut bytes)?;
         Ok(written)
     }
 
-    fn rows_record(
-        &mut self,
-        pieces: &mut Vec<Piece>,
-        bytes: &mut Vec<&[u8]>,
-        written: &mut Vec<Piece>,
-    ) -> Result<(), StoreError> {
+    /// Lane and schema of each piece; `None`: one of them was forgotten.
+    fn known(&self, gathered: &[Gathered]) -> Vec<Option<(Arc<LoggedLane>, KnownSchema)>> {
+        let state = self.shared.state();
+        let of_piece = |piece: &Piece| {
+            Some((state.numbered(piece.lane)?.clone(), state.schema_numbered(piece.schema)?.clone()))
+        };
+        gathered.iter().map(|gathered| of_piece(&gathered.piece)).collect()
+    }
+
+    fn rows_record(&mut self, pieces: &mut Vec<Piece>, bytes: &mut Vec<&[u8]>) -> Result<(), StoreError> {
         if pieces.is_empty() {
             return Ok(());
         }
         record::put_rows(&mut self.out, pieces, bytes.drain(..));
-        written.append(pieces);
+        pieces.clear();
         self.flush()
     }
 

@@ -112,8 +112,9 @@ fn runs(bytes: &mut Bytes<'_>, flags: u8, rows: usize) -> Read<(Vec<Run>, usize)
 /// Adds a track up, value by value.
 pub(crate) fn summary_of(track: &Track<u64>, value_type: ValueType, times: &Times) -> Option<Summary> {
     let mut summary = None;
-    track.each_value(|row, bits| {
-        Summary::add_to(&mut summary, value_type, Point { time: Nanos(times.at[row]), bits });
+    track.each_run(|row, values| {
+        let of_run = &times.at[row..row + values.len()];
+        summary = Summary::add_all(summary.take(), value_type, of_run, values);
     });
     summary
 }

@@ -22,6 +22,7 @@ use crate::disk::Disk;
 use crate::keep::{self, Keep};
 use crate::limits::{
     FILES_MERGED, FUTURE_MAX, LATE_WAIT, MERGE_DELAY, PIECES_MAX, PIECES_MAX_BEFORE_END, RETRY_WAIT,
+    SETTLE_WAIT,
 };
 use crate::log::{Log, LogView};
 use crate::shelf::listing::{Listing, Piece};
@@ -132,6 +133,8 @@ pub(crate) struct Compactor {
     late: HashMap<Unit, Nanos>,
     /// Units that cannot be merged.
     left_alone: LeftAlone<Unit>,
+    /// The oldest segment, and since when it waits for blocks that began in it.
+    settling: Option<(u64, Nanos)>,
     /// Segments of which no pieces can be made.
     bad_segments: LeftAlone<u64>,
     /// Nothing is written before this time.
@@ -182,6 +185,7 @@ impl Compactor {
             unwritten: None,
             rolling: None,
             late: HashMap::new(),
+            settling: None,
             left_alone: LeftAlone::default(),
             bad_segments: LeftAlone::default(),
             rest_until: Nanos(0),
@@ -265,7 +269,9 @@ impl Compactor {
     /// What comes next: the log first, so that it stays short.
     fn task(&mut self, log: &SharedLog, now: Nanos) -> Option<Task> {
         let sealed = log.lock().sealed();
-        if let Some(&segment) = sealed.iter().find(|number| !self.bad_segments.has(number, now)) {
+        if let Some(&segment) = sealed.iter().find(|number| !self.bad_segments.has(number, now))
+            && self.is_settled(segment, log, now)
+        {
             return Some(Task::Segment(segment));
         }
         let listing = self.shelf.listing();
@@ -285,6 +291,16 @@ impl Compactor {
         };
         let merge = |(unit, pieces): (Unit, &[Piece])| Task::Merge(unit, first(pieces));
         [Tier::Minute, Tier::Hour].into_iter().find_map(|tier| listing.whole(tier).find(due).map(merge))
+    }
+
+    /// Whether the segment need not wait for blocks that began in it. A silent node's block may never end.
+    fn is_settled(&mut self, segment: u64, log: &SharedLog, now: Nanos) -> bool {
+        let since = match self.settling {
+            Some((number, since)) if number == segment && since <= now => since,
+            _ => now,
+        };
+        self.settling = Some((segment, since));
+        now.0 - since.0 >= SETTLE_WAIT.0 || log.lock().is_settled(segment)
     }
 
     /// The first hour that must be rolled up and merged.

@@ -72,7 +72,9 @@ pub const SEGMENT_TIME: Nanos = Nanos(600_000_000_000);
 /// ... and how long after a full hour: blocks of a minute end before that, so few rows come after their hour was merged.
 pub const SEGMENT_DELAY: Nanos = Nanos(90_000_000_000);
 /// How long after its end a unit is merged: later than the segment that has its last rows.
-pub const MERGE_DELAY: Nanos = Nanos(120_000_000_000);
+pub const MERGE_DELAY: Nanos = Nanos(300_000_000_000);
+/// How long a sealed segment waits at most for blocks that began in it. At 1 Hz a block ends within a minute.
+pub const SETTLE_WAIT: Nanos = Nanos(120_000_000_000);
 /// How long further rows of a merged hour wait for others before it is merged and rolled up again.
 pub const LATE_WAIT: Nanos = Nanos(3_600_000_000_000);
 /// How long a unit or segment that could not be read is left alone. Meanwhile the others get their turn.

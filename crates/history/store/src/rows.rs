@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use khz_block::Decoder;
+use khz_block::{Decoder, Header};
 use khz_model::reading::LABELS_STATE;
 use khz_model::{Instance, Labels, Nanos, NodeName, Series, Stamp};
 
@@ -31,6 +31,8 @@ pub struct NodeRows {
     /// The series that the slots of the next row hold.
     columns: Arc<Vec<Series>>,
     slots: Vec<usize>,
+    /// The block of the last row that came out of a decoder, and the number after that row.
+    decoded: Option<(Header, u64)>,
 }
 
 /// A series and how it changed.
@@ -100,7 +102,7 @@ impl NodeRows {
         let row = self.stamps.len();
         let gone = self.series.iter_mut().zip(is_there).filter(|(_, is_there)| !is_there);
         gone.for_each(|(changes, _)| changes.set(row, NO_READING, 0));
-        (self.columns, self.slots) = (columns.clone(), slots);
+        (self.columns, self.slots, self.decoded) = (columns.clone(), slots, None);
         Ok(())
     }
 
@@ -125,26 +127,53 @@ impl NodeRows {
     /// The next row: states and bits of its slots ([`khz_model::Reading::state`], [`khz_model::Reading::bits`]). Slots
     /// beyond the columns are ignored.
     pub fn row(&mut self, stamp: Stamp, states: &[u8], values: &[u64]) -> Result<(), StoreError> {
-        if self.stamps.len() == ROWS_MAX {
-            return Err(StoreError::TooMuch { what: "rows of a node in one file", limit: ROWS_MAX });
-        }
-        let row = self.stamps.len();
-        self.stamps.push(Stamp { real_offset: stamp.real_offset.saturating_add(self.shift), ..stamp });
-        self.shifts.push(self.shift);
-        for (slot, &place) in self.slots.iter().enumerate() {
-            let (state, bits) = match (states.get(slot), values.get(slot)) {
-                (Some(&state), Some(&bits)) => (u16::from(state), bits),
-                _ => (NO_READING, 0),
-            };
-            let bits = if crate::track::has_value(state) { bits } else { 0 };
-            self.series[place].set(row, state, bits);
+        self.decoded = None;
+        let row = self.push(stamp)?;
+        for slot in 0..self.slots.len() {
+            match (states.get(slot), values.get(slot)) {
+                (Some(&state), Some(&bits)) => self.set(row, slot, state, bits),
+                _ => self.series[self.slots[slot]].set(row, NO_READING, 0),
+            }
         }
         Ok(())
     }
 
-    /// The row that a decoder has taken last.
+    /// The row that a decoder has taken last. If the row before it in its block came just before, only what has changed is
+    /// looked at.
     pub fn decoded(&mut self, row: &Decoder) -> Result<(), StoreError> {
-        self.row(row.stamp(), row.states(), row.values())
+        let here = row.header().map(|header| (*header, row.next_row()));
+        let before = here.map(|(header, next)| (header, next.wrapping_sub(1)));
+        if here.is_none() || self.decoded != before {
+            self.row(row.stamp(), row.states(), row.values())?;
+        } else {
+            let number = self.push(row.stamp())?;
+            for &slot in row.changed() {
+                let slot = slot as usize;
+                if let (Some(&state), Some(&bits)) = (row.states().get(slot), row.values().get(slot)) {
+                    self.set(number, slot, state, bits);
+                }
+            }
+        }
+        self.decoded = here;
+        Ok(())
+    }
+
+    /// Adds a row without readings. Returns its number.
+    fn push(&mut self, stamp: Stamp) -> Result<usize, StoreError> {
+        if self.stamps.len() == ROWS_MAX {
+            return Err(StoreError::TooMuch { what: "rows of a node in one file", limit: ROWS_MAX });
+        }
+        self.stamps.push(Stamp { real_offset: stamp.real_offset.saturating_add(self.shift), ..stamp });
+        self.shifts.push(self.shift);
+        Ok(self.stamps.len() - 1)
+    }
+
+    #[inline]
+    fn set(&mut self, row: usize, slot: usize, state: u8, bits: u64) {
+        let Some(&place) = self.slots.get(slot) else { return };
+        let state = u16::from(state);
+        let bits = if crate::track::has_value(state) { bits } else { 0 };
+        self.series[place].set(row, state, bits);
     }
 
     /// The series that have come, whatever the columns are now.

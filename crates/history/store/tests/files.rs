@@ -236,6 +236,13 @@ fn the_page_of_limits_has_those_of_the_code() {
         ("layouts that a writer remembers", mebibytes(LAYOUTS_REMEMBERED_BYTES), true),
         ("layouts that readers keep decoded", LAYOUTS_DECODED.to_string(), true),
         ("buckets in one answer", "1,048,576".to_owned(), BUCKETS_MAX == 1_048_576),
+        ("bytes that all range queries hold together", mebibytes(RANGE_BYTES.0 as usize), true),
+        (
+            "readings in the answer to a range query",
+            "67,108,864".to_owned(),
+            RANGE_READINGS_MAX == 67_108_864,
+        ),
+        ("points of a series in one answer", "10,000".to_owned(), khz_model::RANGE_POINTS_MAX == 10_000),
         ("files in one answer", "1,024".to_owned(), FILES_IN_ANSWER == 1_024),
         ("files that stay open between questions", FILES_KEPT_OPEN.to_string(), true),
         ("files that are merged at a time", FILES_MERGED.to_string(), true),

@@ -17,6 +17,7 @@ mod link;
 mod live;
 mod memory;
 mod parquet;
+mod past;
 mod process;
 mod publish;
 mod ranked;

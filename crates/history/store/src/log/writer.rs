@@ -234,6 +234,13 @@ impl Log {
         self.sealed.keys().copied().collect()
     }
 
+    /// Whether all blocks that began in this segment, or before, have ended. If not, what came of them is written again when
+    /// the segment is removed: it is better to wait for a while.
+    pub fn is_settled(&self, number: u64) -> bool {
+        let lanes = self.shared.state().lanes();
+        !lanes.iter().any(|lane| lane.open().is_some_and(|open| open.segment <= number))
+    }
+
     /// Bytes of all segments.
     pub fn bytes(&self) -> u64 {
         let sealed: u64 = self.sealed.values().map(|(_, bytes)| bytes).sum();

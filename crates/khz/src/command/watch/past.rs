@@ -30,6 +30,8 @@ pub struct Replay<'a> {
     slice: Nanos,
     /// How many slices were empty, one after the other: where there is nothing, the next one is longer.
     empty: u32,
+    speed: f64,
+    /// When rows are due; `None`: before the first one, or they are not kept waiting.
     pace: Option<Pace>,
     /// Rows that wait for their time.
     rows: VecDeque<(Nanos, Piece)>,
@@ -67,7 +69,6 @@ impl<'a> Replay<'a> {
             return Err(Failure::usage(format!("--speed is a number from 0 to {SPEED_MAX}, not {speed}")));
         }
         let slice = Nanos(SLICE.0.max((speed * 1e9) as u64));
-        let pace = (speed > 0.0).then(|| Pace { began: Instant::now(), from: span.from, speed });
         Ok(Replay {
             target,
             plan,
@@ -75,7 +76,8 @@ impl<'a> Replay<'a> {
             span,
             slice,
             empty: 0,
-            pace,
+            speed,
+            pace: None,
             rows: VecDeque::new(),
             columns: HashMap::new(),
             is_found: false,
@@ -103,8 +105,9 @@ impl<'a> Replay<'a> {
             }
             self.ask()?;
         }
-        if let (Some(pace), Some((time, _))) = (&self.pace, self.rows.front()) {
-            let wait = pace.wait(*time);
+        if let Some((time, _)) = self.rows.front().filter(|_| self.speed > 0.0) {
+            let begin = Pace { began: Instant::now(), from: *time, speed: self.speed };
+            let wait = self.pace.get_or_insert(begin).wait(*time);
             if wait > SLEEP_MAX {
                 std::thread::sleep(SLEEP_MAX);
                 return Ok(Some(Vec::new()));
@@ -143,7 +146,7 @@ impl<'a> Replay<'a> {
         let taken: Result<(), std::convert::Infallible> = step.rows(|time, boot, row| {
             if std::mem::take(&mut is_new) {
                 let (node, columns) = (node.clone(), columns.clone());
-                rows.push((time, Piece::Columns { node, rate: String::new(), columns }));
+                rows.push((time, Piece::Columns { node, rate: RATE.to_owned(), columns }));
             }
             let mut cells = vec![Cell::Absent("not sampled".to_owned()); step.parts.len()];
             for (part, reading) in row {
@@ -157,6 +160,9 @@ impl<'a> Replay<'a> {
         self.columns.insert(step.node.clone(), columns);
     }
 }
+
+/// What a line of columns says in place of a rate: the store has what the node has sent.
+const RATE: &str = "its stored rate";
 
 /// A week in ten minutes is a thousand; nobody can see more.
 const SPEED_MAX: f64 = 1e6;

@@ -72,7 +72,7 @@ fn json_is_one_object_a_row() {
 
 #[test]
 fn raw_prints_the_totals_and_the_first_row() {
-    let (text, _) = printed(Watch { raw: true, count: Some(1), until: None, is_past: false }, false, None);
+    let (text, _) = printed(Watch { raw: true, count: Some(1), ..Watch::default() }, false, None);
     assert_eq!(
         text,
         "# n1 at 10Hz\n# time\tnode\tnet.rx_bytes[eth0] (bytes)\tload.1m (count)\n1763690000.000000000\tn1\t1000\t0.52\n"

@@ -48,7 +48,7 @@ fn hour(store: &Store, intake: &Intake, nodes: &mut Nodes, begin: u64, gap: u64,
     store.commit(Nanos(begin + HOUR)).unwrap();
     store.seal();
     for _ in 0..10_000 {
-        let is_idle = store.tick_compaction(Nanos(begin + HOUR + 3 * MINUTE)).unwrap().is_idle();
+        let is_idle = store.tick_compaction(Nanos(begin + HOUR + 6 * MINUTE)).unwrap().is_idle();
         each();
         if is_idle {
             return;
@@ -117,7 +117,7 @@ fn each_tier_is_kept_for_its_time() {
     for number in 0..120 {
         hour(&store, &intake, &mut nodes, BEGIN + number * HOUR, 10 * MINUTE, &mut || {});
     }
-    let now = BEGIN + 120 * HOUR + 3 * MINUTE;
+    let now = BEGIN + 120 * HOUR + 6 * MINUTE;
     let begins = Tier::ALL.map(|tier| facts(&store, tier).span.unwrap().0.0);
     // Units go when all of them is older.
     assert_eq!(begins[0], (now - 5 * HOUR) / HOUR * HOUR);

@@ -14,7 +14,7 @@ use common::stored::*;
 use common::{folder, node};
 use khz_model::Nanos;
 use khz_store::compact::Step;
-use khz_store::log::{Intake, LoggedBlock};
+use khz_store::log::{Intake, LoggedBlock, OpenBlock};
 use khz_store::range::RangeReader;
 use khz_store::shelf::Tier;
 use khz_store::{Keep, Store, StoreError};
@@ -188,7 +188,7 @@ fn an_hour_becomes_one_file_and_its_roll_ups() {
         store.commit(Nanos(now)).unwrap();
         settle(&store, now);
     }
-    let now = BEGIN + HOUR + 3 * MINUTE;
+    let now = BEGIN + HOUR + 6 * MINUTE;
     store.commit(Nanos(now)).unwrap();
     let steps = settle(&store, now);
     let unit = |tier: Tier| tier.unit(Nanos(BEGIN)).unwrap();
@@ -362,4 +362,51 @@ fn readers_have_every_row_while_files_are_merged_under_them() {
 fn the_times_of_tiers_are_those_of_the_settings() {
     let keep = Keep { raw: Nanos(1), minute: Nanos(2), hour: Nanos(3), ..everything() };
     assert_eq!(Tier::ALL.map(|tier| keep.time(tier).0), [1, 2, 3]);
+}
+
+#[test]
+fn a_segment_waits_for_the_blocks_that_began_in_it_but_not_for_ever() {
+    let folder = folder("store-settles");
+    let (store, intake) = open_store(&folder, everything(), BEGIN);
+    let mut nodes = Nodes::default();
+    let block = nodes.block(0, BEGIN, 30, SECOND, (0, 0));
+    let lane = intake.lane(&node(0), 1);
+    let open = OpenBlock {
+        header: &block.header,
+        schema: &block.schema,
+        schema_hash: block.schema_hash,
+        offset: 0,
+        bytes: &block.bytes,
+        end: block.header.first_row + u64::from(block.rows),
+        shift: 0,
+    };
+    intake.rows(&lane, open);
+    store.commit(Nanos(BEGIN)).unwrap();
+    store.seal();
+    let step = |now: u64| store.tick_compaction(Nanos(now)).unwrap().step;
+    assert_eq!(step(BEGIN), Step::Nothing, "the block may go on");
+    assert_eq!(step(BEGIN + MINUTE), Step::Nothing);
+    intake.block(&lane, block);
+    store.commit(Nanos(BEGIN + MINUTE)).unwrap();
+    assert!(matches!(step(BEGIN + MINUTE), Step::Segment { .. }), "it has ended");
+    // Another node falls silent.
+    let block = nodes.block(1, BEGIN + HOUR, 30, SECOND, (0, 0));
+    let lane = intake.lane(&node(1), 1);
+    let (header, schema, end) = (&block.header, &block.schema, block.header.first_row + 30);
+    intake.rows(
+        &lane,
+        OpenBlock {
+            header,
+            schema,
+            bytes: &block.bytes,
+            end,
+            schema_hash: block.schema_hash,
+            offset: 0,
+            shift: 0,
+        },
+    );
+    store.commit(Nanos(BEGIN + HOUR)).unwrap();
+    store.seal();
+    let mut waited = (0..10).map(|minute| step(BEGIN + HOUR + minute * MINUTE));
+    assert!(waited.any(|step| matches!(step, Step::Segment { .. })), "a silent node keeps no segment");
 }

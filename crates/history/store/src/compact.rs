@@ -208,6 +208,7 @@ impl Compactor {
             self.remove(unit, tick)?;
         }
         self.make_room(log, 0, tick)?;
+        self.write_begin()?;
         if !tick.removed.is_empty() {
             return Ok(());
         }
@@ -386,8 +387,8 @@ impl Compactor {
     /// Removes a unit.
     fn remove(&mut self, unit: Unit, tick: &mut Tick) -> Result<(), StoreError> {
         if unit.tier == Tier::Raw && self.begin < unit.end {
-            // Late rows must not make a piece of that hour: its roll-up would replace the one that has all rows. On a full
-            // disk the file is written when there is room again.
+            // Late rows must not make a piece of that hour: its roll-up would replace the one that has all rows. If the
+            // disk is too full for this file, the next step writes it.
             self.begin = unit.end;
             self.unwritten = Tier::Raw.unit(unit.end);
             let _ = self.write_begin();
@@ -398,7 +399,7 @@ impl Compactor {
         self.shelf.renew()?;
         StoreCounts::add(&self.counts.removed, 1);
         tick.removed.push(unit);
-        self.write_begin()
+        Ok(())
     }
 
     fn write_begin(&mut self) -> Result<(), StoreError> {

@@ -278,6 +278,32 @@ fn a_recording_is_taken_into_a_store_once_and_becomes_columns() {
     assert!(line["files"].as_u64().unwrap() >= 1 && line["newest"].is_string(), "{line}");
     let checked = run(&["store", "check", &other]);
     assert_eq!(code(&checked), 0, "{}", out(&checked));
+
+    // And back: the same values at the same times.
+    let again = place.0.join("again.khzt");
+    let exported = run(&["store", "export", &other, "-o", again.to_str().unwrap()]);
+    assert_eq!(
+        (code(&exported), out(&exported)),
+        (0, format!("{rows} rows of 1 nodes\n")),
+        "{}",
+        err(&exported)
+    );
+    assert_eq!(values(&again), values(&file));
+    let nothing = place.0.join("nothing.khzt");
+    let words = ["store", "export", &other, "-m", "mem.free", "--to", "2001-01-01 00:00:00", "-o"];
+    let none = run(&[&words[..], &[nothing.to_str().unwrap()]].concat());
+    assert_eq!(code(&none), 1, "{}", out(&none));
+}
+
+/// The values of one series in a recording, by their times.
+fn values(recording: &Path) -> Vec<(String, String)> {
+    let shown = run(&["export", recording.to_str().unwrap(), "-m", "mem.free", "--json"]);
+    assert_eq!(code(&shown), 0, "{}", err(&shown));
+    let line = |line: &str| {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        (row["time"].to_string(), row["values"].to_string())
+    };
+    out(&shown).lines().map(line).collect()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod check;
 mod compact;
+mod export;
 mod files;
 mod import;
 mod show;
@@ -17,6 +18,7 @@ use khz_store::{Store, StoreError};
 
 use self::check::StoreCheckFlags;
 use self::compact::StoreCompactFlags;
+use self::export::StoreExportFlags;
 use self::import::StoreImportFlags;
 use self::show::StoreShowFlags;
 use crate::config::{NodeFlags, Plan, places};
@@ -42,6 +44,9 @@ pub enum StoreCommand {
     /// It is refused while a hub writes to the store.
     #[command(after_help = compact::EXAMPLES)]
     Compact(StoreCompactFlags),
+    /// Write a span of a store into a recording, which `khz export`, `khz plot` and `khz correlate` read.
+    #[command(after_help = export::EXAMPLES)]
+    Export(StoreExportFlags),
     /// Take recordings into a store.
     ///
     /// A store has one lane of each node: of several in a recording, the slowest is taken in. It is refused while a hub writes to the store. Rows that the store has already come once. Rows older than those that
@@ -64,6 +69,10 @@ pub fn run(command: StoreCommand, outer: NodeFlags, out: &mut impl Write) -> Out
         StoreCommand::Compact(flags) => {
             let (_, plan) = super::plan(flags.settings.over(outer))?;
             compact::compact(&directory(flags.dir, &plan)?, &plan, out)
+        }
+        StoreCommand::Export(flags) => {
+            let (_, plan) = super::plan(flags.settings.clone().over(outer))?;
+            export::export(&flags, &directory(flags.dir.clone(), &plan)?, out)
         }
         StoreCommand::Import(flags) => {
             let (_, plan) = super::plan(flags.settings.over(outer))?;

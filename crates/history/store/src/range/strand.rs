@@ -86,7 +86,9 @@ impl Strand {
     pub fn of(strips: Vec<Strip>, damage: &mut Vec<StoreError>) -> Self {
         let mut order: Vec<(usize, Strip)> = strips.into_iter().enumerate().collect();
         order.sort_by_key(|(_, strip)| strip.span().0);
-        let mut groups: Vec<(Vec<(usize, Strip)>, u64, u64)> = Vec::new();
+        /// Strips that overlap, each with its number, and the times of the first and last row.
+        type Group = (Vec<(usize, Strip)>, u64, u64);
+        let mut groups: Vec<Group> = Vec::new();
         for (number, strip) in order {
             let (first, last) = strip.span();
             match groups.last_mut() {

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use khz_model::{ByteSize, Nanos};
+use khz_store::compact::Step;
 use khz_store::{Keep, Store};
 
 use crate::error::BenchError;
@@ -15,17 +16,17 @@ use crate::spread::Spread;
 use crate::store::nodes::{BEGIN, MOVING, Model, NODES, SLOTS, nodes};
 use crate::table::{Table, figure, thousands};
 
-/// The time of a segment, and segments of an hour.
-const SEGMENT: u64 = 600;
-const SEGMENTS: u64 = 6;
-/// When an hour has been merged for sure.
-const AFTER: u64 = 900;
+/// The time in which rows come: an hour, and as long as it takes until that hour is merged; or one segment.
+const SECONDS: u64 = 3_600 + 600;
+const SECONDS_QUICK: u64 = 1_200;
+/// How often compaction has its turn.
+const TURN: u64 = 60;
 const DAY: u64 = 86_400;
 
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let folder = std::env::temp_dir().join(format!("khz-bench-compact-{}", std::process::id()));
-    let mut table = Table::new(&["slots", "step", "CPU s", "of a core, %", "memory, kB", "bytes/value"]);
+    let mut table = Table::new(&["slots", "step", "steps", "CPU s", "of a core, %", "memory, kB"]);
     for (slots, moving, bound) in [(SLOTS, MOVING, Some(5.0)), (1_000, 433, None)] {
         if slots != SLOTS && record.effort.quick {
             continue;
@@ -51,6 +52,14 @@ struct Done {
     memory_mb: f64,
 }
 
+/// CPU time of some steps, how many they were, and how much the process's peak of memory grew.
+#[derive(Default)]
+struct Sum {
+    cpu_ns: u64,
+    steps: u64,
+    memory_kb: f64,
+}
+
 fn play(
     record: &mut Record,
     folder: &Path,
@@ -66,53 +75,58 @@ fn play(
     let keep = Keep { size: ByteSize(1 << 40), raw: days(21), minute: days(90), hour: days(3_650) };
     let (store, intake, _) = Store::open(folder, keep, second(0)).map_err(store_failed)?;
     let mut nodes = nodes(&model, &intake)?;
-    let (mut cpu, mut seconds, mut memory) = (0, 0, 0.0f64);
-    let segments = record.effort.of(SEGMENTS, 1);
-    for segment in 0..segments {
-        record.progress(&format!("{slots} slots, ten minutes {} of {segments}", segment + 1));
-        for now in segment * SEGMENT..(segment + 1) * SEGMENT {
-            nodes.iter_mut().for_each(|node| node.step(&model, &intake));
-            store.commit(second(now)).map_err(store_failed)?;
+    let mut sums: [(&str, Sum); 3] =
+        ["ten minutes into columns", "an hour rolled up", "pieces merged"].map(|what| (what, Sum::default()));
+    let seconds = record.effort.of(SECONDS, SECONDS_QUICK);
+    for now in 0..seconds {
+        if now % 600 == 0 {
+            record.progress(&format!("{slots} slots, minute {} of {}", now / 60, seconds / 60));
         }
-        seconds += SEGMENT;
-        store.seal();
-        let step = compact(&store, second((segment + 1) * SEGMENT))?;
-        cpu += step.cpu_ns;
-        memory = memory.max(step.memory_kb);
-        row(table, slots, "ten minutes into columns", &step, SEGMENT, bytes_a_value(&store, slots, seconds));
+        nodes.iter_mut().for_each(|node| node.step(&model, &intake));
+        store.commit(second(now)).map_err(store_failed)?;
+        if now % TURN == TURN - 1 {
+            compact(&store, second(now), &mut sums)?;
+        }
     }
-    if segments == SEGMENTS {
-        record.progress(&format!("{slots} slots, the hour is merged"));
-        let step = compact(&store, second(SEGMENTS * SEGMENT + AFTER))?;
-        cpu += step.cpu_ns;
-        memory = memory.max(step.memory_kb);
-        let hour = SEGMENTS * SEGMENT;
-        row(
-            table,
-            slots,
-            "the hour rolled up and merged",
-            &step,
-            hour,
-            bytes_a_value(&store, slots, seconds),
-        );
+    let values = (NODES * slots) as f64 * seconds as f64;
+    for (what, sum) in &sums {
+        table.row([
+            thousands(slots as f64),
+            (*what).to_owned(),
+            sum.steps.to_string(),
+            figure(sum.cpu_ns as f64 / 1e9),
+            figure(100.0 * sum.cpu_ns as f64 / 1e9 / seconds as f64),
+            thousands(sum.memory_kb),
+        ]);
     }
+    record.say(&format!(
+        "{slots} slots: {} bytes of column files a value\n",
+        figure(store.shelf().bytes() as f64 / values)
+    ));
+    let cpu: u64 = sums.iter().map(|(_, sum)| sum.cpu_ns).sum();
+    let memory = sums.iter().map(|(_, sum)| sum.memory_kb).fold(0.0, f64::max);
     Ok(Done { share: 100.0 * cpu as f64 / 1e9 / seconds as f64, memory_mb: memory / 1e3 })
 }
 
-/// CPU time of some steps, and how much the process's peak of memory grew.
-struct Step {
-    cpu_ns: u64,
-    memory_kb: f64,
-}
-
 /// Compacts until nothing is left to do.
-fn compact(store: &Store, now: Nanos) -> Result<Step, BenchError> {
-    // Writing 5 makes the kernel count the peak from now on (proc_pid_clear_refs(5)).
-    let clear = Path::new("/proc/self/clear_refs");
-    fs::write(clear, "5").map_err(BenchError::file(clear))?;
-    let (before, start) = (peak_kb()?, thread_cpu_ns());
-    while !store.tick_compaction(now).map_err(|error| failed("compaction", error))?.is_idle() {}
-    Ok(Step { cpu_ns: thread_cpu_ns() - start, memory_kb: peak_kb()? - before })
+fn compact(store: &Store, now: Nanos, sums: &mut [(&str, Sum); 3]) -> Result<(), BenchError> {
+    loop {
+        // Writing 5 makes the kernel count the peak from now on (proc_pid_clear_refs(5)).
+        let clear = Path::new("/proc/self/clear_refs");
+        fs::write(clear, "5").map_err(BenchError::file(clear))?;
+        let (before, start) = (peak_kb()?, thread_cpu_ns());
+        let tick = store.tick_compaction(now).map_err(|error| failed("compaction", error))?;
+        let kind = match tick.step {
+            Step::Nothing | Step::Dropped { .. } => return Ok(()),
+            Step::Segment { .. } => 0,
+            Step::RolledUp { .. } => 1,
+            Step::Merged { .. } => 2,
+        };
+        let sum = &mut sums[kind].1;
+        sum.cpu_ns += thread_cpu_ns() - start;
+        sum.steps += 1;
+        sum.memory_kb = sum.memory_kb.max(peak_kb()? - before);
+    }
 }
 
 fn peak_kb() -> Result<f64, BenchError> {
@@ -121,20 +135,4 @@ fn peak_kb() -> Result<f64, BenchError> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kb = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
     kb.ok_or_else(|| failed("/proc/self/status", "it has no VmHWM"))
-}
-
-fn bytes_a_value(store: &Store, slots: usize, seconds: u64) -> f64 {
-    store.shelf().bytes() as f64 / (NODES * slots) as f64 / seconds as f64
-}
-
-fn row(table: &mut Table, slots: usize, what: &str, step: &Step, seconds: u64, bytes: f64) {
-    let cpu = step.cpu_ns as f64 / 1e9;
-    table.row([
-        thousands(slots as f64),
-        what.to_owned(),
-        figure(cpu),
-        figure(100.0 * cpu / seconds as f64),
-        thousands(step.memory_kb),
-        figure(bytes),
-    ]);
 }

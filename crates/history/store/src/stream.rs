@@ -93,7 +93,8 @@ impl Plan {
         for (place, &number) in numbers.iter().enumerate() {
             let from_base = number.wrapping_sub(self.base);
             if self.order == 0 {
-                each(from_base / self.scale);
+                // Most scales are 1, and a division takes as long as all the rest.
+                each(if self.scale == 1 { from_base } else { from_base / self.scale });
                 continue;
             }
             let at = steps(from_base, self.scale);
@@ -106,10 +107,13 @@ impl Plan {
         }
     }
 
-    /// Roughly the bits that this plan needs.
+    /// Roughly the bits that this plan needs; of many numbers those that a sample needs.
     fn cost(&self, numbers: &[u64]) -> u64 {
         let mut counts = [0u32; classes::COUNT];
-        self.differences(numbers, |difference| counts[classes::of(difference)] += 1);
+        for window in sample(numbers) {
+            let base = if self.order == 0 { self.base } else { window[0] };
+            Plan { base, ..*self }.differences(window, |difference| counts[classes::of(difference)] += 1);
+        }
         classes::cost(&counts)
     }
 
@@ -130,6 +134,19 @@ impl Plan {
             *difference = number(at);
         }
     }
+}
+
+/// Windows of a sample, and the numbers of each.
+const WINDOWS: usize = 4;
+const WINDOW: usize = 64;
+
+/// Numbers that say what all are like: all of them, or some windows where there are many.
+fn sample(numbers: &[u64]) -> impl Iterator<Item = &[u64]> {
+    let (step, length) = match numbers.len() {
+        0..=512 => (numbers.len().max(1), numbers.len()),
+        many => (many / WINDOWS, WINDOW),
+    };
+    numbers.chunks(step).take(WINDOWS).map(move |chunk| &chunk[..length.min(chunk.len())])
 }
 
 /// The largest number that divides both; the second is a signed difference.

@@ -45,7 +45,7 @@ struct Shared {
 
 impl RunningStore {
     /// The store of a hub: where the setting says, else below the directory of its state. `None`: there is none. A
-    /// directory that a setting names must be usable; without the usual one the hub goes on.
+    /// directory that a setting names must be usable; without the usual one the hub goes on, and on a full disk too.
     pub fn of_hub(plan: &Plan) -> Result<Option<Self>, Failure> {
         let directory = match places::store_dir(plan) {
             Ok(Some(directory)) => directory,
@@ -59,9 +59,11 @@ impl RunningStore {
         };
         match RunningStore::start(&directory, &plan.store) {
             Ok(store) => Ok(Some(store)),
-            Err(error) if matches!(plan.store.dir, StateDir::Here(_)) => Err(unusable(&error)),
+            Err(error) if matches!(plan.store.dir, StateDir::Here(_)) && !is_full(&error) => {
+                Err(unusable(&error))
+            }
             Err(error) => {
-                tracing::warn!("rows will not be stored: {}", sentence(&error));
+                tracing::warn!("rows will not be stored: {}; the next start tries again", sentence(&error));
                 Ok(None)
             }
         }
@@ -149,6 +151,16 @@ impl Drop for RunningStore {
     }
 }
 
+/// True if the disk takes nothing more. That may pass, and is no reason for a hub not to start.
+fn is_full(error: &StoreError) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let source = match error {
+        StoreError::File { source, .. } | StoreError::Write(source) => source,
+        _ => return false,
+    };
+    matches!(source.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
+}
+
 /// A setting names a directory in which nothing can be stored.
 fn unusable(error: &StoreError) -> Failure {
     Failure::usage(format!("--store: {}", sentence(error)))
@@ -212,5 +224,29 @@ fn pause(time: Duration, is_over: &AtomicBool) {
         && !is_over.load(Ordering::Acquire)
     {
         std::thread::park_timeout(left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_full_is_no_reason_not_to_start_and_a_directory_that_is_none_is_one() {
+        let error = |kind| StoreError::File {
+            what: "write",
+            path: "/srv/khz/lock".into(),
+            source: Error::from(kind),
+        };
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::ReadOnlyFilesystem] {
+            assert!(is_full(&error(kind)) && is_full(&StoreError::Write(Error::from(kind))), "{kind}");
+        }
+        for kind in [ErrorKind::PermissionDenied, ErrorKind::NotADirectory, ErrorKind::NotFound] {
+            assert!(!is_full(&error(kind)), "{kind}");
+        }
+        let in_use = StoreError::InUse { path: "/srv/khz".into(), process: khz_store::Process(Some(7)) };
+        assert!(!is_full(&in_use));
     }
 }

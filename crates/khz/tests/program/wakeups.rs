@@ -129,6 +129,22 @@ fn khz_alone_that_was_read_wakes_up_for_its_ticks_again() {
 }
 
 #[test]
+fn a_store_into_which_nothing_comes_wakes_nobody() {
+    let (store, _) = place("store");
+    let hub = Running::start_hub(&["--insecure", "--store", &store]);
+    let (others, elsewhere) = place("store-elsewhere");
+    let places = ["--ring-dir", &others, "--run-dir", &elsewhere];
+    let _clock = Running::start(&[&places[..], &ONCE_A_SECOND].concat());
+    wait_for_rows(&others, "base", 1);
+    let before = sleeps(&hub);
+    wait_for_rows(&others, "base", 3);
+    let slept = since(&hub, &before);
+    let threads = ["store", "compact"].map(|name| slept.keys().any(|thread| thread.starts_with(name)));
+    assert_eq!(threads, [true, true], "{slept:?}");
+    assert!(slept.values().all(|&sleeps| sleeps == 0), "{slept:?}");
+}
+
+#[test]
 fn a_hub_sleeps_until_a_node_comes_and_wakes_up_for_its_rows_then() {
     let (rings, run) = place("sending");
     // A node elsewhere: it finds nothing of the hub on this machine.

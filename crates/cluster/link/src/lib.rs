@@ -48,7 +48,7 @@ pub use hub_list::HubList;
 pub use intake::{Intake, RowSink};
 pub use message::{
     Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_TEXT_NOW, KNOWS_TEXTS, LaneOffer, Reason,
-    Role, SchemaPiece, Told, Want, WantFrame, Welcome, schema_hash,
+    Role, SchemaPiece, Told, Want, WantFrame, Welcome, hash_of_schema, schema_hash,
 };
 pub use older::knows;
 pub use put::{Acks, Ask};

@@ -186,6 +186,11 @@ pub struct LaneOffer<'a> {
     pub schema_hash: [u8; 16],
 }
 
+/// What peers know the schema with these bytes by.
+pub fn hash_of_schema(whole: &[u8]) -> [u8; 16] {
+    schema_hash(ring::digest::digest(&ring::digest::SHA256, whole))
+}
+
 /// What peers know a schema by: the first half of its SHA-256.
 pub fn schema_hash(whole: ring::digest::Digest) -> [u8; 16] {
     let mut half = [0; 16];

@@ -52,6 +52,11 @@ pub struct Block<'a> {
 }
 
 impl Block<'_> {
+    /// Header and rows.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes
+    }
+
     /// Its rows, each with its number. A row that cannot be decoded becomes damage of the recording.
     pub fn rows(self, take: impl FnMut(u64, &Decoder)) {
         if let Err(error) = rows(self.bytes, take) {

@@ -5,16 +5,18 @@
 //! An hour is rolled up before it is merged. So an hour whose only piece is piece 0 is in the roll-ups, and any other is
 //! rolled up, perhaps a second time.
 
+mod left_alone;
 mod merging;
 mod segment;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use khz_model::Nanos;
 
 use crate::StoreError;
+use crate::compact::left_alone::LeftAlone;
 use crate::compact::segment::{Taken, Target};
 use crate::disk::Disk;
 use crate::keep::{self, Keep};
@@ -128,10 +130,10 @@ pub(crate) struct Compactor {
     rolling: Option<Rolling>,
     /// Since when merged hours have further pieces.
     late: HashMap<Unit, Nanos>,
-    /// Units that cannot be merged, whatever is tried.
-    left_alone: HashSet<Unit>,
+    /// Units that cannot be merged.
+    left_alone: LeftAlone<Unit>,
     /// Segments of which no pieces can be made.
-    bad_segments: HashSet<u64>,
+    bad_segments: LeftAlone<u64>,
     /// Nothing is written before this time.
     rest_until: Nanos,
 }
@@ -180,8 +182,8 @@ impl Compactor {
             unwritten: None,
             rolling: None,
             late: HashMap::new(),
-            left_alone: HashSet::new(),
-            bad_segments: HashSet::new(),
+            left_alone: LeftAlone::default(),
+            bad_segments: LeftAlone::default(),
             rest_until: Nanos(0),
         })
     }
@@ -206,12 +208,13 @@ impl Compactor {
             self.remove(unit, tick)?;
         }
         self.make_room(log, 0, tick)?;
+        self.write_begin()?;
         if !tick.removed.is_empty() {
             return Ok(());
         }
         // After a step back of the clock, the time to rest until may be far away.
         let is_resting = now < self.rest_until && self.rest_until.0 - now.0 <= RETRY_WAIT.0;
-        if (is_resting || !self.bad_segments.is_empty()) && self.drop_segment(log, tick)? {
+        if (is_resting || !self.bad_segments.is_empty(now)) && self.drop_segment(log, tick)? {
             return Ok(());
         }
         let Some(task) = self.task(log, now).filter(|_| !is_resting) else { return Ok(()) };
@@ -230,17 +233,19 @@ impl Compactor {
         done
     }
 
-    /// A failure of the disk may pass; what the files are does not.
+    /// If the disk cannot be written, there is no use in anything else now. What cannot be read or understood is left alone.
     fn after_failure(&mut self, task: &Task, error: &StoreError, now: Nanos) {
-        if error.is_of_disk() {
+        if error.is_of_disk() && !error.is_of_reading() {
             self.rest_until = Nanos(now.0.saturating_add(RETRY_WAIT.0));
             return;
         }
         match task {
-            Task::Segment(number) => _ = self.bad_segments.insert(*number),
-            Task::Merge(unit, _) => _ = self.left_alone.insert(*unit),
+            Task::Segment(number) => self.bad_segments.add(*number, error, now),
+            Task::Merge(unit, _) => self.left_alone.add(*unit, error, now),
             Task::Minute | Task::Hour(..) | Task::MergeHour => {
-                self.left_alone.extend(self.rolling.take().map(|rolling| rolling.unit));
+                if let Some(rolling) = self.rolling.take() {
+                    self.left_alone.add(rolling.unit, error, now);
+                }
             }
         }
     }
@@ -260,7 +265,7 @@ impl Compactor {
     /// What comes next: the log first, so that it stays short.
     fn task(&mut self, log: &SharedLog, now: Nanos) -> Option<Task> {
         let sealed = log.lock().sealed();
-        if let Some(&segment) = sealed.iter().find(|number| !self.bad_segments.contains(number)) {
+        if let Some(&segment) = sealed.iter().find(|number| !self.bad_segments.has(number, now)) {
             return Some(Task::Segment(segment));
         }
         let listing = self.shelf.listing();
@@ -276,7 +281,7 @@ impl Compactor {
         let due = |(unit, pieces): &(Unit, &[Piece])| {
             let is_over = now.0 >= unit.end.0.saturating_add(MERGE_DELAY.0);
             let is_due = further(pieces) > PIECES_MAX || (is_over && pieces.len() > 1);
-            is_due && !self.left_alone.contains(unit)
+            is_due && !self.left_alone.has(unit, now)
         };
         let merge = |(unit, pieces): (Unit, &[Piece])| Task::Merge(unit, first(pieces));
         [Tier::Minute, Tier::Hour].into_iter().find_map(|tier| listing.whole(tier).find(due).map(merge))
@@ -297,7 +302,7 @@ impl Compactor {
                     further > PIECES_MAX || now.0 - since.0 >= LATE_WAIT.0
                 }
             };
-            if is_due && !self.left_alone.contains(&unit) {
+            if is_due && !self.left_alone.has(&unit, now) {
                 self.late.remove(&unit);
                 return Some(Rolling { unit, pieces: first(pieces), stage: Stage::Minute });
             }
@@ -382,8 +387,8 @@ impl Compactor {
     /// Removes a unit.
     fn remove(&mut self, unit: Unit, tick: &mut Tick) -> Result<(), StoreError> {
         if unit.tier == Tier::Raw && self.begin < unit.end {
-            // Late rows must not make a piece of that hour: its roll-up would replace the one that has all rows. On a full
-            // disk the file is written when there is room again.
+            // Late rows must not make a piece of that hour: its roll-up would replace the one that has all rows. If the
+            // disk is too full for this file, the next step writes it.
             self.begin = unit.end;
             self.unwritten = Tier::Raw.unit(unit.end);
             let _ = self.write_begin();
@@ -394,7 +399,7 @@ impl Compactor {
         self.shelf.renew()?;
         StoreCounts::add(&self.counts.removed, 1);
         tick.removed.push(unit);
-        self.write_begin()
+        Ok(())
     }
 
     fn write_begin(&mut self) -> Result<(), StoreError> {

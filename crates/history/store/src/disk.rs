@@ -1,12 +1,16 @@
 //! What the store does to files, one operation at a time, so that a test can stop between any two. Each is on the disk
 //! when it returns.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::StoreError;
+
+/// Others than the owner and the group have no business in a store.
+const FOLDER_MODE: u32 = 0o750;
 
 /// Called before each operation with what will be done, and to which file. An error stops the operation.
 type Watch = dyn Fn(&'static str, &Path) -> io::Result<()> + Send + Sync;
@@ -79,7 +83,8 @@ impl Disk {
         if folder.is_dir() {
             return Ok(());
         }
-        self.run("create", folder, || fs::create_dir_all(folder))?;
+        let builder = || DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder);
+        self.run("create", folder, builder)?;
         self.sync_folder(folder)
     }
 

@@ -165,6 +165,12 @@ impl StoreError {
         matches!(self, StoreError::File { .. } | StoreError::Write(_))
     }
 
+    /// True if a file is there and could not be read.
+    pub(crate) fn is_of_reading(&self) -> bool {
+        let is_reading = |what| ["open", "read", "read the length of"].contains(&what);
+        matches!(self, StoreError::File { what, .. } if is_reading(*what)) && !self.is_missing()
+    }
+
     /// Takes the first failure of the disk out of what was found: if something could not be read, its source must stay.
     pub(crate) fn refuse_failures(found: &mut Vec<StoreError>) -> Result<(), StoreError> {
         match found.iter().position(StoreError::is_of_disk) {

@@ -75,5 +75,7 @@ pub const SEGMENT_DELAY: Nanos = Nanos(90_000_000_000);
 pub const MERGE_DELAY: Nanos = Nanos(120_000_000_000);
 /// How long further rows of a merged hour wait for others before it is merged and rolled up again.
 pub const LATE_WAIT: Nanos = Nanos(3_600_000_000_000);
+/// How long a unit or segment that could not be read is left alone. Meanwhile the others get their turn.
+pub const LEFT_ALONE_TIME: Nanos = LATE_WAIT;
 /// How long compaction rests after a failure, for example because the disk is full.
 pub const RETRY_WAIT: Nanos = Nanos(60_000_000_000);

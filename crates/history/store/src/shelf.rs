@@ -89,7 +89,7 @@ impl Shelf {
     /// The hours with files of rows that have some of this time, in their order.
     pub fn hours(&self, from: Nanos, to: Nanos) -> Vec<StoredHour> {
         let listing = self.listing();
-        let hours = listing.whole(Tier::Raw).filter(|(unit, _)| unit.overlaps(from, to));
+        let hours = listing.within(Tier::Raw, from, to);
         let is_settled = |pieces: &[Piece]| matches!(pieces, [Piece { number: 0, .. }]);
         hours.map(|(unit, pieces)| StoredHour { begin: unit.begin, is_settled: is_settled(pieces) }).collect()
     }
@@ -237,7 +237,7 @@ impl Shelf {
         damage: &mut Vec<StoreError>,
     ) -> Option<Vec<Arc<ColumnFile>>> {
         let listing = self.listing();
-        let units = listing.whole(tier).filter(|(unit, _)| unit.overlaps(from, to));
+        let units = listing.within(tier, from, to);
         let pieces: Vec<&Piece> = units.flat_map(|(_, pieces)| pieces).collect();
         if pieces.len() > FILES_IN_ANSWER {
             damage.push(StoreError::TooMuch {

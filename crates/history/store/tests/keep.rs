@@ -4,13 +4,15 @@
 
 mod common;
 
-use std::fs;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fs, io};
 
 use common::folder;
 use common::stored::*;
 use khz_model::{ByteSize, Nanos};
+use khz_store::disk::Disk;
 use khz_store::log::Intake;
 use khz_store::shelf::{Tier, TierFacts};
 use khz_store::{Keep, Store};
@@ -161,6 +163,37 @@ fn late_rows_of_a_removed_hour_are_dropped_and_leave_its_roll_ups_as_they_are() 
         assert_eq!(facts(&store, Tier::Raw).span.unwrap().0, since);
         assert!(rolled_up() == before);
     }
+}
+
+#[test]
+fn on_a_full_disk_hours_are_removed_all_the_same_and_the_file_that_says_so_comes_later() {
+    let folder = folder("keep-full-disk");
+    let keep = Keep { raw: Nanos(2 * HOUR), ..everything() };
+    let is_full = Arc::new(AtomicBool::new(false));
+    let disk = {
+        let is_full = is_full.clone();
+        Disk::watched(move |_, path| match is_full.load(Ordering::Relaxed) && path.ends_with("begin.part") {
+            true => Err(io::Error::from(io::ErrorKind::StorageFull)),
+            false => Ok(()),
+        })
+    };
+    let (store, intake, _) = Store::open_on(disk, &folder, keep, Nanos(BEGIN)).unwrap();
+    let mut nodes = Nodes::default();
+    for number in 0..2 {
+        hour(&store, &intake, &mut nodes, BEGIN + number * HOUR, MINUTE, &mut || {});
+    }
+    let (begin, now) = (folder.join("raw/begin"), BEGIN + 3 * HOUR);
+    is_full.store(true, Ordering::Relaxed);
+    assert!(store.tick_compaction(Nanos(now)).is_err());
+    assert!(units(&folder, Tier::Raw) == 1 && !begin.exists());
+    is_full.store(false, Ordering::Relaxed);
+    // Late rows do not come in meanwhile.
+    nodes.send(&intake, 0, BEGIN + MINUTE, 5);
+    store.commit(Nanos(now)).unwrap();
+    store.seal();
+    settle(&store, now);
+    assert_eq!(fs::read_to_string(begin).unwrap(), "2026-11-23T15\n");
+    assert_eq!(store.counts().rows_too_old.load(Ordering::Relaxed), 5);
 }
 
 proptest! {

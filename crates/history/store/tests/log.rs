@@ -371,6 +371,17 @@ proptest! {
     }
 }
 
+#[test]
+fn rows_that_wait_while_a_segment_is_sealed_are_written_though_the_hub_has_left_their_lane() {
+    let mut world = World::new(folder("log-waiting"));
+    let rows = |lane| Act::Rows { lane, count: 1, cut: 0 };
+    // The other lane has another schema.
+    for act in [rows(1), Act::Commit, rows(0), Act::Epoch { lane: 0 }, Act::Seal, Act::Commit] {
+        world.do_it(&act);
+    }
+    world.crash(0);
+}
+
 /// A log with some commits, and where each commit ends.
 fn filled(name: &str) -> (World, Vec<u64>) {
     let mut world = World::new(folder(name));

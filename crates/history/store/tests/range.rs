@@ -31,11 +31,13 @@ const BEGIN: u64 = 489_722 * HOUR;
 const HOURS: u64 = 4;
 const OFFSET: i64 = 1_000_000;
 
+/// By hour: whether it is settled, and its files.
+type Hours = BTreeMap<u64, (bool, Vec<Arc<ColumnFile>>)>;
+
 /// Column files, as a shelf has them.
 #[derive(Default)]
 struct Files {
-    /// By hour: whether it is settled, and its files.
-    rows: Mutex<BTreeMap<u64, (bool, Vec<Arc<ColumnFile>>)>>,
+    rows: Mutex<Hours>,
     minutes: Mutex<Vec<Arc<ColumnFile>>>,
     hours: Mutex<Vec<Arc<ColumnFile>>>,
     version: AtomicU64,
@@ -216,7 +218,7 @@ fn block(rows: &[&Row], encoder: &mut Encoder, shift: i64) -> LoggedBlock {
 }
 
 /// Rows that a block can have: in the order of their times, with one meaning of the slots.
-fn blocks_of<'a>(rows: &'a [Row], is_there: impl Fn(&Row) -> bool) -> Vec<Vec<&'a Row>> {
+fn blocks_of(rows: &[Row], is_there: impl Fn(&Row) -> bool) -> Vec<Vec<&Row>> {
     let mut rows: Vec<&Row> = rows.iter().filter(|row| is_there(row)).collect();
     rows.sort_by_key(|row| row.time);
     rows.dedup_by_key(|row| row.time);

@@ -4,6 +4,7 @@ use khz_http::limits as http;
 use khz_hub::limits as hub;
 use khz_link::limits as link;
 use khz_mount::limits as mount;
+use khz_store::limits as store;
 use khz_text::limits as text;
 
 const TEXT: &str = include_str!("../../../../docs/limits.md");
@@ -95,6 +96,11 @@ fn every_row_has_the_numbers_of_the_code() {
         ("what all nodes hold besides", vec![bytes(hub::NODES_BYTES_MAX), bytes(hub::NODES_BYTES_EACH)]),
         ("a schema |", vec![bytes(hub::SCHEMA_BYTES_MAX as u64), count(hub::SLOTS_MAX as u64)]),
         ("lanes of one node", vec![count(hub::LANES_MAX as u64), count(hub::GENERATIONS_MAX as u64)]),
+        (
+            "rows that wait for the store's disk",
+            vec![bytes(store::ROWS_WAITING_BYTES), bytes(store::BLOCKS_WAITING_BYTES)],
+        ),
+        ("past blocks of a lane that wait", vec![count(hub::BLOCKS_UNMEASURED_MAX as u64)]),
         ("nodes that are known", vec![count(hub::NODES_MAX as u64), count(hub::NODES_DROPPED as u64)]),
         // A node
         ("lanes at once", vec![count(khz_gather::LANES_MAX as u64)]),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use khz_block::{Decoder, Step};
@@ -77,8 +78,11 @@ fn whole(rows: &BTreeSet<u64>) -> Option<u64> {
 
 /// An agent that samples ten times a second, and finds the key of the hub's run here.
 fn agent(place: &Place, hub: &str, node: &str) -> Running {
-    let words =
-        ["agent", "--node", node, "--hub", hub, "--base-rate", "10Hz", "--sources", "loadavg,meminfo"];
+    agent_at("10Hz", place, hub, node)
+}
+
+fn agent_at(rate: &str, place: &Place, hub: &str, node: &str) -> Running {
+    let words = ["agent", "--node", node, "--hub", hub, "--base-rate", rate, "--sources", "loadavg,meminfo"];
     let mut command = khz(&words);
     command.env("KHZ_RUN_DIR", place.0.join("run"));
     Running::of(command)
@@ -215,13 +219,125 @@ fn a_store_is_shown_and_checked_and_damage_is_named_with_file_and_offset() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x40;
     std::fs::write(&segment, &bytes).unwrap();
-    std::fs::write(place.0.join("store/log/notes"), "mine").unwrap();
+    std::fs::create_dir_all(place.0.join("store/raw")).unwrap();
+    std::fs::write(place.0.join("store/raw/notes"), "mine").unwrap();
     let checked = run(&["store", "check", &place.store()]);
     assert_eq!(code(&checked), 1, "{}", out(&checked));
     assert!(out(&checked).contains(&format!("{}, byte ", segment.display())), "{}", out(&checked));
-    assert!(out(&checked).contains("notes: no khz has put it there"), "{}", out(&checked));
+    assert!(out(&checked).contains("raw/notes is not a file of the store"), "{}", out(&checked));
 
     let none = run(&["store", "show", place.0.join("nowhere").to_str().unwrap()]);
     assert_eq!(code(&none), 2);
     assert!(err(&none).starts_with("khz: there is no store in "), "{}", err(&none));
+}
+
+#[test]
+fn one_process_writes_to_a_store_and_others_are_refused_by_name() {
+    let (place, link) = (Place::new("one"), free_port());
+    let hub = place.hub(&link, &[]);
+    let store = place.store();
+    let refused = format!("{store} is in use by process {}", hub.child.id());
+    let second = ["hub", "--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0", "--store", &store];
+    for words in
+        [&second[..], &["store", "compact", &store], &["store", "import", "x.khzt", "--store", &store]]
+    {
+        let output = run(words);
+        assert_eq!(code(&output), 2, "{words:?}: {}", err(&output));
+        assert!(err(&output).contains(&refused), "{words:?}: {}", err(&output));
+    }
+    // It may be read.
+    assert_eq!(code(&run(&["store", "show", &store])), 0);
+    assert_eq!(hub.end("KILL").0, None);
+    assert_eq!(place.hub(&link, &[]).end("TERM").0, Some(0), "what was killed holds nothing");
+}
+
+#[test]
+fn a_recording_is_taken_into_a_store_once_and_becomes_columns() {
+    let (place, link) = (Place::new("import"), free_port());
+    let hub = place.hub(&link, &[]);
+    let _agent = agent(&place, &link, "n1");
+    until(PATIENCE, "rows have come", || place.rows("n1").len() > 30);
+    let file = place.0.join("run.khzt");
+    let words = ["record", "--last", "5m", "--hub", &link, "-o", file.to_str().unwrap()];
+    let mut record = khz(&words);
+    let recorded = record.env("KHZ_RUN_DIR", place.0.join("run")).output().unwrap();
+    assert_eq!(code(&recorded), 0, "{}", err(&recorded));
+    drop(hub);
+    let other = place.0.join("other").to_str().unwrap().to_owned();
+    let import = || run(&["store", "import", file.to_str().unwrap(), "--store", &other]);
+    let first = import();
+    assert_eq!(code(&first), 0, "{}", err(&first));
+    assert!(out(&first).ends_with("nothing is left to do\n"), "{}", out(&first));
+    let (rows, _) = out(&first)
+        .split_once(" rows taken in; 0 were there before")
+        .map(|(n, rest)| (n.to_owned(), rest.to_owned()))
+        .unwrap();
+    assert!(rows.parse::<u64>().unwrap() > 20, "{}", out(&first));
+    let shown = run(&["store", "show", &other, "--json"]);
+    let line: serde_json::Value = serde_json::from_str(out(&shown).lines().nth(1).unwrap()).unwrap();
+    assert!(line["files"].as_u64().unwrap() >= 1 && line["newest"].is_string(), "{line}");
+    let checked = run(&["store", "check", &other]);
+    assert_eq!(code(&checked), 0, "{}", out(&checked));
+
+    // And back: the same values at the same times.
+    let again = place.0.join("again.khzt");
+    let exported = run(&["store", "export", &other, "-o", again.to_str().unwrap()]);
+    assert_eq!(
+        (code(&exported), out(&exported)),
+        (0, format!("{rows} rows of 1 nodes\n")),
+        "{}",
+        err(&exported)
+    );
+    assert_eq!(values(&again), values(&file));
+    let nothing = place.0.join("nothing.khzt");
+    let words = ["store", "export", &other, "-m", "mem.free", "--to", "2001-01-01 00:00:00", "-o"];
+    let none = run(&[&words[..], &[nothing.to_str().unwrap()]].concat());
+    assert_eq!(code(&none), 1, "{}", out(&none));
+}
+
+/// The values of one series in a recording, by their times.
+fn values(recording: &Path) -> Vec<(String, String)> {
+    let shown = run(&["export", recording.to_str().unwrap(), "-m", "mem.free", "--json"]);
+    assert_eq!(code(&shown), 0, "{}", err(&shown));
+    let line = |line: &str| {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        (row["time"].to_string(), row["values"].to_string())
+    };
+    out(&shown).lines().map(line).collect()
+}
+
+#[test]
+fn a_disk_that_takes_no_more_stops_no_hub_and_is_counted() {
+    let (place, link) = (Place::new("full"), free_port());
+    let usual = khz(&[]);
+    // No file may have more than some kilobytes: each segment of the log is full soon.
+    let script = "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\"";
+    let mut limited = Command::new("bash");
+    limited.args(["-c", script]).arg(usual.get_program());
+    limited.args(["hub", "--listen", "127.0.0.1:0", "--link-listen", &link, "--node", "hub"]);
+    limited.args(["--store", &place.store()]).stdin(Stdio::null());
+    for (name, value) in usual.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    limited.env("KHZ_RUN_DIR", place.0.join("run"));
+    let hub = Running::of(limited);
+    let _agent = agent_at("100Hz", &place, &link, "n1");
+    let failures = || {
+        let answer = ureq::get(format!("{}metrics", hub.url)).call().unwrap();
+        let metrics = answer.into_body().read_to_string().unwrap();
+        let line = metrics.lines().find(|line| line.starts_with("khz_store_failures_total "));
+        line.and_then(|line| line.split(' ').nth(1)?.parse::<f64>().ok()).unwrap_or_default()
+    };
+    until(PATIENCE, "the disk has refused something", || failures() >= 1.0);
+    let before = place.rows("n1").last().copied();
+    let is_later = || place.rows("n1").last().copied() > before.map(|row| row + 300);
+    until(PATIENCE, "rows are stored again, in another segment", is_later);
+    let (code, message) = hub.end("TERM");
+    assert_eq!(code, Some(0), "{message}");
+    assert!(message.contains("khz: warn: rows are not stored: cannot write "), "{message}");
+    let rows = place.rows("n1");
+    assert!(whole(&rows).is_some(), "what waited was stored later: {} rows to {:?}", rows.len(), rows.last());
 }

@@ -69,7 +69,7 @@ impl Compactor {
         let Opened { files, damage } = self.open(pieces)?;
         if files.is_empty() {
             // Nothing can be read, so nothing is done, and this is told once.
-            self.left_alone.insert(unit);
+            self.left_alone.add_for_good(unit);
             tick.damage.extend(damage);
             return Ok(());
         }

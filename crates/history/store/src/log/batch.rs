@@ -41,6 +41,11 @@ impl Batch {
         self.pieces.is_empty() && self.blocks.is_empty()
     }
 
+    /// The numbers of lanes and schemas that the bytes of open blocks name.
+    pub fn numbers(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.pieces.iter().map(|(piece, _)| (piece.lane, piece.schema))
+    }
+
     /// Adds bytes of an open block; false: there is no room.
     pub fn push(&mut self, piece: Piece, bytes: &[u8]) -> bool {
         let held = self.bytes.len() + self.pieces.len() * size_of::<(Piece, usize)>();
@@ -110,7 +115,8 @@ impl Batch {
     pub fn reuse(&mut self, older: Batch) {
         let Batch { mut pieces, mut bytes, .. } = older;
         if self.is_empty() {
-            (pieces.clear(), bytes.clear());
+            pieces.clear();
+            bytes.clear();
             (self.pieces, self.bytes) = (pieces, bytes);
         }
     }

@@ -161,10 +161,11 @@ impl State {
         lane
     }
 
-    /// Lanes that nobody holds but this list: the hub and the index do not have them.
+    /// Lanes that nobody holds but this list: the hub and the index do not have them, and nothing of them waits.
     fn forget_lanes(&mut self) {
         self.by_number.clear();
-        self.lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
+        let waiting: HashSet<u32> = self.waiting().map(|(lane, _)| lane).collect();
+        self.lanes.retain(|_, lane| Arc::strong_count(lane) > 1 || waiting.contains(&lane.number));
         self.by_number = self.lanes.values().map(|lane| (lane.number, lane.clone())).collect();
     }
 
@@ -196,11 +197,17 @@ impl State {
         self.by_schema.get(&number)
     }
 
-    /// Drops the schemas that nobody holds but this list, and that no lane's open block has.
+    /// The numbers of lanes and schemas that waiting bytes name.
+    fn waiting(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.batch.numbers().chain(self.writing.numbers())
+    }
+
+    /// Drops the schemas that nobody holds but this list, and that no lane's open block has, nor anything that waits.
     pub fn forget_schemas(&mut self) {
         // The lists of lanes here hold each twice.
         let held = self.lanes.values().filter(|lane| Arc::strong_count(lane) > 2 || lane.open().is_some());
-        let used: HashSet<u32> = held.map(|lane| lane.schema_number()).collect();
+        let mut used: HashSet<u32> = held.map(|lane| lane.schema_number()).collect();
+        used.extend(self.waiting().map(|(_, schema)| schema));
         self.by_schema.retain(|number, known| Arc::strong_count(&known.columns) > 1 || used.contains(number));
         let State { schemas, by_schema, .. } = self;
         schemas.retain(|_, number| by_schema.contains_key(number));

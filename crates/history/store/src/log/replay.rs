@@ -39,6 +39,9 @@ struct Place {
 /// Blocks by lane and first row that may be open, each as the pieces that the log has of it.
 type Open = BTreeMap<(u32, u64), Vec<Place>>;
 
+/// A lane and a schema that records name by their numbers.
+type Named = (Arc<LoggedLane>, (SchemaHash, Arc<dyn Columns>));
+
 /// Reads all segments of a folder into the index. What came of open blocks waits afterwards, as blocks.
 pub(crate) fn read(
     folder: &Path,
@@ -62,6 +65,7 @@ pub(crate) fn read(
                 }
                 known.push(Known { segment, contents });
             }
+            Err(error) if error.is_missing() => {}
             Err(error) => damage.push(error),
         }
     }
@@ -231,12 +235,7 @@ impl<'a> Reader<'a> {
         Place { segment, found: *found, at, piece, schema, schema_hash }
     }
 
-    fn numbered(
-        &self,
-        found: &Found,
-        lane: u32,
-        schema: u32,
-    ) -> Result<(Arc<LoggedLane>, (SchemaHash, Arc<dyn Columns>)), StoreError> {
+    fn numbered(&self, found: &Found, lane: u32, schema: u32) -> Result<Named, StoreError> {
         let found_both = self.lanes.get(&lane).zip(self.schemas.get(&schema));
         let (lane, schema) =
             self.whole(found, found_both.ok_or("its lane or its schema is not in this segment"))?;

@@ -114,7 +114,7 @@ impl PointsAnswer {
             .collect();
         let is_rolled = |hour: u64| {
             let reaches = |file: &&ColumnFile| file.span().0.0 < hour + HOUR && file.span().1.0 >= hour;
-            fitting.iter().any(|file| reaches(&file))
+            fitting.iter().any(reaches)
         };
         let filed = self.asked.reader.files.hours(self.asked.from, self.asked.to);
         let others = filed.iter().filter(|hour| !(hour.is_settled && is_rolled(hour.begin.0)));

@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use khz_model::Nanos;
+
 use crate::StoreError;
 use crate::disk::failed;
 use crate::shelf::BEGIN_FILE;
@@ -86,6 +88,15 @@ impl Listing {
     /// The units of a tier, oldest first, each with the pieces that can be read.
     pub fn whole(&self, tier: Tier) -> impl Iterator<Item = (Unit, &[Piece])> {
         let units = self.units.iter().filter(move |(unit, _)| unit.tier == tier);
+        units.map(|(unit, pieces)| (*unit, whole(pieces))).filter(|(_, pieces)| !pieces.is_empty())
+    }
+
+    /// Those of them that have some of this time.
+    pub fn within(&self, tier: Tier, from: Nanos, to: Nanos) -> impl Iterator<Item = (Unit, &[Piece])> {
+        let at = |begin| Unit { tier, begin, end: Nanos(0) };
+        let since = at(Nanos(from.0.saturating_sub(tier.longest().0)));
+        let units = self.units.range(since..at(to.max(since.begin)));
+        let units = units.filter(move |(unit, _)| unit.overlaps(from, to));
         units.map(|(unit, pieces)| (*unit, whole(pieces))).filter(|(_, pieces)| !pieces.is_empty())
     }
 

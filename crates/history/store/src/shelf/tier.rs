@@ -39,6 +39,15 @@ impl Tier {
         }
     }
 
+    /// The length of its longest unit.
+    pub(crate) fn longest(self) -> Nanos {
+        match self {
+            Tier::Raw => Nanos::from_secs(3_600),
+            Tier::Minute => Nanos::from_secs(86_400),
+            Tier::Hour => Nanos::from_secs(31 * 86_400),
+        }
+    }
+
     /// The unit that has this time; `None`: the time is beyond all calendars.
     pub fn unit(self, time: Nanos) -> Option<Unit> {
         let date = Date::of(time);

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use khz_model::Nanos;
-use khz_store::StoreError;
+use khz_store::{StoreError, StoreReader};
 
-use super::files::Files;
+use super::files;
 use crate::config::StoreFlags;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 
@@ -28,36 +28,35 @@ pub struct StoreCheckFlags {
     pub settings: StoreFlags,
 }
 
-/// Checks a store, and prints a line for each damaged part.
+/// Checks a store, and prints a line for each damaged part, and for each file that is none of the store's.
 pub fn check(directory: &Path, out: &mut impl Write) -> Outcome {
-    let work = |error: StoreError| Failure::work(sentence(&error));
-    let files = Files::of(directory).map_err(work)?;
-    let mut damage: Vec<String> = files.damage.iter().map(|error| sentence(error)).collect();
-    if let Some(log) = &files.log {
-        for node in log.nodes(None) {
-            let mut found = Vec::new();
-            log.blocks(&node, None, Nanos(0), Nanos(u64::MAX), &mut found);
-            damage.extend(found.iter().map(|error| sentence(error)));
+    let store = StoreReader::open(directory).map_err(|error| Failure::work(sentence(&error)))?;
+    let mut found: Vec<String> = store.damage().iter().map(|error| sentence(error)).collect();
+    let mut remarks = Vec::new();
+    let log = store.log();
+    for node in log.nodes(None) {
+        let mut damage = Vec::new();
+        log.blocks(&node, None, Nanos(0), Nanos(u64::MAX), &mut damage);
+        found.extend(damage.iter().map(|error| sentence(error)));
+    }
+    for error in store.shelf().check() {
+        match error {
+            StoreError::Foreign { .. } | StoreError::SetAside { .. } => remarks.push(sentence(&error)),
+            damage => found.push(sentence(&damage)),
         }
     }
-    for file in files.tiers.iter().flat_map(|tier| &tier.files) {
-        damage.extend(file.check().iter().map(|error| sentence(error)));
-    }
-    for line in &damage {
+    for line in found.iter().chain(&remarks) {
         writeln!(out, "{line}")?;
     }
-    for path in &files.unknown {
-        writeln!(out, "{}: no khz has put it there; it is left alone", path.display())?;
-    }
-    let count = files.log_files.count + files.tiers.iter().map(|tier| tier.part.count).sum::<u64>();
-    if damage.is_empty() {
-        writeln!(out, "{count} files are whole")?;
+    let files: usize = store.shelf().facts().iter().map(|tier| tier.files).sum();
+    let segments = files::segments(directory)?.0;
+    if found.is_empty() {
+        writeln!(out, "{segments} segments of the log and {files} column files are whole")?;
     }
     out.flush()?;
-    match damage.len() {
+    match found.len() {
         0 => Ok(Done::Wholly),
-        parts => Err(Failure::work(format!(
-            "{parts} of the parts in {count} files and more are damaged; readers use what is whole"
-        ))),
+        1 => Err(Failure::work("one part is damaged; readers use what is whole")),
+        parts => Err(Failure::work(format!("{parts} parts are damaged; readers use what is whole"))),
     }
 }

@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use khz_model::Nanos;
+use khz_store::StoreReader;
+use khz_store::shelf::{Tier, TierFacts};
 use serde_json::json;
 
-use super::files::{Files, Part};
+use super::files;
 use crate::config::plan::StorePlan;
 use crate::config::{Plan, StoreFlags};
+use crate::role::store::keep;
 use crate::show::calendar::utc;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::quantities::{of_bytes, of_span};
@@ -51,22 +54,33 @@ pub fn show(
     width: Option<usize>,
     out: &mut impl Write,
 ) -> Outcome {
-    let files = Files::of(directory).map_err(|error| Failure::work(sentence(&error)))?;
-    let lines = lines(&files, &plan.store);
+    let store = StoreReader::open(directory).map_err(|error| Failure::work(sentence(&error)))?;
+    let (count, bytes) = files::segments(directory)?;
+    let log = Part { count, bytes, span: store.log().span(None) };
+    let lines = lines(log, &store.shelf().facts(), &plan.store);
     if json {
         for line in &lines {
             writeln!(out, "{}", json_line(&line.object()))?;
         }
     } else {
         out.write_all(table(&lines).render(width).as_bytes())?;
-        let (bytes, keep) = (of_bytes(files.bytes() as f64, ""), of_bytes(plan.store.keep.0 as f64, ""));
+        let all: u64 = lines.iter().map(|line| line.part.bytes).sum();
+        let (bytes, keep) = (of_bytes(all as f64, ""), of_bytes(plan.store.keep.0 as f64, ""));
         writeln!(out, "\n{bytes} of {keep} in {}", directory.display())?;
     }
     out.flush()?;
-    if !files.damage.is_empty() {
-        say(&format!("{} files or parts are damaged: `khz store check` names them", files.damage.len()));
+    if !store.damage().is_empty() {
+        say("some of the log is damaged: `khz store check` says where");
     }
     Ok(Done::Wholly)
+}
+
+/// Some files: how many, how large, from when to when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Part {
+    count: u64,
+    bytes: u64,
+    span: Option<(Nanos, Nanos)>,
 }
 
 /// One resolution, or the log.
@@ -80,18 +94,25 @@ struct Line {
     lasts: Option<f64>,
 }
 
-fn lines(files: &Files, store: &StorePlan) -> Vec<Line> {
-    let keeping = |time: Nanos| time.as_secs_f64() / DAY;
-    let times = [store.raw, store.minute, store.hour].map(keeping);
-    let mut lines = vec![Line { name: "log", part: files.log_files, a_day: None, lasts: None }];
-    for (tier, time) in files.tiers.iter().zip(times) {
-        let a_day = a_day(&tier.part);
-        lines.push(Line { name: tier.name, part: tier.part, a_day, lasts: Some(time) });
+fn lines(log: Part, tiers: &[TierFacts], store: &StorePlan) -> Vec<Line> {
+    let mut lines = vec![Line { name: "log", part: log, a_day: None, lasts: None }];
+    let keep = keep(store);
+    for facts in tiers {
+        let name = match facts.tier {
+            Tier::Raw => "rows",
+            Tier::Minute => "minutes",
+            Tier::Hour => "hours",
+        };
+        let part = Part { count: facts.files as u64, bytes: facts.bytes, span: facts.span };
+        let lasts = Some(keep.time(facts.tier).as_secs_f64() / DAY);
+        lines.push(Line { name, part, a_day: a_day(&part), lasts });
     }
     // Size wins over time: rows have what the log and the summaries leave.
-    let coarse: f64 = lines[2..].iter().map(full).sum();
-    let room = (store.keep.0 as f64 - lines[0].part.bytes as f64 - coarse).max(0.0);
-    lines[1].lasts = lines[1].a_day.map(|a_day| lasting(room, a_day, times[0]));
+    let coarse: f64 = lines.iter().skip(2).map(full).sum();
+    let room = (store.keep.0 as f64 - log.bytes as f64 - coarse).max(0.0);
+    if let Some(rows) = lines.get_mut(1) {
+        rows.lasts = rows.a_day.zip(rows.lasts).map(|(a_day, most)| lasting(room, a_day, most));
+    }
     lines
 }
 

@@ -12,6 +12,7 @@ mod header;
 mod label_cells;
 #[cfg(feature = "zstd")]
 pub mod packed;
+mod pick;
 mod scan;
 pub mod schema;
 pub mod trace;
@@ -20,6 +21,7 @@ pub mod varint;
 pub use decode::{Decoder, Step};
 pub use encode::Encoder;
 pub use header::{HEADER_BYTES, Header, ROW_MAX};
+pub use pick::Picker;
 pub use scan::{RowScanner, stamps};
 pub use schema::{MetricPool, SchemaDecoder, SchemaEncoder};
 

@@ -2,7 +2,7 @@
 //! offset, and the rest can be read.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use khz_model::{Nanos, NodeName, ValueType};
 
@@ -10,7 +10,7 @@ use crate::StoreError;
 use crate::bytes::{Bytes, Read};
 use crate::column;
 use crate::directory::{self, Entry, HEADER_BYTES, Page, Root, TAIL_BYTES, VERSION};
-use crate::layout::Layouts;
+use crate::layout::{Layout, Layouts};
 use crate::limits::PART_BYTES_MAX;
 use crate::part::{Part, Source};
 use crate::rollup;
@@ -27,6 +27,14 @@ pub struct ColumnFile {
     layouts: Arc<Layouts>,
     /// The packed bytes of the first layout, once they were needed.
     first: OnceLock<Arc<[u8]>>,
+    recent: Mutex<Recent>,
+}
+
+/// What was read last: who asks for many nodes, asks for them in the order of their names, and most have one layout.
+#[derive(Debug, Default)]
+struct Recent {
+    page: Option<(Part, Arc<Vec<Entry>>)>,
+    layout: Option<(Part, Arc<Layout>)>,
 }
 
 impl ColumnFile {
@@ -56,7 +64,13 @@ impl ColumnFile {
         }
         let root = source.part(at)?;
         let root = Root::take(Bytes(&root)).map_err(|problem| source.damaged(at, problem))?;
-        Ok(ColumnFile { source, root, layouts: layouts.clone(), first: OnceLock::new() })
+        Ok(ColumnFile {
+            source,
+            root,
+            layouts: layouts.clone(),
+            first: OnceLock::new(),
+            recent: Mutex::default(),
+        })
     }
 
     /// The file's name.
@@ -123,24 +137,42 @@ impl ColumnFile {
         let (mut entries, mut damage) = (Vec::new(), Vec::new());
         for page in &self.root.pages {
             match self.page(page) {
-                Ok(found) => entries.extend(found),
+                Ok(found) => entries.extend(found.iter().cloned()),
                 Err(error) => damage.push(error),
             }
         }
         (entries, damage)
     }
 
-    fn page(&self, page: &Page) -> Result<Vec<Entry>, StoreError> {
+    fn page(&self, page: &Page) -> Result<Arc<Vec<Entry>>, StoreError> {
+        if let Some((_, entries)) = self.recent().page.as_ref().filter(|(part, _)| *part == page.part) {
+            return Ok(entries.clone());
+        }
         let bytes = self.source.part(page.part)?;
-        self.whole(page.part, directory::take_page(&bytes))
+        let entries = Arc::new(self.whole(page.part, directory::take_page(&bytes))?);
+        self.recent().page = Some((page.part, entries.clone()));
+        Ok(entries)
+    }
+
+    fn layout(&self, part: Part) -> Result<Arc<Layout>, StoreError> {
+        if let Some((_, layout)) = self.recent().layout.as_ref().filter(|(known, _)| *known == part) {
+            return Ok(layout.clone());
+        }
+        let packed = self.source.part(part)?;
+        let first = if part == self.root.layout { None } else { Some(self.first_layout()?) };
+        let layout = self.whole(part, self.layouts.get(&packed, first.as_ref()))?;
+        self.recent().layout = Some((part, layout.clone()));
+        Ok(layout)
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn section(&self, entry: &Entry) -> Result<Section, StoreError> {
         let bytes = self.source.part(entry.index)?;
         let index = self.whole(entry.index, Index::take(Bytes(&bytes)))?;
-        let packed = self.source.part(index.layout)?;
-        let first = if index.layout == self.root.layout { None } else { Some(self.first_layout()?) };
-        let layout = self.whole(index.layout, self.layouts.get(&packed, first.as_ref()))?;
+        let layout = self.layout(index.layout)?;
         if layout.series().len() != index.columns.len() {
             return Err(self.source.damaged(entry.index, "it has other columns than its layout says"));
         }

@@ -31,14 +31,13 @@ const BEGIN: u64 = 489_722 * HOUR;
 const HOURS: u64 = 4;
 const OFFSET: i64 = 1_000_000;
 
-/// Whether an hour is settled, and its files.
-type Hour = (bool, Vec<Arc<ColumnFile>>);
+/// By hour: whether it is settled, and its files.
+type Hours = BTreeMap<u64, (bool, Vec<Arc<ColumnFile>>)>;
 
 /// Column files, as a shelf has them.
 #[derive(Default)]
 struct Files {
-    /// By hour.
-    rows: Mutex<BTreeMap<u64, Hour>>,
+    rows: Mutex<Hours>,
     minutes: Mutex<Vec<Arc<ColumnFile>>>,
     hours: Mutex<Vec<Arc<ColumnFile>>>,
     version: AtomicU64,

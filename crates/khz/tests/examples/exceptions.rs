@@ -38,9 +38,6 @@ pub const WITH_CODE: &[(&str, i32)] = &[
     ("khz export --from '2026-11-21 14:00' --to '2026-11-21 15:00' -m 'node7:load.*'", 1),
     // One node is down, and the code says so.
     ("khz nodes --down --missing", 3),
-    // The lab's store is younger.
-    ("khz get 'node7:mem.*' --at '2026-11-21 14:03:20'", 1),
-    ("khz export --from '2026-11-21 14:00' --to '2026-11-21 15:00' -m 'node7:load.*'", 1),
 ];
 
 /// Examples that end with code 3 where a busy machine has made nodes stand still for a second, and what they say then.

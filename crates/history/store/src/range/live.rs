@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
 
-use khz_block::{Decoder, Step};
+use khz_block::{Picker, Step};
 use khz_model::{Columns, Nanos, NodeName, Pattern, Series, Stamp};
 
 use crate::StoreError;
@@ -74,9 +74,7 @@ pub(crate) struct Reading<'a> {
     /// What the slots of the present blocks mean, and which of them are chosen.
     schema: Option<Arc<dyn Columns>>,
     columns: Arc<Vec<Series>>,
-    slots: Vec<usize>,
-    states: Vec<u8>,
-    values: Vec<u64>,
+    slots: Vec<u32>,
 }
 
 impl<'a> Reading<'a> {
@@ -91,8 +89,6 @@ impl<'a> Reading<'a> {
             schema: None,
             columns: Arc::default(),
             slots: Vec::new(),
-            states: Vec::new(),
-            values: Vec::new(),
         }
     }
 
@@ -102,21 +98,21 @@ impl<'a> Reading<'a> {
         if self.slots.is_empty() {
             return Ok(());
         }
-        let (mut decoder, mut bytes) = (Decoder::new(), &block.bytes[..]);
+        let (mut picker, mut bytes) = (Picker::new(self.slots.clone()), &block.bytes[..]);
         // A block that was cut off ends in a row that is not whole.
-        while let Ok(Step::Header(length) | Step::Row(length)) = decoder.step(bytes) {
+        while let Ok(step @ (Step::Header(length) | Step::Row(length))) = picker.step(bytes) {
             bytes = &bytes[length..];
-            if decoder.next_row() <= block.header.first_row {
+            if matches!(step, Step::Header(_)) {
                 continue;
             }
-            let stamp = decoder.stamp();
+            let stamp = picker.stamp();
             let stamp = Stamp { real_offset: stamp.real_offset.saturating_add(block.shift), ..stamp };
             let real = stamp.real();
             if real >= self.to {
                 break;
             }
             if real >= self.from {
-                self.row(&decoder, stamp)?;
+                self.row(&picker, stamp)?;
             }
         }
         Ok(())
@@ -132,28 +128,17 @@ impl<'a> Reading<'a> {
         }
         let chosen =
             schema.series().iter().enumerate().filter(|(_, series)| series.is_selected(self.patterns));
-        let (slots, series): (Vec<usize>, Vec<Series>) =
-            chosen.map(|(slot, series)| (slot, series.clone())).unzip();
+        let (slots, series): (Vec<u32>, Vec<Series>) =
+            chosen.map(|(slot, series)| (slot as u32, series.clone())).unzip();
         (self.slots, self.columns, self.schema) = (slots, Arc::new(series), Some(schema.clone()));
     }
 
-    fn row(&mut self, decoder: &Decoder, stamp: Stamp) -> Result<(), StoreError> {
-        self.states.clear();
-        self.values.clear();
-        // Slots that a row does not have are beyond its end: later ones are too.
-        for &slot in &self.slots {
-            let (Some(&state), Some(&value)) = (decoder.states().get(slot), decoder.values().get(slot))
-            else {
-                break;
-            };
-            self.states.push(state);
-            self.values.push(value);
-        }
+    fn row(&mut self, picker: &Picker, stamp: Stamp) -> Result<(), StoreError> {
         if self.rows.columns(&self.columns).is_err() || self.rows.len() == crate::limits::ROWS_MAX {
             self.end();
             self.rows.columns(&self.columns)?;
         }
-        self.rows.row(stamp, &self.states, &self.values)
+        self.rows.row(stamp, picker.states(), picker.values())
     }
 
     fn end(&mut self) {

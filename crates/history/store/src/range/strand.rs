@@ -74,6 +74,9 @@ pub(crate) struct Stretch {
     pub joined: Joined<Strip>,
 }
 
+/// Strips that overlap, each with its number, and the times of their first and last row.
+type Group = (Vec<(usize, Strip)>, u64, u64);
+
 /// What a node has at one resolution.
 #[derive(Default)]
 pub(crate) struct Strand {
@@ -86,8 +89,6 @@ impl Strand {
     pub fn of(strips: Vec<Strip>, damage: &mut Vec<StoreError>) -> Self {
         let mut order: Vec<(usize, Strip)> = strips.into_iter().enumerate().collect();
         order.sort_by_key(|(_, strip)| strip.span().0);
-        /// Strips that overlap, each with its number, and the times of the first and last row.
-        type Group = (Vec<(usize, Strip)>, u64, u64);
         let mut groups: Vec<Group> = Vec::new();
         for (number, strip) in order {
             let (first, last) = strip.span();

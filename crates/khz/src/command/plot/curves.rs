@@ -171,7 +171,7 @@ impl Curve {
     }
 
     /// Ends the last point, and adds the gaps before the first row and after the last.
-    pub fn end(&mut self, seconds: f64) {
+    fn end(&mut self, seconds: f64) {
         self.end_point();
         self.points.sort_by(|a, b| a.at.total_cmp(&b.at));
         let (first, last) = match (self.points.first(), self.points.last()) {

@@ -63,10 +63,21 @@ fn curve(part: &PastPart, from: Nanos, seconds: f64) -> Curve {
         }
         before = Some(point);
     }
-    let mut curve = Curve::of(part.node.clone(), part.to_series(), points, gaps);
-    curve.end(seconds);
-    curve
+    // Before the first value and after the last one, too.
+    if let (Some(first), Some(last)) = (part.points.first(), part.points.last()) {
+        let edge = (seconds * EDGE).max(GAP_PERIODS * if usual.is_finite() { usual } else { 0.0 });
+        if at(first.first.0) > edge {
+            gaps.insert(0, (0.0, at(first.first.0)));
+        }
+        if seconds - at(last.last.0) > edge {
+            gaps.push((at(last.last.0), seconds));
+        }
+    }
+    Curve::of(part.node.clone(), part.to_series(), points, gaps)
 }
+
+/// A shorter gap at either end, as a share of the whole, is none.
+const EDGE: f64 = 0.02;
 
 /// The median time from one point to the next: the width of a point, or the time between two rows where that is longer.
 fn usual_distance(points: &[PastPoint]) -> f64 {

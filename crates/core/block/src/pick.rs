@@ -1,0 +1,259 @@
+//! Bytes to a few slots of each row: what a reader of one series needs of a block of a thousand. It reads nothing of a row
+//! after the last wanted slot, so it finds less damage than a [`crate::Decoder`]: of what it skips it knows only the length.
+
+use khz_model::reading::LABELS_STATE;
+use khz_model::{Nanos, Stamp};
+
+use crate::decode::Step;
+use crate::encode::KEY;
+use crate::front::RowFront;
+use crate::header::{HEADER_BYTES, Header};
+use crate::label_cells::LabelCells;
+use crate::{BlockError, varint};
+
+/// The wanted slots of the current row of one lane.
+#[derive(Debug, Default)]
+pub struct Picker {
+    /// In their order.
+    wanted: Vec<u32>,
+    header: Option<Header>,
+    /// One for each wanted slot that the block has.
+    values: Vec<u64>,
+    states: Vec<u8>,
+    labels: LabelCells,
+    stamp: Stamp,
+    next_row: u64,
+    rows: u32,
+}
+
+impl Picker {
+    /// A reader of these slots, before its first byte; the first bytes must be a header.
+    pub fn new(mut wanted: Vec<u32>) -> Self {
+        wanted.sort_unstable();
+        wanted.dedup();
+        Picker { wanted, ..Picker::default() }
+    }
+
+    /// [`khz_model::Reading::bits`] of the wanted slots, in their order; fewer where the block does not have the last ones.
+    pub fn values(&self) -> &[u64] {
+        &self.values
+    }
+
+    /// [`khz_model::Reading::state`] of the same slots.
+    pub fn states(&self) -> &[u8] {
+        &self.states
+    }
+
+    /// When the current row was gathered.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// Takes the next header or row from the start of `bytes`. After an error it needs a header.
+    pub fn step(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
+        let result = self.try_step(bytes);
+        if result.is_err() {
+            self.header = None;
+        }
+        result
+    }
+
+    fn try_step(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
+        if bytes.first().is_some_and(|&first| Header::begins_with(first)) {
+            return self.begin(bytes);
+        }
+        match RowFront::read(bytes, self.header.as_ref(), self.rows)? {
+            Some(front) if front.end <= bytes.len() => self.row(front, &bytes[front.entries..front.end]),
+            _ => Ok(Step::Incomplete),
+        }
+    }
+
+    fn begin(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
+        let Some(head) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(Step::Incomplete) };
+        let header = Header::from_bytes(head, 0)?;
+        let there = self.wanted.partition_point(|&slot| slot < header.slots);
+        self.values.resize(there, 0);
+        self.states.resize(there, 0);
+        (self.next_row, self.stamp, self.rows) = (header.first_row, header.stamp, 0);
+        self.header = Some(header);
+        Ok(Step::Header(HEADER_BYTES))
+    }
+
+    fn row(&mut self, front: RowFront, entries: &[u8]) -> Result<Step, BlockError> {
+        let wrong = |problem| BlockError::Damaged { at: front.entries, problem };
+        let next_row = self.next_row.checked_add(1).ok_or_else(|| wrong("the row's number overflows"))?;
+        let boot = self.stamp.boot.0.checked_add(front.elapsed);
+        let boot = boot.ok_or_else(|| wrong("the row's time overflows"))?;
+        let fits = match front.kind {
+            KEY => self.key(entries),
+            _ => self.delta(entries),
+        };
+        fits.ok_or_else(|| wrong("the row's entries do not fit its length or the schema"))?;
+        self.stamp.boot = Nanos(boot);
+        self.rows = self.rows.saturating_add(1);
+        self.next_row = next_row;
+        Ok(Step::Row(front.end))
+    }
+
+    fn key(&mut self, mut entries: &[u8]) -> Option<()> {
+        let (wanted, states) = (&self.wanted, &self.states);
+        // Labels of slots that have others now, or none, are kept no longer than their block.
+        self.labels.retain(|slot| {
+            let place = wanted.binary_search_by_key(&slot, |&wanted| wanted as usize);
+            place.is_ok_and(|place| states.get(place) == Some(&LABELS_STATE))
+        });
+        let mut slot = 0;
+        for place in 0..self.values.len() {
+            while slot < self.wanted[place] {
+                entries = skip(entries)?;
+                slot += 1;
+            }
+            entries = self.restate(place, entries)?;
+            slot += 1;
+        }
+        Some(())
+    }
+
+    fn delta(&mut self, entries: &[u8]) -> Option<()> {
+        let (count, mut entries) = varint::get(entries)?;
+        let (mut next, mut place) = (0usize, 0);
+        for _ in 0..count {
+            let (tag, rest) = varint::get(entries)?;
+            let slot = usize::try_from(tag / 2).ok()?.checked_add(next)?;
+            while self.wanted.get(place).is_some_and(|&wanted| (wanted as usize) < slot) {
+                place += 1;
+            }
+            if place >= self.values.len() {
+                return Some(());
+            }
+            let is_wanted = self.wanted[place] as usize == slot;
+            entries = match (tag % 2 == 0, is_wanted) {
+                (true, true) => {
+                    let (folded, rest) = varint::get(rest)?;
+                    self.values[place] = self.values[place].wrapping_add(varint::unzigzag(folded));
+                    rest
+                }
+                (true, false) => varint::get(rest)?.1,
+                (false, true) => self.restate(place, rest)?,
+                (false, false) => skip(rest)?,
+            };
+            next = slot + 1;
+        }
+        Some(())
+    }
+
+    fn restate<'a>(&mut self, place: usize, entries: &'a [u8]) -> Option<&'a [u8]> {
+        let (&state, rest) = entries.split_first()?;
+        let (value, rest) = match state {
+            0 => varint::get(rest)?,
+            LABELS_STATE => self.labels.take(self.wanted[place] as usize, rest)?,
+            _ => (0, rest),
+        };
+        (self.states[place], self.values[place]) = (state, value);
+        Some(rest)
+    }
+}
+
+/// Skips a state, and what belongs to it.
+#[inline]
+fn skip(entries: &[u8]) -> Option<&[u8]> {
+    let (&state, rest) = entries.split_first()?;
+    match state {
+        0 => Some(varint::get(rest)?.1),
+        LABELS_STATE => {
+            let (length, rest) = varint::get(rest)?;
+            rest.get(usize::try_from(length).ok()?..)
+        }
+        _ => Some(rest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Decoder, Encoder};
+    use khz_model::Labels;
+    use proptest::prelude::*;
+
+    type Rows = Vec<Vec<(u8, u64)>>;
+
+    fn cell() -> impl Strategy<Value = (u8, u64)> {
+        prop_oneof![
+            4 => (Just(0u8), 0u64..1_000),
+            1 => (Just(0u8), any::<u64>()),
+            1 => (Just(LABELS_STATE), 0u64..3),
+            1 => ((1u8..=255).prop_filter("labels have a text", |state| *state != LABELS_STATE), Just(0u64)),
+        ]
+    }
+
+    fn rows() -> impl Strategy<Value = Rows> {
+        (1usize..30).prop_flat_map(|slots| prop::collection::vec(prop::collection::vec(cell(), slots), 1..12))
+    }
+
+    /// The rows as a block; labels are numbered from 0 to 2.
+    fn encode(rows: &Rows) -> (Vec<u8>, Vec<Labels>) {
+        let labels = |n: u64| Labels::new([("name", &*n.to_string())]).unwrap();
+        let held: Vec<Labels> = (0..3).map(labels).collect();
+        let cell = |(state, bits): (u8, u64)| match state {
+            LABELS_STATE => (state, held[bits as usize].number()),
+            _ => (state, bits),
+        };
+        let (mut encoder, mut bytes) = (Encoder::new(3, 1, Nanos::from_millis(1)), Vec::new());
+        for (n, row) in rows.iter().enumerate() {
+            let stamp = Stamp { boot: Nanos(1_000 * n as u64 + 7), real_offset: -5 };
+            match n {
+                0 => encoder.key_row(stamp, row.len(), |slot| cell(row[slot]), &mut bytes),
+                _ => encoder.delta_row(stamp, 0..row.len(), |slot| cell(row[slot]), &mut bytes),
+            }
+        }
+        encoder.close();
+        (bytes, held)
+    }
+
+    proptest! {
+        #[test]
+        fn picked_slots_are_those_of_the_decoder(
+            blocks in prop::collection::vec(rows(), 1..3),
+            wanted in prop::collection::vec(0u32..32, 0..8),
+        ) {
+            let (mut decoder, mut picker) = (Decoder::new(), Picker::new(wanted.clone()));
+            let wanted: std::collections::BTreeSet<usize> = wanted.iter().map(|&slot| slot as usize).collect();
+            for rows in &blocks {
+                let (bytes, _held) = encode(rows);
+                let mut at = 0;
+                while at < bytes.len() {
+                    let step = decoder.step(&bytes[at..]);
+                    prop_assert_eq!(&picker.step(&bytes[at..]), &step);
+                    let Ok(Step::Header(length) | Step::Row(length)) = step else { panic!("{step:?}") };
+                    if let Ok(Step::Row(_)) = step {
+                        let slots = wanted.iter().filter(|slot| **slot < decoder.slots());
+                        let cells: Vec<(u8, u64)> =
+                            slots.map(|&slot| (decoder.states()[slot], decoder.values()[slot])).collect();
+                        let picked: Vec<(u8, u64)> =
+                            picker.states().iter().copied().zip(picker.values().iter().copied()).collect();
+                        prop_assert_eq!(picked, cells);
+                        prop_assert_eq!(picker.stamp(), decoder.stamp());
+                    }
+                    at += length;
+                }
+            }
+        }
+
+        #[test]
+        fn damaged_bytes_never_panic(
+            rows in rows(),
+            wanted in prop::collection::vec(0u32..32, 0..8),
+            hits in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6),
+        ) {
+            let (mut bytes, _held) = encode(&rows);
+            for (at, byte) in hits {
+                let at = at % bytes.len();
+                bytes[at] = byte;
+            }
+            let (mut picker, mut at) = (Picker::new(wanted), 0);
+            while let Ok(Step::Header(length) | Step::Row(length)) = picker.step(&bytes[at..]) {
+                at += length;
+            }
+        }
+    }
+}

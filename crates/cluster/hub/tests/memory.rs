@@ -253,7 +253,10 @@ fn a_hub_above_knows_which_nodes_are_down_missing_or_gone_below() {
         above.states() == "a up, b left, c down, z missing"
     });
     let expected = |name: &str| above.status(name).unwrap().expected;
-    assert!(expected("a") && expected("z") && !expected("c"));
+    until("it is known who is expected", || {
+        beats(&mut a);
+        expected("a") && expected("z") && !expected("c")
+    });
     let refused = above.query.forget(&all_of("c")).unwrap().refused;
     assert!(refused[0].1.contains("hub below reports it"), "{refused:?}");
     // Forgotten below, it may be forgotten above.

@@ -399,10 +399,12 @@ fn a_recording_ends_while_new_names_come() {
     let words =
         ["record", "job.*", "--hub", &cluster.link, "--rate", "100", "--for", "1s", "-o", word(&path)];
     let mut child = khz(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // Names come as long as it runs: a publisher has more than patience takes.
     let mut names = 0;
     until("it ends", || {
         names += 1;
         let _ = socket.send_to(format!("more[i{names}]=1").as_bytes(), &place);
+        std::thread::sleep(Duration::from_millis(80));
         child.try_wait().unwrap().is_some()
     });
     assert!(Rows::of(&path).count() > 0);

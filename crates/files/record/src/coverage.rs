@@ -204,7 +204,8 @@ impl Coverage {
     /// The time from the first row to the last.
     pub fn span(&self) -> Option<Span> {
         let (first, last) = (self.runs.first()?, self.runs.last()?);
-        Some(Span { first: first.first.stamp, last: last.last.stamp, period: last.last.period })
+        let (row, first) = (first.from, first.first.stamp);
+        Some(Span { row, first, last: last.last.stamp, period: last.last.period })
     }
 }
 
@@ -246,26 +247,54 @@ fn ticks_apart(last: Stamp, first: Stamp, period: Nanos) -> u64 {
 /// The time that the rows of one epoch span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
+    /// The number of the first row.
+    row: u64,
     first: Stamp,
     last: Stamp,
     period: Nanos,
 }
 
-/// What is missing between the epochs of one lane, given the span of each.
-pub(crate) fn between_epochs(mut spans: Vec<Span>) -> Missing {
-    spans.sort_unstable_by_key(|span| span.first.real());
-    let (mut missing, mut last): (Missing, Option<Stamp>) = (Missing::default(), None);
-    for Span { first, last: end, period } in spans {
+impl Span {
+    /// When the last row was gathered, and the time between two rows.
+    pub fn end(&self) -> (Stamp, Nanos) {
+        (self.last, self.period)
+    }
+}
+
+/// The ticks between the epochs of one lane, given the span of each: which epoch begins after them, and where they are.
+pub(crate) fn between_epochs<T: Copy>(mut spans: Vec<(T, Span)>) -> Vec<(T, Gap)> {
+    spans.sort_by_key(|(_, span)| span.first.real());
+    let (mut gaps, mut last): (Vec<(T, Gap)>, Option<Stamp>) = (Vec::new(), None);
+    for (epoch, Span { row, first, last: end, period }) in spans {
         if let Some(last) = last {
             let ticks = ticks_apart(last, first, period);
-            let silences = is_silence(i64::try_from(ticks).unwrap_or(0), period).into();
-            missing += Missing { rows: 0, gaps: 0, ticks, silences };
+            gaps.push((epoch, Gap { before: row, rows: 0, ticks, from: last, to: first, period }));
         }
         if last.is_none_or(|last| last.real() < end.real()) {
             last = Some(end);
         }
     }
-    missing
+    gaps.retain(|(_, gap)| gap.ticks > 0);
+    gaps
+}
+
+impl Gap {
+    /// True for a second and more without a row.
+    pub(crate) fn is_silence(&self) -> bool {
+        is_silence(i64::try_from(self.ticks).unwrap_or(0), self.period)
+    }
+
+    /// What is missing where the node made no row.
+    pub(crate) fn as_missing(&self) -> Missing {
+        Missing { rows: 0, gaps: 0, ticks: self.ticks, silences: self.is_silence().into() }
+    }
+}
+
+/// Ticks without a row after a node's last row, which was gathered this long before the recording's end; `None`: the next
+/// row may just be late. One row is not enough to tell, however long the period.
+pub(crate) fn ticks_to_end(passed: Nanos, period: Nanos) -> Option<u64> {
+    let ticks = passed.0.checked_div(period.0)?;
+    (ticks >= 2 && is_silence(i64::try_from(ticks).unwrap_or(i64::MAX), period)).then_some(ticks)
 }
 
 #[cfg(test)]
@@ -356,9 +385,21 @@ mod tests {
     #[test]
     fn between_two_epochs_the_clock_gives_the_missed_ticks() {
         let at = |tick: u64| Stamp { boot: Nanos(tick * PERIOD), real_offset: 0 };
-        let span = |from, to| Span { first: at(from), last: at(to), period: Nanos(PERIOD) };
+        let span = |from, to| ((), Span { row: from, first: at(from), last: at(to), period: Nanos(PERIOD) });
+        let between_epochs = |spans: Vec<((), Span)>| {
+            let mut sum = Missing::default();
+            between_epochs(spans).into_iter().for_each(|(_, gap)| sum += gap.as_missing());
+            sum
+        };
         assert_eq!(between_epochs(vec![span(0, 9), span(10, 19)]), missing(0, 0, 0, 0));
         assert_eq!(between_epochs(vec![span(150, 190), span(0, 9)]), missing(0, 0, 140, 1));
         assert_eq!(between_epochs(vec![span(0, 90), span(10, 19), span(92, 99)]), missing(0, 0, 1, 0));
+    }
+    #[test]
+    fn a_row_that_is_only_late_at_the_end_is_no_silence() {
+        let ticks =
+            |millis: u64, period: u64| ticks_to_end(Nanos(millis * 1_000_000), Nanos(period * 1_000_000));
+        assert_eq!([ticks(900, 10), ticks(1_000, 10), ticks(6_030, 50)], [None, Some(100), Some(120)]);
+        assert_eq!([ticks(1_900, 1_000), ticks(2_000, 1_000), ticks(5, 0)], [None, Some(2), None]);
     }
 }

@@ -9,7 +9,7 @@ use khz_block::{HEADER_BYTES, Header, stamps};
 use khz_model::{Nanos, Stamp};
 
 use crate::RecordError;
-use crate::coverage::{Coverage, Missing, between_epochs};
+use crate::coverage::{Coverage, Missing, between_epochs, ticks_to_end};
 use crate::file::TraceFile;
 use crate::jitter::Jitter;
 
@@ -77,6 +77,10 @@ struct Lane {
     coverage: Coverage,
     /// Ranges of rows that were reported lost.
     lost: Vec<(u64, u64)>,
+    /// Our clock minus the node's, both since boot, in ns: at most this. `None`: no row came while it was made.
+    ahead: Option<i128>,
+    /// The newest row that was heard of: when it was gathered, by the node's clock, and the period.
+    heard: Option<(Nanos, Nanos)>,
 }
 
 /// Writes a recording, into one file or several.
@@ -95,6 +99,8 @@ pub struct Recorder {
     /// Files that are complete, oldest first.
     complete: Vec<(PathBuf, u64)>,
     counts: Counts,
+    /// When the recording ended, by our clock since boot.
+    end: Option<Nanos>,
 }
 
 impl Recorder {
@@ -113,6 +119,7 @@ impl Recorder {
             former: Vec::new(),
             complete: Vec::new(),
             counts: Counts { files: 1, ..Counts::default() },
+            end: None,
         })
     }
 
@@ -185,6 +192,50 @@ impl Recorder {
     pub fn lost(&mut self, lane: u32, from: u64, to: u64) -> Result<(), RecordError> {
         self.lanes.entry(lane).or_default().lose(from, to);
         self.file.put(&Sealed::Lost { lane, from, to })
+    }
+
+    /// A row of a lane is here or on its way into a block, `now`. The soonest arrival tells how far the clocks are apart.
+    pub fn heard(&mut self, lane: u32, stamp: Stamp, period: Nanos, now: Nanos) {
+        let Some(lane) = self.lanes.get_mut(&lane) else { return };
+        let ahead = i128::from(now.0) - i128::from(stamp.boot.0);
+        lane.ahead = Some(lane.ahead.map_or(ahead, |known| known.min(ahead)));
+        if lane.heard.is_none_or(|(boot, _)| boot < stamp.boot) {
+            lane.heard = Some((stamp.boot, period));
+        }
+    }
+
+    /// The recording ends at this moment: nodes without a row between their last row and this moment are silent.
+    pub fn end_at(&mut self, end: Nanos) {
+        self.end = Some(end);
+    }
+
+    /// The nodes of which no row was heard of up to the end: how long each was silent by then.
+    pub fn unheard(&self) -> BTreeMap<&str, Nanos> {
+        let silences = self.silences_at_end(|lane| lane.heard).into_iter();
+        silences.map(|(node, tail)| (node, tail.passed)).collect()
+    }
+
+    /// The nodes that have no row in the recording up to its end: how long each was silent by then.
+    pub fn silent_at_end(&self) -> BTreeMap<&str, Nanos> {
+        let silences = self.silences_at_end(Lane::last_row).into_iter();
+        silences.map(|(node, tail)| (node, tail.passed)).collect()
+    }
+
+    /// The silence of each node up to the end. `last_row` gives the newest row of a lane and its period. Nodes of which no
+    /// row came while it was made are left out: nobody knows their clocks.
+    fn silences_at_end(&self, last_row: impl Fn(&Lane) -> Option<(Nanos, Nanos)>) -> BTreeMap<&str, Tail> {
+        let Some(end) = self.end else { return BTreeMap::new() };
+        let mut newest: BTreeMap<&str, (i128, Nanos)> = BTreeMap::new();
+        for lane in self.all_lanes() {
+            let Some((ahead, (boot, period))) = lane.ahead.zip(last_row(lane)) else { continue };
+            let at = (i128::from(boot.0) + ahead, period);
+            newest.entry(&lane.node).and_modify(|known| *known = at.max(*known)).or_insert(at);
+        }
+        let tail = |(node, (at, period))| {
+            let passed = Nanos(u64::try_from(i128::from(end.0) - at).ok()?);
+            Some((node, Tail { passed, ticks: ticks_to_end(passed, period)? }))
+        };
+        newest.into_iter().filter_map(tail).collect()
     }
 
     /// Flushes, and begins the next file when it is time. Call it a few times a second.
@@ -261,10 +312,15 @@ impl Recorder {
         let mut spans: BTreeMap<(&str, &str), Vec<_>> = BTreeMap::new();
         for lane in self.all_lanes() {
             *nodes.entry(&lane.node).or_default() += lane.coverage.missing();
-            spans.entry((&lane.node, &lane.name)).or_default().extend(lane.coverage.span());
+            let span = lane.coverage.span().map(|span| ((), span));
+            spans.entry((&lane.node, &lane.name)).or_default().extend(span);
         }
         for ((node, _), spans) in spans {
-            *nodes.entry(node).or_default() += between_epochs(spans);
+            let gaps = between_epochs(spans).into_iter();
+            gaps.for_each(|(_, gap)| *nodes.entry(node).or_default() += gap.as_missing());
+        }
+        for (node, Tail { ticks, .. }) in self.silences_at_end(Lane::last_row) {
+            *nodes.entry(node).or_default() += Missing { ticks, silences: 1, ..Missing::default() };
         }
         let lacking = nodes.into_iter().filter(|(_, missing)| *missing != Missing::default());
         lacking.map(|(node, missing)| (node.to_owned(), missing)).collect()
@@ -314,7 +370,19 @@ impl Recorder {
     }
 }
 
+/// A silence up to the end of the recording.
+struct Tail {
+    passed: Nanos,
+    ticks: u64,
+}
+
 impl Lane {
+    /// When the newest row in the recording was gathered, by the node's clock, and the period.
+    fn last_row(&self) -> Option<(Nanos, Nanos)> {
+        let (last, period) = self.coverage.span()?.end();
+        Some((last.boot, period))
+    }
+
     /// Whether all of these rows were reported lost.
     fn is_lost(&self, from: u64, to: u64) -> bool {
         self.lost.iter().any(|&(first, end)| first <= from && to <= end)

@@ -1,13 +1,13 @@
 //! What a recording holds: lanes, series, times, and what is missing.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use khz_model::{Nanos, Pattern, Series, Stamp};
 
 use crate::RecordError;
 use crate::chunks::Reach;
-use crate::coverage::{Coverage, Gap, Missing};
+use crate::coverage::{Coverage, Gap, Missing, between_epochs};
 use crate::recording::{Event, Lane, Recording};
 
 /// One lane of a recording.
@@ -28,6 +28,8 @@ pub struct LaneSurvey {
     /// When its last row was gathered.
     pub last: Option<Stamp>,
     coverage: Coverage,
+    /// The silence since the epoch before.
+    since_before: Option<Gap>,
 }
 
 /// What a recording holds.
@@ -50,7 +52,21 @@ impl Survey {
         let mut survey = Survey::default();
         let reached = recording.read(|event| survey.take(event))?;
         survey.reached = reached;
+        survey.join_epochs();
         Ok(survey)
+    }
+
+    /// Notes the silences between the epochs of each lane.
+    fn join_epochs(&mut self) {
+        let mut spans: BTreeMap<(&str, &str), Vec<_>> = BTreeMap::new();
+        for (place, LaneSurvey { lane, coverage, .. }) in self.lanes.iter().enumerate() {
+            let span = coverage.span().map(|span| (place, span));
+            spans.entry((&lane.node, &lane.name)).or_default().extend(span);
+        }
+        let silences: Vec<_> = spans.into_values().flat_map(between_epochs).collect();
+        for (place, gap) in silences.into_iter().filter(|(_, gap)| gap.is_silence()) {
+            self.lanes[place].since_before = Some(gap);
+        }
     }
 
     fn take(&mut self, event: Event<'_>) {
@@ -120,6 +136,7 @@ impl LaneSurvey {
             first: None,
             last: None,
             coverage: Coverage::default(),
+            since_before: None,
         }
     }
 
@@ -153,9 +170,9 @@ impl LaneSurvey {
         self.coverage.missing()
     }
 
-    /// The places where something is missing, in the order of the rows.
+    /// The places where something is missing, in the order of the rows; first the silence since the epoch before.
     pub fn gaps(&self) -> Vec<Gap> {
-        self.coverage.gaps()
+        self.since_before.into_iter().chain(self.coverage.gaps()).collect()
     }
 
     /// True when the node and one of the series are selected.

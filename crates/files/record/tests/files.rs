@@ -430,3 +430,67 @@ fn late_blocks_fill_their_gap() {
     let gaps = survey.lanes[0].gaps();
     assert_eq!((gaps.len(), gaps[0].before, gaps[0].rows), (1, 5 * ROWS_A_BLOCK, ROWS_A_BLOCK));
 }
+
+/// A lane of a node, with its schema.
+fn announce(recorder: &mut Recorder, lane: u32, node: &str, epoch: u64) {
+    recorder.lane(&LaneHead { lane, node, name: "fast", epoch, period: PERIOD }).unwrap();
+    let (mut encoder, mut schema) = (SchemaEncoder::new(), Vec::new());
+    encoder.append(&series("a.one"), &mut schema).unwrap();
+    encoder.append(&series("a.two"), &mut schema).unwrap();
+    recorder.schema(lane, 1, 0, &schema).unwrap();
+}
+
+/// When a row of [`block`] was gathered.
+fn stamp(row: u64) -> Stamp {
+    Stamp { boot: Nanos(1_000_000_000 + row * PERIOD), real_offset: 5_000_000_000 }
+}
+
+#[test]
+fn a_node_that_is_silent_up_to_the_end_is_counted_whatever_its_clock_says() {
+    let folder = Folder::new();
+    let path = folder.file("run.khzt");
+    let mut recorder = Recorder::create(&path, Rotation::default(), "{}".into(), Nanos(0)).unwrap();
+    // Our clock is hours ahead of the nodes'.
+    let ours = |row: u64| Nanos(stamp(row).boot.0 + 20_000_000_000_000);
+    for (lane, node, blocks) in [(1, "n0", 300), (2, "n1", 1), (3, "n2", 1), (4, "n3", 1)] {
+        announce(&mut recorder, lane, node, 7);
+        for number in 0..blocks {
+            recorder.block(lane, &block(lane.into(), number * ROWS_A_BLOCK)).unwrap();
+            let newest = (number + 1) * ROWS_A_BLOCK - 1;
+            if node != "n3" {
+                recorder.heard(lane, stamp(newest), Nanos(PERIOD), ours(newest));
+            }
+        }
+    }
+    // A row that is on its way, in a block that is not here yet.
+    recorder.heard(3, stamp(2_999), Nanos(PERIOD), ours(3_004));
+    assert_eq!(recorder.missing(), Missing::default(), "it has not ended");
+    recorder.end_at(ours(3_009));
+    let passed = Nanos(3_000 * PERIOD);
+    assert_eq!(recorder.unheard(), [("n1", passed)].into());
+    // Of n3 only past rows came: nobody knows its clock.
+    assert_eq!(recorder.silent_at_end(), [("n1", passed), ("n2", passed)].into());
+    let silent = Missing { rows: 0, gaps: 0, ticks: 3_000, silences: 1 };
+    assert_eq!(recorder.missing_by_node(), [("n1".to_owned(), silent), ("n2".to_owned(), silent)]);
+    assert_eq!(recorder.finish("{}").unwrap().missing.ticks, 6_000);
+}
+
+#[test]
+fn a_silence_between_two_epochs_is_a_gap_before_the_first_row_of_the_later_one() {
+    let folder = Folder::new();
+    let path = folder.file("run.khzt");
+    let mut recorder = Recorder::create(&path, Rotation::default(), "{}".into(), Nanos(0)).unwrap();
+    for (epoch, first) in [(7, 0), (8, 2_000), (9, 2_020)] {
+        announce(&mut recorder, epoch as u32, "n0", epoch);
+        recorder.block(epoch as u32, &block(0, first)).unwrap();
+    }
+    let counts = recorder.finish("{}").unwrap();
+    assert_eq!(counts.missing, Missing { rows: 0, gaps: 0, ticks: 1_990 + 10, silences: 1 });
+    let survey = Survey::of(&Recording::of(&[path])).unwrap();
+    assert!(survey.lanes[0].gaps().is_empty());
+    let gaps = survey.lanes[1].gaps();
+    assert_eq!((gaps.len(), gaps[0].before, gaps[0].rows, gaps[0].ticks), (1, 2_000, 0, 1_990));
+    assert_eq!((gaps[0].from.real(), gaps[0].to.real()), (stamp(9).real(), stamp(2_000).real()));
+    // Ten ticks are no silence: within an epoch they are not marked either.
+    assert!(survey.lanes[2].gaps().is_empty());
+}

@@ -209,16 +209,8 @@ fn a_recording_says_whose_rows_it_waits_for_and_an_interrupt_ends_that_with_what
     // The hub does not come back: nobody knows what its node has gathered since.
     drop(cluster.hub.take());
     let mut child = recorded.child;
-    let mut message = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    let mut wait_for = |what: &str| {
-        line.clear();
-        while !line.contains(what) {
-            line.clear();
-            assert!(message.read_line(&mut line).unwrap() > 0, "it has ended without saying: {what}");
-        }
-        line.clone()
-    };
+    let mut messages = Messages::of(&mut child);
+    let mut wait_for = |what: &str| messages.wait_for(what);
     // The recording must notice the broken connection before its end.
     wait_for("hub ");
     signal(&child, "INT");
@@ -277,9 +269,9 @@ fn kill_and_freeze(name: &str, rate: &str, more: &[&str]) -> (serde_json::Value,
     let marks = export(&["--json"]).lines().filter(|line| line.contains("\"gap\"")).count();
     let missing = export(&[]).lines().filter(|line| line.ends_with(",missing,missing")).count();
     println!("{marks} gaps are marked, {missing} in CSV");
-    assert!(marks >= 1 && marks == missing);
     let note = note(&path);
     let number = |key: &str| note[key].as_u64().unwrap();
+    assert!(marks as u64 >= number("silences") && marks == missing, "{note}");
     let known = rows.count() + number("rows_missing") + number("ticks_without_row");
     let all = ticks(&path);
     // At either end of an epoch a row may be a tick off.
@@ -326,4 +318,94 @@ fn a_node_that_is_killed_forgotten_and_back_before_its_hub_is_killed_leaves_no_g
         assert!(*numbers == expected, "{} of {} rows; {message}", numbers.len(), expected.len());
     }
     assert!(!message.contains("rows are missing"), "{message}");
+}
+
+/// The lines that a command writes to stderr.
+struct Messages(BufReader<std::process::ChildStderr>);
+
+impl Messages {
+    fn of(child: &mut Child) -> Self {
+        Messages(BufReader::new(child.stderr.take().unwrap()))
+    }
+
+    /// The next line with these words.
+    fn wait_for(&mut self, words: &str) -> String {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            assert!(self.0.read_line(&mut line).unwrap() > 0, "it has ended without saying: {words}");
+        }
+        line
+    }
+}
+
+#[test]
+fn nodes_that_are_silent_until_the_end_are_awaited_and_named_and_counted() {
+    let mut cluster = Cluster::start("tail", 4, &[]);
+    let recorded = cluster.record("20Hz");
+    cluster.until_all_are_recorded();
+    cluster.until_rows(&recorded.path, 4 * 20);
+    cluster.signal(1, "KILL");
+    cluster.signal(2, "STOP");
+    cluster.signal(3, "TERM");
+    // So long is the silence.
+    std::thread::sleep(Duration::from_secs(4));
+    let Recorded { mut child, path } = recorded;
+    let mut messages = Messages::of(&mut child);
+    signal(&child, "INT");
+    let waiting = messages.wait_for("waiting up to ");
+    assert!(waiting.contains("n[1-3], silent at the end"), "{waiting}");
+    signal(&child, "INT");
+    for node in ["n1", "n2", "n3"] {
+        let line = messages.wait_for("no row in the last");
+        assert!(line.contains(&format!("{node}: ")), "{line}");
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    let note = note(&path);
+    assert_eq!(note["silent_at_end"], serde_json::json!(["n1", "n2", "n3"]), "{note}");
+    // A node may have had ten rows that it had not sent; the freeze keeps them.
+    assert!(note["ticks_without_row"].as_u64().unwrap() >= 3 * 3 * 20, "{note}");
+    assert!(note["silences"].as_u64().unwrap() >= 3, "{note}");
+    cluster.agents.iter_mut().for_each(|agent| drop(agent.kill()));
+}
+
+#[test]
+fn a_node_that_comes_back_while_it_is_awaited_is_not_silent_at_the_end() {
+    let cluster = Cluster::start("return", 1, &[]);
+    let recorded = cluster.record("20Hz");
+    cluster.until_all_are_recorded();
+    cluster.until_rows(&recorded.path, 20);
+    cluster.signal(0, "STOP");
+    std::thread::sleep(Duration::from_secs(3));
+    let Recorded { mut child, path } = recorded;
+    let mut messages = Messages::of(&mut child);
+    signal(&child, "INT");
+    messages.wait_for("silent at the end");
+    cluster.signal(0, "CONT");
+    messages.wait_for("stood still");
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    let note = note(&path);
+    assert_eq!(note["silent_at_end"], serde_json::json!([]), "{note}");
+    assert!(note["silences"].as_u64().unwrap() >= 1, "{note}");
+}
+
+#[test]
+fn a_recording_ends_while_new_names_come() {
+    let cluster = Cluster::start("names", 1, &[]);
+    let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    let place = cluster.folder.join("run/publish.sock");
+    until("it takes names", || socket.send_to(b"first=1", &place).is_ok());
+    let path = cluster.folder.join("run.khzt");
+    let words =
+        ["record", "job.*", "--hub", &cluster.link, "--rate", "100", "--for", "1s", "-o", word(&path)];
+    let mut child = khz(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // Names come as long as it runs: a publisher has more than patience takes.
+    let mut names = 0;
+    until("it ends", || {
+        names += 1;
+        let _ = socket.send_to(format!("more[i{names}]=1").as_bytes(), &place);
+        std::thread::sleep(Duration::from_millis(80));
+        child.try_wait().unwrap().is_some()
+    });
+    assert!(Rows::of(&path).count() > 0);
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use khz_block::{Decoder, Header};
-use khz_model::{Nanos, NodeStatus};
+use khz_model::{Nanos, NodeStatus, Stamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 
@@ -70,6 +70,15 @@ pub enum Event {
         lane: Arc<LaneKey>,
         /// Its first row.
         row: u64,
+    },
+    /// The newest row that has come of a block that is not complete yet; once for what came together.
+    Heard {
+        /// Whose.
+        lane: Arc<LaneKey>,
+        /// When the row was gathered.
+        stamp: Stamp,
+        /// Time between two rows.
+        period: Nanos,
     },
     /// Rows (the last not included) that will not come: lost before the hub had them, in the hub, or in this queue.
     Lost {
@@ -179,6 +188,8 @@ pub struct EventSink {
     /// How far back it accepts rows of lanes of the past.
     span: Nanos,
     last_problem: Option<String>,
+    /// The newest row of each lane that has rows since the last rest: its time, and the period.
+    heard: HashMap<LaneKey, (Stamp, Nanos)>,
     /// There is an event for which the reader was not woken.
     news: bool,
 }
@@ -210,6 +221,7 @@ impl Events {
             lanes: HashMap::new(),
             span,
             last_problem: None,
+            heard: HashMap::new(),
             news: false,
         };
         Ok((sink, Events { shared }))
@@ -299,9 +311,17 @@ impl LaneSink for EventSink {
     }
 
     fn row(&mut self, lane: &LaneKey, number: u64, row: &Decoder) {
-        if row.header().is_some_and(|header| header.first_row == number) {
+        let Some(header) = row.header() else { return };
+        if header.first_row == number {
             let lane = self.name(lane);
             self.push(Event::Began { lane, row: number });
+        }
+        let newest = (row.stamp(), header.period);
+        match self.heard.get_mut(lane) {
+            Some(heard) => *heard = newest,
+            None => {
+                self.heard.insert(lane.clone(), newest);
+            }
         }
     }
 
@@ -323,6 +343,7 @@ impl LaneSink for EventSink {
     fn closed(&mut self, lane: &LaneKey) {
         let name = self.name(lane);
         self.lanes.remove(lane);
+        self.heard.remove(lane);
         self.push(Event::Closed { lane: name });
     }
 
@@ -343,6 +364,7 @@ impl ConnectionSink for EventSink {
 
     fn down(&mut self, problem: &str) {
         self.lanes.clear();
+        self.heard.clear();
         if self.last_problem.as_deref() != Some(problem) {
             self.last_problem = Some(problem.to_owned());
             self.push(Event::Down { problem: problem.to_owned() });
@@ -350,6 +372,10 @@ impl ConnectionSink for EventSink {
     }
 
     fn rest(&mut self) {
+        for (lane, (stamp, period)) in std::mem::take(&mut self.heard) {
+            let lane = self.name(&lane);
+            self.push(Event::Heard { lane, stamp, period });
+        }
         if std::mem::take(&mut self.news) {
             self.shared.bell.ring();
         }
@@ -481,6 +507,12 @@ mod tests {
         for row in [7, 5, 6] {
             sink.row(&lane("base"), row, &decoder);
         }
-        assert_eq!(all(&events), [Event::Began { lane: Arc::new(lane("base")), row: 5 }]);
+        let base = Arc::new(lane("base"));
+        assert_eq!(all(&events), [Event::Began { lane: base.clone(), row: 5 }]);
+        // What came together is one piece of news.
+        sink.rest();
+        sink.rest();
+        let (stamp, period) = (decoder.stamp(), Nanos::SECOND);
+        assert_eq!(all(&events), [Event::Heard { lane: base, stamp, period }]);
     }
 }

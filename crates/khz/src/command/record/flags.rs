@@ -51,7 +51,8 @@ pub struct RecordFlags {
     /// How often: 100Hz, 1kHz, or a period: 5s [default: 10Hz].
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
-    /// Stop after this time. It then waits for rows that are still missing, at most 15 s; Ctrl-C ends that.
+    /// Stop after this time. It then waits for rows that are still missing and for silent nodes, at most 15 s; Ctrl-C
+    /// ends that.
     #[arg(long = "for", value_name = "DURATION")]
     pub duration: Option<String>,
     /// Ask this hub [default: the one that runs on this machine, else this node itself].

@@ -1,6 +1,6 @@
 //! The end of a recording from a hub: which rows may still come, how long they are waited for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use khz_link::driver::Event;
@@ -35,7 +35,8 @@ impl HubRows {
         self.copy_missed(recorder, ending)?;
         self.following.unsubscribe(self.interest);
         let until = Instant::now() + LAST_ROWS;
-        while !self.open.is_empty() && Instant::now() < until && !(ending.is_wanted)() {
+        // The rows of open blocks are here already, and come at once: also where the user does not want to wait.
+        while !self.open.is_empty() && Instant::now() < until {
             let left = until.saturating_duration_since(Instant::now());
             if let Some(event) = self.events.next_within(left.min(POLL_PERIOD)) {
                 self.take(event, recorder)?;
@@ -51,7 +52,7 @@ impl HubRows {
         let mut is_announced = false;
         loop {
             let now = Instant::now();
-            let awaited = self.awaited(recorder);
+            let awaited = self.awaited(recorder, now >= until);
             let wait = match &awaited {
                 Some(_) => end.saturating_duration_since(now),
                 None => until.min(end).saturating_duration_since(now),
@@ -67,15 +68,16 @@ impl HubRows {
                 ));
             }
             let Some(event) = self.events.next_within(wait.min(POLL_PERIOD)) else { continue };
-            if matches!(event, Event::Lane { .. }) {
+            // A schema that grows is no new lane.
+            if matches!(&event, Event::Lane { lane, .. } if !self.open.contains(lane)) {
                 until = Instant::now() + self.flush;
             }
             self.take(event, recorder)?;
         }
     }
 
-    /// The rows that may still come, in words.
-    fn awaited(&self, recorder: &Recorder) -> Option<String> {
+    /// The rows that may still come, in words. `is_late`: the rows gathered until the end should have come.
+    fn awaited(&self, recorder: &Recorder, is_late: bool) -> Option<String> {
         let owed = recorder.awaited(&self.began);
         let mut words = Vec::new();
         if !owed.is_empty() {
@@ -85,7 +87,12 @@ impl HubRows {
         }
         let away: BTreeSet<&str> = self.out_of_sight.iter().map(|(node, _)| node.as_str()).collect();
         if !away.is_empty() {
-            words.push(format!("{}, unheard since the connection broke", printable(&fold(away))));
+            words.push(format!("{}, unheard since the connection broke", printable(&fold(&away))));
+        }
+        let silent = if is_late { recorder.unheard() } else { BTreeMap::new() };
+        let silent: Vec<&str> = silent.into_keys().filter(|node| !away.contains(node)).collect();
+        if !silent.is_empty() {
+            words.push(format!("{}, silent at the end", printable(&fold(silent))));
         }
         (!words.is_empty()).then(|| words.join(", and for "))
     }

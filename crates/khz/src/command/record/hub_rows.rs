@@ -99,14 +99,15 @@ impl HubRows {
 
     /// Waits for the first schema: it comes before the first row of its lane.
     fn wait_for_rows(&mut self, period: Duration) -> Result<(), Failure> {
-        let (mut until, mut problem) = (Instant::now() + ANSWER + 2 * period, None);
-        let mut has_rows = false;
+        let (latest, mut problem) = (Instant::now() + ANSWER + 2 * period, None);
+        let mut until = latest;
+        // A node whose schema grows sends more pieces, and is no new node.
+        let mut nodes: HashSet<String> = HashSet::new();
         let mut remarks = Vec::new();
         while let Some(event) = self.events.next_within(until.saturating_duration_since(Instant::now())) {
             match &event {
-                Event::Schema { .. } => {
-                    has_rows = true;
-                    until = Instant::now() + LAST_NODE;
+                Event::Schema { lane, .. } if nodes.insert(lane.node.clone()) => {
+                    until = latest.min(Instant::now() + LAST_NODE);
                 }
                 Event::Down { problem: text } => problem = Some(text.clone()),
                 Event::Told { granted: false, text, .. } => return Err(Failure::work(text.clone())),
@@ -118,7 +119,7 @@ impl HubRows {
                 break;
             }
         }
-        match (has_rows, problem) {
+        match (!nodes.is_empty(), problem) {
             (true, _) => Ok(()),
             (false, Some(problem)) => Err(Failure::work(problem)),
             (false, None) if remarks.is_empty() => Err(Failure::work(
@@ -166,6 +167,12 @@ impl HubRows {
             Event::Began { lane, row } => {
                 if let Some(&number) = self.lanes.get(&lane) {
                     self.began.insert(number, row);
+                }
+                Ok(())
+            }
+            Event::Heard { lane, stamp, period } => {
+                if let Some(&number) = self.lanes.get(&lane) {
+                    recorder.heard(number, stamp, period, super::now());
                 }
                 Ok(())
             }

@@ -25,6 +25,8 @@ use crate::config::{NodeFlags, Plan};
 use crate::role::signals;
 use crate::show::misses;
 use crate::show::outcome::{Done, Failure, Outcome};
+use crate::show::quantities::of_span;
+use crate::show::table::printable;
 
 use flags::RecordFlags;
 use hub_end::Ending;
@@ -184,16 +186,32 @@ fn remark_missing(lacking: &[(String, Missing)], is_quiet: bool) {
     }
 }
 
+/// Names the nodes that had no row up to the end on stderr, each with the time.
+fn remark_silent(silent: &[(String, Nanos)], is_quiet: bool) {
+    if is_quiet {
+        return;
+    }
+    for (node, time) in silent.iter().take(NODES_NAMED_MAX) {
+        let time = of_span(time.0 as f64 / 1e9);
+        crate::show::table::remark!("{}: no row in the last {time} of the recording", printable(node));
+    }
+    if silent.len() > NODES_NAMED_MAX {
+        crate::show::table::remark!("and {} more nodes", silent.len() - NODES_NAMED_MAX);
+    }
+}
+
 /// How the command ends when this is missing. A tick that a busy machine missed is no failure; a second of them is.
 fn done(nodes: Done, missing: &Missing) -> Done {
     let Missing { rows, ticks, silences, .. } = *missing;
     let sentence = match (rows, silences) {
         _ if nodes != Done::Wholly => return nodes,
         (0, 0) => return nodes,
-        (0, _) => format!("for {ticks} ticks there is no row: nodes have stood still"),
+        (0, _) => format!("for {ticks} ticks there is no row: nodes have stood still, or were out of reach"),
         (_, 0) => format!("{rows} rows are missing"),
         (..) => {
-            format!("{rows} rows are missing, and for {ticks} ticks there is none: nodes have stood still")
+            format!(
+                "{rows} rows are missing, and for {ticks} ticks there is none: nodes have stood still, or were out of reach"
+            )
         }
     };
     Done::Lacking { sentence }
@@ -210,6 +228,7 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let mut progress = Progress::new(flags.quiet, Some(rate));
     let until = task.span.and_then(|span| Instant::now().checked_add(span));
     let followed = follow(&mut origin, &mut recorder, &mut progress, &signals, until, &mut child);
+    recorder.end_at(now());
     let code = end_of(&mut child, followed.is_ok());
     followed.map_err(of_error)?;
     let before = signals.load(Ordering::Relaxed);
@@ -219,11 +238,16 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let path = recorder.path().to_owned();
     let (dropped, absent) = (origin.dropped(), origin.absent(&task.patterns));
     let note = json!({ "end": "whole", "exit_code": code, "dropped": dropped, "missing": absent.missing });
-    let note = note_of(note, &recorder.missing());
+    let mut note = note_of(note, &recorder.missing());
+    let silent = recorder.silent_at_end();
+    note["silent_at_end"] = silent.keys().copied().collect();
+    let silent: Vec<(String, Nanos)> =
+        silent.into_iter().map(|(node, time)| (node.to_owned(), time)).collect();
     let lacking = recorder.missing_by_node();
     let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
     remark_missing(&lacking, flags.quiet);
+    remark_silent(&silent, flags.quiet);
     if let Some(text) = origin.refused() {
         return Err(Failure::work(text));
     }

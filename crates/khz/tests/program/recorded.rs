@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use khz_record::{Event, Recording, Survey};
+use khz_record::{Event, RecordError, Recording, Survey};
 
 use crate::process::{self, Running, khz, run};
 use crate::record::{folder, word};
@@ -153,7 +153,11 @@ impl Rows {
             }
             _ => {}
         };
-        recording.read(take).unwrap();
+        match recording.read(take) {
+            // The file is there, and its first bytes are not yet.
+            Err(RecordError::NoTrace { .. }) => {}
+            read => drop(read.unwrap()),
+        }
         rows.values_mut().for_each(|numbers| numbers.sort_unstable());
         Rows(rows)
     }

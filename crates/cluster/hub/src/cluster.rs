@@ -26,7 +26,7 @@ mod stored;
 use metrics::Metrics;
 pub(crate) use sources::Sources;
 
-/// Memory that nodes give back: from this much on it is worth searching everything that is free.
+/// Memory that nodes and readers give back: from this much on it is worth searching everything that is free.
 const MUCH: u64 = 4 << 20;
 
 /// The settings of a hub.
@@ -66,7 +66,7 @@ pub struct Cluster {
     pub(crate) node_bytes: Budget,
     /// A node was refused because the others hold too much: nodes that are down give back what they hold.
     pub(crate) is_short_of_memory: AtomicBool,
-    /// Called when nodes have given back much memory.
+    /// Called when nodes or readers have given back much memory.
     gave_back: OnceLock<fn()>,
     /// Where the rows of base lanes go beside this.
     intake: OnceLock<Intake>,
@@ -316,7 +316,8 @@ impl Cluster {
         }
     }
 
-    /// `act` is called when nodes that are down have given back much memory.
+    /// `act` is called when nodes that are down, or readers that have gone, have given back much memory: at most once in a
+    /// round of housekeeping each.
     pub fn when_given_back(&self, act: fn()) {
         // The first call counts.
         let _ = self.gave_back.set(act);
@@ -351,13 +352,13 @@ impl Cluster {
         self.has_given_back(before.saturating_sub(self.node_bytes.held() + self.schemas.held()));
     }
 
-    /// Nodes have given back this many bytes.
-    pub(crate) fn has_given_back(&self, bytes: u64) {
-        if bytes >= MUCH
-            && let Some(act) = self.gave_back.get()
-        {
+    /// Nodes or readers have given back this many bytes. `true`: that is much, and the system gets what is free.
+    pub(crate) fn has_given_back(&self, bytes: u64) -> bool {
+        let is_much = bytes >= MUCH;
+        if is_much && let Some(act) = self.gave_back.get() {
             act();
         }
+        is_much
     }
 
     /// Whether nodes may hold this many more bytes.

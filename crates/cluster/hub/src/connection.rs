@@ -30,6 +30,8 @@ pub(crate) struct Connection {
     pub more: bool,
     /// Bytes of its unfinished frame.
     pub kept: usize,
+    /// Bytes that were sent on it.
+    pub sent: u64,
     /// Whether epoll reports when the socket has room.
     waits: bool,
 }
@@ -92,6 +94,7 @@ impl Connection {
             flushed: 0,
             more: false,
             kept: 0,
+            sent: 0,
             waits: false,
         }
     }
@@ -147,6 +150,7 @@ impl Connection {
             }
         }
         self.out.drain(..sent);
+        self.sent += sent as u64;
         if self.out.len() > DEAF_BYTES_MAX {
             return Err(Ended::Deaf);
         }

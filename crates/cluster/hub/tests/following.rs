@@ -184,7 +184,8 @@ fn local_hub(path: &Path, name: &str, identity: u8) -> Hub {
         insecure: true,
     };
     let cluster = Cluster::new(settings, [identity; 16]);
-    Hub { query: HubQuery::new(cluster.clone()), server: LinkServer::start(cluster, door).unwrap() }
+    let server = LinkServer::start(cluster.clone(), door).unwrap();
+    Hub { query: HubQuery::new(cluster.clone()), server, cluster }
 }
 
 #[test]

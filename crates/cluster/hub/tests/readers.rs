@@ -6,6 +6,7 @@
 mod fake;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fake::{Hub, Node, until};
 use khz_block::{Decoder, SchemaDecoder, Step};
@@ -119,6 +120,33 @@ fn a_reader_gets_the_rows_of_the_columns_it_subscribed_to_from_every_node() {
     khz_link::put::dismiss(&mut reader.out, 1);
     reader.send();
     reader.beat();
+}
+
+#[test]
+fn memory_that_many_readers_held_is_given_back_once_when_they_have_gone() {
+    static GIVEN_BACK: AtomicUsize = AtomicUsize::new(0);
+    let hub = Hub::new();
+    hub.cluster.when_given_back(|| {
+        GIVEN_BACK.fetch_add(1, Ordering::SeqCst);
+    });
+    let _nodes: Vec<Node> = (0..20)
+        .map(|n| {
+            let mut node = Node::join(hub.address(), &format!("n{n}"));
+            node.row(1, [1, 2, 3, 4]).beat();
+            node
+        })
+        .collect();
+    let mut readers: Vec<Node> = (0..5).map(|_| hub.reader()).collect();
+    for reader in &mut readers {
+        (0..60).for_each(|number| subscribe(reader, number, 1, false, &["*"]));
+        is_heard(reader, &mut Received::default());
+    }
+    until("the readers hold much", || hub.own("khz.hub.follow_bytes") > 5 << 20);
+    assert_eq!(GIVEN_BACK.load(Ordering::SeqCst), 0, "nothing is free yet");
+    drop(readers);
+    until("their memory is given back", || GIVEN_BACK.load(Ordering::SeqCst) > 0);
+    until("and their places are free", || hub.own("khz.hub.follow_bytes") == 0);
+    assert!(GIVEN_BACK.load(Ordering::SeqCst) <= 2, "not for each reader");
 }
 
 /// Sends the frames that were put, and reads until the hub has answered a Beat after them: then it has taken them in.

@@ -22,6 +22,9 @@ pub struct Pattern {
     instance: Option<InstancePattern>,
 }
 
+/// After a hostlist: all series of its nodes.
+const EVERYTHING_ON_THEM: &str = ":*";
+
 impl Pattern {
     /// Compiles `text`; the error points at the column.
     pub fn new(text: &str) -> Result<Self, NameError> {
@@ -43,6 +46,14 @@ impl Pattern {
             Some(written) => Some(InstancePattern::parse(written, parts.instance_at, text)?),
         };
         Ok(Pattern { text: text.into(), nodes, metric: Glob::new(parts.metric), instance })
+    }
+
+    /// Everything on the nodes of this hostlist. An error shows the hostlist as it was written.
+    pub fn of_nodes(hosts: &str) -> Result<Self, NameError> {
+        Pattern::new(&format!("{hosts}{EVERYTHING_ON_THEM}")).map_err(|error| {
+            let written = error.text.strip_suffix(EVERYTHING_ON_THEM).unwrap_or(&error.text);
+            NameError::new(written, error.at, error.problem.as_str())
+        })
     }
 
     /// The pattern that selects every series.
@@ -209,6 +220,16 @@ pub fn named_nodes(patterns: &[Pattern]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_in_a_hostlist_shows_what_was_written() {
+        for written in ["n[4-", "n[4-1]", "", "n1/x"] {
+            let error = Pattern::of_nodes(written).unwrap_err();
+            assert_eq!(error.text, written, "{error}");
+            assert!(error.at <= written.len(), "{error}");
+        }
+        assert_eq!(Pattern::of_nodes("n[1-3]").unwrap(), Pattern::new("n[1-3]:*").unwrap());
+    }
     use proptest::prelude::*;
 
     fn matches(pattern: &Pattern, metric: &str, instance: Option<&str>) -> bool {

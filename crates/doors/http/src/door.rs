@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::counters::Counters;
 use crate::guard::Guard;
-use crate::limits::{CLOSING_GRACE, HISTORIES_MAX, Limits, OWN_ANSWERS_BYTES};
+use crate::limits::{CLOSING_GRACE, HISTORIES_MAX, Limits, OWN_ANSWERS_BYTES, SCRAPE_ANSWERS_BYTES};
 use crate::routes::{App, router};
 use crate::talk::{Open, Shared, Talk};
 
@@ -130,6 +130,7 @@ impl Hall {
             limits: limits.clone(),
             counters: counters.clone(),
             answers: answers.clone(),
+            scrape_answers: Budget::new(limits.answers.min(SCRAPE_ANSWERS_BYTES), Arc::default()),
             own_answers: Budget::new(limits.answers.min(OWN_ANSWERS_BYTES), Arc::default()),
             histories: Arc::new(Semaphore::new(HISTORIES_MAX)),
             turns: Arc::default(),

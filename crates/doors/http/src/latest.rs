@@ -18,7 +18,7 @@ use crate::exchange::Embedded;
 use crate::exposition::{Families, Format};
 use crate::json;
 use crate::layout::Layouts;
-use crate::limits::PAGE_BYTES;
+use crate::limits::{PAGE_BYTES, SCRAPE_SMALL_READINGS};
 use crate::misses;
 use crate::pages::{self, Writer};
 use crate::params::Params;
@@ -49,11 +49,20 @@ pub(crate) async fn metrics(
     let collected = collect::patterns(&params)?;
     // An exposition is built in its turn, like a page.
     let (node, nodes) = (params.get("node"), params.hostlist("nodes")?);
-    let is_of_nodes = node.is_some() || nodes.is_some();
-    app.turns.next(if is_of_nodes { Queue::Answers } else { Queue::Own }).await;
+    if node.is_some() && nodes.is_some() {
+        let error = "'node' is for one node, and 'nodes' for a hostlist: a scrape takes only one of them. Write nodes=n1,n[3-5] \
+                     for several nodes";
+        return Err(Refusal::bad_request(error));
+    }
+    let turns = match (node, &nodes) {
+        (Some(_), _) => Queue::Scrapes,
+        (None, Some(_)) => Queue::Answers,
+        (None, None) => Queue::Own,
+    };
+    app.turns.next(turns).await;
     // No identity for a requested node: the scraper's target has one, and two would conflict.
     let (exposed, queue) = if let Some(node) = node {
-        (Exposed::Node(one_node(&app, &roster, node, collected).await?), Queue::Answers)
+        of_one_node(&app, one_node(&app, &roster, node, collected).await?)
     } else if let Some(nodes) = nodes {
         let snapshot = scrape_nodes::snapshot(&app, &roster, &nodes, collected).await?;
         (Exposed::Nodes(snapshot, app.job.clone()), Queue::Answers)
@@ -68,13 +77,21 @@ pub(crate) async fn metrics(
             Some(patterns) => collect(&app, patterns).await?,
             None => app.query.latest(&[Pattern::everything()], app.window).await?,
         };
-        (Exposed::Node(all), Queue::Answers)
+        of_one_node(&app, all)
     };
     let kind = format.content_type();
     let write = async move |writer| exposed.write(writer, format).await;
     let mut response = pages::answer_in(queue, &app, kind, write).await?;
     response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
     Ok(response)
+}
+
+/// The exposition of one node. A node of ordinary size has room that long answers cannot take.
+fn of_one_node(app: &App, mut snapshot: Snapshot) -> (Exposed, Queue) {
+    scrape_nodes::leave_out_up(app, &mut snapshot);
+    let readings: usize = snapshot.nodes.iter().map(|(_, samples)| samples.len()).sum();
+    let queue = if readings <= SCRAPE_SMALL_READINGS { Queue::Scrapes } else { Queue::Answers };
+    (Exposed::Node(snapshot), queue)
 }
 
 /// The contents of an exposition.

@@ -36,6 +36,12 @@ pub const ANSWERS_BYTES: ByteSize = ByteSize(64 << 20);
 /// Bytes that answers about the process itself may hold besides the others: two scrapes of a hub of 7,000 nodes.
 /// So a hub whose other answers have used up their budget still reports its own state.
 pub const OWN_ANSWERS_BYTES: ByteSize = ByteSize(16 << 20);
+/// Bytes that scrapes of one node may hold besides the other answers: some sixty of nodes of 1,000 series. So Prometheus
+/// still sees every node while clients that do not read have used up the budget of long answers.
+pub const SCRAPE_ANSWERS_BYTES: ByteSize = ByteSize(16 << 20);
+/// The most readings of a scrape of one node that may use [`SCRAPE_ANSWERS_BYTES`]: a node with more of them takes
+/// megabytes, and so room from many others.
+pub const SCRAPE_SMALL_READINGS: usize = 16_384;
 /// Size of the pages in which an answer is sent; a large node makes its page larger, which is counted.
 pub const PAGE_BYTES: usize = 64 * 1024;
 /// What an answer takes from the budget when it begins: a page that is being written and one that is being

@@ -105,6 +105,7 @@ impl Writer {
 fn share(app: &App, queue: Queue) -> Result<Arc<Share>, Refusal> {
     let budget = match queue {
         Queue::Answers => &app.answers,
+        Queue::Scrapes => &app.scrape_answers,
         Queue::Own => &app.own_answers,
     };
     budget.take(PAGES_BYTES).map(Arc::new).ok_or_else(Refusal::busy)

@@ -60,7 +60,7 @@ impl Params {
 
     /// A hostlist, as the pattern of everything on its nodes.
     pub(crate) fn hostlist(&self, name: &str) -> Result<Option<Pattern>, Refusal> {
-        Ok(self.get(name).map(|nodes| Pattern::new(&format!("{nodes}:*"))).transpose()?)
+        Ok(self.get(name).map(Pattern::of_nodes).transpose()?)
     }
 
     /// A duration with its unit.

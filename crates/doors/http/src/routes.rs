@@ -31,6 +31,8 @@ pub(crate) struct App {
     pub counters: Counters,
     /// The memory that all answers together may take.
     pub answers: Budget,
+    /// The same for scrapes of one node.
+    pub scrape_answers: Budget,
     /// The same for answers about the program itself.
     pub own_answers: Budget,
     pub histories: Arc<Semaphore>,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use khz_model::{Kind, Metric, Nanos, NodeStatus, Pattern, Reading, Sample, Series, Snapshot, Stamp, Unit};
 
+use crate::counters::count_n;
 use crate::latest::collect;
 use crate::limits::SCRAPE_READINGS_MAX;
 use crate::refusal::Refusal;
@@ -26,7 +27,8 @@ pub(crate) async fn snapshot(
     let hosts = nodes.nodes().map_or_else(String::new, |hosts| format!("{hosts}:"));
     let wanted = collected.unwrap_or_else(|| vec![Pattern::everything()]);
     let of_nodes = wanted.iter().map(|pattern| Pattern::new(&format!("{hosts}{pattern}")));
-    let found = collect(app, &of_nodes.collect::<Result<Vec<_>, _>>()?).await?;
+    let mut found = collect(app, &of_nodes.collect::<Result<Vec<_>, _>>()?).await?;
+    leave_out_up(app, &mut found);
     let mut samples: HashMap<_, _> = found.nodes.into_iter().collect();
     let up = Arc::new(up());
     let shown = selected().map(|status| {
@@ -54,8 +56,20 @@ fn check_size<'a>(statuses: impl Iterator<Item = &'a NodeStatus>) -> Result<(), 
     Err(Refusal::bad_request(error))
 }
 
+/// Leaves out what a node itself names `up`: a node must not say that it is up, and a name comes once with its labels.
+pub(crate) fn leave_out_up(app: &App, snapshot: &mut Snapshot) {
+    for (_, samples) in &mut snapshot.nodes {
+        let before = samples.len();
+        samples.retain(|sample| sample.series.metric.exposition.name != UP);
+        count_n(&app.counters.samples_left_out, (before - samples.len()) as u64);
+    }
+}
+
+/// The series by which a scraper says whether a target is up.
+const UP: &str = "up";
+
 /// Prometheus' own word for a target that could be scraped.
 fn up() -> Metric {
     let help = Cow::Borrowed("1 while the node's agent is connected to the hub, else 0.");
-    Metric { max: Some(1), help, ..Metric::plain("up", "up", Kind::Gauge, Unit::Count) }
+    Metric { max: Some(1), help, ..Metric::plain(UP, UP, Kind::Gauge, Unit::Count) }
 }

@@ -8,6 +8,8 @@ use tokio::sync::Semaphore;
 pub(crate) enum Queue {
     /// Answers about nodes, of any length.
     Answers,
+    /// Scrapes of one node each: they do not wait for long answers.
+    Scrapes,
     /// The program's own numbers and health: they do not wait for readers of nodes.
     Own,
 }
@@ -16,12 +18,14 @@ pub(crate) enum Queue {
 #[derive(Debug)]
 pub(crate) struct Turns {
     answers: Semaphore,
+    scrapes: Semaphore,
     own: Semaphore,
 }
 
 impl Default for Turns {
     fn default() -> Self {
-        Turns { answers: Semaphore::new(1), own: Semaphore::new(1) }
+        let one = || Semaphore::new(1);
+        Turns { answers: one(), scrapes: one(), own: one() }
     }
 }
 
@@ -31,6 +35,7 @@ impl Turns {
     pub async fn next(&self, queue: Queue) {
         let queue = match queue {
             Queue::Answers => &self.answers,
+            Queue::Scrapes => &self.scrapes,
             Queue::Own => &self.own,
         };
         // It is never closed.

@@ -152,6 +152,25 @@ fn clients_that_do_not_read_hold_no_more_than_the_budget_on_any_route() {
 }
 
 #[test]
+fn a_node_is_scraped_although_clients_that_do_not_read_fill_the_budget_of_long_answers() {
+    let server = server(FakeNode { own: Some(Vec::new()), ..cluster(1, 2_000) }, MIB);
+    let mut unread: Vec<TcpStream> = Vec::new();
+    let mut is_full = false;
+    while !is_full {
+        assert!(unread.len() < 4 * DEAF, "there is always room for another long answer");
+        let mut client = deaf(&server, "/khz/v1/catalog");
+        is_full = beginning(&mut client).starts_with("HTTP/1.1 503");
+        unread.push(client);
+    }
+    for _ in 0..3 {
+        let scrape = server.get("/metrics?node=n1");
+        assert_eq!(scrape.status, 200, "{}", scrape.body);
+        assert!(scrape.body.contains("a_metric_with_a_long_name_number_1999"), "{}", scrape.body);
+        assert_eq!(server.get("/metrics").status, 200, "the program's own numbers");
+    }
+}
+
+#[test]
 fn small_answers_are_sent_however_little_there_is_left() {
     let server = server(FakeNode::default(), 1);
     for path in ["/", "/healthz", "/khz/v1/openapi.json"] {

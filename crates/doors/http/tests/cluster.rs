@@ -44,6 +44,8 @@ fn a_hostlist_selects_nodes_and_brief_leaves_the_rest_out() {
     assert!(answer.get("status").is_none());
     let wrong = server.get("/khz/v1/nodes?nodes=n[9-1]");
     assert_eq!((wrong.status, wrong.json()["column"].as_u64()), (400, Some(3)));
+    let shown = server.get("/khz/v1/nodes?nodes=n[4-").body;
+    assert!(shown.contains("n[4-") && !shown.contains(":*"), "as it was written: {shown}");
 }
 
 #[test]
@@ -62,6 +64,30 @@ fn one_node_is_scraped_without_a_label_that_names_it_and_several_with_their_iden
     let collected = of("/metrics?nodes=n1&collect[]=loadavg");
     assert!(collected.contains("node_load1{") && !collected.contains("node_memory"), "{collected}");
     assert_eq!(server.get("/metrics?nodes=n[4-1]").status, 400);
+    let both = server.get("/metrics?node=n1&nodes=n4");
+    assert_eq!(both.status, 400);
+    assert!(both.body.contains("takes only one of them. Write nodes="), "{}", both.body);
+}
+
+#[test]
+fn a_node_cannot_say_that_it_is_up_and_what_it_names_so_is_counted() {
+    let named_up = metric("job.up", Kind::Gauge, Unit::Count, "up");
+    let other = metric("job.upper", Kind::Gauge, Unit::Count, "upper");
+    let columns = [named_up, other].map(|metric| Series { metric: Arc::new(metric), instance: None });
+    let nodes = FakeNode { columns: Arc::new(columns.into()), ..FakeNode::many(2) };
+    let server = Server::start(Arc::new(nodes));
+    for headers in [&[][..], &[("accept", "application/openmetrics-text")]] {
+        let all = server.ask("GET", "/metrics?nodes=n1", headers).body;
+        let lines: Vec<&str> = all.lines().filter(|line| line.starts_with("up")).collect();
+        assert!(
+            matches!(&lines[..], [upper, "up{instance=\"n1\",job=\"node\"} 1"] if upper.starts_with("upper{")),
+            "{all}"
+        );
+        let alone = server.ask("GET", "/metrics?node=n1", headers).body;
+        assert!(!alone.contains("\nup ") && !alone.contains(" up "), "the scraper itself says it: {alone}");
+        assert!(alone.contains("\nupper "), "{alone}");
+    }
+    assert_eq!(server.count(|counters| &counters.samples_left_out), 4);
 }
 
 #[test]

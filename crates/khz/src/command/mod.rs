@@ -56,7 +56,7 @@ pub fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Failure> {
 
 /// A hostlist from the command line. It is read as a part of a pattern, so that the error points at the place.
 pub fn hosts(text: &str) -> Result<Hostlist, Failure> {
-    let pattern = Pattern::new(&format!("{text}:*")).map_err(Failure::usage)?;
+    let pattern = Pattern::of_nodes(text).map_err(Failure::usage)?;
     pattern.nodes().cloned().ok_or_else(|| {
         Failure::usage(format!("there is no node in '{text}': write node7, node[1-8] or web*"))
     })

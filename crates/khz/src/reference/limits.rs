@@ -40,6 +40,10 @@ fn every_row_has_the_numbers_of_the_code() {
     for (what, numbers) in [
         // HTTP
         ("all answers and events", vec![bytes(http::ANSWERS_BYTES.0)]),
+        (
+            "scrapes of one node",
+            vec![bytes(http::SCRAPE_ANSWERS_BYTES.0), count(http::SCRAPE_SMALL_READINGS as u64)],
+        ),
         ("a hub's own numbers at", vec![bytes(http::OWN_ANSWERS_BYTES.0)]),
         ("an answer |", vec![bytes(http::PAGE_BYTES as u64)]),
         ("packing an answer with gzip", vec![bytes(http::PACKER_BYTES)]),

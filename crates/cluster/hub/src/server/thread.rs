@@ -63,6 +63,8 @@ pub(super) struct Server {
     house: House,
     /// The count of changes of sources that hubs which read here know of.
     sources_known: u64,
+    /// Bytes that connections which have ended left free, since free memory was last given back.
+    freed: u64,
     refreshed: Nanos,
 }
 
@@ -114,6 +116,7 @@ impl Server {
             silence: Silence::new(now),
             house: House::new(now),
             sources_known: 0,
+            freed: 0,
             refreshed: now,
         })
     }
@@ -304,8 +307,9 @@ impl Server {
         if self.house.is_due(now, self.news) {
             let gives_back = self.cluster.keep_house(now);
             self.house.was_kept(gives_back);
-            if let Some(freed) = self.connections.unfinished().take_freed() {
-                self.cluster.has_given_back(freed as u64);
+            self.freed += self.connections.unfinished().take_freed().unwrap_or(0) as u64;
+            if self.cluster.has_given_back(self.freed) {
+                self.freed = 0;
             }
         }
         let mut handshakes = std::mem::take(&mut self.handshakes);
@@ -373,6 +377,17 @@ impl Server {
         if let Peer::Node(shared) = &connection.peer {
             shared.disconnect(token.number(), Some(ended.to_string()), now);
         }
+        self.free(connection);
+    }
+
+    /// Frees a connection, and counts what it leaves free: its cursors and, as free memory between what others use, the room
+    /// in which its frames were made. Housekeeping follows, and gives much of that back.
+    fn free(&mut self, connection: Box<Connection>) {
+        let before = self.cluster.follow_bytes.held();
+        let frames = if connection.is_reader() { connection.sent } else { 0 };
+        drop(connection);
+        self.freed += frames + before.saturating_sub(self.cluster.follow_bytes.held());
+        self.news += 1;
     }
 
     fn log_end(&mut self, connection: &Connection, ended: &Ended, now: Nanos) {

@@ -33,6 +33,7 @@ const ROOM: usize = 128 << 10;
 pub struct Hub {
     pub server: LinkServer,
     pub query: HubQuery,
+    pub cluster: Arc<Cluster>,
 }
 
 impl Hub {
@@ -55,7 +56,7 @@ impl Hub {
         };
         change(&mut door);
         let server = LinkServer::start(cluster.clone(), door).unwrap();
-        Hub { query: HubQuery::new(cluster), server }
+        Hub { query: HubQuery::new(cluster.clone()), server, cluster }
     }
 
     pub fn new() -> Self {

@@ -7,12 +7,15 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use khz_rrdcached::log::{self, Appended, Disk, Left, Log, Storage};
 use khz_rrdcached::{Base, Cache, Limits, Messages, Update};
 
 use crate::oracle::{self, Oracle, Random};
+
+/// How long a thread of the last daemon may take to end.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
@@ -239,14 +242,23 @@ impl Machine {
 
     /// Starts, with the log still to be replayed.
     pub fn start(&self) -> (Cache, Left) {
-        let settings = log::Settings {
+        let settings = || log::Settings {
             directory: self.dir.join("log"),
             window: self.window,
             bytes_max: self.log_max,
             boot: self.boot.clone(),
             storage: Arc::new(OnWatched(self.disk.clone())),
         };
-        let (log, left) = Log::open(settings).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let (log, left) = loop {
+            match Log::open(settings()) {
+                // On a busy machine the last daemon's thread may not have ended yet.
+                Err(why) if why.to_string().contains("another daemon") && Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                opened => break opened.unwrap(),
+            }
+        };
         let base = Base::new(&self.dir, false).unwrap();
         (Cache::new(base, self.limits, Some(log), true, Messages::none()), left)
     }

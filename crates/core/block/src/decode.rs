@@ -2,12 +2,12 @@
 //! they come, whole rows at a time, and refuses bytes that contradict themselves.
 
 use khz_model::reading::LABELS_STATE;
-use khz_model::{Nanos, Reading, Stamp};
+use khz_model::{Reading, Stamp};
 
 use crate::encode::KEY;
-use crate::front::RowFront;
-use crate::header::{HEADER_BYTES, Header};
+use crate::header::Header;
 use crate::label_cells::LabelCells;
+use crate::walk::Walk;
 use crate::{BlockError, varint};
 
 /// What [`Decoder::step`] found.
@@ -24,17 +24,18 @@ pub enum Step {
 /// The current row of one lane.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    header: Option<Header>,
+    walk: Walk,
+    row: Row,
+}
+
+/// The readings of all slots.
+#[derive(Debug, Default)]
+struct Row {
     values: Vec<u64>,
     states: Vec<u8>,
     changed: Vec<u32>,
     /// The labels of the slots whose readings are labels.
     labels: LabelCells,
-    stamp: Stamp,
-    /// Number of the next row in the lane.
-    next_row: u64,
-    /// Rows of the block decoded until now.
-    rows: u32,
 }
 
 impl Decoder {
@@ -45,51 +46,48 @@ impl Decoder {
 
     /// The header of the current block.
     pub fn header(&self) -> Option<&Header> {
-        self.header.as_ref()
+        self.walk.header.as_ref()
     }
 
     /// The number of slots of the current block.
     pub fn slots(&self) -> usize {
-        self.values.len()
+        self.row.values.len()
     }
 
     /// The current reading of a slot, if the block has the slot.
     pub fn reading(&self, slot: usize) -> Option<Reading> {
-        Some(Reading::from_parts(*self.states.get(slot)?, *self.values.get(slot)?))
+        Some(Reading::from_parts(*self.row.states.get(slot)?, *self.row.values.get(slot)?))
     }
 
     /// [`Reading::bits`] of every slot of the current row.
     pub fn values(&self) -> &[u64] {
-        &self.values
+        &self.row.values
     }
 
     /// [`Reading::state`] of every slot of the current row.
     pub fn states(&self) -> &[u8] {
-        &self.states
+        &self.row.states
     }
 
     /// The slots that the last row changed (all slots after a key row).
     pub fn changed(&self) -> &[u32] {
-        &self.changed
+        &self.row.changed
     }
 
     /// When the current row was gathered.
     pub fn stamp(&self) -> Stamp {
-        self.stamp
+        self.walk.stamp
     }
 
     /// The number, in the lane, of the row that comes next.
     pub fn next_row(&self) -> u64 {
-        self.next_row
+        self.walk.next_row
     }
 
     /// Takes the next header or row from the start of `bytes`. After an error it needs a header.
     pub fn step(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
-        let result = self.try_step(bytes);
-        if result.is_err() {
-            self.header = None;
-        }
-        result
+        let Decoder { walk, row } = self;
+        walk.step(bytes, |kind, slots, entries| row.take(kind, slots, entries))
     }
 
     /// Decodes every whole header and row in `bytes` and returns their length: the short way to the newest
@@ -101,42 +99,15 @@ impl Decoder {
         }
         Ok(at)
     }
+}
 
-    fn try_step(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
-        if bytes.first().is_some_and(|&first| Header::begins_with(first)) {
-            return self.begin(bytes);
-        }
-        match RowFront::read(bytes, self.header.as_ref(), self.rows)? {
-            Some(front) if front.end <= bytes.len() => self.row(front, &bytes[front.entries..front.end]),
-            _ => Ok(Step::Incomplete),
-        }
-    }
-
-    fn begin(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
-        let Some(head) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(Step::Incomplete) };
-        let header = Header::from_bytes(head, 0)?;
-        self.next_row = header.first_row;
-        self.stamp = header.stamp;
-        self.rows = 0;
-        self.header = Some(header);
-        Ok(Step::Header(HEADER_BYTES))
-    }
-
-    fn row(&mut self, front: RowFront, entries: &[u8]) -> Result<Step, BlockError> {
-        let wrong = |problem| BlockError::Damaged { at: front.entries, problem };
-        let next_row = self.next_row.checked_add(1).ok_or_else(|| wrong("the row's number overflows"))?;
-        let boot = self.stamp.boot.0.checked_add(front.elapsed);
-        let boot = boot.ok_or_else(|| wrong("the row's time overflows"))?;
+impl Row {
+    fn take(&mut self, kind: u8, slots: usize, entries: &[u8]) -> Option<()> {
         self.changed.clear();
-        let fits = match front.kind {
-            KEY => self.key(self.header.map_or(0, |header| header.slots as usize), entries),
+        match kind {
+            KEY => self.key(slots, entries),
             _ => self.delta(entries),
-        };
-        fits.ok_or_else(|| wrong("the row's entries do not fit its length or the schema"))?;
-        self.stamp.boot = Nanos(boot);
-        self.rows = self.rows.saturating_add(1);
-        self.next_row = next_row;
-        Ok(Step::Row(front.end))
+        }
     }
 
     fn key(&mut self, slots: usize, mut entries: &[u8]) -> Option<()> {
@@ -194,8 +165,8 @@ impl Decoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Encoder;
-    use khz_model::{Absence, Fault, Labels};
+    use crate::{Encoder, HEADER_BYTES};
+    use khz_model::{Absence, Fault, Labels, Nanos};
     use proptest::prelude::*;
 
     type Rows = Vec<Vec<(u8, u64)>>;
@@ -240,7 +211,7 @@ mod tests {
                     Step::Row(n) => {
                         at += n;
                         prop_assert_eq!(decoder.stamp().boot.0, 1_000 * decoded.len() as u64 + 7);
-                        decoded.push((0..decoder.slots()).map(|slot| (decoder.states[slot], decoder.values[slot])).collect::<Vec<_>>());
+                        decoded.push((0..decoder.slots()).map(|slot| (decoder.states()[slot], decoder.values()[slot])).collect::<Vec<_>>());
                     }
                     Step::Incomplete => prop_assert!(false, "cut off at {at}"),
                 }
@@ -378,7 +349,7 @@ mod tests {
             let Ok(Step::Row(length)) = decoder.step(&bytes[at..]) else { panic!() };
             at += length;
             let cells: Vec<(u8, u64)> =
-                (0..row.len()).map(|slot| (decoder.states[slot], decoder.values[slot])).collect();
+                (0..row.len()).map(|slot| (decoder.states()[slot], decoder.values()[slot])).collect();
             assert!(cells == **expected, "at byte {at}");
         }
         assert!(decoder.catch_up(&bytes[at..]).is_ok());

@@ -17,6 +17,7 @@ mod scan;
 pub mod schema;
 pub mod trace;
 pub mod varint;
+mod walk;
 
 pub use decode::{Decoder, Step};
 pub use encode::Encoder;

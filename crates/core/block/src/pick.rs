@@ -1,29 +1,31 @@
 //! Bytes to a few slots of each row: what a reader of one series needs of a block of a thousand. It reads nothing of a row
 //! after the last wanted slot, so it finds less damage than a [`crate::Decoder`]: of what it skips it knows only the length.
 
+use khz_model::Stamp;
 use khz_model::reading::LABELS_STATE;
-use khz_model::{Nanos, Stamp};
 
 use crate::decode::Step;
 use crate::encode::KEY;
-use crate::front::RowFront;
-use crate::header::{HEADER_BYTES, Header};
 use crate::label_cells::LabelCells;
+use crate::walk::Walk;
 use crate::{BlockError, varint};
 
 /// The wanted slots of the current row of one lane.
 #[derive(Debug, Default)]
 pub struct Picker {
+    walk: Walk,
+    row: Row,
+}
+
+/// The readings of the wanted slots.
+#[derive(Debug, Default)]
+struct Row {
     /// In their order.
     wanted: Vec<u32>,
-    header: Option<Header>,
     /// One for each wanted slot that the block has.
     values: Vec<u64>,
     states: Vec<u8>,
     labels: LabelCells,
-    stamp: Stamp,
-    next_row: u64,
-    rows: u32,
 }
 
 impl Picker {
@@ -31,71 +33,39 @@ impl Picker {
     pub fn new(mut wanted: Vec<u32>) -> Self {
         wanted.sort_unstable();
         wanted.dedup();
-        Picker { wanted, ..Picker::default() }
+        Picker { row: Row { wanted, ..Row::default() }, ..Picker::default() }
     }
 
     /// [`khz_model::Reading::bits`] of the wanted slots, in their order; fewer where the block does not have the last ones.
     pub fn values(&self) -> &[u64] {
-        &self.values
+        &self.row.values
     }
 
     /// [`khz_model::Reading::state`] of the same slots.
     pub fn states(&self) -> &[u8] {
-        &self.states
+        &self.row.states
     }
 
     /// When the current row was gathered.
     pub fn stamp(&self) -> Stamp {
-        self.stamp
+        self.walk.stamp
     }
 
     /// Takes the next header or row from the start of `bytes`. After an error it needs a header.
     pub fn step(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
-        let result = self.try_step(bytes);
-        if result.is_err() {
-            self.header = None;
-        }
-        result
+        let Picker { walk, row } = self;
+        walk.step(bytes, |kind, slots, entries| match kind {
+            KEY => row.key(slots, entries),
+            _ => row.delta(entries),
+        })
     }
+}
 
-    fn try_step(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
-        if bytes.first().is_some_and(|&first| Header::begins_with(first)) {
-            return self.begin(bytes);
-        }
-        match RowFront::read(bytes, self.header.as_ref(), self.rows)? {
-            Some(front) if front.end <= bytes.len() => self.row(front, &bytes[front.entries..front.end]),
-            _ => Ok(Step::Incomplete),
-        }
-    }
-
-    fn begin(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
-        let Some(head) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(Step::Incomplete) };
-        let header = Header::from_bytes(head, 0)?;
-        let there = self.wanted.partition_point(|&slot| slot < header.slots);
+impl Row {
+    fn key(&mut self, slots: usize, mut entries: &[u8]) -> Option<()> {
+        let there = self.wanted.partition_point(|&slot| (slot as usize) < slots);
         self.values.resize(there, 0);
         self.states.resize(there, 0);
-        (self.next_row, self.stamp, self.rows) = (header.first_row, header.stamp, 0);
-        self.header = Some(header);
-        Ok(Step::Header(HEADER_BYTES))
-    }
-
-    fn row(&mut self, front: RowFront, entries: &[u8]) -> Result<Step, BlockError> {
-        let wrong = |problem| BlockError::Damaged { at: front.entries, problem };
-        let next_row = self.next_row.checked_add(1).ok_or_else(|| wrong("the row's number overflows"))?;
-        let boot = self.stamp.boot.0.checked_add(front.elapsed);
-        let boot = boot.ok_or_else(|| wrong("the row's time overflows"))?;
-        let fits = match front.kind {
-            KEY => self.key(entries),
-            _ => self.delta(entries),
-        };
-        fits.ok_or_else(|| wrong("the row's entries do not fit its length or the schema"))?;
-        self.stamp.boot = Nanos(boot);
-        self.rows = self.rows.saturating_add(1);
-        self.next_row = next_row;
-        Ok(Step::Row(front.end))
-    }
-
-    fn key(&mut self, mut entries: &[u8]) -> Option<()> {
         let (wanted, states) = (&self.wanted, &self.states);
         // Labels of slots that have others now, or none, are kept no longer than their block.
         self.labels.retain(|slot| {
@@ -172,7 +142,7 @@ fn skip(entries: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
     use crate::{Decoder, Encoder};
-    use khz_model::Labels;
+    use khz_model::{Labels, Nanos};
     use proptest::prelude::*;
 
     type Rows = Vec<Vec<(u8, u64)>>;

@@ -3,18 +3,14 @@
 use khz_model::{Nanos, Stamp};
 
 use crate::BlockError;
-use crate::front::RowFront;
 use crate::header::{HEADER_BYTES, Header};
+use crate::walk::{Front, Walk};
 
 /// Walks over the rows of blocks, whose bytes may come in pieces of any size. It keeps no row, only the part
 /// of a header or of a row's first fields that the end of a piece cut off.
 #[derive(Debug, Default)]
 pub struct RowScanner {
-    header: Option<Header>,
-    stamp: Stamp,
-    next_row: u64,
-    /// The rows of the block that have ended.
-    rows: u32,
+    walk: Walk,
     /// The beginning of a header or row that a piece cut off.
     cut: Vec<u8>,
     /// The row that has begun; its front is complete.
@@ -38,22 +34,22 @@ impl RowScanner {
 
     /// The header of the current block.
     pub fn header(&self) -> Option<&Header> {
-        self.header.as_ref()
+        self.walk.header.as_ref()
     }
 
     /// When the last finished row was gathered.
     pub fn stamp(&self) -> Stamp {
-        self.stamp
+        self.walk.stamp
     }
 
     /// The number of finished rows of the current block.
     pub fn rows(&self) -> u32 {
-        self.rows
+        self.walk.rows
     }
 
     /// The number, in the lane, of the row that ends next.
     pub fn next_row(&self) -> u64 {
-        self.next_row
+        self.walk.next_row
     }
 
     /// The bytes of a header or row that has begun and not ended.
@@ -75,21 +71,21 @@ impl RowScanner {
         let mut at = self.take_up(bytes, &mut ended)?;
         // From here on, every header and row begins in `bytes`.
         while at < bytes.len() {
-            match self.front(&bytes[at..])? {
-                Front::Header(header) => {
-                    self.begin(header);
+            match self.begins(&bytes[at..])? {
+                Begins::Header(header) => {
+                    self.walk.begin(header);
                     at += HEADER_BYTES;
                 }
-                Front::Row(row) if row.end <= bytes.len() - at => {
-                    self.end_row(row.boot)?;
+                Begins::Row(row) if row.end <= bytes.len() - at => {
+                    self.walk.end_row(row.boot)?;
                     ended += 1;
                     at += row.end;
                 }
-                Front::Row(row) => {
+                Begins::Row(row) => {
                     self.open = Some(OpenRow { come: bytes.len() - at, ..row });
                     break;
                 }
-                Front::CutOff => {
+                Begins::CutOff => {
                     self.cut.extend_from_slice(&bytes[at..]);
                     break;
                 }
@@ -107,10 +103,10 @@ impl RowScanner {
             self.cut.push(byte);
             at += 1;
             let cut = std::mem::take(&mut self.cut);
-            match self.front(&cut)? {
-                Front::Header(header) => self.begin(header),
-                Front::Row(row) => self.open = Some(OpenRow { come: cut.len(), ..row }),
-                Front::CutOff => self.cut = cut,
+            match self.begins(&cut)? {
+                Begins::Header(header) => self.walk.begin(header),
+                Begins::Row(row) => self.open = Some(OpenRow { come: cut.len(), ..row }),
+                Begins::CutOff => self.cut = cut,
             }
         }
         if let Some(row) = &mut self.open {
@@ -120,44 +116,23 @@ impl RowScanner {
             if row.come == row.end {
                 let boot = row.boot;
                 self.open = None;
-                self.end_row(boot)?;
+                self.walk.end_row(boot)?;
                 *ended += 1;
             }
         }
         Ok(at)
     }
 
-    /// Reads the header or row front at the start of `bytes`.
+    /// Reads the header or the front of the row at the start of `bytes`.
     #[inline]
-    fn front(&self, bytes: &[u8]) -> Result<Front, BlockError> {
-        if bytes.first().is_some_and(|&first| Header::begins_with(first)) {
-            return match bytes.first_chunk::<HEADER_BYTES>() {
-                Some(head) => Header::from_bytes(head, 0).map(Front::Header),
-                None => Ok(Front::CutOff),
-            };
-        }
-        let Some(front) = RowFront::read(bytes, self.header.as_ref(), self.rows)? else {
-            return Ok(Front::CutOff);
-        };
-        let boot = self.stamp.boot.0.checked_add(front.elapsed).map(Nanos);
-        let boot = boot.ok_or(BlockError::Damaged { at: 0, problem: "the row's time overflows" })?;
-        Ok(Front::Row(OpenRow { boot, come: 0, end: front.end }))
-    }
-
-    fn begin(&mut self, header: Header) {
-        self.next_row = header.first_row;
-        self.stamp = header.stamp;
-        self.rows = 0;
-        self.header = Some(header);
-    }
-
-    #[inline]
-    fn end_row(&mut self, boot: Nanos) -> Result<(), BlockError> {
-        let overflow = BlockError::Damaged { at: 0, problem: "the row's number overflows" };
-        self.next_row = self.next_row.checked_add(1).ok_or(overflow)?;
-        self.stamp.boot = boot;
-        self.rows = self.rows.saturating_add(1);
-        Ok(())
+    fn begins(&self, bytes: &[u8]) -> Result<Begins, BlockError> {
+        Ok(match self.walk.front(bytes)? {
+            Front::Header(header) => Begins::Header(header),
+            Front::Row(front) => {
+                Begins::Row(OpenRow { boot: self.walk.time(&front)?, come: 0, end: front.end })
+            }
+            Front::CutOff => Begins::CutOff,
+        })
     }
 }
 
@@ -165,14 +140,14 @@ impl RowScanner {
 pub fn stamps(block: &[u8], mut each: impl FnMut(u64, Nanos)) -> Result<(), BlockError> {
     let (mut scanner, mut at) = (RowScanner::new(), 0);
     while at < block.len() {
-        match scanner.front(&block[at..])? {
-            Front::Header(header) if at == 0 => {
-                scanner.begin(header);
+        match scanner.begins(&block[at..])? {
+            Begins::Header(header) if at == 0 => {
+                scanner.walk.begin(header);
                 at += HEADER_BYTES;
             }
-            Front::Row(row) if row.end <= block.len() - at => {
-                each(scanner.next_row, row.boot);
-                scanner.end_row(row.boot)?;
+            Begins::Row(row) if row.end <= block.len() - at => {
+                each(scanner.walk.next_row, row.boot);
+                scanner.walk.end_row(row.boot)?;
                 at += row.end;
             }
             _ => return Err(BlockError::Damaged { at, problem: "the block is not complete" }),
@@ -181,7 +156,8 @@ pub fn stamps(block: &[u8], mut each: impl FnMut(u64, Nanos)) -> Result<(), Bloc
     Ok(())
 }
 
-enum Front {
+/// What begins at the start of some bytes.
+enum Begins {
     Header(Header),
     Row(OpenRow),
     CutOff,

@@ -1,6 +1,8 @@
 //! A ranked source: as many slots as ranks, whose labels say which process is in each. No source of khz's own is ranked
 //! yet, so this one is made up; its readings go through a gatherer, its rings, a recording, a hub and the doors.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -67,9 +69,16 @@ fn host() -> PathBuf {
     root
 }
 
+/// Writes the text over the old one, which is as long: so the agent reads none that is cut off.
+fn write(root: &Path, text: &str) {
+    let file = File::options().create(true).truncate(false).write(true).open(root.join("proc/top")).unwrap();
+    file.write_all_at(text.as_bytes(), 0).unwrap();
+    assert_eq!(file.metadata().unwrap().len(), text.len() as u64);
+}
+
 /// Gathers the text until some rows have it.
 fn gather(root: &Path, agent: &Agent, text: &str) {
-    std::fs::write(root.join("proc/top"), text).unwrap();
+    write(root, text);
     let rows = || agent.query().status()[0].lanes[0].rows;
     let before = rows();
     until(Duration::from_secs(60), "rows of this text", || rows() > before + 5);
@@ -85,7 +94,7 @@ fn first_ranks(json: &str) -> Vec<(String, String)> {
             (text(&values["top.cpu[1]"]), text(&values["top.process[1]"]["info"]["pid"]))
         })
         .collect();
-    // The agent may read the file while it is written: then these rows have no value.
+    // The first rows may be older than the file's first text.
     found.retain(|(share, pid)| !share.is_empty() && !pid.is_empty());
     found.dedup();
     found
@@ -104,12 +113,12 @@ fn a_ranked_series_shows_its_process_from_the_source_to_every_reader() {
         keep_rings: true,
         ..Plan::new(&root, NodeName::new("n1").unwrap())
     };
-    std::fs::write(root.join("proc/top"), "17 gcc 90.5\n23 ld 10.0\n").unwrap();
+    write(&root, "17 gcc 90.5\n23 ld 10.0\n");
     let agent = Agent::start(plan).unwrap();
     let slots = || agent.query().status()[0].lanes[0].slots;
     gather(&root, &agent, "17 gcc 90.5\n23 ld 10.0\n");
     let known = slots();
-    gather(&root, &agent, "23 ld 70.0\n31 as 60.5\n");
+    gather(&root, &agent, "23 ld 70.0\n31 gas 60.5\n");
     assert_eq!(slots(), known, "another process in a rank is no new slot");
     agent.stop();
 

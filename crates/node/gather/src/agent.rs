@@ -5,7 +5,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
 use futures_channel::oneshot;
-use khz_model::{Nanos, Pattern, Query, QueryError, Rate};
+use khz_model::{Nanos, Pattern, Query, QueryError, Ranges, Rate};
 
 use crate::asked::Asked;
 use crate::clock;
@@ -104,6 +104,11 @@ impl Agent {
     /// The interface through which doors read.
     pub fn query(&self) -> Arc<dyn Query> {
         self.query.clone()
+    }
+
+    /// Answers questions about the past with this from now on. Only the first call counts.
+    pub fn remember(&self, past: Arc<dyn Ranges>) {
+        self.query.remember(past);
     }
 
     /// The plan's lanes, the base lane first.

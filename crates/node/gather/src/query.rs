@@ -4,14 +4,15 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use futures_channel::oneshot;
 use khz_model::pattern::named_nodes;
 use khz_model::{
-    Delivery, Interest, Look, Metric, Nanos, NodeName, NodeStatus, Part, Pattern, Query, QueryError, Rate,
-    Reading, Sample, Snapshot, Subscription, WaitFor, Wanted, look::Show,
+    Delivery, Interest, Look, Metric, Nanos, NodeName, NodeStatus, Part, Pattern, Query, QueryError,
+    RangeAnswer, RangeRequest, Ranges, Rate, Reading, Sample, Snapshot, Subscription, WaitFor, Wanted,
+    look::Show,
 };
 
 use crate::asked::Asked;
@@ -50,6 +51,8 @@ pub(crate) struct NodeQuery {
     jobs: Option<(Arc<JobDoor>, u64)>,
     /// Decoding ten minutes takes milliseconds and megabytes, so only one reader decodes at a time.
     history: Mutex<()>,
+    /// What remembers the past, if there is a store.
+    past: OnceLock<Arc<dyn Ranges>>,
 }
 
 impl NodeQuery {
@@ -90,7 +93,13 @@ impl NodeQuery {
             metrics,
             sources,
             history: Mutex::new(()),
+            past: OnceLock::new(),
         }
+    }
+
+    /// Answers questions about the past with this from now on. Only the first call counts.
+    pub fn remember(&self, past: Arc<dyn Ranges>) {
+        let _ = self.past.set(past);
     }
 
     /// The plan's lanes.
@@ -368,5 +377,9 @@ impl Query for NodeQuery {
         let lane = lane.ok_or_else(|| nothing_matches(&patterns))?;
         let past = rows_since(&self.node, lane, &patterns, since, rows_max);
         Ok(Some(past.ok_or_else(|| QueryError::TooMuch { node: node.clone() })?))
+    }
+
+    fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError> {
+        self.past.get().ok_or(QueryError::NoStore)?.range(request)
     }
 }

@@ -2,14 +2,12 @@
 //! thread of its own.
 
 pub mod link;
-mod remembering;
 
 use khz_gather::Lanes;
 use khz_ring::{Folder, RingError};
 use rustix::io::Errno;
 
 use self::link::{Open, OwnLink};
-use self::remembering::Remembering;
 use crate::config::{Plan, places};
 use crate::role::doors::{self, Daemon, Doors};
 use crate::role::gatherer;
@@ -34,10 +32,9 @@ pub fn run(plan: &Plan) -> Outcome {
         Some(store) => Some((Open::new(plan, link.as_ref(), lanes.clone(), Some(&store))?, store)),
         None => None,
     };
-    let query = match &stored {
-        Some((hub, store)) => Remembering::over(query, store.past(hub.cluster())),
-        None => query,
-    };
+    if let Some((hub, store)) = &stored {
+        agent.remember(store.past(hub.cluster()));
+    }
     // A hub that stores serves readers of the link too.
     let unserved = link.as_ref().filter(|_| stored.is_none());
     let ended = runtime.block_on(async {

@@ -6,6 +6,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use khz_model::calendar::Civil;
+
 use crate::error::BenchError;
 use crate::machine;
 use crate::pairs::Turns;
@@ -64,7 +66,7 @@ pub struct Record {
 impl Record {
     /// Opens `runs/DATE-NAME/`, or `…-2` when that exists, and describes the machine there.
     pub fn open(runs: &Path, name: &str, effort: Effort) -> Result<Self, BenchError> {
-        let date = civil_date(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs());
+        let date = today();
         let directory = fresh_directory(runs, &format!("{date}-{name}{}", effort.of("", "-quick")))?;
         let path = directory.join("samples.csv");
         let mut samples = BufWriter::new(File::create(&path).map_err(BenchError::file(&path))?);
@@ -219,35 +221,16 @@ fn fresh_directory(runs: &Path, name: &str) -> Result<PathBuf, BenchError> {
     Err(BenchError::Reply(format!("{RUNS_A_DAY_MAX} runs called {name} lie in {} already", runs.display())))
 }
 
-/// The UTC date of a Unix time as `2026-11-21` (days-to-civil algorithm of the Gregorian calendar).
-fn civil_date(seconds: u64) -> String {
-    let days = seconds / 86_400 + 719_468; // since 0000-03-01, where leap days end a year
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
+/// The date of today as `2026-11-21`, in UTC.
+fn today() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let Civil { year, month, day, .. } = Civil::of_utc(seconds.try_into().unwrap_or_default());
     format!("{year:04}-{month:02}-{day:02}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_of_known_instants() {
-        for (seconds, date) in [
-            (0, "1970-01-01"),
-            (951_782_400, "2000-02-29"),
-            (1_709_164_800, "2024-02-29"),
-            (1_735_689_599, "2024-12-31"),
-            (1_795_225_386, "2026-11-21"),
-        ] {
-            assert_eq!(civil_date(seconds), date);
-        }
-    }
 
     #[test]
     fn an_earlier_run_is_never_overwritten() {

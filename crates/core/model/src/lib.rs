@@ -5,6 +5,7 @@
 
 pub mod accept_failures;
 pub mod budget;
+pub mod calendar;
 pub mod choice;
 pub mod decimal;
 mod escape;

@@ -35,7 +35,7 @@ pub enum RangeShape {
     /// Every reading. The answer goes through time in steps; of each step it has node after node in the order of their
     /// names, and of each node series after series.
     Rows,
-    /// What happened in each of about so many buckets. Node after node, series after series.
+    /// What happened in each bucket; there are about as many buckets as this says. Node after node, series after series.
     Points(u32),
     /// The newest reading. Node after node, series after series.
     Newest,

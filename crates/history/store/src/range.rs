@@ -25,7 +25,7 @@ use crate::range::answer::Asked;
 use crate::range::newest::NewestAnswer;
 use crate::range::points::PointsAnswer;
 use crate::range::rows::RowsAnswer;
-use crate::shelf::{Shelf, StoredHour};
+use crate::shelf::StoredHour;
 
 /// How long a file of rows is.
 pub(crate) const HOUR: u64 = 3_600_000_000_000;
@@ -69,30 +69,6 @@ impl ColumnFiles for () {
 
     fn version(&self) -> u64 {
         0
-    }
-}
-
-impl ColumnFiles for Shelf {
-    fn resolutions(&self) -> Vec<Nanos> {
-        self.resolutions()
-    }
-
-    fn hours(&self, from: Nanos, to: Nanos) -> Vec<StoredHour> {
-        self.hours(from, to)
-    }
-
-    fn files(
-        &self,
-        resolution: Nanos,
-        from: Nanos,
-        to: Nanos,
-        damage: &mut Vec<StoreError>,
-    ) -> Vec<Arc<ColumnFile>> {
-        self.files(resolution, from, to, damage)
-    }
-
-    fn version(&self) -> u64 {
-        self.version()
     }
 }
 

@@ -3,7 +3,6 @@
 //! Each tier has a folder, each unit of time in it a file: piece 0. Pieces with higher numbers have rows that came later,
 //! or have not been merged yet; of overlapping pieces the higher number wins.
 
-pub(crate) mod calendar;
 pub(crate) mod listing;
 mod open;
 pub(crate) mod tier;
@@ -20,6 +19,7 @@ use crate::file::ColumnFile;
 use crate::history::{Answer, History};
 use crate::layout::Layouts;
 use crate::limits::{FILES_IN_ANSWER, LISTING_TRIES};
+use crate::range::ColumnFiles;
 use crate::shelf::listing::{Listing, Piece};
 use crate::shelf::open::OpenFiles;
 use crate::{StoreError, shelf::tier::piece_name};
@@ -81,66 +81,11 @@ impl Shelf {
         Ok(shelf)
     }
 
-    /// The resolutions of roll-ups, finest first.
-    pub fn resolutions(&self) -> Vec<Nanos> {
-        Tier::ALL.into_iter().map(Tier::resolution).filter(|resolution| resolution.0 > 0).collect()
-    }
-
-    /// The hours with files of rows that have some of this time, in their order.
-    pub fn hours(&self, from: Nanos, to: Nanos) -> Vec<StoredHour> {
-        let listing = self.listing();
-        let hours = listing.within(Tier::Raw, from, to);
-        let is_settled = |pieces: &[Piece]| matches!(pieces, [Piece { number: 0, .. }]);
-        hours.map(|(unit, pieces)| StoredHour { begin: unit.begin, is_settled: is_settled(pieces) }).collect()
-    }
-
-    /// The files of this resolution (0: rows) that may have something from `from` on and before `to`; later ones win. What
-    /// cannot be opened is reported.
-    pub fn files(
-        &self,
-        resolution: Nanos,
-        from: Nanos,
-        to: Nanos,
-        damage: &mut Vec<StoreError>,
-    ) -> Vec<Arc<ColumnFile>> {
-        let Some(tier) = Tier::ALL.into_iter().find(|tier| tier.resolution() == resolution) else {
-            return Vec::new();
-        };
-        for _ in 0..LISTING_TRIES {
-            let mut problems = Vec::new();
-            match self.open_all(tier, from, to, &mut problems) {
-                Some(files) => {
-                    damage.append(&mut problems);
-                    return files;
-                }
-                // A merge has removed a file in between.
-                None => match self.renew() {
-                    Ok(_) => {}
-                    Err(error) => {
-                        damage.push(error);
-                        return Vec::new();
-                    }
-                },
-            }
-        }
-        damage.push(StoreError::Restless { path: self.folder.join(tier.folder()) });
-        Vec::new()
-    }
-
     /// The history at this resolution, of all units that have some of this time.
     pub fn history(&self, resolution: Nanos, from: Nanos, to: Nanos) -> Result<Answer<History>, StoreError> {
         let mut damage = Vec::new();
         let files = self.files(resolution, from, to, &mut damage);
         Ok(Answer { found: History::of(files)?, damage })
-    }
-
-    /// Another number after each change of the files.
-    pub fn version(&self) -> u64 {
-        if self.is_shared {
-            // If the folder cannot be read, opening the files will say so.
-            let _ = self.renew();
-        }
-        self.version.load(Ordering::Acquire)
     }
 
     /// What there is of each tier.
@@ -268,5 +213,57 @@ impl Shelf {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ColumnFiles for Shelf {
+    fn resolutions(&self) -> Vec<Nanos> {
+        Tier::ALL.into_iter().map(Tier::resolution).filter(|resolution| resolution.0 > 0).collect()
+    }
+
+    fn hours(&self, from: Nanos, to: Nanos) -> Vec<StoredHour> {
+        let listing = self.listing();
+        let hours = listing.within(Tier::Raw, from, to);
+        let is_settled = |pieces: &[Piece]| matches!(pieces, [Piece { number: 0, .. }]);
+        hours.map(|(unit, pieces)| StoredHour { begin: unit.begin, is_settled: is_settled(pieces) }).collect()
+    }
+
+    fn files(
+        &self,
+        resolution: Nanos,
+        from: Nanos,
+        to: Nanos,
+        damage: &mut Vec<StoreError>,
+    ) -> Vec<Arc<ColumnFile>> {
+        let Some(tier) = Tier::ALL.into_iter().find(|tier| tier.resolution() == resolution) else {
+            return Vec::new();
+        };
+        for _ in 0..LISTING_TRIES {
+            let mut problems = Vec::new();
+            match self.open_all(tier, from, to, &mut problems) {
+                Some(files) => {
+                    damage.append(&mut problems);
+                    return files;
+                }
+                // A merge has removed a file in between.
+                None => match self.renew() {
+                    Ok(_) => {}
+                    Err(error) => {
+                        damage.push(error);
+                        return Vec::new();
+                    }
+                },
+            }
+        }
+        damage.push(StoreError::Restless { path: self.folder.join(tier.folder()) });
+        Vec::new()
+    }
+
+    fn version(&self) -> u64 {
+        if self.is_shared {
+            // If the folder cannot be read, opening the files will say so.
+            let _ = self.renew();
+        }
+        self.version.load(Ordering::Acquire)
     }
 }

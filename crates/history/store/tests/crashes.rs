@@ -16,6 +16,7 @@ use khz_model::Nanos;
 use khz_store::compact::Step;
 use khz_store::disk::Disk;
 use khz_store::log::Intake;
+use khz_store::range::ColumnFiles;
 use khz_store::shelf::Tier;
 use khz_store::{Keep, Store, StoreError};
 

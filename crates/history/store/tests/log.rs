@@ -88,8 +88,7 @@ impl Sender {
         let rows = whole_rows(&self.bytes[..until]);
         let open = OpenBlock {
             header: &header,
-            schema: &schema,
-            schema_hash,
+            begins: (self.handed == 0).then_some((schema, schema_hash)),
             offset: self.handed,
             bytes: &self.bytes[self.handed..until],
             end: self.first_row() + rows,

@@ -15,6 +15,7 @@ use common::{folder, node};
 use khz_model::Nanos;
 use khz_store::compact::Step;
 use khz_store::log::{Intake, LoggedBlock, OpenBlock};
+use khz_store::range::ColumnFiles;
 use khz_store::range::RangeReader;
 use khz_store::shelf::Tier;
 use khz_store::{Keep, Store, StoreError};
@@ -22,7 +23,7 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// A block that begins so many seconds before now, from a clock that is wrong by `shift` seconds.
+    /// A block that begins `before` seconds ago, from a clock that is wrong by `shift` seconds.
     Rows {
         node: usize,
         before: u64,
@@ -373,8 +374,7 @@ fn a_segment_waits_for_the_blocks_that_began_in_it_but_not_for_ever() {
     let lane = intake.lane(&node(0), 1);
     let open = OpenBlock {
         header: &block.header,
-        schema: &block.schema,
-        schema_hash: block.schema_hash,
+        begins: Some((block.schema.clone(), block.schema_hash)),
         offset: 0,
         bytes: &block.bytes,
         end: block.header.first_row + u64::from(block.rows),
@@ -392,19 +392,9 @@ fn a_segment_waits_for_the_blocks_that_began_in_it_but_not_for_ever() {
     // Another node falls silent.
     let block = nodes.block(1, BEGIN + HOUR, 30, SECOND, (0, 0));
     let lane = intake.lane(&node(1), 1);
-    let (header, schema, end) = (&block.header, &block.schema, block.header.first_row + 30);
-    intake.rows(
-        &lane,
-        OpenBlock {
-            header,
-            schema,
-            bytes: &block.bytes,
-            end,
-            schema_hash: block.schema_hash,
-            offset: 0,
-            shift: 0,
-        },
-    );
+    let (header, end) = (&block.header, block.header.first_row + 30);
+    let begins = Some((block.schema.clone(), block.schema_hash));
+    intake.rows(&lane, OpenBlock { header, begins, offset: 0, bytes: &block.bytes, end, shift: 0 });
     store.commit(Nanos(BEGIN + HOUR)).unwrap();
     store.seal();
     let mut waited = (0..10).map(|minute| step(BEGIN + HOUR + minute * MINUTE));

@@ -4,7 +4,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use khz_ask::{Past, PastLine, PastLines, PastPart, PastRow};
-use khz_model::moment::{self, Civil};
+use khz_model::calendar::Civil;
+use khz_model::moment;
 use khz_model::{Nanos, Pattern, RangeShape};
 use khz_rrd::local_time::{self, Fields};
 
@@ -30,7 +31,7 @@ pub fn moment(flag: &str, text: &str) -> Result<Nanos, Failure> {
 /// Seconds since 1970 of a local time.
 fn local(civil: Civil) -> Option<i64> {
     let fields = Fields {
-        year: civil.year.into(),
+        year: civil.year,
         month: i64::from(civil.month) - 1,
         day: civil.day.into(),
         hour: civil.hour.into(),

@@ -47,17 +47,15 @@ pub(super) fn quantity<T: FromStr<Err = khz_model::QuantityError>>(text: &str) -
 }
 
 pub(super) fn answers_max(text: &str) -> Result<ByteSize, String> {
-    let size: ByteSize = quantity(text)?;
-    let (least, most) = ANSWERS_LIMITS;
-    match (least..=most).contains(&size.0) {
-        true => Ok(size),
-        false => Err(format!("{size} is not between {} and {}", ByteSize(least), ByteSize(most))),
-    }
+    size_within(text, ANSWERS_LIMITS)
 }
 
 pub(super) fn keep(text: &str) -> Result<ByteSize, String> {
+    size_within(text, KEEP_LIMITS)
+}
+
+fn size_within(text: &str, (least, most): (u64, u64)) -> Result<ByteSize, String> {
     let size: ByteSize = quantity(text)?;
-    let (least, most) = KEEP_LIMITS;
     match (least..=most).contains(&size.0) {
         true => Ok(size),
         false => Err(format!("{size} is not between {} and {}", ByteSize(least), ByteSize(most))),

@@ -1,6 +1,5 @@
 //! What people see: tables, the terminal, numbers as text, how a command ends, the log.
 
-pub mod calendar;
 pub mod hub_status_line;
 pub mod log;
 pub mod matrix;

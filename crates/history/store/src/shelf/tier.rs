@@ -3,8 +3,10 @@
 use std::fmt;
 
 use khz_model::Nanos;
+use khz_model::calendar::Civil;
 
-use crate::shelf::calendar::Date;
+/// Years of file names: times fit into 64 bits until 2554.
+const YEARS: std::ops::RangeInclusive<i64> = 1970..=2500;
 
 /// Files of one resolution, in a folder of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,11 +52,11 @@ impl Tier {
 
     /// The unit that has this time; `None`: the time is beyond all calendars.
     pub fn unit(self, time: Nanos) -> Option<Unit> {
-        let date = Date::of(time);
+        let hour = Civil { minute: 0, second: 0, ..Civil::of(time) };
         match self {
-            Tier::Raw => Unit::of(self, date),
-            Tier::Minute => Unit::of(self, Date { hour: 0, ..date }),
-            Tier::Hour => Unit::of(self, Date { day: 1, hour: 0, ..date }),
+            Tier::Raw => Unit::of(self, hour),
+            Tier::Minute => Unit::of(self, Civil { hour: 0, ..hour }),
+            Tier::Hour => Unit::of(self, Civil { day: 1, hour: 0, ..hour }),
         }
     }
 }
@@ -71,12 +73,15 @@ pub struct Unit {
 }
 
 impl Unit {
-    fn of(tier: Tier, date: Date) -> Option<Self> {
-        let begin = date.begin()?;
+    fn of(tier: Tier, date: Civil) -> Option<Self> {
+        let begin = since_1970(date)?;
         let end = match tier {
             Tier::Raw => Nanos(begin.0 + 3_600_000_000_000),
             Tier::Minute => Nanos(begin.0 + 86_400_000_000_000),
-            Tier::Hour => date.next_month().begin()?,
+            Tier::Hour => since_1970(match date.month {
+                12 => Civil { year: date.year + 1, month: 1, ..date },
+                month => Civil { month: month + 1, ..date },
+            })?,
         };
         Some(Unit { tier, begin, end })
     }
@@ -93,18 +98,27 @@ impl Unit {
             _ => (text, "0"),
         };
         let mut parts = date.splitn(3, '-');
-        let mut number = || parts.next()?.parse().ok();
-        let (year, month) = (number()?, number()?);
+        let mut number = || parts.next()?.parse::<u32>().ok();
+        let (year, month) = (number()?.into(), number()?);
         let day = if tier == Tier::Hour { 1 } else { number()? };
-        let unit = Unit::of(tier, Date { year, month, day, hour: hour.parse().ok()? })?;
+        let hour = hour.parse().ok()?;
+        let unit = Unit::of(tier, Civil { year, month, day, hour, minute: 0, second: 0 })?;
         // Signs, missing zeros and further parts are another name.
         (unit.to_string() == text).then_some(unit)
     }
 }
 
+/// When a date begins; `None`: there is no such date, or no file can be of it.
+fn since_1970(date: Civil) -> Option<Nanos> {
+    YEARS
+        .contains(&date.year)
+        .then(|| date.as_utc())?
+        .and_then(|s| Some(Nanos::from_secs(s.try_into().ok()?)))
+}
+
 impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Date { year, month, day, hour } = Date::of(self.begin);
+        let Civil { year, month, day, hour, .. } = Civil::of(self.begin);
         match self.tier {
             Tier::Raw => write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}"),
             Tier::Minute => write!(f, "{year:04}-{month:02}-{day:02}"),

@@ -7,13 +7,14 @@ use std::io::Write;
 
 use clap::{Args, ValueEnum};
 use khz_ask::Answer;
+use khz_model::calendar::utc;
 use khz_model::{Nanos, RangeShape};
 
 use crate::command::past::{self, Asked, Span};
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::outcome::{Failure, Outcome};
-use crate::show::{calendar, terminal};
+use crate::show::terminal;
 
 /// Examples for `khz get --help`.
 pub const EXAMPLES: &str = "\
@@ -99,7 +100,7 @@ pub fn run(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
         let answer = Answer::of_past(parts);
         print::print(&answer, format, Some(at), terminal::width(), out, &mut std::io::stderr())?;
     }
-    asked.end(&format!("in the day before {}", calendar::utc(at)))
+    asked.end(&format!("in the day before {}", utc(at)))
 }
 
 /// How far back `--at` looks: what is older says nothing about that moment.

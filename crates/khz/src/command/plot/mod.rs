@@ -13,6 +13,7 @@ use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 
+use khz_model::calendar::utc;
 use khz_model::{Nanos, Pattern};
 use khz_record::Measure;
 use khz_view::{Chart, Panel, Shape};
@@ -20,7 +21,6 @@ use khz_view::{Chart, Panel, Shape};
 use self::axes::Axes;
 use self::curves::{Curve, curves};
 use crate::command::recording::{Opened, open};
-use crate::show::calendar;
 use crate::show::outcome::{Failure, Outcome};
 use crate::show::terminal;
 
@@ -236,7 +236,7 @@ fn draw(
     Ok(Chart {
         title: flags.title.clone().unwrap_or_else(|| axes.title(nodes)),
         subtitle: subtitle(&frame, nodes),
-        time_title: format!("time since {}", calendar::utc(frame.from)),
+        time_title: format!("time since {}", utc(frame.from)),
         seconds: frame.seconds,
         axes: axes.axes(),
         legend: axes.legend.iter().map(|(series, axis)| (series.to_string(), *axis)).collect(),
@@ -275,7 +275,7 @@ fn subtitle(frame: &Frame, nodes: usize) -> String {
         .and_then(khz_model::Rate::from_period)
         .map_or(String::new(), |rate| format!(" at {rate}"));
     let nodes = if nodes == 1 { String::new() } else { format!("{nodes} nodes, ") };
-    format!("{nodes}{seconds:.1} s{rate}, from {}", calendar::utc(frame.from))
+    format!("{nodes}{seconds:.1} s{rate}, from {}", utc(frame.from))
 }
 
 /// node2 comes before node10.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use khz_model::Nanos;
+use khz_model::calendar::utc;
 use khz_store::StoreReader;
 use khz_store::shelf::{Tier, TierFacts};
 use serde_json::json;
@@ -13,7 +14,6 @@ use super::files;
 use crate::config::plan::StorePlan;
 use crate::config::{Plan, StoreFlags};
 use crate::role::store::keep;
-use crate::show::calendar::utc;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::quantities::{of_bytes, of_span};
 use crate::show::table::{Side, Table, json_line, say};
@@ -131,7 +131,7 @@ fn full(line: &Line) -> f64 {
     }
 }
 
-/// How many days fit, if so many bytes come in a day.
+/// How many days fit, if this number of bytes comes in a day.
 fn lasting(room: f64, a_day: f64, most: f64) -> f64 {
     if a_day > 0.0 { (room / a_day).min(most) } else { most }
 }

@@ -15,7 +15,7 @@ use crate::show::table::remark;
 
 /// The time that is asked for at once: a minute, or a second of what the user sees where that is longer.
 const SLICE: Nanos = Nanos::from_secs(60);
-/// An empty slice doubles the next one at most so many times: a minute becomes a day.
+/// An empty slice doubles the next one, at most this number of times: a minute becomes a day.
 const EMPTY_MAX: u32 = 10;
 /// The longest time for which nobody hears of a signal.
 const SLEEP_MAX: Duration = Duration::from_millis(200);

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
+use khz_model::calendar::Civil;
 use khz_model::{Nanos, Presence};
 
 use super::printer::{Change, Line, Printer};
 use super::rates::Shown;
-use crate::show::calendar::date;
 use crate::show::matrix::Matrix;
 use crate::show::quantities;
 use crate::show::table::{Side, Table, cut, printable};
@@ -210,8 +210,5 @@ fn node_table(line: &Line<'_>, width: usize) -> String {
 
 /// `2025-11-21 01:53:20.500`.
 fn clock(time: Nanos) -> String {
-    let (seconds, millis) = (time.0 / 1_000_000_000, time.0 / 1_000_000 % 1_000);
-    let (year, month, day) = date(seconds / 86_400);
-    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{millis:03}")
+    format!("{}.{:03}", Civil::of(time), time.0 / 1_000_000 % 1_000)
 }

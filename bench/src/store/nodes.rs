@@ -27,7 +27,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Rows with so many slots, of which `moving` change from row to row.
+    /// Rows with this number of slots, of which `moving` change from row to row.
     pub fn new(slots: usize, moving: usize) -> Self {
         let metric = khz_parse::catalogue()[0].clone();
         let name = |slot: usize| Some(Instance::from_kernel(format!("slot{slot}").as_bytes()));
@@ -84,8 +84,8 @@ impl Node {
             bytes = &first;
         }
         let end = self.header.first_row + self.row as u64 + 1;
-        let (schema, schema_hash) = (&model.schema, [7; 16]);
-        let open = OpenBlock { header: &self.header, schema, schema_hash, offset, bytes, end, shift: 0 };
+        let begins = (offset == 0).then(|| (model.schema.clone(), [7; 16]));
+        let open = OpenBlock { header: &self.header, begins, offset, bytes, end, shift: 0 };
         intake.rows(&self.lane, open);
         self.row += 1;
         if self.row == model.ends.len() {

@@ -8,7 +8,7 @@ use khz_model::{Nanos, NodeName, Reading, Stamp};
 
 use crate::StoreError;
 use crate::file::ColumnFile;
-use crate::joined::{Joined, Piece};
+use crate::joined::{Joined, Overlap, Piece, overlaps};
 use crate::layout::Key;
 use crate::merge::common_resolution;
 use crate::summary::Summary;
@@ -29,13 +29,6 @@ pub struct Answer<T> {
     pub found: T,
     /// What is damaged, and so is missing.
     pub damage: Vec<StoreError>,
-}
-
-/// Files that have a series, and overlap in time.
-struct Overlap<'a> {
-    pieces: Vec<Piece<'a>>,
-    first: u64,
-    last: u64,
 }
 
 impl History {
@@ -154,7 +147,7 @@ impl History {
         from: Nanos,
         to: Nanos,
         damage: &mut Vec<StoreError>,
-    ) -> Vec<Overlap<'_>> {
+    ) -> Vec<Overlap<Piece<'_>>> {
         let mut pieces = Vec::new();
         let is_within = |first: u64, last: u64| first < to.0 && last >= from.0;
         for file in self.files.iter().filter(|file| is_within(file.span().0.0, file.span().1.0)) {
@@ -166,40 +159,13 @@ impl History {
         pieces.retain(|Piece { section, .. }| {
             is_within(section.index.span.first, section.index.span.last) && section.place(key).is_some()
         });
-        // Stable: of two that begin together, the later one stays the later one.
-        let mut order: Vec<usize> = (0..pieces.len()).collect();
-        order.sort_by_key(|&piece| pieces[piece].section.index.span.first);
-        chain(pieces, order)
+        overlaps(pieces)
     }
-}
-
-/// Puts pieces that overlap together; in each overlap later files come later.
-fn chain(pieces: Vec<Piece<'_>>, order: Vec<usize>) -> Vec<Overlap<'_>> {
-    let mut overlaps: Vec<(Vec<usize>, u64, u64)> = Vec::new();
-    for piece in order {
-        let span = pieces[piece].section.index.span;
-        match overlaps.last_mut() {
-            Some((members, _, last)) if span.first <= *last => {
-                members.push(piece);
-                *last = span.last.max(*last);
-            }
-            _ => overlaps.push((vec![piece], span.first, span.last)),
-        }
-    }
-    let mut pieces: Vec<Option<Piece<'_>>> = pieces.into_iter().map(Some).collect();
-    let mut take = |mut members: Vec<usize>| {
-        members.sort_unstable();
-        members.into_iter().filter_map(|piece| pieces[piece].take()).collect()
-    };
-    overlaps
-        .into_iter()
-        .map(|(members, first, last)| Overlap { pieces: take(members), first, last })
-        .collect()
 }
 
 /// The series in all rows of an overlap.
 fn decode(
-    overlap: Overlap<'_>,
+    overlap: Overlap<Piece<'_>>,
     key: &Key,
     damage: &mut Vec<StoreError>,
 ) -> Result<(Times, Content), StoreError> {
@@ -209,7 +175,12 @@ fn decode(
 }
 
 /// Takes the summary of a column that lies in one bucket as a whole; false: it must be decoded.
-fn take_whole(sums: &mut Sums, overlap: &Overlap<'_>, key: &Key, damage: &mut Vec<StoreError>) -> bool {
+fn take_whole(
+    sums: &mut Sums,
+    overlap: &Overlap<Piece<'_>>,
+    key: &Key,
+    damage: &mut Vec<StoreError>,
+) -> bool {
     let [Piece { file, section }] = &overlap.pieces[..] else { return false };
     let Some(place) = section.place(key) else { return false };
     // The buckets of a roll-up tell more than its column does.

@@ -23,6 +23,9 @@ pub(crate) struct Piece<'a> {
 
 /// Rows of one node, and the series that they have: a section of a file, or rows in memory.
 pub(crate) trait Rows {
+    /// The times of the first and last row.
+    fn span(&self) -> (u64, u64);
+
     /// The times of the rows.
     fn times(&self) -> Result<Times, StoreError>;
 
@@ -34,6 +37,10 @@ pub(crate) trait Rows {
 }
 
 impl Rows for Piece<'_> {
+    fn span(&self) -> (u64, u64) {
+        (self.section.index.span.first, self.section.index.span.last)
+    }
+
     fn times(&self) -> Result<Times, StoreError> {
         self.file.times(&self.section)
     }
@@ -45,6 +52,36 @@ impl Rows for Piece<'_> {
     fn content(&self, key: &Key, times: &Times) -> Option<Result<Content, StoreError>> {
         Some(self.file.content(&self.section, self.section.place(key)?, times))
     }
+}
+
+/// Pieces of one node that overlap in time; later ones win.
+pub(crate) struct Overlap<R> {
+    pub pieces: Vec<R>,
+    /// The times of the first and last row.
+    pub first: u64,
+    pub last: u64,
+}
+
+/// Puts pieces that overlap together, in the order of time. In each overlap they keep the order that they had.
+pub(crate) fn overlaps<R: Rows>(pieces: Vec<R>) -> Vec<Overlap<R>> {
+    let mut order: Vec<(usize, R)> = pieces.into_iter().enumerate().collect();
+    order.sort_by_key(|(_, piece)| piece.span().0);
+    let mut groups: Vec<Overlap<(usize, R)>> = Vec::new();
+    for (number, piece) in order {
+        let (first, last) = piece.span();
+        match groups.last_mut() {
+            Some(group) if first <= group.last => {
+                group.pieces.push((number, piece));
+                group.last = last.max(group.last);
+            }
+            _ => groups.push(Overlap { pieces: vec![(number, piece)], first, last }),
+        }
+    }
+    let as_before = |Overlap { mut pieces, first, last }: Overlap<(usize, R)>| {
+        pieces.sort_unstable_by_key(|(number, _)| *number);
+        Overlap { pieces: pieces.into_iter().map(|(_, piece)| piece).collect(), first, last }
+    };
+    groups.into_iter().map(as_before).collect()
 }
 
 /// Rows of one node, joined.

@@ -28,14 +28,12 @@ pub use writer::{Commit, Log};
 pub type SchemaHash = [u8; 16];
 
 /// Bytes of a lane's open block that have just come.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct OpenBlock<'a> {
     /// The block's header.
     pub header: &'a Header,
-    /// What its slots mean.
-    pub schema: &'a Arc<dyn Columns>,
-    /// The hash of that schema. It is read only where `offset` is 0.
-    pub schema_hash: SchemaHash,
+    /// What its slots mean, and the hash of that schema. It is there if the header is among these bytes.
+    pub begins: Option<(Arc<dyn Columns>, SchemaHash)>,
     /// Where these bytes are in the block; 0: they begin with its header.
     pub offset: usize,
     /// The bytes.

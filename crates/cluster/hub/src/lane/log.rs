@@ -90,11 +90,10 @@ impl LaneLog {
         if self.bytes == 0 {
             self.began = clock::boot();
         }
-        let schema: Arc<dyn Columns> = open.schema.clone();
+        let schema = || (open.schema.clone() as Arc<dyn Columns>, open.schema.hash());
         let rows = OpenBlock {
             header: &open.header,
-            schema: &schema,
-            schema_hash: if self.bytes == 0 { open.schema.hash() } else { [0; 16] },
+            begins: (self.bytes == 0).then(schema),
             offset: self.bytes,
             bytes: &open.bytes[self.bytes..],
             end: open.header.first_row.saturating_add(open.scanner.rows().into()),
@@ -144,12 +143,10 @@ impl LaneLog {
 
     /// The rows of the open block are not what the node has recorded. Returns how many of them there may be.
     pub(super) fn take_back(&mut self, header: &Header, schema: &Arc<crate::schemas::Schema>) -> u32 {
-        let columns: Arc<dyn Columns> = schema.clone();
         // A block that begins again without rows: a restart of the hub makes nothing of those before.
         let nothing = OpenBlock {
             header,
-            schema: &columns,
-            schema_hash: schema.hash(),
+            begins: Some((schema.clone(), schema.hash())),
             offset: 0,
             bytes: &Header { closed: None, ..*header }.to_bytes(),
             end: header.first_row,

@@ -116,7 +116,7 @@ impl Producer {
         meaning(self.lane.epoch(), self.writer.generation())
     }
 
-    /// Slots are given back: the next generation has so many.
+    /// Slots are given back: the next generation has this number of them.
     fn renew(&mut self, slots: usize) {
         self.close();
         self.slots = slots;

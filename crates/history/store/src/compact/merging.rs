@@ -68,7 +68,7 @@ impl Compactor {
     pub(super) fn merge(&mut self, unit: Unit, pieces: &[Piece], tick: &mut Tick) -> Result<(), StoreError> {
         let Opened { files, damage } = self.open(pieces)?;
         if files.is_empty() {
-            // Nothing can be read, so nothing is done, and this is told once.
+            // Nothing can be read, so nothing is done, and this is logged once.
             self.left_alone.add_for_good(unit);
             tick.damage.extend(damage);
             return Ok(());

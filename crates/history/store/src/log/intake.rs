@@ -87,12 +87,13 @@ impl Intake {
     /// Bytes of a lane's open block have come. They are copied, and written with the next commit.
     pub fn rows(&self, lane: &LoggedLane, open: OpenBlock<'_>) {
         let mut state = self.0.state();
-        let schema = if open.offset == 0 {
-            let schema = state.schema(&open.schema_hash, open.schema);
-            lane.schema.store(schema, Ordering::Relaxed);
-            schema
-        } else {
-            lane.schema_number()
+        let schema = match open.begins {
+            Some((columns, hash)) => {
+                let schema = state.schema(&hash, &columns);
+                lane.schema.store(schema, Ordering::Relaxed);
+                schema
+            }
+            None => lane.schema_number(),
         };
         let piece = Piece {
             lane: lane.number,

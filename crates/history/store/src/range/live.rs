@@ -33,11 +33,6 @@ impl LiveRows {
         LiveRows { rows, times, places, series, numbers }
     }
 
-    /// The times of the first and last row.
-    pub fn span(&self) -> (u64, u64) {
-        self.times.span()
-    }
-
     /// When each row was gathered, in order.
     pub fn instants(&self) -> &[u64] {
         &self.times.at
@@ -50,6 +45,10 @@ impl LiveRows {
 }
 
 impl Rows for LiveRows {
+    fn span(&self) -> (u64, u64) {
+        self.times.span()
+    }
+
     fn times(&self) -> Result<Times, StoreError> {
         Ok(self.times.clone())
     }

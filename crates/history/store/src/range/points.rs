@@ -11,6 +11,7 @@ use khz_model::{
 };
 
 use crate::file::ColumnFile;
+use crate::joined::Rows;
 use crate::layout::Key;
 use crate::range::HOUR;
 use crate::range::answer::Asked;

@@ -4,7 +4,7 @@ use std::vec::IntoIter;
 
 use khz_model::{Nanos, NodeName, QueryError, RangeAnswer, RangeContent, RangePart, Reading, Series, Stamp};
 
-use crate::joined::Joined;
+use crate::joined::{Joined, Rows};
 use crate::layout::Key;
 use crate::range::answer::Asked;
 use crate::range::hours::HourFiles;

@@ -7,7 +7,7 @@ use khz_model::{NodeName, Pattern, Series};
 
 use crate::StoreError;
 use crate::file::ColumnFile;
-use crate::joined::{Joined, Rows};
+use crate::joined::{Joined, Overlap, Rows, overlaps};
 use crate::layout::Key;
 use crate::range::live::LiveRows;
 use crate::section::Section;
@@ -34,17 +34,16 @@ impl Strip {
         }
         strips
     }
+}
 
-    /// The times of the first and last row.
-    pub fn span(&self) -> (u64, u64) {
+impl Rows for Strip {
+    fn span(&self) -> (u64, u64) {
         match self {
             Strip::Section(_, section) => (section.index.span.first, section.index.span.last),
             Strip::Live(rows) => rows.span(),
         }
     }
-}
 
-impl Rows for Strip {
     fn times(&self) -> Result<Times, StoreError> {
         match self {
             Strip::Section(file, section) => file.times(section),
@@ -74,9 +73,6 @@ pub(crate) struct Stretch {
     pub joined: Joined<Strip>,
 }
 
-/// Strips that overlap, each with its number, and the times of their first and last row.
-type Group = (Vec<(usize, Strip)>, u64, u64);
-
 /// What a node has at one resolution.
 #[derive(Default)]
 pub(crate) struct Strand {
@@ -87,24 +83,9 @@ pub(crate) struct Strand {
 impl Strand {
     /// The strand of these strips; of those that overlap, later ones win.
     pub fn of(strips: Vec<Strip>, damage: &mut Vec<StoreError>) -> Self {
-        let mut order: Vec<(usize, Strip)> = strips.into_iter().enumerate().collect();
-        order.sort_by_key(|(_, strip)| strip.span().0);
-        let mut groups: Vec<Group> = Vec::new();
-        for (number, strip) in order {
-            let (first, last) = strip.span();
-            match groups.last_mut() {
-                Some((members, _, end)) if first <= *end => {
-                    members.push((number, strip));
-                    *end = last.max(*end);
-                }
-                _ => groups.push((vec![(number, strip)], first, last)),
-            }
-        }
         let mut strand = Strand::default();
-        for (mut members, first, last) in groups {
-            members.sort_unstable_by_key(|(number, _)| *number);
-            let strips = members.into_iter().map(|(_, strip)| strip).collect();
-            match Joined::of(strips, damage) {
+        for Overlap { pieces, first, last } in overlaps(strips) {
+            match Joined::of(pieces, damage) {
                 Ok(joined) => strand.stretches.push(Stretch { first, last, joined }),
                 Err(error) => damage.push(error),
             }

@@ -102,7 +102,7 @@ fn every_row_has_the_numbers_of_the_code() {
         ("lanes of one node", vec![count(hub::LANES_MAX as u64), count(hub::GENERATIONS_MAX as u64)]),
         (
             "rows that wait for the store's disk",
-            vec![bytes(store::ROWS_WAITING_BYTES), bytes(store::BLOCKS_WAITING_BYTES)],
+            vec![bytes(store::ROWS_RECORD_BYTES), bytes(store::BLOCKS_WAITING_BYTES)],
         ),
         ("past blocks of a lane that wait", vec![count(hub::BLOCKS_UNMEASURED_MAX as u64)]),
         ("nodes that are known", vec![count(hub::NODES_MAX as u64), count(hub::NODES_DROPPED as u64)]),

@@ -16,7 +16,7 @@ use crate::publication::{Description, NumberError, PREFIX, PublicationError};
 pub struct JobDoor {
     socket: UnixDatagram,
     pub(crate) counts: JobCounts,
-    /// They grow until slots are given back; the gather thread locks them only then.
+    /// They grow until slots are given back. The gather thread locks them only for a new series, and when it gives slots back.
     names: RwLock<JobNames>,
 }
 

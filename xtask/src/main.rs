@@ -67,7 +67,9 @@ fn main() -> ExitCode {
         ["promises", "run", sections @ ..] if !sections.is_empty() => promises::run(sections),
         ["static"] => static_program::build(),
         ["reference", "files"] => file_index::write().and_then(|()| constants::write()),
-        ["reference"] => test::reference().and_then(|()| file_index::write()).and_then(|()| constants::write()),
+        ["reference"] => {
+            test::reference().and_then(|()| file_index::write()).and_then(|()| constants::write())
+        }
         ["screenshot"] => test::screenshot(),
         ["capture", name] => capture::run(name),
         [] | ["help" | "-h" | "--help", ..] => {

@@ -68,7 +68,10 @@ fn every_row_has_the_numbers_of_the_code() {
             "history of one node",
             numbers![count(khz_model::HISTORY_READINGS_MAX as u64), count(http::HISTORY_ROWS_MAX as u64)],
         ),
-        ("connections | 512", numbers![count(http::CONNECTIONS_MAX as u64), bytes(http::HEAD_BYTES_MAX as u64)]),
+        (
+            "connections | 512",
+            numbers![count(http::CONNECTIONS_MAX as u64), bytes(http::HEAD_BYTES_MAX as u64)],
+        ),
         // Text
         ("pages and layouts of all connections", numbers![bytes(text::ANSWERS_BYTES.0)]),
         ("a page |", numbers![bytes(text::PAGE_BYTES as u64), bytes(text::PAGE_BYTES_KEPT as u64)]),
@@ -122,7 +125,10 @@ fn every_row_has_the_numbers_of_the_code() {
         ("nodes that are known", numbers![count(hub::NODES_MAX as u64), count(hub::NODES_DROPPED as u64)]),
         // A node
         ("lanes at once", numbers![count(khz_gather::LANES_MAX as u64)]),
-        ("lanes that live on", numbers![count(khz_gather::LINGERING_MAX as u64), seconds(khz_gather::LINGER)]),
+        (
+            "lanes that live on",
+            numbers![count(khz_gather::LINGERING_MAX as u64), seconds(khz_gather::LINGER)],
+        ),
         ("requests that wait for the gather thread", numbers![count(khz_gather::REQUESTS_MAX as u64)]),
         (
             "a value of a label that describes the node",
@@ -147,7 +153,10 @@ fn every_row_has_the_numbers_of_the_code() {
         ("hours of which a segment's rows", numbers![count(store::HOURS_AT_ONCE as u64)]),
         ("rows of a node that wait for their section", numbers![bytes(store::NODE_ROWS_BYTES as u64)]),
         // Both doors
-        ("a client that reads slowly", numbers![bytes(http::TAKEN_BYTES_MIN), format!("{} s", http::STALL_TIMEOUT.as_secs())]),
+        (
+            "a client that reads slowly",
+            numbers![bytes(http::TAKEN_BYTES_MIN), format!("{} s", http::STALL_TIMEOUT.as_secs())],
+        ),
         ("a client that reads slowly", numbers![bytes(text::TAKEN_BYTES_MIN)]),
     ] {
         let (rows, numbers): (_, Vec<Number>) = (rows(what), numbers);

@@ -101,7 +101,7 @@ fn every_file_and_name_in_the_index_exists() {
 #[test]
 fn a_row_of_the_index_asks_one_thing() {
     let page = text(&step::root().join("docs/where.md"));
-    let rows = page.lines().filter_map(|line| Some(line.strip_prefix("| ")?.rsplit_once(" | ")?.0));
+    let rows = page.lines().filter_map(|line| Some(line.strip_prefix("| ")?.split_once(" | ")?.0));
     let several: Vec<&str> = rows.filter(|question| question.contains("; ")).collect();
     assert!(several.is_empty(), "make a row of each part of these: {several:#?}");
 }
@@ -178,6 +178,34 @@ fn every_constant_that_a_page_names_exists() {
         missing.extend(absent.map(|name| format!("{}: {name}", page.display())));
     }
     assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// The anchor of a heading: lower case, blanks as `-`, no other marks.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase().replace(' ', "-");
+    kept.chars().filter(|c| c.is_alphanumeric() || ['-', '_'].contains(c)).collect()
+}
+
+#[test]
+fn every_link_to_a_heading_of_a_page_leads_somewhere() {
+    let mut wrong = Vec::new();
+    for page in pages() {
+        let links = text(&page);
+        let links = links.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for (file, heading) in links.filter_map(|link| link.split_once('#')) {
+            if file.contains("://") {
+                continue;
+            }
+            let other = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            let other = text(&other);
+            let headings = other.lines().filter(|line| line.starts_with('#'));
+            let mut anchors = headings.map(|line| anchor(line.trim_start_matches('#').trim()));
+            if !anchors.any(|known| known == heading) {
+                wrong.push(format!("{}: {file}#{heading}", page.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

@@ -62,22 +62,25 @@ fn page() -> Result<String, String> {
 fn constants(text: &str) -> Vec<Constant> {
     let code = text.split("#[cfg(test)]").next().unwrap_or_default();
     let mut found: Vec<Constant> = Vec::new();
-    let (mut comment, mut is_beside) = (Vec::new(), false);
+    // The comment above the line, and the constant with a comment that the lines before it follow.
+    let (mut comment, mut commented) = (Vec::new(), None);
     for line in code.lines() {
         if let Some(words) = line.strip_prefix("///") {
             comment.push(words.trim());
         } else if let Some((name, value)) = constant(line) {
-            let paragraph: Vec<&str> = comment.iter().copied().take_while(|line| !line.is_empty()).collect();
-            let about = match found.last().filter(|_| is_beside && paragraph.is_empty()) {
-                Some(before) => format!("see `{}`.", before.name),
-                None => linked(&paragraph.join(" ")),
-            };
-            if !about.is_empty() {
-                found.push(Constant { name: name.to_owned(), value, about });
+            let paragraph: Vec<&str> =
+                std::mem::take(&mut comment).into_iter().take_while(|line| !line.is_empty()).collect();
+            if !paragraph.is_empty() {
+                commented = Some(name);
             }
-            (comment, is_beside) = (Vec::new(), true);
+            let about = match commented {
+                Some(before) if before != name => format!("see `{before}`."),
+                Some(_) => linked(&paragraph.join(" ")),
+                None => continue,
+            };
+            found.push(Constant { name: name.to_owned(), value, about });
         } else if !line.starts_with("#[") {
-            (comment, is_beside) = (Vec::new(), false);
+            (comment, commented) = (Vec::new(), None);
         }
     }
     found
@@ -109,7 +112,7 @@ fn the_page_of_all_constants_is_up_to_date() {
 #[test]
 fn constants_have_value_and_comment_and_one_beside_another_shares_it() {
     let text = "/// Rows of [`Lane`]:\n/// some seconds.\n///\n/// More.\npub const ROWS_MAX: usize = 1 << 4;\n\
-        const EACH: Duration = Duration::from_secs(5);\n\nconst SILENT: u64 = 1;\n/// A name.\nconst NAME: &str = \"a\";\n\
+        const EACH: Duration = Duration::from_secs(5);\n\nconst SILENT: u64 = 1;\nconst TOO: u64 = 1;\n/// A name.\nconst NAME: &str = \"a\";\n\
         #[cfg(test)]\n/// Not this.\nconst TRIES: u32 = 1;\n";
     let of = |name: &str, value: &str, about: &str| Constant {
         name: name.to_owned(),

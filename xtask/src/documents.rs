@@ -106,16 +106,20 @@ fn a_row_of_the_index_asks_one_thing() {
     assert!(several.is_empty(), "make a row of each part of these: {several:#?}");
 }
 
-/// Files that need no row in docs/where.md: a crate's root, a folder's, and the helpers of its tests.
-fn needs_no_row(name: &str) -> bool {
+/// Lines from which a folder's `mod.rs` does more than name the folder's parts.
+const LINES_OF_SUBSTANCE: usize = 100;
+
+/// Files that need no row in docs/where.md: a crate's root, the short root of a folder, and the helpers of tests.
+fn needs_no_row(name: &str, text: &str) -> bool {
+    let ends = |names: &[&str]| names.iter().any(|end| name.ends_with(end));
     let is_helper = name.contains("/tests/") && name.matches('/').count() > 2 || name.ends_with("/tests.rs");
-    let is_root =
-        ["/lib.rs", "/main.rs", "/mod.rs", "/build.rs", "/error.rs"].iter().any(|end| name.ends_with(end));
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let is_short = code.lines().count() < LINES_OF_SUBSTANCE;
+    let of_tests = ["/simulation/", "/storm/", "/examples/"].iter().any(|part| name.contains(part));
     is_helper
-        || is_root
-        || name.contains("/simulation/")
-        || name.contains("/storm/")
-        || name.contains("/examples/")
+        || ends(&["/lib.rs", "/main.rs", "/build.rs", "/error.rs"])
+        || ends(&["/mod.rs"]) && is_short
+        || of_tests
 }
 
 #[test]
@@ -127,7 +131,8 @@ fn every_file_of_a_crate_has_a_row_in_the_index() {
         for file in file_index::files(&folder).unwrap() {
             let name = file_index::name(&folder, &file);
             let is_named = Path::new(&name).ancestors().any(|above| named.contains(above.to_str().unwrap()));
-            if name.ends_with(".rs") && !is_named && !needs_no_row(&name) {
+            let is_source = name.ends_with(".rs") || name.ends_with(".js");
+            if is_source && !is_named && !needs_no_row(&name, &text(&file)) {
                 missing.push(name);
             }
         }

@@ -1,5 +1,5 @@
 //! `docs/constants.md`: the limits and times of the code, each with its value and its reason. It lists the constants of the crates
-//! that have a comment; tables and texts are left out.
+//! and of the page that have a comment; tables and texts are left out.
 
 use std::fmt::Write;
 use std::fs;
@@ -36,11 +36,12 @@ fn page() -> Result<String, String> {
     let mut page = String::from(HEAD);
     for folder in folders()? {
         let shown = folder.strip_prefix(step::root()).unwrap_or(&folder).to_owned();
-        if !shown.starts_with("crates") || shown.starts_with("crates/testing") {
+        let is_crate = shown.starts_with("crates") && !shown.starts_with("crates/testing");
+        if !is_crate && !shown.starts_with("web") {
             continue;
         }
         let mut lines = String::new();
-        for file in files(&folder.join("src"))? {
+        for file in files(&if is_crate { folder.join("src") } else { folder.clone() })? {
             let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
             let is_test = |part: &str| file.iter().any(|folder| folder == part);
             if is_test("tests") || is_test("simulation") || is_test("storm") || file.ends_with("tests.rs") {
@@ -65,7 +66,8 @@ fn constants(text: &str) -> Vec<Constant> {
     // The comment above the line, and the constant with a comment that the lines before it follow.
     let (mut comment, mut commented) = (Vec::new(), None);
     for line in code.lines() {
-        if let Some(words) = line.strip_prefix("///") {
+        let of_script = line.strip_prefix("/** ").and_then(|rest| rest.strip_suffix("*/"));
+        if let Some(words) = line.strip_prefix("///").or(of_script) {
             comment.push(words.trim());
         } else if let Some((name, value)) = constant(line) {
             let paragraph: Vec<&str> =
@@ -88,6 +90,16 @@ fn constants(text: &str) -> Vec<Constant> {
 
 /// Name and value of a constant in this line, if it is a number or a time.
 fn constant(line: &str) -> Option<(&str, String)> {
+    if let Some((name, value)) =
+        line.trim_start_matches("export ").strip_prefix("const ").and_then(|rest| rest.split_once(" = "))
+        && !name.contains(':')
+    {
+        // A line of JavaScript.
+        let is_name =
+            name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+        let is_number = value.starts_with(|c: char| c.is_ascii_digit() || c == '[') && value.ends_with(';');
+        return (is_name && is_number).then(|| (name, value.trim_end_matches(';').to_owned()));
+    }
     let rest = line.trim_start_matches("pub").trim_start_matches("(crate)").trim_start_matches("(super)");
     let (name, rest) = rest.trim_start().strip_prefix("const ")?.split_once(": ")?;
     let (kind, value) = rest.split_once(" = ")?;

@@ -1,4 +1,5 @@
-//! Lists that a page or another crate repeats by hand have everything that the list in the code has: collectors, units.
+//! Lists that a page or another crate repeats by hand have everything that the list in the code has: collectors, units. Counts
+//! that pages name exist.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +9,9 @@ use serde_json::Value;
 const OPENAPI: &str = include_str!("../../../../docs/openapi.json");
 const PROMETHEUS: &str = include_str!("../../../../docs/prometheus.md");
 const PUBLISH: &str = include_str!("../../../../docs/publish.md");
+const LIMITS: &str = include_str!("../../../../docs/limits.md");
+const CLUSTER: &str = include_str!("../../../../docs/cluster.md");
+const STORE: &str = include_str!("../../../../docs/store.md");
 const BLOCK: &str = include_str!("../../../../docs/block.md");
 
 fn description() -> Value {
@@ -28,6 +32,26 @@ fn properties<'a>(value: &'a Value, name: &str, found: &mut Vec<&'a Value>) {
         }
         Value::Array(values) => values.iter().for_each(|value| properties(value, name, found)),
         _ => {}
+    }
+}
+
+/// Words in backquotes that are names at Prometheus: `khz_hub_cut_total`. `khz_http_...` stands for all that begin so.
+fn families_named(page: &str) -> impl Iterator<Item = &str> {
+    page.split('`').skip(1).step_by(2).filter(|word| {
+        word.starts_with("khz_") && word.bytes().all(|b| b.is_ascii_lowercase() || b"_.".contains(&b))
+    })
+}
+
+#[test]
+fn every_count_that_a_page_names_exists() {
+    let families = super::metrics::families();
+    let exists = |name: &str| match name.strip_suffix("...") {
+        Some(begin) => families.iter().any(|family| family.starts_with(begin)),
+        None => families.iter().any(|family| family == name),
+    };
+    for (page, text) in [("limits.md", LIMITS), ("cluster.md", CLUSTER), ("store.md", STORE)] {
+        let missing: Vec<&str> = families_named(text).filter(|name| !exists(name)).collect();
+        assert!(missing.is_empty(), "docs/{page} names {missing:?}, which no part of khz counts");
     }
 }
 

@@ -121,6 +121,11 @@ fn count(name: &'static str, exposed: &'static str, help: &'static str) -> Metri
     Metric { help: help.into(), origin: Origin { file: "khz itself".into(), ..plain.origin }, ..plain }
 }
 
+/// The metrics of all counts about publishing.
+pub(crate) fn metrics() -> impl Iterator<Item = Arc<Metric>> {
+    JobCounts::default().tallies().into_iter().map(|tally| tally.metric)
+}
+
 impl JobDoor {
     /// The entrance for a bound socket, which becomes non-blocking.
     ///

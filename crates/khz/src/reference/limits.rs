@@ -46,7 +46,7 @@ macro_rules! numbers {
 fn constant(expression: &str) -> Option<&str> {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let is_constant = |word: &&str| word.len() > 2 && !word.contains(|c: char| c.is_ascii_lowercase());
-    words.filter(is_constant).last()
+    words.filter(is_constant).next_back()
 }
 
 #[test]

@@ -97,7 +97,8 @@ fn constant(line: &str) -> Option<(&str, String)> {
         // A line of JavaScript.
         let is_name =
             name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
-        let is_number = value.starts_with(|c: char| c.is_ascii_digit() || c == '[') && value.ends_with(';');
+        let is_number =
+            value.trim_start_matches('[').starts_with(|c: char| c.is_ascii_digit()) && value.ends_with(';');
         return (is_name && is_number).then(|| (name, value.trim_end_matches(';').to_owned()));
     }
     let rest = line.trim_start_matches("pub").trim_start_matches("(crate)").trim_start_matches("(super)");

@@ -44,9 +44,9 @@ macro_rules! numbers {
 
 /// The name of the constant in an expression: `STREAMS_MAX` in `count(http::STREAMS_MAX as u64)`.
 fn constant(expression: &str) -> Option<&str> {
-    let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let mut words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let is_constant = |word: &&str| word.len() > 2 && !word.contains(|c: char| c.is_ascii_lowercase());
-    words.filter(is_constant).next_back()
+    words.rfind(is_constant)
 }
 
 #[test]

@@ -156,11 +156,14 @@ fn every_file_that_a_page_names_exists() {
 
 /// The constants that a page names: words in backquotes such as `STREAMS_MAX`.
 fn named_constants(page: &str) -> impl Iterator<Item = &str> {
+    // Environment variables, and names of the kernel.
+    const OTHERS: [&str; 6] = ["KHZ_", "LC_", "O_", "SO_", "RTM_", "FOPEN_"];
     let words = page.split('`').skip(1).step_by(2);
     words.filter(|word| {
         let is_name =
             word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
-        is_name && word.contains('_') && !word.starts_with("KHZ_") && !word.starts_with("LC_")
+        let is_ours = !OTHERS.iter().any(|begin| word.starts_with(begin));
+        is_name && word.contains('_') && is_ours
     })
 }
 

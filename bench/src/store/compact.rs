@@ -13,7 +13,7 @@ use crate::pairs::thread_cpu_ns;
 use crate::program::failed;
 use crate::record::{Bound, Record};
 use crate::spread::Spread;
-use crate::store::nodes::{BEGIN, MOVING, Model, NODES, SLOTS, nodes};
+use crate::store::nodes::{BEGIN, MOVING, NODES, Nodes, SLOTS};
 use crate::table::{Table, figure, thousands};
 
 /// The time in which rows come: an hour, and as long as it takes until that hour is merged; or one segment.
@@ -69,12 +69,11 @@ fn play(
 ) -> Result<Done, BenchError> {
     let store_failed = |error: khz_store::StoreError| failed("the store", error);
     let _ = fs::remove_dir_all(folder);
-    let model = Model::new(slots, moving);
     let second = |second: u64| Nanos(BEGIN + second * Nanos::SECOND.0);
     let days = |days: u64| Nanos(days * DAY * Nanos::SECOND.0);
     let keep = Keep { size: ByteSize(1 << 40), raw: days(21), minute: days(90), hour: days(3_650) };
     let (store, intake, _) = Store::open(folder, keep, second(0)).map_err(store_failed)?;
-    let mut nodes = nodes(&model, &intake)?;
+    let nodes = Nodes::new(slots, moving, &intake)?;
     let mut sums: [(&str, Sum); 3] =
         ["ten minutes into columns", "an hour rolled up", "pieces merged"].map(|what| (what, Sum::default()));
     let seconds = record.effort.of(SECONDS, SECONDS_QUICK);
@@ -82,7 +81,8 @@ fn play(
         if now % 600 == 0 {
             record.progress(&format!("{slots} slots, minute {} of {}", now / 60, seconds / 60));
         }
-        nodes.iter_mut().for_each(|node| node.step(&model, &intake));
+        nodes.rows();
+        nodes.hand(&intake);
         store.commit(second(now)).map_err(store_failed)?;
         if now % TURN == TURN - 1 {
             compact(&store, second(now), &mut sums)?;

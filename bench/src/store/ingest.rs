@@ -1,5 +1,5 @@
-//! What the log takes for each row, on top of what a hub does anyway: copying its bytes when they come, handing over its
-//! block, and the commit, which is a thread of its own in a hub.
+//! What the log takes for each row, on top of what a hub does anyway: saying that it has come, handing over its block, and
+//! the commit, which copies and writes it, in a thread of its own in a hub.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::pairs::thread_cpu_ns;
 use crate::program::failed;
 use crate::record::{Bound, Record};
 use crate::spread::Spread;
-use crate::store::nodes::{MOVING, Model, NODES, SLOTS, nodes};
+use crate::store::nodes::{MOVING, NODES, Nodes, SLOTS};
 use crate::table::{Table, figure, thousands};
 
 /// The cost of one turn, in ns of CPU a row.
@@ -28,14 +28,13 @@ struct Turn {
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let folder = std::env::temp_dir().join(format!("khz-bench-store-{}", std::process::id()));
-    let model = Model::new(SLOTS, MOVING);
     let heads = ["rate", "turn", "handing, ns/row", "commit, ns/row", "both", "longest, ms", "bytes/row"];
     let mut table = Table::new(&heads);
     for (rate, seconds) in [(1, 120), (100, 4)] {
         let mut both = Vec::new();
         for number in 0..record.effort.of(10, 2) {
             record.progress(&format!("{rate} Hz, turn {}", number + 1));
-            let turn = play(&folder, &model, rate, seconds)?;
+            let turn = play(&folder, rate, seconds)?;
             let case = format!("4096 x {rate} x 300");
             for (what, value) in [
                 ("handing_ns", turn.handing),
@@ -68,23 +67,24 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn play(folder: &Path, model: &Model, rate: usize, seconds: usize) -> Result<Turn, BenchError> {
+fn play(folder: &Path, rate: usize, seconds: usize) -> Result<Turn, BenchError> {
     let _ = fs::remove_dir_all(folder);
     let store = |error: khz_store::StoreError| failed("the log", error);
     let (mut log, intake, _) = Log::open(folder).map_err(store)?;
-    let mut nodes = nodes(model, &intake)?;
+    let nodes = Nodes::new(SLOTS, MOVING, &intake)?;
     log.commit().map_err(store)?;
     let before = log.bytes();
     let (mut handing, mut commits, mut longest) = (0, 0, 0.0f64);
     for _ in 0..seconds {
-        let start = thread_cpu_ns();
         for _ in 0..rate {
-            nodes.iter_mut().for_each(|node| node.step(model, &intake));
+            nodes.rows();
+            let start = thread_cpu_ns();
+            nodes.hand(&intake);
+            handing += thread_cpu_ns() - start;
         }
-        let (middle, wall) = (thread_cpu_ns(), Instant::now());
+        let (start, wall) = (thread_cpu_ns(), Instant::now());
         log.commit().map_err(store)?;
-        handing += middle - start;
-        commits += thread_cpu_ns() - middle;
+        commits += thread_cpu_ns() - start;
         longest = longest.max(wall.elapsed().as_secs_f64() * 1e3);
     }
     let rows = (NODES * rate * seconds) as f64;

@@ -1,10 +1,10 @@
-//! Made-up nodes that hand their rows to a log, as a hub does: all with the same values, each at another place of its block.
+//! Made-up nodes whose rows go into a log, as those of a hub do: all with the same values, each at another place of its block.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use khz_block::{Encoder, HEADER_BYTES, Header};
 use khz_model::{Columns, Instance, Nanos, NodeName, Series, Stamp};
-use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock};
+use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock, OpenBlocks};
 
 use crate::error::BenchError;
 use crate::program::failed;
@@ -15,12 +15,12 @@ pub const SLOTS: usize = 300;
 /// Of the slots, those that change from row to row, each by a byte or two: 270 bytes a row, as recordings have at 1 Hz.
 pub const MOVING: usize = 130;
 /// Rows of a block at 1 Hz.
-pub const BLOCK_ROWS: u64 = 60;
+const BLOCK_ROWS: u64 = 60;
 /// When the first row was gathered: the begin of an hour.
 pub const BEGIN: u64 = 1_763_002_800_000_000_000;
 
 /// A block, and where each of its rows ends.
-pub struct Model {
+struct Model {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     schema: Arc<dyn Columns>,
@@ -28,7 +28,7 @@ pub struct Model {
 
 impl Model {
     /// Rows with this number of slots, of which `moving` change from row to row.
-    pub fn new(slots: usize, moving: usize) -> Self {
+    fn new(slots: usize, moving: usize) -> Self {
         let metric = khz_parse::catalogue()[0].clone();
         let name = |slot: usize| Some(Instance::from_kernel(format!("slot{slot}").as_bytes()));
         let series: Vec<Series> =
@@ -51,63 +51,102 @@ impl Model {
     }
 }
 
-/// A node on its way through its block.
-pub struct Node {
-    lane: Arc<LoggedLane>,
-    header: Header,
-    row: usize,
+/// Nodes on their way through their blocks, as the hub has them.
+pub struct Nodes {
+    model: Model,
+    nodes: Mutex<Vec<Node>>,
 }
 
-/// Nodes, each at another place of its block.
-pub fn nodes(model: &Model, intake: &Intake) -> Result<Vec<Node>, BenchError> {
-    let mut nodes = Vec::new();
-    for number in 0..NODES {
-        let name = NodeName::new(&format!("node{number:04}")).map_err(|error| failed("a name", error))?;
+struct Node {
+    lane: Arc<LoggedLane>,
+    header: Header,
+    /// What has come of the open block, how many rows these are, and how many bytes the log has taken.
+    bytes: Vec<u8>,
+    rows: usize,
+    taken: usize,
+}
+
+impl Nodes {
+    /// Nodes with this number of slots, of which `moving` change from row to row, each at another place of its block.
+    pub fn new(slots: usize, moving: usize, intake: &Intake) -> Result<Arc<Self>, BenchError> {
+        let (model, mut nodes) = (Model::new(slots, moving), Vec::new());
         let header = Header::from_bytes(model.bytes.first_chunk().unwrap_or(&[0; HEADER_BYTES]), 0);
         let header = header.map_err(|error| failed("a block", error))?;
-        nodes.push(Node { lane: intake.lane(&name, 1), header, row: 0 });
+        for number in 0..NODES {
+            let name = NodeName::new(&format!("node{number:04}")).map_err(|error| failed("a name", error))?;
+            let lane = intake.lane(&name, 1);
+            let mut node = Node { lane, header, bytes: Vec::new(), rows: 0, taken: 0 };
+            (0..number % BLOCK_ROWS as usize).for_each(|_| node.row(&model));
+            nodes.push(node);
+        }
+        let nodes = Arc::new(Nodes { model, nodes: Mutex::new(nodes) });
+        intake.ask(&nodes);
+        intake.grown();
+        Ok(nodes)
     }
-    for (number, node) in nodes.iter_mut().enumerate() {
-        (0..number % BLOCK_ROWS as usize).for_each(|_| node.step(model, intake));
+
+    /// A row of each node comes. This is no work of the store.
+    pub fn rows(&self) {
+        self.all().iter_mut().for_each(|node| node.row(&self.model));
     }
-    Ok(nodes)
+
+    /// What the hub's thread does for the store then.
+    pub fn hand(&self, intake: &Intake) {
+        for node in self.all().iter_mut() {
+            intake.grown();
+            if node.rows == self.model.ends.len() {
+                node.end(&self.model, intake);
+            }
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Node>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenBlocks for Nodes {
+    fn grown(&self, take: &mut dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool) {
+        for node in self.all().iter_mut().filter(|node| node.taken < node.bytes.len()) {
+            let begins = (node.taken == 0).then(|| (self.model.schema.clone(), [7; 16]));
+            let open = OpenBlock {
+                header: &node.header,
+                begins,
+                offset: node.taken,
+                bytes: &node.bytes[node.taken..],
+                end: node.header.first_row + node.rows as u64,
+                shift: 0,
+            };
+            if take(&node.lane, open) {
+                node.taken = node.bytes.len();
+            }
+        }
+    }
 }
 
 impl Node {
-    /// A row comes.
-    pub fn step(&mut self, model: &Model, intake: &Intake) {
-        let offset = self.row.checked_sub(1).map_or(0, |before| model.ends[before]);
-        let mut bytes = &model.bytes[offset..model.ends[self.row]];
-        let first;
-        if offset == 0 {
-            first = [&self.header.to_bytes(), &bytes[HEADER_BYTES..]].concat();
-            bytes = &first;
+    fn row(&mut self, model: &Model) {
+        let from = self.rows.checked_sub(1).map_or(0, |before| model.ends[before]);
+        self.bytes.extend_from_slice(&model.bytes[from..model.ends[self.rows]]);
+        if self.rows == 0 {
+            self.bytes[..HEADER_BYTES].copy_from_slice(&self.header.to_bytes());
         }
-        let end = self.header.first_row + self.row as u64 + 1;
-        let begins = (offset == 0).then(|| (model.schema.clone(), [7; 16]));
-        let open = OpenBlock { header: &self.header, begins, offset, bytes, end, shift: 0 };
-        intake.rows(&self.lane, open);
-        self.row += 1;
-        if self.row == model.ends.len() {
-            self.end(model, intake);
-        }
+        self.rows += 1;
     }
 
     fn end(&mut self, model: &Model, intake: &Intake) {
-        let mut bytes = model.bytes.clone();
-        bytes[..HEADER_BYTES].copy_from_slice(&self.header.to_bytes());
         let block = LoggedBlock {
             header: self.header,
             rows: BLOCK_ROWS as u32,
             schema: model.schema.clone(),
             schema_hash: [7; 16],
-            bytes: Arc::new(bytes),
+            bytes: Arc::new(std::mem::take(&mut self.bytes)),
             last: Nanos(self.header.stamp.real().0 + (BLOCK_ROWS - 1) * Nanos::SECOND.0),
             shift: 0,
         };
         intake.block(&self.lane, block);
         self.header.first_row += BLOCK_ROWS;
         self.header.stamp.boot.0 += BLOCK_ROWS * Nanos::SECOND.0;
-        self.row = 0;
+        (self.rows, self.taken) = (0, 0);
     }
 }

@@ -33,9 +33,11 @@ pub const RANGE_READINGS_MAX: u64 = 1 << 26;
 
 /// The most bytes of a record of the log. A commit with more rows has several records.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
-/// Rows of open blocks that wait for the next commit: two minutes of 4,096 nodes at 1 Hz, a second and a half of them at
-/// 100 Hz. What does not fit is not lost: it comes again as a block.
-pub const ROWS_WAITING_BYTES: usize = 64 << 20;
+/// Bytes of open blocks that a commit takes before it writes them: those of 4,096 nodes at 1 Hz in some five seconds. One
+/// piece of more is written alone.
+pub const ROWS_RECORD_BYTES: usize = 8 << 20;
+/// How many times a commit asks for what has come of open blocks. What came since is for the next commit.
+pub const TAKES_MAX: usize = 64;
 /// Blocks that wait for the next commit, for example because the disk is slow or full. When there are more, the oldest are
 /// dropped, and their rows are counted.
 pub const BLOCKS_WAITING_BYTES: usize = 256 << 20;

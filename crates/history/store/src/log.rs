@@ -8,9 +8,11 @@ mod batch;
 mod index;
 mod intake;
 mod lane;
+mod parts;
 mod record;
 mod replay;
 mod segment;
+mod taken;
 mod view;
 mod writer;
 
@@ -27,7 +29,14 @@ pub use writer::{Commit, Log};
 /// The hash by which peers know a schema.
 pub type SchemaHash = [u8; 16];
 
-/// Bytes of a lane's open block that have just come.
+/// Blocks that have not ended. Each commit asks for what has come of them.
+pub trait OpenBlocks: Send + Sync {
+    /// Gives what has come of each block since `take` has taken something of it. If `take` returns false, it has no room
+    /// now, and wants the bytes again.
+    fn grown(&self, take: &mut dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool);
+}
+
+/// Bytes of a lane's open block.
 #[derive(Clone)]
 pub struct OpenBlock<'a> {
     /// The block's header.

@@ -8,14 +8,14 @@ mod common;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use common::{all_series, folder, node};
 use khz_block::{Decoder, Encoder, HEADER_BYTES, Step};
 use khz_model::{Columns, Nanos, Reading, Series, Stamp};
 use khz_store::StoreError;
-use khz_store::log::{Intake, Log, LogView, LoggedBlock, LoggedLane, OpenBlock, SchemaHash};
+use khz_store::log::{Intake, Log, LogView, LoggedBlock, LoggedLane, OpenBlock, OpenBlocks, SchemaHash};
 use proptest::prelude::*;
 
 const BEGIN: u64 = 1_763_000_000_000_000_000;
@@ -42,8 +42,10 @@ struct Sender {
     encoder: Encoder,
     lane: Arc<LoggedLane>,
     bytes: Vec<u8>,
-    /// How many of the bytes the hub has handed over.
-    handed: usize,
+    /// How many of the bytes the hub has.
+    sent: usize,
+    /// How many of these the log has taken.
+    taken: usize,
     /// Whole blocks that the node still has.
     past: Vec<LoggedBlock>,
     /// What the hub has of a block whose end did not come. It hands it over when the next block begins.
@@ -54,7 +56,8 @@ impl Sender {
     fn new(number: usize, epoch: u64, intake: &Intake) -> Self {
         let lane = intake.lane(&node(number), epoch);
         let encoder = Encoder::new(0, 1, Nanos::SECOND);
-        Sender { number, epoch, encoder, lane, bytes: Vec::new(), handed: 0, past: Vec::new(), cut_off: None }
+        let (bytes, past) = (Vec::new(), Vec::new());
+        Sender { number, epoch, encoder, lane, bytes, sent: 0, taken: 0, past, cut_off: None }
     }
 
     fn first_row(&self) -> u64 {
@@ -74,36 +77,51 @@ impl Sender {
         }
     }
 
-    /// Hands over what is new of the open block, all but the last `cut` bytes.
+    /// Sends the hub what is new of the open block, all but the last `cut` bytes.
     fn send(&mut self, intake: &Intake, cut: usize) {
         let until = self.bytes.len().saturating_sub(cut);
-        if self.encoder.rows_open() == 0 || until <= self.handed.max(HEADER_BYTES) {
+        if self.encoder.rows_open() == 0 || until <= self.sent.max(HEADER_BYTES) {
             return;
         }
         if let Some(block) = self.cut_off.take() {
             intake.block(&self.lane, block);
         }
+        self.sent = until;
+        intake.grown();
+    }
+
+    /// The numbers of the rows of the open block that the hub has.
+    fn rows_sent(&self) -> std::ops::Range<u64> {
+        let whole = if self.sent == 0 { 0 } else { whole_rows(&self.bytes[..self.sent]) };
+        self.first_row()..self.first_row() + whole
+    }
+
+    /// Gives the log what it has not taken of the open block.
+    fn give(&mut self, take: &mut dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool) {
+        if self.sent <= self.taken {
+            return;
+        }
         let (schema_hash, schema) = schema(self.number);
         let header = khz_block::Header::from_bytes(self.bytes.first_chunk().unwrap(), 0).unwrap();
-        let rows = whole_rows(&self.bytes[..until]);
         let open = OpenBlock {
             header: &header,
-            begins: (self.handed == 0).then_some((schema, schema_hash)),
-            offset: self.handed,
-            bytes: &self.bytes[self.handed..until],
-            end: self.first_row() + rows,
+            begins: (self.taken == 0).then_some((schema, schema_hash)),
+            offset: self.taken,
+            bytes: &self.bytes[self.taken..self.sent],
+            end: self.rows_sent().end,
             shift: 0,
         };
-        intake.rows(&self.lane, open);
-        self.handed = until;
+        if take(&self.lane, open) {
+            self.taken = self.sent;
+        }
     }
 
     /// What the hub has of the open block.
     fn received(&self) -> Option<LoggedBlock> {
         let mut scanner = khz_block::RowScanner::new();
-        scanner.feed(&self.bytes[..self.handed]).unwrap();
+        scanner.feed(&self.bytes[..self.sent]).unwrap();
         let (rows, last) = (scanner.rows(), scanner.stamp().real());
-        let bytes = Arc::new(self.bytes[..self.handed - scanner.unfinished()].to_vec());
+        let bytes = Arc::new(self.bytes[..self.sent - scanner.unfinished()].to_vec());
         (rows > 0).then(|| LoggedBlock { rows, bytes, last, ..self.block() })
     }
 
@@ -128,8 +146,27 @@ impl Sender {
         }
         self.past.push(block);
         self.bytes.clear();
-        self.handed = 0;
+        (self.sent, self.taken) = (0, 0);
     }
+}
+
+/// The nodes, as the hub has them.
+struct Senders(Mutex<Vec<Sender>>);
+
+impl Senders {
+    fn all(&self) -> MutexGuard<'_, Vec<Sender>> {
+        self.0.lock().unwrap()
+    }
+}
+
+impl OpenBlocks for Senders {
+    fn grown(&self, take: &mut dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool) {
+        self.all().iter_mut().for_each(|sender| sender.give(take));
+    }
+}
+
+fn rows_of_block(block: &LoggedBlock) -> std::ops::Range<u64> {
+    block.header.first_row..block.header.first_row + u64::from(block.rows)
 }
 
 fn whole_rows(block: &[u8]) -> u64 {
@@ -216,8 +253,8 @@ struct World {
     folder: PathBuf,
     log: Option<Log>,
     intake: Intake,
-    senders: Vec<Sender>,
-    /// Rows that were handed over, and those that were committed.
+    senders: Arc<Senders>,
+    /// Rows that came, and those that were committed.
     handed: BTreeSet<Row>,
     committed: BTreeSet<Row>,
     /// Rows whose segment was removed: they are columns.
@@ -230,8 +267,11 @@ impl World {
         let (log, intake, damage) = Log::open(&folder).unwrap();
         assert!(damage.is_empty());
         let senders = (0..LANES).map(|number| Sender::new(number, 0, &intake)).collect();
+        let senders = Arc::new(Senders(Mutex::new(senders)));
         let (handed, committed, columns) = Default::default();
-        World { folder, log: Some(log), intake, senders, handed, committed, columns, epochs: 0 }
+        let world = World { folder, log: Some(log), intake, senders, handed, committed, columns, epochs: 0 };
+        world.intake.ask(&world.senders);
+        world
     }
 
     fn log(&mut self) -> &mut Log {
@@ -241,35 +281,47 @@ impl World {
     fn do_it(&mut self, act: &Act) {
         match *act {
             Act::Rows { lane, count, cut } => {
-                let sender = &mut self.senders[lane];
+                let sender = &mut self.senders.all()[lane];
                 (0..count).for_each(|_| sender.row());
-                sender.send(&self.intake, cut);
-                let end = sender.first_row()
-                    + if sender.handed == 0 { 0 } else { whole_rows(&sender.bytes[..sender.handed]) };
                 let (number, epoch) = (sender.number, sender.epoch);
-                self.handed.extend((sender.first_row()..end).map(|row| (number, epoch, row)));
+                let cut_off = sender.cut_off.as_ref().map(rows_of_block);
+                sender.send(&self.intake, cut);
+                let handed = cut_off.filter(|_| sender.cut_off.is_none()).into_iter().flatten();
+                self.handed.extend(handed.chain(sender.rows_sent()).map(|row| (number, epoch, row)));
             }
             Act::End { lane, is_connected } => {
-                let sender = &mut self.senders[lane];
+                let sender = &mut self.senders.all()[lane];
                 let (number, epoch, rows) =
                     (sender.number, sender.epoch, sender.first_row()..sender.encoder.rows());
                 sender.end(&self.intake, is_connected);
-                if is_connected {
-                    self.handed.extend(rows.map(|row| (number, epoch, row)));
+                for row in rows.map(|row| (number, epoch, row)) {
+                    // What no commit has taken waits until the node goes on.
+                    if is_connected || self.committed.contains(&row) {
+                        self.handed.insert(row);
+                    } else {
+                        self.handed.remove(&row);
+                    }
                 }
             }
             Act::Past { lane, which } => {
-                let sender = &self.senders[lane];
+                let sender = &self.senders.all()[lane];
                 if let Some(block) = sender.past.get(which) {
                     self.intake.block(&sender.lane, block.clone());
-                    let first = block.header.first_row;
-                    let rows = first..first + u64::from(block.rows);
+                    let rows = rows_of_block(block);
                     self.handed.extend(rows.map(|row| (sender.number, sender.epoch, row)));
                 }
             }
             Act::Epoch { lane } => {
                 self.epochs += 1;
-                self.senders[lane] = Sender::new(lane, self.epochs, &self.intake);
+                // What the hub has of the old one, it hands over.
+                let sender = &mut self.senders.all()[lane];
+                let came = sender.received().or(sender.cut_off.take());
+                if let Some(block) = came {
+                    let (number, epoch) = (sender.number, sender.epoch);
+                    self.handed.extend(rows_of_block(&block).map(|row| (number, epoch, row)));
+                    self.intake.block(&sender.lane, block);
+                }
+                *sender = Sender::new(lane, self.epochs, &self.intake);
             }
             Act::Commit => self.commit(),
             Act::Seal => self.log().seal(),
@@ -314,13 +366,14 @@ impl World {
         let (log, intake, damage) = Log::open(&self.folder).unwrap();
         assert!(damage.is_empty(), "{damage:?}");
         (self.log, self.intake) = (Some(log), intake);
+        self.intake.ask(&self.senders);
         self.handed.clone_from(&self.committed);
         let view = self.log().view();
         self.check(&view, true);
-        for sender in &mut self.senders {
+        for sender in self.senders.all().iter_mut() {
             sender.lane = self.intake.lane(&node(sender.number), sender.epoch);
             // The node sends its open block again from its start.
-            (sender.handed, sender.cut_off) = (0, None);
+            (sender.sent, sender.taken, sender.cut_off) = (0, 0, None);
         }
     }
 
@@ -368,17 +421,6 @@ proptest! {
         world.crash(0);
         let _ = fs::remove_dir_all(&world.folder);
     }
-}
-
-#[test]
-fn rows_that_wait_while_a_segment_is_sealed_are_written_though_the_hub_has_left_their_lane() {
-    let mut world = World::new(folder("log-waiting"));
-    let rows = |lane| Act::Rows { lane, count: 1, cut: 0 };
-    // The other lane has another schema.
-    for act in [rows(1), Act::Commit, rows(0), Act::Epoch { lane: 0 }, Act::Seal, Act::Commit] {
-        world.do_it(&act);
-    }
-    world.crash(0);
 }
 
 /// A log with some commits, and where each commit ends.

@@ -119,7 +119,7 @@ fn every_row_has_the_numbers_of_the_code() {
         ("lanes of one node", numbers![count(hub::LANES_MAX as u64), count(hub::GENERATIONS_MAX as u64)]),
         (
             "rows that wait for the store's disk",
-            numbers![bytes(store::ROWS_WAITING_BYTES), bytes(store::BLOCKS_WAITING_BYTES)],
+            numbers![bytes(store::ROWS_RECORD_BYTES), bytes(store::BLOCKS_WAITING_BYTES)],
         ),
         ("past blocks of a lane that wait", numbers![count(hub::BLOCKS_UNMEASURED_MAX as u64)]),
         ("nodes that are known", numbers![count(hub::NODES_MAX as u64), count(hub::NODES_DROPPED as u64)]),

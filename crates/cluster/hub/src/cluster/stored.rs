@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use khz_model::metric::{Kind, Unit};
 use khz_model::{Metric, Nanos, NodeName};
-use khz_store::log::{Intake, LoggedBlock};
+use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock, OpenBlocks};
 use khz_store::range::OpenRows;
 
 use super::Cluster;
@@ -14,7 +14,8 @@ use crate::counts::own_metric;
 
 impl Cluster {
     /// From now on the rows of base lanes go into this log. The first call counts; it comes before the first node.
-    pub fn log_to(&self, intake: Intake) {
+    pub fn log_to(self: &Arc<Self>, intake: Intake) {
+        intake.ask(self);
         let _ = self.intake.set(intake);
     }
 
@@ -48,13 +49,6 @@ impl Cluster {
                 "Rows that the store does not have: its disk was full, failed, or was too slow.",
             ),
             (
-                &counts.delayed,
-                Count,
-                "khz.store.delayed",
-                "khz_store_delayed_total",
-                "Times that rows waited for the end of their block, because too many waited for the disk.",
-            ),
-            (
                 &counts.bytes,
                 Bytes,
                 "khz.store.written",
@@ -83,6 +77,17 @@ impl Cluster {
         for node in self.nodes() {
             if let Some(base) = node.lock().lanes_mut().base_mut() {
                 base.hand_over(age, now);
+            }
+        }
+    }
+}
+
+/// What each commit of the log takes: what has come since the last one.
+impl OpenBlocks for Cluster {
+    fn grown(&self, take: &mut dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool) {
+        for node in self.nodes() {
+            if let Some(base) = node.lock().lanes_mut().base_mut() {
+                base.give_log(take);
             }
         }
     }

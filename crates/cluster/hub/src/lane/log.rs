@@ -1,6 +1,6 @@
-//! A base lane's way into the store: the bytes of its open block as they come, and each block that has ended, or whose next
-//! row has not come for long. If the node's clock is wrong, it shifts the times of the rows. It writes nothing itself; the
-//! store's log does, in a thread of its own.
+//! A base lane's way into the store: each block that has ended, or whose next row has not come for long, and what has come of
+//! its open block when the log asks for it. If the node's clock is wrong, it shifts the times of the rows. It writes nothing
+//! itself; the store's log does, in a thread of its own.
 
 use std::sync::Arc;
 
@@ -12,6 +12,10 @@ use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock};
 use super::{Block, Lane, Open};
 use crate::clock;
 use crate::limits::{BLOCKS_UNMEASURED_MAX, CLOCK_OFF_MAX};
+use crate::schemas::Schema;
+
+/// Takes bytes of an open block; false: there is no room now.
+pub(crate) type Take<'a> = dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool + 'a;
 
 /// What a lane hands to the log, and what it has handed over.
 #[derive(Debug)]
@@ -21,10 +25,12 @@ pub(super) struct LaneLog {
     /// Rows that the log had before this hub's start.
     before: Ranges,
     clock: Option<NodeClock>,
-    /// Bytes of the open block that were handed over as they came.
+    /// Bytes of the open block that the log has taken.
     bytes: usize,
-    /// When the first of them were, on our boot clock.
-    began: Nanos,
+    /// When something came of the open block first, on our boot clock; `None`: nothing has come since it was handed over.
+    began: Option<Nanos>,
+    /// A block of which the log has taken rows, and that is not what the node has recorded.
+    void: Option<(Header, Arc<Schema>)>,
     /// Rows of the open block that were handed over as a block, because it did not go on for long.
     rows: u32,
     /// What had come of the open block before it came again from its start, until as many rows have come again.
@@ -53,7 +59,8 @@ impl LaneLog {
             before,
             clock: None,
             bytes: 0,
-            began: Nanos(0),
+            began: None,
+            void: None,
             rows: 0,
             replaced: None,
             unmeasured: Vec::new(),
@@ -84,14 +91,36 @@ impl LaneLog {
 
     /// Another block begins.
     fn begin(&mut self) {
-        (self.bytes, self.rows) = (0, 0);
+        (self.bytes, self.began, self.rows) = (0, None, 0);
     }
 
     /// More bytes of the open block have come.
     pub(super) fn grew(&mut self, open: &Open) {
-        if self.bytes == 0 {
-            self.began = clock::boot();
+        self.began.get_or_insert_with(clock::boot);
+        self.intake.grown();
+        if self.replaced.as_ref().is_some_and(|replaced| replaced.rows <= open.scanner.rows()) {
+            self.replaced = None;
         }
+    }
+
+    /// Gives the log what has come of the open block since it took something of it.
+    fn give(&mut self, open: Option<&Open>, take: &mut Take<'_>) {
+        if let Some((header, schema)) = &self.void {
+            // The block begins again without rows: a restart of the hub makes nothing of those before.
+            let nothing = OpenBlock {
+                header,
+                begins: Some((schema.clone(), schema.hash())),
+                offset: 0,
+                bytes: &Header { closed: None, ..*header }.to_bytes(),
+                end: header.first_row,
+                shift: 0,
+            };
+            if !take(&self.lane, nothing) {
+                return;
+            }
+            self.void = None;
+        }
+        let Some(open) = open.filter(|open| open.bytes.len() > self.bytes) else { return };
         let schema = || (open.schema.clone() as Arc<dyn Columns>, open.schema.hash());
         let rows = OpenBlock {
             header: &open.header,
@@ -101,10 +130,8 @@ impl LaneLog {
             end: open.header.first_row.saturating_add(open.scanner.rows().into()),
             shift: self.shift(&open.header),
         };
-        self.intake.rows(&self.lane, rows);
-        self.bytes = open.bytes.len();
-        if self.replaced.as_ref().is_some_and(|replaced| replaced.rows <= open.scanner.rows()) {
-            self.replaced = None;
+        if take(&self.lane, rows) {
+            self.bytes = open.bytes.len();
         }
     }
 
@@ -144,17 +171,11 @@ impl LaneLog {
     }
 
     /// The rows of the open block are not what the node has recorded. Returns how many of them there may be.
-    pub(super) fn take_back(&mut self, header: &Header, schema: &Arc<crate::schemas::Schema>) -> u32 {
-        // A block that begins again without rows: a restart of the hub makes nothing of those before.
-        let nothing = OpenBlock {
-            header,
-            begins: Some((schema.clone(), schema.hash())),
-            offset: 0,
-            bytes: &Header { closed: None, ..*header }.to_bytes(),
-            end: header.first_row,
-            shift: 0,
-        };
-        self.intake.rows(&self.lane, nothing);
+    pub(super) fn take_back(&mut self, header: &Header, schema: &Arc<Schema>) -> u32 {
+        if self.lane.has_open(header.first_row) {
+            self.void = Some((*header, schema.clone()));
+            self.intake.grown();
+        }
         self.begin();
         self.replaced.take().map_or(0, |replaced| replaced.rows)
     }
@@ -220,6 +241,13 @@ impl Lane {
         }
     }
 
+    /// Gives the log what has come of the open block since it took something of it.
+    pub fn give_log(&mut self, take: &mut Take<'_>) {
+        if let Some(log) = &mut self.log {
+            log.give(self.open.as_ref(), take);
+        }
+    }
+
     /// The open block for the log, as far as it has come.
     pub fn open_for_log(&self) -> Option<LoggedBlock> {
         let log = self.log.as_ref()?;
@@ -249,11 +277,14 @@ impl Lane {
         if let Some(log) = &mut self.log {
             log.measured();
         }
-        let Some(log) = self.log.as_ref().filter(|log| now.since(log.began) >= age) else { return };
+        let Some(log) = &self.log else { return };
+        if log.began.is_some_and(|began| now.since(began) < age) {
+            return;
+        }
         let is_new = |block: &LoggedBlock| block.rows > log.rows;
         let Some(block) = self.open_for_log().filter(is_new) else { return };
         if let Some(log) = &mut self.log {
-            (log.bytes, log.rows) = (0, block.rows);
+            (log.bytes, log.began, log.rows) = (0, None, block.rows);
             log.intake.block(&log.lane, block);
         }
     }

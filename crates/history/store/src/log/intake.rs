@@ -1,26 +1,29 @@
-//! The hub's end of the log: takes rows and blocks from any thread, and waits for no disk.
+//! The hub's end of the log: takes blocks from any thread, hears that rows have come, and waits for no disk.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use khz_model::{Columns, NodeName};
 
 use crate::limits::LANES_REMEMBERED;
 use crate::log::batch::{Batch, Waiting};
-use crate::log::record::Piece;
-use crate::log::{LoggedBlock, LoggedLane, OpenBlock, SchemaHash};
+use crate::log::{LoggedBlock, LoggedLane, OpenBlocks, SchemaHash};
 
-/// Hands rows of base lanes to the log.
+/// Hands blocks of base lanes to the log, and wakes it when rows have come.
 #[derive(Clone, Debug)]
 pub struct Intake(pub(crate) Arc<Shared>);
 
-/// What hub, commit and readers share.
-#[derive(Debug, Default)]
+/// What hub, commits and readers share.
+#[derive(Default)]
 pub(crate) struct Shared {
     pub state: Mutex<State>,
+    /// Something has come of open blocks since a commit asked for it.
+    pub has_grown: AtomicBool,
     /// Notified when something waits again.
     pub came: Condvar,
+    /// Who has the open blocks.
+    pub open: OnceLock<Weak<dyn OpenBlocks>>,
     pub counts: Arc<LogCounts>,
 }
 
@@ -31,8 +34,6 @@ pub struct LogCounts {
     pub rows: AtomicU64,
     /// Rows that are not in the log, because the disk was too slow or full, or a segment was removed.
     pub rows_lost: AtomicU64,
-    /// Times that rows of open blocks did not fit and must wait until their block ends.
-    pub delayed: AtomicU64,
     /// Bytes written.
     pub bytes: AtomicU64,
     /// Commits that failed.
@@ -59,6 +60,12 @@ pub(crate) struct State {
     schemas_made: u32,
 }
 
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("State").field("lanes", &self.lanes.len()).finish_non_exhaustive()
@@ -70,6 +77,12 @@ impl std::fmt::Debug for State {
 pub(crate) struct KnownSchema {
     pub hash: SchemaHash,
     pub columns: Arc<dyn Columns>,
+}
+
+impl std::fmt::Debug for KnownSchema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KnownSchema").field("hash", &self.hash).finish_non_exhaustive()
+    }
 }
 
 impl Shared {
@@ -84,31 +97,18 @@ impl Intake {
         self.0.state().lane(node, epoch)
     }
 
-    /// Bytes of a lane's open block have come. They are copied, and written with the next commit.
-    pub fn rows(&self, lane: &LoggedLane, open: OpenBlock<'_>) {
-        let mut state = self.0.state();
-        let schema = match open.begins {
-            Some((columns, hash)) => {
-                let schema = state.schema(&hash, &columns);
-                lane.schema.store(schema, Ordering::Relaxed);
-                schema
-            }
-            None => lane.schema_number(),
-        };
-        let piece = Piece {
-            lane: lane.number,
-            schema,
-            first_row: open.header.first_row,
-            offset: open.offset,
-            length: open.bytes.len(),
-            end: open.end.max(open.header.first_row),
-            shift: open.shift,
-        };
-        if state.batch.is_empty() {
-            self.0.came.notify_all();
-        }
-        if !state.batch.push(piece, open.bytes) {
-            LogCounts::add(&self.0.counts.delayed, 1);
+    /// From now on each commit asks this for what has come of open blocks. It is not kept alive. The first call counts.
+    pub fn ask<O: OpenBlocks + 'static>(&self, open: &Arc<O>) {
+        let open: Weak<O> = Arc::downgrade(open);
+        let _ = self.0.open.set(open);
+    }
+
+    /// Something has come of an open block: the next commit asks for it.
+    #[inline]
+    pub fn grown(&self) {
+        // As a rule this is known.
+        if !self.0.has_grown.load(Ordering::Relaxed) && !self.0.has_grown.swap(true, Ordering::AcqRel) {
+            self.wake();
         }
     }
 
@@ -130,7 +130,10 @@ impl Intake {
     /// Returns when something waits for a commit, or when [`Intake::wake`] was called after `is_over` was set.
     pub fn wait(&self, is_over: &AtomicBool) {
         let state = self.0.state();
-        let is_idle = |state: &mut State| state.batch.is_empty() && !is_over.load(Ordering::Acquire);
+        let is_idle = |state: &mut State| {
+            let has_grown = self.0.has_grown.load(Ordering::Acquire);
+            state.batch.is_empty() && !has_grown && !is_over.load(Ordering::Acquire)
+        };
         drop(self.0.came.wait_while(state, is_idle));
     }
 
@@ -162,11 +165,10 @@ impl State {
         lane
     }
 
-    /// Lanes that nobody holds but this list: the hub and the index do not have them, and nothing of them waits.
+    /// Forgets the lanes that nobody holds but this list: the hub and the index do not have them, and nothing of them waits.
     fn forget_lanes(&mut self) {
         self.by_number.clear();
-        let waiting: HashSet<u32> = self.waiting().map(|(lane, _)| lane).collect();
-        self.lanes.retain(|_, lane| Arc::strong_count(lane) > 1 || waiting.contains(&lane.number));
+        self.lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
         self.by_number = self.lanes.values().map(|lane| (lane.number, lane.clone())).collect();
     }
 
@@ -198,18 +200,9 @@ impl State {
         self.by_schema.get(&number)
     }
 
-    /// The numbers of lanes and schemas that waiting bytes name.
-    fn waiting(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.batch.numbers().chain(self.writing.numbers())
-    }
-
-    /// Drops the schemas that nobody holds but this list, and that no lane's open block has, nor anything that waits.
+    /// Drops the schemas that nobody holds but this list: no block has them, and no lane's open block.
     pub fn forget_schemas(&mut self) {
-        // The lists of lanes here hold each twice.
-        let held = self.lanes.values().filter(|lane| Arc::strong_count(lane) > 2 || lane.open().is_some());
-        let mut used: HashSet<u32> = held.map(|lane| lane.schema_number()).collect();
-        used.extend(self.waiting().map(|(_, schema)| schema));
-        self.by_schema.retain(|number, known| Arc::strong_count(&known.columns) > 1 || used.contains(number));
+        self.by_schema.retain(|_, known| Arc::strong_count(&known.columns) > 1);
         let State { schemas, by_schema, .. } = self;
         schemas.retain(|_, number| by_schema.contains_key(number));
     }

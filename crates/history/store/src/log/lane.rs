@@ -1,12 +1,12 @@
 //! A base lane in the log: which of its rows are safe, and which block of it is open. The hub holds one for each lane; the
 //! commit marks what it has written.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use khz_model::NodeName;
 
 use crate::limits::STORED_RANGES_MAX;
+use crate::log::intake::KnownSchema;
 
 /// A lane of a node in one epoch.
 #[derive(Debug)]
@@ -14,8 +14,6 @@ pub struct LoggedLane {
     pub(crate) number: u32,
     node: NodeName,
     epoch: u64,
-    /// The number of the schema of the open block.
-    pub(crate) schema: AtomicU32,
     safe: Mutex<Safe>,
 }
 
@@ -25,6 +23,10 @@ struct Safe {
     /// Ranges of rows, in order, none touching the next.
     stored: Vec<(u64, u64)>,
     open: Option<Journalled>,
+    /// What a commit has taken: the first row of the block, and how many of its bytes. It is not on the disk yet.
+    taken: Option<(u64, usize)>,
+    /// The schema of the open block, and its number.
+    schema: Option<(u32, KnownSchema)>,
 }
 
 /// The block whose rows are in the log, and not yet as a block.
@@ -45,7 +47,7 @@ pub(crate) struct Journalled {
 
 impl LoggedLane {
     pub(crate) fn new(number: u32, node: NodeName, epoch: u64) -> Self {
-        LoggedLane { number, node, epoch, schema: AtomicU32::new(u32::MAX), safe: Mutex::default() }
+        LoggedLane { number, node, epoch, safe: Mutex::default() }
     }
 
     /// The node.
@@ -74,8 +76,14 @@ impl LoggedLane {
         self.safe().add(from, to)
     }
 
-    pub(crate) fn schema_number(&self) -> u32 {
-        self.schema.load(Ordering::Relaxed)
+    /// True if the log has rows of a block that begins with this row, and not the whole block.
+    pub fn has_open(&self, first_row: u64) -> bool {
+        self.open().is_some_and(|open| open.first_row == first_row)
+    }
+
+    /// The schema of the open block, and its number.
+    pub(crate) fn schema(&self) -> Option<(u32, KnownSchema)> {
+        self.safe().schema.clone()
     }
 
     /// The open block whose rows are in the log.
@@ -83,15 +91,29 @@ impl LoggedLane {
         self.safe().open
     }
 
-    /// True if these bytes of a block continue what the log has of it; others are of no use to a restart.
-    pub(crate) fn continues(&self, first_row: u64, offset: usize) -> bool {
-        offset == 0
-            || self.safe().open.is_some_and(|open| open.first_row == first_row && open.bytes == offset)
+    /// A commit takes bytes of the open block. Returns the number of the block's schema; `None`: they do not continue what
+    /// the log has of the block.
+    pub(crate) fn take(
+        &self,
+        first_row: u64,
+        offset: usize,
+        length: usize,
+        begins: Option<(u32, KnownSchema)>,
+    ) -> Option<u32> {
+        let mut safe = self.safe();
+        if begins.is_some() {
+            safe.schema = begins;
+        } else if safe.reached() != Some((first_row, offset)) {
+            return None;
+        }
+        safe.taken = Some((first_row, offset + length));
+        safe.schema.as_ref().map(|(number, _)| *number)
     }
 
     /// Rows of the open block are in the log. Returns how many rows were not there before.
     pub(crate) fn journalled(&self, first_row: u64, bytes: usize, end: u64, segment: u64) -> u64 {
         let mut safe = self.safe();
+        safe.taken = None;
         let known = safe.open.filter(|open| open.first_row == first_row && open.bytes <= bytes);
         let known = known.unwrap_or(Journalled { first_row, bytes, end, segment, moved: 0, idle: 0 });
         let idle = if known.bytes == bytes { known.idle } else { 0 };
@@ -103,7 +125,7 @@ impl LoggedLane {
     pub(crate) fn logged(&self, first_row: u64, end: u64) -> u64 {
         let mut safe = self.safe();
         if safe.open.is_some_and(|open| open.first_row <= first_row) {
-            safe.open = None;
+            (safe.open, safe.schema) = (None, None);
         }
         safe.add(first_row, end)
     }
@@ -118,7 +140,8 @@ impl LoggedLane {
 
     /// What the log had of the open block cannot be continued.
     pub(crate) fn forget_open(&self) {
-        self.safe().open = None;
+        let mut safe = self.safe();
+        (safe.open, safe.taken, safe.schema) = (None, None, None);
     }
 
     fn safe(&self) -> MutexGuard<'_, Safe> {
@@ -127,6 +150,11 @@ impl LoggedLane {
 }
 
 impl Safe {
+    /// How far the log has the open block: its first row, and how many of its bytes.
+    fn reached(&self) -> Option<(u64, usize)> {
+        self.taken.or(self.open.map(|open| (open.first_row, open.bytes)))
+    }
+
     fn add(&mut self, from: u64, to: u64) -> u64 {
         if from >= to {
             return 0;

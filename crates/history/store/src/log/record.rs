@@ -64,25 +64,36 @@ impl Head {
 
     /// Whether this is the body that was written.
     pub fn fits(&self, body: &[u8]) -> bool {
-        cfg!(feature = "fuzz") || checksum(self.kind, body) == self.checksum
+        cfg!(feature = "fuzz") || checksum(self.kind, body, &[]) == self.checksum
     }
 }
 
-fn checksum(kind: Kind, body: &[u8]) -> u32 {
+fn checksum(kind: Kind, body: &[u8], rest: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&[kind as u8]);
-    hasher.update(&(body.len() as u32).to_le_bytes());
+    hasher.update(&((body.len() + rest.len()) as u32).to_le_bytes());
     hasher.update(body);
+    hasher.update(rest);
     hasher.finalize()
 }
 
 /// Appends a record whose body `fill` appends.
 pub(crate) fn put(out: &mut Vec<u8>, kind: Kind, fill: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    out.extend_from_slice(&[0; HEAD_BYTES]);
+    let start = begin(out);
     fill(out);
+    end(out, start, kind, &[]);
+}
+
+/// Makes room for the head of a record.
+fn begin(out: &mut Vec<u8>) -> usize {
+    out.extend_from_slice(&[0; HEAD_BYTES]);
+    out.len() - HEAD_BYTES
+}
+
+/// Fills in the head of the record that begins at `start`. Its body is what follows the head, and `rest`, which is elsewhere.
+fn end(out: &mut [u8], start: usize, kind: Kind, rest: &[u8]) {
     let body = &out[start + HEAD_BYTES..];
-    let (length, checksum) = (body.len() as u32, checksum(kind, body));
+    let (length, checksum) = ((body.len() + rest.len()) as u32, checksum(kind, body, rest));
     out[start] = kind as u8;
     out[start + 1..start + 5].copy_from_slice(&length.to_le_bytes());
     out[start + 5..start + HEAD_BYTES].copy_from_slice(&checksum.to_le_bytes());
@@ -167,17 +178,16 @@ pub(crate) struct BlockMeta {
 }
 
 impl BlockMeta {
-    /// Appends the record of a block.
+    /// Appends the record of a block up to the bytes of the block, which follow it.
     pub fn put(&self, out: &mut Vec<u8>, block: &[u8]) {
-        put(out, Kind::Block, |out| {
-            out.extend_from_slice(&self.lane.to_le_bytes());
-            out.extend_from_slice(&self.schema.to_le_bytes());
-            out.extend_from_slice(&self.rows.to_le_bytes());
-            out.extend_from_slice(&self.last.0.to_le_bytes());
-            out.extend_from_slice(&self.shift.to_le_bytes());
-            out.push(if self.is_part { PART } else { 0 });
-            out.extend_from_slice(block);
-        });
+        let start = begin(out);
+        out.extend_from_slice(&self.lane.to_le_bytes());
+        out.extend_from_slice(&self.schema.to_le_bytes());
+        out.extend_from_slice(&self.rows.to_le_bytes());
+        out.extend_from_slice(&self.last.0.to_le_bytes());
+        out.extend_from_slice(&self.shift.to_le_bytes());
+        out.push(if self.is_part { PART } else { 0 });
+        end(out, start, Kind::Block, block);
     }
 
     /// Reads it, and the header of the block after it.
@@ -229,16 +239,15 @@ impl Piece {
     }
 }
 
-/// Appends a record of rows: the length of the table, the table, and the bytes of all pieces one after the other.
-pub(crate) fn put_rows<'a>(out: &mut Vec<u8>, pieces: &[Piece], bytes: impl Iterator<Item = &'a [u8]>) {
-    put(out, Kind::Rows, |out| {
-        let start = out.len();
-        out.extend_from_slice(&[0; 4]);
-        pieces.iter().for_each(|piece| piece.put(out));
-        let length = (out.len() - start - 4) as u32;
-        out[start..start + 4].copy_from_slice(&length.to_le_bytes());
-        bytes.for_each(|bytes| out.extend_from_slice(bytes));
-    });
+/// Appends a record of rows up to the bytes of its pieces, which follow it: its head, the length of the table, and the table.
+pub(crate) fn put_table<'a>(out: &mut Vec<u8>, pieces: impl Iterator<Item = &'a Piece>, bytes: &[u8]) {
+    let start = begin(out);
+    out.extend_from_slice(&[0; 4]);
+    pieces.for_each(|piece| piece.put(out));
+    let table = start + HEAD_BYTES;
+    let length = (out.len() - table - 4) as u32;
+    out[table..table + 4].copy_from_slice(&length.to_le_bytes());
+    end(out, start, Kind::Rows, bytes);
 }
 
 /// The table of a record of rows whose body has `body` bytes: each piece, and where its bytes begin in the body.

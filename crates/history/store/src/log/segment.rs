@@ -1,8 +1,11 @@
 //! One file of the log: finding its records, and where it was cut off. It knows what a record is, not what rows mean.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, IoSlice};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
 
 use crate::StoreError;
 use crate::log::record::{
@@ -11,6 +14,9 @@ use crate::log::record::{
 
 /// How many bytes at a time are searched for the next commit after damage.
 const SEARCHED_BYTES: usize = 1 << 16;
+
+/// The kernel takes this many parts in one call (IOV_MAX).
+const PARTS_MAX: usize = 1_024;
 
 /// An open segment. It can be read as long as somebody holds it, even if it was removed.
 #[derive(Debug)]
@@ -99,8 +105,20 @@ impl SegmentFile {
     }
 
     /// Appends bytes; `at` is the file's end.
-    pub fn write(&self, at: u64, bytes: &[u8]) -> Result<(), StoreError> {
-        self.file.write_all_at(bytes, at).map_err(|error| self.failed("write", error))
+    pub fn write(&self, mut at: u64, mut parts: &mut [IoSlice<'_>]) -> Result<(), StoreError> {
+        IoSlice::advance_slices(&mut parts, 0);
+        while !parts.is_empty() {
+            match rustix::io::pwritev(&self.file, &parts[..parts.len().min(PARTS_MAX)], at) {
+                Ok(0) => return Err(self.failed("write", ErrorKind::WriteZero.into())),
+                Ok(written) => {
+                    at += written as u64;
+                    IoSlice::advance_slices(&mut parts, written);
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.failed("write", error.into())),
+            }
+        }
+        Ok(())
     }
 
     /// Everything that was written is on the disk afterwards.

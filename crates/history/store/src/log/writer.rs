@@ -4,25 +4,26 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use khz_block::SchemaEncoder;
-use khz_model::{Nanos, NodeName};
+use khz_model::NodeName;
 
 use crate::StoreError;
-use crate::limits::{RECORD_BYTES_MAX, SEGMENT_BLOCKS, SEGMENT_BYTES};
-use crate::log::batch::{Batch, ByLane, Gathered, Waiting};
+use crate::limits::{SEGMENT_BLOCKS, SEGMENT_BYTES, TAKES_MAX};
+use crate::log::batch::{Batch, Waiting};
 use crate::log::index::{Entry, Index};
 use crate::log::intake::{KnownSchema, LogCounts, Shared};
+use crate::log::parts::Parts;
 use crate::log::record::{self, BlockMeta, HEAD_BYTES, LaneRecord, Piece, SEGMENT_HEADER};
 use crate::log::replay::{self, OpenBytes};
 use crate::log::segment::{self, SegmentFile};
+use crate::log::taken::Taken;
 use crate::log::{Intake, LogView, LoggedLane};
 
 /// Bytes that are gathered before they are written.
 const WRITE_BYTES: usize = 1 << 20;
-/// Bytes of a record of rows after which another one begins.
-const ROWS_RECORD_BYTES: usize = RECORD_BYTES_MAX / 4;
 /// Rows of an open block of which nothing more comes are written again with as many segments as a day has: the slowest lane
 /// has a row a day.
 const IDLE_MOVES_MAX: u32 = 144;
@@ -35,6 +36,8 @@ pub struct Log {
     index: Arc<RwLock<Index>>,
     /// Sealed segments, oldest first, and their bytes.
     sealed: BTreeMap<u64, (Arc<SegmentFile>, u64)>,
+    /// What a commit takes of open blocks; kept to use its memory again.
+    taken: Taken,
     /// The segment that is written; `None`: the last one failed, and the next commit begins another.
     open: Option<OpenSegment>,
     next: u64,
@@ -73,7 +76,8 @@ impl Log {
         let sealed =
             known.into_iter().map(|known| (known.segment.number, (known.segment, known.contents.end)));
         let sealed = sealed.collect();
-        let mut log = Log { folder: folder.to_owned(), shared, index, sealed, open: None, next };
+        let (folder, taken) = (folder.to_owned(), Taken::default());
+        let mut log = Log { folder, shared, index, sealed, taken, open: None, next };
         // The older segments need not be read again for the rows of open blocks.
         log.commit()?;
         let intake = Intake(log.shared.clone());
@@ -88,54 +92,46 @@ impl Log {
     /// Writes what came since the last commit, and waits until it is on the disk. After an error the blocks wait for the
     /// next commit.
     pub fn commit(&mut self) -> Result<Commit, StoreError> {
-        let Some(batch) = self.take_batch() else { return Ok(Commit::default()) };
-        let written = self.write(&batch);
-        let counts = self.shared.counts.clone();
-        let mut state = self.shared.state();
-        let writing = std::mem::take(&mut state.writing);
-        drop(batch);
-        // Readers hold copies of blocks, never the batch.
-        let batch = Arc::try_unwrap(writing).unwrap_or_default();
-        match written {
-            Ok(commit) => {
-                state.batch.reuse(batch);
-                drop(state);
-                LogCounts::add(&counts.bytes, commit.bytes);
-                Ok(commit)
-            }
-            Err(error) => {
-                let dropped = state.batch.put_back(batch.blocks);
-                drop(state);
-                LogCounts::add(&counts.rows_lost, dropped);
-                LogCounts::add(&counts.failures, 1);
-                Err(error)
-            }
-        }
+        let is_idle = !self.shared.has_grown.load(Ordering::Acquire) && self.shared.state().batch.is_empty();
+        if is_idle { Ok(Commit::default()) } else { self.commit_with(&[]) }
     }
 
-    /// What waits becomes what is written; `None`: nothing waits.
-    fn take_batch(&self) -> Option<Arc<Batch>> {
-        let mut state = self.shared.state();
-        if state.batch.is_empty() {
-            return None;
+    /// The same, and before it what came of these open blocks.
+    fn commit_with(&mut self, moved: &[OpenBytes]) -> Result<Commit, StoreError> {
+        let written = self.segment().and_then(|open| self.write(open, moved));
+        let counts = &self.shared.counts;
+        match &written {
+            Ok(commit) => LogCounts::add(&counts.bytes, commit.bytes),
+            Err(_) => LogCounts::add(&counts.failures, 1),
         }
-        state.writing = Arc::new(std::mem::take(&mut state.batch));
-        Some(state.writing.clone())
+        written
     }
 
-    fn write(&mut self, batch: &Batch) -> Result<Commit, StoreError> {
+    /// The open segment, or a new one.
+    fn segment(&mut self) -> Result<OpenSegment, StoreError> {
         self.leave_removed();
-        if self.open.is_none() {
-            self.begin_segment()?;
+        match self.open.take() {
+            Some(open) => Ok(open),
+            None => self.begin_segment(),
         }
-        let Some(mut open) = self.open.take() else { return Ok(Commit::default()) };
-        let done = Writing::new(&mut open, &self.shared).all(batch);
-        match done {
+    }
+
+    fn write(&mut self, mut open: OpenSegment, moved: &[OpenBytes]) -> Result<Commit, StoreError> {
+        let mut taken = std::mem::take(&mut self.taken);
+        let mut writing = Writing::new(&mut open, &self.shared, &mut taken);
+        // Open blocks first: one that ends meanwhile comes as a whole too. If the blocks came first, rows of a next block could
+        // be written without the end of the one before.
+        let taken_all = writing.again(moved).and_then(|()| writing.open_blocks());
+        let batch = self.take_batch();
+        let done = taken_all.and_then(|()| writing.end(&batch));
+        taken.clear();
+        self.taken = taken;
+        let written = match done {
             Ok(done) => {
                 let commit = Commit { bytes: done.end - open.end, blocks: done.blocks.len() as u64 };
                 open.end = done.end;
                 open.blocks += done.blocks.len();
-                self.mark(&open, done, batch);
+                self.mark(&open, done, &batch);
                 self.open = Some(open);
                 Ok(commit)
             }
@@ -143,6 +139,28 @@ impl Log {
                 self.give_up(open);
                 Err(error)
             }
+        };
+        self.end_batch(batch, written.is_ok());
+        written
+    }
+
+    /// What waits becomes what is written.
+    fn take_batch(&self) -> Arc<Batch> {
+        let mut state = self.shared.state();
+        state.writing = Arc::new(std::mem::take(&mut state.batch));
+        state.writing.clone()
+    }
+
+    /// The blocks are in the index, or wait again.
+    fn end_batch(&self, batch: Arc<Batch>, is_written: bool) {
+        let mut state = self.shared.state();
+        state.writing = Arc::default();
+        // Readers hold copies of blocks, never the batch.
+        let batch = Arc::try_unwrap(batch).unwrap_or_default();
+        if !is_written {
+            let dropped = state.batch.put_back(batch.blocks);
+            drop(state);
+            LogCounts::add(&self.shared.counts.rows_lost, dropped);
         }
     }
 
@@ -176,7 +194,7 @@ impl Log {
         }
     }
 
-    fn begin_segment(&mut self) -> Result<(), StoreError> {
+    fn begin_segment(&mut self) -> Result<OpenSegment, StoreError> {
         let failed = |source| StoreError::File { what: "create", path: self.folder.clone(), source };
         fs::create_dir_all(&self.folder).map_err(failed)?;
         let number = self.next;
@@ -185,8 +203,7 @@ impl Log {
         let file = Arc::new(SegmentFile::create(&self.folder, number)?);
         let (lanes, schemas) = (HashSet::new(), HashSet::new());
         let end = SEGMENT_HEADER.len() as u64;
-        self.open = Some(OpenSegment { file, end, blocks: 0, lanes, schemas });
-        Ok(())
+        Ok(OpenSegment { file, end, blocks: 0, lanes, schemas })
     }
 
     /// The rows of a commit are safe now.
@@ -310,42 +327,36 @@ impl Log {
             self.sealed.values().map(|(file, _)| file.clone()).collect();
         segments.extend(self.open.as_ref().map(|open| open.file.clone()));
         let mut moved = replay::open_bytes(&segments, &wanted, &self.shared, damage);
-        // If more has come meanwhile, the next removal moves it.
-        moved.retain(|open| self.move_open(open));
-        self.commit()?;
+        // A block that has ended meanwhile has all its rows.
+        moved.retain(|open| open.lane.has_open(open.piece.first_row));
+        moved.iter().for_each(|open| self.part_of_idle(open));
+        self.commit_with(&moved)?;
         let segment = self.open.as_ref().map_or(number, |open| open.file.number);
         moved.iter().for_each(|open| open.lane.moved(open.piece.first_row, open.bytes.len(), segment));
         Ok(())
     }
 
-    /// Hands over what came of an open block again. False: there is no room, or the block has ended.
-    fn move_open(&self, open: &OpenBytes) -> bool {
+    /// If nothing has come of an open block for a segment, its rows become a block.
+    fn part_of_idle(&self, open: &OpenBytes) {
         let OpenBytes { lane, piece, bytes, schema_hash, schema } = open;
-        let Some(known) = lane.open().filter(|known| known.first_row == piece.first_row) else {
-            return false;
-        };
-        let mut state = self.shared.state();
-        let number = state.schema(schema_hash, schema);
-        let is_idle = known.moved == bytes.len() && known.idle == 0;
-        let block = replay::block_of(bytes.clone(), piece.shift, schema, *schema_hash).filter(|_| is_idle);
-        if let Some(block) = block {
-            let waiting = Waiting { lane: lane.clone(), block, schema: number, is_part: true };
+        if !lane.open().is_some_and(|known| known.moved == bytes.len() && known.idle == 0) {
+            return;
+        }
+        if let Some(block) = replay::block_of(bytes.clone(), piece.shift, schema, *schema_hash) {
+            let mut state = self.shared.state();
+            let schema = state.schema(schema_hash, schema);
+            let waiting = Waiting { lane: lane.clone(), block, schema, is_part: true };
             LogCounts::add(&self.shared.counts.rows_lost, state.batch.push_block(waiting));
         }
-        // What has come meanwhile follows it.
-        state.batch.push_first(Piece { schema: number, ..*piece }, bytes)
     }
 }
-
-/// A piece of an open block, and its lane.
-type Journal = (Arc<LoggedLane>, Piece);
 
 /// What a commit has written, before it is known.
 struct Done {
     /// The file's length.
     end: u64,
     /// The pieces of open blocks that a restart can use.
-    pieces: Vec<Journal>,
+    pieces: Vec<(Arc<LoggedLane>, Piece)>,
     /// Where the record of each block begins, and the length of its body.
     blocks: Vec<(u64, usize)>,
 }
@@ -354,140 +365,140 @@ struct Done {
 struct Writing<'a> {
     open: &'a mut OpenSegment,
     shared: &'a Shared,
-    /// Where `out` begins in the file.
+    taken: &'a mut Taken,
+    /// Where what waits begins in the file.
     at: u64,
-    out: Vec<u8>,
+    waits: Parts<'a>,
+    /// Whose bytes of open blocks were written.
+    pieces: Vec<(Arc<LoggedLane>, Piece)>,
 }
 
 impl<'a> Writing<'a> {
-    fn new(open: &'a mut OpenSegment, shared: &'a Shared) -> Self {
+    fn new(open: &'a mut OpenSegment, shared: &'a Shared, taken: &'a mut Taken) -> Self {
         let at = open.end;
-        Writing { open, shared, at, out: Vec::new() }
+        Writing { open, shared, taken, at, waits: Parts::default(), pieces: Vec::new() }
     }
 
-    fn all(mut self, batch: &Batch) -> Result<Done, StoreError> {
-        if self.open.end == SEGMENT_HEADER.len() as u64 {
-            self.remember_lanes();
+    /// Writes what came of these open blocks again.
+    fn again(&mut self, moved: &[OpenBytes]) -> Result<(), StoreError> {
+        for OpenBytes { lane, piece, bytes, schema_hash: hash, schema } in moved {
+            let number = self.shared.state().schema(hash, schema);
+            self.taken.push(lane, Piece { schema: number, ..*piece }, bytes);
+            self.declare(lane, number, || Some(KnownSchema { hash: *hash, columns: schema.clone() }));
+            self.rows()?;
         }
-        let pieces = self.rows(batch)?;
-        let mut blocks = Vec::new();
-        for waiting in &batch.blocks {
-            blocks.push(self.block(waiting)?);
-        }
-        let at = self.at + self.out.len() as u64;
-        record::put_commit(&mut self.out, at);
-        self.flush()?;
-        self.open.file.sync()?;
-        Ok(Done { end: self.at, pieces, blocks })
-    }
-
-    fn flush(&mut self) -> Result<(), StoreError> {
-        self.open.file.write(self.at, &self.out)?;
-        self.at += self.out.len() as u64;
-        self.out.clear();
         Ok(())
     }
 
-    /// A segment begins with what was stored of every node, so that the next start knows it when older segments are gone.
-    fn remember_lanes(&mut self) {
-        let newest: BTreeMap<NodeName, Arc<LoggedLane>> =
-            self.shared.state().lanes().into_iter().map(|lane| (lane.node().clone(), lane)).collect();
-        for lane in newest.into_values() {
-            self.declare_lane(&lane);
-        }
-    }
-
-    /// Writes the bytes of open blocks that a restart can use.
-    fn rows(&mut self, batch: &Batch) -> Result<Vec<Journal>, StoreError> {
-        let ByLane { gathered, bytes: all } = batch.by_lane();
-        let (mut pieces, mut bytes, mut length) = (Vec::new(), Vec::new(), 0);
-        let mut written: Vec<Journal> = Vec::with_capacity(gathered.len());
-        let known = self.known(&gathered);
-        for (Gathered { piece, parts }, known) in gathered.into_iter().zip(known) {
-            let Some((lane, schema)) = known else { continue };
-            // How far the lane's open block is with what was written before.
-            let before = written.last().filter(|(_, before)| before.lane == piece.lane);
-            let follows = match before {
-                Some((_, before)) => {
-                    let reached = (before.first_row, before.offset + before.length);
-                    piece.offset == 0 || reached == (piece.first_row, piece.offset)
-                }
-                None => lane.continues(piece.first_row, piece.offset),
-            };
-            if !follows {
-                continue;
+    /// Writes what has come of open blocks.
+    fn open_blocks(&mut self) -> Result<(), StoreError> {
+        // What comes from now on is for the next commit, if this one does not see it.
+        self.shared.has_grown.store(false, Ordering::Release);
+        let Some(source) = self.shared.open.get().and_then(Weak::upgrade) else { return Ok(()) };
+        for _ in 0..TAKES_MAX {
+            let Writing { taken, shared, .. } = self;
+            source.grown(&mut |lane, open| taken.take(shared, lane, open));
+            let has_more = taken.is_full;
+            self.rows()?;
+            if !has_more {
+                return Ok(());
             }
-            self.declare(&lane, piece.schema, &schema);
-            if length > 0 && length + piece.length > ROWS_RECORD_BYTES {
-                self.rows_record(&mut pieces, &mut bytes)?;
-                length = 0;
-            }
-            length += piece.length;
-            pieces.push(piece);
-            bytes.extend_from_slice(&all[parts]);
-            written.push((lane, piece));
         }
-        self.rows_record(&mut pieces, &mut bytes)?;
-        Ok(written)
+        self.shared.has_grown.store(true, Ordering::Release);
+        Ok(())
     }
 
-    /// Lane and schema of each piece; `None`: one of them was forgotten.
-    fn known(&self, gathered: &[Gathered]) -> Vec<Option<(Arc<LoggedLane>, KnownSchema)>> {
-        let state = self.shared.state();
-        let of_piece = |piece: &Piece| {
-            Some((state.numbered(piece.lane)?.clone(), state.schema_numbered(piece.schema)?.clone()))
-        };
-        gathered.iter().map(|gathered| of_piece(&gathered.piece)).collect()
-    }
-
-    fn rows_record(&mut self, pieces: &mut Vec<Piece>, bytes: &mut Vec<&[u8]>) -> Result<(), StoreError> {
+    /// Writes what was taken as a record of rows.
+    fn rows(&mut self) -> Result<(), StoreError> {
+        let pieces = std::mem::take(&mut self.taken.pieces);
         if pieces.is_empty() {
             return Ok(());
         }
-        record::put_rows(&mut self.out, pieces, bytes.drain(..));
-        pieces.clear();
-        self.flush()
+        for (lane, piece) in &pieces {
+            self.declare(lane, piece.schema, || lane.schema().map(|(_, schema)| schema));
+        }
+        let Writing { open, taken, at, waits, .. } = self;
+        waits.head(|out| record::put_table(out, pieces.iter().map(|(_, piece)| piece), &taken.bytes));
+        *at += waits.write(&open.file, *at, &taken.bytes)?;
+        taken.clear();
+        self.pieces.extend(pieces);
+        Ok(())
     }
 
-    fn block(&mut self, waiting: &Waiting) -> Result<(u64, usize), StoreError> {
+    /// Writes the blocks, and waits until the disk has everything.
+    fn end(mut self, batch: &'a Batch) -> Result<Done, StoreError> {
+        let mut blocks = Vec::with_capacity(batch.blocks.len());
+        for waiting in &batch.blocks {
+            blocks.push(self.block(waiting)?);
+        }
+        let at = self.at + self.waits.length() as u64;
+        // Nothing has come after all.
+        if at > self.open.end {
+            self.waits.head(|out| record::put_commit(out, at));
+            self.flush()?;
+            self.open.file.sync()?;
+        }
+        Ok(Done { end: self.at, pieces: self.pieces, blocks })
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.at += self.waits.write(&self.open.file, self.at, &[])?;
+        Ok(())
+    }
+
+    fn block(&mut self, waiting: &'a Waiting) -> Result<(u64, usize), StoreError> {
         let Waiting { lane, block, schema, is_part } = waiting;
-        let known = KnownSchema { hash: block.schema_hash, columns: block.schema.clone() };
-        self.declare(lane, *schema, &known);
-        let at = self.at + self.out.len() as u64;
-        let (before, last) = (self.out.len(), Nanos(block.last.0));
+        let known = || Some(KnownSchema { hash: block.schema_hash, columns: block.schema.clone() });
+        self.declare(lane, *schema, known);
+        let (at, before) = (self.at + self.waits.length() as u64, self.waits.length());
         let meta = BlockMeta {
             lane: lane.number,
             schema: *schema,
             rows: block.rows,
-            last,
+            last: block.last,
             shift: block.shift,
             is_part: *is_part,
         };
-        meta.put(&mut self.out, &block.bytes);
-        let length = self.out.len() - before - HEAD_BYTES;
-        if self.out.len() >= WRITE_BYTES {
+        self.waits.head(|out| meta.put(out, &block.bytes));
+        self.waits.bytes(&block.bytes);
+        let length = self.waits.length() - before - HEAD_BYTES;
+        if self.waits.length() >= WRITE_BYTES {
             self.flush()?;
         }
         Ok((at, length))
     }
 
     /// Writes a lane and a schema, unless the segment has them.
-    fn declare(&mut self, lane: &LoggedLane, number: u32, schema: &KnownSchema) {
+    fn declare(&mut self, lane: &LoggedLane, number: u32, schema: impl FnOnce() -> Option<KnownSchema>) {
+        if self.open.lanes.is_empty() {
+            self.remember_lanes();
+        }
         self.declare_lane(lane);
-        if self.open.schemas.insert(number) {
+        if !self.open.schemas.contains(&number)
+            && let Some(schema) = schema()
+        {
+            self.open.schemas.insert(number);
             let (mut encoder, mut bytes) = (SchemaEncoder::new(), Vec::new());
             for series in schema.columns.series() {
                 // A hub has taken the series out of such bytes, so they fit.
                 let _ = encoder.append(series, &mut bytes);
             }
-            record::put_schema(&mut self.out, number, &schema.hash, &bytes);
+            self.waits.head(|out| record::put_schema(out, number, &schema.hash, &bytes));
         }
+    }
+
+    /// A segment begins with what was stored of every node, so that the next start knows it when older segments are gone.
+    fn remember_lanes(&mut self) {
+        let newest: BTreeMap<NodeName, Arc<LoggedLane>> =
+            self.shared.state().lanes().into_iter().map(|lane| (lane.node().clone(), lane)).collect();
+        newest.values().for_each(|lane| self.declare_lane(lane));
     }
 
     fn declare_lane(&mut self, lane: &LoggedLane) {
         if self.open.lanes.insert(lane.number) {
             let (node, epoch) = (lane.node().clone(), lane.epoch());
-            LaneRecord { number: lane.number, epoch, node, stored: lane.stored() }.put(&mut self.out);
+            let lane = LaneRecord { number: lane.number, epoch, node, stored: lane.stored() };
+            self.waits.head(|out| lane.put(out));
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use khz_block::HEADER_BYTES;
-use khz_store::log::Log;
+use khz_store::log::{Log, OpenBlocks};
 
 use super::*;
 use crate::lane::tests::{block, block_set, lane, schema};
@@ -14,6 +15,16 @@ struct Logged {
     folder: PathBuf,
     log: Log,
     intake: Intake,
+    /// Who has the lane while a commit asks for it.
+    asked: Arc<Asked>,
+}
+
+struct Asked(Mutex<Lane>);
+
+impl OpenBlocks for Asked {
+    fn grown(&self, take: &mut Take<'_>) {
+        self.0.lock().expect("no panic").give_log(take);
+    }
 }
 
 fn name() -> NodeName {
@@ -25,7 +36,17 @@ impl Logged {
         let folder = std::env::temp_dir().join(format!("khz-hub-lane-{}-{test}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let (log, intake, _) = Log::open(&folder).expect("a log");
-        Logged { folder, log, intake }
+        let asked = Arc::new(Asked(Mutex::new(lane())));
+        intake.ask(&asked);
+        Logged { folder, log, intake, asked }
+    }
+
+    /// A second has passed.
+    fn commit(&mut self, lane: &mut Lane) {
+        let swap = |lane: &mut Lane| std::mem::swap(lane, &mut self.asked.0.lock().expect("no panic"));
+        swap(lane);
+        self.log.commit().expect("room");
+        swap(lane);
     }
 
     /// A lane of epoch 1 whose schema has one slot.
@@ -36,11 +57,12 @@ impl Logged {
     }
 
     /// The process is killed after a commit, and starts again.
-    fn restart(&mut self) {
-        self.log.commit().expect("room");
+    fn restart(&mut self, lane: &mut Lane) {
+        self.commit(lane);
         let (log, intake, damage) = Log::open(&self.folder).expect("a log");
         assert!(damage.is_empty(), "{damage:?}");
         (self.log, self.intake) = (log, intake);
+        self.intake.ask(&self.asked);
     }
 
     fn blocks(&self) -> Vec<LoggedBlock> {
@@ -75,7 +97,7 @@ fn a_block_is_in_the_log_when_another_begins_and_what_is_open_after_a_restart() 
     assert_eq!(logged.kept(), [(0, 5)]);
     assert_eq!(lane.open_for_log().map(|block| (block.header.first_row, block.rows)), Some((5, 4)));
     assert_eq!(lane.stored_until(), 0, "nothing is on the disk yet");
-    logged.restart();
+    logged.restart(&mut lane);
     assert_eq!(lane.stored_until(), 9);
     assert_eq!(logged.kept(), [(0, 5), (5, 4)]);
     let blocks = logged.blocks();
@@ -89,11 +111,10 @@ fn a_block_that_is_taken_back_is_in_no_log_after_a_restart_either() {
         let mut lane = logged.lane();
         lane.begin(&block(0, 5).0, true).expect("a block");
         lane.begin(&block(5, 4).0, true).expect("a block");
-        logged.log.commit().expect("room");
+        logged.commit(&mut lane);
         let refused = if is_damaged { lane.append(&[0xff; 64]).map(drop) } else { lane.end(4, 1, 1) };
         assert!(refused.is_err());
-        drop(lane);
-        logged.restart();
+        logged.restart(&mut lane);
         assert_eq!(logged.kept(), [(0, 5)]);
     }
 }
@@ -149,8 +170,9 @@ fn a_lane_whose_memory_is_given_back_and_one_that_ends_lose_no_row() {
 #[test]
 fn of_the_past_the_log_gets_what_it_does_not_have() {
     let mut logged = Logged::new("past");
-    logged.lane().begin(&block(0, 10).0, true).expect("a block");
-    logged.restart();
+    let mut lane = logged.lane();
+    lane.begin(&block(0, 10).0, true).expect("a block");
+    logged.restart(&mut lane);
     let mut lane = logged.lane();
     assert_eq!(lane.logged_before().map(|rows| rows.as_slice().to_vec()), Some(vec![(0, 10)]));
     lane.begin(&block(20, 1).0, true).expect("a block");
@@ -169,8 +191,9 @@ fn of_the_past_the_log_gets_what_it_does_not_have() {
 #[test]
 fn rows_that_were_lost_since_the_last_run_are_counted_and_older_ones_are_not() {
     let mut logged = Logged::new("lost");
-    logged.lane().begin(&block(100, 10).0, true).expect("a block");
-    logged.restart();
+    let mut lane = logged.lane();
+    lane.begin(&block(100, 10).0, true).expect("a block");
+    logged.restart(&mut lane);
     let mut lane = logged.lane();
     lane.begin(&block(200, 1).0, true).expect("a block");
     assert_eq!(lane.lose(0, 50), 0);

@@ -8,7 +8,7 @@ import { readColours } from "./theme-colours.js";
 
 /** Pause before the list of nodes is asked for again. */
 const RETRY_MS = 2_000;
-/** A notice is shown for so long. */
+/** A notice is shown for this time. */
 const NOTICE_MS = 20_000;
 
 const find = (selector) => document.querySelector(selector);

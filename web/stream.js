@@ -10,10 +10,10 @@ const HISTORY_ROWS = 600;
 const RETRY_MS = [500, 1_000, 2_000, 4_000];
 /** A node that is down is asked after this often. */
 const DOWN_MS = 2_000;
-/** A stream that says nothing for so long is taken for dead; the slowest rate sends a row every second. */
+/** A stream that says nothing for this time is taken for dead; the slowest rate sends a row every second. */
 const SILENCE_MS = 8_000;
 
-/** A live row so much older than the newest does not overlap with history: the node's clock was set back. */
+/** A live row that is older than the newest by this much does not overlap with history: the node's clock was set back. */
 const SET_BACK_SECONDS = 2;
 
 export class Line {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::step;
+use crate::{file_index, step};
 
 fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -82,7 +82,7 @@ fn every_file_and_name_in_the_index_exists() {
     let cells =
         |line: &str| Some(line.strip_prefix("| ")?.strip_suffix(" |")?.rsplit_once(" | ")?.1.to_owned());
     let rows: Vec<String> = page.lines().filter_map(cells).filter(|cell| cell.contains('`')).collect();
-    assert!(rows.len() > 200, "the index has only {} rows", rows.len());
+    assert!(rows.len() > 500, "the index has only {} rows", rows.len());
     let mut missing = Vec::new();
     for row in rows {
         let words = row.split('`').skip(1).step_by(2);
@@ -99,6 +99,48 @@ fn every_file_and_name_in_the_index_exists() {
 }
 
 #[test]
+fn a_row_of_the_index_asks_one_thing() {
+    let page = text(&step::root().join("docs/where.md"));
+    let rows = page.lines().filter_map(|line| Some(line.strip_prefix("| ")?.split_once(" | ")?.0));
+    let several: Vec<&str> = rows.filter(|question| question.contains("; ")).collect();
+    assert!(several.is_empty(), "make a row of each part of these: {several:#?}");
+}
+
+/// Lines from which a folder's `mod.rs` does more than name the folder's parts.
+const LINES_OF_SUBSTANCE: usize = 100;
+
+/// Files that need no row in docs/where.md: a crate's root, the short root of a folder, and the helpers of tests.
+fn needs_no_row(name: &str, text: &str) -> bool {
+    let ends = |names: &[&str]| names.iter().any(|end| name.ends_with(end));
+    let is_helper = name.contains("/tests/") && name.matches('/').count() > 2 || name.ends_with("/tests.rs");
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let is_short = code.lines().count() < LINES_OF_SUBSTANCE;
+    let of_tests = ["/simulation/", "/storm/", "/examples/"].iter().any(|part| name.contains(part));
+    is_helper
+        || ends(&["/lib.rs", "/main.rs", "/build.rs", "/error.rs"])
+        || ends(&["/mod.rs"]) && is_short
+        || of_tests
+}
+
+#[test]
+fn every_file_of_a_crate_has_a_row_in_the_index() {
+    let page = text(&step::root().join("docs/where.md"));
+    let named: BTreeSet<&str> = page.split('`').skip(1).step_by(2).collect();
+    let mut missing = Vec::new();
+    for folder in file_index::folders().unwrap() {
+        for file in file_index::files(&folder).unwrap() {
+            let name = file_index::name(&folder, &file);
+            let is_named = Path::new(&name).ancestors().any(|above| named.contains(above.to_str().unwrap()));
+            let is_source = name.ends_with(".rs") || name.ends_with(".js");
+            if is_source && !is_named && !needs_no_row(&name, &text(&file)) {
+                missing.push(name);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "docs/where.md has no row for these: {missing:#?}");
+}
+
+#[test]
 fn every_file_that_a_page_names_exists() {
     let root = step::root();
     let mut missing = Vec::new();
@@ -110,6 +152,99 @@ fn every_file_that_a_page_names_exists() {
         missing.extend(absent.map(|name| format!("{}: {name}", page.display())));
     }
     assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// The constants that a page names: words in backquotes such as `STREAMS_MAX`.
+fn named_constants(page: &str) -> impl Iterator<Item = &str> {
+    // Environment variables, and names of the kernel.
+    const OTHERS: [&str; 6] = ["KHZ_", "LC_", "O_", "SO_", "RTM_", "FOPEN_"];
+    let words = page.split('`').skip(1).step_by(2);
+    words.filter(|word| {
+        let is_name =
+            word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+        let is_ours = !OTHERS.iter().any(|begin| word.starts_with(begin));
+        is_name && word.contains('_') && is_ours
+    })
+}
+
+#[test]
+fn every_constant_that_a_page_names_exists() {
+    let mut files = Vec::new();
+    for folder in ["crates", "bench/src", "xtask/src", "web", "examples"] {
+        files_below(&step::root().join(folder), &mut files);
+    }
+    let is_source = |path: &&PathBuf| {
+        path.extension().is_some_and(|end| ["rs", "js", "py", "h"].iter().any(|e| end == *e))
+    };
+    let code: String = files.iter().filter(is_source).map(|path| text(path)).collect();
+    let words: BTreeSet<&str> = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let mut missing = Vec::new();
+    // The pages that are made of the code are compared with it by their own tests.
+    for page in pages().filter(|page| !page.ends_with("files.md") && !page.ends_with("constants.md")) {
+        let text = text(&page);
+        let absent = named_constants(&text).filter(|name| !words.contains(name));
+        missing.extend(absent.map(|name| format!("{}: {name}", page.display())));
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// The anchor of a heading: lower case, blanks as `-`, no other marks.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase().replace(' ', "-");
+    kept.chars().filter(|c| c.is_alphanumeric() || ['-', '_'].contains(c)).collect()
+}
+
+#[test]
+fn every_link_to_a_heading_of_a_page_leads_somewhere() {
+    let mut wrong = Vec::new();
+    for page in pages() {
+        let links = text(&page);
+        let links = links.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for (file, heading) in links.filter_map(|link| link.split_once('#')) {
+            if file.contains("://") {
+                continue;
+            }
+            let other = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            let other = text(&other);
+            let headings = other.lines().filter(|line| line.starts_with('#'));
+            let mut anchors = headings.map(|line| anchor(line.trim_start_matches('#').trim()));
+            if !anchors.any(|known| known == heading) {
+                wrong.push(format!("{}: {file}#{heading}", page.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn every_page_is_in_the_list_of_pages() {
+    let list = text(&step::root().join("docs/README.md"));
+    let mut files = Vec::new();
+    files_below(&step::root().join("docs"), &mut files);
+    let is_page =
+        |path: &&PathBuf| path.extension().is_some_and(|end| end == "md") && !path.ends_with("README.md");
+    for page in files.iter().filter(is_page) {
+        let name = page.file_name().unwrap().to_string_lossy();
+        assert!(list.contains(&format!("]({name})")), "docs/README.md does not name {name}");
+    }
+}
+
+#[test]
+fn fuzz_targets_are_in_the_manifest_and_in_the_readme() {
+    let fuzz = step::root().join("fuzz");
+    let mut files = Vec::new();
+    files_below(&fuzz.join("targets"), &mut files);
+    let targets: BTreeSet<String> =
+        files.iter().map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+    let manifest = text(&fuzz.join("Cargo.toml"));
+    let listed = manifest.split("[[bin]]").skip(1).filter_map(|entry| entry.split('"').nth(1));
+    assert_eq!(targets, listed.map(str::to_owned).collect(), "fuzz/targets and fuzz/Cargo.toml");
+    let readme = text(&fuzz.join("README.md"));
+    let cells = readme.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+    let described: BTreeSet<String> =
+        cells.flat_map(|cell| cell.split('`').step_by(2)).map(str::to_owned).collect();
+    let missing: Vec<&String> = targets.iter().filter(|name| !described.contains(*name)).collect();
+    assert!(missing.is_empty(), "fuzz/README.md has no row for {missing:?}");
 }
 
 #[test]

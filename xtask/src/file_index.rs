@@ -1,5 +1,5 @@
-//! `docs/files.md`: every source file with the first sentence that it says of itself, its limits and its tests. Who searches for a
-//! word finds the file, also where no row of docs/where.md has it.
+//! `docs/files.md`: every source file with the first sentence that it says of itself, the names of its constants, and its tests. A
+//! search for a word finds the file, also where no row of docs/where.md has it.
 
 use std::fmt::Write;
 use std::fs;
@@ -16,8 +16,8 @@ const HEAD: &str = "\
 # Every file, in a sentence
 
 For developers: search this page for a word. It has every file in Rust, JavaScript and C. Each says of itself what it is about;
-after that come its constants (limits, times) and what each of its tests shows. Paths are as in [where.md](where.md), which goes
-from questions to files and has the shorter answers. `cargo xtask reference` writes this page from the files; do not edit it.
+after that come its constants ([constants.md](constants.md) has their values) and what each of its tests shows. Paths are as in
+[where.md](where.md), which goes from questions to files and has the shorter answers. `cargo xtask reference` writes this page from the files; do not edit it.
 ";
 
 /// Writes the page.
@@ -45,7 +45,7 @@ fn page() -> Result<String, String> {
 }
 
 /// The folders with code: each crate, then the others.
-fn folders() -> Result<Vec<PathBuf>, String> {
+pub(crate) fn folders() -> Result<Vec<PathBuf>, String> {
     let mut folders = Vec::new();
     let crates = step::root().join("crates");
     for group in ["core", "node", "cluster", "doors", "reader", "files", "history"] {
@@ -67,7 +67,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// All source files below a folder: those of `src`, then those of tests.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     for path in entries(folder)? {
         let is_skipped =
@@ -85,7 +85,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// The name of a file as in docs/where.md: `hub/lane.rs`, `hub/tests/rows.rs`.
-fn name(folder: &Path, file: &Path) -> String {
+pub(crate) fn name(folder: &Path, file: &Path) -> String {
     if !folder.starts_with(step::root().join("crates")) {
         return file.strip_prefix(step::root()).unwrap_or(file).display().to_string();
     }

@@ -1,6 +1,7 @@
 //! The project's chores. `cargo xtask test` runs every test and installs the programs that tests need.
 
 mod capture;
+mod constants;
 #[cfg(test)]
 mod documents;
 mod file_index;
@@ -48,7 +49,7 @@ Commands:
   static            builds khz for musl: one file that needs no other file on a node, not even a C library.
                     Starts it in an empty directory to prove that
   reference [files] writes docs/configuration.md, docs/metrics.md and docs/http.md from the tables in the code, and
-                    docs/files.md from the first sentence of each file (`files`: only this one)
+                    docs/files.md and docs/constants.md from the sources (`files`: only these two)
   screenshot        draws docs/screenshot.png from the running page
   capture NAME      copies the kernel files that khz reads on this machine to fixtures/NAME, with ORIGIN
 ";
@@ -65,8 +66,10 @@ fn main() -> ExitCode {
         ["promises", "write"] => promises::write(),
         ["promises", "run", sections @ ..] if !sections.is_empty() => promises::run(sections),
         ["static"] => static_program::build(),
-        ["reference", "files"] => file_index::write(),
-        ["reference"] => test::reference().and_then(|()| file_index::write()),
+        ["reference", "files"] => file_index::write().and_then(|()| constants::write()),
+        ["reference"] => {
+            test::reference().and_then(|()| file_index::write()).and_then(|()| constants::write())
+        }
         ["screenshot"] => test::screenshot(),
         ["capture", name] => capture::run(name),
         [] | ["help" | "-h" | "--help", ..] => {

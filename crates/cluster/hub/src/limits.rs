@@ -41,7 +41,7 @@ pub use khz_block::schema::SCHEMA_BYTES_MAX;
 /// piece of it makes the hub copy the slots before. Half a second of the hub's time.
 pub const SCHEMA_WORK_MAX: u64 = 16 << 20;
 
-/// Work of any piece, at least.
+/// A piece counts as at least this much work, however small it is.
 pub const SCHEMA_PIECE_WORK: usize = 256;
 
 /// Work that a node may cause again each second: a piece for each row of the largest schema.
@@ -148,8 +148,8 @@ pub const OUT_BYTES_MAX: usize = 1 << 20;
 /// A peer for which more bytes wait does not read: it is cut off. A reader loses rows long before that, at its share.
 pub const DEAF_BYTES_MAX: usize = 4 * OUT_BYTES_MAX;
 
-/// A node's clock that is further off than this is wrong: the store files its rows under our time. Less may be what a beat
-/// that waited seems to measure.
+/// A node's clock that is further off than this is wrong: the store files its rows under our time. A smaller difference may be
+/// no error of the clock: a Beat that had to wait shows one too. The node measures it and reports it in its Beats.
 pub const CLOCK_OFF_MAX: Nanos = Nanos::from_secs(5);
 
 /// Blocks of the past of one lane that wait for the store until the node's clock is measured: at 64 KiB a second, those of

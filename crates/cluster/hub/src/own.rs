@@ -72,7 +72,7 @@ pub(crate) fn samples(cluster: &Cluster, tallies: &[(Arc<Metric>, Arc<AtomicU64>
     let schemas = own_metric(
         "khz.hub.schema_bytes",
         "khz_hub_schema_bytes",
-        "Memory that the schemas of all nodes take, those that several have once.",
+        "Memory that the schemas of all nodes take. A schema that several nodes share counts once.",
         Kind::Gauge,
         Unit::Bytes,
         None,

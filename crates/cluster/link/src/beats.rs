@@ -1,4 +1,5 @@
-//! Beats and their answers: which are outstanding, the offset of the hub's clock, and the round trip (RFC 5905, section 8).
+//! Beats and their answers, at the side that connects (an agent or a reader): which are outstanding, whether the hub is late, and
+//! by how much the hub's clock is ahead of ours (RFC 5905, section 8). The next Beat says that to the hub, which measures nothing.
 //! Round trips are measured with the clock that never jumps.
 
 use khz_model::Nanos;

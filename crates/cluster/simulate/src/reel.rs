@@ -1,5 +1,6 @@
 //! A reel: a recording at one rate, with its rows encoded once for all nodes that play it; nodes differ only
-//! in their key rows. It plays in an endless loop in which no counter goes back. Knows nothing of nodes.
+//! in their key rows. It plays in an endless loop: each loop adds to a counter what the counter gained in one loop (`growth`),
+//! so that it goes back only where it goes back in the recording. Knows nothing of nodes.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub struct Reel {
     recording: Arc<Recording>,
     /// Rows of one loop.
     rows: u64,
-    /// The delta rows 1, 2, ... up to row 0 of the next loop.
+    /// The delta rows of one loop. The last one leads from the last recorded row to the first.
     bytes: Vec<u8>,
     /// Where each delta row begins, and where the last one ends.
     starts: Vec<u32>,

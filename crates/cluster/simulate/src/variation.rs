@@ -1,4 +1,5 @@
-//! The differences between nodes that play the same recording: their uptime and their memory. Related numbers
+//! The differences in value between nodes that play the same recording: their uptime and their memory. (Each node also begins at
+//! another moment of the recording; `lanes.rs` chooses that.) Related numbers
 //! fit together: a node that is up five times as long has counters five times as high everywhere, and more
 //! memory means more free memory.
 

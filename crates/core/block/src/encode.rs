@@ -117,8 +117,9 @@ impl Encoder {
 
     /// True when a row gathered at `now` begins a new block. The reasons are: no block is open; the open one is
     /// full; the wall clock was set since it began; the row is older than the last one, since time never goes back
-    /// within a block. A caller has more reasons: in the gatherer `Lane::record_unrung` also ends a block if the
-    /// schema grew, the period changed, or the block with one more row might exceed half the ring.
+    /// within a block. A caller has more reasons. In the gatherer `Lane::record_unrung` also ends a block if the
+    /// schema grew, the period changed, or the block with one more row might exceed half the ring; `Lane::renew` ends it for
+    /// another generation, and `Lane::refuse` after a row that the ring refused.
     #[inline]
     pub fn wants_new_block(&self, now: Stamp) -> bool {
         let Some(header) = &self.header else { return true };

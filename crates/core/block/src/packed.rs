@@ -1,5 +1,5 @@
-//! Closed blocks, compressed with zstd and a dictionary, for slow links and large stores. It packs whole
-//! blocks and does not know their content.
+//! Closed blocks, compressed with zstd and a dictionary. Not used yet: no file and no link has such blocks, only the benchmark
+//! `block` measures them. It packs whole blocks and does not know their content.
 
 use zstd::bulk;
 use zstd::dict::{DecoderDictionary, EncoderDictionary};

@@ -120,23 +120,42 @@ pub enum Kind {
     Gauge,
 }
 
-/// Base units. Kernel files give multiples too (KiB, ticks, milliseconds); reading the file converts them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Unit {
+/// The list of units, each with its name: the enum, the list and the names are made of it, so none of them lacks a unit.
+macro_rules! units {
+    ($($(#[$doc:meta])* $unit:ident $name:literal;)*) => {
+        /// Base units. Kernel files give multiples too (KiB, ticks, milliseconds); reading the file converts them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Unit { $($(#[$doc])* $unit,)* }
+
+        impl Unit {
+            /// Every unit.
+            pub const ALL: &'static [Unit] = &[$(Unit::$unit),*];
+
+            /// The unit's name in lower case, plural.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Unit::$unit => $name,)*
+                }
+            }
+        }
+    };
+}
+
+units! {
     /// Plain number of things.
-    Count,
+    Count "count";
     /// Bytes.
-    Bytes,
+    Bytes "bytes";
     /// Seconds.
-    Seconds,
+    Seconds "seconds";
     /// Hundredths.
-    Percent,
+    Percent "percent";
     /// Memory pages of the node's page size.
-    Pages,
+    Pages "pages";
     /// Network packets.
-    Packets,
+    Packets "packets";
     /// Ticks a second.
-    Hertz,
+    Hertz "hertz";
 }
 
 /// How often the kernel itself updates a number; faster sampling shows nothing new.
@@ -192,23 +211,9 @@ impl Kind {
 }
 
 impl Unit {
-    /// The unit's name in lower case, plural.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Unit::Count => "count",
-            Unit::Bytes => "bytes",
-            Unit::Seconds => "seconds",
-            Unit::Percent => "percent",
-            Unit::Pages => "pages",
-            Unit::Packets => "packets",
-            Unit::Hertz => "hertz",
-        }
-    }
-
     /// The unit of this name.
     pub fn named(name: &str) -> Option<Self> {
-        use Unit::{Bytes, Count, Hertz, Packets, Pages, Percent, Seconds};
-        [Count, Bytes, Seconds, Percent, Pages, Packets, Hertz].into_iter().find(|unit| unit.as_str() == name)
+        Unit::ALL.iter().copied().find(|unit| unit.as_str() == name)
     }
 
     /// The unit's sign after a value on a screen.

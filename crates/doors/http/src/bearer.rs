@@ -1,4 +1,5 @@
-//! The token of a request. This file only reads it; the door decides what it is worth.
+//! The token of a request, and the status of a request whose token is missing or wrong (401, or 403). The crate `door` decides
+//! what a token is worth; the sentences are in its `access.rs` and in `trust/token.rs`.
 
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderMap};

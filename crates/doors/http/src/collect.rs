@@ -34,6 +34,11 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("khz", &["khz.*"]),
 ];
 
+/// The names that `collect[]` takes.
+pub fn collectors() -> Vec<&'static str> {
+    COLLECTORS.iter().map(|(name, _)| *name).collect()
+}
+
 /// The patterns to collect, without a node; `None`: everything.
 pub(crate) fn patterns(params: &Params) -> Result<Option<Vec<Pattern>>, Refusal> {
     let mut patterns: Vec<Pattern> = Vec::new();
@@ -53,8 +58,8 @@ pub(crate) fn patterns(params: &Params) -> Result<Option<Vec<Pattern>>, Refusal>
 }
 
 fn unknown(name: &str) -> Refusal {
-    let known: Vec<&str> = COLLECTORS.iter().map(|(known, _)| *known).collect();
-    Refusal::bad_request(format!("{COLLECT}: there is no collector '{name}'; there are {}", known.join(", ")))
+    let known = collectors().join(", ");
+    Refusal::bad_request(format!("{COLLECT}: there is no collector '{name}'; there are {known}"))
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ mod targets;
 mod tiles;
 mod turns;
 
+pub use collect::collectors;
 pub use counters::Counters;
 pub use door::{Bound, Door};
 pub use exposition::{Format, render, render_own};

@@ -71,7 +71,7 @@ pub const LOOKING_BACK_BYTES: u64 = (HISTORY_READINGS_MAX * size_of::<Reading>()
 /// Parts of a range that are read at once, on a thread of their own, before they are written: a hundred nodes with a few
 /// points each are not worth a switch of threads each.
 pub const RANGE_PARTS_AT_ONCE: usize = 64;
-/// Readings or points that end this.
+/// A batch of such parts ends after this many readings or points.
 pub const RANGE_READINGS_AT_ONCE: usize = 1 << 13;
 /// History requests in progress at once; they run beside the streams, and further ones wait.
 pub const HISTORIES_MAX: usize = 2;

@@ -137,8 +137,8 @@ impl Window {
         Ok(())
     }
 
-    /// Goes on to the next whole sealed chunk. `false`: there is none; the window is at the end of the file, or stays where it
-    /// was if the file is only cut off.
+    /// Goes on to the next whole sealed chunk. `false`: there is none. If the file is only cut off, the window has not moved;
+    /// otherwise it is at the end of the file.
     fn seek(&mut self) -> std::io::Result<bool> {
         let mut from = 1;
         loop {

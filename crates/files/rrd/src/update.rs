@@ -282,7 +282,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Crosses the step boundaries of `span`: an open point left over is closed alone when several are due.
+    /// Crosses the step boundaries of `span`. If several points are due and one is partly filled, that one is closed first, by
+    /// itself.
     fn advance(
         &mut self,
         room: &mut Room<'_>,

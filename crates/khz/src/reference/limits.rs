@@ -1,4 +1,4 @@
-//! Each row of the tables in `docs/limits.md` has the numbers of the constants in the code.
+//! Each row of the tables in `docs/limits.md` has the numbers of the constants in the code, and the names of these constants.
 
 use khz_http::limits as http;
 use khz_hub::limits as hub;
@@ -34,95 +34,139 @@ fn seconds(nanos: khz_model::Nanos) -> String {
     format!("{} s", nanos.0 / 1_000_000_000)
 }
 
+/// A number as the page writes it, and the expression that it comes from.
+type Number = (String, &'static str);
+
+/// The numbers that a row must have.
+macro_rules! numbers {
+    ($($number:expr),* $(,)?) => { vec![$(($number, stringify!($number))),*] };
+}
+
+/// The name of the constant in an expression: `STREAMS_MAX` in `count(http::STREAMS_MAX as u64)`.
+fn constant(expression: &str) -> Option<&str> {
+    let mut words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let is_constant = |word: &&str| word.len() > 2 && !word.contains(|c: char| c.is_ascii_lowercase());
+    words.rfind(is_constant)
+}
+
 #[test]
 fn every_row_has_the_numbers_of_the_code() {
-    let stall = format!("{} s", http::STALL_TIMEOUT.as_secs());
     for (what, numbers) in [
         // HTTP
-        ("all answers and events", vec![bytes(http::ANSWERS_BYTES.0)]),
+        ("all answers and events", numbers![bytes(http::ANSWERS_BYTES.0)]),
         (
             "scrapes of one node",
-            vec![bytes(http::SCRAPE_ANSWERS_BYTES.0), count(http::SCRAPE_SMALL_READINGS as u64)],
+            numbers![bytes(http::SCRAPE_ANSWERS_BYTES.0), count(http::SCRAPE_SMALL_READINGS as u64)],
         ),
-        ("a hub's own numbers at", vec![bytes(http::OWN_ANSWERS_BYTES.0)]),
-        ("an answer |", vec![bytes(http::PAGE_BYTES as u64)]),
-        ("packing an answer with gzip", vec![bytes(http::PACKER_BYTES)]),
-        ("streams and tiles", vec![count(http::STREAMS_MAX as u64)]),
-        ("readings that wait for one stream", vec![count(http::BACKLOG_READINGS_MAX as u64)]),
-        ("an event of a stream", vec![bytes(http::EVENT_BYTES as u64)]),
+        ("a hub's own numbers at", numbers![bytes(http::OWN_ANSWERS_BYTES.0)]),
+        ("an answer |", numbers![bytes(http::PAGE_BYTES as u64)]),
+        ("packing an answer with gzip", numbers![bytes(http::PACKER_BYTES)]),
+        ("streams and tiles", numbers![count(http::STREAMS_MAX as u64)]),
+        ("readings that wait for one stream", numbers![count(http::BACKLOG_READINGS_MAX as u64)]),
+        ("an event of a stream", numbers![bytes(http::EVENT_BYTES as u64)]),
         (
             "history of one node",
-            vec![count(khz_model::HISTORY_READINGS_MAX as u64), count(http::HISTORY_ROWS_MAX as u64)],
+            numbers![count(khz_model::HISTORY_READINGS_MAX as u64), count(http::HISTORY_ROWS_MAX as u64)],
         ),
-        ("connections | 512", vec![count(http::CONNECTIONS_MAX as u64), bytes(http::HEAD_BYTES_MAX as u64)]),
+        (
+            "connections | 512",
+            numbers![count(http::CONNECTIONS_MAX as u64), bytes(http::HEAD_BYTES_MAX as u64)],
+        ),
         // Text
-        ("pages and layouts of all connections", vec![bytes(text::ANSWERS_BYTES.0)]),
-        ("a page |", vec![bytes(text::PAGE_BYTES as u64), bytes(text::PAGE_BYTES_KEPT as u64)]),
-        ("connections | 1,024", vec![count(text::CONNECTIONS_MAX as u64)]),
-        ("layouts of one connection", vec![count(text::LAYOUTS_MAX as u64)]),
+        ("pages and layouts of all connections", numbers![bytes(text::ANSWERS_BYTES.0)]),
+        ("a page |", numbers![bytes(text::PAGE_BYTES as u64), bytes(text::PAGE_BYTES_KEPT as u64)]),
+        ("connections | 1,024", numbers![count(text::CONNECTIONS_MAX as u64)]),
+        ("layouts of one connection", numbers![count(text::LAYOUTS_MAX as u64)]),
         // Link
         (
             "bytes that wait for all readers",
-            vec![
+            numbers![
                 bytes(hub::READERS_OUT_BYTES_MAX as u64),
                 bytes(hub::OUT_BYTES_MAX as u64),
                 bytes(hub::OUT_BYTES_MIN as u64),
             ],
         ),
-        ("a reader that does not read", vec![bytes(hub::DEAF_BYTES_MAX as u64)]),
+        ("a reader that does not read", numbers![bytes(hub::DEAF_BYTES_MAX as u64)]),
         (
             "cursors of all readers at all nodes",
-            vec![bytes(hub::FOLLOW_BYTES_MAX), bytes(hub::FOLLOW_BYTES_A_NODE)],
+            numbers![bytes(hub::FOLLOW_BYTES_MAX), bytes(hub::FOLLOW_BYTES_A_NODE)],
         ),
-        ("blocks kept because readers follow", vec![count(hub::BLOCKS_FOR_READERS as u64)]),
-        ("the newest row of each lane", vec![format!("{} bytes a slot", hub::BYTES_A_SLOT)]),
-        ("interests of one connection", vec![count(hub::SUBSCRIPTIONS_MAX as u64)]),
+        ("blocks kept because readers follow", numbers![count(hub::BLOCKS_FOR_READERS as u64)]),
+        ("the newest row of each lane", numbers![format!("{} bytes a slot", hub::BYTES_A_SLOT)]),
+        ("interests of one connection", numbers![count(hub::SUBSCRIPTIONS_MAX as u64)]),
         (
             "Interest frames in one burst",
-            vec![count(link::INTERESTS_AT_ONCE), count(link::INTERESTS_A_SECOND)],
+            numbers![count(link::INTERESTS_AT_ONCE), count(link::INTERESTS_A_SECOND)],
         ),
-        ("patterns of one interest", vec![bytes(hub::SUBSCRIPTION_BYTES_MAX as u64)]),
-        ("interests of all readers at one node", vec![count(hub::SUBSCRIPTIONS_MAX as u64)]),
-        ("what the link's thread does", vec![count(hub::OPERATIONS_A_TURN as u64)]),
-        ("search for patterns of an interest", vec![count(hub::MISSES_EFFORT as u64)]),
+        ("patterns of one interest", numbers![bytes(hub::SUBSCRIPTION_BYTES_MAX as u64)]),
+        ("interests of all readers at one node", numbers![count(hub::SUBSCRIPTIONS_MAX as u64)]),
+        ("what the link's thread does", numbers![count(hub::OPERATIONS_A_TURN as u64)]),
+        ("search for patterns of an interest", numbers![count(hub::MISSES_EFFORT as u64)]),
         (
             "kernel texts that somebody wants",
-            vec![bytes(hub::NODE_TEXT_BYTES_MAX), bytes(hub::ALL_TEXT_BYTES_MAX)],
+            numbers![bytes(hub::NODE_TEXT_BYTES_MAX), bytes(hub::ALL_TEXT_BYTES_MAX)],
         ),
         (
             "connections; connections without a Hello",
-            vec![count(hub::CONNECTIONS_MAX as u64), count(hub::HANDSHAKES_MAX as u64)],
+            numbers![count(hub::CONNECTIONS_MAX as u64), count(hub::HANDSHAKES_MAX as u64)],
         ),
-        ("frames that have begun", vec![bytes(hub::UNFINISHED_BYTES_MAX as u64)]),
+        ("frames that have begun", numbers![bytes(hub::UNFINISHED_BYTES_MAX as u64)]),
         // A node at a hub
-        ("one node:", vec![bytes(hub::NODE_BYTES_MAX)]),
-        ("the schemas of all nodes", vec![bytes(hub::SCHEMAS_BYTES_MAX)]),
-        ("what all nodes hold besides", vec![bytes(hub::NODES_BYTES_MAX), bytes(hub::NODES_BYTES_EACH)]),
-        ("a schema |", vec![bytes(hub::SCHEMA_BYTES_MAX as u64), count(hub::SLOTS_MAX as u64)]),
-        ("lanes of one node", vec![count(hub::LANES_MAX as u64), count(hub::GENERATIONS_MAX as u64)]),
+        ("one node:", numbers![bytes(hub::NODE_BYTES_MAX)]),
+        ("the schemas of all nodes", numbers![bytes(hub::SCHEMAS_BYTES_MAX)]),
+        ("what all nodes hold besides", numbers![bytes(hub::NODES_BYTES_MAX), bytes(hub::NODES_BYTES_EACH)]),
+        ("a schema |", numbers![bytes(hub::SCHEMA_BYTES_MAX as u64), count(hub::SLOTS_MAX as u64)]),
+        ("lanes of one node", numbers![count(hub::LANES_MAX as u64), count(hub::GENERATIONS_MAX as u64)]),
         (
             "rows that wait for the store's disk",
-            vec![bytes(store::ROWS_RECORD_BYTES), bytes(store::BLOCKS_WAITING_BYTES)],
+            numbers![bytes(store::ROWS_RECORD_BYTES), bytes(store::BLOCKS_WAITING_BYTES)],
         ),
-        ("past blocks of a lane that wait", vec![count(hub::BLOCKS_UNMEASURED_MAX as u64)]),
-        ("nodes that are known", vec![count(hub::NODES_MAX as u64), count(hub::NODES_DROPPED as u64)]),
+        ("past blocks of a lane that wait", numbers![count(hub::BLOCKS_UNMEASURED_MAX as u64)]),
+        ("nodes that are known", numbers![count(hub::NODES_MAX as u64), count(hub::NODES_DROPPED as u64)]),
         // A node
-        ("lanes at once", vec![count(khz_gather::LANES_MAX as u64)]),
-        ("lanes that live on", vec![count(khz_gather::LINGERING_MAX as u64), seconds(khz_gather::LINGER)]),
-        ("requests that wait for the gather thread", vec![count(khz_gather::REQUESTS_MAX as u64)]),
+        ("lanes at once", numbers![count(khz_gather::LANES_MAX as u64)]),
+        (
+            "lanes that live on",
+            numbers![count(khz_gather::LINGERING_MAX as u64), seconds(khz_gather::LINGER)],
+        ),
+        ("requests that wait for the gather thread", numbers![count(khz_gather::REQUESTS_MAX as u64)]),
         (
             "a value of a label that describes the node",
-            vec![bytes(khz_parse::description::DESCRIPTION_VALUE_MAX)],
+            numbers![bytes(khz_parse::description::DESCRIPTION_VALUE_MAX)],
         ),
+        // Files of history
+        ("rows of a section", numbers![count(store::ROWS_MAX as u64)]),
+        ("a column |", numbers![bytes(store::COLUMN_BYTES_MAX as u64)]),
+        ("labels of a column", numbers![bytes(store::COLUMN_LABELS_MAX as u64)]),
+        ("pages of a directory", numbers![count(store::PAGE_NODES as u64), count(store::PAGES_MAX as u64)]),
+        ("layouts that a writer remembers", numbers![bytes(store::LAYOUTS_REMEMBERED_BYTES as u64)]),
+        ("layouts that readers keep decoded", numbers![count(store::LAYOUTS_DECODED as u64)]),
+        ("buckets in one answer", numbers![count(store::BUCKETS_MAX as u64)]),
+        ("files in one answer", numbers![count(store::FILES_IN_ANSWER as u64)]),
+        ("bytes that all range queries hold", numbers![bytes(store::RANGE_BYTES.0)]),
+        ("readings in the answer to a range query", numbers![count(store::RANGE_READINGS_MAX)]),
+        ("points of a series in one answer", numbers![count(khz_model::RANGE_POINTS_MAX as u64)]),
+        ("files that stay open between questions", numbers![count(store::FILES_KEPT_OPEN as u64)]),
+        ("files that are merged at a time", numbers![count(store::FILES_MERGED as u64)]),
+        ("further pieces of a unit", numbers![count(store::PIECES_MAX as u64)]),
+        ("further pieces of an hour", numbers![count(store::PIECES_MAX_BEFORE_END as u64)]),
+        ("hours of which a segment's rows", numbers![count(store::HOURS_AT_ONCE as u64)]),
+        ("rows of a node that wait for their section", numbers![bytes(store::NODE_ROWS_BYTES as u64)]),
         // Both doors
-        ("a client that reads slowly", vec![bytes(http::TAKEN_BYTES_MIN), stall]),
-        ("a client that reads slowly", vec![bytes(text::TAKEN_BYTES_MIN)]),
+        (
+            "a client that reads slowly",
+            numbers![bytes(http::TAKEN_BYTES_MIN), format!("{} s", http::STALL_TIMEOUT.as_secs())],
+        ),
+        ("a client that reads slowly", numbers![bytes(text::TAKEN_BYTES_MIN)]),
     ] {
-        let rows = rows(what);
+        let (rows, numbers): (_, Vec<Number>) = (rows(what), numbers);
         assert!(!rows.is_empty(), "no row begins with '{what}'");
-        for number in numbers {
+        for (number, expression) in numbers {
             let has_number = rows.iter().all(|row| row.contains(&number));
             assert!(has_number, "'{what}' has {number} in the code: {rows:?}");
+            let name = constant(expression).expect("a constant");
+            let has_name = rows.iter().all(|row| row.contains(&format!("`{name}`")));
+            assert!(has_name, "'{what}' does not name {name}: {rows:?}");
         }
     }
     assert_eq!(bytes(link::SCHEMA_MAX), bytes(hub::SCHEMA_BYTES_MAX as u64), "hub and readers take the same");

@@ -1,20 +1,29 @@
-//! docs/metrics.md, from the catalogue.
+//! docs/metrics.md, from the catalogue, and from what a hub says of itself.
 
-use khz_model::{Metric, RateUnit, ValueType};
+use std::sync::Arc;
+
+use khz_hub::{Cluster, HubQuery, Settings};
+use khz_model::{ByteSize, Metric, NodeName, Query, Rate, RateUnit, ValueType};
 
 use super::{code, table};
-use crate::role::gatherer;
+use crate::role::{gatherer, store};
 
 const TOP: &str = "# Metrics
 
 <!-- Made by `cargo xtask reference` from the catalogue. -->
 
-Every metric that this version can gather, by the kernel file that it comes from. `khz catalog PATTERN` prints them in a terminal; asked of a hub, it also knows what jobs publish.
+Every metric that this version can gather, by the kernel file that it comes from; then [what a hub says of itself](#a-hub). `khz catalog PATTERN` prints them in a terminal; asked of a hub, it also knows what jobs publish.
 
 - **Metric**: the name. `[cpu]` says that it has instances, and what an instance is.
 - **Kind, unit**: a counter only grows; where a screen shows a rate, it is in the unit after the arrow. Labels describe something that has no number (docs/names.md).
 - **Updated**: how often the kernel itself changes the number. Sampling faster shows nothing new.
 - **Prometheus**: the family in `/metrics`, with its fixed labels. Names that node_exporter has are used as they are; the others start with `khz_`.
+
+";
+
+const OF_HUB: &str = "## A hub
+
+A hub has these at its own `/metrics`, beside the `khz.http` and `khz.text` of its doors. Those with an instance in brackets it has once for each node; `khz.store` needs a store.
 
 ";
 
@@ -33,7 +42,34 @@ pub fn page() -> String {
         let titles = ["metric", "kind, unit", "updated", "Prometheus", "meaning"];
         text.push_str(&format!("## {}\n\n{}\n", heading(file), table(titles, rows)));
     }
+    text.push_str(OF_HUB);
+    let of_hub = of_hub().into_iter().filter(|metric| metrics.iter().all(|known| known.name != metric.name));
+    let rows = of_hub.map(|metric| {
+        let [name, kind, _, prometheus, meaning] = row(&metric);
+        [name, kind, prometheus, meaning]
+    });
+    text.push_str(&table(["metric", "kind, unit", "Prometheus", "meaning"], rows));
     text.trim_end().to_owned() + "\n"
+}
+
+/// The names at Prometheus of every metric, and those of a hub.
+pub fn families() -> Vec<String> {
+    let metrics = gatherer::metrics().into_iter().chain(of_hub());
+    metrics.map(|metric| metric.exposition.name.to_string()).collect()
+}
+
+/// What a hub with a store and one node says of itself at `/metrics`.
+fn of_hub() -> Vec<Arc<Metric>> {
+    let folder = std::env::temp_dir().join(format!("khz-reference-{}", std::process::id()));
+    let (_log, intake, _) = khz_store::log::Log::open(&folder).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let settings =
+        Settings { name: "hub".to_owned(), history: ByteSize(0), rate_max: Rate::from_hz(1_000).unwrap() };
+    let cluster = Cluster::new(settings, [0; 16]);
+    cluster.log_to(intake);
+    cluster.expect(&[NodeName::new("n1").unwrap()]);
+    let samples = HubQuery::new(cluster).telling(store::metrics()).own().unwrap();
+    samples.into_iter().map(|sample| sample.series.metric).collect()
 }
 
 fn heading(file: &str) -> String {

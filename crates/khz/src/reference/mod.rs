@@ -6,6 +6,7 @@
 mod configuration;
 mod http;
 mod limits;
+mod lists;
 mod metrics;
 
 use std::fmt::Write;

@@ -43,6 +43,12 @@ struct Shared {
     cluster: OnceLock<Weak<Cluster>>,
 }
 
+/// What a store counts beside its log, for the page of metrics.
+#[cfg(test)]
+pub fn metrics() -> Vec<(Metric, Arc<AtomicU64>)> {
+    Numbers::default().metrics()
+}
+
 impl RunningStore {
     /// The store of a hub: where the setting says, else below the directory of its state. `None`: there is none. A
     /// directory that a setting names must be usable; without the usual one the hub goes on, and on a full disk too.

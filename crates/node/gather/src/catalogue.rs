@@ -1,14 +1,15 @@
-//! The catalogue of this program version: the kernel's metrics and the agent's own.
+//! The catalogue of this program version: the kernel's metrics, the agent's own, and its counts of published lines.
 
 use std::sync::Arc;
 
 use khz_model::Metric;
 
-use crate::own;
+use crate::{job_door, own};
 
-/// Every metric that an agent of this program version knows: the kernel's and its own.
+/// Every metric that an agent of this program version knows: the kernel's, its own, and its counts of published lines.
 pub fn catalogue() -> Vec<Arc<Metric>> {
     let mut metrics = khz_parse::catalogue();
     metrics.extend(own::metrics());
+    metrics.extend(job_door::metrics());
     metrics
 }

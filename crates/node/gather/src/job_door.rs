@@ -16,7 +16,7 @@ use crate::publication::{Description, NumberError, PREFIX, PublicationError};
 pub struct JobDoor {
     socket: UnixDatagram,
     pub(crate) counts: JobCounts,
-    /// They grow until slots are given back; the gather thread locks them only then.
+    /// They grow until slots are given back. The gather thread locks them only for a new series, and when it gives slots back.
     names: RwLock<JobNames>,
 }
 
@@ -119,6 +119,11 @@ impl JobCounts {
 fn count(name: &'static str, exposed: &'static str, help: &'static str) -> Metric {
     let plain = Metric::plain(name, exposed, Kind::Counter, Unit::Count);
     Metric { help: help.into(), origin: Origin { file: "khz itself".into(), ..plain.origin }, ..plain }
+}
+
+/// The metrics of all counts about publishing.
+pub(crate) fn metrics() -> impl Iterator<Item = Arc<Metric>> {
+    JobCounts::default().tallies().into_iter().map(|tally| tally.metric)
 }
 
 impl JobDoor {

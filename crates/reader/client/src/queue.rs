@@ -32,7 +32,8 @@ impl Queue {
         self.push_all([event]);
     }
 
-    /// Adds the events of one row: a reader finds all of them or none.
+    /// Adds the events of one row together: a reader finds all of them or none. Only a full queue drops events one by one, so of
+    /// the oldest row it may keep a part.
     pub fn push_all(&self, events: impl IntoIterator<Item = Event>) {
         let mut state = self.lock();
         for event in events {

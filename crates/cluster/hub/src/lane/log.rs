@@ -1,5 +1,6 @@
-//! A base lane's way into the store: each block when it has ended or will not go on, and what has come of its open block
-//! when the log asks for it. It writes nothing itself; the store's log does, in a thread of its own.
+//! A base lane's way into the store: each block that has ended, or whose next row has not come for long, and what has come of
+//! its open block when the log asks for it. If the node's clock is wrong, it shifts the times of the rows. It writes nothing
+//! itself; the store's log does, in a thread of its own.
 
 use std::sync::Arc;
 
@@ -66,8 +67,9 @@ impl LaneLog {
         }
     }
 
-    /// What must be added to the times of a block because the node's clock is wrong. Within an epoch, which never outlives
-    /// the node's boot, the offset of a block's real time to its boot time says how the clock was set when it was written.
+    /// What must be added to the times of a block because the node's clock is wrong. A block has its real time minus its boot
+    /// time. Within one boot, and so within an epoch, this changes only when the clock is set: so it says how far off the clock
+    /// was when the block was written.
     fn shift(&self, header: &Header) -> i64 {
         let Some(clock) = self.clock else { return 0 };
         let set_since = header.stamp.real_offset.saturating_sub(clock.real_offset);

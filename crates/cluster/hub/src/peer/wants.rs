@@ -94,9 +94,9 @@ fn missed(lane: &Lane, prompt: bool) -> Want {
     }
 }
 
-/// The row from which on every row comes because of this Want, or is reported lost; `None`: the first row that comes. The
-/// node reports nothing of rows older than the span, and does not send those that only the log has. If it can send rows again,
-/// a reader that is missing such rows asks for them.
+/// The row from which on every row comes because of this Want, or is reported lost; `None`: the first row that comes. Certain
+/// is only what the Want asks for: neither rows older than its span, nor rows that the hub has in its log but not in memory
+/// (`have` names them). A reader that needs those asks for them, if the node can send rows again.
 pub(super) fn certain_from(want: &Want, node: &Node, id: u64) -> Option<u64> {
     let is_certain = want.span == ALL || want.span > Nanos(0) && !node.can_resend();
     let lane = node.lanes().get(id).filter(|_| is_certain)?;

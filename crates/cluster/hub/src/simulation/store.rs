@@ -1,5 +1,5 @@
-//! A hub's log in a folder of its own: what a hub that was killed finds there, and what must be in it. Sealed segments become
-//! column files somewhere else; here it only counts which rows they had.
+//! A hub's log in a folder of its own: what a hub that was killed finds there, and which rows the log must have. Elsewhere
+//! sealed segments become column files; this only counts their rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

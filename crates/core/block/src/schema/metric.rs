@@ -174,16 +174,8 @@ const fn unit_byte(unit: Unit) -> u8 {
 }
 
 /// A unit from a newer version reads as a plain count.
-const fn unit_of(byte: u8) -> Unit {
-    match byte {
-        2 => Unit::Bytes,
-        3 => Unit::Seconds,
-        4 => Unit::Percent,
-        5 => Unit::Pages,
-        6 => Unit::Packets,
-        7 => Unit::Hertz,
-        _ => Unit::Count,
-    }
+fn unit_of(byte: u8) -> Unit {
+    Unit::ALL.iter().copied().find(|&unit| unit_byte(unit) == byte).unwrap_or(Unit::Count)
 }
 
 const fn refresh_number(refresh: Refresh) -> u64 {
@@ -199,5 +191,18 @@ const fn refresh_of(number: u64) -> Refresh {
         0 => Refresh::Event,
         CONSTANT => Refresh::Constant,
         period => Refresh::Every(Nanos(period)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_reads_as_it_was_written_and_an_unknown_one_as_a_count() {
+        for &unit in Unit::ALL {
+            assert_eq!(unit_of(unit_byte(unit)), unit);
+        }
+        assert_eq!(unit_of(0xff), Unit::Count);
     }
 }

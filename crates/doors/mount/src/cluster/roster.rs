@@ -249,7 +249,8 @@ impl Roster {
         self.is_complete() || !self.may_improve()
     }
 
-    /// True when nothing of this node is believed: the mount is strict, and the hub or the node is away.
+    /// True when nothing of this node is believed: the mount is strict (`-o strict`), and the hub or the node is away. Without
+    /// that option this is never true, and readers get the last values.
     pub fn is_unreachable(&self, id: NodeId) -> bool {
         self.strict && (!self.hub.up || self.is_known_down(id))
     }

@@ -21,9 +21,9 @@ pub(crate) struct Reader {
 /// How a kernel file was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenedText {
-    /// The page cache serves its readers; `keep`: what it has already is good.
+    /// The page cache serves its readers.
     Cached {
-        /// See above.
+        /// What the page cache has already is good.
         keep: bool,
     },
     /// Its reader has a text of this length to read.
@@ -55,7 +55,8 @@ impl KernelFiles {
         self.texts.get(inode).is_some_and(|known| known.last().is_some())
     }
 
-    /// Whether a file may be opened now: it may when a fresh text is there, or nothing fresher will come.
+    /// Whether a file may be opened now: it may when a fresh text is there, or nothing fresher will come. If node or hub is away,
+    /// a reader gets the last text; with `-o strict` it gets EIO.
     pub fn may_open(
         &mut self,
         inode: Inode,

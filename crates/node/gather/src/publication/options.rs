@@ -28,6 +28,9 @@ pub struct Options<'a> {
     pub help: &'a str,
 }
 
+/// The units that a line may declare, for the error about another one.
+const UNITS: &str = "count, bytes, seconds, percent, pages, packets or hertz";
+
 impl<'a> Options<'a> {
     pub(super) fn read(mut text: &'a str) -> Result<Self, PublicationError> {
         let mut said = Options::default();
@@ -49,7 +52,6 @@ impl<'a> Options<'a> {
         let wrong = |expected| PublicationError::Word { option: shown(option), expected };
         match name {
             "unit" => {
-                const UNITS: &str = "count, bytes, seconds, percent, pages, packets or hertz";
                 self.unit = Some(Unit::named(word).ok_or_else(|| wrong(UNITS))?);
             }
             "kind" => self.kind = Some(Kind::named(word).ok_or_else(|| wrong("gauge or counter"))?),

@@ -140,6 +140,9 @@ fn the_error_names_what_is_wrong_with_a_line() {
         problem("a=1 unit=miles"),
         "'unit=miles' cannot be read: write count, bytes, seconds, percent, pages, packets or hertz"
     );
+    for unit in khz_model::Unit::ALL {
+        assert!(problem("a=1 unit=miles").contains(unit.as_str()), "UNITS in options.rs lacks {unit}");
+    }
     assert!(problem("a=1 kind=total").contains("gauge or counter"));
     assert!(problem("a=1 places=10").contains("from 0 to 9"));
     assert!(problem("n7:a=1").contains("its own node"));

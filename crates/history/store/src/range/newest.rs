@@ -45,12 +45,13 @@ impl NewestAnswer {
     fn node(&mut self, node: &NodeName) -> Result<Vec<RangePart>, QueryError> {
         let mut newest: HashMap<Key, RangePart> = HashMap::new();
         for &hour in &self.hours {
-            let (step, is_news) = (self.asked.from, |key: &Key| !newest.contains_key(key));
+            let is_news = |key: &Key| !newest.contains_key(key);
             let Some(mut rows) = NodeHour::of(&mut self.asked, &mut self.files, hour, node.clone())? else {
                 continue;
             };
             rows.keep(is_news);
-            while let Some(mut part) = rows.next(&mut self.asked, step, hour) {
+            while let Some(mut part) = rows.next(&mut self.asked) {
+                part.step = self.asked.from;
                 if let RangeContent::Readings(readings) = &mut part.content {
                     readings.drain(..readings.len().saturating_sub(1));
                 }

@@ -515,6 +515,30 @@ fn time_of_which_only_a_roll_up_is_left_is_answered_by_that() {
 }
 
 #[test]
+fn a_newest_reading_that_is_days_old_comes_out_of_roll_ups_and_of_the_hours_that_these_lack() {
+    let folder = folder("range-newest-old");
+    // Roll-ups have the first hour; the third one has late rows, which they do not have.
+    let late = Row { place: Place::File(1), ..filed(2 * HOUR + 5 * SECOND) };
+    let rows = vec![filed(10 * SECOND), filed(100 * SECOND), late];
+    let world = World::of(&folder, &[rows], 0xff, 0);
+    let newest = || {
+        let request = RangeRequest { to: Nanos(BEGIN + 40 * HOUR), ..request(RangeShape::Newest) };
+        let part = world.reader.range(request).unwrap().next().unwrap().unwrap();
+        let RangeContent::Readings(readings) = part.content else { panic!() };
+        readings[0].0.real().0 - BEGIN
+    };
+    {
+        let mut rows = world.files.rows.lock().unwrap();
+        // The last hours have nothing of it, and nobody opens the first one.
+        rows.extend((3..40).map(|hour| (BEGIN + hour * HOUR, (true, Vec::new()))));
+        rows.get_mut(&BEGIN).unwrap().1.clear();
+    }
+    assert_eq!(newest(), 2 * HOUR + 5 * SECOND);
+    world.files.rows.lock().unwrap().remove(&(BEGIN + 2 * HOUR));
+    assert_eq!(newest(), 100 * SECOND);
+}
+
+#[test]
 fn a_bucket_in_which_a_metric_changed_its_type_has_all_values_of_the_others() {
     let folder = folder("range-types");
     let rows = [(30, 0), (90, 1), (150, 0), (3_000, 1)];

@@ -125,6 +125,11 @@ impl Asked {
         Ok(None)
     }
 
+    /// All parts that are still to come: few, where only the newest readings were asked for.
+    pub fn parts(&mut self) -> Result<Vec<PastPart>, Failure> {
+        std::iter::from_fn(|| self.next_part().transpose()).collect()
+    }
+
     /// All parts of the next node and step, which have the same rows; `None` after the last.
     pub fn next_step(&mut self) -> Result<Option<Step>, Failure> {
         let Some(first) = self.next_part()? else { return Ok(None) };
@@ -144,11 +149,15 @@ impl Asked {
         self.is_damaged
     }
 
+    /// The patterns that have selected nothing.
+    pub fn unmatched(&self) -> Vec<&Pattern> {
+        let unmatched = self.patterns.iter().zip(&self.is_found).filter(|(_, is_found)| !**is_found);
+        unmatched.map(|(pattern, _)| pattern).collect()
+    }
+
     /// How the command ends: in part, if a pattern selected nothing.
     pub fn end(&self, within: &str) -> Outcome {
-        let unmatched = self.patterns.iter().zip(&self.is_found).filter(|(_, is_found)| !**is_found);
-        let unmatched: Vec<&Pattern> = unmatched.map(|(pattern, _)| pattern).collect();
-        end(&self.patterns, &unmatched, self.is_damaged, within)
+        end(&self.patterns, &self.unmatched(), self.is_damaged, within)
     }
 }
 

@@ -56,6 +56,7 @@ fn every_row_has_the_numbers_of_the_code() {
         ),
         ("connections | 512", vec![count(http::CONNECTIONS_MAX as u64), bytes(http::HEAD_BYTES_MAX as u64)]),
         ("readings of a node in a step", vec![count(khz_model::RANGE_STEP_READINGS as u64)]),
+        ("hours whose rows are searched", vec![count(store::NEWEST_HOURS as u64)]),
         // Text
         ("pages and layouts of all connections", vec![bytes(text::ANSWERS_BYTES.0)]),
         ("a page |", vec![bytes(text::PAGE_BYTES as u64), bytes(text::PAGE_BYTES_KEPT as u64)]),

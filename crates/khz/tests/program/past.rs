@@ -79,9 +79,14 @@ fn the_past_is_read_by_every_command_that_reads_it() {
     assert!(json.contains(&format!("\"stamp\":\"{}\"", times[7])), "{json}");
     let partly = ask(&["get", "n1:load.1m", "n2:load.1m", "--at", "now"]);
     assert_eq!(code(&partly), 3);
-    assert!(err(&partly).contains("nothing of n2:load.1m in the day before"), "{}", err(&partly));
+    assert!(err(&partly).contains("nothing of n2:load.1m up to 20"), "{}", err(&partly));
     let nothing = ask(&["get", "n1:load.1m", "--at", "1000000000"]);
     assert_eq!((code(&nothing), out(&nothing)), (1, String::new()));
+    // Three days later: the day before has nothing, and the last reading is found all the same.
+    let later = times[0].split('.').next().unwrap().parse::<u64>().unwrap() + 3 * 86_400;
+    let old = ask(&["get", "n1:load.1m", "n1:kernel.forks", "--at", &later.to_string()]);
+    assert_eq!(code(&old), 0, "{}", err(&old));
+    assert_eq!(out(&old).matches(" 2d\n").count(), 2, "{}", out(&old));
     let wrong = ask(&["get", "n1:load.1m", "--at", "yesterday"]);
     assert_eq!(code(&wrong), 2);
     assert!(err(&wrong).contains("'yesterday' is no time: write 2026-"), "{}", err(&wrong));

@@ -112,7 +112,10 @@ impl Encoder {
         assert!(self.header.is_none(), "BUG: a lane is resumed inside an open block");
         self.row = next_row;
         self.generation = generation;
+        // The next row restates every slot: labels that are forgotten here must not count as known.
         self.labels = LabelCells::default();
+        self.states.clear();
+        self.values.clear();
     }
 
     /// True when a row gathered at `now` begins a new block. The reasons are: no block is open; the open one is

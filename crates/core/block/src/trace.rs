@@ -1,10 +1,12 @@
 //! A trace, the format of a recording (`.khzt`): pieces of schemas and blocks, of one lane or of many, in one file. It
 //! knows where the pieces begin and end, not what they mean.
 
+mod past;
 mod sealed;
 
 use crate::BlockError;
 
+pub use past::PastTrace;
 pub use sealed::{LaneHead, Sealed, begin as begin_sealed, find};
 
 /// Magic, version, three bytes of zeros.

@@ -16,6 +16,10 @@ use crate::value_type::{Number, ValueFormat};
 /// Points of one series in one answer: more than the pixels of any screen.
 pub const RANGE_POINTS_MAX: u32 = 10_000;
 
+/// Readings of one node that are put together to rows: with their times they take eight megabytes. A node with 300 series at
+/// 1 Hz has steps of a quarter of an hour.
+pub const RANGE_STEP_READINGS: usize = 1 << 18;
+
 /// A question about the past.
 #[derive(Clone, Debug)]
 pub struct RangeRequest {
@@ -35,6 +39,10 @@ pub enum RangeShape {
     /// Every reading. The answer goes through time in steps; of each step it has node after node in the order of their
     /// names, and of each node series after series.
     Rows,
+    /// The same for somebody who puts rows together: a step has at most this many readings of a node, or one row, and is
+    /// shorter where there are more. All steps of a node that lie in one hour come one after the other. The number of readings
+    /// in all steps has no limit.
+    Steps(usize),
     /// What happened in each bucket; there are about as many buckets as this says. Node after node, series after series.
     Points(u32),
     /// The newest reading. Node after node, series after series.

@@ -73,6 +73,8 @@ pub const LOOKING_BACK_BYTES: u64 = (HISTORY_READINGS_MAX * size_of::<Reading>()
 pub const RANGE_PARTS_AT_ONCE: usize = 64;
 /// A batch of such parts ends after this many readings or points.
 pub const RANGE_READINGS_AT_ONCE: usize = 1 << 13;
+/// Bytes of a past recording that are made before they are sent: the blocks of some minutes.
+pub const RECORDING_BYTES_AT_ONCE: usize = 64 << 10;
 /// History requests in progress at once; they run beside the streams, and further ones wait.
 pub const HISTORIES_MAX: usize = 2;
 

@@ -37,19 +37,19 @@ pub(crate) struct Writer {
 
 /// Where a page waits until it is taken.
 #[derive(Clone, Default)]
-struct Desk(Arc<Mutex<Option<String>>>);
+struct Desk(Arc<Mutex<Option<Bytes>>>);
 
 impl Desk {
-    fn take(&self) -> Option<String> {
+    fn take(&self) -> Option<Bytes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn put(&self, page: String) {
+    fn put(&self, page: Bytes) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(page);
     }
 
     /// Puts a page there, and waits until it is taken; the taker then asks for the next one.
-    async fn hand_over(&self, page: String) {
+    async fn hand_over(&self, page: Bytes) {
         let mut page = Some(page);
         std::future::poll_fn(|_| match page.take() {
             Some(page) => {
@@ -74,7 +74,18 @@ impl Writer {
         if self.page.len() >= PAGE_BYTES {
             let page = std::mem::replace(&mut self.page, String::with_capacity(PAGE_BYTES));
             self.handed = page.capacity() as u64;
-            self.desk.hand_over(page).await;
+            self.desk.hand_over(page.into()).await;
+            self.turns.next(self.queue).await;
+        }
+        Ok(())
+    }
+
+    /// Sends these bytes as a page of their own: for answers that are no text, which leave the page empty. [`Writer::hold`] must
+    /// count them.
+    pub async fn send(&mut self, bytes: Vec<u8>) -> Result<(), Refusal> {
+        self.check()?;
+        if !bytes.is_empty() {
+            self.desk.hand_over(bytes.into()).await;
             self.turns.next(self.queue).await;
         }
         Ok(())
@@ -178,7 +189,7 @@ enum Begun {
     /// The whole answer.
     Whole(String),
     /// The first page, with more to come.
-    First(String),
+    First(Bytes),
 }
 
 fn first(writing: &mut Writing, desk: &Desk, cx: &mut Context<'_>) -> Poll<Result<Begun, Refusal>> {
@@ -196,7 +207,7 @@ struct Pages {
     /// `None` when all is written.
     writing: Option<Writing>,
     desk: Desk,
-    first: Option<String>,
+    first: Option<Bytes>,
     counters: Counters,
 }
 
@@ -208,7 +219,7 @@ impl http_body::Body for Pages {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = |page: String| Poll::Ready(Some(Ok(Frame::data(Bytes::from(page)))));
+        let frame = |page: Bytes| Poll::Ready(Some(Ok(Frame::data(page))));
         if let Some(page) = self.first.take() {
             return frame(page);
         }
@@ -216,7 +227,7 @@ impl http_body::Body for Pages {
         match writing.as_mut().poll(cx) {
             Poll::Ready(Ok(writer)) => {
                 self.writing = None;
-                if writer.page.is_empty() { Poll::Ready(None) } else { frame(writer.page) }
+                if writer.page.is_empty() { Poll::Ready(None) } else { frame(writer.page.into()) }
             }
             Poll::Ready(Err(refusal)) => {
                 self.writing = None;

@@ -1,5 +1,7 @@
-//! `/khz/v1/range`: the past out of the store, one line of JSON for each part. Reading runs beside the streams, like
-//! history, and few requests at a time do. It holds a few parts, never an answer.
+//! `/khz/v1/range`: the past out of the store, one line of JSON for each part, or a recording (`range/recording.rs`). Reading
+//! runs beside the streams, like history, and few requests at a time do. It holds a few parts, never an answer.
+
+mod recording;
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,8 +10,8 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use khz_model::{
-    Nanos, QueryError, RANGE_POINTS_MAX, RangeAnswer, RangeContent, RangePart, RangePoint, RangeRequest,
-    RangeShape, Reading, Series, Stamp, ValueFormat, ValueType,
+    Nanos, QueryError, RANGE_POINTS_MAX, RANGE_STEP_READINGS, RangeAnswer, RangeContent, RangePart,
+    RangePoint, RangeRequest, RangeShape, Reading, Series, Stamp, ValueFormat, ValueType,
 };
 
 use crate::json;
@@ -21,8 +23,10 @@ use crate::routes::App;
 use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/range`.
-pub(crate) const RANGE_PARAMS: &[&str] = &["match", "from", "to", "points", "newest"];
+pub(crate) const RANGE_PARAMS: &[&str] = &["match", "from", "to", "points", "newest", "recording"];
 
+/// A recording (docs/record.md).
+const RECORDING_TYPE: &str = "application/x-khz-recording";
 const FROM_DEFAULT: &str = "-10m";
 const TO_DEFAULT: &str = "now";
 
@@ -37,25 +41,30 @@ pub(crate) async fn range(State(app): State<Arc<App>>, request: Request) -> Resu
         to: params.moment("to", now, TO_DEFAULT)?,
         shape: shape(&params)?,
     };
+    let is_recording = matches!(request.shape, RangeShape::Steps(_));
     app.turns.next(Queue::Answers).await;
     let answer = app.query.range(request)?;
     let past = Past { app: Arc::clone(&app) };
-    let write = async move |writer| past.write(writer, answer).await;
-    let mut response = pages::answer(&app, "application/x-ndjson", write).await?;
+    let mut response = if is_recording {
+        let write = async move |writer| past.record(writer, answer, now).await;
+        pages::answer(&app, RECORDING_TYPE, write).await?
+    } else {
+        let write = async move |writer| past.write(writer, answer).await;
+        pages::answer(&app, "application/x-ndjson", write).await?
+    };
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
 
 fn shape(params: &Params) -> Result<RangeShape, Refusal> {
-    let is_newest = params.switch("newest")?;
-    match params.get("points") {
-        None if is_newest => Ok(RangeShape::Newest),
-        None => Ok(RangeShape::Rows),
-        Some(_) if is_newest => Err(Refusal::bad_request("points and newest exclude each other")),
-        Some(_) => {
-            let points = params.count("points", 1, RANGE_POINTS_MAX as usize)?;
-            Ok(RangeShape::Points(u32::try_from(points).unwrap_or(RANGE_POINTS_MAX)))
-        }
+    let (is_newest, is_recording) = (params.switch("newest")?, params.switch("recording")?);
+    let points = params.count("points", 1, RANGE_POINTS_MAX as usize)?;
+    match (params.get("points").is_some(), is_newest, is_recording) {
+        (false, false, false) => Ok(RangeShape::Rows),
+        (true, false, false) => Ok(RangeShape::Points(u32::try_from(points).unwrap_or(RANGE_POINTS_MAX))),
+        (false, true, false) => Ok(RangeShape::Newest),
+        (false, false, true) => Ok(RangeShape::Steps(RANGE_STEP_READINGS)),
+        _ => Err(Refusal::bad_request("points, newest and recording exclude each other")),
     }
 }
 
@@ -107,12 +116,23 @@ impl Past {
         }
     }
 
-    /// Reads some parts on a blocking thread, so that other requests do not wait.
-    async fn read(&self, mut answer: Box<dyn RangeAnswer>) -> Result<Batch, Refusal> {
+    /// Works on a blocking thread, so that other requests do not wait; only some do at a time.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
         let stopped = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the door is closing");
         let turn = Arc::clone(&self.app.histories).acquire_owned().await.map_err(|_| stopped(()))?;
         let work = tokio::task::spawn_blocking(move || {
             let _turn = turn;
+            work()
+        });
+        work.await.map_err(|_| stopped(()))
+    }
+
+    /// Reads some parts.
+    async fn read(&self, mut answer: Box<dyn RangeAnswer>) -> Result<Batch, Refusal> {
+        let work = self.blocking(move || {
             let (mut parts, mut readings, mut end) = (Vec::new(), 0, None);
             while parts.len() < RANGE_PARTS_AT_ONCE && readings < RANGE_READINGS_AT_ONCE {
                 match answer.next() {
@@ -130,7 +150,7 @@ impl Past {
             let damage = answer.damage();
             Batch { answer, parts, damage, end }
         });
-        work.await.map_err(|_| stopped(()))
+        work.await
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fake::{Answer, FakeNode, Server};
+use khz_block::trace::{Chunk, Chunks, Sealed};
 use serde_json::{Value, json};
 
 fn description() -> Value {
@@ -135,6 +136,10 @@ fn requests(path: &str, long: &str) -> Vec<Try> {
             get("?points=0", 400),
             get("?points=10001", 400),
             get("?points=9&newest=1", 400),
+            get("?match=cpu.*&recording=1", 200),
+            get("?points=9&recording=1", 400),
+            get("?newest=1&recording=1", 400),
+            get("?recording=2", 400),
         ]),
         "/khz/v1/catalog" => requests.extend([get("?match=cpu.*", 200), get("?match=[", 400)]),
         "/khz/v1/nodes" => requests.extend([
@@ -242,6 +247,38 @@ fn the_lines_of_a_range_are_as_described() {
     assert!(answer.contains(r#""name":"context_switches","instance":null"#), "{answer}");
     assert!(answer.contains(r#""sum":"126323303416763009466368""#), "a sum keeps all its digits: {answer}");
     assert!(answer.ends_with("{\"end\":{\"width\":\"60.000000000\"}}\n"), "{answer}");
+}
+
+#[test]
+fn the_recording_of_a_range_has_every_row_the_damage_and_its_end() {
+    let server = Server::start(Arc::new(FakeNode::many(2)));
+    let answer = server.get("/khz/v1/range?recording=1");
+    assert_eq!((answer.status, answer.content_type()), (200, "application/x-khz-recording"));
+    let (mut notes, mut nodes, mut rows) = (Vec::new(), BTreeSet::new(), 0);
+    let mut decoder = khz_block::SchemaDecoder::new();
+    for chunk in Chunks::of(&answer.bytes).unwrap() {
+        match chunk.unwrap() {
+            Chunk::Sealed(Sealed::Note(note)) => notes.push(note.to_owned()),
+            Chunk::Sealed(Sealed::Lane(head)) => {
+                assert!(nodes.insert(head.node.to_owned()), "one lane for each node");
+                decoder = khz_block::SchemaDecoder::new();
+            }
+            Chunk::Sealed(Sealed::Schema { bytes, .. }) => decoder.feed(bytes).unwrap(),
+            Chunk::Sealed(Sealed::Block { bytes, .. }) => {
+                assert_eq!(decoder.series().len(), 12, "each block follows the schema of its lane");
+                khz_block::stamps(bytes, |_, _| rows += 1).unwrap();
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(nodes, BTreeSet::from(["n1".to_owned(), "n2".to_owned()]));
+    assert_eq!(rows, 2 * fake::PAST_ROWS);
+    assert_eq!(decoder.series(), &fake::columns()[..], "descriptions are whole");
+    assert!(notes[1].starts_with("{\"damage\":\"a.col"), "{notes:?}");
+    assert_eq!(notes.last().unwrap(), "{\"end\":\"whole\"}");
+    // What cannot begin is refused as other answers are.
+    let backwards = server.get("/khz/v1/range?recording=1&from=now&to=-1h");
+    assert_eq!((backwards.status, backwards.content_type()), (400, "application/json"));
 }
 
 #[test]

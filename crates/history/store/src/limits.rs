@@ -31,6 +31,10 @@ pub const RANGE_QUERY_BYTES: u64 = 1 << 20;
 /// Readings in one answer to a range query: two days of a node with 300 series at 1 Hz, two gigabytes of text.
 pub const RANGE_READINGS_MAX: u64 = 1 << 26;
 
+/// Hours with rows, the last of a question, in which the newest readings are searched; before them roll-ups are asked. A day,
+/// wherever it begins.
+pub const NEWEST_HOURS: usize = 25;
+
 /// The most bytes of a record of the log. A commit with more rows has several records.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 /// Bytes of open blocks that a commit takes before it writes them: those of 4,096 nodes at 1 Hz in some five seconds. One

@@ -134,9 +134,14 @@ impl Ranges for RangeReader {
             return Err(QueryError::RangeBackwards);
         }
         let shape = request.shape;
-        let asked = Asked::new(self.clone(), request)?;
+        let mut asked = Asked::new(self.clone(), request)?;
         Ok(match shape {
-            RangeShape::Rows => Box::new(RowsAnswer::new(asked)),
+            RangeShape::Rows => Box::new(RowsAnswer::new(asked, usize::MAX)),
+            RangeShape::Steps(readings) => {
+                // Nobody holds such an answer, and its reader stops when it likes.
+                asked.reader.readings_max = u64::MAX;
+                Box::new(RowsAnswer::new(asked, readings))
+            }
             RangeShape::Points(points) => Box::new(PointsAnswer::new(asked, points)),
             RangeShape::Newest => Box::new(NewestAnswer::new(asked)),
         })

@@ -311,14 +311,19 @@ impl World {
             parts.push((part.step, number, Key::of(&part.series), part.content));
         }
         assert_eq!(answer.damage(), [""; 0]);
-        let order: Vec<(Nanos, usize, Box<str>)> =
-            parts.iter().map(|(step, number, key, _)| (*step, *number, key.metric.clone())).collect();
+        // Steps of one hour come node after node.
+        let order = |(step, number, key, _): &(Nanos, usize, Key, RangeContent)| {
+            (step.0 / HOUR, *number, *step, key.metric.clone())
+        };
+        let order: Vec<_> = parts.iter().map(order).collect();
         assert!(order.is_sorted(), "{order:?}");
         (parts.into_iter().map(|(_, number, key, content)| (number, key, content)).collect(), answer.width())
     }
 
     fn check(&self, from: u64, to: u64, points: u32) {
-        self.check_rows(from, to);
+        self.check_rows(from, to, RangeShape::Rows);
+        self.check_rows(from, to, RangeShape::Steps(points as usize));
+        self.check_steps(from, to, points as usize);
         self.check_newest(from, to);
         self.check_points(from, to, points);
     }
@@ -331,9 +336,9 @@ impl World {
         series.filter(|(_, readings)| !readings.is_empty()).collect()
     }
 
-    fn check_rows(&self, from: u64, to: u64) {
+    fn check_rows(&self, from: u64, to: u64, shape: RangeShape) {
         let mut found: HashMap<(usize, Key), Vec<(u64, Reading)>> = HashMap::new();
-        for (number, key, content) in self.ask(from, to, RangeShape::Rows).0 {
+        for (number, key, content) in self.ask(from, to, shape).0 {
             let RangeContent::Readings(readings) = content else { panic!("rows were asked for") };
             for (stamp, reading) in readings {
                 assert_eq!(stamp.real_offset, OFFSET);
@@ -341,6 +346,28 @@ impl World {
             }
         }
         assert_eq!(found, self.within(from, to));
+    }
+
+    /// A step has at most this many readings of a node, or one row.
+    fn check_steps(&self, from: u64, to: u64, readings_max: usize) {
+        let (patterns, shape) = (vec![Pattern::everything()], RangeShape::Steps(readings_max));
+        let request = RangeRequest { patterns, from: Nanos(from), to: Nanos(to), shape };
+        let mut answer = self.reader.range(request).unwrap();
+        let mut steps: HashMap<(String, Nanos), Vec<Vec<u64>>> = HashMap::new();
+        while let Some(part) = answer.next().unwrap() {
+            let RangeContent::Readings(readings) = part.content else { panic!("readings were asked for") };
+            let times = readings.iter().map(|(stamp, _)| stamp.real().0).collect();
+            steps.entry((part.node.to_string(), part.step)).or_default().push(times);
+        }
+        for (step, parts) in steps {
+            let readings: usize = parts.iter().map(Vec::len).sum();
+            let rows: BTreeSet<u64> = parts.into_iter().flatten().collect();
+            assert!(
+                readings <= readings_max || rows.len() == 1,
+                "{step:?}: {readings} readings, {} rows",
+                rows.len()
+            );
+        }
     }
 
     fn check_newest(&self, from: u64, to: u64) {
@@ -485,6 +512,30 @@ fn time_of_which_only_a_roll_up_is_left_is_answered_by_that() {
     let part = world.reader.range(newest).unwrap().next().unwrap().unwrap();
     let RangeContent::Readings(readings) = part.content else { panic!() };
     assert_eq!(readings[0].0.real(), Nanos(BEGIN + 61 * SECOND), "the minute that ends before it");
+}
+
+#[test]
+fn a_newest_reading_that_is_days_old_comes_out_of_roll_ups_and_of_the_hours_that_these_lack() {
+    let folder = folder("range-newest-old");
+    // Roll-ups have the first hour; the third one has late rows, which they do not have.
+    let late = Row { place: Place::File(1), ..filed(2 * HOUR + 5 * SECOND) };
+    let rows = vec![filed(10 * SECOND), filed(100 * SECOND), late];
+    let world = World::of(&folder, &[rows], 0xff, 0);
+    let newest = || {
+        let request = RangeRequest { to: Nanos(BEGIN + 40 * HOUR), ..request(RangeShape::Newest) };
+        let part = world.reader.range(request).unwrap().next().unwrap().unwrap();
+        let RangeContent::Readings(readings) = part.content else { panic!() };
+        readings[0].0.real().0 - BEGIN
+    };
+    {
+        let mut rows = world.files.rows.lock().unwrap();
+        // The last hours have nothing of it, and nobody opens the first one.
+        rows.extend((3..40).map(|hour| (BEGIN + hour * HOUR, (true, Vec::new()))));
+        rows.get_mut(&BEGIN).unwrap().1.clear();
+    }
+    assert_eq!(newest(), 2 * HOUR + 5 * SECOND);
+    world.files.rows.lock().unwrap().remove(&(BEGIN + 2 * HOUR));
+    assert_eq!(newest(), 100 * SECOND);
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub mod man;
 pub mod mount;
 pub mod nodes;
 pub mod past;
+pub mod past_chunks;
 pub mod plot;
 pub mod publish;
 pub mod record;

@@ -4,7 +4,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use khz_ask::{Past, PastLine, PastLines, PastPart, PastRow};
-use khz_model::calendar::Civil;
+use khz_model::calendar::{Civil, utc};
 use khz_model::moment;
 use khz_model::{Nanos, Pattern, RangeShape};
 use khz_rrd::local_time::{self, Fields};
@@ -56,11 +56,19 @@ pub struct Span {
 impl Span {
     /// The span that `--from` and `--to` say; without `--to` until now.
     pub fn of(from: &str, to: Option<&str>) -> Result<Self, Failure> {
-        let from = moment("from", from)?;
-        let to = to.map_or_else(|| Ok(now()), |to| moment("to", to))?;
-        match from < to {
-            true => Ok(Span { from, to }),
-            false => Err(Failure::usage("--from must be before --to")),
+        let (now, from) = (now(), moment("from", from)?);
+        let end = to.map_or(Ok(now), |to| moment("to", to))?;
+        match from < end {
+            true => Ok(Span { from, to: end }),
+            false if to.is_none() => {
+                let (from, now) = (utc(from), utc(now));
+                Err(Failure::usage(format!("--from is in the future: it is {from}, and now it is {now}")))
+            }
+            // The usual reason is a date in another zone.
+            false => {
+                let (from, to) = (utc(from), utc(end));
+                Err(Failure::usage(format!("--from must be before --to: they are {from} and {to}")))
+            }
         }
     }
 }
@@ -117,6 +125,11 @@ impl Asked {
         Ok(None)
     }
 
+    /// All parts that are still to come: few, where only the newest readings were asked for.
+    pub fn parts(&mut self) -> Result<Vec<PastPart>, Failure> {
+        std::iter::from_fn(|| self.next_part().transpose()).collect()
+    }
+
     /// All parts of the next node and step, which have the same rows; `None` after the last.
     pub fn next_step(&mut self) -> Result<Option<Step>, Failure> {
         let Some(first) = self.next_part()? else { return Ok(None) };
@@ -136,21 +149,31 @@ impl Asked {
         self.is_damaged
     }
 
+    /// The patterns that have selected nothing.
+    pub fn unmatched(&self) -> Vec<&Pattern> {
+        let unmatched = self.patterns.iter().zip(&self.is_found).filter(|(_, is_found)| !**is_found);
+        unmatched.map(|(pattern, _)| pattern).collect()
+    }
+
     /// How the command ends: in part, if a pattern selected nothing.
     pub fn end(&self, within: &str) -> Outcome {
-        let unmatched = self.patterns.iter().zip(&self.is_found).filter(|(_, is_found)| !**is_found);
-        let unmatched: Vec<String> = unmatched.map(|(pattern, _)| pattern.to_string()).collect();
-        if unmatched.len() == self.patterns.len() {
-            return Err(Failure::Work(format!("the store has nothing of {} {within}", unmatched.join(", "))));
-        }
-        for pattern in &unmatched {
-            remark!("the store has nothing of {pattern} {within}");
-        }
-        match (self.is_damaged, unmatched.is_empty()) {
-            (true, _) => Err(Failure::work("parts of the store are damaged and were left out")),
-            (false, true) => Ok(Done::Wholly),
-            (false, false) => Ok(Done::Partly { missing: Vec::new() }),
-        }
+        end(&self.patterns, &self.unmatched(), self.is_damaged, within)
+    }
+}
+
+/// How a command ends that has asked a store for these patterns: in part, if some of them selected nothing.
+pub fn end(patterns: &[Pattern], unmatched: &[&Pattern], is_damaged: bool, within: &str) -> Outcome {
+    if unmatched.len() == patterns.len() {
+        let texts: Vec<String> = unmatched.iter().map(ToString::to_string).collect();
+        return Err(Failure::Work(format!("the store has nothing of {} {within}", texts.join(", "))));
+    }
+    for pattern in unmatched {
+        remark!("the store has nothing of {pattern} {within}");
+    }
+    match (is_damaged, unmatched.is_empty()) {
+        (true, _) => Err(Failure::work("parts of the store are damaged and were left out")),
+        (false, true) => Ok(Done::Wholly),
+        (false, false) => Ok(Done::Partly { missing: Vec::new() }),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use khz_ask::{Answer, AskError, Forgotten, Nodes, Past, PastLines, Server, local};
+use khz_ask::{Answer, AskError, Forgotten, Nodes, Past, PastBytes, PastLines, Server, local};
 use khz_model::fold::fold;
 use khz_model::hostlist::Hostlist;
 use khz_model::{Interest, Misses, Nanos, NodeName, Pattern, QueryError};
@@ -69,6 +69,11 @@ impl Target {
     /// What was, out of the store of a running khz.
     pub fn past(&self, plan: &Plan, past: &Past) -> Result<PastLines, Failure> {
         Ok(self.running(plan)?.past(past)?)
+    }
+
+    /// The same as a recording, with every reading.
+    pub fn past_recording(&self, plan: &Plan, past: Past) -> Result<PastBytes, Failure> {
+        Ok(self.running(plan)?.past_recording(past)?)
     }
 
     /// The entries of the catalogue: those of the running khz, or those that this program knows.

@@ -72,6 +72,8 @@ fn every_row_has_the_numbers_of_the_code() {
             "connections | 512",
             numbers![count(http::CONNECTIONS_MAX as u64), bytes(http::HEAD_BYTES_MAX as u64)],
         ),
+        ("readings of a node in a step", numbers![count(khz_model::RANGE_STEP_READINGS as u64)]),
+        ("hours whose rows are searched", numbers![count(store::NEWEST_HOURS as u64)]),
         // Text
         ("pages and layouts of all connections", numbers![bytes(text::ANSWERS_BYTES.0)]),
         ("a page |", numbers![bytes(text::PAGE_BYTES as u64), bytes(text::PAGE_BYTES_KEPT as u64)]),

@@ -41,5 +41,7 @@ pub const WITH_CODE: &[(&str, i32)] = &[
 ];
 
 /// Examples that end with code 3 where a busy machine has made nodes stand still for a second, and what they say then.
-pub const ON_A_BUSY_MACHINE: &[(&str, &str)] =
-    &[("khz record --last 5m -o before.khzt", "nodes have stood still")];
+pub const ON_A_BUSY_MACHINE: &[(&str, &str)] = &[
+    ("khz record --last 5m -o before.khzt", "nodes have stood still"),
+    ("khz record 'node7:*' --from -1h -o hour.khzt", "nodes have stood still"),
+];

@@ -1,7 +1,10 @@
 //! What a hub has stored, asked by the commands that read the past.
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use serde_json::{Value, json};
 
 use crate::process::{Running, code, err, khz, out, run, until};
 use crate::text::free_port;
@@ -30,7 +33,7 @@ impl Place {
     /// An agent that samples ten times a second. It shows the hub that it is of the same user.
     fn agent(&self, node: &str, hub: &str) -> Running {
         let words =
-            ["agent", "--node", node, "--hub", hub, "--base-rate", "10Hz", "--sources", "loadavg,stat"];
+            ["agent", "--node", node, "--hub", hub, "--base-rate", "10Hz", "--sources", "loadavg,stat,uname"];
         let mut command = khz(&words);
         command.env("KHZ_RUN_DIR", self.0.join("run"));
         Running::of(command)
@@ -76,9 +79,14 @@ fn the_past_is_read_by_every_command_that_reads_it() {
     assert!(json.contains(&format!("\"stamp\":\"{}\"", times[7])), "{json}");
     let partly = ask(&["get", "n1:load.1m", "n2:load.1m", "--at", "now"]);
     assert_eq!(code(&partly), 3);
-    assert!(err(&partly).contains("nothing of n2:load.1m in the day before"), "{}", err(&partly));
+    assert!(err(&partly).contains("nothing of n2:load.1m up to 20"), "{}", err(&partly));
     let nothing = ask(&["get", "n1:load.1m", "--at", "1000000000"]);
     assert_eq!((code(&nothing), out(&nothing)), (1, String::new()));
+    // Three days later: the day before has nothing, and the last reading is found all the same.
+    let later = times[0].split('.').next().unwrap().parse::<u64>().unwrap() + 3 * 86_400;
+    let old = ask(&["get", "n1:load.1m", "n1:kernel.forks", "--at", &later.to_string()]);
+    assert_eq!(code(&old), 0, "{}", err(&old));
+    assert_eq!(out(&old).matches(" 2d\n").count(), 2, "{}", out(&old));
     let wrong = ask(&["get", "n1:load.1m", "--at", "yesterday"]);
     assert_eq!(code(&wrong), 2);
     assert!(err(&wrong).contains("'yesterday' is no time: write 2026-"), "{}", err(&wrong));
@@ -123,4 +131,120 @@ fn without_a_store_the_past_is_refused_with_what_to_do() {
     assert!(err(&refused).contains("khz hub --store DIR"), "{}", err(&refused));
     let nobody = run(&["export"]);
     assert_eq!(code(&nobody), 2, "{}", err(&nobody));
+}
+
+/// The rows of a recording, by node and time: since boot, and each series with its value or why it has none.
+fn rows(recording: &Path) -> BTreeMap<(String, String), Value> {
+    let printed = run(&["export", recording.to_str().unwrap(), "--json"]);
+    assert_eq!(code(&printed), 0, "{}", err(&printed));
+    let mut rows = BTreeMap::new();
+    for line in out(&printed).lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let text = |key: &str| row[key].as_str().unwrap_or_else(|| panic!("{row}")).to_owned();
+        let before = rows.insert((text("node"), text("time")), json!([row["boot"], row["values"]]));
+        assert!(before.is_none(), "a row comes twice: {line}");
+    }
+    rows
+}
+
+/// What a recording says about its series: names, units, help, where the kernel prints them.
+fn described(recording: &Path) -> BTreeSet<String> {
+    let recording = khz_record::Recording::of(&[recording.to_owned()]);
+    let survey = khz_record::Survey::of(&recording).unwrap();
+    survey.lanes.iter().flat_map(|lane| &lane.series).map(|series| format!("{series:?}")).collect()
+}
+
+#[test]
+fn a_recording_out_of_the_store_is_what_was_recorded_live() {
+    let (place, http, link) = (Place::new("record-past"), free_port(), free_port());
+    let _hub = place.hub(&http, &link, place.0.join("store").to_str().unwrap());
+    let _agents = ["n1", "n2"].map(|node| place.agent(node, &link));
+    let (server, path) = (format!("http://{http}"), |name: &str| place.0.join(name));
+    let ask = |words: &[&str]| ask(&server, words);
+    until(PATIENCE, "rows of both nodes are stored", || {
+        ["n1:load.1m", "n2:load.1m"].iter().all(|series| code(&ask(&["get", series, "--at", "now"])) == 0)
+    });
+    // Both are of all series: numbers, labels (host.uname), and what the kernel does not print.
+    let live = path("live.khzt");
+    let recorded = run(&[
+        "record",
+        "--rate",
+        "10Hz",
+        "--for",
+        "3s",
+        "-o",
+        live.to_str().unwrap(),
+        "--hub",
+        &link,
+        "--insecure",
+    ]);
+    assert_eq!(
+        recorded.status.code().filter(|code| [0, 3].contains(code)),
+        recorded.status.code(),
+        "{}",
+        err(&recorded)
+    );
+    let live_rows = rows(&live);
+    assert!(live_rows.len() > 20, "{}", err(&recorded));
+    let times: Vec<&str> = live_rows.keys().map(|(_, time)| time.as_str()).collect();
+    let (first, last) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+    let past = path("past.khzt");
+    // The last row is before the end: `--to` does not belong to the time.
+    let end: u64 = last.replace('.', "").parse::<u64>().unwrap() + 1;
+    let end = format!("{}.{:09}", end / 1_000_000_000, end % 1_000_000_000);
+    let record = |words: &[&str]| {
+        ask(&[&["record", "--from", first, "--to", &end, "-o", past.to_str().unwrap()], words].concat())
+    };
+    until(PATIENCE, "the store has every row that was recorded live", || {
+        // A busy machine may have missed ticks: both say so.
+        assert!([0, 3].contains(&code(&record(&[]))));
+        let past_rows = rows(&past);
+        live_rows.keys().all(|row| past_rows.contains_key(row))
+    });
+    let past_rows = rows(&past);
+    for (row, values) in &live_rows {
+        assert_eq!(past_rows.get(row), Some(values), "{row:?}");
+    }
+    assert!(
+        live_rows.values().any(|row| row.to_string().contains("\"sysname\":\"Linux\"")),
+        "there are labels"
+    );
+    assert_eq!(described(&past), described(&live));
+
+    // Some series of one node; what is not there is named, and whatever reads recordings reads this one.
+    let some = record(&["n1:load.*", "n2:nothing", "n9:*"]);
+    assert_eq!(code(&some), 3, "{}", err(&some));
+    for missing in ["n2:nothing", "n9:*"] {
+        assert!(
+            err(&some).contains(&format!("the store has nothing of {missing} in that time")),
+            "{}",
+            err(&some)
+        );
+    }
+    let nodes: BTreeSet<String> = rows(&past).into_keys().map(|(node, _)| node).collect();
+    assert_eq!(nodes, BTreeSet::from(["n1".to_owned()]));
+    let svg = path("load.svg");
+    let drawn = run(&["plot", past.to_str().unwrap(), "-m", "load.1m", "-o", svg.to_str().unwrap()]);
+    assert_eq!(code(&drawn), 0, "{}", err(&drawn));
+
+    // Where there is nothing, no file is begun.
+    let none = path("none.khzt");
+    let nothing =
+        ask(&["record", "--from", "1000000000", "--to", "1000000060", "-o", none.to_str().unwrap()]);
+    assert_eq!((code(&nothing), none.exists()), (1, false), "{}", err(&nothing));
+    let files = path("many.khzt");
+    let rotated = ask(&["record", "--from", first, "--rotate", "4KiB", "-o", files.to_str().unwrap()]);
+    assert!([0, 3].contains(&code(&rotated)), "{}", err(&rotated));
+    assert!(place.0.join("many.0002.khzt").exists(), "{}", err(&rotated));
+    for (words, problem) in [
+        (&["--from", "-1h", "--rotate", "10m"][..], "--rotate takes a size"),
+        (&["--from", "-1h", "--hub", "hub1"], "name that with --server"),
+        (&["--to", "now"], "need --from"),
+        (&["--from", "2100-01-01"], "--from is in the future: it is 2100-"),
+        (&["--from", "-1h", "--to", "-2h"], "--from must be before --to: they are 20"),
+    ] {
+        let refused = run(&[&["record"], words].concat());
+        assert_eq!(code(&refused), 2, "{words:?}: {}", err(&refused));
+        assert!(err(&refused).contains(problem), "{words:?}: {}", err(&refused));
+    }
 }

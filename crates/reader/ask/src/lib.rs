@@ -4,7 +4,8 @@
 //! Start with two types:
 //!
 //! - [`Server`] is the address of a khz and what we show it. Each request is one method: [`Server::query`],
-//!   [`Server::catalogue`], [`Server::nodes`], [`Server::forget`], [`Server::past`], [`Server::stream`].
+//!   [`Server::catalogue`], [`Server::nodes`], [`Server::forget`], [`Server::past`],
+//!   [`Server::past_recording`], [`Server::stream`].
 //! - [`Stream`] gives rows as they come, in [`Piece`]s. It also says when the server falls silent and when it is back.
 //!
 //! Numbers stay exact: a value is the decimal that the kernel printed ([`Cell`], [`State`]). A value that does not exist
@@ -36,6 +37,6 @@ pub use error::AskError;
 pub use misses::MissesAnswer;
 pub use nodes::{Ages, Away, Forgotten, LaneStatus, NodeStatus, Nodes, Refused};
 pub use piece::{Column, Piece, PieceError, Row};
-pub use range::{Past, PastLine, PastLines, PastPart, PastPoint, PastRow};
+pub use range::{Past, PastBytes, PastLine, PastLines, PastPart, PastPoint, PastRow};
 pub use server::Server;
 pub use stream::Stream;

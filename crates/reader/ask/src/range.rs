@@ -34,6 +34,35 @@ pub struct PastLines {
     is_over: bool,
 }
 
+/// An answer that is a recording (docs/record.md), as its bytes come.
+pub struct PastBytes {
+    url: String,
+    bytes: Box<dyn Read>,
+}
+
+impl PastBytes {
+    pub(crate) fn new(url: &str, answer: impl Read + 'static) -> Self {
+        PastBytes { url: url.to_owned(), bytes: Box::new(answer) }
+    }
+
+    /// Appends what comes next; false at the end.
+    ///
+    /// # Errors
+    /// [`AskError::BrokeOff`].
+    pub fn read(&mut self, out: &mut Vec<u8>) -> Result<bool, AskError> {
+        let read = self.bytes.by_ref().take(BYTES_AT_ONCE).read_to_end(out);
+        read.map(|length| length > 0).map_err(|error| self.broke_off(&khz_trust::explain_io(&error)))
+    }
+
+    /// The error of an answer that has no end.
+    pub fn broke_off(&self, reason: &str) -> AskError {
+        AskError::BrokeOff { url: self.url.clone(), reason: reason.to_owned() }
+    }
+}
+
+/// Bytes of a recording that are taken at once.
+const BYTES_AT_ONCE: u64 = 64 << 10;
+
 /// One line.
 #[derive(Clone, Debug)]
 pub enum PastLine {
@@ -127,6 +156,7 @@ impl Past {
             RangeShape::Rows => String::new(),
             RangeShape::Points(points) => format!("&points={points}"),
             RangeShape::Newest => "&newest=1".to_owned(),
+            RangeShape::Steps(_) => "&recording=1".to_owned(),
         };
         format!("from={}&to={}{shape}", self.from.seconds_text(), self.to.seconds_text())
     }

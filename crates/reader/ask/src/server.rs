@@ -8,7 +8,7 @@ use std::time::Duration;
 use khz_model::http_names::{
     CATALOG_PATH, HEARTBEAT_HEADER, NODES_PATH, QUERY_PATH, RANGE_PATH, STREAM_PATH,
 };
-use khz_model::{Interest, Nanos, Pattern};
+use khz_model::{Interest, Nanos, Pattern, RANGE_STEP_READINGS, RangeShape};
 use khz_trust::{ClientFiles, Protocol, TlsClient, Token, explain_io, in_our_words};
 use rustls::ClientConfig;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ use ureq::unversioned::resolver::DefaultResolver;
 use crate::address::{Address, LOCAL};
 use crate::local::AGENT_SOCKET;
 use crate::transport::{Route, TlsFailed};
-use crate::{Answer, AskError, Forgotten, Nodes, Past, PastLines, Stream};
+use crate::{Answer, AskError, Forgotten, Nodes, Past, PastBytes, PastLines, Stream};
 
 /// The longest answer that is read: 10,000 interfaces of 4 nodes fit.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
@@ -149,10 +149,20 @@ impl Server {
 
     /// What series were, out of the server's store.
     pub fn past(&self, past: &Past) -> Result<PastLines, AskError> {
+        let response = self.range(past)?;
+        Ok(PastLines::new(&self.url, response.into_body().into_reader()))
+    }
+
+    /// The same as a recording, with every reading; what `past` says of its shape does not matter.
+    pub fn past_recording(&self, past: Past) -> Result<PastBytes, AskError> {
+        let response = self.range(&Past { shape: RangeShape::Steps(RANGE_STEP_READINGS), ..past })?;
+        Ok(PastBytes::new(&self.url, response.into_body().into_reader()))
+    }
+
+    fn range(&self, past: &Past) -> Result<ureq::http::Response<ureq::Body>, AskError> {
         let url = format!("{}{RANGE_PATH}?{}&{}", self.base, matches(&past.patterns), past.parameters());
         let waits = (PAST_FIRST_BYTE_WAIT_MAX, Some(PAST_WAIT_MAX));
-        let response = self.send(&url, waits, ureq::Agent::get)?;
-        Ok(PastLines::new(&self.url, response.into_body().into_reader()))
+        self.send(&url, waits, ureq::Agent::get)
     }
 
     /// Rows as they come, for at most `span` where one is given.

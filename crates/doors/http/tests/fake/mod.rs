@@ -436,7 +436,9 @@ impl RangeAnswer for FakePast {
         }
         let row = |n| (stamp(n), reading(&series, n));
         let content = match self.shape {
-            RangeShape::Rows => RangeContent::Readings((0..PAST_ROWS).map(row).collect()),
+            RangeShape::Rows | RangeShape::Steps(_) => {
+                RangeContent::Readings((0..PAST_ROWS).map(row).collect())
+            }
             RangeShape::Newest => RangeContent::Readings(vec![row(PAST_ROWS - 1)]),
             RangeShape::Points(points) => {
                 RangeContent::Points((0..points.min(9).into()).map(past_point).collect())
@@ -625,17 +627,23 @@ impl Drop for Server {
 }
 
 /// Joins the chunks of a body.
-fn of_chunks(mut rest: &str) -> String {
-    let mut body = String::new();
+fn of_chunks(mut rest: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
     loop {
-        let (size, after) = rest.split_once("\r\n").expect("a chunk has a size");
-        let size = usize::from_str_radix(size, 16).unwrap();
+        let (size, after) = split(rest, b"\r\n").expect("a chunk has a size");
+        let size = usize::from_str_radix(std::str::from_utf8(size).unwrap(), 16).unwrap();
         if size == 0 {
             return body;
         }
-        body.push_str(&after[..size]);
-        rest = after[size..].strip_prefix("\r\n").expect("a chunk has an end");
+        body.extend_from_slice(&after[..size]);
+        rest = after[size..].strip_prefix(b"\r\n").expect("a chunk has an end");
     }
+}
+
+/// What is before and after the first `mark`.
+fn split<'a>(bytes: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let at = bytes.windows(mark.len()).position(|window| window == mark)?;
+    Some((&bytes[..at], &bytes[at + mark.len()..]))
 }
 
 /// An answer that came complete.
@@ -643,20 +651,25 @@ fn of_chunks(mut rest: &str) -> String {
 pub struct Answer {
     pub status: u16,
     pub headers: HashMap<String, String>,
+    pub bytes: Vec<u8>,
+    /// The bytes as a text; empty if they are none.
     pub body: String,
 }
 
 impl Answer {
     pub fn parse(bytes: &[u8]) -> Answer {
-        let text = String::from_utf8(bytes.to_vec()).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+        let Some((head, body)) = split(bytes, b"\r\n\r\n") else {
+            panic!("no answer: {:?}", String::from_utf8_lossy(bytes));
+        };
+        let head = std::str::from_utf8(head).unwrap();
         let chunked = head.to_ascii_lowercase().contains("\r\ntransfer-encoding: chunked");
-        let body = if chunked { of_chunks(body) } else { body.to_owned() };
+        let bytes = if chunked { of_chunks(body) } else { body.to_owned() };
+        let body = String::from_utf8(bytes.clone()).unwrap_or_default();
         let mut lines = head.lines();
         let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
         let headers = lines.map(|line| line.split_once(": ").unwrap());
         let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
-        Answer { status, headers, body }
+        Answer { status, headers, bytes, body }
     }
 
     pub fn json(&self) -> serde_json::Value {

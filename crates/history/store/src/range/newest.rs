@@ -1,12 +1,15 @@
-//! The newest reading of each series: it looks hour by hour into the past, and at the end into roll-ups.
+//! The newest reading of each series: out of the rows of the last hours, and before these out of roll-ups, which know when a
+//! series had a value last. So the question costs little however long the time is.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::vec::IntoIter;
 
 use khz_model::{Nanos, NodeName, QueryError, RangeAnswer, RangeContent, RangePart, Reading, Series, Stamp};
 
 use crate::joined::Rows;
 use crate::layout::Key;
+use crate::limits::NEWEST_HOURS;
+use crate::range::HOUR;
 use crate::range::answer::Asked;
 use crate::range::hours::HourFiles;
 use crate::range::rows::NodeHour;
@@ -19,8 +22,7 @@ pub(crate) struct NewestAnswer {
     files: HourFiles,
     /// The nodes that are still to come; `None`: before the first.
     nodes: Option<IntoIter<NodeName>>,
-    /// The hours, the latest first.
-    hours: Vec<u64>,
+    hours: Hours,
     /// What was found of a node.
     found: IntoIter<RangePart>,
 }
@@ -28,40 +30,71 @@ pub(crate) struct NewestAnswer {
 impl NewestAnswer {
     pub fn new(asked: Asked) -> Self {
         let files = HourFiles::new(&asked.reader.files);
-        NewestAnswer { asked, files, nodes: None, hours: Vec::new(), found: Vec::new().into_iter() }
+        NewestAnswer { asked, files, nodes: None, hours: Hours::default(), found: Vec::new().into_iter() }
     }
 
     fn begin(&mut self) -> Result<IntoIter<NodeName>, QueryError> {
-        self.hours = self.asked.hours()?;
-        let mut files = self.files.of_all(self.hours.iter().copied(), &mut self.asked.damage);
         let (from, to) = (self.asked.from, self.asked.to);
+        let mut rolled = Vec::new();
         for resolution in self.asked.reader.files.resolutions() {
-            files.extend(self.asked.reader.files.files(resolution, from, to, &mut self.asked.damage));
+            rolled.extend(self.asked.reader.files.files(resolution, from, to, &mut self.asked.damage));
         }
-        self.hours.reverse();
+        let spans: Vec<(u64, u64)> = rolled.iter().map(|file| (file.span().0.0, file.span().1.0)).collect();
+        let filed = self.asked.reader.files.hours(from, to);
+        let settled: BTreeSet<u64> =
+            filed.iter().filter(|hour| hour.is_settled).map(|hour| hour.begin.0).collect();
+        let is_rolled = |hour: u64| {
+            settled.contains(&hour) && spans.iter().any(|(first, last)| *first < hour + HOUR && *last >= hour)
+        };
+        self.hours = Hours::of(self.asked.hours()?, is_rolled);
+        let read = self.hours.recent.iter().chain(&self.hours.others).copied();
+        let mut files = self.files.of_all(read, &mut self.asked.damage);
+        files.extend(rolled);
         Ok(self.asked.nodes(&files).into_iter())
     }
 
     fn node(&mut self, node: &NodeName) -> Result<Vec<RangePart>, QueryError> {
         let mut newest: HashMap<Key, RangePart> = HashMap::new();
-        for &hour in &self.hours {
-            let (step, is_news) = (self.asked.from, |key: &Key| !newest.contains_key(key));
-            let Some(mut rows) = NodeHour::of(&mut self.asked, &mut self.files, hour, node.clone())? else {
-                continue;
-            };
-            rows.keep(is_news);
-            while let Some(mut part) = rows.next(&mut self.asked, step, hour) {
-                if let RangeContent::Readings(readings) = &mut part.content {
-                    readings.drain(..readings.len().saturating_sub(1));
-                }
-                newest.insert(Key::of(&part.series), part);
-            }
+        for hour in self.hours.recent.clone() {
+            self.rows(node, hour, &mut newest, &HashSet::new())?;
         }
+        let recent: HashSet<Key> = newest.keys().cloned().collect();
         self.rolled_up(node, &mut newest);
+        for hour in self.hours.others.clone() {
+            self.rows(node, hour, &mut newest, &recent)?;
+        }
         let mut list = SeriesList::default();
         newest.values().for_each(|part| list.add(std::slice::from_ref(&part.series), &self.asked.patterns));
         let order = list.sorted();
         Ok(order.into_iter().filter_map(|(key, _)| newest.remove(&key)).collect())
+    }
+
+    /// Adds what the rows of an hour have of series that are not known, and not `left_out`; of other series only what is newer.
+    fn rows(
+        &mut self,
+        node: &NodeName,
+        hour: u64,
+        newest: &mut HashMap<Key, RangePart>,
+        left_out: &HashSet<Key>,
+    ) -> Result<(), QueryError> {
+        let Some(mut rows) = NodeHour::of(&mut self.asked, &mut self.files, hour, node.clone())? else {
+            return Ok(());
+        };
+        let end = Nanos(hour.saturating_add(HOUR));
+        rows.keep(|key| {
+            !left_out.contains(key) && newest.get(key).is_none_or(|known| time_of(known) < Some(end))
+        });
+        while let Some(mut part) = rows.next(&mut self.asked) {
+            part.step = self.asked.from;
+            if let RangeContent::Readings(readings) = &mut part.content {
+                readings.drain(..readings.len().saturating_sub(1));
+            }
+            let key = Key::of(&part.series);
+            if newest.get(&key).is_none_or(|known| time_of(known) < time_of(&part)) {
+                newest.insert(key, part);
+            }
+        }
+        Ok(())
     }
 
     /// Adds what only roll-ups have: the last value of a bucket, with its own time.
@@ -85,6 +118,31 @@ impl NewestAnswer {
                 }
             }
         }
+    }
+}
+
+/// The hours whose rows are read, the latest first.
+#[derive(Default)]
+struct Hours {
+    /// The last hours.
+    recent: Vec<u64>,
+    /// Earlier ones that no roll-up has.
+    others: Vec<u64>,
+}
+
+impl Hours {
+    fn of(mut hours: Vec<u64>, is_rolled: impl Fn(u64) -> bool) -> Self {
+        hours.reverse();
+        let others = hours.split_off(hours.len().min(NEWEST_HOURS));
+        Hours { recent: hours, others: others.into_iter().filter(|hour| !is_rolled(*hour)).collect() }
+    }
+}
+
+/// When the newest reading of a part was.
+fn time_of(part: &RangePart) -> Option<Nanos> {
+    match &part.content {
+        RangeContent::Readings(readings) => readings.last().map(|(stamp, _)| stamp.real()),
+        RangeContent::Points(_) => None,
     }
 }
 
@@ -139,5 +197,20 @@ impl RangeAnswer for NewestAnswer {
 
     fn damage(&mut self) -> Vec<String> {
         self.asked.damages()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_of_the_last_hours_and_of_those_that_no_roll_up_has() {
+        let all: Vec<u64> = (0..1_000).map(|hour| hour * HOUR).collect();
+        let hours = Hours::of(all, |hour| hour != 7 * HOUR && hour != 9 * HOUR);
+        assert_eq!(hours.recent.len(), NEWEST_HOURS);
+        assert_eq!((hours.recent[0], hours.recent[1]), (999 * HOUR, 998 * HOUR));
+        assert_eq!(hours.others, [9 * HOUR, 7 * HOUR]);
+        assert!(Hours::of(vec![0, HOUR], |_| true).others.is_empty());
     }
 }

@@ -1,4 +1,5 @@
-//! Every reading: hour by hour, node by node, series by series. It holds the times of one node's hour and one column.
+//! Every reading: hour by hour, node by node, series by series. It holds the times of one node's hour and one column. In
+//! short steps, an hour with many readings is given piece by piece, and each piece unpacks its columns again.
 
 use std::vec::IntoIter;
 
@@ -20,22 +21,29 @@ pub(crate) struct RowsAnswer {
     hour: u64,
     nodes: IntoIter<NodeName>,
     node: Option<NodeHour>,
+    /// The most readings of a step.
+    step_max: usize,
 }
 
 /// A node in one hour.
 pub(crate) struct NodeHour {
     node: NodeName,
     joined: Joined<Strip>,
-    series: IntoIter<(Key, Series)>,
+    series: Vec<(Key, Series)>,
+    /// The present step, from its begin to its end, and the later ones before it.
+    steps: Vec<(u64, u64)>,
+    /// The series of the present step that comes next.
+    place: usize,
 }
 
 /// Bytes for each row of a column while it becomes readings: what pieces have of it, joined, and the readings.
 const BYTES_A_ROW: usize = 3 * 8 + size_of::<(Stamp, Reading)>();
 
 impl RowsAnswer {
-    pub fn new(asked: Asked) -> Self {
+    /// An answer in steps of an hour; in shorter ones where a node has more readings than `step_max` in it.
+    pub fn new(asked: Asked, step_max: usize) -> Self {
         let files = HourFiles::new(&asked.reader.files);
-        RowsAnswer { asked, files, hours: None, hour: 0, nodes: Vec::new().into_iter(), node: None }
+        RowsAnswer { asked, files, hours: None, hour: 0, nodes: Vec::new().into_iter(), node: None, step_max }
     }
 
     /// Goes to the next hour; false after the last.
@@ -83,31 +91,53 @@ impl NodeHour {
             }
         };
         asked.hold(held + joined.times.rows() * (32 + BYTES_A_ROW))?;
-        Ok(Some(NodeHour { node, joined, series: series.into_iter() }))
+        let steps = vec![(from.0, to.0)];
+        Ok(Some(NodeHour { node, joined, series, steps, place: 0 }))
     }
 
     /// Leaves out series.
     pub fn keep(&mut self, is_kept: impl Fn(&Key) -> bool) {
-        let series: Vec<(Key, Series)> =
-            std::mem::take(&mut self.series).filter(|(key, _)| is_kept(key)).collect();
-        self.series = series.into_iter();
+        self.series.retain(|(key, _)| is_kept(key));
     }
 
-    /// The readings of the next series that has some.
-    pub fn next(&mut self, asked: &mut Asked, step: Nanos, hour: u64) -> Option<RangePart> {
-        let (from, to) = asked.within(hour);
+    /// Divides the time into steps of at most this many readings, or one row.
+    fn divide(&mut self, readings_max: usize) {
+        let rows_max = (readings_max / self.series.len().max(1)).max(1);
+        let times = &self.joined.times.at;
+        let divided = self.steps.drain(..).flat_map(|(from, to)| {
+            let first = times.partition_point(|time| *time < from);
+            let last = times.partition_point(|time| *time < to);
+            let later = times[first..last].chunks(rows_max).skip(1).map(|rows| rows[0]);
+            let begins: Vec<u64> = std::iter::once(from).chain(later).collect();
+            let ends = begins.clone().into_iter().skip(1).chain([to]);
+            begins.into_iter().zip(ends).collect::<Vec<_>>()
+        });
+        let mut steps: Vec<(u64, u64)> = divided.collect();
+        steps.reverse();
+        self.steps = steps;
+    }
+
+    /// The readings of the next series that has some in this step; after the last one those of the next step.
+    pub fn next(&mut self, asked: &mut Asked) -> Option<RangePart> {
         loop {
-            let (key, series) = self.series.next()?;
-            let Content::Readings(track) = self.joined.column(&key, &mut asked.damage) else { continue };
+            let &(from, to) = self.steps.last()?;
+            let Some((key, series)) = self.series.get(self.place) else {
+                self.steps.pop();
+                self.place = 0;
+                continue;
+            };
+            self.place += 1;
+            let Content::Readings(track) = self.joined.column(key, &mut asked.damage) else { continue };
             let times = &self.joined.times;
-            let within = |(row, _): &(usize, Reading)| (from.0..to.0).contains(&times.at[*row]);
+            let within = |(row, _): &(usize, Reading)| (from..to).contains(&times.at[*row]);
             let readings: Vec<(Stamp, Reading)> =
                 track.readings().filter(within).map(|(row, reading)| (times.stamp(row), reading)).collect();
             if readings.is_empty() {
                 continue;
             }
+            let (node, series, step) = (self.node.clone(), series.clone(), Nanos(from));
             let content = RangeContent::Readings(readings);
-            return Some(RangePart { node: self.node.clone(), series, step, content, labels: track.labels });
+            return Some(RangePart { node, series, step, content, labels: track.labels });
         }
     }
 }
@@ -115,15 +145,17 @@ impl NodeHour {
 impl RangeAnswer for RowsAnswer {
     fn next(&mut self) -> Result<Option<RangePart>, QueryError> {
         loop {
-            let step = self.asked.within(self.hour).0;
             if let Some(node) = &mut self.node {
-                if let Some(part) = node.next(&mut self.asked, step, self.hour) {
+                if let Some(part) = node.next(&mut self.asked) {
                     return self.asked.give(part);
                 }
                 self.node = None;
             }
             if let Some(node) = self.nodes.next() {
                 self.node = NodeHour::of(&mut self.asked, &mut self.files, self.hour, node)?;
+                if let Some(node) = &mut self.node {
+                    node.divide(self.step_max);
+                }
             } else if !self.next_hour()? {
                 return Ok(None);
             }

@@ -8,7 +8,7 @@ use std::io::Write;
 use clap::{Args, ValueEnum};
 use khz_ask::Answer;
 use khz_model::calendar::utc;
-use khz_model::{Nanos, RangeShape};
+use khz_model::{Nanos, Pattern, RangeShape};
 
 use crate::command::past::{self, Asked, Span};
 use crate::command::target::Target;
@@ -55,7 +55,8 @@ pub struct GetFlags {
     #[arg(long, value_name = "DURATION")]
     pub age: Option<String>,
     /// The newest readings at this moment, out of the hub's store: '2026-11-21 14:03:20' (local time),
-    /// 2026-11-21T14:03:20Z, or -1h.
+    /// 2026-11-21T14:03:20Z, or -1h. They are of the day before it; where a pattern has none there, the last ones that are
+    /// stored, however old.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "age")]
     pub at: Option<String>,
     /// Where to ask.
@@ -90,18 +91,28 @@ pub fn run(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let at = past::moment("at", at)?;
     // A reading at that very moment counts.
     let to = Nanos(at.0.saturating_add(1));
-    let span = Span { from: Nanos(at.0.saturating_sub(AT_SPAN.0)), to };
-    let mut asked = Asked::ask(&flags.target, &plan, &patterns, span, RangeShape::Newest)?;
-    let mut parts = Vec::new();
-    while let Some(part) = asked.next_part()? {
-        parts.push(part);
+    let before = Nanos(at.0.saturating_sub(AT_SPAN.0));
+    let ask = |patterns: &[Pattern], from, to| {
+        Asked::ask(&flags.target, &plan, patterns, Span { from, to }, RangeShape::Newest)
+    };
+    let mut asked = ask(&patterns, before, to)?;
+    let mut parts = asked.parts()?;
+    let missing: Vec<Pattern> = asked.unmatched().into_iter().cloned().collect();
+    let mut older = None;
+    if !missing.is_empty() && before > Nanos(0) {
+        let older = older.insert(ask(&missing, Nanos(0), before)?);
+        parts.extend(older.parts()?);
     }
     if !parts.is_empty() {
         let answer = Answer::of_past(parts);
         print::print(&answer, format, Some(at), terminal::width(), out, &mut std::io::stderr())?;
     }
-    asked.end(&format!("in the day before {}", utc(at)))
+    let older = older.as_ref();
+    let unmatched = older.map_or_else(|| asked.unmatched(), Asked::unmatched);
+    let is_damaged = asked.is_damaged() || older.is_some_and(Asked::is_damaged);
+    past::end(&patterns, &unmatched, is_damaged, &format!("up to {}", utc(at)))
 }
 
-/// How far back `--at` looks: what is older says nothing about that moment.
+/// How far back `--at` looks for all readings. Only if a pattern selects nothing in this time, its last readings are
+/// searched in everything that is stored.
 const AT_SPAN: Nanos = Nanos::from_secs(86_400);

@@ -20,6 +20,9 @@ Examples:
                                                   this machine's agents
   khz record --last 5m --hub hub1 -o all.khzt     the same of all nodes, once a
                                                   second, as the hub has it
+  khz record 'node7:*' --from -1h -o hour.khzt    the last hour of one node, out
+                                                  of the store of the hub that
+                                                  runs here, or of --server
   khz record --rotate 100MiB --keep 10 -o day.khzt
                                                   until Ctrl-C, the last ten
                                                   files of 100 MiB each
@@ -65,8 +68,18 @@ pub struct RecordFlags {
     #[arg(long)]
     pub insecure: bool,
     /// Record the past: this far back from now, from the rings of this machine, or from the hub of --hub.
-    #[arg(long, value_name = "DURATION", conflicts_with_all = ["duration", "rate", "command"])]
+    #[arg(long, value_name = "DURATION", conflicts_with_all = ["duration", "rate", "command", "from"])]
     pub last: Option<String>,
+    /// Record the past out of the store of a hub, from this moment on: '2026-11-21 14:00' (local time), 2026-11-21T14:00:00Z, or -1h.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true,
+          conflicts_with_all = ["last", "duration", "rate", "exact", "direct", "command"])]
+    pub from: Option<String>,
+    /// With --from: to this moment [default: now].
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// With --from: the HTTP door of the hub [default: the hub that runs on this machine].
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
     /// With --last: which lane of the rings [default: the fastest].
     #[arg(long, value_name = "NAME", requires = "last", conflicts_with = "hub")]
     pub lane: Option<String>,

@@ -10,6 +10,7 @@ mod params;
 mod progress;
 mod ring_copy;
 mod rings;
+mod store_rows;
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -20,6 +21,7 @@ use khz_model::{ByteSize, Interest, Nanos, Pattern, Rate};
 use khz_record::{Missing, RecordError, Recorder, Rotation};
 use serde_json::json;
 
+use crate::command::past::Span;
 use crate::command::recording::of_error;
 use crate::config::{NodeFlags, Plan};
 use crate::role::signals;
@@ -42,6 +44,9 @@ const RATE: &str = "10Hz";
 const NODES_NAMED_MAX: usize = 20;
 /// The first Ctrl-C ends the recording, the second one the wait for missing rows, a third one the program.
 const SIGNALS_MAX: u32 = 2;
+/// The link carries no rows out of the store.
+const FROM_HUB: &str =
+    "--from asks the store of a hub at its HTTP door: name that with --server, not with --hub";
 /// The time between two copies: a ring holds some seconds.
 const POLL_PERIOD: Duration = Duration::from_millis(50);
 
@@ -60,6 +65,15 @@ pub fn run(mut flags: RecordFlags, outer: NodeFlags) -> Outcome {
     }
     let (_, plan) = super::plan(flags.settings.clone().over(outer))?;
     let task = Task::of(&flags)?;
+    if let Some(from) = &flags.from {
+        if flags.hub.is_some() {
+            return Err(Failure::usage(FROM_HUB));
+        }
+        return store_rows::record(&flags, &task, &plan, Span::of(from, flags.to.as_deref())?);
+    }
+    if flags.to.is_some() || flags.server.is_some() {
+        return Err(Failure::usage("--to and --server need --from, which asks the store of a hub"));
+    }
     match &flags.last {
         Some(last) => after_the_fact(&flags, &task, &plan, last.parse().map_err(Failure::usage)?),
         None => live(&flags, &task, &plan),
@@ -85,6 +99,8 @@ impl Task {
             "recorded_on": plan.node.as_str(),
             "patterns": self.patterns.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "rate": flags.rate,
+            "from": flags.from,
+            "to": flags.to,
             "command": (!flags.command.is_empty()).then_some(&flags.command),
         });
         if flags.output.is_none() {
@@ -124,7 +140,8 @@ fn rotation(text: Option<&str>, keep: Option<u64>) -> Result<Rotation, Failure> 
     }
 }
 
-fn now() -> Nanos {
+/// The time since boot.
+pub fn now() -> Nanos {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }

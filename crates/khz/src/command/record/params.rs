@@ -11,8 +11,10 @@ use khz_model::suggest;
 
 /// A larger file holds no parameters.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-const KEYS: [&str; 10] =
-    ["match", "rate", "for", "last", "lane", "hub", "output", "rotate", "keep", "command"];
+const KEYS: [&str; 13] = [
+    "match", "rate", "for", "last", "from", "to", "server", "lane", "hub", "output", "rotate", "keep",
+    "command",
+];
 
 /// Fills flags that are not given with the values of the file.
 pub fn fill(flags: &mut RecordFlags, path: &Path) -> Result<(), Failure> {
@@ -43,6 +45,9 @@ fn read(flags: &mut RecordFlags, name: &str, text: &str) -> Result<(), Failure> 
             "rate" => fill_in(&mut flags.rate, one()?),
             "for" => fill_in(&mut flags.duration, one()?),
             "last" => fill_in(&mut flags.last, one()?),
+            "from" => fill_in(&mut flags.from, one()?),
+            "to" => fill_in(&mut flags.to, one()?),
+            "server" => fill_in(&mut flags.server, one()?),
             "hub" => fill_in(&mut flags.hub, one()?),
             "lane" => fill_in(&mut flags.lane, one()?),
             "rotate" => fill_in(&mut flags.rotate, one()?),

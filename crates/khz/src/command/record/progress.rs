@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use khz_model::{Nanos, Rate};
-use khz_record::{Counts, Missing};
+use khz_record::{Counts, Missing, Recorder};
 
 use crate::show::quantities::{of_bytes, of_count, of_span};
 
@@ -19,13 +19,15 @@ pub struct Progress {
     is_quiet: bool,
     /// The rate that was asked for; `None` for past rows.
     asked: Option<Rate>,
+    /// How much of the past is done, in percent.
+    share: Option<u64>,
 }
 
 impl Progress {
     /// The line is drawn only on a terminal.
     pub fn new(is_quiet: bool, asked: Option<Rate>) -> Self {
         let is_shown = !is_quiet && std::io::stderr().is_terminal();
-        Progress { began: Instant::now(), drawn: None, is_shown, is_quiet, asked }
+        Progress { began: Instant::now(), drawn: None, is_shown, is_quiet, asked, share: None }
     }
 
     /// Draws it, if it is time.
@@ -34,6 +36,13 @@ impl Progress {
             self.drawn = Some(Instant::now());
             eprint!("\r\x1b[K{}", cut(self.line(&counts())));
         }
+    }
+
+    /// The same for past rows; `share` is how much of the time is done, in percent.
+    pub fn draw_share(&mut self, recorder: &Recorder, share: u64) {
+        self.share = Some(share);
+        self.draw(|| recorder.counts());
+        self.share = None;
     }
 
     /// Prints a sentence in place of the line. The line is drawn again below it.
@@ -56,8 +65,9 @@ impl Progress {
 
     fn line(&self, counts: &Counts) -> String {
         let Counts { nodes, rows, values, bytes, .. } = counts;
+        let share = self.share.map(|share| format!("{share} % in ")).unwrap_or_default();
         let mut line = format!(
-            "{} {nodes} {}, {} rows, {} values, {}",
+            "{share}{} {nodes} {}, {} rows, {} values, {}",
             of_span(self.began.elapsed().as_secs_f64()),
             if *nodes == 1 { "node" } else { "nodes" },
             of_count(*rows),

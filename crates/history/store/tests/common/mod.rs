@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod ranges;
+pub mod sender;
 pub mod stored;
 
 use std::fs;

@@ -44,14 +44,11 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// It sends what the log does not have, and before that the rest of the block in which that begins.
+    /// It sends everything from the first row on that the log does not have, and before that the beginning of its block.
     pub fn begin(number: usize, intake: &Intake) -> Self {
         let lane = intake.lane(&node(number), EPOCH);
         let stored = lane.stored();
-        assert!(
-            matches!(stored[..], [] | [(0, _)]),
-            "rows are missing between those that are stored: {stored:?}"
-        );
+        assert!(matches!(stored[..], [] | [(0, _)]), "rows between others are missing: {stored:?}");
         let next = lane.stored_until() / BLOCK_ROWS * BLOCK_ROWS;
         let series = schema(0);
         let columns: Vec<Series> = series.iter().map(|(_, series)| series.clone()).collect();
@@ -133,25 +130,25 @@ pub fn check(reader: &dyn Ranges, nodes: usize, from: u64) -> Vec<u64> {
     let (patterns, to) = (vec![Pattern::everything()], Nanos(u64::MAX));
     let request = RangeRequest { patterns, from: Nanos(time(from)), to, shape: RangeShape::Rows };
     let mut answer = reader.range(request).unwrap();
-    let (keys, mut next) = (all_keys(), BTreeMap::new());
+    let (keys, mut ends) = (all_keys(), BTreeMap::new());
     while let Some(part) = answer.next().unwrap() {
         let number = (0..nodes).find(|number| node(*number) == part.node).unwrap();
         let place = keys.iter().position(|key| *key == Key::of(&part.series)).unwrap();
         let RangeContent::Readings(readings) = &part.content else { panic!("rows were asked for") };
-        let next = next.entry((number, place)).or_insert(from);
+        let row = ends.entry((number, place)).or_insert(from);
         for (stamp, reading) in readings {
-            assert_eq!(stamp.real().0, time(*next), "node {number}, series {place}, row {next}");
-            let expected = told(of_row(number, *next, place));
-            assert_eq!(told(*reading), expected, "node {number}, series {place}, row {next}");
-            *next += 1;
+            assert_eq!(stamp.real().0, time(*row), "node {number}, series {place}, row {row}");
+            let expected = told(of_row(number, *row, place));
+            assert_eq!(told(*reading), expected, "node {number}, series {place}, row {row}");
+            *row += 1;
         }
     }
     assert_eq!(answer.damage(), [""; 0]);
     let series = schema(0);
     let of_node = |number: usize| {
-        let mut all = series.iter().map(|(place, _)| next.get(&(number, *place)).copied().unwrap_or(from));
-        let first = all.next().unwrap();
-        assert!(all.all(|next| next == first), "the series of node {number} end together: {next:?}");
+        let end = |place: usize| ends.get(&(number, place)).copied().unwrap_or(from);
+        let first = end(series[0].0);
+        assert!(series.iter().all(|(place, _)| end(*place) == first), "node {number}: {ends:?}");
         first
     };
     (0..nodes).map(of_node).collect()

@@ -60,8 +60,13 @@ pub struct Node {
 
 /// Nodes, each at another place of its block.
 pub fn nodes(model: &Model, intake: &Intake) -> Result<Vec<Node>, BenchError> {
+    some_nodes(NODES, model, intake)
+}
+
+/// This many of them.
+pub fn some_nodes(count: usize, model: &Model, intake: &Intake) -> Result<Vec<Node>, BenchError> {
     let mut nodes = Vec::new();
-    for number in 0..NODES {
+    for number in 0..count {
         let name = NodeName::new(&format!("node{number:04}")).map_err(|error| failed("a name", error))?;
         let header = Header::from_bytes(model.bytes.first_chunk().unwrap_or(&[0; HEADER_BYTES]), 0);
         let header = header.map_err(|error| failed("a block", error))?;
@@ -109,5 +114,36 @@ impl Node {
         self.header.first_row += BLOCK_ROWS;
         self.header.stamp.boot.0 += BLOCK_ROWS * Nanos::SECOND.0;
         self.row = 0;
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &NodeName {
+        self.lane.node()
+    }
+
+    /// Its lane in another log.
+    pub fn lane_in(&self, intake: &Intake) -> Arc<LoggedLane> {
+        intake.lane(self.lane.node(), self.lane.epoch())
+    }
+
+    /// How many rows have come.
+    pub fn rows(&self) -> u64 {
+        self.header.first_row + self.row as u64
+    }
+
+    /// What has come of its open block.
+    pub fn open(&self, model: &Model) -> Option<LoggedBlock> {
+        let last = (self.row as u64).checked_sub(1)?;
+        let mut bytes = model.bytes[..model.ends[last as usize]].to_vec();
+        bytes[..HEADER_BYTES].copy_from_slice(&self.header.to_bytes());
+        Some(LoggedBlock {
+            header: self.header,
+            rows: self.row as u32,
+            schema: model.schema.clone(),
+            schema_hash: [7; 16],
+            bytes: Arc::new(bytes),
+            last: Nanos(self.header.stamp.real().0 + last * Nanos::SECOND.0),
+            shift: 0,
+        })
     }
 }

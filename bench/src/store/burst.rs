@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use khz_model::Nanos;
 use khz_store::log::{Commit, Intake, Log};
 use khz_store::{Store, StoreError};
 
@@ -17,7 +18,6 @@ use crate::store::memory::Peak;
 use crate::store::nodes::{BLOCK_ROWS, Model, Node, SLOTS, nodes};
 use crate::store::ranges::keep;
 use crate::table::{Table, figure, thousands};
-use khz_model::Nanos;
 
 /// Slots that move from row to row at 100 Hz: 90 bytes a row, as recordings of a busy machine have.
 const MOVING: usize = 40;
@@ -28,7 +28,7 @@ const COMMIT: Duration = Duration::from_secs(1);
 
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
-    let heads = ["slots", "s", "took s", "rows", "lost", "delayed", "hand ns", "commit ns", "max ms", "MB"];
+    let heads = ["slots", "took s", "rows, M", "lost", "delayed, M", "hand ns", "commit ns", "max ms", "MB"];
     let mut table = Table::new(&heads);
     let cases = [(SLOTS, MOVING, record.effort.of(60, 6)), (1_000, MOVING_MANY, record.effort.of(15, 3))];
     for (turn, (slots, moving, seconds)) in cases.into_iter().enumerate() {
@@ -49,12 +49,11 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
             record.sample(["burst", &case, "khz"], turn, what, value);
         }
         table.row([
-            thousands(slots as f64),
-            seconds.to_string(),
+            format!("{} x {seconds} s", thousands(slots as f64)),
             figure(done.took),
-            thousands(done.rows as f64),
+            figure(done.rows as f64 / 1e6),
             thousands(done.lost as f64),
-            thousands(done.delayed as f64),
+            figure(done.delayed as f64 / 1e6),
             figure(done.handing),
             figure(done.commits),
             figure(done.longest_ms),

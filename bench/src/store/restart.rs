@@ -54,7 +54,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let heads = ["turn", "open ms", "1st answer", "3 weeks", "from start", "open kB", "hub ms"];
     let mut table = Table::new(&heads);
     let (mut opens, mut starts, mut hubs, mut memory) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for turn in 0..record.effort.of(10, 2) {
+    for turn in 0..record.effort.of(5, 2) {
         record.progress(&format!("turn {}", turn + 1));
         // What a start writes must not be there at the next one.
         let copy = scratch.at(&format!("turn-{turn}"));

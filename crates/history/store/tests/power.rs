@@ -47,6 +47,8 @@ enum Torn {
 
 /// What is on the disk under a name; `None`: nobody knows, because it was not synced.
 type Content = Option<Arc<Vec<u8>>>;
+/// Files by their paths.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
 type Names = BTreeMap<PathBuf, Content>;
 
 /// A disk that knows how much of it was synced.
@@ -65,7 +67,7 @@ struct Machine {
     /// Rows of each node that have been called stored.
     stored: Vec<u64>,
     /// What is left if the power goes at one of these moments, and what was stored then.
-    left: Option<(BTreeMap<PathBuf, Vec<u8>>, Vec<u64>)>,
+    left: Option<(Files, Vec<u64>)>,
 }
 
 impl Machine {
@@ -156,7 +158,7 @@ impl Machine {
         }
     }
 
-    fn what_is_left(&mut self) -> BTreeMap<PathBuf, Vec<u8>> {
+    fn what_is_left(&mut self) -> Files {
         let mut left = BTreeMap::new();
         for of in TIERS.into_iter().chain([LOG]) {
             let names = match self.random.below(2) {
@@ -196,7 +198,7 @@ impl Machine {
     }
 
     /// A commit has been written. The power may have gone before it was synced.
-    fn committed(&mut self, before: &BTreeMap<PathBuf, Vec<u8>>) {
+    fn committed(&mut self, before: &Files) {
         let written: Vec<(PathBuf, Arc<Vec<u8>>)> = self.files(LOG);
         self.note();
         self.may_go(|machine| {
@@ -245,7 +247,7 @@ fn live(folder: &Path, machine: &Arc<Mutex<Machine>>) {
         let rows = 1 + below(40);
         senders.iter_mut().for_each(|sender| sender.send(&intake, rows));
         let now = senders.iter().map(|sender| time(sender.next)).min().unwrap();
-        let before: BTreeMap<PathBuf, Vec<u8>> = {
+        let before: Files = {
             let machine = machine.lock().unwrap();
             machine.files(LOG).into_iter().map(|(path, bytes)| (path, bytes.to_vec())).collect()
         };

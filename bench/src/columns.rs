@@ -29,7 +29,7 @@ const MINUTE: Nanos = Nanos::from_secs(60);
 const QUESTIONS: usize = 11;
 
 /// Rows of one node.
-type Rows = Vec<(Stamp, Arc<Vec<Series>>, Vec<u8>, Vec<u64>)>;
+pub type Rows = Vec<(Stamp, Arc<Vec<Series>>, Vec<u8>, Vec<u64>)>;
 
 /// Measures a recording; files are written into `folder`.
 pub fn measure(recording: &Path, folder: &Path) -> Result<(), BenchError> {
@@ -145,7 +145,8 @@ fn ask(
     Ok(())
 }
 
-fn read(recording: &Path) -> Result<BTreeMap<NodeName, Rows>, BenchError> {
+/// The rows of a recording.
+pub fn read(recording: &Path) -> Result<BTreeMap<NodeName, Rows>, BenchError> {
     let (mut lanes, mut columns) = (BTreeMap::new(), BTreeMap::new());
     let mut nodes: BTreeMap<NodeName, Rows> = BTreeMap::new();
     let read = Recording::of(&[recording.to_owned()]).read(|event| match event {

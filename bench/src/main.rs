@@ -154,6 +154,8 @@ fn main() -> ExitCode {
         ["trace", workload, file] => trace::record(workload, &PathBuf::from(file)),
         ["columns", recording, folder] => columns::measure(Path::new(recording), Path::new(folder)),
         ["load", kind] => load::work(kind),
+        ["range", ref rest @ ..] => store::ranges::part(rest),
+        ["restart", folder, seconds] => store::restart::part(Path::new(folder), seconds),
         ["replay", frames, file, parses] => replay(frames, file, parses),
         [name, ref rest @ ..] => match SUITES.iter().find(|suite| suite.name == name) {
             Some(suite) => bench(suite, rest),

@@ -1,8 +1,17 @@
 //! The store: what it costs a hub to make rows safe, and to keep them in small space.
 
+mod burst;
 mod compact;
+mod folder;
 mod ingest;
+mod made_up;
+mod memory;
 mod nodes;
+pub mod ranges;
+pub mod restart;
+mod sizes;
+mod synthetic;
+mod victoria;
 
 use crate::section::{Section, Suite};
 
@@ -13,8 +22,8 @@ pub static SUITE: Suite = Suite {
     sections: &[
         Section {
             name: "ingest",
-            seconds: (60, 15),
-            about: "4,096 nodes x 300 slots into the log, a commit for each second: CPU per row, bytes",
+            seconds: (120, 30),
+            about: "4,096 nodes x 300 and x 1,000 slots into the log, a commit each second:\nCPU per row, bytes",
             run: ingest::run,
         },
         Section {
@@ -22,6 +31,30 @@ pub static SUITE: Suite = Suite {
             seconds: (900, 60),
             about: "an hour of 4,096 nodes x 300 and x 1,000 slots becomes columns: CPU, memory",
             run: compact::run,
+        },
+        Section {
+            name: "ranges",
+            seconds: (900, 90),
+            about: "three weeks of one series; the hour up to now of 4,096 nodes; others. Warm and cold",
+            run: ranges::run,
+        },
+        Section {
+            name: "restart",
+            seconds: (600, 60),
+            about: "500 column files and a full log: from the start to the first answer",
+            run: restart::run,
+        },
+        Section {
+            name: "burst",
+            seconds: (150, 40),
+            about: "a minute of 4,096 nodes at 100 Hz, 15 s with 1,000 slots: rows lost, memory",
+            run: burst::run,
+        },
+        Section {
+            name: "sizes",
+            seconds: (3_000, 420),
+            about: "bytes a value: recordings of this machine, days made of them; beside\nVictoriaMetrics (Debian package victoria-metrics), if it is installed",
+            run: sizes::run,
         },
     ],
 };

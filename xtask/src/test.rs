@@ -50,6 +50,9 @@ fn slow_tests() -> Result<(), String> {
     step::run("cargo test --release -p khz --test mount --quiet -- --include-ignored", &[], &[])?;
     // Kills processes that record.
     step::run("cargo test --release -p khz --test program --quiet -- --ignored record", &[], &[])?;
+    // A thousand kills of a process that stores, and losses of power: each case has five.
+    step::run("cargo test --release -p khz-store --test kill --quiet -- --ignored", &[], &[])?;
+    step::run("cargo test --release -p khz-store --test power --quiet", &[], &[("KHZ_STORE_SEEDS", "1000")])?;
     older::run()?;
     // This feature is not in the default build.
     step::run("cargo test -p khz --features parquet --quiet parquet", &[], &[])?;

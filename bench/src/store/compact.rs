@@ -13,6 +13,7 @@ use crate::pairs::thread_cpu_ns;
 use crate::program::failed;
 use crate::record::{Bound, Record};
 use crate::spread::Spread;
+use crate::store::memory::Peak;
 use crate::store::nodes::{BEGIN, MOVING, NODES, Nodes, SLOTS};
 use crate::table::{Table, figure, thousands};
 
@@ -81,8 +82,7 @@ fn play(
         if now % 600 == 0 {
             record.progress(&format!("{slots} slots, minute {} of {}", now / 60, seconds / 60));
         }
-        nodes.rows();
-        nodes.hand(&intake);
+        nodes.step(&intake);
         store.commit(second(now)).map_err(store_failed)?;
         if now % TURN == TURN - 1 {
             compact(&store, second(now), &mut sums)?;
@@ -111,10 +111,7 @@ fn play(
 /// Compacts until nothing is left to do.
 fn compact(store: &Store, now: Nanos, sums: &mut [(&str, Sum); 3]) -> Result<(), BenchError> {
     loop {
-        // Writing 5 makes the kernel count the peak from now on (proc_pid_clear_refs(5)).
-        let clear = Path::new("/proc/self/clear_refs");
-        fs::write(clear, "5").map_err(BenchError::file(clear))?;
-        let (before, start) = (peak_kb()?, thread_cpu_ns());
+        let (peak, start) = (Peak::begin()?, thread_cpu_ns());
         let tick = store.tick_compaction(now).map_err(|error| failed("compaction", error))?;
         let kind = match tick.step {
             Step::Nothing | Step::Dropped { .. } => return Ok(()),
@@ -125,14 +122,6 @@ fn compact(store: &Store, now: Nanos, sums: &mut [(&str, Sum); 3]) -> Result<(),
         let sum = &mut sums[kind].1;
         sum.cpu_ns += thread_cpu_ns() - start;
         sum.steps += 1;
-        sum.memory_kb = sum.memory_kb.max(peak_kb()? - before);
+        sum.memory_kb = sum.memory_kb.max(peak.grown_kb()?);
     }
-}
-
-fn peak_kb() -> Result<f64, BenchError> {
-    let path = Path::new("/proc/self/status");
-    let status = fs::read_to_string(path).map_err(BenchError::file(path))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kb = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-    kb.ok_or_else(|| failed("/proc/self/status", "it has no VmHWM"))
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use khz_block::{Encoder, HEADER_BYTES, Header};
 use khz_model::{Columns, Instance, Nanos, NodeName, Series, Stamp};
 use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock, OpenBlocks};
+use khz_store::range::OpenRows;
 
 use crate::error::BenchError;
 use crate::program::failed;
@@ -15,7 +16,7 @@ pub const SLOTS: usize = 300;
 /// Of the slots, those that change from row to row, each by a byte or two: 270 bytes a row, as recordings have at 1 Hz.
 pub const MOVING: usize = 130;
 /// Rows of a block at 1 Hz.
-const BLOCK_ROWS: u64 = 60;
+pub const BLOCK_ROWS: u64 = 60;
 /// When the first row was gathered: the begin of an hour.
 pub const BEGIN: u64 = 1_763_002_800_000_000_000;
 
@@ -69,10 +70,15 @@ struct Node {
 impl Nodes {
     /// Nodes with this number of slots, of which `moving` change from row to row, each at another place of its block.
     pub fn new(slots: usize, moving: usize, intake: &Intake) -> Result<Arc<Self>, BenchError> {
+        Nodes::some(NODES, slots, moving, intake)
+    }
+
+    /// This many of them.
+    pub fn some(count: usize, slots: usize, moving: usize, intake: &Intake) -> Result<Arc<Self>, BenchError> {
         let (model, mut nodes) = (Model::new(slots, moving), Vec::new());
         let header = Header::from_bytes(model.bytes.first_chunk().unwrap_or(&[0; HEADER_BYTES]), 0);
         let header = header.map_err(|error| failed("a block", error))?;
-        for number in 0..NODES {
+        for number in 0..count {
             let name = NodeName::new(&format!("node{number:04}")).map_err(|error| failed("a name", error))?;
             let lane = intake.lane(&name, 1);
             let mut node = Node { lane, header, bytes: Vec::new(), rows: 0, taken: 0 };
@@ -100,6 +106,27 @@ impl Nodes {
         }
     }
 
+    /// A second has passed: both.
+    pub fn step(&self, intake: &Intake) {
+        self.rows();
+        self.hand(intake);
+    }
+
+    /// How many rows of each node have come.
+    pub fn counts(&self) -> Vec<u64> {
+        self.all().iter().map(Node::count).collect()
+    }
+
+    /// How many rows that came are not in another log.
+    pub fn missing_in(&self, intake: &Intake) -> u64 {
+        let missing = |node: &Node| {
+            let stored = intake.lane(node.lane.node(), node.lane.epoch()).stored();
+            let rows = stored.into_iter().map(|(from, to)| to.min(node.count()) - from);
+            node.count() - rows.sum::<u64>()
+        };
+        self.all().iter().map(missing).sum()
+    }
+
     fn all(&self) -> MutexGuard<'_, Vec<Node>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,7 +151,52 @@ impl OpenBlocks for Nodes {
     }
 }
 
+/// What has come and is in no block of the log yet.
+impl OpenRows for Nodes {
+    fn nodes(&self) -> Vec<NodeName> {
+        self.all().iter().map(|node| node.lane.node().clone()).collect()
+    }
+
+    fn of(&self, name: &NodeName, from: Nanos, to: Nanos) -> Option<LoggedBlock> {
+        let nodes = self.all();
+        // Their names have the order of their numbers.
+        let place = nodes.binary_search_by(|node| node.lane.node().cmp(name)).ok()?;
+        let node = nodes.get(place).filter(|node| node.rows > 0)?;
+        let (first, last) = node.span();
+        (first < to && last >= from).then(|| node.block(&self.model, node.bytes.clone()))
+    }
+
+    fn span(&self) -> Option<(Nanos, Nanos)> {
+        let nodes = self.all();
+        let spans = nodes.iter().filter(|node| node.rows > 0).map(Node::span);
+        spans.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+    }
+}
+
 impl Node {
+    /// How many rows have come.
+    fn count(&self) -> u64 {
+        self.header.first_row + self.rows as u64
+    }
+
+    /// The times of the first and last row of the open block.
+    fn span(&self) -> (Nanos, Nanos) {
+        let first = self.header.stamp.real();
+        (first, Nanos(first.0 + (self.rows as u64).saturating_sub(1) * Nanos::SECOND.0))
+    }
+
+    fn block(&self, model: &Model, bytes: Vec<u8>) -> LoggedBlock {
+        LoggedBlock {
+            header: self.header,
+            rows: self.rows as u32,
+            schema: model.schema.clone(),
+            schema_hash: [7; 16],
+            bytes: Arc::new(bytes),
+            last: self.span().1,
+            shift: 0,
+        }
+    }
+
     fn row(&mut self, model: &Model) {
         let from = self.rows.checked_sub(1).map_or(0, |before| model.ends[before]);
         self.bytes.extend_from_slice(&model.bytes[from..model.ends[self.rows]]);
@@ -135,15 +207,8 @@ impl Node {
     }
 
     fn end(&mut self, model: &Model, intake: &Intake) {
-        let block = LoggedBlock {
-            header: self.header,
-            rows: BLOCK_ROWS as u32,
-            schema: model.schema.clone(),
-            schema_hash: [7; 16],
-            bytes: Arc::new(std::mem::take(&mut self.bytes)),
-            last: Nanos(self.header.stamp.real().0 + (BLOCK_ROWS - 1) * Nanos::SECOND.0),
-            shift: 0,
-        };
+        let bytes = std::mem::take(&mut self.bytes);
+        let block = self.block(model, bytes);
         intake.block(&self.lane, block);
         self.header.first_row += BLOCK_ROWS;
         self.header.stamp.boot.0 += BLOCK_ROWS * Nanos::SECOND.0;

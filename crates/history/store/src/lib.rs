@@ -83,7 +83,7 @@ pub enum StoreError {
         problem: &'static str,
     },
     /// Written by a newer format.
-    #[error("{path}: column file version {version}; this program reads version 1")]
+    #[error("{path}: version {version} of the store's files; this program reads version 1")]
     Version {
         /// The file.
         path: PathBuf,

@@ -212,7 +212,7 @@ fn a_file_of_a_newer_khz_or_of_another_tier_stays_as_it_is() {
     let store = open(&folder);
     let (found, damage) = rest(store.shelf());
     assert_eq!(found, without_second(&nodes.known));
-    assert!(damage.len() == 1 && damage[0].contains("column file version 2"), "{damage:?}");
+    assert!(damage.len() == 1 && damage[0].contains("version 2 of the store's files"), "{damage:?}");
     let error = store.tick_compaction(Nanos(BEGIN + 2 * HOUR)).unwrap_err();
     assert!(matches!(error, StoreError::Version { version: 2, .. }), "{error}");
     // The unit is left alone: everything else goes on.

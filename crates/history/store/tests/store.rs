@@ -6,16 +6,17 @@
 mod common;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
+use common::open::Open;
 use common::ranges::check_ranges;
 use common::stored::*;
 use common::{folder, node};
 use khz_model::Nanos;
 use khz_store::compact::Step;
 use khz_store::limits::ROWS_RECORD_BYTES;
-use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock, OpenBlocks};
+use khz_store::log::{Intake, LoggedBlock};
 use khz_store::range::ColumnFiles;
 use khz_store::range::RangeReader;
 use khz_store::shelf::Tier;
@@ -366,34 +367,11 @@ fn the_times_of_tiers_are_those_of_the_settings() {
     assert_eq!(Tier::ALL.map(|tier| keep.time(tier).0), [1, 2, 3]);
 }
 
-/// Blocks that have not ended, until a commit takes them.
-#[derive(Default)]
-struct Open(Mutex<Vec<(Arc<LoggedLane>, LoggedBlock)>>);
-
-impl Open {
-    fn came(&self, intake: &Intake, lane: &Arc<LoggedLane>, block: &LoggedBlock) {
-        self.0.lock().unwrap().push((lane.clone(), block.clone()));
-        intake.grown();
-    }
-}
-
-impl OpenBlocks for Open {
-    fn grown(&self, take: &mut dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool) {
-        self.0.lock().unwrap().retain(|(lane, block)| {
-            let (header, bytes) = (&block.header, &block.bytes[..]);
-            let begins = Some((block.schema.clone(), block.schema_hash));
-            let end = header.first_row + u64::from(block.rows);
-            !take(lane, OpenBlock { header, begins, offset: 0, bytes, end, shift: 0 })
-        });
-    }
-}
-
 #[test]
 fn a_commit_writes_open_blocks_of_more_bytes_than_it_takes_at_a_time() {
     let folder = folder("store-large-blocks");
     let (store, intake) = open_store(&folder, everything(), BEGIN);
-    let open = Arc::<Open>::default();
-    intake.ask(&open);
+    let open = Open::of(&intake);
     let mut nodes = Nodes::default();
     let lanes: Vec<_> = (0..7).map(|number| intake.lane(&node(number), 1)).collect();
     let block = nodes.block(0, BEGIN, 30, SECOND, (0, 0));
@@ -402,7 +380,7 @@ fn a_commit_writes_open_blocks_of_more_bytes_than_it_takes_at_a_time() {
         let length = if number == 3 { ROWS_RECORD_BYTES + 1 } else { ROWS_RECORD_BYTES / 3 };
         let mut bytes = block.bytes.to_vec();
         bytes.resize(length, 0);
-        open.came(&intake, lane, &LoggedBlock { bytes: Arc::new(bytes), ..block.clone() });
+        open.block(&intake, lane, &LoggedBlock { bytes: Arc::new(bytes), ..block.clone() });
     }
     let commit = store.commit(Nanos(BEGIN)).unwrap();
     assert!(commit.bytes as usize > 3 * ROWS_RECORD_BYTES, "{commit:?}");
@@ -417,10 +395,9 @@ fn a_segment_waits_for_the_blocks_that_began_in_it_but_not_for_ever() {
     let (store, intake) = open_store(&folder, everything(), BEGIN);
     let mut nodes = Nodes::default();
     let block = nodes.block(0, BEGIN, 30, SECOND, (0, 0));
-    let open = Arc::<Open>::default();
-    intake.ask(&open);
+    let open = Open::of(&intake);
     let lane = intake.lane(&node(0), 1);
-    open.came(&intake, &lane, &block);
+    open.block(&intake, &lane, &block);
     store.commit(Nanos(BEGIN)).unwrap();
     store.seal();
     let step = |now: u64| store.tick_compaction(Nanos(now)).unwrap().step;
@@ -432,7 +409,7 @@ fn a_segment_waits_for_the_blocks_that_began_in_it_but_not_for_ever() {
     // Another node falls silent.
     let block = nodes.block(1, BEGIN + HOUR, 30, SECOND, (0, 0));
     let lane = intake.lane(&node(1), 1);
-    open.came(&intake, &lane, &block);
+    open.block(&intake, &lane, &block);
     store.commit(Nanos(BEGIN + HOUR)).unwrap();
     store.seal();
     let mut waited = (0..10).map(|minute| step(BEGIN + HOUR + minute * MINUTE));

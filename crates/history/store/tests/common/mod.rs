@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod open;
 pub mod ranges;
+pub mod sender;
 pub mod stored;
 
 use std::fs;

@@ -1,0 +1,221 @@
+//! A real disk that is full, becomes read-only, or loses the store's folder: the store goes on, says what is wrong, and stores
+//! what has waited as soon as it can.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use common::folder;
+use common::open::Open;
+use common::sender::{BLOCK_ROWS, Sender, check, time};
+use common::stored::*;
+use khz_model::Nanos;
+use khz_store::log::Intake;
+use khz_store::range::RangeReader;
+use khz_store::{Store, StoreError, StoreReader};
+
+/// The process in the namespace works in this folder.
+const FOLDER: &str = "KHZ_STORE_TEST_FOLDER";
+
+/// Runs the calling test again as a process with a mount namespace of its own, in which `script` has mounted something on
+/// its first argument. Returns the folder if this is that process. The test is skipped where namespaces are not allowed.
+fn in_namespace(test: &str, script: &str) -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return Some(folder.into());
+    }
+    let folder = folder(test);
+    let start = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", script, "sh"]).arg(&folder);
+        command
+    };
+    match start(script).output() {
+        Ok(tried) if tried.status.success() => {}
+        Ok(tried) => {
+            let why = String::from_utf8_lossy(&tried.stderr).into_owned();
+            khz_skip::skip(format!("mounts in a namespace: {why}"));
+            return None;
+        }
+        Err(why) => {
+            khz_skip::skip(format!("unshare: {why}"));
+            return None;
+        }
+    }
+    let mut command = start(&format!("{script} && shift && exec \"$@\""));
+    command.arg(std::env::current_exe().unwrap()).args(["--exact", test, "--nocapture"]);
+    let output = command.env(FOLDER, &folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    None
+}
+
+fn run(words: &[&str]) {
+    assert!(Command::new(words[0]).args(&words[1..]).status().unwrap().success(), "{words:?}");
+}
+
+/// Nodes that send to a store.
+struct World {
+    store: Store,
+    intake: Intake,
+    senders: Vec<Sender>,
+}
+
+impl World {
+    fn open(folder: &Path) -> Self {
+        let (store, intake) = open_store(folder, everything(), BEGIN);
+        let open = Open::of(&intake);
+        let senders = (0..NODES).map(|number| Sender::begin(number, &intake, &open)).collect();
+        World { store, intake, senders }
+    }
+
+    fn send(&mut self, rows: u64) -> Result<(), StoreError> {
+        self.senders.iter_mut().for_each(|sender| sender.send(&self.intake, rows));
+        self.store.commit(Nanos(self.now())).map(drop)
+    }
+
+    fn next(&self) -> u64 {
+        self.senders[0].next
+    }
+
+    fn now(&self) -> u64 {
+        time(self.next())
+    }
+
+    /// What this process answers, from this row on.
+    fn found(&self, from: u64) -> Vec<u64> {
+        let log = Some(self.store.log());
+        check(&RangeReader::new(self.store.shelf().clone(), log, Arc::new(())), NODES, from)
+    }
+
+    /// Open blocks end, and all rows are stored, here and for another process.
+    fn check_all(&mut self, folder: &Path, from: u64) {
+        let rest = BLOCK_ROWS - self.next() % BLOCK_ROWS;
+        self.send(rest).unwrap();
+        let all = vec![self.next(); NODES];
+        assert_eq!(self.found(from), all);
+        settle(&self.store, self.now() + MINUTE);
+        assert_eq!(self.found(from), all);
+        let reader = StoreReader::open(folder).unwrap();
+        assert!(reader.damage().is_empty(), "{:?}", reader.damage());
+        let beside = RangeReader::new(reader.shelf().clone(), Some(reader.log()), Arc::new(()));
+        assert_eq!(check(&beside, NODES, from), all);
+        assert!(self.senders.iter().all(|sender| sender.lane.stored_until() == self.next()));
+    }
+}
+
+fn kind(error: &StoreError) -> ErrorKind {
+    match error {
+        StoreError::File { source, .. } | StoreError::Write(source) => source.kind(),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn what_a_full_disk_did_not_take_is_stored_when_there_is_room() {
+    let test = "what_a_full_disk_did_not_take_is_stored_when_there_is_room";
+    let Some(disk) = in_namespace(test, "mount -t tmpfs -o size=512k none \"$1\"") else { return };
+    let folder = disk.join("store");
+    let mut world = World::open(&folder);
+    world.send(5).unwrap();
+    let filler = disk.join("filler");
+    assert!(fs::write(&filler, vec![1; 1 << 20]).is_err(), "the disk is full now");
+    let mut failures = 0;
+    while failures < 5 {
+        if let Err(error) = world.send(7) {
+            assert_eq!(kind(&error), ErrorKind::StorageFull, "{error}");
+            assert!(error.to_string().contains("store/log"), "{error}");
+            failures += 1;
+        }
+        assert!(world.next() < 100_000, "the disk takes everything");
+        world.store.seal();
+        if let Err(error) = world.store.tick_compaction(Nanos(world.now())) {
+            assert_eq!(kind(&error), ErrorKind::StorageFull, "{error}");
+        }
+    }
+    assert!(world.intake.counts().failures.load(Ordering::Relaxed) >= 5);
+    assert_eq!(world.intake.counts().rows_lost.load(Ordering::Relaxed), 0);
+    fs::remove_file(&filler).unwrap();
+    world.check_all(&folder, 0);
+}
+
+#[test]
+fn a_store_on_a_disk_that_is_read_only_goes_on_when_it_is_not_any_more() {
+    let test = "a_store_on_a_disk_that_is_read_only_goes_on_when_it_is_not_any_more";
+    let Some(disk) = in_namespace(test, "mount -t tmpfs none \"$1\"") else { return };
+    let folder = disk.join("store");
+    let mut world = World::open(&folder);
+    world.send(70).unwrap();
+    let path = folder.to_str().unwrap();
+    // What is open can still be written; no file can be made.
+    run(&["mount", "--bind", path, path]);
+    run(&["mount", "-o", "remount,bind,ro", path]);
+    world.store.seal();
+    let (mut commits, mut compactions) = (0, 0);
+    for _ in 0..5 {
+        let error = world.send(BLOCK_ROWS).unwrap_err();
+        assert_eq!(kind(&error), ErrorKind::ReadOnlyFilesystem, "{error}");
+        commits += 1;
+        if let Err(error) = world.store.tick_compaction(Nanos(world.now() + HOUR)) {
+            assert_eq!(kind(&error), ErrorKind::ReadOnlyFilesystem, "{error}");
+            compactions += 1;
+        }
+    }
+    assert!(commits == 5 && compactions > 0, "{commits}, {compactions}");
+    assert!(world.found(0).iter().all(|next| *next > 70), "blocks that wait can be read");
+    let opened = World::open_refused(&folder);
+    assert!(opened.contains(path), "{opened}");
+    assert!(StoreReader::open(&folder).unwrap().damage().is_empty(), "it can be read");
+    run(&["umount", path]);
+    world.check_all(&folder, 0);
+}
+
+impl World {
+    /// Why nobody can write to the store.
+    fn open_refused(folder: &Path) -> String {
+        Store::open(folder, everything(), Nanos(BEGIN)).unwrap_err().to_string()
+    }
+}
+
+#[test]
+fn a_store_whose_folder_is_removed_counts_what_is_lost_and_stores_what_comes() {
+    let folder = folder("disk-removed").join("store");
+    let mut world = World::open(&folder);
+    world.send(150).unwrap();
+    settle(&world.store, world.now());
+    world.send(1).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    let from = world.next();
+    world.send(BLOCK_ROWS - from % BLOCK_ROWS).unwrap();
+    // A block had ended in the segment that was written; nobody knows what column files had.
+    assert!(world.intake.counts().failures.load(Ordering::Relaxed) > 0);
+    settle(&world.store, world.now());
+    world.send(90).unwrap();
+    world.check_all(&folder, from.next_multiple_of(BLOCK_ROWS));
+}
+
+#[test]
+fn a_store_whose_folder_is_replaced_by_another_one_adds_to_that() {
+    let folder = folder("disk-replaced").join("store");
+    let mut world = World::open(&folder);
+    for _ in 0..6 {
+        world.send(30).unwrap();
+        world.store.seal();
+    }
+    let copied = folder.with_extension("copy");
+    copy(&folder, &copied);
+    let from = world.next();
+    world.send(30).unwrap();
+    fs::rename(&folder, folder.with_extension("old")).unwrap();
+    fs::rename(&copied, &folder).unwrap();
+    world.store.seal();
+    // The rows of its open block that it has written are in the other folder.
+    world.check_all(&folder, 0);
+    assert!(world.next() > from);
+}

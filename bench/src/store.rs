@@ -40,7 +40,7 @@ pub static SUITE: Suite = Suite {
         },
         Section {
             name: "restart",
-            seconds: (300, 60),
+            seconds: (600, 60),
             about: "500 column files and a full log: from the start to the first answer",
             run: restart::run,
         },

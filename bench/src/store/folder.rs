@@ -89,6 +89,15 @@ pub fn evict(folder: &Path) -> Result<(), BenchError> {
     Err(failed("the page cache", format!("{:.1} % of the pages stay in memory", 100.0 * left)))
 }
 
+/// Brings all pages of the files below a folder into memory.
+pub fn load(folder: &Path) -> Result<(), BenchError> {
+    for path in files(folder)? {
+        let mut file = fs::File::open(&path).map_err(BenchError::file(&path))?;
+        std::io::copy(&mut file, &mut std::io::sink()).map_err(BenchError::file(path))?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,5 @@
 //! A start after a crash: 500 column files and a full log. How long the store takes to open, how long its first answers
-//! take, and how long a whole hub takes from its start to its first answer. Everything comes from the disk.
+//! take, and how long a whole hub takes from its start to its first answer.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -15,6 +15,7 @@ use crate::agent::build_agent;
 use crate::error::BenchError;
 use crate::http;
 use crate::hub::cluster::Hub;
+use crate::pairs::thread_cpu_ns;
 use crate::program::failed;
 use crate::record::{Bound, Record};
 use crate::spread::Spread;
@@ -51,32 +52,55 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let files = folder::files(&whole.join("raw"))?.len();
     let log = folder::bytes(&whole.join("log"))? as f64 / 1e6;
     record.say(&format!("{files} files of rows; {} MB of log, {} s\n", figure(log), 2 * segment));
-    let heads = ["turn", "open ms", "1st answer", "3 weeks", "from start", "open kB", "hub ms"];
+    let heads = ["turn", "open ms", "CPU ms", "1st answer", "3 weeks", "from start", "hub ms", "kB"];
     let mut table = Table::new(&heads);
+    for pages in ["warm", "cold"] {
+        turns(record, &mut table, (&program, &scratch, 2 * segment), pages)?;
+    }
+    record.show("## A start with 500 column files and a full log", &table);
+    record.say(
+        "Cold: each turn begins with all pages of the files dropped, as after a loss of power. Warm: all are in memory, as after\n\
+         a crash of the hub. `open`: what `Store::open` takes. `from start`: from the start of a process that opens the store to\n\
+         its first answer, one series of one node over the last minutes. `3 weeks`: the second answer, 1,000 points. `hub`: from\n\
+         the start of `khz hub` to the first answer at its HTTP door. kB: what opening and the first answer took.\n",
+    );
+    Ok(())
+}
+
+fn turns(
+    record: &mut Record,
+    table: &mut Table,
+    (program, scratch, seconds): (&Path, &Scratch, u64),
+    pages: &str,
+) -> Result<(), BenchError> {
+    let place = |folder: &Path| match pages {
+        "cold" => folder::evict(folder),
+        _ => folder::load(folder),
+    };
     let (mut opens, mut starts, mut hubs, mut memory) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for turn in 0..record.effort.of(5, 2) {
-        record.progress(&format!("turn {}", turn + 1));
+    for turn in 0..record.effort.of(3, 1) {
+        record.progress(&format!("{pages}, turn {}", turn + 1));
         // What a start writes must not be there at the next one.
-        let copy = scratch.at(&format!("turn-{turn}"));
-        folder::link(&whole, &copy)?;
-        folder::evict(&copy)?;
-        let told = first_answers(&copy, 2 * segment)?;
-        let again = scratch.at(&format!("hub-{turn}"));
-        folder::link(&whole, &again)?;
-        folder::evict(&again)?;
-        let hub = hub(&program, &again, 2 * segment)?;
+        let (copy, again) = (scratch.at("copy"), scratch.at("hub"));
+        folder::link(&scratch.at("whole"), &copy)?;
+        place(&copy)?;
+        let told = first_answers(&copy, seconds)?;
+        folder::link(&scratch.at("whole"), &again)?;
+        place(&again)?;
+        let hub = hub(program, &again, seconds)?;
         for (what, value) in [
             ("open_ms", told.open),
+            ("open_cpu_ms", told.cpu),
             ("first_ms", told.first),
             ("weeks_ms", told.weeks),
             ("from_start_ms", told.from_start),
             ("memory_kb", told.memory),
             ("hub_ms", hub),
         ] {
-            record.sample(["restart", "500 files and a full log", "khz"], turn, what, value);
+            record.sample(["restart", "500 files and a full log", pages], turn, what, value);
         }
-        let figures = [told.open, told.first, told.weeks, told.from_start, told.memory, hub];
-        table.row([(turn + 1).to_string()].into_iter().chain(figures.map(figure)));
+        let figures = [told.open, told.cpu, told.first, told.weeks, told.from_start, hub, told.memory];
+        table.row([format!("{pages} {}", turn + 1)].into_iter().chain(figures.map(figure)));
         opens.push(told.open);
         starts.push(told.from_start / 1e3);
         hubs.push(hub / 1e3);
@@ -85,17 +109,11 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
             std::fs::remove_dir_all(&folder).map_err(BenchError::file(folder))?;
         }
     }
-    record.show("## A start with 500 column files and a full log, from the disk", &table);
-    record.say(
-        "Each turn begins with all pages of the files dropped. `from start`: from the start of a process that opens the store\n\
-         to its first answer, one series of one node over the last minutes. `3 weeks`: the second one, 1,000 points. `hub`:\n\
-         from the start of `khz hub` to the first answer at its HTTP door.\n",
-    );
     let bound = record.effort.of(Bound::AtMost(1.0), Bound::Stated);
-    record.verdict("restart: s from the start to the first answer", Spread::of(starts), bound);
-    record.verdict("restart of a hub: s from the start to the first answer", Spread::of(hubs), bound);
-    record.verdict("restart: ms to open the store", Spread::of(opens), Bound::Stated);
-    record.verdict("restart: memory, MB", Spread::of(memory), Bound::Stated);
+    record.verdict(&format!("restart, {pages}: s to the first answer"), Spread::of(starts), bound);
+    record.verdict(&format!("restart of a hub, {pages}: s to the first answer"), Spread::of(hubs), bound);
+    record.verdict(&format!("restart, {pages}: ms to open"), Spread::of(opens), Bound::Stated);
+    record.verdict(&format!("restart, {pages}: memory, MB"), Spread::of(memory), Bound::Stated);
     Ok(())
 }
 
@@ -130,6 +148,8 @@ fn fill(record: &Record, folder: &Path, segment: u64) -> Result<(), BenchError> 
 /// What the other process has measured, in ms and kB.
 struct Told {
     open: f64,
+    /// CPU time of that.
+    cpu: f64,
     first: f64,
     weeks: f64,
     memory: f64,
@@ -152,21 +172,21 @@ fn first_answers(folder: &Path, seconds: u64) -> Result<Told, BenchError> {
     let from_start = start.elapsed().as_secs_f64() * 1e3;
     output.read_line(&mut line).map_err(|error| failed("the restarted store", error))?;
     let numbers: Vec<f64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    let [open, first, memory, weeks] = numbers[..] else {
+    let [open, cpu, first, memory, weeks] = numbers[..] else {
         return Err(failed("the restarted store", format!("it said '{}'", line.trim())));
     };
-    Ok(Told { open, first, weeks, memory, from_start })
+    Ok(Told { open, cpu, first, weeks, memory, from_start })
 }
 
 /// The other process: prints how long opening and the first answer took and the memory, then how long the second answer.
 pub fn part(folder: &Path, seconds: &str) -> Result<(), BenchError> {
     let seconds: u64 = seconds.parse().map_err(|_| BenchError::Usage("restart FOLDER SECONDS".into()))?;
-    let (peak, start) = (Peak::begin()?, Instant::now());
+    let (peak, start, cpu) = (Peak::begin()?, Instant::now(), thread_cpu_ns());
     let (store, _intake, damage) = Store::open(folder, keep(), second(seconds)).map_err(wrong)?;
     if let Some(damage) = damage.first() {
         return Err(failed("the restarted store", damage));
     }
-    let open = start.elapsed().as_secs_f64() * 1e3;
+    let (open, cpu) = (start.elapsed().as_secs_f64() * 1e3, (thread_cpu_ns() - cpu) as f64 / 1e6);
     let reader = RangeReader::new(store.shelf().clone(), Some(store.log()), Arc::new(()));
     let ask = |pattern: &str, from: Nanos, shape| {
         let start = Instant::now();
@@ -184,7 +204,7 @@ pub fn part(folder: &Path, seconds: &str) -> Result<(), BenchError> {
         }
     };
     let first = ask(FIRST, second(0), RangeShape::Rows)?;
-    println!("{open} {first} {}", peak.grown_kb()?);
+    println!("{open} {cpu} {first} {}", peak.grown_kb()?);
     println!("{}", ask(WEEKS_OF, WEEKS.begin, RangeShape::Points(1_000))?);
     Ok(())
 }

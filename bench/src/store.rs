@@ -22,8 +22,8 @@ pub static SUITE: Suite = Suite {
     sections: &[
         Section {
             name: "ingest",
-            seconds: (60, 15),
-            about: "4,096 nodes x 300 slots into the log, a commit for each second: CPU per row, bytes",
+            seconds: (120, 30),
+            about: "4,096 nodes x 300 and x 1,000 slots into the log, a commit each second:\nCPU per row, bytes",
             run: ingest::run,
         },
         Section {
@@ -47,13 +47,13 @@ pub static SUITE: Suite = Suite {
         Section {
             name: "burst",
             seconds: (150, 40),
-            about: "a minute of 4,096 nodes at 100 Hz, and 15 s with 1,000 slots: rows lost, memory",
+            about: "a minute of 4,096 nodes at 100 Hz, 15 s with 1,000 slots: rows lost, memory",
             run: burst::run,
         },
         Section {
             name: "sizes",
             seconds: (3_000, 420),
-            about: "bytes a value of recordings of this machine and of days made of them, beside VictoriaMetrics\n(Debian package victoria-metrics), if it is installed",
+            about: "bytes a value: recordings of this machine, days made of them; beside\nVictoriaMetrics (Debian package victoria-metrics), if it is installed",
             run: sizes::run,
         },
     ],

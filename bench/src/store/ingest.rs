@@ -28,7 +28,8 @@ struct Turn {
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let folder = std::env::temp_dir().join(format!("khz-bench-store-{}", std::process::id()));
-    let heads = ["slots", "turn", "handing, ns/row", "commit, ns/row", "both", "longest, ms", "bytes/row"];
+    let heads =
+        ["slots x Hz", "turn", "handing, ns/row", "commit, ns/row", "both", "longest, ms", "bytes/row"];
     let mut table = Table::new(&heads);
     let cases = [(SLOTS, MOVING, 1, 120), (SLOTS, MOVING, 100, 4), (1_000, 433, 1, 60)];
     for (slots, moving, rate, seconds) in cases {
@@ -46,7 +47,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
                 record.sample(["ingest", &case, "khz"], number, what, value);
             }
             table.row([
-                format!("{slots} at {rate} Hz"),
+                format!("{slots} x {rate}"),
                 (number + 1).to_string(),
                 figure(turn.handing),
                 figure(turn.commits),

@@ -254,7 +254,8 @@ impl Walk<'_> {
         let from = self.at;
         let next = self.next_commit()?;
         self.at = next.unwrap_or(self.length);
-        if next.is_some() {
+        // The last commit may lack any pages: it was not synced.
+        if next.is_some_and(|end| end < self.length) {
             let bytes = self.at - from;
             contents.damage.push(self.segment.damaged(from, bytes, "it is no record of a log"));
             // What stands before the damage was synced too.

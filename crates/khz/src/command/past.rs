@@ -3,10 +3,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use khz_ask::{Past, PastLine, PastLines, PastPart, PastRow};
+use khz_ask::{Past, PastLine, PastLines, PastPart, PastRow, Server};
 use khz_model::calendar::{Civil, utc};
 use khz_model::moment;
-use khz_model::{Nanos, Pattern, RangeShape};
+use khz_model::{Misses, Nanos, NodeName, Pattern, RangeShape};
 use khz_rrd::local_time::{self, Fields};
 
 use super::target::Target;
@@ -75,6 +75,7 @@ impl Span {
 
 /// A question, and what has come of its answer.
 pub struct Asked {
+    server: Server,
     lines: PastLines,
     patterns: Vec<Pattern>,
     /// For each pattern whether something matched it.
@@ -96,9 +97,10 @@ impl Asked {
     ) -> Result<Self, Failure> {
         let patterns = if patterns.is_empty() { vec![Pattern::everything()] } else { patterns.to_vec() };
         let past = Past { patterns: patterns.clone(), from: span.from, to: span.to, shape };
-        let lines = target.past(plan, &past)?;
+        let server = target.running(plan)?;
+        let lines = server.past(&past)?;
         let is_found = vec![false; patterns.len()];
-        Ok(Asked { lines, patterns, is_found, ahead: None, is_damaged: false, is_over: false })
+        Ok(Asked { server, lines, patterns, is_found, ahead: None, is_damaged: false, is_over: false })
     }
 
     /// The next part; `None` after the last. What could not be read is said on stderr.
@@ -144,6 +146,11 @@ impl Asked {
         Ok(Some(step))
     }
 
+    /// The khz that was asked.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
     /// Something could not be read until now.
     pub fn is_damaged(&self) -> bool {
         self.is_damaged
@@ -157,23 +164,58 @@ impl Asked {
 
     /// How the command ends: in part, if a pattern selected nothing.
     pub fn end(&self, within: &str) -> Outcome {
-        end(&self.patterns, &self.unmatched(), self.is_damaged, within)
+        end(&self.server, &self.patterns, &self.unmatched(), self.is_damaged, within)
     }
 }
 
 /// How a command ends that has asked a store for these patterns: in part, if some of them selected nothing.
-pub fn end(patterns: &[Pattern], unmatched: &[&Pattern], is_damaged: bool, within: &str) -> Outcome {
+pub fn end(
+    server: &Server,
+    patterns: &[Pattern],
+    unmatched: &[&Pattern],
+    is_damaged: bool,
+    within: &str,
+) -> Outcome {
+    let names = if unmatched.is_empty() { Names::default() } else { Names::of(server) };
+    let texts: Vec<String> = unmatched.iter().map(|pattern| names.with_near(pattern)).collect();
     if unmatched.len() == patterns.len() {
-        let texts: Vec<String> = unmatched.iter().map(ToString::to_string).collect();
         return Err(Failure::Work(format!("the store has nothing of {} {within}", texts.join(", "))));
     }
-    for pattern in unmatched {
-        remark!("the store has nothing of {pattern} {within}");
+    for text in texts {
+        remark!("the store has nothing of {text} {within}");
     }
     match (is_damaged, unmatched.is_empty()) {
         (true, _) => Err(Failure::work("parts of the store are damaged and were left out")),
         (false, true) => Ok(Done::Wholly),
         (false, false) => Ok(Done::Partly { missing: Vec::new() }),
+    }
+}
+
+/// The names that a khz knows now. A store may have more, but who has mistyped one mostly means one of these.
+#[derive(Default)]
+struct Names {
+    nodes: Vec<NodeName>,
+    metrics: Vec<String>,
+}
+
+impl Names {
+    /// Those of this khz, as far as it tells them.
+    fn of(server: &Server) -> Self {
+        let nodes = server.node_names().unwrap_or_default();
+        let mut nodes: Vec<NodeName> = nodes.iter().filter_map(|name| NodeName::new(name).ok()).collect();
+        nodes.sort();
+        let metrics = server.catalogue().unwrap_or_default();
+        let name = |metric: &serde_json::Value| Some(metric.get("name")?.as_str()?.to_owned());
+        Names { nodes, metrics: metrics.iter().filter_map(name).collect() }
+    }
+
+    /// The pattern, and what may be meant by it.
+    fn with_near(&self, pattern: &Pattern) -> String {
+        let metrics: Vec<&str> = self.metrics.iter().map(String::as_str).collect();
+        let of_metrics = Misses::of_metric_names(&metrics, std::slice::from_ref(pattern));
+        let of_nodes = pattern.nodes().map(|hosts| Misses::of_nodes(hosts, &self.nodes)).unwrap_or_default();
+        let near = of_metrics.patterns.iter().chain(&of_nodes.nodes).find_map(|miss| miss.near.as_ref());
+        near.map_or_else(|| pattern.to_string(), |near| format!("{pattern} (did you mean {near}?)"))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use khz_ask::{Answer, AskError, Forgotten, Nodes, Past, PastBytes, PastLines, Server, local};
+use khz_ask::{Answer, AskError, Forgotten, Nodes, Server, local};
 use khz_model::fold::fold;
 use khz_model::hostlist::Hostlist;
 use khz_model::{Interest, Misses, Nanos, NodeName, Pattern, QueryError};
@@ -66,16 +66,6 @@ impl Target {
         Ok(answer)
     }
 
-    /// What was, out of the store of a running khz.
-    pub fn past(&self, plan: &Plan, past: &Past) -> Result<PastLines, Failure> {
-        Ok(self.running(plan)?.past(past)?)
-    }
-
-    /// The same as a recording, with every reading.
-    pub fn past_recording(&self, plan: &Plan, past: Past) -> Result<PastBytes, Failure> {
-        Ok(self.running(plan)?.past_recording(past)?)
-    }
-
     /// The entries of the catalogue: those of the running khz, or those that this program knows.
     pub fn catalogue(&self, plan: &Plan) -> Result<Vec<Value>, Failure> {
         match self.find(plan)?.map(|server| server.catalogue()) {
@@ -123,7 +113,8 @@ impl Target {
         }
     }
 
-    fn running(&self, plan: &Plan) -> Result<Server, Failure> {
+    /// The running khz, which alone knows other nodes and the past.
+    pub fn running(&self, plan: &Plan) -> Result<Server, Failure> {
         let server = self.find(plan)?;
         server.ok_or_else(|| Failure::usage("no khz to ask is known; name one with --server"))
     }

@@ -21,8 +21,16 @@ pub fn run(flags: &ExportFlags, outer: NodeFlags, span: Span, out: &mut impl Wri
     let (_, plan) = crate::command::plan(flags.settings.clone().over(outer))?;
     let ask = |shape| Asked::ask(&flags.target, &plan, &patterns, span, shape);
     // A table needs all its columns before the first row.
-    let columns =
-        if flags.json { PastColumns::default() } else { PastColumns::of(ask(RangeShape::Newest)?)? };
+    let columns = if flags.json {
+        PastColumns::default()
+    } else {
+        let mut newest = ask(RangeShape::Newest)?;
+        let columns = PastColumns::of(&mut newest)?;
+        if columns.series.is_empty() {
+            return newest.end("in that time");
+        }
+        columns
+    };
     let mut asked = ask(RangeShape::Rows)?;
     match &flags.output {
         None => write(flags, &mut asked, &columns, out)?,
@@ -42,7 +50,7 @@ pub struct PastColumns {
 
 impl PastColumns {
     /// The columns of everything that an answer has.
-    fn of(mut asked: Asked) -> Result<Self, Failure> {
+    fn of(asked: &mut Asked) -> Result<Self, Failure> {
         let mut columns = PastColumns::default();
         while let Some(part) = asked.next_part()? {
             let empty = PastPart { rows: Vec::new(), points: Vec::new(), ..part };

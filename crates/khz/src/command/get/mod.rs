@@ -110,7 +110,7 @@ pub fn run(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let older = older.as_ref();
     let unmatched = older.map_or_else(|| asked.unmatched(), Asked::unmatched);
     let is_damaged = asked.is_damaged() || older.is_some_and(Asked::is_damaged);
-    past::end(&patterns, &unmatched, is_damaged, &format!("up to {}", utc(at)))
+    past::end(asked.server(), &patterns, &unmatched, is_damaged, &format!("up to {}", utc(at)))
 }
 
 /// How far back `--at` looks for all readings. Only if a pattern selects nothing in this time, its last readings are

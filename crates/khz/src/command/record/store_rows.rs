@@ -26,7 +26,8 @@ pub fn record(flags: &RecordFlags, task: &Task, plan: &Plan, span: Span) -> Outc
     let target = Target { server: flags.server.clone(), direct: false };
     let past =
         Past { patterns: task.patterns.clone(), from: span.from, to: span.to, shape: RangeShape::Rows };
-    let mut answer = target.past_recording(plan, past)?;
+    let server = target.running(plan)?;
+    let mut answer = server.past_recording(past)?;
     let (mut recorder, mut chunks) = (None, PastChunks::new(&task.patterns));
     let mut progress = Progress::new(flags.quiet, None);
     let copied = copy(
@@ -40,7 +41,7 @@ pub fn record(flags: &RecordFlags, task: &Task, plan: &Plan, span: Span) -> Outc
     );
     let Some(recorder) = recorder else {
         copied?;
-        return past::end(&task.patterns, &chunks.unmatched(), chunks.is_damaged, "in that time");
+        return past::end(&server, &task.patterns, &chunks.unmatched(), chunks.is_damaged, "in that time");
     };
     let path = recorder.path().to_owned();
     let end = if copied.is_ok() { "everything was copied" } else { "it was cut off" };
@@ -50,7 +51,7 @@ pub fn record(flags: &RecordFlags, task: &Task, plan: &Plan, span: Span) -> Outc
     progress.end(&counts, &path);
     remark_missing(&lacking, flags.quiet);
     copied?;
-    match past::end(&task.patterns, &chunks.unmatched(), chunks.is_damaged, "in that time")? {
+    match past::end(&server, &task.patterns, &chunks.unmatched(), chunks.is_damaged, "in that time")? {
         Done::Wholly => Ok(done(Done::Wholly, &counts.missing)),
         partly => Ok(partly),
     }

@@ -79,7 +79,7 @@ pub struct WatchFlags {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "from")]
     pub to: Option<String>,
     /// With --from: how many times as fast as it was; 0: as fast as it comes.
-    #[arg(long, value_name = "N", default_value_t = 1.0, requires = "from")]
+    #[arg(long, value_name = "N", default_value_t = 1.0, requires = "from", allow_negative_numbers = true)]
     pub speed: f64,
     /// Where to ask.
     #[command(flatten)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use khz_ask::{Cell, Column, PastPart, Piece, Row};
 use khz_model::{Kind, Nanos, Pattern, RangeShape};
 
-use crate::command::past::{Asked, Span, Step};
+use crate::command::past::{self, Asked, Span, Step};
 use crate::command::target::Target;
 use crate::config::Plan;
 use crate::show::outcome::{Done, Failure, Outcome};
@@ -36,8 +36,8 @@ pub struct Replay<'a> {
     /// Rows that wait for their time.
     rows: VecDeque<(Nanos, Piece)>,
     columns: HashMap<String, Vec<Column>>,
-    /// Something has come.
-    is_found: bool,
+    /// Patterns that have selected nothing until now.
+    unmatched: Vec<Pattern>,
     is_partly: bool,
 }
 
@@ -72,6 +72,7 @@ impl<'a> Replay<'a> {
         Ok(Replay {
             target,
             plan,
+            unmatched: patterns.clone(),
             patterns,
             span,
             slice,
@@ -80,7 +81,6 @@ impl<'a> Replay<'a> {
             pace: None,
             rows: VecDeque::new(),
             columns: HashMap::new(),
-            is_found: false,
             is_partly: false,
         })
     }
@@ -91,8 +91,12 @@ impl<'a> Replay<'a> {
         follow: impl FnOnce(&mut dyn FnMut() -> Result<Option<Vec<Piece>>, Failure>) -> Outcome,
     ) -> Outcome {
         let outcome = follow(&mut || self.next())?;
-        if !self.is_found && self.span.from >= self.span.to {
-            return Err(Failure::work("the store has nothing of this in that time"));
+        // Whoever stops it early does not learn what might have come.
+        let is_whole = self.span.from >= self.span.to && self.rows.is_empty();
+        if is_whole && !self.unmatched.is_empty() {
+            let unmatched: Vec<&Pattern> = self.unmatched.iter().collect();
+            let server = self.target.running(self.plan)?;
+            return past::end(&server, &self.patterns, &unmatched, false, "in that time");
         }
         Ok(if self.is_partly { Done::Partly { missing: Vec::new() } } else { outcome })
     }
@@ -126,9 +130,10 @@ impl<'a> Replay<'a> {
         let mut asked = Asked::ask(self.target, self.plan, &self.patterns, slice, RangeShape::Rows)?;
         let mut rows: Vec<(Nanos, Piece)> = Vec::new();
         while let Some(step) = asked.next_step()? {
-            self.is_found = true;
             self.step(&step, &mut rows);
         }
+        let unmatched: Vec<Pattern> = asked.unmatched().into_iter().cloned().collect();
+        self.unmatched.retain(|pattern| unmatched.contains(pattern));
         if asked.is_damaged() && !std::mem::replace(&mut self.is_partly, true) {
             remark!("parts of the store are damaged and are left out");
         }

@@ -304,7 +304,6 @@ fn power_may_go_at_any_time_and_what_was_stored_is_found() {
 }
 
 #[test]
-#[ignore = "such a commit is told as damage: docs/roadmap.md"]
 fn a_commit_of_which_any_pages_are_missing_is_left_out() {
     lose_power_often("power-pages", seeds(), Torn::Pages);
 }

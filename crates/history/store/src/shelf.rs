@@ -64,6 +64,8 @@ pub struct TierFacts {
     /// Bytes of them.
     pub bytes: u64,
     /// When the oldest unit begins and the newest one ends; `None`: there is nothing.
+    pub units: Option<(Nanos, Nanos)>,
+    /// The times of the first and the last row, or bucket; `None`: there is none.
     pub span: Option<(Nanos, Nanos)>,
 }
 
@@ -92,17 +94,24 @@ impl Shelf {
     pub fn facts(&self) -> Vec<TierFacts> {
         let listing = self.listing();
         let facts = |tier| {
-            let (mut facts, units) =
-                (TierFacts { tier, files: 0, bytes: 0, span: None }, listing.units(tier));
-            for unit in units {
-                let begin = facts.span.map_or(unit.begin, |(begin, _)| begin);
-                facts.span = Some((begin, unit.end));
-                facts.files += listing.of(unit).len();
-                facts.bytes += listing.bytes(unit);
+            let units: Vec<Unit> = listing.units(tier).collect();
+            let spans = |unit: &Unit| self.spans(listing.of(*unit));
+            let first = units.first().and_then(|unit| spans(unit).map(|span| span.0).min());
+            let last = units.last().and_then(|unit| spans(unit).map(|span| span.1).max());
+            TierFacts {
+                tier,
+                files: units.iter().map(|unit| listing.of(*unit).len()).sum(),
+                bytes: units.iter().map(|unit| listing.bytes(*unit)).sum(),
+                units: units.first().zip(units.last()).map(|(first, last)| (first.begin, last.end)),
+                span: first.zip(last),
             }
-            facts
         };
         Tier::ALL.into_iter().map(facts).collect()
+    }
+
+    /// The times of the first and last row of each of these files; what cannot be opened is left out.
+    fn spans<'a>(&'a self, pieces: &'a [Piece]) -> impl Iterator<Item = (Nanos, Nanos)> + 'a {
+        pieces.iter().filter_map(|piece| Some(self.open_piece(piece).ok()?.span()))
     }
 
     /// Reads every byte of every file, and says what is damaged, and what does not belong here.

@@ -20,7 +20,7 @@ use crate::shelf::Shelf;
 use crate::store::lock::Lock;
 
 /// The folder of the log.
-const LOG_FOLDER: &str = "log";
+pub const LOG_FOLDER: &str = "log";
 
 /// A store, and the right to write to it. Any thread may use it.
 #[derive(Debug)]
@@ -33,7 +33,8 @@ pub struct Store {
     /// The ten minutes for which the present segment is.
     segment_time: Mutex<u64>,
     /// Held until the store is dropped.
-    _lock: Lock,
+    lock: Mutex<Lock>,
+    disk: Disk,
 }
 
 impl Store {
@@ -61,7 +62,7 @@ impl Store {
             disk.remove(part)?;
         }
         let counts = Arc::<StoreCounts>::default();
-        let compactor = Compactor::new(shelf.clone(), disk, keep, counts.clone())?;
+        let compactor = Compactor::new(shelf.clone(), disk.clone(), keep, counts.clone())?;
         let view = log.view();
         let store = Store {
             folder: folder.to_owned(),
@@ -70,7 +71,8 @@ impl Store {
             counts,
             compactor: Mutex::new(compactor),
             segment_time: Mutex::new(segment_time(now)),
-            _lock: lock,
+            lock: Mutex::new(lock),
+            disk,
         };
         Ok((store, intake, damage))
     }
@@ -83,6 +85,7 @@ impl Store {
     /// Writes the rows that came since the last commit, and waits until they are on the disk. Every ten minutes it begins
     /// another segment, so that the present one can be made columns of.
     pub fn commit(&self, now: Nanos) -> Result<Commit, StoreError> {
+        self.keep_lock()?;
         let mut log = self.log.lock();
         let done = log.commit()?;
         let mut time = self.segment_time.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +104,19 @@ impl Store {
     /// Does at most one step of compaction: a segment, a roll-up, a merge, or removing what is too old or too much. It says
     /// what it did, so that its thread can stop between two steps. After an error it rests for a minute.
     pub fn tick_compaction(&self, now: Nanos) -> Result<Tick, StoreError> {
+        self.keep_lock()?;
         self.compactor.lock().unwrap_or_else(PoisonError::into_inner).tick(&self.log, now)
+    }
+
+    /// If somebody has removed the folder or its lock, the store takes the lock again, unless another process has it now: then
+    /// this one writes nothing more.
+    fn keep_lock(&self) -> Result<(), StoreError> {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if !lock.is_in_place() {
+            self.disk.create_folder(&self.folder)?;
+            *lock = Lock::take(&self.folder)?;
+        }
+        Ok(())
     }
 
     /// Reads the column files.

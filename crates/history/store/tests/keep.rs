@@ -74,14 +74,14 @@ fn after_every_step_the_files_are_within_the_budget_and_the_newest_stay() {
         });
         newest = begin + HOUR;
         let raw = facts(&store, Tier::Raw);
-        assert_eq!(raw.span.map(|span| span.1), Some(Nanos(newest)), "the newest hour is there");
+        assert_eq!(raw.units.map(|span| span.1), Some(Nanos(newest)), "the newest hour is there");
     }
     assert!(is_full && store.counts().removed.load(Ordering::Relaxed) > 20);
     let (raw, minute, hour) =
         (facts(&store, Tier::Raw), facts(&store, Tier::Minute), facts(&store, Tier::Hour));
-    let since = raw.span.unwrap().0;
-    assert!(minute.span.unwrap().0 < since, "rows go before their roll-ups");
-    assert!(hour.span.unwrap().0 <= minute.span.unwrap().0);
+    let since = raw.units.unwrap().0;
+    assert!(minute.units.unwrap().0 < since, "rows go before their roll-ups");
+    assert!(hour.units.unwrap().0 <= minute.units.unwrap().0);
     // What is there is whole.
     let found = of_shelf(store.shelf());
     for (series, times) in &nodes.known {
@@ -103,7 +103,7 @@ fn a_budget_that_holds_nothing_keeps_the_newest_unit_of_each_tier() {
             assert!(units(&folder, tier) <= 1, "{tier:?}");
         }
     }
-    assert_eq!(facts(&store, Tier::Raw).span.unwrap().1, Nanos(BEGIN + 30 * HOUR));
+    assert_eq!(facts(&store, Tier::Raw).units.unwrap().1, Nanos(BEGIN + 30 * HOUR));
     assert!(Tier::ALL.iter().all(|tier| units(&folder, *tier) == 1));
 }
 
@@ -118,7 +118,7 @@ fn each_tier_is_kept_for_its_time() {
         hour(&store, &intake, &mut nodes, BEGIN + number * HOUR, 10 * MINUTE, &mut || {});
     }
     let now = BEGIN + 120 * HOUR + 6 * MINUTE;
-    let begins = Tier::ALL.map(|tier| facts(&store, tier).span.unwrap().0.0);
+    let begins = Tier::ALL.map(|tier| facts(&store, tier).units.unwrap().0.0);
     // Units go when all of them is older.
     assert_eq!(begins[0], (now - 5 * HOUR) / HOUR * HOUR);
     assert_eq!(begins[1], (now - 49 * HOUR) / DAY * DAY);
@@ -138,7 +138,7 @@ fn late_rows_of_a_removed_hour_are_dropped_and_leave_its_roll_ups_as_they_are() 
         hour(&store, &intake, &mut nodes, BEGIN + number * HOUR, 30 * SECOND, &mut || {});
     }
     let now = BEGIN + 44 * HOUR;
-    let since = facts(&store, Tier::Raw).span.unwrap().0;
+    let since = facts(&store, Tier::Raw).units.unwrap().0;
     assert!(since.0 > BEGIN + 2 * HOUR, "hours have been removed");
     let rolled_up = || {
         [Tier::Minute, Tier::Hour].map(|tier| {
@@ -160,7 +160,7 @@ fn late_rows_of_a_removed_hour_are_dropped_and_leave_its_roll_ups_as_they_are() 
         settle(&store, now);
         settle(&store, now + 3 * HOUR);
         assert_eq!(store.counts().rows_too_old.load(Ordering::Relaxed), 20);
-        assert_eq!(facts(&store, Tier::Raw).span.unwrap().0, since);
+        assert_eq!(facts(&store, Tier::Raw).units.unwrap().0, since);
         assert!(rolled_up() == before);
     }
 }

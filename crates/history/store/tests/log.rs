@@ -506,6 +506,8 @@ fn a_removed_or_replaced_segment_is_counted_and_the_log_goes_on() {
         assert_eq!(counts.failures.load(Ordering::Relaxed), 1);
         let view = world.log().view();
         assert_eq!(world.rows(&view, 0, 0, None), (18..20).collect());
+        let stored = |lane| world.intake.lane(&node(lane), 0).stored();
+        assert_eq!((stored(0), stored(1)), (vec![(18, 20)], vec![]), "the next start asks for the others");
     }
 }
 

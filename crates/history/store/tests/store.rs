@@ -368,6 +368,26 @@ fn the_times_of_tiers_are_those_of_the_settings() {
 }
 
 #[test]
+fn a_lock_that_was_removed_is_taken_again_unless_another_process_has_the_store_now() {
+    let folder = folder("store-lock-removed");
+    let (store, _intake) = open_store(&folder, everything(), BEGIN);
+    let second = || Store::open(&folder, everything(), Nanos(BEGIN));
+    std::fs::remove_file(folder.join("lock")).unwrap();
+    store.commit(Nanos(BEGIN)).unwrap();
+    assert!(matches!(second(), Err(StoreError::InUse { .. })), "it holds the new lock");
+    std::fs::remove_dir_all(&folder).unwrap();
+    store.tick_compaction(Nanos(BEGIN)).unwrap();
+    assert!(matches!(second(), Err(StoreError::InUse { .. })));
+    std::fs::remove_file(folder.join("lock")).unwrap();
+    let other = second().unwrap();
+    assert!(matches!(store.commit(Nanos(BEGIN)), Err(StoreError::InUse { .. })), "it writes nothing more");
+    assert!(matches!(store.tick_compaction(Nanos(BEGIN)), Err(StoreError::InUse { .. })));
+    drop(other);
+    store.commit(Nanos(BEGIN)).unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_commit_writes_open_blocks_of_more_bytes_than_it_takes_at_a_time() {
     let folder = folder("store-large-blocks");
     let (store, intake) = open_store(&folder, everything(), BEGIN);

@@ -104,6 +104,8 @@ impl RunningStore {
             shared: shared.clone(),
             intake: intake.clone(),
             failures: Repeats::default(),
+            lost: 0,
+            losses: Repeats::default(),
             compaction: compaction.clone(),
             begun,
         };
@@ -188,6 +190,9 @@ struct Commits {
     shared: Arc<Shared>,
     intake: Intake,
     failures: Repeats,
+    /// Rows that are lost to the store, as far as that was logged.
+    lost: u64,
+    losses: Repeats,
     compaction: Thread,
     /// True while the other thread wakes up by itself.
     begun: Arc<AtomicBool>,
@@ -200,9 +205,12 @@ impl Commits {
             self.intake.wait(&self.shared.is_over);
             // In this order: what was handed over before the end is committed.
             let is_last = self.shared.is_over.load(Ordering::Acquire);
-            if let Err(error) = self.shared.store.commit(now()) {
-                self.failed(&error, Nanos(start.elapsed().as_nanos() as u64));
+            let committed = self.shared.store.commit(now());
+            let elapsed = Nanos(start.elapsed().as_nanos() as u64);
+            if let Err(error) = committed {
+                self.failed(&error, elapsed);
             }
+            self.tell_losses(elapsed);
             if is_last {
                 return;
             }
@@ -219,6 +227,18 @@ impl Commits {
                 "rows are not stored: {}{times}; they wait in memory, as long as there is room",
                 sentence(error)
             );
+        }
+    }
+
+    /// Logs how many rows the store has lost since the last such line.
+    fn tell_losses(&mut self, now: Nanos) {
+        let lost = self.intake.counts().rows_lost.load(Ordering::Relaxed);
+        if lost > self.lost && self.losses.happened(now).is_some() {
+            tracing::warn!(
+                "the store has lost {} rows: its disk was too slow or full, or somebody has removed files of its log",
+                lost - self.lost
+            );
+            self.lost = lost;
         }
     }
 }

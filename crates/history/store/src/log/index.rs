@@ -70,13 +70,16 @@ impl Index {
         self.nodes.entry(entry.lane.node().clone()).or_default().push(entry);
     }
 
-    /// Takes out the blocks of a segment. Returns how many rows they had.
-    pub fn remove(&mut self, segment: u64) -> u64 {
+    /// Takes out the blocks of a segment, and calls `each` with every one. Returns how many rows they had.
+    pub fn remove(&mut self, segment: u64, mut each: impl FnMut(&Entry)) -> u64 {
         let mut rows = 0;
         self.nodes.retain(|_, entries| {
             entries.retain(|entry| {
                 let stays = entry.segment.number != segment;
-                rows += if stays { 0 } else { u64::from(entry.rows) };
+                if !stays {
+                    rows += u64::from(entry.rows);
+                    each(entry);
+                }
                 stays
             });
             !entries.is_empty()

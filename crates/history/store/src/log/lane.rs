@@ -138,6 +138,20 @@ impl LoggedLane {
         }
     }
 
+    /// Rows are gone from the disk.
+    pub(crate) fn lose(&self, from: u64, to: u64) {
+        self.safe().remove(from, to);
+    }
+
+    /// The rows that the log had of the open block are gone from the disk.
+    pub(crate) fn lose_open(&self) {
+        let mut safe = self.safe();
+        if let Some(open) = safe.open {
+            safe.remove(open.first_row, open.end);
+        }
+        (safe.open, safe.taken, safe.schema) = (None, None, None);
+    }
+
     /// What the log had of the open block cannot be continued.
     pub(crate) fn forget_open(&self) {
         let mut safe = self.safe();
@@ -153,6 +167,15 @@ impl Safe {
     /// How far the log has the open block: its first row, and how many of its bytes.
     fn reached(&self) -> Option<(u64, usize)> {
         self.taken.or(self.open.map(|open| (open.first_row, open.bytes)))
+    }
+
+    fn remove(&mut self, from: u64, to: u64) {
+        if from >= to {
+            return;
+        }
+        let rest = |&(begin, end): &(u64, u64)| [(begin, end.min(from)), (begin.max(to), end)];
+        let rest = self.stored.iter().flat_map(rest).filter(|(begin, end)| begin < end);
+        self.stored = rest.collect();
     }
 
     fn add(&mut self, from: u64, to: u64) -> u64 {
@@ -184,11 +207,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_are_those_of_a_set(added in prop::collection::vec((0u64..60, 0u64..9), 0..40)) {
+        fn ranges_are_those_of_a_set(
+            changes in prop::collection::vec((0u64..60, 0u64..9, prop::bool::weighted(0.8)), 0..40),
+        ) {
             let (mut safe, mut rows) = (Safe::default(), BTreeSet::new());
-            for (from, count) in added {
-                safe.add(from, from + count);
-                rows.extend(from..from + count);
+            for (from, count, is_added) in changes {
+                if is_added {
+                    safe.add(from, from + count);
+                    rows.extend(from..from + count);
+                } else {
+                    safe.remove(from, from + count);
+                    rows.retain(|row| !(from..from + count).contains(row));
+                }
             }
             let of_ranges: Vec<u64> = safe.stored.iter().flat_map(|&(from, to)| from..to).collect();
             prop_assert_eq!(of_ranges, rows.into_iter().collect::<Vec<u64>>());

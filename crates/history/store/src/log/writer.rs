@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard, Weak};
 
 use khz_block::SchemaEncoder;
 use khz_model::NodeName;
@@ -187,10 +187,13 @@ impl Log {
             return;
         }
         if let Some(open) = self.open.take() {
-            let rows = self.forget(open.file.number);
+            // The next start fetches them again, as far as the nodes have them.
+            let lose =
+                |entry: &Entry| entry.lane.lose(entry.first_row, entry.first_row + u64::from(entry.rows));
+            let rows = self.index().remove(open.file.number, lose);
             LogCounts::add(&self.shared.counts.rows_lost, rows);
             LogCounts::add(&self.shared.counts.failures, 1);
-            self.lanes_of(|lane| lane.forget_open());
+            self.lanes_of(|lane| lane.lose_open());
         }
     }
 
@@ -213,7 +216,7 @@ impl Log {
             let bytes = piece.offset + piece.length;
             rows += lane.journalled(piece.first_row, bytes, piece.end, open.file.number);
         }
-        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        let mut index = self.index();
         for (waiting, (at, length)) in batch.blocks.iter().zip(done.blocks) {
             let Waiting { lane, block, is_part, .. } = waiting;
             let (first_row, end) = (block.header.first_row, block.header.first_row + u64::from(block.rows));
@@ -303,8 +306,12 @@ impl Log {
         }
     }
 
+    fn index(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn forget(&self, number: u64) -> u64 {
-        self.index.write().unwrap_or_else(PoisonError::into_inner).remove(number)
+        self.index().remove(number, |_| {})
     }
 
     /// Writes again what came of blocks that began in this segment, or before, and that may go on. If nothing has come of

@@ -1,8 +1,9 @@
 //! The lock of a store: one process writes. The system gives it back when the process ends, however it ends.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use crate::StoreError;
 use crate::disk::failed;
@@ -15,7 +16,8 @@ const PROCESS_BYTES: u64 = 16;
 /// The sole right to write to a store.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
+    path: PathBuf,
 }
 
 impl Lock {
@@ -31,7 +33,7 @@ impl Lock {
                 let number = format!("{}\n", std::process::id());
                 let written = file.set_len(0).and_then(|()| file.write_all(number.as_bytes()));
                 written.map_err(failed("write", &path))?;
-                Ok(Lock { _file: file })
+                Ok(Lock { file, path })
             }
             Err(TryLockError::WouldBlock) => {
                 let mut number = String::new();
@@ -42,6 +44,12 @@ impl Lock {
             }
             Err(TryLockError::Error(error)) => Err(failed("lock", &path)(error)),
         }
+    }
+
+    /// False if somebody has removed the file, or put another one into its place: another process can lock that one.
+    pub fn is_in_place(&self) -> bool {
+        let (held, named) = (self.file.metadata(), fs::symlink_metadata(&self.path));
+        matches!((held, named), (Ok(held), Ok(named)) if (held.dev(), held.ino()) == (named.dev(), named.ino()))
     }
 }
 

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use khz_model::Nanos;
-use khz_store::{StoreError, StoreReader};
+use khz_store::log::LogView;
+use khz_store::{LOG_FOLDER, StoreError, StoreReader};
 
 use super::files;
 use crate::config::StoreFlags;
@@ -31,13 +31,12 @@ pub struct StoreCheckFlags {
 /// Checks a store, and prints a line for each damaged part, and for each file that is none of the store's.
 pub fn check(directory: &Path, out: &mut impl Write) -> Outcome {
     let store = StoreReader::open(directory).map_err(|error| Failure::work(sentence(&error)))?;
-    let mut found: Vec<String> = store.damage().iter().map(|error| sentence(error)).collect();
-    let mut remarks = Vec::new();
-    let log = store.log();
-    for node in log.nodes(None) {
-        let mut damage = Vec::new();
-        log.blocks(&node, None, Nanos(0), Nanos(u64::MAX), &mut damage);
-        found.extend(damage.iter().map(|error| sentence(error)));
+    let (mut found, mut remarks): (Vec<String>, _) = (Vec::new(), Vec::new());
+    let log = LogView::check(&directory.join(LOG_FOLDER)).map_err(|error| Failure::work(sentence(&error)))?;
+    for damage in log.iter().chain(store.damage()).map(|error| sentence(error)) {
+        if !found.contains(&damage) {
+            found.push(damage);
+        }
     }
     for error in store.shelf().check() {
         match error {

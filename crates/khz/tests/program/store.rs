@@ -1,13 +1,13 @@
 //! A store that real processes write: hubs and agents that are killed and started again.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use khz_block::{Decoder, Step};
-use khz_model::{Nanos, NodeName};
-use khz_store::log::LogView;
+use khz_model::{Nanos, NodeName, RangeContent, RangeRequest, RangeShape, Ranges};
+use khz_store::StoreReader;
+use khz_store::range::RangeReader;
 
 use crate::process::{Running, code, err, khz, out, run, until};
 use crate::text::free_port;
@@ -41,9 +41,9 @@ impl Place {
         Running::of(command)
     }
 
-    /// The numbers of a node's rows in the log, as another process sees them.
-    fn rows(&self, node: &str) -> BTreeSet<u64> {
-        rows(&self.0.join("store/log"), node)
+    /// What the store has of a node, as another process sees it.
+    fn rows(&self, node: &str) -> Rows {
+        Rows::of(&self.0.join("store"), node)
     }
 }
 
@@ -53,27 +53,36 @@ impl Drop for Place {
     }
 }
 
-fn rows(log: &Path, node: &str) -> BTreeSet<u64> {
-    let node = NodeName::new(node).unwrap();
-    let Ok((view, damage)) = LogView::of(log) else { return BTreeSet::new() };
-    assert!(damage.is_empty(), "{damage:?}");
-    let mut numbers = BTreeSet::new();
-    for block in view.blocks(&node, None, Nanos(0), Nanos(u64::MAX), &mut Vec::new()) {
-        let (mut decoder, mut bytes) = (Decoder::new(), &block.bytes[..]);
-        while let Ok(step @ (Step::Header(length) | Step::Row(length))) = decoder.step(bytes) {
-            bytes = &bytes[length..];
-            if matches!(step, Step::Row(_)) {
-                numbers.insert(decoder.next_row() - 1);
-            }
-        }
-    }
-    numbers
+/// How many rows there are of a node in log and columns, and the number of the newest in the log. Columns have no numbers.
+#[derive(Debug, Default)]
+struct Rows {
+    count: u64,
+    newest: Option<u64>,
 }
 
-/// How many rows there are if none is missing.
-fn whole(rows: &BTreeSet<u64>) -> Option<u64> {
-    let count = rows.len() as u64;
-    (rows.last() == count.checked_sub(1).as_ref()).then_some(count)
+impl Rows {
+    fn of(store: &Path, node: &str) -> Self {
+        let Ok(store) = StoreReader::open(store) else { return Rows::default() };
+        assert!(store.damage().is_empty(), "{:?}", store.damage());
+        let name = NodeName::new(node).unwrap();
+        let blocks = store.log().blocks(&name, None, Nanos(0), Nanos(u64::MAX), &mut Vec::new());
+        let newest = blocks.iter().map(|block| block.header.first_row + u64::from(block.rows) - 1).max();
+        // Each row has a reading of it.
+        let patterns = vec![format!("{node}:load.1m").parse().unwrap()];
+        let request = RangeRequest { patterns, from: Nanos(0), to: Nanos(u64::MAX), shape: RangeShape::Rows };
+        let reader = RangeReader::new(store.shelf().clone(), Some(store.log()), Arc::new(()));
+        let (mut answer, mut count) = (reader.range(request).unwrap(), 0);
+        while let Some(part) = answer.next().unwrap() {
+            let RangeContent::Readings(readings) = part.content else { panic!("rows were asked for") };
+            count += readings.len() as u64;
+        }
+        Rows { count, newest }
+    }
+
+    /// How many rows there are if none is missing.
+    fn whole(&self) -> Option<u64> {
+        (self.newest? + 1 == self.count).then_some(self.count)
+    }
 }
 
 /// An agent that samples ten times a second, and finds the key of the hub's run here.
@@ -97,28 +106,28 @@ fn whenever_the_hub_is_killed_no_row_is_missing_that_a_ring_still_has() {
     let mut hub = place.hub(&link, &[]);
     let nodes = ["n1", "n2"];
     let _agents = nodes.map(|node| agent(&place, &link, node));
-    until(PATIENCE, "both nodes are stored", || nodes.iter().all(|node| !place.rows(node).is_empty()));
+    until(PATIENCE, "both nodes are stored", || nodes.iter().all(|node| place.rows(node).count > 0));
     let mut stored = 0;
     for _ in 0..KILLS {
         // At any moment of the second between two commits, and sometimes before the nodes are back.
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         std::thread::sleep(Duration::from_millis((random >> 33) % 2_500));
         hub.end("KILL");
-        let after = place.rows("n1").len();
+        let after = place.rows("n1").count;
         assert!(after >= stored, "{after} rows of {stored}");
         stored = after;
         hub = place.hub(&link, &[]);
     }
     // The hub asks for the rows that it lacks when the nodes are back.
-    let newest = nodes.map(|node| place.rows(node).last().copied().unwrap());
+    let before = nodes.map(|node| place.rows(node).count);
     until(PATIENCE, "every row is stored", || {
         let after =
-            |(node, newest): (&&str, &u64)| whole(&place.rows(node)).is_some_and(|rows| rows > newest + 20);
-        nodes.iter().zip(&newest).all(after)
+            |(node, before): (&&str, &u64)| place.rows(node).whole().is_some_and(|rows| rows > before + 20);
+        nodes.iter().zip(&before).all(after)
     });
     assert_eq!(hub.end("TERM").0, Some(0));
     for node in nodes {
-        assert!(whole(&place.rows(node)).is_some(), "{node}: {:?}", place.rows(node));
+        assert!(place.rows(node).whole().is_some(), "{node}: {:?}", place.rows(node));
     }
 }
 
@@ -127,13 +136,13 @@ fn what_came_before_a_clean_end_is_stored() {
     let (place, link) = (Place::new("clean"), free_port());
     let hub = place.hub(&link, &[]);
     let agent = agent(&place, &link, "n1");
-    until(PATIENCE, "rows are stored", || place.rows("n1").len() > 20);
+    until(PATIENCE, "rows are stored", || place.rows("n1").count > 20);
     assert_eq!(agent.end("TERM").0, Some(0));
     let before = Instant::now();
     assert_eq!(hub.end("TERM").0, Some(0));
     assert!(before.elapsed() < PATIENCE);
     let rows = place.rows("n1");
-    assert!(whole(&rows).is_some_and(|rows| rows > 20), "{rows:?}");
+    assert!(rows.whole().is_some_and(|rows| rows > 20), "{rows:?}");
 }
 
 #[test]
@@ -141,9 +150,9 @@ fn khz_alone_stores_its_rows_if_it_is_told_where_and_writes_nothing_otherwise() 
     let place = Place::new("alone");
     let words = ["--base-rate", "10Hz", "--sources", "loadavg,meminfo"];
     let alone = Running::start(&[&words[..], &["--store", &place.store()]].concat());
-    until(PATIENCE, "rows are stored", || place.rows("n1").len() > 20);
+    until(PATIENCE, "rows are stored", || place.rows("n1").count > 20);
     assert_eq!(alone.end("TERM").0, Some(0));
-    assert!(whole(&place.rows("n1")).is_some());
+    assert!(place.rows("n1").whole().is_some());
 
     let state = place.0.join("state");
     let mut command = khz(&[&["--listen", "127.0.0.1:0", "--node", "n1"], &words[..]].concat());
@@ -192,7 +201,7 @@ fn a_store_is_shown_and_checked_and_damage_is_named_with_file_and_offset() {
     let (place, link) = (Place::new("shown"), free_port());
     let hub = place.hub(&link, &[]);
     let agent = agent(&place, &link, "n1");
-    until(PATIENCE, "rows are stored", || place.rows("n1").len() > 5);
+    until(PATIENCE, "rows are stored", || place.rows("n1").count > 5);
     // While the hub writes, too.
     let shown = run(&["store", "show", &place.store(), "--json"]);
     assert_eq!(code(&shown), 0, "{}", err(&shown));
@@ -256,7 +265,7 @@ fn a_recording_is_taken_into_a_store_once_and_becomes_columns() {
     let (place, link) = (Place::new("import"), free_port());
     let hub = place.hub(&link, &[]);
     let _agent = agent(&place, &link, "n1");
-    until(PATIENCE, "rows have come", || place.rows("n1").len() > 30);
+    until(PATIENCE, "rows have come", || place.rows("n1").count > 30);
     let file = place.0.join("run.khzt");
     let words = ["record", "--last", "5m", "--hub", &link, "-o", file.to_str().unwrap()];
     let mut record = khz(&words);
@@ -332,12 +341,12 @@ fn a_disk_that_takes_no_more_stops_no_hub_and_is_counted() {
         line.and_then(|line| line.split(' ').nth(1)?.parse::<f64>().ok()).unwrap_or_default()
     };
     until(PATIENCE, "the disk has refused something", || failures() >= 1.0);
-    let before = place.rows("n1").last().copied();
-    let is_later = || place.rows("n1").last().copied() > before.map(|row| row + 300);
+    let before = place.rows("n1").newest;
+    let is_later = || place.rows("n1").newest > before.map(|row| row + 300);
     until(PATIENCE, "rows are stored again, in another segment", is_later);
     let (code, message) = hub.end("TERM");
     assert_eq!(code, Some(0), "{message}");
     assert!(message.contains("khz: warn: rows are not stored: cannot write "), "{message}");
     let rows = place.rows("n1");
-    assert!(whole(&rows).is_some(), "what waited was stored later: {} rows to {:?}", rows.len(), rows.last());
+    assert!(rows.whole().is_some(), "what waited was stored later: {rows:?}");
 }

@@ -34,6 +34,10 @@ fn seconds(nanos: khz_model::Nanos) -> String {
     format!("{} s", nanos.0 / 1_000_000_000)
 }
 
+fn hours(nanos: khz_model::Nanos) -> String {
+    format!("{} h", nanos.0 / 3_600_000_000_000)
+}
+
 /// A number as the page writes it, and the expression that it comes from.
 type Number = (String, &'static str);
 
@@ -140,6 +144,8 @@ fn every_row_has_the_numbers_of_the_code() {
         ("rows of a section", numbers![count(store::ROWS_MAX as u64)]),
         ("a column |", numbers![bytes(store::COLUMN_BYTES_MAX as u64)]),
         ("labels of a column", numbers![bytes(store::COLUMN_LABELS_MAX as u64)]),
+        ("a layout, index, page or root |", numbers![format!("{} MiB", store::PART_BYTES_MAX >> 20)]),
+        ("how far in the future a row may be", numbers![hours(store::FUTURE_MAX)]),
         ("pages of a directory", numbers![count(store::PAGE_NODES as u64), count(store::PAGES_MAX as u64)]),
         ("layouts that a writer remembers", numbers![bytes(store::LAYOUTS_REMEMBERED_BYTES as u64)]),
         ("layouts that readers keep decoded", numbers![count(store::LAYOUTS_DECODED as u64)]),

@@ -2,9 +2,9 @@
 //! and of the page that have a comment; tables and texts are left out.
 
 use std::fmt::Write;
-use std::fs;
+use std::path::Path;
 
-use crate::file_index::{files, folders, name};
+use crate::file_index::{name, sections, write_page};
 use crate::step;
 
 const PAGE: &str = "docs/constants.md";
@@ -28,35 +28,29 @@ struct Constant {
 
 /// Writes the page.
 pub fn write() -> Result<(), String> {
-    let path = step::root().join(PAGE);
-    fs::write(&path, page()?).map_err(|error| format!("{}: {error}", path.display()))
+    write_page(PAGE, &page()?)
 }
 
 fn page() -> Result<String, String> {
-    let mut page = String::from(HEAD);
-    for folder in folders()? {
-        let shown = folder.strip_prefix(step::root()).unwrap_or(&folder).to_owned();
-        let is_crate = shown.starts_with("crates") && !shown.starts_with("crates/testing");
-        if !is_crate && !shown.starts_with("web") {
-            continue;
-        }
+    sections(HEAD, |folder, file, text| {
         let mut lines = String::new();
-        for file in files(&if is_crate { folder.join("src") } else { folder.clone() })? {
-            let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-            let is_test = |part: &str| file.iter().any(|folder| folder == part);
-            if is_test("tests") || is_test("simulation") || is_test("storm") || file.ends_with("tests.rs") {
-                continue;
-            }
-            for Constant { name: constant, value, about } in constants(&text) {
-                let file = name(&folder, &file);
+        if has_limits(folder, file) {
+            for Constant { name: constant, value, about } in constants(text) {
+                let file = name(folder, file);
                 let _ = writeln!(lines, "- `{constant}` = `{value}` (`{file}`): {about}");
             }
         }
-        if !lines.is_empty() {
-            let _ = write!(page, "\n## {}\n\n{lines}", shown.display());
-        }
-    }
-    Ok(page)
+        lines
+    })
+}
+
+/// Whether the limits and times of a file are those of the program: of a crate or of the page, and not of tests.
+fn has_limits(folder: &Path, file: &Path) -> bool {
+    let shown = folder.strip_prefix(step::root()).unwrap_or(folder);
+    let is_test = |part: &str| file.iter().any(|folder| folder == part);
+    let is_crate = shown.starts_with("crates") && !shown.starts_with("crates/testing");
+    let is_source = is_crate && file.starts_with(folder.join("src")) || shown.starts_with("web");
+    is_source && !["tests", "simulation", "storm"].into_iter().any(is_test) && !file.ends_with("tests.rs")
 }
 
 /// The constants of a file that are numbers or times. One without a comment that follows another one shares its comment.
@@ -118,7 +112,7 @@ fn linked(text: &str) -> String {
 
 #[test]
 fn the_page_of_all_constants_is_up_to_date() {
-    let stands = fs::read_to_string(step::root().join(PAGE)).unwrap_or_default();
+    let stands = std::fs::read_to_string(step::root().join(PAGE)).unwrap_or_default();
     assert!(stands == page().unwrap(), "{PAGE} is older than the files: `cargo xtask reference` writes it");
 }
 

@@ -22,19 +22,31 @@ after that come its constants ([constants.md](constants.md) has their values) an
 
 /// Writes the page.
 pub fn write() -> Result<(), String> {
-    let path = step::root().join(PAGE);
-    fs::write(&path, page()?).map_err(|error| format!("{}: {error}", path.display()))
+    write_page(PAGE, &page()?)
 }
 
 fn page() -> Result<String, String> {
-    let mut page = String::from(HEAD);
+    sections(HEAD, |folder, file, text| line(&name(folder, file), text).unwrap_or_default())
+}
+
+/// Writes a page that is made of the files.
+pub(crate) fn write_page(page: &str, text: &str) -> Result<(), String> {
+    let path = step::root().join(page);
+    fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A page with this head, and a section for each folder, with the lines that are made of each file: of its folder, its path and
+/// its text.
+pub(crate) fn sections(
+    head: &str,
+    lines_of: impl Fn(&Path, &Path, &str) -> String,
+) -> Result<String, String> {
+    let mut page = String::from(head);
     for folder in folders()? {
         let mut lines = String::new();
         for file in files(&folder)? {
             let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-            if let Some(line) = line(&name(&folder, &file), &text) {
-                lines.push_str(&line);
-            }
+            lines.push_str(&lines_of(&folder, &file, &text));
         }
         let shown = folder.strip_prefix(step::root()).unwrap_or(&folder);
         if !lines.is_empty() {

@@ -91,7 +91,7 @@ impl<'a> Replay<'a> {
         follow: impl FnOnce(&mut dyn FnMut() -> Result<Option<Vec<Piece>>, Failure>) -> Outcome,
     ) -> Outcome {
         let outcome = follow(&mut || self.next())?;
-        // Whoever stops it early does not learn what might have come.
+        // If the user stops it early, nobody knows what might have come.
         let is_whole = self.span.from >= self.span.to && self.rows.is_empty();
         if is_whole && !self.unmatched.is_empty() {
             let unmatched: Vec<&Pattern> = self.unmatched.iter().collect();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use khz_block::{Encoder, HEADER_BYTES, Header};
 use khz_model::{Columns, Instance, Nanos, NodeName, Series, Stamp};
-use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock, OpenBlocks};
+use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock, OpenBlocks, Take};
 use khz_store::range::OpenRows;
 
 use crate::error::BenchError;
@@ -133,7 +133,7 @@ impl Nodes {
 }
 
 impl OpenBlocks for Nodes {
-    fn grown(&self, take: &mut dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool) {
+    fn grown(&self, take: &mut Take<'_>) {
         for node in self.all().iter_mut().filter(|node| node.taken < node.bytes.len()) {
             let begins = (node.taken == 0).then(|| (self.model.schema.clone(), [7; 16]));
             let open = OpenBlock {

@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +11,12 @@ use crate::StoreError;
 
 /// Others than the owner and the group have no business in a store.
 const FOLDER_MODE: u32 = 0o750;
+
+/// False if somebody has removed an open file, or put another one into its place.
+pub(crate) fn is_in_place(file: &File, path: &Path) -> bool {
+    let (open, named) = (file.metadata(), fs::symlink_metadata(path));
+    matches!((open, named), (Ok(open), Ok(named)) if (open.dev(), open.ino()) == (named.dev(), named.ino()))
+}
 
 /// Called before each operation with what will be done, and to which file. An error stops the operation.
 type Watch = dyn Fn(&'static str, &Path) -> io::Result<()> + Send + Sync;

@@ -50,7 +50,7 @@ pub use layout::{Key, Layouts};
 pub use merge::{Merged, merge, roll_up};
 pub use rows::{NodeRows, write_rows};
 pub use section::Section;
-pub use store::{LOG_FOLDER, Process, Store, StoreReader};
+pub use store::{Process, Store, StoreReader};
 pub use summary::{Point, Summary, Total};
 pub use writer::Written;
 

@@ -1,7 +1,7 @@
 //! The log: rows of base lanes as the hub gets them, safe on the disk within a second, until they are columns.
 //! docs/store.md describes its bytes.
 //!
-//! [`Intake`] takes rows and blocks, [`Log`] writes them, [`LogView`] reads them. Rows of a block that has not ended are
+//! [`Intake`] takes blocks and hears of rows, [`Log`] writes both, [`LogView`] reads them. Rows of a block that has not ended are
 //! written for a restart only: it makes blocks of them. Everything else reads blocks.
 
 mod batch;
@@ -33,8 +33,11 @@ pub type SchemaHash = [u8; 16];
 pub trait OpenBlocks: Send + Sync {
     /// Gives what has come of each block since `take` has taken something of it. If `take` returns false, it has no room
     /// now, and wants the bytes again.
-    fn grown(&self, take: &mut dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool);
+    fn grown(&self, take: &mut Take<'_>);
 }
+
+/// Takes bytes of a lane's open block; false: there is no room now.
+pub type Take<'a> = dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool + 'a;
 
 /// Bytes of a lane's open block.
 #[derive(Clone)]

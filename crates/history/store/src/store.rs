@@ -5,6 +5,7 @@ mod lock;
 
 pub use lock::Process;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +21,7 @@ use crate::shelf::Shelf;
 use crate::store::lock::Lock;
 
 /// The folder of the log.
-pub const LOG_FOLDER: &str = "log";
+const LOG_FOLDER: &str = "log";
 
 /// A store, and the right to write to it. Any thread may use it.
 #[derive(Debug)]
@@ -148,6 +149,7 @@ fn segment_time(now: Nanos) -> u64 {
 /// A store that another process may be writing: it is only read, without a lock.
 #[derive(Debug)]
 pub struct StoreReader {
+    folder: PathBuf,
     shelf: Arc<Shelf>,
     log: LogView,
     damage: Vec<StoreError>,
@@ -166,7 +168,7 @@ impl StoreReader {
             }
         };
         let shelf = Arc::new(Shelf::open(folder, true)?);
-        Ok(StoreReader { shelf, log, damage })
+        Ok(StoreReader { folder: folder.to_owned(), shelf, log, damage })
     }
 
     /// Reads the column files.
@@ -177,6 +179,16 @@ impl StoreReader {
     /// Reads the log as it was when this was opened.
     pub fn log(&self) -> LogView {
         self.log.clone()
+    }
+
+    /// Reads every byte of every file, and says what is damaged, and what does not belong here.
+    pub fn check(mut self) -> Result<Vec<StoreError>, StoreError> {
+        let mut damage = LogView::check(&self.folder.join(LOG_FOLDER))?;
+        let known: HashSet<String> = damage.iter().map(ToString::to_string).collect();
+        // What cannot be understood is damaged even where each byte is as it was written.
+        damage.extend(self.damage.drain(..).filter(|one| !known.contains(&one.to_string())));
+        damage.extend(self.shelf.check());
+        Ok(damage)
     }
 
     /// What is damaged in the log.

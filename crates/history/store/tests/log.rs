@@ -15,7 +15,9 @@ use common::{all_series, folder, node};
 use khz_block::{Decoder, Encoder, HEADER_BYTES, Step};
 use khz_model::{Columns, Nanos, Reading, Series, Stamp};
 use khz_store::StoreError;
-use khz_store::log::{Intake, Log, LogView, LoggedBlock, LoggedLane, OpenBlock, OpenBlocks, SchemaHash};
+use khz_store::log::{
+    Intake, Log, LogView, LoggedBlock, LoggedLane, OpenBlock, OpenBlocks, SchemaHash, Take,
+};
 use proptest::prelude::*;
 
 const BEGIN: u64 = 1_763_000_000_000_000_000;
@@ -97,7 +99,7 @@ impl Sender {
     }
 
     /// Gives the log what it has not taken of the open block.
-    fn give(&mut self, take: &mut dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool) {
+    fn give(&mut self, take: &mut Take<'_>) {
         if self.sent <= self.taken {
             return;
         }
@@ -160,7 +162,7 @@ impl Senders {
 }
 
 impl OpenBlocks for Senders {
-    fn grown(&self, take: &mut dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool) {
+    fn grown(&self, take: &mut Take<'_>) {
         self.all().iter_mut().for_each(|sender| sender.give(take));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use khz_model::metric::{Kind, Unit};
 use khz_model::{Metric, Nanos, NodeName};
-use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock, OpenBlocks};
+use khz_store::log::{Intake, LoggedBlock, OpenBlocks, Take};
 use khz_store::range::OpenRows;
 
 use super::Cluster;
@@ -84,7 +84,7 @@ impl Cluster {
 
 /// What each commit of the log takes: what has come since the last one.
 impl OpenBlocks for Cluster {
-    fn grown(&self, take: &mut dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool) {
+    fn grown(&self, take: &mut Take<'_>) {
         for node in self.nodes() {
             if let Some(base) = node.lock().lanes_mut().base_mut() {
                 base.give_log(take);

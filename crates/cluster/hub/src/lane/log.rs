@@ -7,15 +7,12 @@ use std::sync::Arc;
 use khz_block::Header;
 use khz_link::Ranges;
 use khz_model::{Columns, Nanos, NodeName};
-use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock};
+use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock, Take};
 
 use super::{Block, Lane, Open};
 use crate::clock;
 use crate::limits::{BLOCKS_UNMEASURED_MAX, CLOCK_OFF_MAX};
 use crate::schemas::Schema;
-
-/// Takes bytes of an open block; false: there is no room now.
-pub(crate) type Take<'a> = dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool + 'a;
 
 /// What a lane hands to the log, and what it has handed over.
 #[derive(Debug)]

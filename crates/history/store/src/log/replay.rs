@@ -15,14 +15,8 @@ use crate::log::batch::Waiting;
 use crate::log::index::{Entry, Index};
 use crate::log::intake::Shared;
 use crate::log::record::{self, BlockMeta, Kind, LaneRecord, Piece};
-use crate::log::segment::{self, Contents, Found, SegmentFile};
+use crate::log::segment::{self, Found, Known, SegmentFile};
 use crate::log::{LoggedBlock, LoggedLane, SchemaHash};
-
-/// A segment that was read, and where its last whole commit ends.
-pub(crate) struct Known {
-    pub segment: Arc<SegmentFile>,
-    pub contents: Contents,
-}
 
 /// Where bytes of an open block are.
 #[derive(Clone)]
@@ -49,24 +43,13 @@ pub(crate) fn read(
     index: &RwLock<Index>,
     damage: &mut Vec<StoreError>,
 ) -> Result<Vec<Known>, StoreError> {
-    let (mut known, mut open, mut pool) = (Vec::new(), Open::new(), MetricPool::default());
-    for number in segment::numbers(folder)? {
-        // A second process may find that a segment has just been removed.
-        let opened =
-            SegmentFile::open(folder, number).and_then(|file| Ok((file.contents()?, Arc::new(file))));
-        match opened {
-            Ok((mut contents, segment)) => {
-                damage.append(&mut contents.damage);
-                let mut reader = Reader::new(&segment, shared, index, &mut pool);
-                for found in &contents.records {
-                    if let Err(error) = reader.record(found, &mut open) {
-                        damage.push(error);
-                    }
-                }
-                known.push(Known { segment, contents });
+    let (known, mut open, mut pool) = (segment::all(folder, damage)?, Open::new(), MetricPool::default());
+    for Known { segment, contents } in &known {
+        let mut reader = Reader::new(segment, shared, index, &mut pool);
+        for found in &contents.records {
+            if let Err(error) = reader.record(found, &mut open) {
+                damage.push(error);
             }
-            Err(error) if error.is_missing() => {}
-            Err(error) => damage.push(error),
         }
     }
     for waiting in rebuilt(open, shared, damage) {

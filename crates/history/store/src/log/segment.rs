@@ -2,12 +2,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, IoSlice};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
 use crate::StoreError;
+use crate::disk::is_in_place;
 use crate::log::record::{
     BLOCK_META_BYTES, COMMIT_BYTES, COMMIT_MAGIC, HEAD_BYTES, Head, Kind, SEGMENT_HEADER,
 };
@@ -24,6 +26,29 @@ pub(crate) struct SegmentFile {
     pub number: u64,
     pub path: PathBuf,
     file: File,
+}
+
+/// A segment that was read, and what it holds.
+pub(crate) struct Known {
+    pub segment: Arc<SegmentFile>,
+    pub contents: Contents,
+}
+
+/// The segments in a folder, oldest first. What cannot be read is reported.
+pub(crate) fn all(folder: &Path, damage: &mut Vec<StoreError>) -> Result<Vec<Known>, StoreError> {
+    let mut all = Vec::new();
+    for number in numbers(folder)? {
+        match SegmentFile::open(folder, number).and_then(|file| Ok((file.contents()?, Arc::new(file)))) {
+            Ok((mut contents, segment)) => {
+                damage.append(&mut contents.damage);
+                all.push(Known { segment, contents });
+            }
+            // A second process may find that a segment has just been removed.
+            Err(error) if error.is_missing() => {}
+            Err(error) => damage.push(error),
+        }
+    }
+    Ok(all)
 }
 
 /// A record that a segment has. Its checksum is not compared yet.
@@ -133,8 +158,7 @@ impl SegmentFile {
 
     /// False if somebody has removed the file, or put another one into its place.
     pub fn is_in_place(&self) -> bool {
-        let (open, named) = (self.file.metadata(), fs::symlink_metadata(&self.path));
-        matches!((open, named), (Ok(open), Ok(named)) if (open.dev(), open.ino()) == (named.dev(), named.ino()))
+        is_in_place(&self.file, &self.path)
     }
 
     pub fn length(&self) -> Result<u64, StoreError> {

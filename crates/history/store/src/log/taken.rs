@@ -26,7 +26,7 @@ impl Taken {
 
     /// Takes bytes that have come of a lane's open block; false: there is no room for them now.
     pub fn take(&mut self, shared: &Shared, lane: &Arc<LoggedLane>, open: OpenBlock<'_>) -> bool {
-        if !self.pieces.is_empty() && self.bytes.len() + open.bytes.len() > ROWS_RECORD_BYTES {
+        if !self.has_room(open.bytes.len()) {
             self.is_full = true;
             return false;
         }
@@ -49,6 +49,11 @@ impl Taken {
             self.push(lane, piece, open.bytes);
         }
         true
+    }
+
+    /// Whether this many bytes fit. If there is nothing yet, any number does.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.pieces.is_empty() || self.bytes.len() + bytes <= ROWS_RECORD_BYTES
     }
 
     pub fn push(&mut self, lane: &Arc<LoggedLane>, piece: Piece, bytes: &[u8]) {

@@ -11,7 +11,7 @@ use crate::log::batch::Batch;
 use crate::log::index::{Entry, Index};
 use crate::log::intake::Shared;
 use crate::log::replay;
-use crate::log::segment::{self, SegmentFile};
+use crate::log::segment::{self, Known};
 use crate::log::{LoggedBlock, LoggedLane};
 
 /// A view of the log, from any thread. It is cheap to copy.
@@ -37,17 +37,10 @@ impl LogView {
     }
 
     /// Reads every byte of the log in this folder, and says what is damaged.
-    pub fn check(folder: &Path) -> Result<Vec<StoreError>, StoreError> {
+    pub(crate) fn check(folder: &Path) -> Result<Vec<StoreError>, StoreError> {
         let mut damage = Vec::new();
-        for number in segment::numbers(folder)? {
-            let read = SegmentFile::open(folder, number).and_then(|file| {
-                let contents = file.contents()?;
-                damage.extend(contents.damage);
-                damage.extend(contents.records.iter().filter_map(|found| file.body(found).err()));
-                Ok(())
-            });
-            // It may have become columns just now.
-            damage.extend(read.err().filter(|error| !error.is_missing()));
+        for Known { segment, contents } in segment::all(folder, &mut damage)? {
+            damage.extend(contents.records.iter().filter_map(|found| segment.body(found).err()));
         }
         Ok(damage)
     }

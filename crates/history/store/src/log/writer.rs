@@ -388,13 +388,15 @@ impl<'a> Writing<'a> {
 
     /// Writes what came of these open blocks again.
     fn again(&mut self, moved: &[OpenBytes]) -> Result<(), StoreError> {
-        for OpenBytes { lane, piece, bytes, schema_hash: hash, schema } in moved {
-            let number = self.shared.state().schema(hash, schema);
-            self.taken.push(lane, Piece { schema: number, ..*piece }, bytes);
-            self.declare(lane, number, || Some(KnownSchema { hash: *hash, columns: schema.clone() }));
-            self.rows()?;
+        for OpenBytes { lane, piece, bytes, .. } in moved {
+            // An open block has a schema.
+            let Some((schema, _)) = lane.schema() else { continue };
+            if !self.taken.has_room(bytes.len()) {
+                self.rows()?;
+            }
+            self.taken.push(lane, Piece { schema, ..*piece }, bytes);
         }
-        Ok(())
+        self.rows()
     }
 
     /// Writes what has come of open blocks.
@@ -439,7 +441,7 @@ impl<'a> Writing<'a> {
             blocks.push(self.block(waiting)?);
         }
         let at = self.at + self.waits.length() as u64;
-        // Nothing has come after all.
+        // It may be that nothing has come after all.
         if at > self.open.end {
             self.waits.head(|out| record::put_commit(out, at));
             self.flush()?;

@@ -1,12 +1,11 @@
 //! The lock of a store: one process writes. The system gives it back when the process ends, however it ends.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::StoreError;
-use crate::disk::failed;
+use crate::disk::{failed, is_in_place};
 
 /// The file with the lock, and the number of the process that holds it.
 const LOCK_FILE: &str = "lock";
@@ -48,8 +47,7 @@ impl Lock {
 
     /// False if somebody has removed the file, or put another one into its place: another process can lock that one.
     pub fn is_in_place(&self) -> bool {
-        let (held, named) = (self.file.metadata(), fs::symlink_metadata(&self.path));
-        matches!((held, named), (Ok(held), Ok(named)) if (held.dev(), held.ino()) == (named.dev(), named.ino()))
+        is_in_place(&self.file, &self.path)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use khz_block::Header;
 use khz_model::Columns;
-use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock, OpenBlocks, SchemaHash};
+use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock, OpenBlocks, SchemaHash, Take};
 
 /// The open blocks of a log.
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl Open {
 }
 
 impl OpenBlocks for Open {
-    fn grown(&self, take: &mut dyn FnMut(&Arc<LoggedLane>, OpenBlock<'_>) -> bool) {
+    fn grown(&self, take: &mut Take<'_>) {
         self.0.lock().unwrap().retain(|Piece { lane, header, begins, offset, bytes, end }| {
             let begins = begins.clone();
             !take(lane, OpenBlock { header, begins, offset: *offset, bytes, end: *end, shift: 0 })

@@ -4,8 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use khz_store::log::LogView;
-use khz_store::{LOG_FOLDER, StoreError, StoreReader};
+use khz_store::{StoreError, StoreReader};
 
 use super::files;
 use crate::config::StoreFlags;
@@ -30,15 +29,11 @@ pub struct StoreCheckFlags {
 
 /// Checks a store, and prints a line for each damaged part, and for each file that is none of the store's.
 pub fn check(directory: &Path, out: &mut impl Write) -> Outcome {
-    let store = StoreReader::open(directory).map_err(|error| Failure::work(sentence(&error)))?;
-    let (mut found, mut remarks): (Vec<String>, _) = (Vec::new(), Vec::new());
-    let log = LogView::check(&directory.join(LOG_FOLDER)).map_err(|error| Failure::work(sentence(&error)))?;
-    for damage in log.iter().chain(store.damage()).map(|error| sentence(error)) {
-        if !found.contains(&damage) {
-            found.push(damage);
-        }
-    }
-    for error in store.shelf().check() {
+    let failed = |error| Failure::work(sentence(&error));
+    let store = StoreReader::open(directory).map_err(failed)?;
+    let shelf = store.shelf().clone();
+    let (mut found, mut remarks) = (Vec::new(), Vec::new());
+    for error in store.check().map_err(failed)? {
         match error {
             StoreError::Foreign { .. } | StoreError::SetAside { .. } => remarks.push(sentence(&error)),
             damage => found.push(sentence(&damage)),
@@ -47,7 +42,7 @@ pub fn check(directory: &Path, out: &mut impl Write) -> Outcome {
     for line in found.iter().chain(&remarks) {
         writeln!(out, "{line}")?;
     }
-    let files: usize = store.shelf().facts().iter().map(|tier| tier.files).sum();
+    let files: usize = shelf.facts().iter().map(|tier| tier.files).sum();
     let segments = files::segments(directory)?.0;
     if found.is_empty() {
         writeln!(out, "{segments} segments of the log and {files} column files are whole")?;

@@ -13,6 +13,7 @@ mod label_cells;
 #[cfg(feature = "zstd")]
 pub mod packed;
 mod pick;
+mod run;
 mod scan;
 pub mod schema;
 pub mod trace;

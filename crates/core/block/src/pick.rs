@@ -7,6 +7,7 @@ use khz_model::reading::LABELS_STATE;
 use crate::decode::Step;
 use crate::encode::KEY;
 use crate::label_cells::LabelCells;
+use crate::run::{RUN_WORTH, Run};
 use crate::walk::Walk;
 use crate::{BlockError, varint};
 
@@ -85,9 +86,18 @@ impl Row {
     }
 
     fn delta(&mut self, entries: &[u8]) -> Option<()> {
-        let (count, mut entries) = varint::get(entries)?;
+        let (mut left, mut entries) = varint::get(entries)?;
         let (mut next, mut place) = (0usize, 0);
-        for _ in 0..count {
+        while left > 0 {
+            let wanted = self.wanted.get(place).map_or(0, |&wanted| wanted as usize);
+            if wanted > next + RUN_WORTH {
+                let run = Run::before(wanted, next, left, entries);
+                (next, left, entries) = (run.next, run.left, run.entries);
+                if left == 0 {
+                    break;
+                }
+            }
+            left -= 1;
             let (tag, rest) = varint::get(entries)?;
             let slot = usize::try_from(tag / 2).ok()?.checked_add(next)?;
             while self.wanted.get(place).is_some_and(|&wanted| (wanted as usize) < slot) {

@@ -42,10 +42,25 @@ impl Decimal {
         (if self.is_negative { -steps } else { steps }, self.places)
     }
 
-    /// The number as the nearest double: for plots and ratios, never for storage.
+    /// The double that is nearest to the number, which is the one that its text is read as: for plots, ratios and PromQL, never
+    /// for storage.
     pub fn to_f64(self) -> f64 {
-        let size = self.units as f64 / 10f64.powi(i32::from(self.places));
+        let size = match self.units >> f64::MANTISSA_DIGITS {
+            // Both are exact as doubles, so their quotient is rounded once.
+            0 => self.units as f64 / 10f64.powi(i32::from(self.places)),
+            _ => self.quotient_of_large(),
+        };
         if self.is_negative { -size } else { size }
+    }
+
+    /// The same for units that are no double: divided as whole numbers, then rounded once.
+    fn quotient_of_large(self) -> f64 {
+        const SHIFT: u32 = 63;
+        let step = 10u128.pow(u32::from(self.places));
+        let shifted = u128::from(self.units) << SHIFT;
+        // 56 bits at least. The last one says that something is left, so that it is not rounded to the even one of two.
+        let quotient = (shifted / step) | u128::from(!shifted.is_multiple_of(step));
+        quotient as f64 / 2f64.powi(SHIFT as i32)
     }
 
     /// The same number divided by a whole number, exact when it divides evenly, otherwise to nine more places.
@@ -114,7 +129,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_double_is_the_one_that_the_printed_number_is_read_as(units in 0u64..1 << 53, places in 0..=PLACES_MAX) {
+        fn a_double_is_the_one_that_the_printed_number_is_read_as(
+            units in prop_oneof![0u64..1 << 53, any::<u64>(), (1u64 << 53) - 9..(1 << 53) + 9], places in 0..=PLACES_MAX,
+        ) {
             let number = Decimal::new(units, places);
             prop_assert_eq!(number.to_f64(), number.to_string().parse::<f64>().unwrap(), "{}", number);
         }

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::calendar::utc;
 use crate::look::{Columns, Look, SnapshotLook, Wanted};
 use crate::metric::Metric;
 use crate::name::NodeName;
@@ -100,7 +101,7 @@ pub trait Query: Send + Sync {
         past.filter_map(Result::transpose).collect()
     }
 
-    /// What series were at some time in the past. Only a khz with a store remembers that.
+    /// What series were at some time in the past: out of a store or, without one, out of the rows that are still in memory.
     fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError> {
         let _ = request;
         Err(QueryError::NoStore)
@@ -404,12 +405,27 @@ pub enum QueryError {
     /// The program that answers has no store.
     #[error("this khz keeps no history on a disk; a hub does with `khz hub --store DIR`")]
     NoStore,
+    /// The program that answers has no store, and its rows in memory are younger.
+    #[error(
+        "this khz keeps no history on a disk, and {}; with `khz hub --store DIR` (or `khz --store DIR`) it keeps them",
+        only_since(*.first)
+    )]
+    OnlySince {
+        /// When the first of them was gathered, if there is one.
+        first: Option<Nanos>,
+    },
     /// The answer to a range query is too large.
     #[error(
         "the answer has more than {limit} readings; ask for fewer series or nodes, for a shorter time, or for points"
     )]
     RangeTooLarge {
         /// How many it may have.
+        limit: u64,
+    },
+    /// A range query asks for more points of each series than an answer may have.
+    #[error("the answer has more than {limit} points of a series; ask for fewer points")]
+    RangeTooFine {
+        /// How many a series may have.
         limit: u64,
     },
     /// A range that ends before it begins.
@@ -426,6 +442,14 @@ pub enum QueryError {
     /// The gatherer has ended.
     #[error("the gatherer has stopped")]
     Stopped,
+}
+
+/// How far back memory goes.
+fn only_since(first: Option<Nanos>) -> String {
+    match first {
+        Some(first) => format!("has rows in memory only since {}", utc(first)),
+        None => "has no rows in memory yet".to_owned(),
+    }
 }
 
 #[cfg(test)]

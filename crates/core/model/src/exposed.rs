@@ -1,0 +1,152 @@
+//! How a series looks to Prometheus: the labels of a sample, in the order in which `/metrics` writes them, and its number.
+//! `/metrics`, PromQL and remote write share it, so that a series has the same name, labels and values everywhere. Escapes and
+//! formats nothing.
+
+use std::sync::Arc;
+
+use crate::instance::Instance;
+use crate::labels::Labels;
+use crate::metric::{Kind, Metric, Unit};
+use crate::name::NodeName;
+use crate::query::Sample;
+use crate::reading::Reading;
+use crate::schema::Series;
+use crate::value_type::Number;
+
+/// The labels that say which node a series is of: those that Prometheus gives to a node that it scrapes alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    /// The value of `instance`.
+    pub node: &'a NodeName,
+    /// The value of `job`.
+    pub job: &'a str,
+}
+
+impl<'a> Identity<'a> {
+    fn labels(self) -> [(&'static str, &'a str); 2] {
+        [(INSTANCE, self.node.as_str()), (JOB, self.job)]
+    }
+}
+
+/// The label that is the node's name.
+pub const INSTANCE: &str = "instance";
+/// The label that is the name which the site gives to all nodes.
+pub const JOB: &str = "job";
+
+/// All labels of a sample, without the name: its identity, its instance, the fixed labels of its metric, the further labels of
+/// its instance; then those that describe it now: the value of a series that is labels, or of another series
+/// ([`Metric::labels_from`]). A name may be there once, or Prometheus refuses the samples of all nodes: the first one stays.
+pub fn labels<'a>(
+    series: &'a Series,
+    identity: Option<Identity<'a>>,
+    description: Option<&'a Labels>,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let exposition = &series.metric.exposition;
+    let instance = series.instance.as_ref();
+    let primary = instance.filter(|instance| !instance.name().is_empty());
+    let primary = primary.map(|instance| (instance_label(&series.metric), instance.name()));
+    let fixed = exposition.labels.iter().map(|(name, value)| (&**name, &**value));
+    let further = instance.into_iter().flat_map(Instance::labels);
+    let own = primary.into_iter().chain(fixed).chain(further);
+    let has_identity = identity.is_some();
+    let before = own.clone();
+    let is_first = move |at: usize, name: &str| {
+        let mut before = before.clone().take(at).map(|(taken, _)| exported(taken, has_identity));
+        before.all(|taken| taken != exported(name, has_identity))
+    };
+    let is_free = is_first.clone();
+    let own = own.enumerate().filter(move |(at, (name, _))| is_first(*at, name)).map(|(_, label)| label);
+    let described = description.into_iter().flat_map(Labels::iter);
+    let described = described.filter(move |(name, _)| is_free(usize::MAX, name));
+    let own = own.chain(described).map(move |(name, value)| (exported(name, has_identity), value));
+    identity.map(Identity::labels).into_iter().flatten().chain(own)
+}
+
+/// The label that carries the primary name of the metric's instances.
+pub fn instance_label(metric: &Metric) -> &str {
+    let label = metric.exposition.instance_label.as_deref().or(metric.instances.as_deref());
+    label.unwrap_or(INSTANCE)
+}
+
+/// A label of a series beside the labels that say which node it is of: Prometheus renames these two in the same way where it
+/// scrapes a node alone.
+pub fn exported(name: &str, has_identity: bool) -> &str {
+    match name {
+        INSTANCE if has_identity => "exported_instance",
+        JOB if has_identity => "exported_job",
+        name => name,
+    }
+}
+
+/// The number of a present reading, in the unit of Prometheus; `None`: it is none that this version can read.
+pub fn number(metric: &Metric, bits: u64) -> Option<Number> {
+    Some(metric.format().number(bits)?.divided_by(metric.exposition.divisor))
+}
+
+/// The value of a series that is labels.
+pub const INFO_VALUE: f64 = 1.0;
+
+/// The series by which a scraper says whether a target is up.
+pub const UP: &str = "up";
+/// The series that is the wall clock of a node at its newest row.
+pub const TIME: &str = "node_time_seconds";
+
+/// [`UP`] as a metric: no node has it, whoever asks about several nodes makes it.
+pub fn up_metric() -> Metric {
+    let help = "1 while the node's agent is connected to the hub, else 0.".into();
+    Metric { max: Some(1), help, ..Metric::plain(UP, UP, Kind::Gauge, Unit::Count) }
+}
+
+/// [`TIME`] as a metric: it is the stamp of a row, so no row has it as a reading.
+pub fn time_metric() -> Metric {
+    let help = "The node's wall clock when its newest row was gathered, in seconds since 1970.".into();
+    Metric { places: 9, help, ..Metric::plain(TIME, TIME, Kind::Gauge, Unit::Seconds) }
+}
+
+/// [`TIME`] of the node that has these samples; `None`: it has no row, or a sample that calls itself so.
+pub fn time_sample(metric: &Arc<Metric>, samples: &[Sample]) -> Option<Sample> {
+    let newest = samples.iter().map(|sample| sample.stamp).max_by_key(|stamp| stamp.real())?;
+    let is_taken = samples.iter().any(|sample| sample.series.metric.exposition.name == TIME);
+    let reading = Reading::Present(newest.real().0);
+    let series = Series { metric: metric.clone(), instance: None };
+    (!is_taken).then_some(Sample { series, reading, stamp: newest })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::tests::series;
+
+    fn shown(series: &Series, identity: Option<Identity<'_>>, description: Option<&Labels>) -> String {
+        let all = labels(series, identity, description).map(|(name, value)| format!("{name}={value}"));
+        all.collect::<Vec<_>>().join(",")
+    }
+
+    #[test]
+    fn a_label_is_there_once_and_those_of_the_node_come_first() {
+        let node = NodeName::new("n1").unwrap();
+        let identity = Some(Identity { node: &node, job: "node" });
+        let mut one = series("x", None, Some("eth0"));
+        let metric = Arc::make_mut(&mut one.metric);
+        metric.exposition.instance_label = None;
+        metric.instances = None;
+        metric.exposition.labels = vec![("mode".into(), "a".into())].into();
+        let further = Labels::new([("mode", "b"), ("port", "1"), ("job", "j")]).unwrap();
+        one.instance = one.instance.map(|instance| instance.with_labels(&further));
+        let description = Labels::new([("port", "2"), ("pid", "7")]).unwrap();
+        assert_eq!(shown(&one, None, Some(&description)), "instance=eth0,mode=a,job=j,port=1,pid=7");
+        assert_eq!(
+            shown(&one, identity, Some(&description)),
+            "instance=n1,job=node,exported_instance=eth0,mode=a,exported_job=j,port=1,pid=7"
+        );
+    }
+
+    #[test]
+    fn a_number_is_divided_as_it_is_printed() {
+        let mut metric = (*series("x", None, None).metric).clone();
+        metric.exposition.divisor = 1_024;
+        assert_eq!(number(&metric, 1_536).map(|number| number.to_string()).as_deref(), Some("1.5"));
+        metric.value_type = crate::ValueType::Labels;
+        assert_eq!(number(&metric, 1_536), None);
+    }
+}

@@ -100,13 +100,13 @@ impl Table {
         Ok(Table { precision, frequencies })
     }
 
-    /// Where the range of each class begins.
-    fn starts(&self) -> [u32; COUNT] {
-        let mut starts = [0; COUNT];
-        for class in 1..COUNT {
-            starts[class] = starts[class - 1] + self.frequencies[class - 1];
-        }
-        starts
+    fn coders(&self) -> [Coder; COUNT] {
+        let mut start = 0;
+        self.frequencies.map(|frequency| {
+            let coder = Coder::of(frequency, start, self.precision);
+            start += frequency;
+            coder
+        })
     }
 
     /// For every number below two to the precision: its class, the class's frequency, its place in the range.
@@ -136,37 +136,70 @@ const CODERS: usize = 4;
 /// Streams of this length and more have them.
 const LONG: usize = 2_048;
 
-/// Appends the classes of these differences.
-pub(crate) fn put(differences: &[u64], out: &mut Vec<u8>) {
+/// Appends these classes.
+pub(crate) fn put(classes: &[u8], out: &mut Vec<u8>) {
     let mut counts = [0u32; COUNT];
-    for &difference in differences {
-        counts[of(difference)] += 1;
+    for &class in classes {
+        counts[usize::from(class)] += 1;
     }
-    let table = Table::of(&counts, precision(differences.len()));
+    let table = Table::of(&counts, precision(classes.len()));
     table.put(out);
-    match differences.len() {
-        LONG.. => put_coded::<CODERS>(differences, &table, out),
-        _ => put_coded::<1>(differences, &table, out),
+    match classes.len() {
+        LONG.. => put_coded::<CODERS>(classes, &table, out),
+        _ => put_coded::<1>(classes, &table, out),
     }
 }
 
-fn put_coded<const CODERS: usize>(differences: &[u64], table: &Table, out: &mut Vec<u8>) {
-    let starts = table.starts();
+fn put_coded<const CODERS: usize>(classes: &[u8], table: &Table, out: &mut Vec<u8>) {
+    let coders = table.coders();
     let mut states = [STATE_MIN; CODERS];
-    let mut words: Vec<u16> = Vec::with_capacity(differences.len() / 4);
+    let (mut words, mut count) = (vec![0u16; classes.len()], 0);
     // A coder is a stack: what is put last is taken first.
-    for (place, &difference) in differences.iter().enumerate().rev() {
-        let (state, class) = (&mut states[place % CODERS], of(difference));
-        let frequency = table.frequencies[class];
-        if u64::from(*state) >= u64::from(frequency) << (32 - table.precision) {
-            words.push(*state as u16);
-            *state >>= 16;
-        }
-        *state = ((*state / frequency) << table.precision) + *state % frequency + starts[class];
+    for (place, &class) in classes.iter().enumerate().rev() {
+        let (state, coder) = (&mut states[place % CODERS], &coders[usize::from(class)]);
+        // Without a branch: which class it is cannot be foreseen.
+        words[count] = *state as u16;
+        let is_full = u64::from(*state) >= coder.full;
+        count += usize::from(is_full);
+        *state = coder.put(if is_full { *state >> 16 } else { *state });
     }
-    varint::put(out, words.len() as u64);
+    varint::put(out, count as u64);
     out.extend(states.iter().flat_map(|state| state.to_le_bytes()));
-    out.extend(words.iter().rev().flat_map(|word| word.to_le_bytes()));
+    out.extend(words[..count].iter().rev().flat_map(|word| word.to_le_bytes()));
+}
+
+/// What a coder does with a class, without a division.
+#[derive(Clone, Copy, Default)]
+struct Coder {
+    /// From this state on, 16 bits must go first.
+    full: u64,
+    /// Two to the power of 64, divided by the frequency, and a bit more: a state is below two to 32, so the upper half of
+    /// the product is the quotient.
+    reciprocal: u64,
+    /// What all classes but this one have of the frequencies.
+    others: u32,
+    start: u32,
+}
+
+impl Coder {
+    fn of(frequency: u32, start: u32, precision: u32) -> Self {
+        let whole = 1u32 << precision;
+        let full = u64::from(frequency) << (32 - precision);
+        let others = whole.wrapping_sub(frequency);
+        match frequency {
+            0 => Coder::default(),
+            // No 64 bits hold the reciprocal of 1. With this one the quotient is 1 too low.
+            1 => Coder { full, reciprocal: u64::MAX, others, start: start.wrapping_add(others) },
+            _ => Coder { full, reciprocal: u64::MAX / u64::from(frequency) + 1, others, start },
+        }
+    }
+
+    /// quotient * whole + remainder + start
+    #[inline]
+    fn put(&self, state: u32) -> u32 {
+        let quotient = ((u128::from(state) * u128::from(self.reciprocal)) >> 64) as u32;
+        state.wrapping_add(self.start).wrapping_add(quotient.wrapping_mul(self.others))
+    }
 }
 
 /// Takes the classes of `count` differences.
@@ -207,4 +240,26 @@ fn take_coded<const CODERS: usize>(bytes: &mut Bytes<'_>, count: usize, table: &
         return Err("the classes do not end where they began");
     }
     Ok(classes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_coder_divides_exactly(
+            state in STATE_MIN..=u32::MAX, precision in PRECISION_MIN..=PRECISION_MAX, share in 0.0f64..1.0,
+            start in 0u32..2_048,
+        ) {
+            let whole = 1u32 << precision;
+            let frequency = 1 + (f64::from(whole - 1) * share * share * share) as u32;
+            let coder = Coder::of(frequency, start, precision);
+            // Larger states give 16 bits away first.
+            let state = if u64::from(state) >= coder.full { state >> 16 } else { state };
+            let expected = (state / frequency) * whole + state % frequency + start;
+            prop_assert_eq!(coder.put(state), expected);
+        }
+    }
 }

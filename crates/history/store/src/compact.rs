@@ -52,14 +52,7 @@ pub enum Step {
         /// Rows of it that are in pieces now.
         rows: u64,
     },
-    /// An hour has been rolled up.
-    RolledUp {
-        /// The hour.
-        hour: Unit,
-        /// Where the roll-up is.
-        into: Tier,
-    },
-    /// The pieces of a unit have become one.
+    /// The pieces of a unit have become one. Those of an hour have been rolled up, too.
     Merged {
         /// The unit.
         unit: Unit,
@@ -127,8 +120,6 @@ pub(crate) struct Compactor {
     begin: Nanos,
     /// The file that says so is not written yet.
     unwritten: Option<Unit>,
-    /// The hour that is being rolled up and merged.
-    rolling: Option<Rolling>,
     /// Since when merged hours have further pieces.
     late: HashMap<Unit, Nanos>,
     /// Units that cannot be merged.
@@ -141,30 +132,12 @@ pub(crate) struct Compactor {
     rest_until: Nanos,
 }
 
-/// How far an hour is.
-#[derive(Debug)]
-struct Rolling {
-    unit: Unit,
-    /// The pieces that are rolled up, and that will be merged. Rows that come meanwhile are in others.
-    pieces: Vec<Piece>,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Stage {
-    /// The minutes come next.
-    Minute,
-    /// The hour comes next, out of this piece of a day.
-    Hour(Unit, u32),
-    Merge,
-}
-
 /// What comes next.
 enum Task {
     Segment(u64),
-    Minute,
-    Hour(Unit, u32),
-    MergeHour,
+    /// An hour is rolled up, and its pieces become one.
+    Hour(Unit, Vec<Piece>),
+    /// The pieces of a roll-up become one.
     Merge(Unit, Vec<Piece>),
 }
 
@@ -183,7 +156,6 @@ impl Compactor {
             keep,
             begin,
             unwritten: None,
-            rolling: None,
             late: HashMap::new(),
             settling: None,
             left_alone: LeftAlone::default(),
@@ -245,12 +217,7 @@ impl Compactor {
         }
         match task {
             Task::Segment(number) => self.bad_segments.add(*number, error, now),
-            Task::Merge(unit, _) => self.left_alone.add(*unit, error, now),
-            Task::Minute | Task::Hour(..) | Task::MergeHour => {
-                if let Some(rolling) = self.rolling.take() {
-                    self.left_alone.add(rolling.unit, error, now);
-                }
-            }
+            Task::Hour(unit, _) | Task::Merge(unit, _) => self.left_alone.add(*unit, error, now),
         }
     }
 
@@ -275,14 +242,8 @@ impl Compactor {
             return Some(Task::Segment(segment));
         }
         let listing = self.shelf.listing();
-        let is_there = |rolling: &Rolling| rolling.pieces.iter().all(|piece| listing.has(piece));
-        self.rolling = self.rolling.take().filter(is_there).or_else(|| self.next_hour(&listing, now));
-        if let Some(rolling) = &self.rolling {
-            return Some(match rolling.stage {
-                Stage::Minute => Task::Minute,
-                Stage::Hour(unit, number) => Task::Hour(unit, number),
-                Stage::Merge => Task::MergeHour,
-            });
+        if let Some(hour) = self.next_hour(&listing, now) {
+            return Some(hour);
         }
         let due = |(unit, pieces): &(Unit, &[Piece])| {
             let is_over = now.0 >= unit.end.0.saturating_add(MERGE_DELAY.0);
@@ -304,7 +265,7 @@ impl Compactor {
     }
 
     /// The first hour that must be rolled up and merged.
-    fn next_hour(&mut self, listing: &Listing, now: Nanos) -> Option<Rolling> {
+    fn next_hour(&mut self, listing: &Listing, now: Nanos) -> Option<Task> {
         self.late.retain(|unit, since| *since <= now && further(listing.of(*unit)) > 0);
         for (unit, pieces) in listing.whole(Tier::Raw) {
             let (further, is_merged) = (further(pieces), pieces[0].number == 0);
@@ -320,7 +281,7 @@ impl Compactor {
             };
             if is_due && !self.left_alone.has(&unit, now) {
                 self.late.remove(&unit);
-                return Some(Rolling { unit, pieces: first(pieces), stage: Stage::Minute });
+                return Some(Task::Hour(unit, first(pieces)));
             }
         }
         None
@@ -328,13 +289,12 @@ impl Compactor {
 
     /// Bytes that a task may write, at most: what it reads.
     fn room_for(&self, task: &Task, log: &SharedLog) -> u64 {
-        let bytes = |pieces: &[Piece]| pieces.iter().map(|piece| piece.bytes).sum();
+        let bytes = |pieces: &[Piece]| pieces.iter().map(|piece| piece.bytes).sum::<u64>();
         match task {
             Task::Segment(number) => log.lock().segment_bytes(*number),
             Task::Merge(_, pieces) => bytes(pieces),
-            Task::Minute | Task::Hour(..) | Task::MergeHour => {
-                self.rolling.as_ref().map_or(0, |rolling| bytes(&rolling.pieces))
-            }
+            // What is merged, and its roll-ups.
+            Task::Hour(_, pieces) => 2 * bytes(pieces),
         }
     }
 
@@ -347,15 +307,7 @@ impl Compactor {
     ) -> Result<(), StoreError> {
         match task {
             Task::Segment(number) => self.segment(*number, log, now, tick),
-            Task::Minute => self.minutes(tick),
-            Task::Hour(unit, number) => self.hour(*unit, *number, tick),
-            Task::MergeHour => {
-                let Some(Rolling { unit, pieces, .. }) = &self.rolling else { return Ok(()) };
-                let (unit, pieces) = (*unit, pieces.clone());
-                self.merge(unit, &pieces, tick)?;
-                self.rolling = None;
-                Ok(())
-            }
+            Task::Hour(unit, pieces) => self.hour(*unit, pieces, tick),
             Task::Merge(unit, pieces) => self.merge(*unit, pieces, tick),
         }
     }

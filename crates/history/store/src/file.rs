@@ -53,7 +53,7 @@ impl ColumnFile {
         let start = source.bytes(0, HEADER_BYTES)?;
         let version = directory::check_header(&start).map_err(|problem| source.damaged(header, problem))?;
         if version != VERSION {
-            return Err(StoreError::Version { path: source.path, version });
+            return Err(StoreError::Version { path: source.path, version, reads: VERSION });
         }
         let offset = source.length.saturating_sub(TAIL_BYTES as u64);
         let tail = Part { offset, length: TAIL_BYTES, checksum: 0 };
@@ -102,6 +102,22 @@ impl ColumnFile {
             }
         }
         Ok(sections)
+    }
+
+    /// The layouts of a node's sections.
+    pub(crate) fn layouts_of(&self, node: &NodeName) -> Result<Vec<Arc<Layout>>, StoreError> {
+        let mut layouts = Vec::new();
+        for page in self.root.pages_of(node) {
+            let page = self.page(page)?;
+            // A page has its nodes in the order of their names.
+            let from = page.partition_point(|entry| entry.node < *node);
+            for entry in page[from..].iter().take_while(|entry| entry.node == *node) {
+                let bytes = self.source.part(entry.index)?;
+                let layout = Part::take(&mut Bytes(&bytes), PART_BYTES_MAX);
+                layouts.push(self.layout(self.whole(entry.index, layout)?)?);
+            }
+        }
+        Ok(layouts)
     }
 
     /// The names of all nodes, in order. Pages that are damaged are reported, and the others are read.

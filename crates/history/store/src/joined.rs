@@ -186,6 +186,9 @@ impl<R: Rows> Joined<R> {
 
 /// Lays tracks over each other, the later ones on top; `blank` fills rows without a value.
 fn overlay<T: Copy>(tracks: Vec<(Track<T>, &Vec<usize>)>, rows: usize, blank: &T) -> Track<T> {
+    if let Some(begins) = one_after_the_other(&tracks) {
+        return Track::chained(tracks.into_iter().map(|(track, _)| track).zip(begins), rows);
+    }
     let (mut states, mut values, mut labels) = (vec![NO_READING; rows], vec![*blank; rows], Vec::new());
     for (track, places) in tracks {
         for (row, state, value) in track.rows().filter(|(_, state, _)| *state != NO_READING) {
@@ -196,6 +199,21 @@ fn overlay<T: Copy>(tracks: Vec<(Track<T>, &Vec<usize>)>, rows: usize, blank: &T
         labels.extend(track.labels);
     }
     Track { labels, ..Track::of(&states, &values) }
+}
+
+/// The first row of each track, if they come one after the other: so they do unless rows came late.
+fn one_after_the_other<T>(tracks: &[(Track<T>, &Vec<usize>)]) -> Option<Vec<usize>> {
+    let (mut begins, mut end) = (Vec::with_capacity(tracks.len()), 0);
+    for (_, places) in tracks {
+        let (&begin, &last) = places.first().zip(places.last())?;
+        // Places grow, so these are neighbours if nothing lies between the first and the last.
+        if begin < end || last - begin + 1 != places.len() {
+            return None;
+        }
+        begins.push(begin);
+        end = last + 1;
+    }
+    Some(begins)
 }
 
 /// The times of all, in order, and for each the places of its rows.

@@ -50,7 +50,7 @@ impl Keep {
     }
 }
 
-/// The unit that goes first when there is no room: the oldest of the finest tier that has more than one.
+/// The unit that goes first when there is no room: the oldest unit of the finest tier that has more than one unit.
 pub(crate) fn oldest(listing: &Listing) -> Option<Unit> {
     Tier::ALL.into_iter().find_map(|tier| {
         let mut units = listing.units(tier);

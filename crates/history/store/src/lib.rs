@@ -83,12 +83,14 @@ pub enum StoreError {
         problem: &'static str,
     },
     /// Written by a newer format.
-    #[error("{path}: version {version} of the store's files; this program reads version 1")]
+    #[error("{path}: version {version} of the store's files; this program reads up to version {reads}")]
     Version {
         /// The file.
         path: PathBuf,
         /// The version found.
         version: u8,
+        /// The newest one that is read.
+        reads: u8,
     },
     /// More of something than a named limit allows.
     #[error("more than {limit} {what}")]
@@ -126,6 +128,12 @@ pub enum StoreError {
     )]
     SetAside {
         /// The file.
+        path: PathBuf,
+    },
+    /// A folder without a log.
+    #[error("{path} is no store: it has no folder `log`. Name the folder that a hub has as `--store`")]
+    NoStore {
+        /// The folder.
         path: PathBuf,
     },
     /// Another process writes to the store.

@@ -26,8 +26,9 @@ pub const BUCKETS_MAX: usize = 1 << 20;
 /// Bytes that all range queries together may hold: the largest column as readings four times, or an hour of a thousand
 /// series that is still in the log ten times. Beyond it, another query is refused.
 pub const RANGE_BYTES: ByteSize = ByteSize(256 << 20);
-/// What each range query holds at least: the column that it reads, and its buckets.
-pub const RANGE_QUERY_BYTES: u64 = 1 << 20;
+/// What each range query holds beside its rows and buckets: the part of a file that it reads, and lists of series. Two thousand
+/// queries of few rows fit at a time.
+pub const RANGE_QUERY_BYTES: u64 = 128 << 10;
 /// Readings in one answer to a range query: two days of a node with 300 series at 1 Hz, two gigabytes of text.
 pub const RANGE_READINGS_MAX: u64 = 1 << 26;
 

@@ -7,13 +7,18 @@
 mod batch;
 mod index;
 mod intake;
+mod known;
 mod lane;
+mod list;
 mod parts;
+mod pieces;
 mod record;
 mod replay;
 mod segment;
+mod tail;
 mod taken;
 mod view;
+mod walk;
 mod writer;
 
 use std::sync::Arc;
@@ -22,6 +27,7 @@ use khz_block::Header;
 use khz_model::{Columns, Nanos};
 
 pub use intake::{Intake, LogCounts};
+pub use known::KnownBlock;
 pub use lane::LoggedLane;
 pub use view::LogView;
 pub use writer::{Commit, Log};

@@ -12,7 +12,9 @@ use crate::file::ColumnFile;
 use crate::joined::{Joined, Piece};
 use crate::layout::Key;
 use crate::rollup::Buckets;
-use crate::writer::{Content, PartFile, Writer, Written};
+use crate::shelf::Tier;
+use crate::times::Times;
+use crate::writer::{Content, OpenSection, PartFile, Writer, Written};
 
 /// A file that was made of others.
 #[derive(Debug)]
@@ -25,52 +27,49 @@ pub struct Merged {
 
 /// Writes one file with everything that these files have. They have one resolution; later ones win.
 pub fn merge(path: &Path, files: &[ColumnFile]) -> Result<Merged, StoreError> {
-    merge_on(&Disk::default(), path, files, |_| Ok(()))
+    let disk = Disk::default();
+    let (file, damage) = merged(&disk, path, files)?;
+    Ok(Merged { written: file.finish(|| Ok(()))?, damage })
 }
 
-/// The same on a disk. `before` is called when the file is whole, before it gets its name; it gets the damage.
-pub(crate) fn merge_on(
-    disk: &Disk,
-    path: &Path,
-    files: &[ColumnFile],
-    before: impl FnOnce(&mut Vec<StoreError>) -> Result<(), StoreError>,
-) -> Result<Merged, StoreError> {
+/// The same, before the file gets its name.
+pub(crate) fn merged<'a>(disk: &'a Disk, path: &Path, files: &[ColumnFile]) -> Result<Made<'a>, StoreError> {
     let resolution = common_resolution(files)?;
-    make(disk, path, files, resolution, before, |joined, series, node, writer, damage| {
+    make(disk, path, files, resolution, |joined, series, node, writer, damage| {
         writer.section(node, series, &joined.times, |place| {
             Ok::<_, StoreError>(joined.column(&Key::of(&series[place]), damage))
         })
     })
 }
 
+/// A file without its name, and what could not be read of what it was made of.
+pub(crate) type Made<'a> = (PartFile<'a>, Vec<StoreError>);
+
 /// Writes the roll-up of these files, with buckets of `resolution`: of rows as they were gathered, or of a finer
 /// roll-up whose buckets `resolution` is a multiple of.
 pub fn roll_up(path: &Path, files: &[ColumnFile], resolution: Nanos) -> Result<Merged, StoreError> {
-    roll_up_on(&Disk::default(), path, files, resolution, |_| Ok(()))
-}
-
-/// The same on a disk.
-pub(crate) fn roll_up_on(
-    disk: &Disk,
-    path: &Path,
-    files: &[ColumnFile],
-    resolution: Nanos,
-    before: impl FnOnce(&mut Vec<StoreError>) -> Result<(), StoreError>,
-) -> Result<Merged, StoreError> {
     common_resolution(files)?;
-    make(disk, path, files, resolution, before, |joined, series, node, writer, damage| {
+    let disk = Disk::default();
+    let (file, damage) = make(&disk, path, files, resolution, |joined, series, node, writer, damage| {
         let buckets = Buckets::of(&joined.times, resolution);
         writer.section(node, series, &buckets.times, |place| {
-            let (key, value_type) = (Key::of(&series[place]), series[place].metric.value_type);
-            Ok::<_, StoreError>(match joined.column(&key, damage) {
-                Content::Readings(track) if is_number(value_type) => {
-                    Content::Summaries(buckets.roll(&track, value_type, &joined.times))
-                }
-                Content::Readings(track) => Content::Readings(buckets.last(&track)),
-                Content::Summaries(track) => Content::Summaries(buckets.roll_again(&track, value_type)),
-            })
+            let column = joined.column(&Key::of(&series[place]), damage);
+            Ok::<_, StoreError>(rolled(&buckets, &column, &series[place], &joined.times))
         })
-    })
+    })?;
+    Ok(Merged { written: file.finish(|| Ok(()))?, damage })
+}
+
+/// A column in buckets.
+fn rolled(buckets: &Buckets, column: &Content, series: &Series, times: &Times) -> Content {
+    let value_type = series.metric.value_type;
+    match column {
+        Content::Readings(track) if is_number(value_type) => {
+            Content::Summaries(buckets.roll(track, value_type, times))
+        }
+        Content::Readings(track) => Content::Readings(buckets.last(track)),
+        Content::Summaries(track) => Content::Summaries(buckets.roll_again(track, value_type)),
+    }
 }
 
 fn is_number(value_type: khz_model::ValueType) -> bool {
@@ -91,13 +90,94 @@ pub(crate) fn common_resolution<F: Borrow<ColumnFile>>(files: &[F]) -> Result<Na
     }
 }
 
+/// Files that are made of an hour's pieces in one pass, so that each column is unpacked once.
+pub(crate) struct HourFiles<'a> {
+    /// All rows.
+    pub merged: PartFile<'a>,
+    /// Their summaries, by minute and by hour.
+    pub minutes: PartFile<'a>,
+    pub hours: PartFile<'a>,
+}
+
+impl<'a> HourFiles<'a> {
+    /// Fills all three. Returns what could not be read. After an error they can only be removed.
+    pub fn fill(&mut self, files: &[ColumnFile]) -> Result<Vec<StoreError>, StoreError> {
+        let mut damage = Vec::new();
+        common_resolution(files)?;
+        each_section(files, &mut damage, |node, joined, series, damage| {
+            let minutes = Buckets::of(&joined.times, Tier::Minute.resolution());
+            let hours = Buckets::of(&minutes.times, Tier::Hour.resolution());
+            let mut rows = Part::begin(&mut self.merged, series, &joined.times)?;
+            let mut by_minute = Part::begin(&mut self.minutes, series, &minutes.times)?;
+            let mut by_hour = Part::begin(&mut self.hours, series, &hours.times)?;
+            for place in rows.section.places() {
+                let series = &series[place];
+                let column = joined.column(&Key::of(series), damage);
+                rows.column(&column, series)?;
+                let column = rolled(&minutes, &column, series, &joined.times);
+                by_minute.column(&column, series)?;
+                by_hour.column(&rolled(&hours, &column, series, &minutes.times), series)?;
+            }
+            [rows, by_minute, by_hour].into_iter().try_for_each(|part| part.end(node))
+        })?;
+        Ok(damage)
+    }
+
+    /// Gives the roll-ups their names. After an error all three are gone, or have their names.
+    pub fn finish_roll_ups(self) -> Result<PartFile<'a>, StoreError> {
+        let HourFiles { merged, minutes, hours } = self;
+        let done = match minutes.finish(|| Ok(())) {
+            Ok(_) => hours.finish(|| Ok(())),
+            Err(error) => {
+                hours.remove();
+                Err(error)
+            }
+        };
+        match done {
+            Ok(_) => Ok(merged),
+            Err(error) => {
+                merged.remove();
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives up.
+    pub fn remove(self) {
+        [self.merged, self.minutes, self.hours].into_iter().for_each(PartFile::remove);
+    }
+}
+
+/// A section of one of these files.
+struct Part<'a, 'd> {
+    file: &'a mut PartFile<'d>,
+    section: OpenSection,
+    times: &'a Times,
+}
+
+impl<'a, 'd> Part<'a, 'd> {
+    fn begin(file: &'a mut PartFile<'d>, series: &[Series], times: &'a Times) -> Result<Self, StoreError> {
+        let section = file.write(|writer| Ok(writer.begin(series, times)?))?;
+        Ok(Part { file, section, times })
+    }
+
+    fn column(&mut self, column: &Content, series: &Series) -> Result<(), StoreError> {
+        let Part { file, section, times } = self;
+        file.write(|writer| Ok(writer.column(section, column, series.metric.value_type, times)?))
+    }
+
+    fn end(self, node: &NodeName) -> Result<(), StoreError> {
+        let Part { file, section, times } = self;
+        file.write(|writer| Ok(writer.end(section, node, times)?))
+    }
+}
+
 /// Writes what `write` makes of each node's joined sections. It gets the series of one section at a time.
-fn make(
-    disk: &Disk,
+fn make<'a>(
+    disk: &'a Disk,
     path: &Path,
     files: &[ColumnFile],
     resolution: Nanos,
-    before: impl FnOnce(&mut Vec<StoreError>) -> Result<(), StoreError>,
     mut write: impl FnMut(
         &Joined<Piece<'_>>,
         &[Series],
@@ -105,27 +185,37 @@ fn make(
         &mut Writer<std::io::BufWriter<std::fs::File>>,
         &mut Vec<StoreError>,
     ) -> Result<(), StoreError>,
-) -> Result<Merged, StoreError> {
+) -> Result<Made<'a>, StoreError> {
     let mut damage = Vec::new();
     let mut file = PartFile::create(disk, path, resolution)?;
-    let made = file.write(|writer| {
-        for node in nodes(files, &mut damage) {
-            let joined = Joined::of(pieces(files, &node, &mut damage), &mut damage)?;
-            if joined.times.rows() == 0 {
-                continue;
-            }
-            for series in joined.sections() {
-                write(&joined, &series, &node, writer, &mut damage)?;
-            }
-        }
-        Ok(())
+    let made = each_section(files, &mut damage, |node, joined, series, damage| {
+        file.write(|writer| write(joined, series, node, writer, damage))
     });
-    if let Err(error) = made {
-        file.remove();
-        return Err(error);
+    match made {
+        Ok(()) => Ok((file, damage)),
+        Err(error) => {
+            file.remove();
+            Err(error)
+        }
     }
-    let written = file.finish(|| before(&mut damage))?;
-    Ok(Merged { written, damage })
+}
+
+/// Calls `each` for every section that the joined files have: one for each node, or more if the type of a metric changed.
+fn each_section(
+    files: &[ColumnFile],
+    damage: &mut Vec<StoreError>,
+    mut each: impl FnMut(&NodeName, &Joined<Piece<'_>>, &[Series], &mut Vec<StoreError>) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    for node in nodes(files, damage) {
+        let joined = Joined::of(pieces(files, &node, damage), damage)?;
+        if joined.times.rows() == 0 {
+            continue;
+        }
+        for series in joined.sections() {
+            each(&node, &joined, &series, damage)?;
+        }
+    }
+    Ok(())
 }
 
 /// The nodes of all files, each once.

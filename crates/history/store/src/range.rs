@@ -5,15 +5,19 @@
 //! [`RangeReader`] answers; [`ColumnFiles`] says which files there are.
 
 mod answer;
+mod chosen;
 mod hours;
 mod live;
 mod newest;
+mod node;
 mod points;
 mod rows;
 mod segments;
 mod strand;
 
 use std::sync::Arc;
+
+pub use node::{NodeReader, NodeRowsRead};
 
 use khz_model::{Budget, Nanos, NodeName, QueryError, RangeAnswer, RangeRequest, RangeShape, Ranges};
 
@@ -51,6 +55,11 @@ pub trait ColumnFiles: Send + Sync {
     /// Another number after each change. A file of rows from the log is there, and the number has changed, before the log
     /// loses these rows.
     fn version(&self) -> u64;
+
+    /// Called before each question: another process may have changed the files. It need not be called again until the answer
+    /// ends: a reader beside the writer has the log as it was, which loses no rows, and files that a merge has removed are
+    /// noticed when they are opened.
+    fn list_again(&self) {}
 }
 
 /// No files: everything is in the log.

@@ -8,18 +8,19 @@ use crate::column::{ROLLUP, exact};
 use crate::stream;
 use crate::summary::{Point, Summary, Total};
 use crate::times::{Kind, Times};
-use crate::track::{NO_READING, Track, put_runs, take_runs};
+use crate::track::{NO_READING, Track, has_value, put_runs, take_runs};
 
 /// The buckets of some rows: their times, and which bucket each row belongs to.
 pub(crate) struct Buckets {
     pub times: Times,
-    bucket_of: Vec<usize>,
+    /// The row after the last one of each bucket.
+    ends: Vec<usize>,
 }
 
 impl Buckets {
     /// Buckets of `resolution`, which begin at multiples of it since 1970. Rows may be buckets of a finer roll-up.
     pub fn of(rows: &Times, resolution: Nanos) -> Self {
-        let (mut times, mut bucket_of) = (Times::new(Kind::Buckets), Vec::with_capacity(rows.rows()));
+        let (mut times, mut ends) = (Times::new(Kind::Buckets), Vec::new());
         for (row, &at) in rows.at.iter().enumerate() {
             // A row as it was gathered begins and ends at its time.
             let (first, last) = match rows.kind {
@@ -31,58 +32,77 @@ impl Buckets {
                 times.at.push(begin);
                 times.beside[0].push(first);
                 times.beside[1].push(last);
+                ends.push(row);
             }
             let bucket = times.rows() - 1;
             times.beside[1][bucket] = last;
-            bucket_of.push(bucket);
+            ends[bucket] = row + 1;
         }
-        Buckets { times, bucket_of }
+        Buckets { times, ends }
     }
 
     /// Rolls up readings.
     pub fn roll(&self, track: &Track<u64>, value_type: ValueType, rows: &Times) -> Track<Summary> {
-        self.collect(track, |summary, row, bits| {
-            Summary::add_to(summary, value_type, Point { time: Nanos(rows.at[row]), bits });
+        self.collect(track, |summary, row, values| {
+            *summary = Summary::add_all(*summary, value_type, &rows.at[row..row + values.len()], values);
         })
     }
 
     /// Rolls up a finer roll-up.
     pub fn roll_again(&self, track: &Track<Summary>, value_type: ValueType) -> Track<Summary> {
-        self.collect(track, |summary, _, later| Summary::join_to(summary, value_type, &later))
+        self.collect(track, |summary, _, later| {
+            later.iter().for_each(|later| Summary::join_to(summary, value_type, later));
+        })
     }
 
     /// The last reading of each bucket: all that is kept of labels.
     pub fn last(&self, track: &Track<u64>) -> Track<u64> {
         let mut states = vec![NO_READING; self.times.rows()];
         let mut values = vec![0; self.times.rows()];
-        for (row, state, bits) in track.rows().filter(|(_, state, _)| *state != NO_READING) {
-            let bucket = self.bucket_of[row];
-            (states[bucket], values[bucket]) = (state, bits.unwrap_or(0));
-        }
+        self.each_part(track, |bucket, _, state, part| {
+            if state != NO_READING {
+                (states[bucket], values[bucket]) = (state, part.last().copied().unwrap_or(0));
+            }
+        });
         Track { labels: track.labels.clone(), ..Track::of(&states, &values) }
     }
 
-    /// A bucket with a value is present; another one has the state of its last reading.
+    /// A bucket with a value is present; another one has the state of its last reading. `add` gets the first row of some
+    /// that follow each other, and their values.
     fn collect<T: Copy>(
         &self,
         track: &Track<T>,
-        mut add: impl FnMut(&mut Option<Summary>, usize, T),
+        mut add: impl FnMut(&mut Option<Summary>, usize, &[T]),
     ) -> Track<Summary> {
         let mut states = vec![NO_READING; self.times.rows()];
         let mut summaries = vec![None; self.times.rows()];
-        for (row, state, value) in track.rows() {
-            let bucket = self.bucket_of[row];
-            match value {
-                Some(value) => {
-                    add(&mut summaries[bucket], row, value);
-                    states[bucket] = 0;
-                }
-                None if state != NO_READING && summaries[bucket].is_none() => states[bucket] = state,
-                None => {}
+        self.each_part(track, |bucket, row, state, values| {
+            if !values.is_empty() {
+                add(&mut summaries[bucket], row, values);
+                states[bucket] = 0;
+            } else if state != NO_READING && summaries[bucket].is_none() {
+                states[bucket] = state;
             }
-        }
+        });
         let values: Vec<Summary> = summaries.into_iter().flatten().collect();
         Track { values, ..Track::of(&states, &vec![(); states.len()]).without_values() }
+    }
+
+    /// Calls `each` for all rows with one state that follow each other in one bucket: with the bucket, the first row, the state, and
+    /// the values if the state has any.
+    fn each_part<T: Copy>(&self, track: &Track<T>, mut each: impl FnMut(usize, usize, u16, &[T])) {
+        let (mut row, mut bucket, mut values) = (0, 0, &track.values[..]);
+        for run in &track.runs {
+            let end = row + run.rows;
+            while row < end && bucket < self.ends.len() {
+                let here = end.min(self.ends[bucket]) - row;
+                let (part, rest) =
+                    values.split_at(if has_value(run.state) { here.min(values.len()) } else { 0 });
+                each(bucket, row, run.state, part);
+                (row, values) = (row + here, rest);
+                bucket += usize::from(row == self.ends[bucket]);
+            }
+        }
     }
 }
 

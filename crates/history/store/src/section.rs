@@ -43,7 +43,8 @@ impl Index {
         let last = first.checked_add(after).ok_or("its last row is after the end of time")?;
         let times = Part::take(&mut bytes, COLUMN_BYTES_MAX)?;
         let count = bytes.count(SLOTS_MAX)?;
-        let (mut columns, mut offset) = (Vec::new(), times.end());
+        // A damaged count must not take memory that its bytes cannot fill.
+        let (mut columns, mut offset) = (Vec::with_capacity(count.min(bytes.0.len() / 5)), times.end());
         for _ in 0..count {
             let column = Part { offset, length: bytes.count(COLUMN_BYTES_MAX)?, checksum: bytes.u32()? };
             offset = column.end();

@@ -269,10 +269,34 @@ impl ColumnFiles for Shelf {
     }
 
     fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    fn list_again(&self) {
         if self.is_shared {
             // If the folder cannot be read, opening the files will say so.
             let _ = self.renew();
         }
-        self.version.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_another_process_are_listed_when_a_question_begins_and_not_before() {
+        let folder = std::env::temp_dir().join(format!("khz-shelf-{}", std::process::id()));
+        let hours = folder.join(Tier::Hour.folder());
+        std::fs::create_dir_all(&hours).unwrap();
+        let (shared, own) = (Shelf::open(&folder, true).unwrap(), Shelf::open(&folder, false).unwrap());
+        let before = [shared.version(), own.version()];
+        std::fs::write(hours.join("2026-11.0.col"), b"a month").unwrap();
+        assert_eq!([shared.version(), own.version()], before);
+        shared.list_again();
+        own.list_again();
+        assert!(shared.version() > before[0] && shared.bytes() == 7);
+        assert!(own.version() == before[1] && own.bytes() == 0, "the writer says what has changed");
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -5,7 +5,6 @@ mod lock;
 
 pub use lock::Process;
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -156,8 +155,11 @@ pub struct StoreReader {
 }
 
 impl StoreReader {
-    /// Opens the store in a folder. It has the log as it is now, and always the newest column files.
+    /// Opens the store in a folder. It has the log as it is now, and for each question the newest column files.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        if folder.is_dir() && !folder.join(LOG_FOLDER).exists() {
+            return Err(StoreError::NoStore { path: folder.to_owned() });
+        }
         // The log first: rows that leave it from now on are found in column files too.
         let mut tries = 0;
         let (log, damage) = loop {
@@ -182,11 +184,8 @@ impl StoreReader {
     }
 
     /// Reads every byte of every file, and says what is damaged, and what does not belong here.
-    pub fn check(mut self) -> Result<Vec<StoreError>, StoreError> {
+    pub fn check(self) -> Result<Vec<StoreError>, StoreError> {
         let mut damage = LogView::check(&self.folder.join(LOG_FOLDER))?;
-        let known: HashSet<String> = damage.iter().map(ToString::to_string).collect();
-        // What cannot be understood is damaged even where each byte is as it was written.
-        damage.extend(self.damage.drain(..).filter(|one| !known.contains(&one.to_string())));
         damage.extend(self.shelf.check());
         Ok(damage)
     }

@@ -67,7 +67,13 @@ impl Plan {
     /// The plan that promises the fewest bytes.
     fn of(numbers: &[u64]) -> Self {
         let first = numbers[0];
-        let scale = numbers.iter().fold(0, |scale, &number| divisor(scale, number.wrapping_sub(first)));
+        let mut scale = 0;
+        for &number in numbers {
+            scale = divisor(scale, number.wrapping_sub(first));
+            if scale == 1 {
+                break;
+            }
+        }
         // Steps are divided as signed numbers.
         let scale = if scale > i64::MAX as u64 { 1 } else { scale.max(1) };
         let base = numbers.iter().copied().min().unwrap_or(first);
@@ -88,22 +94,46 @@ impl Plan {
 
     /// Calls `each` with every difference, in zigzag form for orders 1 and 2, so that small negative ones are small
     /// numbers too.
-    fn differences(&self, numbers: &[u64], mut each: impl FnMut(u64)) {
-        let (mut before, mut slope) = (0u64, self.slope);
-        for (place, &number) in numbers.iter().enumerate() {
-            let from_base = number.wrapping_sub(self.base);
-            if self.order == 0 {
-                // Most scales are 1, and a division takes as long as all the rest.
-                each(if self.scale == 1 { from_base } else { from_base / self.scale });
-                continue;
-            }
-            let at = steps(from_base, self.scale);
-            let expected = if place == 0 { 0 } else { before.wrapping_add(slope) };
-            each(zigzag(at.wrapping_sub(expected)));
-            if self.order == 2 && place > 0 {
-                slope = at.wrapping_sub(before);
-            }
-            before = at;
+    fn differences(&self, numbers: &[u64], each: impl FnMut(u64)) {
+        // Most scales are 1, and a division takes as long as all the rest.
+        match self.scale {
+            1 => self.differences_by(numbers, |from_base| from_base, |from_base| from_base, each),
+            scale => self.differences_by(
+                numbers,
+                |from_base| from_base / scale,
+                |from_base| steps(from_base, scale),
+                each,
+            ),
+        }
+    }
+
+    #[inline]
+    fn differences_by(
+        &self,
+        numbers: &[u64],
+        unsigned: impl Fn(u64) -> u64,
+        signed: impl Fn(u64) -> u64,
+        mut each: impl FnMut(u64),
+    ) {
+        let from_base = numbers.iter().map(|number| number.wrapping_sub(self.base));
+        let Plan { order, mut slope, .. } = *self;
+        let mut before = 0;
+        match order {
+            0 => from_base.for_each(|number| each(unsigned(number))),
+            1 => from_base.for_each(|number| {
+                let at = signed(number);
+                each(zigzag(at.wrapping_sub(before)));
+                before = at;
+            }),
+            _ => from_base.enumerate().for_each(|(place, number)| {
+                let at = signed(number);
+                let expected = if place == 0 { 0 } else { before.wrapping_add(slope) };
+                each(zigzag(at.wrapping_sub(expected)));
+                if place > 0 {
+                    slope = at.wrapping_sub(before);
+                }
+                before = at;
+            }),
         }
     }
 
@@ -173,18 +203,22 @@ fn scale_fits(numbers: &[u64], base: u64, scale: u64) -> bool {
 
 fn put_packed(numbers: &[u64], out: &mut Vec<u8>) {
     let plan = Plan::of(numbers);
-    let mut differences = Vec::with_capacity(numbers.len());
-    plan.differences(numbers, |difference| differences.push(difference));
+    let (mut differences, mut packed) =
+        (Vec::with_capacity(numbers.len()), Vec::with_capacity(numbers.len()));
+    plan.differences(numbers, |difference| {
+        differences.push(difference);
+        packed.push(classes::of(difference) as u8);
+    });
     out.push(PACKED + plan.order);
     varint::put(out, plan.base);
     varint::put(out, plan.scale);
     if plan.order == 2 {
         varint::put(out, zigzag(plan.slope));
     }
-    classes::put(&differences, out);
+    classes::put(&packed, out);
     let mut bits = BitWriter::new(out);
-    for &difference in &differences {
-        bits.put(difference, classes::low_bits(classes::of(difference)));
+    for (&difference, &class) in differences.iter().zip(&packed) {
+        bits.put(difference, classes::low_bits(usize::from(class)));
     }
     bits.end();
 }

@@ -150,15 +150,6 @@ impl Summary {
         }
     }
 
-    /// Adds a value to a summary that may not have begun.
-    #[inline]
-    pub(crate) fn add_to(summary: &mut Option<Summary>, value_type: ValueType, point: Point) {
-        match summary {
-            Some(summary) => summary.add(value_type, point),
-            None => *summary = Some(Summary::of(value_type, point)),
-        }
-    }
-
     /// Adds the values of rows that follow each other to a summary that may not have begun.
     pub(crate) fn add_all(
         summary: Option<Summary>,
@@ -207,11 +198,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn summary(value_type: ValueType, values: &[u64]) -> Option<Summary> {
-        let mut summary = None;
-        for (time, &bits) in values.iter().enumerate() {
-            Summary::add_to(&mut summary, value_type, Point { time: Nanos(time as u64), bits });
-        }
-        summary
+        let times: Vec<u64> = (0..values.len() as u64).collect();
+        // One after the other, as rows of different runs come.
+        times
+            .iter()
+            .zip(values)
+            .fold(None, |summary, (time, bits)| Summary::add_all(summary, value_type, &[*time], &[*bits]))
     }
 
     #[test]
@@ -249,12 +241,8 @@ mod tests {
             ends.sort_unstable();
             let (mut joined, mut from) = (None, 0);
             for end in ends {
-                let mut piece = None;
-                for (place, &bits) in values[from..end].iter().enumerate() {
-                    let time = Nanos((from + place) as u64);
-                    Summary::add_to(&mut piece, value_type, Point { time, bits });
-                }
-                if let Some(piece) = piece {
+                let times: Vec<u64> = (from as u64..end as u64).collect();
+                if let Some(piece) = Summary::add_all(None, value_type, &times, &values[from..end]) {
                     Summary::join_to(&mut joined, value_type, &piece);
                 }
                 from = end;

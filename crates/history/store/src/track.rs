@@ -1,9 +1,11 @@
 //! A track: one series in all rows of a section: in which state it is in each row, and its values where it has some.
 //! The values of rows are bits, those of roll-ups are summaries. It knows no times.
 
+use std::ops::Range;
+
 use khz_block::varint;
 use khz_model::reading::LABELS_STATE;
-use khz_model::{Labels, Reading};
+use khz_model::{Labels, Reading, Stamp};
 
 use crate::bytes::{Bytes, Read};
 
@@ -51,6 +53,32 @@ impl<T: Copy> Track<T> {
         track
     }
 
+    /// The track of these, each from its row on, in the order of rows. Rows that none of them has are without a reading.
+    pub fn chained(tracks: impl Iterator<Item = (Track<T>, usize)>, rows: usize) -> Self {
+        let (mut all, mut end) = (Track { runs: Vec::new(), values: Vec::new(), labels: Vec::new() }, 0);
+        for (track, begin) in tracks {
+            all.run(NO_READING, begin - end);
+            end = begin;
+            for run in track.runs {
+                all.run(run.state, run.rows);
+                end += run.rows;
+            }
+            all.values.extend(track.values);
+            all.labels.extend(track.labels);
+        }
+        all.run(NO_READING, rows - end);
+        all
+    }
+
+    /// Adds rows with this state.
+    fn run(&mut self, state: u16, rows: usize) {
+        match self.runs.last_mut() {
+            _ if rows == 0 => {}
+            Some(last) if last.state == state => last.rows += rows,
+            _ => self.runs.push(Run { state, rows }),
+        }
+    }
+
     /// Every row with its number, its state, and its value if the state has one.
     pub fn rows(&self) -> impl Iterator<Item = (usize, u16, Option<T>)> {
         let states = self.runs.iter().flat_map(|run| std::iter::repeat_n(run.state, run.rows));
@@ -95,6 +123,29 @@ impl<T: Copy> Track<T> {
 }
 
 impl Track<u64> {
+    /// The readings of some rows, each with the stamp that `stamp` has for its row. Rows without the series are left out.
+    pub fn readings_of(&self, rows: Range<usize>, stamp: impl Fn(usize) -> Stamp) -> Vec<(Stamp, Reading)> {
+        let (mut row, mut values, mut readings) = (0, &self.values[..], Vec::with_capacity(rows.len()));
+        for run in &self.runs {
+            let (begin, end) = (row.max(rows.start), (row + run.rows).min(rows.end));
+            if has_value(run.state) {
+                let (these, rest) = values.split_at(run.rows.min(values.len()));
+                if let Some(these) = these.get(begin - row..end.max(begin) - row) {
+                    let reading: fn(u64) -> Reading =
+                        if run.state == LABELS { Reading::Labels } else { Reading::Present };
+                    let with_stamp = |(bits, row): (&u64, usize)| (stamp(row), reading(*bits));
+                    readings.extend(these.iter().zip(begin..end).map(with_stamp));
+                }
+                values = rest;
+            } else if let Ok(state) = u8::try_from(run.state) {
+                let reading = Reading::from_parts(state, 0);
+                readings.extend((begin..end).map(|row| (stamp(row), reading)));
+            }
+            row += run.rows;
+        }
+        readings
+    }
+
     /// Every row that has the series, with its number.
     pub fn readings(&self) -> impl Iterator<Item = (usize, Reading)> {
         let reading = |(row, state, bits): (usize, u16, Option<u64>)| {

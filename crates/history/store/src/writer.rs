@@ -45,6 +45,22 @@ pub(crate) struct Writer<W> {
     column: Vec<u8>,
 }
 
+/// A section that has some of its columns.
+pub(crate) struct OpenSection {
+    layout: Part,
+    times: Part,
+    /// Which series the schema holds.
+    held: Vec<bool>,
+    columns: Vec<Part>,
+}
+
+impl OpenSection {
+    /// The places of the series of which it has columns. The same series have the same places in any file.
+    pub fn places(&self) -> Vec<usize> {
+        (0..self.held.len()).filter(|place| self.held[*place]).collect()
+    }
+}
+
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
@@ -80,22 +96,45 @@ impl<W: Write> Writer<W> {
         times: &Times,
         mut track: impl FnMut(usize) -> Result<Content, E>,
     ) -> Result<(), E> {
+        let mut section = self.begin(series, times)?;
+        for place in section.places() {
+            let content = track(place)?;
+            self.column(&mut section, &content, series[place].metric.value_type, times)?;
+        }
+        Ok(self.end(section, node, times)?)
+    }
+
+    /// Begins a section: layout and times. Then come the columns of its [`OpenSection::places`].
+    pub fn begin(&mut self, series: &[Series], times: &Times) -> io::Result<OpenSection> {
         debug_assert!(times.rows() <= ROWS_MAX, "BUG: more rows than readers take");
         if self.entries.len() == PAGES_MAX * PAGE_NODES {
-            return Err(too_much("more nodes than a directory can have").into());
+            return Err(too_much("more nodes than a directory can have"));
         }
         let (schema, held) = schema_bytes(series);
         let layout = self.layout(schema)?;
         self.column.clear();
         times.put(&mut self.column);
-        let at = self.append_column()?;
-        let mut columns = Vec::new();
-        for (place, series) in series.iter().enumerate().filter(|(place, _)| held[*place]) {
-            let content = track(place)?;
-            self.column.clear();
-            put(&content, series.metric.value_type, times, &mut self.column);
-            columns.push(self.append_column()?);
-        }
+        let times = self.append_column()?;
+        Ok(OpenSection { layout, times, held, columns: Vec::new() })
+    }
+
+    /// Writes the next column of a section.
+    pub fn column(
+        &mut self,
+        section: &mut OpenSection,
+        content: &Content,
+        value_type: ValueType,
+        times: &Times,
+    ) -> io::Result<()> {
+        self.column.clear();
+        put(content, value_type, times, &mut self.column);
+        section.columns.push(self.append_column()?);
+        Ok(())
+    }
+
+    /// Writes the index of a section that has all its columns.
+    pub fn end(&mut self, section: OpenSection, node: &NodeName, times: &Times) -> io::Result<()> {
+        let OpenSection { layout, times: at, columns, .. } = section;
         let (first, last) = times.span();
         let span = Span { rows: times.rows(), first, last };
         let mut index = Vec::new();

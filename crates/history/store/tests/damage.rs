@@ -247,5 +247,7 @@ fn a_damaged_begin_is_refused_with_its_name_and_a_missing_store_too() {
     assert!(error.contains("raw/begin") && error.contains("it is not an hour like 2026-11-23T14"), "{error}");
     let missing = StoreReader::open(&folder.join("nowhere")).unwrap_err().to_string();
     assert!(missing.contains("nowhere"), "{missing}");
+    let other = StoreReader::open(&folder.join("raw")).unwrap_err().to_string();
+    assert!(other.contains("raw is no store: it has no folder `log`"), "{other}");
     assert_eq!(Tier::ALL.map(Tier::folder), ["raw", "minute", "hour"]);
 }

@@ -365,6 +365,7 @@ impl World {
             bytes.extend((0..torn).map(|byte| (byte * 7) as u8 % 6));
             fs::write(path, bytes).unwrap();
         }
+        same(&self.folder);
         let (log, intake, damage) = Log::open(&self.folder).unwrap();
         assert!(damage.is_empty(), "{damage:?}");
         (self.log, self.intake) = (Some(log), intake);
@@ -400,6 +401,29 @@ impl World {
             }
         }
     }
+}
+
+/// Everything that a reader finds in a log, as text.
+fn shown((view, mut damage): (LogView, Vec<StoreError>)) -> Vec<String> {
+    let mut shown = vec![format!("{:?} {:?}", view.size(), view.span(None))];
+    for lane in view.lanes() {
+        shown.push(format!("{} {} {:?}", lane.node(), lane.epoch(), lane.stored()));
+    }
+    for node in view.nodes(None) {
+        for block in view.blocks(&node, None, ALWAYS.0, ALWAYS.1, &mut damage) {
+            let LoggedBlock { header, rows, schema, schema_hash, bytes, last, shift } = block;
+            let series = schema.series().len();
+            shown.push(format!("{node} {header:?} {rows} {series} {schema_hash:?} {last} {shift} {bytes:?}"));
+        }
+    }
+    shown.sort();
+    assert!(damage.is_empty(), "{damage:?}");
+    shown
+}
+
+/// A log that is read by its lists is the same as one that is read record by record.
+fn same(folder: &Path) {
+    assert_eq!(shown(LogView::of(folder).unwrap()), shown(LogView::walked(folder).unwrap()));
 }
 
 /// The newest segment.
@@ -460,6 +484,137 @@ fn a_log_that_was_cut_off_anywhere_has_all_commits_before_that_place() {
             let rows = rows_of(&blocks, lane, 0);
             assert_eq!(rows, (0..commits * 3).collect(), "cut at {cut}, lane {lane}");
         }
+    }
+}
+
+/// Where each record's body is in a segment, and the kind of the record.
+fn records(segment: &[u8]) -> Vec<(u8, std::ops::Range<usize>)> {
+    let (mut records, mut at) = (Vec::new(), 8);
+    while at < segment.len() {
+        let length = u32::from_le_bytes(*segment[at + 1..].first_chunk().unwrap()) as usize;
+        records.push((segment[at], at + 9..at + 9 + length));
+        at += 9 + length;
+    }
+    records
+}
+
+const ROWS: u8 = 3;
+const BLOCK: u8 = 4;
+const COMMIT: u8 = 5;
+const LIST: u8 = 6;
+
+#[test]
+fn a_start_reads_neither_blocks_nor_rows_that_a_block_has() {
+    let (mut world, _) = filled("log-little");
+    // Of lane 0 nothing came since its last block; of the others some rows did.
+    for _ in 0..5 {
+        (1..LANES).for_each(|lane| world.do_it(&Act::Rows { lane, count: 2, cut: 0 }));
+        world.commit();
+    }
+    let path = newest(&world.folder).unwrap();
+    let whole = fs::read(&path).unwrap();
+    drop(world);
+    let copy = folder("log-little-copy");
+    let expected = {
+        fs::write(copy.join("0000000001.log"), &whole).unwrap();
+        shown(LogView::of(&copy).unwrap())
+    };
+    let mut bytes = whole.clone();
+    let rows: Vec<_> = records(&whole).into_iter().filter(|(kind, _)| *kind == ROWS).collect();
+    assert_eq!(rows.len(), 9, "a commit has none if all blocks ended");
+    rows[..4].iter().for_each(|(_, body)| bytes[body.clone()].fill(0xA5));
+    fs::write(copy.join("0000000001.log"), &bytes).unwrap();
+    assert_eq!(shown(LogView::of(&copy).unwrap()), expected);
+    let (_, damage) = LogView::walked(&copy).unwrap();
+    assert_eq!(damage.len(), 4, "who reads all records finds the damage: {damage:?}");
+    for (_, body) in records(&whole).into_iter().filter(|(kind, _)| *kind == BLOCK) {
+        bytes[body].fill(0xA5);
+    }
+    fs::write(copy.join("0000000001.log"), &bytes).unwrap();
+    let (view, damage) = LogView::of(&copy).unwrap();
+    assert!(damage.is_empty(), "{damage:?}");
+    assert_eq!(view.size(), (LANES as u64 * 18, LANES * 2));
+    let mut damage = Vec::new();
+    view.blocks(&node(0), None, ALWAYS.0, ALWAYS.1, &mut damage);
+    assert_eq!(damage.len(), 2, "a block that is read is compared with its checksum: {damage:?}");
+}
+
+#[test]
+fn a_damaged_list_is_named_and_the_records_are_read_instead() {
+    let (world, ends) = filled("log-list");
+    let path = newest(&world.folder).unwrap();
+    let whole = fs::read(&path).unwrap();
+    drop(world);
+    let copy = folder("log-list-copy");
+    fs::write(copy.join("0000000001.log"), &whole).unwrap();
+    let expected = shown(LogView::walked(&copy).unwrap());
+    let lists: Vec<_> = records(&whole).into_iter().filter(|(kind, _)| *kind == LIST).collect();
+    assert_eq!(lists.len(), ends.len());
+    for (number, (_, body)) in lists.iter().enumerate() {
+        let mut bytes = whole.clone();
+        bytes[body.start] ^= 1;
+        fs::write(copy.join("0000000001.log"), &bytes).unwrap();
+        let (view, damage) = LogView::of(&copy).unwrap();
+        // The list of the sixth commit has two commits, that of the fourth has four; the others are not read.
+        match number + 1 {
+            6 => {
+                assert!(damage.is_empty(), "nobody can tell it from a commit that was cut off: {damage:?}");
+                continue;
+            }
+            4 => {
+                let [StoreError::Damaged { offset, bytes, .. }] = damage[..] else { panic!("{damage:?}") };
+                assert_eq!((offset, bytes), (body.start as u64 - 9, body.len() as u64 + 9));
+            }
+            _ => assert!(damage.is_empty(), "{damage:?}"),
+        }
+        assert_eq!(shown((view, Vec::new())), expected);
+    }
+}
+
+/// Where the last commit of a segment begins.
+fn last_commit(segment: &[u8]) -> usize {
+    let ends: Vec<usize> =
+        records(segment).into_iter().filter(|(kind, _)| *kind == COMMIT).map(|(_, body)| body.end).collect();
+    ends.iter().rev().nth(1).copied().unwrap_or(8)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #[test]
+    fn of_a_damaged_log_only_what_was_written_is_found_and_what_is_missing_is_told(
+        acts in prop::collection::vec(act(), 20..60),
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1u8..), 1..4),
+        case in any::<u32>(),
+    ) {
+        let mut world = World::new(folder(&format!("log-damage-{case}")));
+        acts.iter().filter(|act| !matches!(act, Act::Crash { .. })).for_each(|act| world.do_it(act));
+        world.commit();
+        world.log = None;
+        let paths: Vec<PathBuf> =
+            fs::read_dir(&world.folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        prop_assume!(!paths.is_empty());
+        let whole: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
+        let mut bytes = whole.clone();
+        let mut may_be_torn = false;
+        for (which, place, flip) in flips {
+            let which = which.index(whole.len());
+            let at = place.index(whole[which].len());
+            bytes[which][at] ^= flip;
+            // Nobody can tell damage of the last commit from a commit that was cut off.
+            may_be_torn |= at >= last_commit(&whole[which]);
+        }
+        paths.iter().zip(&bytes).for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+        let (view, mut damage) = LogView::of(&world.folder).unwrap();
+        let mut found = BTreeSet::new();
+        for (number, epoch) in world.handed.iter().map(|row| (row.0, row.1)).collect::<BTreeSet<_>>() {
+            let blocks = view.blocks(&node(number), None, ALWAYS.0, ALWAYS.1, &mut damage);
+            found.extend(rows_of(&blocks, number, epoch).into_iter().map(|row| (number, epoch, row)));
+        }
+        prop_assert!(found.is_subset(&world.committed));
+        let missing: Vec<&Row> =
+            world.committed.iter().filter(|row| !found.contains(row) && !world.columns.contains(row)).collect();
+        prop_assert!(missing.is_empty() || !damage.is_empty() || may_be_torn, "{missing:?}");
+        let _ = fs::remove_dir_all(&world.folder);
     }
 }
 

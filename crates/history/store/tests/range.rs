@@ -15,8 +15,9 @@ use common::{add, all_series, folder, labels, metric, node, open};
 use khz_block::{Encoder, HEADER_BYTES, Header};
 use khz_model::{
     Absence, Budget, ByteSize, Columns, Fault, Labels, Nanos, NodeName, Pattern, QueryError, RangeAnswer,
-    RangeContent, RangeRequest, RangeShape, Ranges, Reading, Series, Stamp, ValueType,
+    RangeContent, RangePoint, RangeRequest, RangeShape, Ranges, Reading, Series, Stamp, ValueType,
 };
+use khz_store::limits::{RANGE_BYTES, RANGE_QUERY_BYTES};
 use khz_store::log::{Intake, Log, LoggedBlock};
 use khz_store::range::{ColumnFiles, OpenRows, RangeReader};
 use khz_store::shelf::StoredHour;
@@ -539,6 +540,33 @@ fn a_newest_reading_that_is_days_old_comes_out_of_roll_ups_and_of_the_hours_that
 }
 
 #[test]
+fn the_newest_readings_are_found_without_reading_what_is_older() {
+    let folder = folder("range-newest-last");
+    let rows: Vec<Row> =
+        (0..40).map(|second| Row { place: Place::Log(1), ..filed(second * SECOND) }).collect();
+    let files = (0..3).map(|hour| Row { place: Place::File(0), ..filed(hour * HOUR) });
+    let world = World::of(&folder, &[rows.into_iter().chain(files).collect()], 0xff, 0);
+    let log = folder.join("log/0000000001.log");
+    let mut bytes = std::fs::read(&log).unwrap();
+    // The blocks of rows 0 to 8, 9 to 17 and so on: all but the last are damaged.
+    let blocks: Vec<usize> = (8..bytes.len() - 4).filter(|at| bytes[*at..].starts_with(b"khzB")).collect();
+    assert_eq!(blocks.len(), 5);
+    blocks[..4].iter().for_each(|at| bytes[at + HEADER_BYTES] ^= 0xff);
+    std::fs::write(&log, bytes).unwrap();
+    let newest = |patterns: &str| {
+        let patterns = vec![Pattern::new(patterns).unwrap()];
+        let to = Nanos(BEGIN + HOUR);
+        let request = RangeRequest { patterns, from: Nanos(BEGIN), to, shape: RangeShape::Newest };
+        let mut answer = world.reader.range(request).unwrap();
+        let part = answer.next().unwrap().unwrap();
+        let RangeContent::Readings(readings) = part.content else { panic!() };
+        assert_eq!(answer.damage(), [""; 0]);
+        readings[0].0.real().0 - BEGIN
+    };
+    assert_eq!(newest("test.gauge"), 39 * SECOND);
+}
+
+#[test]
 fn a_bucket_in_which_a_metric_changed_its_type_has_all_values_of_the_others() {
     let folder = folder("range-types");
     let rows = [(30, 0), (90, 1), (150, 0), (3_000, 1)];
@@ -579,12 +607,27 @@ fn rows_that_go_from_the_log_into_a_file_meanwhile_are_not_missed() {
 }
 
 #[test]
+fn a_thousand_small_queries_fit_at_a_time() {
+    let folder = folder("range-many");
+    let world = World::of(&folder, &[vec![filed(SECOND)]], 0, 0);
+    let reader = world.reader.clone().with_limits(Budget::new(RANGE_BYTES, Arc::default()), 150);
+    let shapes = [RangeShape::Rows, RangeShape::Points(1), RangeShape::Newest];
+    let mut answers: Vec<_> =
+        shapes.iter().cycle().take(1_000).map(|it| reader.range(request(*it)).unwrap()).collect();
+    assert!(answers.iter_mut().all(|answer| rest(&mut **answer) == Ok(vec![1])));
+    let many = RangeShape::Points(1 << 20);
+    assert!(matches!(reader.range(request(many)).err(), Some(QueryError::Full { .. })), "buckets count");
+}
+
+#[test]
 fn beyond_the_limits_a_query_is_refused_and_says_what_to_do() {
     let folder = folder("range-limits");
     let rows: Vec<Row> = (0..100).map(|second| filed(second * SECOND)).collect();
     let world = World::of(&folder, &[rows], 0, 0);
     let held = Arc::new(AtomicU64::new(0));
-    let budget = Budget::new(ByteSize(3 << 20), held.clone());
+    // Three fit, and no row.
+    let points = 9 * size_of::<RangePoint>() as u64;
+    let budget = Budget::new(ByteSize(3 * RANGE_QUERY_BYTES + points), held.clone());
     let reader = world.reader.clone().with_limits(budget, 150);
     let (mut one, two) = (
         reader.range(request(RangeShape::Rows)).unwrap(),
@@ -602,6 +645,10 @@ fn beyond_the_limits_a_query_is_refused_and_says_what_to_do() {
     let refused = rest(&mut *reader.range(request).unwrap()).unwrap_err();
     assert_eq!(refused, QueryError::RangeTooLarge { limit: 150 });
     assert!(refused.to_string().contains("150 readings; ask for fewer"), "{refused}");
+    let fine = RangeRequest { from: Nanos(0), ..self::request(RangeShape::Points(u32::MAX)) };
+    let refused = rest(&mut *reader.range(fine).unwrap()).unwrap_err();
+    assert_eq!(refused, QueryError::RangeTooFine { limit: 1 << 20 });
+    assert!(refused.to_string().contains("1048576 points of a series; ask for fewer"), "{refused}");
     let backwards = RangeRequest { from: Nanos(7), to: Nanos(7), ..self::request(RangeShape::Rows) };
     assert_eq!(reader.range(backwards).err(), Some(QueryError::RangeBackwards));
 }

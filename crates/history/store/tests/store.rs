@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +14,14 @@ use common::open::Open;
 use common::ranges::check_ranges;
 use common::stored::*;
 use common::{folder, node};
-use khz_model::Nanos;
+use khz_model::{Nanos, Pattern, RangeAnswer, RangeContent, RangeRequest, RangeShape, Ranges};
 use khz_store::compact::Step;
 use khz_store::limits::ROWS_RECORD_BYTES;
 use khz_store::log::{Intake, LoggedBlock};
 use khz_store::range::ColumnFiles;
 use khz_store::range::RangeReader;
 use khz_store::shelf::Tier;
-use khz_store::{Keep, Store, StoreError};
+use khz_store::{Keep, Store, StoreError, StoreReader};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -196,8 +197,6 @@ fn an_hour_becomes_one_file_and_its_roll_ups() {
     let steps = settle(&store, now);
     let unit = |tier: Tier| tier.unit(Nanos(BEGIN)).unwrap();
     let hour = unit(Tier::Raw);
-    assert!(steps.contains(&Step::RolledUp { hour, into: Tier::Minute }), "{steps:?}");
-    assert!(steps.contains(&Step::RolledUp { hour, into: Tier::Hour }), "{steps:?}");
     assert!(steps.contains(&Step::Merged { unit: hour, pieces: 7 }), "{steps:?}");
     for name in ["raw/2026-11-23T14.0.col", "minute/2026-11-23.2.col", "hour/2026-11.2.col"] {
         assert!(folder.join(name).is_file(), "{name}");
@@ -359,6 +358,54 @@ fn readers_have_every_row_while_files_are_merged_under_them() {
     });
     assert!(answered.0 > 0 && answered.1 > 0);
     assert_eq!(&of_shelf(store.shelf()), known);
+}
+
+/// How many readings an answer gives of each node.
+fn count(answer: &mut dyn RangeAnswer, counts: &mut BTreeMap<String, usize>) {
+    while let Some(part) = answer.next().unwrap() {
+        let RangeContent::Readings(readings) = part.content else { panic!("rows were asked for") };
+        *counts.entry(part.node.to_string()).or_default() += readings.len();
+    }
+    assert_eq!(answer.damage(), [""; 0]);
+}
+
+#[test]
+fn a_reader_beside_the_writer_has_the_newest_files_for_each_question_and_all_rows_while_they_are_merged() {
+    let folder = folder("store-beside");
+    let (store, intake) = open_store(&folder, everything(), BEGIN);
+    let mut nodes = Nodes::default();
+    let reader = StoreReader::open(&folder).unwrap();
+    let ranges = RangeReader::new(reader.shelf().clone(), Some(reader.log()), Arc::new(()));
+    let ask = || {
+        let (patterns, shape) = (vec![Pattern::everything()], RangeShape::Rows);
+        let request = RangeRequest { patterns, from: Nanos(0), to: Nanos(BEGIN + 24 * HOUR), shape };
+        ranges.range(request).unwrap()
+    };
+    let known = |nodes: &Nodes| {
+        let mut counts = BTreeMap::new();
+        for ((number, _), readings) in &nodes.known {
+            *counts.entry(node(*number).to_string()).or_default() += readings.len();
+        }
+        counts
+    };
+    for hour in 0..3u64 {
+        // The log that the reader has is empty.
+        for piece in 0..4u64 {
+            (0..NODES)
+                .for_each(|number| nodes.send(&intake, number, BEGIN + hour * HOUR + piece * MINUTE, 5));
+            store.commit(Nanos(BEGIN + hour * HOUR)).unwrap();
+            store.seal();
+            // The hour is not over: its pieces are not merged.
+            settle(&store, BEGIN + hour * HOUR + 10 * MINUTE);
+        }
+        let (mut answer, mut counts) = (ask(), BTreeMap::new());
+        let first = answer.next().unwrap().unwrap();
+        settle(&store, BEGIN + hour * HOUR + 2 * HOUR);
+        let RangeContent::Readings(readings) = first.content else { panic!("rows were asked for") };
+        counts.insert(first.node.to_string(), readings.len());
+        count(&mut *answer, &mut counts);
+        assert_eq!(counts, known(&nodes), "hour {hour}");
+    }
 }
 
 #[test]

@@ -1,14 +1,16 @@
-//! Merging the pieces of a unit, and rolling up an hour. What is damaged is set aside; its whole parts are in the new file.
+//! Merging the pieces of a unit, and rolling up an hour while its pieces are merged. What is damaged is set aside; its whole
+//! parts are in the new file.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::StoreError;
-use crate::compact::{Compactor, Stage, Step, Tick};
+use crate::compact::{Compactor, Step, Tick};
 use crate::file::ColumnFile;
-use crate::merge::{merge_on, roll_up_on};
+use crate::merge::{HourFiles, merged};
 use crate::shelf::listing::{DAMAGED, Piece};
 use crate::shelf::{Tier, Unit};
+use crate::writer::PartFile;
 
 /// The pieces of a unit, opened.
 struct Opened {
@@ -18,77 +20,54 @@ struct Opened {
 }
 
 impl Compactor {
-    /// Rolls the hour up by the minute.
-    pub(super) fn minutes(&mut self, tick: &mut Tick) -> Result<(), StoreError> {
-        let Some(rolling) = &self.rolling else { return Ok(()) };
-        let (hour, pieces) = (rolling.unit, rolling.pieces.clone());
-        let opened = self.open(&pieces)?;
-        let day = Tier::Minute.unit(hour.begin).filter(|_| !opened.files.is_empty());
-        let stage = match day {
-            // Merging tells what is damaged.
-            Some(day) => Stage::Hour(day, self.roll_up(day, &opened.files)?),
-            None => Stage::Merge,
-        };
-        self.advance(stage);
-        tick.step = Step::RolledUp { hour, into: Tier::Minute };
-        Ok(())
-    }
-
-    /// Rolls the hour up once more, out of its minutes.
-    pub(super) fn hour(&mut self, day: Unit, number: u32, tick: &mut Tick) -> Result<(), StoreError> {
-        let Some(hour) = self.rolling.as_ref().map(|rolling| rolling.unit) else { return Ok(()) };
-        let minutes = self.shelf.listing().of(day).iter().find(|piece| piece.number == number).copied();
-        // If there was no room for it, there is none for its roll-up.
-        if let (Some(minutes), Some(month)) = (minutes, Tier::Hour.unit(hour.begin)) {
-            let opened = self.open(&[minutes])?;
-            self.roll_up(month, &opened.files)?;
-            tick.damage.extend(opened.damage);
-        }
-        self.advance(Stage::Merge);
-        tick.step = Step::RolledUp { hour, into: Tier::Hour };
-        Ok(())
-    }
-
-    fn advance(&mut self, stage: Stage) {
-        if let Some(rolling) = &mut self.rolling {
-            rolling.stage = stage;
-        }
-    }
-
-    /// Writes a further piece of a unit out of these files. Returns its number.
-    fn roll_up(&self, unit: Unit, files: &[ColumnFile]) -> Result<u32, StoreError> {
-        self.disk.create_folder(&self.shelf.tier_folder(unit.tier))?;
-        let number = self.shelf.listing().next_number(unit);
-        let (path, resolution) = (self.shelf.path(unit, number), unit.tier.resolution());
-        roll_up_on(&self.disk, &path, files, resolution, StoreError::refuse_failures)?;
-        Ok(number)
-    }
-
-    /// Makes one piece of these, piece 0. They are the lowest of the unit, in their order.
-    pub(super) fn merge(&mut self, unit: Unit, pieces: &[Piece], tick: &mut Tick) -> Result<(), StoreError> {
+    /// Rolls the pieces of an hour up, and makes one piece of them.
+    pub(super) fn hour(&mut self, hour: Unit, pieces: &[Piece], tick: &mut Tick) -> Result<(), StoreError> {
         let Opened { files, damage } = self.open(pieces)?;
+        let Some((day, month)) = Tier::Minute.unit(hour.begin).zip(Tier::Hour.unit(hour.begin)) else {
+            return Ok(());
+        };
         if files.is_empty() {
-            // Nothing can be read, so nothing is done, and this is logged once.
-            self.left_alone.add_for_good(unit);
-            tick.damage.extend(damage);
-            return Ok(());
+            return self.nothing_is_whole(hour, damage, tick);
         }
-        let path = self.shelf.path(unit, 0);
-        let mut damaged: HashSet<PathBuf> = damage.iter().filter_map(damaged_path).collect();
-        if let ([piece], true) = (pieces, damage.is_empty()) {
-            // It is merged already, but for its name.
-            self.disk.rename(&self.shelf.path(unit, piece.number), &path)?;
-            tick.step = Step::Merged { unit, pieces: 1 };
-            return Ok(());
-        }
-        let merged = merge_on(&self.disk, &path, &files, |found| {
-            StoreError::refuse_failures(found)?;
-            damaged.extend(found.iter().filter_map(damaged_path));
-            // The new file takes the name of piece 0, so a damaged one needs another first.
-            if damaged.contains(&path) {
-                self.disk.link(&path, &set_aside(&path))?;
+        let create = |unit: Unit, number: u32| {
+            self.disk.create_folder(&self.shelf.tier_folder(unit.tier))?;
+            PartFile::create(&self.disk, &self.shelf.path(unit, number), unit.tier.resolution())
+        };
+        let next = |unit: Unit| create(unit, self.shelf.listing().next_number(unit));
+        let mut made = HourFiles { merged: create(hour, 0)?, minutes: next(day)?, hours: next(month)? };
+        let found = made.fill(&files).and_then(|mut found| {
+            StoreError::refuse_failures(&mut found)?;
+            Ok(found)
+        });
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                made.remove();
+                return Err(error);
             }
-            Ok(())
+        };
+        // The roll-ups first: an hour whose only piece is piece 0 has them.
+        let merged = made.finish_roll_ups()?;
+        self.replace(hour, pieces, merged, damage, found, tick)
+    }
+
+    /// Gives the merged file its name, and removes what it was made of.
+    fn replace(
+        &self,
+        unit: Unit,
+        pieces: &[Piece],
+        merged: PartFile<'_>,
+        mut damage: Vec<StoreError>,
+        found: Vec<StoreError>,
+        tick: &mut Tick,
+    ) -> Result<(), StoreError> {
+        damage.extend(found);
+        let damaged: HashSet<PathBuf> = damage.iter().filter_map(damaged_path).collect();
+        let path = self.shelf.path(unit, 0);
+        merged.finish(|| match damaged.contains(&path) {
+            // The new file takes the name of piece 0, so a damaged one needs another first.
+            true => self.disk.link(&path, &set_aside(&path)),
+            false => Ok(()),
         })?;
         // In the order of their numbers, so that after a crash no reading of an older piece lies over a newer one.
         for piece in pieces.iter().filter(|piece| piece.number > 0) {
@@ -99,9 +78,40 @@ impl Compactor {
             }
         }
         tick.damage.extend(damage);
-        tick.damage.extend(merged.damage);
         tick.step = Step::Merged { unit, pieces: pieces.len() };
         Ok(())
+    }
+
+    /// Nothing can be read, so nothing is done, and this is logged once.
+    fn nothing_is_whole(
+        &mut self,
+        unit: Unit,
+        damage: Vec<StoreError>,
+        tick: &mut Tick,
+    ) -> Result<(), StoreError> {
+        self.left_alone.add_for_good(unit);
+        tick.damage.extend(damage);
+        Ok(())
+    }
+
+    /// Makes one piece of those of a roll-up, piece 0. They are the lowest of the unit, in their order.
+    pub(super) fn merge(&mut self, unit: Unit, pieces: &[Piece], tick: &mut Tick) -> Result<(), StoreError> {
+        let Opened { files, damage } = self.open(pieces)?;
+        if files.is_empty() {
+            return self.nothing_is_whole(unit, damage, tick);
+        }
+        if let ([piece], true) = (pieces, damage.is_empty()) {
+            // It is merged already, but for its name.
+            self.disk.rename(&self.shelf.path(unit, piece.number), &self.shelf.path(unit, 0))?;
+            tick.step = Step::Merged { unit, pieces: 1 };
+            return Ok(());
+        }
+        let (merged, mut found) = merged(&self.disk, &self.shelf.path(unit, 0), &files)?;
+        if let Err(error) = StoreError::refuse_failures(&mut found) {
+            merged.remove();
+            return Err(error);
+        }
+        self.replace(unit, pieces, merged, damage, found, tick)
     }
 
     /// Opens pieces. Those that are damaged as a whole are returned as damage; of those that this program cannot read for

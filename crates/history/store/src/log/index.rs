@@ -70,6 +70,13 @@ impl Index {
         self.nodes.entry(entry.lane.node().clone()).or_default().push(entry);
     }
 
+    /// Adds blocks of a node.
+    pub fn add_all(&mut self, node: &NodeName, entries: Vec<Entry>) {
+        if !entries.is_empty() {
+            self.nodes.entry(node.clone()).or_default().extend(entries);
+        }
+    }
+
     /// Takes out the blocks of a segment, and calls `each` with every one. Returns how many rows they had.
     pub fn remove(&mut self, segment: u64, mut each: impl FnMut(&Entry)) -> u64 {
         let mut rows = 0;

@@ -195,6 +195,12 @@ impl State {
         number
     }
 
+    /// The schema with this hash, if it is known.
+    pub fn schema_of(&self, hash: &SchemaHash) -> Option<Arc<dyn Columns>> {
+        let known = self.schemas.get(hash).and_then(|number| self.by_schema.get(number));
+        known.map(|known| known.columns.clone())
+    }
+
     /// The schema with this number.
     pub fn schema_numbered(&self, number: u32) -> Option<&KnownSchema> {
         self.by_schema.get(&number)

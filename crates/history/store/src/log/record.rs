@@ -9,7 +9,11 @@ use crate::limits::{RECORD_BYTES_MAX, STORED_RANGES_MAX};
 use crate::log::SchemaHash;
 
 /// The first bytes of a segment: magic, version, zeros.
-pub(crate) const SEGMENT_HEADER: [u8; 8] = *b"khzL\x01\0\0\0";
+pub(crate) const SEGMENT_HEADER: [u8; 8] = *b"khzL\x02\0\0\0";
+/// The same of a segment whose commits have no lists, as earlier programs wrote it.
+pub(crate) const SEGMENT_HEADER_1: [u8; 8] = *b"khzL\x01\0\0\0";
+/// The newest version that is read.
+pub(crate) const SEGMENT_VERSION: u8 = 2;
 /// Bytes before the body of a record: kind, length, checksum.
 pub(crate) const HEAD_BYTES: usize = 9;
 /// The bytes with which the body of a commit begins.
@@ -34,6 +38,8 @@ pub(crate) enum Kind {
     Block = 4,
     /// The end of what was synced together.
     Commit = 5,
+    /// What some commits wrote, and where. It stands before the last one of them.
+    List = 6,
 }
 
 /// The first bytes of a record.
@@ -53,6 +59,7 @@ impl Head {
             3 => Kind::Rows,
             4 => Kind::Block,
             5 => Kind::Commit,
+            6 => Kind::List,
             _ => return Err("it is no record of a log"),
         };
         let length = bytes.u32()? as usize;
@@ -107,6 +114,12 @@ pub(crate) fn put_commit(out: &mut Vec<u8>, offset: u64) {
     });
 }
 
+/// Whether this is the body of the commit that stands at this place.
+pub(crate) fn is_commit_at(body: &[u8], at: u64) -> bool {
+    let place = body.get(COMMIT_MAGIC.len()..).and_then(|rest| rest.first_chunk());
+    body.starts_with(&COMMIT_MAGIC) && place.map(|place| u64::from_le_bytes(*place)) == Some(at)
+}
+
 /// A lane, as a segment declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LaneRecord {
@@ -119,16 +132,18 @@ pub(crate) struct LaneRecord {
 
 impl LaneRecord {
     pub fn put(&self, out: &mut Vec<u8>) {
-        put(out, Kind::Lane, |out| {
-            out.extend_from_slice(&self.number.to_le_bytes());
-            out.extend_from_slice(&self.epoch.to_le_bytes());
-            put_text(out, self.node.as_str());
-            varint::put(out, self.stored.len() as u64);
-            for (from, to) in &self.stored {
-                varint::put(out, *from);
-                varint::put(out, to - from);
-            }
-        });
+        put(out, Kind::Lane, |out| self.put_body(out));
+    }
+
+    pub fn put_body(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.number.to_le_bytes());
+        out.extend_from_slice(&self.epoch.to_le_bytes());
+        put_text(out, self.node.as_str());
+        varint::put(out, self.stored.len() as u64);
+        for (from, to) in &self.stored {
+            varint::put(out, *from);
+            varint::put(out, to - from);
+        }
     }
 
     pub fn take(mut bytes: Bytes<'_>) -> Read<Self> {

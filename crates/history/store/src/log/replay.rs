@@ -1,61 +1,166 @@
 //! Reading the segments that an earlier start has left: which blocks there are, and blocks made of the rows that came after
-//! the last one.
+//! the last one. The lists of commits say it; a segment whose lists are damaged, or that has none, is read record by record.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use khz_block::schema::SCHEMA_BYTES_MAX;
-use khz_block::{Header, MetricPool, RowScanner, SchemaDecoder};
-use khz_model::{Columns, Series};
+use khz_block::{MetricPool, RowScanner, SchemaDecoder};
+use khz_model::{Columns, Nanos, Series};
 
 use crate::StoreError;
 use crate::bytes::{Bytes, Read};
 use crate::log::batch::Waiting;
 use crate::log::index::{Entry, Index};
 use crate::log::intake::Shared;
+use crate::log::list::{Listed, ListedBlock, RecordPlace};
 use crate::log::record::{self, BlockMeta, Kind, LaneRecord, Piece};
-use crate::log::segment::{self, Found, Known, SegmentFile};
+use crate::log::segment::{self, Found, SegmentFile};
+use crate::log::tail::Tail;
+use crate::log::walk::Contents;
 use crate::log::{LoggedBlock, LoggedLane, SchemaHash};
 
-/// Where bytes of an open block are.
-#[derive(Clone)]
-struct Place {
-    segment: Arc<SegmentFile>,
-    found: Found,
-    /// Where the bytes begin in the record's body.
-    at: usize,
-    piece: Piece,
-    schema: Arc<dyn Columns>,
-    schema_hash: SchemaHash,
+/// How a log is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By the lists of its commits.
+    Lists,
+    /// Record by record.
+    Records,
 }
 
-/// Blocks by lane and first row that may be open, each as the pieces that the log has of it.
-type Open = BTreeMap<(u32, u64), Vec<Place>>;
+/// A log that was read.
+#[derive(Debug, Default)]
+pub(crate) struct Replayed {
+    pub index: Index,
+    /// The segments, oldest first.
+    pub segments: Vec<Known>,
+}
 
-/// A lane and a schema that records name by their numbers.
-type Named = (Arc<LoggedLane>, (SchemaHash, Arc<dyn Columns>));
+/// A segment that was read.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub segment: Arc<SegmentFile>,
+    /// Where its last whole commit ends.
+    pub end: u64,
+    /// Its records, if they were read one by one.
+    pub records: Vec<Found>,
+}
 
-/// Reads all segments of a folder into the index. What came of open blocks waits afterwards, as blocks.
+/// What came of a block, as far as the log has been read.
+#[derive(Default)]
+struct OpenBlock {
+    bytes: Vec<u8>,
+    /// The number after the last whole row.
+    end: u64,
+    shift: i64,
+    /// What its slots mean, and the hash of that schema.
+    schema: Option<(SchemaHash, Arc<dyn Columns>)>,
+}
+
+/// Blocks that the log does not have as a whole, by lane and first row.
+type Open = HashMap<(u32, u64), OpenBlock>;
+
+impl OpenBlock {
+    /// Takes a piece. After one that is missing, nothing can be decoded.
+    fn add(&mut self, piece: &Piece, bytes: &[u8]) {
+        if piece.offset == 0 {
+            // It came again from its start.
+            self.bytes.clear();
+        }
+        if piece.offset == self.bytes.len() {
+            self.bytes.extend_from_slice(bytes);
+        }
+        (self.end, self.shift) = (piece.end, piece.shift);
+    }
+}
+
+/// Reads all segments of a folder. What came of open blocks waits afterwards, as blocks.
 pub(crate) fn read(
     folder: &Path,
-    shared: &Arc<Shared>,
-    index: &RwLock<Index>,
+    way: Way,
+    shared: &Shared,
     damage: &mut Vec<StoreError>,
-) -> Result<Vec<Known>, StoreError> {
-    let (known, mut open, mut pool) = (segment::all(folder, damage)?, Open::new(), MetricPool::default());
-    for Known { segment, contents } in &known {
-        let mut reader = Reader::new(segment, shared, index, &mut pool);
-        for found in &contents.records {
-            if let Err(error) = reader.record(found, &mut open) {
-                damage.push(error);
-            }
+) -> Result<Replayed, StoreError> {
+    let mut read = Vec::new();
+    for segment in segment::all(folder, damage)? {
+        match What::of(&segment, way, damage) {
+            Ok(what) => read.push((segment, what)),
+            Err(error) => damage.push(error),
         }
     }
-    for waiting in rebuilt(open, shared, damage) {
+    let needed = Needed::of(&read);
+    let (mut replayed, mut open, mut pool) = (Replayed::default(), Open::new(), MetricPool::default());
+    for (segment, what) in read {
+        let mut reader = Reader::new(&segment, shared, &mut pool, &needed, damage);
+        let (end, records) = match what {
+            What::Lists(tail) => {
+                for listed in tail.lists.iter().flat_map(|list| list.entries()) {
+                    reader.listed(listed, &mut open);
+                }
+                (tail.end, Vec::new())
+            }
+            What::Records(contents) => {
+                contents.records.iter().for_each(|found| reader.record(found, &mut open));
+                (contents.end, contents.records)
+            }
+        };
+        reader.finish(&mut replayed.index);
+        replayed.segments.push(Known { segment, end, records });
+    }
+    for waiting in rebuilt(open, shared) {
         shared.state().batch.push_block(waiting);
     }
-    Ok(known)
+    Ok(replayed)
+}
+
+/// What is known of a segment before its records are read.
+enum What {
+    Lists(Tail),
+    Records(Contents),
+}
+
+impl What {
+    fn of(segment: &SegmentFile, way: Way, damage: &mut Vec<StoreError>) -> Result<Self, StoreError> {
+        if way == Way::Lists {
+            match Tail::of(segment) {
+                Ok(Some(tail)) => return Ok(What::Lists(tail)),
+                Ok(None) => {}
+                Err(error) => damage.push(error),
+            }
+        }
+        let mut contents = Contents::of(segment)?;
+        damage.append(&mut contents.damage);
+        Ok(What::Records(contents))
+    }
+}
+
+/// The records of rows that may have bytes of blocks that have not ended.
+#[derive(Default)]
+struct Needed {
+    /// Those before `from`.
+    records: BTreeSet<RecordPlace>,
+    /// From here on all of them.
+    from: RecordPlace,
+}
+
+impl Needed {
+    /// The last list says it: what ended before has not begun again since.
+    fn of(read: &[(Arc<SegmentFile>, What)]) -> Self {
+        let last = read.iter().rev().find_map(|(segment, what)| match what {
+            What::Lists(tail) => Some((segment.number, tail.lists.last()?)),
+            What::Records(_) => None,
+        });
+        last.map_or_else(Needed::default, |(segment, list)| Needed {
+            records: list.needed.clone(),
+            from: (segment, list.begin),
+        })
+    }
+
+    fn has(&self, place: RecordPlace) -> bool {
+        place >= self.from || self.records.contains(&place)
+    }
 }
 
 /// What came of an open block.
@@ -67,168 +172,203 @@ pub(crate) struct OpenBytes {
     pub schema: Arc<dyn Columns>,
 }
 
-/// What these segments have of the open blocks of some lanes, each with its first row.
+/// What the log has of the open blocks of some lanes, each with its first row. These records of this process have it.
 pub(crate) fn open_bytes(
-    segments: &[Arc<SegmentFile>],
-    wanted: &HashMap<u32, u64>,
-    shared: &Arc<Shared>,
+    records: &BTreeMap<RecordPlace, Arc<SegmentFile>>,
+    wanted: &HashMap<u32, (Arc<LoggedLane>, u64)>,
     damage: &mut Vec<StoreError>,
 ) -> Vec<OpenBytes> {
-    let (index, mut open, mut pool) = (RwLock::default(), Open::new(), MetricPool::default());
-    for segment in segments {
-        let contents = match segment.contents() {
-            Ok(contents) => contents,
+    let mut open: BTreeMap<u32, (Piece, OpenBlock)> = BTreeMap::new();
+    for (&(_, at), segment) in records {
+        let read = segment.found(at).and_then(|found| Ok((found, segment.body(&found)?)));
+        let read = read.and_then(|(found, body)| Ok((table(segment, &found, &body)?, body)));
+        let (pieces, body) = match read {
+            Ok(read) => read,
             Err(error) => {
                 damage.push(error);
                 continue;
             }
         };
-        let mut reader = Reader::new(segment, shared, &index, &mut pool);
-        for found in contents.records.iter().filter(|found| found.head.kind != Kind::Block) {
-            if let Err(error) = reader.record(found, &mut open) {
-                damage.push(error);
+        for (piece, at) in pieces {
+            if wanted.get(&piece.lane).is_none_or(|(_, first_row)| *first_row != piece.first_row) {
+                continue;
             }
+            let (last, block) = open.entry(piece.lane).or_insert((piece, OpenBlock::default()));
+            block.add(&piece, &body[at..at + piece.length]);
+            *last = piece;
         }
-        open.retain(|(lane, first_row), _| wanted.get(lane) == Some(first_row));
     }
-    let bytes = gathered(&open, damage);
-    let mut all = Vec::new();
-    for (((lane, _), places), bytes) in open.into_iter().zip(bytes) {
-        let known = shared.state().numbered(lane).cloned();
-        let Some((lane, Place { piece, schema_hash, schema, .. })) = known.zip(places.last().cloned()) else {
-            continue;
-        };
-        let piece = Piece { lane: lane.number, offset: 0, length: bytes.len(), ..piece };
-        all.push(OpenBytes { lane, piece, bytes, schema_hash, schema });
-    }
-    all
+    let of_lane = |(lane, (piece, OpenBlock { bytes, .. })): (u32, (Piece, OpenBlock))| {
+        let lane = wanted.get(&lane)?.0.clone();
+        // An open block has a schema.
+        let (_, known) = lane.schema()?;
+        let piece = Piece { offset: 0, length: bytes.len(), ..piece };
+        Some(OpenBytes { lane, piece, bytes, schema_hash: known.hash, schema: known.columns })
+    };
+    open.into_iter().filter_map(of_lane).collect()
+}
+
+/// The table of a record of rows, whose body begins with these bytes: each piece, and where its bytes begin in the body.
+fn table(segment: &SegmentFile, found: &Found, front: &[u8]) -> Result<Vec<(Piece, usize)>, StoreError> {
+    let length = front.first_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize);
+    let table = front.get(4..length.saturating_add(4)).unwrap_or_default();
+    record::take_table(table, found.head.length)
+        .map_err(|problem| segment.damaged(found.at, found.head.length as u64, problem))
 }
 
 /// Reads the records of one segment.
 struct Reader<'a> {
     segment: &'a Arc<SegmentFile>,
-    shared: &'a Arc<Shared>,
-    index: &'a RwLock<Index>,
+    shared: &'a Shared,
     pool: &'a mut MetricPool,
-    /// What the numbers of this file mean.
-    lanes: HashMap<u32, Arc<LoggedLane>>,
+    needed: &'a Needed,
+    damage: &'a mut Vec<StoreError>,
+    /// What the numbers of this file mean, and the blocks of each lane.
+    lanes: HashMap<u32, (Arc<LoggedLane>, Vec<Entry>)>,
     schemas: HashMap<u32, (SchemaHash, Arc<dyn Columns>)>,
 }
 
 impl<'a> Reader<'a> {
     fn new(
         segment: &'a Arc<SegmentFile>,
-        shared: &'a Arc<Shared>,
-        index: &'a RwLock<Index>,
+        shared: &'a Shared,
         pool: &'a mut MetricPool,
+        needed: &'a Needed,
+        damage: &'a mut Vec<StoreError>,
     ) -> Self {
-        Reader { segment, shared, index, pool, lanes: HashMap::new(), schemas: HashMap::new() }
+        Reader { segment, shared, pool, needed, damage, lanes: HashMap::new(), schemas: HashMap::new() }
     }
 
-    fn record(&mut self, found: &Found, open: &mut Open) -> Result<(), StoreError> {
+    /// The blocks go into the index.
+    fn finish(self, index: &mut Index) {
+        for (lane, entries) in self.lanes.into_values() {
+            index.add_all(lane.node(), entries);
+        }
+    }
+
+    /// What a list says of a record.
+    fn listed(&mut self, listed: Listed, open: &mut Open) {
+        let done = match listed {
+            Listed::Lane(lane) => {
+                self.lane(&lane);
+                Ok(())
+            }
+            Listed::Schema { number, hash, at } => self.listed_schema(number, hash, at),
+            Listed::Rows { at } if !self.needed.has((self.segment.number, at)) => Ok(()),
+            Listed::Rows { at } => self.segment.found(at).and_then(|found| self.rows(&found, open)),
+            Listed::Block(block) => self.block(&block, open),
+        };
+        self.damage.extend(done.err());
+    }
+
+    fn record(&mut self, found: &Found, open: &mut Open) {
+        let done = self.walked(found, open);
+        self.damage.extend(done.err());
+    }
+
+    /// A record that was found by itself.
+    fn walked(&mut self, found: &Found, open: &mut Open) -> Result<(), StoreError> {
         match found.head.kind {
             Kind::Lane => {
                 let body = self.segment.body(found)?;
                 let lane = self.whole(found, LaneRecord::take(Bytes(&body)))?;
-                let known = self.shared.state().lane(&lane.node, lane.epoch);
-                for &(from, to) in &lane.stored {
-                    known.add(from, to);
-                }
-                self.lanes.insert(lane.number, known);
+                self.lane(&lane);
             }
-            Kind::Schema => {
-                let body = self.segment.body(found)?;
-                let read = schema(&body, self.pool);
-                let (number, hash, columns) = self.whole(found, read)?;
-                let mut state = self.shared.state();
-                // Blocks with one schema share it, whichever segment they are in.
-                let known = state.schema(&hash, &columns);
-                let columns = state.schema_numbered(known).map_or(columns, |known| known.columns.clone());
-                self.schemas.insert(number, (hash, columns));
-            }
+            Kind::Schema => self.schema(found)?,
             Kind::Block => {
                 let front = self.segment.block_front(found)?;
                 let (meta, header) = self.whole(found, BlockMeta::take(Bytes(&front)))?;
-                self.block(found, &meta, &header, open)?;
+                let corrected = |time: Nanos| Nanos(time.0.saturating_add_signed(meta.shift));
+                let block = ListedBlock {
+                    lane: meta.lane,
+                    schema: meta.schema,
+                    at: found.at,
+                    length: found.head.length,
+                    first_row: header.first_row,
+                    rows: meta.rows,
+                    span: (corrected(header.stamp.real()), corrected(meta.last)),
+                    is_part: meta.is_part,
+                };
+                self.block(&block, open)?;
             }
-            Kind::Rows => self.rows(found, open)?,
-            Kind::Commit => {}
+            Kind::Rows if self.needed.has((self.segment.number, found.at)) => self.rows(found, open)?,
+            Kind::Rows | Kind::Commit | Kind::List => {}
         }
         Ok(())
     }
 
-    fn block(
-        &mut self,
-        found: &Found,
-        meta: &BlockMeta,
-        header: &Header,
-        open: &mut Open,
-    ) -> Result<(), StoreError> {
-        let (lane, (schema_hash, schema)) = self.numbered(found, meta.lane, meta.schema)?;
-        let (first_row, end) = (header.first_row, header.first_row + u64::from(meta.rows));
+    fn lane(&mut self, lane: &LaneRecord) {
+        let known = self.shared.state().lane(&lane.node, lane.epoch);
+        for &(from, to) in &lane.stored {
+            known.add(from, to);
+        }
+        let (known_before, _) = self.lanes.entry(lane.number).or_insert_with(|| (known.clone(), Vec::new()));
+        *known_before = known;
+    }
+
+    fn listed_schema(&mut self, number: u32, hash: SchemaHash, at: u64) -> Result<(), StoreError> {
+        let known = self.shared.state().schema_of(&hash);
+        match known {
+            Some(columns) => {
+                self.schemas.insert(number, (hash, columns));
+                Ok(())
+            }
+            None => self.segment.found(at).and_then(|found| self.schema(&found)),
+        }
+    }
+
+    fn schema(&mut self, found: &Found) -> Result<(), StoreError> {
+        let body = self.segment.body(found)?;
+        let read = schema(&body, self.pool);
+        let (number, hash, columns) = self.whole(found, read)?;
+        let mut state = self.shared.state();
+        // Blocks with one schema share it, whichever segment they are in.
+        let known = state.schema(&hash, &columns);
+        let columns = state.schema_numbered(known).map_or(columns, |known| known.columns.clone());
+        drop(state);
+        self.schemas.insert(number, (hash, columns));
+        Ok(())
+    }
+
+    fn block(&mut self, block: &ListedBlock, open: &mut Open) -> Result<(), StoreError> {
+        let ListedBlock { at, length, first_row, rows, span, .. } = *block;
+        let known = self.lanes.get_mut(&block.lane).zip(self.schemas.get(&block.schema));
+        let Some(((lane, entries), (schema_hash, schema))) = known else {
+            return Err(self.segment.damaged(at, length as u64, UNKNOWN));
+        };
+        let end = first_row + u64::from(rows);
         lane.add(first_row, end);
         // The block has everything that came of it before.
         let key = (lane.number, first_row);
-        let has_all = |places: &Vec<Place>| places.last().is_some_and(|last| last.piece.end <= end);
-        if !meta.is_part && open.get(&key).is_some_and(has_all) {
+        if !block.is_part && open.get(&key).is_some_and(|open| open.end <= end) {
             open.remove(&key);
         }
-        let corrected = |time: khz_model::Nanos| khz_model::Nanos(time.0.saturating_add_signed(meta.shift));
-        let entry = Entry {
-            lane,
-            schema,
-            schema_hash,
-            segment: self.segment.clone(),
-            at: found.at,
-            length: found.head.length,
-            first_row,
-            rows: meta.rows,
-            span: (corrected(header.stamp.real()), corrected(meta.last)),
-        };
-        self.index.write().unwrap_or_else(PoisonError::into_inner).add(entry);
+        let (lane, schema, segment) = (lane.clone(), schema.clone(), self.segment.clone());
+        let schema_hash = *schema_hash;
+        entries.push(Entry { lane, schema, schema_hash, segment, at, length, first_row, rows, span });
         Ok(())
     }
 
     fn rows(&mut self, found: &Found, open: &mut Open) -> Result<(), StoreError> {
-        let length = self.segment.front(found, 4)?;
-        let length = length.first_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize);
-        let table = self.segment.front(found, length.saturating_add(4))?;
-        let table = table.get(4..).unwrap_or_default();
-        for (piece, at) in self.whole(found, record::take_table(table, found.head.length))? {
-            let (lane, (schema_hash, schema)) = self.numbered(found, piece.lane, piece.schema)?;
-            let places = open.entry((lane.number, piece.first_row)).or_default();
-            if piece.offset == 0 {
-                // It came again from its start.
-                places.clear();
+        let body = self.segment.body(found)?;
+        for (piece, at) in table(self.segment, found, &body)? {
+            let known = self.lanes.get(&piece.lane).zip(self.schemas.get(&piece.schema));
+            let ((lane, _), schema) = self.whole(found, known.ok_or(UNKNOWN))?;
+            let open = open.entry((lane.number, piece.first_row)).or_default();
+            open.add(&piece, &body[at..at + piece.length]);
+            if open.schema.as_ref().is_none_or(|(hash, _)| *hash != schema.0) {
+                open.schema = Some(schema.clone());
             }
-            places.push(self.place(found, at, piece, &schema, schema_hash));
         }
         Ok(())
-    }
-
-    fn place(
-        &self,
-        found: &Found,
-        at: usize,
-        piece: Piece,
-        schema: &Arc<dyn Columns>,
-        schema_hash: SchemaHash,
-    ) -> Place {
-        let (segment, schema) = (self.segment.clone(), schema.clone());
-        Place { segment, found: *found, at, piece, schema, schema_hash }
-    }
-
-    fn numbered(&self, found: &Found, lane: u32, schema: u32) -> Result<Named, StoreError> {
-        let found_both = self.lanes.get(&lane).zip(self.schemas.get(&schema));
-        let (lane, schema) =
-            self.whole(found, found_both.ok_or("its lane or its schema is not in this segment"))?;
-        Ok((lane.clone(), schema.clone()))
     }
 
     fn whole<T>(&self, found: &Found, read: Read<T>) -> Result<T, StoreError> {
         read.map_err(|problem| self.segment.damaged(found.at, found.head.length as u64, problem))
     }
 }
+
+const UNKNOWN: &str = "its lane or its schema is not in this segment";
 
 /// Reads the body of a schema's record.
 fn schema(body: &[u8], pool: &mut MetricPool) -> Read<(u32, SchemaHash, Arc<dyn Columns>)> {
@@ -243,48 +383,18 @@ fn schema(body: &[u8], pool: &mut MetricPool) -> Read<(u32, SchemaHash, Arc<dyn 
 }
 
 /// Makes a block of the rows that are whole in each open block.
-fn rebuilt(open: Open, shared: &Arc<Shared>, damage: &mut Vec<StoreError>) -> Vec<Waiting> {
-    let bytes = gathered(&open, damage);
-    let mut blocks = Vec::new();
-    for ((key, places), bytes) in open.into_iter().zip(bytes) {
-        let lane = shared.state().numbered(key.0).cloned();
-        let last = places.last();
-        let block = last.and_then(|last| block_of(bytes, last.piece.shift, &last.schema, last.schema_hash));
-        if let (Some(lane), Some(block)) = (lane, block) {
-            let schema = shared.state().schema(&block.schema_hash, &block.schema);
-            blocks.push(Waiting { lane, block, schema, is_part: false });
-        }
-    }
-    blocks
-}
-
-/// The bytes of each open block, as far as they are whole. Each record is read once: it has bytes of many blocks.
-fn gathered(open: &Open, damage: &mut Vec<StoreError>) -> Vec<Vec<u8>> {
-    let mut all: Vec<(usize, &Place)> = Vec::new();
-    for (block, places) in open.values().enumerate() {
-        all.extend(places.iter().map(|place| (block, place)));
-    }
-    let record = |place: &Place| (place.segment.number, place.found.at);
-    all.sort_by_key(|(_, place)| record(place));
-    let mut bytes = vec![Vec::new(); open.len()];
-    for of_record in all.chunk_by(|(_, one), (_, two)| record(one) == record(two)) {
-        let first = of_record[0].1;
-        let body = match first.segment.body(&first.found) {
-            Ok(body) => body,
-            Err(error) => {
-                damage.push(error);
-                continue;
-            }
-        };
-        for (block, place) in of_record {
-            let piece = place.piece;
-            // After a piece that is missing, nothing can be decoded.
-            if piece.offset == bytes[*block].len() {
-                bytes[*block].extend_from_slice(&body[place.at..place.at + piece.length]);
-            }
-        }
-    }
-    bytes
+fn rebuilt(open: Open, shared: &Shared) -> Vec<Waiting> {
+    let mut open: Vec<((u32, u64), OpenBlock)> = open.into_iter().collect();
+    open.sort_unstable_by_key(|(key, _)| *key);
+    let waiting = |((lane, _), open): ((u32, u64), OpenBlock)| {
+        let (schema_hash, schema) = open.schema?;
+        let block = block_of(open.bytes, open.shift, &schema, schema_hash)?;
+        let mut state = shared.state();
+        let lane = state.numbered(lane).cloned()?;
+        let schema = state.schema(&block.schema_hash, &block.schema);
+        Some(Waiting { lane, block, schema, is_part: false })
+    };
+    open.into_iter().filter_map(waiting).collect()
 }
 
 /// The whole rows among the bytes of an open block; `None`: there is none.

@@ -1,4 +1,4 @@
-//! One file of the log: finding its records, and where it was cut off. It knows what a record is, not what rows mean.
+//! One file of the log: its bytes and its records. It knows what a record is, not what rows mean.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, IoSlice};
@@ -10,12 +10,7 @@ use rustix::io::Errno;
 
 use crate::StoreError;
 use crate::disk::is_in_place;
-use crate::log::record::{
-    BLOCK_META_BYTES, COMMIT_BYTES, COMMIT_MAGIC, HEAD_BYTES, Head, Kind, SEGMENT_HEADER,
-};
-
-/// How many bytes at a time are searched for the next commit after damage.
-const SEARCHED_BYTES: usize = 1 << 16;
+use crate::log::record::{BLOCK_META_BYTES, HEAD_BYTES, Head, SEGMENT_HEADER};
 
 /// The kernel takes this many parts in one call (IOV_MAX).
 const PARTS_MAX: usize = 1_024;
@@ -28,21 +23,12 @@ pub(crate) struct SegmentFile {
     file: File,
 }
 
-/// A segment that was read, and what it holds.
-pub(crate) struct Known {
-    pub segment: Arc<SegmentFile>,
-    pub contents: Contents,
-}
-
-/// The segments in a folder, oldest first. What cannot be read is reported.
-pub(crate) fn all(folder: &Path, damage: &mut Vec<StoreError>) -> Result<Vec<Known>, StoreError> {
+/// The segments in a folder, oldest first. What cannot be opened is reported.
+pub(crate) fn all(folder: &Path, damage: &mut Vec<StoreError>) -> Result<Vec<Arc<SegmentFile>>, StoreError> {
     let mut all = Vec::new();
     for number in numbers(folder)? {
-        match SegmentFile::open(folder, number).and_then(|file| Ok((file.contents()?, Arc::new(file)))) {
-            Ok((mut contents, segment)) => {
-                damage.append(&mut contents.damage);
-                all.push(Known { segment, contents });
-            }
+        match SegmentFile::open(folder, number) {
+            Ok(segment) => all.push(Arc::new(segment)),
             // A second process may find that a segment has just been removed.
             Err(error) if error.is_missing() => {}
             Err(error) => damage.push(error),
@@ -59,22 +45,10 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    fn end(&self) -> u64 {
+    /// Where the next record begins.
+    pub fn end(&self) -> u64 {
         self.at + (HEAD_BYTES + self.head.length) as u64
     }
-}
-
-/// What a segment holds.
-#[derive(Debug, Default)]
-pub(crate) struct Contents {
-    /// All records of commits that are whole.
-    pub records: Vec<Found>,
-    /// Where the last whole commit ends.
-    pub end: u64,
-    /// Bytes after that: a commit that was cut off.
-    pub torn: u64,
-    /// What is damaged before the end.
-    pub damage: Vec<StoreError>,
 }
 
 /// The path of a segment.
@@ -179,6 +153,14 @@ impl SegmentFile {
         Ok(bytes)
     }
 
+    /// The record that begins here.
+    pub fn found(&self, at: u64) -> Result<Found, StoreError> {
+        let head = self.bytes(at, HEAD_BYTES)?;
+        let head = head.first_chunk().ok_or("it has no head").and_then(Head::take);
+        let head = head.map_err(|problem| self.damaged(at, HEAD_BYTES as u64, problem))?;
+        Ok(Found { at, head })
+    }
+
     /// The body of a record, if it is as it was written.
     pub fn body(&self, found: &Found) -> Result<Vec<u8>, StoreError> {
         let body = self.bytes(found.at + HEAD_BYTES as u64, found.head.length)?;
@@ -199,119 +181,4 @@ impl SegmentFile {
     pub fn block_front(&self, found: &Found) -> Result<Vec<u8>, StoreError> {
         self.front(found, BLOCK_META_BYTES + khz_block::HEADER_BYTES)
     }
-
-    /// The records of the segment, up to its last whole commit.
-    pub fn contents(&self) -> Result<Contents, StoreError> {
-        let length = self.length()?;
-        if length < SEGMENT_HEADER.len() as u64 {
-            return Ok(Contents { torn: length, ..Contents::default() });
-        }
-        let header = self.bytes(0, SEGMENT_HEADER.len())?;
-        if header[..4] != SEGMENT_HEADER[..4] {
-            return Err(self.damaged(0, length, "it is no segment of a log"));
-        }
-        if header != SEGMENT_HEADER {
-            return Err(StoreError::Version { path: self.path.clone(), version: header[4] });
-        }
-        let mut contents = Contents { end: SEGMENT_HEADER.len() as u64, ..Contents::default() };
-        let mut walk = Walk { segment: self, at: contents.end, length, commit: Vec::new() };
-        while walk.at < length {
-            walk.step(&mut contents)?;
-        }
-        contents.torn = length - contents.end;
-        Ok(contents)
-    }
-}
-
-/// A walk over the records of a segment.
-struct Walk<'a> {
-    segment: &'a SegmentFile,
-    at: u64,
-    length: u64,
-    /// The records since the last commit.
-    commit: Vec<Found>,
-}
-
-impl Walk<'_> {
-    fn step(&mut self, contents: &mut Contents) -> Result<(), StoreError> {
-        let Some(found) = self.record()? else { return self.skip(contents) };
-        if found.head.kind != Kind::Commit {
-            self.at = found.end();
-            self.commit.push(found);
-            return Ok(());
-        }
-        if !self.is_commit(&found)? {
-            return self.skip(contents);
-        }
-        self.at = found.end();
-        // Only the last commit may be incomplete: each was synced before the next began.
-        let records = std::mem::take(&mut self.commit);
-        if self.at == self.length && !self.are_whole(&records) {
-            return Ok(());
-        }
-        contents.records.extend(records);
-        contents.end = self.at;
-        Ok(())
-    }
-
-    /// The record at this place; `None`: there is no whole one.
-    fn record(&self) -> Result<Option<Found>, StoreError> {
-        if self.length - self.at < HEAD_BYTES as u64 {
-            return Ok(None);
-        }
-        let head = self.segment.bytes(self.at, HEAD_BYTES)?;
-        let head = head.first_chunk().and_then(|head| Head::take(head).ok());
-        Ok(head.map(|head| Found { at: self.at, head }).filter(|found| found.end() <= self.length))
-    }
-
-    fn is_commit(&self, found: &Found) -> Result<bool, StoreError> {
-        let body = self.segment.front(found, COMMIT_BYTES)?;
-        Ok(found.head.fits(&body) && is_commit_at(&body, found.at))
-    }
-
-    fn are_whole(&self, records: &[Found]) -> bool {
-        records.iter().all(|found| self.segment.body(found).is_ok())
-    }
-
-    /// Goes on after the next commit. Without one, the rest of the file was cut off.
-    fn skip(&mut self, contents: &mut Contents) -> Result<(), StoreError> {
-        let from = self.at;
-        let next = self.next_commit()?;
-        self.at = next.unwrap_or(self.length);
-        // The last commit may lack any pages: it was not synced.
-        if next.is_some_and(|end| end < self.length) {
-            let bytes = self.at - from;
-            contents.damage.push(self.segment.damaged(from, bytes, "it is no record of a log"));
-            // What stands before the damage was synced too.
-            contents.records.append(&mut self.commit);
-            contents.end = self.at;
-        }
-        Ok(())
-    }
-
-    /// The end of the next commit after this place.
-    fn next_commit(&self) -> Result<Option<u64>, StoreError> {
-        let mut from = self.at;
-        while from < self.length {
-            let length = SEARCHED_BYTES.min((self.length - from) as usize);
-            let bytes = self.segment.bytes(from, length)?;
-            for (place, body) in bytes.windows(16).enumerate() {
-                let Some(at) = (from + place as u64).checked_sub(HEAD_BYTES as u64) else { continue };
-                if body.starts_with(&COMMIT_MAGIC) && is_commit_at(body, at) && at >= self.at {
-                    return Ok(Some(at + COMMIT_BYTES as u64));
-                }
-            }
-            if length < SEARCHED_BYTES {
-                return Ok(None);
-            }
-            // A commit may lie across the end of what was searched.
-            from += (length - 15) as u64;
-        }
-        Ok(None)
-    }
-}
-
-fn is_commit_at(body: &[u8], at: u64) -> bool {
-    let place = body.get(COMMIT_MAGIC.len()..).and_then(|rest| rest.first_chunk());
-    body.starts_with(&COMMIT_MAGIC) && place.map(|place| u64::from_le_bytes(*place)) == Some(at)
 }

@@ -1,17 +1,15 @@
 //! Reading the log: the blocks of a node, those included that wait for a commit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use khz_model::{Nanos, NodeName};
+use khz_model::{Columns, Nanos, NodeName};
 
 use crate::StoreError;
-use crate::log::batch::Batch;
 use crate::log::index::{Entry, Index};
 use crate::log::intake::Shared;
-use crate::log::replay;
-use crate::log::segment::{self, Known};
+use crate::log::replay::{self, Known, Way};
 use crate::log::{LoggedBlock, LoggedLane};
 
 /// A view of the log, from any thread. It is cheap to copy.
@@ -20,6 +18,9 @@ pub struct LogView {
     pub(crate) shared: Arc<Shared>,
     pub(crate) index: Arc<RwLock<Index>>,
 }
+
+/// The times of a block's first and last row.
+pub(crate) type Span = (Nanos, Nanos);
 
 /// A block that is read, or will be.
 enum Source {
@@ -30,18 +31,31 @@ enum Source {
 impl LogView {
     /// The log in this folder as it is now, read by another process than the one that writes it.
     pub fn of(folder: &Path) -> Result<(Self, Vec<StoreError>), StoreError> {
-        let view = LogView { shared: Arc::default(), index: Arc::default() };
-        let mut damage = Vec::new();
-        replay::read(folder, &view.shared, &view.index, &mut damage)?;
-        Ok((view, damage))
+        Self::read(folder, Way::Lists)
+    }
+
+    /// The same, read record by record.
+    pub fn walked(folder: &Path) -> Result<(Self, Vec<StoreError>), StoreError> {
+        Self::read(folder, Way::Records)
+    }
+
+    fn read(folder: &Path, way: Way) -> Result<(Self, Vec<StoreError>), StoreError> {
+        let (shared, mut damage) = (Arc::<Shared>::default(), Vec::new());
+        let index = replay::read(folder, way, &shared, &mut damage)?.index;
+        Ok((LogView { shared, index: Arc::new(RwLock::new(index)) }, damage))
     }
 
     /// Reads every byte of the log in this folder, and says what is damaged.
     pub(crate) fn check(folder: &Path) -> Result<Vec<StoreError>, StoreError> {
+        let mut understood = Vec::new();
+        let replayed = replay::read(folder, Way::Records, &Shared::default(), &mut understood)?;
         let mut damage = Vec::new();
-        for Known { segment, contents } in segment::all(folder, &mut damage)? {
-            damage.extend(contents.records.iter().filter_map(|found| segment.body(found).err()));
+        for Known { segment, records, .. } in replayed.segments {
+            damage.extend(records.iter().filter_map(|found| segment.body(found).err()));
         }
+        // What cannot be understood is damaged even where each byte is as it was written.
+        let known: HashSet<String> = damage.iter().map(ToString::to_string).collect();
+        damage.extend(understood.into_iter().filter(|one| !known.contains(&one.to_string())));
         Ok(damage)
     }
 
@@ -49,9 +63,7 @@ impl LogView {
     pub fn nodes(&self, segment: Option<u64>) -> Vec<NodeName> {
         let mut nodes: BTreeSet<NodeName> = BTreeSet::new();
         if segment.is_none() {
-            for batch in self.batches() {
-                nodes.extend(batch.iter().map(|(lane, _)| lane.node().clone()));
-            }
+            self.waiting(|lane, _| _ = nodes.insert(lane.node().clone()));
         }
         let is_in = |entry: &Entry| segment.is_none_or(|segment| entry.segment.number == segment);
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
@@ -59,6 +71,23 @@ impl LogView {
             index.nodes().filter(|(_, entries)| entries.iter().any(is_in)).map(|(node, _)| node.clone()),
         );
         nodes.into_iter().collect()
+    }
+
+    /// The times of the first and last row of each of a node's blocks that have rows from `from` on and before `to`, and what
+    /// its slots mean. It reads no block.
+    pub(crate) fn lists(&self, node: &NodeName, from: Nanos, to: Nanos) -> Vec<(Span, Arc<dyn Columns>)> {
+        let is_within = |span: Span| span.0 < to && span.1 >= from;
+        // Those that wait come first: a block must not move into the index in between.
+        let mut lists = Vec::new();
+        self.waiting(|lane, block| {
+            if lane.node() == node && is_within(block.span()) {
+                lists.push((block.span(), block.schema.clone()));
+            }
+        });
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let within = index.of(node).iter().filter(|entry| is_within(entry.span));
+        lists.extend(within.map(|entry| (entry.span, entry.schema.clone())));
+        lists
     }
 
     /// The blocks of a node that have rows from `from` on and before `to`: older epochs first, and of an epoch lower rows
@@ -71,7 +100,7 @@ impl LogView {
         to: Nanos,
         damage: &mut Vec<StoreError>,
     ) -> Vec<LoggedBlock> {
-        let is_within = |span: (Nanos, Nanos)| span.0 < to && span.1 >= from;
+        let is_within = |span: Span| span.0 < to && span.1 >= from;
         // Those that wait come first: a block must not move into the index in between.
         let mut found: BTreeMap<(u32, u64), (u32, Source)> = BTreeMap::new();
         let mut add = |lane: u32, first_row: u64, rows: u32, source: Source| {
@@ -81,11 +110,11 @@ impl LogView {
             }
         };
         if segment.is_none() {
-            for (lane, block) in self.batches().into_iter().flatten() {
+            self.waiting(|lane, block| {
                 if lane.node() == node && is_within(block.span()) {
-                    add(lane.number, block.header.first_row, block.rows, Source::Waiting(block));
+                    add(lane.number, block.header.first_row, block.rows, Source::Waiting(block.clone()));
                 }
-            }
+            });
         }
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         let is_in = |entry: &&Entry| segment.is_none_or(|segment| entry.segment.number == segment);
@@ -98,6 +127,11 @@ impl LogView {
             Source::Written(entry) => entry.read().map_err(|error| damage.push(error)).ok(),
         };
         found.into_values().filter_map(|(_, source)| read(source)).collect()
+    }
+
+    /// The lanes that the log knows, in the order in which they came.
+    pub fn lanes(&self) -> Vec<Arc<LoggedLane>> {
+        self.shared.state().lanes()
     }
 
     /// The times of the first and last row in a segment, or in all.
@@ -117,16 +151,15 @@ impl LogView {
 
     /// The times of the blocks that wait.
     pub(crate) fn waiting_spans(&self) -> Vec<(Nanos, Nanos)> {
-        self.batches().iter().flatten().map(|(_, block)| block.span()).collect()
+        let mut spans = Vec::new();
+        self.waiting(|_, block| spans.push(block.span()));
+        spans
     }
 
-    /// The blocks that wait, each with its lane.
-    fn batches(&self) -> [Vec<(Arc<LoggedLane>, LoggedBlock)>; 2] {
+    /// Calls `each` with every block that waits.
+    fn waiting(&self, mut each: impl FnMut(&LoggedLane, &LoggedBlock)) {
         let state = self.shared.state();
-        let blocks = |batch: &Batch| {
-            let blocks = batch.blocks.iter().map(|waiting| (waiting.lane.clone(), waiting.block.clone()));
-            blocks.collect()
-        };
-        [blocks(&state.batch), blocks(&state.writing)]
+        let blocks = [&state.batch, &*state.writing].into_iter().flat_map(|batch| &batch.blocks);
+        blocks.for_each(|waiting| each(&waiting.lane, &waiting.block));
     }
 }

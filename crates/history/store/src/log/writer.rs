@@ -15,9 +15,11 @@ use crate::limits::{SEGMENT_BLOCKS, SEGMENT_BYTES, TAKES_MAX};
 use crate::log::batch::{Batch, Waiting};
 use crate::log::index::{Entry, Index};
 use crate::log::intake::{KnownSchema, LogCounts, Shared};
+use crate::log::list::{Listed, ListedBlock, Lists, RecordPlace};
 use crate::log::parts::Parts;
+use crate::log::pieces::Pieces;
 use crate::log::record::{self, BlockMeta, HEAD_BYTES, LaneRecord, Piece, SEGMENT_HEADER};
-use crate::log::replay::{self, OpenBytes};
+use crate::log::replay::{self, OpenBytes, Replayed, Way};
 use crate::log::segment::{self, SegmentFile};
 use crate::log::taken::Taken;
 use crate::log::{Intake, LogView, LoggedLane};
@@ -36,6 +38,8 @@ pub struct Log {
     index: Arc<RwLock<Index>>,
     /// Sealed segments, oldest first, and their bytes.
     sealed: BTreeMap<u64, (Arc<SegmentFile>, u64)>,
+    /// Where the log has pieces of blocks that have not ended.
+    pieces: Pieces,
     /// What a commit takes of open blocks; kept to use its memory again.
     taken: Taken,
     /// The segment that is written; `None`: the last one failed, and the next commit begins another.
@@ -53,6 +57,8 @@ struct OpenSegment {
     /// The lanes and schemas that it has.
     lanes: HashSet<u32>,
     schemas: HashSet<u32>,
+    /// What it has of all.
+    lists: Lists,
 }
 
 /// What a commit has written.
@@ -70,15 +76,14 @@ impl Log {
     pub fn open(folder: &Path) -> Result<(Self, Intake, Vec<StoreError>), StoreError> {
         let failed = |what| move |source| StoreError::File { what, path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(failed("create"))?;
-        let (shared, index, mut damage) = (Arc::<Shared>::default(), Arc::default(), Vec::new());
-        let known = replay::read(folder, &shared, &index, &mut damage)?;
+        let (shared, mut damage) = (Arc::<Shared>::default(), Vec::new());
+        let Replayed { index, segments } = replay::read(folder, Way::Lists, &shared, &mut damage)?;
         let next = segment::numbers(folder)?.last().map_or(1, |last| last + 1);
-        let sealed =
-            known.into_iter().map(|known| (known.segment.number, (known.segment, known.contents.end)));
-        let sealed = sealed.collect();
-        let (folder, taken) = (folder.to_owned(), Taken::default());
-        let mut log = Log { folder, shared, index, sealed, taken, open: None, next };
-        // The older segments need not be read again for the rows of open blocks.
+        let sealed = segments.into_iter().map(|known| (known.segment.number, (known.segment, known.end)));
+        let (sealed, index) = (sealed.collect(), Arc::new(RwLock::new(index)));
+        let (folder, taken, pieces) = (folder.to_owned(), Taken::default(), Pieces::default());
+        let mut log = Log { folder, shared, index, sealed, pieces, taken, open: None, next };
+        // The older segments need not be read again for the rows of open blocks: from now on all are in blocks.
         log.commit()?;
         let intake = Intake(log.shared.clone());
         Ok((log, intake, damage))
@@ -118,7 +123,7 @@ impl Log {
 
     fn write(&mut self, mut open: OpenSegment, moved: &[OpenBytes]) -> Result<Commit, StoreError> {
         let mut taken = std::mem::take(&mut self.taken);
-        let mut writing = Writing::new(&mut open, &self.shared, &mut taken);
+        let mut writing = Writing::new(&mut open, &self.shared, &mut taken, &self.pieces);
         // Open blocks first: one that ends meanwhile comes as a whole too. If the blocks came first, rows of a next block could
         // be written without the end of the one before.
         let taken_all = writing.again(moved).and_then(|()| writing.open_blocks());
@@ -131,6 +136,9 @@ impl Log {
                 let commit = Commit { bytes: done.end - open.end, blocks: done.blocks.len() as u64 };
                 open.end = done.end;
                 open.blocks += done.blocks.len();
+                if commit.bytes > 0 {
+                    open.lists.committed(open.end);
+                }
                 self.mark(&open, done, &batch);
                 self.open = Some(open);
                 Ok(commit)
@@ -191,6 +199,7 @@ impl Log {
             let lose =
                 |entry: &Entry| entry.lane.lose(entry.first_row, entry.first_row + u64::from(entry.rows));
             let rows = self.index().remove(open.file.number, lose);
+            self.pieces.forget_segment(open.file.number);
             LogCounts::add(&self.shared.counts.rows_lost, rows);
             LogCounts::add(&self.shared.counts.failures, 1);
             self.lanes_of(|lane| lane.lose_open());
@@ -204,23 +213,30 @@ impl Log {
         // After a failure the number is not used again: the file may be there.
         self.next += 1;
         let file = Arc::new(SegmentFile::create(&self.folder, number)?);
-        let (lanes, schemas) = (HashSet::new(), HashSet::new());
+        let (lanes, schemas, lists) = (HashSet::new(), HashSet::new(), Lists::new());
         let end = SEGMENT_HEADER.len() as u64;
-        Ok(OpenSegment { file, end, blocks: 0, lanes, schemas })
+        Ok(OpenSegment { file, end, blocks: 0, lanes, schemas, lists })
     }
 
     /// The rows of a commit are safe now.
-    fn mark(&self, open: &OpenSegment, done: Done, batch: &Batch) {
+    fn mark(&mut self, open: &OpenSegment, done: Done, batch: &Batch) {
         let mut rows = 0;
-        for (lane, piece) in &done.pieces {
+        for (lane, piece, at) in &done.pieces {
             let bytes = piece.offset + piece.length;
+            self.pieces.add(piece, (open.file.number, *at));
             rows += lane.journalled(piece.first_row, bytes, piece.end, open.file.number);
         }
-        let mut index = self.index();
+        let Log { index, pieces, .. } = self;
+        let mut index = index.write().unwrap_or_else(PoisonError::into_inner);
         for (waiting, (at, length)) in batch.blocks.iter().zip(done.blocks) {
             let Waiting { lane, block, is_part, .. } = waiting;
             let (first_row, end) = (block.header.first_row, block.header.first_row + u64::from(block.rows));
-            rows += if *is_part { lane.add(first_row, end) } else { lane.logged(first_row, end) };
+            if *is_part {
+                rows += lane.add(first_row, end);
+            } else {
+                rows += lane.logged(first_row, end);
+                pieces.block(lane.number, first_row, end);
+            }
             index.add(Entry {
                 lane: lane.clone(),
                 schema: block.schema.clone(),
@@ -233,6 +249,7 @@ impl Log {
                 span: block.span(),
             });
         }
+        drop(index);
         LogCounts::add(&self.shared.counts.rows, rows);
     }
 
@@ -310,7 +327,8 @@ impl Log {
         self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn forget(&self, number: u64) -> u64 {
+    fn forget(&mut self, number: u64) -> u64 {
+        self.pieces.forget_segment(number);
         self.index().remove(number, |_| {})
     }
 
@@ -323,17 +341,14 @@ impl Log {
         for lane in self.shared.state().lanes() {
             let Some(open) = lane.open().filter(|open| open.segment <= number) else { continue };
             match open.idle < IDLE_MOVES_MAX {
-                true => _ = wanted.insert(lane.number, open.first_row),
+                true => _ = wanted.insert(lane.number, (lane, open.first_row)),
                 false => lane.forget_open(),
             }
         }
         if wanted.is_empty() {
             return Ok(());
         }
-        let mut segments: Vec<Arc<SegmentFile>> =
-            self.sealed.values().map(|(file, _)| file.clone()).collect();
-        segments.extend(self.open.as_ref().map(|open| open.file.clone()));
-        let mut moved = replay::open_bytes(&segments, &wanted, &self.shared, damage);
+        let mut moved = replay::open_bytes(&self.records_of(&wanted), &wanted, damage);
         // A block that has ended meanwhile has all its rows.
         moved.retain(|open| open.lane.has_open(open.piece.first_row));
         moved.iter().for_each(|open| self.part_of_idle(open));
@@ -341,6 +356,20 @@ impl Log {
         let segment = self.open.as_ref().map_or(number, |open| open.file.number);
         moved.iter().for_each(|open| open.lane.moved(open.piece.first_row, open.bytes.len(), segment));
         Ok(())
+    }
+
+    /// The records that have bytes of these lanes' open blocks.
+    fn records_of(
+        &self,
+        lanes: &HashMap<u32, (Arc<LoggedLane>, u64)>,
+    ) -> BTreeMap<RecordPlace, Arc<SegmentFile>> {
+        let places = lanes.iter().flat_map(|(lane, (_, first_row))| self.pieces.of(*lane, *first_row));
+        let open = self.open.as_ref().map(|open| &open.file);
+        let file = |number: u64| {
+            let sealed = self.sealed.get(&number).map(|(file, _)| file);
+            sealed.or(open.filter(|file| file.number == number)).cloned()
+        };
+        places.filter_map(|place| Some((*place, file(place.0)?))).collect()
     }
 
     /// If nothing has come of an open block for a segment, its rows become a block.
@@ -362,8 +391,8 @@ impl Log {
 struct Done {
     /// The file's length.
     end: u64,
-    /// The pieces of open blocks that a restart can use.
-    pieces: Vec<(Arc<LoggedLane>, Piece)>,
+    /// The pieces of open blocks that a restart can use, each with the place of its record.
+    pieces: Vec<(Arc<LoggedLane>, Piece, u64)>,
     /// Where the record of each block begins, and the length of its body.
     blocks: Vec<(u64, usize)>,
 }
@@ -376,14 +405,21 @@ struct Writing<'a> {
     /// Where what waits begins in the file.
     at: u64,
     waits: Parts<'a>,
-    /// Whose bytes of open blocks were written.
-    pieces: Vec<(Arc<LoggedLane>, Piece)>,
+    /// Whose bytes of open blocks were written, and where.
+    pieces: Vec<(Arc<LoggedLane>, Piece, u64)>,
+    /// What the log has of open blocks before this commit.
+    before: &'a Pieces,
 }
 
 impl<'a> Writing<'a> {
-    fn new(open: &'a mut OpenSegment, shared: &'a Shared, taken: &'a mut Taken) -> Self {
+    fn new(open: &'a mut OpenSegment, shared: &'a Shared, taken: &'a mut Taken, before: &'a Pieces) -> Self {
         let at = open.end;
-        Writing { open, shared, taken, at, waits: Parts::default(), pieces: Vec::new() }
+        Writing { open, shared, taken, at, waits: Parts::default(), pieces: Vec::new(), before }
+    }
+
+    /// Where the next record begins.
+    fn next(&self) -> u64 {
+        self.at + self.waits.length() as u64
     }
 
     /// Writes what came of these open blocks again.
@@ -426,11 +462,13 @@ impl<'a> Writing<'a> {
         for (lane, piece) in &pieces {
             self.declare(lane, piece.schema, || lane.schema().map(|(_, schema)| schema));
         }
+        let record = self.next();
         let Writing { open, taken, at, waits, .. } = self;
+        open.lists.add(&Listed::Rows { at: record });
         waits.head(|out| record::put_table(out, pieces.iter().map(|(_, piece)| piece), &taken.bytes));
         *at += waits.write(&open.file, *at, &taken.bytes)?;
         taken.clear();
-        self.pieces.extend(pieces);
+        self.pieces.extend(pieces.into_iter().map(|(lane, piece)| (lane, piece, record)));
         Ok(())
     }
 
@@ -440,9 +478,11 @@ impl<'a> Writing<'a> {
         for waiting in &batch.blocks {
             blocks.push(self.block(waiting)?);
         }
-        let at = self.at + self.waits.length() as u64;
         // It may be that nothing has come after all.
-        if at > self.open.end {
+        if self.next() > self.open.end {
+            let Writing { open, waits, before, .. } = &mut self;
+            waits.head(|out| open.lists.put(out, before.records()));
+            let at = self.next();
             self.waits.head(|out| record::put_commit(out, at));
             self.flush()?;
             self.open.file.sync()?;
@@ -459,7 +499,7 @@ impl<'a> Writing<'a> {
         let Waiting { lane, block, schema, is_part } = waiting;
         let known = || Some(KnownSchema { hash: block.schema_hash, columns: block.schema.clone() });
         self.declare(lane, *schema, known);
-        let (at, before) = (self.at + self.waits.length() as u64, self.waits.length());
+        let (at, before) = (self.next(), self.waits.length());
         let meta = BlockMeta {
             lane: lane.number,
             schema: *schema,
@@ -471,6 +511,16 @@ impl<'a> Writing<'a> {
         self.waits.head(|out| meta.put(out, &block.bytes));
         self.waits.bytes(&block.bytes);
         let length = self.waits.length() - before - HEAD_BYTES;
+        self.open.lists.add(&Listed::Block(ListedBlock {
+            lane: lane.number,
+            schema: *schema,
+            at,
+            length,
+            first_row: block.header.first_row,
+            rows: block.rows,
+            span: block.span(),
+            is_part: *is_part,
+        }));
         if self.waits.length() >= WRITE_BYTES {
             self.flush()?;
         }
@@ -492,6 +542,8 @@ impl<'a> Writing<'a> {
                 // A hub has taken the series out of such bytes, so they fit.
                 let _ = encoder.append(series, &mut bytes);
             }
+            let at = self.next();
+            self.open.lists.add(&Listed::Schema { number, hash: schema.hash, at });
             self.waits.head(|out| record::put_schema(out, number, &schema.hash, &bytes));
         }
     }
@@ -508,6 +560,7 @@ impl<'a> Writing<'a> {
             let (node, epoch) = (lane.node().clone(), lane.epoch());
             let lane = LaneRecord { number: lane.number, epoch, node, stored: lane.stored() };
             self.waits.head(|out| lane.put(out));
+            self.open.lists.add(&Listed::Lane(lane));
         }
     }
 }

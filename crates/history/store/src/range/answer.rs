@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use khz_model::hostlist::{EXPAND_MAX, Hostlist};
 use khz_model::pattern::named_nodes;
-use khz_model::{Nanos, NodeName, Pattern, QueryError, RangeContent, RangePart, RangeRequest, Share};
+use khz_model::{
+    Nanos, NodeName, Pattern, QueryError, RangeContent, RangePart, RangePoint, RangeRequest, RangeShape,
+    Share,
+};
 
 use crate::StoreError;
 use crate::file::ColumnFile;
-use crate::limits::RANGE_QUERY_BYTES;
+use crate::limits::{BUCKETS_MAX, RANGE_QUERY_BYTES};
 use crate::range::RangeReader;
 use crate::range::live::{self, LiveRows, Reading};
 
@@ -23,6 +26,8 @@ pub(crate) struct Asked {
     pub from: Nanos,
     pub to: Nanos,
     share: Share,
+    /// What it holds besides the rows of a node.
+    least: u64,
     /// Readings or points given.
     given: u64,
     pub damage: Vec<StoreError>,
@@ -30,14 +35,20 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub fn new(reader: RangeReader, request: RangeRequest) -> Result<Self, QueryError> {
-        let share = reader.budget.take(RANGE_QUERY_BYTES).ok_or_else(|| full(&reader))?;
-        let RangeRequest { patterns, from, to, shape: _ } = request;
-        Ok(Asked { reader, patterns, from, to, share, given: 0, damage: Vec::new() })
+        let RangeRequest { patterns, from, to, shape } = request;
+        let buckets = match shape {
+            // More than that are refused where they are counted.
+            RangeShape::Points(points) if points as usize <= BUCKETS_MAX => u64::from(points),
+            _ => 0,
+        };
+        let least = RANGE_QUERY_BYTES + buckets * size_of::<RangePoint>() as u64;
+        let share = reader.budget.take(least).ok_or_else(|| full(&reader))?;
+        Ok(Asked { reader, patterns, from, to, share, least, given: 0, damage: Vec::new() })
     }
 
     /// From now on the answer holds this much beside what every answer may.
     pub fn hold(&self, bytes: usize) -> Result<(), QueryError> {
-        if self.share.set(RANGE_QUERY_BYTES + bytes as u64) { Ok(()) } else { Err(full(&self.reader)) }
+        if self.share.set(self.least + bytes as u64) { Ok(()) } else { Err(full(&self.reader)) }
     }
 
     /// Counts a part that is given away.

@@ -18,7 +18,9 @@ pub(crate) struct HourFiles {
 }
 
 impl HourFiles {
+    /// The files at the begin of an answer.
     pub fn new(files: &Arc<dyn ColumnFiles>) -> Self {
+        files.list_again();
         HourFiles { files: files.clone(), version: files.version(), open: BTreeMap::new() }
     }
 

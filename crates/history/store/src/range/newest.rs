@@ -1,16 +1,20 @@
-//! The newest reading of each series: out of the rows of the last hours, and before these out of roll-ups, which know when a
-//! series had a value last. So the question costs little however long the time is.
+//! The newest reading of each series: out of the rows of the last hours, from the last row back, and before these out of
+//! roll-ups, which know when a series had a value last. It stops when it has all series that there are. So the question costs
+//! little however long the time is.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::vec::IntoIter;
 
 use khz_model::{Nanos, NodeName, QueryError, RangeAnswer, RangeContent, RangePart, Reading, Series, Stamp};
 
+use crate::file::ColumnFile;
 use crate::joined::Rows;
 use crate::layout::Key;
 use crate::limits::NEWEST_HOURS;
 use crate::range::HOUR;
 use crate::range::answer::Asked;
+use crate::range::chosen::{Chosen, List};
 use crate::range::hours::HourFiles;
 use crate::range::rows::NodeHour;
 use crate::range::strand::{SeriesList, Strand, Strip};
@@ -20,9 +24,12 @@ use crate::writer::Content;
 pub(crate) struct NewestAnswer {
     asked: Asked,
     files: HourFiles,
+    /// The files of roll-ups, by resolution, and the version of the store of which they are.
+    rolled: (u64, Vec<Vec<Arc<ColumnFile>>>),
     /// The nodes that are still to come; `None`: before the first.
     nodes: Option<IntoIter<NodeName>>,
     hours: Hours,
+    chosen: Chosen,
     /// What was found of a node.
     found: IntoIter<RangePart>,
 }
@@ -30,15 +37,14 @@ pub(crate) struct NewestAnswer {
 impl NewestAnswer {
     pub fn new(asked: Asked) -> Self {
         let files = HourFiles::new(&asked.reader.files);
-        NewestAnswer { asked, files, nodes: None, hours: Hours::default(), found: Vec::new().into_iter() }
+        let (rolled, hours, chosen) = Default::default();
+        NewestAnswer { asked, files, rolled, nodes: None, hours, chosen, found: Vec::new().into_iter() }
     }
 
     fn begin(&mut self) -> Result<IntoIter<NodeName>, QueryError> {
         let (from, to) = (self.asked.from, self.asked.to);
-        let mut rolled = Vec::new();
-        for resolution in self.asked.reader.files.resolutions() {
-            rolled.extend(self.asked.reader.files.files(resolution, from, to, &mut self.asked.damage));
-        }
+        self.list_rolled();
+        let rolled: Vec<Arc<ColumnFile>> = self.rolled.1.iter().flatten().cloned().collect();
         let spans: Vec<(u64, u64)> = rolled.iter().map(|file| (file.span().0.0, file.span().1.0)).collect();
         let filed = self.asked.reader.files.hours(from, to);
         let settled: BTreeSet<u64> =
@@ -53,15 +59,27 @@ impl NewestAnswer {
         Ok(self.asked.nodes(&files).into_iter())
     }
 
+    /// Lists the files of roll-ups, if they are not those that there are now.
+    fn list_rolled(&mut self) {
+        let version = self.asked.reader.files.version();
+        if self.rolled.0 == version && !self.rolled.1.is_empty() {
+            return;
+        }
+        let (from, to) = (self.asked.from, self.asked.to);
+        let files = self.asked.reader.files.clone();
+        let of = |resolution| files.files(resolution, from, to, &mut self.asked.damage);
+        self.rolled = (version, files.resolutions().into_iter().map(of).collect());
+    }
+
     fn node(&mut self, node: &NodeName) -> Result<Vec<RangePart>, QueryError> {
         let mut newest: HashMap<Key, RangePart> = HashMap::new();
         for hour in self.hours.recent.clone() {
-            self.rows(node, hour, &mut newest, &HashSet::new())?;
+            self.recent(node, hour, &mut newest)?;
         }
         let recent: HashSet<Key> = newest.keys().cloned().collect();
         self.rolled_up(node, &mut newest);
         for hour in self.hours.others.clone() {
-            self.rows(node, hour, &mut newest, &recent)?;
+            self.rows(node, self.asked.within(hour), &mut newest, &recent)?;
         }
         let mut list = SeriesList::default();
         newest.values().for_each(|part| list.add(std::slice::from_ref(&part.series), &self.asked.patterns));
@@ -69,20 +87,60 @@ impl NewestAnswer {
         Ok(order.into_iter().filter_map(|(key, _)| newest.remove(&key)).collect())
     }
 
-    /// Adds what the rows of an hour have of series that are not known, and not `left_out`; of other series only what is newer.
-    fn rows(
+    /// Adds what an hour has of series that are not known. It goes from block to block, the last one first, until it has all
+    /// series that the hour may have.
+    fn recent(
         &mut self,
         node: &NodeName,
         hour: u64,
         newest: &mut HashMap<Key, RangePart>,
+    ) -> Result<(), QueryError> {
+        let (from, to) = self.asked.within(hour);
+        let patterns = self.chosen.patterns_of(&self.asked.patterns, node);
+        let mut live = self.asked.reader.log.as_ref().map_or_else(Vec::new, |log| log.lists(node, from, to));
+        live.extend(self.asked.reader.open.of(node, from, to).map(|open| (open.span(), open.schema)));
+        // What has left the log is in a file now.
+        self.files.renew();
+        let mut lists: Vec<List> = live.iter().map(|(_, schema)| List::Slots(schema.clone())).collect();
+        for file in self.files.of(hour, &mut self.asked.damage) {
+            match file.layouts_of(node) {
+                Ok(layouts) => lists.extend(layouts.into_iter().map(List::Columns)),
+                Err(error) => self.asked.damage.push(error),
+            }
+        }
+        lists.dedup_by_key(|list| list.address());
+        let mut wanted: Vec<Arc<[Key]>> = Vec::new();
+        for list in &lists {
+            wanted.push(self.chosen.of(&self.asked.patterns, &patterns, list));
+        }
+        // A block in which the clock went back may have rows that are not in its span.
+        let is_ordered = live.iter().all(|((first, last), _)| first <= last);
+        let begins = live.iter().filter(|_| is_ordered).map(|((first, _), _)| first.0);
+        for (from, to) in windows(begins.collect(), from.0, to.0) {
+            wanted.retain(|keys| keys.iter().any(|key| !newest.contains_key(key)));
+            if wanted.is_empty() {
+                return Ok(());
+            }
+            self.rows(node, (Nanos(from), Nanos(to)), newest, &HashSet::new())?;
+        }
+        Ok(())
+    }
+
+    /// Adds what the rows of some time, which lies in one hour, have of series that are not known, and not `left_out`; of
+    /// other series only what is newer.
+    fn rows(
+        &mut self,
+        node: &NodeName,
+        (from, to): (Nanos, Nanos),
+        newest: &mut HashMap<Key, RangePart>,
         left_out: &HashSet<Key>,
     ) -> Result<(), QueryError> {
-        let Some(mut rows) = NodeHour::of(&mut self.asked, &mut self.files, hour, node.clone())? else {
+        let Some(mut rows) = NodeHour::within(&mut self.asked, &mut self.files, (from, to), node.clone())?
+        else {
             return Ok(());
         };
-        let end = Nanos(hour.saturating_add(HOUR));
         rows.keep(|key| {
-            !left_out.contains(key) && newest.get(key).is_none_or(|known| time_of(known) < Some(end))
+            !left_out.contains(key) && newest.get(key).is_none_or(|known| time_of(known) < Some(to))
         });
         while let Some(mut part) = rows.next(&mut self.asked) {
             part.step = self.asked.from;
@@ -97,20 +155,40 @@ impl NewestAnswer {
         Ok(())
     }
 
+    /// Whether a node has series in these files that are not known.
+    fn misses(
+        &mut self,
+        node: &NodeName,
+        files: &[Arc<ColumnFile>],
+        newest: &HashMap<Key, RangePart>,
+    ) -> bool {
+        let patterns = self.chosen.patterns_of(&self.asked.patterns, node);
+        let mut last = None;
+        files.iter().any(|file| {
+            // Reading a damaged file says what is wrong.
+            let Ok(layouts) = file.layouts_of(node) else { return true };
+            layouts.into_iter().map(List::Columns).any(|list| {
+                let is_new = last.replace(list.address()) != Some(list.address());
+                let keys = is_new.then(|| self.chosen.of(&self.asked.patterns, &patterns, &list));
+                keys.is_some_and(|keys| keys.iter().any(|key| !newest.contains_key(key)))
+            })
+        })
+    }
+
     /// Adds what only roll-ups have: the last value of a bucket, with its own time.
     fn rolled_up(&mut self, node: &NodeName, newest: &mut HashMap<Key, RangePart>) {
         let (from, to) = (self.asked.from, self.asked.to);
-        for resolution in self.asked.reader.files.resolutions() {
-            let files = self.asked.reader.files.files(resolution, from, to, &mut self.asked.damage);
+        self.list_rolled();
+        for files in self.rolled.1.clone() {
+            if !self.misses(node, &files, newest) {
+                continue;
+            }
             let strips = Strip::sections(&files, node, &mut self.asked.damage);
             let mut list = SeriesList::default();
             let patterns = self.asked.patterns_of(node);
             strips.iter().for_each(|strip| list.add(strip.series(), &patterns));
             let mut missed = list.sorted();
             missed.retain(|(key, _)| !newest.contains_key(key));
-            if missed.is_empty() {
-                continue;
-            }
             let strand = Strand::of(strips, &mut self.asked.damage);
             for (key, series) in missed {
                 if let Some(part) = last_of(&strand, &key, &series, node, (from, to), &mut self.asked) {
@@ -119,6 +197,25 @@ impl NewestAnswer {
             }
         }
     }
+}
+
+/// A time in parts, the last one first: each begins where a block does. They get longer, so that there are few, and most
+/// questions need the last one only.
+fn windows(mut begins: Vec<u64>, from: u64, to: u64) -> Vec<(u64, u64)> {
+    begins.retain(|begin| from < *begin && *begin < to);
+    begins.sort_unstable();
+    begins.dedup();
+    let (mut windows, mut end, mut blocks) = (Vec::new(), to, 1);
+    while !begins.is_empty() {
+        begins.truncate(begins.len().saturating_sub(blocks - 1).max(1));
+        if let Some(begin) = begins.pop() {
+            windows.push((begin, end));
+            end = begin;
+        }
+        blocks *= 2;
+    }
+    windows.push((from, end));
+    windows
 }
 
 /// The hours whose rows are read, the latest first.
@@ -203,6 +300,14 @@ impl RangeAnswer for NewestAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_read_from_its_end_in_parts_that_begin_with_blocks() {
+        let begins = [50, 90, 10, 60, 70, 80, 5, 100, 40];
+        assert_eq!(windows(begins.to_vec(), 10, 100), [(90, 100), (70, 90), (40, 70), (10, 40)]);
+        assert_eq!(windows(vec![7, 7], 0, 9), [(7, 9), (0, 7)]);
+        assert_eq!(windows(Vec::new(), 3, 9), [(3, 9)]);
+    }
 
     #[test]
     fn rows_are_read_of_the_last_hours_and_of_those_that_no_roll_up_has() {

@@ -13,6 +13,7 @@ use khz_model::{
 use crate::file::ColumnFile;
 use crate::joined::Rows;
 use crate::layout::Key;
+use crate::limits::BUCKETS_MAX;
 use crate::range::HOUR;
 use crate::range::answer::Asked;
 use crate::range::hours::HourFiles;
@@ -212,8 +213,7 @@ impl NodePoints {
     ) -> Result<(Vec<RangePoint>, Vec<Labels>), QueryError> {
         let value_type = key.format.value_type;
         let sums = Sums::new(value_type, Nanos(grid.origin), (asked.from, asked.to), Nanos(grid.width));
-        let mut sums =
-            sums.map_err(|_| QueryError::RangeTooLarge { limit: crate::limits::BUCKETS_MAX as u64 })?;
+        let mut sums = sums.map_err(|_| QueryError::RangeTooFine { limit: BUCKETS_MAX as u64 })?;
         let segments = if is_number(value_type) { &self.numbers } else { &self.others };
         let mut labels = Vec::new();
         // The stretch that was unpacked last: several segments may lie in it.

@@ -7,6 +7,7 @@ use khz_model::{Nanos, NodeName, QueryError, RangeAnswer, RangeContent, RangePar
 
 use crate::joined::{Joined, Rows};
 use crate::layout::Key;
+use crate::range::HOUR;
 use crate::range::answer::Asked;
 use crate::range::hours::HourFiles;
 use crate::range::strand::{SeriesList, Strip};
@@ -28,8 +29,8 @@ pub(crate) struct RowsAnswer {
 /// A node in one hour.
 pub(crate) struct NodeHour {
     node: NodeName,
-    joined: Joined<Strip>,
-    series: Vec<(Key, Series)>,
+    pub joined: Joined<Strip>,
+    pub series: Vec<(Key, Series)>,
     /// The present step, from its begin to its end, and the later ones before it.
     steps: Vec<(u64, u64)>,
     /// The series of the present step that comes next.
@@ -69,7 +70,18 @@ impl NodeHour {
         hour: u64,
         node: NodeName,
     ) -> Result<Option<Self>, QueryError> {
-        let (from, to) = asked.within(hour);
+        let time = asked.within(hour);
+        Self::within(asked, files, time, node)
+    }
+
+    /// The same of a part of an hour.
+    pub fn within(
+        asked: &mut Asked,
+        files: &mut HourFiles,
+        (from, to): (Nanos, Nanos),
+        node: NodeName,
+    ) -> Result<Option<Self>, QueryError> {
+        let hour = from.0 - from.0 % HOUR;
         let live = asked.live(&node, from, to);
         files.renew();
         let mut strips = Strip::sections(files.of(hour, &mut asked.damage), &node, &mut asked.damage);
@@ -129,9 +141,8 @@ impl NodeHour {
             self.place += 1;
             let Content::Readings(track) = self.joined.column(key, &mut asked.damage) else { continue };
             let times = &self.joined.times;
-            let within = |(row, _): &(usize, Reading)| (from..to).contains(&times.at[*row]);
-            let readings: Vec<(Stamp, Reading)> =
-                track.readings().filter(within).map(|(row, reading)| (times.stamp(row), reading)).collect();
+            let place = |time: u64| times.at.partition_point(|at| *at < time);
+            let readings = track.readings_of(place(from)..place(to), |row| times.stamp(row));
             if readings.is_empty() {
                 continue;
             }

@@ -1,0 +1,173 @@
+//! The rows of one node, hour by hour, for somebody who follows the store: each row with its time, and each series in those
+//! rows that are wanted. Reads what is in column files, in the log and in open blocks, each row once.
+
+use std::collections::BTreeSet;
+
+use khz_model::{Labels, Nanos, NodeName, Pattern, QueryError, RangeRequest, RangeShape, Reading, Series};
+
+use crate::StoreError;
+use crate::log::{KnownBlock, LogView};
+use crate::range::answer::Asked;
+use crate::range::hours::HourFiles;
+use crate::range::rows::NodeHour;
+use crate::range::{HOUR, RangeReader, live};
+use crate::writer::Content;
+
+/// Reads node after node. It keeps the files open that it has read last.
+pub struct NodeReader {
+    reader: RangeReader,
+    files: HourFiles,
+}
+
+/// The rows of a node in one hour.
+pub struct NodeRowsRead {
+    hour: NodeHour,
+    asked: Asked,
+    /// Numbers of the rows within the time that was asked for.
+    first: usize,
+    end: usize,
+}
+
+impl RangeReader {
+    /// Reads whole nodes.
+    pub fn nodes_reader(&self) -> NodeReader {
+        NodeReader { reader: self.clone(), files: HourFiles::new(&self.files) }
+    }
+}
+
+impl NodeReader {
+    /// Another number after each change of the column files.
+    pub fn version(&self) -> u64 {
+        self.reader.files.version()
+    }
+
+    /// The log, if there is one.
+    pub fn log(&self) -> Option<&LogView> {
+        self.reader.log.as_ref()
+    }
+
+    /// The blocks of a node in the log, and the one that has not come there yet.
+    pub fn known(&self, node: &NodeName) -> Vec<KnownBlock> {
+        let mut known = self.reader.log.as_ref().map(|log| log.known(node)).unwrap_or_default();
+        let newest = known.iter().max_by_key(|block| block.span.1).map(|block| block.lane.clone());
+        let newest = newest.or_else(|| self.reader.log.as_ref()?.newest_lane(node));
+        if let Some((lane, open)) = newest.zip(self.reader.open.of(node, Nanos(0), Nanos(u64::MAX))) {
+            known.push(KnownBlock {
+                lane,
+                first_row: open.header.first_row,
+                rows: open.rows,
+                span: open.span(),
+            });
+        }
+        known
+    }
+
+    /// The nodes that have rows in the log or in open blocks.
+    pub fn nodes(&self) -> BTreeSet<NodeName> {
+        let mut nodes: BTreeSet<NodeName> = self.reader.open.nodes().into_iter().collect();
+        if let Some(log) = &self.reader.log {
+            nodes.extend(log.nodes(None));
+        }
+        nodes
+    }
+
+    /// The nodes that have rows in the column files of this time.
+    pub fn stored_nodes(
+        &mut self,
+        from: Nanos,
+        to: Nanos,
+        damage: &mut Vec<StoreError>,
+    ) -> BTreeSet<NodeName> {
+        self.files.renew();
+        let mut nodes = BTreeSet::new();
+        for hour in self.reader.files.hours(from, to) {
+            for file in self.files.of(hour.begin.0, damage) {
+                let (found, damaged) = file.nodes();
+                nodes.extend(found);
+                damage.extend(damaged);
+            }
+        }
+        nodes
+    }
+
+    /// The first rows of a node from `from` on and before `to`: those of the first hour that has some. `known` are its blocks.
+    pub fn first(
+        &mut self,
+        node: &NodeName,
+        known: &[KnownBlock],
+        (from, to): (Nanos, Nanos),
+        patterns: &[Pattern],
+        damage: &mut Vec<StoreError>,
+    ) -> Result<Option<NodeRowsRead>, QueryError> {
+        let filed = self.reader.files.hours(from, to);
+        let mut hours: BTreeSet<u64> = filed.into_iter().map(|hour| hour.begin.0).collect();
+        for block in known {
+            hours.extend(live::hours_between(block.span.0.max(from), block.span.1, to));
+        }
+        for &hour in hours.range(from.0 - from.0 % HOUR..to.0) {
+            let (from, to) = (Nanos(hour.max(from.0)), Nanos(hour.saturating_add(HOUR).min(to.0)));
+            let request = RangeRequest { patterns: patterns.to_vec(), from, to, shape: RangeShape::Rows };
+            let mut asked = Asked::new(self.reader.clone(), request)?;
+            let read = NodeHour::of(&mut asked, &mut self.files, hour, node.clone())?;
+            damage.append(&mut asked.damage);
+            let Some(read) = read else { continue };
+            let times = &read.joined.times.at;
+            let (first, end) =
+                (times.partition_point(|time| *time < from.0), times.partition_point(|time| *time < to.0));
+            if first < end {
+                return Ok(Some(NodeRowsRead { hour: read, asked, first, end }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Closes the files of the hours before this time.
+    pub fn close_before(&mut self, time: Nanos) {
+        self.files.close_before(time.0 - time.0 % HOUR);
+    }
+}
+
+impl NodeRowsRead {
+    /// When each row was gathered, in order, in ns.
+    pub fn times(&self) -> &[u64] {
+        &self.hour.joined.times.at[self.first..self.end]
+    }
+
+    /// Leaves out the rows from this time on.
+    pub fn cut(&mut self, to: Nanos) {
+        let end = self.hour.joined.times.at.partition_point(|time| *time < to.0);
+        self.end = self.end.min(end).max(self.first);
+    }
+
+    /// The series that the rows have, in the order of their names. A metric that changed its type or its decimal places is
+    /// there once for each.
+    pub fn series(&self) -> impl ExactSizeIterator<Item = &Series> {
+        self.hour.series.iter().map(|(_, series)| series)
+    }
+
+    /// The readings of a series, by its place in that list, in these rows (numbers of [`NodeRowsRead::times`], in order);
+    /// `None`: the row does not have it. The labels must be held as long as the readings are used.
+    pub fn readings(&mut self, place: usize, rows: &[usize], out: &mut Vec<Option<Reading>>) -> Vec<Labels> {
+        out.clear();
+        out.resize(rows.len(), None);
+        let Some((key, _)) = self.hour.series.get(place) else { return Vec::new() };
+        let Content::Readings(track) = self.hour.joined.column(key, &mut self.asked.damage) else {
+            return Vec::new();
+        };
+        let mut wanted = rows.iter().map(|row| row + self.first).zip(out.iter_mut()).peekable();
+        for (row, reading) in track.readings() {
+            while wanted.next_if(|(next, _)| *next < row).is_some() {}
+            if let Some((_, place)) = wanted.next_if(|(next, _)| *next == row) {
+                *place = Some(reading);
+            } else if wanted.peek().is_none() {
+                break;
+            }
+        }
+        track.labels
+    }
+
+    /// What could not be read since the last call.
+    pub fn damage(&mut self) -> Vec<StoreError> {
+        std::mem::take(&mut self.asked.damage)
+    }
+}

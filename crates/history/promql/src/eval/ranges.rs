@@ -1,0 +1,434 @@
+//! Functions of ranges: samples are folded as they come from the source, series by series and step by step.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::instants::{admit, unknown_series};
+use super::{Column, Evaluator, broken};
+use crate::answer::MatrixSeries;
+use crate::budget::{Budget, Held};
+use crate::error::QueryError;
+use crate::fold::{self, Fold, Over, Window};
+use crate::grid::{Grid, is_absent};
+use crate::labels::{LabelSet, METRIC_NAME};
+use crate::limits::OPEN_RANGES_MAX;
+use crate::plan::{Kind, Moved, Node, Selector};
+use crate::source::{Selection, SeriesId, Sink, is_stale};
+use crate::steps::Steps;
+use crate::text::Position;
+
+/// The ranges of all steps.
+pub(super) struct Windows {
+    pub(super) steps: Steps,
+    pub(super) range: i64,
+    pub(super) moved: Moved,
+    pub(super) parameter: Column,
+}
+
+impl Windows {
+    fn get(&self, step: usize) -> Window {
+        let time = self.steps.time(step);
+        let end = self.moved.fixed.unwrap_or(time).saturating_sub(self.moved.offset);
+        Window { time, after: end.saturating_sub(self.range), end, parameter: self.parameter.get(step) }
+    }
+
+    /// A sample can be in ranges of several steps; the number is how many.
+    fn overlap(&self) -> i64 {
+        match self.moved.fixed {
+            _ if self.steps.count == 1 => 1,
+            Some(_) => self.steps.count as i64,
+            None => self.range.saturating_add(self.steps.step - 1) / self.steps.step,
+        }
+    }
+
+    /// Samples after the first time and up to the second are wanted.
+    pub(super) fn bounds(&self) -> (i64, i64) {
+        (self.get(0).after, self.get(self.steps.count - 1).end)
+    }
+
+    fn selection(&self, selector: &Selector) -> Selection {
+        let (after, to) = self.bounds();
+        Selection {
+            matchers: selector.matchers.clone(),
+            after,
+            to,
+            step: if self.steps.count == 1 || self.moved.fixed.is_some() { 0 } else { self.steps.step },
+            window: self.range,
+            last_only: false,
+        }
+    }
+}
+
+/// Gives the parts of a piece that have no stale sample.
+fn live(
+    times: &[i64],
+    values: &[f64],
+    mut give: impl FnMut(&[i64], &[f64]) -> Result<(), QueryError>,
+) -> Result<(), QueryError> {
+    let mut from = 0;
+    // A loop without branches first: stale samples are rare.
+    if values.iter().fold(false, |any, &value| any | is_stale(value)) {
+        for at in 0..values.len() {
+            if is_stale(values[at]) {
+                if from < at {
+                    give(&times[from..at], &values[from..at])?;
+                }
+                from = at + 1;
+            }
+        }
+    }
+    if from < values.len() {
+        give(&times[from..], &values[from..])?;
+    }
+    Ok(())
+}
+
+/// The first place, from one on, that is after a time. It is mostly near, so that wider and wider steps find it sooner than
+/// halving what is left.
+pub(super) fn after(times: &[i64], from: usize, time: i64) -> usize {
+    let (mut low, mut width) = (from, 1);
+    while low + width <= times.len() && times[low + width - 1] <= time {
+        low += width;
+        width *= 2;
+    }
+    let high = (low + width).min(times.len());
+    low + times[low..high].partition_point(|&stamp| stamp <= time)
+}
+
+/// Keeps the state of each range that is not over.
+struct Folding<'w, F> {
+    budget: Rc<Budget>,
+    windows: &'w Windows,
+    grid: Grid,
+    series: Vec<Open<F>>,
+    held: Held,
+}
+
+/// The ranges of a series that are not over.
+struct Open<F> {
+    /// The step of the first of them; those before are written.
+    first: usize,
+    states: VecDeque<F>,
+    /// Bytes that a state keeps; only the first of such states has any.
+    kept: usize,
+}
+
+impl<F: Fold> Folding<'_, F> {
+    fn push(&mut self, series: usize, times: &[i64], values: &[f64]) -> Result<(), QueryError> {
+        let open = &mut self.series[series];
+        let last = times[times.len() - 1];
+        let (mut low, mut high, mut step) = (0, 0, open.first);
+        while step < self.windows.steps.count {
+            let window = self.windows.get(step);
+            if window.after >= last {
+                break;
+            }
+            low = after(times, low, window.after);
+            high = after(times, high.max(low), window.end);
+            let at = step - open.first;
+            if at == open.states.len() {
+                open.states.push_back(F::begin(&window));
+            }
+            let state = &mut open.states[at];
+            if low < high {
+                if F::KEEPS {
+                    // A vector that grows may have twice the room that it needs.
+                    self.held.grow(16 * (high - low))?;
+                    open.kept += 16 * (high - low);
+                }
+                state.push(&times[low..high], &values[low..high]);
+            }
+            if window.end <= last {
+                if let Some(value) = state.end(&window) {
+                    self.grid.row_mut(series)[step] = value;
+                }
+                open.states.pop_front();
+                open.first += 1;
+                self.held.shrink(std::mem::take(&mut open.kept));
+            }
+            step += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Grid {
+        for (series, open) in self.series.iter_mut().enumerate() {
+            for (at, state) in open.states.iter_mut().enumerate() {
+                let step = open.first + at;
+                if let Some(value) = state.end(&self.windows.get(step)) {
+                    self.grid.row_mut(series)[step] = value;
+                }
+            }
+        }
+        self.grid
+    }
+}
+
+impl<F: Fold> Sink for Folding<'_, F> {
+    fn series(&mut self, labels: LabelSet) -> Result<SeriesId, QueryError> {
+        admit(&self.budget, self.series.len())?;
+        let states = self.windows.overlap() as usize + 1;
+        self.held.grow(size_of::<Open<F>>() + states * size_of::<F>())?;
+        self.series.push(Open { first: 0, states: VecDeque::new(), kept: 0 });
+        Ok(SeriesId(self.grid.add(labels)?))
+    }
+
+    fn samples(&mut self, series: SeriesId, times: &[i64], values: &[f64]) -> Result<(), QueryError> {
+        self.budget.read(times.len())?;
+        if series.0 >= self.series.len() {
+            return Err(unknown_series(series));
+        }
+        live(times, values, |times, values| self.push(series.0, times, values))
+    }
+}
+
+/// Keeps the samples of the ranges that are not over, and folds each range when it is.
+struct Keeping<'w, F> {
+    budget: Rc<Budget>,
+    windows: &'w Windows,
+    grid: Grid,
+    series: Vec<Kept>,
+    held: Held,
+    fold: std::marker::PhantomData<F>,
+}
+
+/// The samples of a series that a range still needs.
+struct Kept {
+    /// The first step that is not written.
+    next: usize,
+    times: Vec<i64>,
+    values: Vec<f64>,
+}
+
+impl<F: Fold> Keeping<'_, F> {
+    /// Writes all steps whose ranges are over, when samples up to this time are known.
+    fn write(&mut self, series: usize, known: i64) {
+        let kept = &mut self.series[series];
+        let (mut low, mut high) = (0, 0);
+        while kept.next < self.windows.steps.count {
+            let window = self.windows.get(kept.next);
+            if window.end > known {
+                break;
+            }
+            low = after(&kept.times, low, window.after);
+            high = after(&kept.times, high.max(low), window.end);
+            if low < high {
+                let mut state = F::begin(&window);
+                state.push(&kept.times[low..high], &kept.values[low..high]);
+                if let Some(value) = state.end(&window) {
+                    self.grid.row_mut(series)[kept.next] = value;
+                }
+            }
+            kept.next += 1;
+        }
+        if kept.next == self.windows.steps.count {
+            (kept.times, kept.values) = (Vec::new(), Vec::new());
+        } else {
+            let after = self.windows.get(kept.next).after;
+            let over = kept.times.partition_point(|&time| time <= after);
+            kept.times.drain(..over);
+            kept.values.drain(..over);
+        }
+    }
+
+    fn push(&mut self, series: usize, times: &[i64], values: &[f64]) -> Result<(), QueryError> {
+        let kept = &mut self.series[series];
+        if kept.next == self.windows.steps.count {
+            return Ok(());
+        }
+        let before = 16 * kept.times.capacity();
+        kept.times.extend_from_slice(times);
+        kept.values.extend_from_slice(values);
+        self.write(series, times[times.len() - 1]);
+        let now = 16 * self.series[series].times.capacity();
+        if now > before {
+            self.held.grow(now - before)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Grid {
+        for series in 0..self.series.len() {
+            self.write(series, i64::MAX);
+        }
+        self.grid
+    }
+}
+
+impl<F: Fold> Sink for Keeping<'_, F> {
+    fn series(&mut self, labels: LabelSet) -> Result<SeriesId, QueryError> {
+        admit(&self.budget, self.series.len())?;
+        self.held.grow(size_of::<Kept>())?;
+        self.series.push(Kept { next: 0, times: Vec::new(), values: Vec::new() });
+        Ok(SeriesId(self.grid.add(labels)?))
+    }
+
+    fn samples(&mut self, series: SeriesId, times: &[i64], values: &[f64]) -> Result<(), QueryError> {
+        self.budget.read(times.len())?;
+        if series.0 >= self.series.len() {
+            return Err(unknown_series(series));
+        }
+        live(times, values, |times, values| self.push(series.0, times, values))
+    }
+}
+
+/// Keeps everything: the answer to a query for a range.
+struct Samples {
+    budget: Rc<Budget>,
+    series: Vec<MatrixSeries>,
+    held: Held,
+}
+
+impl Sink for Samples {
+    fn series(&mut self, labels: LabelSet) -> Result<SeriesId, QueryError> {
+        admit(&self.budget, self.series.len())?;
+        self.held.grow(crate::grid::SERIES_BYTES)?;
+        self.series.push(MatrixSeries { labels, samples: Vec::new() });
+        Ok(SeriesId(self.series.len() - 1))
+    }
+
+    fn samples(&mut self, series: SeriesId, times: &[i64], values: &[f64]) -> Result<(), QueryError> {
+        self.budget.read(times.len())?;
+        // The vector may have twice the room that it needs.
+        self.held.grow(32 * times.len())?;
+        let Some(to) = self.series.get_mut(series.0) else { return Err(unknown_series(series)) };
+        live(times, values, |times, values| {
+            to.samples.extend(times.iter().copied().zip(values.iter().copied()));
+            Ok(())
+        })
+    }
+}
+
+impl Evaluator<'_> {
+    /// The samples of a selector in one range.
+    pub(super) fn samples(
+        &self,
+        selector: &Selector,
+        range: i64,
+        time: i64,
+    ) -> Result<Vec<MatrixSeries>, QueryError> {
+        let windows = Windows {
+            steps: Steps::instant(time),
+            range,
+            moved: selector.moved,
+            parameter: Column::Constant(0.0),
+        };
+        let mut sink =
+            Samples { budget: Rc::clone(&self.budget), series: Vec::new(), held: self.budget.hold(0)? };
+        let said = self.source.select(&windows.selection(selector), &mut sink)?;
+        self.notes.borrow_mut().source(said);
+        Ok(sink.series)
+    }
+
+    /// A function of the samples in the ranges of an argument.
+    pub(super) fn over(&self, over: Over, argument: &Node, windows: &Windows) -> Result<Grid, QueryError> {
+        let mut grid = match over {
+            Over::Rate => self.folded::<fold::Rate>(argument, windows),
+            Over::Increase => self.folded::<fold::Increase>(argument, windows),
+            Over::Delta => self.folded::<fold::Delta>(argument, windows),
+            Over::Irate => self.folded::<fold::Irate>(argument, windows),
+            Over::Idelta => self.folded::<fold::Idelta>(argument, windows),
+            Over::Deriv => self.folded::<fold::Deriv>(argument, windows),
+            Over::PredictLinear => self.folded::<fold::PredictLinear>(argument, windows),
+            Over::Changes => self.folded::<fold::Changes>(argument, windows),
+            Over::Resets => self.folded::<fold::Resets>(argument, windows),
+            Over::Sum => self.folded::<fold::Sum>(argument, windows),
+            Over::Avg => self.folded::<fold::Mean>(argument, windows),
+            Over::Min => self.folded::<fold::Lowest>(argument, windows),
+            Over::Max => self.folded::<fold::Highest>(argument, windows),
+            Over::Count => self.folded::<fold::Count>(argument, windows),
+            Over::Last => self.folded::<fold::Last>(argument, windows),
+            Over::First => self.folded::<fold::First>(argument, windows),
+            Over::Present => self.folded::<fold::Present>(argument, windows),
+            Over::Quantile => self.folded::<fold::Quantile>(argument, windows),
+            Over::Stddev => self.folded::<fold::Stddev>(argument, windows),
+            Over::Stdvar => self.folded::<fold::Stdvar>(argument, windows),
+        }?;
+        grid.drop_empty()?;
+        if over.is_of_counters() {
+            self.doubt_counters(&grid, argument);
+        }
+        if over.keeps_name() {
+            return Ok(grid);
+        }
+        self.without_names(grid)
+    }
+
+    /// At each step 1 for each series that has samples in its range.
+    pub(super) fn present(&self, argument: &Node, windows: &Windows) -> Result<Grid, QueryError> {
+        self.folded::<fold::Present>(argument, windows)
+    }
+
+    fn folded<F: Fold>(&self, argument: &Node, windows: &Windows) -> Result<Grid, QueryError> {
+        let grid = Grid::new(&self.budget, windows.steps.count)?;
+        let (budget, held) = (Rc::clone(&self.budget), self.budget.hold(0)?);
+        let overlap = windows.overlap();
+        if overlap > OPEN_RANGES_MAX || (F::KEEPS && overlap > 1) {
+            let fold = std::marker::PhantomData;
+            let mut sink = Keeping::<F> { budget, windows, grid, series: Vec::new(), held, fold };
+            self.feed(argument, windows, &mut sink)?;
+            return Ok(sink.finish());
+        }
+        let mut sink = Folding::<F> { budget, windows, grid, series: Vec::new(), held };
+        self.feed(argument, windows, &mut sink)?;
+        Ok(sink.finish())
+    }
+
+    /// Gives the samples of an argument to a sink.
+    fn feed(&self, argument: &Node, windows: &Windows, sink: &mut dyn Sink) -> Result<(), QueryError> {
+        match &argument.kind {
+            Kind::Range(selector, _) => {
+                let said = self.source.select(&windows.selection(selector), sink)?;
+                self.notes.borrow_mut().source(said);
+                Ok(())
+            }
+            Kind::Subquery(subquery) => self.feed_subquery(subquery, windows, sink),
+            _ => Err(broken("an argument that is no range")),
+        }
+    }
+
+    /// Says of each metric whose name is not that of a counter that it might be none.
+    fn doubt_counters(&self, grid: &Grid, argument: &Node) {
+        // Prometheus evaluates a subquery before, and then knows its place no more.
+        let at = if matches!(argument.kind, Kind::Subquery(_)) { Position::START } else { argument.at };
+        let mut known = "";
+        for labels in &grid.labels {
+            let name = labels.get(METRIC_NAME);
+            let counter = ["_total", "_sum", "_count", "_bucket"].iter().any(|end| name.ends_with(end));
+            if name.is_empty() || counter || name == known {
+                continue;
+            }
+            known = name;
+            let sentence = format!(
+                "metric might not be a counter, name does not end in _total/_sum/_count/_bucket: {}",
+                crate::print::quoted(name)
+            );
+            self.notes.borrow_mut().inform(sentence, at);
+        }
+    }
+}
+
+/// The windows of an argument that is a range.
+pub(super) fn windows(argument: &Node, steps: Steps, parameter: Column) -> Result<Windows, QueryError> {
+    match &argument.kind {
+        Kind::Range(selector, range) => {
+            Ok(Windows { steps, range: *range, moved: selector.moved, parameter })
+        }
+        Kind::Subquery(subquery) => {
+            Ok(Windows { steps, range: subquery.range, moved: subquery.moved, parameter })
+        }
+        _ => Err(broken("an argument that is no range")),
+    }
+}
+
+/// The times and values of a row that has gaps.
+pub(super) fn present_cells(steps: Steps, cells: &[f64], times: &mut Vec<i64>, values: &mut Vec<f64>) {
+    times.clear();
+    values.clear();
+    for (time, &value) in steps.times().zip(cells) {
+        if !is_absent(value) {
+            times.push(time);
+            values.push(value);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The mean. As in Prometheus: a compensated sum through the count, and the mean itself once the sum would overflow.
+
+use super::sum::Compensated;
+use super::{Fold, Window};
+
+/// `avg_over_time`, `avg`
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mean {
+    /// The sum, or the mean if `incremental`.
+    state: Compensated,
+    count: f64,
+    incremental: bool,
+}
+
+impl Mean {
+    #[inline]
+    fn add(&mut self, value: f64) {
+        self.count += 1.0;
+        if !self.incremental {
+            let mut sum = self.state;
+            sum.add(value);
+            if self.count == 1.0 || !sum.sum.is_infinite() {
+                self.state = sum;
+                return;
+            }
+            let before = self.count - 1.0;
+            self.incremental = true;
+            self.state = Compensated { sum: self.state.sum / before, lost: self.state.lost / before };
+        }
+        let share = (self.count - 1.0) / self.count;
+        self.state = Compensated { sum: share * self.state.sum, lost: share * self.state.lost };
+        self.state.add(value / self.count);
+    }
+}
+
+impl Fold for Mean {
+    fn begin(_: &Window) -> Self {
+        Mean::default()
+    }
+
+    fn push(&mut self, _: &[i64], values: &[f64]) {
+        for &value in values {
+            self.add(value);
+        }
+    }
+
+    fn end(&mut self, _: &Window) -> Option<f64> {
+        if self.count == 0.0 {
+            return None;
+        }
+        Some(if self.incremental {
+            self.state.sum + self.state.lost
+        } else {
+            self.state.sum / self.count + self.state.lost / self.count
+        })
+    }
+}

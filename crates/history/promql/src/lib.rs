@@ -1,0 +1,32 @@
+//! PromQL: the language of Prometheus 3, evaluated over anything that has samples ([`Source`]). Times are milliseconds since
+//! 1970 and values are doubles, as in Prometheus. Nothing here reads files, knows nodes or starts threads.
+
+#![forbid(unsafe_code)]
+
+mod annotations;
+mod answer;
+mod budget;
+mod calendar;
+mod engine;
+mod error;
+mod eval;
+mod fold;
+mod functions;
+mod grid;
+mod labels;
+pub mod limits;
+mod matcher;
+mod plan;
+mod print;
+mod source;
+mod steps;
+mod text;
+
+pub use answer::{Answer, MatrixSeries, Value, VectorSample};
+pub use engine::Engine;
+pub use error::QueryError;
+pub use labels::{LabelSet, METRIC_NAME};
+pub use limits::Limits;
+pub use matcher::{Matcher, MatcherError, Operator};
+pub use source::{Selection, SeriesId, Sink, Source, is_stale, stale};
+pub use text::{format, selector};

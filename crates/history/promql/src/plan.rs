@@ -1,0 +1,232 @@
+//! A query as it is evaluated: the parser's tree, with types and names resolved and all that does not depend on samples
+//! computed. It refuses what the parser takes although Prometheus does not, or only with its experimental switches on.
+
+mod build;
+mod selector;
+
+pub(crate) use build::{Build, plan};
+pub(crate) use selector::matchers;
+
+use crate::functions::Function;
+use crate::matcher::Matcher;
+use crate::text::Position;
+
+/// What an expression gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gives {
+    Scalar,
+    Text,
+    Vector,
+    Matrix,
+}
+
+/// An expression.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) kind: Kind,
+    pub(crate) gives: Gives,
+    /// Where it begins, for annotations; with its parentheses.
+    pub(crate) at: Position,
+    /// The same without them.
+    pub(crate) own: Position,
+    /// It gives the same at every step, so that one evaluation serves all.
+    pub(crate) invariant: bool,
+    /// It stands in parentheses.
+    pub(crate) wrapped: bool,
+}
+
+/// What an expression is.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Number(f64),
+    Text(String),
+    Selector(Selector),
+    /// A selector and how far it reaches back (ms).
+    Range(Selector, i64),
+    Subquery(Box<Subquery>),
+    Negate(Box<Node>),
+    Call(Function, Vec<Node>),
+    Aggregate(Box<Aggregate>),
+    Binary(Box<Binary>),
+}
+
+/// To what time a selector is moved.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moved {
+    /// `@`: the time (ms) that counts instead of that of the step.
+    pub(crate) fixed: Option<i64>,
+    /// `offset` (ms): back from there.
+    pub(crate) offset: i64,
+}
+
+/// Which series, and when.
+#[derive(Debug)]
+pub(crate) struct Selector {
+    pub(crate) matchers: Vec<Matcher>,
+    pub(crate) moved: Moved,
+}
+
+/// An expression at many instants before each step.
+#[derive(Debug)]
+pub(crate) struct Subquery {
+    pub(crate) inner: Node,
+    /// How far it reaches back (ms).
+    pub(crate) range: i64,
+    /// The distance of its instants (ms).
+    pub(crate) step: i64,
+    pub(crate) moved: Moved,
+}
+
+/// Which series form a group.
+#[derive(Debug)]
+pub(crate) struct Grouping {
+    /// `without` these labels, rather than `by` them.
+    pub(crate) without: bool,
+    /// Sorted.
+    pub(crate) labels: Vec<String>,
+}
+
+/// What an aggregation computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aggregator {
+    Sum,
+    Avg,
+    Min,
+    Max,
+    Count,
+    Group,
+    Stddev,
+    Stdvar,
+    Quantile,
+    Topk,
+    Bottomk,
+    CountValues,
+}
+
+/// An aggregation.
+#[derive(Debug)]
+pub(crate) struct Aggregate {
+    pub(crate) aggregator: Aggregator,
+    pub(crate) grouping: Grouping,
+    pub(crate) parameter: Option<Node>,
+    pub(crate) operand: Node,
+}
+
+/// A binary operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    Power,
+    Atan2,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    And,
+    Or,
+    Unless,
+}
+
+/// How many series of each side may have the same matching labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Many {
+    Neither,
+    /// `group_left`
+    Left,
+    /// `group_right`
+    Right,
+}
+
+/// Which series of both sides belong together.
+#[derive(Debug)]
+pub(crate) struct Matching {
+    /// `on` these labels, rather than `ignoring` them.
+    pub(crate) on: bool,
+    /// Sorted.
+    pub(crate) labels: Vec<String>,
+    pub(crate) many: Many,
+    /// Labels that the result takes from the side of which there is one.
+    pub(crate) include: Vec<String>,
+}
+
+/// An operator with its operands.
+#[derive(Debug)]
+pub(crate) struct Binary {
+    pub(crate) operator: Operator,
+    /// A comparison gives 0 or 1 rather than leaving out.
+    pub(crate) bool: bool,
+    pub(crate) matching: Matching,
+    pub(crate) left: Node,
+    pub(crate) right: Node,
+}
+
+impl Operator {
+    /// The operator that is written like this.
+    pub(crate) fn written(text: &str) -> Option<Self> {
+        Some(match text {
+            "+" => Self::Add,
+            "-" => Self::Subtract,
+            "*" => Self::Multiply,
+            "/" => Self::Divide,
+            "%" => Self::Modulo,
+            "^" => Self::Power,
+            "atan2" => Self::Atan2,
+            "==" => Self::Equal,
+            "!=" => Self::NotEqual,
+            "<" => Self::Less,
+            "<=" => Self::LessEqual,
+            ">" => Self::Greater,
+            ">=" => Self::GreaterEqual,
+            "and" => Self::And,
+            "or" => Self::Or,
+            "unless" => Self::Unless,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn compares(self) -> bool {
+        use Operator as O;
+        matches!(self, O::Equal | O::NotEqual | O::Less | O::LessEqual | O::Greater | O::GreaterEqual)
+    }
+
+    pub(crate) fn is_of_sets(self) -> bool {
+        matches!(self, Operator::And | Operator::Or | Operator::Unless)
+    }
+}
+
+impl Aggregator {
+    /// The aggregation of this name; `None` for those that are experimental in Prometheus.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "sum" => Self::Sum,
+            "avg" => Self::Avg,
+            "min" => Self::Min,
+            "max" => Self::Max,
+            "count" => Self::Count,
+            "group" => Self::Group,
+            "stddev" => Self::Stddev,
+            "stdvar" => Self::Stdvar,
+            "quantile" => Self::Quantile,
+            "topk" => Self::Topk,
+            "bottomk" => Self::Bottomk,
+            "count_values" => Self::CountValues,
+            _ => return None,
+        })
+    }
+}
+
+impl Node {
+    /// This expression, or the one in its parentheses, is a selector of instants.
+    pub(crate) fn selector(&self) -> Option<&Selector> {
+        match &self.kind {
+            Kind::Selector(selector) => Some(selector),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Texts of a query that are no UTF-8. Prometheus' strings are bytes, and `"\xff"` is one of them; ours are characters. A
+//! byte that belongs to no character becomes a character that nothing else uses, so that it equals only itself.
+
+use super::tokens::{Kind, tokens};
+
+/// The first of 256 such characters; they are for private use and mean nothing to anybody.
+const FIRST: u32 = 0x10_ff00;
+
+/// The byte that a character stands for.
+pub(crate) fn byte_of(character: char) -> Option<u8> {
+    (character as u32).checked_sub(FIRST).and_then(|byte| u8::try_from(byte).ok())
+}
+
+/// True if a label can have this name: it is not empty, and all of it is UTF-8.
+pub(crate) fn is_label_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| byte_of(c).is_none())
+}
+
+/// The query with its escaped bytes as characters. The number of tokens is the same, but not their places.
+pub(super) fn without_escaped_bytes(text: &str) -> String {
+    let mut all = String::with_capacity(text.len());
+    let mut copied = 0;
+    for token in tokens(text) {
+        let quote = token.text.chars().next().unwrap_or(' ');
+        let closed = token.text.len() > 1 && token.text.ends_with(quote);
+        if token.kind != Kind::Text || quote == '`' || !closed || !has_escaped_bytes(token.text) {
+            continue;
+        }
+        let Some(bytes) = unescaped(&token.text[1..token.text.len() - 1]) else { continue };
+        all.push_str(&text[copied..token.at]);
+        all.push('"');
+        for chunk in bytes.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                match c {
+                    '"' | '\\' => all.extend(['\\', c]),
+                    '\n' => all.push_str("\\n"),
+                    c => all.push(c),
+                }
+            }
+            all.extend(chunk.invalid().iter().filter_map(|&byte| char::from_u32(FIRST + u32::from(byte))));
+        }
+        all.push('"');
+        copied = token.at + token.text.len();
+    }
+    all.push_str(&text[copied..]);
+    all
+}
+
+/// The bytes of a text with its quotes; `None` if it does not end, or has an escape that there is not.
+pub(super) fn unquoted(text: &str) -> Option<Vec<u8>> {
+    let quote = text.chars().next()?;
+    let inner = text.get(1..)?.strip_suffix(quote)?;
+    if quote == '`' { Some(inner.as_bytes().to_vec()) } else { unescaped(inner) }
+}
+
+fn has_escaped_bytes(text: &str) -> bool {
+    text.as_bytes().windows(2).any(|two| two[0] == b'\\' && (two[1] == b'x' || two[1].is_ascii_digit()))
+}
+
+/// The bytes that a text stands for; `None` if an escape is wrong, which the parser then says.
+fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        if c != '\\' {
+            bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            continue;
+        }
+        let escape = rest.chars().next()?;
+        let digits = match escape {
+            'x' => 2,
+            'u' => 4,
+            'U' => 8,
+            '0'..='7' => 3,
+            _ => 0,
+        };
+        if escape.is_ascii_digit() {
+            bytes.push(u8::from_str_radix(rest.get(..digits).filter(|_| digits == 3)?, 8).ok()?);
+            rest = &rest[digits..];
+            continue;
+        }
+        rest = &rest[escape.len_utf8()..];
+        if digits > 0 {
+            let code = u32::from_str_radix(rest.get(..digits)?, 16).ok()?;
+            rest = &rest[digits..];
+            if escape == 'x' {
+                bytes.push(u8::try_from(code).ok()?);
+            } else {
+                bytes.extend_from_slice(char::from_u32(code)?.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            continue;
+        }
+        bytes.push(match escape {
+            'a' => 7,
+            'b' => 8,
+            'f' => 12,
+            'n' => b'\n',
+            'r' => b'\r',
+            't' => b'\t',
+            'v' => 11,
+            '\\' | '"' | '\'' => escape as u8,
+            _ => return None,
+        });
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escaped_bytes_become_the_characters_that_they_are_or_such_that_nothing_else_uses() {
+        assert_eq!(
+            without_escaped_bytes(r#"x{a="\xc3\xa9", b='\303\251"'} # "\x"#),
+            r#"x{a="é", b="é\""} # "\x"#
+        );
+        assert_eq!(without_escaped_bytes(r#""a\nb" "\u00e9" `\xff`"#), r#""a\nb" "\u00e9" `\xff`"#);
+        assert_eq!(without_escaped_bytes(r#""\xz" "\9" "\x"#), r#""\xz" "\9" "\x"#);
+        let lone = without_escaped_bytes(r#""a\xffb""#);
+        assert!(lone.chars().any(|c| byte_of(c) == Some(0xff)), "{lone}");
+        assert!(!is_label_name(&lone) && !is_label_name("") && is_label_name("é.b"));
+    }
+}

@@ -1,0 +1,151 @@
+//! What a query's text may be before the parser sees it: the parser and everything after it recurse, and it compiles each
+//! regular expression with room for megabytes.
+
+use super::bytes::unquoted;
+use super::tokens::{Kind, Token, tokens};
+use crate::error::QueryError;
+use crate::limits::{DEPTH_MAX, DURATION_SECONDS_MAX, REGEXES_MAX, TEXT_BYTES_MAX};
+use crate::matcher::Matcher;
+
+/// Fails for a text that the parser must not see.
+pub(super) fn check(text: &str) -> Result<(), QueryError> {
+    let bad = |problem: String| Err(QueryError::Bad(format!("parse error: {problem}")));
+    if text.len() > TEXT_BYTES_MAX {
+        return bad(format!("it has {} bytes, and may have {TEXT_BYTES_MAX}", text.len()));
+    }
+    let tokens = tokens(text);
+    if depth(&tokens) > DEPTH_MAX {
+        return bad(format!("its expressions are nested deeper than {DEPTH_MAX}"));
+    }
+    let mut regexes = 0;
+    for (at, token) in tokens.iter().enumerate() {
+        // The parser panics at some of them.
+        if token.kind == Kind::Text && unquoted(token.text).is_none() {
+            return bad(format!("the text {} has no end, or an unknown escape", token.text));
+        }
+        if matches!(token.text, "=~" | "!~") {
+            regexes += 1;
+            let value = tokens.get(at + 1).filter(|next| next.kind == Kind::Text);
+            if let Some(value) = value.and_then(|value| unquoted(value.text)) {
+                let value = String::from_utf8_lossy(&value);
+                if let Some(Err(problem)) = Matcher::new("", token.text, &value) {
+                    return bad(problem.to_string());
+                }
+            }
+        }
+        if matches!(token.kind, Kind::Number | Kind::Word) && seconds_beyond(&tokens, at) {
+            return bad(format!("duration out of range: {}", token.text));
+        }
+    }
+    if regexes > REGEXES_MAX {
+        return bad(format!("it has {regexes} regular expressions, and may have {REGEXES_MAX}"));
+    }
+    Ok(())
+}
+
+/// True for a number that stands for a duration and is larger than any: the parser would panic.
+fn seconds_beyond(tokens: &[Token<'_>], at: usize) -> bool {
+    let before = |back: usize| at.checked_sub(back).map_or("", |before| tokens[before].text);
+    let duration = matches!(before(1), "[" | ":")
+        || before(1).eq_ignore_ascii_case("offset")
+        || (matches!(before(1), "+" | "-") && before(2).eq_ignore_ascii_case("offset"));
+    duration
+        && tokens[at].text.parse::<f64>().is_ok_and(|number| {
+            // What is no finite number, too.
+            !(0.0..=DURATION_SECONDS_MAX).contains(&number)
+        })
+}
+
+/// An upper bound for how deep the tree of these tokens is.
+fn depth(tokens: &[Token<'_>]) -> usize {
+    #[derive(Default)]
+    struct Level {
+        /// Operators since the last comma.
+        operators: usize,
+        /// The deepest group since the last comma.
+        inner: usize,
+        /// The deepest part before it.
+        deepest: usize,
+    }
+    impl Level {
+        fn close_part(&mut self) {
+            self.deepest = self.deepest.max(self.operators + self.inner);
+            (self.operators, self.inner) = (0, 0);
+        }
+    }
+    let mut levels = vec![Level::default()];
+    for token in tokens {
+        match token.text {
+            "(" | "[" | "{" => levels.push(Level::default()),
+            ")" | "]" | "}" if levels.len() > 1 => {
+                if let Some(mut closed) = levels.pop() {
+                    closed.close_part();
+                    if let Some(level) = levels.last_mut() {
+                        // A bracket after an expression (a subquery) nests it once more.
+                        level.operators += usize::from(token.text == "]");
+                        level.inner = level.inner.max(closed.deepest + 1);
+                    }
+                }
+            }
+            _ if token.kind == Kind::Text => {}
+            "," => {
+                if let Some(level) = levels.last_mut() {
+                    level.close_part();
+                }
+            }
+            _ => {
+                let operator = token.kind == Kind::Sign
+                    || ["and", "or", "unless", "atan2"]
+                        .iter()
+                        .any(|word| token.text.eq_ignore_ascii_case(word));
+                if let Some(level) = levels.last_mut() {
+                    level.operators += usize::from(operator);
+                }
+            }
+        }
+    }
+    while levels.len() > 1 {
+        if let Some(mut open) = levels.pop() {
+            open.close_part();
+            if let Some(level) = levels.last_mut() {
+                level.inner = level.inner.max(open.deepest + 1);
+            }
+        }
+    }
+    levels.pop().map_or(0, |mut level| {
+        level.close_part();
+        level.deepest
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(text: &str) -> String {
+        check(text).map_or_else(|error| error.to_string(), |()| String::from("none"))
+    }
+
+    #[test]
+    fn what_would_take_the_stack_the_memory_or_the_process_is_refused_before_the_parser_sees_it() {
+        let deep = format!("{}1{}", "(".repeat(100_000 / 4), ")".repeat(100_000 / 4));
+        assert!(problem(&deep).contains("nested deeper"));
+        assert!(problem(&"(".repeat(60_000)).contains("nested deeper"));
+        assert!(problem(&"-".repeat(60_000)).contains("nested deeper"));
+        assert!(problem(&format!("1{}", "+1".repeat(1_000))).contains("nested deeper"));
+        assert!(problem(&format!("x{}", "[1m:]".repeat(1_000))).contains("nested deeper"));
+        assert!(problem(&"x".repeat(TEXT_BYTES_MAX + 1)).contains("bytes"));
+        assert!(problem(r#"x{a=~"((a{100}){100}){100}"}"#).contains("regular expression"));
+        assert!(problem(&format!("x{{{}}}", r#"a=~"b","#.repeat(65))).contains("65 regular expressions"));
+        for text in ["x[1e30]", "x offset 1e30", "x offset -1e30", "x[Inf]", "x offset NaN", "x[5m:1e30]"] {
+            assert!(problem(text).contains("out of range"), "{text}");
+        }
+        for text in [r#""\xü""#, r#"{a=~"\x€"}"#, r#"'\0ü1'"#, r#""\u12ü4""#, r#""\q""#, "\"", "`x"] {
+            assert!(problem(text).contains("unknown escape"), "{text}");
+            assert!(crate::text::format(text).is_err());
+        }
+        for text in ["x[300]", "sum(a,b) + (c - d) * 1e30", "x{a=\"((((\"} or y # ((((", "f(1+1, 2+2)"] {
+            assert_eq!(problem(text), "none", "{text}");
+        }
+    }
+}

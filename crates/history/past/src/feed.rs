@@ -1,0 +1,230 @@
+//! Passes the series of a range on as samples. A slot that turns Absent or Failed ends its series, a node that falls silent ends
+//! all of its own, and labels that change end one series and begin another.
+
+use std::collections::HashMap;
+
+use khz_model::metric::Text;
+use khz_model::{Absence, Instance, Labels, Metric, NodeName, Reading, Series, Stamp, exposed};
+use khz_promql::{LabelSet, Matcher, QueryError, SeriesId, Sink};
+
+use crate::clock::milliseconds;
+use crate::rows::{Group, Rows, labels_at};
+use crate::strand::{Pace, Samples};
+use crate::values::{Form, Scale, Words};
+
+/// Where samples go, and which of them.
+pub(crate) struct Feed<'a> {
+    pub form: Form,
+    pub job: &'a str,
+    pub matchers: &'a [Matcher],
+    pub words: Words,
+    /// Nothing after this time (ms).
+    pub end: i64,
+    strands: HashMap<(NodeName, Text, Option<Instance>), Strand>,
+    /// The label sets that are in use, each with the number of its strand.
+    taken: HashMap<LabelSet, (SeriesId, usize)>,
+}
+
+/// One series of a node, which may have had several label sets.
+#[derive(Default)]
+struct Strand {
+    number: usize,
+    pace: Pace,
+    /// What described it last.
+    description: Option<Labels>,
+    /// The series that has the last samples; `None` in it: that one is not wanted.
+    current: Option<Option<SeriesId>>,
+    samples: Samples,
+}
+
+impl<'a> Feed<'a> {
+    /// A feed for series with these labels.
+    pub fn new(form: Form, job: &'a str, matchers: &'a [Matcher], end: i64) -> Self {
+        let (words, strands, taken) = (Words::default(), HashMap::new(), HashMap::new());
+        Feed { form, job, matchers, words, end, strands, taken }
+    }
+
+    /// Takes what there is of one node in one step.
+    pub fn group(
+        &mut self,
+        group: &Group,
+        is_wanted: impl Fn(&Metric) -> bool,
+        sink: &mut dyn Sink,
+    ) -> Result<(), QueryError> {
+        let Some(node) = group.node() else { return Ok(()) };
+        let descriptions = group.descriptions();
+        for rows in group.series() {
+            let series = rows.series();
+            if !is_wanted(&series.metric) {
+                continue;
+            }
+            let from = series.metric.labels_from.as_deref();
+            let described = from.and_then(|from| descriptions.get(&(from, series.instance.as_ref())));
+            self.series(node, rows, described.map(Vec::as_slice), sink)?;
+        }
+        Ok(())
+    }
+
+    fn series(
+        &mut self,
+        node: &NodeName,
+        rows: Rows<'_>,
+        described: Option<&[(Stamp, Reading)]>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), QueryError> {
+        let series = rows.series();
+        let key = (node.clone(), series.metric.name.clone(), series.instance.clone());
+        let number = self.strands.len();
+        let mut strand = self.strands.remove(&key).unwrap_or(Strand { number, ..Strand::default() });
+        let mut filler = Filler { feed: self, node, series, strand: &mut strand, sink };
+        match rows.single() {
+            Some(readings) => {
+                let scale = filler.feed.form.scale(&series.metric);
+                for &(stamp, reading) in readings {
+                    filler.row(stamp, reading, scale, described)?;
+                }
+            }
+            None => {
+                for (stamp, reading, series) in rows.merged() {
+                    let scale = filler.feed.form.scale(&series.metric);
+                    filler.row(stamp, reading, scale, described)?;
+                }
+            }
+        }
+        filler.pass(false)?;
+        self.strands.insert(key, strand);
+        Ok(())
+    }
+
+    /// Names the series of which this is the newest reading; those that never had a value are left out.
+    pub fn newest(
+        &mut self,
+        group: &Group,
+        is_wanted: impl Fn(&Metric) -> bool,
+        sink: &mut dyn Sink,
+    ) -> Result<(), QueryError> {
+        let Some(node) = group.node() else { return Ok(()) };
+        let descriptions = group.descriptions();
+        for rows in group.series() {
+            let series = rows.series();
+            let newest = rows.merged().pop();
+            let Some((_, newest, _)) =
+                newest.filter(|(_, newest, _)| is_wanted(&series.metric) && had_value(*newest))
+            else {
+                continue;
+            };
+            let from = series.metric.labels_from.as_deref();
+            let described = from.and_then(|from| descriptions.get(&(from, series.instance.as_ref()))?.last());
+            let description = newest.labels().or_else(|| described?.1.labels());
+            let labels = self.words.labels(self.form, node, self.job, series, description.as_ref());
+            let number = self.taken.len();
+            self.begin(number, labels, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the series of nodes that are silent, and passes on what waits.
+    pub fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), QueryError> {
+        for strand in self.strands.values_mut() {
+            if let Some(end) = strand.pace.silent_by(self.end.saturating_add(1)) {
+                strand.samples.end(end);
+            }
+            pass(strand, true, sink)?;
+        }
+        Ok(())
+    }
+
+    /// The series with these labels, if it is wanted and no other one has them.
+    fn begin(
+        &mut self,
+        number: usize,
+        labels: LabelSet,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<SeriesId>, QueryError> {
+        if let Some((id, owner)) = self.taken.get(&labels) {
+            return Ok((*owner == number).then_some(*id));
+        }
+        if !self.matchers.iter().all(|matcher| matcher.matches(labels.get(&matcher.name))) {
+            return Ok(None);
+        }
+        let id = sink.series(labels.clone())?;
+        self.taken.insert(labels, (id, number));
+        Ok(Some(id))
+    }
+}
+
+/// False for a reading of a series that never had a value.
+fn had_value(newest: Reading) -> bool {
+    !matches!(newest, Reading::Absent(Absence::NoField | Absence::NoSource | Absence::NotYet))
+}
+
+/// Fills one strand.
+struct Filler<'f, 'a> {
+    feed: &'f mut Feed<'a>,
+    node: &'f NodeName,
+    series: &'f Series,
+    strand: &'f mut Strand,
+    sink: &'f mut dyn Sink,
+}
+
+impl Filler<'_, '_> {
+    fn row(
+        &mut self,
+        stamp: Stamp,
+        reading: Reading,
+        scale: Scale<'_>,
+        described: Option<&[(Stamp, Reading)]>,
+    ) -> Result<(), QueryError> {
+        let time = milliseconds(stamp.real().0);
+        if let Some(end) = self.strand.pace.row(time) {
+            self.strand.samples.end(end);
+        }
+        let value = match reading {
+            Reading::Present(bits) => scale.number(bits),
+            Reading::Labels(_) => Some(exposed::INFO_VALUE),
+            Reading::Absent(_) | Reading::Failed(_) => None,
+        };
+        let description = match reading {
+            Reading::Labels(_) => reading.labels(),
+            _ => described.and_then(|described| labels_at(described, stamp)),
+        };
+        // Labels that their node has replaced long ago cannot be read.
+        let is_readable = !matches!(reading, Reading::Labels(_)) || description.is_some();
+        let Some(value) = value.filter(|_| is_readable) else {
+            self.strand.samples.end(time);
+            return Ok(());
+        };
+        if self.strand.current.is_none() || self.strand.description != description {
+            self.strand.samples.end(time);
+            self.pass(true)?;
+            let labels = self.feed.words.labels(
+                self.feed.form,
+                self.node,
+                self.feed.job,
+                self.series,
+                description.as_ref(),
+            );
+            self.strand.current = Some(self.feed.begin(self.strand.number, labels, self.sink)?);
+            self.strand.description = description;
+        }
+        if let Some(Some(_)) = self.strand.current {
+            self.strand.samples.push(time, value);
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, is_over: bool) -> Result<(), QueryError> {
+        pass(self.strand, is_over, self.sink)
+    }
+}
+
+fn pass(strand: &mut Strand, is_over: bool, sink: &mut dyn Sink) -> Result<(), QueryError> {
+    let passed = strand.samples.passed(is_over);
+    if let Some(Some(id)) = strand.current
+        && passed > 0
+    {
+        sink.samples(id, &strand.samples.times[..passed], &strand.samples.values[..passed])?;
+    }
+    strand.samples.clear(is_over);
+    Ok(())
+}

@@ -1,0 +1,18 @@
+//! The past of nodes as samples for PromQL: what a store or a running khz remembers of its series, with the names, labels and
+//! values of `/metrics`. [`PastSource`] answers; staleness is computed here, while reading, so a gap that is filled later
+//! heals. Evaluates nothing, and knows no clock.
+
+#![forbid(unsafe_code)]
+
+mod chosen;
+mod clock;
+mod feed;
+mod limits;
+mod nodes;
+mod rows;
+mod source;
+mod strand;
+mod values;
+
+pub use nodes::{Down, Known};
+pub use source::{AnyQuery, PastSource};

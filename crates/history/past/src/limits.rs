@@ -1,0 +1,15 @@
+//! When a series ends, in numbers.
+
+/// A series ends when its node has sent no row for this many of its periods: if two rows are late or lost, the node may
+/// still be there.
+pub(crate) const PERIODS_MISSED: i64 = 3;
+/// But not before this time (ms): twice as long as a hub waits until it says that a silent node is down. The wall clocks of the
+/// rows need not be even.
+pub(crate) const SILENCE_MIN: i64 = 5_000;
+/// While a node is down, its series `up` has a 0 this often (ms): five within the time that a selector looks back.
+pub(crate) const DOWN_STEP: i64 = 60_000;
+/// Metrics that one selection names one by one; with more of them it asks for everything and leaves out the rest, since each
+/// pattern is compared with each series of each node.
+pub(crate) const METRICS_NAMED_MAX: usize = 48;
+/// Bytes of one hostlist in a pattern, with room for the metric below the limit of a pattern.
+pub(crate) const HOSTLIST_BYTES: usize = 3_072;

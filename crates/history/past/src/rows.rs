@@ -1,0 +1,113 @@
+//! The parts of one node and step, as series with rows: a metric that changed its type is one series here, and a series that
+//! another one describes has the labels of each row.
+
+use std::collections::{HashMap, HashSet};
+
+use khz_model::{Instance, Labels, NodeName, RangeContent, RangePart, Reading, Series, Stamp};
+
+/// For the name and instance of each series that describes others, its labels in the order of time.
+pub(crate) type Descriptions<'a> = HashMap<(&'a str, Option<&'a Instance>), Vec<(Stamp, Reading)>>;
+
+/// What a range has of one node in one step.
+#[derive(Debug, Default)]
+pub(crate) struct Group(Vec<RangePart>);
+
+impl Group {
+    /// Adds a part; gives it back if it belongs to another node or step.
+    pub fn add(&mut self, part: RangePart) -> Result<(), RangePart> {
+        match self.0.first() {
+            Some(first) if first.node != part.node || first.step != part.step => Err(part),
+            _ => {
+                self.0.push(part);
+                Ok(())
+            }
+        }
+    }
+
+    /// The node.
+    pub fn node(&self) -> Option<&NodeName> {
+        self.0.first().map(|part| &part.node)
+    }
+
+    /// The series, each once.
+    pub fn series(&self) -> impl Iterator<Item = Rows<'_>> {
+        // Those of one name come one after the other.
+        self.0.chunk_by(|one, two| one.series == two.series).map(|parts| Rows { parts })
+    }
+
+    /// What describes series.
+    pub fn descriptions(&self) -> Descriptions<'_> {
+        let names = self.0.iter().filter_map(|part| part.series.metric.labels_from.as_deref());
+        let names: HashSet<&str> = names.collect();
+        let described = self.series().filter(|rows| names.contains(&*rows.series().metric.name));
+        described
+            .map(|rows| {
+                let series = rows.series();
+                let key = (&*series.metric.name, series.instance.as_ref());
+                (key, rows.merged().into_iter().map(|(stamp, reading, _)| (stamp, reading)).collect())
+            })
+            .collect()
+    }
+
+    /// The times of all rows, in order (ns since 1970).
+    pub fn times(&self) -> Vec<u64> {
+        let mut all: Vec<u64> = Vec::new();
+        for part in &self.0 {
+            let times = readings(part).iter().map(|(stamp, _)| stamp.real().0);
+            // Most series have all rows of their node.
+            if !times.clone().eq(all.iter().copied()) {
+                all.extend(times);
+                all.sort_unstable();
+                all.dedup();
+            }
+        }
+        all
+    }
+}
+
+fn readings(part: &RangePart) -> &[(Stamp, Reading)] {
+    match &part.content {
+        RangeContent::Readings(readings) => readings,
+        RangeContent::Points(_) => &[],
+    }
+}
+
+/// The rows of one series.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows<'a> {
+    /// One for each type that the metric had.
+    parts: &'a [RangePart],
+}
+
+impl<'a> Rows<'a> {
+    /// The series, as it was last.
+    pub fn series(self) -> &'a Series {
+        &self.parts[self.parts.len() - 1].series
+    }
+
+    /// The only part, if there is one.
+    pub fn single(self) -> Option<&'a [(Stamp, Reading)]> {
+        match self.parts {
+            [part] => Some(readings(part)),
+            _ => None,
+        }
+    }
+
+    /// The rows of all parts in the order of time; of two at one time the one with a value.
+    pub fn merged(self) -> Vec<(Stamp, Reading, &'a Series)> {
+        let of_part = |part: &'a RangePart| {
+            readings(part).iter().map(|(stamp, reading)| (*stamp, *reading, &part.series))
+        };
+        let mut rows: Vec<(Stamp, Reading, &Series)> = self.parts.iter().flat_map(of_part).collect();
+        let has_value = |reading: &Reading| matches!(reading, Reading::Present(_) | Reading::Labels(_));
+        rows.sort_by_key(|(stamp, reading, _)| (stamp.real(), !has_value(reading)));
+        rows.dedup_by_key(|(stamp, ..)| stamp.real());
+        rows
+    }
+}
+
+/// The labels in force at a time, out of those in the order of time.
+pub(crate) fn labels_at(descriptions: &[(Stamp, Reading)], stamp: Stamp) -> Option<Labels> {
+    let at = descriptions.binary_search_by_key(&stamp.real(), |(stamp, _)| stamp.real()).ok()?;
+    descriptions[at].1.labels()
+}

@@ -1,0 +1,226 @@
+//! Where PromQL gets the samples of nodes: it asks for a range, and passes on what comes.
+
+use std::sync::Arc;
+
+use khz_model::{
+    Metric, Nanos, Pattern, Query, QueryError as RangeError, RANGE_STEP_READINGS, RangeAnswer, RangePart,
+    RangeRequest, RangeShape, Ranges, exposed,
+};
+use khz_promql::{LabelSet, METRIC_NAME, Matcher, QueryError, Selection, SeriesId, Sink, Source};
+
+use crate::chosen::Chosen;
+use crate::clock::{self, Clocks, Derived};
+use crate::feed::Feed;
+use crate::nodes::Known;
+use crate::rows::Group;
+
+/// Warnings of one selection: a disk that fails fails everywhere.
+const WARNINGS_MAX: usize = 8;
+
+/// A range in the query of a running khz.
+pub struct AnyQuery(pub Arc<dyn Query>);
+
+impl Ranges for AnyQuery {
+    fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, RangeError> {
+        self.0.range(request)
+    }
+}
+
+/// The past of nodes as a source of samples.
+pub struct PastSource {
+    ranges: Arc<dyn Ranges>,
+    known: Known,
+}
+
+impl PastSource {
+    /// The samples in these ranges.
+    pub fn new(ranges: Arc<dyn Ranges>, known: Known) -> Self {
+        PastSource { ranges, known }
+    }
+
+    /// The samples that a running khz remembers, asked for at this time; `job` is the label of all nodes.
+    pub fn of(query: Arc<dyn Query>, job: Arc<str>, now: Nanos) -> Self {
+        let known = Known::of(query.clone(), job, now);
+        PastSource::new(Arc::new(AnyQuery(query)), known)
+    }
+
+    /// Reads a range, group by group; returns what is damaged.
+    fn read(
+        &self,
+        patterns: Vec<Pattern>,
+        (from, to): (Nanos, Nanos),
+        shape: RangeShape,
+        mut take: impl FnMut(&Group) -> Result<(), QueryError>,
+    ) -> Result<Vec<String>, QueryError> {
+        if patterns.is_empty() || from >= to {
+            return Ok(Vec::new());
+        }
+        let mut answer = match self.ranges.range(RangeRequest { patterns, from, to, shape }) {
+            // What was before the first row in memory is not there, as in Prometheus before its first sample.
+            Err(RangeError::NothingMatches { .. } | RangeError::OnlySince { .. }) => return Ok(Vec::new()),
+            answer => answer.map_err(failed)?,
+        };
+        let (mut group, mut damage) = (Group::default(), Vec::new());
+        while let Some(part) = next(&mut *answer)? {
+            if let Err(part) = group.add(part) {
+                take(&group)?;
+                group = Group::default();
+                // It is the first one.
+                let _ = group.add(part);
+            }
+            damage.extend(answer.damage());
+            damage.truncate(WARNINGS_MAX);
+        }
+        take(&group)?;
+        damage.extend(answer.damage());
+        damage.truncate(WARNINGS_MAX);
+        Ok(damage)
+    }
+
+    fn end(&self, to: i64) -> i64 {
+        to.min(clock::milliseconds(self.known.now.0))
+    }
+}
+
+/// Each warning once, the first ones of them.
+fn different(warnings: Vec<String>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for warning in warnings {
+        if all.len() < WARNINGS_MAX && !all.contains(&warning) {
+            all.push(warning);
+        }
+    }
+    all
+}
+
+fn next(answer: &mut dyn RangeAnswer) -> Result<Option<RangePart>, QueryError> {
+    match answer.next() {
+        Err(RangeError::NothingMatches { .. }) => Ok(None),
+        part => part.map_err(failed),
+    }
+}
+
+/// What PromQL says of a range that cannot be read.
+fn failed(error: RangeError) -> QueryError {
+    match error {
+        RangeError::Full { .. } => QueryError::Timeout(error.to_string()),
+        RangeError::Stopped => QueryError::Internal(error.to_string()),
+        error => QueryError::Execution(error.to_string()),
+    }
+}
+
+/// The time after the one and up to the other (ms), as a range.
+fn span(after: i64, to: i64) -> (Nanos, Nanos) {
+    let nanos = |ms: i64| Nanos(u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000));
+    (nanos(after.saturating_add(1)), nanos(to.saturating_add(1)))
+}
+
+/// True for metrics whose name can be meant.
+fn is_named<'a>(chosen: &'a Chosen, matchers: &'a [Matcher]) -> impl Fn(&Metric) -> bool + 'a {
+    let names: Vec<&Matcher> = matchers.iter().filter(|matcher| matcher.name == METRIC_NAME).collect();
+    move |metric| {
+        let name = chosen.form.name(metric);
+        name != exposed::UP && names.iter().all(|matcher| matcher.matches(name))
+    }
+}
+
+impl Source for PastSource {
+    fn select(&self, wanted: &Selection, sink: &mut dyn Sink) -> Result<Vec<String>, QueryError> {
+        let matchers = &wanted.matchers[..];
+        let chosen = Chosen::of(matchers, &self.known);
+        let (span, end) = (span(wanted.after, wanted.to), self.end(wanted.to));
+        let shape = RangeShape::Steps(RANGE_STEP_READINGS);
+        let is_named = is_named(&chosen, matchers);
+        let job = &*self.known.job;
+        let mut feed = Feed::new(chosen.form, job, matchers, end);
+        let take = |group: &Group| feed.group(group, &is_named, sink);
+        let mut warnings = self.read(chosen.patterns.clone(), span, shape, take)?;
+        feed.finish(sink)?;
+        if chosen.derived.is_empty() {
+            return Ok(different(warnings));
+        }
+        let mut words = feed.words;
+        let mut begin = |node: &_, wanted: &[Derived], sink: &mut dyn Sink| {
+            let mut begun: Vec<(Derived, SeriesId)> = Vec::new();
+            for derived in wanted {
+                let labels = words.plain(derived.name(), node, job);
+                if matchers.iter().all(|matcher| matcher.matches(labels.get(&matcher.name))) {
+                    begun.push((*derived, sink.series(labels)?));
+                }
+            }
+            Ok(begun)
+        };
+        let mut clocks = Clocks::until(end);
+        let take = |group: &Group| match group.node() {
+            Some(node) => clocks.rows(node, &group.times(), sink, |sink| begin(node, &chosen.derived, sink)),
+            None => Ok(()),
+        };
+        warnings.extend(self.read(chosen.clock.clone(), span, shape, take)?);
+        clocks.finish(sink)?;
+        if chosen.derived.contains(&Derived::Up) {
+            for (node, since) in &self.known.down.nodes(self.known.now) {
+                let since = clock::milliseconds(since.0).max(wanted.after.saturating_add(1));
+                clocks.down(node, since, sink, |sink| begin(node, &[Derived::Up], sink))?;
+            }
+        }
+        Ok(different(warnings))
+    }
+
+    fn series(
+        &self,
+        matchers: &[Matcher],
+        after: i64,
+        to: i64,
+        limit: usize,
+    ) -> Result<(Vec<LabelSet>, bool), QueryError> {
+        let mut listed = Listed { all: Vec::new(), limit, is_full: false };
+        let chosen = Chosen::of(matchers, &self.known);
+        let (span, end) = (span(after, to), self.end(to));
+        let is_named = is_named(&chosen, matchers);
+        let mut feed = Feed::new(chosen.form, &self.known.job, matchers, end);
+        let take = |group: &Group| feed.newest(group, &is_named, &mut listed);
+        let read = self.read(chosen.patterns.clone(), span, RangeShape::Newest, take);
+        let mut words = feed.words;
+        let read = read.and_then(|_| {
+            let mut derived = |node: &_| {
+                let sets =
+                    chosen.derived.iter().map(|derived| words.plain(derived.name(), node, &self.known.job));
+                let fits = |labels: &LabelSet| {
+                    matchers.iter().all(|matcher| matcher.matches(labels.get(&matcher.name)))
+                };
+                let sets: Vec<LabelSet> = sets.filter(fits).collect();
+                sets.into_iter().try_for_each(|labels| listed.series(labels).map(|_| ()))
+            };
+            let take = |group: &Group| group.node().map_or(Ok(()), &mut derived);
+            self.read(chosen.clock.clone(), span, RangeShape::Newest, take)
+        });
+        match read {
+            // The list is full.
+            Err(_) if listed.is_full => {}
+            read => _ = read?,
+        }
+        Ok((listed.all, listed.is_full))
+    }
+}
+
+/// Takes series, up to a limit.
+struct Listed {
+    all: Vec<LabelSet>,
+    limit: usize,
+    is_full: bool,
+}
+
+impl Sink for Listed {
+    fn series(&mut self, labels: LabelSet) -> Result<SeriesId, QueryError> {
+        if self.all.len() >= self.limit {
+            self.is_full = true;
+            return Err(QueryError::Cancelled);
+        }
+        self.all.push(labels);
+        Ok(SeriesId(self.all.len() - 1))
+    }
+
+    fn samples(&mut self, _: SeriesId, _: &[i64], _: &[f64]) -> Result<(), QueryError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! One series in time: its samples in order, and where it ends. It knows no labels and no values' meaning.
+
+use khz_promql::stale;
+
+use crate::limits::{PERIODS_MISSED, SILENCE_MIN};
+
+/// The pace of a node's rows, and whether it has fallen silent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// The time of the last row (ms).
+    last: Option<i64>,
+    /// The last two distances between rows that were not silence.
+    distances: [Option<i64>; 2],
+}
+
+impl Pace {
+    /// Notes a row. Returns when the node fell silent before it, if it did.
+    pub fn row(&mut self, time: i64) -> Option<i64> {
+        let silent = self.silent_by(time);
+        let last = self.last.replace(time);
+        if silent.is_none()
+            && let Some(last) = last.filter(|last| *last < time)
+        {
+            self.distances = [Some(time - last), self.distances[0]];
+        }
+        silent
+    }
+
+    /// When the node fell silent, if it did so before this time. The first two rows show its period; before them nobody
+    /// knows it.
+    pub fn silent_by(&self, time: i64) -> Option<i64> {
+        let period = self.distances.iter().flatten().min()?;
+        let end = self.last? + (period * PERIODS_MISSED).max(SILENCE_MIN);
+        (end < time).then_some(end)
+    }
+}
+
+/// Samples of one series that are not passed on yet. Of several at one time the last one counts, so the last of all waits
+/// for the next one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Samples {
+    pub times: Vec<i64>,
+    pub values: Vec<f64>,
+    /// The series is there: its last sample is not stale.
+    is_there: bool,
+}
+
+impl Samples {
+    /// Adds a sample; one that is older than the last is left out.
+    pub fn push(&mut self, time: i64, value: f64) {
+        self.put(time, value);
+        self.is_there = true;
+    }
+
+    /// Ends the series, if it is there.
+    pub fn end(&mut self, time: i64) {
+        if self.is_there {
+            self.put(time, stale());
+            self.is_there = false;
+        }
+    }
+
+    fn put(&mut self, time: i64, value: f64) {
+        match self.times.last() {
+            Some(&last) if last > time => {}
+            Some(&last) if last == time => {
+                if let Some(old) = self.values.last_mut() {
+                    *old = value;
+                }
+            }
+            _ => {
+                self.times.push(time);
+                self.values.push(value);
+            }
+        }
+    }
+
+    /// Removes all samples, or all but the last one, which another one may replace.
+    pub fn clear(&mut self, is_over: bool) {
+        let passed = self.passed(is_over);
+        self.times.drain(..passed);
+        self.values.drain(..passed);
+    }
+
+    /// How many of the samples can be passed on.
+    pub fn passed(&self, is_over: bool) -> usize {
+        if is_over { self.times.len() } else { self.times.len().saturating_sub(1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use khz_promql::is_stale;
+
+    fn silences(rows: &[i64]) -> Vec<i64> {
+        let mut pace = Pace::default();
+        rows.iter().filter_map(|row| pace.row(*row)).collect()
+    }
+
+    #[test]
+    fn a_node_is_silent_when_three_of_its_periods_are_missing() {
+        assert_eq!(silences(&[0, 1_000, 2_000, 6_900, 7_900]), [], "five seconds are not over");
+        assert_eq!(silences(&[0, 1_000, 2_000, 9_000, 10_000]), [7_000]);
+        assert_eq!(silences(&[0, 60_000, 120_000, 299_000, 359_000]), [], "it sends each minute");
+        assert_eq!(silences(&[0, 60_000, 120_000, 301_000]), [300_000]);
+        assert_eq!(silences(&[0, 600_000]), [], "its period is not known");
+        assert_eq!(silences(&[0, 1_000, 700_000, 1_400_000]), [6_000, 705_000], "silence is no period");
+    }
+
+    #[test]
+    fn of_samples_at_one_time_the_last_one_counts_and_an_end_ends_once() {
+        let mut samples = Samples::default();
+        samples.end(1);
+        samples.push(5, 1.0);
+        samples.push(5, 2.0);
+        samples.push(4, 9.0);
+        assert_eq!(
+            (samples.times.clone(), samples.values.clone(), samples.passed(false)),
+            (vec![5], vec![2.0], 0)
+        );
+        samples.end(6);
+        samples.end(7);
+        assert_eq!(samples.times, [5, 6]);
+        assert!(is_stale(samples.values[1]));
+        samples.clear(false);
+        assert_eq!((samples.times.len(), samples.passed(true)), (1, 1));
+    }
+}

@@ -1,0 +1,165 @@
+//! The two forms of a series: as `/metrics` shows it, and as khz itself does, under its own name and in its own unit. Turns
+//! readings into doubles, and series into labels.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use khz_model::decimal::PLACES_MAX;
+use khz_model::exposed::{self, Identity};
+use khz_model::{Instance, Labels, Metric, NodeName, Series, ValueType};
+use khz_promql::{LabelSet, METRIC_NAME};
+
+/// How series are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As in `/metrics`.
+    Exposed,
+    /// As in khz: `net.rx_bytes`.
+    Own,
+}
+
+impl Form {
+    /// The metric's name.
+    pub fn name(self, metric: &Metric) -> &str {
+        match self {
+            Form::Exposed => &metric.exposition.name,
+            Form::Own => &metric.name,
+        }
+    }
+
+    /// The label that carries an instance's primary name, as it stands beside the label `instance` of the node.
+    pub fn instance_label(self, metric: &Metric) -> &str {
+        let label = match self {
+            Form::Exposed => exposed::instance_label(metric),
+            Form::Own => metric.instances.as_deref().unwrap_or(exposed::INSTANCE),
+        };
+        exposed::exported(label, true)
+    }
+
+    /// The doubles of a metric's readings, prepared for many of them.
+    pub fn scale(self, metric: &Metric) -> Scale<'_> {
+        let divisor = if self == Form::Exposed { metric.exposition.divisor } else { 1 };
+        let is_plain =
+            metric.value_type == ValueType::Unsigned && divisor <= 1 && metric.places <= PLACES_MAX;
+        let step = is_plain.then(|| 10f64.powi(i32::from(metric.places)));
+        Scale { form: self, metric, step }
+    }
+
+    fn number(self, metric: &Metric, bits: u64) -> Option<f64> {
+        let number = match self {
+            Form::Exposed => exposed::number(metric, bits),
+            Form::Own => metric.format().number(bits),
+        };
+        number.map(khz_model::Number::to_f64)
+    }
+}
+
+/// The doubles of one metric's readings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale<'a> {
+    form: Form,
+    metric: &'a Metric,
+    /// The units of 1, where a reading needs no more than this division.
+    step: Option<f64>,
+}
+
+impl Scale<'_> {
+    /// The number of a present reading; `None`: it is none that this version can read.
+    pub fn number(&self, bits: u64) -> Option<f64> {
+        match self.step {
+            // Both are exact as doubles: the quotient is that of `Decimal::to_f64`.
+            Some(step) if bits >> f64::MANTISSA_DIGITS == 0 => Some(bits as f64 / step),
+            _ => self.form.number(self.metric, bits),
+        }
+    }
+}
+
+/// Makes label sets; equal texts are held once.
+#[derive(Debug, Default)]
+pub(crate) struct Words(HashSet<Arc<str>>);
+
+impl Words {
+    /// The shared text.
+    fn word(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let new: Arc<str> = text.into();
+        self.0.insert(new.clone());
+        new
+    }
+
+    /// The labels of a series of a node, its name among them.
+    pub fn labels(
+        &mut self,
+        form: Form,
+        node: &NodeName,
+        job: &str,
+        series: &Series,
+        description: Option<&Labels>,
+    ) -> LabelSet {
+        let name = (METRIC_NAME, form.name(&series.metric));
+        let labels: Vec<(Arc<str>, Arc<str>)> = match form {
+            Form::Exposed => {
+                let labels = exposed::labels(series, Some(Identity { node, job }), description);
+                [name]
+                    .into_iter()
+                    .chain(labels)
+                    .map(|(name, value)| (self.word(name), self.word(value)))
+                    .collect()
+            }
+            Form::Own => {
+                let instance = series.instance.as_ref();
+                let primary = instance.and_then(Instance::primary);
+                let primary = primary.map(|value| (form.instance_label(&series.metric), value));
+                let further = instance.into_iter().flat_map(Instance::labels);
+                let described = description.into_iter().flat_map(Labels::iter);
+                let others =
+                    further.chain(described).map(|(name, value)| (exposed::exported(name, true), value));
+                // Of labels with one name the last one counts in a set, and here the first one.
+                let mut all: Vec<(&str, &str)> = [name, (exposed::INSTANCE, node.as_str())]
+                    .into_iter()
+                    .chain(primary)
+                    .chain(others)
+                    .collect();
+                all.reverse();
+                all.into_iter().map(|(name, value)| (self.word(name), self.word(value))).collect()
+            }
+        };
+        LabelSet::new(labels)
+    }
+
+    /// The labels of a series that a node has by being there.
+    pub fn plain(&mut self, name: &str, node: &NodeName, job: &str) -> LabelSet {
+        let labels = [(METRIC_NAME, name), (exposed::INSTANCE, node.as_str()), (exposed::JOB, job)];
+        LabelSet::new(labels.map(|(name, value)| (self.word(name), self.word(value))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use khz_model::{Kind, Unit};
+
+    #[test]
+    fn the_prepared_numbers_are_those_that_are_printed() {
+        for places in [0, 2, 9, PLACES_MAX, 200] {
+            for divisor in [1, 1_024] {
+                for value_type in
+                    [ValueType::Unsigned, ValueType::Signed, ValueType::Float, ValueType::Labels]
+                {
+                    let mut metric = Metric::plain("a.b", "a_b", Kind::Gauge, Unit::Count);
+                    (metric.places, metric.value_type, metric.exposition.divisor) =
+                        (places, value_type, divisor);
+                    for bits in [0, 1, 123_456_789, (1 << 53) - 1, 1 << 53, (1 << 53) + 1, u64::MAX - 1] {
+                        let printed = exposed::number(&metric, bits).map(|number| number.to_string());
+                        let read = printed.map(|text| text.parse::<f64>().unwrap().to_bits());
+                        let number = Form::Exposed.scale(&metric).number(bits).map(f64::to_bits);
+                        let is_nan = f64::from_bits(bits).is_nan() && value_type == ValueType::Float;
+                        assert!(number == read || is_nan, "{places} {divisor} {value_type:?} {bits}");
+                    }
+                }
+            }
+        }
+    }
+}

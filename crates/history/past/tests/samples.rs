@@ -1,0 +1,462 @@
+//! What a past of a few rows, written by hand, is as samples: names, labels, values, and where each series ends.
+
+// Helpers of tests are tests too, which clippy's `allow-unwrap-in-tests` does not see.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use khz_model::metric::{Kind, Unit};
+use khz_model::{
+    Absence, Fault, Instance, Labels, Metric, Nanos, NodeName, QueryError as RangeError, RangeAnswer,
+    RangeContent, RangePart, RangeRequest, RangeShape, Ranges, Reading, Series, Stamp, ValueType,
+};
+use khz_past::{Down, Known, PastSource};
+use khz_promql::{LabelSet, METRIC_NAME, Matcher, QueryError, Selection, SeriesId, Sink, Source, is_stale};
+
+const HOUR: u64 = 3_600_000;
+
+/// A series of a node and its readings, each with its time in ms.
+type Line = (NodeName, Series, Vec<(u64, Reading)>);
+
+/// A past in memory. It gives it hour by hour, as a store does, and writes down what it was asked for.
+#[derive(Default)]
+struct Hand {
+    lines: Vec<Line>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Ranges for Hand {
+    fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, RangeError> {
+        let asked: Vec<String> = request.patterns.iter().map(ToString::to_string).collect();
+        self.asked.lock().unwrap().push(asked.join(" "));
+        let is_newest = request.shape == RangeShape::Newest;
+        let mut parts = Vec::new();
+        for (node, series, readings) in &self.lines {
+            let is_selected = |pattern: &khz_model::Pattern| {
+                pattern.matches_node(node.as_str())
+                    && pattern.matches_series(&series.metric.name, series.instance.as_ref())
+            };
+            if !request.patterns.iter().any(is_selected) {
+                continue;
+            }
+            let rows = readings.iter().map(|(ms, reading)| (stamp(*ms), *reading));
+            let rows: Vec<_> =
+                rows.filter(|(stamp, _)| (request.from..request.to).contains(&stamp.real())).collect();
+            let chunks: Vec<Vec<(Stamp, Reading)>> = match is_newest {
+                true => rows.last().map(|row| vec![*row]).into_iter().collect(),
+                false => rows
+                    .chunk_by(|one, two| hour(one.0) == hour(two.0))
+                    .map(<[(Stamp, Reading)]>::to_vec)
+                    .collect(),
+            };
+            for rows in chunks {
+                let step = if is_newest { request.from } else { Nanos(hour(rows[0].0)) };
+                let labels = rows.iter().filter_map(|(_, reading)| reading.labels()).collect();
+                let content = RangeContent::Readings(rows);
+                parts.push(RangePart { node: node.clone(), series: series.clone(), step, content, labels });
+            }
+        }
+        parts.sort_by_key(|part| (part.step, part.node.clone(), part.series.to_string()));
+        Ok(Box::new(Parts(parts.into_iter())))
+    }
+}
+
+struct Parts(std::vec::IntoIter<RangePart>);
+
+impl RangeAnswer for Parts {
+    fn next(&mut self) -> Result<Option<RangePart>, RangeError> {
+        Ok(self.0.next())
+    }
+}
+
+fn stamp(ms: u64) -> Stamp {
+    Stamp { boot: Nanos(ms * 1_000_000 + 999_999), real_offset: 0 }
+}
+
+fn hour(stamp: Stamp) -> u64 {
+    stamp.real().0 / (HOUR * 1_000_000)
+}
+
+fn node(name: &str) -> NodeName {
+    NodeName::new(name).unwrap()
+}
+
+fn alone(name: &str, exposed: &str) -> Metric {
+    Metric::plain(name.to_owned(), exposed.to_owned(), Kind::Gauge, Unit::Count)
+}
+
+fn series(metric: &Metric, instance: Option<&str>) -> Series {
+    let instance = instance.map(|text| Instance::parse(text).unwrap());
+    Series { metric: Arc::new(metric.clone()), instance }
+}
+
+fn load() -> Metric {
+    Metric { places: 2, ..alone("load.1m", "node_load1") }
+}
+
+fn received() -> Metric {
+    alone("net.rx_bytes", "node_network_receive_bytes_total").of_instances("device")
+}
+
+fn mode(name: &'static str, mode: &'static str) -> Metric {
+    let mut metric = Metric { places: 2, ..alone(name, "node_cpu_seconds_total").of_instances("cpu") };
+    metric.exposition.labels = vec![("mode".into(), mode.into())].into();
+    metric
+}
+
+fn uname() -> Metric {
+    Metric { value_type: ValueType::Labels, ..alone("host.uname", "node_uname_info") }
+}
+
+/// Rows from one time to another, by one second, of this value.
+fn each_second(from: u64, to: u64, value: u64) -> Vec<(u64, Reading)> {
+    (from..=to).step_by(1_000).map(|ms| (ms, Reading::Present(value))).collect()
+}
+
+fn source(lines: Vec<Line>, now: u64) -> (PastSource, Arc<Hand>) {
+    let mut metrics: Vec<Arc<Metric>> = Vec::new();
+    for (_, series, _) in &lines {
+        if !metrics.iter().any(|known| known.name == series.metric.name) {
+            metrics.push(series.metric.clone());
+        }
+    }
+    let hand = Arc::new(Hand { lines, asked: Mutex::default() });
+    let down = Down::Listed(vec![(node("dead"), Nanos(5_000_000_000))]);
+    let known = Known { metrics, job: "node".into(), now: Nanos(now * 1_000_000), down };
+    (PastSource::new(hand.clone(), known), hand)
+}
+
+#[derive(Default)]
+struct Collected(Vec<(LabelSet, Vec<(i64, f64)>)>);
+
+impl Sink for Collected {
+    fn series(&mut self, labels: LabelSet) -> Result<SeriesId, QueryError> {
+        self.0.push((labels, Vec::new()));
+        Ok(SeriesId(self.0.len() - 1))
+    }
+
+    fn samples(&mut self, series: SeriesId, times: &[i64], values: &[f64]) -> Result<(), QueryError> {
+        let all = &mut self.0[series.0].1;
+        for (time, value) in times.iter().zip(values) {
+            assert!(all.last().is_none_or(|(last, _)| last < time), "samples are in order, each time once");
+            all.push((*time, *value));
+        }
+        Ok(())
+    }
+}
+
+fn shown(labels: &LabelSet) -> String {
+    let others: Vec<String> = labels
+        .iter()
+        .filter(|(name, _)| &***name != METRIC_NAME)
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    format!("{}{{{}}}", labels.get(METRIC_NAME), others.join(","))
+}
+
+fn matchers(conditions: &[(&str, &str, &str)]) -> Vec<Matcher> {
+    conditions
+        .iter()
+        .map(|(name, operator, value)| Matcher::new(name, operator, value).unwrap().unwrap())
+        .collect()
+}
+
+/// The samples of some series after 0: `time:value`, `x` where the series ends.
+fn samples(source: &PastSource, to: i64, conditions: &[(&str, &str, &str)]) -> BTreeMap<String, String> {
+    let wanted =
+        Selection { matchers: matchers(conditions), after: 0, to, step: 0, window: to, last_only: false };
+    let mut all = Collected::default();
+    source.select(&wanted, &mut all).unwrap();
+    let text = |(time, value): &(i64, f64)| match is_stale(*value) {
+        true => format!("{time}:x"),
+        false => format!("{time}:{value}"),
+    };
+    let count = all.0.len();
+    let map: BTreeMap<String, String> = all
+        .0
+        .iter()
+        .map(|(labels, samples)| (shown(labels), samples.iter().map(text).collect::<Vec<_>>().join(" ")))
+        .collect();
+    assert_eq!(map.len(), count, "no label set is there twice");
+    map
+}
+
+const NAME: &str = METRIC_NAME;
+
+fn only(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, samples)| ((*name).to_owned(), (*samples).to_owned())).collect()
+}
+
+#[test]
+fn a_reading_is_the_number_that_metrics_prints_with_the_same_labels() {
+    let mut pages = alone("vm.page_in_bytes", "node_vmstat_pgpgin");
+    pages.exposition.divisor = 1_024;
+    let reading = |value| vec![(1_500, Reading::Present(value))];
+    let (source, _) = source(
+        vec![
+            (node("n1"), series(&load(), None), reading(52)),
+            (node("n1"), series(&pages, None), reading(1_536)),
+            (node("n1"), series(&received(), Some("eth0,instance=x")), reading(u64::MAX)),
+            (node("n1"), series(&mode("cpu.user", "user"), Some("0")), reading(1_234_567_890_123_456_789)),
+        ],
+        9_000,
+    );
+    let ask = |name| samples(&source, 9_000, &[(NAME, "=", name)]);
+    assert_eq!(ask("node_load1"), only(&[("node_load1{instance=n1,job=node}", "1500:0.52")]));
+    assert_eq!(ask("node_vmstat_pgpgin"), only(&[("node_vmstat_pgpgin{instance=n1,job=node}", "1500:1.5")]));
+    assert_eq!(
+        ask("node_network_receive_bytes_total"),
+        only(&[(
+            "node_network_receive_bytes_total{device=eth0,exported_instance=x,instance=n1,job=node}",
+            "1500:18446744073709552000"
+        )])
+    );
+    assert_eq!(
+        ask("node_cpu_seconds_total"),
+        only(&[("node_cpu_seconds_total{cpu=0,instance=n1,job=node,mode=user}", "1500:12345678901234568")])
+    );
+    assert_eq!(ask("nothing"), only(&[]));
+}
+
+#[test]
+fn our_own_name_answers_to_itself_alone_and_in_our_own_unit() {
+    let mut pages = alone("vm.page_in_bytes", "node_vmstat_pgpgin");
+    pages.exposition.divisor = 1_024;
+    let one = |metric: &Metric, instance| {
+        (node("n1"), series(metric, instance), vec![(1_500, Reading::Present(1_536))])
+    };
+    let (source, _) = source(vec![one(&pages, None), one(&received(), Some("eth0"))], 9_000);
+    let ask = |operator, name| samples(&source, 9_000, &[(NAME, operator, name)]);
+    assert_eq!(ask("=", "vm.page_in_bytes"), only(&[("vm.page_in_bytes{instance=n1}", "1500:1536")]));
+    assert_eq!(ask("=", "net.rx_bytes"), only(&[("net.rx_bytes{device=eth0,instance=n1}", "1500:1536")]));
+    assert_eq!(ask("=~", "vm.page_in_bytes|net.rx_bytes"), only(&[]));
+    let all = ask("=~", ".+");
+    assert!(all.keys().all(|name| !name.contains("net.rx") && !name.contains("vm.page")), "{all:?}");
+    let listed = source.series(&matchers(&[(NAME, "!=", "")]), 0, 9_000, 100).unwrap().0;
+    assert!(
+        listed.iter().all(|labels| labels.get(NAME).starts_with("node_") || labels.get(NAME) == "up"),
+        "{listed:?}"
+    );
+    let listed = source.series(&matchers(&[(NAME, "=", "net.rx_bytes")]), 0, 9_000, 100).unwrap().0;
+    assert_eq!(listed.iter().map(shown).collect::<Vec<_>>(), ["net.rx_bytes{device=eth0,instance=n1}"]);
+}
+
+#[test]
+fn a_slot_that_turns_absent_or_failed_ends_its_series_at_once_and_begins_again() {
+    let present = Reading::Present(7);
+    let rows = [
+        present,
+        Reading::Absent(Absence::InstanceGone),
+        Reading::Absent(Absence::InstanceGone),
+        present,
+        Reading::Failed(Fault::Malformed),
+        present,
+    ];
+    let rows = (1..).map(|second| second * 1_000).zip(rows).collect();
+    let (source, _) = source(vec![(node("n1"), series(&received(), Some("eth0")), rows)], 6_500);
+    assert_eq!(
+        samples(&source, 9_000, &[("device", "=", "eth0")]).values().collect::<Vec<_>>(),
+        [&"1000:7 2000:x 4000:7 5000:x 6000:7".to_owned()]
+    );
+}
+
+#[test]
+fn a_node_that_falls_silent_ends_its_series_and_no_series_ends_after_the_present() {
+    let mut rows = each_second(1_000, 3_000, 1);
+    rows.extend(each_second(20_000, 22_000, 2));
+    let lines = || vec![(node("n1"), series(&load(), None), rows.clone())];
+    let ask = |now| samples(&source(lines(), now).0, 60_000, &[(NAME, "=", "node_load1")]);
+    let until = "1000:0.01 2000:0.01 3000:0.01 8000:x 20000:0.02 21000:0.02 22000:0.02";
+    let name = "node_load1{instance=n1,job=node}";
+    assert_eq!(ask(26_000), only(&[(name, until)]), "its next row may be on its way");
+    assert_eq!(ask(90_000), only(&[(name, &format!("{until} 27000:x"))]));
+    // A gap that is filled later heals.
+    let mut filled = lines();
+    filled[0].2 = each_second(1_000, 22_000, 1);
+    let healed = samples(&source(filled, 26_000).0, 60_000, &[(NAME, "=", "node_load1")]);
+    assert!(!healed[name].contains('x'), "{healed:?}");
+}
+
+#[test]
+fn rows_of_a_slow_lane_are_not_taken_for_silence() {
+    let rows = (1..6).map(|minute| (minute * 60_000, Reading::Present(minute))).collect();
+    let (source, _) = source(vec![(node("n1"), series(&load(), None), rows)], 400_000);
+    let all = samples(&source, 400_000, &[(NAME, "=", "node_load1")]);
+    assert_eq!(all.values().next().unwrap(), "60000:0.01 120000:0.02 180000:0.03 240000:0.04 300000:0.05");
+}
+
+#[test]
+fn several_rows_in_one_millisecond_are_one_sample_the_last_one() {
+    struct Fast;
+    impl Ranges for Fast {
+        fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, RangeError> {
+            let at = |micros: u64| Stamp { boot: Nanos(micros * 1_000), real_offset: 0 };
+            let part = |step, rows: &[(u64, u64)]| RangePart {
+                node: node("n1"),
+                series: series(&load(), None),
+                step: Nanos(step),
+                content: RangeContent::Readings(
+                    rows.iter().map(|(micros, value)| (at(*micros), Reading::Present(*value))).collect(),
+                ),
+                labels: Vec::new(),
+            };
+            let is_load = request.patterns.iter().any(|pattern| pattern.matches_metric("load.1m"));
+            let parts = [
+                part(0, &[(5_100, 1), (5_200, 2), (6_000, 3), (6_100, 4)]),
+                part(1, &[(6_900, 5), (7_000, 6)]),
+            ];
+            Ok(Box::new(Parts(parts.into_iter().filter(|_| is_load).collect::<Vec<_>>().into_iter())))
+        }
+    }
+    let known = Known {
+        metrics: vec![Arc::new(load())],
+        job: "node".into(),
+        now: Nanos(8_000_000),
+        down: Down::Listed(Vec::new()),
+    };
+    let source = PastSource::new(Arc::new(Fast), known);
+    let all = samples(&source, 100, &[(NAME, "=", "node_load1")]);
+    assert_eq!(all.values().next().unwrap(), "5:0.02 6:0.05 7:0.06");
+}
+
+#[test]
+fn labels_that_change_end_one_series_and_begin_another() {
+    let release = |text| Labels::new([("release", text), ("nodename", "n1")]).unwrap();
+    let (old, new) = (release("6.1"), release("6.18"));
+    let labels = |labels: &Labels| Reading::Labels(labels.number());
+    let rows = vec![
+        (1_000, labels(&old)),
+        (2_000, labels(&old)),
+        (3_000, labels(&new)),
+        (4_000, Reading::Absent(Absence::NotYet)),
+        (5_000, labels(&old)),
+    ];
+    let (source, _) = source(vec![(node("n1"), series(&uname(), None), rows)], 5_500);
+    assert_eq!(
+        samples(&source, 9_000, &[(NAME, "=", "node_uname_info")]),
+        only(&[
+            ("node_uname_info{instance=n1,job=node,nodename=n1,release=6.1}", "1000:1 2000:1 3000:x 5000:1"),
+            ("node_uname_info{instance=n1,job=node,nodename=n1,release=6.18}", "3000:1 4000:x"),
+        ])
+    );
+    let only_old = samples(&source, 9_000, &[("release", "=~", "6.1")]);
+    assert_eq!(only_old.len(), 1);
+}
+
+#[test]
+fn a_metric_that_changes_its_type_stays_one_series() {
+    let float = Metric { value_type: ValueType::Float, places: 0, ..load() };
+    let (source, _) = source(
+        vec![
+            (
+                node("n1"),
+                series(&load(), None),
+                vec![(1_000, Reading::Present(50)), (3_000, Reading::Absent(Absence::NotYet))],
+            ),
+            (
+                node("n1"),
+                series(&float, None),
+                vec![
+                    (2_000, Reading::Present(0.25f64.to_bits())),
+                    (3_000, Reading::Present(0.75f64.to_bits())),
+                ],
+            ),
+        ],
+        3_500,
+    );
+    let all = samples(&source, 9_000, &[(NAME, "=", "node_load1")]);
+    assert_eq!(all, only(&[("node_load1{instance=n1,job=node}", "1000:0.5 2000:0.25 3000:0.75")]));
+}
+
+#[test]
+fn a_series_has_the_labels_of_the_one_that_describes_it_at_that_time() {
+    let description =
+        Metric { value_type: ValueType::Labels, ..alone("top.process", "khz_top_info").of_instances("rank") };
+    let ranked = Metric {
+        labels_from: Some("top.process".into()),
+        ..alone("top.cpu", "khz_top_cpu").of_instances("rank")
+    };
+    let process = |name| Reading::Labels(Labels::new([("command", name)]).unwrap().number());
+    let (source, _) = source(
+        vec![
+            (
+                node("n1"),
+                series(&ranked, Some("1")),
+                vec![(1_000, Reading::Present(90)), (2_000, Reading::Present(80))],
+            ),
+            (
+                node("n1"),
+                series(&description, Some("1")),
+                vec![(1_000, process("cc")), (2_000, process("ld"))],
+            ),
+        ],
+        2_500,
+    );
+    assert_eq!(
+        samples(&source, 9_000, &[(NAME, "=", "khz_top_cpu")]),
+        only(&[
+            ("khz_top_cpu{command=cc,instance=n1,job=node,rank=1}", "1000:90 2000:x"),
+            ("khz_top_cpu{command=ld,instance=n1,job=node,rank=1}", "2000:80"),
+        ])
+    );
+}
+
+#[test]
+fn a_node_is_up_while_its_rows_come_and_its_clock_is_a_series() {
+    let mut rows = each_second(1_000, 3_000, 1);
+    rows.push((70_000, Reading::Present(1)));
+    let (source, _) = source(vec![(node("n1"), series(&load(), None), rows)], 70_500);
+    assert_eq!(
+        samples(&source, 90_000, &[(NAME, "=", "up")]),
+        only(&[
+            ("up{instance=dead,job=node}", "5000:0 65000:0"),
+            ("up{instance=n1,job=node}", "1000:1 2000:1 3000:1 8000:0 68000:0 70000:1"),
+        ])
+    );
+    assert_eq!(
+        samples(&source, 90_000, &[(NAME, "=", "node_time_seconds"), ("instance", "=", "n1")]),
+        only(&[(
+            "node_time_seconds{instance=n1,job=node}",
+            "1000:1.000999999 2000:2.000999999 3000:3.000999999 8000:x 70000:70.000999999"
+        )])
+    );
+}
+
+#[test]
+fn only_what_can_be_meant_is_read() {
+    let reading = || each_second(1_000, 2_000, 1);
+    let (source, hand) = source(
+        vec![
+            (node("n1"), series(&load(), None), reading()),
+            (node("n1"), series(&received(), Some("eth0")), reading()),
+            (node("n1"), series(&mode("cpu.user", "user"), Some("0")), reading()),
+            (node("n1"), series(&mode("cpu.idle", "idle"), Some("0")), reading()),
+        ],
+        2_500,
+    );
+    let asked = |conditions: &[(&str, &str, &str)]| {
+        samples(&source, 9_000, conditions);
+        std::mem::take(&mut *hand.asked.lock().unwrap())
+    };
+    assert_eq!(asked(&[(NAME, "=", "node_load1")]), ["load.1m"]);
+    assert_eq!(asked(&[(NAME, "=", "node_load1"), ("instance", "=~", "n1|n2")]), ["n1,n2:load.1m"]);
+    assert_eq!(asked(&[(NAME, "=", "node_load1"), ("instance", "=", "")]), [""; 0]);
+    assert_eq!(asked(&[(NAME, "=", "node_load1"), ("job", "=", "other")]), [""; 0]);
+    assert_eq!(
+        asked(&[(NAME, "=", "node_cpu_seconds_total"), ("mode", "=", "idle"), ("cpu", "=", "0")]),
+        ["cpu.idle[0]"]
+    );
+    assert_eq!(asked(&[(NAME, "=", "khz_job_queue")]), ["job.*"], "a job of the past may have had this name");
+    assert_eq!(asked(&[(NAME, "=", "net.rx_bytes"), ("device", "=", "a]b")]), ["net.rx_bytes[a%5Db]"]);
+    assert_eq!(asked(&[(NAME, "=", "up")]), ["khz.gather.cpu load.1m"]);
+}
+
+#[test]
+fn a_listing_stops_at_its_limit_and_says_so() {
+    let lines = (0..5).map(|n| (node(&format!("n{n}")), series(&load(), None), each_second(1_000, 2_000, 1)));
+    let (source, _) = source(lines.collect(), 2_500);
+    let list = |limit| source.series(&matchers(&[(NAME, "=", "node_load1")]), 0, 9_000, limit).unwrap();
+    assert_eq!((list(5).0.len(), list(5).1), (5, false));
+    assert_eq!((list(3).0.len(), list(3).1), (3, true));
+}

@@ -1,0 +1,26 @@
+//! The limits of both protocols, each with its reason. docs/limits.md lists them.
+
+/// Bytes of a request or answer as it travels. Prometheus reads 32 MiB at most.
+pub const PACKED_BYTES_MAX: usize = 32 << 20;
+/// Bytes of a message when it is unpacked: snappy makes repeated bytes some twenty times smaller.
+pub const UNPACKED_BYTES_MAX: usize = 64 << 20;
+/// Series in a message. With its labels each takes more than a hundred bytes of the 64 MiB.
+pub const SERIES_MAX: usize = 1 << 19;
+/// Samples in a message: each takes eleven bytes or more.
+pub const SAMPLES_MAX: usize = 1 << 23;
+/// Labels in a message.
+pub const LABELS_MAX: usize = 1 << 23;
+
+/// Queries in a request to read. Prometheus sends one.
+pub const QUERIES_MAX: usize = 16;
+/// Conditions of a query. Each may be a regular expression.
+pub const MATCHERS_MAX: usize = 64;
+/// Bytes of the name or the value of a condition.
+pub const MATCHER_BYTES_MAX: usize = 64 << 10;
+/// How long the time of a query may be, in ms: ten years. No store keeps more.
+pub const READ_SPAN_MAX: i64 = 10 * 366 * 86_400_000;
+/// Bytes of an answer before it is packed: three million samples. Both sides hold several copies of it.
+pub const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of a request to write before it is packed, at which it is sent: receivers take several times as much.
+pub const REQUEST_BYTES: usize = 4 << 20;

@@ -1,0 +1,272 @@
+//! A pass over all nodes: what is new of each becomes requests. It reads the store as a query does, so neither the hub nor the
+//! commits wait for it, and it holds one node and one request at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use khz_model::{Nanos, NodeName, Pattern, QueryError};
+use khz_store::StoreError;
+use khz_store::log::KnownBlock;
+use khz_store::range::{NodeReader, NodeRowsRead, RangeReader};
+
+use super::counts::Counts;
+use super::cursors::{CursorError, Cursors};
+use super::node::{NodeState, Writing};
+use super::request::Request;
+use super::rules::Rules;
+use super::seconds::{SECOND, last_begin};
+
+/// Rows come to the hub this long after they were gathered, or sooner, unless something is wrong.
+const SETTLE: u64 = 3 * SECOND;
+/// How much time one pass takes of a node that is far behind. Columns are unpacked by the hour, so a pass must not be short.
+const CATCH_UP: u64 = 600 * SECOND;
+/// A node without rows for this long is silent: its series are ended.
+const SILENT_SECONDS: u64 = 10;
+/// How far back a node without new rows is searched for in columns: no ring of a node holds more.
+const SEARCHED: u64 = 25 * 3_600 * SECOND;
+/// Problems of one pass that are logged.
+const PROBLEMS_MAX: usize = 8;
+
+/// What is sent, and how.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Which series.
+    pub patterns: Vec<Pattern>,
+    /// The label `job`.
+    pub job: Arc<str>,
+    /// Labels and rules.
+    pub rules: Rules,
+    /// Seconds between two samples of a series; a part of an hour.
+    pub every: u64,
+    /// Seconds of samples that a series has in a request; some `every`s.
+    pub batch: u64,
+    /// How long rows wait for earlier rows that are missing, in ns.
+    pub delay: u64,
+    /// Samples of a request.
+    pub samples_max: usize,
+}
+
+impl Settings {
+    pub(crate) fn silent_seconds(&self) -> u64 {
+        SILENT_SECONDS.max(3 * self.every)
+    }
+}
+
+/// Reads the store for one receiver.
+pub struct Feed {
+    settings: Settings,
+    reader: NodeReader,
+    cursors: Cursors,
+    nodes: BTreeMap<NodeName, NodeState>,
+    /// The number of the column files at the last pass; `None`: before the first.
+    version: Option<u64>,
+    /// The time up to which the last pass has sent what there was.
+    passed: u64,
+    /// Rows of some node wait for others.
+    is_held: bool,
+    counts: Arc<Counts>,
+}
+
+/// What a pass has come to.
+#[derive(Debug, Default)]
+pub struct Pass {
+    /// Some node has more that could be sent now.
+    pub is_behind: bool,
+    /// What could not be read, and so is missing.
+    pub problems: Vec<String>,
+}
+
+impl Feed {
+    /// What this receiver has not got yet, out of this store.
+    pub fn new(reader: &RangeReader, cursors: Cursors, settings: Settings, counts: Arc<Counts>) -> Self {
+        let reader = reader.nodes_reader();
+        let newest = cursors.nodes.values().copied().max().unwrap_or(cursors.since);
+        Counts::set(&counts.front, newest);
+        let nodes =
+            cursors.nodes.iter().map(|(node, cursor)| (node.clone(), NodeState::new(*cursor))).collect();
+        Feed { settings, reader, cursors, nodes, version: None, passed: 0, is_held: false, counts }
+    }
+
+    /// Makes requests of what is new at `now`, and calls `send` with each; it returns false if the feed is to stop. Afterwards
+    /// [`Feed::save`] says that all of them were taken.
+    pub fn pass(&mut self, now: Nanos, send: &mut dyn FnMut(&Request) -> bool) -> Pass {
+        let until = last_begin(now.0.saturating_sub(SETTLE), self.settings.batch);
+        let version = self.reader.version();
+        let has_changed = self.version != Some(version);
+        if until == self.passed && !has_changed && !self.is_held {
+            self.counts.measure(now.0);
+            return Pass::default();
+        }
+        let (mut pass, mut damage) = (Pass::default(), Vec::new());
+        let nodes = self.nodes(until, has_changed, &mut damage);
+        let mut request = Request::default();
+        let mut full = |request: &mut Request| {
+            let goes_on = send(request);
+            *request = Request::default();
+            goes_on
+        };
+        let (mut oldest, mut is_held) = (until, false);
+        for node in nodes {
+            let is_new = !self.nodes.contains_key(&node);
+            let state = self.nodes.entry(node.clone()).or_insert_with(|| NodeState::new(self.cursors.since));
+            state.has_columns |= has_changed;
+            let mut writing =
+                Writing { settings: &self.settings, request: &mut request, full: &mut full, is_over: false };
+            let searched = self.passed.saturating_sub(SEARCHED);
+            let mut turn = Turn { node: &node, state, reader: &mut self.reader, now: now.0, until, searched };
+            let done = turn.take(is_new, &mut writing, &mut damage).unwrap_or_else(|error| {
+                // Its rows wait for the next pass, and those of the other nodes do not.
+                pass.problems.push(format!("rows of {node} cannot be read: {error}"));
+                Done { late: 0, is_behind: false, is_held: true }
+            });
+            Counts::add(&self.counts.late, done.late);
+            pass.is_behind |= done.is_behind;
+            is_held |= done.is_held;
+            if done.is_behind || done.is_held {
+                oldest = oldest.min(state.cursor);
+            }
+            if writing.is_over {
+                return pass;
+            }
+        }
+        if !request.is_empty() && !full(&mut request) {
+            return pass;
+        }
+        (self.version, self.is_held) = (Some(version), is_held);
+        if !pass.is_behind {
+            self.passed = until;
+        }
+        Counts::set(&self.counts.front, oldest);
+        self.counts.measure(now.0);
+        self.reader.close_before(Nanos(oldest.saturating_sub(SEARCHED)));
+        pass.problems.extend(damage.iter().map(ToString::to_string));
+        pass.problems.truncate(PROBLEMS_MAX);
+        pass
+    }
+
+    /// The nodes that may have something new.
+    fn nodes(&mut self, until: u64, has_changed: bool, damage: &mut Vec<StoreError>) -> BTreeSet<NodeName> {
+        let mut nodes = self.reader.nodes();
+        if has_changed {
+            // Nodes that came and went since the last pass, or while nothing was sent.
+            let from = self.cursors.since.max(self.passed.saturating_sub(SEARCHED));
+            nodes.extend(self.reader.stored_nodes(Nanos(from), Nanos(until), damage));
+        }
+        nodes.extend(self.nodes.keys().cloned());
+        nodes
+    }
+
+    /// Everything that was given to `send` was taken: writes how far each node is.
+    pub fn save(&mut self) -> Result<(), CursorError> {
+        let mut has_changed = false;
+        for (node, state) in &self.nodes {
+            if self.cursors.nodes.get(node) != Some(&state.cursor) {
+                self.cursors.set(node, state.cursor);
+                has_changed = true;
+            }
+        }
+        if has_changed { self.cursors.save() } else { Ok(()) }
+    }
+}
+
+/// A node's turn in a pass.
+struct Turn<'a> {
+    node: &'a NodeName,
+    state: &'a mut NodeState,
+    reader: &'a mut NodeReader,
+    now: u64,
+    until: u64,
+    /// Columns before this time were searched before, unless the node is new.
+    searched: u64,
+}
+
+/// What has come of a turn.
+struct Done {
+    /// Rows that came too late.
+    late: u64,
+    /// There is more to send now.
+    is_behind: bool,
+    /// Rows wait for others.
+    is_held: bool,
+}
+
+impl Turn<'_> {
+    fn take(
+        &mut self,
+        is_new: bool,
+        writing: &mut Writing<'_>,
+        damage: &mut Vec<StoreError>,
+    ) -> Result<Done, QueryError> {
+        let known = self.reader.known(self.node);
+        let late = self.count_late(&known, is_new);
+        let held = self.state.holes.limit(&known, self.state.cursor, self.now, writing.settings.delay);
+        let to = self.until.min(held.unwrap_or(u64::MAX));
+        let mut is_behind = false;
+        if self.is_behind(&known, to) {
+            let from = match is_new || known.iter().any(|block| block.span.1.0 >= self.state.cursor) {
+                true => self.state.cursor,
+                false => self.state.cursor.max(self.searched),
+            };
+            let range = (Nanos(from), Nanos(to));
+            let rows = self.reader.first(self.node, &known, range, &writing.settings.patterns, damage)?;
+            match rows {
+                Some(rows) => {
+                    self.write(rows, to, &known, writing, damage);
+                    is_behind = self.is_behind(&known, to);
+                }
+                None => self.state.has_columns = false,
+            }
+        }
+        self.note_done(&known);
+        if !is_behind && self.state.is_silent(to, writing.settings) {
+            self.state.end(self.node, writing);
+        }
+        Ok(Done { late, is_behind, is_held: held.is_some_and(|held| held <= self.until) })
+    }
+
+    /// True if there may be rows that can be sent.
+    fn is_behind(&self, known: &[KnownBlock], to: u64) -> bool {
+        let cursor = self.state.cursor;
+        let is_in = |block: &KnownBlock| block.span.1.0 >= cursor && block.span.0.0 < to;
+        cursor < to && (self.state.has_columns || known.iter().any(is_in))
+    }
+
+    fn write(
+        &mut self,
+        mut rows: NodeRowsRead,
+        to: u64,
+        known: &[KnownBlock],
+        writing: &mut Writing<'_>,
+        damage: &mut Vec<StoreError>,
+    ) {
+        // A node that is far behind comes in parts.
+        let first = rows.times().first().copied().unwrap_or(to);
+        rows.cut(Nanos(first.saturating_add(CATCH_UP).min(to)));
+        let last = rows.times().last().copied().unwrap_or(first);
+        damage.append(&mut rows.damage());
+        self.state.write(self.node, rows, &epochs(known), writing);
+        self.state.read_until = self.state.read_until.max(last.saturating_add(1));
+    }
+
+    /// Counts rows that have come behind the cursor since the last turn.
+    fn count_late(&mut self, known: &[KnownBlock], is_new: bool) -> u64 {
+        let before = self.state.cursor.min(if is_new { u64::MAX } else { self.state.read_until });
+        let behind = known.iter().filter(|block| block.span.1.0 < before);
+        let late = behind.map(|block| self.state.done.add(block)).sum();
+        self.state.done.forget(known);
+        if is_new { 0 } else { late }
+    }
+
+    /// The blocks before the cursor are done.
+    fn note_done(&mut self, known: &[KnownBlock]) {
+        for block in known.iter().filter(|block| block.span.1.0 < self.state.cursor) {
+            self.state.done.add(block);
+        }
+    }
+}
+
+/// When epochs begin: the first row of each that the log knows from its begin.
+fn epochs(known: &[KnownBlock]) -> Vec<Nanos> {
+    let first = known.iter().filter(|block| block.first_row == 0);
+    first.map(|block| block.span.0).collect()
+}

@@ -1,0 +1,26 @@
+//! Remote write: what a receiver is to have of a store's rows, as requests, and how they are sent.
+//!
+//! - [`Feed`] reads the store node by node, and makes requests of what is new.
+//! - `node.rs` knows how far a node was sent, and which of its series a receiver believes to be alive.
+//! - `holes.rs` says which rows are missing so far, and waits for them.
+//! - `seconds.rs` chooses rows and rounds their times; `exposed.rs` and [`Rules`] say what a series is called.
+//! - [`Sender`] sends requests through a [`Receiver`], again and again where that helps.
+//! - [`Cursors`] remembers on the disk how far each node was sent.
+
+mod counts;
+mod cursors;
+mod exposed;
+mod feed;
+mod holes;
+mod node;
+mod request;
+mod rules;
+mod seconds;
+mod sender;
+
+pub use counts::Counts;
+pub use cursors::{CursorError, Cursors};
+pub use feed::{Feed, Pass, Settings};
+pub use request::Request;
+pub use rules::{Action, Rule, RuleError, Rules};
+pub use sender::{Answer, Receiver, Sender, World};

@@ -148,8 +148,8 @@ pub const OUT_BYTES_MAX: usize = 1 << 20;
 /// A peer for which more bytes wait does not read: it is cut off. A reader loses rows long before that, at its share.
 pub const DEAF_BYTES_MAX: usize = 4 * OUT_BYTES_MAX;
 
-/// A node's clock that is further off than this is wrong: the store files its rows under our time. A smaller difference may be
-/// no error of the clock: a Beat that had to wait shows one too. The node measures it and reports it in its Beats.
+/// A node's clock that is further off than this is wrong: the store files its rows under our time. A smaller difference need
+/// not be an error of the clock: a Beat that was held up measures one too. The node measures it and reports it in its Beats.
 pub const CLOCK_OFF_MAX: Nanos = Nanos::from_secs(5);
 
 /// Blocks of the past of one lane that wait for the store until the node's clock is measured: at 64 KiB a second, those of

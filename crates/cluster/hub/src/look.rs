@@ -40,9 +40,10 @@ pub(crate) struct HubLook<'a> {
     refusal: Option<QueryError>,
 }
 
-/// A node, and the request whose answer the reader waits for.
+/// A node that the reader chose.
 struct Chosen {
     node: Arc<SharedNode>,
+    /// The request whose answer the reader waits for; `None`: the node's rows are young enough, or it cannot be asked.
     ask: Option<u32>,
 }
 

@@ -10,7 +10,7 @@ use khz_model::pattern::named_nodes;
 use khz_model::{
     Absence, Choice, Delivery, Forgotten, HISTORY_READINGS_MAX, Instance, Interest, Look, Metric, Nanos,
     NodeName, NodeStatus, Pattern, Presence, Query, QueryError, RangeAnswer, RangeRequest, Ranges, Rate,
-    Reading, Row, Sample, Series, Snapshot, Stamp, Subscription, WaitFor, Wanted,
+    Reading, Recent, RecentAnswer, Row, Sample, Series, Snapshot, Stamp, Subscription, WaitFor, Wanted,
 };
 
 use crate::clock;
@@ -267,7 +267,13 @@ impl Query for HubQuery {
     }
 
     fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError> {
-        self.past.as_ref().ok_or(QueryError::NoStore)?.range(request)
+        match &self.past {
+            Some(past) => past.range(request),
+            None => {
+                let recent = RecentBlocks { cluster: self.cluster.clone() };
+                Ok(Box::new(RecentAnswer::new(Arc::new(recent), request)?))
+            }
+        }
     }
 
     fn status(&self) -> Vec<NodeStatus> {
@@ -346,6 +352,83 @@ fn history_of(
     }
     let columns = Arc::new(wide.series);
     Ok(Some(Delivery { node: node.name.clone(), columns, rows, lost: 0, rate: None }))
+}
+
+/// The blocks that the hub holds, for range queries without a store.
+struct RecentBlocks {
+    cluster: Arc<Cluster>,
+}
+
+impl Recent for RecentBlocks {
+    fn nodes(&self) -> Vec<NodeName> {
+        self.cluster.nodes().iter().map(|node| node.name.clone()).collect()
+    }
+
+    fn span(&self) -> Option<(Nanos, Nanos)> {
+        let spans = self.cluster.nodes().into_iter().filter_map(|node| {
+            let blocks = base_blocks(&node);
+            let first = blocks.iter().map(|block| block.header.stamp.real()).min()?;
+            let newest = node.lock().lanes().base().and_then(Lane::newest)?;
+            Some((first, newest.real().max(first)))
+        });
+        spans.reduce(|one, two| (one.0.min(two.0), one.1.max(two.1)))
+    }
+
+    fn rows(
+        &self,
+        node: &NodeName,
+        patterns: &[Pattern],
+        from: Nanos,
+        to: Nanos,
+    ) -> Result<Option<Delivery>, QueryError> {
+        let Some(node) = self.cluster.node(node) else { return Ok(None) };
+        let mut blocks = base_blocks(&node);
+        blocks.sort_by_key(|block| block.header.stamp.real());
+        // Those that begin in this time, and the one before, which reaches into it.
+        let first = blocks.partition_point(|block| block.header.stamp.real() <= from).saturating_sub(1);
+        blocks.retain(|block| block.header.stamp.real() < to);
+        let blocks = blocks.split_off(first.min(blocks.len()));
+        let selection = Selection::all(patterns);
+        let wide = Wide::of(blocks.iter(), &selection);
+        if wide.series.is_empty() {
+            return Ok(None);
+        }
+        let (mut rows, mut readings) = (Vec::new(), 0);
+        let (mut columns, mut places) = (Columns::default(), Vec::new());
+        for block in &blocks {
+            if columns.choose(&block.schema, &selection) {
+                places = wide.places(&columns);
+            }
+            let (mut decoder, mut bytes) = (Decoder::new(), &block.bytes[..]);
+            while let Ok(Step::Header(length) | Step::Row(length)) = decoder.step(bytes) {
+                bytes = &bytes[length..];
+                if decoder.next_row() <= block.header.first_row
+                    || !(from..to).contains(&decoder.stamp().real())
+                {
+                    continue;
+                }
+                readings += wide.series.len();
+                if readings > HISTORY_READINGS_MAX {
+                    return Err(QueryError::TooMuch { node: node.name.clone() });
+                }
+                rows.push(wide.row(&columns, &places, &decoder));
+            }
+        }
+        Ok(Some(Delivery {
+            node: node.name.clone(),
+            columns: Arc::new(wide.series),
+            rows,
+            lost: 0,
+            rate: None,
+        }))
+    }
+}
+
+/// All blocks of a node's base lane, those of its former epochs too.
+fn base_blocks(node: &SharedNode) -> Vec<Block> {
+    let state = node.lock();
+    let former = state.lanes().former().iter().filter(|lane| lane.name == BASE);
+    former.chain(state.lanes().base()).flat_map(|lane| lane.blocks_since(Nanos(0))).collect()
 }
 
 /// The columns of blocks whose slots have different meanings: a node may have given slots back in between.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
-use khz_block::{MetricPool, SchemaDecoder};
+use khz_block::{BlockError, MetricPool, SchemaDecoder};
 use khz_link::schema_hash;
 use khz_model::{Budget, ByteSize, Series, Share};
 use ring::digest::{Context, SHA256};
@@ -19,6 +19,9 @@ pub(crate) type Hash = [u8; 16];
 
 /// Why a schema is refused: the schemas of all nodes leave no room for it.
 pub(crate) const FULL: Reject = "the schemas of all nodes hold as much as a hub takes (SCHEMAS_BYTES_MAX)";
+
+/// Why a schema is refused: it alone is more than a hub takes.
+const TOO_LARGE: Reject = "a schema that is larger than a hub takes: docs/block.md has the limits";
 
 /// What the slots of a lane mean. A schema never changes: if slots are added, the result is another schema.
 pub(crate) struct Schema {
@@ -130,7 +133,7 @@ impl Schemas {
     ) -> Result<Arc<Schema>, Reject> {
         let before = base.as_ref().map_or(0, |schema| schema.bytes());
         if before + bytes.len() as u64 > SCHEMA_BYTES_MAX as u64 {
-            return Err("a schema larger than a hub takes");
+            return Err(TOO_LARGE);
         }
         let mut schema = match base.map(Arc::try_unwrap) {
             Some(Ok(alone)) => alone,
@@ -142,7 +145,10 @@ impl Schemas {
             let known = pool.held();
             let fed = schema.decoder.feed_sharing(bytes, &mut pool);
             let has_room = self.metrics_share.as_ref().is_none_or(|share| share.set(pool.held()));
-            fed.map_err(|_| "a damaged schema")?;
+            fed.map_err(|error| match error {
+                BlockError::TooMuch { .. } => TOO_LARGE,
+                _ => "a damaged schema",
+            })?;
             if !has_room {
                 return Err(FULL);
             }
@@ -210,5 +216,19 @@ impl Schemas {
         let schema = Arc::new(schema);
         known.insert(hash, Arc::downgrade(&schema));
         schema
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_that_is_too_large_is_refused_as_that_and_not_as_damaged() {
+        let header = *b"khzS\x01\0\0\0";
+        // A record of a metric with a mebibyte; of a metric without a name.
+        let refused = |record: &[u8]| Schemas::default().grow(None, &[&header, record].concat(), None).err();
+        assert_eq!(refused(&[1, 0x80, 0x80, 0x40]), Some(TOO_LARGE));
+        assert_eq!(refused(&[1, 1, 0]), Some("a damaged schema"));
     }
 }

@@ -28,7 +28,7 @@ struct Hub {
     /// Since when every probe has gone well.
     well_since: Option<Nanos>,
     probe_at: Nanos,
-    /// How much longer than necessary this agent waits.
+    /// A random time that is added to the wait, so that agents do not all come back at once.
     spread: Nanos,
     /// How many times in a row the agent came back in vain.
     vain: u32,

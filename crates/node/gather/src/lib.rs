@@ -28,6 +28,7 @@ mod probe;
 pub mod publication;
 mod query;
 mod readings;
+mod recent;
 mod renewal;
 mod rings;
 mod sched;

@@ -11,8 +11,8 @@ use futures_channel::oneshot;
 use khz_model::pattern::named_nodes;
 use khz_model::{
     Delivery, Interest, Look, Metric, Nanos, NodeName, NodeStatus, Part, Pattern, Query, QueryError,
-    RangeAnswer, RangeRequest, Ranges, Rate, Reading, Sample, Snapshot, Subscription, WaitFor, Wanted,
-    look::Show,
+    RangeAnswer, RangeRequest, Ranges, Rate, Reading, RecentAnswer, Sample, Snapshot, Subscription, WaitFor,
+    Wanted, look::Show,
 };
 
 use crate::asked::Asked;
@@ -23,6 +23,7 @@ use crate::job_door::JobDoor;
 use crate::lane::LaneView;
 use crate::plan::Plan;
 use crate::publication::PREFIX;
+use crate::recent::RecentRows;
 use crate::source::{Published, Source};
 use crate::subscription::{Columns, LaneSubscription, rows_since};
 
@@ -50,7 +51,7 @@ pub(crate) struct NodeQuery {
     /// The entrance for jobs, and the bit of its source.
     jobs: Option<(Arc<JobDoor>, u64)>,
     /// Decoding ten minutes takes milliseconds and megabytes, so only one reader decodes at a time.
-    history: Mutex<()>,
+    history: Arc<Mutex<()>>,
     /// What remembers the past, if there is a store.
     past: OnceLock<Arc<dyn Ranges>>,
 }
@@ -92,7 +93,7 @@ impl NodeQuery {
             opened: Mutex::default(),
             metrics,
             sources,
-            history: Mutex::new(()),
+            history: Arc::default(),
             past: OnceLock::new(),
         }
     }
@@ -100,6 +101,12 @@ impl NodeQuery {
     /// Answers questions about the past with this from now on. Only the first call counts.
     pub fn remember(&self, past: Arc<dyn Ranges>) {
         let _ = self.past.set(past);
+    }
+
+    /// The rows of the base lane that are still in its ring.
+    fn recent(&self) -> Result<RecentRows, QueryError> {
+        let lane = self.lanes.first().ok_or(QueryError::NoStore)?.clone();
+        Ok(RecentRows::new(self.node.clone(), lane, self.history.clone()))
     }
 
     /// The plan's lanes.
@@ -380,6 +387,9 @@ impl Query for NodeQuery {
     }
 
     fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError> {
-        self.past.get().ok_or(QueryError::NoStore)?.range(request)
+        match self.past.get() {
+            Some(past) => past.range(request),
+            None => Ok(Box::new(RecentAnswer::new(Arc::new(self.recent()?), request)?)),
+        }
     }
 }

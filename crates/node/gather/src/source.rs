@@ -1,5 +1,6 @@
 //! A source: one thing that the gather thread reads at one instant, with its parser, its counts and its cost.
-//! Reading and parsing happen here. After a warm-up they allocate nothing.
+//! Reading and parsing happen here. When a source is read, the gather thread decides (`gatherer.rs`, `is_wanted`). After a
+//! warm-up they allocate nothing.
 
 use std::path::Path;
 use std::sync::Arc;

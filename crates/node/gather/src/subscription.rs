@@ -101,16 +101,16 @@ fn schema_of(lane: &LaneView, generation: u32) -> Arc<Vec<Series>> {
 }
 
 /// What is selected of rows of several generations, as one set of columns.
-struct PastColumns {
+pub(crate) struct PastColumns {
     /// Those of the present generation first, then what only older ones had.
-    series: Vec<Series>,
+    pub series: Vec<Series>,
     /// For each generation, the slot of each column.
     slots: HashMap<u32, Vec<Option<u32>>>,
 }
 
 impl PastColumns {
     /// The columns of all blocks from the one at `at` on.
-    fn new(lane: &LaneView, patterns: &[Pattern], at: u64) -> Self {
+    pub fn new(lane: &LaneView, patterns: &[Pattern], at: u64) -> Self {
         let present = Columns::new(lane, patterns);
         let mut columns = PastColumns { series: present.series.to_vec(), slots: HashMap::new() };
         let next = |at: &u64| lane.ring.next_block(*at);
@@ -128,7 +128,7 @@ impl PastColumns {
         columns
     }
 
-    fn row(&mut self, lane: &LaneView, decoder: &Decoder) -> Row {
+    pub fn row(&mut self, lane: &LaneView, decoder: &Decoder) -> Row {
         let generation = decoder.header().map_or(0, |block| block.generation);
         let series = &self.series;
         let slots = self.slots.entry(generation).or_insert_with(|| {

@@ -29,9 +29,26 @@ impl Address {
         Ok(Address { url, is_tls })
     }
 
+    /// Reads the address of any engine with Prometheus' interface, which may be below a path: `http://victoria:8481/select/0/prometheus`.
+    /// The path stays in the URL.
+    pub(crate) fn of_engine(text: &str) -> Result<Self, AskError> {
+        let text = text.trim_end_matches('/');
+        let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let is_path = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%:".contains(&b);
+        if host.is_empty() || !path.bytes().all(is_path) {
+            return Err(AskError::Address(format!(
+                "'{text}' is not an address as http://127.0.0.1:9090/prometheus"
+            )));
+        }
+        let address = Address::read(&format!("{scheme}://{host}"))?;
+        Ok(Address { url: format!("{}{path}", address.url), ..address })
+    }
+
     /// True where nobody between us and the server can read what we send: on this machine, or in a tunnel from it.
     pub(crate) fn is_loopback(&self) -> bool {
-        self.url.split_once("://").is_some_and(|(_, host)| is_loopback(host))
+        let host = self.url.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
+        host.is_some_and(is_loopback)
     }
 }
 
@@ -59,6 +76,20 @@ mod tests {
         }
         for text in ["ftp://a", "", "http://a/b", "http://u@a"] {
             assert!(Address::read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_address_of_an_engine_may_have_a_path() {
+        let url = |text: &str| Address::of_engine(text).map(|address| address.url).ok();
+        assert_eq!(
+            url("http://v:8481/select/0/prometheus/").as_deref(),
+            Some("http://v:8481/select/0/prometheus")
+        );
+        assert_eq!(url("localhost:9090").as_deref(), Some("http://localhost:9090"));
+        assert!(Address::of_engine("http://127.0.0.1:9090/x").unwrap().is_loopback());
+        for text in ["ftp://a/b", "http://a/b?c", "http://a/b c", "http://u@a/b", "http:///b"] {
+            assert_eq!(url(text), None, "{text}");
         }
     }
 

@@ -26,6 +26,14 @@ pub enum AskError {
         /// The system's reason.
         reason: String,
     },
+    /// A server of somebody else does not answer.
+    #[error("no answer from {url}: {reason}")]
+    Unanswered {
+        /// The address.
+        url: String,
+        /// The reason.
+        reason: String,
+    },
     /// It accepts connections, and does not answer.
     #[error(
         "{url}/ takes connections and does not answer: it stands still, or its machine is overloaded. See there what it does \

@@ -5,7 +5,7 @@
 //!
 //! - [`Server`] is the address of a khz and what we show it. Each request is one method: [`Server::query`],
 //!   [`Server::catalogue`], [`Server::nodes`], [`Server::forget`], [`Server::past`],
-//!   [`Server::past_recording`], [`Server::stream`].
+//!   [`Server::past_recording`], [`Server::stream`], [`Server::promql`], [`Server::promql_range`].
 //! - [`Stream`] gives rows as they come, in [`Piece`]s. It also says when the server falls silent and when it is back.
 //!
 //! Numbers stay exact: a value is the decimal that the kernel printed ([`Cell`], [`State`]). A value that does not exist
@@ -25,6 +25,8 @@ pub mod local;
 mod misses;
 mod nodes;
 mod piece;
+mod post;
+mod promql;
 mod range;
 mod server;
 mod silence;
@@ -37,6 +39,8 @@ pub use error::AskError;
 pub use misses::MissesAnswer;
 pub use nodes::{Ages, Away, Forgotten, LaneStatus, NodeStatus, Nodes, Refused};
 pub use piece::{Column, Piece, PieceError, Row};
+pub use post::{Post, PostAnswer};
+pub use promql::{PromqlAnswer, PromqlData, PromqlLabels, PromqlPoint, PromqlSample, PromqlSeries};
 pub use range::{Past, PastBytes, PastLine, PastLines, PastPart, PastPoint, PastRow};
 pub use server::Server;
 pub use stream::Stream;

@@ -61,7 +61,18 @@ impl Server {
         if let Some(path) = url.strip_prefix(LOCAL) {
             return Ok(Server::local(path.as_ref()));
         }
-        let address = Address::read(url)?;
+        Server::at(Address::read(url)?, files, from)
+    }
+
+    /// An engine with Prometheus' HTTP interface, which may be below a path; otherwise as [`Server::new`].
+    ///
+    /// # Errors
+    /// As [`Server::new`].
+    pub fn engine(url: &str, files: Option<ClientFiles>, from: Option<IpAddr>) -> Result<Self, AskError> {
+        Server::at(Address::of_engine(url)?, files, from)
+    }
+
+    fn at(address: Address, files: Option<ClientFiles>, from: Option<IpAddr>) -> Result<Self, AskError> {
         let route = match address.is_tls {
             true => Some(Route::Tls(tls(files)?, from)),
             false => from.map(Route::From),
@@ -200,6 +211,35 @@ impl Server {
         (first_wait, body_wait): (Duration, Option<Duration>),
         method: fn(&ureq::Agent, &'u str) -> ureq::RequestBuilder<ureq::typestate::WithoutBody>,
     ) -> Result<ureq::http::Response<ureq::Body>, AskError> {
+        let mut request = method(&self.agent(first_wait, body_wait), url);
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let response = request.call().map_err(|error| self.unanswered(error))?;
+        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response)) }
+    }
+
+    /// One POST of a form; the answer's JSON.
+    pub(crate) fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        form: &[(&str, &str)],
+        (first_wait, body_wait): (Duration, Duration),
+    ) -> Result<T, AskError> {
+        let pairs: Vec<String> =
+            form.iter().map(|(name, value)| format!("{name}={}", percent_encoded(value))).collect();
+        let agent = self.agent(first_wait, Some(body_wait));
+        let mut request = agent
+            .post(format!("{}{path}", self.base))
+            .header("Content-Type", "application/x-www-form-urlencoded");
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let response = request.send(pairs.join("&")).map_err(|error| self.unanswered(error))?;
+        if response.status().is_success() { self.read(response) } else { Err(self.refusal(response)) }
+    }
+
+    fn agent(&self, first_wait: Duration, body_wait: Option<Duration>) -> ureq::Agent {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             // A proxy is for the world outside; a cluster's nodes are asked themselves.
@@ -210,16 +250,10 @@ impl Server {
             .timeout_recv_body(body_wait)
             .user_agent(concat!("khz/", env!("CARGO_PKG_VERSION")))
             .build();
-        let agent = match &self.route {
+        match &self.route {
             None => ureq::Agent::new_with_config(config),
             Some(route) => ureq::Agent::with_parts(config, route.clone(), DefaultResolver::default()),
-        };
-        let mut request = method(&agent, url);
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {token}"));
         }
-        let response = request.call().map_err(|error| self.unanswered(error))?;
-        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response)) }
     }
 
     fn unanswered(&self, error: ureq::Error) -> AskError {

@@ -27,7 +27,7 @@ impl Cursor {
         Some(Notice::of(self.node.name.clone(), text))
     }
 
-    /// The reader last heard that the node is gone.
+    /// From now on: the reader believes that the node is gone, so it hears of the return.
     pub fn knows_as_gone(&mut self) {
         self.up = false;
     }

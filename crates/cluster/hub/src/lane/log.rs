@@ -1,6 +1,6 @@
-//! A base lane's way into the store: each block that has ended, or whose next row has not come for long, and what has come of
-//! its open block when the log asks for it. If the node's clock is wrong, it shifts the times of the rows. It writes nothing
-//! itself; the store's log does, in a thread of its own.
+//! A base lane's way into the store. It hands over a block when the block has ended, or when no row has come for long. Of the
+//! open block it gives what has come, whenever the log asks. If the node's clock is wrong, it shifts the times of the rows. It
+//! writes nothing itself; the store's log does, in a thread of its own.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) struct LaneLog {
     bytes: usize,
     /// When something came of the open block first, on our boot clock; `None`: nothing has come since it was handed over.
     began: Option<Nanos>,
-    /// A block of which the log has taken rows, and that is not what the node has recorded.
+    /// The log has taken rows of this block, but the node has recorded others: they must be taken back.
     void: Option<(Header, Arc<Schema>)>,
     /// Rows of the open block that were handed over as a block, because it did not go on for long.
     rows: u32,
@@ -256,7 +256,7 @@ impl Lane {
         }
     }
 
-    /// The times of what [`Lane::open_for_log`] returns, which may be less.
+    /// First and last time of the open block; [`Lane::open_for_log`] may return a shorter part of it.
     pub fn open_span(&self) -> Option<(Nanos, Nanos)> {
         let log = self.log.as_ref()?;
         let open = self.open.as_ref().zip(self.newest()).map(|(open, last)| {

@@ -81,7 +81,7 @@ fn is_prompt(cluster: &Cluster, node: &Node, lane: &Lane) -> bool {
     node.subscriptions().are_prompt(lane.id) || is_slow_base && cluster.is_small()
 }
 
-/// Everything that was missed of a lane that has rows: a reader waits for it.
+/// All missed rows of a lane, however old: a reader wants every row.
 fn missed(lane: &Lane, prompt: bool) -> Want {
     let have = newest(lane.received());
     Want {
@@ -94,9 +94,9 @@ fn missed(lane: &Lane, prompt: bool) -> Want {
     }
 }
 
-/// The row from which on every row comes because of this Want, or is reported lost; `None`: the first row that comes. Certain
-/// is only what the Want asks for: neither rows older than its span, nor rows that the hub has in its log but not in memory
-/// (`have` names them). A reader that needs those asks for them, if the node can send rows again.
+/// The row from which on every row comes because of this Want, or is reported lost; `None`: the first row that comes. Rows
+/// older than the Want's span do not come. Nor do rows that the hub has in its log but not in memory (`have` names them): a
+/// reader that needs those asks for them, if the node can send rows again.
 pub(super) fn certain_from(want: &Want, node: &Node, id: u64) -> Option<u64> {
     let is_certain = want.span == ALL || want.span > Nanos(0) && !node.can_resend();
     let lane = node.lanes().get(id).filter(|_| is_certain)?;

@@ -18,6 +18,7 @@ use crate::source::{EVERYTHING, NodesBelow};
 const NODES_MAX: usize = 4_096;
 /// Slots of all its nodes together.
 const SLOTS_MAX: usize = 2 << 20;
+/// The generation of every lane: the items of a text door are never renewed.
 const GENERATION: u32 = 1;
 
 /// The nodes and items of a source on this connection.

@@ -44,7 +44,8 @@ impl Cache {
         self.carry_out(Effects::changed());
     }
 
-    /// Waits for the writes in progress. `None` where the log lets nothing go any more.
+    /// Waits for the writes in progress. `None` after a failed sync, when the log keeps everything until
+    /// a restart.
     fn begin_checkpoint(&self, log: &Log) -> Option<Checkpoint> {
         let mut state = self.lock();
         // A running checkpoint has taken the pins. A second one could end before it, and let segments go whose files are not

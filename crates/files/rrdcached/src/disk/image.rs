@@ -36,7 +36,7 @@ pub struct HeaderImage {
     definition: u32,
     /// The live header, shrunk.
     live: Vec<u8>,
-    /// The header is put back whatever the file says: the image is from another boot, or without end.
+    /// The header is put back whatever the file says: the image is from another boot, or no checkpoint makes it void.
     is_unconditional: bool,
 }
 

@@ -285,7 +285,7 @@ impl Log {
         self.shared.rotate(&mut tail)
     }
 
-    /// Removes the segments before `first`, the oldest first: a record that drops samples must not go before them.
+    /// Removes the segments before `first`, the oldest first: a Forget must not go before the samples that it drops.
     pub fn remove_before(&self, first: Segment) {
         let mut tail = lock(&self.shared.tail);
         let kept = tail.sizes.split_off(&first.min(self.current()));

@@ -1,5 +1,5 @@
 //! One request and its answer: counted, checked, routed, and sent with the headers that every answer has.
-//! Refuses request bodies, and protects its connection from eviction until the answer is sent.
+//! Passes on a body only where a path takes one, and protects its connection from eviction until the answer is sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use crate::bearer::bearer;
 use crate::counters::count;
 use crate::gzip;
 use crate::pages::Held;
+use crate::prometheus::body_max;
 use crate::refusal::{OverBudget, Refusal};
 use crate::routes::HEALTH_PATH;
 use crate::talk::Shared;
@@ -50,7 +51,8 @@ impl Exchange {
             return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "this connection gives way to a new one")
                 .into_response();
         };
-        let packs = *request.method() == Method::GET && gzip::is_accepted(request.headers());
+        let packs =
+            matches!(*request.method(), Method::GET | Method::POST) && gzip::is_accepted(request.headers());
         let response = match self.check(&request) {
             Ok(caller) => self.clone().route(request, caller).await,
             Err(refusal) => {
@@ -78,7 +80,8 @@ impl Exchange {
     }
 
     async fn route(self, request: Request<Incoming>, caller: Option<Caller>) -> Response {
-        let mut request = request.map(|_no_body| Body::empty());
+        let has_body = body_max(request.method(), request.uri().path()).is_some();
+        let mut request = request.map(|body| if has_body { Body::new(body) } else { Body::empty() });
         request.extensions_mut().insert(self.connection);
         if let Some(caller) = caller {
             request.extensions_mut().insert(caller);

@@ -5,7 +5,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-use khz_model::{Instance, Kind, Labels, Metric, NodeName, Sample, Snapshot, Value};
+use khz_model::exposed::{self, Identity};
+use khz_model::{Kind, Labels, Metric, NodeName, Sample, Snapshot, Value};
 
 use crate::descriptions::Descriptions;
 
@@ -92,7 +93,7 @@ impl<'a> Families<'a> {
             if at.1 == 0 {
                 head(out, family.metric, *format, taken);
             }
-            let identity = node.zip(*job).map(|(node, job)| [("instance", node.as_str()), ("job", job)]);
+            let identity = node.zip(*job).map(|(node, job)| Identity { node, job });
             line(out, identity, sample, descriptions.of_sample(*node, sample).as_ref());
             at.1 += 1;
         }
@@ -177,39 +178,16 @@ fn family_in_open_metrics<'a>(
 
 /// One sample with its identity, labels and value. Labels that describe it come after its own. A reading that is labels has
 /// them there too, and the value 1.
-fn line(
-    out: &mut String,
-    identity: Option<[(&str, &str); 2]>,
-    sample: &Sample,
-    description: Option<&Labels>,
-) {
+fn line(out: &mut String, identity: Option<Identity<'_>>, sample: &Sample, description: Option<&Labels>) {
     let metric = &sample.series.metric;
-    let exposition = &metric.exposition;
-    out.push_str(&exposition.name);
+    out.push_str(&metric.exposition.name);
     let value = metric.format().value(sample.reading);
-    let instance = sample.series.instance.as_ref();
-    let name = instance.filter(|instance| !instance.name().is_empty()).map(|instance| {
-        let label = exposition.instance_label.as_deref().or(metric.instances.as_deref());
-        (label.unwrap_or("instance"), instance.name())
-    });
-    let fixed = exposition.labels.iter().map(|(name, value)| (&**name, &**value));
-    let further = instance.into_iter().flat_map(Instance::labels);
     let info = match &value {
-        Some(Value::Labels(labels)) => Some(labels.iter()),
-        _ => description.map(Labels::iter),
+        Some(Value::Labels(labels)) => Some(labels),
+        _ => description,
     };
-    // A name may be there once, or Prometheus refuses the samples of all nodes: the first one stays.
-    let own = name.into_iter().chain(fixed).chain(further);
-    let has_identity = identity.is_some();
-    let is_first = |at: usize, name: &str| {
-        let mut before = own.clone().take(at).map(|(taken, _)| exported(taken, has_identity));
-        before.all(|taken| taken != exported(name, has_identity))
-    };
-    let own = own.clone().enumerate().filter(|(at, (name, _))| is_first(*at, name)).map(|(_, label)| label);
-    let info = info.into_iter().flatten().filter(|(name, _)| is_first(usize::MAX, name));
-    let own = own.chain(info).map(|(name, value)| (exported(name, has_identity), value));
     let mut before = '{';
-    for (name, value) in identity.into_iter().flatten().chain(own) {
+    for (name, value) in exposed::labels(&sample.series, identity, info) {
         let _ = write!(out, "{before}{name}=\"");
         escape(out, value, true);
         out.push('"');
@@ -218,20 +196,11 @@ fn line(
     if before == ',' {
         out.push('}');
     }
-    let _ = match value {
-        Some(Value::Number(number)) => writeln!(out, " {}", number.divided_by(exposition.divisor)),
-        _ => writeln!(out, " 1"),
+    let number = sample.reading.value().and_then(|bits| exposed::number(metric, bits));
+    let _ = match number {
+        Some(number) => writeln!(out, " {number}"),
+        None => writeln!(out, " {}", exposed::INFO_VALUE),
     };
-}
-
-/// A label of a series beside the labels that say which node it is of: Prometheus renames these two in the same way where it
-/// scrapes a node alone.
-fn exported(name: &str, has_identity: bool) -> &str {
-    match name {
-        "instance" if has_identity => "exported_instance",
-        "job" if has_identity => "exported_job",
-        name => name,
-    }
 }
 
 /// Escapes backslash, line feed and, in quoted text, the quote.

@@ -10,6 +10,7 @@ use khz_door::Way;
 use khz_model::http_names::NODES_PATH;
 
 use crate::limits::URI_BYTES_MAX;
+use crate::prometheus::body_max;
 use crate::refusal::Refusal;
 
 /// Which Host headers name this door.
@@ -26,9 +27,10 @@ impl Guard {
 
     /// Accepts a request that came in by this way, or returns the refusal.
     pub(crate) fn check<B>(&self, request: &Request<B>, way: Way) -> Result<(), Refusal> {
-        check_method(request.method(), request.uri().path())?;
+        let body_max = body_max(request.method(), request.uri().path());
+        check_method(request.method(), request.uri().path(), body_max.is_some())?;
         check_uri(request)?;
-        check_body(request.headers())?;
+        check_body(request.headers(), body_max)?;
         let host = self.check_host(request, way)?;
         check_origin(request.headers(), host.as_ref())
     }
@@ -97,8 +99,10 @@ fn not_us(host: &str, way: Way) -> Refusal {
     Refusal::new(StatusCode::FORBIDDEN, error)
 }
 
-fn check_method(method: &Method, path: &str) -> Result<(), Refusal> {
+fn check_method(method: &Method, path: &str, takes_body: bool) -> Result<(), Refusal> {
     match *method {
+        // It reads, too: its parameters are in the body.
+        Method::POST if takes_body => Ok(()),
         Method::GET | Method::HEAD => Ok(()),
         // The only path that does more than read: it forgets nodes. A page of another origin cannot send the request:
         // its browser asks first, and gets 405.
@@ -118,7 +122,19 @@ fn check_uri<B>(request: &Request<B>) -> Result<(), Refusal> {
     ))
 }
 
-fn check_body(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_body(headers: &HeaderMap, max: Option<usize>) -> Result<(), Refusal> {
+    if let Some(max) = max {
+        let length = headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        return match length.is_none_or(|length| length <= max) {
+            true => Ok(()),
+            false => Err(Refusal::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("a body here has at most {max} bytes"),
+            )),
+        };
+    }
     let empty = headers.get(header::CONTENT_LENGTH).is_none_or(|length| length == "0");
     if empty && !headers.contains_key(header::TRANSFER_ENCODING) {
         return Ok(());

@@ -9,7 +9,7 @@ use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use khz_model::{Nanos, NodeName, Part, Pattern, Presence, Query, QueryError, Sample, Snapshot};
+use khz_model::{Nanos, NodeName, Part, Pattern, Presence, Query, QueryError, Sample, Snapshot, exposed};
 use tokio::time::timeout;
 
 use crate::accept::negotiate;
@@ -62,7 +62,7 @@ pub(crate) async fn metrics(
     app.turns.next(turns).await;
     // No identity for a requested node: the scraper's target has one, and two would conflict.
     let (exposed, queue) = if let Some(node) = node {
-        of_one_node(&app, one_node(&app, &roster, node, collected).await?)
+        of_one_node(&app, one_node(&app, &roster, node, collected.clone()).await?, collected.is_none())
     } else if let Some(nodes) = nodes {
         let snapshot = scrape_nodes::snapshot(&app, &roster, &nodes, collected).await?;
         (Exposed::Nodes(snapshot, app.job.clone()), Queue::Answers)
@@ -77,7 +77,7 @@ pub(crate) async fn metrics(
             Some(patterns) => collect(&app, patterns).await?,
             None => app.query.latest(&[Pattern::everything()], app.window).await?,
         };
-        of_one_node(&app, all)
+        of_one_node(&app, all, collected.is_none())
     };
     let kind = format.content_type();
     let write = async move |writer| exposed.write(writer, format).await;
@@ -87,8 +87,14 @@ pub(crate) async fn metrics(
 }
 
 /// The exposition of one node. A node of ordinary size has room that long answers cannot take.
-fn of_one_node(app: &App, mut snapshot: Snapshot) -> (Exposed, Queue) {
+fn of_one_node(app: &App, mut snapshot: Snapshot, has_all: bool) -> (Exposed, Queue) {
     scrape_nodes::leave_out_up(app, &mut snapshot);
+    if has_all {
+        let time = Arc::new(exposed::time_metric());
+        for (_, samples) in &mut snapshot.nodes {
+            samples.extend(exposed::time_sample(&time, samples));
+        }
+    }
     let readings: usize = snapshot.nodes.iter().map(|(_, samples)| samples.len()).sum();
     let queue = if readings <= SCRAPE_SMALL_READINGS { Queue::Scrapes } else { Queue::Answers };
     (Exposed::Node(snapshot), queue)

@@ -28,6 +28,7 @@ mod misses;
 mod nodes;
 mod pages;
 mod params;
+mod prometheus;
 mod published;
 mod range;
 mod refusal;

@@ -77,6 +77,22 @@ pub const RANGE_READINGS_AT_ONCE: usize = 1 << 13;
 pub const RECORDING_BYTES_AT_ONCE: usize = 64 << 10;
 /// History requests in progress at once; they run beside the streams, and further ones wait.
 pub const HISTORIES_MAX: usize = 2;
+/// Queries in PromQL that are evaluated at once, each on a thread of its own; further ones wait. A dashboard asks thirty at once.
+pub const QUERIES_MAX: usize = 4;
+/// How long a query may take, with the time that it waits for its turn: Prometheus' own limit.
+pub const QUERY_TIMEOUT: Duration = Duration::from_secs(120);
+/// Bytes that one query may hold while it is evaluated: [`QUERIES_MAX`] of them fit into the memory of a small hub.
+pub const QUERY_BYTES: usize = 256 << 20;
+/// The farthest that a query may let selectors look back (ms): a year, which no node is silent for.
+pub const QUERY_LOOK_BACK_MAX: i64 = 365 * 86_400_000;
+/// Series of one listing (`/api/v1/series`, labels): those of three hundred nodes, some fifty megabytes. Beyond it the answer is cut,
+/// and says so.
+pub const SERIES_LISTED_MAX: usize = 100_000;
+
+/// Bytes of a form in the body of a request: a query with its parameters. Grafana's longest have some kilobytes.
+pub const FORM_BYTES_MAX: usize = 256 << 10;
+/// Bytes of a packed request to read remotely: sixteen queries with some regular expressions.
+pub const READ_BYTES_MAX: usize = 256 << 10;
 
 /// The limits that a test or an unusual site can set; all other limits in this module are fixed.
 #[derive(Clone, Debug)]

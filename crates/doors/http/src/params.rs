@@ -106,7 +106,7 @@ fn unknown(name: &str, known: &[&str]) -> String {
 }
 
 /// Undoes percent-encoding; `+` is a space, as forms write it.
-fn decode(text: &str) -> Result<String, Refusal> {
+pub(crate) fn decode(text: &str) -> Result<String, Refusal> {
     let malformed = || {
         Refusal::bad_request("a '%' in the URL needs two hex digits after it, and the bytes must be UTF-8")
     };

@@ -99,7 +99,7 @@ impl Past {
             }
             match batch.end {
                 None => answer = batch.answer,
-                // Before the first line the status can still say it.
+                // Nothing has been sent yet: the error becomes the status.
                 Some(Err(error)) if is_empty => return Err(error.into()),
                 Some(Err(error)) => {
                     line(&mut writer, "error", &error.to_string()).await?;

@@ -69,12 +69,14 @@ impl From<QuantityError> for Refusal {
 impl From<QueryError> for Refusal {
     fn from(error: QueryError) -> Self {
         let status = match error {
-            QueryError::NothingMatches { .. } | QueryError::NoMemory | QueryError::NoStore => {
-                StatusCode::NOT_FOUND
-            }
+            QueryError::NothingMatches { .. }
+            | QueryError::NoMemory
+            | QueryError::NoStore
+            | QueryError::OnlySince { .. } => StatusCode::NOT_FOUND,
             QueryError::AboveCeiling { .. }
             | QueryError::TooMuch { .. }
             | QueryError::RangeTooLarge { .. }
+            | QueryError::RangeTooFine { .. }
             | QueryError::RangeBackwards => StatusCode::BAD_REQUEST,
             QueryError::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
             QueryError::Stopped => StatusCode::SERVICE_UNAVAILABLE,

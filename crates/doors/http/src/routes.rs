@@ -17,7 +17,7 @@ use crate::published::Published;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::turns::Turns;
-use crate::{assets, catalog, history, latest, nodes, range, stream, targets, tiles};
+use crate::{assets, catalog, history, latest, nodes, prometheus, range, stream, targets, tiles};
 
 /// The only path that needs no token: it says that the program runs, and nothing else.
 pub(crate) const HEALTH_PATH: &str = "/healthz";
@@ -36,13 +36,15 @@ pub(crate) struct App {
     /// The same for answers about the program itself.
     pub own_answers: Budget,
     pub histories: Arc<Semaphore>,
+    /// The turns for evaluating queries.
+    pub queries: Arc<Semaphore>,
     /// The turns for writing pages.
     pub turns: Arc<Turns>,
     pub closing: watch::Receiver<bool>,
 }
 
 /// A path, its parameters, and its handler.
-type Route = (&'static str, &'static [&'static str], MethodRouter<Arc<App>>);
+pub(crate) type Route = (&'static str, &'static [&'static str], MethodRouter<Arc<App>>);
 
 fn table() -> Vec<Route> {
     vec![
@@ -58,6 +60,9 @@ fn table() -> Vec<Route> {
         ("/khz/v1/targets", targets::TARGETS_PARAMS, get(targets::targets)),
         ("/khz/v1/openapi.json", &[], get(catalog::openapi)),
     ]
+    .into_iter()
+    .chain(prometheus::table())
+    .collect()
 }
 
 /// Every path of the description, with its parameters; there the page's files are one path, `/{file}`.

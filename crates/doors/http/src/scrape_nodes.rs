@@ -1,11 +1,10 @@
 //! `/metrics?nodes=HOSTLIST`: several nodes in one exposition. Each sample has the identity that Prometheus gives
 //! to a node that it scrapes alone, and each node has `up`.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use khz_model::{Kind, Metric, Nanos, NodeStatus, Pattern, Reading, Sample, Series, Snapshot, Stamp, Unit};
+use khz_model::{Nanos, NodeStatus, Pattern, Reading, Sample, Series, Snapshot, Stamp, exposed};
 
 use crate::counters::count_n;
 use crate::latest::collect;
@@ -25,17 +24,19 @@ pub(crate) async fn snapshot(
     let selected = || all.iter().filter(|status| nodes.matches_node(status.node.as_str()));
     check_size(selected())?;
     let hosts = nodes.nodes().map_or_else(String::new, |hosts| format!("{hosts}:"));
+    let has_all = collected.is_none();
     let wanted = collected.unwrap_or_else(|| vec![Pattern::everything()]);
     let of_nodes = wanted.iter().map(|pattern| Pattern::new(&format!("{hosts}{pattern}")));
     let mut found = collect(app, &of_nodes.collect::<Result<Vec<_>, _>>()?).await?;
     leave_out_up(app, &mut found);
     let mut samples: HashMap<_, _> = found.nodes.into_iter().collect();
-    let up = Arc::new(up());
+    let (up, time) = (Arc::new(exposed::up_metric()), Arc::new(exposed::time_metric()));
     let shown = selected().map(|status| {
         // The last numbers of a node that is down must not pass for new ones.
         let mut samples = samples.remove(&status.node).filter(|_| status.up).unwrap_or_default();
         let reading = Reading::Present(u64::from(status.up));
         let series = Series { metric: up.clone(), instance: None };
+        samples.extend(has_all.then(|| exposed::time_sample(&time, &samples)).flatten());
         samples.push(Sample { series, reading, stamp: Stamp { boot: Nanos(0), real_offset: 0 } });
         (status.node.clone(), samples)
     });
@@ -60,16 +61,7 @@ fn check_size<'a>(statuses: impl Iterator<Item = &'a NodeStatus>) -> Result<(), 
 pub(crate) fn leave_out_up(app: &App, snapshot: &mut Snapshot) {
     for (_, samples) in &mut snapshot.nodes {
         let before = samples.len();
-        samples.retain(|sample| sample.series.metric.exposition.name != UP);
+        samples.retain(|sample| sample.series.metric.exposition.name != exposed::UP);
         count_n(&app.counters.samples_left_out, (before - samples.len()) as u64);
     }
-}
-
-/// The series by which a scraper says whether a target is up.
-const UP: &str = "up";
-
-/// Prometheus' own word for a target that could be scraped.
-fn up() -> Metric {
-    let help = Cow::Borrowed("1 while the node's agent is connected to the hub, else 0.");
-    Metric { max: Some(1), help, ..Metric::plain(UP, UP, Kind::Gauge, Unit::Count) }
 }

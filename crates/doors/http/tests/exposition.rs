@@ -38,6 +38,9 @@ node_memory_MemTotal_bytes 16777216000
 # HELP node_context_switches_total What the kernel says of context_switches.
 # TYPE node_context_switches_total counter
 node_context_switches_total 18446744072709552849
+# HELP node_time_seconds The node's wall clock when its newest row was gathered, in seconds since 1970.
+# TYPE node_time_seconds gauge
+node_time_seconds 1763690000.000001234
 "#;
 
 #[test]

@@ -4,7 +4,7 @@
 #![allow(dead_code)]
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -44,6 +44,8 @@ pub struct FakeNode {
     pub stopped: AtomicBool,
     /// It has no store.
     pub forgetful: AtomicBool,
+    /// The past of each series never ends.
+    pub endless: AtomicBool,
     /// Every request is refused: a limit is reached.
     pub full: AtomicBool,
     pub subscriptions: Arc<AtomicUsize>,
@@ -72,6 +74,7 @@ impl Default for FakeNode {
             grows_at: u64::MAX,
             stopped: AtomicBool::new(false),
             forgetful: AtomicBool::new(false),
+            endless: AtomicBool::new(false),
             full: AtomicBool::new(false),
             subscriptions: Arc::new(AtomicUsize::new(0)),
             ages: Mutex::new(Vec::new()),
@@ -307,13 +310,9 @@ impl Query for FakeNode {
     }
 
     fn metrics(&self) -> Vec<Arc<Metric>> {
-        let mut seen: Vec<Arc<Metric>> = Vec::new();
-        for series in self.columns.iter() {
-            if !seen.iter().any(|metric| metric.name == series.metric.name) {
-                seen.push(Arc::clone(&series.metric));
-            }
-        }
-        seen
+        let mut names = HashSet::new();
+        let metrics = self.columns.iter().map(|series| &series.metric);
+        metrics.filter(|metric| names.insert(&metric.name)).cloned().collect()
     }
 
     fn rate_max(&self) -> Rate {
@@ -399,7 +398,8 @@ impl Query for FakeNode {
             nodes.flat_map(|(_, node)| columns.iter().map(move |series| (node.clone(), series.clone())));
         let mut left: Vec<(NodeName, Series)> = left.collect();
         left.reverse();
-        Ok(Box::new(FakePast { shape: request.shape, left, damage: Vec::new() }))
+        let is_endless = self.endless.load(Ordering::SeqCst);
+        Ok(Box::new(FakePast { shape: request.shape, left, damage: Vec::new(), is_endless }))
     }
 
     fn history_of(
@@ -426,11 +426,14 @@ struct FakePast {
     /// What is still to come, the last first.
     left: Vec<(NodeName, Series)>,
     damage: Vec<String>,
+    /// It gives the last series again and again.
+    is_endless: bool,
 }
 
 impl RangeAnswer for FakePast {
     fn next(&mut self) -> Result<Option<RangePart>, QueryError> {
-        let Some((node, series)) = self.left.pop() else { return Ok(None) };
+        let next = if self.is_endless { self.left.last().cloned() } else { self.left.pop() };
+        let Some((node, series)) = next else { return Ok(None) };
         if &*series.metric.name == "broken.field" {
             self.damage.push("a.col, byte 7: 9 bytes are damaged".to_owned());
         }

@@ -1,0 +1,101 @@
+//! What data sources ask beside queries: metadata of metrics, the version; rules, alerts and exemplars, of which khz has none.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use khz_model::{Kind, Metric, exposed};
+
+use crate::json;
+use crate::pages::Writer;
+use crate::prometheus::answer::{self, Notes};
+use crate::prometheus::failure::Failure;
+use crate::prometheus::form::Form;
+use crate::routes::App;
+
+/// Parameters of `/api/v1/metadata`.
+pub(crate) const METADATA_PARAMS: &[&str] = &["metric", "limit", "limit_per_metric"];
+/// Parameters of `/api/v1/query_exemplars`.
+pub(crate) const EXEMPLARS_PARAMS: &[&str] = &["query", "start", "end"];
+/// Parameters of `/api/v1/rules`, by which clients choose among rules.
+pub(crate) const RULES_PARAMS: &[&str] = &["type"];
+
+/// The version of Prometheus whose interface and language this is: data sources choose by it what they ask.
+const VERSION: &str = "3.5.0";
+
+/// `/api/v1/metadata`
+pub(crate) async fn metadata(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
+    let form = Form::of(request).await?;
+    let limit = form.limit()?.unwrap_or(usize::MAX);
+    let mut known: BTreeMap<String, Arc<Metric>> = BTreeMap::new();
+    let derived = [exposed::up_metric(), exposed::time_metric()].map(Arc::new);
+    for metric in app.query.metrics().into_iter().chain(derived) {
+        known.entry(metric.exposition.name.to_string()).or_insert(metric);
+    }
+    if let Some(only) = form.get("metric") {
+        known.retain(|name, _| name == only);
+    }
+    let write = async move |mut writer: Writer| {
+        writer.hold(known.keys().map(|name| name.len() + 64).sum::<usize>() as u64)?;
+        writer.page().push('{');
+        for (number, (name, metric)) in known.iter().take(limit).enumerate() {
+            let out = writer.page();
+            json::next(out, number);
+            json::text(out, name);
+            out.push_str(":[{\"type\":");
+            json::text(out, kind(metric));
+            out.push_str(",\"help\":");
+            json::text(out, metric.exposition.help.as_ref().unwrap_or(&metric.help));
+            out.push_str(",\"unit\":\"\"}]");
+            writer.turn().await?;
+        }
+        writer.page().push('}');
+        Ok(writer)
+    };
+    answer::success(&app, Notes::default(), write).await
+}
+
+fn kind(metric: &Metric) -> &'static str {
+    match (metric.exposition.untyped, metric.kind) {
+        (true, _) => "unknown",
+        (false, Kind::Counter) => "counter",
+        (false, Kind::Gauge) => "gauge",
+    }
+}
+
+/// `/api/v1/status/buildinfo`
+pub(crate) async fn build(State(app): State<Arc<App>>) -> Result<Response, Failure> {
+    let write = async |mut writer: Writer| {
+        let out = writer.page();
+        for (key, value) in [
+            ("{\"version\":", VERSION),
+            (",\"revision\":", concat!("khz ", env!("CARGO_PKG_VERSION"))),
+            (",\"branch\":", ""),
+            (",\"buildUser\":", ""),
+            (",\"buildDate\":", ""),
+            (",\"goVersion\":", ""),
+        ] {
+            out.push_str(key);
+            json::text(out, value);
+        }
+        out.push('}');
+        Ok(writer)
+    };
+    answer::success(&app, Notes::default(), write).await
+}
+
+/// `/api/v1/query_exemplars`
+pub(crate) async fn exemplars(State(app): State<Arc<App>>) -> Result<Response, Failure> {
+    answer::fixed(&app, "[]").await
+}
+
+/// `/api/v1/rules`
+pub(crate) async fn rules(State(app): State<Arc<App>>) -> Result<Response, Failure> {
+    answer::fixed(&app, "{\"groups\":[]}").await
+}
+
+/// `/api/v1/alerts`
+pub(crate) async fn alerts(State(app): State<Arc<App>>) -> Result<Response, Failure> {
+    answer::fixed(&app, "{\"alerts\":[]}").await
+}

@@ -1,0 +1,147 @@
+//! Runs what reads samples: on a thread of its own kind, few at a time, not longer than the request may take, and not longer
+//! than its client waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use khz_model::{Nanos, Query, QueryError as RangeError, RangeAnswer, RangePart, RangeRequest, Ranges};
+use khz_past::{Known, PastSource};
+use khz_promql::{LabelSet, Matcher, QueryError, Selection, Sink, Source};
+use tokio::time::timeout_at;
+
+use crate::prometheus::failure::Failure;
+use crate::routes::App;
+
+/// When to stop: nobody waits any more, or the time is over.
+#[derive(Clone, Debug)]
+pub(crate) struct Stop {
+    is_left: Arc<AtomicBool>,
+    deadline: Instant,
+}
+
+impl Stop {
+    /// Fails if it is time to stop.
+    pub fn check(&self) -> Result<(), QueryError> {
+        if self.is_left.load(Ordering::Relaxed) {
+            return Err(QueryError::Cancelled);
+        }
+        match Instant::now() < self.deadline {
+            true => Ok(()),
+            false => Err(timed_out()),
+        }
+    }
+
+    /// Set when nobody waits any more.
+    pub fn is_left(&self) -> Arc<AtomicBool> {
+        self.is_left.clone()
+    }
+}
+
+fn timed_out() -> QueryError {
+    QueryError::Timeout("query timed out in expression evaluation".to_owned())
+}
+
+/// Sets the flag when the request that waits is dropped.
+struct Waiting(Arc<AtomicBool>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Works on the samples of the nodes; waits for a turn first.
+pub(crate) async fn evaluate<T: Send + 'static>(
+    app: &Arc<App>,
+    now: i64,
+    time: Duration,
+    work: impl FnOnce(&dyn Source, &Stop) -> Result<T, QueryError> + Send + 'static,
+) -> Result<T, Failure> {
+    let stop = Stop { is_left: Arc::default(), deadline: Instant::now() + time };
+    let _waiting = Waiting(stop.is_left.clone());
+    let turn = timeout_at(stop.deadline.into(), Arc::clone(&app.queries).acquire_owned()).await;
+    let turn = turn.map_err(|_| QueryError::Timeout("query timed out in query queue".to_owned()))?;
+    let turn = turn.map_err(|_| Failure::closing())?;
+    let now = Nanos(u64::try_from(now).unwrap_or(0).saturating_mul(1_000_000));
+    let (query, job) = (app.query.clone(), app.job.clone());
+    let work = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        let source = Stoppable::new(query, job, now, stop.clone());
+        let answer = work(&source, &stop)?;
+        stop.check()?;
+        Ok::<T, QueryError>(answer)
+    });
+    Ok(work.await.map_err(|_| Failure::closing())??)
+}
+
+/// A source that stops when it is time to: at each part that it reads.
+struct Stoppable {
+    source: PastSource,
+    stop: Stop,
+}
+
+impl Stoppable {
+    fn new(query: Arc<dyn Query>, job: Arc<str>, now: Nanos, stop: Stop) -> Self {
+        let known = Known::of(query.clone(), job, now);
+        let ranges = StoppableRanges { query, stop: stop.clone() };
+        Stoppable { source: PastSource::new(Arc::new(ranges), known), stop }
+    }
+
+    /// What a range cannot say: why it stopped.
+    fn explained<T>(&self, answer: Result<T, QueryError>) -> Result<T, QueryError> {
+        answer.map_err(|error| self.stop.check().err().unwrap_or(error))
+    }
+}
+
+impl Source for Stoppable {
+    fn select(&self, wanted: &Selection, sink: &mut dyn Sink) -> Result<Vec<String>, QueryError> {
+        self.stop.check()?;
+        self.explained(self.source.select(wanted, sink))
+    }
+
+    fn series(
+        &self,
+        matchers: &[Matcher],
+        after: i64,
+        to: i64,
+        limit: usize,
+    ) -> Result<(Vec<LabelSet>, bool), QueryError> {
+        self.stop.check()?;
+        self.explained(self.source.series(matchers, after, to, limit))
+    }
+}
+
+struct StoppableRanges {
+    query: Arc<dyn Query>,
+    stop: Stop,
+}
+
+impl Ranges for StoppableRanges {
+    fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, RangeError> {
+        let answer = self.query.range(request)?;
+        Ok(Box::new(StoppableAnswer { answer, stop: self.stop.clone() }))
+    }
+}
+
+struct StoppableAnswer {
+    answer: Box<dyn RangeAnswer>,
+    stop: Stop,
+}
+
+impl RangeAnswer for StoppableAnswer {
+    fn next(&mut self) -> Result<Option<RangePart>, RangeError> {
+        match self.stop.check() {
+            Ok(()) => self.answer.next(),
+            Err(_) => Err(RangeError::Stopped),
+        }
+    }
+
+    fn width(&self) -> Option<Nanos> {
+        self.answer.width()
+    }
+
+    fn damage(&mut self) -> Vec<String> {
+        self.answer.damage()
+    }
+}

@@ -1,0 +1,96 @@
+//! An error in Prometheus' form: `{"status":"error","errorType":"bad_data","error":"..."}`, with its status code.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use khz_promql::QueryError;
+
+use crate::json;
+use crate::refusal::{OverBudget, Refusal};
+
+/// Why there is no answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    status: StatusCode,
+    kind: &'static str,
+    text: String,
+    /// Refused because answers hold all that they may.
+    is_busy: bool,
+}
+
+impl Failure {
+    /// The request is wrong.
+    pub fn bad(text: impl Into<String>) -> Self {
+        QueryError::Bad(text.into()).into()
+    }
+
+    /// A parameter is wrong.
+    pub fn parameter(name: &str, problem: impl std::fmt::Display) -> Self {
+        Failure::bad(format!("invalid parameter \"{name}\": {problem}"))
+    }
+
+    /// The same error, as that of a parameter if the request is wrong.
+    pub fn of_parameter(name: &str, error: QueryError) -> Self {
+        match error {
+            QueryError::Bad(problem) => Failure::parameter(name, problem),
+            other => other.into(),
+        }
+    }
+
+    /// The same failure; what is wrong with a request that names no parameter is wrong with its query.
+    pub fn of_query(self) -> Self {
+        let is_named =
+            self.text.starts_with("invalid parameter") || self.text.starts_with("exceeded maximum");
+        match self.kind == "bad_data" && !is_named {
+            true => Failure::parameter("query", self.text),
+            false => self,
+        }
+    }
+
+    /// The door is closing.
+    pub fn closing() -> Self {
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the door is closing").into()
+    }
+}
+
+impl From<QueryError> for Failure {
+    fn from(error: QueryError) -> Self {
+        let status = match error {
+            QueryError::Bad(_) => StatusCode::BAD_REQUEST,
+            QueryError::Execution(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            QueryError::Timeout(_) | QueryError::Cancelled => StatusCode::SERVICE_UNAVAILABLE,
+            QueryError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Failure { status, kind: error.kind(), text: error.to_string(), is_busy: false }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let kind = match refusal.status {
+            StatusCode::NOT_FOUND => "not_found",
+            status if status.is_client_error() => "bad_data",
+            StatusCode::SERVICE_UNAVAILABLE => "unavailable",
+            _ => "internal",
+        };
+        Failure { status: refusal.status, kind, text: refusal.error, is_busy: refusal.busy }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut out = String::from("{\"status\":\"error\",\"errorType\":");
+        json::text(&mut out, self.kind);
+        out.push_str(",\"error\":");
+        json::text(&mut out, &self.text);
+        out.push('}');
+        let mut response = json::response(out);
+        *response.status_mut() = self.status;
+        if self.is_busy {
+            response.extensions_mut().insert(OverBudget);
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        response
+    }
+}

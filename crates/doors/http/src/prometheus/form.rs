@@ -1,0 +1,118 @@
+//! The parameters of a request of Prometheus' interface: of the URL and of the form in the body. Names that are not known are
+//! ignored, as Prometheus does.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::extract::Request;
+use axum::http::{Method, StatusCode, header};
+use khz_promql::{Matcher, selector};
+use tokio::time::timeout;
+
+use crate::limits::{HEAD_TIMEOUT, PATTERNS_MAX, QUERY_TIMEOUT};
+use crate::params::decode;
+use crate::prometheus::failure::Failure;
+use crate::prometheus::{body_max, times};
+use crate::refusal::Refusal;
+
+/// The parameters, those of the body first.
+#[derive(Debug)]
+pub(crate) struct Form {
+    pairs: Vec<(String, String)>,
+    /// When the request came (ms since 1970).
+    pub now: i64,
+}
+
+impl Form {
+    /// Reads the parameters of a request.
+    pub async fn of(request: Request) -> Result<Self, Failure> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let body = body(request).await?;
+        let mut pairs = Vec::new();
+        for pair in body.split('&').chain(query.split('&')).filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            pairs.push((decode(name)?, decode(value)?));
+        }
+        Ok(Form { pairs, now })
+    }
+
+    /// The first value of a parameter; an empty one is none.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let first = self.pairs.iter().find(|(other, _)| other == name);
+        first.map(|(_, value)| &**value).filter(|value| !value.is_empty())
+    }
+
+    /// A moment (ms since 1970).
+    pub fn moment(&self, name: &str, default: i64) -> Result<i64, Failure> {
+        let read = self.get(name).map_or(Ok(default), times::moment);
+        read.map_err(|problem| Failure::parameter(name, problem))
+    }
+
+    /// A moment that must be there.
+    pub fn needed_moment(&self, name: &str) -> Result<i64, Failure> {
+        times::moment(self.get(name).unwrap_or_default()).map_err(|problem| Failure::parameter(name, problem))
+    }
+
+    /// A duration that must be there (ms).
+    pub fn needed_duration(&self, name: &str) -> Result<i64, Failure> {
+        times::duration(self.get(name).unwrap_or_default())
+            .map_err(|problem| Failure::parameter(name, problem))
+    }
+
+    /// How long the answer may take: what the client says, and no more than the door allows.
+    pub fn timeout(&self) -> Result<Duration, Failure> {
+        let Some(text) = self.get("timeout") else { return Ok(QUERY_TIMEOUT) };
+        let ms = times::duration(text).map_err(|problem| Failure::parameter("timeout", problem))?;
+        Ok(Duration::from_millis(u64::try_from(ms).unwrap_or(0)).min(QUERY_TIMEOUT))
+    }
+
+    /// How many results there may be; `None`: as many as there are.
+    pub fn limit(&self) -> Result<Option<usize>, Failure> {
+        let Some(text) = self.get("limit") else { return Ok(None) };
+        let limit: i64 = text
+            .parse()
+            .map_err(|_| Failure::parameter("limit", format!("cannot parse {text:?} to a whole number")))?;
+        match usize::try_from(limit) {
+            Ok(0) => Ok(None),
+            Ok(limit) => Ok(Some(limit)),
+            Err(_) => Err(Failure::parameter("limit", "limit must be non-negative")),
+        }
+    }
+
+    /// The selectors of every `match[]`.
+    pub fn selectors(&self) -> Result<Vec<Vec<Matcher>>, Failure> {
+        let texts: Vec<&String> =
+            self.pairs.iter().filter(|(name, _)| name == "match[]").map(|(_, text)| text).collect();
+        if texts.len() > PATTERNS_MAX {
+            return Err(Failure::bad(format!(
+                "one request takes at most {PATTERNS_MAX} 'match[]' parameters"
+            )));
+        }
+        let read = |text: &&String| selector(text).map_err(|error| Failure::of_parameter("match[]", error));
+        texts.iter().map(read).collect()
+    }
+}
+
+/// The form in the body; empty without one.
+async fn body(request: Request) -> Result<String, Failure> {
+    let Some(max) = body_max(request.method(), request.uri().path()) else { return Ok(String::new()) };
+    debug_assert_eq!(*request.method(), Method::POST);
+    let is_form =
+        |kind: &str| kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(FORM));
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !kind.is_some_and(is_form) {
+        return Ok(String::new());
+    }
+    let late = || Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time");
+    let read = timeout(HEAD_TIMEOUT, axum::body::to_bytes(request.into_body(), max));
+    let bytes = read.await.map_err(|_| late())?.map_err(|_| {
+        Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("a form has at most {max} bytes, and comes whole"),
+        )
+    })?;
+    String::from_utf8(bytes.into()).map_err(|_| Failure::bad("the body of the request is not UTF-8"))
+}
+
+const FORM: &str = "application/x-www-form-urlencoded";

@@ -1,0 +1,69 @@
+//! `/api/v1/read`: remote read, by which a Prometheus answers queries over what khz remembers. The request and the answer are
+//! protobuf in snappy (docs/remote.md).
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
+use khz_promql::QueryError;
+use khz_remote::message::ReadRequest;
+use khz_remote::{RemoteError, read};
+use tokio::time::timeout;
+
+use crate::limits::{HEAD_TIMEOUT, QUERY_TIMEOUT, READ_BYTES_MAX};
+use crate::pages::{self, Writer};
+use crate::prometheus::evaluate::evaluate;
+use crate::prometheus::failure::Failure;
+use crate::refusal::Refusal;
+use crate::routes::App;
+
+/// Bytes of the answer that are passed on together.
+const PAGE_BYTES: usize = 64 << 10;
+
+/// `/api/v1/read`
+pub(crate) async fn read_remotely(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, Failure> {
+    if *request.method() != Method::POST {
+        return Err(Failure::bad(
+            "a request to read remotely is the body of a POST request (docs/remote.md)",
+        ));
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    let late = || Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time");
+    let body = timeout(HEAD_TIMEOUT, axum::body::to_bytes(request.into_body(), READ_BYTES_MAX));
+    let body = body.await.map_err(|_| late())?.map_err(|_| {
+        Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("a request to read has at most {READ_BYTES_MAX} bytes, and comes whole"),
+        )
+    })?;
+    let packed = evaluate(&app, now, QUERY_TIMEOUT, move |source, _| {
+        let asked = ReadRequest::unpack(&body).map_err(meant)?;
+        read(source, &asked).and_then(|answer| answer.pack()).map_err(meant)
+    });
+    let packed = packed.await?;
+    let write = async move |mut writer: Writer| {
+        // The answer counts until a client that reads slowly has it.
+        writer.hold((packed.len() + PAGE_BYTES) as u64)?;
+        for page in packed.chunks(PAGE_BYTES) {
+            writer.send(page.to_vec()).await?;
+        }
+        Ok(writer)
+    };
+    let mut response = pages::answer(&app, "application/x-protobuf", write).await?;
+    response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("snappy"));
+    Ok(response)
+}
+
+/// The same error as that of a query.
+fn meant(error: RemoteError) -> QueryError {
+    match error {
+        RemoteError::Query(error) => error,
+        other => QueryError::Bad(other.to_string()),
+    }
+}

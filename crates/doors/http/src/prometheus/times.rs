@@ -1,0 +1,104 @@
+//! Moments and durations as Prometheus reads them: seconds or RFC 3339, seconds or `1h30m`. Times are ms since 1970.
+
+use khz_model::{Nanos, moment};
+
+/// The first and last moments that a query may name (ms): Prometheus' are as far away.
+const FARTHEST: f64 = 9_000_000_000_000_000.0;
+
+/// A moment.
+pub(crate) fn moment(text: &str) -> Result<i64, String> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        let ms = (seconds * 1_000.0).round();
+        return match ms.abs() <= FARTHEST {
+            true => Ok(ms as i64),
+            false => Err(format!("cannot parse {text:?} to a valid timestamp")),
+        };
+    }
+    let is_date = text.len() > 10 && text.as_bytes()[4] == b'-' && matches!(text.as_bytes()[10], b'T' | b't');
+    let read = is_date.then(|| moment::read(text, Nanos(0), None).ok()).flatten();
+    let time = read.ok_or_else(|| format!("cannot parse {text:?} to a valid timestamp"))?;
+    Ok((time.0 / 1_000_000).cast_signed())
+}
+
+/// A duration in ms: seconds, or numbers with units, the largest first.
+pub(crate) fn duration(text: &str) -> Result<i64, String> {
+    let wrong = || format!("cannot parse {text:?} to a valid duration");
+    if let Ok(seconds) = text.parse::<f64>() {
+        let ms = seconds * 1_000.0;
+        return match ms.abs() <= FARTHEST {
+            true => Ok(ms.round() as i64),
+            false => Err(format!("cannot parse {text:?} to a valid duration. It overflows int64")),
+        };
+    }
+    let mut units = UNITS.iter();
+    let (mut rest, mut sum) = (text, 0i64);
+    if rest.is_empty() {
+        return Err(wrong());
+    }
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let number: i64 = rest[..digits].parse().map_err(|_| wrong())?;
+        rest = &rest[digits..];
+        let length = rest.bytes().take_while(u8::is_ascii_lowercase).count();
+        let unit = &rest[..length];
+        rest = &rest[length..];
+        // Each unit once, in their order.
+        let (_, ms) = units.find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+        sum = number.checked_mul(*ms).and_then(|ms| sum.checked_add(ms)).ok_or_else(wrong)?;
+    }
+    Ok(sum)
+}
+
+/// Units and their ms, the largest first.
+const UNITS: [(&str, i64); 7] = [
+    ("y", 365 * 86_400_000),
+    ("w", 7 * 86_400_000),
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1_000),
+    ("ms", 1),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_seconds_or_dates() {
+        for (text, ms) in [
+            ("0", 0),
+            ("1763690000", 1_763_690_000_000),
+            ("1763690000.0075", 1_763_690_000_008),
+            ("-1.5", -1_500),
+            ("1.5e3", 1_500_000),
+            ("2025-11-21T01:53:20Z", 1_763_690_000_000),
+            ("2025-11-21T01:53:20.123456789Z", 1_763_690_000_123),
+            ("2025-11-21T03:53:20+02:00", 1_763_690_000_000),
+        ] {
+            assert_eq!(moment(text), Ok(ms), "{text}");
+        }
+        for text in ["", "now", "-1h", "NaN", "Inf", "1e300", "2025-11-21", "2025-11-21T01", "é2345678901"] {
+            assert!(moment(text).is_err(), "{text}");
+        }
+        assert_eq!(moment("x").unwrap_err(), "cannot parse \"x\" to a valid timestamp");
+    }
+
+    #[test]
+    fn durations_are_seconds_or_numbers_with_units() {
+        for (text, ms) in [
+            ("15", 15_000),
+            ("0.25", 250),
+            ("1h30m", 5_400_000),
+            ("1d", 86_400_000),
+            ("250ms", 250),
+            ("2w", 1_209_600_000),
+            ("1m1ms", 60_001),
+        ] {
+            assert_eq!(duration(text), Ok(ms), "{text}");
+        }
+        for text in ["", "5x", "h", "30m1h", "1m1m", "1.5h", "-5m", "NaN", "1e300", "9999999999999y", "5 s"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

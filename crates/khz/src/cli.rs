@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     agent, catalog, certs, check, completions, config, correlate, export, get, hub, man, mount, nodes, plot,
-    publish, record, ring, rrd, simulate, store, umount, watch,
+    publish, query, record, ring, rrd, simulate, store, umount, watch,
 };
 use crate::config::NodeFlags;
 
@@ -132,6 +132,12 @@ pub enum Command {
     /// Find the series of a recording that move together with one of them, and how much later or earlier.
     #[command(after_help = correlate::EXAMPLES)]
     Correlate(correlate::CorrelateFlags),
+    /// Ask a question in PromQL: of a khz, or of any engine with Prometheus' interface.
+    ///
+    /// The answer is a table; with --range a plot here, with characters. Series have the names and labels that Prometheus
+    /// sees (`khz catalog --json` lists them), and our own names in quotes: '{"net.rx_bytes"}'.
+    #[command(after_help = query::EXAMPLES)]
+    Query(query::QueryFlags),
     /// Simulate many nodes, to test a hub.
     ///
     /// One process plays all of them. Each has its own connection.

@@ -48,7 +48,7 @@ use clap::{CommandFactory, Parser};
 use crate::cli::{Cli, Command};
 use crate::command::{
     agent, alone, catalog, certs, check, completions, correlate, export, get, hub, man, mount, nodes, plot,
-    publish, record, ring, rrd, simulate, umount, watch,
+    publish, query, record, ring, rrd, simulate, umount, watch,
 };
 use crate::config::secrets::hidden;
 use crate::show::outcome::{self, Outcome};
@@ -81,6 +81,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Catalog(flags) => catalog::run(flags, outer, out),
         Command::Nodes(flags) => nodes::run(flags, outer, out),
         Command::Get(flags) => get::run(flags, outer, out),
+        Command::Query(flags) => query::run(flags, outer, out),
         Command::Watch(flags) => watch::run(flags, outer, out),
         Command::Check(flags) => check::run(flags, outer, out),
         Command::Config(flags) => command::config::run(flags, outer, out),

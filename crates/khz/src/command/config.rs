@@ -12,7 +12,7 @@ use khz_model::Pattern;
 use crate::config::places;
 use crate::config::secrets::{hidden, is_secret};
 use crate::config::settings::{SETTINGS, Setting, Shape};
-use crate::config::{Layers, Plan, SourceValues, Value};
+use crate::config::{Layers, Plan, RemoteValues, SourceValues, Value};
 use crate::show::table::printable;
 
 /// Examples for `khz config --help`.
@@ -68,6 +68,36 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
         text.push_str(&line("sources", &list(&sources.text), &sources.origin));
     } else {
         layers.sources.iter().for_each(|source| text.push_str(&table(source)));
+    }
+    layers.remote_writes.iter().for_each(|receiver| text.push_str(&receiver_table(receiver)));
+    text
+}
+
+/// A `[[remote_write]]` table.
+fn receiver_table(receiver: &RemoteValues) -> String {
+    let mut text = String::from("\n[[remote_write]]\n");
+    for (key, value) in &receiver.keys {
+        let shown = match key.as_str() {
+            "match" => patterns(&value.text),
+            "bearer" | "password" if is_secret(&value.text) => quoted(""),
+            _ => quoted(&hidden(&value.text)),
+        };
+        text.push_str(&line(key, &shown, &value.origin));
+    }
+    for (name, pairs) in [("labels", &receiver.labels), ("headers", &receiver.headers)] {
+        let pair =
+            |(name, value): &(String, Value)| format!("{} = {}", key(name), quoted(&hidden(&value.text)));
+        if let Some((_, first)) = pairs.first() {
+            let pairs: Vec<String> = pairs.iter().map(pair).collect();
+            text.push_str(&line(name, &format!("{{ {} }}", pairs.join(", ")), &first.origin));
+        }
+    }
+    for rule in &receiver.rules {
+        text.push_str("\n[[remote_write.relabel]]\n");
+        for (key, value) in rule {
+            let shown = if key == "source_labels" { list(&value.text) } else { quoted(&value.text) };
+            text.push_str(&line(key, &shown, &value.origin));
+        }
     }
     text
 }
@@ -147,6 +177,31 @@ mod tests {
     use super::*;
     use crate::config::file;
     use crate::config::layers::tests::layers;
+
+    #[test]
+    fn receivers_can_be_read_back() {
+        let text = "[[remote_write]]\nurl = \"http://vm/w\"\nmatch = [\"*:cpu.*\", \"n[1,2]:net.*\"]\nevery = \"15s\"\n\
+                    labels = { a = \"1\", b = \"2\" }\nheaders = { X-Scope-OrgID = \"t\" }\n\
+                    [[remote_write.relabel]]\nsource_labels = [\"a\", \"b\"]\naction = \"drop\"\n\
+                    [[remote_write.relabel]]\nregex = \"a\\\\.b\"\naction = \"labeldrop\"\n\
+                    [[remote_write]]\nurl = \"http://other/w\"\n";
+        let read = |text: &str| file::read("k.toml", text, &[]).unwrap().remote_writes;
+        let shown: String = read(text).iter().map(receiver_table).collect();
+        let plain = |all: Vec<RemoteValues>| {
+            let texts = |pairs: &[(String, Value)]| {
+                let mut texts: Vec<_> =
+                    pairs.iter().map(|(key, value)| (key.clone(), value.text.clone())).collect();
+                texts.sort();
+                texts
+            };
+            let one = |it: &RemoteValues| {
+                let rules: Vec<_> = it.rules.iter().map(|rule| texts(rule)).collect();
+                (texts(&it.keys), texts(&it.labels), texts(&it.headers), rules)
+            };
+            all.iter().map(one).collect::<Vec<_>>()
+        };
+        assert_eq!(plain(read(&shown)), plain(read(text)), "{shown}");
+    }
 
     fn shown(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
         let layers = layers(file, variables, flags);

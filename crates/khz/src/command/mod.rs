@@ -19,6 +19,7 @@ pub mod past;
 pub mod past_chunks;
 pub mod plot;
 pub mod publish;
+pub mod query;
 pub mod record;
 pub mod recording;
 pub mod ring;

@@ -1,5 +1,5 @@
 //! A recording, opened for a command: its files, their contents, the chosen span and series. Damage is reported on stderr
-//! and makes the exit code 1.
+//! and makes the exit code 1. A last chunk that is cut off is reported too, and is no damage.
 
 use clap::Args;
 use std::cell::Cell;

@@ -115,8 +115,19 @@ impl Target {
 
     /// The running khz, which alone knows other nodes and the past.
     pub fn running(&self, plan: &Plan) -> Result<Server, Failure> {
+        if self.direct {
+            let what = "--direct reads this machine's kernel, which knows neither the past nor other nodes";
+            return Err(Failure::usage(format!("{what}; leave it out")));
+        }
         let server = self.find(plan)?;
         server.ok_or_else(|| Failure::usage("no khz to ask is known; name one with --server"))
+    }
+
+    /// An engine with Prometheus' interface at this URL.
+    pub fn engine(&self, url: &str, plan: &Plan) -> Result<Server, Failure> {
+        let trust = &plan.trust;
+        let files = trust.ca.as_ref().map(|ca| ClientFiles { ca: ca.clone(), pair: trust.pair.clone() });
+        shown(Server::engine(url, files, plan.bind)?, plan)
     }
 
     /// The khz at `--server`; else at the local socket, where one answers; else at the address where this configuration
@@ -145,7 +156,12 @@ impl Target {
 fn server(url: &str, plan: &Plan, from: Option<std::net::IpAddr>) -> Result<Server, Failure> {
     let trust = &plan.trust;
     let files = trust.ca.as_ref().map(|ca| ClientFiles { ca: ca.clone(), pair: trust.pair.clone() });
-    let server = Server::new(url, files, from)?;
+    shown(Server::new(url, files, from)?, plan)
+}
+
+/// The same server, with the token of the plan.
+fn shown(server: Server, plan: &Plan) -> Result<Server, Failure> {
+    let trust = &plan.trust;
     // Where no token is shown, its file is not read either.
     if !server.may_see_token() {
         return Ok(server);

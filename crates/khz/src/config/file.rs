@@ -1,13 +1,15 @@
 //! The TOML file: its text to values with the line of each. Unknown keys and values of the wrong type are
 //! errors, a key with the nearest known one. What a value means is checked later.
 
+mod remote;
+
 use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::settings::{SETTINGS, Shape, position};
-use super::{ConfigError, Origin, SourceValues, Value};
+use super::{ConfigError, Origin, RemoteValues, SourceValues, Value};
 use khz_model::suggest;
 
 /// A file larger than this is not a khz.toml.
@@ -20,6 +22,8 @@ pub struct FileValues {
     pub settings: Vec<Option<Value>>,
     /// The `[sources.NAME]` tables, in the order of the file.
     pub sources: Vec<SourceValues>,
+    /// The `[[remote_write]]` tables, in the order of the file.
+    pub remote_writes: Vec<RemoteValues>,
 }
 
 /// Keys inside `[store]`, and the settings that they are.
@@ -38,12 +42,14 @@ const SOURCE_KEYS: [&str; 3] = ["rate", "enabled", "budget"];
 pub fn read(path: &str, text: &str, source_names: &[&str]) -> Result<FileValues, ConfigError> {
     let reader = Reader { path, text, source_names };
     let table = DeTable::parse(text).map_err(|error| reader.syntax(&error))?;
-    let mut values = FileValues { settings: SETTINGS.iter().map(|_| None).collect(), sources: Vec::new() };
+    let mut values =
+        FileValues { settings: SETTINGS.iter().map(|_| None).collect(), ..FileValues::default() };
     let mut entries: Vec<_> = table.get_ref().iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     for (key, value) in entries {
         match (key.get_ref().as_ref(), value.get_ref()) {
             ("sources", DeValue::Table(tables)) => values.sources = reader.sources(tables)?,
+            ("remote_write", _) => values.remote_writes = reader.remote_writes(value)?,
             ("store", DeValue::Table(keys)) => reader.store(keys, &mut values.settings)?,
             (name, _) => match position(name) {
                 Some(at) => values.settings[at] = Some(reader.setting(name, SETTINGS[at].shape, value)?),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FILE_BYTES_MAX, FileValues};
 use super::flags::NodeFlags;
 use super::settings::{SETTINGS, position};
-use super::{ConfigError, FILE, Origin, SourceValues, Value};
+use super::{ConfigError, FILE, Origin, RemoteValues, SourceValues, Value};
 use khz_model::suggest;
 
 /// For every setting its value, and where it came from.
@@ -15,6 +15,8 @@ pub struct Layers {
     values: Vec<Value>,
     /// The file's `[sources.NAME]` tables.
     pub sources: Vec<SourceValues>,
+    /// The file's `[[remote_write]]` tables.
+    pub remote_writes: Vec<RemoteValues>,
     /// Variables that are probably misspelt, each with the name that was probably meant.
     pub suspects: Vec<(String, String)>,
 }
@@ -56,7 +58,12 @@ impl Layers {
                 file_value.unwrap_or_else(default)
             });
         }
-        Layers { values, sources: file.sources, suspects: suspects(variables) }
+        Layers {
+            values,
+            sources: file.sources,
+            remote_writes: file.remote_writes,
+            suspects: suspects(variables),
+        }
     }
 
     /// The value of a setting.

@@ -2,7 +2,7 @@
 //!
 //! - `settings.rs` lists the settings. Everything else about a setting follows from its line there.
 //! - `file.rs`, `flags.rs` and `layers.rs` read and merge the values as text.
-//! - `plan.rs` checks them, with `addresses.rs`, `nodes.rs`, `rrd.rs`, `sources.rs`, `trust.rs` and `values.rs`.
+//! - `plan.rs` checks them, with `addresses.rs`, `nodes.rs`, `remote.rs`, `rrd.rs`, `sources.rs`, `trust.rs` and `values.rs`.
 //! - `places.rs` has the directories that khz uses without a setting.
 
 use std::fmt;
@@ -14,6 +14,7 @@ pub mod layers;
 mod nodes;
 pub mod places;
 pub mod plan;
+pub mod remote;
 pub mod rrd;
 pub mod secrets;
 pub mod settings;
@@ -66,6 +67,28 @@ pub struct SourceValues {
     pub enabled: Option<Value>,
     /// Its share of one core.
     pub budget: Option<Value>,
+}
+
+/// The values of a `[[remote_write]]` table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteValues {
+    /// Where the table begins.
+    pub at: Origin,
+    /// Its keys with one value.
+    pub keys: Vec<(String, Value)>,
+    /// `labels`.
+    pub labels: Vec<(String, Value)>,
+    /// `headers`.
+    pub headers: Vec<(String, Value)>,
+    /// The keys of each rule of `relabel`.
+    pub rules: Vec<Vec<(String, Value)>>,
+}
+
+impl Default for RemoteValues {
+    fn default() -> Self {
+        let none = Vec::new;
+        RemoteValues { at: Origin::Default, keys: none(), labels: none(), headers: none(), rules: Vec::new() }
+    }
 }
 
 /// Why the configuration cannot be used. Each of these ends the program with exit code 2 before it starts anything.

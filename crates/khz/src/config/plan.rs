@@ -10,6 +10,7 @@ use khz_trust::{Exposure, Means};
 
 use super::addresses::{self, HubAddress};
 use super::nodes;
+use super::remote::{self, RemoteWrite};
 use super::rrd::{self, Recording};
 use super::sources::{self, Sources};
 use super::trust::Trust;
@@ -45,6 +46,8 @@ pub struct Plan {
     pub history: ByteSize,
     /// Where rows are stored for weeks, and how long.
     pub store: StorePlan,
+    /// Where a hub sends the rows of its store.
+    pub remote_write: Vec<RemoteWrite>,
     /// Memory for all HTTP answers together.
     pub answers_max: ByteSize,
     /// What a hub records into .rrd files, and where.
@@ -133,7 +136,10 @@ pub enum StateDir {
 impl Plan {
     /// Checks the layers. `host_name` becomes the node's name where none is set.
     pub fn check(layers: &Layers, host_name: &str, source_names: &[&str]) -> Result<Self, ConfigError> {
+        let job = checked(layers, "job", values::label)?;
+        let insecure = checked(layers, "insecure", switch)?;
         let plan = Plan {
+            remote_write: remote::receivers(&layers.remote_writes, &job, insecure)?,
             listen: checked(layers, "listen", addresses::listen_addresses)?,
             listen_is_flag: matches!(layers.value("listen").origin, Origin::Flag(_)),
             text_listen: checked(layers, "text_listen", |text| match text {
@@ -159,11 +165,11 @@ impl Plan {
             answers_max: checked(layers, "answers_max", values::answers_max)?,
             rrd: rrd::recording(layers)?,
             bind: checked(layers, "bind", addresses::local_address)?,
-            insecure: checked(layers, "insecure", switch)?,
+            insecure,
             trust: Trust::check(layers)?,
             run_dir: checked(layers, "run_dir", |text| Ok(file(text)))?,
             allowed_hosts: checked(layers, "allowed_hosts", addresses::hosts)?,
-            job: checked(layers, "job", values::label)?,
+            job,
             node: checked(layers, "node", |text| nodes::node_name(text, host_name))?,
             root: checked(layers, "root", values::root)?,
             sources: sources::sources(layers, source_names)?,

@@ -1,5 +1,6 @@
 //! The one table of settings. Flags, environment variables, keys of the file, `khz config`, help, man pages
-//! and completions are derived from it; a setting that is not in it does not exist.
+//! and completions are derived from it. Only the keys of two tables of the file are not: those of `[store]` are shorter names
+//! of settings that are here, and those of `[sources.NAME]` are for one source; `file.rs` lists both.
 
 /// One setting.
 #[derive(Debug)]

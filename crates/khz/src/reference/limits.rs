@@ -4,6 +4,8 @@ use khz_http::limits as http;
 use khz_hub::limits as hub;
 use khz_link::limits as link;
 use khz_mount::limits as mount;
+use khz_promql::limits as promql;
+use khz_remote::limits as remote;
 use khz_store::limits as store;
 use khz_text::limits as text;
 
@@ -56,6 +58,22 @@ fn constant(expression: &str) -> Option<&str> {
 #[test]
 fn every_row_has_the_numbers_of_the_code() {
     for (what, numbers) in [
+        // Remote write and remote read
+        ("a packed message", numbers![bytes(remote::PACKED_BYTES_MAX as u64)]),
+        ("a message, unpacked", numbers![bytes(remote::UNPACKED_BYTES_MAX as u64)]),
+        ("series of a message", numbers![count(remote::SERIES_MAX as u64)]),
+        (
+            "samples of a message, and labels",
+            numbers![count(remote::SAMPLES_MAX as u64), count(remote::LABELS_MAX as u64)],
+        ),
+        ("queries of a request to read", numbers![count(remote::QUERIES_MAX as u64)]),
+        (
+            "conditions of a request to read",
+            numbers![count(remote::MATCHERS_MAX as u64), bytes(remote::MATCHER_BYTES_MAX as u64)],
+        ),
+        ("a packed request to read", numbers![bytes(http::READ_BYTES_MAX as u64)]),
+        ("the answer to a request to read", numbers![bytes(remote::ANSWER_BYTES_MAX as u64)]),
+        ("bytes of a request to write", numbers![bytes(remote::REQUEST_BYTES as u64)]),
         // HTTP
         ("all answers and events", numbers![bytes(http::ANSWERS_BYTES.0)]),
         (
@@ -76,8 +94,27 @@ fn every_row_has_the_numbers_of_the_code() {
             "connections | 512",
             numbers![count(http::CONNECTIONS_MAX as u64), bytes(http::HEAD_BYTES_MAX as u64)],
         ),
+        ("the time of a query in PromQL", numbers![format!("{} s", http::QUERY_TIMEOUT.as_secs())]),
+        ("bytes of a query in PromQL", numbers![bytes(http::QUERY_BYTES as u64)]),
+        ("series of one listing", numbers![count(http::SERIES_LISTED_MAX as u64)]),
+        ("a form in the body", numbers![bytes(http::FORM_BYTES_MAX as u64)]),
         ("readings of a node in a step", numbers![count(khz_model::RANGE_STEP_READINGS as u64)]),
         ("hours whose rows are searched", numbers![count(store::NEWEST_HOURS as u64)]),
+        // PromQL
+        ("steps of a query in PromQL", numbers![count(promql::STEPS_MAX)]),
+        ("how long a query in PromQL takes", numbers![format!("{} s", promql::TIME_MAX.as_secs())]),
+        ("samples that a query in PromQL", numbers![count(promql::SAMPLES_MAX)]),
+        ("series of a selector", numbers![count(promql::SERIES_MAX as u64)]),
+        ("bytes that a query in PromQL holds", numbers![bytes(promql::BYTES_MAX as u64)]),
+        ("the text of a query in PromQL", numbers![bytes(promql::TEXT_BYTES_MAX as u64)]),
+        ("expressions within expressions", numbers![count(promql::DEPTH_MAX as u64)]),
+        (
+            "regular expressions of a query",
+            numbers![count(promql::REGEXES_MAX as u64), bytes(promql::REGEX_BYTES_MAX as u64)],
+        ),
+        ("conditions of a selector in PromQL", numbers![count(promql::MATCHERS_MAX as u64)]),
+        ("a label that `label_replace`", numbers![bytes(promql::LABEL_BYTES_MAX as u64)]),
+        ("ranges that a sample is in", numbers![count(promql::OPEN_RANGES_MAX as u64)]),
         // Text
         ("pages and layouts of all connections", numbers![bytes(text::ANSWERS_BYTES.0)]),
         ("a page |", numbers![bytes(text::PAGE_BYTES as u64), bytes(text::PAGE_BYTES_KEPT as u64)]),
@@ -123,10 +160,8 @@ fn every_row_has_the_numbers_of_the_code() {
         ("what all nodes hold besides", numbers![bytes(hub::NODES_BYTES_MAX), bytes(hub::NODES_BYTES_EACH)]),
         ("a schema |", numbers![bytes(hub::SCHEMA_BYTES_MAX as u64), count(hub::SLOTS_MAX as u64)]),
         ("lanes of one node", numbers![count(hub::LANES_MAX as u64), count(hub::GENERATIONS_MAX as u64)]),
-        (
-            "rows that wait for the store's disk",
-            numbers![bytes(store::ROWS_RECORD_BYTES), bytes(store::BLOCKS_WAITING_BYTES)],
-        ),
+        ("rows of open blocks that one record", numbers![bytes(store::ROWS_RECORD_BYTES)]),
+        ("ended blocks that wait", numbers![bytes(store::BLOCKS_WAITING_BYTES)]),
         ("past blocks of a lane that wait", numbers![count(hub::BLOCKS_UNMEASURED_MAX as u64)]),
         ("nodes that are known", numbers![count(hub::NODES_MAX as u64), count(hub::NODES_DROPPED as u64)]),
         // A node

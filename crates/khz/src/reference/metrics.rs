@@ -6,7 +6,7 @@ use khz_hub::{Cluster, HubQuery, Settings};
 use khz_model::{ByteSize, Metric, NodeName, Query, Rate, RateUnit, ValueType};
 
 use super::{code, table};
-use crate::role::{gatherer, store};
+use crate::role::{gatherer, remote_write, store};
 
 const TOP: &str = "# Metrics
 
@@ -68,7 +68,8 @@ fn of_hub() -> Vec<Arc<Metric>> {
     let cluster = Cluster::new(settings, [0; 16]);
     cluster.log_to(intake);
     cluster.expect(&[NodeName::new("n1").unwrap()]);
-    let samples = HubQuery::new(cluster).telling(store::metrics()).own().unwrap();
+    let samples =
+        HubQuery::new(cluster).telling(store::metrics()).telling(remote_write::metrics()).own().unwrap();
     samples.into_iter().map(|sample| sample.series.metric).collect()
 }
 

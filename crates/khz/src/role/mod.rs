@@ -9,6 +9,7 @@ pub mod gatherer;
 pub mod hub;
 pub mod job_socket;
 pub mod local_socket;
+pub mod remote_write;
 pub mod restart;
 pub mod signals;
 pub mod store;

@@ -12,7 +12,8 @@ use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use khz_hub::Cluster;
-use khz_model::{Metric, Nanos, Ranges, Repeats};
+use khz_model::{Budget, Metric, Nanos, Ranges, Repeats};
+use khz_store::limits::RANGE_BYTES;
 use khz_store::log::Intake;
 use khz_store::range::{OpenRows, RangeReader};
 use khz_store::{Keep, Store, StoreError};
@@ -55,7 +56,7 @@ impl RunningStore {
     pub fn of_hub(plan: &Plan) -> Result<Option<Self>, Failure> {
         let directory = match places::store_dir(plan) {
             Ok(Some(directory)) => directory,
-            Ok(None) => return Ok(None),
+            Ok(None) => return without_receivers(plan),
             Err(places::NoStateDir) => {
                 tracing::warn!(
                     "rows will not be stored: neither HOME nor XDG_STATE_HOME says where; use --store"
@@ -81,7 +82,7 @@ impl RunningStore {
             StateDir::Here(directory) => {
                 RunningStore::start(directory, &plan.store).map(Some).map_err(|error| unusable(&error))
             }
-            StateDir::Usual | StateDir::Nowhere => Ok(None),
+            StateDir::Usual | StateDir::Nowhere => without_receivers(plan),
         }
     }
 
@@ -133,6 +134,20 @@ impl RunningStore {
         Arc::new(RangeReader::new(store.shelf().clone(), Some(store.log()), open))
     }
 
+    /// Reads the same for those who follow it. They have memory of their own, so that neither they nor queries are refused
+    /// because of the others.
+    pub fn followed(&self, cluster: &Arc<Cluster>) -> RangeReader {
+        let open: Arc<dyn OpenRows> = cluster.clone();
+        let store = &self.shared.store;
+        let reader = RangeReader::new(store.shelf().clone(), Some(store.log()), open);
+        reader.with_limits(Budget::new(RANGE_BYTES, Arc::default()), u64::MAX)
+    }
+
+    /// The folder of the store.
+    pub fn folder(&self) -> &Path {
+        self.shared.store.folder()
+    }
+
     /// The daemon ends, and nothing comes any more: everything that came goes onto the disk.
     pub fn end(mut self) {
         if let Some(cluster) = self.shared.cluster.get().and_then(Weak::upgrade) {
@@ -156,6 +171,16 @@ impl RunningStore {
 impl Drop for RunningStore {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// No store, unless something needs one.
+fn without_receivers(plan: &Plan) -> Result<Option<RunningStore>, Failure> {
+    match plan.remote_write.is_empty() {
+        true => Ok(None),
+        false => {
+            Err(Failure::usage("remote_write sends what the store has: give it one with --store DIRECTORY"))
+        }
     }
 }
 

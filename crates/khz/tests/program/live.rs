@@ -211,6 +211,23 @@ fn the_process_stays_small_and_starts_one_thread_beside_its_own() {
     };
     // The gatherer and the doors. Hub and link start when a reader comes.
     assert_eq!(number("Threads:"), 2, "{status}");
-    // The limit in PROMISES.md for a release build holds for this one too. The rings are shared memory.
-    assert!(number("RssAnon:") <= 4_000, "{status}");
+    // The rings are shared memory. Of the 4 MB in PROMISES.md, the loader takes 0.6 MB of a release build for addresses that it
+    // writes into the program's constants, and 2 MB of this build: they are left out here.
+    let smaps = std::fs::read_to_string(format!("/proc/{}/smaps", running.child.id())).unwrap();
+    let (mut is_program, mut relocated) = (false, 0);
+    for line in smaps.lines() {
+        match line.strip_prefix("Anonymous:") {
+            Some(size) if is_program => {
+                relocated += size.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+            }
+            Some(_) => {}
+            // The head of a mapping begins with its addresses, and ends with its file.
+            None if line.split(' ').next().is_some_and(|word| word.contains('-')) => {
+                is_program = line.ends_with("/khz");
+            }
+            None => {}
+        }
+    }
+    assert!(relocated > 100, "{smaps}");
+    assert!(number("RssAnon:") - relocated <= 3_000, "{relocated} kB of addresses; {status}");
 }

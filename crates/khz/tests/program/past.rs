@@ -87,9 +87,9 @@ fn the_past_is_read_by_every_command_that_reads_it() {
     let old = ask(&["get", "n1:load.1m", "n1:kernel.forks", "--at", &later.to_string()]);
     assert_eq!(code(&old), 0, "{}", err(&old));
     assert_eq!(out(&old).matches(" 2d\n").count(), 2, "{}", out(&old));
-    let wrong = ask(&["get", "n1:load.1m", "--at", "yesterday"]);
+    let wrong = ask(&["get", "n1:load.1m", "--at", "tomorrow"]);
     assert_eq!(code(&wrong), 2);
-    assert!(err(&wrong).contains("'yesterday' is no time: write 2026-"), "{}", err(&wrong));
+    assert!(err(&wrong).contains("'tomorrow' is no time: write 2026-"), "{}", err(&wrong));
 
     // A name that is nearly one is suggested, whichever command asks, and nothing is printed before that is known.
     let name = place.0.join("none.khzt");
@@ -110,6 +110,11 @@ fn the_past_is_read_by_every_command_that_reads_it() {
     assert!(err(&other).contains("nothing of nn1:load.1m (did you mean n1?) in"), "{}", err(&other));
     let backwards = ask(&["watch", "n1:load.1m", "--from", "-10s", "--speed", "-1"]);
     assert!(err(&backwards).contains("--speed is a number from 0 to"), "{}", err(&backwards));
+    let fast = ask(&["watch", "n1:load.1m", "--from", "-10s", "--speed", "1e308"]);
+    assert!(err(&fast).contains("not 1e308"), "a number is no secret: {}", err(&fast));
+    let direct = run(&["get", "load.1m", "--at", "now", "--direct"]);
+    assert_eq!(code(&direct), 2);
+    assert!(err(&direct).contains("--direct reads this machine's kernel, which knows"), "{}", err(&direct));
 
     let svg = place.0.join("load.svg");
     let drawn =

@@ -278,7 +278,7 @@ fn a_recording_is_taken_into_a_store_once_and_becomes_columns() {
     assert_eq!(code(&first), 0, "{}", err(&first));
     assert!(out(&first).ends_with("nothing is left to do\n"), "{}", out(&first));
     let (rows, _) = out(&first)
-        .split_once(" rows taken in; 0 were there before")
+        .split_once(" rows taken in; 0 were in its log before")
         .map(|(n, rest)| (n.to_owned(), rest.to_owned()))
         .unwrap();
     assert!(rows.parse::<u64>().unwrap() > 20, "{}", out(&first));

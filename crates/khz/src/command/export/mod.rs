@@ -36,7 +36,8 @@ Examples:
   khz export --from -1h -m mem.free --json    the last hour
 
 Without a FILE, --from and --to are moments: a date and a time (local, or UTC
-with a Z at the end), seconds since 1970, or how long ago.
+with a Z at the end; the date may be 'today' or 'yesterday'), seconds since
+1970, or how long ago.
 
 Rows of a node come in order; nodes alternate block by block. Values are the
 kernel's own decimals, and counters are totals. An absent value is an empty

@@ -55,8 +55,8 @@ pub struct GetFlags {
     #[arg(long, value_name = "DURATION")]
     pub age: Option<String>,
     /// The newest readings at this moment, out of the hub's store: '2026-11-21 14:03:20' (local time),
-    /// 2026-11-21T14:03:20Z, or -1h. They are of the day before it; where a pattern has none there, the last ones that are
-    /// stored, however old.
+    /// 2026-11-21T14:03:20Z, 'yesterday 14:00' or -1h. khz looks in the 24 hours before that moment. A pattern that selects
+    /// nothing there gets its last readings of all that is stored.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "age")]
     pub at: Option<String>,
     /// Where to ask.

@@ -39,7 +39,8 @@ Examples:
                                                     hub's store
 
 Without a FILE, --from and --to are moments: a date and a time (local, or UTC
-with a Z at the end), seconds since 1970, or how long ago.
+with a Z at the end; the date may be 'today' or 'yesterday'), seconds since
+1970, or how long ago.
 
 Counters are drawn as rates per second: CPU times in CPUs, other times (a disk
 was busy) in percent of the time that passed. --per-sample draws their growth

@@ -55,7 +55,6 @@ pub fn all(store: &Store, out: &mut impl Write) -> Outcome {
             Step::Nothing if tick.removed.is_empty() => break,
             Step::Nothing => {}
             Step::Segment { number, rows } => writeln!(out, "segment {number}: {rows} rows are columns now")?,
-            Step::RolledUp { hour, into } => writeln!(out, "{hour}: rolled up, for {}", into.folder())?,
             Step::Merged { unit, pieces } => writeln!(out, "{unit}: {pieces} files merged")?,
             Step::Dropped { rows } => writeln!(out, "the log has no room: {rows} rows are dropped")?,
         }

@@ -59,7 +59,10 @@ pub fn import(files: &[PathBuf], plan: &Plan, out: &mut impl Write) -> Outcome {
     }
     let damaged = read.map_err(|error| Failure::work(sentence(&error)))?;
     let Counts { rows, known, other } = import.counts;
-    writeln!(out, "{rows} rows taken in; {known} were there before; {other} of faster lanes are left out")?;
+    writeln!(
+        out,
+        "{rows} rows taken in; {known} were in its log before; {other} of faster lanes are left out"
+    )?;
     let outcome = compact::all(&store, out)?;
     for (path, reach) in damaged.iter().filter(|(_, reach)| reach.damages > 0) {
         say(&format!(

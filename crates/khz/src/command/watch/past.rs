@@ -66,7 +66,8 @@ impl<'a> Replay<'a> {
         speed: f64,
     ) -> Result<Self, Failure> {
         if !(0.0..=SPEED_MAX).contains(&speed) {
-            return Err(Failure::usage(format!("--speed is a number from 0 to {SPEED_MAX}, not {speed}")));
+            // In this form a very large number has few digits.
+            return Err(Failure::usage(format!("--speed is a number from 0 to {SPEED_MAX}, not {speed:?}")));
         }
         let slice = Nanos(SLICE.0.max((speed * 1e9) as u64));
         Ok(Replay {

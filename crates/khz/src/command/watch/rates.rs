@@ -148,7 +148,7 @@ impl Rates {
         Shown::PerSecond(grown / now.since(*then).as_secs_f64())
     }
 
-    /// Keeps the row, and the older rows that a window reaches, even if this row comes again.
+    /// Keeps this row and all rows back to the start of the longest window, and one more: the newest row may be replaced.
     fn keep(&mut self, row: &Row) {
         self.rows.push_back((row.clock, row.cells.iter().map(number).collect()));
         let oldest = row.clock.0.saturating_sub(self.window_max.0);

@@ -12,6 +12,7 @@ use crate::config::{Plan, places};
 use crate::role::doors::{self, Daemon, Doors};
 use crate::role::gatherer;
 use crate::role::job_socket::JobSocket;
+use crate::role::remote_write::RemoteWriters;
 use crate::role::restart;
 use crate::role::signals;
 use crate::role::store::RunningStore;
@@ -23,7 +24,9 @@ pub fn run(plan: &Plan) -> Outcome {
     let store = RunningStore::of_node(plan)?;
     let jobs = JobSocket::open(plan);
     let stored = store.as_ref().map(RunningStore::metrics).unwrap_or_default();
-    let counts = doors.metrics().into_iter().chain(stored).collect();
+    let mut writers = RemoteWriters::default();
+    let sent = if plan.remote_write.is_empty() { Vec::new() } else { writers.metrics() };
+    let counts = doors.metrics().into_iter().chain(stored).chain(sent).collect();
     let mut agent = gatherer::start(plan, counts, jobs.as_ref().map(JobSocket::door))?;
     let link = OwnLink::bind(plan);
     let runtime = signals::runtime()?;
@@ -34,6 +37,7 @@ pub fn run(plan: &Plan) -> Outcome {
     };
     if let Some((hub, store)) = &stored {
         agent.remember(store.past(hub.cluster()));
+        writers.start(&plan.remote_write, store.folder(), &store.followed(hub.cluster()))?;
     }
     // A hub that stores serves readers of the link too.
     let unserved = link.as_ref().filter(|_| stored.is_none());
@@ -44,6 +48,7 @@ pub fn run(plan: &Plan) -> Outcome {
             () = serve_link(unserved, plan, &lanes) => unreachable!("BUG: the link's door never ends"),
         }
     });
+    drop(writers);
     if let Some((hub, store)) = stored {
         let cluster = hub.end();
         store.end();

@@ -19,6 +19,7 @@ use crate::config::{Plan, places};
 use crate::role::doors::{self, Daemon, Doors};
 use crate::role::hub::recorder::HubRecorder;
 use crate::role::local_socket;
+use crate::role::remote_write::RemoteWriters;
 use crate::role::signals;
 use crate::role::store::RunningStore;
 use crate::show::outcome::{Failure, Outcome, sentence};
@@ -50,7 +51,12 @@ pub fn run(plan: &Plan) -> Outcome {
     });
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
     let stored = store.as_ref().map(RunningStore::metrics).unwrap_or_default();
-    let query = HubQuery::new(cluster.clone()).telling(doors.metrics()).telling(stored);
+    let mut writers = RemoteWriters::default();
+    if let Some(store) = &store {
+        writers.start(&plan.remote_write, store.folder(), &store.followed(&cluster))?;
+    }
+    let sent = if plan.remote_write.is_empty() { Vec::new() } else { writers.metrics() };
+    let query = HubQuery::new(cluster.clone()).telling(doors.metrics()).telling(stored).telling(sent);
     let query: Arc<dyn Query> = Arc::new(match &store {
         Some(store) => query.remembering(store.past(&cluster)),
         None => query,
@@ -68,7 +74,7 @@ pub fn run(plan: &Plan) -> Outcome {
         }
     });
     // Nothing comes any more.
-    drop((server, sources));
+    drop((server, sources, writers));
     if let Some(store) = store {
         store.end();
     }

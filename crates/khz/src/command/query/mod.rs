@@ -1,0 +1,147 @@
+//! `khz query`: its flags, and the question that they ask. `print.rs` prints the answer.
+
+mod print;
+
+use std::io::Write;
+
+use clap::Args;
+use khz_model::Nanos;
+
+use crate::command::past::{self, now};
+use crate::command::target::Target;
+use crate::config::{NodeFlags, ReaderFlags};
+use crate::show::outcome::{Failure, Outcome};
+use crate::show::table::remark;
+
+/// Examples for `khz query --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz query up                      which nodes are there
+  khz query 'topk(5, rate(node_network_receive_bytes_total[1m]))'
+                                    the five busiest interfaces
+  khz query 'avg by (instance) (node_load1)' --range 1h
+                                    an hour, drawn here with characters
+  khz query 'avg by (instance) (node_load1)' --range 10m --step 1m --json
+                                    one object a line, for programs
+  khz query 'node_load1' --at -5m   as it was five minutes ago
+  khz query '{\"net.rx_bytes\"}'      by our own name, in our own unit
+  khz query 'sum(up)' --url http://victoria:8428
+                                    ask another engine instead of a khz
+
+PromQL in one minute:
+  node_load1                        the last sample of each series
+  node_load1{instance=\"node7\"}      of these only; also =~ != !~
+  rate(node_forks_total[5m])        growth a second over five minutes
+  sum by (instance) (...)           one number a node; also avg, max, topk(3, ...)
+
+docs/promql.md says what of the language there is. `khz catalog --json` has the
+names that series have at Prometheus.";
+
+/// `khz query`.
+#[derive(Debug, Args)]
+pub struct QueryFlags {
+    /// The question, in PromQL. Quote it, or the shell takes its brackets.
+    #[arg(value_name = "EXPR")]
+    pub query: String,
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Over this time until now (or --at), as a plot: 1h.
+    #[arg(long, value_name = "DURATION")]
+    pub range: Option<Nanos>,
+    /// The time between two points of --range [default: a two-hundredth of it, in whole seconds].
+    #[arg(long, value_name = "DURATION", requires = "range")]
+    pub step: Option<Nanos>,
+    /// At this moment instead of now: '2026-11-21 14:03:20' (local time), 2026-11-21T14:03:20Z, or -1h.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub at: Option<String>,
+    /// Ask this engine with Prometheus' interface, which may be below a path.
+    #[arg(long, alias = "from", value_name = "URL", conflicts_with_all = ["server", "direct"])]
+    pub url: Option<String>,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// Points of a plot, unless `--step` says otherwise: about the columns of a wide terminal.
+const POINTS: u64 = 200;
+
+/// Asks and prints.
+pub fn run(flags: QueryFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let end = flags.at.as_deref().map_or(Ok(now()), |text| past::moment("at", text))?;
+    let (_, plan) = super::plan(flags.settings.over(outer))?;
+    let server = match &flags.url {
+        Some(url) => flags.target.engine(url, &plan)?,
+        None => flags.target.running(&plan)?,
+    };
+    let answer = match flags.range {
+        None => server.promql(&flags.query, &seconds(end)),
+        Some(range) => {
+            let start = Nanos(end.0.saturating_sub(range.0));
+            let step = flags.step.unwrap_or(step(range));
+            server.promql_range(&flags.query, &seconds(start), &seconds(end), &seconds(step))
+        }
+    };
+    let answer = answer.map_err(|error| match error {
+        khz_ask::AskError::BadRequest(problem) => Failure::usage(pointed(&flags.query, &problem)),
+        error => error.into(),
+    })?;
+    for note in answer.warnings.iter().chain(&answer.infos) {
+        remark!("{note}");
+    }
+    let span = flags.range.map(|range| (Nanos(end.0.saturating_sub(range.0)), range));
+    print::print(&flags.query, &answer.data, span, flags.json, out)
+}
+
+/// Seconds with three places, as Prometheus reads them.
+fn seconds(time: Nanos) -> String {
+    format!("{}.{:03}", time.0 / 1_000_000_000, time.0 / 1_000_000 % 1_000)
+}
+
+fn step(range: Nanos) -> Nanos {
+    Nanos::from_secs((range.0 / 1_000_000_000).div_ceil(POINTS).max(1))
+}
+
+/// The problem, and where the engine says the place in the query, that line with a caret under it.
+fn pointed(query: &str, problem: &str) -> String {
+    let said = problem.strip_prefix("invalid parameter \"query\": ").unwrap_or(problem);
+    let mut words = said.splitn(3, ':');
+    let mut number = || words.next().and_then(|word| word.parse::<usize>().ok()).filter(|number| *number > 0);
+    let place = number().zip(number());
+    let line = place.and_then(|(line, column)| Some((query.lines().nth(line - 1)?, column)));
+    match line.zip(words.next()) {
+        Some(((line, column), sentence)) if column <= line.chars().count() + 1 => {
+            let line = crate::show::table::printable(line);
+            format!("{} (column {column})\n  {line}\n  {:>column$}", sentence.trim(), '^')
+        }
+        _ => said.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_points_at_its_place_in_the_query() {
+        let problem = "invalid parameter \"query\": 1:5: parse error: unexpected end of input";
+        assert_eq!(
+            pointed("sum(", problem),
+            "parse error: unexpected end of input (column 5)\n  sum(\n      ^"
+        );
+        let problem = "2:1: parse error: no";
+        assert_eq!(pointed("a +\nb", problem), "parse error: no (column 1)\n  b\n  ^");
+        assert_eq!(pointed("x", "9:9: no such place"), "9:9: no such place");
+        assert_eq!(pointed("x", "invalid parameter \"query\": it is wrong"), "it is wrong");
+    }
+
+    #[test]
+    fn a_step_is_whole_seconds() {
+        let step = |seconds| step(Nanos::from_secs(seconds)).0 / 1_000_000_000;
+        assert_eq!((step(10), step(3_600), step(86_400)), (1, 18, 432));
+        assert_eq!(seconds(Nanos(1_763_690_000_007_900_000)), "1763690000.007");
+    }
+}

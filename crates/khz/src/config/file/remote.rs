@@ -1,0 +1,122 @@
+//! The `[[remote_write]]` tables of the file, as text with the line of each value.
+
+use toml::de::{DeArray, DeTable, DeValue};
+
+use super::{Item, Reader};
+use crate::config::settings::Shape;
+use crate::config::{ConfigError, RemoteValues, Value};
+
+/// Keys with one value.
+const KEYS: [(&str, Shape); 14] = [
+    ("url", Shape::Text("URL")),
+    ("name", Shape::Text("NAME")),
+    ("match", Shape::Patterns("PATTERNS")),
+    ("every", Shape::Text("TIME")),
+    ("batch", Shape::Text("TIME")),
+    ("delay", Shape::Text("TIME")),
+    ("timeout", Shape::Text("TIME")),
+    ("samples_max", Shape::Text("NUMBER")),
+    ("bearer", Shape::Text("FILE")),
+    ("user", Shape::Text("NAME")),
+    ("password", Shape::Text("FILE")),
+    ("ca", Shape::Text("FILE")),
+    ("cert", Shape::Text("FILE")),
+    ("key", Shape::Text("FILE")),
+];
+
+/// Keys of a rule.
+const RULE_KEYS: [(&str, Shape); 6] = [
+    ("source_labels", Shape::List("NAMES")),
+    ("separator", Shape::Text("TEXT")),
+    ("regex", Shape::Text("REGEX")),
+    ("target_label", Shape::Text("NAME")),
+    ("replacement", Shape::Text("TEXT")),
+    ("action", Shape::Text("ACTION")),
+];
+
+impl Reader<'_> {
+    /// All tables, in their order.
+    pub(super) fn remote_writes(&self, item: &Item<'_>) -> Result<Vec<RemoteValues>, ConfigError> {
+        let tables = self.tables("remote_write", item)?;
+        tables.into_iter().map(|(table, at)| self.remote_write(table, at)).collect()
+    }
+
+    fn remote_write(&self, table: &DeTable<'_>, at: usize) -> Result<RemoteValues, ConfigError> {
+        let mut values = RemoteValues { at: self.origin(at..at), ..RemoteValues::default() };
+        for (key, item) in table.iter() {
+            let name = key.get_ref().as_ref();
+            let full = format!("remote_write.{name}");
+            match name {
+                "labels" => values.labels = self.texts(&full, item)?,
+                "headers" => values.headers = self.texts(&full, item)?,
+                "relabel" => {
+                    for (rule, _) in self.tables(&full, item)? {
+                        values.rules.push(self.keys(rule, &full, &RULE_KEYS)?);
+                    }
+                }
+                _ => match KEYS.iter().find(|(known, _)| *known == name) {
+                    Some((_, shape)) => {
+                        values.keys.push((name.to_owned(), self.setting(&full, *shape, item)?));
+                    }
+                    None => {
+                        let known = KEYS.iter().map(|(known, _)| *known);
+                        return Err(self.unknown(
+                            key,
+                            "remote_write.",
+                            known.chain(["labels", "headers", "relabel"]),
+                        ));
+                    }
+                },
+            }
+        }
+        Ok(values)
+    }
+
+    fn keys(
+        &self,
+        table: &DeTable<'_>,
+        prefix: &str,
+        known: &[(&'static str, Shape)],
+    ) -> Result<Vec<(String, Value)>, ConfigError> {
+        let mut values = Vec::new();
+        for (key, item) in table.iter() {
+            let name = key.get_ref().as_ref();
+            let Some((_, shape)) = known.iter().find(|(known, _)| *known == name) else {
+                return Err(self.unknown(key, &format!("{prefix}."), known.iter().map(|(known, _)| *known)));
+            };
+            values.push((name.to_owned(), self.setting(&format!("{prefix}.{name}"), *shape, item)?));
+        }
+        Ok(values)
+    }
+
+    /// A table of texts.
+    fn texts(&self, key: &str, item: &Item<'_>) -> Result<Vec<(String, Value)>, ConfigError> {
+        let DeValue::Table(table) = item.get_ref() else {
+            return Err(self.wrong_type(key, item.span(), "a table of texts: { name = \"value\" }"));
+        };
+        let texts = table.iter().map(|(name, item)| {
+            let full = format!("{key}.{}", name.get_ref());
+            Ok((name.get_ref().to_string(), self.setting(&full, Shape::Text("TEXT"), item)?))
+        });
+        texts.collect()
+    }
+
+    /// A list of tables, and where each begins.
+    fn tables<'t>(
+        &self,
+        key: &str,
+        item: &'t Item<'_>,
+    ) -> Result<Vec<(&'t DeTable<'t>, usize)>, ConfigError> {
+        let wrong =
+            |span| self.wrong_type(key, span, "a list of tables, each after a line with its name in [[ ]]");
+        let DeValue::Array(items) = item.get_ref() else { return Err(wrong(item.span())) };
+        let items: &DeArray<'_> = items;
+        items
+            .iter()
+            .map(|item| match item.get_ref() {
+                DeValue::Table(table) => Ok((table, item.span().start)),
+                _ => Err(wrong(item.span())),
+            })
+            .collect()
+    }
+}

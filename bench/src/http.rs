@@ -14,10 +14,15 @@ const BODY_MAX: u64 = 16 << 20;
 
 /// The body of `GET path`, if the answer is 200.
 pub fn get(address: SocketAddr, path: &str) -> Result<String, BenchError> {
+    get_within(address, path, PATIENCE)
+}
+
+/// The same from somebody who may take his time.
+pub fn get_within(address: SocketAddr, path: &str, patience: Duration) -> Result<String, BenchError> {
     let wrong =
         |problem: &dyn std::fmt::Display| BenchError::Reply(format!("http://{address}{path}: {problem}"));
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(|e| wrong(&e))?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(|e| wrong(&e))?;
+    stream.set_read_timeout(Some(patience)).map_err(|e| wrong(&e))?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n")
         .map_err(|e| wrong(&e))?;
     let mut answer = BufReader::new(stream.take(BODY_MAX));

@@ -23,6 +23,7 @@ mod peers;
 mod place;
 mod program;
 mod progress;
+mod query;
 mod record;
 mod recording;
 mod rrd;
@@ -128,12 +129,13 @@ static BLOCK: Suite = Suite {
     }],
 };
 
-static SUITES: [&Suite; 9] = [
+static SUITES: [&Suite; 10] = [
     &GATHER,
     &BLOCK,
     &recording::SUITE,
     &hub::SUITE,
     &store::SUITE,
+    &query::SUITE,
     &text::SUITE,
     &mount::SUITE,
     &job::SUITE,

@@ -2,12 +2,13 @@
 
 mod burst;
 mod compact;
-mod folder;
+pub mod folder;
 mod ingest;
-mod made_up;
-mod memory;
-mod nodes;
+pub mod made_up;
+pub mod memory;
+pub mod nodes;
 pub mod ranges;
+mod remote;
 pub mod restart;
 mod sizes;
 mod synthetic;
@@ -49,6 +50,12 @@ pub static SUITE: Suite = Suite {
             seconds: (150, 40),
             about: "a minute of 4,096 nodes at 100 Hz, 15 s with 1,000 slots: rows lost, memory",
             run: burst::run,
+        },
+        Section {
+            name: "remote",
+            seconds: (300, 60),
+            about: "remote write of 4,096 nodes x 300 slots out of the log: samples a second, into\nVictoriaMetrics (Debian package victoria-metrics), if it is installed",
+            run: remote::run,
         },
         Section {
             name: "sizes",

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use khz_model::{ByteSize, Nanos};
 use khz_store::compact::Step;
+use khz_store::shelf::Tier;
 use khz_store::{Keep, Store};
 
 use crate::error::BenchError;
@@ -76,7 +77,8 @@ fn play(
     let (store, intake, _) = Store::open(folder, keep, second(0)).map_err(store_failed)?;
     let nodes = Nodes::new(slots, moving, &intake)?;
     let mut sums: [(&str, Sum); 3] =
-        ["ten minutes into columns", "an hour rolled up", "pieces merged"].map(|what| (what, Sum::default()));
+        ["ten minutes into columns", "an hour merged and rolled up", "roll-ups merged"]
+            .map(|what| (what, Sum::default()));
     let seconds = record.effort.of(SECONDS, SECONDS_QUICK);
     for now in 0..seconds {
         if now % 600 == 0 {
@@ -116,7 +118,7 @@ fn compact(store: &Store, now: Nanos, sums: &mut [(&str, Sum); 3]) -> Result<(),
         let kind = match tick.step {
             Step::Nothing | Step::Dropped { .. } => return Ok(()),
             Step::Segment { .. } => 0,
-            Step::RolledUp { .. } => 1,
+            Step::Merged { unit, .. } if unit.tier == Tier::Raw => 1,
             Step::Merged { .. } => 2,
         };
         let sum = &mut sums[kind].1;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use khz_model::calendar::Civil;
-use khz_model::{Instance, Nanos, NodeName, Series, Stamp};
+use khz_model::{Instance, Metric, Nanos, NodeName, Series, Stamp};
 use khz_store::{ColumnFile, NodeRows, StoreError, roll_up, write_rows};
 
 use crate::error::BenchError;
@@ -20,6 +20,8 @@ const HOURS_A_DAY: u64 = 24;
 pub struct Days {
     pub nodes: usize,
     pub series: usize,
+    /// What the series are, by their count.
+    pub of: fn(usize) -> Vec<Series>,
     /// Midnight of the first day.
     pub begin: Nanos,
     pub days: u64,
@@ -41,7 +43,7 @@ impl Days {
             fs::create_dir_all(&folder).map_err(BenchError::file(folder))?;
         }
         let mut walks: Vec<Walk> = (0..self.nodes).map(|node| Walk::new(self.series, node as u64)).collect();
-        let columns = Arc::new(series(self.series));
+        let columns = Arc::new((self.of)(self.series));
         let mut months: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         for day in 0..self.days {
             told(day);
@@ -98,11 +100,17 @@ fn name(number: usize) -> NodeName {
     NodeName::new(&format!("node{number:04}")).expect("BUG: digits are a name")
 }
 
-/// Series of one metric, as `nodes.rs` has them.
-fn series(count: usize) -> Vec<Series> {
-    let metric = khz_parse::catalogue()[0].clone();
+/// Series of one metric, an interface each.
+pub fn slots(count: usize) -> Vec<Series> {
+    let metric = with_instances();
     let instance = |slot: usize| Some(Instance::from_kernel(format!("slot{slot}").as_bytes()));
     (0..count).map(|slot| Series { metric: metric.clone(), instance: instance(slot) }).collect()
+}
+
+/// A metric whose series have instances.
+pub fn with_instances() -> Arc<Metric> {
+    let mut catalogue = khz_parse::catalogue().into_iter();
+    catalogue.find(|metric| metric.name == "net.rx_bytes").expect("BUG: every catalogue has interfaces")
 }
 
 fn open(paths: &[PathBuf]) -> Result<Vec<ColumnFile>, BenchError> {
@@ -114,7 +122,7 @@ fn wrong(error: StoreError) -> BenchError {
     failed("column files", error)
 }
 
-/// The values of a node: of three series one is a busy counter, one a gauge that wanders, one changes now and then.
+/// The values of a node, all of them counters: of three series one is busy, one slow, and one changes now and then.
 struct Walk {
     values: Vec<u64>,
     random: u64,
@@ -137,7 +145,7 @@ impl Walk {
             let value = self.values[slot];
             self.values[slot] = match slot % 3 {
                 0 => value + self.below(1_500),
-                1 => value + self.below(64) - 31.min(value),
+                1 => value + self.below(64),
                 _ if self.below(60) == 0 => value + 1,
                 _ => value,
             };

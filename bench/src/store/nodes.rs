@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use khz_block::{Encoder, HEADER_BYTES, Header};
-use khz_model::{Columns, Instance, Nanos, NodeName, Series, Stamp};
+use khz_model::{Columns, Nanos, NodeName, Stamp};
 use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock, OpenBlocks, Take};
 use khz_store::range::OpenRows;
 
 use crate::error::BenchError;
 use crate::program::failed;
+use crate::store::made_up;
 
 /// Nodes of a large cluster, and their slots.
 pub const NODES: usize = 4_096;
@@ -30,10 +31,7 @@ struct Model {
 impl Model {
     /// Rows with this number of slots, of which `moving` change from row to row.
     fn new(slots: usize, moving: usize) -> Self {
-        let metric = khz_parse::catalogue()[0].clone();
-        let name = |slot: usize| Some(Instance::from_kernel(format!("slot{slot}").as_bytes()));
-        let series: Vec<Series> =
-            (0..slots).map(|slot| Series { metric: metric.clone(), instance: name(slot) }).collect();
+        let series = made_up::slots(slots);
         let mut encoder = Encoder::new(0, 1, Nanos::SECOND);
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         for row in 0..BLOCK_ROWS {

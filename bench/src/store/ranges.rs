@@ -19,7 +19,7 @@ use crate::program::failed;
 use crate::record::{Bound, Record};
 use crate::spread::Spread;
 use crate::store::folder::{self, Scratch};
-use crate::store::made_up::Days;
+use crate::store::made_up::{self, Days};
 use crate::store::memory::Peak;
 use crate::store::nodes::{BEGIN, MOVING, NODES, Nodes, SLOTS};
 use crate::table::{Table, figure, thousands};
@@ -28,6 +28,7 @@ use crate::table::{Table, figure, thousands};
 const WEEKS: Days = Days {
     nodes: 4,
     series: 24,
+    of: made_up::slots,
     begin: Nanos(1_761_955_200_000_000_000),
     days: 21,
     period: Nanos::from_secs(1),
@@ -36,6 +37,7 @@ const WEEKS: Days = Days {
 const DAY: Days = Days {
     nodes: NODES,
     series: 8,
+    of: made_up::slots,
     begin: Nanos(1_761_955_200_000_000_000),
     days: 1,
     period: Nanos::from_secs(15),

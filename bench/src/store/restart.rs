@@ -20,7 +20,7 @@ use crate::program::failed;
 use crate::record::{Bound, Record};
 use crate::spread::Spread;
 use crate::store::folder::{self, Scratch};
-use crate::store::made_up::Days;
+use crate::store::made_up::{self, Days};
 use crate::store::memory::Peak;
 use crate::store::nodes::{BEGIN, MOVING, NODES, Nodes, SLOTS};
 use crate::store::ranges::keep;
@@ -31,31 +31,50 @@ use crate::watched::Watched;
 const WEEKS: Days = Days {
     nodes: 64,
     series: 4,
+    of: made_up::slots,
     begin: Nanos(1_762_992_000_000_000_000 - 21 * DAY),
     days: 21,
     period: Nanos::from_secs(10),
 };
 const DAY: u64 = 86_400_000_000_000;
-/// What the log has when compaction is late: a sealed segment of ten minutes, and ten minutes more.
-const SEGMENT: u64 = 600;
-const SEGMENT_QUICK: u64 = 30;
+/// What the log has when compaction is late: a full segment, sealed, and another one.
+struct Full {
+    name: &'static str,
+    /// Rows of each node in a second.
+    rate: u64,
+    /// Seconds of a segment: ten minutes, or two gigabytes.
+    segment: u64,
+    quick: u64,
+}
+const FULL: [Full; 2] = [
+    Full { name: "1 Hz", rate: 1, segment: 600, quick: 30 },
+    Full { name: "10 Hz", rate: 10, segment: 85, quick: 5 },
+];
 /// A hub that does not answer by then never will.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let scratch = Scratch::new("restart")?;
-    let whole = scratch.at("whole");
     let program = build_agent()?;
-    let segment = record.effort.of(SEGMENT, SEGMENT_QUICK);
-    fill(record, &whole, segment)?;
-    let files = folder::files(&whole.join("raw"))?.len();
-    let log = folder::bytes(&whole.join("log"))? as f64 / 1e6;
-    record.say(&format!("{files} files of rows; {} MB of log, {} s\n", figure(log), 2 * segment));
     let heads = ["turn", "open ms", "CPU ms", "1st answer", "3 weeks", "from start", "hub ms", "kB"];
     let mut table = Table::new(&heads);
-    for pages in ["warm", "cold"] {
-        turns(record, &mut table, (&program, &scratch, 2 * segment), pages)?;
+    for full in FULL {
+        let whole = scratch.at("whole");
+        let segment = record.effort.of(full.segment, full.quick);
+        fill(record, &whole, segment, full.rate)?;
+        let files = folder::files(&whole.join("raw"))?.len();
+        let log = folder::bytes(&whole.join("log"))? as f64 / 1e6;
+        let seconds = 2 * segment;
+        record.say(&format!(
+            "{}: {files} files of rows; {} MB of log, {seconds} s\n",
+            full.name,
+            figure(log)
+        ));
+        for pages in ["warm", "cold"] {
+            turns(record, &mut table, (&program, &scratch, seconds), [full.name, pages])?;
+        }
+        std::fs::remove_dir_all(&whole).map_err(BenchError::file(whole))?;
     }
     record.show("## A start with 500 column files and a full log", &table);
     record.say(
@@ -71,7 +90,7 @@ fn turns(
     record: &mut Record,
     table: &mut Table,
     (program, scratch, seconds): (&Path, &Scratch, u64),
-    pages: &str,
+    [rate, pages]: [&'static str; 2],
 ) -> Result<(), BenchError> {
     let place = |folder: &Path| match pages {
         "cold" => folder::evict(folder),
@@ -79,7 +98,7 @@ fn turns(
     };
     let (mut opens, mut starts, mut hubs, mut memory) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for turn in 0..record.effort.of(3, 1) {
-        record.progress(&format!("{pages}, turn {}", turn + 1));
+        record.progress(&format!("{rate}, {pages}, turn {}", turn + 1));
         // What a start writes must not be there at the next one.
         let (copy, again) = (scratch.at("copy"), scratch.at("hub"));
         folder::link(&scratch.at("whole"), &copy)?;
@@ -97,10 +116,10 @@ fn turns(
             ("memory_kb", told.memory),
             ("hub_ms", hub),
         ] {
-            record.sample(["restart", "500 files and a full log", pages], turn, what, value);
+            record.sample(["restart", rate, pages], turn, what, value);
         }
         let figures = [told.open, told.cpu, told.first, told.weeks, told.from_start, hub, told.memory];
-        table.row([format!("{pages} {}", turn + 1)].into_iter().chain(figures.map(figure)));
+        table.row([format!("{rate}, {pages} {}", turn + 1)].into_iter().chain(figures.map(figure)));
         opens.push(told.open);
         starts.push(told.from_start / 1e3);
         hubs.push(hub / 1e3);
@@ -110,10 +129,11 @@ fn turns(
         }
     }
     let bound = record.effort.of(Bound::AtMost(1.0), Bound::Stated);
-    record.verdict(&format!("restart, {pages}: s to the first answer"), Spread::of(starts), bound);
-    record.verdict(&format!("restart of a hub, {pages}: s to the first answer"), Spread::of(hubs), bound);
-    record.verdict(&format!("restart, {pages}: ms to open"), Spread::of(opens), Bound::Stated);
-    record.verdict(&format!("restart, {pages}: memory, MB"), Spread::of(memory), Bound::Stated);
+    let of = |what: &str| format!("restart, {rate}, {pages}: {what}");
+    record.verdict(&of("s to the first answer"), Spread::of(starts), bound);
+    record.verdict(&of("s to a hub's first answer"), Spread::of(hubs), bound);
+    record.verdict(&of("ms to open"), Spread::of(opens), Bound::Stated);
+    record.verdict(&of("memory, MB"), Spread::of(memory), Bound::Stated);
     Ok(())
 }
 
@@ -126,7 +146,7 @@ fn second(second: u64) -> Nanos {
 }
 
 /// Column files, and a log whose writer was killed.
-fn fill(record: &Record, folder: &Path, segment: u64) -> Result<(), BenchError> {
+fn fill(record: &Record, folder: &Path, segment: u64, rate: u64) -> Result<(), BenchError> {
     WEEKS.write(folder, |day| record.progress(&format!("column files: day {}", day + 1)))?;
     let (store, intake, _) = Store::open(folder, keep(), second(0)).map_err(wrong)?;
     let nodes = Nodes::some(record.effort.of(NODES, NODES / 8), SLOTS, MOVING, &intake)?;
@@ -137,7 +157,7 @@ fn fill(record: &Record, folder: &Path, segment: u64) -> Result<(), BenchError> 
         if now == segment {
             store.seal();
         }
-        nodes.step(&intake);
+        (0..rate).for_each(|_| nodes.step(&intake));
         // The segment is sealed above, whatever the time is.
         store.commit(second(0)).map_err(wrong)?;
     }

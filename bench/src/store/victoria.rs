@@ -70,6 +70,11 @@ impl Victoria {
         Ok(Some(victoria))
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Imports the numbers of these rows. Times are in ms, as it keeps them.
     pub fn take(&mut self, node: &str, rows: &Rows) -> Result<(), BenchError> {
         // Rows with the same columns, series by series.

@@ -58,7 +58,7 @@ fn constants(text: &str) -> Vec<Constant> {
     let code = text.split("#[cfg(test)]").next().unwrap_or_default();
     let mut found: Vec<Constant> = Vec::new();
     // The comment above the line, and the constant with a comment that the lines before it follow.
-    let (mut comment, mut commented) = (Vec::new(), None);
+    let (mut comment, mut commented): (Vec<&str>, Option<(&str, String)>) = (Vec::new(), None);
     for line in code.lines() {
         let of_script = line.strip_prefix("/** ").and_then(|rest| rest.strip_suffix("*/"));
         if let Some(words) = line.strip_prefix("///").or(of_script) {
@@ -67,11 +67,11 @@ fn constants(text: &str) -> Vec<Constant> {
             let paragraph: Vec<&str> =
                 std::mem::take(&mut comment).into_iter().take_while(|line| !line.is_empty()).collect();
             if !paragraph.is_empty() {
-                commented = Some(name);
+                commented = Some((name, linked(&paragraph.join(" "))));
             }
-            let about = match commented {
-                Some(before) if before != name => format!("see `{before}`."),
-                Some(_) => linked(&paragraph.join(" ")),
+            let about = match &commented {
+                Some((before, text)) if *before != name => format!("with `{before}`: {text}"),
+                Some((_, text)) => text.clone(),
                 None => continue,
             };
             found.push(Constant { name: name.to_owned(), value, about });
@@ -127,5 +127,8 @@ fn constants_have_value_and_comment_and_one_beside_another_shares_it() {
         about: about.to_owned(),
     };
     let rows = of("ROWS_MAX", "1 << 4", "Rows of `Lane`: some seconds.");
-    assert_eq!(constants(text), [rows, of("EACH", "Duration::from_secs(5)", "see `ROWS_MAX`.")]);
+    assert_eq!(
+        constants(text),
+        [rows, of("EACH", "Duration::from_secs(5)", "with `ROWS_MAX`: Rows of `Lane`: some seconds.")]
+    );
 }

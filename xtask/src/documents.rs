@@ -1,5 +1,5 @@
-//! What the documents say of the repository is so: files that they name exist, unsafe code is where CONTRIBUTING.md allows it,
-//! and modules of khz import what the table in its `main.rs` allows.
+//! What the documents say of the repository is so: files that they name exist, each limit stands in a page, unsafe code is
+//! where CONTRIBUTING.md allows it, and modules of khz import what the table in its `main.rs` allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -130,7 +130,10 @@ fn every_file_of_a_crate_has_a_row_in_the_index() {
     for folder in file_index::folders().unwrap() {
         for file in file_index::files(&folder).unwrap() {
             let name = file_index::name(&folder, &file);
-            let is_named = Path::new(&name).ancestors().any(|above| named.contains(above.to_str().unwrap()));
+            // A row for a folder is enough for what only tests and benchmarks use.
+            let is_of_tests = ["/tests/", "/targets/", "bench/"].iter().any(|part| name.contains(part));
+            let above = Path::new(&name).ancestors().take(if is_of_tests { usize::MAX } else { 1 });
+            let is_named = above.into_iter().any(|above| named.contains(above.to_str().unwrap()));
             let is_source = name.ends_with(".rs") || name.ends_with(".js");
             if is_source && !is_named && !needs_no_row(&name, &text(&file)) {
                 missing.push(name);
@@ -138,6 +141,27 @@ fn every_file_of_a_crate_has_a_row_in_the_index() {
         }
     }
     assert!(missing.is_empty(), "docs/where.md has no row for these: {missing:#?}");
+}
+
+#[test]
+fn every_file_with_golden_bytes_has_a_row_that_says_so() {
+    let page = text(&step::root().join("docs/where.md"));
+    let rows: String = page.lines().filter(|line| line.starts_with("| golden bytes, ")).collect();
+    let mut files = 0;
+    for folder in file_index::folders().unwrap() {
+        for file in file_index::files(&folder).unwrap() {
+            let code = text(&file);
+            let tests = code.lines().filter_map(|line| line.trim_start().strip_prefix("fn the_bytes_of_"));
+            let is_kept = tests.into_iter().any(|name| name.contains("_stay"));
+            let is_golden = is_kept || code.contains(r#"include_bytes!("golden."#);
+            let name = file_index::name(&folder, &file);
+            if is_golden && !name.starts_with("xtask") {
+                files += 1;
+                assert!(rows.contains(&format!("`{name}`")), "no row about golden bytes names {name}");
+            }
+        }
+    }
+    assert!(files > 6, "only {files} files have golden bytes");
 }
 
 #[test]
@@ -186,6 +210,32 @@ fn every_constant_that_a_page_names_exists() {
         missing.extend(absent.map(|name| format!("{}: {name}", page.display())));
     }
     assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// The public constants of a `limits.rs`.
+fn limits_of(code: &str) -> impl Iterator<Item = &str> {
+    let lines = code.lines().map(str::trim_start);
+    lines.filter_map(|line| line.strip_prefix("pub const ")?.split_once(':')).map(|(name, _)| name)
+}
+
+#[test]
+fn every_limit_stands_in_a_page_that_says_what_happens_beyond_it() {
+    let pages: String = pages()
+        .filter(|page| !page.ends_with("constants.md") && !page.ends_with("files.md"))
+        .map(|page| text(&page))
+        .collect();
+    let named: BTreeSet<&str> = pages.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let mut files = Vec::new();
+    files_below(&step::root().join("crates"), &mut files);
+    files.retain(|path| path.ends_with("src/limits.rs"));
+    assert!(files.len() > 5, "{files:?}");
+    let mut missing = Vec::new();
+    for path in files {
+        let code = text(&path);
+        let absent = limits_of(&code).filter(|name| !named.contains(name));
+        missing.extend(absent.map(|name| format!("{}: {name}", path.display())));
+    }
+    assert!(missing.is_empty(), "docs/limits.md has no row for these: {missing:#?}");
 }
 
 /// The anchor of a heading: lower case, blanks as `-`, no other marks.

@@ -48,6 +48,9 @@ fn slow_tests() -> Result<(), String> {
     step::run("cargo test --release -p khz --test cluster --quiet -- --include-ignored", &[], &[])?;
     step::run("cargo test --release -p khz-mount --quiet -- --include-ignored", &[], &[])?;
     step::run("cargo test --release -p khz --test mount --quiet -- --include-ignored", &[], &[])?;
+    // Receivers are gone for ten minutes.
+    let receivers = "cargo test --release -p khz --test program --quiet -- remote_write";
+    step::run(receivers, &[], &[("KHZ_REMOTE_OUTAGE", "600")])?;
     // Kills processes that record.
     step::run("cargo test --release -p khz --test program --quiet -- --ignored record", &[], &[])?;
     // A thousand kills of a process that stores, and losses of power: each case has five.

@@ -229,8 +229,9 @@ mod tests {
     use khz_model::{Absence, Reading};
 
     fn times(rows: usize) -> Times {
+        use crate::times::Beside;
         let at = (0..rows as u64).map(|n| 1_000 + n * 10).collect();
-        Times { kind: crate::times::Kind::Rows, at, beside: [vec![0; rows], vec![0; rows]] }
+        Times { kind: crate::times::Kind::Rows, at, beside: [Beside::Same(0), Beside::Same(0)] }
     }
 
     fn track(readings: &[Option<Reading>]) -> Track<u64> {

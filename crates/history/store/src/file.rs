@@ -12,7 +12,7 @@ use crate::column;
 use crate::directory::{self, Entry, HEADER_BYTES, Page, Root, TAIL_BYTES, VERSION};
 use crate::layout::{Layout, Layouts};
 use crate::limits::PART_BYTES_MAX;
-use crate::part::{Part, Source};
+use crate::part::{Part, Source, next_identity};
 use crate::rollup;
 use crate::section::{Index, Section};
 use crate::summary::Summary;
@@ -23,6 +23,7 @@ use crate::writer::Content;
 #[derive(Debug)]
 pub struct ColumnFile {
     source: Source,
+    identity: u64,
     root: Root,
     layouts: Arc<Layouts>,
     /// The packed bytes of the first layout, once they were needed.
@@ -66,6 +67,7 @@ impl ColumnFile {
         let root = Root::take(Bytes(&root)).map_err(|problem| source.damaged(at, problem))?;
         Ok(ColumnFile {
             source,
+            identity: next_identity(),
             root,
             layouts: layouts.clone(),
             first: OnceLock::new(),
@@ -76,6 +78,11 @@ impl ColumnFile {
     /// The file's name.
     pub fn path(&self) -> &Path {
         &self.source.path
+    }
+
+    /// Another number for each file that this process opens.
+    pub(crate) fn identity(&self) -> u64 {
+        self.identity
     }
 
     /// The number of the file on its disk.
@@ -95,27 +102,29 @@ impl ColumnFile {
 
     /// The sections of a node: one, or more if the type of a metric changed.
     pub fn sections(&self, node: &NodeName) -> Result<Vec<Section>, StoreError> {
-        let mut sections = Vec::new();
+        let entries = self.entries_of(node)?;
+        entries.iter().map(|entry| self.section(entry)).collect()
+    }
+
+    /// Where the sections of a node are.
+    pub(crate) fn entries_of(&self, node: &NodeName) -> Result<Vec<Entry>, StoreError> {
+        let mut entries = Vec::new();
         for page in self.root.pages_of(node) {
-            for entry in self.page(page)?.iter().filter(|entry| entry.node == *node) {
-                sections.push(self.section(entry)?);
-            }
+            let page = self.page(page)?;
+            // A page has its nodes in the order of their names.
+            let from = page.partition_point(|entry| entry.node < *node);
+            entries.extend(page[from..].iter().take_while(|entry| entry.node == *node).cloned());
         }
-        Ok(sections)
+        Ok(entries)
     }
 
     /// The layouts of a node's sections.
     pub(crate) fn layouts_of(&self, node: &NodeName) -> Result<Vec<Arc<Layout>>, StoreError> {
         let mut layouts = Vec::new();
-        for page in self.root.pages_of(node) {
-            let page = self.page(page)?;
-            // A page has its nodes in the order of their names.
-            let from = page.partition_point(|entry| entry.node < *node);
-            for entry in page[from..].iter().take_while(|entry| entry.node == *node) {
-                let bytes = self.source.part(entry.index)?;
-                let layout = Part::take(&mut Bytes(&bytes), PART_BYTES_MAX);
-                layouts.push(self.layout(self.whole(entry.index, layout)?)?);
-            }
+        for entry in self.entries_of(node)? {
+            let bytes = self.source.part(entry.index)?;
+            let layout = Part::take(&mut Bytes(&bytes), PART_BYTES_MAX);
+            layouts.push(self.layout(self.whole(entry.index, layout)?)?);
         }
         Ok(layouts)
     }
@@ -185,7 +194,8 @@ impl ColumnFile {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn section(&self, entry: &Entry) -> Result<Section, StoreError> {
+    /// A section by its place.
+    pub(crate) fn section(&self, entry: &Entry) -> Result<Section, StoreError> {
         let bytes = self.source.part(entry.index)?;
         let index = self.whole(entry.index, Index::take(Bytes(&bytes)))?;
         let layout = self.layout(index.layout)?;
@@ -250,7 +260,7 @@ impl ColumnFile {
         take: impl FnOnce(Bytes<'_>) -> Read<T>,
     ) -> Result<T, StoreError> {
         let nothing = || self.source.damaged(section.at, "it has no such column");
-        let part = *section.index.columns.get(place).ok_or_else(nothing)?;
+        let part = section.index.columns.get(place).ok_or_else(nothing)?;
         let bytes = self.source.part(part)?;
         self.whole(part, take(Bytes(&bytes)))
     }

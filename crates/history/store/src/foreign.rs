@@ -9,15 +9,15 @@ use crate::column::{self, Span};
 use crate::directory::{self, Entry, Page, Root};
 use crate::part::Part;
 use crate::rollup::{self, Buckets};
-use crate::section::Index;
-use crate::times::{Kind, Times};
+use crate::section::{Columns, Index};
+use crate::times::{Beside, Kind, Times};
 use crate::track::{NO_READING, Track};
 
 const ROWS: usize = 120;
 
 fn times() -> Times {
     let at = (0..ROWS as u64).map(|row| 1_000_000 + row * 1_000 + row * 7 % 13).collect();
-    Times { kind: Kind::Rows, at, beside: [vec![5; ROWS], vec![0; ROWS]] }
+    Times { kind: Kind::Rows, at, beside: [Beside::Same(5), Beside::Same(0)] }
 }
 
 fn track() -> Track<u64> {
@@ -48,7 +48,9 @@ fn parts() -> Vec<Vec<u8>> {
     rollup::put(&rolled, ValueType::Unsigned, &buckets.times, &mut parts[2]);
     times().put(&mut parts[3]);
     let span = Span { rows: ROWS, first: 5, last: 9 };
-    Index { layout: part, span, times: part, columns: vec![part; 9] }.put(&mut parts[4]);
+    let mut columns = Columns::from(part.end());
+    (0..9).for_each(|_| columns.push(part.length, part.checksum));
+    Index { layout: part, span, times: part, columns }.put(&mut parts[4]);
     let pages = vec![Page { first: name.clone(), part }; 3];
     Root { resolution: Nanos(60), first: 5, last: 9, layout: part, pages }.put(&mut parts[5]);
     let entry = Entry { node: name, index: part };

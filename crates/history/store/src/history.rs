@@ -90,7 +90,7 @@ impl History {
         let mut damage = Vec::new();
         for overlap in self.overlaps(node, key, from, to, &mut damage) {
             let (times, content) = decode(overlap, key, &mut damage)?;
-            let Content::Readings(track) = content else { continue };
+            let Content::Readings(track) = &*content else { continue };
             let within = |(row, _): &(usize, Reading)| (from.0..to.0).contains(&times.at[*row]);
             track.readings().filter(within).for_each(|(row, reading)| each(times.stamp(row), reading));
         }
@@ -114,7 +114,7 @@ impl History {
                 continue;
             }
             let (times, content) = decode(overlap, key, &mut damage)?;
-            match content {
+            match &*content {
                 Content::Readings(track) => track.each_run(|row, values| {
                     sums.add(&times.at[row..row + values.len()], values);
                 }),
@@ -168,7 +168,7 @@ fn decode(
     overlap: Overlap<Piece<'_>>,
     key: &Key,
     damage: &mut Vec<StoreError>,
-) -> Result<(Times, Content), StoreError> {
+) -> Result<(Arc<Times>, Arc<Content>), StoreError> {
     let joined = Joined::of(overlap.pieces, damage)?;
     let content = joined.column(key, damage);
     Ok((joined.times, content))

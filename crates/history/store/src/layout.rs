@@ -44,6 +44,11 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// The series of a schema.
+    pub fn of(schema: Schema) -> Self {
+        Layout { schema }
+    }
+
     pub fn series(&self) -> &[Series] {
         self.schema.series()
     }

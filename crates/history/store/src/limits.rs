@@ -32,6 +32,12 @@ pub const RANGE_QUERY_BYTES: u64 = 128 << 10;
 /// Readings in one answer to a range query: two days of a node with 300 series at 1 Hz, two gigabytes of text.
 pub const RANGE_READINGS_MAX: u64 = 1 << 26;
 
+/// Bytes of times and columns that stay unpacked between questions: one series of 1,000 nodes at 1 Hz over an hour, or of one node
+/// over six weeks of minutes and two weeks of rows.
+pub const UNPACKED_BYTES: usize = 64 << 20;
+/// What each of them takes at least, with its place.
+pub const UNPACKED_LEAST: usize = 128;
+
 /// Hours with rows, the last of a question, in which the newest readings are searched; before them roll-ups are asked. A day,
 /// wherever it begins.
 pub const NEWEST_HOURS: usize = 25;

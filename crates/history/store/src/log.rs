@@ -29,6 +29,7 @@ use khz_model::{Columns, Nanos};
 pub use intake::{Intake, LogCounts};
 pub use known::KnownBlock;
 pub use lane::LoggedLane;
+pub(crate) use view::BlockSource;
 pub use view::LogView;
 pub use writer::{Commit, Log};
 

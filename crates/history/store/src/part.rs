@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use khz_block::varint;
 
@@ -37,6 +38,12 @@ impl Part {
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.length as u64)
     }
+}
+
+/// A number for a file that was opened; no two files of this process get the same.
+pub(crate) fn next_identity() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Where the bytes of a file come from.

@@ -14,6 +14,7 @@ mod points;
 mod rows;
 mod segments;
 mod strand;
+mod unpacked;
 
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ use crate::range::answer::Asked;
 use crate::range::newest::NewestAnswer;
 use crate::range::points::PointsAnswer;
 use crate::range::rows::RowsAnswer;
+use crate::range::unpacked::Unpacked;
 use crate::shelf::StoredHour;
 
 /// How long a file of rows is.
@@ -108,7 +110,7 @@ impl OpenRows for () {
     }
 }
 
-/// Answers range queries, from any thread. Copies share the budget.
+/// Answers range queries, from any thread. Copies share the budget, and what was unpacked last.
 #[derive(Clone)]
 pub struct RangeReader {
     files: Arc<dyn ColumnFiles>,
@@ -116,13 +118,14 @@ pub struct RangeReader {
     open: Arc<dyn OpenRows>,
     budget: Budget,
     readings_max: u64,
+    unpacked: Arc<Unpacked>,
 }
 
 impl RangeReader {
     /// A reader of these files, of this log, and of rows that have not come so far.
     pub fn new(files: Arc<dyn ColumnFiles>, log: Option<LogView>, open: Arc<dyn OpenRows>) -> Self {
         let budget = Budget::new(RANGE_BYTES, Arc::default());
-        RangeReader { files, log, open, budget, readings_max: RANGE_READINGS_MAX }
+        RangeReader { files, log, open, budget, readings_max: RANGE_READINGS_MAX, unpacked: Arc::default() }
     }
 
     /// The same with other limits: bytes for all queries together, and readings of an answer.

@@ -7,7 +7,7 @@ use crate::bytes::{Bytes, Read, join};
 use crate::column::{ROLLUP, exact};
 use crate::stream;
 use crate::summary::{Point, Summary, Total};
-use crate::times::{Kind, Times};
+use crate::times::{Beside, Kind, Times};
 use crate::track::{NO_READING, Track, has_value, put_runs, take_runs};
 
 /// The buckets of some rows: their times, and which bucket each row belongs to.
@@ -21,23 +21,25 @@ impl Buckets {
     /// Buckets of `resolution`, which begin at multiples of it since 1970. Rows may be buckets of a finer roll-up.
     pub fn of(rows: &Times, resolution: Nanos) -> Self {
         let (mut times, mut ends) = (Times::new(Kind::Buckets), Vec::new());
+        let (mut firsts, mut lasts) = (Vec::new(), Vec::new());
         for (row, &at) in rows.at.iter().enumerate() {
             // A row as it was gathered begins and ends at its time.
             let (first, last) = match rows.kind {
-                Kind::Buckets => (rows.beside[0][row], rows.beside[1][row]),
+                Kind::Buckets => (rows.beside[0].of_row(row), rows.beside[1].of_row(row)),
                 Kind::Rows => (at, at),
             };
             let begin = at - at % resolution.0.max(1);
             if times.at.last() != Some(&begin) {
                 times.at.push(begin);
-                times.beside[0].push(first);
-                times.beside[1].push(last);
+                firsts.push(first);
+                lasts.push(last);
                 ends.push(row);
             }
             let bucket = times.rows() - 1;
-            times.beside[1][bucket] = last;
+            lasts[bucket] = last;
             ends[bucket] = row + 1;
         }
+        times.beside = [Beside::of(firsts), Beside::of(lasts)];
         Buckets { times, ends }
     }
 
@@ -140,7 +142,7 @@ pub(crate) fn put(track: &Track<Summary>, value_type: ValueType, times: &Times, 
     let firsts: Vec<u64> = track.values.iter().map(|it| it.first.time.0).collect();
     let lasts: Vec<u64> = track.values.iter().map(|it| it.last.time.0).collect();
     for (own, shared) in [(firsts, &times.beside[0]), (lasts, &times.beside[1])] {
-        if rows.iter().zip(&own).all(|(&row, own)| shared[row] == *own) {
+        if rows.iter().zip(&own).all(|(&row, own)| shared.of_row(row) == *own) {
             out.push(AS_ROWS);
             continue;
         }
@@ -210,7 +212,7 @@ fn rows_of<T: Copy>(track: &Track<T>) -> Vec<usize> {
 
 fn take_times(bytes: &mut Bytes<'_>, rows: &[usize], times: &Times, beside: usize) -> Read<Vec<u64>> {
     match bytes.byte()? {
-        AS_ROWS => Ok(rows.iter().map(|&row| times.beside[beside][row]).collect()),
+        AS_ROWS => Ok(rows.iter().map(|&row| times.beside[beside].of_row(row)).collect()),
         OWN => {
             let after = stream::take(bytes, rows.len())?;
             Ok(rows.iter().zip(after).map(|(&row, after)| times.at[row].wrapping_add(after)).collect())

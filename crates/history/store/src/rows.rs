@@ -13,7 +13,7 @@ use khz_model::{Instance, Labels, Nanos, NodeName, Series, Stamp};
 use crate::StoreError;
 use crate::disk::Disk;
 use crate::limits::ROWS_MAX;
-use crate::times::{Kind, Times};
+use crate::times::{Beside, Kind, Times};
 use crate::track::{NO_READING, Track};
 use crate::writer::{Content, Writer, Written, write_file};
 
@@ -176,16 +176,6 @@ impl NodeRows {
         self.series[place].set(row, state, bits);
     }
 
-    /// The series that have come, whatever the columns are now.
-    pub(crate) fn series(&self) -> impl Iterator<Item = &Series> {
-        self.series.iter().map(|changes| &changes.series)
-    }
-
-    /// The series of this number, in all rows; [`NodeRows::times`] gives the rows and the places.
-    pub(crate) fn track(&self, number: usize, times: &Times, places: &[usize]) -> Option<Track<u64>> {
-        Some(self.series.get(number)?.track(places, times.rows()))
-    }
-
     /// Roughly how many bytes this takes.
     pub(crate) fn held(&self) -> usize {
         let changes: usize = self.series.iter().map(|changes| changes.changes.capacity()).sum();
@@ -199,16 +189,19 @@ impl NodeRows {
         let mut order: Vec<usize> = (0..self.stamps.len()).collect();
         order.sort_by_key(|&row| self.stamps[row].real());
         let (mut times, mut places) = (Times::new(Kind::Rows), vec![0; order.len()]);
+        let (mut offsets, mut shifts) = (Vec::with_capacity(order.len()), Vec::with_capacity(order.len()));
         for row in order {
             let at = self.stamps[row].real().0;
             if times.at.last() != Some(&at) {
                 times.at.push(at);
-                times.beside.iter_mut().for_each(|beside| beside.push(0));
+                offsets.push(0);
+                shifts.push(0);
             }
             places[row] = times.rows() - 1;
-            times.beside[0][places[row]] = self.stamps[row].real_offset.cast_unsigned();
-            times.beside[1][places[row]] = self.shifts[row].cast_unsigned();
+            offsets[places[row]] = self.stamps[row].real_offset.cast_unsigned();
+            shifts[places[row]] = self.shifts[row].cast_unsigned();
         }
+        times.beside = [Beside::of(offsets), Beside::of(shifts)];
         (times, places)
     }
 }

@@ -19,7 +19,50 @@ pub(crate) struct Index {
     pub layout: Part,
     pub span: Span,
     pub times: Part,
-    pub columns: Vec<Part>,
+    pub columns: Columns,
+}
+
+/// Where the columns of a section are: they follow the times and each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Columns {
+    begin: u64,
+    /// For each column, how far from there it ends.
+    ends: Vec<u64>,
+    checksums: Vec<u32>,
+}
+
+impl Columns {
+    /// None so far; the first will be here.
+    pub fn from(begin: u64) -> Self {
+        Columns { begin, ..Columns::default() }
+    }
+
+    /// Adds the next column.
+    pub fn push(&mut self, length: usize, checksum: u32) {
+        self.ends.push(self.ends.last().map_or(0, |end| *end).saturating_add(length as u64));
+        self.checksums.push(checksum);
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Where a column is.
+    pub fn get(&self, place: usize) -> Option<Part> {
+        let (end, checksum) = (*self.ends.get(place)?, *self.checksums.get(place)?);
+        let begin = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let (offset, length) = (self.begin.saturating_add(begin), (end - begin) as usize);
+        Some(Part { offset, length, checksum })
+    }
+
+    fn all(&self) -> impl Iterator<Item = Part> {
+        (0..self.len()).filter_map(|place| self.get(place))
+    }
+
+    /// Bytes in memory.
+    fn held(&self) -> usize {
+        self.ends.capacity() * size_of::<u64>() + self.checksums.capacity() * size_of::<u32>()
+    }
 }
 
 impl Index {
@@ -31,7 +74,7 @@ impl Index {
         varint::put(out, self.span.last - self.span.first);
         self.times.put(out);
         varint::put(out, self.columns.len() as u64);
-        for column in &self.columns {
+        for column in self.columns.all() {
             varint::put(out, column.length as u64);
             out.extend_from_slice(&column.checksum.to_le_bytes());
         }
@@ -44,11 +87,11 @@ impl Index {
         let times = Part::take(&mut bytes, COLUMN_BYTES_MAX)?;
         let count = bytes.count(SLOTS_MAX)?;
         // A damaged count must not take memory that its bytes cannot fill.
-        let (mut columns, mut offset) = (Vec::with_capacity(count.min(bytes.0.len() / 5)), times.end());
+        let (room, mut columns) = (count.min(bytes.0.len() / 5), Columns::from(times.end()));
+        columns.ends.reserve_exact(room);
+        columns.checksums.reserve_exact(room);
         for _ in 0..count {
-            let column = Part { offset, length: bytes.count(COLUMN_BYTES_MAX)?, checksum: bytes.u32()? };
-            offset = column.end();
-            columns.push(column);
+            columns.push(bytes.count(COLUMN_BYTES_MAX)?, bytes.u32()?);
         }
         bytes.end()?;
         Ok(Index { layout, span: Span { rows, first, last }, times, columns })
@@ -74,6 +117,11 @@ impl Section {
     /// The column of a series, if it has one.
     pub fn place(&self, key: &Key) -> Option<usize> {
         self.layout.place(key)
+    }
+
+    /// Roughly how many bytes it takes; series lists are shared.
+    pub(crate) fn held(&self) -> usize {
+        size_of::<Self>() + self.index.columns.held()
     }
 
     /// How many rows it has.

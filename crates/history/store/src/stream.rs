@@ -50,6 +50,22 @@ pub(crate) fn take(bytes: &mut Bytes<'_>, count: usize) -> Read<Vec<u64>> {
     }
 }
 
+/// Appends the stream of this number, `count` times.
+pub(crate) fn put_constant(number: u64, count: usize, out: &mut Vec<u8>) {
+    if count > 0 {
+        out.push(CONSTANT);
+        varint::put(out, number);
+    }
+}
+
+/// Takes a stream that repeats one number; `None`, and nothing is taken: it is another one.
+pub(crate) fn take_constant(bytes: &mut Bytes<'_>) -> Option<u64> {
+    let mut after = Bytes(bytes.0);
+    let number = (after.byte() == Ok(CONSTANT)).then(|| after.number().ok()).flatten()?;
+    *bytes = after;
+    Some(number)
+}
+
 /// The number of a stream that repeats one, without decoding; `None` for other streams.
 pub(crate) fn constant(mut bytes: Bytes<'_>) -> Option<u64> {
     (bytes.byte() == Ok(CONSTANT)).then(|| bytes.number().ok()).flatten()

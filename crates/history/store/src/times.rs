@@ -13,7 +13,76 @@ pub(crate) struct Times {
     pub kind: Kind,
     /// Nanoseconds since 1970; of a bucket its begin.
     pub at: Vec<u64>,
-    pub beside: [Vec<u64>; 2],
+    pub beside: [Beside; 2],
+}
+
+/// A number for each row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// All have this one, as is usual.
+    Same(u64),
+    Each(Vec<u64>),
+}
+
+impl Beside {
+    /// These numbers.
+    pub fn of(numbers: Vec<u64>) -> Self {
+        let first = numbers.first().copied().unwrap_or(0);
+        if numbers.iter().all(|number| *number == first) {
+            Beside::Same(first)
+        } else {
+            Beside::Each(numbers)
+        }
+    }
+
+    /// The numbers of pieces that come one after the other, each with its rows.
+    pub fn chained<'a>(pieces: impl Iterator<Item = (&'a Beside, usize)> + Clone) -> Self {
+        let mut firsts = pieces.clone().map(|(beside, _)| match beside {
+            Beside::Same(number) => Some(*number),
+            Beside::Each(_) => None,
+        });
+        if let Some(Some(first)) = firsts.next()
+            && firsts.all(|number| number == Some(first))
+        {
+            return Beside::Same(first);
+        }
+        let mut all = Vec::new();
+        for (beside, rows) in pieces {
+            match beside {
+                Beside::Same(number) => all.resize(all.len() + rows, *number),
+                Beside::Each(numbers) => all.extend_from_slice(numbers),
+            }
+        }
+        Beside::Each(all)
+    }
+
+    pub fn of_row(&self, row: usize) -> u64 {
+        match self {
+            Beside::Same(number) => *number,
+            Beside::Each(numbers) => numbers[row],
+        }
+    }
+
+    fn put(&self, rows: usize, out: &mut Vec<u8>) {
+        match self {
+            Beside::Same(number) => stream::put_constant(*number, rows, out),
+            Beside::Each(numbers) => stream::put(numbers, out),
+        }
+    }
+
+    fn take(bytes: &mut Bytes<'_>, rows: usize) -> Read<Self> {
+        match stream::take_constant(bytes) {
+            Some(number) if rows > 0 => Ok(Beside::Same(number)),
+            _ => Ok(Beside::of(stream::take(bytes, rows)?)),
+        }
+    }
+
+    fn held(&self) -> usize {
+        match self {
+            Beside::Same(_) => 0,
+            Beside::Each(numbers) => numbers.capacity() * size_of::<u64>(),
+        }
+    }
 }
 
 /// What the rows are.
@@ -29,7 +98,7 @@ pub(crate) enum Kind {
 impl Times {
     /// No rows yet.
     pub fn new(kind: Kind) -> Self {
-        Times { kind, at: Vec::new(), beside: [Vec::new(), Vec::new()] }
+        Times { kind, at: Vec::new(), beside: [Beside::Same(0), Beside::Same(0)] }
     }
 
     pub fn rows(&self) -> usize {
@@ -41,10 +110,16 @@ impl Times {
         (self.at.first().copied().unwrap_or(0), self.at.last().copied().unwrap_or(0))
     }
 
+    /// Roughly how many bytes they take.
+    pub fn held(&self) -> usize {
+        let beside: usize = self.beside.iter().map(Beside::held).sum();
+        size_of::<Self>() + self.at.capacity() * size_of::<u64>() + beside
+    }
+
     /// The stamp of a row. A bucket of a roll-up has only its begin.
     pub fn stamp(&self, row: usize) -> Stamp {
         let real_offset = match self.kind {
-            Kind::Rows => self.beside[0][row].cast_signed(),
+            Kind::Rows => self.beside[0].of_row(row).cast_signed(),
             Kind::Buckets => 0,
         };
         Stamp { boot: Nanos(self.at[row].saturating_add_signed(real_offset.saturating_neg())), real_offset }
@@ -53,7 +128,7 @@ impl Times {
     /// Nanoseconds that were added to the time of a row, because the node's clock was wrong.
     pub fn shift(&self, row: usize) -> i64 {
         match self.kind {
-            Kind::Rows => self.beside[1][row].cast_signed(),
+            Kind::Rows => self.beside[1].of_row(row).cast_signed(),
             Kind::Buckets => 0,
         }
     }
@@ -62,7 +137,7 @@ impl Times {
         varint::put(out, self.rows() as u64);
         stream::put(&self.at, out);
         for beside in &self.beside {
-            stream::put(beside, out);
+            beside.put(self.rows(), out);
         }
     }
 
@@ -72,7 +147,7 @@ impl Times {
         if !at.is_sorted_by(|one, two| one < two) {
             return Err("rows are not in the order of their times");
         }
-        let beside = [stream::take(bytes, rows)?, stream::take(bytes, rows)?];
+        let beside = [Beside::take(bytes, rows)?, Beside::take(bytes, rows)?];
         bytes.end()?;
         Ok(Times { kind: Kind::of(resolution), at, beside })
     }
@@ -92,7 +167,7 @@ mod tests {
     #[test]
     fn an_hour_on_the_tick_takes_fewer_bytes_than_a_line_of_text() {
         let at = (0..3_600).map(|n| 1_763_000_000_000_000_000 + n * 1_000_000_000).collect();
-        let times = Times { kind: Kind::Rows, at, beside: [vec![5; 3_600], vec![0; 3_600]] };
+        let times = Times { kind: Kind::Rows, at, beside: [Beside::Same(5), Beside::Same(0)] };
         let mut bytes = Vec::new();
         times.put(&mut bytes);
         assert!(bytes.len() < 60, "{}", bytes.len());
@@ -103,7 +178,8 @@ mod tests {
     #[test]
     fn rows_out_of_order_are_refused() {
         let mut bytes = Vec::new();
-        Times { kind: Kind::Rows, at: vec![5, 5], beside: [vec![0; 2], vec![0; 2]] }.put(&mut bytes);
+        Times { kind: Kind::Rows, at: vec![5, 5], beside: [Beside::Same(0), Beside::Same(0)] }
+            .put(&mut bytes);
         assert!(Times::take(&mut Bytes(&bytes), Nanos(0)).is_err());
     }
 }

@@ -54,17 +54,20 @@ impl<T: Copy> Track<T> {
     }
 
     /// The track of these, each from its row on, in the order of rows. Rows that none of them has are without a reading.
-    pub fn chained(tracks: impl Iterator<Item = (Track<T>, usize)>, rows: usize) -> Self {
+    pub fn chained<'a>(tracks: impl Iterator<Item = (&'a Track<T>, usize)>, rows: usize) -> Self
+    where
+        T: 'a,
+    {
         let (mut all, mut end) = (Track { runs: Vec::new(), values: Vec::new(), labels: Vec::new() }, 0);
         for (track, begin) in tracks {
             all.run(NO_READING, begin - end);
             end = begin;
-            for run in track.runs {
+            for run in &track.runs {
                 all.run(run.state, run.rows);
                 end += run.rows;
             }
-            all.values.extend(track.values);
-            all.labels.extend(track.labels);
+            all.values.extend_from_slice(&track.values);
+            all.labels.extend(track.labels.iter().cloned());
         }
         all.run(NO_READING, rows - end);
         all
@@ -77,6 +80,18 @@ impl<T: Copy> Track<T> {
             Some(last) if last.state == state => last.rows += rows,
             _ => self.runs.push(Run { state, rows }),
         }
+    }
+
+    /// Roughly how many bytes it takes beside itself.
+    pub fn held(&self) -> usize {
+        self.runs.capacity() * size_of::<Run>()
+            + self.values.capacity() * size_of::<T>()
+            + self.labels.capacity() * size_of::<Labels>()
+    }
+
+    /// How many rows it has.
+    pub fn row_count(&self) -> usize {
+        self.runs.iter().map(|run| run.rows).sum()
     }
 
     /// Every row with its number, its state, and its value if the state has one.

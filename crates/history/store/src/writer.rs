@@ -1,6 +1,7 @@
 //! Writes a column file from its first byte to its last: a section for each node, column by column. It keeps no column,
 //! only where each is.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -16,7 +17,7 @@ use crate::layout::{pack, schema_bytes};
 use crate::limits::{COLUMN_BYTES_MAX, LAYOUTS_REMEMBERED_BYTES, PAGE_NODES, PAGES_MAX, ROWS_MAX};
 use crate::part::Part;
 use crate::rollup;
-use crate::section::Index;
+use crate::section::{Columns, Index};
 use crate::summary::Summary;
 use crate::times::Times;
 use crate::track::Track;
@@ -26,6 +27,16 @@ use crate::track::Track;
 pub(crate) enum Content {
     Readings(Track<u64>),
     Summaries(Track<Summary>),
+}
+
+impl Content {
+    /// Roughly how many bytes it takes beside itself.
+    pub fn held(&self) -> usize {
+        match self {
+            Content::Readings(track) => track.held(),
+            Content::Summaries(track) => track.held(),
+        }
+    }
 }
 
 /// A column file under construction.
@@ -51,7 +62,7 @@ pub(crate) struct OpenSection {
     times: Part,
     /// Which series the schema holds.
     held: Vec<bool>,
-    columns: Vec<Part>,
+    columns: Columns,
 }
 
 impl OpenSection {
@@ -89,17 +100,17 @@ impl<W: Write> Writer<W> {
 
     /// Writes the section of a node. `track` is asked for each series in turn, so that one column is held at a time.
     /// Series that no schema can hold are left out.
-    pub fn section<E: From<io::Error>>(
+    pub fn section<E: From<io::Error>, C: Borrow<Content>>(
         &mut self,
         node: &NodeName,
         series: &[Series],
         times: &Times,
-        mut track: impl FnMut(usize) -> Result<Content, E>,
+        mut track: impl FnMut(usize) -> Result<C, E>,
     ) -> Result<(), E> {
         let mut section = self.begin(series, times)?;
         for place in section.places() {
             let content = track(place)?;
-            self.column(&mut section, &content, series[place].metric.value_type, times)?;
+            self.column(&mut section, content.borrow(), series[place].metric.value_type, times)?;
         }
         Ok(self.end(section, node, times)?)
     }
@@ -115,7 +126,7 @@ impl<W: Write> Writer<W> {
         self.column.clear();
         times.put(&mut self.column);
         let times = self.append_column()?;
-        Ok(OpenSection { layout, times, held, columns: Vec::new() })
+        Ok(OpenSection { layout, times, held, columns: Columns::from(times.end()) })
     }
 
     /// Writes the next column of a section.
@@ -128,7 +139,8 @@ impl<W: Write> Writer<W> {
     ) -> io::Result<()> {
         self.column.clear();
         put(content, value_type, times, &mut self.column);
-        section.columns.push(self.append_column()?);
+        let part = self.append_column()?;
+        section.columns.push(part.length, part.checksum);
         Ok(())
     }
 

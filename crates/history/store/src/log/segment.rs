@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use crate::StoreError;
 use crate::disk::is_in_place;
 use crate::log::record::{BLOCK_META_BYTES, HEAD_BYTES, Head, SEGMENT_HEADER};
+use crate::part::next_identity;
 
 /// The kernel takes this many parts in one call (IOV_MAX).
 const PARTS_MAX: usize = 1_024;
@@ -19,6 +20,8 @@ const PARTS_MAX: usize = 1_024;
 #[derive(Debug)]
 pub(crate) struct SegmentFile {
     pub number: u64,
+    /// Another one for each file that this process opens.
+    pub identity: u64,
     pub path: PathBuf,
     file: File,
 }
@@ -82,7 +85,7 @@ impl SegmentFile {
         file.write_all_at(&SEGMENT_HEADER, 0).map_err(failed("write"))?;
         file.sync_all().map_err(failed("sync"))?;
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("sync the folder of"))?;
-        Ok(SegmentFile { number, path, file })
+        Ok(SegmentFile { number, identity: next_identity(), path, file })
     }
 
     /// Opens a segment to read it.
@@ -90,7 +93,7 @@ impl SegmentFile {
         let path = path(folder, number);
         let opened = File::open(&path);
         match opened {
-            Ok(file) => Ok(SegmentFile { number, path, file }),
+            Ok(file) => Ok(SegmentFile { number, identity: next_identity(), path, file }),
             Err(source) => Err(StoreError::File { what: "open", path, source }),
         }
     }

@@ -22,10 +22,22 @@ pub struct LogView {
 /// The times of a block's first and last row.
 pub(crate) type Span = (Nanos, Nanos);
 
-/// A block that is read, or will be.
-enum Source {
+/// A block that can be read.
+pub(crate) enum BlockSource {
+    /// It waits for a commit.
     Waiting(LoggedBlock),
+    /// It is in a segment.
     Written(Entry),
+}
+
+impl BlockSource {
+    /// What its slots mean.
+    pub fn schema(&self) -> &Arc<dyn Columns> {
+        match self {
+            BlockSource::Waiting(block) => &block.schema,
+            BlockSource::Written(entry) => &entry.schema,
+        }
+    }
 }
 
 impl LogView {
@@ -100,10 +112,25 @@ impl LogView {
         to: Nanos,
         damage: &mut Vec<StoreError>,
     ) -> Vec<LoggedBlock> {
+        let mut read = |source| match source {
+            BlockSource::Waiting(block) => Some(block),
+            BlockSource::Written(entry) => entry.read().map_err(|error| damage.push(error)).ok(),
+        };
+        self.sources(node, segment, from, to).into_iter().filter_map(&mut read).collect()
+    }
+
+    /// The same blocks, of which those in segments are not read yet.
+    pub(crate) fn sources(
+        &self,
+        node: &NodeName,
+        segment: Option<u64>,
+        from: Nanos,
+        to: Nanos,
+    ) -> Vec<BlockSource> {
         let is_within = |span: Span| span.0 < to && span.1 >= from;
         // Those that wait come first: a block must not move into the index in between.
-        let mut found: BTreeMap<(u32, u64), (u32, Source)> = BTreeMap::new();
-        let mut add = |lane: u32, first_row: u64, rows: u32, source: Source| {
+        let mut found: BTreeMap<(u32, u64), (u32, BlockSource)> = BTreeMap::new();
+        let mut add = |lane: u32, first_row: u64, rows: u32, source: BlockSource| {
             let known = found.get(&(lane, first_row)).map_or(0, |(rows, _)| *rows);
             if rows > known {
                 found.insert((lane, first_row), (rows, source));
@@ -112,21 +139,16 @@ impl LogView {
         if segment.is_none() {
             self.waiting(|lane, block| {
                 if lane.node() == node && is_within(block.span()) {
-                    add(lane.number, block.header.first_row, block.rows, Source::Waiting(block.clone()));
+                    add(lane.number, block.header.first_row, block.rows, BlockSource::Waiting(block.clone()));
                 }
             });
         }
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         let is_in = |entry: &&Entry| segment.is_none_or(|segment| entry.segment.number == segment);
         for entry in index.of(node).iter().filter(is_in).filter(|entry| is_within(entry.span)) {
-            add(entry.lane.number, entry.first_row, entry.rows, Source::Written(entry.clone()));
+            add(entry.lane.number, entry.first_row, entry.rows, BlockSource::Written(entry.clone()));
         }
-        drop(index);
-        let mut read = |source| match source {
-            Source::Waiting(block) => Some(block),
-            Source::Written(entry) => entry.read().map_err(|error| damage.push(error)).ok(),
-        };
-        found.into_values().filter_map(|(_, source)| read(source)).collect()
+        found.into_values().map(|(_, source)| source).collect()
     }
 
     /// The lanes that the log knows, in the order in which they came.

@@ -14,7 +14,9 @@ use crate::StoreError;
 use crate::file::ColumnFile;
 use crate::limits::{BUCKETS_MAX, RANGE_QUERY_BYTES};
 use crate::range::RangeReader;
-use crate::range::live::{self, LiveRows, Reading};
+use crate::range::chosen::Chosen;
+use crate::range::live::{LiveReader, LiveRows};
+use crate::range::strand::{SeriesList, Strip};
 
 /// Damages that an answer remembers until somebody asks for them: a disk that fails fails everywhere.
 const DAMAGES_MAX: usize = 64;
@@ -31,6 +33,7 @@ pub(crate) struct Asked {
     /// Readings or points given.
     given: u64,
     pub damage: Vec<StoreError>,
+    pub chosen: Chosen,
 }
 
 impl Asked {
@@ -43,7 +46,17 @@ impl Asked {
         };
         let least = RANGE_QUERY_BYTES + buckets * size_of::<RangePoint>() as u64;
         let share = reader.budget.take(least).ok_or_else(|| full(&reader))?;
-        Ok(Asked { reader, patterns, from, to, share, least, given: 0, damage: Vec::new() })
+        Ok(Asked {
+            reader,
+            patterns,
+            from,
+            to,
+            share,
+            least,
+            given: 0,
+            damage: Vec::new(),
+            chosen: Chosen::default(),
+        })
     }
 
     /// From now on the answer holds this much beside what every answer may.
@@ -72,11 +85,6 @@ impl Asked {
         texts
     }
 
-    /// The patterns that mean this node.
-    pub fn patterns_of(&self, node: &NodeName) -> Vec<Pattern> {
-        self.patterns.iter().filter(|pattern| pattern.matches_node(node.as_str())).cloned().collect()
-    }
-
     /// The selected nodes in the order of their names: those that these files or the log have, or all that the patterns
     /// name.
     pub fn nodes(&mut self, files: &[Arc<ColumnFile>]) -> Vec<NodeName> {
@@ -103,14 +111,33 @@ impl Asked {
 
     /// The selected rows of a node that are no columns yet.
     pub fn live(&mut self, node: &NodeName, from: Nanos, to: Nanos) -> Vec<Arc<LiveRows>> {
-        let patterns = self.patterns_of(node);
         let open = self.reader.open.of(node, from, to);
-        let blocks = live::blocks(self.reader.log.as_ref(), open, node, (from, to), &mut self.damage);
-        let mut reading = Reading::new(&patterns, from, to);
-        for block in &blocks {
-            self.damage.extend(reading.block(block).err());
+        let reader = LiveReader {
+            log: self.reader.log.as_ref(),
+            unpacked: &self.reader.unpacked,
+            chosen: &mut self.chosen,
+            patterns: &self.patterns,
+        };
+        reader.read(node, open, (from, to), &mut self.damage)
+    }
+
+    /// Adds the selected series of a node's strips to a list.
+    pub fn select<'a>(
+        &mut self,
+        node: &NodeName,
+        strips: impl Iterator<Item = &'a Strip>,
+        all: &mut SeriesList,
+    ) {
+        let of_node = self.chosen.patterns_of(&self.patterns, node);
+        for strip in strips {
+            let selected = strip.list().map(|list| self.chosen.of(&self.patterns, &of_node, &list));
+            all.add(&selected.unwrap_or_else(|selected| selected));
         }
-        reading.finish()
+    }
+
+    /// The sections of a node in these files.
+    pub fn sections(&mut self, files: &[Arc<ColumnFile>], node: &NodeName) -> Vec<Strip> {
+        Strip::sections(files, node, &self.reader.unpacked, &mut self.damage)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use khz_model::{Columns, NodeName, Pattern, Series};
+use khz_model::{Columns, NodeName, Pattern, Schema, Series};
 
 use crate::layout::{Key, Layout};
 
@@ -34,13 +34,62 @@ impl List {
     }
 }
 
+/// The selected series of a list.
+#[derive(Debug)]
+pub(crate) struct Selected {
+    /// Where each is in the list, in order.
+    slots: Arc<[u32]>,
+    /// The series in the same order.
+    layout: Layout,
+    keys: Vec<Key>,
+}
+
+impl Selected {
+    fn of(list: &List, patterns: &[Pattern]) -> Self {
+        let (mut slots, mut schema, mut keys) = (Vec::new(), Schema::new(), Vec::new());
+        for (slot, series) in list.series().iter().enumerate() {
+            // A list has each series once.
+            if series.is_selected(patterns) && schema.append(series.clone()) == Some(slots.len() as u32) {
+                slots.push(slot as u32);
+                keys.push(Key::of(series));
+            }
+        }
+        Selected { slots: slots.into(), layout: Layout::of(schema), keys }
+    }
+
+    /// Where the series are in the list, in order.
+    pub fn slots(&self) -> &[u32] {
+        &self.slots
+    }
+
+    /// The same, to keep.
+    pub fn slots_shared(&self) -> Arc<[u32]> {
+        self.slots.clone()
+    }
+
+    /// The series, in that order.
+    pub fn series(&self) -> &[Series] {
+        self.layout.series()
+    }
+
+    /// Their keys.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// The place of a series among them.
+    pub fn place(&self, key: &Key) -> Option<usize> {
+        self.layout.place(key)
+    }
+}
+
 /// Patterns that mean a node, each as its number, and where a list is.
 type Place = (Arc<[usize]>, usize);
 
 /// The lists that were looked through.
 #[derive(Default)]
 pub(crate) struct Chosen {
-    lists: HashMap<Place, (List, Arc<[Key]>)>,
+    lists: HashMap<Place, (List, Arc<Selected>)>,
     /// The patterns of the last node.
     last: Option<Arc<[usize]>>,
 }
@@ -57,18 +106,17 @@ impl Chosen {
     }
 
     /// The selected series of a list; `chosen` are the numbers of the patterns that count.
-    pub fn of(&mut self, patterns: &[Pattern], chosen: &Arc<[usize]>, list: &List) -> Arc<[Key]> {
+    pub fn of(&mut self, patterns: &[Pattern], chosen: &Arc<[usize]>, list: &List) -> Arc<Selected> {
         let place = (chosen.clone(), list.address());
-        if let Some((_, keys)) = self.lists.get(&place) {
-            return keys.clone();
+        if let Some((_, selected)) = self.lists.get(&place) {
+            return selected.clone();
         }
         if self.lists.len() == LISTS_MAX {
             self.lists.clear();
         }
         let patterns: Vec<Pattern> = chosen.iter().map(|number| patterns[*number].clone()).collect();
-        let selected = list.series().iter().filter(|series| series.is_selected(&patterns));
-        let keys: Arc<[Key]> = selected.map(Key::of).collect();
-        self.lists.insert(place, (list.clone(), keys.clone()));
-        keys
+        let selected = Arc::new(Selected::of(list, &patterns));
+        self.lists.insert(place, (list.clone(), selected.clone()));
+        selected
     }
 }

@@ -1,36 +1,54 @@
 //! Rows that are no columns yet: those of the log's blocks and of open ones, decoded for the series that are asked for.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
 use khz_block::{Picker, Step};
-use khz_model::{Columns, Nanos, NodeName, Pattern, Series, Stamp};
+use khz_model::reading::LABELS_STATE;
+use khz_model::{Labels, Nanos, NodeName, Series, Stamp};
 
 use crate::StoreError;
 use crate::joined::Rows;
 use crate::layout::Key;
-use crate::log::{LogView, LoggedBlock};
+use crate::log::{BlockSource, LogView, LoggedBlock};
 use crate::range::HOUR;
-use crate::rows::NodeRows;
-use crate::times::Times;
+use crate::range::chosen::{Chosen, List, Selected};
+use crate::range::unpacked::{Place, Unpacked};
+use crate::times::{Beside, Kind, Times};
+use crate::track::{NO_READING, Track};
 use crate::writer::Content;
 
-/// Some rows of one node, of the chosen series only.
+/// The rows of a block, of the chosen series only.
 #[derive(Debug)]
 pub(crate) struct LiveRows {
-    rows: NodeRows,
-    times: Times,
-    places: Vec<usize>,
-    series: Vec<Series>,
-    numbers: HashMap<Key, usize>,
+    times: Arc<Times>,
+    selected: Arc<Selected>,
+    /// One for each selected series.
+    columns: Vec<Arc<Content>>,
 }
 
 impl LiveRows {
-    fn of(rows: NodeRows) -> Self {
-        let (times, places) = rows.times();
-        let series: Vec<Series> = rows.series().cloned().collect();
-        let numbers = series.iter().enumerate().map(|(number, series)| (Key::of(series), number)).collect();
-        LiveRows { rows, times, places, series, numbers }
+    /// The rows of a block; of two rows with one time the later one counts. A block that is cut off or damaged gives the rows
+    /// before that.
+    pub fn of(block: &LoggedBlock, selected: &Arc<Selected>) -> Self {
+        let mut rows = Picked::new(selected.slots().len());
+        let (mut picker, mut bytes) = (Picker::new(selected.slots().to_vec()), &block.bytes[..]);
+        while let Ok(step @ (Step::Header(length) | Step::Row(length))) = picker.step(bytes) {
+            bytes = &bytes[length..];
+            if matches!(step, Step::Row(_)) {
+                let stamp = picker.stamp();
+                let stamp = Stamp { real_offset: stamp.real_offset.saturating_add(block.shift), ..stamp };
+                rows.push(stamp, picker.states(), picker.values());
+            }
+        }
+        rows.into_order();
+        let columns = (0..rows.width).map(|column| Arc::new(Content::Readings(rows.track(column)))).collect();
+        LiveRows { times: Arc::new(rows.times()), selected: selected.clone(), columns }
+    }
+
+    /// Its series.
+    pub fn selected(&self) -> &Arc<Selected> {
+        &self.selected
     }
 
     /// When each row was gathered, in order.
@@ -40,7 +58,8 @@ impl LiveRows {
 
     /// Roughly how many bytes it takes.
     pub fn held(&self) -> usize {
-        self.rows.held() + self.times.rows() * 24 + self.series.len() * size_of::<(Series, Key)>()
+        let columns: usize = self.columns.iter().map(|column| size_of::<Content>() + column.held()).sum();
+        size_of::<Self>() + self.times.held() + columns
     }
 }
 
@@ -49,108 +68,120 @@ impl Rows for LiveRows {
         self.times.span()
     }
 
-    fn times(&self) -> Result<Times, StoreError> {
+    fn times(&self) -> Result<Arc<Times>, StoreError> {
         Ok(self.times.clone())
     }
 
     fn series(&self) -> &[Series] {
-        &self.series
+        self.selected.series()
     }
 
-    fn content(&self, key: &Key, _: &Times) -> Option<Result<Content, StoreError>> {
-        let number = *self.numbers.get(key)?;
-        Some(Ok(Content::Readings(self.rows.track(number, &self.times, &self.places)?)))
+    fn content(&self, key: &Key, _: &Times) -> Option<Result<Arc<Content>, StoreError>> {
+        Some(Ok(self.columns.get(self.selected.place(key)?)?.clone()))
     }
 }
 
-/// Turns blocks of one node into rows. Of two rows with one time the later one counts.
-pub(crate) struct Reading<'a> {
-    patterns: &'a [Pattern],
-    from: Nanos,
-    to: Nanos,
-    done: Vec<Arc<LiveRows>>,
-    rows: NodeRows,
-    /// What the slots of the present blocks mean, and which of them are chosen.
-    schema: Option<Arc<dyn Columns>>,
-    columns: Arc<Vec<Series>>,
-    slots: Vec<u32>,
+/// Some slots of rows, row by row.
+struct Picked {
+    width: usize,
+    stamps: Vec<Stamp>,
+    states: Vec<u16>,
+    values: Vec<u64>,
 }
 
-impl<'a> Reading<'a> {
-    /// Takes rows from `from` on and before `to`.
-    pub fn new(patterns: &'a [Pattern], from: Nanos, to: Nanos) -> Self {
-        Reading {
-            patterns,
-            from,
-            to,
-            done: Vec::new(),
-            rows: NodeRows::new(),
-            schema: None,
-            columns: Arc::default(),
-            slots: Vec::new(),
-        }
+impl Picked {
+    fn new(width: usize) -> Self {
+        Picked { width, stamps: Vec::new(), states: Vec::new(), values: Vec::new() }
     }
 
-    /// Takes the rows of a block. A damaged one gives those before the damage.
-    pub fn block(&mut self, block: &LoggedBlock) -> Result<(), StoreError> {
-        self.choose(&block.schema);
-        if self.slots.is_empty() {
-            return Ok(());
-        }
-        let (mut picker, mut bytes) = (Picker::new(self.slots.clone()), &block.bytes[..]);
-        // A block that was cut off ends in a row that is not whole.
-        while let Ok(step @ (Step::Header(length) | Step::Row(length))) = picker.step(bytes) {
-            bytes = &bytes[length..];
-            if matches!(step, Step::Header(_)) {
-                continue;
-            }
-            let stamp = picker.stamp();
-            let stamp = Stamp { real_offset: stamp.real_offset.saturating_add(block.shift), ..stamp };
-            let real = stamp.real();
-            if real >= self.to {
-                break;
-            }
-            if real >= self.from {
-                self.row(&picker, stamp)?;
-            }
-        }
-        Ok(())
+    fn push(&mut self, stamp: Stamp, states: &[u8], values: &[u64]) {
+        self.stamps.push(stamp);
+        self.states.extend(states.iter().map(|state| u16::from(*state)));
+        self.values.extend_from_slice(values);
+        // What the block does not have.
+        self.states.resize(self.stamps.len() * self.width, NO_READING);
+        self.values.resize(self.stamps.len() * self.width, 0);
     }
 
-    fn choose(&mut self, schema: &Arc<dyn Columns>) {
-        if self
-            .schema
-            .as_ref()
-            .is_some_and(|known| std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(schema)))
-        {
+    /// Brings the rows into the order of their times, each time once. They are, unless a clock went back.
+    fn into_order(&mut self) {
+        if self.stamps.is_sorted_by(|one, two| one.real() < two.real()) {
             return;
         }
-        let chosen =
-            schema.series().iter().enumerate().filter(|(_, series)| series.is_selected(self.patterns));
-        let (slots, series): (Vec<u32>, Vec<Series>) =
-            chosen.map(|(slot, series)| (slot as u32, series.clone())).unzip();
-        (self.slots, self.columns, self.schema) = (slots, Arc::new(series), Some(schema.clone()));
+        let mut order: Vec<usize> = (0..self.stamps.len()).collect();
+        // Later ones first, so that they are kept.
+        order.sort_by_key(|&row| (self.stamps[row].real(), std::cmp::Reverse(row)));
+        order.dedup_by_key(|row| self.stamps[*row].real());
+        let cells = |row: &usize| row * self.width..(row + 1) * self.width;
+        self.states = order.iter().flat_map(cells).map(|cell| self.states[cell]).collect();
+        self.values = order.iter().flat_map(cells).map(|cell| self.values[cell]).collect();
+        self.stamps = order.iter().map(|row| self.stamps[*row]).collect();
     }
 
-    fn row(&mut self, picker: &Picker, stamp: Stamp) -> Result<(), StoreError> {
-        if self.rows.columns(&self.columns).is_err() || self.rows.len() == crate::limits::ROWS_MAX {
-            self.end();
-            self.rows.columns(&self.columns)?;
+    fn times(&self) -> Times {
+        let at = self.stamps.iter().map(|stamp| stamp.real().0).collect();
+        let offsets = self.stamps.iter().map(|stamp| stamp.real_offset.cast_unsigned()).collect();
+        Times { kind: Kind::Rows, at, beside: [Beside::of(offsets), Beside::Same(0)] }
+    }
+
+    fn track(&self, column: usize) -> Track<u64> {
+        let states: Vec<u16> = self.states.iter().copied().skip(column).step_by(self.width).collect();
+        let values: Vec<u64> = self.values.iter().copied().skip(column).step_by(self.width).collect();
+        let mut track = Track::of(&states, &values);
+        let labels = states.iter().zip(&values).filter(|(state, _)| **state == u16::from(LABELS_STATE));
+        let mut labels: Vec<u64> = labels.map(|(_, number)| *number).collect();
+        labels.dedup();
+        track.labels = labels.into_iter().filter_map(Labels::numbered).collect();
+        track
+    }
+}
+
+/// Reads the rows of one node that are no columns yet.
+pub(crate) struct LiveReader<'a> {
+    pub log: Option<&'a LogView>,
+    pub unpacked: &'a Unpacked,
+    pub chosen: &'a mut Chosen,
+    pub patterns: &'a [khz_model::Pattern],
+}
+
+impl LiveReader<'_> {
+    /// The rows of each block that has some from `from` on and before `to`; later ones win. They may have rows outside of
+    /// this time, too. `open` is what has not come into the log yet.
+    pub fn read(
+        self,
+        node: &NodeName,
+        open: Option<LoggedBlock>,
+        (from, to): (Nanos, Nanos),
+        damage: &mut Vec<StoreError>,
+    ) -> Vec<Arc<LiveRows>> {
+        let LiveReader { log, unpacked, chosen, patterns } = self;
+        let of_node = chosen.patterns_of(patterns, node);
+        let mut select = |schema: &Arc<dyn khz_model::Columns>| {
+            let selected = chosen.of(patterns, &of_node, &List::Slots(schema.clone()));
+            Some(selected).filter(|selected| !selected.slots().is_empty())
+        };
+        let mut all = Vec::new();
+        for source in log.map_or_else(Vec::new, |log| log.sources(node, None, from, to)) {
+            let Some(selected) = select(source.schema()) else { continue };
+            let rows = match source {
+                BlockSource::Waiting(block) => Ok(Arc::new(LiveRows::of(&block, &selected))),
+                BlockSource::Written(entry) => {
+                    let place = Place::Block(entry.segment.identity, entry.at, selected.slots_shared());
+                    unpacked.rows(place, || Ok(LiveRows::of(&entry.read()?, &selected)))
+                }
+            };
+            match rows {
+                Ok(rows) => all.push(rows),
+                Err(error) => damage.push(error),
+            }
         }
-        self.rows.row(stamp, picker.states(), picker.values())
-    }
-
-    fn end(&mut self) {
-        let rows = std::mem::take(&mut self.rows);
-        if !rows.is_empty() {
-            self.done.push(Arc::new(LiveRows::of(rows)));
+        if let Some(block) = open.filter(|block| block.span().0 < to && block.span().1 >= from)
+            && let Some(selected) = select(&block.schema)
+        {
+            all.push(Arc::new(LiveRows::of(&block, &selected)));
         }
-    }
-
-    /// The rows. They are several lists if a metric changed its type; later ones win.
-    pub fn finish(mut self) -> Vec<Arc<LiveRows>> {
-        self.end();
-        self.done
+        all.retain(|rows| !rows.instants().is_empty());
+        all
     }
 }
 
@@ -175,19 +206,3 @@ pub(crate) fn hours_between(first: Nanos, last: Nanos, to: Nanos) -> impl Iterat
 
 /// A thousand rows, one each minute, take seventeen hours.
 const BLOCK_HOURS_MAX: usize = 1_000;
-
-/// The rows of a node in the log, and those that have not come there yet.
-pub(crate) fn blocks(
-    log: Option<&LogView>,
-    open: Option<LoggedBlock>,
-    node: &NodeName,
-    (from, to): (Nanos, Nanos),
-    damage: &mut Vec<StoreError>,
-) -> Vec<LoggedBlock> {
-    let mut blocks = log.map_or_else(Vec::new, |log| log.blocks(node, None, from, to, damage));
-    blocks.extend(open.filter(|block| {
-        let (first, last) = block.span();
-        first < to && last >= from
-    }));
-    blocks
-}

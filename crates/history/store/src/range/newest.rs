@@ -9,15 +9,14 @@ use std::vec::IntoIter;
 use khz_model::{Nanos, NodeName, QueryError, RangeAnswer, RangeContent, RangePart, Reading, Series, Stamp};
 
 use crate::file::ColumnFile;
-use crate::joined::Rows;
 use crate::layout::Key;
 use crate::limits::NEWEST_HOURS;
 use crate::range::HOUR;
 use crate::range::answer::Asked;
-use crate::range::chosen::{Chosen, List};
+use crate::range::chosen::{List, Selected};
 use crate::range::hours::HourFiles;
 use crate::range::rows::NodeHour;
-use crate::range::strand::{SeriesList, Strand, Strip};
+use crate::range::strand::{SeriesList, Strand};
 use crate::writer::Content;
 
 /// The answer with the newest readings.
@@ -29,7 +28,6 @@ pub(crate) struct NewestAnswer {
     /// The nodes that are still to come; `None`: before the first.
     nodes: Option<IntoIter<NodeName>>,
     hours: Hours,
-    chosen: Chosen,
     /// What was found of a node.
     found: IntoIter<RangePart>,
 }
@@ -37,8 +35,8 @@ pub(crate) struct NewestAnswer {
 impl NewestAnswer {
     pub fn new(asked: Asked) -> Self {
         let files = HourFiles::new(&asked.reader.files);
-        let (rolled, hours, chosen) = Default::default();
-        NewestAnswer { asked, files, rolled, nodes: None, hours, chosen, found: Vec::new().into_iter() }
+        let (rolled, hours) = Default::default();
+        NewestAnswer { asked, files, rolled, nodes: None, hours, found: Vec::new().into_iter() }
     }
 
     fn begin(&mut self) -> Result<IntoIter<NodeName>, QueryError> {
@@ -82,7 +80,7 @@ impl NewestAnswer {
             self.rows(node, self.asked.within(hour), &mut newest, &recent)?;
         }
         let mut list = SeriesList::default();
-        newest.values().for_each(|part| list.add(std::slice::from_ref(&part.series), &self.asked.patterns));
+        newest.iter().for_each(|(key, part)| list.insert(key, &part.series));
         let order = list.sorted();
         Ok(order.into_iter().filter_map(|(key, _)| newest.remove(&key)).collect())
     }
@@ -96,7 +94,7 @@ impl NewestAnswer {
         newest: &mut HashMap<Key, RangePart>,
     ) -> Result<(), QueryError> {
         let (from, to) = self.asked.within(hour);
-        let patterns = self.chosen.patterns_of(&self.asked.patterns, node);
+        let patterns = self.asked.chosen.patterns_of(&self.asked.patterns, node);
         let mut live = self.asked.reader.log.as_ref().map_or_else(Vec::new, |log| log.lists(node, from, to));
         live.extend(self.asked.reader.open.of(node, from, to).map(|open| (open.span(), open.schema)));
         // What has left the log is in a file now.
@@ -109,15 +107,15 @@ impl NewestAnswer {
             }
         }
         lists.dedup_by_key(|list| list.address());
-        let mut wanted: Vec<Arc<[Key]>> = Vec::new();
+        let mut wanted: Vec<Arc<Selected>> = Vec::new();
         for list in &lists {
-            wanted.push(self.chosen.of(&self.asked.patterns, &patterns, list));
+            wanted.push(self.asked.chosen.of(&self.asked.patterns, &patterns, list));
         }
         // A block in which the clock went back may have rows that are not in its span.
         let is_ordered = live.iter().all(|((first, last), _)| first <= last);
         let begins = live.iter().filter(|_| is_ordered).map(|((first, _), _)| first.0);
         for (from, to) in windows(begins.collect(), from.0, to.0) {
-            wanted.retain(|keys| keys.iter().any(|key| !newest.contains_key(key)));
+            wanted.retain(|selected| selected.keys().iter().any(|key| !newest.contains_key(key)));
             if wanted.is_empty() {
                 return Ok(());
             }
@@ -162,15 +160,15 @@ impl NewestAnswer {
         files: &[Arc<ColumnFile>],
         newest: &HashMap<Key, RangePart>,
     ) -> bool {
-        let patterns = self.chosen.patterns_of(&self.asked.patterns, node);
+        let patterns = self.asked.chosen.patterns_of(&self.asked.patterns, node);
         let mut last = None;
         files.iter().any(|file| {
             // Reading a damaged file says what is wrong.
             let Ok(layouts) = file.layouts_of(node) else { return true };
             layouts.into_iter().map(List::Columns).any(|list| {
                 let is_new = last.replace(list.address()) != Some(list.address());
-                let keys = is_new.then(|| self.chosen.of(&self.asked.patterns, &patterns, &list));
-                keys.is_some_and(|keys| keys.iter().any(|key| !newest.contains_key(key)))
+                let selected = is_new.then(|| self.asked.chosen.of(&self.asked.patterns, &patterns, &list));
+                selected.is_some_and(|selected| selected.keys().iter().any(|key| !newest.contains_key(key)))
             })
         })
     }
@@ -183,10 +181,9 @@ impl NewestAnswer {
             if !self.misses(node, &files, newest) {
                 continue;
             }
-            let strips = Strip::sections(&files, node, &mut self.asked.damage);
+            let strips = self.asked.sections(&files, node);
             let mut list = SeriesList::default();
-            let patterns = self.asked.patterns_of(node);
-            strips.iter().for_each(|strip| list.add(strip.series(), &patterns));
+            self.asked.select(node, strips.iter(), &mut list);
             let mut missed = list.sorted();
             missed.retain(|(key, _)| !newest.contains_key(key));
             let strand = Strand::of(strips, &mut self.asked.damage);
@@ -254,7 +251,7 @@ fn last_of(
 ) -> Option<RangePart> {
     strand.stretches.iter().rev().filter(|stretch| stretch.first < to.0).find_map(|stretch| {
         let (mut last, mut labels) = (None, Vec::new());
-        match stretch.joined.column(key, &mut asked.damage) {
+        match &*stretch.joined.column(key, &mut asked.damage) {
             Content::Summaries(track) => track.each_value(|_, summary| {
                 if (from..to).contains(&summary.last.time) {
                     last = Some((summary.last.time, Reading::Present(summary.last.bits)));
@@ -264,12 +261,12 @@ fn last_of(
             Content::Readings(track) => {
                 let times = &stretch.joined.times;
                 for (row, reading) in track.readings() {
-                    let time = Nanos(times.beside.get(1).map_or(times.at[row], |lasts| lasts[row]));
+                    let time = Nanos(times.beside[1].of_row(row));
                     if (from..to).contains(&time) {
                         last = Some((time, reading));
                     }
                 }
-                labels = track.labels;
+                labels = track.labels.clone();
             }
         }
         let (time, reading) = last?;

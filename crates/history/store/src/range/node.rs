@@ -151,9 +151,8 @@ impl NodeRowsRead {
         out.clear();
         out.resize(rows.len(), None);
         let Some((key, _)) = self.hour.series.get(place) else { return Vec::new() };
-        let Content::Readings(track) = self.hour.joined.column(key, &mut self.asked.damage) else {
-            return Vec::new();
-        };
+        let column = self.hour.joined.column(key, &mut self.asked.damage);
+        let Content::Readings(track) = &*column else { return Vec::new() };
         let mut wanted = rows.iter().map(|row| row + self.first).zip(out.iter_mut()).peekable();
         for (row, reading) in track.readings() {
             while wanted.next_if(|(next, _)| *next < row).is_some() {}
@@ -163,7 +162,7 @@ impl NodeRowsRead {
                 break;
             }
         }
-        track.labels
+        track.labels.clone()
     }
 
     /// What could not be read since the last call.

@@ -137,7 +137,7 @@ impl PointsAnswer {
         let mut strands = vec![Strand::default()];
         let mut available = Available { rolled: Vec::new(), filed: Vec::new(), live: BTreeSet::new() };
         for rolled in self.rolled.iter().flatten() {
-            let strips = Strip::sections(&rolled.files, &node, &mut self.asked.damage);
+            let strips = self.asked.sections(&rolled.files, &node);
             let strand = Strand::of(strips, &mut self.asked.damage);
             let begins = strand.stretches.iter().flat_map(|stretch| &stretch.joined.times.at);
             let hours = begins.map(|begin| begin - begin % HOUR).collect();
@@ -152,17 +152,16 @@ impl PointsAnswer {
         }
         let numbers = available.segments(from.0, to.0);
         available.rolled.iter_mut().for_each(|rolled| rolled.fits = false);
-        let patterns = self.asked.patterns_of(&node);
         let mut series = SeriesList::default();
         let others = available.segments(from.0, to.0);
         // Labels are rare: only where some are asked for, all rows are needed.
-        strands.iter().for_each(|strand| strand.add_series(&patterns, &mut series));
-        live.iter().for_each(|rows| series.add(crate::joined::Rows::series(&**rows), &patterns));
+        strands.iter().for_each(|strand| self.asked.select(&node, strand.strips(), &mut series));
+        live.iter().for_each(|rows| series.add(rows.selected()));
         let has_labels = series.has(|series| !is_number(series.metric.value_type));
         let needed = numbers.iter().chain(others.iter().filter(|_| has_labels));
         let hours: BTreeSet<u64> = needed.filter(|segment| segment.source == 0).flat_map(hours_of).collect();
         strands[0] = self.raw(&node, hours, &live);
-        strands[0].add_series(&patterns, &mut series);
+        self.asked.select(&node, strands[0].strips(), &mut series);
         let held: usize = strands.iter().map(Strand::held).sum();
         let live: usize = live.iter().map(|rows| rows.held()).sum();
         self.asked.hold(held + live)?;
@@ -173,7 +172,7 @@ impl PointsAnswer {
     /// The node's rows of these hours.
     fn raw(&mut self, node: &NodeName, hours: BTreeSet<u64>, live: &[Arc<LiveRows>]) -> Strand {
         let files = self.files.of_all(hours, &mut self.asked.damage);
-        let mut strips = Strip::sections(&files, node, &mut self.asked.damage);
+        let mut strips = self.asked.sections(&files, node);
         strips.extend(live.iter().cloned().map(Strip::Live));
         let (from, to) = (self.asked.from.0, self.asked.to.0);
         strips.retain(|strip| strip.span().0 < to && strip.span().1 >= from);
@@ -217,7 +216,7 @@ impl NodePoints {
         let segments = if is_number(value_type) { &self.numbers } else { &self.others };
         let mut labels = Vec::new();
         // The stretch that was unpacked last: several segments may lie in it.
-        let mut unpacked: Option<((usize, usize), Content)> = None;
+        let mut unpacked: Option<((usize, usize), Arc<Content>)> = None;
         for segment in segments {
             let stretches = &self.strands[segment.source].stretches;
             let first = stretches.partition_point(|stretch| stretch.last < segment.from);
@@ -228,7 +227,7 @@ impl NodePoints {
                 let place = (segment.source, number);
                 if unpacked.as_ref().is_none_or(|(known, _)| *known != place) {
                     let content = stretch.joined.column(key, &mut asked.damage);
-                    if let Content::Readings(track) = &content {
+                    if let Content::Readings(track) = &*content {
                         labels.extend(track.labels.iter().cloned());
                     }
                     unpacked = Some((place, content));

@@ -84,13 +84,13 @@ impl NodeHour {
         let hour = from.0 - from.0 % HOUR;
         let live = asked.live(&node, from, to);
         files.renew();
-        let mut strips = Strip::sections(files.of(hour, &mut asked.damage), &node, &mut asked.damage);
+        let sections = files.of(hour, &mut asked.damage).to_vec();
+        let mut strips = asked.sections(&sections, &node);
         strips.retain(|strip| strip.span().0 < to.0 && strip.span().1 >= from.0);
         let held: usize = live.iter().map(|rows| rows.held()).sum();
         strips.extend(live.into_iter().map(Strip::Live));
         let mut series = SeriesList::default();
-        let patterns = asked.patterns_of(&node);
-        strips.iter().for_each(|strip| series.add(crate::joined::Rows::series(strip), &patterns));
+        asked.select(&node, strips.iter(), &mut series);
         let series = series.sorted();
         if series.is_empty() {
             return Ok(None);
@@ -139,7 +139,8 @@ impl NodeHour {
                 continue;
             };
             self.place += 1;
-            let Content::Readings(track) = self.joined.column(key, &mut asked.damage) else { continue };
+            let column = self.joined.column(key, &mut asked.damage);
+            let Content::Readings(track) = &*column else { continue };
             let times = &self.joined.times;
             let place = |time: u64| times.at.partition_point(|at| *at < time);
             let readings = track.readings_of(place(from)..place(to), |row| times.stamp(row));
@@ -148,7 +149,7 @@ impl NodeHour {
             }
             let (node, series, step) = (self.node.clone(), series.clone(), Nanos(from));
             let content = RangeContent::Readings(readings);
-            return Some(RangePart { node, series, step, content, labels: track.labels });
+            return Some(RangePart { node, series, step, content, labels: track.labels.clone() });
         }
     }
 }

@@ -3,64 +3,120 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use khz_model::{NodeName, Pattern, Series};
+use khz_model::{NodeName, Series};
 
 use crate::StoreError;
 use crate::file::ColumnFile;
 use crate::joined::{Joined, Overlap, Rows, overlaps};
 use crate::layout::Key;
+use crate::part::Part;
+use crate::range::chosen::{List, Selected};
 use crate::range::live::LiveRows;
+use crate::range::unpacked::{Place, Unpacked};
 use crate::section::Section;
 use crate::times::Times;
 use crate::writer::Content;
 
 /// Rows of one node, wherever they are.
 pub(crate) enum Strip {
-    Section(Arc<ColumnFile>, Section),
+    Section(FileSection),
     Live(Arc<LiveRows>),
+}
+
+/// A section of a file, of which no question unpacks anything again that is still known.
+pub(crate) struct FileSection {
+    file: Arc<ColumnFile>,
+    section: Arc<Section>,
+    unpacked: Arc<Unpacked>,
 }
 
 impl Strip {
     /// The sections of a node in these files.
-    pub fn sections(files: &[Arc<ColumnFile>], node: &NodeName, damage: &mut Vec<StoreError>) -> Vec<Strip> {
+    pub fn sections(
+        files: &[Arc<ColumnFile>],
+        node: &NodeName,
+        unpacked: &Arc<Unpacked>,
+        damage: &mut Vec<StoreError>,
+    ) -> Vec<Strip> {
         let mut strips = Vec::new();
         for file in files {
-            match file.sections(node) {
-                Ok(sections) => {
-                    strips.extend(sections.into_iter().map(|section| Strip::Section(file.clone(), section)));
+            let entries = file.entries_of(node).map_err(|error| damage.push(error)).unwrap_or_default();
+            for entry in entries {
+                let place = Place::Part(file.identity(), entry.index.offset);
+                match unpacked.section(place, || file.section(&entry)) {
+                    Ok(section) => {
+                        let (file, unpacked) = (file.clone(), unpacked.clone());
+                        strips.push(Strip::Section(FileSection { file, section, unpacked }));
+                    }
+                    Err(error) => damage.push(error),
                 }
-                Err(error) => damage.push(error),
             }
         }
         strips
     }
 }
 
+impl Strip {
+    /// Its series, to select from; of rows that were selected already, those.
+    pub fn list(&self) -> Result<List, Arc<Selected>> {
+        match self {
+            Strip::Section(section) => Ok(List::Columns(section.section.layout.clone())),
+            Strip::Live(rows) => Err(rows.selected().clone()),
+        }
+    }
+}
+
+impl FileSection {
+    fn place(&self, part: Part) -> Place {
+        Place::Part(self.file.identity(), part.offset)
+    }
+}
+
+impl Rows for FileSection {
+    fn span(&self) -> (u64, u64) {
+        (self.section.index.span.first, self.section.index.span.last)
+    }
+
+    fn times(&self) -> Result<Arc<Times>, StoreError> {
+        self.unpacked.times(self.place(self.section.index.times), || self.file.times(&self.section))
+    }
+
+    fn series(&self) -> &[Series] {
+        self.section.series()
+    }
+
+    fn content(&self, key: &Key, times: &Times) -> Option<Result<Arc<Content>, StoreError>> {
+        let place = self.section.place(key)?;
+        let part = self.section.index.columns.get(place)?;
+        Some(self.unpacked.column(self.place(part), || self.file.content(&self.section, place, times)))
+    }
+}
+
 impl Rows for Strip {
     fn span(&self) -> (u64, u64) {
         match self {
-            Strip::Section(_, section) => (section.index.span.first, section.index.span.last),
+            Strip::Section(section) => section.span(),
             Strip::Live(rows) => rows.span(),
         }
     }
 
-    fn times(&self) -> Result<Times, StoreError> {
+    fn times(&self) -> Result<Arc<Times>, StoreError> {
         match self {
-            Strip::Section(file, section) => file.times(section),
+            Strip::Section(section) => section.times(),
             Strip::Live(rows) => rows.times(),
         }
     }
 
     fn series(&self) -> &[Series] {
         match self {
-            Strip::Section(_, section) => section.series(),
+            Strip::Section(section) => section.series(),
             Strip::Live(rows) => rows.series(),
         }
     }
 
-    fn content(&self, key: &Key, times: &Times) -> Option<Result<Content, StoreError>> {
+    fn content(&self, key: &Key, times: &Times) -> Option<Result<Arc<Content>, StoreError>> {
         match self {
-            Strip::Section(file, section) => Some(file.content(section, section.place(key)?, times)),
+            Strip::Section(section) => section.content(key, times),
             Strip::Live(rows) => rows.content(key, times),
         }
     }
@@ -93,11 +149,9 @@ impl Strand {
         strand
     }
 
-    /// The selected series of all pieces, added to others. The series of some pieces may have another format.
-    pub fn add_series(&self, patterns: &[Pattern], all: &mut SeriesList) {
-        for stretch in &self.stretches {
-            stretch.joined.lists().for_each(|series| all.add(series, patterns));
-        }
+    /// All pieces.
+    pub fn strips(&self) -> impl Iterator<Item = &Strip> {
+        self.stretches.iter().flat_map(|stretch| stretch.joined.pieces())
     }
 
     /// Roughly how many bytes it holds.
@@ -110,18 +164,24 @@ impl Strand {
 #[derive(Default)]
 pub(crate) struct SeriesList {
     known: HashMap<Key, Series>,
-    /// Where the list of series is that was added last: most pieces of a node share one layout.
-    last: Option<(usize, usize)>,
+    /// What was added last: most pieces of a node share one list.
+    last: Option<Arc<Selected>>,
 }
 
 impl SeriesList {
-    /// Adds those series that a pattern selects.
-    pub fn add(&mut self, all: &[Series], patterns: &[Pattern]) {
-        if self.last.replace((all.as_ptr().addr(), all.len())) == Some((all.as_ptr().addr(), all.len())) {
+    /// Adds selected series.
+    pub fn add(&mut self, selected: &Arc<Selected>) {
+        if self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, selected)) {
             return;
         }
-        for series in all.iter().filter(|series| series.is_selected(patterns)) {
-            self.known.entry(Key::of(series)).or_insert_with(|| series.clone());
+        selected.keys().iter().zip(selected.series()).for_each(|(key, series)| self.insert(key, series));
+        self.last = Some(selected.clone());
+    }
+
+    /// Adds one.
+    pub fn insert(&mut self, key: &Key, series: &Series) {
+        if !self.known.contains_key(key) {
+            self.known.insert(key.clone(), series.clone());
         }
     }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use khz_model::{ByteSize, Nanos, Pattern, RangeContent, RangeRequest, RangeShape, Ranges};
+use khz_model::{ByteSize, Nanos, Pattern, RangeRequest, RangeShape, Ranges};
 use khz_store::range::{ColumnFiles, OpenRows, RangeReader};
 use khz_store::shelf::{Shelf, StoredHour};
 use khz_store::{ColumnFile, Keep, Store, StoreError};
@@ -95,10 +95,7 @@ impl Question<'_> {
             reader.range(RangeRequest { patterns: vec![pattern], from, to, shape }).map_err(wrong)?;
         let mut found = 0;
         while let Some(part) = answer.next().map_err(wrong)? {
-            found += match &part.content {
-                RangeContent::Readings(readings) => readings.len() as u64,
-                RangeContent::Points(points) => points.len() as u64,
-            };
+            found += part.content.count() as u64;
             std::hint::black_box(part);
         }
         if let Some(damage) = answer.damage().first() {
@@ -119,7 +116,9 @@ impl Question<'_> {
             RangeShape::Rows => "rows".to_owned(),
             RangeShape::Newest => "newest".to_owned(),
             RangeShape::Points(points) => points.to_string(),
-            RangeShape::Steps(_) => unreachable!("BUG: no question of this section has steps"),
+            RangeShape::Steps(_) | RangeShape::Columns(_) => {
+                unreachable!("BUG: no question of this section has steps")
+            }
         };
         let (from, to) = (self.from.0.to_string(), self.to.0.to_string());
         [self.name.to_owned(), self.pattern.to_owned(), from, to, shape, self.is_raw.to_string()]

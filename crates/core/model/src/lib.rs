@@ -56,8 +56,8 @@ pub use query::{
     Query, QueryError, Row, Sample, Snapshot, Subscription, WaitFor,
 };
 pub use range::{
-    RANGE_POINTS_MAX, RANGE_STEP_READINGS, RangeAnswer, RangeContent, RangePart, RangePoint, RangeRequest,
-    RangeShape, RangeTotal, Ranges,
+    RANGE_POINTS_MAX, RANGE_STEP_READINGS, RangeAnswer, RangeColumn, RangeContent, RangePart, RangePoint,
+    RangeRequest, RangeRun, RangeShape, RangeTotal, Ranges,
 };
 pub use rate_unit::RateUnit;
 pub use reading::{Absence, Fault, Reading};

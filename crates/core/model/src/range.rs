@@ -3,6 +3,8 @@
 //! series of one node, so that nobody holds it whole.
 
 use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::labels::Labels;
 use crate::name::NodeName;
@@ -43,6 +45,8 @@ pub enum RangeShape {
     /// shorter where there are more. All steps of a node that lie in one hour come one after the other. The number of readings
     /// in all steps has no limit.
     Steps(usize),
+    /// The same steps for somebody who computes with many readings: as columns, where the answer has them so.
+    Columns(usize),
     /// What happened in each bucket; there are about as many buckets as this says. Node after node, series after series.
     Points(u32),
     /// The newest reading. Node after node, series after series.
@@ -70,8 +74,79 @@ pub struct RangePart {
 pub enum RangeContent {
     /// Readings in the order of their times.
     Readings(Vec<(Stamp, Reading)>),
+    /// The same, as it lies in a store: only for [`RangeShape::Columns`].
+    Column(RangeColumn),
     /// The buckets with a value, in the order of their times.
     Points(Vec<RangePoint>),
+}
+
+impl RangeContent {
+    /// How many readings or points it has.
+    pub fn count(&self) -> usize {
+        match self {
+            RangeContent::Readings(readings) => readings.len(),
+            RangeContent::Column(column) => column.count(),
+            RangeContent::Points(points) => points.len(),
+        }
+    }
+
+    /// Roughly how many bytes it takes.
+    pub fn held(&self) -> usize {
+        match self {
+            RangeContent::Readings(readings) => readings.capacity() * size_of::<(Stamp, Reading)>(),
+            RangeContent::Column(column) => {
+                size_of_val(&*column.times)
+                    + column.runs.capacity() * size_of::<RangeRun>()
+                    + column.values.capacity() * size_of::<u64>()
+            }
+            RangeContent::Points(points) => points.capacity() * size_of::<RangePoint>(),
+        }
+    }
+}
+
+/// The readings of a series, run by run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RangeColumn {
+    /// When the rows of the step were gathered (ns since 1970, corrected), in order. All series of a step share them.
+    pub times: Arc<[u64]>,
+    /// Rows of one state, in order. Rows in none of them do not have the series.
+    pub runs: Vec<RangeRun>,
+    /// The bits of each row with a value.
+    pub values: Vec<u64>,
+}
+
+/// Rows that follow each other and have readings of one state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeRun {
+    /// Their numbers among the times.
+    pub rows: Range<usize>,
+    /// [`Reading::state`].
+    pub state: u8,
+    /// Where their values begin; `None`: they have none.
+    pub values: Option<usize>,
+}
+
+impl RangeColumn {
+    /// How many readings there are.
+    pub fn count(&self) -> usize {
+        self.runs.iter().map(|run| run.rows.len()).sum()
+    }
+
+    /// The times of a run, and its values if it has some.
+    pub fn of_run(&self, run: &RangeRun) -> (&[u64], Option<&[u64]>) {
+        (&self.times[run.rows.clone()], run.values.map(|begin| &self.values[begin..begin + run.rows.len()]))
+    }
+
+    /// Every reading with its time.
+    pub fn readings(&self) -> impl Iterator<Item = (Nanos, Reading)> {
+        self.runs.iter().flat_map(|run| {
+            let (times, values) = self.of_run(run);
+            let bits = move |row: usize| values.map_or(0, |values| values[row]);
+            let reading =
+                move |(row, time): (usize, &u64)| (Nanos(*time), Reading::from_parts(run.state, bits(row)));
+            times.iter().enumerate().map(reading)
+        })
+    }
 }
 
 /// What a series did in one bucket. Absent and failed readings do not count.

@@ -101,7 +101,7 @@ impl RecentAnswer {
         });
         let chunk = |node: &NodeName, (from, to): (u64, u64)| Chunk { node: node.clone(), from, to };
         let mut left: Vec<Chunk> = match shape {
-            RangeShape::Rows | RangeShape::Steps(_) => {
+            RangeShape::Rows | RangeShape::Steps(_) | RangeShape::Columns(_) => {
                 hours.iter().flat_map(|hour| nodes.iter().map(move |node| chunk(node, *hour))).collect()
             }
             RangeShape::Points(_) | RangeShape::Newest => {
@@ -133,7 +133,7 @@ impl RecentAnswer {
         rows.sort_by_key(|row| row.stamp.real());
         match self.shape {
             RangeShape::Rows => self.parts(&node, &columns, &rows, Nanos(from)),
-            RangeShape::Steps(readings) => {
+            RangeShape::Steps(readings) | RangeShape::Columns(readings) => {
                 let rows_max = (readings / columns.len().max(1)).max(1);
                 for rows in rows.chunks(rows_max) {
                     self.parts(&node, &columns, rows, rows[0].stamp.real());
@@ -187,11 +187,8 @@ impl RangeAnswer for RecentAnswer {
     fn next(&mut self) -> Result<Option<RangePart>, QueryError> {
         loop {
             if let Some(part) = self.ready.pop_front() {
-                self.given += match &part.content {
-                    RangeContent::Readings(readings) => readings.len() as u64,
-                    RangeContent::Points(points) => points.len() as u64,
-                };
-                let is_limited = !matches!(self.shape, RangeShape::Steps(_));
+                self.given += part.content.count() as u64;
+                let is_limited = !matches!(self.shape, RangeShape::Steps(_) | RangeShape::Columns(_));
                 return match is_limited && self.given > RECENT_READINGS_MAX {
                     true => Err(QueryError::RangeTooLarge { limit: RECENT_READINGS_MAX }),
                     false => Ok(Some(part)),
@@ -219,7 +216,7 @@ fn part(node: &NodeName, series: &Series, step: Nanos, content: RangeContent) ->
             let numbers = points.iter().flat_map(|point| [point.first.1, point.last.1]);
             numbers.filter_map(Labels::numbered).collect()
         }
-        RangeContent::Points(_) => Vec::new(),
+        RangeContent::Points(_) | RangeContent::Column(_) => Vec::new(),
     };
     labels.dedup();
     RangePart { node: node.clone(), series: series.clone(), step, content, labels }

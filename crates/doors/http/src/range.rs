@@ -11,7 +11,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use khz_model::{
     Nanos, QueryError, RANGE_POINTS_MAX, RANGE_STEP_READINGS, RangeAnswer, RangeContent, RangePart,
-    RangePoint, RangeRequest, RangeShape, Reading, Series, Stamp, ValueFormat, ValueType,
+    RangePoint, RangeRequest, RangeShape, Reading, Series, ValueFormat, ValueType,
 };
 
 use crate::json;
@@ -86,7 +86,7 @@ impl Past {
         let mut is_empty = true;
         loop {
             let batch = self.read(answer).await?;
-            let held: usize = batch.parts.iter().map(held).sum();
+            let held: usize = batch.parts.iter().map(|part| part.content.held()).sum();
             writer.hold(held as u64)?;
             for part in batch.parts {
                 part_json(&mut writer, &part).await?;
@@ -137,7 +137,7 @@ impl Past {
             while parts.len() < RANGE_PARTS_AT_ONCE && readings < RANGE_READINGS_AT_ONCE {
                 match answer.next() {
                     Ok(Some(part)) => {
-                        readings += length(&part.content);
+                        readings += part.content.count();
                         parts.push(part);
                     }
                     Ok(None) => end = Some(Ok(())),
@@ -151,20 +151,6 @@ impl Past {
             Batch { answer, parts, damage, end }
         });
         work.await
-    }
-}
-
-fn length(content: &RangeContent) -> usize {
-    match content {
-        RangeContent::Readings(readings) => readings.len(),
-        RangeContent::Points(points) => points.len(),
-    }
-}
-
-fn held(part: &RangePart) -> usize {
-    match &part.content {
-        RangeContent::Readings(readings) => readings.capacity() * size_of::<(Stamp, Reading)>(),
-        RangeContent::Points(points) => points.capacity() * size_of::<RangePoint>(),
     }
 }
 
@@ -204,6 +190,8 @@ async fn part_json(writer: &mut Writer, part: &RangePart) -> Result<(), Refusal>
                 writer.turn().await?;
             }
         }
+        // Nobody asks for columns here.
+        RangeContent::Column(_) => out.push_str(",\"rows\":["),
         RangeContent::Points(points) => {
             out.push_str(",\"points\":[");
             for (number, point) in points.iter().enumerate() {

@@ -4,13 +4,16 @@
 use std::collections::HashMap;
 
 use khz_model::metric::Text;
-use khz_model::{Absence, Instance, Labels, Metric, NodeName, Reading, Series, Stamp, exposed};
+use khz_model::{Absence, Instance, Labels, Metric, Nanos, NodeName, RangeColumn, Reading, Series, exposed};
 use khz_promql::{LabelSet, Matcher, QueryError, SeriesId, Sink};
 
 use crate::clock::milliseconds;
 use crate::rows::{Group, Rows, labels_at};
 use crate::strand::{Pace, Samples};
 use crate::values::{Form, Scale, Words};
+
+/// [`Reading::state`] of a number.
+const NUMBER: u8 = 0;
 
 /// Where samples go, and which of them.
 pub(crate) struct Feed<'a> {
@@ -21,6 +24,9 @@ pub(crate) struct Feed<'a> {
     /// Nothing after this time (ms).
     pub end: i64,
     strands: HashMap<(NodeName, Text, Option<Instance>), Strand>,
+    /// Times (ms) and values of many rows, kept to reuse their memory.
+    times: Vec<i64>,
+    values: Vec<f64>,
     /// The label sets that are in use, each with the number of its strand.
     taken: HashMap<LabelSet, (SeriesId, usize)>,
 }
@@ -41,7 +47,8 @@ impl<'a> Feed<'a> {
     /// A feed for series with these labels.
     pub fn new(form: Form, job: &'a str, matchers: &'a [Matcher], end: i64) -> Self {
         let (words, strands, taken) = (Words::default(), HashMap::new(), HashMap::new());
-        Feed { form, job, matchers, words, end, strands, taken }
+        let (times, values) = (Vec::new(), Vec::new());
+        Feed { form, job, matchers, words, end, strands, times, values, taken }
     }
 
     /// Takes what there is of one node in one step.
@@ -69,7 +76,7 @@ impl<'a> Feed<'a> {
         &mut self,
         node: &NodeName,
         rows: Rows<'_>,
-        described: Option<&[(Stamp, Reading)]>,
+        described: Option<&[(Nanos, Reading)]>,
         sink: &mut dyn Sink,
     ) -> Result<(), QueryError> {
         let series = rows.series();
@@ -77,17 +84,12 @@ impl<'a> Feed<'a> {
         let number = self.strands.len();
         let mut strand = self.strands.remove(&key).unwrap_or(Strand { number, ..Strand::default() });
         let mut filler = Filler { feed: self, node, series, strand: &mut strand, sink };
-        match rows.single() {
-            Some(readings) => {
-                let scale = filler.feed.form.scale(&series.metric);
-                for &(stamp, reading) in readings {
-                    filler.row(stamp, reading, scale, described)?;
-                }
-            }
+        match rows.column() {
+            Some(column) => filler.column(column, described)?,
             None => {
-                for (stamp, reading, series) in rows.merged() {
+                for (time, reading, series) in rows.merged() {
                     let scale = filler.feed.form.scale(&series.metric);
-                    filler.row(stamp, reading, scale, described)?;
+                    filler.row(time, reading, scale, described)?;
                 }
             }
         }
@@ -168,14 +170,60 @@ struct Filler<'f, 'a> {
 }
 
 impl Filler<'_, '_> {
+    fn column(
+        &mut self,
+        column: &RangeColumn,
+        described: Option<&[(Nanos, Reading)]>,
+    ) -> Result<(), QueryError> {
+        let scale = self.feed.form.scale(&self.series.metric);
+        for run in &column.runs {
+            let (mut times, mut values) = column.of_run(run);
+            // The first row of a series, or of another one, needs labels.
+            let is_new = self.strand.current.is_none() || self.strand.description.is_some();
+            let first = if is_new { 1.min(times.len()) } else { 0 };
+            for (row, &time) in times[..first].iter().enumerate() {
+                let bits = values.map_or(0, |values| values[row]);
+                self.row(Nanos(time), Reading::from_parts(run.state, bits), scale, described)?;
+            }
+            (times, values) = (&times[first..], values.map(|values| &values[first..]));
+            let is_plain = run.state == NUMBER && described.is_none();
+            if is_plain && self.numbers(times, values.unwrap_or_default(), scale) {
+                continue;
+            }
+            for (row, &time) in times.iter().enumerate() {
+                let bits = values.map_or(0, |values| values[row]);
+                self.row(Nanos(time), Reading::from_parts(run.state, bits), scale, described)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes numbers without gaps, many at a time; false, and none is taken: they must be looked at one by one.
+    fn numbers(&mut self, times: &[u64], bits: &[u64], scale: Scale<'_>) -> bool {
+        let Strand { pace, current, description, samples, .. } = &mut *self.strand;
+        if current.is_none() || description.is_some() || times.is_empty() {
+            return times.is_empty();
+        }
+        let Feed { times: ms, values, .. } = &mut *self.feed;
+        ms.clear();
+        ms.extend(times.iter().map(|time| milliseconds(*time)));
+        if !scale.numbers(bits, values) || !samples.is_before(ms[0]) || !pace.rows(ms) {
+            return false;
+        }
+        if let Some(Some(_)) = current {
+            samples.extend(ms, values);
+        }
+        true
+    }
+
     fn row(
         &mut self,
-        stamp: Stamp,
+        at: Nanos,
         reading: Reading,
         scale: Scale<'_>,
-        described: Option<&[(Stamp, Reading)]>,
+        described: Option<&[(Nanos, Reading)]>,
     ) -> Result<(), QueryError> {
-        let time = milliseconds(stamp.real().0);
+        let time = milliseconds(at.0);
         if let Some(end) = self.strand.pace.row(time) {
             self.strand.samples.end(end);
         }
@@ -186,7 +234,7 @@ impl Filler<'_, '_> {
         };
         let description = match reading {
             Reading::Labels(_) => reading.labels(),
-            _ => described.and_then(|described| labels_at(described, stamp)),
+            _ => described.and_then(|described| labels_at(described, at)),
         };
         // Labels that their node has replaced long ago cannot be read.
         let is_readable = !matches!(reading, Reading::Labels(_)) || description.is_some();

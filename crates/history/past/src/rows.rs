@@ -3,10 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use khz_model::{Instance, Labels, NodeName, RangeContent, RangePart, Reading, Series, Stamp};
+use khz_model::{Instance, Labels, Nanos, NodeName, RangeColumn, RangeContent, RangePart, Reading, Series};
 
 /// For the name and instance of each series that describes others, its labels in the order of time.
-pub(crate) type Descriptions<'a> = HashMap<(&'a str, Option<&'a Instance>), Vec<(Stamp, Reading)>>;
+pub(crate) type Descriptions<'a> = HashMap<(&'a str, Option<&'a Instance>), Vec<(Nanos, Reading)>>;
 
 /// What a range has of one node in one step.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Group {
             .map(|rows| {
                 let series = rows.series();
                 let key = (&*series.metric.name, series.instance.as_ref());
-                (key, rows.merged().into_iter().map(|(stamp, reading, _)| (stamp, reading)).collect())
+                (key, rows.merged().into_iter().map(|(time, reading, _)| (time, reading)).collect())
             })
             .collect()
     }
@@ -53,9 +53,9 @@ impl Group {
     pub fn times(&self) -> Vec<u64> {
         let mut all: Vec<u64> = Vec::new();
         for part in &self.0 {
-            let times = readings(part).iter().map(|(stamp, _)| stamp.real().0);
+            let times = times(part);
             // Most series have all rows of their node.
-            if !times.clone().eq(all.iter().copied()) {
+            if times[..] != all[..] {
                 all.extend(times);
                 all.sort_unstable();
                 all.dedup();
@@ -65,10 +65,25 @@ impl Group {
     }
 }
 
-fn readings(part: &RangePart) -> &[(Stamp, Reading)] {
+/// When the readings of a part were.
+fn times(part: &RangePart) -> Vec<u64> {
     match &part.content {
-        RangeContent::Readings(readings) => readings,
-        RangeContent::Points(_) => &[],
+        RangeContent::Readings(readings) => readings.iter().map(|(stamp, _)| stamp.real().0).collect(),
+        RangeContent::Column(column) => {
+            column.runs.iter().flat_map(|run| column.of_run(run).0).copied().collect()
+        }
+        RangeContent::Points(_) => Vec::new(),
+    }
+}
+
+/// The readings of a part.
+fn readings(part: &RangePart) -> Vec<(Nanos, Reading)> {
+    match &part.content {
+        RangeContent::Readings(readings) => {
+            readings.iter().map(|(stamp, reading)| (stamp.real(), *reading)).collect()
+        }
+        RangeContent::Column(column) => column.readings().collect(),
+        RangeContent::Points(_) => Vec::new(),
     }
 }
 
@@ -85,29 +100,29 @@ impl<'a> Rows<'a> {
         &self.parts[self.parts.len() - 1].series
     }
 
-    /// The only part, if there is one.
-    pub fn single(self) -> Option<&'a [(Stamp, Reading)]> {
+    /// The column of the only part, if there is one.
+    pub fn column(self) -> Option<&'a RangeColumn> {
         match self.parts {
-            [part] => Some(readings(part)),
+            [RangePart { content: RangeContent::Column(column), .. }] => Some(column),
             _ => None,
         }
     }
 
     /// The rows of all parts in the order of time; of two at one time the one with a value.
-    pub fn merged(self) -> Vec<(Stamp, Reading, &'a Series)> {
+    pub fn merged(self) -> Vec<(Nanos, Reading, &'a Series)> {
         let of_part = |part: &'a RangePart| {
-            readings(part).iter().map(|(stamp, reading)| (*stamp, *reading, &part.series))
+            readings(part).into_iter().map(|(time, reading)| (time, reading, &part.series))
         };
-        let mut rows: Vec<(Stamp, Reading, &Series)> = self.parts.iter().flat_map(of_part).collect();
+        let mut rows: Vec<(Nanos, Reading, &Series)> = self.parts.iter().flat_map(of_part).collect();
         let has_value = |reading: &Reading| matches!(reading, Reading::Present(_) | Reading::Labels(_));
-        rows.sort_by_key(|(stamp, reading, _)| (stamp.real(), !has_value(reading)));
-        rows.dedup_by_key(|(stamp, ..)| stamp.real());
+        rows.sort_by_key(|(time, reading, _)| (*time, !has_value(reading)));
+        rows.dedup_by_key(|(time, ..)| *time);
         rows
     }
 }
 
 /// The labels in force at a time, out of those in the order of time.
-pub(crate) fn labels_at(descriptions: &[(Stamp, Reading)], stamp: Stamp) -> Option<Labels> {
-    let at = descriptions.binary_search_by_key(&stamp.real(), |(stamp, _)| stamp.real()).ok()?;
+pub(crate) fn labels_at(descriptions: &[(Nanos, Reading)], time: Nanos) -> Option<Labels> {
+    let at = descriptions.binary_search_by_key(&time, |(time, _)| *time).ok()?;
     descriptions[at].1.labels()
 }

@@ -129,7 +129,7 @@ impl Source for PastSource {
         let matchers = &wanted.matchers[..];
         let chosen = Chosen::of(matchers, &self.known);
         let (span, end) = (span(wanted.after, wanted.to), self.end(wanted.to));
-        let shape = RangeShape::Steps(RANGE_STEP_READINGS);
+        let shape = RangeShape::Columns(RANGE_STEP_READINGS);
         let is_named = is_named(&chosen, matchers);
         let job = &*self.known.job;
         let mut feed = Feed::new(chosen.form, job, matchers, end);

@@ -26,6 +26,29 @@ impl Pace {
         silent
     }
 
+    /// Notes rows, if the node was not silent between any of them; else it returns false, and they are to be noted one by one.
+    pub fn rows(&mut self, times: &[i64]) -> bool {
+        let (Some(last), Some(&newest)) = (self.last, times.last()) else { return false };
+        let (mut before, mut shortest, mut longest) = (last, i64::MAX, 0);
+        for &time in times {
+            let distance = time - before;
+            (shortest, longest) = (shortest.min(distance), longest.max(distance));
+            before = time;
+        }
+        // No period is shorter than this, so no silence is noticed earlier.
+        let period = self.distances.iter().flatten().fold(shortest, |shortest, known| shortest.min(*known));
+        if shortest <= 0 || longest > (period * PERIODS_MISSED).max(SILENCE_MIN) {
+            return false;
+        }
+        let before = |back: usize| times.len().checked_sub(back + 1).map_or(last, |place| times[place]);
+        self.distances = match times.len() {
+            1 => [Some(newest - last), self.distances[0]],
+            _ => [Some(newest - before(1)), Some(before(1) - before(2))],
+        };
+        self.last = Some(newest);
+        true
+    }
+
     /// When the node fell silent, if it did so before this time. The first two rows show its period; before them nobody
     /// knows it.
     pub fn silent_by(&self, time: i64) -> Option<i64> {
@@ -49,6 +72,18 @@ impl Samples {
     /// Adds a sample; one that is older than the last is left out.
     pub fn push(&mut self, time: i64, value: f64) {
         self.put(time, value);
+        self.is_there = true;
+    }
+
+    /// True if all samples are before this time.
+    pub fn is_before(&self, time: i64) -> bool {
+        self.times.last().is_none_or(|last| *last < time)
+    }
+
+    /// Adds samples that come after all others, in order.
+    pub fn extend(&mut self, times: &[i64], values: &[f64]) {
+        self.times.extend_from_slice(times);
+        self.values.extend_from_slice(values);
         self.is_there = true;
     }
 

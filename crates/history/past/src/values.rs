@@ -74,6 +74,24 @@ impl Scale<'_> {
     }
 }
 
+impl Scale<'_> {
+    /// The numbers of present readings; false: one of them cannot be read, or needs more than is usual.
+    pub fn numbers(&self, bits: &[u64], out: &mut Vec<f64>) -> bool {
+        out.clear();
+        let Some(step) =
+            self.step.filter(|_| bits.iter().fold(0, |all, one| all | one) >> f64::MANTISSA_DIGITS == 0)
+        else {
+            out.extend(bits.iter().map_while(|bits| self.number(*bits)));
+            return out.len() == bits.len();
+        };
+        match step == 1.0 {
+            true => out.extend(bits.iter().map(|bits| *bits as f64)),
+            false => out.extend(bits.iter().map(|bits| *bits as f64 / step)),
+        }
+        true
+    }
+}
+
 /// Makes label sets; equal texts are held once.
 #[derive(Debug, Default)]
 pub(crate) struct Words(HashSet<Arc<str>>);

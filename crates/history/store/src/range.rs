@@ -147,13 +147,14 @@ impl Ranges for RangeReader {
         }
         let shape = request.shape;
         let mut asked = Asked::new(self.clone(), request)?;
+        if matches!(shape, RangeShape::Steps(_) | RangeShape::Columns(_)) {
+            // Nobody holds such an answer, and its reader stops when it likes.
+            asked.reader.readings_max = u64::MAX;
+        }
         Ok(match shape {
             RangeShape::Rows => Box::new(RowsAnswer::new(asked, usize::MAX)),
-            RangeShape::Steps(readings) => {
-                // Nobody holds such an answer, and its reader stops when it likes.
-                asked.reader.readings_max = u64::MAX;
-                Box::new(RowsAnswer::new(asked, readings))
-            }
+            RangeShape::Steps(readings) => Box::new(RowsAnswer::new(asked, readings)),
+            RangeShape::Columns(readings) => Box::new(RowsAnswer::new(asked, readings).as_columns()),
             RangeShape::Points(points) => Box::new(PointsAnswer::new(asked, points)),
             RangeShape::Newest => Box::new(NewestAnswer::new(asked)),
         })

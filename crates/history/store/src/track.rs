@@ -2,10 +2,11 @@
 //! The values of rows are bits, those of roll-ups are summaries. It knows no times.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use khz_block::varint;
 use khz_model::reading::LABELS_STATE;
-use khz_model::{Labels, Reading, Stamp};
+use khz_model::{Labels, RangeColumn, RangeRun, Reading, Stamp};
 
 use crate::bytes::{Bytes, Read};
 
@@ -159,6 +160,28 @@ impl Track<u64> {
             row += run.rows;
         }
         readings
+    }
+
+    /// The readings of some rows, as a column of these rows, which were gathered at these times.
+    pub fn column_of(&self, rows: Range<usize>, times: Arc<[u64]>) -> RangeColumn {
+        let (mut row, mut from, mut runs, mut values) = (0, 0, Vec::new(), Vec::new());
+        for run in &self.runs {
+            let (begin, end) = (row.max(rows.start), (row + run.rows).min(rows.end));
+            let has_values = has_value(run.state);
+            if begin < end
+                && let Ok(state) = u8::try_from(run.state)
+            {
+                let place = has_values.then_some(values.len());
+                if has_values {
+                    let skipped = from + (begin - row);
+                    values.extend_from_slice(&self.values[skipped..skipped + (end - begin)]);
+                }
+                runs.push(RangeRun { rows: begin - rows.start..end - rows.start, state, values: place });
+            }
+            from += if has_values { run.rows } else { 0 };
+            row += run.rows;
+        }
+        RangeColumn { times, runs, values }
     }
 
     /// Every row that has the series, with its number.

@@ -156,7 +156,7 @@ impl Past {
             RangeShape::Rows => String::new(),
             RangeShape::Points(points) => format!("&points={points}"),
             RangeShape::Newest => "&newest=1".to_owned(),
-            RangeShape::Steps(_) => "&recording=1".to_owned(),
+            RangeShape::Steps(_) | RangeShape::Columns(_) => "&recording=1".to_owned(),
         };
         format!("from={}&to={}{shape}", self.from.seconds_text(), self.to.seconds_text())
     }

@@ -89,10 +89,7 @@ impl PastTrace {
 
     /// Roughly the bytes that it holds.
     pub fn held(&self) -> usize {
-        let readings = self.parts.iter().map(|part| match &part.content {
-            RangeContent::Readings(readings) => readings.capacity() * size_of::<(Stamp, Reading)>(),
-            RangeContent::Points(_) => 0,
-        });
+        let readings = self.parts.iter().map(|part| part.content.held());
         readings.sum::<usize>() + self.lanes.len() * size_of::<(NodeName, Lane)>()
     }
 }
@@ -163,7 +160,7 @@ impl<'a> Rows<'a> {
     fn of(parts: &'a [RangePart]) -> Self {
         let readings = |part: &'a RangePart| match &part.content {
             RangeContent::Readings(readings) => &readings[..],
-            RangeContent::Points(_) => &[],
+            RangeContent::Points(_) | RangeContent::Column(_) => &[],
         };
         Rows { left: parts.iter().map(readings).collect(), row: Vec::new() }
     }

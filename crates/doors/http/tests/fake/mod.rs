@@ -439,7 +439,7 @@ impl RangeAnswer for FakePast {
         }
         let row = |n| (stamp(n), reading(&series, n));
         let content = match self.shape {
-            RangeShape::Rows | RangeShape::Steps(_) => {
+            RangeShape::Rows | RangeShape::Steps(_) | RangeShape::Columns(_) => {
                 RangeContent::Readings((0..PAST_ROWS).map(row).collect())
             }
             RangeShape::Newest => RangeContent::Readings(vec![row(PAST_ROWS - 1)]),

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use khz_model::hostlist::{EXPAND_MAX, Hostlist};
 use khz_model::pattern::named_nodes;
 use khz_model::{
-    Nanos, NodeName, Pattern, QueryError, RangeContent, RangePart, RangePoint, RangeRequest, RangeShape,
-    Share,
+    Nanos, NodeName, Pattern, QueryError, RangePart, RangePoint, RangeRequest, RangeShape, Share,
 };
 
 use crate::StoreError;
@@ -66,10 +65,7 @@ impl Asked {
 
     /// Counts a part that is given away.
     pub fn give(&mut self, part: RangePart) -> Result<Option<RangePart>, QueryError> {
-        self.given += match &part.content {
-            RangeContent::Readings(readings) => readings.len() as u64,
-            RangeContent::Points(points) => points.len() as u64,
-        };
+        self.given += part.content.count() as u64;
         let limit = self.reader.readings_max;
         match self.given > limit {
             true => Err(QueryError::RangeTooLarge { limit }),

@@ -236,7 +236,7 @@ impl Hours {
 fn time_of(part: &RangePart) -> Option<Nanos> {
     match &part.content {
         RangeContent::Readings(readings) => readings.last().map(|(stamp, _)| stamp.real()),
-        RangeContent::Points(_) => None,
+        RangeContent::Points(_) | RangeContent::Column(_) => None,
     }
 }
 

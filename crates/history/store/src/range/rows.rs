@@ -1,6 +1,8 @@
 //! Every reading: hour by hour, node by node, series by series. It holds the times of one node's hour and one column. In
 //! short steps, an hour with many readings is given piece by piece, and each piece unpacks its columns again.
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::vec::IntoIter;
 
 use khz_model::{Nanos, NodeName, QueryError, RangeAnswer, RangeContent, RangePart, Reading, Series, Stamp};
@@ -11,6 +13,8 @@ use crate::range::HOUR;
 use crate::range::answer::Asked;
 use crate::range::hours::HourFiles;
 use crate::range::strand::{SeriesList, Strip};
+use crate::times::Times;
+use crate::track::Track;
 use crate::writer::Content;
 
 /// The answer with every reading.
@@ -24,6 +28,8 @@ pub(crate) struct RowsAnswer {
     node: Option<NodeHour>,
     /// The most readings of a step.
     step_max: usize,
+    /// They are given as columns.
+    is_columns: bool,
 }
 
 /// A node in one hour.
@@ -35,6 +41,8 @@ pub(crate) struct NodeHour {
     steps: Vec<(u64, u64)>,
     /// The series of the present step that comes next.
     place: usize,
+    /// The times of the present step's rows, if somebody wants columns.
+    columns: Option<(u64, Arc<[u64]>)>,
 }
 
 /// Bytes for each row of a column while it becomes readings: what pieces have of it, joined, and the readings.
@@ -44,7 +52,13 @@ impl RowsAnswer {
     /// An answer in steps of an hour; in shorter ones where a node has more readings than `step_max` in it.
     pub fn new(asked: Asked, step_max: usize) -> Self {
         let files = HourFiles::new(&asked.reader.files);
-        RowsAnswer { asked, files, hours: None, hour: 0, nodes: Vec::new().into_iter(), node: None, step_max }
+        let (nodes, is_columns) = (Vec::new().into_iter(), false);
+        RowsAnswer { asked, files, hours: None, hour: 0, nodes, node: None, step_max, is_columns }
+    }
+
+    /// The same as columns.
+    pub fn as_columns(self) -> Self {
+        RowsAnswer { is_columns: true, ..self }
     }
 
     /// Goes to the next hour; false after the last.
@@ -104,7 +118,7 @@ impl NodeHour {
         };
         asked.hold(held + joined.times.rows() * (32 + BYTES_A_ROW))?;
         let steps = vec![(from.0, to.0)];
-        Ok(Some(NodeHour { node, joined, series, steps, place: 0 }))
+        Ok(Some(NodeHour { node, joined, series, steps, place: 0, columns: None }))
     }
 
     /// Leaves out series.
@@ -131,6 +145,34 @@ impl NodeHour {
 
     /// The readings of the next series that has some in this step; after the last one those of the next step.
     pub fn next(&mut self, asked: &mut Asked) -> Option<RangePart> {
+        self.next_as(asked, |track, rows, times| {
+            let readings = track.readings_of(rows, |row| times.stamp(row));
+            (!readings.is_empty()).then_some(RangeContent::Readings(readings))
+        })
+    }
+
+    /// The same as a column.
+    pub fn next_column(&mut self, asked: &mut Asked) -> Option<RangePart> {
+        let mut columns = self.columns.take();
+        let part = self.next_as(asked, |track, rows, times| {
+            let first = rows.start as u64;
+            let of_step = |known: &&mut (u64, Arc<[u64]>)| known.0 == first && known.1.len() == rows.len();
+            let shared = match columns.as_mut().filter(of_step) {
+                Some((_, shared)) => shared.clone(),
+                None => columns.insert((first, times.at[rows.clone()].into())).1.clone(),
+            };
+            let column = track.column_of(rows, shared);
+            (!column.runs.is_empty()).then_some(RangeContent::Column(column))
+        });
+        self.columns = columns;
+        part
+    }
+
+    fn next_as(
+        &mut self,
+        asked: &mut Asked,
+        mut content: impl FnMut(&Track<u64>, Range<usize>, &Times) -> Option<RangeContent>,
+    ) -> Option<RangePart> {
         loop {
             let &(from, to) = self.steps.last()?;
             let Some((key, series)) = self.series.get(self.place) else {
@@ -143,12 +185,8 @@ impl NodeHour {
             let Content::Readings(track) = &*column else { continue };
             let times = &self.joined.times;
             let place = |time: u64| times.at.partition_point(|at| *at < time);
-            let readings = track.readings_of(place(from)..place(to), |row| times.stamp(row));
-            if readings.is_empty() {
-                continue;
-            }
+            let Some(content) = content(track, place(from)..place(to), times) else { continue };
             let (node, series, step) = (self.node.clone(), series.clone(), Nanos(from));
-            let content = RangeContent::Readings(readings);
             return Some(RangePart { node, series, step, content, labels: track.labels.clone() });
         }
     }
@@ -158,7 +196,11 @@ impl RangeAnswer for RowsAnswer {
     fn next(&mut self) -> Result<Option<RangePart>, QueryError> {
         loop {
             if let Some(node) = &mut self.node {
-                if let Some(part) = node.next(&mut self.asked) {
+                let part = match self.is_columns {
+                    true => node.next_column(&mut self.asked),
+                    false => node.next(&mut self.asked),
+                };
+                if let Some(part) = part {
                     return self.asked.give(part);
                 }
                 self.node = None;

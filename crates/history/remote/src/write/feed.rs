@@ -65,6 +65,8 @@ pub struct Feed {
     /// Rows of some node wait for others.
     is_held: bool,
     counts: Arc<Counts>,
+    /// The memory of a request, kept from pass to pass.
+    request: Request,
 }
 
 /// What a pass has come to.
@@ -84,7 +86,13 @@ impl Feed {
         Counts::set(&counts.front, newest);
         let nodes =
             cursors.nodes.iter().map(|(node, cursor)| (node.clone(), NodeState::new(*cursor))).collect();
-        Feed { settings, reader, cursors, nodes, version: None, passed: 0, is_held: false, counts }
+        let request = Request::default();
+        Feed { settings, reader, cursors, nodes, version: None, passed: 0, is_held: false, counts, request }
+    }
+
+    /// Requests have no more samples than this from now on.
+    pub fn limit_samples(&mut self, samples_max: usize) {
+        self.settings.samples_max = self.settings.samples_max.min(samples_max);
     }
 
     /// Makes requests of what is new at `now`, and calls `send` with each; it returns false if the feed is to stop. Afterwards
@@ -99,10 +107,11 @@ impl Feed {
         }
         let (mut pass, mut damage) = (Pass::default(), Vec::new());
         let nodes = self.nodes(until, has_changed, &mut damage);
-        let mut request = Request::default();
+        let mut request = std::mem::take(&mut self.request);
+        request.clear();
         let mut full = |request: &mut Request| {
             let goes_on = send(request);
-            *request = Request::default();
+            request.clear();
             goes_on
         };
         let (mut oldest, mut is_held) = (until, false);
@@ -132,6 +141,7 @@ impl Feed {
         if !request.is_empty() && !full(&mut request) {
             return pass;
         }
+        self.request = request;
         (self.version, self.is_held) = (Some(version), is_held);
         if !pass.is_behind {
             self.passed = until;

@@ -1,5 +1,5 @@
-//! Remote write as a daemon does it: two threads for each receiver, one that reads the store as any query does, and one that
-//! sends. Neither the hub nor the store's own threads know of them, so a receiver that is slow or gone costs them nothing.
+//! Remote write as a daemon does it: a thread for each receiver that reads the store as any query does, and two that send.
+//! Neither the hub nor the store's own threads know of them, so a receiver that is slow or gone costs them nothing.
 
 mod numbers;
 mod place;
@@ -44,10 +44,11 @@ impl RemoteWriters {
                 |problem: String| Failure::usage(format!("remote_write '{}': {problem}", receiver.name));
             let cursors = Cursors::open(&folder.join(FOLDER), &receiver.name, now());
             let cursors = cursors.map_err(|error| failed(sentence(&error)))?;
-            let place = Place::new(receiver).map_err(&failed)?;
+            let connections = [Place::new(receiver), Place::new(receiver)];
+            let [one, two] = connections.map(|place| place.map_err(&failed));
             let feed = Feed::new(reader, cursors, receiver.settings.clone(), counts.clone());
             let world = Daemon::new(receiver.name.clone(), self.is_over.clone());
-            let sender = Sender::new(feed, place, world, counts.clone(), self.is_over.clone());
+            let sender = Sender::new(feed, [one?, two?], world, counts.clone(), self.is_over.clone());
             let thread = std::thread::Builder::new().name("remote".into()).spawn(move || sender.run());
             let thread = thread.map_err(|error| Failure::work(format!("cannot start a thread: {error}")))?;
             self.threads.push(thread);

@@ -26,4 +26,4 @@ pub use feed::{Feed, Pass, Settings};
 pub use parcel::Parcel;
 pub use request::Request;
 pub use rules::{Action, Rule, RuleError, Rules};
-pub use sender::{Answer, Receiver, Sender, Topic, World};
+pub use sender::{Answer, REQUESTS_AT_ONCE, Receiver, Sender, Topic, World};

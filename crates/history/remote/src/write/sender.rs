@@ -1,9 +1,10 @@
 //! Sends what a feed gives, request by request, to one receiver, while the next request is made. What the receiver refuses is
 //! counted and dropped; what it does not take now is sent again, later and later, up to once in some thirty seconds.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver as Inbox, Sender as Outbox, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver as Inbox, Sender as Outbox, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -21,8 +22,9 @@ const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The pause between two looks for new rows.
 const IDLE: Duration = Duration::from_secs(1);
-/// Packed requests in memory: one is sent, and one is made meanwhile. More would wait for the receiver all the same.
-const PARCELS: usize = 2;
+/// Requests that are sent at a time, over a connection each. A receiver computes on one while the other is on its way. Packed
+/// requests in memory are one more: the next is made meanwhile.
+pub const REQUESTS_AT_ONCE: usize = 2;
 /// A receiver that finds requests too large gets none with fewer samples than this, unless single ones must be halved.
 const SAMPLES_LEAST: usize = 100;
 
@@ -74,7 +76,8 @@ pub trait World {
 /// Sends to one receiver.
 pub struct Sender<R, W> {
     feed: Feed,
-    receiver: R,
+    /// One receiver, over several connections.
+    connections: [R; REQUESTS_AT_ONCE],
     world: W,
     counts: Arc<Counts>,
     is_over: Arc<AtomicBool>,
@@ -82,31 +85,40 @@ pub struct Sender<R, W> {
 
 impl<R: Receiver + Send, W: World + Sync> Sender<R, W> {
     /// Sends what the feed has, until `is_over`.
-    pub fn new(feed: Feed, receiver: R, world: W, counts: Arc<Counts>, is_over: Arc<AtomicBool>) -> Self {
-        Sender { feed, receiver, world, counts, is_over }
+    pub fn new(
+        feed: Feed,
+        connections: [R; REQUESTS_AT_ONCE],
+        world: W,
+        counts: Arc<Counts>,
+        is_over: Arc<AtomicBool>,
+    ) -> Self {
+        Sender { feed, connections, world, counts, is_over }
     }
 
     /// Runs until the end. What was not acknowledged then is sent after the next start.
     pub fn run(self) {
-        let Sender { mut feed, mut receiver, world, counts, is_over } = self;
-        let (world, counts, is_over, samples_max) =
-            (&world, &*counts, &*is_over, &AtomicUsize::new(usize::MAX));
+        let Sender { mut feed, connections, world, counts, is_over } = self;
+        let samples_max = AtomicUsize::new(usize::MAX);
+        let deliveries = connections.map(|receiver| Delivery {
+            receiver,
+            world: &world,
+            counts: &counts,
+            is_over: &is_over,
+            samples_max: &samples_max,
+        });
         thread::scope(|scope| {
-            let (mut courier, orders, outbox) = Courier::new();
-            let mut delivery = Delivery { receiver: &mut receiver, world, counts, is_over, samples_max };
-            let begun = thread::Builder::new()
-                .name("remote send".into())
-                .spawn_scoped(scope, move || delivery.run(&orders, &outbox));
-            if let Err(error) = begun {
-                return world.tell(Topic::Waits, &format!("cannot start a thread: {error}"));
-            }
+            let mut courier = match Courier::start(scope, deliveries) {
+                Ok(courier) => courier,
+                Err(error) => return world.tell(Topic::Waits, &format!("cannot start a thread: {error}")),
+            };
             while !is_over.load(Ordering::Acquire) {
                 feed.limit_samples(samples_max.load(Ordering::Relaxed));
                 let mut sent = true;
                 let pass = feed.pass(world.now(), &mut |request: &Request| {
-                    sent = courier.take(request, world, counts);
+                    sent = courier.take(request, &world, &counts);
                     sent
                 });
+                // A series is in one request of a pass: each pass is delivered before the next begins.
                 if !sent || !courier.finish() {
                     return;
                 }
@@ -122,25 +134,41 @@ impl<R: Receiver + Send, W: World + Sync> Sender<R, W> {
     }
 }
 
-/// Packs requests, and hands each to the thread that delivers when the one before it is delivered.
+/// Packs requests, and hands each to a thread that delivers, as soon as one is free.
 struct Courier {
-    orders: SyncSender<Parcel>,
-    done: Inbox<(Parcel, bool)>,
+    /// The inboxes of the threads.
+    threads: Vec<Outbox<Parcel>>,
+    done: Inbox<Done>,
     packer: Packer,
+    /// Numbers of the threads that have nothing to deliver.
+    idle: Vec<usize>,
     /// Parcels whose memory can be used again.
     free: Vec<Parcel>,
-    is_on_way: bool,
 }
 
+/// What a thread has done: its number, the parcel, and whether it goes on.
+type Done = (usize, Parcel, bool);
+
 impl Courier {
-    fn new() -> (Self, Inbox<Parcel>, Outbox<(Parcel, bool)>) {
-        // It takes a parcel when the one before it is delivered, so nothing waits in between.
-        let ((orders, inbox), (outbox, done)) = (sync_channel(1), channel());
-        let free = (0..PARCELS).map(|_| Parcel::default()).collect();
-        (Courier { orders, done, packer: Packer::default(), free, is_on_way: false }, inbox, outbox)
+    /// Starts a thread for each delivery.
+    fn start<'scope, R: Receiver + Send + 'scope, W: World + Sync + 'scope>(
+        scope: &'scope thread::Scope<'scope, '_>,
+        deliveries: impl IntoIterator<Item = Delivery<'scope, R, W>>,
+    ) -> io::Result<Self> {
+        let (outbox, done) = channel();
+        let mut threads = Vec::new();
+        for (number, mut delivery) in deliveries.into_iter().enumerate() {
+            // Only an idle thread gets a parcel, so nothing waits in the channel.
+            let ((orders, inbox), outbox) = (channel(), outbox.clone());
+            let run = move || delivery.run(number, &inbox, &outbox);
+            thread::Builder::new().name("remote send".into()).spawn_scoped(scope, run)?;
+            threads.push(orders);
+        }
+        let idle = (0..threads.len()).collect();
+        Ok(Courier { threads, done, packer: Packer::default(), idle, free: Vec::new() })
     }
 
-    /// Packs a request, waits for the one before it, and hands it over; false: the end has come.
+    /// Packs a request, waits for a thread, and hands it over; false: the end has come.
     fn take(&mut self, request: &Request, world: &impl World, counts: &Counts) -> bool {
         let mut parcel = self.free.pop().unwrap_or_default();
         if let Err(error) = request.pack_into(&mut self.packer, &mut parcel) {
@@ -149,19 +177,27 @@ impl Courier {
             self.free.push(parcel);
             return true;
         }
-        if !self.finish() || self.orders.send(parcel).is_err() {
+        if self.idle.is_empty() && !self.wait() {
             return false;
         }
-        self.is_on_way = true;
-        true
+        let thread = self.idle.pop().and_then(|number| self.threads.get(number));
+        thread.is_some_and(|thread| thread.send(parcel).is_ok())
     }
 
     /// Waits until everything that was handed over is delivered; false: the end has come.
     fn finish(&mut self) -> bool {
-        if !std::mem::take(&mut self.is_on_way) {
-            return true;
+        while self.idle.len() < self.threads.len() {
+            if !self.wait() {
+                return false;
+            }
         }
-        let Ok((parcel, goes_on)) = self.done.recv() else { return false };
+        true
+    }
+
+    /// Waits until one more thread is idle; false: the end has come.
+    fn wait(&mut self) -> bool {
+        let Ok((number, parcel, goes_on)) = self.done.recv() else { return false };
+        self.idle.push(number);
         self.free.push(parcel);
         goes_on
     }
@@ -169,7 +205,7 @@ impl Courier {
 
 /// Delivers parcels.
 struct Delivery<'a, R, W> {
-    receiver: &'a mut R,
+    receiver: R,
     world: &'a W,
     counts: &'a Counts,
     is_over: &'a AtomicBool,
@@ -178,10 +214,10 @@ struct Delivery<'a, R, W> {
 }
 
 impl<R: Receiver, W: World> Delivery<'_, R, W> {
-    fn run(&mut self, orders: &Inbox<Parcel>, outbox: &Outbox<(Parcel, bool)>) {
+    fn run(&mut self, number: usize, orders: &Inbox<Parcel>, outbox: &Outbox<Done>) {
         while let Ok(parcel) = orders.recv() {
             let goes_on = self.deliver(&parcel);
-            if outbox.send((parcel, goes_on)).is_err() || !goes_on {
+            if outbox.send((number, parcel, goes_on)).is_err() || !goes_on {
                 return;
             }
         }
@@ -189,7 +225,7 @@ impl<R: Receiver, W: World> Delivery<'_, R, W> {
 
     /// Sends a request until the receiver has taken or refused all of it; false: the end came first.
     fn deliver(&mut self, parcel: &Parcel) -> bool {
-        Counts::set(&self.counts.waiting, parcel.samples as u64);
+        Counts::add(&self.counts.waiting, parcel.samples as u64);
         let mut is_done = true;
         // Each half is halved again before the other one comes, so there are as many as halvings.
         let mut later: Vec<Parcel> = Vec::new();
@@ -206,7 +242,7 @@ impl<R: Receiver, W: World> Delivery<'_, R, W> {
             let Some(next) = later.pop().filter(|_| is_done) else { break };
             halves = self.send(&next);
         }
-        Counts::set(&self.counts.waiting, 0);
+        Counts::subtract(&self.counts.waiting, parcel.samples as u64);
         is_done
     }
 
@@ -328,23 +364,24 @@ mod tests {
         }
         let mut parcel = Parcel::default();
         request.pack_into(&mut Packer::default(), &mut parcel).unwrap();
-        let (mut receiver, counts) = (Scripted(answers, Vec::new()), Counts::default());
+        let counts = Counts::default();
         let (is_over, samples_max) = (Arc::<AtomicBool>::default(), AtomicUsize::new(usize::MAX));
         let (pauses, told) = (RefCell::default(), RefCell::default());
         let world = Noted { pauses, told, is_over: is_over.clone(), last, chance };
         let mut delivery = Delivery {
-            receiver: &mut receiver,
+            receiver: Scripted(answers, Vec::new()),
             world: &world,
             counts: &counts,
             is_over: &is_over,
             samples_max: &samples_max,
         };
         let is_done = delivery.deliver(&parcel);
+        let taken = delivery.receiver.1;
         Outcome {
             is_done,
             pauses: world.pauses.into_inner(),
             told: world.told.into_inner(),
-            taken: receiver.1.into_iter().map(|series| series.labels[0].value.clone()).collect(),
+            taken: taken.into_iter().map(|series| series.labels[0].value.clone()).collect(),
             samples_max: samples_max.into_inner(),
             counts,
         }

@@ -34,6 +34,14 @@ pub fn of(receiver: &str, counts: &Counts) -> Vec<(Series, Arc<AtomicU64>)> {
         ),
         (
             Metric {
+                unit: Unit::Seconds,
+                help: "Time of nodes, added up, whose rows the store has removed before they were sent.".into(),
+                ..counter("khz.remote_write.removed", "khz_remote_write_removed_seconds_total")
+            },
+            &counts.removed,
+        ),
+        (
+            Metric {
                 help: "Requests of remote write that had to be sent again.".into(),
                 ..counter("khz.remote_write.retries", "khz_remote_write_retries_total")
             },

@@ -67,6 +67,8 @@ pub struct Feed {
     passed: u64,
     /// Rows of some node wait for others.
     is_held: bool,
+    /// Column files have come or gone since nodes were forgotten last.
+    may_forget: bool,
     counts: Arc<Counts>,
     /// The memory of a request, kept from pass to pass.
     request: Request,
@@ -89,8 +91,18 @@ impl Feed {
         Counts::set(&counts.front, newest);
         let nodes =
             cursors.nodes.iter().map(|(node, cursor)| (node.clone(), NodeState::from_before(*cursor))).collect();
-        let request = Request::default();
-        Feed { settings, reader, cursors, nodes, version: None, passed: 0, is_held: false, counts, request }
+        Feed {
+            settings,
+            reader,
+            cursors,
+            nodes,
+            version: None,
+            passed: 0,
+            is_held: false,
+            may_forget: true,
+            counts,
+            request: Request::default(),
+        }
     }
 
     /// Requests have no more samples than this from now on.
@@ -111,6 +123,7 @@ impl Feed {
         let (mut pass, mut damage) = (Pass::default(), Vec::new());
         let nodes = self.nodes(until, has_changed, &mut damage);
         let begin = self.reader.begin();
+        self.may_forget |= has_changed;
         let mut request = std::mem::take(&mut self.request);
         request.clear();
         let mut full = |request: &mut Request| {
@@ -151,7 +164,7 @@ impl Feed {
         (self.version, self.is_held) = (Some(version), is_held);
         if !pass.is_behind {
             self.passed = until;
-            if has_changed {
+            if std::mem::take(&mut self.may_forget) {
                 self.forget(begin);
             }
         }

@@ -341,7 +341,8 @@ fn after_a_restart_series_that_were_alive_before_it_are_ended() {
 
 #[test]
 fn what_the_store_has_removed_unsent_is_counted_and_a_node_without_rows_is_forgotten() {
-    let mut lab = Lab::keeping("removed", Settings { samples_max: 5_000, ..settings() }, Nanos(7_200 * SECOND));
+    let mut lab =
+        Lab::keeping("removed", Settings { samples_max: 5_000, ..settings() }, Nanos(7_200 * SECOND));
     let minutes = |lab: &Lab, minutes: std::ops::Range<u64>| {
         minutes.for_each(|minute| lab.seconds("n1", 1, minute * 60, minute * 60..(minute + 1) * 60));
     };
@@ -357,7 +358,8 @@ fn what_the_store_has_removed_unsent_is_counted_and_a_node_without_rows_is_forgo
     while lab.store.tick_compaction(later).unwrap().step != Step::Nothing {}
     minutes(&lab, 300..301);
     lab.pass(18_063);
-    let expected: Vec<String> = (0..960).chain(10_800..18_060).map(|second| format!("{second}:{second}")).collect();
+    let expected: Vec<String> =
+        (0..960).chain(10_800..18_060).map(|second| format!("{second}:{second}")).collect();
     let got = lab.got.of(&["n1"]).replace(" 959.001:end", "");
     assert_eq!(got, expected.join(" "));
     assert_eq!(lab.counts.removed.load(Ordering::Relaxed), 10_800 - 960);

@@ -40,9 +40,7 @@ pub fn metrics() -> Vec<Arc<Metric>> {
 pub fn single(
     counts: impl IntoIterator<Item = (Metric, Arc<AtomicU64>)>,
 ) -> impl Iterator<Item = (Series, Arc<AtomicU64>)> {
-    counts
-        .into_iter()
-        .map(|(metric, count)| (Series { metric: Arc::new(metric), instance: None }, count))
+    counts.into_iter().map(|(metric, count)| (Series { metric: Arc::new(metric), instance: None }, count))
 }
 
 /// Starts the gatherer. Its own numbers include `counts`, and what jobs publish at `jobs`.

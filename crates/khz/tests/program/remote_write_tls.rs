@@ -64,7 +64,9 @@ fn prometheus_that_wants_a_certificate_gets_samples_and_a_wrong_one_loses_none()
     let table = |name: &str, ca: &str, pair: &str| {
         let pair = match pair {
             "" => String::new(),
-            folder => format!("cert = \"{folder}/reader-sender.pem\"\nkey = \"{folder}/reader-sender.key\"\n"),
+            folder => {
+                format!("cert = \"{folder}/reader-sender.pem\"\nkey = \"{folder}/reader-sender.key\"\n")
+            }
         };
         format!(
             "[[remote_write]]\nname = \"{name}\"\nurl = \"https://{address}/api/v1/write\"\nbatch = \"2s\"\n\

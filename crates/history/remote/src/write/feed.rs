@@ -89,8 +89,11 @@ impl Feed {
         let reader = reader.nodes_reader();
         let newest = cursors.nodes.values().copied().max().unwrap_or(cursors.since);
         Counts::set(&counts.front, newest);
-        let nodes =
-            cursors.nodes.iter().map(|(node, cursor)| (node.clone(), NodeState::from_before(*cursor))).collect();
+        let nodes = cursors
+            .nodes
+            .iter()
+            .map(|(node, cursor)| (node.clone(), NodeState::from_before(*cursor)))
+            .collect();
         Feed {
             settings,
             reader,

@@ -25,7 +25,8 @@ pub fn run(plan: &Plan) -> Outcome {
     let jobs = JobSocket::open(plan);
     let stored = store.as_ref().map(RunningStore::metrics).unwrap_or_default();
     let mut writers = RemoteWriters::new(&plan.remote_write);
-    let counts = gatherer::single(doors.metrics().into_iter().chain(stored)).chain(writers.counts()).collect();
+    let counts =
+        gatherer::single(doors.metrics().into_iter().chain(stored)).chain(writers.counts()).collect();
     let mut agent = gatherer::start(plan, counts, jobs.as_ref().map(JobSocket::door))?;
     let link = OwnLink::bind(plan);
     let runtime = signals::runtime()?;

@@ -35,7 +35,8 @@ pub fn of(receiver: &str, counts: &Counts) -> Vec<(Series, Arc<AtomicU64>)> {
         (
             Metric {
                 unit: Unit::Seconds,
-                help: "Time of nodes, added up, whose rows the store has removed before they were sent.".into(),
+                help: "Time of nodes, added up, whose rows the store has removed before they were sent."
+                    .into(),
                 ..counter("khz.remote_write.removed", "khz_remote_write_removed_seconds_total")
             },
             &counts.removed,

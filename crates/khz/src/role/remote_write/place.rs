@@ -25,11 +25,7 @@ impl Place {
         let post = Post::new(&receiver.url, receiver.files.clone(), receiver.timeout);
         let post = post.map_err(|error| sentence(&error))?;
         authorization(&receiver.login)?;
-        Ok(Place {
-            post,
-            login: receiver.login.clone(),
-            headers: receiver.headers.clone(),
-        })
+        Ok(Place { post, login: receiver.login.clone(), headers: receiver.headers.clone() })
     }
 }
 
@@ -72,7 +68,9 @@ fn meaning(answer: &PostAnswer) -> Answer {
         401 | 402 | 403 | 407 => {
             mend("it does not let us in: check bearer, user and password, cert and key, and headers")
         }
-        404..=406 | 415 => mend("it takes no remote write 1.0 there: check url, and whether it must be switched on"),
+        404..=406 | 415 => {
+            mend("it takes no remote write 1.0 there: check url, and whether it must be switched on")
+        }
         431 => mend("the headers are too long for it: check headers and bearer"),
         413 => Answer::TooLarge(problem),
         408 | 425 | 429 => Answer::Later(problem, *retry_after),
@@ -153,11 +151,20 @@ mod tests {
             let expected = Answer::Later(format!("status {status}: why"), Some(Duration::from_secs(7)));
             assert_eq!(answer(status), expected);
         }
-        for (status, advice) in
-            [(401, "bearer"), (403, "bearer"), (407, "user"), (404, "url"), (405, "url"), (415, "url"), (431, "headers")]
-        {
+        for (status, advice) in [
+            (401, "bearer"),
+            (403, "bearer"),
+            (407, "user"),
+            (404, "url"),
+            (405, "url"),
+            (415, "url"),
+            (431, "headers"),
+        ] {
             let Answer::Later(problem, _) = answer(status) else { panic!("{status} loses samples") };
-            assert!(problem.starts_with(&format!("status {status}: why; ")) && problem.contains(advice), "{problem}");
+            assert!(
+                problem.starts_with(&format!("status {status}: why; ")) && problem.contains(advice),
+                "{problem}"
+            );
         }
         for status in [100, 301, 307, 600] {
             assert!(matches!(answer(status), Answer::Later(_, _)), "{status}");

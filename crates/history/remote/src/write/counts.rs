@@ -12,7 +12,7 @@ pub struct Counts {
     pub refused: Arc<AtomicU64>,
     /// Rows that came after later rows of their node were sent, and so were not.
     pub late: Arc<AtomicU64>,
-    /// Time of nodes whose rows the store has removed before they were sent, in seconds.
+    /// Rows that the store has removed before they were sent, if there was one in each period.
     pub removed: Arc<AtomicU64>,
     /// Requests that had to be sent again.
     pub retries: Arc<AtomicU64>,

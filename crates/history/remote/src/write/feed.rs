@@ -150,7 +150,7 @@ impl Feed {
                 Done { late: 0, removed: 0, is_behind: false, is_held: true }
             });
             Counts::add(&self.counts.late, done.late);
-            Counts::add(&self.counts.removed, done.removed / SECOND);
+            Counts::add(&self.counts.removed, done.removed / SECOND / self.settings.every);
             pass.is_behind |= done.is_behind;
             is_held |= done.is_held;
             if done.is_behind || done.is_held {

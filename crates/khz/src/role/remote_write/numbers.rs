@@ -34,10 +34,8 @@ pub fn of(receiver: &str, counts: &Counts) -> Vec<(Series, Arc<AtomicU64>)> {
         ),
         (
             Metric {
-                unit: Unit::Seconds,
-                help: "Time of nodes, added up, whose rows the store has removed before they were sent."
-                    .into(),
-                ..counter("khz.remote_write.removed", "khz_remote_write_removed_seconds_total")
+                help: "Rows that the store has removed before they were sent, at most.".into(),
+                ..counter("khz.remote_write.rows_removed", "khz_remote_write_rows_removed_total")
             },
             &counts.removed,
         ),
@@ -50,7 +48,7 @@ pub fn of(receiver: &str, counts: &Counts) -> Vec<(Series, Arc<AtomicU64>)> {
         ),
         (
             Metric {
-                help: "Samples of the request that its receiver has not answered yet.".into(),
+                help: "Samples of requests that a receiver has not answered yet.".into(),
                 ..gauge("khz.remote_write.waiting", "khz_remote_write_waiting", Unit::Count)
             },
             &counts.waiting,

@@ -75,6 +75,11 @@ impl Victoria {
         self.address
     }
 
+    /// CPU time that it has taken.
+    pub fn cpu_ns(&self) -> Result<u64, BenchError> {
+        Ok(self.process.counted()?.cpu_ns)
+    }
+
     /// Imports the numbers of these rows. Times are in ms, as it keeps them.
     pub fn take(&mut self, node: &str, rows: &Rows) -> Result<(), BenchError> {
         // Rows with the same columns, series by series.

@@ -11,7 +11,7 @@ use crate::counts::own_metric;
 use crate::node::Node;
 
 /// All of them, now.
-pub(crate) fn samples(cluster: &Cluster, tallies: &[(Arc<Metric>, Arc<AtomicU64>)]) -> Vec<Sample> {
+pub(crate) fn samples(cluster: &Cluster, tallies: &[(Series, Arc<AtomicU64>)]) -> Vec<Sample> {
     let boot = clock::boot();
     let stamp = Stamp { boot, real_offset: clock::wall() - boot.0 as i64 };
     let mut samples = Vec::new();
@@ -21,8 +21,8 @@ pub(crate) fn samples(cluster: &Cluster, tallies: &[(Arc<Metric>, Arc<AtomicU64>
     for (metric, value) in cluster.counts.all().into_iter().chain(cluster.log_counts()) {
         put(&metric, None, Reading::Present(value));
     }
-    for (metric, count) in tallies {
-        put(metric, None, Reading::Present(count.load(Ordering::Relaxed)));
+    for (Series { metric, instance }, count) in tallies {
+        put(metric, instance.clone(), Reading::Present(count.load(Ordering::Relaxed)));
     }
     let (up, known, missing) = cluster.up();
     let whole =

@@ -28,7 +28,7 @@ pub struct HubQuery {
     /// What remembers the past, if there is a store.
     past: Option<Arc<dyn Ranges>>,
     /// Counts of other parts of the program, shown with the hub's own.
-    tallies: Vec<(Arc<Metric>, Arc<AtomicU64>)>,
+    tallies: Vec<(Series, Arc<AtomicU64>)>,
 }
 
 impl std::fmt::Debug for HubQuery {
@@ -49,8 +49,14 @@ impl HubQuery {
     }
 
     /// Shows these counts of other parts of the program with the hub's own.
-    pub fn telling(mut self, counts: Vec<(Metric, Arc<AtomicU64>)>) -> Self {
-        self.tallies.extend(counts.into_iter().map(|(metric, count)| (Arc::new(metric), count)));
+    pub fn telling(self, counts: Vec<(Metric, Arc<AtomicU64>)>) -> Self {
+        let series = |(metric, count)| (Series { metric: Arc::new(metric), instance: None }, count);
+        self.telling_each(counts.into_iter().map(series).collect())
+    }
+
+    /// The same for counts of which there are several, each an instance.
+    pub fn telling_each(mut self, counts: Vec<(Series, Arc<AtomicU64>)>) -> Self {
+        self.tallies.extend(counts);
         self
     }
 

@@ -12,7 +12,7 @@ mod wire;
 pub mod write;
 
 pub use read::read;
-pub use wire::pack;
+pub use wire::{Packer, pack};
 
 /// Why a message cannot be read or answered.
 #[derive(Debug, thiserror::Error)]

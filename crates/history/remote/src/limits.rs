@@ -24,3 +24,5 @@ pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes of a request to write before it is packed, at which it is sent: receivers take several times as much.
 pub const REQUEST_BYTES: usize = 4 << 20;
+/// Nodes whose cursors are kept. Each takes some hundred bytes in memory and thirty in its file.
+pub const CURSORS_MAX: usize = 1 << 20;

@@ -2,7 +2,7 @@
 //! anything is allocated for it. Only then does prost decode the message.
 
 use prost::Message;
-use snap::raw::{Decoder, Encoder, decompress_len};
+use snap::raw::{Decoder, Encoder, decompress_len, max_compress_len};
 
 use crate::RemoteError;
 use crate::limits::{
@@ -99,6 +99,43 @@ pub(crate) fn unpack(packed: &[u8]) -> Result<Vec<u8>, RemoteError> {
 /// Packs bytes as messages are packed.
 pub fn pack(bytes: &[u8]) -> Result<Vec<u8>, RemoteError> {
     Encoder::new().compress_vec(bytes).map_err(RemoteError::Snappy)
+}
+
+/// Packs message after message. It keeps the tables that packing needs.
+#[derive(Debug)]
+pub struct Packer(Encoder);
+
+impl Default for Packer {
+    fn default() -> Self {
+        Packer(Encoder::new())
+    }
+}
+
+impl Packer {
+    /// Packs bytes into `out`, whose content is replaced.
+    pub fn pack(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), RemoteError> {
+        out.resize(max_compress_len(bytes.len()), 0);
+        let length = self.0.compress(bytes, out).map_err(RemoteError::Snappy)?;
+        out.truncate(length);
+        Ok(())
+    }
+}
+
+/// Where the second half of the series of a request begins, and how many samples are before it; `None`: it has one series.
+pub(crate) fn halves(message: &[u8]) -> Result<Option<(usize, usize)>, RemoteError> {
+    let mut ends: Vec<(usize, usize)> = Vec::new();
+    let mut samples = 0;
+    each_field(message, |field, value| {
+        if let (1, Field::Bytes(series)) = (field, value) {
+            each_field(series, |field, _| match field {
+                2 => count(&mut samples, SAMPLES_MAX, "samples"),
+                _ => Ok(()),
+            })?;
+            ends.push((series.as_ptr().addr() + series.len() - message.as_ptr().addr(), samples));
+        }
+        Ok(())
+    })?;
+    Ok(ends.len().checked_sub(2).map(|_| ends[ends.len() / 2 - 1]))
 }
 
 /// What a message holds in all.

@@ -78,11 +78,16 @@ fn settings() -> Settings {
 
 impl Lab {
     fn new(name: &str, settings: Settings) -> Self {
+        Lab::keeping(name, settings, Nanos(4_000 * 86_400 * SECOND))
+    }
+
+    /// A store that keeps rows for this long.
+    fn keeping(name: &str, settings: Settings, raw: Nanos) -> Self {
         let folder =
             PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let long = Nanos(4_000 * 86_400 * SECOND);
-        let keep = Keep { size: ByteSize(1 << 40), raw: long, minute: long, hour: long };
+        let keep = Keep { size: ByteSize(1 << 40), raw, minute: long, hour: long };
         let (store, intake, damage) = Store::open(&folder, keep, Nanos(BEGIN * SECOND)).unwrap();
         assert!(damage.is_empty());
         let (counts, got) = (Arc::default(), Got::default());
@@ -308,4 +313,55 @@ fn labels_come_with_readings_and_change_with_them() {
     assert_eq!(lab.got.of(&["khz_top_busy", "comm=init", "rank=3"]), "0:5 1:end");
     assert_eq!(lab.got.of(&["khz_top_busy", "comm=make", "rank=3"]), "1:6 2:7");
     assert_eq!(lab.got.of(&["khz_top_info", "comm=init"]), "0:1 1:end");
+}
+
+#[test]
+fn after_a_restart_series_that_were_alive_before_it_are_ended() {
+    let mut lab = Lab::new("recall", settings());
+    let row = |second: u64, has_b: bool| {
+        let mut row = vec![(gauge("a", None), Reading::Present(second))];
+        row.extend(has_b.then(|| (gauge("b", Some("eth0")), Reading::Present(second))));
+        row
+    };
+    let times = |from: u64| -> Vec<f64> { (from..from + 10).map(|second| second as f64 + 0.003).collect() };
+    let rows = |from: u64, has_b| -> Vec<_> { (from..from + 10).map(|second| row(second, has_b)).collect() };
+    lab.block("n1", 1, 0, &times(0), &rows(0, true));
+    lab.seconds("n2", 1, 0, 0..10);
+    lab.pass(13);
+    lab.begin();
+    lab.block("n1", 1, 10, &times(10), &rows(10, false));
+    lab.pass(23);
+    let ten: Vec<String> = (0..10).map(|second| format!("{second}:{second}")).collect();
+    assert_eq!(lab.got.of(&["__name__=b"]), format!("{} 10:end", ten.join(" ")));
+    lab.pass(43);
+    assert_eq!(lab.got.of(&["n2"]), ten.join(" "), "rows may be on their way to a hub that has just started");
+    lab.pass(63);
+    assert_eq!(lab.got.of(&["n2"]), format!("{} 9.001:end", ten.join(" ")));
+}
+
+#[test]
+fn what_the_store_has_removed_unsent_is_counted_and_a_node_without_rows_is_forgotten() {
+    let mut lab =
+        Lab::keeping("removed", Settings { samples_max: 5_000, ..settings() }, Nanos(7_200 * SECOND));
+    let minutes = |lab: &Lab, minutes: std::ops::Range<u64>| {
+        minutes.for_each(|minute| lab.seconds("n1", 1, minute * 60, minute * 60..(minute + 1) * 60));
+    };
+    minutes(&lab, 0..16);
+    lab.seconds("n2", 1, 0, 0..60);
+    lab.pass(963);
+    let cursors = |lab: &Lab| std::fs::read_to_string(lab.folder.join("remote/vm.cursor")).unwrap();
+    assert!(cursors(&lab).contains(" n2\n"));
+    // Five hours pass without a receiver, and the store keeps two.
+    minutes(&lab, 16..300);
+    lab.store.seal();
+    let later = Nanos((BEGIN + 5 * 3_600 + 400) * SECOND);
+    while lab.store.tick_compaction(later).unwrap().step != Step::Nothing {}
+    minutes(&lab, 300..301);
+    lab.pass(18_063);
+    let expected: Vec<String> =
+        (0..960).chain(10_800..18_060).map(|second| format!("{second}:{second}")).collect();
+    let got = lab.got.of(&["n1"]).replace(" 959.001:end", "");
+    assert_eq!(got, expected.join(" "));
+    assert_eq!(lab.counts.removed.load(Ordering::Relaxed), 10_800 - 960);
+    assert!(!cursors(&lab).contains(" n2\n") && cursors(&lab).contains(" n1\n"));
 }

@@ -69,7 +69,7 @@ fn of_hub() -> Vec<Arc<Metric>> {
     cluster.log_to(intake);
     cluster.expect(&[NodeName::new("n1").unwrap()]);
     let samples =
-        HubQuery::new(cluster).telling(store::metrics()).telling(remote_write::metrics()).own().unwrap();
+        HubQuery::new(cluster).telling(store::metrics()).telling_each(remote_write::counts()).own().unwrap();
     samples.into_iter().map(|sample| sample.series.metric).collect()
 }
 

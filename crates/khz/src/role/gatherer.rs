@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use khz_gather::{Agent, JobDoor, Placement, RingSize, SourcePlan, Tally};
-use khz_model::{ByteSize, Metric, Rate};
+use khz_model::{ByteSize, Metric, Rate, Series};
 
 use crate::config::plan::RingDir;
 use crate::config::{Plan, places};
@@ -36,13 +36,20 @@ pub fn metrics() -> Vec<Arc<Metric>> {
     khz_gather::catalogue().into_iter().chain(doors.map(|(metric, _)| Arc::new(metric))).collect()
 }
 
+/// Counts of which there is one each.
+pub fn single(
+    counts: impl IntoIterator<Item = (Metric, Arc<AtomicU64>)>,
+) -> impl Iterator<Item = (Series, Arc<AtomicU64>)> {
+    counts.into_iter().map(|(metric, count)| (Series { metric: Arc::new(metric), instance: None }, count))
+}
+
 /// Starts the gatherer. Its own numbers include `counts`, and what jobs publish at `jobs`.
 pub fn start(
     plan: &Plan,
-    counts: Vec<(Metric, Arc<AtomicU64>)>,
+    counts: Vec<(Series, Arc<AtomicU64>)>,
     jobs: Option<Arc<JobDoor>>,
 ) -> Result<Agent, Failure> {
-    let tally = |(metric, count)| Tally { metric: Arc::new(metric), instance: None, count };
+    let tally = |(Series { metric, instance }, count)| Tally { metric, instance, count };
     let tallies = counts.into_iter().map(tally).collect();
     Agent::start(khz_gather::Plan { tallies, jobs, ..gather_plan(plan) })
         .map_err(|error| Failure::usage(sentence(&error)))

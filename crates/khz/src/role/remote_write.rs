@@ -1,5 +1,8 @@
-//! Remote write as a daemon does it: a thread for each receiver, which reads the store as any query does. Neither the hub nor
-//! the store's own threads know of it, so a receiver that is slow or gone costs them nothing.
+//! Remote write as a daemon does it: a thread for each receiver that reads the store as any query does, and two that send.
+//! Neither the hub nor the store's own threads know of them, so a receiver that is slow or gone costs them nothing.
+
+mod numbers;
+mod place;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,50 +10,45 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use khz_ask::{Post, PostAnswer};
-use khz_model::metric::{Kind, Unit};
-use khz_model::{Metric, Nanos, Repeats};
-use khz_remote::write::{Answer, Counts, Cursors, Feed, Receiver, Sender, World};
+use khz_model::{Nanos, Repeats, Series};
+use khz_remote::write::{Counts, Cursors, Feed, Sender, Topic, World};
 use khz_store::range::RangeReader;
-use khz_trust::read_private;
 
-use crate::config::remote::{Login, RemoteWrite};
+use self::place::Place;
+use crate::config::remote::RemoteWrite;
 use crate::role::store::now;
 use crate::show::outcome::{Failure, sentence};
 
 /// The folder of the cursors, below the store's.
 const FOLDER: &str = "remote";
-/// Bytes of a secret: longer ones are something else.
-const SECRET_BYTES_MAX: usize = 64 << 10;
 
 /// The threads that send. They end with this.
-#[derive(Default)]
 pub struct RemoteWriters {
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
-    totals: Arc<Totals>,
+    receivers: Vec<(RemoteWrite, Arc<Counts>)>,
 }
 
 impl RemoteWriters {
+    /// Nothing is sent yet, and all counts are 0.
+    pub fn new(receivers: &[RemoteWrite]) -> Self {
+        let receivers = receivers.iter().map(|receiver| (receiver.clone(), Arc::default())).collect();
+        RemoteWriters { is_over: Arc::default(), threads: Vec::new(), receivers }
+    }
+
     /// Begins to send rows of the store in this folder. Cursors that are in use or damaged are errors, and so are files of
     /// secrets that cannot be read.
-    pub fn start(
-        &mut self,
-        receivers: &[RemoteWrite],
-        folder: &Path,
-        reader: &RangeReader,
-    ) -> Result<(), Failure> {
-        for receiver in receivers {
+    pub fn start(&mut self, folder: &Path, reader: &RangeReader) -> Result<(), Failure> {
+        for (receiver, counts) in &self.receivers {
             let failed =
                 |problem: String| Failure::usage(format!("remote_write '{}': {problem}", receiver.name));
             let cursors = Cursors::open(&folder.join(FOLDER), &receiver.name, now());
             let cursors = cursors.map_err(|error| failed(sentence(&error)))?;
-            let place = Place::new(receiver).map_err(&failed)?;
-            let counts = Arc::<Counts>::default();
-            self.totals.add(&counts);
+            let connections = [Place::new(receiver), Place::new(receiver)];
+            let [one, two] = connections.map(|place| place.map_err(&failed));
             let feed = Feed::new(reader, cursors, receiver.settings.clone(), counts.clone());
-            let world = Daemon { is_over: self.is_over.clone(), totals: self.totals.clone() };
-            let sender = Sender::new(feed, place, world, counts, self.is_over.clone());
+            let world = Daemon::new(receiver.name.clone(), self.is_over.clone());
+            let sender = Sender::new(feed, [one?, two?], world, counts.clone(), self.is_over.clone());
             let thread = std::thread::Builder::new().name("remote".into()).spawn(move || sender.run());
             let thread = thread.map_err(|error| Failure::work(format!("cannot start a thread: {error}")))?;
             self.threads.push(thread);
@@ -58,16 +56,17 @@ impl RemoteWriters {
         Ok(())
     }
 
-    /// What they count, all of them together.
-    pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
-        self.totals.metrics()
+    /// What each of them counts.
+    pub fn counts(&self) -> Vec<(Series, Arc<AtomicU64>)> {
+        let of = |(receiver, counts): &(RemoteWrite, Arc<Counts>)| numbers::of(&receiver.name, counts);
+        self.receivers.iter().flat_map(of).collect()
     }
 }
 
 /// What senders count, for the page of metrics.
 #[cfg(test)]
-pub fn metrics() -> Vec<(Metric, Arc<AtomicU64>)> {
-    RemoteWriters::default().metrics()
+pub fn counts() -> Vec<(Series, Arc<AtomicU64>)> {
+    numbers::of("victoria-8428", &Counts::default())
 }
 
 impl Drop for RemoteWriters {
@@ -79,120 +78,19 @@ impl Drop for RemoteWriters {
     }
 }
 
-/// The counts of all senders together.
-#[derive(Default)]
-struct Totals {
-    each: Mutex<Vec<Arc<Counts>>>,
-    sent: Arc<AtomicU64>,
-    refused: Arc<AtomicU64>,
-    late: Arc<AtomicU64>,
-    retries: Arc<AtomicU64>,
-    waiting: Arc<AtomicU64>,
-    behind: Arc<AtomicU64>,
-}
-
-impl Totals {
-    fn add(&self, counts: &Arc<Counts>) {
-        self.each.lock().unwrap_or_else(PoisonError::into_inner).push(counts.clone());
-    }
-
-    /// Adds up what each has counted; of how far they are behind, the most.
-    fn renew(&self) {
-        let each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
-        type Count = fn(&Counts) -> &Arc<AtomicU64>;
-        let sums: [(&Arc<AtomicU64>, Count); 5] = [
-            (&self.sent, |counts| &counts.sent),
-            (&self.refused, |counts| &counts.refused),
-            (&self.late, |counts| &counts.late),
-            (&self.retries, |counts| &counts.retries),
-            (&self.waiting, |counts| &counts.waiting),
-        ];
-        for (total, count) in sums {
-            total.store(
-                each.iter().map(|counts| count(counts).load(Ordering::Relaxed)).sum(),
-                Ordering::Relaxed,
-            );
-        }
-        let behind = each.iter().map(|counts| counts.behind.load(Ordering::Relaxed)).max();
-        self.behind.store(behind.unwrap_or(0), Ordering::Relaxed);
-    }
-
-    fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
-        use Kind::{Counter, Gauge};
-        use Unit::{Count, Seconds};
-        let metric = |name: &'static str, exposition: &'static str, help: &'static str, kind, unit| Metric {
-            help: help.into(),
-            ..Metric::plain(name, exposition, kind, unit)
-        };
-        vec![
-            (
-                metric(
-                    "khz.remote_write.samples",
-                    "khz_remote_write_samples_total",
-                    "Samples that receivers of remote write have accepted.",
-                    Counter,
-                    Count,
-                ),
-                self.sent.clone(),
-            ),
-            (
-                metric(
-                    "khz.remote_write.refused",
-                    "khz_remote_write_refused_total",
-                    "Samples that receivers of remote write have refused for good.",
-                    Counter,
-                    Count,
-                ),
-                self.refused.clone(),
-            ),
-            (
-                metric(
-                    "khz.remote_write.rows_late",
-                    "khz_remote_write_rows_late_total",
-                    "Rows that came after later rows of their node were sent, and so were not sent.",
-                    Counter,
-                    Count,
-                ),
-                self.late.clone(),
-            ),
-            (
-                metric(
-                    "khz.remote_write.retries",
-                    "khz_remote_write_retries_total",
-                    "Requests of remote write that had to be sent again.",
-                    Counter,
-                    Count,
-                ),
-                self.retries.clone(),
-            ),
-            (
-                metric(
-                    "khz.remote_write.waiting",
-                    "khz_remote_write_waiting",
-                    "Samples of requests that receivers have not answered yet.",
-                    Gauge,
-                    Count,
-                ),
-                self.waiting.clone(),
-            ),
-            (
-                metric(
-                    "khz.remote_write.behind",
-                    "khz_remote_write_behind_seconds",
-                    "Age of the oldest rows that wait to be sent to some receiver.",
-                    Gauge,
-                    Seconds,
-                ),
-                self.behind.clone(),
-            ),
-        ]
-    }
-}
-
-/// The clock, and pauses that end with the daemon.
+/// The clock, the log, and pauses that end with the daemon.
 struct Daemon {
+    name: String,
     is_over: Arc<AtomicBool>,
-    totals: Arc<Totals>,
+    begin: Instant,
+    /// For each topic.
+    told: Mutex<[Repeats; 3]>,
+}
+
+impl Daemon {
+    fn new(name: String, is_over: Arc<AtomicBool>) -> Self {
+        Daemon { name, is_over, begin: Instant::now(), told: Mutex::default() }
+    }
 }
 
 impl World for Daemon {
@@ -203,7 +101,6 @@ impl World for Daemon {
     fn pause(&self, time: Duration) {
         let end = Instant::now() + time;
         loop {
-            self.totals.renew();
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() || self.is_over.load(Ordering::Acquire) {
                 return;
@@ -218,152 +115,12 @@ impl World for Daemon {
         let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
         f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX)
     }
-}
 
-/// A receiver behind HTTP.
-struct Place {
-    name: String,
-    post: Post,
-    login: Login,
-    headers: Vec<(String, String)>,
-    begin: Instant,
-    problems: Repeats,
-}
-
-impl Place {
-    fn new(receiver: &RemoteWrite) -> Result<Self, String> {
-        let post = Post::new(&receiver.url, receiver.files.clone(), receiver.timeout);
-        let post = post.map_err(|error| sentence(&error))?;
-        authorization(&receiver.login)?;
-        Ok(Place {
-            name: receiver.name.clone(),
-            post,
-            login: receiver.login.clone(),
-            headers: receiver.headers.clone(),
-            begin: Instant::now(),
-            problems: Repeats::default(),
-        })
-    }
-}
-
-impl Receiver for Place {
-    fn send(&mut self, packed: &[u8]) -> Answer {
-        // Read each time: a secret may be changed while khz runs.
-        let authorization = match authorization(&self.login) {
-            Ok(authorization) => authorization,
-            Err(problem) => return Answer::Later(problem, None),
-        };
-        let mut headers = vec![
-            ("Content-Type", "application/x-protobuf"),
-            ("Content-Encoding", "snappy"),
-            ("X-Prometheus-Remote-Write-Version", "0.1.0"),
-        ];
-        headers.extend(self.headers.iter().map(|(name, value)| (&**name, &**value)));
-        headers.extend(authorization.as_deref().map(|text| ("Authorization", text)));
-        match self.post.send(&headers, packed) {
-            Ok(answer) => meaning(&answer),
-            Err(error) => Answer::Later(sentence(&error), None),
-        }
-    }
-
-    fn tell(&mut self, problem: &str) {
+    fn tell(&self, topic: Topic, problem: &str) {
         let now = Nanos(self.begin.elapsed().as_nanos() as u64);
-        if let Some(times) = self.problems.happened(now) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(times) = told[topic as usize].happened(now) {
             tracing::warn!("remote_write '{}': {problem}{times}", self.name);
-        }
-    }
-}
-
-/// What an answer means for the request.
-fn meaning(answer: &PostAnswer) -> Answer {
-    let PostAnswer { status, retry_after, text } = answer;
-    let problem = match text.is_empty() {
-        true => format!("status {status}"),
-        false => format!("status {status}: {text}"),
-    };
-    match status {
-        200..=299 => Answer::Taken,
-        // What is read and shown to a receiver is what the configuration says; another address must be written there.
-        300..=399 => {
-            Answer::Later(format!("it redirects ({problem}); write the other address into url"), None)
-        }
-        429 => Answer::Later(problem, *retry_after),
-        400..=499 => Answer::Refused(problem),
-        _ => Answer::Later(problem, *retry_after),
-    }
-}
-
-/// The header of this name, with the secret as it is in its file now.
-fn authorization(login: &Login) -> Result<Option<String>, String> {
-    let secret = |file: &Path| {
-        let bytes = read_private(file).map_err(|error| sentence(&error))?;
-        let text = std::str::from_utf8(&bytes).ok().map(str::trim);
-        let is_secret = |text: &&str| {
-            !text.is_empty()
-                && text.len() <= SECRET_BYTES_MAX
-                && text.bytes().all(|byte| (b' '..0x7f).contains(&byte))
-        };
-        let wrong = || format!("{} has no secret: one line of letters, digits and signs", file.display());
-        text.filter(is_secret).map(str::to_owned).ok_or_else(wrong)
-    };
-    Ok(match login {
-        Login::Nothing => None,
-        Login::Bearer(file) => Some(format!("Bearer {}", secret(file)?)),
-        Login::Basic(user, file) => {
-            Some(format!("Basic {}", base64(format!("{user}:{}", secret(file)?).as_bytes())))
-        }
-    })
-}
-
-/// Base64 with its usual letters.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let bits = (0..3).fold(0u32, |bits, at| bits << 8 | u32::from(three.get(at).copied().unwrap_or(0)));
-        for at in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize];
-            text.push(if at <= three.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_is_that_of_the_standard() {
-        for (text, expected) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("Aladdin:open sesame", "QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
-        ] {
-            assert_eq!(base64(text.as_bytes()), expected);
-        }
-    }
-
-    #[test]
-    fn a_bad_request_is_dropped_and_everything_that_may_pass_is_sent_again() {
-        let answer = |status| {
-            let after = Some(Duration::from_secs(7));
-            meaning(&PostAnswer { status, retry_after: after, text: "why".into() })
-        };
-        for status in [200, 204] {
-            assert_eq!(answer(status), Answer::Taken);
-        }
-        for status in [400, 401, 403, 404, 408, 409, 413, 422] {
-            assert_eq!(answer(status), Answer::Refused(format!("status {status}: why")));
-        }
-        for status in [429, 500, 503] {
-            let expected = Answer::Later(format!("status {status}: why"), Some(Duration::from_secs(7)));
-            assert_eq!(answer(status), expected);
-        }
-        for status in [100, 301, 307, 600] {
-            assert!(matches!(answer(status), Answer::Later(_, _)), "{status}");
         }
     }
 }

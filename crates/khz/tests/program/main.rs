@@ -28,6 +28,7 @@ mod recorder;
 mod refused;
 mod remote_read;
 mod remote_write;
+mod remote_write_tls;
 mod ring;
 mod ring_place;
 mod roles;

@@ -23,8 +23,8 @@ pub struct Post {
     is_private: bool,
     tls: Option<TlsClient>,
     config: ureq::config::Config,
-    /// Keeps its connection open between two requests, without TLS.
-    plain: ureq::Agent,
+    /// Keeps its connection open between two requests.
+    agent: ureq::Agent,
 }
 
 /// What the server said.
@@ -62,9 +62,12 @@ impl Post {
             .timeout_global(Some(wait))
             .user_agent(concat!("khz/", env!("CARGO_PKG_VERSION")))
             .build();
-        let plain = ureq::Agent::new_with_config(config.clone());
+        let agent = match &tls {
+            None => ureq::Agent::new_with_config(config.clone()),
+            Some(tls) => over_tls(&config, tls),
+        };
         let is_private = address.is_tls || address.is_loopback();
-        Ok(Post { url: format!("{}{path}", address.url), is_private, tls, config, plain })
+        Ok(Post { url: format!("{}{path}", address.url), is_private, tls, config, agent })
     }
 
     /// True where nobody between us and the server can read what we send.
@@ -73,17 +76,12 @@ impl Post {
     }
 
     /// Sends bytes with these headers.
-    pub fn send(&self, headers: &[(&str, &str)], bytes: &[u8]) -> Result<PostAnswer, AskError> {
-        let agent = match &self.tls {
-            None => self.plain.clone(),
-            Some(tls) => {
-                // Certificates may have been renewed; if they cannot be read, the old ones go on.
-                let _ = tls.refresh();
-                let route = Route::Tls(Arc::clone(&tls.config()), None);
-                ureq::Agent::with_parts(self.config.clone(), route, DefaultResolver::default())
-            }
-        };
-        let mut request = agent.post(&self.url);
+    pub fn send(&mut self, headers: &[(&str, &str)], bytes: &[u8]) -> Result<PostAnswer, AskError> {
+        // Certificates may have been renewed; if they cannot be read, the old ones go on.
+        if let Some(tls) = self.tls.as_ref().filter(|tls| tls.refresh().unwrap_or(false)) {
+            self.agent = over_tls(&self.config, tls);
+        }
+        let mut request = self.agent.post(&self.url);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -117,4 +115,10 @@ impl Post {
         };
         AskError::Unanswered { url, reason }
     }
+}
+
+/// An agent whose connections have these certificates.
+fn over_tls(config: &ureq::config::Config, tls: &TlsClient) -> ureq::Agent {
+    let route = Route::Tls(Arc::clone(&tls.config()), None);
+    ureq::Agent::with_parts(config.clone(), route, DefaultResolver::default())
 }

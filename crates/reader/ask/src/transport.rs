@@ -1,5 +1,5 @@
 //! Connections that ureq cannot make itself: over a local socket, from a given local address, or in TLS with our own CA
-//! and certificates. Keeps no connection open: a command asks once.
+//! and certificates. Keeps connections with TLS open for those who ask again ([`crate::Post`]), and no others.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -202,12 +202,23 @@ impl Transport for Pipe {
     }
 
     fn is_open(&mut self) -> bool {
-        false
+        match &self.stream {
+            Stream::Tls(stream) => is_quiet(&stream.sock).unwrap_or(false),
+            Stream::Local(_) | Stream::Plain(_) => false,
+        }
     }
 
     fn is_tls(&self) -> bool {
         matches!(self.stream, Stream::Tls(_))
     }
+}
+
+/// True if nothing has come since the last answer: bytes that wait are a farewell, or the answer to nothing that was asked.
+fn is_quiet(socket: &TcpStream) -> io::Result<bool> {
+    socket.set_nonblocking(true)?;
+    let peeked = socket.peek(&mut [0]);
+    socket.set_nonblocking(false)?;
+    Ok(peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock))
 }
 
 /// A socket reports a timeout as "would block".

@@ -12,6 +12,8 @@ pub struct Counts {
     pub refused: Arc<AtomicU64>,
     /// Rows that came after later rows of their node were sent, and so were not.
     pub late: Arc<AtomicU64>,
+    /// Rows that the store has removed before they were sent, if there was one in each period.
+    pub removed: Arc<AtomicU64>,
     /// Requests that had to be sent again.
     pub retries: Arc<AtomicU64>,
     /// Samples that wait for the receiver.
@@ -25,6 +27,10 @@ pub struct Counts {
 impl Counts {
     pub(crate) fn add(count: &AtomicU64, more: u64) {
         count.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn subtract(count: &AtomicU64, less: u64) {
+        count.fetch_sub(less, Ordering::Relaxed);
     }
 
     /// Computes how far the sender is behind.

@@ -126,6 +126,13 @@ impl Cursors {
         self.nodes.get(node).copied().unwrap_or(self.since)
     }
 
+    /// Forgets the nodes for which this is false; true: there were some.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&NodeName) -> bool) -> bool {
+        let before = self.nodes.len();
+        self.nodes.retain(|node, _| is_kept(node));
+        self.nodes.len() < before
+    }
+
     /// Rows of this node were sent up to this time.
     pub(crate) fn set(&mut self, node: &NodeName, time: u64) {
         match self.nodes.get_mut(node) {

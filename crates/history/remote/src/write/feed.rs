@@ -15,6 +15,7 @@ use super::node::{NodeState, Writing};
 use super::request::Request;
 use super::rules::Rules;
 use super::seconds::{SECOND, last_begin};
+use crate::limits::CURSORS_MAX;
 
 /// Rows come to the hub this long after they were gathered, or sooner, unless something is wrong.
 const SETTLE: u64 = 3 * SECOND;
@@ -24,6 +25,8 @@ const CATCH_UP: u64 = 600 * SECOND;
 const SILENT_SECONDS: u64 = 10;
 /// How far back a node without new rows is searched for in columns: no ring of a node holds more.
 const SEARCHED: u64 = 25 * 3_600 * SECOND;
+/// A node that was sent longer ago than this before a start is not read again: queries have forgotten its series.
+const RECALLED: u64 = 3_600 * SECOND;
 /// Problems of one pass that are logged.
 const PROBLEMS_MAX: usize = 8;
 
@@ -64,7 +67,11 @@ pub struct Feed {
     passed: u64,
     /// Rows of some node wait for others.
     is_held: bool,
+    /// Column files have come or gone since nodes were forgotten last.
+    may_forget: bool,
     counts: Arc<Counts>,
+    /// The memory of a request, kept from pass to pass.
+    request: Request,
 }
 
 /// What a pass has come to.
@@ -82,9 +89,28 @@ impl Feed {
         let reader = reader.nodes_reader();
         let newest = cursors.nodes.values().copied().max().unwrap_or(cursors.since);
         Counts::set(&counts.front, newest);
-        let nodes =
-            cursors.nodes.iter().map(|(node, cursor)| (node.clone(), NodeState::new(*cursor))).collect();
-        Feed { settings, reader, cursors, nodes, version: None, passed: 0, is_held: false, counts }
+        let nodes = cursors
+            .nodes
+            .iter()
+            .map(|(node, cursor)| (node.clone(), NodeState::from_before(*cursor)))
+            .collect();
+        Feed {
+            settings,
+            reader,
+            cursors,
+            nodes,
+            version: None,
+            passed: 0,
+            is_held: false,
+            may_forget: true,
+            counts,
+            request: Request::default(),
+        }
+    }
+
+    /// Requests have no more samples than this from now on.
+    pub fn limit_samples(&mut self, samples_max: usize) {
+        self.settings.samples_max = self.settings.samples_max.min(samples_max);
     }
 
     /// Makes requests of what is new at `now`, and calls `send` with each; it returns false if the feed is to stop. Afterwards
@@ -99,10 +125,13 @@ impl Feed {
         }
         let (mut pass, mut damage) = (Pass::default(), Vec::new());
         let nodes = self.nodes(until, has_changed, &mut damage);
-        let mut request = Request::default();
+        let begin = self.reader.begin();
+        self.may_forget |= has_changed;
+        let mut request = std::mem::take(&mut self.request);
+        request.clear();
         let mut full = |request: &mut Request| {
             let goes_on = send(request);
-            *request = Request::default();
+            request.clear();
             goes_on
         };
         let (mut oldest, mut is_held) = (until, false);
@@ -113,13 +142,15 @@ impl Feed {
             let mut writing =
                 Writing { settings: &self.settings, request: &mut request, full: &mut full, is_over: false };
             let searched = self.passed.saturating_sub(SEARCHED);
-            let mut turn = Turn { node: &node, state, reader: &mut self.reader, now: now.0, until, searched };
+            let reader = &mut self.reader;
+            let mut turn = Turn { node: &node, state, reader, now: now.0, until, searched, begin };
             let done = turn.take(is_new, &mut writing, &mut damage).unwrap_or_else(|error| {
                 // Its rows wait for the next pass, and those of the other nodes do not.
                 pass.problems.push(format!("rows of {node} cannot be read: {error}"));
-                Done { late: 0, is_behind: false, is_held: true }
+                Done { late: 0, removed: 0, is_behind: false, is_held: true }
             });
             Counts::add(&self.counts.late, done.late);
+            Counts::add(&self.counts.removed, done.removed / SECOND / self.settings.every);
             pass.is_behind |= done.is_behind;
             is_held |= done.is_held;
             if done.is_behind || done.is_held {
@@ -132,9 +163,13 @@ impl Feed {
         if !request.is_empty() && !full(&mut request) {
             return pass;
         }
+        self.request = request;
         (self.version, self.is_held) = (Some(version), is_held);
         if !pass.is_behind {
             self.passed = until;
+            if std::mem::take(&mut self.may_forget) {
+                self.forget(begin);
+            }
         }
         Counts::set(&self.counts.front, oldest);
         self.counts.measure(now.0);
@@ -156,9 +191,22 @@ impl Feed {
         nodes
     }
 
+    /// Forgets nodes of which the store has no rows any more, and the oldest ones where there are too many.
+    fn forget(&mut self, begin: Option<Nanos>) {
+        let begin = begin.map_or(0, |begin| begin.0);
+        let logged = self.reader.nodes();
+        self.nodes.retain(|node, state| state.cursor >= begin || !state.is_ended() || logged.contains(node));
+        let beyond = self.nodes.len().saturating_sub(CURSORS_MAX);
+        if beyond > 0 {
+            let mut cursors: Vec<u64> = self.nodes.values().map(|state| state.cursor).collect();
+            let (_, &mut newest, _) = cursors.select_nth_unstable(beyond - 1);
+            self.nodes.retain(|_, state| state.cursor > newest);
+        }
+    }
+
     /// Everything that was given to `send` was taken: writes how far each node is.
     pub fn save(&mut self) -> Result<(), CursorError> {
-        let mut has_changed = false;
+        let mut has_changed = self.cursors.retain(|node| self.nodes.contains_key(node));
         for (node, state) in &self.nodes {
             if self.cursors.nodes.get(node) != Some(&state.cursor) {
                 self.cursors.set(node, state.cursor);
@@ -178,12 +226,16 @@ struct Turn<'a> {
     until: u64,
     /// Columns before this time were searched before, unless the node is new.
     searched: u64,
+    /// The oldest rows that the store has as columns.
+    begin: Option<Nanos>,
 }
 
 /// What has come of a turn.
 struct Done {
     /// Rows that came too late.
     late: u64,
+    /// For how long rows were removed before they were sent, in ns.
+    removed: u64,
     /// There is more to send now.
     is_behind: bool,
     /// Rows wait for others.
@@ -198,10 +250,11 @@ impl Turn<'_> {
         damage: &mut Vec<StoreError>,
     ) -> Result<Done, QueryError> {
         let known = self.reader.known(self.node);
+        self.recall(&known, writing.settings, damage)?;
         let late = self.count_late(&known, is_new);
         let held = self.state.holes.limit(&known, self.state.cursor, self.now, writing.settings.delay);
         let to = self.until.min(held.unwrap_or(u64::MAX));
-        let mut is_behind = false;
+        let (mut is_behind, mut removed) = (false, 0);
         if self.is_behind(&known, to) {
             let from = match is_new || known.iter().any(|block| block.span.1.0 >= self.state.cursor) {
                 true => self.state.cursor,
@@ -211,6 +264,7 @@ impl Turn<'_> {
             let rows = self.reader.first(self.node, &known, range, &writing.settings.patterns, damage)?;
             match rows {
                 Some(rows) => {
+                    removed = if is_new { 0 } else { self.removed_before(&rows) };
                     self.write(rows, to, &known, writing, damage);
                     is_behind = self.is_behind(&known, to);
                 }
@@ -218,10 +272,47 @@ impl Turn<'_> {
             }
         }
         self.note_done(&known);
-        if !is_behind && self.state.is_silent(to, writing.settings) {
+        if !is_behind && self.now >= self.state.heard_from && self.state.is_silent(to, writing.settings) {
             self.state.end(self.node, writing);
         }
-        Ok(Done { late, is_behind, is_held: held.is_some_and(|held| held <= self.until) })
+        Ok(Done { late, removed, is_behind, is_held: held.is_some_and(|held| held <= self.until) })
+    }
+
+    /// After a start: finds out which series the receiver believes to be alive, from the rows that were sent last. Nothing is
+    /// sent. Rows may be on their way to the hub, so for `delay` the node is not silent.
+    fn recall(
+        &mut self,
+        known: &[KnownBlock],
+        settings: &Settings,
+        damage: &mut Vec<StoreError>,
+    ) -> Result<(), QueryError> {
+        let cursor = self.state.cursor;
+        if !std::mem::take(&mut self.state.is_from_before) || self.now.saturating_sub(cursor) > RECALLED {
+            return Ok(());
+        }
+        self.state.heard_from = self.now.saturating_add(settings.delay);
+        let (mut nothing, mut full) = (Request::default(), |request: &mut Request| {
+            request.clear();
+            true
+        });
+        let mut writing = Writing { settings, request: &mut nothing, full: &mut full, is_over: false };
+        let mut from = cursor.saturating_sub(settings.silent_seconds() * SECOND);
+        while from < cursor {
+            let range = (Nanos(from), Nanos(cursor));
+            let Some(rows) = self.reader.first(self.node, known, range, &settings.patterns, damage)? else {
+                break;
+            };
+            from = rows.times().last().map_or(cursor, |last| last.saturating_add(1));
+            self.state.write(self.node, rows, &[], &mut writing);
+        }
+        Ok(())
+    }
+
+    /// The time between what was sent last and the first row that is there, if the store has removed what was between.
+    fn removed_before(&self, rows: &NodeRowsRead) -> u64 {
+        let first = rows.times().first().copied().unwrap_or(0);
+        let begin = self.begin.map_or(0, |begin| begin.0.min(first));
+        begin.saturating_sub(self.state.cursor)
     }
 
     /// True if there may be rows that can be sent.

@@ -28,6 +28,10 @@ pub(crate) struct NodeState {
     pub has_columns: bool,
     pub holes: Holes,
     pub done: Done,
+    /// It was sent before this start, so the receiver may believe series to be alive.
+    pub is_from_before: bool,
+    /// Until this time its silence says nothing: the hub has only begun to hear of it.
+    pub heard_from: u64,
     /// The series that the receiver believes to be alive, in the order of their names.
     live: Vec<Live>,
     /// The last second that was sent.
@@ -71,6 +75,16 @@ pub(crate) struct Writing<'a> {
 impl NodeState {
     pub fn new(cursor: u64) -> Self {
         NodeState { cursor, has_columns: true, ..NodeState::default() }
+    }
+
+    /// A node that was sent up to here before this start.
+    pub fn from_before(cursor: u64) -> Self {
+        NodeState { is_from_before: true, ..NodeState::new(cursor) }
+    }
+
+    /// True if no series is believed to be alive.
+    pub fn is_ended(&self) -> bool {
+        self.live.is_empty()
     }
 
     /// Writes rows that were read. `epochs` are the times at which epochs begin.

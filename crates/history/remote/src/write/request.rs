@@ -4,7 +4,8 @@ use prost::encoding::{encode_varint, encoded_len_varint};
 
 use crate::RemoteError;
 use crate::limits::REQUEST_BYTES;
-use crate::wire::pack;
+use crate::wire::{Packer, pack};
+use crate::write::Parcel;
 
 /// A request in the making.
 #[derive(Debug, Default)]
@@ -73,6 +74,18 @@ impl Request {
     /// The bytes that are sent.
     pub fn pack(&self) -> Result<Vec<u8>, RemoteError> {
         pack(&self.bytes)
+    }
+
+    /// The same into memory that is there already.
+    pub fn pack_into(&self, packer: &mut Packer, parcel: &mut Parcel) -> Result<(), RemoteError> {
+        parcel.samples = self.samples;
+        packer.pack(&self.bytes, &mut parcel.bytes)
+    }
+
+    /// Empties it, and keeps its memory.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.samples = 0;
     }
 }
 

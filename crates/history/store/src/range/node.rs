@@ -41,6 +41,11 @@ impl NodeReader {
         self.reader.files.version()
     }
 
+    /// The begin of the oldest hour in the column files; `None`: there are none.
+    pub fn begin(&self) -> Option<Nanos> {
+        self.reader.files.hours(Nanos(0), Nanos(u64::MAX)).first().map(|hour| hour.begin)
+    }
+
     /// The log, if there is one.
     pub fn log(&self) -> Option<&LogView> {
         self.reader.log.as_ref()

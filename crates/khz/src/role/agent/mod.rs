@@ -39,11 +39,12 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
     }
     let link = khz_link::driver::Counters::default();
     let counts = texts::Counters::default();
-    let tallies = link.metrics().into_iter().chain(counts.metrics()).chain(doors.metrics()).collect();
+    let tallies = link.metrics().into_iter().chain(counts.metrics()).chain(doors.metrics());
     let jobs = JobSocket::open(plan);
     // The rings of an agent stay, however it ends.
     let plan = &Plan { keep_rings: true, ..plan.clone() };
-    let mut agent = gatherer::start(plan, tallies, jobs.as_ref().map(JobSocket::door))?;
+    let mut agent =
+        gatherer::start(plan, gatherer::single(tallies).collect(), jobs.as_ref().map(JobSocket::door))?;
     let no_bell = |errno| Failure::work(format!("cannot start: {errno}"));
     let bell = Bell::new().map_err(no_bell)?;
     let texts = AgentTexts::new(plan, counts, bell.again().map_err(no_bell)?);

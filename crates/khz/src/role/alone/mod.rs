@@ -24,9 +24,9 @@ pub fn run(plan: &Plan) -> Outcome {
     let store = RunningStore::of_node(plan)?;
     let jobs = JobSocket::open(plan);
     let stored = store.as_ref().map(RunningStore::metrics).unwrap_or_default();
-    let mut writers = RemoteWriters::default();
-    let sent = if plan.remote_write.is_empty() { Vec::new() } else { writers.metrics() };
-    let counts = doors.metrics().into_iter().chain(stored).chain(sent).collect();
+    let mut writers = RemoteWriters::new(&plan.remote_write);
+    let counts =
+        gatherer::single(doors.metrics().into_iter().chain(stored)).chain(writers.counts()).collect();
     let mut agent = gatherer::start(plan, counts, jobs.as_ref().map(JobSocket::door))?;
     let link = OwnLink::bind(plan);
     let runtime = signals::runtime()?;
@@ -37,7 +37,7 @@ pub fn run(plan: &Plan) -> Outcome {
     };
     if let Some((hub, store)) = &stored {
         agent.remember(store.past(hub.cluster()));
-        writers.start(&plan.remote_write, store.folder(), &store.followed(hub.cluster()))?;
+        writers.start(store.folder(), &store.followed(hub.cluster()))?;
     }
     // A hub that stores serves readers of the link too.
     let unserved = link.as_ref().filter(|_| stored.is_none());

@@ -51,12 +51,12 @@ pub fn run(plan: &Plan) -> Outcome {
     });
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
     let stored = store.as_ref().map(RunningStore::metrics).unwrap_or_default();
-    let mut writers = RemoteWriters::default();
+    let mut writers = RemoteWriters::new(&plan.remote_write);
     if let Some(store) = &store {
-        writers.start(&plan.remote_write, store.folder(), &store.followed(&cluster))?;
+        writers.start(store.folder(), &store.followed(&cluster))?;
     }
-    let sent = if plan.remote_write.is_empty() { Vec::new() } else { writers.metrics() };
-    let query = HubQuery::new(cluster.clone()).telling(doors.metrics()).telling(stored).telling(sent);
+    let query = HubQuery::new(cluster.clone()).telling(doors.metrics()).telling(stored);
+    let query = query.telling_each(writers.counts());
     let query: Arc<dyn Query> = Arc::new(match &store {
         Some(store) => query.remembering(store.past(&cluster)),
         None => query,

@@ -1,0 +1,173 @@
+//! A receiver as HTTP has it: what it is shown, and what its answers mean.
+
+use std::path::Path;
+
+use khz_ask::{Post, PostAnswer};
+use khz_remote::write::{Answer, Receiver};
+use khz_trust::read_private;
+
+use crate::config::remote::{Login, RemoteWrite};
+use crate::show::outcome::sentence;
+
+/// Bytes of a secret: longer ones are something else.
+const SECRET_BYTES_MAX: usize = 64 << 10;
+
+/// A receiver behind HTTP.
+pub struct Place {
+    post: Post,
+    login: Login,
+    headers: Vec<(String, String)>,
+}
+
+impl Place {
+    /// The receiver of this table. Its secrets must be there.
+    pub fn new(receiver: &RemoteWrite) -> Result<Self, String> {
+        let post = Post::new(&receiver.url, receiver.files.clone(), receiver.timeout);
+        let post = post.map_err(|error| sentence(&error))?;
+        authorization(&receiver.login)?;
+        Ok(Place { post, login: receiver.login.clone(), headers: receiver.headers.clone() })
+    }
+}
+
+impl Receiver for Place {
+    fn send(&mut self, packed: &[u8]) -> Answer {
+        // Read each time: a secret may be changed while khz runs.
+        let authorization = match authorization(&self.login) {
+            Ok(authorization) => authorization,
+            Err(problem) => return Answer::Later(problem, None),
+        };
+        let mut headers = vec![
+            ("Content-Type", "application/x-protobuf"),
+            ("Content-Encoding", "snappy"),
+            ("X-Prometheus-Remote-Write-Version", "0.1.0"),
+        ];
+        headers.extend(self.headers.iter().map(|(name, value)| (&**name, &**value)));
+        headers.extend(authorization.as_deref().map(|text| ("Authorization", text)));
+        match self.post.send(&headers, packed) {
+            Ok(answer) => meaning(&answer),
+            Err(error) => Answer::Later(sentence(&error), None),
+        }
+    }
+}
+
+/// What an answer means for the request. A status that says that the set-up is wrong loses no samples: somebody mends it, and
+/// then they are sent. Only what is wrong with the samples themselves is final.
+fn meaning(answer: &PostAnswer) -> Answer {
+    let PostAnswer { status, retry_after, text } = answer;
+    let problem = match text.is_empty() {
+        true => format!("status {status}"),
+        false => format!("status {status}: {text}"),
+    };
+    let mend = |advice: &str| Answer::Later(format!("{problem}; {advice}"), *retry_after);
+    match status {
+        200..=299 => Answer::Taken,
+        // What is read and shown to a receiver is what the configuration says; another address must be written there.
+        300..=399 => {
+            Answer::Later(format!("it redirects ({problem}); write the other address into url"), None)
+        }
+        401 | 402 | 403 | 407 => {
+            mend("it does not let us in: check bearer, user and password, cert and key, and headers")
+        }
+        404..=406 | 415 => {
+            mend("it takes no remote write 1.0 there: check url, and whether it must be switched on")
+        }
+        431 => mend("the headers are too long for it: check headers and bearer"),
+        413 => Answer::TooLarge(problem),
+        408 | 425 | 429 => Answer::Later(problem, *retry_after),
+        400..=499 => Answer::Refused(problem),
+        _ => Answer::Later(problem, *retry_after),
+    }
+}
+
+/// The header of this name, with the secret as it is in its file now.
+fn authorization(login: &Login) -> Result<Option<String>, String> {
+    let secret = |file: &Path| {
+        let bytes = read_private(file).map_err(|error| sentence(&error))?;
+        let text = std::str::from_utf8(&bytes).ok().map(str::trim);
+        let is_secret = |text: &&str| {
+            !text.is_empty()
+                && text.len() <= SECRET_BYTES_MAX
+                && text.bytes().all(|byte| (b' '..0x7f).contains(&byte))
+        };
+        let wrong = || format!("{} has no secret: one line of letters, digits and signs", file.display());
+        text.filter(is_secret).map(str::to_owned).ok_or_else(wrong)
+    };
+    Ok(match login {
+        Login::Nothing => None,
+        Login::Bearer(file) => Some(format!("Bearer {}", secret(file)?)),
+        Login::Basic(user, file) => {
+            Some(format!("Basic {}", base64(format!("{user}:{}", secret(file)?).as_bytes())))
+        }
+    })
+}
+
+/// Base64 with its usual letters.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let bits = (0..3).fold(0u32, |bits, at| bits << 8 | u32::from(three.get(at).copied().unwrap_or(0)));
+        for at in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize];
+            text.push(if at <= three.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_standard() {
+        for (text, expected) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("Aladdin:open sesame", "QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
+        ] {
+            assert_eq!(base64(text.as_bytes()), expected);
+        }
+    }
+
+    #[test]
+    fn only_what_is_wrong_with_the_samples_is_dropped() {
+        let answer = |status| {
+            let after = Some(Duration::from_secs(7));
+            meaning(&PostAnswer { status, retry_after: after, text: "why".into() })
+        };
+        for status in [200, 204] {
+            assert_eq!(answer(status), Answer::Taken);
+        }
+        for status in [400, 409, 410, 422] {
+            assert_eq!(answer(status), Answer::Refused(format!("status {status}: why")));
+        }
+        assert_eq!(answer(413), Answer::TooLarge("status 413: why".into()));
+        for status in [408, 425, 429, 500, 503] {
+            let expected = Answer::Later(format!("status {status}: why"), Some(Duration::from_secs(7)));
+            assert_eq!(answer(status), expected);
+        }
+        for (status, advice) in [
+            (401, "bearer"),
+            (403, "bearer"),
+            (407, "user"),
+            (404, "url"),
+            (405, "url"),
+            (415, "url"),
+            (431, "headers"),
+        ] {
+            let Answer::Later(problem, _) = answer(status) else { panic!("{status} loses samples") };
+            assert!(
+                problem.starts_with(&format!("status {status}: why; ")) && problem.contains(advice),
+                "{problem}"
+            );
+        }
+        for status in [100, 301, 307, 600] {
+            assert!(matches!(answer(status), Answer::Later(_, _)), "{status}");
+        }
+    }
+}

@@ -12,17 +12,15 @@ use khz_model::metric::{Kind, Unit};
 use khz_model::{Metric, Nanos, Repeats};
 use khz_remote::write::{Answer, Counts, Cursors, Feed, Receiver, Sender, World};
 use khz_store::range::RangeReader;
-use khz_trust::read_private;
 
-use crate::config::remote::{Login, RemoteWrite};
+use crate::config::foreign::ForeignServer;
+use crate::config::remote::RemoteWrite;
+use crate::role::foreign::authorization;
 use crate::role::store::now;
 use crate::show::outcome::{Failure, sentence};
 
 /// The folder of the cursors, below the store's.
 const FOLDER: &str = "remote";
-/// Bytes of a secret: longer ones are something else.
-const SECRET_BYTES_MAX: usize = 64 << 10;
-
 /// The threads that send. They end with this.
 #[derive(Default)]
 pub struct RemoteWriters {
@@ -224,22 +222,21 @@ impl World for Daemon {
 struct Place {
     name: String,
     post: Post,
-    login: Login,
-    headers: Vec<(String, String)>,
+    server: ForeignServer,
     begin: Instant,
     problems: Repeats,
 }
 
 impl Place {
     fn new(receiver: &RemoteWrite) -> Result<Self, String> {
-        let post = Post::new(&receiver.url, receiver.files.clone(), receiver.timeout);
+        let server = receiver.server.clone();
+        let post = Post::new(&server.url, server.files.clone(), server.timeout);
         let post = post.map_err(|error| sentence(&error))?;
-        authorization(&receiver.login)?;
+        authorization(&server.login)?;
         Ok(Place {
             name: receiver.name.clone(),
             post,
-            login: receiver.login.clone(),
-            headers: receiver.headers.clone(),
+            server,
             begin: Instant::now(),
             problems: Repeats::default(),
         })
@@ -249,7 +246,7 @@ impl Place {
 impl Receiver for Place {
     fn send(&mut self, packed: &[u8]) -> Answer {
         // Read each time: a secret may be changed while khz runs.
-        let authorization = match authorization(&self.login) {
+        let authorization = match authorization(&self.server.login) {
             Ok(authorization) => authorization,
             Err(problem) => return Answer::Later(problem, None),
         };
@@ -258,7 +255,7 @@ impl Receiver for Place {
             ("Content-Encoding", "snappy"),
             ("X-Prometheus-Remote-Write-Version", "0.1.0"),
         ];
-        headers.extend(self.headers.iter().map(|(name, value)| (&**name, &**value)));
+        headers.extend(self.server.headers.iter().map(|(name, value)| (&**name, &**value)));
         headers.extend(authorization.as_deref().map(|text| ("Authorization", text)));
         match self.post.send(&headers, packed) {
             Ok(answer) => meaning(&answer),
@@ -293,58 +290,9 @@ fn meaning(answer: &PostAnswer) -> Answer {
     }
 }
 
-/// The header of this name, with the secret as it is in its file now.
-fn authorization(login: &Login) -> Result<Option<String>, String> {
-    let secret = |file: &Path| {
-        let bytes = read_private(file).map_err(|error| sentence(&error))?;
-        let text = std::str::from_utf8(&bytes).ok().map(str::trim);
-        let is_secret = |text: &&str| {
-            !text.is_empty()
-                && text.len() <= SECRET_BYTES_MAX
-                && text.bytes().all(|byte| (b' '..0x7f).contains(&byte))
-        };
-        let wrong = || format!("{} has no secret: one line of letters, digits and signs", file.display());
-        text.filter(is_secret).map(str::to_owned).ok_or_else(wrong)
-    };
-    Ok(match login {
-        Login::Nothing => None,
-        Login::Bearer(file) => Some(format!("Bearer {}", secret(file)?)),
-        Login::Basic(user, file) => {
-            Some(format!("Basic {}", base64(format!("{user}:{}", secret(file)?).as_bytes())))
-        }
-    })
-}
-
-/// Base64 with its usual letters.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let bits = (0..3).fold(0u32, |bits, at| bits << 8 | u32::from(three.get(at).copied().unwrap_or(0)));
-        for at in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize];
-            text.push(if at <= three.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_that_of_the_standard() {
-        for (text, expected) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("Aladdin:open sesame", "QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
-        ] {
-            assert_eq!(base64(text.as_bytes()), expected);
-        }
-    }
 
     #[test]
     fn a_bad_request_is_dropped_and_everything_that_may_pass_is_sent_again() {

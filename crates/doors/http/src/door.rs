@@ -18,7 +18,8 @@ use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::guard::Guard;
 use crate::limits::{
-    CLOSING_GRACE, ENGINE_QUESTIONS_MAX, HISTORIES_MAX, Limits, OWN_ANSWERS_BYTES, QUERIES_MAX, SCRAPE_ANSWERS_BYTES,
+    CLOSING_GRACE, ENGINE_QUESTIONS_MAX, HISTORIES_MAX, Limits, OWN_ANSWERS_BYTES, QUERIES_MAX,
+    SCRAPE_ANSWERS_BYTES,
 };
 use crate::routes::{App, router};
 use crate::talk::{Open, Shared, Talk};

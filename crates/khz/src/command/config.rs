@@ -12,7 +12,7 @@ use khz_model::Pattern;
 use crate::config::places;
 use crate::config::secrets::{hidden, is_secret};
 use crate::config::settings::{SETTINGS, Setting, Shape};
-use crate::config::{Layers, Plan, ForeignValues, SourceValues, Value};
+use crate::config::{ForeignValues, Layers, Plan, SourceValues, Value};
 use crate::show::table::printable;
 
 /// Examples for `khz config --help`.

@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::settings::{SETTINGS, Shape, position};
-use super::{ConfigError, Origin, ForeignValues, SourceValues, Value};
+use super::{ConfigError, ForeignValues, Origin, SourceValues, Value};
 use khz_model::suggest;
 
 /// A file larger than this is not a khz.toml.

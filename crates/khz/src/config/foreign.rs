@@ -111,9 +111,8 @@ impl Table<'_> {
 
     /// The server; `example` is an address of its kind.
     pub(super) fn server(&self, example: &str, may_show: bool) -> Result<ForeignServer, ConfigError> {
-        let url = self.text("url").ok_or_else(|| {
-            self.bad("url", format!("it is missing: url = \"{example}\""))
-        })?;
+        let url =
+            self.text("url").ok_or_else(|| self.bad("url", format!("it is missing: url = \"{example}\"")))?;
         let host = host(&url).map_err(|problem| self.bad("url", problem))?;
         let files = match (self.file("ca"), self.file("cert").zip(self.file("key"))) {
             (Some(ca), pair) => Some(ClientFiles { ca, pair }),
@@ -227,7 +226,10 @@ mod tests {
     fn an_engine_needs_an_address_and_nothing_else() {
         assert!(plan("").unwrap().is_none());
         let engine = plan("[engine]\nurl = \"http://vm:8481/select/0/prometheus\"\n").unwrap().unwrap();
-        assert_eq!((engine.url.as_str(), engine.login), ("http://vm:8481/select/0/prometheus", Login::Nothing));
+        assert_eq!(
+            (engine.url.as_str(), engine.login),
+            ("http://vm:8481/select/0/prometheus", Login::Nothing)
+        );
         assert_eq!(engine.timeout, Duration::from_secs(30));
         let file = "[engine]\nurl = \"https://mimir/prometheus\"\nca = \"/ca.pem\"\nuser = \"khz\"\n\
             password = \"/etc/khz/p\"\ntimeout = \"2m\"\nheaders = { X-Scope-OrgID = \"hpc\" }\n";
@@ -240,12 +242,27 @@ mod tests {
     fn what_cannot_be_meant_is_refused_with_its_line() {
         for (file, expected) in [
             ("[engine]\ntimeout = \"5s\"", "engine.url (from /etc/khz/khz.toml:1): it is missing: url = "),
-            ("[engine]\nurl = \"http://vm/api/v1/\"", "engine.url (from /etc/khz/khz.toml:2): leave out /api/v1, which khz adds: url = \"http://vm\""),
-            ("[engine]\nurl = \"http://vm/?a=b\"", "engine.url (from /etc/khz/khz.toml:2): an engine's address has no '?'"),
+            (
+                "[engine]\nurl = \"http://vm/api/v1/\"",
+                "engine.url (from /etc/khz/khz.toml:2): leave out /api/v1, which khz adds: url = \"http://vm\"",
+            ),
+            (
+                "[engine]\nurl = \"http://vm/?a=b\"",
+                "engine.url (from /etc/khz/khz.toml:2): an engine's address has no '?'",
+            ),
             ("[engine]\nurl = \"http://u:p@vm\"", "engine.url (from /etc/khz/khz.toml:2): a url has no user"),
-            ("[engine]\nurl = \"http://vm\"\nbearer = \"/t\"", "engine.url (from /etc/khz/khz.toml:2): without TLS everybody"),
-            ("[engine]\nurl = \"http://vm\"\nheaders = { Cookie = \"\\u0001\" }", "engine.headers.Cookie (from /etc/khz/khz.toml:3): this header cannot be set"),
-            ("[engine]\nurl = \"http://vm\"\nmatch = \"x\"", "/etc/khz/khz.toml:3: no setting is called 'engine.match'"),
+            (
+                "[engine]\nurl = \"http://vm\"\nbearer = \"/t\"",
+                "engine.url (from /etc/khz/khz.toml:2): without TLS everybody",
+            ),
+            (
+                "[engine]\nurl = \"http://vm\"\nheaders = { Cookie = \"\\u0001\" }",
+                "engine.headers.Cookie (from /etc/khz/khz.toml:3): this header cannot be set",
+            ),
+            (
+                "[engine]\nurl = \"http://vm\"\nmatch = \"x\"",
+                "/etc/khz/khz.toml:3: no setting is called 'engine.match'",
+            ),
             ("[[engine]]\nurl = \"http://vm\"", "/etc/khz/khz.toml:1: engine takes a table: [engine]"),
         ] {
             let got = plan(file).unwrap_err();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FILE_BYTES_MAX, FileValues};
 use super::flags::NodeFlags;
 use super::settings::{SETTINGS, position};
-use super::{ConfigError, FILE, Origin, ForeignValues, SourceValues, Value};
+use super::{ConfigError, FILE, ForeignValues, Origin, SourceValues, Value};
 use khz_model::suggest;
 
 /// For every setting its value, and where it came from.

@@ -88,7 +88,13 @@ pub struct ForeignValues {
 impl Default for ForeignValues {
     fn default() -> Self {
         let none = Vec::new;
-        ForeignValues { at: Origin::Default, keys: none(), labels: none(), headers: none(), rules: Vec::new() }
+        ForeignValues {
+            at: Origin::Default,
+            keys: none(),
+            labels: none(),
+            headers: none(),
+            rules: Vec::new(),
+        }
     }
 }
 

@@ -156,9 +156,9 @@ fn delay(text: &str) -> Result<Nanos, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::foreign::Login;
     use super::super::layers::tests::layers;
     use super::super::plan::Plan;
-    use super::super::foreign::Login;
     use super::*;
     use std::time::Duration;
 

@@ -9,6 +9,8 @@ const LEFT = 52;
 const BELOW = 20;
 const ABOVE = 8;
 const RIGHT = 8;
+/** Half of a point that stands alone: more than a line's width. */
+const DOT = 2;
 /** CSS pixels between two lines of the grid, at least. */
 const ROW = 36;
 const COLUMN = 84;
@@ -49,7 +51,7 @@ export class QueryChart {
     this.drawGrid();
     c.save();
     c.beginPath();
-    c.rect(LEFT, 0, this.width - LEFT - RIGHT, this.height - BELOW + 1);
+    c.rect(LEFT - DOT, 0, this.width - LEFT - RIGHT + 2 * DOT, this.height - BELOW + DOT);
     c.clip();
     // The first line matters most: it is drawn last, above the others.
     for (const line of this.lines.toReversed()) this.drawLine(line);
@@ -90,7 +92,9 @@ export class QueryChart {
     }
     c.stroke();
     // A lone point between two gaps is still to be seen.
-    for (const [[time, value]] of runs.filter((run) => run.length === 1)) c.fillRect(this.x(time) - 1, this.y(value) - 1, 2, 2);
+    for (const [[time, value]] of runs.filter((run) => run.length === 1)) {
+      c.fillRect(this.x(time) - DOT, this.y(value) - DOT, 2 * DOT, 2 * DOT);
+    }
   }
 
   stroke(x0, y0, x1, y1) {

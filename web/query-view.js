@@ -96,7 +96,7 @@ export class QueryView {
     this.say("asking…");
     const end = Math.floor(Date.now() / 1_000);
     const span = RANGES[this.range.value];
-    const points = Math.min(POINTS_MAX, Math.max(POINTS_MIN, Math.floor(this.frame.clientWidth / POINT_PIXELS)));
+    const points = Math.min(POINTS_MAX, Math.max(POINTS_MIN, Math.floor(this.root.clientWidth / POINT_PIXELS)));
     const step = Math.max(1, Math.ceil(span / points));
     try {
       const asked = { query, start: end - span, end, step };

@@ -219,6 +219,20 @@ mod tests {
     }
 
     #[test]
+    fn an_engine_can_be_read_back() {
+        let text = "[engine]\nurl = \"http://vm:8428\"\ntimeout = \"5s\"\nheaders = { X-Scope-OrgID = \"t\" }\n";
+        let read = |text: &str| {
+            let engine = file::read("k.toml", text, &["stat", "meminfo", "net_dev"]).unwrap().engine.unwrap();
+            let texts = |pairs: Vec<(String, Value)>| {
+                pairs.into_iter().map(|(key, value)| (key, value.text)).collect::<Vec<_>>()
+            };
+            (texts(engine.keys), texts(engine.headers))
+        };
+        assert_eq!(read(&shown(text, &[], &[])), read(text));
+        assert_eq!(read(text).0.len(), 2);
+    }
+
+    #[test]
     fn every_value_says_where_it_came_from() {
         let text = shown(
             "ring = \"1MiB\"\n[sources.stat]\nrate = \"100Hz\"\nenabled = true\n",

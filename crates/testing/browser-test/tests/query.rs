@@ -1,6 +1,8 @@
 //! The view of a query in a real headless Chromium: over a real khz, and over an engine made up here.
 
 use std::future::Future;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Mutex, PoisonError};
 
 use khz_browser_test::browser::{Browser, Theme};
@@ -44,6 +46,91 @@ async fn with_past(browser: &Browser) -> Server {
     server
 }
 
+/// An engine made up here: it answers "slow" never, "wrong" with an error at a place, and everything else with two waves that
+/// have a gap in the middle.
+fn made_engine() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("its address"));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || answer(stream));
+        }
+    });
+    url
+}
+
+fn answer(stream: TcpStream) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    let (mut line, mut length) = (String::new(), 0);
+    while line != "\r\n" {
+        line.clear();
+        reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let body = String::from_utf8(body).ok()?;
+    let value = |name: &str| body.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    let (status, text) = match value("query")? {
+        query if query.starts_with("slow") => {
+            let _ = reader.read_to_end(&mut Vec::new());
+            return None;
+        }
+        query if query.starts_with("wrong") => {
+            let error = json!({ "status": "error", "errorType": "bad_data",
+                "error": "invalid parameter \"query\": 2:3: parse error: unexpected identifier \"rate\"" });
+            (400, error)
+        }
+        _ => {
+            let number = |name: &str| value(name)?.parse::<f64>().ok();
+            let (start, end, step) = (number("start")?, number("end")?, number("step")?);
+            (200, waves(start, end, step))
+        }
+    };
+    let text = text.to_string();
+    let head = format!(
+        "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        text.len()
+    );
+    reader.get_mut().write_all((head + &text).as_bytes()).ok()
+}
+
+/// Two waves, of which the middle fifth is missing in one and no number in the other.
+fn waves(start: f64, end: f64, step: f64) -> Value {
+    let times: Vec<f64> =
+        (0..).map(|i| start + step * f64::from(i)).take_while(|time| *time <= end).collect();
+    let series = |name: &str, phase: f64, gap: Option<&str>| {
+        let points = times.iter().filter_map(|time| {
+            let share = (time - start) / (end - start);
+            let value = (0.4..0.6).contains(&share);
+            let number = format!("{:.3}", 60.0 + 40.0 * (share * 12.0 + phase).sin());
+            Some(json!([time, if value { gap?.to_owned() } else { number }]))
+        });
+        json!({ "metric": { "__name__": "load", "instance": name }, "values": points.collect::<Vec<_>>() })
+    };
+    let result = [series("node1", 0.0, None), series("node2", 1.0, Some("NaN"))];
+    json!({ "status": "success", "data": { "resultType": "matrix", "result": result },
+        "warnings": ["<b>partial</b> data"], "infos": ["an info"] })
+}
+
+/// A khz whose queries this engine answers.
+async fn over(engine: &str) -> Server {
+    let file = std::env::temp_dir().join(format!("khz-query-{}.toml", std::process::id()));
+    std::fs::write(&file, format!("[engine]\nurl = \"{engine}\"\n")).expect("a file");
+    Server::start_with("127.0.0.1:0", &["--config", file.to_str().expect("a name in UTF-8")]).await
+}
+
+/// The shares of the chart's width at which there is any colour but that of the grid and of its numbers.
+const COLOURED: &str = "(() => { const c = document.querySelector('#query .trace'); \
+    const data = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, columns = new Set(); \
+    for (let i = 0; i < data.length; i += 4) { \
+        if (data[i + 3] > 128 && Math.max(data[i], data[i + 1], data[i + 2]) - Math.min(data[i], data[i + 1], data[i + 2]) > 60) \
+            columns.add((i / 4) % c.width); } \
+    const left = 52 / c.clientWidth, share = [...columns].map(x => (x / c.width - left) / (1 - left)); \
+    return [0.2, 0.5, 0.8].map(place => share.some(at => Math.abs(at - place) < 0.05)); })()";
+
 async fn text(page: &Page<'_>, selector: &str) -> String {
     let text = page.eval(&format!("document.querySelector('{selector}').textContent")).await;
     text.as_str().unwrap_or_default().to_owned()
@@ -77,18 +164,76 @@ fn a_query_is_drawn_and_listed_and_fits_every_screen() {
                 page.number("document.querySelectorAll('#query tbody tr').length").await,
                 series.min(200.0)
             );
-            let painted = "(() => { const c = document.querySelector('#query .trace'); \
-                return c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(byte => byte > 0); })()";
-            assert_eq!(page.eval(painted).await, true, "the chart is painted");
             let wide = page.number("document.documentElement.scrollWidth").await;
             assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
             let outside = "[...document.querySelectorAll('#query *')].filter(e => e.offsetWidth > 1 && \
                 e.getBoundingClientRect().right > innerWidth + 0.5).length";
             assert_eq!(page.number(outside).await, 0.0, "something lies outside the screen");
+        }
+        assert_eq!(browser.console_errors().await, Vec::<String>::new());
+        browser.close().await;
+    });
+}
+
+#[test]
+fn over_an_engine_lines_have_gaps_and_the_page_says_who_answered() {
+    run(async {
+        let browser = Browser::start().await;
+        let engine = made_engine();
+        let server = over(&engine).await;
+        for (width, height, theme) in [
+            (1280, 900, Theme::Light),
+            (390, 844, Theme::Dark),
+            (1280, 900, Theme::Dark),
+            (390, 844, Theme::Light),
+        ] {
+            browser.look(width, height, theme).await;
+            let page = opened(&browser, &server, "load").await;
+            assert_eq!(
+                page.eval("khz.query.state").await,
+                "shown",
+                "{}",
+                text(&page, ".query-problem").await
+            );
+            assert!(text(&page, ".query-state").await.ends_with(&format!("answered by {engine}")));
+            assert_eq!(text(&page, ".query-notes").await, "<b>partial</b> dataan info");
+            page.wait(
+                "the lines are painted, with their gap",
+                &format!("JSON.stringify({COLOURED}) === '[true,false,true]'"),
+            )
+            .await;
+            let wide = page.number("document.documentElement.scrollWidth").await;
+            assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
             let name = format!("query-{width}-{}.png", theme.as_str());
             page.screenshot(&target_dir().join("screenshots").join(name)).await;
         }
         assert_eq!(browser.console_errors().await, Vec::<String>::new());
+        browser.close().await;
+    });
+}
+
+#[test]
+fn a_question_that_runs_is_cancelled_by_the_next_one() {
+    run(async {
+        let browser = Browser::start().await;
+        let server = over(&made_engine()).await;
+        browser.look(1280, 900, Theme::Light).await;
+        let page = opened(&browser, &server, "load").await;
+        page.eval(
+            "(window.asked = [], window.fetch = (ask => (...words) => { \
+            asked.push(words[1].signal); return ask(...words); })(window.fetch), true)",
+        )
+        .await;
+        for query in ["slow", "load"] {
+            page.eval(&format!("document.querySelector('#question').value = '{query}'")).await;
+            page.click("#run").await;
+            if query == "slow" {
+                assert_eq!(text(&page, ".query-state").await, "asking…");
+                assert_eq!(page.eval("document.querySelector('.query-result').hidden").await, true);
+            }
+        }
+        page.wait("the next one is answered", "khz.query.state === 'shown'").await;
+        assert_eq!(page.eval("asked.map(signal => signal.aborted)").await, json!([true, false]));
         browser.close().await;
     });
 }
@@ -143,16 +288,16 @@ fn what_is_typed_is_asked_and_is_in_the_address() {
 fn an_error_is_shown_with_its_place_and_the_next_query_takes_it_away() {
     run(async {
         let browser = Browser::start().await;
-        let server = with_past(&browser).await;
+        let server = over(&made_engine()).await;
         browser.look(390, 844, Theme::Light).await;
-        let page = opened(&browser, &server, "sum(up) +\n  rate(up)").await;
+        let page = opened(&browser, &server, "wrong +\n  rate(up)").await;
         assert_eq!(page.eval("khz.query.state").await, "failed");
         assert!(
-            text(&page, ".query-problem p").await.contains("(column 8)"),
+            text(&page, ".query-problem p").await.contains("unexpected identifier \"rate\" (column 3)"),
             "{}",
             text(&page, ".query-problem").await
         );
-        assert_eq!(text(&page, ".query-problem pre").await, "  rate(up)\n       ^");
+        assert_eq!(text(&page, ".query-problem pre").await, "  rate(up)\n  ^");
         page.eval("document.querySelector('#question').value = 'up'").await;
         page.click("#run").await;
         page.wait("it is answered", "khz.query.state === 'shown'").await;
@@ -176,7 +321,7 @@ fn hostile_text_is_text() {
             let shown = text(&page, place).await;
             assert!(shown.contains("<img src=x") && shown.contains("\\u{202e}"), "{place}: {shown}");
         }
-        let page = opened(&browser, &server, &format!("{evil} (")).await;
+        let page = opened(&browser, &server, &format!("\"{evil}")).await;
         assert!(text(&page, ".query-problem").await.contains("<img src=x"));
         assert_eq!(page.number("document.querySelectorAll('#query img').length").await, 0.0);
         assert_eq!(page.eval("document.title").await, "Query · Kilohertz");
@@ -213,7 +358,7 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
             "an_axis_has_zero_where_values_are_near_it_and_a_level_line_has_room",
             "[[[0, 3], [1, 97]], [[0, 1000], [1, 1002]], [[0, 0]], [[0, -5], [1, 5]]].map((run) => \
                 (({low, high}) => [low, high])(chart.verticalScale([{runs: [run]}], 4)))",
-            json!([[0, 100], [1000, 1002], [0, 1], [-6, 6]]),
+            json!([[0, 100], [1000, 1002], [0, 1], [-5, 5]]),
         ),
         (
             "marks_can_be_told_apart",

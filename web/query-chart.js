@@ -150,7 +150,10 @@ function printer(step, most) {
   const sign = Math.min(SIGNS.length - 1, Math.max(0, Math.floor(Math.log10(most) / 3)));
   const size = 1_000 ** sign;
   const places = Math.ceil(-Math.log10(step / size) - 1e-9);
-  if (most / size >= 1e4 || places > 5) return (value) => (value === 0 ? "0" : value.toExponential(2));
+  if (most / size >= 1e4 || places > 5) {
+    const digits = Math.min(12, Math.max(0, Math.ceil(Math.log10(most / step))));
+    return (value) => (value === 0 ? "0" : value.toExponential(digits));
+  }
   return (value) => (value === 0 ? "0" : `${(value / size).toFixed(Math.max(0, places))}${SIGNS[sign] && ` ${SIGNS[sign]}`}`);
 }
 

@@ -1,9 +1,10 @@
-// The page: decides by the address and the number of nodes which view is shown, one node or all of them, and says
+// The page: decides by the address and the number of nodes which view is shown, one node, all of them or a query, and says
 // above it how things stand. It refuses to know what the views do.
 
 import { ClusterView } from "./cluster-view.js";
 import { NodeView } from "./node-view.js";
 import { visible } from "./panel.js";
+import { QueryView } from "./query-view.js";
 import { readColours } from "./theme-colours.js";
 
 /** Pause before the list of nodes is asked for again. */
@@ -53,17 +54,14 @@ async function start() {
 /** Shows what the address asks for. */
 function route() {
   const asked = new URLSearchParams(location.hash.slice(1));
+  if (asked.has("query")) return routeQuery(asked);
   const node = several ? asked.get("node") : null;
-  if (view && node === shownNode && (node || !several)) return;
+  if (view && !query() && node === shownNode && (node || !several)) return;
   view?.close();
   shownNode = node;
   const cluster = several && !node;
-  document.body.dataset.view = cluster ? "cluster" : "node";
-  for (const part of document.querySelectorAll("[data-view]")) {
-    if (part !== document.body) part.hidden = part.dataset.view !== document.body.dataset.view;
-  }
+  showParts(cluster ? "cluster" : "node");
   find("#all").hidden = cluster || !several;
-  find("#notice").hidden = true;
   const on = { state: showState, notice: showNotice, address: setAddress, name: showName };
   if (cluster) {
     showName("All nodes");
@@ -71,6 +69,28 @@ function route() {
   } else {
     view = new NodeView(node, asked, on);
   }
+}
+
+/** Shows a query; an open view of queries asks what the address now asks for. */
+function routeQuery(asked) {
+  if (query()) return query().ask(asked);
+  view?.close();
+  shownNode = undefined;
+  showParts("query");
+  find("#all").hidden = false;
+  view = new QueryView(find("#query"), asked, { name: showName, address: setAddress });
+}
+
+/** Shows the parts of one view and hides those of others. */
+function showParts(name) {
+  document.body.dataset.view = name;
+  for (const part of document.querySelectorAll("[data-view]")) {
+    if (part !== document.body) part.hidden = part.dataset.view !== name;
+  }
+  find("#all").textContent = several ? "← All nodes" : "← Live";
+  find("#ask").hidden = name === "query";
+  find("#state").hidden = name === "query";
+  find("#notice").hidden = true;
 }
 
 /** A tile was chosen: the browser's way back leads to the tiles again. */
@@ -120,6 +140,7 @@ function showNotice(text) {
 }
 
 const node = () => (view instanceof NodeView ? view : null);
+const query = () => (view instanceof QueryView ? view : null);
 const cluster = () => (view instanceof ClusterView ? view : null);
 
 /** For tests and the curious: counts, never a way in. */
@@ -138,6 +159,7 @@ window.khz = {
   get oldest() { return node()?.board.oldest; },
   get state() { return find("#state").dataset.state; },
   get panels() { return node()?.board.panels.map((p) => ({ title: p.title, hidden: p.root.hidden, last: p.series.map((s) => s.track.last) })); },
+  get query() { return query() && { state: query().state, series: query().answer?.series.length, drawn: query().lines?.length }; },
   resetFrames: () => node()?.frames.reset(),
   get repaints() { return cluster()?.map.repaints; },
   get paintMs() { return cluster()?.map.paintMs; },

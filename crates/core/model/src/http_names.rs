@@ -10,5 +10,7 @@ pub const RANGE_PATH: &str = "/khz/v1/range";
 pub const CATALOG_PATH: &str = "/khz/v1/catalog";
 /// Path of the nodes and the status of each.
 pub const NODES_PATH: &str = "/khz/v1/nodes";
+/// Header of an answer that another engine gave: the address of that engine.
+pub const ENGINE_HEADER: &str = "khz-engine";
 /// Header of a stream: at most this many seconds pass between two events or heartbeats. Older doors do not send it.
 pub const HEARTBEAT_HEADER: &str = "khz-heartbeat";

@@ -15,9 +15,11 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::counters::Counters;
+use crate::engine::Engine;
 use crate::guard::Guard;
 use crate::limits::{
-    CLOSING_GRACE, HISTORIES_MAX, Limits, OWN_ANSWERS_BYTES, QUERIES_MAX, SCRAPE_ANSWERS_BYTES,
+    CLOSING_GRACE, ENGINE_QUESTIONS_MAX, HISTORIES_MAX, Limits, OWN_ANSWERS_BYTES, QUERIES_MAX,
+    SCRAPE_ANSWERS_BYTES,
 };
 use crate::routes::{App, router};
 use crate::talk::{Open, Shared, Talk};
@@ -43,6 +45,8 @@ pub struct Door {
     pub tls: Option<Arc<TlsServer>>,
     /// Which callers may do what.
     pub access: Access,
+    /// Another engine that answers queries in PromQL; `None`: the door evaluates them itself.
+    pub engine: Option<Arc<dyn Engine>>,
     /// The local socket.
     pub local: Option<LocalSocket>,
     /// The limits of this door.
@@ -62,6 +66,7 @@ impl Door {
             job: Arc::from("node"),
             tls: None,
             access: Access::default(),
+            engine: None,
             local: None,
             limits: Limits::default(),
             counters: Counters::default(),
@@ -123,7 +128,7 @@ struct Hall {
 
 impl Hall {
     fn new(door: Door, closing: watch::Receiver<bool>) -> Self {
-        let Door { query, window, hosts, job, tls, access, limits, counters, .. } = door;
+        let Door { query, window, hosts, job, tls, access, engine, limits, counters, .. } = door;
         let answers = Budget::new(limits.answers, Arc::clone(&counters.answer_bytes));
         let app = App {
             query,
@@ -136,6 +141,8 @@ impl Hall {
             own_answers: Budget::new(limits.answers.min(OWN_ANSWERS_BYTES), Arc::default()),
             histories: Arc::new(Semaphore::new(HISTORIES_MAX)),
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
+            engine,
+            engine_questions: Arc::new(Semaphore::new(ENGINE_QUESTIONS_MAX)),
             turns: Arc::default(),
             closing: closing.clone(),
         };

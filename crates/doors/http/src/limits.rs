@@ -88,6 +88,9 @@ pub const QUERY_LOOK_BACK_MAX: i64 = 365 * 86_400_000;
 /// Series of one listing (`/api/v1/series`, labels): those of three hundred nodes, some fifty megabytes. Beyond it the answer is cut,
 /// and says so.
 pub const SERIES_LISTED_MAX: usize = 100_000;
+/// Questions to another engine at once, each with a thread that mostly waits; further ones wait. A dashboard asks thirty at
+/// once, a browser six of them.
+pub const ENGINE_QUESTIONS_MAX: usize = 16;
 
 /// Bytes of a form in the body of a request: a query with its parameters. Grafana's longest have some kilobytes.
 pub const FORM_BYTES_MAX: usize = 256 << 10;

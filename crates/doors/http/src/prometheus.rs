@@ -2,10 +2,12 @@
 //! Answers and errors have Prometheus' form to the byte, so that Grafana, promtool and other clients work.
 
 mod answer;
+mod brackets;
 mod data;
 mod evaluate;
 mod failure;
 mod form;
+mod handed;
 mod names;
 mod numbers;
 mod query;
@@ -13,11 +15,16 @@ mod read;
 mod series;
 mod times;
 
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::handler::Handler;
 use axum::http::Method;
-use axum::routing::{MethodRouter, get};
+use axum::response::IntoResponse;
+use axum::routing::get;
 
 use crate::limits::{FORM_BYTES_MAX, READ_BYTES_MAX};
-use crate::routes::Route;
+use crate::routes::{App, Route};
 
 /// Paths that take a form as a body, too: a query may be too long for a URL.
 const FORMS: &[&str] = &[
@@ -42,25 +49,37 @@ pub(crate) fn body_max(method: &Method, path: &str) -> Option<usize> {
 
 /// The routes.
 pub(crate) fn table() -> Vec<Route> {
-    fn both<H, T>(handler: H) -> MethodRouter<std::sync::Arc<crate::routes::App>>
-    where
-        H: axum::handler::Handler<T, std::sync::Arc<crate::routes::App>>,
-        T: 'static,
-    {
-        get(handler.clone()).post(handler)
-    }
     vec![
-        ("/api/v1/query", query::QUERY_PARAMS, both(query::query)),
-        ("/api/v1/query_range", query::RANGE_PARAMS, both(query::query_range)),
-        ("/api/v1/format_query", query::FORMAT_PARAMS, both(query::format_query)),
-        ("/api/v1/series", series::SERIES_PARAMS, both(series::series)),
-        ("/api/v1/labels", series::SERIES_PARAMS, both(series::labels)),
-        ("/api/v1/label/{name}/values", series::VALUES_PARAMS, get(series::values)),
-        ("/api/v1/metadata", data::METADATA_PARAMS, get(data::metadata)),
-        ("/api/v1/query_exemplars", data::EXEMPLARS_PARAMS, both(data::exemplars)),
+        asked("/api/v1/query", query::QUERY_PARAMS, query::query),
+        asked("/api/v1/query_range", query::RANGE_PARAMS, query::query_range),
+        asked("/api/v1/series", series::SERIES_PARAMS, series::series),
+        asked("/api/v1/labels", series::SERIES_PARAMS, series::labels),
+        asked("/api/v1/label/{name}/values", series::VALUES_PARAMS, series::values),
+        asked("/api/v1/metadata", data::METADATA_PARAMS, data::metadata),
+        asked("/api/v1/query_exemplars", data::EXEMPLARS_PARAMS, data::exemplars),
+        ("/api/v1/format_query", query::FORMAT_PARAMS, get(query::format_query).post(query::format_query)),
         ("/api/v1/rules", data::RULES_PARAMS, get(data::rules)),
         ("/api/v1/alerts", &[], get(data::alerts)),
-        (READ, &[], both(read::read_remotely)),
+        (READ, &[], get(read::read_remotely).post(read::read_remotely)),
         ("/api/v1/status/buildinfo", &[], get(data::build)),
     ]
+}
+
+/// A route that reads samples or lists what there is: where another engine is configured, that one answers.
+fn asked<H, T>(path: &'static str, params: &'static [&'static str], ours: H) -> Route
+where
+    H: Handler<T, Arc<App>>,
+    T: 'static,
+{
+    let answer = move |State(app): State<Arc<App>>, request: Request| {
+        let ours = ours.clone();
+        async move {
+            match app.engine.clone() {
+                Some(engine) => handed::answer(&app, engine, params, request).await.into_response(),
+                None => ours.call(request, app).await,
+            }
+        }
+    };
+    let router = get(answer.clone());
+    (path, params, if FORMS.contains(&path) { router.post(answer) } else { router })
 }

@@ -12,6 +12,7 @@ use khz_model::{Budget, Nanos, Query};
 use tokio::sync::{Semaphore, watch};
 
 use crate::counters::Counters;
+use crate::engine::Engine;
 use crate::limits::Limits;
 use crate::published::Published;
 use crate::refusal::Refusal;
@@ -38,6 +39,10 @@ pub(crate) struct App {
     pub histories: Arc<Semaphore>,
     /// The turns for evaluating queries.
     pub queries: Arc<Semaphore>,
+    /// Another engine that answers queries.
+    pub engine: Option<Arc<dyn Engine>>,
+    /// The turns for asking it.
+    pub engine_questions: Arc<Semaphore>,
     /// The turns for writing pages.
     pub turns: Arc<Turns>,
     pub closing: watch::Receiver<bool>,

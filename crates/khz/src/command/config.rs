@@ -12,7 +12,7 @@ use khz_model::Pattern;
 use crate::config::places;
 use crate::config::secrets::{hidden, is_secret};
 use crate::config::settings::{SETTINGS, Setting, Shape};
-use crate::config::{Layers, Plan, RemoteValues, SourceValues, Value};
+use crate::config::{ForeignValues, Layers, Plan, SourceValues, Value};
 use crate::show::table::printable;
 
 /// Examples for `khz config --help`.
@@ -69,14 +69,30 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
     } else {
         layers.sources.iter().for_each(|source| text.push_str(&table(source)));
     }
+    if let Some(engine) = &layers.engine {
+        text.push_str(&format!("\n[engine]\n{}", foreign_keys(engine)));
+    }
     layers.remote_writes.iter().for_each(|receiver| text.push_str(&receiver_table(receiver)));
     text
 }
 
 /// A `[[remote_write]]` table.
-fn receiver_table(receiver: &RemoteValues) -> String {
-    let mut text = String::from("\n[[remote_write]]\n");
-    for (key, value) in &receiver.keys {
+fn receiver_table(receiver: &ForeignValues) -> String {
+    let mut text = format!("\n[[remote_write]]\n{}", foreign_keys(receiver));
+    for rule in &receiver.rules {
+        text.push_str("\n[[remote_write.relabel]]\n");
+        for (key, value) in rule {
+            let shown = if key == "source_labels" { list(&value.text) } else { quoted(&value.text) };
+            text.push_str(&line(key, &shown, &value.origin));
+        }
+    }
+    text
+}
+
+/// The keys of a table that names a server of somebody else.
+fn foreign_keys(values: &ForeignValues) -> String {
+    let mut text = String::new();
+    for (key, value) in &values.keys {
         let shown = match key.as_str() {
             "match" => patterns(&value.text),
             "bearer" | "password" if is_secret(&value.text) => quoted(""),
@@ -84,19 +100,12 @@ fn receiver_table(receiver: &RemoteValues) -> String {
         };
         text.push_str(&line(key, &shown, &value.origin));
     }
-    for (name, pairs) in [("labels", &receiver.labels), ("headers", &receiver.headers)] {
+    for (name, pairs) in [("labels", &values.labels), ("headers", &values.headers)] {
         let pair =
             |(name, value): &(String, Value)| format!("{} = {}", key(name), quoted(&hidden(&value.text)));
         if let Some((_, first)) = pairs.first() {
             let pairs: Vec<String> = pairs.iter().map(pair).collect();
             text.push_str(&line(name, &format!("{{ {} }}", pairs.join(", ")), &first.origin));
-        }
-    }
-    for rule in &receiver.rules {
-        text.push_str("\n[[remote_write.relabel]]\n");
-        for (key, value) in rule {
-            let shown = if key == "source_labels" { list(&value.text) } else { quoted(&value.text) };
-            text.push_str(&line(key, &shown, &value.origin));
         }
     }
     text
@@ -187,14 +196,14 @@ mod tests {
                     [[remote_write]]\nurl = \"http://other/w\"\n";
         let read = |text: &str| file::read("k.toml", text, &[]).unwrap().remote_writes;
         let shown: String = read(text).iter().map(receiver_table).collect();
-        let plain = |all: Vec<RemoteValues>| {
+        let plain = |all: Vec<ForeignValues>| {
             let texts = |pairs: &[(String, Value)]| {
                 let mut texts: Vec<_> =
                     pairs.iter().map(|(key, value)| (key.clone(), value.text.clone())).collect();
                 texts.sort();
                 texts
             };
-            let one = |it: &RemoteValues| {
+            let one = |it: &ForeignValues| {
                 let rules: Vec<_> = it.rules.iter().map(|rule| texts(rule)).collect();
                 (texts(&it.keys), texts(&it.labels), texts(&it.headers), rules)
             };
@@ -207,6 +216,21 @@ mod tests {
         let layers = layers(file, variables, flags);
         let plan = Plan::check(&layers, "host1", &["stat", "meminfo", "net_dev"]).unwrap();
         toml(&layers, &plan)
+    }
+
+    #[test]
+    fn an_engine_can_be_read_back() {
+        let text =
+            "[engine]\nurl = \"http://vm:8428\"\ntimeout = \"5s\"\nheaders = { X-Scope-OrgID = \"t\" }\n";
+        let read = |text: &str| {
+            let engine = file::read("k.toml", text, &["stat", "meminfo", "net_dev"]).unwrap().engine.unwrap();
+            let texts = |pairs: Vec<(String, Value)>| {
+                pairs.into_iter().map(|(key, value)| (key, value.text)).collect::<Vec<_>>()
+            };
+            (texts(engine.keys), texts(engine.headers))
+        };
+        assert_eq!(read(&shown(text, &[], &[])), read(text));
+        assert_eq!(read(text).0.len(), 2);
     }
 
     #[test]

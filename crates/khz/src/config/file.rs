@@ -1,7 +1,7 @@
 //! The TOML file: its text to values with the line of each. Unknown keys and values of the wrong type are
 //! errors, a key with the nearest known one. What a value means is checked later.
 
-mod remote;
+mod foreign;
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::settings::{SETTINGS, Shape, position};
-use super::{ConfigError, Origin, RemoteValues, SourceValues, Value};
+use super::{ConfigError, ForeignValues, Origin, SourceValues, Value};
 use khz_model::suggest;
 
 /// A file larger than this is not a khz.toml.
@@ -22,8 +22,10 @@ pub struct FileValues {
     pub settings: Vec<Option<Value>>,
     /// The `[sources.NAME]` tables, in the order of the file.
     pub sources: Vec<SourceValues>,
+    /// The `[engine]` table.
+    pub engine: Option<ForeignValues>,
     /// The `[[remote_write]]` tables, in the order of the file.
-    pub remote_writes: Vec<RemoteValues>,
+    pub remote_writes: Vec<ForeignValues>,
 }
 
 /// Keys inside `[store]`, and the settings that they are.
@@ -49,6 +51,7 @@ pub fn read(path: &str, text: &str, source_names: &[&str]) -> Result<FileValues,
     for (key, value) in entries {
         match (key.get_ref().as_ref(), value.get_ref()) {
             ("sources", DeValue::Table(tables)) => values.sources = reader.sources(tables)?,
+            ("engine", _) => values.engine = Some(reader.engine(key, value)?),
             ("remote_write", _) => values.remote_writes = reader.remote_writes(value)?,
             ("store", DeValue::Table(keys)) => reader.store(keys, &mut values.settings)?,
             (name, _) => match position(name) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FILE_BYTES_MAX, FileValues};
 use super::flags::NodeFlags;
 use super::settings::{SETTINGS, position};
-use super::{ConfigError, FILE, Origin, RemoteValues, SourceValues, Value};
+use super::{ConfigError, FILE, ForeignValues, Origin, SourceValues, Value};
 use khz_model::suggest;
 
 /// For every setting its value, and where it came from.
@@ -15,8 +15,10 @@ pub struct Layers {
     values: Vec<Value>,
     /// The file's `[sources.NAME]` tables.
     pub sources: Vec<SourceValues>,
+    /// The file's `[engine]` table.
+    pub engine: Option<ForeignValues>,
     /// The file's `[[remote_write]]` tables.
-    pub remote_writes: Vec<RemoteValues>,
+    pub remote_writes: Vec<ForeignValues>,
     /// Variables that are probably misspelt, each with the name that was probably meant.
     pub suspects: Vec<(String, String)>,
 }
@@ -61,6 +63,7 @@ impl Layers {
         Layers {
             values,
             sources: file.sources,
+            engine: file.engine,
             remote_writes: file.remote_writes,
             suspects: suspects(variables),
         }

@@ -10,6 +10,7 @@ use std::fmt;
 pub mod addresses;
 pub mod file;
 pub mod flags;
+pub mod foreign;
 pub mod layers;
 mod nodes;
 pub mod places;
@@ -69,9 +70,9 @@ pub struct SourceValues {
     pub budget: Option<Value>,
 }
 
-/// The values of a `[[remote_write]]` table.
+/// The values of a table that names a server of somebody else: `[[remote_write]]` and `[engine]`, which has no labels and rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemoteValues {
+pub struct ForeignValues {
     /// Where the table begins.
     pub at: Origin,
     /// Its keys with one value.
@@ -84,10 +85,16 @@ pub struct RemoteValues {
     pub rules: Vec<Vec<(String, Value)>>,
 }
 
-impl Default for RemoteValues {
+impl Default for ForeignValues {
     fn default() -> Self {
         let none = Vec::new;
-        RemoteValues { at: Origin::Default, keys: none(), labels: none(), headers: none(), rules: Vec::new() }
+        ForeignValues {
+            at: Origin::Default,
+            keys: none(),
+            labels: none(),
+            headers: none(),
+            rules: Vec::new(),
+        }
     }
 }
 

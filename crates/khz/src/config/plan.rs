@@ -9,6 +9,7 @@ use khz_model::{ByteSize, Nanos, NodeName, Rate};
 use khz_trust::{Exposure, Means};
 
 use super::addresses::{self, HubAddress};
+use super::foreign::{self, ForeignServer};
 use super::nodes;
 use super::remote::{self, RemoteWrite};
 use super::rrd::{self, Recording};
@@ -48,6 +49,8 @@ pub struct Plan {
     pub store: StorePlan,
     /// Where a hub sends the rows of its store.
     pub remote_write: Vec<RemoteWrite>,
+    /// Another engine that answers queries in PromQL.
+    pub engine: Option<ForeignServer>,
     /// Memory for all HTTP answers together.
     pub answers_max: ByteSize,
     /// What a hub records into .rrd files, and where.
@@ -139,6 +142,7 @@ impl Plan {
         let job = checked(layers, "job", values::label)?;
         let insecure = checked(layers, "insecure", switch)?;
         let plan = Plan {
+            engine: layers.engine.as_ref().map(|table| foreign::engine(table, insecure)).transpose()?,
             remote_write: remote::receivers(&layers.remote_writes, &job, insecure)?,
             listen: checked(layers, "listen", addresses::listen_addresses)?,
             listen_is_flag: matches!(layers.value("listen").origin, Origin::Flag(_)),

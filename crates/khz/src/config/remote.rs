@@ -1,16 +1,14 @@
-//! The receivers of remote write: the tables `[[remote_write]]`. They are in the file only: neither a flag nor anything that
-//! asks over the network names a receiver, and secrets are in files of their own.
+//! The receivers of remote write: the tables `[[remote_write]]`. What a receiver has in common with other servers is in
+//! `foreign.rs`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use khz_model::{Nanos, Pattern};
 use khz_remote::write::{Action, Rule, Rules, Settings};
-use khz_trust::ClientFiles;
 
+use super::foreign::{ForeignServer, Table, host, within};
 use super::values::{bad, quantity};
-use super::{ConfigError, RemoteValues, Value};
+use super::{ConfigError, ForeignValues, Value};
 
 /// The longest time between two samples.
 const EVERY_MAX: u64 = 3_600;
@@ -28,158 +26,42 @@ const NAME_BYTES_MAX: usize = 100;
 pub struct RemoteWrite {
     /// Its name, which is that of its cursor.
     pub name: String,
-    /// Where it is.
-    pub url: String,
+    /// Where it is, and what it is shown.
+    pub server: ForeignServer,
     /// What is sent.
     pub settings: Settings,
-    /// How long an answer may take.
-    pub timeout: Duration,
-    /// What it is shown.
-    pub login: Login,
-    /// Further headers.
-    pub headers: Vec<(String, String)>,
-    /// The files of TLS; `None`: the address has none.
-    pub files: Option<ClientFiles>,
-}
-
-/// How a receiver knows us.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Login {
-    /// It does not, or by our certificate.
-    Nothing,
-    /// By the token in this file.
-    Bearer(PathBuf),
-    /// By a name and the password in this file.
-    Basic(String, PathBuf),
 }
 
 /// Checks all tables. `job` is the label of that name; `may_show` says that secrets may travel without TLS.
 pub(super) fn receivers(
-    tables: &[RemoteValues],
+    tables: &[ForeignValues],
     job: &str,
     may_show: bool,
 ) -> Result<Vec<RemoteWrite>, ConfigError> {
     let mut all: Vec<RemoteWrite> = Vec::new();
-    for table in tables {
-        let receiver = Table(table).receiver(job, may_show)?;
+    for values in tables {
+        let table = Table { name: "remote_write", values };
+        let receiver = table.receiver(job, may_show)?;
         if all.iter().any(|known| known.name == receiver.name) {
             let problem =
                 format!("two receivers are called '{}': give one of them another name", receiver.name);
-            return Err(Table(table).bad("name", problem));
+            return Err(table.bad("name", problem));
         }
         all.push(receiver);
     }
     Ok(all)
 }
 
-struct Table<'a>(&'a RemoteValues);
-
 impl Table<'_> {
-    fn value(&self, key: &str) -> Option<&Value> {
-        self.0.keys.iter().find(|(known, _)| known == key).map(|(_, value)| value)
-    }
-
-    /// An error at the value of this key, or at the table if it has none.
-    fn bad(&self, key: &str, problem: String) -> ConfigError {
-        let at = Value { text: String::new(), origin: self.0.at.clone() };
-        bad(&format!("remote_write.{key}"), self.value(key).unwrap_or(&at), problem)
-    }
-
-    fn read<T>(
-        &self,
-        key: &str,
-        default: T,
-        read: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<T, ConfigError> {
-        match self.value(key) {
-            Some(value) => read(&value.text).map_err(|problem| self.bad(key, problem)),
-            None => Ok(default),
-        }
-    }
-
-    fn text(&self, key: &str) -> Option<String> {
-        self.value(key).map(|value| value.text.clone())
-    }
-
-    fn file(&self, key: &str) -> Option<PathBuf> {
-        self.text(key).map(PathBuf::from)
-    }
-
     fn receiver(&self, job: &str, may_show: bool) -> Result<RemoteWrite, ConfigError> {
-        let url = self.text("url").ok_or_else(|| {
-            self.bad("url", "it is missing: url = \"http://victoria:8428/api/v1/write\"".to_owned())
-        })?;
-        let host = host(&url).map_err(|problem| self.bad("url", problem))?;
+        let server = self.server("http://victoria:8428/api/v1/write", may_show)?;
+        let host = host(&server.url).map_err(|problem| self.bad("url", problem))?;
         let name =
             self.read("name", file_name(&host), |text| match text == file_name(text) && !text.is_empty() {
                 true => Ok(text.to_owned()),
                 false => Err(format!("'{text}' has other characters than letters, digits, '-', '_' and '.'")),
             })?;
-        let files = match (self.file("ca"), self.file("cert").zip(self.file("key"))) {
-            (Some(ca), pair) => Some(ClientFiles { ca, pair }),
-            (None, Some(_)) => {
-                return Err(self.bad("cert", "a certificate is shown only in TLS: name a ca, too".into()));
-            }
-            (None, None) => None,
-        };
-        if self.value("cert").is_some() != self.value("key").is_some() {
-            return Err(self.bad("cert", "cert and key belong together".into()));
-        }
-        match (url.starts_with("https://"), files.is_some()) {
-            (true, false) => {
-                let problem = "https:// needs the CA that signed the receiver's certificate: ca = \"FILE\" (of a public CA: \
-                               /etc/ssl/certs/ca-certificates.crt)";
-                return Err(self.bad("url", problem.to_owned()));
-            }
-            (false, true) => {
-                return Err(self.bad("ca", "the url has no https://, so there is no TLS".to_owned()));
-            }
-            _ => {}
-        }
-        let login = self.login()?;
-        if login != Login::Nothing && !url.starts_with("https://") && !is_loopback(&host) && !may_show {
-            let problem =
-                "without TLS everybody on the way could read the secret: use https://, or insecure = true";
-            return Err(self.bad("url", problem.to_owned()));
-        }
-        let headers = self.0.headers.iter().map(|(name, value)| self.header(name, value));
-        Ok(RemoteWrite {
-            name,
-            settings: self.settings(job)?,
-            timeout: Duration::from_nanos(self.read("timeout", Nanos::from_secs(30), timeout)?.0),
-            login,
-            headers: headers.collect::<Result<_, _>>()?,
-            files,
-            url,
-        })
-    }
-
-    fn login(&self) -> Result<Login, ConfigError> {
-        match (self.file("bearer"), self.text("user"), self.file("password")) {
-            (None, None, None) => Ok(Login::Nothing),
-            (Some(file), None, None) => Ok(Login::Bearer(file)),
-            (None, Some(user), Some(file)) if !user.contains(':') => Ok(Login::Basic(user, file)),
-            (None, Some(_), Some(_)) => Err(self.bad("user", "a user's name has no ':'".into())),
-            (None, _, _) => {
-                Err(self.bad("user", "user and password (the name of its file) belong together".into()))
-            }
-            (Some(_), _, _) => Err(self.bad("bearer", "there is either a bearer or a user".into())),
-        }
-    }
-
-    fn header(&self, name: &str, value: &Value) -> Result<(String, String), ConfigError> {
-        let full = format!("remote_write.headers.{name}");
-        let is_name =
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        // These say what the body is, or who we are.
-        let taken =
-            ["content-type", "content-encoding", "content-length", "host", "authorization", "user-agent"];
-        let is_ours = taken.contains(&name.to_ascii_lowercase().as_str())
-            || name.to_ascii_lowercase().starts_with("x-prometheus-remote-write");
-        match is_name && !is_ours && value.text.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
-            true => Ok((name.to_owned(), value.text.clone())),
-            false => Err(bad(&full, value, "this header cannot be set".to_owned())),
-        }
+        Ok(RemoteWrite { name, server, settings: self.settings(job)? })
     }
 
     fn settings(&self, job: &str) -> Result<Settings, ConfigError> {
@@ -211,7 +93,7 @@ impl Table<'_> {
 
     fn rules(&self) -> Result<Rules, ConfigError> {
         let mut external = BTreeMap::new();
-        for (name, value) in &self.0.labels {
+        for (name, value) in &self.values.labels {
             if !khz_model::labels::is_label_name(name) {
                 let full = format!("remote_write.labels.{name}");
                 return Err(bad(&full, value, "this is no name of a label".to_owned()));
@@ -219,7 +101,7 @@ impl Table<'_> {
             external.insert(name.clone(), value.text.clone());
         }
         let mut rules = Vec::new();
-        for table in &self.0.rules {
+        for table in &self.values.rules {
             let mut rule = Rule::default();
             for (key, value) in table {
                 let text = value.text.clone();
@@ -243,7 +125,7 @@ impl Table<'_> {
             // Each rule alone first: the error is at its line.
             let at = table.first().map(|(_, value)| value);
             if let Err(error) = Rules::new(BTreeMap::new(), vec![rule.clone()]) {
-                let here = Value { text: String::new(), origin: self.0.at.clone() };
+                let here = Value { text: String::new(), origin: self.values.at.clone() };
                 return Err(bad("remote_write.relabel", at.unwrap_or(&here), error.to_string()));
             }
             rules.push(rule);
@@ -252,31 +134,11 @@ impl Table<'_> {
     }
 }
 
-/// Host and port of a URL.
-fn host(url: &str) -> Result<String, String> {
-    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
-    let rest = rest.ok_or_else(|| format!("'{url}': there are http:// and https://"))?;
-    let host = rest.split('/').next().unwrap_or_default();
-    if host.contains('@') {
-        return Err("a url has no user and no password: use the keys user and password".to_owned());
-    }
-    let is_host = !host.is_empty() && !url.chars().any(|c| c.is_whitespace() || c.is_control() || c == '#');
-    if is_host { Ok(host.to_owned()) } else { Err(format!("'{url}' is not an address")) }
-}
-
 /// A text as the name of a file.
 fn file_name(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
     let name: String = text.chars().map(plain).take(NAME_BYTES_MAX).collect();
     name.trim_start_matches('.').to_owned()
-}
-
-fn is_loopback(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 fn seconds(text: &str, most: u64) -> Result<u64, String> {
@@ -288,27 +150,17 @@ fn seconds(text: &str, most: u64) -> Result<u64, String> {
     }
 }
 
-fn timeout(text: &str) -> Result<Nanos, String> {
-    within(text, 1, 600)
-}
-
 fn delay(text: &str) -> Result<Nanos, String> {
     within(text, 0, 3_600)
 }
 
-fn within(text: &str, least: u64, most: u64) -> Result<Nanos, String> {
-    let time: Nanos = quantity(text)?;
-    match (Nanos::from_secs(least)..=Nanos::from_secs(most)).contains(&time) {
-        true => Ok(time),
-        false => Err(format!("'{text}' is not between {least}s and {most}s")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::foreign::Login;
     use super::super::layers::tests::layers;
     use super::super::plan::Plan;
     use super::*;
+    use std::time::Duration;
 
     fn plan(file: &str) -> Result<Vec<RemoteWrite>, String> {
         super::super::file::read("/etc/khz/khz.toml", file, &["stat"]).map_err(|error| error.to_string())?;
@@ -326,7 +178,8 @@ mod tests {
     #[test]
     fn a_receiver_needs_an_address_and_nothing_else() {
         let all = plan("[[remote_write]]\nurl = \"http://vm:8428/api/v1/write\"\n").unwrap();
-        let [RemoteWrite { name, login, settings, timeout, .. }] = &all[..] else { panic!("{all:?}") };
+        let [RemoteWrite { name, settings, server }] = &all[..] else { panic!("{all:?}") };
+        let ForeignServer { login, timeout, .. } = server;
         assert_eq!((name.as_str(), login, *timeout), ("vm-8428", &Login::Nothing, Duration::from_secs(30)));
         assert_eq!((settings.every, settings.batch, settings.delay), (1, 10, 30_000_000_000));
     }
@@ -342,13 +195,13 @@ mod tests {
         // TOML refuses a list that is written in both ways.
         let file = file.trim_end_matches("[[remote_write.relabel]]\n");
         let all = plan(file).unwrap();
-        assert_eq!(all[0].login, Login::Basic("khz".into(), "/etc/khz/mimir.password".into()));
-        assert_eq!(all[0].headers, [("X-Scope-OrgID".to_owned(), "team".to_owned())]);
+        assert_eq!(all[0].server.login, Login::Basic("khz".into(), "/etc/khz/mimir.password".into()));
+        assert_eq!(all[0].server.headers, [("X-Scope-OrgID".to_owned(), "team".to_owned())]);
         assert_eq!(
             (all[0].settings.every, all[0].settings.batch, all[0].settings.patterns.len()),
             (15, 60, 2)
         );
-        assert!(all[0].files.as_ref().is_some_and(|files| files.pair.is_some()));
+        assert!(all[0].server.files.as_ref().is_some_and(|files| files.pair.is_some()));
     }
 
     #[test]

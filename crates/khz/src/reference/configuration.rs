@@ -30,7 +30,8 @@ budget = \"2%\"                  # of one core; beyond it the source is gathered
 enabled = true
 ```
 
-The file may also name receivers of remote write, in tables `[[remote_write]]` ([remote.md](remote.md)).
+The file may also name receivers of remote write, in tables `[[remote_write]]` ([remote.md](remote.md)), and another engine that answers queries
+in PromQL, in a table `[engine]` ([scale.md](scale.md#let-a-hub-ask-such-an-engine)).
 
 `khz check` names the sources. The column \"for\" says which commands take a setting as a flag: `khz` (without a command), `agent`, `hub`, and readers (`get`, `watch`, `nodes` and the like). `store` is `khz store`. The file may hold every
 setting on every machine.

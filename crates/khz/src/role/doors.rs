@@ -11,7 +11,7 @@ use khz_model::{Metric, Query};
 use crate::config::Plan;
 use crate::role::signals::stop_signal;
 use crate::role::systemd;
-use crate::role::{door_access, local_socket};
+use crate::role::{door_access, engine, local_socket};
 use crate::show::hub_status_line;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::status_line;
@@ -93,6 +93,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
         job: plan.job.as_str().into(),
         local: local_socket::bind(plan, http_socket),
         tls: access.http.clone(),
+        engine: engine::open(plan)?,
         access: access.http_access.clone(),
         ..Door::new(Arc::clone(&query))
     };

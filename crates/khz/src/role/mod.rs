@@ -5,6 +5,8 @@ pub mod agent;
 pub mod alone;
 pub mod door_access;
 pub mod doors;
+pub mod engine;
+pub mod foreign;
 pub mod gatherer;
 pub mod hub;
 pub mod job_socket;

@@ -10,6 +10,7 @@ mod client;
 mod crowded;
 mod described;
 mod elsewhere;
+mod engine;
 mod examples;
 mod exposition;
 mod hostlists;

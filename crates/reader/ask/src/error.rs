@@ -34,6 +34,22 @@ pub enum AskError {
         /// The reason.
         reason: String,
     },
+    /// A server of somebody else does not answer in time.
+    #[error("no answer from {url}: it does not answer in time")]
+    Late {
+        /// The address.
+        url: String,
+    },
+    /// Another engine says that the question is wrong or too much.
+    #[error("{text}")]
+    Engine {
+        /// Its status.
+        status: u16,
+        /// Its word for the kind of error.
+        kind: String,
+        /// Its sentence.
+        text: String,
+    },
     /// It accepts connections, and does not answer.
     #[error(
         "{url}/ takes connections and does not answer: it stands still, or its machine is overloaded. See there what it does \

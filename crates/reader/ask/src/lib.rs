@@ -18,8 +18,10 @@
 mod address;
 mod answer;
 mod cell;
+mod engine;
 mod error;
 mod event;
+mod foreign;
 mod labels;
 pub mod local;
 mod misses;
@@ -35,6 +37,7 @@ mod transport;
 
 pub use answer::{Answer, NodeAnswer, SeriesAnswer, State, series_name};
 pub use cell::Cell;
+pub use engine::{Engine, EngineAnswer, Way};
 pub use error::AskError;
 pub use misses::MissesAnswer;
 pub use nodes::{Ages, Away, Forgotten, LaneStatus, NodeStatus, Nodes, Refused};

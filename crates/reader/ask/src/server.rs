@@ -322,7 +322,7 @@ fn matches(patterns: &[Pattern]) -> String {
     parameters.join("&")
 }
 
-fn percent_encoded(text: &str) -> String {
+pub(crate) fn percent_encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~*".contains(&byte) {

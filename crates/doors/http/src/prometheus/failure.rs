@@ -4,6 +4,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use khz_promql::QueryError;
 
+use crate::engine::EngineError;
 use crate::json;
 use crate::refusal::{OverBudget, Refusal};
 
@@ -69,10 +70,46 @@ impl From<Refusal> for Failure {
         let kind = match refusal.status {
             StatusCode::NOT_FOUND => "not_found",
             status if status.is_client_error() => "bad_data",
-            StatusCode::SERVICE_UNAVAILABLE => "unavailable",
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY => "unavailable",
             _ => "internal",
         };
         Failure { status: refusal.status, kind, text: refusal.error, is_busy: refusal.busy }
+    }
+}
+
+/// The kinds of errors that Prometheus knows.
+const KINDS: [&str; 9] = [
+    "bad_data",
+    "execution",
+    "timeout",
+    "canceled",
+    "internal",
+    "unavailable",
+    "not_found",
+    "not_acceptable",
+    "too_many_requests",
+];
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let (status, kind, text) = match error {
+            EngineError::Refused { status, kind, text } => {
+                let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+                // Some engines have other words, such as the status.
+                let kind = KINDS.into_iter().find(|known| *known == kind).unwrap_or(match status {
+                    StatusCode::BAD_REQUEST => "bad_data",
+                    StatusCode::NOT_FOUND => "not_found",
+                    StatusCode::TOO_MANY_REQUESTS => "too_many_requests",
+                    status if status.is_client_error() => "execution",
+                    StatusCode::SERVICE_UNAVAILABLE => "unavailable",
+                    _ => "internal",
+                });
+                (status, kind, text)
+            }
+            EngineError::Late(text) => (StatusCode::SERVICE_UNAVAILABLE, "timeout", text),
+            EngineError::Unusable(text) => (StatusCode::BAD_GATEWAY, "unavailable", text),
+        };
+        Failure { status, kind, text, is_busy: false }
     }
 }
 

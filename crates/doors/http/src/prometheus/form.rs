@@ -43,6 +43,11 @@ impl Form {
         first.map(|(_, value)| &**value).filter(|value| !value.is_empty())
     }
 
+    /// The parameters of these names, in their order.
+    pub fn only(self, known: &[&str]) -> Vec<(String, String)> {
+        self.pairs.into_iter().filter(|(name, _)| known.contains(&name.as_str())).collect()
+    }
+
     /// A moment (ms since 1970).
     pub fn moment(&self, name: &str, default: i64) -> Result<i64, Failure> {
         let read = self.get(name).map_or(Ok(default), times::moment);

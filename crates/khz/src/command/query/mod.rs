@@ -56,7 +56,7 @@ pub struct QueryFlags {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub at: Option<String>,
     /// Ask this engine with Prometheus' interface, which may be below a path.
-    #[arg(long, alias = "from", value_name = "URL", conflicts_with_all = ["server", "direct"])]
+    #[arg(long, visible_alias = "from", value_name = "URL", conflicts_with_all = ["server", "direct"])]
     pub url: Option<String>,
     /// Where to ask.
     #[command(flatten)]

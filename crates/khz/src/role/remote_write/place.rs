@@ -1,38 +1,34 @@
 //! A receiver as HTTP has it: what it is shown, and what its answers mean.
 
-use std::path::Path;
-
 use khz_ask::{Post, PostAnswer};
 use khz_remote::write::{Answer, Receiver};
-use khz_trust::read_private;
 
-use crate::config::remote::{Login, RemoteWrite};
+use crate::config::foreign::ForeignServer;
+use crate::config::remote::RemoteWrite;
+use crate::role::foreign::authorization;
 use crate::show::outcome::sentence;
-
-/// Bytes of a secret: longer ones are something else.
-const SECRET_BYTES_MAX: usize = 64 << 10;
 
 /// A receiver behind HTTP.
 pub struct Place {
     post: Post,
-    login: Login,
-    headers: Vec<(String, String)>,
+    server: ForeignServer,
 }
 
 impl Place {
     /// The receiver of this table. Its secrets must be there.
     pub fn new(receiver: &RemoteWrite) -> Result<Self, String> {
-        let post = Post::new(&receiver.url, receiver.files.clone(), receiver.timeout);
+        let server = receiver.server.clone();
+        let post = Post::new(&server.url, server.files.clone(), server.timeout);
         let post = post.map_err(|error| sentence(&error))?;
-        authorization(&receiver.login)?;
-        Ok(Place { post, login: receiver.login.clone(), headers: receiver.headers.clone() })
+        authorization(&server.login)?;
+        Ok(Place { post, server })
     }
 }
 
 impl Receiver for Place {
     fn send(&mut self, packed: &[u8]) -> Answer {
         // Read each time: a secret may be changed while khz runs.
-        let authorization = match authorization(&self.login) {
+        let authorization = match authorization(&self.server.login) {
             Ok(authorization) => authorization,
             Err(problem) => return Answer::Later(problem, None),
         };
@@ -41,7 +37,7 @@ impl Receiver for Place {
             ("Content-Encoding", "snappy"),
             ("X-Prometheus-Remote-Write-Version", "0.1.0"),
         ];
-        headers.extend(self.headers.iter().map(|(name, value)| (&**name, &**value)));
+        headers.extend(self.server.headers.iter().map(|(name, value)| (&**name, &**value)));
         headers.extend(authorization.as_deref().map(|text| ("Authorization", text)));
         match self.post.send(&headers, packed) {
             Ok(answer) => meaning(&answer),
@@ -79,60 +75,11 @@ fn meaning(answer: &PostAnswer) -> Answer {
     }
 }
 
-/// The header of this name, with the secret as it is in its file now.
-fn authorization(login: &Login) -> Result<Option<String>, String> {
-    let secret = |file: &Path| {
-        let bytes = read_private(file).map_err(|error| sentence(&error))?;
-        let text = std::str::from_utf8(&bytes).ok().map(str::trim);
-        let is_secret = |text: &&str| {
-            !text.is_empty()
-                && text.len() <= SECRET_BYTES_MAX
-                && text.bytes().all(|byte| (b' '..0x7f).contains(&byte))
-        };
-        let wrong = || format!("{} has no secret: one line of letters, digits and signs", file.display());
-        text.filter(is_secret).map(str::to_owned).ok_or_else(wrong)
-    };
-    Ok(match login {
-        Login::Nothing => None,
-        Login::Bearer(file) => Some(format!("Bearer {}", secret(file)?)),
-        Login::Basic(user, file) => {
-            Some(format!("Basic {}", base64(format!("{user}:{}", secret(file)?).as_bytes())))
-        }
-    })
-}
-
-/// Base64 with its usual letters.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let bits = (0..3).fold(0u32, |bits, at| bits << 8 | u32::from(three.get(at).copied().unwrap_or(0)));
-        for at in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize];
-            text.push(if at <= three.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    #[test]
-    fn base64_is_that_of_the_standard() {
-        for (text, expected) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("Aladdin:open sesame", "QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
-        ] {
-            assert_eq!(base64(text.as_bytes()), expected);
-        }
-    }
 
     #[test]
     fn only_what_is_wrong_with_the_samples_is_dropped() {

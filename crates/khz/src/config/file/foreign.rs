@@ -1,27 +1,32 @@
-//! The `[[remote_write]]` tables of the file, as text with the line of each value.
+//! The tables of the file that name servers of somebody else, `[engine]` and `[[remote_write]]`, as text with the line of each
+//! value.
 
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::{Item, Reader};
+use super::{Item, Key, Reader};
 use crate::config::settings::Shape;
-use crate::config::{ConfigError, RemoteValues, Value};
+use crate::config::{ConfigError, ForeignValues, Value};
 
-/// Keys with one value.
-const KEYS: [(&str, Shape); 14] = [
+/// Keys with one value that every such table has.
+const KEYS: [(&str, Shape); 8] = [
     ("url", Shape::Text("URL")),
-    ("name", Shape::Text("NAME")),
-    ("match", Shape::Patterns("PATTERNS")),
-    ("every", Shape::Text("TIME")),
-    ("batch", Shape::Text("TIME")),
-    ("delay", Shape::Text("TIME")),
     ("timeout", Shape::Text("TIME")),
-    ("samples_max", Shape::Text("NUMBER")),
     ("bearer", Shape::Text("FILE")),
     ("user", Shape::Text("NAME")),
     ("password", Shape::Text("FILE")),
     ("ca", Shape::Text("FILE")),
     ("cert", Shape::Text("FILE")),
     ("key", Shape::Text("FILE")),
+];
+
+/// Further keys with one value, of a receiver.
+const RECEIVER_KEYS: [(&str, Shape); 6] = [
+    ("name", Shape::Text("NAME")),
+    ("match", Shape::Patterns("PATTERNS")),
+    ("every", Shape::Text("TIME")),
+    ("batch", Shape::Text("TIME")),
+    ("delay", Shape::Text("TIME")),
+    ("samples_max", Shape::Text("NUMBER")),
 ];
 
 /// Keys of a rule.
@@ -36,13 +41,37 @@ const RULE_KEYS: [(&str, Shape); 6] = [
 
 impl Reader<'_> {
     /// All tables, in their order.
-    pub(super) fn remote_writes(&self, item: &Item<'_>) -> Result<Vec<RemoteValues>, ConfigError> {
+    pub(super) fn remote_writes(&self, item: &Item<'_>) -> Result<Vec<ForeignValues>, ConfigError> {
         let tables = self.tables("remote_write", item)?;
         tables.into_iter().map(|(table, at)| self.remote_write(table, at)).collect()
     }
 
-    fn remote_write(&self, table: &DeTable<'_>, at: usize) -> Result<RemoteValues, ConfigError> {
-        let mut values = RemoteValues { at: self.origin(at..at), ..RemoteValues::default() };
+    /// The table `[engine]`.
+    pub(super) fn engine(&self, name: &Key<'_>, item: &Item<'_>) -> Result<ForeignValues, ConfigError> {
+        let at = name.span();
+        let DeValue::Table(table) = item.get_ref() else {
+            return Err(self.wrong_type("engine", at, "a table: [engine]"));
+        };
+        let mut values = ForeignValues { at: self.origin(at), ..ForeignValues::default() };
+        for (key, item) in table.iter() {
+            let name = key.get_ref().as_ref();
+            let full = format!("engine.{name}");
+            match (name, KEYS.iter().find(|(known, _)| *known == name)) {
+                ("headers", _) => values.headers = self.texts(&full, item)?,
+                (_, Some((_, shape))) => {
+                    values.keys.push((name.to_owned(), self.setting(&full, *shape, item)?));
+                }
+                _ => {
+                    let known = KEYS.iter().map(|(known, _)| *known);
+                    return Err(self.unknown(key, "engine.", known.chain(["headers"])));
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    fn remote_write(&self, table: &DeTable<'_>, at: usize) -> Result<ForeignValues, ConfigError> {
+        let mut values = ForeignValues { at: self.origin(at..at), ..ForeignValues::default() };
         for (key, item) in table.iter() {
             let name = key.get_ref().as_ref();
             let full = format!("remote_write.{name}");
@@ -54,12 +83,12 @@ impl Reader<'_> {
                         values.rules.push(self.keys(rule, &full, &RULE_KEYS)?);
                     }
                 }
-                _ => match KEYS.iter().find(|(known, _)| *known == name) {
+                _ => match KEYS.iter().chain(&RECEIVER_KEYS).find(|(known, _)| *known == name) {
                     Some((_, shape)) => {
                         values.keys.push((name.to_owned(), self.setting(&full, *shape, item)?));
                     }
                     None => {
-                        let known = KEYS.iter().map(|(known, _)| *known);
+                        let known = KEYS.iter().chain(&RECEIVER_KEYS).map(|(known, _)| *known);
                         return Err(self.unknown(
                             key,
                             "remote_write.",

@@ -1,0 +1,272 @@
+//! A server of somebody else as the file names it: a receiver of remote write, or another engine. Its address, what it is shown,
+//! and its TLS. It is in the file only: neither a flag nor anything that asks over the network names such a server, and secrets
+//! are in files of their own.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use khz_model::Nanos;
+use khz_trust::ClientFiles;
+
+use super::values::{bad, quantity};
+use super::{ConfigError, ForeignValues, Value};
+
+/// How long an answer may take, if the file does not say it.
+const TIMEOUT: Nanos = Nanos::from_secs(30);
+/// The longest that an answer may take, in seconds.
+const TIMEOUT_MAX: u64 = 600;
+
+/// Headers that say what a body is, how it travels, or who we are.
+const OUR_HEADERS: [&str; 9] = [
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "host",
+    "transfer-encoding",
+    "user-agent",
+];
+
+/// A server of somebody else.
+#[derive(Clone, Debug)]
+pub struct ForeignServer {
+    /// Where it is.
+    pub url: String,
+    /// How long an answer may take.
+    pub timeout: Duration,
+    /// What it is shown.
+    pub login: Login,
+    /// Further headers.
+    pub headers: Vec<(String, String)>,
+    /// The files of TLS; `None`: the address has none.
+    pub files: Option<ClientFiles>,
+}
+
+/// How a server knows us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// It does not, or by our certificate.
+    Nothing,
+    /// By the token in this file.
+    Bearer(PathBuf),
+    /// By a name and the password in this file.
+    Basic(String, PathBuf),
+}
+
+/// Checks the table `[engine]`. `may_show` says that secrets may travel without TLS.
+pub(super) fn engine(values: &ForeignValues, may_show: bool) -> Result<ForeignServer, ConfigError> {
+    let table = Table { name: "engine", values };
+    let server = table.server("http://victoria:8428", may_show)?;
+    let path = server.url.trim_end_matches('/');
+    if server.url.contains('?') {
+        return Err(table.bad("url", "an engine's address has no '?'".to_owned()));
+    }
+    match path.strip_suffix("/api/v1") {
+        Some(shorter) => {
+            Err(table.bad("url", format!("leave out /api/v1, which khz adds: url = \"{shorter}\"")))
+        }
+        None => Ok(server),
+    }
+}
+
+/// A table of the file, and what it is called there.
+#[derive(Clone, Copy)]
+pub(super) struct Table<'a> {
+    pub name: &'static str,
+    pub values: &'a ForeignValues,
+}
+
+impl Table<'_> {
+    pub(super) fn value(&self, key: &str) -> Option<&Value> {
+        self.values.keys.iter().find(|(known, _)| known == key).map(|(_, value)| value)
+    }
+
+    /// An error at the value of this key, or at the table if it has none.
+    pub(super) fn bad(&self, key: &str, problem: String) -> ConfigError {
+        let at = Value { text: String::new(), origin: self.values.at.clone() };
+        bad(&format!("{}.{key}", self.name), self.value(key).unwrap_or(&at), problem)
+    }
+
+    pub(super) fn read<T>(
+        &self,
+        key: &str,
+        default: T,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<T, ConfigError> {
+        match self.value(key) {
+            Some(value) => read(&value.text).map_err(|problem| self.bad(key, problem)),
+            None => Ok(default),
+        }
+    }
+
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        self.value(key).map(|value| value.text.clone())
+    }
+
+    pub(super) fn file(&self, key: &str) -> Option<PathBuf> {
+        self.text(key).map(PathBuf::from)
+    }
+
+    /// The server; `example` is an address of its kind.
+    pub(super) fn server(&self, example: &str, may_show: bool) -> Result<ForeignServer, ConfigError> {
+        let url =
+            self.text("url").ok_or_else(|| self.bad("url", format!("it is missing: url = \"{example}\"")))?;
+        let host = host(&url).map_err(|problem| self.bad("url", problem))?;
+        let files = match (self.file("ca"), self.file("cert").zip(self.file("key"))) {
+            (Some(ca), pair) => Some(ClientFiles { ca, pair }),
+            (None, Some(_)) => {
+                return Err(self.bad("cert", "a certificate is shown only in TLS: name a ca, too".into()));
+            }
+            (None, None) => None,
+        };
+        if self.value("cert").is_some() != self.value("key").is_some() {
+            return Err(self.bad("cert", "cert and key belong together".into()));
+        }
+        match (url.starts_with("https://"), files.is_some()) {
+            (true, false) => {
+                let problem = "https:// needs the CA that signed the server's certificate: ca = \"FILE\" (of a public CA: \
+                               /etc/ssl/certs/ca-certificates.crt)";
+                return Err(self.bad("url", problem.to_owned()));
+            }
+            (false, true) => {
+                return Err(self.bad("ca", "the url has no https://, so there is no TLS".to_owned()));
+            }
+            _ => {}
+        }
+        let login = self.login()?;
+        if login != Login::Nothing && !url.starts_with("https://") && !is_loopback(&host) && !may_show {
+            let problem =
+                "without TLS everybody on the way could read the secret: use https://, or insecure = true";
+            return Err(self.bad("url", problem.to_owned()));
+        }
+        let headers = self.values.headers.iter().map(|(name, value)| self.header(name, value));
+        Ok(ForeignServer {
+            timeout: Duration::from_nanos(self.read("timeout", TIMEOUT, timeout)?.0),
+            login,
+            headers: headers.collect::<Result<_, _>>()?,
+            files,
+            url,
+        })
+    }
+
+    fn login(&self) -> Result<Login, ConfigError> {
+        match (self.file("bearer"), self.text("user"), self.file("password")) {
+            (None, None, None) => Ok(Login::Nothing),
+            (Some(file), None, None) => Ok(Login::Bearer(file)),
+            (None, Some(user), Some(file)) if !user.contains(':') => Ok(Login::Basic(user, file)),
+            (None, Some(_), Some(_)) => Err(self.bad("user", "a user's name has no ':'".into())),
+            (None, _, _) => {
+                Err(self.bad("user", "user and password (the name of its file) belong together".into()))
+            }
+            (Some(_), _, _) => Err(self.bad("bearer", "there is either a bearer or a user".into())),
+        }
+    }
+
+    fn header(&self, name: &str, value: &Value) -> Result<(String, String), ConfigError> {
+        let full = format!("{}.headers.{name}", self.name);
+        let is_name =
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let small = name.to_ascii_lowercase();
+        let is_ours = OUR_HEADERS.contains(&small.as_str()) || small.starts_with("x-prometheus-remote-write");
+        match is_name && !is_ours && value.text.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
+            true => Ok((name.to_owned(), value.text.clone())),
+            false => Err(bad(&full, value, "this header cannot be set".to_owned())),
+        }
+    }
+}
+
+/// Host and port of a URL.
+pub(super) fn host(url: &str) -> Result<String, String> {
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    let rest = rest.ok_or_else(|| format!("'{url}': there are http:// and https://"))?;
+    let host = rest.split('/').next().unwrap_or_default();
+    if host.contains('@') {
+        return Err("a url has no user and no password: use the keys user and password".to_owned());
+    }
+    let is_host = !host.is_empty() && !url.chars().any(|c| c.is_whitespace() || c.is_control() || c == '#');
+    if is_host { Ok(host.to_owned()) } else { Err(format!("'{url}' is not an address")) }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+fn timeout(text: &str) -> Result<Nanos, String> {
+    within(text, 1, TIMEOUT_MAX)
+}
+
+/// A time between two numbers of seconds.
+pub(super) fn within(text: &str, least: u64, most: u64) -> Result<Nanos, String> {
+    let time: Nanos = quantity(text)?;
+    match (Nanos::from_secs(least)..=Nanos::from_secs(most)).contains(&time) {
+        true => Ok(time),
+        false => Err(format!("'{text}' is not between {least}s and {most}s")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layers::tests::layers;
+    use super::super::plan::Plan;
+    use super::*;
+
+    fn plan(file: &str) -> Result<Option<ForeignServer>, String> {
+        super::super::file::read("/etc/khz/khz.toml", file, &["stat"]).map_err(|error| error.to_string())?;
+        let layers = layers(file, &[], &[]);
+        Plan::check(&layers, "hub", &["stat"]).map(|plan| plan.engine).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_engine_needs_an_address_and_nothing_else() {
+        assert!(plan("").unwrap().is_none());
+        let engine = plan("[engine]\nurl = \"http://vm:8481/select/0/prometheus\"\n").unwrap().unwrap();
+        assert_eq!(
+            (engine.url.as_str(), engine.login),
+            ("http://vm:8481/select/0/prometheus", Login::Nothing)
+        );
+        assert_eq!(engine.timeout, Duration::from_secs(30));
+        let file = "[engine]\nurl = \"https://mimir/prometheus\"\nca = \"/ca.pem\"\nuser = \"khz\"\n\
+            password = \"/etc/khz/p\"\ntimeout = \"2m\"\nheaders = { X-Scope-OrgID = \"hpc\" }\n";
+        let engine = plan(file).unwrap().unwrap();
+        assert_eq!(engine.headers, [("X-Scope-OrgID".to_owned(), "hpc".to_owned())]);
+        assert_eq!(engine.login, Login::Basic("khz".into(), "/etc/khz/p".into()));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_line() {
+        for (file, expected) in [
+            ("[engine]\ntimeout = \"5s\"", "engine.url (from /etc/khz/khz.toml:1): it is missing: url = "),
+            (
+                "[engine]\nurl = \"http://vm/api/v1/\"",
+                "engine.url (from /etc/khz/khz.toml:2): leave out /api/v1, which khz adds: url = \"http://vm\"",
+            ),
+            (
+                "[engine]\nurl = \"http://vm/?a=b\"",
+                "engine.url (from /etc/khz/khz.toml:2): an engine's address has no '?'",
+            ),
+            ("[engine]\nurl = \"http://u:p@vm\"", "engine.url (from /etc/khz/khz.toml:2): a url has no user"),
+            (
+                "[engine]\nurl = \"http://vm\"\nbearer = \"/t\"",
+                "engine.url (from /etc/khz/khz.toml:2): without TLS everybody",
+            ),
+            (
+                "[engine]\nurl = \"http://vm\"\nheaders = { Cookie = \"\\u0001\" }",
+                "engine.headers.Cookie (from /etc/khz/khz.toml:3): this header cannot be set",
+            ),
+            (
+                "[engine]\nurl = \"http://vm\"\nmatch = \"x\"",
+                "/etc/khz/khz.toml:3: no setting is called 'engine.match'",
+            ),
+            ("[[engine]]\nurl = \"http://vm\"", "/etc/khz/khz.toml:1: engine takes a table: [engine]"),
+        ] {
+            let got = plan(file).unwrap_err();
+            assert!(got.starts_with(expected), "{file}: {got}");
+        }
+    }
+}

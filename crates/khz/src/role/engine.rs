@@ -1,0 +1,60 @@
+//! Another engine behind the HTTP door: the one of `[engine]`, with what it is shown.
+
+use std::sync::Arc;
+
+use khz_ask::{AskError, Way};
+use khz_http::{EngineAnswer, EngineError, Question};
+
+use crate::config::Plan;
+use crate::config::foreign::ForeignServer;
+use crate::role::foreign::authorization;
+use crate::show::outcome::{Failure, sentence};
+
+/// An engine, and what it is shown.
+struct OtherEngine {
+    engine: khz_ask::Engine,
+    server: ForeignServer,
+}
+
+/// The engine of the plan, if it names one. It is not asked yet: it may start later than khz.
+pub fn open(plan: &Plan) -> Result<Option<Arc<dyn khz_http::Engine>>, Failure> {
+    let Some(server) = plan.engine.clone() else { return Ok(None) };
+    let failed = |problem: String| Failure::usage(format!("engine: {problem}"));
+    let engine = khz_ask::Engine::new(&server.url, server.files.clone(), server.timeout);
+    let engine = engine.map_err(|error| failed(sentence(&error)))?;
+    authorization(&server.login).map_err(failed)?;
+    Ok(Some(Arc::new(OtherEngine { engine, server })))
+}
+
+impl khz_http::Engine for OtherEngine {
+    fn url(&self) -> &str {
+        self.engine.url()
+    }
+
+    fn ask(&self, question: &Question) -> Result<Box<dyn EngineAnswer>, EngineError> {
+        // Read each time: a secret may be changed while khz runs.
+        let authorization = authorization(&self.server.login).map_err(EngineError::Unusable)?;
+        let headers = self.server.headers.iter().map(|(name, value)| (&**name, &**value));
+        let headers: Vec<_> =
+            headers.chain(authorization.as_deref().map(|text| ("Authorization", text))).collect();
+        let way = if question.is_form { Way::Form } else { Way::Get };
+        let answer = self.engine.ask(way, &question.path, &question.pairs, &headers);
+        answer.map_or_else(|error| Err(meaning(error)), |answer| Ok(Box::new(Begun(answer)) as _))
+    }
+}
+
+struct Begun(khz_ask::EngineAnswer);
+
+impl EngineAnswer for Begun {
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, EngineError> {
+        self.0.read(room).map_err(meaning)
+    }
+}
+
+fn meaning(error: AskError) -> EngineError {
+    match error {
+        AskError::Engine { status, kind, text } => EngineError::Refused { status, kind, text },
+        error @ AskError::Late { .. } => EngineError::Late(sentence(&error)),
+        error => EngineError::Unusable(sentence(&error)),
+    }
+}

@@ -1,0 +1,101 @@
+//! A server of somebody else, such as a receiver of remote write or another engine: its address, its TLS, and what it means
+//! when it does not answer. It follows no redirect: whoever answers at the address is whom a person has chosen. Knows nothing
+//! of what is sent.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use khz_trust::{ClientFiles, Protocol, TlsClient, explain_io, in_our_words};
+use ureq::config::{Config, ConfigBuilder};
+use ureq::typestate::AgentScope;
+use ureq::unversioned::resolver::DefaultResolver;
+
+use crate::AskError;
+use crate::address::Address;
+use crate::transport::{Route, TlsFailed};
+
+/// How long connecting may take.
+const CONNECT_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// A server of somebody else.
+pub(crate) struct Foreign {
+    /// Its address, with the path below which it is asked.
+    pub url: String,
+    /// True where nobody between us and the server can read what we send.
+    pub is_private: bool,
+    tls: Option<TlsClient>,
+    config: Config,
+    /// Keeps its connections open between two requests.
+    agent: Mutex<ureq::Agent>,
+}
+
+impl Foreign {
+    /// The server at this address, whose path is appended as it is. `wait` sets the times that an answer may take.
+    pub fn new(
+        address: Address,
+        path: &str,
+        files: Option<ClientFiles>,
+        wait: impl FnOnce(ConfigBuilder<AgentScope>) -> ConfigBuilder<AgentScope>,
+    ) -> Result<Self, AskError> {
+        let tls = match (address.is_tls, files) {
+            (false, _) => None,
+            (true, None) => return Err(AskError::NoCa),
+            (true, Some(files)) => Some(TlsClient::load(files, Protocol::Http)?),
+        };
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .proxy(None)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_connect(Some(CONNECT_WAIT_MAX))
+            .user_agent(concat!("khz/", env!("CARGO_PKG_VERSION")));
+        let config = wait(config).build();
+        let agent = match &tls {
+            None => ureq::Agent::new_with_config(config.clone()),
+            Some(tls) => over_tls(&config, tls),
+        };
+        let is_private = address.is_tls || address.is_loopback();
+        Ok(Foreign {
+            url: format!("{}{path}", address.url),
+            is_private,
+            tls,
+            config,
+            agent: Mutex::new(agent),
+        })
+    }
+
+    /// What sends a request. Certificates may have been renewed: they are read again where they have changed.
+    pub fn agent(&self) -> ureq::Agent {
+        let mut agent = self.agent.lock().unwrap_or_else(PoisonError::into_inner);
+        // If they cannot be read, the old ones go on.
+        if let Some(tls) = self.tls.as_ref().filter(|tls| tls.refresh().unwrap_or(false)) {
+            *agent = over_tls(&self.config, tls);
+        }
+        agent.clone()
+    }
+
+    /// Why there is no answer.
+    pub fn unanswered(&self, error: ureq::Error) -> AskError {
+        let url = self.url.clone();
+        let tls_failed = match &error {
+            ureq::Error::Other(error) => error.downcast_ref::<TlsFailed>(),
+            ureq::Error::Io(error) => error.get_ref().and_then(|error| error.downcast_ref()),
+            _ => None,
+        };
+        if let Some(TlsFailed(problem)) = tls_failed {
+            return AskError::Tls { url, problem: problem.clone() };
+        }
+        let reason = match error {
+            ureq::Error::Io(error) => explain_io(&error),
+            ureq::Error::Timeout(_) => return AskError::Late { url },
+            other => in_our_words(&other).to_string(),
+        };
+        AskError::Unanswered { url, reason }
+    }
+}
+
+/// An agent whose connections have these certificates.
+fn over_tls(config: &Config, tls: &TlsClient) -> ureq::Agent {
+    let route = Route::Tls(Arc::clone(&tls.config()), None);
+    ureq::Agent::with_parts(config.clone(), route, DefaultResolver::default())
+}

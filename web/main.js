@@ -4,7 +4,6 @@
 import { ClusterView } from "./cluster-view.js";
 import { NodeView } from "./node-view.js";
 import { visible } from "./panel.js";
-import { QueryView } from "./query-view.js";
 import { readColours } from "./theme-colours.js";
 
 /** Pause before the list of nodes is asked for again. */
@@ -14,6 +13,8 @@ const NOTICE_MS = 20_000;
 
 const find = (selector) => document.querySelector(selector);
 
+/** The modules of queries; null until somebody asks one, so that the page does not wait for them. */
+let queries = null;
 /** True when the server has more than one node. */
 let several = false;
 let view = null;
@@ -72,13 +73,22 @@ function route() {
 }
 
 /** Shows a query; an open view of queries asks what the address now asks for. */
-function routeQuery(asked) {
+async function routeQuery(asked) {
   if (query()) return query().ask(asked);
   view?.close();
+  view = null;
   shownNode = undefined;
   showParts("query");
   find("#all").hidden = false;
-  view = new QueryView(find("#query"), asked, { name: showName, address: setAddress });
+  try {
+    queries ??= await import("./query-view.js");
+  } catch (error) {
+    return showNotice(`This view cannot be loaded: ${error.message}. Reload the page.`);
+  }
+  // The address may have changed meanwhile.
+  const now = new URLSearchParams(location.hash.slice(1));
+  if (view || !now.has("query")) return;
+  view = new queries.QueryView(find("#query"), now, { name: showName, address: setAddress });
 }
 
 /** Shows the parts of one view and hides those of others. */
@@ -140,7 +150,7 @@ function showNotice(text) {
 }
 
 const node = () => (view instanceof NodeView ? view : null);
-const query = () => (view instanceof QueryView ? view : null);
+const query = () => (queries && view instanceof queries.QueryView ? view : null);
 const cluster = () => (view instanceof ClusterView ? view : null);
 
 /** For tests and the curious: counts, never a way in. */

@@ -1,6 +1,6 @@
 //! Questions about the past: one series over three weeks, and one series of all nodes over the hour up to now, as a running
-//! hub has it: ten-minute files, the minutes since in the log, and rows that are not in the log yet. Each with its files in
-//! memory (warm), and with their pages evicted (cold).
+//! hub has it: ten-minute files, the minutes since in the log, and rows that are not in the log yet. Each asked again (warm), asked for the
+//! first time (new), and with the pages of its files evicted (cold).
 
 use std::path::Path;
 use std::process::Command;
@@ -58,9 +58,10 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     hour(record, &mut table)?;
     record.show("## Range queries on one core", &table);
     record.say(
-        "Warm: all files are in memory. Cold: the pages of all files of the store were dropped, and mincore(2) found them\n\
-         gone; the process had the files open, as a hub has. Found: readings or points. `raw`: out of rows although there\n\
-         are roll-ups. Memory: how much the peak of another process grew while it answered; the store maps no files.\n",
+        "Warm: the same was asked before. New: it was not, but all files are in memory. Cold: the pages of all files of the\n\
+         store were dropped, and mincore(2) found them gone; the process had the files open, as a hub has. Found: readings or\n\
+         points. `raw`: out of rows although there are roll-ups. Memory: how much the peak of another process grew while it\n\
+         answered; the store maps no files.\n",
     );
     Ok(())
 }
@@ -149,7 +150,7 @@ impl Asked<'_> {
             let _pinned = Pinned::here()?;
             question.answer(&reader)?;
             let (warm, cold) = record.effort.of((20, 5), (3, 1));
-            for (pages, turns) in [("warm", warm), ("cold", cold)] {
+            for (pages, turns) in [("warm", warm), ("new", warm), ("cold", cold)] {
                 self.turns(record, table, (question, &reader), (pages, turns))?;
             }
         }
@@ -171,6 +172,8 @@ impl Asked<'_> {
             if pages == "cold" {
                 folder::evict(self.folder)?;
             }
+            let new = (pages != "warm").then(|| reader.without_unpacked());
+            let reader = new.as_ref().unwrap_or(reader);
             let (cpu, wall) = (thread_cpu_ns(), Instant::now());
             found = question.answer(reader)?;
             walls.push(wall.elapsed().as_secs_f64() * 1e3);

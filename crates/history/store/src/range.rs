@@ -128,6 +128,11 @@ impl RangeReader {
         RangeReader { files, log, open, budget, readings_max: RANGE_READINGS_MAX, unpacked: Arc::default() }
     }
 
+    /// The same, which remembers nothing that was unpacked.
+    pub fn without_unpacked(&self) -> Self {
+        RangeReader { unpacked: Arc::default(), ..self.clone() }
+    }
+
     /// The same with other limits: bytes for all queries together, and readings of an answer.
     pub fn with_limits(self, budget: Budget, readings_max: u64) -> Self {
         RangeReader { budget, readings_max, ..self }
@@ -154,7 +159,7 @@ impl Ranges for RangeReader {
         Ok(match shape {
             RangeShape::Rows => Box::new(RowsAnswer::new(asked, usize::MAX)),
             RangeShape::Steps(readings) => Box::new(RowsAnswer::new(asked, readings)),
-            RangeShape::Columns(readings) => Box::new(RowsAnswer::new(asked, readings).as_columns()),
+            RangeShape::Columns(readings) => Box::new(RowsAnswer::new(asked, readings).with_columns()),
             RangeShape::Points(points) => Box::new(PointsAnswer::new(asked, points)),
             RangeShape::Newest => Box::new(NewestAnswer::new(asked)),
         })

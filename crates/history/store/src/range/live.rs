@@ -41,7 +41,7 @@ impl LiveRows {
                 rows.push(stamp, picker.states(), picker.values());
             }
         }
-        rows.into_order();
+        rows.put_in_order();
         let columns = (0..rows.width).map(|column| Arc::new(Content::Readings(rows.track(column)))).collect();
         LiveRows { times: Arc::new(rows.times()), selected: selected.clone(), columns }
     }
@@ -104,7 +104,7 @@ impl Picked {
     }
 
     /// Brings the rows into the order of their times, each time once. They are, unless a clock went back.
-    fn into_order(&mut self) {
+    fn put_in_order(&mut self) {
         if self.stamps.is_sorted_by(|one, two| one.real() < two.real()) {
             return;
         }

@@ -57,7 +57,7 @@ impl RowsAnswer {
     }
 
     /// The same as columns.
-    pub fn as_columns(self) -> Self {
+    pub fn with_columns(self) -> Self {
         RowsAnswer { is_columns: true, ..self }
     }
 

@@ -13,15 +13,14 @@ pub(crate) type Descriptions<'a> = HashMap<(&'a str, Option<&'a Instance>), Vec<
 pub(crate) struct Group(Vec<RangePart>);
 
 impl Group {
-    /// Adds a part; gives it back if it belongs to another node or step.
-    pub fn add(&mut self, part: RangePart) -> Result<(), RangePart> {
-        match self.0.first() {
-            Some(first) if first.node != part.node || first.step != part.step => Err(part),
-            _ => {
-                self.0.push(part);
-                Ok(())
-            }
-        }
+    /// True if a part belongs to the same node and step.
+    pub fn takes(&self, part: &RangePart) -> bool {
+        self.0.first().is_none_or(|first| first.node == part.node && first.step == part.step)
+    }
+
+    /// Adds a part.
+    pub fn add(&mut self, part: RangePart) {
+        self.0.push(part);
     }
 
     /// The node.

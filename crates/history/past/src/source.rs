@@ -62,12 +62,11 @@ impl PastSource {
         };
         let (mut group, mut damage) = (Group::default(), Vec::new());
         while let Some(part) = next(&mut *answer)? {
-            if let Err(part) = group.add(part) {
+            if !group.takes(&part) {
                 take(&group)?;
                 group = Group::default();
-                // It is the first one.
-                let _ = group.add(part);
             }
+            group.add(part);
             damage.extend(answer.damage());
             damage.truncate(WARNINGS_MAX);
         }

@@ -324,6 +324,7 @@ impl World {
     fn check(&self, from: u64, to: u64, points: u32) {
         self.check_rows(from, to, RangeShape::Rows);
         self.check_rows(from, to, RangeShape::Steps(points as usize));
+        self.check_columns(from, to, points as usize);
         self.check_steps(from, to, points as usize);
         self.check_newest(from, to);
         self.check_points(from, to, points);
@@ -345,6 +346,18 @@ impl World {
                 assert_eq!(stamp.real_offset, OFFSET);
                 found.entry((number, key.clone())).or_default().push((stamp.real().0, reading));
             }
+        }
+        assert_eq!(found, self.within(from, to));
+    }
+
+    /// Columns have the same readings, and all of one step share their times.
+    fn check_columns(&self, from: u64, to: u64, readings_max: usize) {
+        let mut found: HashMap<(usize, Key), Vec<(u64, Reading)>> = HashMap::new();
+        for (number, key, content) in self.ask(from, to, RangeShape::Columns(readings_max)).0 {
+            let RangeContent::Column(column) = content else { panic!("columns were asked for") };
+            assert_eq!(column.readings().count(), column.count());
+            let readings = column.readings().map(|(time, reading)| (time.0, reading));
+            found.entry((number, key)).or_default().extend(readings);
         }
         assert_eq!(found, self.within(from, to));
     }
@@ -487,10 +500,7 @@ fn request(shape: RangeShape) -> RangeRequest {
 fn rest(answer: &mut dyn RangeAnswer) -> Result<Vec<usize>, QueryError> {
     let mut lengths = Vec::new();
     while let Some(part) = answer.next()? {
-        lengths.push(match part.content {
-            RangeContent::Readings(readings) => readings.len(),
-            RangeContent::Points(points) => points.len(),
-        });
+        lengths.push(part.content.count());
     }
     Ok(lengths)
 }

@@ -65,6 +65,8 @@ fn act() -> impl Strategy<Value = Act> {
 struct World {
     folder: PathBuf,
     open: Option<(Store, Intake)>,
+    /// Answers since the store was opened, so it remembers what it has unpacked.
+    reader: Option<RangeReader>,
     nodes: Nodes,
     sent: Vec<(usize, LoggedBlock)>,
     now: u64,
@@ -73,7 +75,14 @@ struct World {
 impl World {
     fn new(folder: PathBuf) -> Self {
         let open = Some(open_store(&folder, everything(), BEGIN));
-        World { folder, open, nodes: Nodes::default(), sent: Vec::new(), now: BEGIN }
+        let (nodes, sent) = (Nodes::default(), Vec::new());
+        let mut world = World { folder, open, reader: None, nodes, sent, now: BEGIN };
+        world.reader = Some(world.reader());
+        world
+    }
+
+    fn reader(&self) -> RangeReader {
+        RangeReader::new(self.store().shelf().clone(), Some(self.store().log()), Arc::new(()))
     }
 
     fn store(&self) -> &Store {
@@ -111,8 +120,9 @@ impl World {
             }
             Act::Reopen => {
                 self.store().commit(Nanos(self.now)).unwrap();
-                self.open = None;
+                (self.open, self.reader) = (None, None);
                 self.open = Some(open_store(&self.folder, everything(), self.now));
+                self.reader = Some(self.reader());
             }
         }
     }
@@ -124,15 +134,20 @@ impl World {
 
     /// Range queries have the same rows, and buckets of them.
     fn check_ranges(&self) {
-        let reader = RangeReader::new(self.store().shelf().clone(), Some(self.store().log()), Arc::new(()));
         let begin = BEGIN - 4 * DAY;
+        for reader in [&self.reader(), self.reader.as_ref().unwrap()] {
+            self.check_ranges_of(reader, begin);
+        }
+    }
+
+    fn check_ranges_of(&self, reader: &RangeReader, begin: u64) {
         for (from, to, points) in
             [(begin, self.now + HOUR, 80), (begin + 7 * SECOND, self.now - 90 * SECOND, 3_000)]
         {
-            check_ranges(&reader, &self.nodes.known, from, to, points);
+            check_ranges(reader, &self.nodes.known, from, to, points);
         }
         let hour = self.now - self.now % HOUR;
-        check_ranges(&reader, &self.nodes.known, hour - HOUR + 1, hour + 1, 60);
+        check_ranges(reader, &self.nodes.known, hour - HOUR + 1, hour + 1, 60);
     }
 
     /// All rows become columns, and all that is late is merged.

@@ -1,12 +1,14 @@
 //! `khz config`: the effective configuration as TOML that can be read back, each value with where it came from.
 
 use crate::config::NodeFlags;
-use crate::show::outcome::{Done, Outcome};
+use crate::role::foreign::authorization;
+use crate::show::outcome::{Done, Failure, Outcome};
 use clap::Args;
 use std::fmt;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use khz_ask::is_secret_header;
 use khz_model::Pattern;
 
 use crate::config::places;
@@ -34,6 +36,7 @@ pub struct ConfigFlags {
 pub fn run(flags: ConfigFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let (layers, plan) = super::plan(flags.settings.over(outer))?;
     out.write_all(toml(&layers, &plan).as_bytes())?;
+    check_secrets(&plan)?;
     Ok(Done::Wholly)
 }
 
@@ -95,20 +98,45 @@ fn foreign_keys(values: &ForeignValues) -> String {
     for (key, value) in &values.keys {
         let shown = match key.as_str() {
             "match" => patterns(&value.text),
-            "bearer" | "password" if is_secret(&value.text) => quoted(""),
+            // Somebody may have written the secret itself where the name of its file belongs.
+            "bearer" | "password" if is_secret(&value.text) || !Path::new(&value.text).exists() => quoted(""),
+            "url" => quoted(&without_query(&value.text)),
+            "insecure" => value.text.clone(),
             _ => quoted(&hidden(&value.text)),
         };
         text.push_str(&line(key, &shown, &value.origin));
     }
     for (name, pairs) in [("labels", &values.labels), ("headers", &values.headers)] {
-        let pair =
-            |(name, value): &(String, Value)| format!("{} = {}", key(name), quoted(&hidden(&value.text)));
+        let pair = |(name, value): &(String, Value)| match is_secret_header(name) {
+            true => format!("{} = {}", key(name), quoted("(a secret)")),
+            false => format!("{} = {}", key(name), quoted(&hidden(&value.text))),
+        };
         if let Some((_, first)) = pairs.first() {
             let pairs: Vec<String> = pairs.iter().map(pair).collect();
             text.push_str(&line(name, &format!("{{ {} }}", pairs.join(", ")), &first.origin));
         }
     }
     text
+}
+
+/// What follows a '?' is often a secret.
+fn without_query(url: &str) -> String {
+    match url.split_once('?') {
+        Some((before, _)) => format!("{}?(a secret)", hidden(before)),
+        None => hidden(url).into_owned(),
+    }
+}
+
+/// Checks what is in the files of secrets, as a daemon does when it starts.
+fn check_secrets(plan: &Plan) -> Result<(), Failure> {
+    if let Some(engine) = &plan.engine {
+        authorization(&engine.login).map_err(|problem| Failure::usage(format!("engine: {problem}")))?;
+    }
+    for receiver in &plan.remote_write {
+        let failed = |problem| Failure::usage(format!("remote_write '{}': {problem}", receiver.name));
+        authorization(&receiver.server.login).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// The directory that this user's khz would choose now, if no setting names one.

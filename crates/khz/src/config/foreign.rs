@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use khz_ask::is_secret_header;
 use khz_model::Nanos;
 use khz_trust::ClientFiles;
 
@@ -136,16 +137,19 @@ impl Table<'_> {
             _ => {}
         }
         let login = self.login()?;
-        if login != Login::Nothing && !url.starts_with("https://") && !is_loopback(&host) && !may_show {
-            let problem =
-                "without TLS everybody on the way could read the secret: use https://, or insecure = true";
+        let headers = self.values.headers.iter().map(|(name, value)| self.header(name, value));
+        let headers: Vec<(String, String)> = headers.collect::<Result<_, _>>()?;
+        let may_show = may_show || self.read("insecure", false, is_true)?;
+        let is_shown = login != Login::Nothing || headers.iter().any(|(name, _)| is_secret_header(name));
+        if is_shown && !url.starts_with("https://") && !is_loopback(&host) && !may_show {
+            let problem = "without TLS everybody on the way could read the secret: use https://, or insecure = true in \
+                           this table";
             return Err(self.bad("url", problem.to_owned()));
         }
-        let headers = self.values.headers.iter().map(|(name, value)| self.header(name, value));
         Ok(ForeignServer {
             timeout: Duration::from_nanos(self.read("timeout", TIMEOUT, timeout)?.0),
             login,
-            headers: headers.collect::<Result<_, _>>()?,
+            headers,
             files,
             url,
         })
@@ -177,16 +181,28 @@ impl Table<'_> {
     }
 }
 
+/// A URL without what may be a secret: a user before '@', and what follows a '?' or '#'.
+fn shown(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let rest = rest.rsplit('@').next().unwrap_or_default();
+    if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}://{rest}") }
+}
+
+fn is_true(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| format!("'{text}' is neither true nor false"))
+}
+
 /// Host and port of a URL.
 pub(super) fn host(url: &str) -> Result<String, String> {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
-    let rest = rest.ok_or_else(|| format!("'{url}': there are http:// and https://"))?;
+    let rest = rest.ok_or_else(|| format!("'{}': there are http:// and https://", shown(url)))?;
     let host = rest.split('/').next().unwrap_or_default();
     if host.contains('@') {
         return Err("a url has no user and no password: use the keys user and password".to_owned());
     }
     let is_host = !host.is_empty() && !url.chars().any(|c| c.is_whitespace() || c.is_control() || c == '#');
-    if is_host { Ok(host.to_owned()) } else { Err(format!("'{url}' is not an address")) }
+    if is_host { Ok(host.to_owned()) } else { Err(format!("'{}' is not an address", shown(url))) }
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -231,6 +247,8 @@ mod tests {
             ("http://vm:8481/select/0/prometheus", Login::Nothing)
         );
         assert_eq!(engine.timeout, Duration::from_secs(30));
+        let file = "[engine]\nurl = \"http://vm\"\nbearer = \"/t\"\ninsecure = true\n";
+        assert_eq!(plan(file).unwrap().unwrap().login, Login::Bearer("/t".into()));
         let file = "[engine]\nurl = \"https://mimir/prometheus\"\nca = \"/ca.pem\"\nuser = \"khz\"\n\
             password = \"/etc/khz/p\"\ntimeout = \"2m\"\nheaders = { X-Scope-OrgID = \"hpc\" }\n";
         let engine = plan(file).unwrap().unwrap();
@@ -254,6 +272,14 @@ mod tests {
             (
                 "[engine]\nurl = \"http://vm\"\nbearer = \"/t\"",
                 "engine.url (from /etc/khz/khz.toml:2): without TLS everybody",
+            ),
+            (
+                "[engine]\nurl = \"http://vm\"\nheaders = { X-API-Key = \"s\" }",
+                "engine.url (from /etc/khz/khz.toml:2): without TLS everybody",
+            ),
+            (
+                "[engine]\nurl = \"htp://u:SECRET@vm/?t=SECRET\"",
+                "engine.url (from /etc/khz/khz.toml:2): 'htp://vm/': there are http:// and https://",
             ),
             (
                 "[engine]\nurl = \"http://vm\"\nheaders = { Cookie = \"\\u0001\" }",

@@ -88,7 +88,7 @@ fn a_hub_answers_as_victoria_metrics_answers_itself() {
     let place = Place::new("engine-victoria");
     let judge = match Judge::start(Kind::Victoria, &place.0.join("judge"), "") {
         Ok(judge) => judge,
-        Err(lacking) => return khz_skip::skip(&lacking.to_string()),
+        Err(lacking) => return khz_skip::skip(lacking.to_string()),
     };
     let engine = format!("http://{}", judge.address());
     let mut samples = String::new();
@@ -149,7 +149,7 @@ fn a_hub_answers_as_prometheus_answers_itself() {
     let place = Place::new("engine-prometheus");
     let judge = match Judge::start(Kind::DebianPrometheus, &place.0.join("judge"), "") {
         Ok(judge) => judge,
-        Err(lacking) => return khz_skip::skip(&lacking.to_string()),
+        Err(lacking) => return khz_skip::skip(lacking.to_string()),
     };
     let engine = format!("http://{}", judge.address());
     let hub = place.hub(&engine, "");

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::AskError;
 use crate::address::Address;
-use crate::foreign::Foreign;
+use crate::foreign::{Foreign, without_secrets};
 use crate::server::percent_encoded;
 
 /// The longest answer that is passed on: what a browser can still hold. Longer ones are a mistake in the question.
@@ -95,7 +95,12 @@ impl Engine {
                 request.call()
             }
         };
-        self.begun(sent.map_err(|error| self.0.unanswered(error))?)
+        self.begun(sent.map_err(|error| self.0.unanswered(error))?).map_err(|error| match error {
+            AskError::Engine { status, kind, text } => {
+                AskError::Engine { status, kind, text: without_secrets(text, headers) }
+            }
+            other => other,
+        })
     }
 
     /// The answer, if it is one.

@@ -21,6 +21,8 @@ const CONNECT_WAIT_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct Foreign {
     /// Its address, with the path below which it is asked.
     pub url: String,
+    /// The same for errors and logs: what follows a '?' is often a secret.
+    pub shown: String,
     /// True where nobody between us and the server can read what we send.
     pub is_private: bool,
     tls: Option<TlsClient>,
@@ -55,8 +57,10 @@ impl Foreign {
             Some(tls) => over_tls(&config, tls),
         };
         let is_private = address.is_tls || address.is_loopback();
+        let url = format!("{}{path}", address.url);
         Ok(Foreign {
-            url: format!("{}{path}", address.url),
+            shown: url.split('?').next().unwrap_or_default().to_owned(),
+            url,
             is_private,
             tls,
             config,
@@ -76,7 +80,7 @@ impl Foreign {
 
     /// Why there is no answer.
     pub fn unanswered(&self, error: ureq::Error) -> AskError {
-        let url = self.url.clone();
+        let url = self.shown.clone();
         let tls_failed = match &error {
             ureq::Error::Other(error) => error.downcast_ref::<TlsFailed>(),
             ureq::Error::Io(error) => error.get_ref().and_then(|error| error.downcast_ref()),
@@ -98,4 +102,43 @@ impl Foreign {
 fn over_tls(config: &Config, tls: &TlsClient) -> ureq::Agent {
     let route = Route::Tls(Arc::clone(&tls.config()), None);
     ureq::Agent::with_parts(config.clone(), route, DefaultResolver::default())
+}
+
+/// True for headers that say who we are, by their names: nobody is shown their values.
+pub fn is_secret_header(name: &str) -> bool {
+    const PARTS: [&str; 7] = ["auth", "token", "key", "secret", "pass", "cookie", "credential"];
+    let name = name.to_ascii_lowercase();
+    PARTS.iter().any(|part| name.contains(part))
+}
+
+/// What a server says, without the secrets that it was shown in these headers: some servers quote them in their errors.
+pub(crate) fn without_secrets(text: String, headers: &[(&str, &str)]) -> String {
+    let secrets = headers.iter().filter(|(name, _)| is_secret_header(name));
+    // Of `Bearer TOKEN`, servers quote either.
+    let secrets =
+        secrets.flat_map(|(_, value)| [Some(*value), value.split_once(' ').map(|(_, secret)| secret)]);
+    let secrets = secrets.flatten().filter(|secret| !secret.is_empty());
+    secrets.fold(text, |text, secret| text.replace(secret, "(a secret)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_that_a_server_quotes_are_not_passed_on() {
+        let headers = [
+            ("X-API-Key", "k-77"),
+            ("Authorization", "Bearer t0k"),
+            ("X-Scope-OrgID", "hpc"),
+            ("Cookie", ""),
+        ];
+        for (said, expected) in [
+            ("bad token t0k", "bad token (a secret)"),
+            ("got Bearer t0k, k-77 of hpc", "got (a secret), (a secret) of hpc"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(without_secrets(said.to_owned(), &headers), expected);
+        }
+    }
 }

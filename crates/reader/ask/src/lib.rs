@@ -39,6 +39,7 @@ pub use answer::{Answer, NodeAnswer, SeriesAnswer, State, series_name};
 pub use cell::Cell;
 pub use engine::{Engine, EngineAnswer, Way};
 pub use error::AskError;
+pub use foreign::is_secret_header;
 pub use misses::MissesAnswer;
 pub use nodes::{Ages, Away, Forgotten, LaneStatus, NodeStatus, Nodes, Refused};
 pub use piece::{Column, Piece, PieceError, Row};

@@ -7,7 +7,7 @@ use khz_trust::ClientFiles;
 
 use crate::AskError;
 use crate::address::Address;
-use crate::foreign::Foreign;
+use crate::foreign::{Foreign, without_secrets};
 
 /// What is read of the text that comes with a status: enough for a sentence.
 const TEXT_BYTES_MAX: u64 = 1_024;
@@ -22,7 +22,7 @@ pub struct PostAnswer {
     pub status: u16,
     /// For how long it wants to be left alone.
     pub retry_after: Option<Duration>,
-    /// The first line of its text, as it came.
+    /// The first line of its text, without secrets that it was shown.
     pub text: String,
 }
 
@@ -33,7 +33,8 @@ impl Post {
         let path_at = url[host_at..].find('/').map_or(url.len(), |at| host_at + at);
         let path = &url[path_at..];
         if path.contains(['#', ' ']) || path.contains(char::is_control) {
-            return Err(AskError::Address(format!("'{path}' is not the path of an address")));
+            let shown = path.split(['?', '#']).next().unwrap_or_default();
+            return Err(AskError::Address(format!("'{shown}' is not the path of an address")));
         }
         let address = Address::read(&url[..path_at])?;
         Foreign::new(address, path, files, |config| config.timeout_global(Some(wait))).map(Post)
@@ -60,6 +61,7 @@ impl Post {
         let text = String::from_utf8_lossy(&text);
         let text =
             khz_model::printable::printable(text.lines().next().unwrap_or_default().trim()).into_owned();
+        let text = without_secrets(text, headers);
         Ok(PostAnswer { status, retry_after: after.map(Duration::from_secs), text })
     }
 }

@@ -8,7 +8,7 @@ use crate::config::settings::Shape;
 use crate::config::{ConfigError, ForeignValues, Value};
 
 /// Keys with one value that every such table has.
-const KEYS: [(&str, Shape); 8] = [
+const KEYS: [(&str, Shape); 9] = [
     ("url", Shape::Text("URL")),
     ("timeout", Shape::Text("TIME")),
     ("bearer", Shape::Text("FILE")),
@@ -17,6 +17,7 @@ const KEYS: [(&str, Shape); 8] = [
     ("ca", Shape::Text("FILE")),
     ("cert", Shape::Text("FILE")),
     ("key", Shape::Text("FILE")),
+    ("insecure", Shape::Switch),
 ];
 
 /// Further keys with one value, of a receiver.

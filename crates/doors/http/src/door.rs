@@ -16,9 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::counters::Counters;
 use crate::guard::Guard;
-use crate::limits::{
-    CLOSING_GRACE, HISTORIES_MAX, Limits, OWN_ANSWERS_BYTES, QUERIES_MAX, SCRAPE_ANSWERS_BYTES,
-};
+use crate::limits::{CLOSING_GRACE, HISTORIES_MAX, Limits, OWN_ANSWERS_BYTES, SCRAPE_ANSWERS_BYTES};
 use crate::routes::{App, router};
 use crate::talk::{Open, Shared, Talk};
 
@@ -135,7 +133,7 @@ impl Hall {
             scrape_answers: Budget::new(limits.answers.min(SCRAPE_ANSWERS_BYTES), Arc::default()),
             own_answers: Budget::new(limits.answers.min(OWN_ANSWERS_BYTES), Arc::default()),
             histories: Arc::new(Semaphore::new(HISTORIES_MAX)),
-            queries: Arc::new(Semaphore::new(QUERIES_MAX)),
+            queries: Arc::default(),
             turns: Arc::default(),
             closing: closing.clone(),
         };

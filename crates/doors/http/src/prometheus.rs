@@ -6,6 +6,7 @@ mod data;
 mod evaluate;
 mod failure;
 mod form;
+pub(crate) mod line;
 mod names;
 mod numbers;
 mod query;

@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::counters::Counters;
 use crate::limits::Limits;
+use crate::prometheus::line::Line;
 use crate::published::Published;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
@@ -37,7 +38,7 @@ pub(crate) struct App {
     pub own_answers: Budget,
     pub histories: Arc<Semaphore>,
     /// The turns for evaluating queries.
-    pub queries: Arc<Semaphore>,
+    pub queries: Arc<Line>,
     /// The turns for writing pages.
     pub turns: Arc<Turns>,
     pub closing: watch::Receiver<bool>,

@@ -44,6 +44,10 @@ pub(crate) async fn query_range(State(app): State<Arc<App>>, request: Request) -
         return Err(Failure::parameter("end", "end timestamp must not be before start time"));
     }
     let step = form.needed_duration("step")?;
+    if step == 0 && form.get("step").and_then(|step| step.parse::<f64>().ok()).is_some_and(|step| step > 0.0)
+    {
+        return Err(Failure::parameter("step", "below 1 ms; times are whole milliseconds"));
+    }
     let (text, limits) = (text(&form), limits(&form, timeout)?);
     let work = evaluate(&app, form.asked(timeout), move |source, stop| {
         engine(limits, stop).query_range(source, &text, start, end, step)

@@ -18,8 +18,7 @@ use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::guard::Guard;
 use crate::limits::{
-    CLOSING_GRACE, ENGINE_QUESTIONS_MAX, HISTORIES_MAX, Limits, OWN_ANSWERS_BYTES, QUERIES_MAX,
-    SCRAPE_ANSWERS_BYTES,
+    CLOSING_GRACE, ENGINE_QUESTIONS_MAX, HISTORIES_MAX, Limits, OWN_ANSWERS_BYTES, SCRAPE_ANSWERS_BYTES,
 };
 use crate::routes::{App, router};
 use crate::talk::{Open, Shared, Talk};
@@ -140,7 +139,7 @@ impl Hall {
             scrape_answers: Budget::new(limits.answers.min(SCRAPE_ANSWERS_BYTES), Arc::default()),
             own_answers: Budget::new(limits.answers.min(OWN_ANSWERS_BYTES), Arc::default()),
             histories: Arc::new(Semaphore::new(HISTORIES_MAX)),
-            queries: Arc::new(Semaphore::new(QUERIES_MAX)),
+            queries: Arc::default(),
             engine,
             engine_questions: Arc::new(Semaphore::new(ENGINE_QUESTIONS_MAX)),
             turns: Arc::default(),

@@ -22,6 +22,7 @@ use crate::counters::count;
 use crate::gzip;
 use crate::pages::Held;
 use crate::prometheus::body_max;
+use crate::prometheus::line::Client;
 use crate::refusal::{OverBudget, Refusal};
 use crate::routes::HEALTH_PATH;
 use crate::talk::Shared;
@@ -41,6 +42,7 @@ pub(crate) struct Exchange {
     pub shared: Arc<Shared>,
     pub way: Way,
     pub origin: Origin,
+    pub client: Client,
 }
 
 impl Exchange {
@@ -83,6 +85,7 @@ impl Exchange {
         let has_body = body_max(request.method(), request.uri().path()).is_some();
         let mut request = request.map(|body| if has_body { Body::new(body) } else { Body::empty() });
         request.extensions_mut().insert(self.connection);
+        request.extensions_mut().insert(self.client);
         if let Some(caller) = caller {
             request.extensions_mut().insert(caller);
         }

@@ -79,12 +79,20 @@ pub const RECORDING_BYTES_AT_ONCE: usize = 64 << 10;
 pub const HISTORIES_MAX: usize = 2;
 /// Queries in PromQL that are evaluated at once, each on a thread of its own; further ones wait. A dashboard asks thirty at once.
 pub const QUERIES_MAX: usize = 4;
+/// Those of them that one client may have, if they take longer than [`QUERY_SHORT_TIME`]: so there is always one for another
+/// client.
+pub const QUERIES_OF_A_CLIENT_MAX: usize = 2;
+/// One of the [`QUERIES_MAX`] places is for short queries: a query that has taken it for this long goes back into the line, and
+/// begins again later. A dashboard's queries take milliseconds.
+pub const QUERY_SHORT_TIME: Duration = Duration::from_millis(500);
 /// How long a query may take, with the time that it waits for its turn: Prometheus' own limit.
 pub const QUERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Bytes that one query may hold while it is evaluated: [`QUERIES_MAX`] of them fit into the memory of a small hub.
 pub const QUERY_BYTES: usize = 256 << 20;
 /// The farthest that a query may let selectors look back (ms): a year, which no node is silent for.
 pub const QUERY_LOOK_BACK_MAX: i64 = 365 * 86_400_000;
+/// Regular expressions in all `match[]` of one listing, as in one query: each takes a millisecond, and some take memory.
+pub const LISTING_REGEXES_MAX: usize = 64;
 /// Series of one listing (`/api/v1/series`, labels): those of three hundred nodes, some fifty megabytes. Beyond it the answer is cut,
 /// and says so.
 pub const SERIES_LISTED_MAX: usize = 100_000;

@@ -8,6 +8,7 @@ mod evaluate;
 mod failure;
 mod form;
 mod handed;
+pub(crate) mod line;
 mod names;
 mod numbers;
 mod query;

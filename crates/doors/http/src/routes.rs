@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::limits::Limits;
+use crate::prometheus::line::Line;
 use crate::published::Published;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
@@ -38,7 +39,7 @@ pub(crate) struct App {
     pub own_answers: Budget,
     pub histories: Arc<Semaphore>,
     /// The turns for evaluating queries.
-    pub queries: Arc<Semaphore>,
+    pub queries: Arc<Line>,
     /// Another engine that answers queries.
     pub engine: Option<Arc<dyn Engine>>,
     /// The turns for asking it.

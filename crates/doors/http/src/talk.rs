@@ -19,6 +19,7 @@ use crate::counters::{Counters, Held, count};
 use crate::exchange::Exchange;
 use crate::guard::Guard;
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX, Limits};
+use crate::prometheus::line::Client;
 
 /// What all connections of a door share.
 pub(crate) struct Shared {
@@ -66,23 +67,25 @@ impl Drop for Open {
 impl Talk {
     /// Admits the client, and talks until either side ends the connection.
     pub(crate) async fn run(mut self, socket: Accepted) {
+        let client = Client::of(&socket);
         let entered = tokio::select! {
             entered = enter(socket, self.shared.sealed.clone()) => entered,
             () = self.connection.evicted() => return,
             _ = self.closing.changed() => return,
         };
         match entered {
-            Ok(entered) => self.talk(entered).await,
+            Ok(entered) => self.talk(entered, client).await,
             Err(turned) => self.count_turned(&turned),
         }
     }
 
-    async fn talk(mut self, Entered { socket, way, origin }: Entered) {
+    async fn talk(mut self, Entered { socket, way, origin }: Entered, client: Client) {
         let exchange = Exchange {
             connection: Arc::clone(&self.connection),
             shared: Arc::clone(&self.shared),
             way,
             origin,
+            client,
         };
         let service = service_fn(move |request| {
             let exchange = exchange.clone();

@@ -147,16 +147,59 @@ fn a_query_ends_with_its_time_and_with_its_client() {
     let late = server.get("/api/v1/query?query=node_cpu_seconds_total&timeout=100ms");
     assert_eq!(late.status, 503, "{}", late.body);
     // More clients than there are turns, and none of them waits for its answer.
-    for _ in 0..2 * khz_http::limits::QUERIES_MAX {
+    for number in 0..2 * khz_http::limits::QUERIES_MAX as u64 {
         let mut client = std::net::TcpStream::connect(server.addr).unwrap();
         let query = "GET /api/v1/query?query=node_load1 HTTP/1.1";
         write!(client, "{query}\r\nHost: {}\r\n\r\n", server.addr).unwrap();
+        server.wait("it has asked", |counters| counters.requests.load(Ordering::SeqCst) > 2 + number);
     }
-    let asked = 2 + 2 * khz_http::limits::QUERIES_MAX as u64;
-    server.wait("all have asked", |counters| counters.requests.load(Ordering::SeqCst) >= asked);
     node.endless.store(false, Ordering::SeqCst);
     let answer = server.get(&format!("/api/v1/query?query=node_load1&time={THEN}"));
     assert_eq!(answer.status, 200, "they hold their turns: {}", answer.body);
+}
+
+#[test]
+fn a_short_query_is_answered_while_long_ones_take_every_other_place() {
+    let node = Arc::new(FakeNode::default());
+    node.endless.store(true, Ordering::SeqCst);
+    let server = Server::start(Arc::clone(&node));
+    let clients: Vec<_> = (0..3 * khz_http::limits::QUERIES_MAX as u64)
+        .map(|number| {
+            let mut client = server.connect();
+            let query = "GET /api/v1/query?query=node_load1 HTTP/1.1";
+            write!(client, "{query}\r\nHost: {}\r\n\r\n", server.addr).unwrap();
+            server.wait("it has asked", |counters| counters.requests.load(Ordering::SeqCst) > number);
+            client
+        })
+        .collect();
+    let answer = server.get(&format!("/api/v1/query?query=node_memory_MemTotal_bytes&time={THEN}"));
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.json()["data"]["result"].as_array().unwrap().len(), 1, "{}", answer.body);
+    drop(clients);
+}
+
+#[test]
+fn a_listing_ends_with_its_time_and_reads_its_selectors_off_the_thread_of_the_door() {
+    let node = Arc::new(FakeNode::default());
+    node.endless.store(true, Ordering::SeqCst);
+    let server = Server::start(Arc::clone(&node));
+    for listing in ["series", "labels", "label/cpu/values"] {
+        let late = server.get(&format!("/api/v1/{listing}?match[]=node_load1&timeout=100ms"));
+        assert_eq!((late.status, &late.json()["errorType"]), (503, &json!("timeout")), "{}", late.body);
+    }
+    // A wrong selector is seen only when it is its query's turn: nothing is parsed before.
+    let late = server.get("/api/v1/labels?match[]=%7B&timeout=0");
+    assert_eq!((late.status, &late.json()["errorType"]), (503, &json!("timeout")), "{}", late.body);
+    node.endless.store(false, Ordering::SeqCst);
+    let of = |number: usize| {
+        let one = |k| format!("match[]=%7Ba%3D~%22x%22,b%3D~%22y{k}%22%7D");
+        (0..number).map(one).collect::<Vec<_>>().join("&")
+    };
+    assert_eq!(post(&server, "/api/v1/labels", &of(32)).status, 200);
+    let many = post(&server, "/api/v1/labels", &of(33));
+    assert_eq!(many.status, 400);
+    assert!(many.body.contains("64 regular expressions"), "{}", many.body);
+    assert_eq!(post(&server, "/api/v1/labels", &of(65)).status, 400);
 }
 
 #[test]

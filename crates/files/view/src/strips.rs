@@ -9,6 +9,8 @@ const ROWS: usize = 2;
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Shown where nothing is known.
 const UNKNOWN: char = '·';
+/// In a column whose value is 0.
+const ZERO: char = '_';
 /// A narrower chart shows nothing useful.
 const WIDTH_MIN: usize = 20;
 
@@ -70,7 +72,10 @@ fn strip(curve: &Curve, seconds: f64, most: f64, columns: usize) -> [String; ROW
                 let level = (height / most * levels as f64).round().clamp(0.0, levels as f64) as usize;
                 // Every value above 0 is visible.
                 let level = if *height > 0.0 { level.max(1) } else { level };
-                BLOCKS[level.saturating_sub(below).min(BLOCKS.len() - 1)]
+                match level.saturating_sub(below) {
+                    0 if number + 1 == ROWS => ZERO,
+                    level => BLOCKS[level.min(BLOCKS.len() - 1)],
+                }
             }
         };
         heights.iter().map(mark).collect::<String>()
@@ -132,7 +137,7 @@ subtitle
 ── node1 ─────────────────────────
    a.metric
 30                     ▃▃▄▄▅▅▆▆▇▇█
- 0  ▁▁▂▂▃▃▄▄▅··········███████████
+ 0 _▁▁▂▂▃▃▄▄▅··········███████████
    0 s            15 s
    seconds since the start
 ";

@@ -6,7 +6,7 @@ use khz_model::exposed::{TIME, UP};
 use khz_model::{Decimal, NodeName};
 use khz_promql::{QueryError, SeriesId, Sink};
 
-use crate::limits::DOWN_STEP;
+use crate::limits::{SILENCE_SAMPLES_AT_ONCE, UP_STEP_MIN, UP_STEP_UNKNOWN};
 use crate::strand::{Pace, Samples};
 
 /// Metrics that every node has in every row: their rows are its rows.
@@ -15,7 +15,7 @@ pub(crate) const METRICS: [&str; 2] = ["khz.gather.cpu", "load.1m"];
 /// Such a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Derived {
-    /// 1 while the node sends rows, 0 while it is silent.
+    /// 1 while the node sends rows, 0 while it is silent, as often.
     Up,
     /// The node's wall clock at each row.
     Time,
@@ -51,7 +51,37 @@ pub(crate) fn seconds(time: u64) -> f64 {
 #[derive(Debug, Default)]
 struct NodeClock {
     pace: Pace,
+    beat: Beat,
     series: Vec<(Derived, SeriesId, Samples)>,
+}
+
+/// At which rows `up` has a sample, and so how often it has one while the node is silent.
+#[derive(Debug, Default)]
+struct Beat {
+    /// The last 1 (ms).
+    last: Option<i64>,
+    /// The last two distances between ones without a silence between them.
+    distances: [Option<i64>; 2],
+}
+
+impl Beat {
+    /// True if `up` has a sample at this row.
+    fn row(&mut self, time: i64, after_silence: bool) -> bool {
+        let distance = self.last.map(|last| time - last);
+        if !after_silence && distance.is_some_and(|distance| distance < UP_STEP_MIN) {
+            return false;
+        }
+        if let Some(distance) = distance.filter(|_| !after_silence) {
+            self.distances = [Some(distance), self.distances[0]];
+        }
+        self.last = Some(time);
+        true
+    }
+
+    /// The time between two zeros. A lost row doubles one distance, not both.
+    fn step(&self) -> i64 {
+        self.distances.iter().flatten().min().copied().unwrap_or(UP_STEP_UNKNOWN)
+    }
 }
 
 /// The derived series of all nodes.
@@ -79,22 +109,26 @@ impl Clocks {
         if !self.nodes.contains_key(node) {
             let begun = begin(sink)?.into_iter().map(|(derived, id)| (derived, id, Samples::default()));
             let series = begun.collect();
-            self.nodes.insert(node.clone(), NodeClock { pace: Pace::default(), series });
+            self.nodes.insert(node.clone(), NodeClock { series, ..NodeClock::default() });
         }
         let Some(clock) = self.nodes.get_mut(node) else { return Ok(()) };
         for &nanos in times {
             let time = milliseconds(nanos);
-            if let Some(end) = clock.pace.row(time) {
-                clock.silent(end, time);
+            let silent = clock.pace.row(time);
+            if let Some(end) = silent {
+                clock.silent(end, time, sink)?;
             }
+            let is_beat = clock.beat.row(time, silent.is_some());
             for (derived, _, samples) in &mut clock.series {
-                samples.push(time, derived.value(nanos));
+                if is_beat || *derived != Derived::Up {
+                    samples.push(time, derived.value(nanos));
+                }
             }
         }
         clock.pass(sink, false)
     }
 
-    /// Notes that a node is down from this time on (ms), if no rows of it have come.
+    /// Notes that a node is down from this time on (ms), if its rows do not say so: there are none, or a single one.
     pub fn down(
         &mut self,
         node: &NodeName,
@@ -102,12 +136,22 @@ impl Clocks {
         sink: &mut dyn Sink,
         begin: impl FnOnce(&mut dyn Sink) -> Result<Vec<(Derived, SeriesId)>, QueryError>,
     ) -> Result<(), QueryError> {
-        if self.nodes.contains_key(node) || since > self.end {
+        if since > self.end {
             return Ok(());
         }
+        if let Some(clock) = self.nodes.get_mut(node) {
+            return match clock.pace.silent_by(i64::MAX) {
+                None => {
+                    let since = clock.beat.last.map_or(since, |last| since.max(last + UP_STEP_UNKNOWN));
+                    clock.silent(since, self.end + 1, sink)?;
+                    clock.pass(sink, true)
+                }
+                Some(_) => Ok(()),
+            };
+        }
         let begun = begin(sink)?.into_iter().map(|(derived, id)| (derived, id, Samples::default()));
-        let mut clock = NodeClock { pace: Pace::default(), series: begun.collect() };
-        clock.silent(since, self.end + 1);
+        let mut clock = NodeClock { series: begun.collect(), ..NodeClock::default() };
+        clock.silent(since, self.end + 1, sink)?;
         clock.pass(sink, true)
     }
 
@@ -115,7 +159,7 @@ impl Clocks {
     pub fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), QueryError> {
         for clock in self.nodes.values_mut() {
             if let Some(end) = clock.pace.silent_by(self.end.saturating_add(1)) {
-                clock.silent(end, self.end + 1);
+                clock.silent(end, self.end + 1, sink)?;
             }
             clock.pass(sink, true)?;
         }
@@ -125,16 +169,21 @@ impl Clocks {
 
 impl NodeClock {
     /// The node is silent from this time on, and before that one.
-    fn silent(&mut self, from: i64, before: i64) {
-        for (derived, _, samples) in &mut self.series {
-            match derived {
-                Derived::Time => samples.end(from),
-                Derived::Up => {
-                    let times = std::iter::successors(Some(from), |time| time.checked_add(DOWN_STEP));
-                    times.take_while(|time| *time < before).for_each(|time| samples.push(time, 0.0));
-                }
-            }
+    fn silent(&mut self, from: i64, before: i64, sink: &mut dyn Sink) -> Result<(), QueryError> {
+        let of = |wanted| move |(derived, _, _): &&mut (Derived, SeriesId, Samples)| *derived == wanted;
+        self.series.iter_mut().filter(of(Derived::Time)).for_each(|(_, _, samples)| samples.end(from));
+        let step = self.beat.step();
+        let mut times = std::iter::successors(Some(from), |time| time.checked_add(step))
+            .take_while(|time| *time < before)
+            .peekable();
+        while times.peek().is_some() {
+            let Some((_, _, samples)) = self.series.iter_mut().find(|series| of(Derived::Up)(series)) else {
+                break;
+            };
+            times.by_ref().take(SILENCE_SAMPLES_AT_ONCE).for_each(|time| samples.push(time, 0.0));
+            self.pass(sink, false)?;
         }
+        Ok(())
     }
 
     fn pass(&mut self, sink: &mut dyn Sink, is_over: bool) -> Result<(), QueryError> {

@@ -6,8 +6,13 @@ pub(crate) const PERIODS_MISSED: i64 = 3;
 /// But not before this time (ms): twice as long as a hub waits until it says that a silent node is down. The wall clocks of the
 /// rows need not be even.
 pub(crate) const SILENCE_MIN: i64 = 5_000;
-/// While a node is down, its series `up` has a 0 this often (ms): five within the time that a selector looks back.
-pub(crate) const DOWN_STEP: i64 = 60_000;
+/// `up` has a sample this often (ms) at most, for rows and for silence alike: an average over time must not depend on the rate at
+/// which a node sends. A row a second that comes a little early still counts.
+pub(crate) const UP_STEP_MIN: i64 = 900;
+/// How often it has a 0 (ms) while nobody knows how often the node sends: the usual period.
+pub(crate) const UP_STEP_UNKNOWN: i64 = 1_000;
+/// Samples of one silence that are made at once; a long one has millions.
+pub(crate) const SILENCE_SAMPLES_AT_ONCE: usize = 4_096;
 /// Metrics that one selection names one by one; with more of them it asks for everything and leaves out the rest, since each
 /// pattern is compared with each series of each node.
 pub(crate) const METRICS_NAMED_MAX: usize = 48;

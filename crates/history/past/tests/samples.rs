@@ -402,6 +402,44 @@ fn a_series_has_the_labels_of_the_one_that_describes_it_at_that_time() {
     );
 }
 
+/// Zeros from one time to another.
+fn zeros(from: u64, to: u64, step: usize) -> String {
+    (from..=to).step_by(step).map(|time| format!("{time}:0")).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_average_of_up_is_the_part_of_the_time_in_which_the_node_was_there_whatever_its_rate() {
+    for (period, step) in [(1, 900), (10, 900), (700, 1_400), (1_000, 1_000), (999, 999), (10_000, 10_000)] {
+        let minutes_up = (0..120_000).step_by(period).map(|ms| (1_000 + ms, Reading::Present(1))).collect();
+        let (source, _) = source(vec![(node("n1"), series(&load(), None), minutes_up)], 241_000);
+        let wanted = [(NAME, "=", "up"), ("instance", "=", "n1")];
+        let all = &samples(&source, 240_999, &wanted)["up{instance=n1,job=node}"];
+        let count = |value: &str| all.split(' ').filter(|sample| sample.ends_with(value)).count();
+        let (ones, zeros) = (count(":1"), count(":0"));
+        assert_eq!(ones, 120_000usize.div_ceil(step), "{period}");
+        // From the end of the last row's time on the node may be late: three periods, five seconds at least.
+        let silent = 120_000 - (3 * period).max(5_000);
+        assert!(zeros.abs_diff(silent / step) <= 1, "{period}: {zeros}");
+    }
+    // A node that slows down while somebody watches, and is then lost: the last rows say how often it sends.
+    let mut rows: Vec<_> = (1_000..3_000).step_by(10).map(|ms| (ms, Reading::Present(1))).collect();
+    rows.extend([6_000, 9_000, 12_000].map(|ms| (ms, Reading::Present(1))));
+    let (source, _) = source(vec![(node("n1"), series(&load(), None), rows)], 30_000);
+    let all =
+        &samples(&source, 90_000, &[(NAME, "=", "up"), ("instance", "=", "n1")])["up{instance=n1,job=node}"];
+    assert!(all.ends_with(" 9000:1 12000:1 21000:0 24000:0 27000:0 30000:0"), "{all}");
+}
+
+#[test]
+fn a_node_with_one_row_is_down_when_the_hub_says_so() {
+    let rows = vec![(2_000, Reading::Present(1))];
+    let (source, _) = source(vec![(node("dead"), series(&load(), None), rows)], 8_000);
+    assert_eq!(
+        samples(&source, 9_000, &[(NAME, "=", "up")]),
+        only(&[("up{instance=dead,job=node}", &*format!("2000:1 {}", zeros(5_000, 8_000, 1_000)))])
+    );
+}
+
 #[test]
 fn a_node_is_up_while_its_rows_come_and_its_clock_is_a_series() {
     let mut rows = each_second(1_000, 3_000, 1);
@@ -410,8 +448,11 @@ fn a_node_is_up_while_its_rows_come_and_its_clock_is_a_series() {
     assert_eq!(
         samples(&source, 90_000, &[(NAME, "=", "up")]),
         only(&[
-            ("up{instance=dead,job=node}", "5000:0 65000:0"),
-            ("up{instance=n1,job=node}", "1000:1 2000:1 3000:1 8000:0 68000:0 70000:1"),
+            ("up{instance=dead,job=node}", &*zeros(5_000, 70_500, 1_000)),
+            (
+                "up{instance=n1,job=node}",
+                &*format!("1000:1 2000:1 3000:1 {} 70000:1", zeros(8_000, 69_999, 1_000))
+            ),
         ])
     );
     assert_eq!(

@@ -49,7 +49,7 @@ impl Matcher {
             Self::regex(value).map_err(|error| MatcherError {
                 label: name.to_owned(),
                 text: value.to_owned(),
-                problem: error.to_string(),
+                problem: said(&error),
             })
         };
         let operator = match operator {
@@ -86,6 +86,13 @@ impl Matcher {
             Operator::FitsNot(regex) => !regex.is_match(value),
         }
     }
+}
+
+/// What is wrong, in one line: the crate draws a picture of the expression above it.
+fn said(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().next_back().unwrap_or_default();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
 /// The text with a backslash before each brace that does not begin a repetition such as `{2}` or `{2,3}`.

@@ -2,7 +2,9 @@
 //! promql-parser; this module says first what that crate may be given.
 
 mod bytes;
+mod faults;
 mod guard;
+mod numbers;
 mod positions;
 mod tokens;
 
@@ -19,10 +21,14 @@ use crate::plan;
 pub(crate) fn parse(text: &str) -> Result<Expr, QueryError> {
     guard::check(text)?;
     // The parser is foreign code: should it panic, then the query fails, not the process.
-    let text = bytes::without_escaped_bytes(text);
-    std::panic::catch_unwind(|| promql_parser::parser::parse(&text))
+    let parsed = numbers::without_underscores(&bytes::without_escaped_bytes(text));
+    std::panic::catch_unwind(|| promql_parser::parser::parse(&parsed))
         .unwrap_or_else(|_| Err(String::from("the text cannot be read")))
-        .map_err(|problem| QueryError::Bad(format!("parse error: {problem}")))
+        .map_err(|problem| {
+            let faults::Fault { at, problem } = faults::fault(text, &parsed, problem);
+            let place = at.map_or_else(String::new, |at| format!("{}: ", at.line_and_column(text)));
+            QueryError::Bad(format!("{place}parse error: {problem}"))
+        })
 }
 
 /// The query in the form that Prometheus' `format_query` gives it.

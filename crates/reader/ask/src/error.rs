@@ -67,6 +67,26 @@ pub enum AskError {
         /// The system's reason.
         reason: String,
     },
+    /// It took a question, and has not answered it in the longest time that an answer may take.
+    #[error(
+        "{url}/ took the question and has not answered within {seconds} s: it stands still, or others keep it busy"
+    )]
+    Late {
+        /// The address.
+        url: String,
+        /// How long we waited.
+        seconds: u64,
+    },
+    /// Its answer does not end where any should.
+    #[error(
+        "the answer of {url}/ has more than {bytes} bytes, which is more than is read; ask for less at once"
+    )]
+    TooLong {
+        /// The address.
+        url: String,
+        /// How many are read.
+        bytes: u64,
+    },
     /// It refuses a request that makes no sense to it, as a rate above the ceiling (status 400).
     #[error("{0}")]
     BadRequest(String),

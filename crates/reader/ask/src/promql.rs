@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::server::Most;
 use crate::{AskError, Server};
 
 /// A query may take two minutes, and may wait for its turn.
 const QUERY_WAIT_MAX: Duration = Duration::from_secs(150);
 /// A long answer comes within this time.
 const RESULT_WAIT_MAX: Duration = Duration::from_secs(600);
+/// The longest answer that is read: two million points. In memory it takes up to ten times as much.
+const RESULT_BYTES_MAX: u64 = 64 << 20;
 
 /// What a query answers.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -88,6 +91,6 @@ impl Server {
     }
 
     fn posted(&self, path: &str, form: &[(&str, &str)]) -> Result<PromqlAnswer, AskError> {
-        self.post(path, form, (QUERY_WAIT_MAX, RESULT_WAIT_MAX))
+        self.post(path, form, Most { first: QUERY_WAIT_MAX, body: RESULT_WAIT_MAX, bytes: RESULT_BYTES_MAX })
     }
 }

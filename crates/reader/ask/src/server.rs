@@ -1,5 +1,6 @@
 //! A running khz: its address, what we show it, and the requests that it answers.
 
+use std::io::Read;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use khz_model::http_names::{
     CATALOG_PATH, HEARTBEAT_HEADER, NODES_PATH, QUERY_PATH, RANGE_PATH, STREAM_PATH,
 };
+use khz_model::printable::printable;
 use khz_model::{Interest, Nanos, Pattern, RANGE_STEP_READINGS, RangeShape};
 use khz_trust::{ClientFiles, Protocol, TlsClient, Token, explain_io, in_our_words};
 use rustls::ClientConfig;
@@ -36,6 +38,16 @@ const PAST_WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// The server's name in HTTP over a local socket.
 const LOCAL_URL: &str = "http://127.0.0.1";
+
+/// What an answer may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    /// The time until it begins.
+    pub first: Duration,
+    /// The time from then on.
+    pub body: Duration,
+    pub bytes: u64,
+}
 
 /// A running khz.
 #[derive(Clone, Debug)]
@@ -189,8 +201,18 @@ impl Server {
 
     /// The answer's JSON.
     fn read<T: DeserializeOwned>(&self, response: ureq::http::Response<ureq::Body>) -> Result<T, AskError> {
-        let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
-        serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| match error.io_error_kind() {
+        self.read_at_most(response, ANSWER_BYTES_MAX)
+    }
+
+    fn read_at_most<T: DeserializeOwned>(
+        &self,
+        response: ureq::http::Response<ureq::Body>,
+        bytes: u64,
+    ) -> Result<T, AskError> {
+        let mut text = response.into_body().into_reader().take(bytes);
+        let read = serde_json::from_reader(std::io::BufReader::new(&mut text));
+        read.map_err(|error| match error.io_error_kind() {
+            _ if text.limit() == 0 => AskError::TooLong { url: self.url.clone(), bytes },
             Some(_) => AskError::BrokeOff { url: self.url.clone(), reason: in_our_words(&error) },
             None => self.not_khz(error),
         })
@@ -224,19 +246,25 @@ impl Server {
         &self,
         path: &str,
         form: &[(&str, &str)],
-        (first_wait, body_wait): (Duration, Duration),
+        most: Most,
     ) -> Result<T, AskError> {
         let pairs: Vec<String> =
             form.iter().map(|(name, value)| format!("{name}={}", percent_encoded(value))).collect();
-        let agent = self.agent(first_wait, Some(body_wait));
+        let agent = self.agent(most.first, Some(most.body));
         let mut request = agent
             .post(format!("{}{path}", self.base))
             .header("Content-Type", "application/x-www-form-urlencoded");
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
-        let response = request.send(pairs.join("&")).map_err(|error| self.unanswered(error))?;
-        if response.status().is_success() { self.read(response) } else { Err(self.refusal(response)) }
+        let response = request.send(pairs.join("&")).map_err(|error| match self.unanswered(error) {
+            AskError::Silent { url } => AskError::Late { url, seconds: most.first.as_secs() },
+            other => other,
+        })?;
+        match response.status().is_success() {
+            true => self.read_at_most(response, most.bytes),
+            false => Err(self.refusal(response)),
+        }
     }
 
     fn agent(&self, first_wait: Duration, body_wait: Option<Duration>) -> ureq::Agent {
@@ -290,10 +318,10 @@ impl Server {
         let status = response.status();
         let body = response.into_body().into_with_config().limit(REFUSAL_BYTES_MAX).reader();
         match serde_json::from_reader::<_, Refusal>(body) {
-            Ok(refusal) => match status.as_u16() {
-                400 => AskError::BadRequest(refusal.error),
-                401 | 403 => AskError::NotAllowed(refusal.error),
-                _ => AskError::Refused(refusal.error),
+            Ok(Refusal { error }) => match (status.as_u16(), printable(&error).into_owned()) {
+                (400, error) => AskError::BadRequest(error),
+                (401 | 403, error) => AskError::NotAllowed(error),
+                (_, error) => AskError::Refused(error),
             },
             Err(_) => self.not_khz(format!("status {status}")),
         }
@@ -337,6 +365,42 @@ pub(crate) fn percent_encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    /// What a question gets from a server that sends the first text and then the other without an end, if there are any.
+    fn asked(first: &'static str, again: &'static str, most: Most) -> AskError {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Server::new(&listener.local_addr().unwrap().to_string(), None, None).unwrap();
+        let sender = std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            let _ = socket.read(&mut [0; 4_096]);
+            // The client leaves at its limit.
+            let _ = socket.write_all(first.as_bytes());
+            while !again.is_empty() && socket.write_all(again.as_bytes()).is_ok() {}
+            let _ = socket.read(&mut [0; 4_096]);
+        });
+        let answer = server.post::<Vec<u64>>("/x", &[("query", "up")], most);
+        sender.join().unwrap();
+        answer.unwrap_err()
+    }
+
+    #[test]
+    fn an_answer_without_an_end_is_not_read_and_one_that_does_not_begin_is_not_awaited() {
+        let most = Most { first: Duration::from_secs(60), body: Duration::from_secs(60), bytes: 100_000 };
+        let endless = asked("HTTP/1.1 200 OK\r\n\r\n[1", ",1,1,1,1,1,1", most).to_string();
+        assert!(endless.contains("has more than 100000 bytes"), "{endless}");
+        let silent = asked("", "", Most { first: Duration::from_millis(50), ..most }).to_string();
+        assert!(silent.contains("has not answered within 0 s"), "{silent}");
+    }
+
+    #[test]
+    fn a_refusal_of_several_lines_is_one_line() {
+        let text =
+            "HTTP/1.1 400 Bad Request\r\nContent-Length: 30\r\n\r\n{\"error\":\"a\\nkhz: b\\u001b[2J\"}";
+        let most = Most { first: Duration::from_secs(60), body: Duration::from_secs(60), bytes: 1_000 };
+        assert_eq!(asked(text, "", most).to_string(), "a?khz: b?[2J");
+    }
 
     #[test]
     fn https_needs_a_ca() {

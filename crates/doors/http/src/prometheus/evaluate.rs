@@ -8,9 +8,12 @@ use std::time::{Duration, Instant};
 use khz_model::{Nanos, Query, QueryError as RangeError, RangeAnswer, RangePart, RangeRequest, Ranges};
 use khz_past::{Known, PastSource};
 use khz_promql::{LabelSet, Matcher, QueryError, Selection, Sink, Source};
-use tokio::time::timeout_at;
+use tokio::task::spawn_blocking;
+use tokio::time::{timeout, timeout_at};
 
+use crate::limits::QUERY_SHORT_TIME;
 use crate::prometheus::failure::Failure;
+use crate::prometheus::line::Client;
 use crate::routes::App;
 
 /// When to stop: nobody waits any more, or the time is over.
@@ -51,28 +54,57 @@ impl Drop for Waiting {
     }
 }
 
-/// Works on the samples of the nodes; waits for a turn first.
+/// Who asks, when (ms since 1970), and how long the answer may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub client: Client,
+    pub now: i64,
+    pub time: Duration,
+}
+
+/// Works on the samples of the nodes; waits for a turn first. Work that takes too long for the place for short queries is stopped,
+/// and begins again at another place.
 pub(crate) async fn evaluate<T: Send + 'static>(
     app: &Arc<App>,
-    now: i64,
-    time: Duration,
-    work: impl FnOnce(&dyn Source, &Stop) -> Result<T, QueryError> + Send + 'static,
+    asked: Asked,
+    work: impl Fn(&dyn Source, &Stop) -> Result<T, QueryError> + Send + Sync + 'static,
 ) -> Result<T, Failure> {
-    let stop = Stop { is_left: Arc::default(), deadline: Instant::now() + time };
-    let _waiting = Waiting(stop.is_left.clone());
-    let turn = timeout_at(stop.deadline.into(), Arc::clone(&app.queries).acquire_owned()).await;
-    let turn = turn.map_err(|_| QueryError::Timeout("query timed out in query queue".to_owned()))?;
-    let turn = turn.map_err(|_| Failure::closing())?;
-    let now = Nanos(u64::try_from(now).unwrap_or(0).saturating_mul(1_000_000));
-    let (query, job) = (app.query.clone(), app.job.clone());
-    let work = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        let source = Stoppable::new(query, job, now, stop.clone());
-        let answer = work(&source, &stop)?;
-        stop.check()?;
-        Ok::<T, QueryError>(answer)
-    });
-    Ok(work.await.map_err(|_| Failure::closing())??)
+    let deadline = Instant::now() + asked.time;
+    let now = Nanos(u64::try_from(asked.now).unwrap_or(0).saturating_mul(1_000_000));
+    let work = Arc::new(work);
+    let mut is_long = false;
+    loop {
+        let stop = Stop { is_left: Arc::default(), deadline };
+        let _waiting = Waiting(stop.is_left.clone());
+        let turn = timeout_at(deadline.into(), app.queries.turn(asked.client, is_long)).await;
+        let turn = turn.map_err(|_| QueryError::Timeout("query timed out in query queue".to_owned()))?;
+        let turn = Arc::new(turn);
+        let mut running = spawn_blocking({
+            let (query, job, stop) = (app.query.clone(), app.job.clone(), stop.clone());
+            let (work, turn) = (Arc::clone(&work), Arc::clone(&turn));
+            move || {
+                let _turn = turn;
+                let answer = work(&Stoppable::new(query, job, now, stop.clone()), &stop)?;
+                stop.check()?;
+                Ok::<T, QueryError>(answer)
+            }
+        });
+        if turn.is_short() {
+            let ended = timeout(QUERY_SHORT_TIME, &mut running).await;
+            match ended {
+                Ok(ended) => return Ok(ended.map_err(|_| Failure::closing())??),
+                Err(_) if !turn.stays() => {
+                    is_long = true;
+                    stop.is_left.store(true, Ordering::Relaxed);
+                }
+                Err(_) => {}
+            }
+        }
+        match running.await.map_err(|_| Failure::closing())? {
+            Err(QueryError::Cancelled) if stop.is_left.load(Ordering::Relaxed) => {}
+            ended => return Ok(ended?),
+        }
+    }
 }
 
 /// A source that stops when it is time to: at each part that it reads.

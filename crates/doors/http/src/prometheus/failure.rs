@@ -29,14 +29,6 @@ impl Failure {
         Failure::bad(format!("invalid parameter \"{name}\": {problem}"))
     }
 
-    /// The same error, as that of a parameter if the request is wrong.
-    pub fn of_parameter(name: &str, error: QueryError) -> Self {
-        match error {
-            QueryError::Bad(problem) => Failure::parameter(name, problem),
-            other => other.into(),
-        }
-    }
-
     /// The same failure; what is wrong with a request that names no parameter is wrong with its query.
     pub fn of_query(self) -> Self {
         let is_named =

@@ -1,16 +1,18 @@
 //! The parameters of a request of Prometheus' interface: of the URL and of the form in the body. Names that are not known are
 //! ignored, as Prometheus does.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
-use khz_promql::{Matcher, selector};
 use tokio::time::timeout;
 
 use crate::limits::{HEAD_TIMEOUT, PATTERNS_MAX, QUERY_TIMEOUT};
 use crate::params::decode;
+use crate::prometheus::evaluate::Asked;
 use crate::prometheus::failure::Failure;
+use crate::prometheus::line::Client;
 use crate::prometheus::{body_max, times};
 use crate::refusal::Refusal;
 
@@ -20,6 +22,8 @@ pub(crate) struct Form {
     pairs: Vec<(String, String)>,
     /// When the request came (ms since 1970).
     pub now: i64,
+    /// Who asks.
+    pub client: Client,
 }
 
 impl Form {
@@ -27,6 +31,7 @@ impl Form {
     pub async fn of(request: Request) -> Result<Self, Failure> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+        let client = client(&request);
         let query = request.uri().query().unwrap_or_default().to_owned();
         let body = body(request).await?;
         let mut pairs = Vec::new();
@@ -34,7 +39,7 @@ impl Form {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             pairs.push((decode(name)?, decode(value)?));
         }
-        Ok(Form { pairs, now })
+        Ok(Form { pairs, now, client })
     }
 
     /// The first value of a parameter; an empty one is none.
@@ -72,6 +77,11 @@ impl Form {
         Ok(Duration::from_millis(u64::try_from(ms).unwrap_or(0)).min(QUERY_TIMEOUT))
     }
 
+    /// What the work on this request needs to know of it.
+    pub fn asked(&self, time: Duration) -> Asked {
+        Asked { client: self.client, now: self.now, time }
+    }
+
     /// How many results there may be; `None`: as many as there are.
     pub fn limit(&self) -> Result<Option<usize>, Failure> {
         let Some(text) = self.get("limit") else { return Ok(None) };
@@ -85,8 +95,8 @@ impl Form {
         }
     }
 
-    /// The selectors of every `match[]`.
-    pub fn selectors(&self) -> Result<Vec<Vec<Matcher>>, Failure> {
+    /// Every `match[]`, each once. Reading them takes too long for the thread of the door.
+    pub fn selectors(&self) -> Result<BTreeSet<String>, Failure> {
         let texts: Vec<&String> =
             self.pairs.iter().filter(|(name, _)| name == "match[]").map(|(_, text)| text).collect();
         if texts.len() > PATTERNS_MAX {
@@ -94,9 +104,13 @@ impl Form {
                 "one request takes at most {PATTERNS_MAX} 'match[]' parameters"
             )));
         }
-        let read = |text: &&String| selector(text).map_err(|error| Failure::of_parameter("match[]", error));
-        texts.iter().map(read).collect()
+        Ok(texts.into_iter().cloned().collect())
     }
+}
+
+/// Who asks.
+pub(crate) fn client(request: &Request) -> Client {
+    request.extensions().get().copied().unwrap_or(Client(None))
 }
 
 /// The form in the body; empty without one.

@@ -22,14 +22,14 @@ pub(crate) const QUERY_PARAMS: &[&str] = &["query", "time", "timeout", "limit", 
 pub(crate) const RANGE_PARAMS: &[&str] =
     &["query", "start", "end", "step", "timeout", "limit", "lookback_delta"];
 /// Parameters of `/api/v1/format_query`.
-pub(crate) const FORMAT_PARAMS: &[&str] = &["query"];
+pub(crate) const FORMAT_PARAMS: &[&str] = &["query", "timeout"];
 
 /// `/api/v1/query`
 pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
     let form = Form::of(request).await?;
     let (limit, time, timeout) = (form.limit()?, form.moment("time", form.now)?, form.timeout()?);
     let (text, limits) = (text(&form), limits(&form, timeout)?);
-    let work = evaluate(&app, form.now, timeout, move |source, stop| {
+    let work = evaluate(&app, form.asked(timeout), move |source, stop| {
         engine(limits, stop).query(source, &text, time)
     });
     answer::result(&app, work.await.map_err(Failure::of_query)?, limit).await
@@ -44,8 +44,12 @@ pub(crate) async fn query_range(State(app): State<Arc<App>>, request: Request) -
         return Err(Failure::parameter("end", "end timestamp must not be before start time"));
     }
     let step = form.needed_duration("step")?;
+    if step == 0 && form.get("step").and_then(|step| step.parse::<f64>().ok()).is_some_and(|step| step > 0.0)
+    {
+        return Err(Failure::parameter("step", "below 1 ms; times are whole milliseconds"));
+    }
     let (text, limits) = (text(&form), limits(&form, timeout)?);
-    let work = evaluate(&app, form.now, timeout, move |source, stop| {
+    let work = evaluate(&app, form.asked(timeout), move |source, stop| {
         engine(limits, stop).query_range(source, &text, start, end, step)
     });
     answer::result(&app, work.await.map_err(Failure::of_query)?, limit).await
@@ -54,7 +58,10 @@ pub(crate) async fn query_range(State(app): State<Arc<App>>, request: Request) -
 /// `/api/v1/format_query`
 pub(crate) async fn format_query(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
     let form = Form::of(request).await?;
-    let text = format(&text(&form)).map_err(|error| Failure::of_parameter("query", error))?;
+    let (text, timeout) = (text(&form), form.timeout()?);
+    // The text may have regular expressions, which take a while.
+    let text =
+        evaluate(&app, form.asked(timeout), move |_, _| format(&text)).await.map_err(Failure::of_query)?;
     let write = async move |mut writer: crate::pages::Writer| {
         json::text(writer.page(), &text);
         Ok(writer)

@@ -14,8 +14,9 @@ use tokio::time::timeout;
 
 use crate::limits::{HEAD_TIMEOUT, QUERY_TIMEOUT, READ_BYTES_MAX};
 use crate::pages::{self, Writer};
-use crate::prometheus::evaluate::evaluate;
+use crate::prometheus::evaluate::{Asked, evaluate};
 use crate::prometheus::failure::Failure;
+use crate::prometheus::form::client;
 use crate::refusal::Refusal;
 use crate::routes::App;
 
@@ -32,6 +33,7 @@ pub(crate) async fn read_remotely(
             "a request to read remotely is the body of a POST request (docs/remote.md)",
         ));
     }
+    let client = client(&request);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     let late = || Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time");
@@ -42,7 +44,7 @@ pub(crate) async fn read_remotely(
             format!("a request to read has at most {READ_BYTES_MAX} bytes, and comes whole"),
         )
     })?;
-    let packed = evaluate(&app, now, QUERY_TIMEOUT, move |source, _| {
+    let packed = evaluate(&app, Asked { client, now, time: QUERY_TIMEOUT }, move |source, _| {
         let asked = ReadRequest::unpack(&body).map_err(meant)?;
         read(source, &asked).and_then(|answer| answer.pack()).map_err(meant)
     });

@@ -7,34 +7,37 @@ use std::sync::Arc;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use khz_model::exposed::{INSTANCE, JOB, TIME, UP};
-use khz_promql::{LabelSet, METRIC_NAME, Matcher, QueryError, Source};
+use khz_promql::{LabelSet, METRIC_NAME, Matcher, Operator, QueryError, Source, selector};
 
 use crate::json;
-use crate::limits::SERIES_LISTED_MAX;
+use crate::limits::{LISTING_REGEXES_MAX, SERIES_LISTED_MAX};
 use crate::pages::Writer;
 use crate::prometheus::answer::{self, Notes, labels_json};
-use crate::prometheus::evaluate::evaluate;
+use crate::prometheus::evaluate::{Asked, Stop, evaluate};
 use crate::prometheus::failure::Failure;
 use crate::prometheus::form::Form;
 use crate::prometheus::names::unescaped;
 use crate::routes::App;
 
 /// Parameters of `/api/v1/series` and `/api/v1/labels`.
-pub(crate) const SERIES_PARAMS: &[&str] = &["match[]", "start", "end", "limit"];
+pub(crate) const SERIES_PARAMS: &[&str] = &["match[]", "start", "end", "limit", "timeout"];
 /// Parameters of `/api/v1/label/{name}/values`.
-pub(crate) const VALUES_PARAMS: &[&str] = &["name", "match[]", "start", "end", "limit"];
+pub(crate) const VALUES_PARAMS: &[&str] = &["name", "match[]", "start", "end", "limit", "timeout"];
 
 /// How far a listing without `start` looks back (ms): what was there today.
 const LISTED_BACK: i64 = 86_400_000;
 
 /// What is listed.
 struct Wanted {
-    selectors: Vec<Vec<Matcher>>,
+    selectors: BTreeSet<String>,
     /// After this time, and up to that one (ms).
     span: (i64, i64),
     limit: Option<usize>,
-    now: i64,
+    asked: Asked,
 }
+
+/// Label sets, and whether there would be more.
+type Sets = (BTreeSet<LabelSet>, bool);
 
 impl Wanted {
     async fn of(request: Request) -> Result<Self, Failure> {
@@ -45,27 +48,59 @@ impl Wanted {
             return Err(Failure::parameter("end", "end timestamp must not be before start time"));
         }
         let (selectors, limit) = (form.selectors()?, form.limit()?);
-        Ok(Wanted { selectors, span: (start.saturating_sub(1), end), limit, now: form.now })
+        let asked = form.asked(form.timeout()?);
+        Ok(Wanted { selectors, span: (start.saturating_sub(1), end), limit, asked })
     }
 
-    /// The label sets of all series that a selector selects, each once, in order. Without selectors: of all series.
-    async fn sets(mut self, app: &Arc<App>, max: usize) -> Result<(BTreeSet<LabelSet>, bool), Failure> {
-        if self.selectors.is_empty() {
-            self.selectors.push(Vec::new());
-        }
+    /// What `list` makes out of the label sets of all series that a selector selects, each once, in order. Without selectors: of
+    /// all series. All of it is done on the query's own thread: there may be a hundred thousand.
+    async fn listed<T: Send + 'static>(
+        self,
+        app: &Arc<App>,
+        max: usize,
+        list: impl Fn(Sets) -> T + Send + Sync + 'static,
+    ) -> Result<T, Failure> {
         let (selectors, (after, to)) = (self.selectors, self.span);
-        let work = move |source: &dyn Source, stop: &crate::prometheus::evaluate::Stop| {
+        let work = move |source: &dyn Source, stop: &Stop| {
             let (mut all, mut is_cut) = (BTreeSet::new(), false);
-            for selector in &selectors {
+            for selector in &read(&selectors, stop)? {
                 stop.check()?;
                 let (found, is_more) = source.series(selector, after, to, max)?;
                 is_cut |= is_more;
                 all.extend(found);
+                if all.len() > max {
+                    is_cut = true;
+                    break;
+                }
             }
-            Ok::<_, QueryError>((all, is_cut))
+            Ok(list((all, is_cut)))
         };
-        evaluate(app, self.now, crate::limits::QUERY_TIMEOUT, work).await
+        evaluate(app, self.asked, work).await
     }
+}
+
+/// The conditions of each selector; without selectors, no conditions.
+fn read(selectors: &BTreeSet<String>, stop: &Stop) -> Result<Vec<Vec<Matcher>>, QueryError> {
+    let (mut all, mut regexes) = (Vec::new(), 0);
+    for text in selectors {
+        stop.check()?;
+        let matchers = selector(text).map_err(|error| match error {
+            QueryError::Bad(problem) => QueryError::Bad(format!("invalid parameter \"match[]\": {problem}")),
+            other => other,
+        })?;
+        let is_regex = |operator: &Operator| matches!(operator, Operator::Fits(_) | Operator::FitsNot(_));
+        regexes += matchers.iter().filter(|matcher| is_regex(&matcher.operator)).count();
+        if regexes > LISTING_REGEXES_MAX {
+            return Err(QueryError::Bad(format!(
+                "all match[] together may have {LISTING_REGEXES_MAX} regular expressions; ask for fewer at once"
+            )));
+        }
+        all.push(matchers);
+    }
+    if all.is_empty() {
+        all.push(Vec::new());
+    }
+    Ok(all)
 }
 
 /// `/api/v1/series`
@@ -75,18 +110,20 @@ pub(crate) async fn series(State(app): State<Arc<App>>, request: Request) -> Res
         return Err(Failure::bad("no match[] parameter provided"));
     }
     let limit = wanted.limit.unwrap_or(SERIES_LISTED_MAX).min(SERIES_LISTED_MAX);
-    let (sets, mut is_cut) = wanted.sets(&app, limit).await?;
-    let mut sets: Vec<LabelSet> = sets.into_iter().collect();
-    is_cut |= sets.len() > limit;
-    sets.truncate(limit);
+    let first = move |(sets, is_cut): Sets| {
+        let is_cut = is_cut || sets.len() > limit;
+        let sets: Vec<LabelSet> = sets.into_iter().take(limit).collect();
+        let bytes: usize = sets.iter().map(|set| size_of::<LabelSet>() + set.iter().len() * 32).sum();
+        (sets, bytes as u64, is_cut)
+    };
+    let (sets, bytes, is_cut) = wanted.listed(&app, limit, first).await?;
     let write = async move |mut writer: Writer| {
-        writer.hold(
-            sets.iter().map(|set| size_of::<LabelSet>() + set.iter().len() * 32).sum::<usize>() as u64
-        )?;
+        writer.hold(bytes)?;
         writer.page().push('[');
-        for (number, set) in sets.iter().enumerate() {
+        // Each is freed when it is written: to free all at once takes a while.
+        for (number, set) in sets.into_iter().enumerate() {
             json::next(writer.page(), number);
-            labels_json(writer.page(), set);
+            labels_json(writer.page(), &set);
             writer.turn().await?;
         }
         writer.page().push(']');
@@ -99,9 +136,11 @@ pub(crate) async fn series(State(app): State<Arc<App>>, request: Request) -> Res
 pub(crate) async fn labels(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
     let wanted = Wanted::of(request).await?;
     let limit = wanted.limit;
-    let (sets, is_cut) = wanted.sets(&app, SERIES_LISTED_MAX).await?;
-    let names: BTreeSet<String> =
-        sets.iter().flat_map(LabelSet::iter).map(|(name, _)| name.to_string()).collect();
+    let names = |(sets, is_cut): Sets| {
+        let names: BTreeSet<&str> = sets.iter().flat_map(LabelSet::iter).map(|(name, _)| &**name).collect();
+        (names.into_iter().map(str::to_owned).collect(), is_cut)
+    };
+    let (names, is_cut) = wanted.listed(&app, SERIES_LISTED_MAX, names).await?;
     list(&app, names, limit, is_cut).await
 }
 
@@ -117,9 +156,13 @@ pub(crate) async fn values(
     if let Some(known) = known(&app, &name).filter(|_| wanted.selectors.is_empty()) {
         return list(&app, known, limit, false).await;
     }
-    let (sets, is_cut) = wanted.sets(&app, SERIES_LISTED_MAX).await?;
-    let values = sets.iter().map(|set| set.get(&name)).filter(|value| !value.is_empty());
-    list(&app, values.map(str::to_owned).collect(), limit, is_cut).await
+    let values = move |(sets, is_cut): Sets| {
+        let values = sets.iter().map(|set| set.get(&name)).filter(|value| !value.is_empty());
+        let values: BTreeSet<&str> = values.collect();
+        (values.into_iter().map(str::to_owned).collect(), is_cut)
+    };
+    let (values, is_cut) = wanted.listed(&app, SERIES_LISTED_MAX, values).await?;
+    list(&app, values, limit, is_cut).await
 }
 
 /// The values of a label that are known without reading series.

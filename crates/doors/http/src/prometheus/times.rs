@@ -5,6 +5,10 @@ use khz_model::{Nanos, moment};
 /// The first and last moments that a query may name (ms): Prometheus' are as far away.
 const FARTHEST: f64 = 9_000_000_000_000_000.0;
 
+/// How clients of Prometheus write "from the beginning" and "to the end".
+const FIRST: &str = "-292273086-05-16T16:47:06Z";
+const LAST: &str = "292277025-08-18T07:12:54.999999999Z";
+
 /// A moment.
 pub(crate) fn moment(text: &str) -> Result<i64, String> {
     if let Ok(seconds) = text.parse::<f64>() {
@@ -13,6 +17,11 @@ pub(crate) fn moment(text: &str) -> Result<i64, String> {
             true => Ok(ms as i64),
             false => Err(format!("cannot parse {text:?} to a valid timestamp")),
         };
+    }
+    match text {
+        FIRST => return Ok(-(FARTHEST as i64)),
+        LAST => return Ok(FARTHEST as i64),
+        _ => {}
     }
     let is_date = text.len() > 10 && text.as_bytes()[4] == b'-' && matches!(text.as_bytes()[10], b'T' | b't');
     let read = is_date.then(|| moment::read(text, Nanos(0), None).ok()).flatten();
@@ -75,6 +84,8 @@ mod tests {
             ("2025-11-21T01:53:20Z", 1_763_690_000_000),
             ("2025-11-21T01:53:20.123456789Z", 1_763_690_000_123),
             ("2025-11-21T03:53:20+02:00", 1_763_690_000_000),
+            (FIRST, -9_000_000_000_000_000),
+            (LAST, 9_000_000_000_000_000),
         ] {
             assert_eq!(moment(text), Ok(ms), "{text}");
         }

@@ -2,6 +2,7 @@
 //! regular expression with room for megabytes.
 
 use super::bytes::unquoted;
+use super::positions::Position;
 use super::tokens::{Kind, Token, tokens};
 use crate::error::QueryError;
 use crate::limits::{DEPTH_MAX, DURATION_SECONDS_MAX, REGEXES_MAX, TEXT_BYTES_MAX};
@@ -10,6 +11,10 @@ use crate::matcher::Matcher;
 /// Fails for a text that the parser must not see.
 pub(super) fn check(text: &str) -> Result<(), QueryError> {
     let bad = |problem: String| Err(QueryError::Bad(format!("parse error: {problem}")));
+    let bad_at = |token: &Token<'_>, problem: String| {
+        let place = Position::at(token.at).line_and_column(text);
+        Err(QueryError::Bad(format!("{place}: parse error: {problem}")))
+    };
     if text.len() > TEXT_BYTES_MAX {
         return bad(format!("it has {} bytes, and may have {TEXT_BYTES_MAX}", text.len()));
     }
@@ -21,26 +26,35 @@ pub(super) fn check(text: &str) -> Result<(), QueryError> {
     for (at, token) in tokens.iter().enumerate() {
         // The parser panics at some of them.
         if token.kind == Kind::Text && unquoted(token.text).is_none() {
-            return bad(format!("the text {} has no end, or an unknown escape", token.text));
+            return bad_at(token, format!("the text {} has no end, or an unknown escape", token.text));
         }
         if matches!(token.text, "=~" | "!~") {
             regexes += 1;
             let value = tokens.get(at + 1).filter(|next| next.kind == Kind::Text);
-            if let Some(value) = value.and_then(|value| unquoted(value.text)) {
-                let value = String::from_utf8_lossy(&value);
-                if let Some(Err(problem)) = Matcher::new("", token.text, &value) {
-                    return bad(problem.to_string());
+            if let Some((token, value)) = value.and_then(|token| Some((token, unquoted(token.text)?))) {
+                let (label, value) = (before(&tokens, at), String::from_utf8_lossy(&value));
+                if let Some(Err(problem)) = Matcher::new(&label, tokens[at].text, &value) {
+                    return bad_at(token, problem.to_string());
                 }
             }
         }
         if matches!(token.kind, Kind::Number | Kind::Word) && seconds_beyond(&tokens, at) {
-            return bad(format!("duration out of range: {}", token.text));
+            return bad_at(token, format!("duration out of range: {}", token.text));
         }
     }
     if regexes > REGEXES_MAX {
         return bad(format!("it has {regexes} regular expressions, and may have {REGEXES_MAX}"));
     }
     Ok(())
+}
+
+/// The label before this operator, without quotes.
+fn before(tokens: &[Token<'_>], at: usize) -> String {
+    let Some(label) = at.checked_sub(1).map(|before| tokens[before]) else { return String::new() };
+    match unquoted(label.text).filter(|_| label.kind == Kind::Text) {
+        Some(name) => String::from_utf8_lossy(&name).into_owned(),
+        None => label.text.to_owned(),
+    }
 }
 
 /// True for a number that stands for a duration and is larger than any: the parser would panic.

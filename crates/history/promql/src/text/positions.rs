@@ -13,12 +13,22 @@ impl Position {
     /// The beginning of the text.
     pub(crate) const START: Position = Position(0);
 
-    /// Line and column in this text, from 1; columns are bytes.
+    /// This many bytes from the beginning.
+    pub(super) fn at(bytes: usize) -> Self {
+        Position(bytes)
+    }
+
+    /// Line and column in this text, in brackets as annotations have them.
     pub(crate) fn place(self, text: &str) -> String {
+        format!("({})", self.line_and_column(text))
+    }
+
+    /// Line and column in this text, from 1; columns are bytes.
+    pub(super) fn line_and_column(self, text: &str) -> String {
         let before = &text.as_bytes()[..self.0.min(text.len())];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
         let column = before.len() - before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1) + 1;
-        format!("({line}:{column})")
+        format!("{line}:{column}")
     }
 }
 

@@ -2,7 +2,9 @@
 
 mod print;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 use clap::Args;
 use khz_model::Nanos;
@@ -25,7 +27,7 @@ Examples:
                                     one object a line, for programs
   khz query 'node_load1' --at -5m   as it was five minutes ago
   khz query '{\"net.rx_bytes\"}'      by our own name, in our own unit
-  khz query 'sum(up)' --url http://victoria:8428
+  khz query 'sum(node_load1)' --url http://victoria:8428
                                     ask another engine instead of a khz
 
 PromQL in one minute:
@@ -33,6 +35,12 @@ PromQL in one minute:
   node_load1{instance=\"node7\"}      of these only; also =~ != !~
   rate(node_forks_total[5m])        growth a second over five minutes
   sum by (instance) (...)           one number a node; also avg, max, topk(3, ...)
+
+Where no series has a sample, stderr says so and the exit code is 0: `up == 0`
+has no answer while all is well.
+
+A plot has a row of blocks for each series, a column for some points: its
+height is the largest value. `_` is 0, `·` is a time without a sample.
 
 docs/promql.md says what of the language there is. `khz catalog --json` has the
 names that series have at Prometheus.";
@@ -56,16 +64,18 @@ pub struct QueryFlags {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub at: Option<String>,
     /// Ask this engine with Prometheus' interface, which may be below a path.
-    #[arg(long, visible_alias = "from", value_name = "URL", conflicts_with_all = ["server", "direct"])]
+    #[arg(long, visible_alias = "from", value_name = "URL", conflicts_with = "server")]
     pub url: Option<String>,
-    /// Where to ask.
-    #[command(flatten)]
-    pub target: Target,
+    /// Ask the khz at this address only.
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
     /// The settings.
     #[command(flatten)]
     pub settings: ReaderFlags,
 }
 
+/// People wait this long without a word.
+const SAID_AFTER: Duration = Duration::from_secs(3);
 /// Points of a plot, unless `--step` says otherwise: about the columns of a wide terminal.
 const POINTS: u64 = 200;
 
@@ -73,10 +83,12 @@ const POINTS: u64 = 200;
 pub fn run(flags: QueryFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let end = flags.at.as_deref().map_or(Ok(now()), |text| past::moment("at", text))?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;
+    let target = Target { server: flags.server.clone(), direct: false };
     let server = match &flags.url {
-        Some(url) => flags.target.engine(url, &plan)?,
-        None => flags.target.running(&plan)?,
+        Some(url) => target.engine(url, &plan)?,
+        None => target.running(&plan)?,
     };
+    let asking = Asking::begin(server.url().to_owned());
     let answer = match flags.range {
         None => server.promql(&flags.query, &seconds(end)),
         Some(range) => {
@@ -85,6 +97,7 @@ pub fn run(flags: QueryFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
             server.promql_range(&flags.query, &seconds(start), &seconds(end), &seconds(step))
         }
     };
+    drop(asking);
     let answer = answer.map_err(|error| match error {
         khz_ask::AskError::BadRequest(problem) => Failure::usage(pointed(&flags.query, &problem)),
         error => error.into(),
@@ -94,6 +107,25 @@ pub fn run(flags: QueryFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
     }
     let span = flags.range.map(|range| (Nanos(end.0.saturating_sub(range.0)), range));
     print::print(&flags.query, &answer.data, span, flags.json, out)
+}
+
+/// A question that is being asked: after a while somebody at a terminal reads where. Dropped when there is an answer.
+struct Asking {
+    _over: Sender<()>,
+}
+
+impl Asking {
+    fn begin(url: String) -> Self {
+        let (over, is_over) = channel();
+        if std::io::stderr().is_terminal() {
+            std::thread::spawn(move || {
+                if is_over.recv_timeout(SAID_AFTER) == Err(RecvTimeoutError::Timeout) {
+                    remark!("asking {url} ...");
+                }
+            });
+        }
+        Asking { _over: over }
+    }
 }
 
 /// Seconds with three places, as Prometheus reads them.
@@ -108,12 +140,16 @@ fn step(range: Nanos) -> Nanos {
 /// The problem, and where the engine says the place in the query, that line with a caret under it.
 fn pointed(query: &str, problem: &str) -> String {
     let said = problem.strip_prefix("invalid parameter \"query\": ").unwrap_or(problem);
+    // The words of Prometheus, for people who write the URL.
+    let said = &said.replace("(?step=XX)", "(--step)");
     let mut words = said.splitn(3, ':');
     let mut number = || words.next().and_then(|word| word.parse::<usize>().ok()).filter(|number| *number > 0);
     let place = number().zip(number());
     let line = place.and_then(|(line, column)| Some((query.lines().nth(line - 1)?, column)));
     match line.zip(words.next()) {
-        Some(((line, column), sentence)) if column <= line.chars().count() + 1 => {
+        Some(((line, column), sentence)) if line.is_char_boundary(column - 1) => {
+            // The engine counts bytes.
+            let column = line[..column - 1].chars().count() + 1;
             let line = crate::show::table::printable(line);
             format!("{} (column {column})\n  {line}\n  {:>column$}", sentence.trim(), '^')
         }
@@ -134,6 +170,8 @@ mod tests {
         );
         let problem = "2:1: parse error: no";
         assert_eq!(pointed("a +\nb", problem), "parse error: no (column 1)\n  b\n  ^");
+        assert_eq!(pointed("é é", "1:4: parse error: no"), "parse error: no (column 3)\n  é é\n    ^");
+        assert_eq!(pointed("x", "Try a longer step (?step=XX)"), "Try a longer step (--step)");
         assert_eq!(pointed("x", "9:9: no such place"), "9:9: no such place");
         assert_eq!(pointed("x", "invalid parameter \"query\": it is wrong"), "it is wrong");
     }

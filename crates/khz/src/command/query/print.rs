@@ -91,15 +91,27 @@ fn json_lines(data: &PromqlData, out: &mut impl Write) -> Outcome {
     Ok(Done::Wholly)
 }
 
+/// A name as PromQL writes it: in quotes, if it has other letters than it may have without.
+fn quoted(name: &str) -> String {
+    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    match name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit()) {
+        true => name.to_owned(),
+        false => format!("{name:?}"),
+    }
+}
+
 /// `name{label="value"}`
 fn name(labels: &PromqlLabels) -> String {
     let name = labels.get("__name__").map_or("", String::as_str);
     let others: Vec<String> = labels
         .iter()
         .filter(|(label, _)| *label != "__name__")
-        .map(|(label, value)| format!("{label}={value:?}"))
+        .map(|(label, value)| format!("{}={value:?}", quoted(label)))
         .collect();
+    let is_plain = quoted(&name.replace(':', "_")) == name.replace(':', "_");
     match (name, others.is_empty()) {
+        (name, true) if !name.is_empty() && !is_plain => format!("{{{name:?}}}"),
+        (name, false) if !name.is_empty() && !is_plain => format!("{{{name:?},{}}}", others.join(",")),
         ("", _) => format!("{{{}}}", others.join(",")),
         (name, true) => name.to_owned(),
         (name, false) => format!("{name}{{{}}}", others.join(",")),
@@ -169,6 +181,18 @@ mod tests {
             r#"{"metric":{"__name__":"up","instance":"n1"},"time":"1763690000.500","value":"1"}"#
         );
         assert_eq!(printed(&PromqlData::Scalar((5.0, "7".into())), None, false), "7\n");
+    }
+
+    #[test]
+    fn a_series_is_written_as_a_query_names_it() {
+        for (pairs, expected) in [
+            (&[("__name__", "up"), ("a b", "1")][..], "up{\"a b\"=\"1\"}"),
+            (&[("__name__", "net.rx_bytes"), ("instance", "n1")], "{\"net.rx_bytes\",instance=\"n1\"}"),
+            (&[("__name__", "load.1m")], "{\"load.1m\"}"),
+            (&[("__name__", "a:b"), ("1x", "\"")], "a:b{\"1x\"=\"\\\"\"}"),
+        ] {
+            assert_eq!(name(&labels(pairs)), expected);
+        }
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub enum AskError {
     #[error(
         "{url}/ took the question and has not answered within {seconds} s: it stands still, or others keep it busy"
     )]
-    Late {
+    TookTooLong {
         /// The address.
         url: String,
         /// How long we waited.

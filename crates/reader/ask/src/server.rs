@@ -258,7 +258,7 @@ impl Server {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
         let response = request.send(pairs.join("&")).map_err(|error| match self.unanswered(error) {
-            AskError::Silent { url } => AskError::Late { url, seconds: most.first.as_secs() },
+            AskError::Silent { url } => AskError::TookTooLong { url, seconds: most.first.as_secs() },
             other => other,
         })?;
         match response.status().is_success() {

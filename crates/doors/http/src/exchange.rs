@@ -21,8 +21,8 @@ use crate::bearer::bearer;
 use crate::counters::count;
 use crate::gzip;
 use crate::pages::Held;
-use crate::prometheus::body_max;
 use crate::prometheus::line::Client;
+use crate::prometheus::{self, body_max};
 use crate::refusal::{OverBudget, Refusal};
 use crate::routes::HEALTH_PATH;
 use crate::talk::Shared;
@@ -55,11 +55,12 @@ impl Exchange {
         };
         let packs =
             matches!(*request.method(), Method::GET | Method::POST) && gzip::is_accepted(request.headers());
+        let path = request.uri().path().to_owned();
         let response = match self.check(&request) {
             Ok(caller) => self.clone().route(request, caller).await,
             Err(refusal) => {
                 count(&self.shared.counters.requests_refused);
-                refusal.into_response()
+                prometheus::refused(refusal, &path)
             }
         };
         let (share, response) = self.shared.counted(response);

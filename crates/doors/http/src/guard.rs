@@ -107,7 +107,11 @@ fn check_method(method: &Method, path: &str, takes_body: bool) -> Result<(), Ref
         // The only path that does more than read: it forgets nodes. A page of another origin cannot send the request:
         // its browser asks first, and gets 405.
         Method::DELETE if path == NODES_PATH => Ok(()),
-        _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this door is for reading: only GET and HEAD")),
+        _ => Err(Refusal::method(match path {
+            NODES_PATH => "GET, HEAD, DELETE",
+            _ if body_max(&Method::POST, path).is_some() => "GET, HEAD, POST",
+            _ => "GET, HEAD",
+        })),
     }
 }
 

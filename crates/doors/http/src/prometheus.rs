@@ -21,10 +21,12 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::handler::Handler;
 use axum::http::Method;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use crate::limits::{FORM_BYTES_MAX, READ_BYTES_MAX};
+use crate::prometheus::failure::Failure;
+use crate::refusal::Refusal;
 use crate::routes::{App, Route};
 
 /// Paths that take a form as a body, too: a query may be too long for a URL.
@@ -46,6 +48,20 @@ pub(crate) fn body_max(method: &Method, path: &str) -> Option<usize> {
         return Some(READ_BYTES_MAX);
     }
     (*method == Method::POST && FORMS.contains(&path)).then_some(FORM_BYTES_MAX)
+}
+
+/// The answer to a request that no route saw: below `/api/v1/` in Prometheus' form.
+pub(crate) fn refused(refusal: Refusal, path: &str) -> Response {
+    if !path.starts_with("/api/v1/") {
+        return refusal.into_response();
+    }
+    let mut response = Failure::from(refusal.clone()).into_response();
+    for (name, value) in refusal.into_response().headers() {
+        if !response.headers().contains_key(name) {
+            response.headers_mut().insert(name, value.clone());
+        }
+    }
+    response
 }
 
 /// The routes.

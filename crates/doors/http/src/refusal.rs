@@ -17,6 +17,8 @@ pub(crate) struct Refusal {
     pub column: Option<(usize, String)>,
     /// Refused because answers hold all that they may.
     pub busy: bool,
+    /// The methods that this path takes, if another one was used.
+    pub allowed: Option<&'static str>,
 }
 
 /// Marks a response that was refused because answers hold all that they may.
@@ -25,11 +27,17 @@ pub(crate) struct OverBudget;
 
 impl Refusal {
     pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        Refusal { status, error: error.into(), column: None, busy: false }
+        Refusal { status, error: error.into(), column: None, busy: false, allowed: None }
     }
 
     pub(crate) fn bad_request(error: impl Into<String>) -> Self {
         Refusal::new(StatusCode::BAD_REQUEST, error)
+    }
+
+    /// Another method than these.
+    pub(crate) fn method(allowed: &'static str) -> Self {
+        let error = format!("this path takes only {allowed}; /khz/v1/openapi.json lists every path");
+        Refusal { allowed: Some(allowed), ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, error) }
     }
 
     /// Answers hold all that they may.
@@ -98,7 +106,7 @@ impl IntoResponse for Refusal {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"khz\""));
             }
             StatusCode::METHOD_NOT_ALLOWED => {
-                headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+                headers.insert(header::ALLOW, HeaderValue::from_static(self.allowed.unwrap_or("GET, HEAD")));
             }
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::http::StatusCode;
+use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 use axum::{Extension, Router};
 use khz_model::http_names::{CATALOG_PATH, NODES_PATH, QUERY_PATH, RANGE_PATH, STREAM_PATH};
@@ -93,10 +94,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-async fn nothing_here(request: Request) -> Refusal {
+async fn nothing_here(request: Request) -> Response {
     let path = request.uri().path();
-    Refusal::new(
-        StatusCode::NOT_FOUND,
-        format!("there is nothing at '{path}'; /khz/v1/openapi.json lists every path"),
-    )
+    let problem = format!("there is nothing at '{path}'; /khz/v1/openapi.json lists every path");
+    prometheus::refused(Refusal::new(StatusCode::NOT_FOUND, problem), path)
 }

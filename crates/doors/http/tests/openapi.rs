@@ -442,7 +442,7 @@ fn forgetting_nodes_is_described_with_each_of_its_answers() {
         (forget(&reader, "?nodes=n3"), 403, "forgetting nodes is for operators, and you are a reader"),
         (forget(&alone, "?nodes=n1"), 404, "only a hub remembers nodes"),
         (forget(&server, "?nodes=n[2-3],n9"), 200, "\"forgotten\":[\"n3\"]"),
-        (server.ask("DELETE", "/khz/v1/targets", &[]), 405, "only GET and HEAD"),
+        (server.ask("DELETE", "/khz/v1/targets", &[]), 405, "only GET, HEAD"),
     ] {
         assert_eq!(answer.status, status, "{}", answer.body);
         assert!(answer.body.contains(expected), "{}", answer.body);

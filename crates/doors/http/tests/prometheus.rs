@@ -138,6 +138,39 @@ fn a_form_is_not_too_large_and_comes_only_where_one_is_read() {
 }
 
 #[test]
+fn whatever_is_refused_below_the_interface_is_refused_in_prometheus_form() {
+    let server = server();
+    let foreign = [("Origin", "http://evil.example")];
+    for (answer, status, allowed) in [
+        (server.get("/api/v1/nothing"), 404, None),
+        (server.ask("GET", "/api/v1/query?query=up", &foreign), 403, None),
+        (server.ask("PUT", "/api/v1/query", &[]), 405, Some("GET, HEAD, POST")),
+        (server.ask("POST", "/api/v1/quer", &[]), 405, Some("GET, HEAD")),
+        (post(&server, "/api/v1/query", &"x".repeat(300_000)), 413, None),
+    ] {
+        assert_eq!(answer.status, status, "{}", answer.body);
+        assert_eq!(answer.json()["status"], "error", "{}", answer.body);
+        assert!(answer.json()["errorType"].is_string(), "{}", answer.body);
+        assert_eq!(answer.headers.get("allow").map(String::as_str), allowed, "{}", answer.body);
+    }
+    assert!(server.get("/nothing").json().get("errorType").is_none(), "elsewhere the form is ours");
+    for head in [
+        "Content-Type: application/json",
+        "Content-Type: application/x-www-form-urlencoded\r\nContent-Encoding: gzip",
+    ] {
+        let request = format!(
+            "POST /api/v1/query HTTP/1.1\r\nConnection: close\r\nHost: {}\r\n{head}\r\nContent-Length: 8\r\n\r\nquery=up",
+            server.addr
+        );
+        let answer = Answer::parse(&server.raw(request.as_bytes()));
+        assert_eq!(answer.status, 415, "{}", answer.body);
+        assert!(answer.body.contains("application/x-www-form-urlencoded"), "{}", answer.body);
+    }
+    let small = server.get("/api/v1/query_range?query=up&start=0&end=1&step=0.0001");
+    assert!(small.status == 400 && small.body.contains("below 1 ms"), "{}", small.body);
+}
+
+#[test]
 fn a_query_ends_with_its_time_and_with_its_client() {
     let node = Arc::new(FakeNode::default());
     node.endless.store(true, Ordering::SeqCst);

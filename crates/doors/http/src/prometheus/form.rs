@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
+use http_body::Body as _;
 use tokio::time::timeout;
 
 use crate::limits::{HEAD_TIMEOUT, PATTERNS_MAX, QUERY_TIMEOUT};
@@ -120,8 +121,16 @@ async fn body(request: Request) -> Result<String, Failure> {
     let is_form =
         |kind: &str| kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(FORM));
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    if !kind.is_some_and(is_form) {
-        return Ok(String::new());
+    let is_packed = request.headers().contains_key(header::CONTENT_ENCODING);
+    if is_packed || !kind.is_some_and(is_form) {
+        return match request.body().is_end_stream() {
+            true => Ok(String::new()),
+            false => Err(Refusal::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                format!("the body of this request is a form, not packed: Content-Type: {FORM}"),
+            )
+            .into()),
+        };
     }
     let late = || Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time");
     let read = timeout(HEAD_TIMEOUT, axum::body::to_bytes(request.into_body(), max));

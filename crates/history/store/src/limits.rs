@@ -37,6 +37,8 @@ pub const RANGE_READINGS_MAX: u64 = 1 << 26;
 pub const UNPACKED_BYTES: usize = 64 << 20;
 /// What each of them takes at least, with its place.
 pub const UNPACKED_LEAST: usize = 128;
+/// Parts of that memory, each with its own lock and an equal share: a column of an hour at 100 Hz fits into one.
+pub const UNPACKED_SHARDS: usize = 4;
 
 /// Hours with rows, the last of a question, in which the newest readings are searched; before them roll-ups are asked. A day,
 /// wherever it begins.

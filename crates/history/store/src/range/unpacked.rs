@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use crate::StoreError;
-use crate::limits::{UNPACKED_BYTES, UNPACKED_LEAST};
+use crate::limits::{UNPACKED_BYTES, UNPACKED_LEAST, UNPACKED_SHARDS};
 use crate::range::live::LiveRows;
 use crate::section::Section;
 use crate::times::Times;
@@ -54,8 +54,14 @@ impl Weighter<Place, Kept> for Bytes {
 
 impl Default for Unpacked {
     fn default() -> Self {
-        let items = UNPACKED_BYTES / (16 * UNPACKED_LEAST);
-        Unpacked(Cache::with_weighter(items, UNPACKED_BYTES as u64, Bytes))
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity(UNPACKED_BYTES / (16 * UNPACKED_LEAST))
+            .weight_capacity(UNPACKED_BYTES as u64)
+            .shards(UNPACKED_SHARDS)
+            .build()
+            .expect("BUG: all options are set");
+        let (hasher, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
+        Unpacked(Cache::with_options(options, Bytes, hasher, lifecycle))
     }
 }
 

@@ -22,7 +22,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
         "khz store export /srv/khz -m 'node[1-8]:net.*' --from '2026-11-21 14:00:00' --to '2026-11-21 15:00:00' -o net.khzt",
         "needs a store that has that hour",
     ),
-    ("khz query 'sum(up)' --url http://victoria:8428", "needs another engine on another machine"),
+    ("khz query 'sum(node_load1)' --url http://victoria:8428", "needs another engine on another machine"),
     ("khz export run.khzt --parquet -o run.parquet", "needs a program that is built with Parquet"),
     (
         "khz mount /cluster --hub hub1 --tls-ca ca.pem --token /etc/khz/token",

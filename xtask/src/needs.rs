@@ -5,12 +5,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program, the Debian package that has it, and what needs it.
-const PROGRAMS: [(&str, &str, &str); 17] = [
+const PROGRAMS: [(&str, &str, &str); 18] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
     ("chromium", "chromium", "the tests of the page"),
     ("chromedriver", "chromium-driver", "the tests of the page"),
     ("promtool", "prometheus", "the check of /metrics"),
     ("victoria-metrics", "victoria-metrics", "the tests of remote write"),
+    ("prometheus-node-exporter", "prometheus-node-exporter", "the test of labels that describe a node"),
     ("ip", "iproute2", "the test with 500 interfaces"),
     ("openssl", "openssl", "the tests of certificates and TLS"),
     ("systemd-analyze", "systemd", "the check of the units"),

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A program, the Debian package that has it, and what needs it.
-const PROGRAMS: [(&str, &str, &str); 18] = [
+/// A program, or a path where there is none; the Debian package that has it; and what needs it.
+const PROGRAMS: [(&str, &str, &str); 20] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
     ("chromium", "chromium", "the tests of the page"),
     ("chromedriver", "chromium-driver", "the tests of the page"),
@@ -23,6 +23,8 @@ const PROGRAMS: [(&str, &str, &str); 18] = [
     ("java", "default-jdk-headless", "the example in Java"),
     ("rrdtool", "rrdtool", "the tests of .rrd files"),
     ("rrdcached", "rrdcached", "the tests of the caching daemon"),
+    ("/usr/share/doc/librrds-perl", "librrds-perl", "the test of rrdtool's Perl module"),
+    ("/usr/share/doc/python3-rrdtool", "python3-rrdtool", "the test of rrdtool's Python module"),
     ("locale-gen", "locales", "the test of .rrd files in a language with a decimal comma"),
 ];
 
@@ -94,6 +96,7 @@ fn install_missing(programs: &[(&str, &str, &str)]) -> Result<(), String> {
 
 fn is_there(program: &str) -> bool {
     let places = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    // A path stays as it is.
     places.split(':').any(|place| Path::new(place).join(program).exists())
 }
 

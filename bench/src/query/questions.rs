@@ -199,7 +199,7 @@ impl World {
         record.show("## PromQL on one core", &table);
         record.say(
             "Each program runs on the same core, and is asked over HTTP with the same samples. Warm: it was asked the same\n\
-             before. Cold: it was started anew (khz: its files stayed open), and the pages of its files were taken out of memory. VictoriaMetrics\n\
+             before. Cold: it was just started (khz: its files stayed open), and the pages of its files were taken out of memory. VictoriaMetrics\n\
              is asked without its cache of results. Memory: anonymous memory of the process (khz: of this benchmark).\n",
         );
         Ok(())

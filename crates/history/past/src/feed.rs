@@ -61,13 +61,9 @@ impl<'a> Feed<'a> {
         let Some(node) = group.node() else { return Ok(()) };
         let descriptions = group.descriptions();
         for rows in group.series() {
-            let series = rows.series();
-            if !is_wanted(&series.metric) {
-                continue;
+            if is_wanted(&rows.series().metric) {
+                self.series(node, rows, descriptions.of(rows.series()), sink)?;
             }
-            let from = series.metric.labels_from.as_deref();
-            let described = from.and_then(|from| descriptions.get(&(from, series.instance.as_ref())));
-            self.series(node, rows, described.map(Vec::as_slice), sink)?;
         }
         Ok(())
     }
@@ -115,9 +111,7 @@ impl<'a> Feed<'a> {
             else {
                 continue;
             };
-            let from = series.metric.labels_from.as_deref();
-            let described = from.and_then(|from| descriptions.get(&(from, series.instance.as_ref()))?.last());
-            let description = newest.labels().or_else(|| described?.1.labels());
+            let description = newest.labels().or_else(|| descriptions.of(series)?.last()?.1.labels());
             let labels = self.words.labels(self.form, node, self.job, series, description.as_ref());
             let number = self.taken.len();
             self.begin(number, labels, sink)?;
@@ -177,21 +171,17 @@ impl Filler<'_, '_> {
     ) -> Result<(), QueryError> {
         let scale = self.feed.form.scale(&self.series.metric);
         for run in &column.runs {
-            let (mut times, mut values) = column.of_run(run);
-            // The first row of a series, or of another one, needs labels.
-            let is_new = self.strand.current.is_none() || self.strand.description.is_some();
-            let first = if is_new { 1.min(times.len()) } else { 0 };
-            for (row, &time) in times[..first].iter().enumerate() {
-                let bits = values.map_or(0, |values| values[row]);
-                self.row(Nanos(time), Reading::from_parts(run.state, bits), scale, described)?;
-            }
-            (times, values) = (&times[first..], values.map(|values| &values[first..]));
+            let (times, values) = column.of_run(run);
             let is_plain = run.state == NUMBER && described.is_none();
-            if is_plain && self.numbers(times, values.unwrap_or_default(), scale) {
-                continue;
-            }
             for (row, &time) in times.iter().enumerate() {
+                // The first row of a series needs labels; those after it are looked at together where that suffices.
                 let bits = values.map_or(0, |values| values[row]);
+                if is_plain
+                    && row < 2
+                    && self.numbers(&times[row..], &values.unwrap_or_default()[row..], scale)
+                {
+                    break;
+                }
                 self.row(Nanos(time), Reading::from_parts(run.state, bits), scale, described)?;
             }
         }
@@ -201,8 +191,8 @@ impl Filler<'_, '_> {
     /// Takes numbers without gaps, many at a time; false, and none is taken: they must be looked at one by one.
     fn numbers(&mut self, times: &[u64], bits: &[u64], scale: Scale<'_>) -> bool {
         let Strand { pace, current, description, samples, .. } = &mut *self.strand;
-        if current.is_none() || description.is_some() || times.is_empty() {
-            return times.is_empty();
+        if current.is_none() || description.is_some() {
+            return false;
         }
         let Feed { times: ms, values, .. } = &mut *self.feed;
         ms.clear();

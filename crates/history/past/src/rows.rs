@@ -6,7 +6,16 @@ use std::collections::{HashMap, HashSet};
 use khz_model::{Instance, Labels, Nanos, NodeName, RangeColumn, RangeContent, RangePart, Reading, Series};
 
 /// For the name and instance of each series that describes others, its labels in the order of time.
-pub(crate) type Descriptions<'a> = HashMap<(&'a str, Option<&'a Instance>), Vec<(Nanos, Reading)>>;
+#[derive(Debug)]
+pub(crate) struct Descriptions<'a>(HashMap<(&'a str, Option<&'a Instance>), Vec<(Nanos, Reading)>>);
+
+impl Descriptions<'_> {
+    /// What describes a series, if another one does.
+    pub fn of<'s>(&'s self, series: &'s Series) -> Option<&'s [(Nanos, Reading)]> {
+        let from = series.metric.labels_from.as_deref()?;
+        self.0.get(&(from, series.instance.as_ref())).map(Vec::as_slice)
+    }
+}
 
 /// What a range has of one node in one step.
 #[derive(Debug, Default)]
@@ -39,13 +48,12 @@ impl Group {
         let names = self.0.iter().filter_map(|part| part.series.metric.labels_from.as_deref());
         let names: HashSet<&str> = names.collect();
         let described = self.series().filter(|rows| names.contains(&*rows.series().metric.name));
-        described
-            .map(|rows| {
-                let series = rows.series();
-                let key = (&*series.metric.name, series.instance.as_ref());
-                (key, rows.merged().into_iter().map(|(time, reading, _)| (time, reading)).collect())
-            })
-            .collect()
+        let labels = described.map(|rows| {
+            let series = rows.series();
+            let key = (&*series.metric.name, series.instance.as_ref());
+            (key, rows.merged().into_iter().map(|(time, reading, _)| (time, reading)).collect())
+        });
+        Descriptions(labels.collect())
     }
 
     /// The times of all rows, in order (ns since 1970).

@@ -9,7 +9,7 @@ use khz_ask::is_secret_header;
 use khz_model::Nanos;
 use khz_trust::ClientFiles;
 
-use super::values::{bad, quantity};
+use super::values::{bad, quantity, switch};
 use super::{ConfigError, ForeignValues, Value};
 
 /// How long an answer may take, if the file does not say it.
@@ -139,7 +139,7 @@ impl Table<'_> {
         let login = self.login()?;
         let headers = self.values.headers.iter().map(|(name, value)| self.header(name, value));
         let headers: Vec<(String, String)> = headers.collect::<Result<_, _>>()?;
-        let may_show = may_show || self.read("insecure", false, is_true)?;
+        let may_show = may_show || self.read("insecure", false, switch)?;
         let is_shown = login != Login::Nothing || headers.iter().any(|(name, _)| is_secret_header(name));
         if is_shown && !url.starts_with("https://") && !is_loopback(&host) && !may_show {
             let problem = "without TLS everybody on the way could read the secret: use https://, or insecure = true in \
@@ -187,10 +187,6 @@ fn shown(url: &str) -> String {
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let rest = rest.rsplit('@').next().unwrap_or_default();
     if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}://{rest}") }
-}
-
-fn is_true(text: &str) -> Result<bool, String> {
-    text.parse().map_err(|_| format!("'{text}' is neither true nor false"))
 }
 
 /// Host and port of a URL.

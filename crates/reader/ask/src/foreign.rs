@@ -81,13 +81,8 @@ impl Foreign {
     /// Why there is no answer.
     pub fn unanswered(&self, error: ureq::Error) -> AskError {
         let url = self.shown.clone();
-        let tls_failed = match &error {
-            ureq::Error::Other(error) => error.downcast_ref::<TlsFailed>(),
-            ureq::Error::Io(error) => error.get_ref().and_then(|error| error.downcast_ref()),
-            _ => None,
-        };
-        if let Some(TlsFailed(problem)) = tls_failed {
-            return AskError::Tls { url, problem: problem.clone() };
+        if let Some(problem) = TlsFailed::problem(&error) {
+            return AskError::Tls { url, problem };
         }
         let reason = match error {
             ureq::Error::Io(error) => explain_io(&error),

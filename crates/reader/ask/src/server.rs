@@ -286,13 +286,8 @@ impl Server {
 
     fn unanswered(&self, error: ureq::Error) -> AskError {
         let url = self.url.clone();
-        let tls_failed = match &error {
-            ureq::Error::Other(error) => error.downcast_ref::<TlsFailed>(),
-            ureq::Error::Io(error) => error.get_ref().and_then(|error| error.downcast_ref()),
-            _ => None,
-        };
-        if let Some(TlsFailed(problem)) = tls_failed {
-            return AskError::Tls { url, problem: problem.clone() };
+        if let Some(problem) = TlsFailed::problem(&error) {
+            return AskError::Tls { url, problem };
         }
         match error {
             ureq::Error::Io(error) => AskError::NobodyThere { url, reason: explain_io(&error) },

@@ -32,6 +32,18 @@ pub(crate) enum Route {
 #[error("{0}")]
 pub(crate) struct TlsFailed(pub String);
 
+impl TlsFailed {
+    /// Why TLS failed, if that is what an error says.
+    pub fn problem(error: &ureq::Error) -> Option<String> {
+        let failed: &TlsFailed = match error {
+            ureq::Error::Other(error) => error.downcast_ref()?,
+            ureq::Error::Io(error) => error.get_ref()?.downcast_ref()?,
+            _ => return None,
+        };
+        Some(failed.0.clone())
+    }
+}
+
 impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -60,13 +60,7 @@ pub(crate) async fn fixed(app: &Arc<App>, data: &'static str) -> Result<Response
 pub(crate) async fn list(app: &Arc<App>, all: Vec<String>, notes: Notes) -> Result<Response, Failure> {
     let write = async move |mut writer: Writer| {
         writer.hold(all.iter().map(|text| size_of::<String>() + text.capacity()).sum::<usize>() as u64)?;
-        writer.page().push('[');
-        for (number, text) in all.iter().enumerate() {
-            json::next(writer.page(), number);
-            json::text(writer.page(), text);
-            writer.turn().await?;
-        }
-        writer.page().push(']');
+        array(&mut writer, &all).await?;
         Ok(writer)
     };
     success(app, notes, write).await
@@ -77,6 +71,11 @@ async fn texts(writer: &mut Writer, key: &str, all: &[String]) -> Result<(), Ref
         return Ok(());
     }
     writer.page().push_str(key);
+    array(writer, all).await
+}
+
+/// `["...","..."]`
+async fn array(writer: &mut Writer, all: &[String]) -> Result<(), Refusal> {
     writer.page().push('[');
     for (number, text) in all.iter().enumerate() {
         json::next(writer.page(), number);

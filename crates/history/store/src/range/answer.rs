@@ -126,8 +126,7 @@ impl Asked {
     ) {
         let of_node = self.chosen.patterns_of(&self.patterns, node);
         for strip in strips {
-            let selected = strip.list().map(|list| self.chosen.of(&self.patterns, &of_node, &list));
-            all.add(&selected.unwrap_or_else(|selected| selected));
+            all.add(&strip.selected(|list| self.chosen.of(&self.patterns, &of_node, list)));
         }
     }
 

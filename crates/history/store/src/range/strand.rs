@@ -57,11 +57,11 @@ impl Strip {
 }
 
 impl Strip {
-    /// Its series, to select from; of rows that were selected already, those.
-    pub fn list(&self) -> Result<List, Arc<Selected>> {
+    /// Its selected series; `select` selects them from a list, where that has not been done.
+    pub fn selected(&self, select: impl FnOnce(&List) -> Arc<Selected>) -> Arc<Selected> {
         match self {
-            Strip::Section(section) => Ok(List::Columns(section.section.layout.clone())),
-            Strip::Live(rows) => Err(rows.selected().clone()),
+            Strip::Section(section) => select(&List::Columns(section.section.layout.clone())),
+            Strip::Live(rows) => rows.selected().clone(),
         }
     }
 }

@@ -22,6 +22,9 @@ pub(crate) enum Place {
     Block(u64, u64, Arc<[u32]>),
 }
 
+/// What was unpacked, or why it could not be.
+type Unpack<T> = Result<T, StoreError>;
+
 /// What is remembered, up to a number of bytes. It keeps what is asked for again and again, even while something large is
 /// asked for once.
 #[derive(Debug)]
@@ -67,58 +70,41 @@ impl Default for Unpacked {
 
 impl Unpacked {
     /// The section whose index is at a place; `read` is asked if it is not known.
-    pub fn section(
-        &self,
-        place: Place,
-        read: impl FnOnce() -> Result<Section, StoreError>,
-    ) -> Result<Arc<Section>, StoreError> {
-        if let Some(Kept::Section(section)) = self.0.get(&place) {
-            return Ok(section);
-        }
-        let section = Arc::new(read()?);
-        self.0.insert(place, Kept::Section(section.clone()));
-        Ok(section)
+    pub fn section(&self, place: Place, read: impl FnOnce() -> Unpack<Section>) -> Unpack<Arc<Section>> {
+        let known = |kept| if let Kept::Section(section) = kept { Some(section) } else { None };
+        self.kept(place, known, Kept::Section, read)
     }
 
     /// The times at a place.
-    pub fn times(
-        &self,
-        place: Place,
-        read: impl FnOnce() -> Result<Times, StoreError>,
-    ) -> Result<Arc<Times>, StoreError> {
-        if let Some(Kept::Times(times)) = self.0.get(&place) {
-            return Ok(times);
-        }
-        let times = Arc::new(read()?);
-        self.0.insert(place, Kept::Times(times.clone()));
-        Ok(times)
+    pub fn times(&self, place: Place, read: impl FnOnce() -> Unpack<Times>) -> Unpack<Arc<Times>> {
+        let known = |kept| if let Kept::Times(times) = kept { Some(times) } else { None };
+        self.kept(place, known, Kept::Times, read)
     }
 
     /// The column at a place.
-    pub fn column(
-        &self,
-        place: Place,
-        read: impl FnOnce() -> Result<Content, StoreError>,
-    ) -> Result<Arc<Content>, StoreError> {
-        if let Some(Kept::Column(column)) = self.0.get(&place) {
-            return Ok(column);
-        }
-        let column = Arc::new(read()?);
-        self.0.insert(place, Kept::Column(column.clone()));
-        Ok(column)
+    pub fn column(&self, place: Place, read: impl FnOnce() -> Unpack<Content>) -> Unpack<Arc<Content>> {
+        let known = |kept| if let Kept::Column(column) = kept { Some(column) } else { None };
+        self.kept(place, known, Kept::Column, read)
     }
 
     /// The rows of a block.
-    pub fn rows(
+    pub fn rows(&self, place: Place, read: impl FnOnce() -> Unpack<LiveRows>) -> Unpack<Arc<LiveRows>> {
+        let known = |kept| if let Kept::Rows(rows) = kept { Some(rows) } else { None };
+        self.kept(place, known, Kept::Rows, read)
+    }
+
+    fn kept<T>(
         &self,
         place: Place,
-        read: impl FnOnce() -> Result<LiveRows, StoreError>,
-    ) -> Result<Arc<LiveRows>, StoreError> {
-        if let Some(Kept::Rows(rows)) = self.0.get(&place) {
-            return Ok(rows);
+        known: impl FnOnce(Kept) -> Option<Arc<T>>,
+        keep: fn(Arc<T>) -> Kept,
+        read: impl FnOnce() -> Unpack<T>,
+    ) -> Unpack<Arc<T>> {
+        if let Some(known) = self.0.get(&place).and_then(known) {
+            return Ok(known);
         }
-        let rows = Arc::new(read()?);
-        self.0.insert(place, Kept::Rows(rows.clone()));
-        Ok(rows)
+        let new = Arc::new(read()?);
+        self.0.insert(place, keep(new.clone()));
+        Ok(new)
     }
 }

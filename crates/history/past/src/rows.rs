@@ -7,7 +7,10 @@ use khz_model::{Instance, Labels, Nanos, NodeName, RangeColumn, RangeContent, Ra
 
 /// For the name and instance of each series that describes others, its labels in the order of time.
 #[derive(Debug)]
-pub(crate) struct Descriptions<'a>(HashMap<(&'a str, Option<&'a Instance>), Vec<(Nanos, Reading)>>);
+pub(crate) struct Descriptions<'a>(HashMap<Described<'a>, Vec<(Nanos, Reading)>>);
+
+/// A name and an instance.
+type Described<'a> = (&'a str, Option<&'a Instance>);
 
 impl Descriptions<'_> {
     /// What describes a series, if another one does.

@@ -21,39 +21,45 @@ pub const BLOCK_ROWS: u64 = 60;
 /// When the first row was gathered: the begin of an hour.
 pub const BEGIN: u64 = 1_763_002_800_000_000_000;
 
-/// A block, and where each of its rows ends.
+/// A block of all nodes, and where each of its rows ends.
 struct Model {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    schema: Arc<dyn Columns>,
 }
 
 impl Model {
-    /// Rows with this number of slots, of which `moving` change from row to row.
-    fn new(slots: usize, moving: usize) -> Self {
-        let series = made_up::slots(slots);
+    /// The rows of the block with this number. Their values go on where those of the block before ended, as counters do.
+    fn new(schema: &Arc<dyn Columns>, moving: usize, number: u64) -> Self {
         let mut encoder = Encoder::new(0, 1, Nanos::SECOND);
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         for row in 0..BLOCK_ROWS {
             let stamp = Stamp { boot: Nanos(row * Nanos::SECOND.0), real_offset: BEGIN.cast_signed() };
             let value = |slot: usize| {
-                let slot = slot as u64;
+                let is_moving = slot < moving;
+                let (slot, row) = (slot as u64, if is_moving { number * BLOCK_ROWS + row } else { 0 });
                 (0, 1_000_000 + row * (slot * 7 % 190) + (row * row + slot) * 31 % 23)
             };
             match row {
-                0 => encoder.key_row(stamp, slots, value, &mut bytes),
+                0 => encoder.key_row(stamp, schema.series().len(), value, &mut bytes),
                 _ => encoder.delta_row(stamp, 0..moving, value, &mut bytes),
             }
             ends.push(bytes.len());
         }
-        Model { bytes, ends, schema: Arc::new(series) }
+        Model { bytes, ends }
     }
 }
 
 /// Nodes on their way through their blocks, as the hub has them.
 pub struct Nodes {
-    model: Model,
-    nodes: Mutex<Vec<Node>>,
+    schema: Arc<dyn Columns>,
+    moving: usize,
+    cluster: Mutex<Cluster>,
+}
+
+struct Cluster {
+    /// By their numbers: those that a node has come to.
+    models: Vec<Model>,
+    nodes: Vec<Node>,
 }
 
 struct Node {
@@ -73,9 +79,11 @@ impl Nodes {
 
     /// This many of them.
     pub fn some(count: usize, slots: usize, moving: usize, intake: &Intake) -> Result<Arc<Self>, BenchError> {
-        let (model, mut nodes) = (Model::new(slots, moving), Vec::new());
+        let schema: Arc<dyn Columns> = Arc::new(made_up::slots(slots));
+        let model = Model::new(&schema, moving, 0);
         let header = Header::from_bytes(model.bytes.first_chunk().unwrap_or(&[0; HEADER_BYTES]), 0);
         let header = header.map_err(|error| failed("a block", error))?;
+        let mut nodes = Vec::new();
         for number in 0..count {
             let name = NodeName::new(&format!("node{number:04}")).map_err(|error| failed("a name", error))?;
             let lane = intake.lane(&name, 1);
@@ -83,7 +91,8 @@ impl Nodes {
             (0..number % BLOCK_ROWS as usize).for_each(|_| node.row(&model));
             nodes.push(node);
         }
-        let nodes = Arc::new(Nodes { model, nodes: Mutex::new(nodes) });
+        let cluster = Mutex::new(Cluster { models: vec![model], nodes });
+        let nodes = Arc::new(Nodes { schema, moving, cluster });
         intake.ask(&nodes);
         intake.grown();
         Ok(nodes)
@@ -91,15 +100,22 @@ impl Nodes {
 
     /// A row of each node comes. This is no work of the store.
     pub fn rows(&self) {
-        self.all().iter_mut().for_each(|node| node.row(&self.model));
+        let Cluster { models, nodes } = &mut *self.all();
+        for node in nodes {
+            let number = node.header.first_row / BLOCK_ROWS;
+            if number == models.len() as u64 {
+                models.push(Model::new(&self.schema, self.moving, number));
+            }
+            node.row(&models[number as usize]);
+        }
     }
 
     /// What the hub's thread does for the store then.
     pub fn hand(&self, intake: &Intake) {
-        for node in self.all().iter_mut() {
+        for node in &mut self.all().nodes {
             intake.grown();
-            if node.rows == self.model.ends.len() {
-                node.end(&self.model, intake);
+            if node.rows as u64 == BLOCK_ROWS {
+                node.end(&self.schema, intake);
             }
         }
     }
@@ -112,7 +128,7 @@ impl Nodes {
 
     /// How many rows of each node have come.
     pub fn counts(&self) -> Vec<u64> {
-        self.all().iter().map(Node::count).collect()
+        self.all().nodes.iter().map(Node::count).collect()
     }
 
     /// How many rows that came are not in another log.
@@ -122,18 +138,18 @@ impl Nodes {
             let rows = stored.into_iter().map(|(from, to)| to.min(node.count()) - from);
             node.count() - rows.sum::<u64>()
         };
-        self.all().iter().map(missing).sum()
+        self.all().nodes.iter().map(missing).sum()
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Node>> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all(&self) -> MutexGuard<'_, Cluster> {
+        self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl OpenBlocks for Nodes {
     fn grown(&self, take: &mut Take<'_>) {
-        for node in self.all().iter_mut().filter(|node| node.taken < node.bytes.len()) {
-            let begins = (node.taken == 0).then(|| (self.model.schema.clone(), [7; 16]));
+        for node in self.all().nodes.iter_mut().filter(|node| node.taken < node.bytes.len()) {
+            let begins = (node.taken == 0).then(|| (self.schema.clone(), [7; 16]));
             let open = OpenBlock {
                 header: &node.header,
                 begins,
@@ -152,20 +168,20 @@ impl OpenBlocks for Nodes {
 /// What has come and is in no block of the log yet.
 impl OpenRows for Nodes {
     fn nodes(&self) -> Vec<NodeName> {
-        self.all().iter().map(|node| node.lane.node().clone()).collect()
+        self.all().nodes.iter().map(|node| node.lane.node().clone()).collect()
     }
 
     fn of(&self, name: &NodeName, from: Nanos, to: Nanos) -> Option<LoggedBlock> {
-        let nodes = self.all();
+        let nodes = &self.all().nodes;
         // Their names have the order of their numbers.
         let place = nodes.binary_search_by(|node| node.lane.node().cmp(name)).ok()?;
         let node = nodes.get(place).filter(|node| node.rows > 0)?;
         let (first, last) = node.span();
-        (first < to && last >= from).then(|| node.block(&self.model, node.bytes.clone()))
+        (first < to && last >= from).then(|| node.block(&self.schema, node.bytes.clone()))
     }
 
     fn span(&self) -> Option<(Nanos, Nanos)> {
-        let nodes = self.all();
+        let nodes = &self.all().nodes;
         let spans = nodes.iter().filter(|node| node.rows > 0).map(Node::span);
         spans.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
     }
@@ -183,11 +199,11 @@ impl Node {
         (first, Nanos(first.0 + (self.rows as u64).saturating_sub(1) * Nanos::SECOND.0))
     }
 
-    fn block(&self, model: &Model, bytes: Vec<u8>) -> LoggedBlock {
+    fn block(&self, schema: &Arc<dyn Columns>, bytes: Vec<u8>) -> LoggedBlock {
         LoggedBlock {
             header: self.header,
             rows: self.rows as u32,
-            schema: model.schema.clone(),
+            schema: schema.clone(),
             schema_hash: [7; 16],
             bytes: Arc::new(bytes),
             last: self.span().1,
@@ -204,9 +220,9 @@ impl Node {
         self.rows += 1;
     }
 
-    fn end(&mut self, model: &Model, intake: &Intake) {
+    fn end(&mut self, schema: &Arc<dyn Columns>, intake: &Intake) {
         let bytes = std::mem::take(&mut self.bytes);
-        let block = self.block(model, bytes);
+        let block = self.block(schema, bytes);
         intake.block(&self.lane, block);
         self.header.first_row += BLOCK_ROWS;
         self.header.stamp.boot.0 += BLOCK_ROWS * Nanos::SECOND.0;

@@ -178,7 +178,7 @@ impl Filler<'_, '_> {
                 let bits = values.map_or(0, |values| values[row]);
                 if is_plain
                     && row < 2
-                    && self.numbers(&times[row..], &values.unwrap_or_default()[row..], scale)
+                    && self.numbers(&times[row..], &values.unwrap_or_default()[row..], scale)?
                 {
                     break;
                 }
@@ -189,21 +189,25 @@ impl Filler<'_, '_> {
     }
 
     /// Takes numbers without gaps, many at a time; false, and none is taken: they must be looked at one by one.
-    fn numbers(&mut self, times: &[u64], bits: &[u64], scale: Scale<'_>) -> bool {
+    fn numbers(&mut self, times: &[u64], bits: &[u64], scale: Scale<'_>) -> Result<bool, QueryError> {
         let Strand { pace, current, description, samples, .. } = &mut *self.strand;
-        if current.is_none() || description.is_some() {
-            return false;
-        }
+        let (Some(current), None) = (*current, description) else { return Ok(false) };
         let Feed { times: ms, values, .. } = &mut *self.feed;
         ms.clear();
         ms.extend(times.iter().map(|time| milliseconds(*time)));
         if !scale.numbers(bits, values) || !samples.is_before(ms[0]) || !pace.rows(ms) {
-            return false;
+            return Ok(false);
         }
-        if let Some(Some(_)) = current {
-            samples.extend(ms, values);
+        if let Some(id) = current {
+            // What waits is before all of these. Of these only the last one waits, and no other one is copied.
+            pass(self.strand, true, self.sink)?;
+            let last = ms.len() - 1;
+            if last > 0 {
+                self.sink.samples(id, &ms[..last], &values[..last])?;
+            }
+            self.strand.samples.push(ms[last], values[last]);
         }
-        true
+        Ok(true)
     }
 
     fn row(

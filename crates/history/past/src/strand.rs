@@ -80,13 +80,6 @@ impl Samples {
         self.times.last().is_none_or(|last| *last < time)
     }
 
-    /// Adds samples that come after all others, in order.
-    pub fn extend(&mut self, times: &[i64], values: &[f64]) {
-        self.times.extend_from_slice(times);
-        self.values.extend_from_slice(values);
-        self.is_there = true;
-    }
-
     /// Ends the series, if it is there.
     pub fn end(&mut self, time: i64) {
         if self.is_there {

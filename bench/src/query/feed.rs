@@ -1,7 +1,7 @@
 //! The samples of a store, handed to others: the same that our own queries see.
 
 use khz_past::PastSource;
-use khz_promql::{LabelSet, Matcher, QueryError, Selection, SeriesId, Sink, Source, is_stale};
+use khz_promql::{LabelSet, Matcher, QueryError, Selection, SeriesId, Sink, Source, Summaries, is_stale};
 use khz_remote::message::{Label, Sample, TimeSeries, WriteRequest};
 
 use crate::error::BenchError;
@@ -55,6 +55,7 @@ pub fn feed(
             step: 0,
             window: until - after,
             last_only: false,
+            summaries: Summaries::Nowhere,
         };
         let mut taken = Taken::default();
         source.select(&wanted, &mut taken).map_err(|error| failed("the samples", error))?;

@@ -246,6 +246,10 @@ impl ColumnFiles for RowsOnly {
         Vec::new()
     }
 
+    fn first(&self, _: Nanos) -> Option<Nanos> {
+        self.0.first(Nanos(0))
+    }
+
     fn hours(&self, from: Nanos, to: Nanos) -> Vec<StoredHour> {
         self.0.hours(from, to)
     }

@@ -10,7 +10,8 @@ use khz_model::pattern::named_nodes;
 use khz_model::{
     Absence, Choice, Delivery, Forgotten, HISTORY_READINGS_MAX, Instance, Interest, Look, Metric, Nanos,
     NodeName, NodeStatus, Pattern, Presence, Query, QueryError, RangeAnswer, RangeRequest, Ranges, Rate,
-    Reading, Recent, RecentAnswer, Row, Sample, Series, Snapshot, Stamp, Subscription, WaitFor, Wanted,
+    Reach, Reading, Recent, RecentAnswer, Row, Sample, Series, Snapshot, Stamp, Subscription, WaitFor,
+    Wanted,
 };
 
 use crate::clock;
@@ -270,6 +271,10 @@ impl Query for HubQuery {
         let nodes = self.checked(patterns)?;
         let past = nodes.iter().map(|node| history_of(node, patterns, span, rows_max));
         past.filter_map(Result::transpose).collect()
+    }
+
+    fn reach(&self) -> Reach {
+        self.past.as_ref().map_or_else(Reach::default, |past| past.reach())
     }
 
     fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError> {

@@ -57,7 +57,7 @@ pub use query::{
 };
 pub use range::{
     RANGE_POINTS_MAX, RANGE_STEP_READINGS, RangeAnswer, RangeColumn, RangeContent, RangePart, RangePoint,
-    RangeRequest, RangeRun, RangeShape, RangeTotal, Ranges,
+    RangeRequest, RangeRun, RangeShape, RangeTotal, Ranges, Reach,
 };
 pub use rate_unit::RateUnit;
 pub use reading::{Absence, Fault, Reading};

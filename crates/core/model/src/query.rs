@@ -11,7 +11,7 @@ use crate::metric::Metric;
 use crate::name::NodeName;
 use crate::pattern::Pattern;
 use crate::quantity::{Nanos, Rate, Stamp};
-use crate::range::{RangeAnswer, RangeRequest};
+use crate::range::{RangeAnswer, RangeRequest, Reach};
 use crate::reading::Reading;
 use crate::schema::Series;
 
@@ -99,6 +99,11 @@ pub trait Query: Send + Sync {
         nodes.retain(|node| patterns.iter().any(|pattern| pattern.matches_node(node.as_str())));
         let past = nodes.iter().map(|node| self.history_of(node, patterns, span, rows_max));
         past.filter_map(Result::transpose).collect()
+    }
+
+    /// Of which times there is something in the past.
+    fn reach(&self) -> Reach {
+        Reach::default()
     }
 
     /// What series were at some time in the past: out of a store or, without one, out of the rows that are still in memory.

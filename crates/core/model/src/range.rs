@@ -168,6 +168,8 @@ pub struct RangePoint {
     pub sum: RangeTotal,
     /// How many times the value fell.
     pub resets: u64,
+    /// How many times the value was another one than before.
+    pub changes: u64,
     /// The sum of the values before each reset: what must be added to the last value to get what a counter has counted.
     pub correction: RangeTotal,
 }
@@ -232,8 +234,25 @@ pub trait RangeAnswer: Send {
     }
 }
 
+/// Of which times there is something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Rows are there from this time on (since 1970).
+    pub rows: Nanos,
+    /// Of times before, only what happened in buckets is left ([`RangeShape::Points`]): how long these are, and from when on
+    /// there are some; the shortest first.
+    pub buckets: Vec<(Nanos, Nanos)>,
+    /// The lengths of the buckets that are made of all rows some time after these have come.
+    pub rolled: Vec<Nanos>,
+}
+
 /// Something that remembers what series were.
 pub trait Ranges: Send + Sync {
+    /// Of which times it has something: of all of them rows, unless it knows better.
+    fn reach(&self) -> Reach {
+        Reach::default()
+    }
+
     /// Begins an answer.
     fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError>;
 }

@@ -288,6 +288,7 @@ fn first(begin: Nanos, time: Nanos, bits: u64, format: ValueFormat) -> RangePoin
         highest: extreme,
         sum: total(bits, format),
         resets: 0,
+        changes: 0,
         correction: none(format),
     }
 }
@@ -297,6 +298,7 @@ fn grow(point: &mut RangePoint, time: Nanos, bits: u64, format: ValueFormat) {
         (Some(one), Some(two)) => one.by_size(&two).is_lt(),
         _ => false,
     };
+    point.changes += u64::from(bits != point.last.1);
     if is_less(bits, point.last.1) {
         point.resets += 1;
         point.correction = sum(point.correction, total(point.last.1, format));

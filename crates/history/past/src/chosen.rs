@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use khz_model::name::is_metric_name;
-use khz_model::{Instance, Metric, Pattern, exposed};
+use khz_model::{Instance, Metric, Pattern, ValueType, exposed};
 use khz_promql::{METRIC_NAME, Matcher, Operator};
 
 use crate::clock::{self, Derived};
@@ -28,6 +28,8 @@ pub(crate) struct Chosen {
     pub derived: Vec<Derived>,
     /// What to ask for to get the times of rows.
     pub clock: Vec<Pattern>,
+    /// All that it can mean is known, and has whole numbers: their sums are exact.
+    pub is_exact: bool,
 }
 
 impl Chosen {
@@ -43,8 +45,14 @@ impl Chosen {
         let own = own
             .filter(|name| name.contains('.') || known.metrics.iter().any(|metric| &*metric.name == *name));
         let has_job = on(exposed::JOB).all(|matcher| matcher.matches(&known.job));
-        let mut chosen =
-            Chosen { form: Form::Exposed, patterns: Vec::new(), derived: Vec::new(), clock: Vec::new() };
+        let mut chosen = Chosen {
+            form: Form::Exposed,
+            patterns: Vec::new(),
+            derived: Vec::new(),
+            clock: Vec::new(),
+            is_exact: false,
+        };
+        let is_whole = |metric: &Metric| matches!(metric.value_type, ValueType::Unsigned | ValueType::Signed);
         if let Some(name) = own {
             chosen.form = Form::Own;
             let metric = known.metrics.iter().find(|metric| &*metric.name == name);
@@ -53,6 +61,7 @@ impl Chosen {
                 |metric| with_description(metric, narrowed(Form::Own, metric, matchers)),
             );
             chosen.patterns = patterns(&nodes, &wanted);
+            chosen.is_exact = metric.is_some_and(|metric| is_whole(metric));
             return chosen;
         }
         if !has_job {
@@ -75,6 +84,7 @@ impl Chosen {
         if may_be_of_jobs && wanted != ["*"] {
             wanted.push(JOBS.to_owned());
         }
+        chosen.is_exact = !may_be_of_jobs && metrics.iter().all(|metric| is_whole(metric));
         chosen.patterns = patterns(&nodes, &wanted);
         chosen.derived = Derived::ALL.into_iter().filter(|derived| is_named(derived.name())).collect();
         if !chosen.derived.is_empty() {

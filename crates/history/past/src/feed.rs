@@ -4,10 +4,14 @@
 use std::collections::HashMap;
 
 use khz_model::metric::Text;
-use khz_model::{Absence, Instance, Labels, Metric, Nanos, NodeName, RangeColumn, Reading, Series, exposed};
+use khz_model::reading::LABELS_STATE;
+use khz_model::{
+    Absence, Instance, Labels, Metric, Nanos, NodeName, RangeColumn, Reading, Series, ValueType, exposed,
+};
 use khz_promql::{LabelSet, Matcher, QueryError, SeriesId, Sink};
 
 use crate::clock::milliseconds;
+use crate::limits::SILENCE_MIN;
 use crate::rows::{Group, Rows, labels_at};
 use crate::strand::{Pace, Samples};
 use crate::values::{Form, Scale, Words};
@@ -21,6 +25,8 @@ pub(crate) struct Feed<'a> {
     pub job: &'a str,
     pub matchers: &'a [Matcher],
     pub words: Words,
+    /// Samples after the one time and up to the other (ms) are wanted. Rows that come are all of this time, buckets may not be.
+    pub wanted: (i64, i64),
     /// Nothing after this time (ms).
     pub end: i64,
     strands: HashMap<(NodeName, Text, Option<Instance>), Strand>,
@@ -41,14 +47,16 @@ struct Strand {
     /// The series that has the last samples; `None` in it: that one is not wanted.
     current: Option<Option<SeriesId>>,
     samples: Samples,
+    /// When the last bucket ends (ms), if no row came since.
+    bucket_end: Option<i64>,
 }
 
 impl<'a> Feed<'a> {
     /// A feed for series with these labels.
-    pub fn new(form: Form, job: &'a str, matchers: &'a [Matcher], end: i64) -> Self {
+    pub fn new(form: Form, job: &'a str, matchers: &'a [Matcher], wanted: (i64, i64), end: i64) -> Self {
         let (words, strands, taken) = (Words::default(), HashMap::new(), HashMap::new());
         let (times, values) = (Vec::new(), Vec::new());
-        Feed { form, job, matchers, words, end, strands, times, values, taken }
+        Feed { form, job, matchers, words, wanted, end, strands, times, values, taken }
     }
 
     /// Takes what there is of one node in one step.
@@ -58,39 +66,41 @@ impl<'a> Feed<'a> {
         is_wanted: impl Fn(&Metric) -> bool,
         sink: &mut dyn Sink,
     ) -> Result<(), QueryError> {
-        let Some(node) = group.node() else { return Ok(()) };
-        let descriptions = group.descriptions();
-        for rows in group.series() {
-            if is_wanted(&rows.series().metric) {
-                self.series(node, rows, descriptions.of(rows.series()), sink)?;
-            }
-        }
-        Ok(())
+        self.each_series(group, is_wanted, sink, |filler, rows, described| filler.rows(rows, described))
     }
 
-    fn series(
+    /// Takes what there is of one node in buckets of this length, as summaries or as samples.
+    pub fn buckets(
         &mut self,
-        node: &NodeName,
-        rows: Rows<'_>,
-        described: Option<&[(Nanos, Reading)]>,
+        group: &Group,
+        (length, as_summaries): (Nanos, bool),
+        is_wanted: impl Fn(&Metric) -> bool,
         sink: &mut dyn Sink,
     ) -> Result<(), QueryError> {
-        let series = rows.series();
-        let key = (node.clone(), series.metric.name.clone(), series.instance.clone());
-        let number = self.strands.len();
-        let mut strand = self.strands.remove(&key).unwrap_or(Strand { number, ..Strand::default() });
-        let mut filler = Filler { feed: self, node, series, strand: &mut strand, sink };
-        match rows.column() {
-            Some(column) => filler.column(column, described)?,
-            None => {
-                for (time, reading, series) in rows.merged() {
-                    let scale = filler.feed.form.scale(&series.metric);
-                    filler.row(time, reading, scale, described)?;
-                }
-            }
+        self.each_series(group, is_wanted, sink, |filler, rows, described| {
+            filler.buckets(rows, (length, as_summaries), described)
+        })
+    }
+
+    fn each_series(
+        &mut self,
+        group: &Group,
+        is_wanted: impl Fn(&Metric) -> bool,
+        sink: &mut dyn Sink,
+        fill: impl Fn(&mut Filler<'_, 'a>, Rows<'_>, Option<&[(Nanos, Reading)]>) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        let Some(node) = group.node() else { return Ok(()) };
+        let descriptions = group.descriptions();
+        for rows in group.series().filter(|rows| is_wanted(&rows.series().metric)) {
+            let series = rows.series();
+            let key = (node.clone(), series.metric.name.clone(), series.instance.clone());
+            let number = self.strands.len();
+            let mut strand = self.strands.remove(&key).unwrap_or(Strand { number, ..Strand::default() });
+            let mut filler = Filler { feed: self, node, series, strand: &mut strand, sink };
+            fill(&mut filler, rows, descriptions.of(series))?;
+            filler.pass(false)?;
+            self.strands.insert(key, strand);
         }
-        filler.pass(false)?;
-        self.strands.insert(key, strand);
         Ok(())
     }
 
@@ -122,6 +132,9 @@ impl<'a> Feed<'a> {
     /// Ends the series of nodes that are silent, and passes on what waits.
     pub fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), QueryError> {
         for strand in self.strands.values_mut() {
+            if let Some(end) = strand.bucket_end.filter(|end| *end <= self.end) {
+                strand.samples.end(end);
+            }
             if let Some(end) = strand.pace.silent_by(self.end.saturating_add(1)) {
                 strand.samples.end(end);
             }
@@ -164,6 +177,51 @@ struct Filler<'f, 'a> {
 }
 
 impl Filler<'_, '_> {
+    fn rows(&mut self, rows: Rows<'_>, described: Option<&[(Nanos, Reading)]>) -> Result<(), QueryError> {
+        if let Some(column) = rows.column() {
+            return self.column(column, described);
+        }
+        for (time, reading, series) in rows.merged() {
+            let scale = self.feed.form.scale(&series.metric);
+            self.row(time, reading, scale, described)?;
+        }
+        Ok(())
+    }
+
+    fn buckets(
+        &mut self,
+        rows: Rows<'_>,
+        (length, as_summaries): (Nanos, bool),
+        described: Option<&[(Nanos, Reading)]>,
+    ) -> Result<(), QueryError> {
+        let (after, to) = self.feed.wanted;
+        // Nobody knows any more at which pace the rows came.
+        self.strand.pace = Pace::default();
+        for (point, series) in rows.buckets() {
+            let Some(summary) = self.feed.form.scale(&series.metric).summary(point, length) else {
+                continue;
+            };
+            let (begin, end) = (milliseconds(point.begin.0), milliseconds(point.begin.0 + length.0));
+            if let Some(ended) = self.strand.bucket_end.replace(end).filter(|ended| *ended < begin) {
+                self.strand.samples.end(ended);
+            }
+            let own = (series.metric.value_type == ValueType::Labels)
+                .then(|| Reading::from_parts(LABELS_STATE, point.last.1).labels())
+                .flatten();
+            let description = own.or_else(|| labels_at(described?, point.begin));
+            self.named(summary.first.0, description)?;
+            let Some(Some(id)) = self.strand.current else { continue };
+            if as_summaries {
+                self.pass(true)?;
+                self.sink.summaries(id, &[summary])?;
+            } else {
+                let samples = summary.samples().filter(|(time, _)| *time > after && *time <= to);
+                samples.for_each(|(time, value)| self.strand.samples.push(time, value));
+            }
+        }
+        Ok(())
+    }
+
     fn column(
         &mut self,
         column: &RangeColumn,
@@ -190,8 +248,8 @@ impl Filler<'_, '_> {
 
     /// Takes numbers without gaps, many at a time; false, and none is taken: they must be looked at one by one.
     fn numbers(&mut self, times: &[u64], bits: &[u64], scale: Scale<'_>) -> Result<bool, QueryError> {
-        let Strand { pace, current, description, samples, .. } = &mut *self.strand;
-        let (Some(current), None) = (*current, description) else { return Ok(false) };
+        let Strand { pace, current, description, samples, bucket_end, .. } = &mut *self.strand;
+        let (Some(current), None, None) = (*current, description, bucket_end) else { return Ok(false) };
         let Feed { times: ms, values, .. } = &mut *self.feed;
         ms.clear();
         ms.extend(times.iter().map(|time| milliseconds(*time)));
@@ -218,6 +276,9 @@ impl Filler<'_, '_> {
         described: Option<&[(Nanos, Reading)]>,
     ) -> Result<(), QueryError> {
         let time = milliseconds(at.0);
+        if let Some(end) = self.strand.bucket_end.take().filter(|end| end + SILENCE_MIN < time) {
+            self.strand.samples.end(end);
+        }
         if let Some(end) = self.strand.pace.row(time) {
             self.strand.samples.end(end);
         }
@@ -236,22 +297,24 @@ impl Filler<'_, '_> {
             self.strand.samples.end(time);
             return Ok(());
         };
-        if self.strand.current.is_none() || self.strand.description != description {
-            self.strand.samples.end(time);
-            self.pass(true)?;
-            let labels = self.feed.words.labels(
-                self.feed.form,
-                self.node,
-                self.feed.job,
-                self.series,
-                description.as_ref(),
-            );
-            self.strand.current = Some(self.feed.begin(self.strand.number, labels, self.sink)?);
-            self.strand.description = description;
-        }
+        self.named(time, description)?;
         if let Some(Some(_)) = self.strand.current {
             self.strand.samples.push(time, value);
         }
+        Ok(())
+    }
+
+    /// From this time on the series has this description: its labels end, and others begin, if it had another one.
+    fn named(&mut self, time: i64, description: Option<Labels>) -> Result<(), QueryError> {
+        if self.strand.current.is_some() && self.strand.description == description {
+            return Ok(());
+        }
+        self.strand.samples.end(time);
+        self.pass(true)?;
+        let Feed { words, form, job, .. } = &mut *self.feed;
+        let labels = words.labels(*form, self.node, job, self.series, description.as_ref());
+        self.strand.current = Some(self.feed.begin(self.strand.number, labels, self.sink)?);
+        self.strand.description = description;
         Ok(())
     }
 

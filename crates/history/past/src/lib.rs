@@ -12,6 +12,7 @@ mod nodes;
 mod rows;
 mod source;
 mod strand;
+mod stretch;
 mod values;
 
 pub use nodes::{Down, Known};

@@ -18,3 +18,9 @@ pub(crate) const SILENCE_SAMPLES_AT_ONCE: usize = 4_096;
 pub(crate) const METRICS_NAMED_MAX: usize = 48;
 /// Bytes of one hostlist in a pattern, with room for the metric below the limit of a pattern.
 pub(crate) const HOSTLIST_BYTES: usize = 3_072;
+
+/// Buckets of a roll-up that one question asks for: a day of minutes, two months of hours.
+pub(crate) const BUCKETS_AT_ONCE: u64 = 1_440;
+
+/// Steps (ms) at which sums of whole hours are used where there are rows: with shorter ones too many hours are divided between windows.
+pub(crate) const STEP_OF_SUMS_MIN: i64 = 4 * 3_600_000;

@@ -1,9 +1,13 @@
 //! The parts of one node and step, as series with rows: a metric that changed its type is one series here, and a series that
 //! another one describes has the labels of each row.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use khz_model::{Instance, Labels, Nanos, NodeName, RangeColumn, RangeContent, RangePart, Reading, Series};
+use khz_model::reading::LABELS_STATE;
+use khz_model::{
+    Instance, Labels, Nanos, NodeName, RangeColumn, RangeContent, RangePart, RangePoint, Reading, Series,
+    ValueType,
+};
 
 /// For the name and instance of each series that describes others, its labels in the order of time.
 #[derive(Debug)]
@@ -75,6 +79,30 @@ impl Group {
     }
 }
 
+/// The pause between times that stand for the rows of a bucket (ns).
+const BUCKET_TIME_EVERY: u64 = 60_000_000_000;
+
+impl Group {
+    /// Times in place of those of all rows, where only buckets are left: one each minute in which there were rows.
+    pub fn bucket_times(&self) -> Vec<u64> {
+        let mut spans: BTreeMap<Nanos, (u64, u64)> = BTreeMap::new();
+        let points = self.0.iter().filter_map(|part| match &part.content {
+            RangeContent::Points(points) => Some(points),
+            _ => None,
+        });
+        for point in points.flatten() {
+            let (first, last) = (point.first.0.0, point.last.0.0);
+            let span = spans.entry(point.begin).or_insert((first, last));
+            *span = (span.0.min(first), span.1.max(last));
+        }
+        // Whole minutes: the pause between two of them says how long the node was away.
+        let of = |(first, last): (u64, u64)| {
+            (first - first % BUCKET_TIME_EVERY..=last).step_by(BUCKET_TIME_EVERY as usize)
+        };
+        spans.into_values().flat_map(of).collect()
+    }
+}
+
 /// When the readings of a part were.
 fn times(part: &RangePart) -> Vec<u64> {
     match &part.content {
@@ -93,6 +121,11 @@ fn readings(part: &RangePart) -> Vec<(Nanos, Reading)> {
             readings.iter().map(|(stamp, reading)| (stamp.real(), *reading)).collect()
         }
         RangeContent::Column(column) => column.readings().collect(),
+        // Labels are there once for each bucket, as of its begin; of numbers there are no readings.
+        RangeContent::Points(points) if part.series.metric.value_type == ValueType::Labels => {
+            let reading = |point: &RangePoint| (point.begin, Reading::from_parts(LABELS_STATE, point.last.1));
+            points.iter().map(reading).collect()
+        }
         RangeContent::Points(_) => Vec::new(),
     }
 }
@@ -116,6 +149,20 @@ impl<'a> Rows<'a> {
             [RangePart { content: RangeContent::Column(column), .. }] => Some(column),
             _ => None,
         }
+    }
+
+    /// The buckets of all parts in the order of time, each with the series of which it is.
+    pub fn buckets(self) -> Vec<(&'a RangePoint, &'a Series)> {
+        let of_part = |part: &'a RangePart| {
+            let points = match &part.content {
+                RangeContent::Points(points) => &points[..],
+                _ => &[],
+            };
+            points.iter().map(|point| (point, &part.series))
+        };
+        let mut all: Vec<_> = self.parts.iter().flat_map(of_part).collect();
+        all.sort_by_key(|(point, _)| point.first.0);
+        all
     }
 
     /// The rows of all parts in the order of time; of two at one time the one with a value.

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use khz_model::{
     Metric, Nanos, Pattern, Query, QueryError as RangeError, RANGE_STEP_READINGS, RangeAnswer, RangePart,
-    RangeRequest, RangeShape, Ranges, exposed,
+    RangeRequest, RangeShape, Ranges, Reach, exposed,
 };
-use khz_promql::{LabelSet, METRIC_NAME, Matcher, QueryError, Selection, SeriesId, Sink, Source};
+use khz_promql::{LabelSet, METRIC_NAME, Matcher, QueryError, Selection, SeriesId, Sink, Source, Summaries};
 
 use crate::chosen::Chosen;
 use crate::clock::{self, Clocks, Derived};
 use crate::feed::Feed;
 use crate::nodes::Known;
 use crate::rows::Group;
+use crate::stretch::{Stretch, stretches};
 
 /// Warnings of one selection: a disk that fails fails everywhere.
 const WARNINGS_MAX: usize = 8;
@@ -21,6 +22,10 @@ const WARNINGS_MAX: usize = 8;
 pub struct AnyQuery(pub Arc<dyn Query>);
 
 impl Ranges for AnyQuery {
+    fn reach(&self) -> Reach {
+        self.0.reach()
+    }
+
     fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, RangeError> {
         self.0.range(request)
     }
@@ -76,6 +81,25 @@ impl PastSource {
         Ok(damage)
     }
 
+    /// Reads all stretches, each group with the length of its buckets; returns what is damaged.
+    fn read_all(
+        &self,
+        patterns: &[Pattern],
+        stretches: &[Stretch],
+        mut take: impl FnMut(&Group, Option<Nanos>) -> Result<(), QueryError>,
+    ) -> Result<Vec<String>, QueryError> {
+        let mut damage = Vec::new();
+        for &Stretch { from, to, bucket } in stretches {
+            let shape = match bucket {
+                None => RangeShape::Columns(RANGE_STEP_READINGS),
+                Some(length) => RangeShape::Points(to.0.saturating_sub(from.0).div_ceil(length.0) as u32),
+            };
+            damage.extend(self.read(patterns.to_vec(), (from, to), shape, |group| take(group, bucket))?);
+            damage.truncate(WARNINGS_MAX);
+        }
+        Ok(damage)
+    }
+
     fn end(&self, to: i64) -> i64 {
         to.min(clock::milliseconds(self.known.now.0))
     }
@@ -127,13 +151,17 @@ impl Source for PastSource {
     fn select(&self, wanted: &Selection, sink: &mut dyn Sink) -> Result<Vec<String>, QueryError> {
         let matchers = &wanted.matchers[..];
         let chosen = Chosen::of(matchers, &self.known);
-        let (span, end) = (span(wanted.after, wanted.to), self.end(wanted.to));
-        let shape = RangeShape::Columns(RANGE_STEP_READINGS);
+        let end = self.end(wanted.to);
+        let reach = self.ranges.reach();
+        let stretches = stretches(wanted, span(wanted.after, wanted.to), &reach, chosen.is_exact);
         let is_named = is_named(&chosen, matchers);
         let job = &*self.known.job;
-        let mut feed = Feed::new(chosen.form, job, matchers, end);
-        let take = |group: &Group| feed.group(group, &is_named, sink);
-        let mut warnings = self.read(chosen.patterns.clone(), span, shape, take)?;
+        let mut feed = Feed::new(chosen.form, job, matchers, (wanted.after, wanted.to), end);
+        let as_summaries = wanted.summaries != Summaries::Nowhere;
+        let mut warnings = self.read_all(&chosen.patterns, &stretches, |group, bucket| match bucket {
+            None => feed.group(group, &is_named, sink),
+            Some(length) => feed.buckets(group, (length, as_summaries), &is_named, sink),
+        })?;
         feed.finish(sink)?;
         if chosen.derived.is_empty() {
             return Ok(different(warnings));
@@ -150,11 +178,12 @@ impl Source for PastSource {
             Ok(begun)
         };
         let mut clocks = Clocks::until(end);
-        let take = |group: &Group| match group.node() {
-            Some(node) => clocks.rows(node, &group.times(), sink, |sink| begin(node, &chosen.derived, sink)),
-            None => Ok(()),
-        };
-        warnings.extend(self.read(chosen.clock.clone(), span, shape, take)?);
+        let read = self.read_all(&chosen.clock, &stretches, |group, bucket| {
+            let Some(node) = group.node() else { return Ok(()) };
+            let times = if bucket.is_some() { group.bucket_times() } else { group.times() };
+            clocks.rows(node, &times, sink, |sink| begin(node, &chosen.derived, sink))
+        });
+        warnings.extend(read?);
         clocks.finish(sink)?;
         if chosen.derived.contains(&Derived::Up) {
             for (node, since) in &self.known.down.nodes(self.known.now) {
@@ -176,7 +205,7 @@ impl Source for PastSource {
         let chosen = Chosen::of(matchers, &self.known);
         let (span, end) = (span(after, to), self.end(to));
         let is_named = is_named(&chosen, matchers);
-        let mut feed = Feed::new(chosen.form, &self.known.job, matchers, end);
+        let mut feed = Feed::new(chosen.form, &self.known.job, matchers, (after, to), end);
         let take = |group: &Group| feed.newest(group, &is_named, &mut listed);
         let read = self.read(chosen.patterns.clone(), span, RangeShape::Newest, take);
         let mut words = feed.words;

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use khz_model::decimal::PLACES_MAX;
 use khz_model::exposed::{self, Identity};
-use khz_model::{Instance, Labels, Metric, NodeName, Series, ValueType};
-use khz_promql::{LabelSet, METRIC_NAME};
+use khz_model::{Instance, Labels, Metric, Nanos, NodeName, RangePoint, RangeTotal, Series, ValueType};
+use khz_promql::{LabelSet, METRIC_NAME, Summary};
+
+use crate::clock::milliseconds;
 
 /// How series are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +77,27 @@ impl Scale<'_> {
 }
 
 impl Scale<'_> {
+    /// What happened in a bucket of this length; `None`: its values are none that this version can read.
+    pub fn summary(&self, point: &RangePoint, length: Nanos) -> Option<Summary> {
+        if self.metric.value_type == ValueType::Labels {
+            return Some(described(point, length));
+        }
+        let divisor = if self.form == Form::Exposed { self.metric.exposition.divisor.max(1) } else { 1 };
+        let total = |total: RangeTotal| total.to_f64(self.metric.format()) / divisor as f64;
+        let sample = |(time, bits): (Nanos, u64)| Some((milliseconds(time.0), self.number(bits)?));
+        Some(Summary {
+            first: sample(point.first)?,
+            last: sample(point.last)?,
+            count: point.count,
+            lowest: self.number(point.lowest)?,
+            highest: self.number(point.highest)?,
+            sum: total(point.sum),
+            correction: total(point.correction),
+            resets: point.resets,
+            changes: point.changes,
+        })
+    }
+
     /// The numbers of present readings; false: one of them cannot be read, or needs more than is usual.
     pub fn numbers(&self, bits: &[u64], out: &mut Vec<f64>) -> bool {
         out.clear();
@@ -89,6 +112,25 @@ impl Scale<'_> {
             false => out.extend(bits.iter().map(|bits| *bits as f64 / step)),
         }
         true
+    }
+}
+
+/// A series of labels in a bucket: only its last reading is left, without its time. It is there in all of the bucket.
+fn described(point: &RangePoint, length: Nanos) -> Summary {
+    let one = exposed::INFO_VALUE;
+    let (begin, last) = (milliseconds(point.begin.0), milliseconds(point.begin.0 + length.0) - 1);
+    // More than two, so that there are samples between them.
+    let count = point.count.max(3);
+    Summary {
+        first: (begin, one),
+        last: (last, one),
+        count,
+        lowest: one,
+        highest: one,
+        sum: count as f64 * one,
+        correction: 0.0,
+        resets: 0,
+        changes: 0,
     }
 }
 

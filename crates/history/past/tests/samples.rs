@@ -12,7 +12,9 @@ use khz_model::{
     RangeContent, RangePart, RangeRequest, RangeShape, Ranges, Reading, Series, Stamp, ValueType,
 };
 use khz_past::{Down, Known, PastSource};
-use khz_promql::{LabelSet, METRIC_NAME, Matcher, QueryError, Selection, SeriesId, Sink, Source, is_stale};
+use khz_promql::{
+    LabelSet, METRIC_NAME, Matcher, QueryError, Selection, SeriesId, Sink, Source, Summaries, is_stale,
+};
 
 const HOUR: u64 = 3_600_000;
 
@@ -164,8 +166,15 @@ fn matchers(conditions: &[(&str, &str, &str)]) -> Vec<Matcher> {
 
 /// The samples of some series after 0: `time:value`, `x` where the series ends.
 fn samples(source: &PastSource, to: i64, conditions: &[(&str, &str, &str)]) -> BTreeMap<String, String> {
-    let wanted =
-        Selection { matchers: matchers(conditions), after: 0, to, step: 0, window: to, last_only: false };
+    let wanted = Selection {
+        matchers: matchers(conditions),
+        after: 0,
+        to,
+        step: 0,
+        window: to,
+        last_only: false,
+        summaries: Summaries::Nowhere,
+    };
     let mut all = Collected::default();
     source.select(&wanted, &mut all).unwrap();
     let text = |(time, value): &(i64, f64)| match is_stale(*value) {

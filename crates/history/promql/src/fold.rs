@@ -19,6 +19,8 @@ pub(crate) use quantile::{Quantile, quantile};
 pub(crate) use rate::{Delta, Increase, Rate};
 pub(crate) use sum::Sum;
 
+use crate::summary::Summary;
+
 /// The range of one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
@@ -37,11 +39,20 @@ pub(crate) trait Fold {
     /// The state keeps all samples: where ranges overlap, it is better to keep the samples once.
     const KEEPS: bool = false;
 
+    /// Summaries of samples give the same result as the samples.
+    const SUMS: bool = false;
+
     /// Before the first sample.
     fn begin(window: &Window) -> Self;
 
     /// The next samples, at least one, in the order of time.
     fn push(&mut self, times: &[i64], values: &[f64]);
+
+    /// The next samples, as a summary.
+    fn join(&mut self, summary: &Summary) {
+        let (times, values): (Vec<i64>, Vec<f64>) = summary.samples().unzip();
+        self.push(&times, &values);
+    }
 
     /// The result; `None` if there is none of these samples.
     fn end(&mut self, window: &Window) -> Option<f64>;

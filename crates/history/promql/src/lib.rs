@@ -20,6 +20,7 @@ mod plan;
 mod print;
 mod source;
 mod steps;
+mod summary;
 mod text;
 
 pub use answer::{Answer, MatrixSeries, Value, VectorSample};
@@ -28,5 +29,6 @@ pub use error::QueryError;
 pub use labels::{LabelSet, METRIC_NAME};
 pub use limits::Limits;
 pub use matcher::{Matcher, MatcherError, Operator};
-pub use source::{Selection, SeriesId, Sink, Source, is_stale, stale};
+pub use source::{Selection, SeriesId, Sink, Source, Summaries, is_stale, stale};
+pub use summary::Summary;
 pub use text::{format, selector};

@@ -3,6 +3,7 @@
 use crate::error::QueryError;
 use crate::labels::LabelSet;
 use crate::matcher::Matcher;
+use crate::summary::Summary;
 
 /// The bits of a sample that says: from here on the series is not there. It is a NaN of its own, as in Prometheus.
 const STALE_BITS: u64 = 0x7ff0_0000_0000_0002;
@@ -33,6 +34,39 @@ pub struct Selection {
     pub window: i64,
     /// The look-back is that of an instant selector: of each window only the last sample is wanted.
     pub last_only: bool,
+    /// Where summaries may stand for samples.
+    pub summaries: Summaries,
+}
+
+impl Selection {
+    /// True if every window has all samples from one time to another (ms), or none of them.
+    pub fn is_whole(&self, first: i64, last: i64) -> bool {
+        if first <= self.after || last > self.to {
+            return false;
+        }
+        if self.step <= 0 {
+            return true;
+        }
+        // The bounds of windows: their begins, and their ends.
+        let divides = |bound: i64| {
+            let steps = first.saturating_sub(bound).max(0);
+            let steps = steps / self.step + i64::from(steps % self.step > 0);
+            let next = bound.saturating_add(steps.saturating_mul(self.step));
+            first <= next && next < last
+        };
+        !divides(self.after) && !divides(self.after.saturating_add(self.window))
+    }
+}
+
+/// Where summaries may stand for samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Summaries {
+    /// Nowhere. Of times of which only summaries are left a source gives [`Summary::samples`].
+    Nowhere,
+    /// Where no samples are left. The result is as near as the summaries are.
+    WhereSamplesAreGone,
+    /// Also wherever all samples of a summary are in the same windows: the result is the same.
+    WhereWhole,
 }
 
 /// The number of a series within one answer.
@@ -47,6 +81,16 @@ pub trait Sink {
     /// Further samples of a series, in the order of time, each time once. Samples of several series may come in turns. A
     /// stale one ends the series until its next sample. A call costs as much as some ten samples.
     fn samples(&mut self, series: SeriesId, times: &[i64], values: &[f64]) -> Result<(), QueryError>;
+
+    /// Further samples of a series, as summaries: only where [`Selection::summaries`] allows it. They come in the order of
+    /// time, with the samples.
+    fn summaries(&mut self, series: SeriesId, summaries: &[Summary]) -> Result<(), QueryError> {
+        let _ = summaries;
+        Err(QueryError::Internal(format!(
+            "the source gave summaries of the series {}, which nobody asked for",
+            series.0
+        )))
+    }
 }
 
 /// Something that has samples.
@@ -62,4 +106,35 @@ pub trait Source: Send + Sync {
         to: i64,
         limit: usize,
     ) -> Result<(Vec<LabelSet>, bool), QueryError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_no_bound_divides_is_whole(
+            after in -50i64..50, step in 0i64..40, window in 1i64..60, steps in 0i64..5, first in -80i64..200, length in 0i64..50,
+        ) {
+            let (to, last) = (after + window + steps * step, first + length);
+            let summaries = Summaries::WhereWhole;
+            let selection =
+                Selection { matchers: Vec::new(), after, to, step, window, last_only: false, summaries };
+            let windows = (0..=steps).map(|n| (after + n * step, after + window + n * step));
+            let is_in = |(after, end): (i64, i64)| {
+                let of = |time: &i64| *time > after && *time <= end;
+                let inside = (first..=last).filter(of).count();
+                inside == 0 || inside as i64 == length + 1
+            };
+            let is_whole = windows.clone().all(is_in) && first > after && last <= to;
+            // Bounds after the last window may divide, too: that costs nothing but time.
+            prop_assert!(!selection.is_whole(first, last) || is_whole);
+            let bounds = windows.clone().flat_map(|(after, end)| [after, end]).max().unwrap_or(0);
+            if last + step < bounds {
+                prop_assert_eq!(selection.is_whole(first, last), is_whole);
+            }
+        }
+    }
 }

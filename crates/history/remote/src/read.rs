@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use khz_promql::{LabelSet, Matcher, QueryError, Selection, SeriesId, Sink, Source};
+use khz_promql::{LabelSet, Matcher, QueryError, Selection, SeriesId, Sink, Source, Summaries};
 
 use crate::RemoteError;
 use crate::limits::{ANSWER_BYTES_MAX, READ_SPAN_MAX};
@@ -45,6 +45,7 @@ fn answer(source: &dyn Source, query: &Query, room: &mut Room) -> Result<QueryRe
         step: 0,
         window: end - start,
         last_only: false,
+        summaries: Summaries::Nowhere,
     };
     let mut answer = Answer { room, series: Vec::new(), known: HashMap::new() };
     source.select(&wanted, &mut answer)?;

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 pub use node::{NodeReader, NodeRowsRead};
 
-use khz_model::{Budget, Nanos, NodeName, QueryError, RangeAnswer, RangeRequest, RangeShape, Ranges};
+use khz_model::{Budget, Nanos, NodeName, QueryError, RangeAnswer, RangeRequest, RangeShape, Ranges, Reach};
 
 use crate::StoreError;
 use crate::file::ColumnFile;
@@ -40,6 +40,9 @@ pub(crate) const HOUR: u64 = 3_600_000_000_000;
 pub trait ColumnFiles: Send + Sync {
     /// The resolutions of roll-ups, finest first.
     fn resolutions(&self) -> Vec<Nanos>;
+
+    /// When the first unit of files of this resolution (0: rows) begins; `None`: there is none.
+    fn first(&self, resolution: Nanos) -> Option<Nanos>;
 
     /// The hours with files of rows that reach into this time, in their order.
     fn hours(&self, from: Nanos, to: Nanos) -> Vec<StoredHour>;
@@ -68,6 +71,10 @@ pub trait ColumnFiles: Send + Sync {
 impl ColumnFiles for () {
     fn resolutions(&self) -> Vec<Nanos> {
         vec![Nanos::from_secs(60), Nanos::from_secs(3_600)]
+    }
+
+    fn first(&self, _: Nanos) -> Option<Nanos> {
+        None
     }
 
     fn hours(&self, _: Nanos, _: Nanos) -> Vec<StoredHour> {
@@ -146,6 +153,15 @@ impl std::fmt::Debug for RangeReader {
 }
 
 impl Ranges for RangeReader {
+    fn reach(&self) -> Reach {
+        // Without files of rows all rows are in the log.
+        let rows = self.files.first(Nanos(0)).unwrap_or_default();
+        let rolled = self.files.resolutions();
+        let of = |resolution: &Nanos| Some((*resolution, self.files.first(*resolution)?));
+        let buckets = rolled.iter().filter_map(of).filter(|(_, first)| *first < rows).collect();
+        Reach { rows, buckets, rolled }
+    }
+
     fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError> {
         if request.from >= request.to {
             return Err(QueryError::RangeBackwards);

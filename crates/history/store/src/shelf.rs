@@ -230,6 +230,11 @@ impl ColumnFiles for Shelf {
         Tier::ALL.into_iter().map(Tier::resolution).filter(|resolution| resolution.0 > 0).collect()
     }
 
+    fn first(&self, resolution: Nanos) -> Option<Nanos> {
+        let tier = Tier::ALL.into_iter().find(|tier| tier.resolution() == resolution)?;
+        self.listing().whole(tier).next().map(|(unit, _)| unit.begin)
+    }
+
     fn hours(&self, from: Nanos, to: Nanos) -> Vec<StoredHour> {
         let listing = self.listing();
         let hours = listing.within(Tier::Raw, from, to);

@@ -49,6 +49,14 @@ impl ColumnFiles for Files {
         vec![Nanos(MINUTE), Nanos(HOUR)]
     }
 
+    fn first(&self, resolution: Nanos) -> Option<Nanos> {
+        match resolution.0 {
+            0 => self.rows.lock().unwrap().keys().next().copied().map(Nanos),
+            MINUTE => self.minutes.lock().unwrap().first().map(|file| file.span().0),
+            _ => self.hours.lock().unwrap().first().map(|file| file.span().0),
+        }
+    }
+
     fn hours(&self, from: Nanos, to: Nanos) -> Vec<StoredHour> {
         let rows = self.rows.lock().unwrap();
         let within = rows.iter().filter(|(hour, _)| **hour < to.0 && **hour + HOUR > from.0);

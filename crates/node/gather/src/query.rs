@@ -11,8 +11,8 @@ use futures_channel::oneshot;
 use khz_model::pattern::named_nodes;
 use khz_model::{
     Delivery, Interest, Look, Metric, Nanos, NodeName, NodeStatus, Part, Pattern, Query, QueryError,
-    RangeAnswer, RangeRequest, Ranges, Rate, Reading, RecentAnswer, Sample, Snapshot, Subscription, WaitFor,
-    Wanted, look::Show,
+    RangeAnswer, RangeRequest, Ranges, Rate, Reach, Reading, RecentAnswer, Sample, Snapshot, Subscription,
+    WaitFor, Wanted, look::Show,
 };
 
 use crate::asked::Asked;
@@ -384,6 +384,10 @@ impl Query for NodeQuery {
         let lane = lane.ok_or_else(|| nothing_matches(&patterns))?;
         let past = rows_since(&self.node, lane, &patterns, since, rows_max);
         Ok(Some(past.ok_or_else(|| QueryError::TooMuch { node: node.clone() })?))
+    }
+
+    fn reach(&self) -> Reach {
+        self.past.get().map_or_else(Reach::default, |past| past.reach())
     }
 
     fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError> {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use khz_model::{Nanos, Query, QueryError as RangeError, RangeAnswer, RangePart, RangeRequest, Ranges};
+use khz_model::{
+    Nanos, Query, QueryError as RangeError, RangeAnswer, RangePart, RangeRequest, Ranges, Reach,
+};
 use khz_past::{Known, PastSource};
 use khz_promql::{LabelSet, Matcher, QueryError, Selection, Sink, Source};
 use tokio::task::spawn_blocking;
@@ -150,6 +152,10 @@ struct StoppableRanges {
 }
 
 impl Ranges for StoppableRanges {
+    fn reach(&self) -> Reach {
+        self.query.reach()
+    }
+
     fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, RangeError> {
         let answer = self.query.range(request)?;
         Ok(Box::new(StoppableAnswer { answer, stop: self.stop.clone() }))

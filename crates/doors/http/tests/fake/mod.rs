@@ -474,6 +474,7 @@ fn past_point(n: u64) -> RangePoint {
         highest: 100 + n,
         sum: RangeTotal::Exact(i128::from(107 + n) << 70),
         resets: 1,
+        changes: 1,
         correction: RangeTotal::Exact(i128::from(100 + n)),
     }
 }

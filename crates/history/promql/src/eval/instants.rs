@@ -9,7 +9,7 @@ use crate::error::QueryError;
 use crate::grid::{Grid, absent, is_absent};
 use crate::labels::LabelSet;
 use crate::plan::Selector;
-use crate::source::{Selection, SeriesId, Sink};
+use crate::source::{Selection, SeriesId, Sink, Summaries};
 use crate::steps::Steps;
 
 /// Begins a series of a selector, within the limits.
@@ -138,6 +138,7 @@ impl Evaluator<'_> {
             step: if times.count == 1 { 0 } else { times.step },
             window: lookback,
             last_only: true,
+            summaries: Summaries::Nowhere,
         };
         let said = self.source.select(&wanted, &mut sink)?;
         self.notes.borrow_mut().source(said);

@@ -13,8 +13,9 @@ use crate::grid::{Grid, is_absent};
 use crate::labels::{LabelSet, METRIC_NAME};
 use crate::limits::OPEN_RANGES_MAX;
 use crate::plan::{Kind, Moved, Node, Selector};
-use crate::source::{Selection, SeriesId, Sink, is_stale};
+use crate::source::{Selection, SeriesId, Sink, Summaries, is_stale};
 use crate::steps::Steps;
+use crate::summary::Summary;
 use crate::text::Position;
 
 /// The ranges of all steps.
@@ -46,7 +47,7 @@ impl Windows {
         (self.get(0).after, self.get(self.steps.count - 1).end)
     }
 
-    fn selection(&self, selector: &Selector) -> Selection {
+    fn selection(&self, selector: &Selector, summaries: Summaries) -> Selection {
         let (after, to) = self.bounds();
         Selection {
             matchers: selector.matchers.clone(),
@@ -55,6 +56,7 @@ impl Windows {
             step: if self.steps.count == 1 || self.moved.fixed.is_some() { 0 } else { self.steps.step },
             window: self.range,
             last_only: false,
+            summaries,
         }
     }
 }
@@ -114,6 +116,40 @@ struct Open<F> {
 }
 
 impl<F: Fold> Folding<'_, F> {
+    fn join(&mut self, series: usize, summary: &Summary) -> Result<(), QueryError> {
+        let open = &mut self.series[series];
+        let mut step = open.first;
+        while step < self.windows.steps.count {
+            let window = self.windows.get(step);
+            if window.after >= summary.last.0 {
+                break;
+            }
+            let at = step - open.first;
+            if at == open.states.len() {
+                open.states.push_back(F::begin(&window));
+            }
+            let state = &mut open.states[at];
+            if let Some(part) = summary.within(window.after, window.end) {
+                if F::KEEPS {
+                    let bytes = 16 * part.samples().count();
+                    self.held.grow(bytes)?;
+                    open.kept += bytes;
+                }
+                state.join(&part);
+            }
+            if window.end <= summary.last.0 {
+                if let Some(value) = state.end(&window) {
+                    self.grid.row_mut(series)[step] = value;
+                }
+                open.states.pop_front();
+                open.first += 1;
+                self.held.shrink(std::mem::take(&mut open.kept));
+            }
+            step += 1;
+        }
+        Ok(())
+    }
+
     fn push(&mut self, series: usize, times: &[i64], values: &[f64]) -> Result<(), QueryError> {
         let open = &mut self.series[series];
         let last = times[times.len() - 1];
@@ -180,6 +216,14 @@ impl<F: Fold> Sink for Folding<'_, F> {
         }
         live(times, values, |times, values| self.push(series.0, times, values))
     }
+
+    fn summaries(&mut self, series: SeriesId, summaries: &[Summary]) -> Result<(), QueryError> {
+        self.budget.read(summaries.len())?;
+        if series.0 >= self.series.len() {
+            return Err(unknown_series(series));
+        }
+        summaries.iter().try_for_each(|summary| self.join(series.0, summary))
+    }
 }
 
 /// Keeps the samples of the ranges that are not over, and folds each range when it is.
@@ -198,6 +242,36 @@ struct Kept {
     next: usize,
     times: Vec<i64>,
     values: Vec<f64>,
+    /// Samples of which only these are left, between the others or before them.
+    summaries: Vec<Summary>,
+}
+
+impl Kept {
+    fn held(&self) -> usize {
+        16 * self.times.capacity() + size_of::<Summary>() * self.summaries.capacity()
+    }
+
+    /// Hands over what is in a window, in the order of time; false if that is nothing.
+    fn hand<F: Fold>(&self, window: &Window, samples: (usize, usize), state: &mut F) -> bool {
+        let (mut low, high) = samples;
+        let mut any = low < high;
+        let from = self.summaries.partition_point(|summary| summary.last.0 <= window.after);
+        for summary in self.summaries[from..].iter().take_while(|summary| summary.first.0 <= window.end) {
+            let before = low + self.times[low..high].partition_point(|time| *time < summary.first.0);
+            if low < before {
+                state.push(&self.times[low..before], &self.values[low..before]);
+            }
+            low = before;
+            if let Some(part) = summary.within(window.after, window.end) {
+                state.join(&part);
+                any = true;
+            }
+        }
+        if low < high {
+            state.push(&self.times[low..high], &self.values[low..high]);
+        }
+        any
+    }
 }
 
 impl<F: Fold> Keeping<'_, F> {
@@ -212,35 +286,43 @@ impl<F: Fold> Keeping<'_, F> {
             }
             low = after(&kept.times, low, window.after);
             high = after(&kept.times, high.max(low), window.end);
-            if low < high {
-                let mut state = F::begin(&window);
-                state.push(&kept.times[low..high], &kept.values[low..high]);
-                if let Some(value) = state.end(&window) {
-                    self.grid.row_mut(series)[kept.next] = value;
-                }
+            let mut state = F::begin(&window);
+            if kept.hand(&window, (low, high), &mut state)
+                && let Some(value) = state.end(&window)
+            {
+                self.grid.row_mut(series)[kept.next] = value;
             }
             kept.next += 1;
         }
         if kept.next == self.windows.steps.count {
-            (kept.times, kept.values) = (Vec::new(), Vec::new());
+            (kept.times, kept.values, kept.summaries) = (Vec::new(), Vec::new(), Vec::new());
         } else {
             let after = self.windows.get(kept.next).after;
             let over = kept.times.partition_point(|&time| time <= after);
             kept.times.drain(..over);
             kept.values.drain(..over);
+            let over = kept.summaries.partition_point(|summary| summary.last.0 <= after);
+            kept.summaries.drain(..over);
         }
     }
 
     fn push(&mut self, series: usize, times: &[i64], values: &[f64]) -> Result<(), QueryError> {
+        self.keep(series, times[times.len() - 1], |kept| {
+            kept.times.extend_from_slice(times);
+            kept.values.extend_from_slice(values);
+        })
+    }
+
+    /// Takes something in whose last sample has this time.
+    fn keep(&mut self, series: usize, last: i64, take: impl FnOnce(&mut Kept)) -> Result<(), QueryError> {
         let kept = &mut self.series[series];
         if kept.next == self.windows.steps.count {
             return Ok(());
         }
-        let before = 16 * kept.times.capacity();
-        kept.times.extend_from_slice(times);
-        kept.values.extend_from_slice(values);
-        self.write(series, times[times.len() - 1]);
-        let now = 16 * self.series[series].times.capacity();
+        let before = kept.held();
+        take(kept);
+        self.write(series, last);
+        let now = self.series[series].held();
         if now > before {
             self.held.grow(now - before)?;
         }
@@ -259,7 +341,8 @@ impl<F: Fold> Sink for Keeping<'_, F> {
     fn series(&mut self, labels: LabelSet) -> Result<SeriesId, QueryError> {
         admit(&self.budget, self.series.len())?;
         self.held.grow(size_of::<Kept>())?;
-        self.series.push(Kept { next: 0, times: Vec::new(), values: Vec::new() });
+        let (times, values, summaries) = (Vec::new(), Vec::new(), Vec::new());
+        self.series.push(Kept { next: 0, times, values, summaries });
         Ok(SeriesId(self.grid.add(labels)?))
     }
 
@@ -269,6 +352,15 @@ impl<F: Fold> Sink for Keeping<'_, F> {
             return Err(unknown_series(series));
         }
         live(times, values, |times, values| self.push(series.0, times, values))
+    }
+
+    fn summaries(&mut self, series: SeriesId, summaries: &[Summary]) -> Result<(), QueryError> {
+        self.budget.read(summaries.len())?;
+        if series.0 >= self.series.len() {
+            return Err(unknown_series(series));
+        }
+        let Some(last) = summaries.last() else { return Ok(()) };
+        self.keep(series.0, last.last.0, |kept| kept.summaries.extend_from_slice(summaries))
     }
 }
 
@@ -315,7 +407,7 @@ impl Evaluator<'_> {
         };
         let mut sink =
             Samples { budget: Rc::clone(&self.budget), series: Vec::new(), held: self.budget.hold(0)? };
-        let said = self.source.select(&windows.selection(selector), &mut sink)?;
+        let said = self.source.select(&windows.selection(selector, Summaries::Nowhere), &mut sink)?;
         self.notes.borrow_mut().source(said);
         Ok(sink.series)
     }
@@ -366,19 +458,26 @@ impl Evaluator<'_> {
         if overlap > OPEN_RANGES_MAX || (F::KEEPS && overlap > 1) {
             let fold = std::marker::PhantomData;
             let mut sink = Keeping::<F> { budget, windows, grid, series: Vec::new(), held, fold };
-            self.feed(argument, windows, &mut sink)?;
+            self.feed(argument, windows, F::SUMS, &mut sink)?;
             return Ok(sink.finish());
         }
         let mut sink = Folding::<F> { budget, windows, grid, series: Vec::new(), held };
-        self.feed(argument, windows, &mut sink)?;
+        self.feed(argument, windows, F::SUMS, &mut sink)?;
         Ok(sink.finish())
     }
 
-    /// Gives the samples of an argument to a sink.
-    fn feed(&self, argument: &Node, windows: &Windows, sink: &mut dyn Sink) -> Result<(), QueryError> {
+    /// Gives the samples of an argument to a sink, for which summaries may be as good.
+    fn feed(
+        &self,
+        argument: &Node,
+        windows: &Windows,
+        sums: bool,
+        sink: &mut dyn Sink,
+    ) -> Result<(), QueryError> {
         match &argument.kind {
             Kind::Range(selector, _) => {
-                let said = self.source.select(&windows.selection(selector), sink)?;
+                let summaries = if sums { Summaries::WhereWhole } else { Summaries::WhereSamplesAreGone };
+                let said = self.source.select(&windows.selection(selector, summaries), sink)?;
                 self.notes.borrow_mut().source(said);
                 Ok(())
             }

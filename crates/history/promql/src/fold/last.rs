@@ -1,17 +1,24 @@
 //! The first and the last samples of a range.
 
 use super::{Fold, Window};
+use crate::summary::Summary;
 
 /// `last_over_time`
 pub(crate) struct Last(Option<f64>);
 
 impl Fold for Last {
+    const SUMS: bool = true;
+
     fn begin(_: &Window) -> Self {
         Last(None)
     }
 
     fn push(&mut self, _: &[i64], values: &[f64]) {
         self.0 = values.last().copied();
+    }
+
+    fn join(&mut self, summary: &Summary) {
+        self.0 = Some(summary.last.1);
     }
 
     fn end(&mut self, _: &Window) -> Option<f64> {
@@ -23,12 +30,18 @@ impl Fold for Last {
 pub(crate) struct First(Option<f64>);
 
 impl Fold for First {
+    const SUMS: bool = true;
+
     fn begin(_: &Window) -> Self {
         First(None)
     }
 
     fn push(&mut self, _: &[i64], values: &[f64]) {
         self.0 = self.0.or_else(|| values.first().copied());
+    }
+
+    fn join(&mut self, summary: &Summary) {
+        self.0 = self.0.or(Some(summary.first.1));
     }
 
     fn end(&mut self, _: &Window) -> Option<f64> {

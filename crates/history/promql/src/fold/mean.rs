@@ -2,6 +2,7 @@
 
 use super::sum::Compensated;
 use super::{Fold, Window};
+use crate::summary::Summary;
 
 /// `avg_over_time`, `avg`
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,25 +16,33 @@ pub(crate) struct Mean {
 impl Mean {
     #[inline]
     fn add(&mut self, value: f64) {
-        self.count += 1.0;
+        self.add_sum(value, 1.0);
+    }
+
+    /// Adds values of which the sum and the count are known.
+    #[inline]
+    fn add_sum(&mut self, value: f64, count: f64) {
+        let before = self.count;
+        self.count += count;
         if !self.incremental {
             let mut sum = self.state;
             sum.add(value);
-            if self.count == 1.0 || !sum.sum.is_infinite() {
+            if before == 0.0 || !sum.sum.is_infinite() {
                 self.state = sum;
                 return;
             }
-            let before = self.count - 1.0;
             self.incremental = true;
             self.state = Compensated { sum: self.state.sum / before, lost: self.state.lost / before };
         }
-        let share = (self.count - 1.0) / self.count;
+        let share = before / self.count;
         self.state = Compensated { sum: share * self.state.sum, lost: share * self.state.lost };
         self.state.add(value / self.count);
     }
 }
 
 impl Fold for Mean {
+    const SUMS: bool = true;
+
     fn begin(_: &Window) -> Self {
         Mean::default()
     }
@@ -42,6 +51,10 @@ impl Fold for Mean {
         for &value in values {
             self.add(value);
         }
+    }
+
+    fn join(&mut self, summary: &Summary) {
+        self.add_sum(summary.sum, summary.count as f64);
     }
 
     fn end(&mut self, _: &Window) -> Option<f64> {

@@ -1,18 +1,25 @@
 //! Counting and comparing.
 
 use super::{Fold, Window};
+use crate::summary::Summary;
 
 /// `count_over_time`, `count`
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Count(usize);
 
 impl Fold for Count {
+    const SUMS: bool = true;
+
     fn begin(_: &Window) -> Self {
         Count(0)
     }
 
     fn push(&mut self, _: &[i64], values: &[f64]) {
         self.0 += values.len();
+    }
+
+    fn join(&mut self, summary: &Summary) {
+        self.0 += summary.count as usize;
     }
 
     fn end(&mut self, _: &Window) -> Option<f64> {
@@ -25,11 +32,17 @@ impl Fold for Count {
 pub(crate) struct Present(bool);
 
 impl Fold for Present {
+    const SUMS: bool = true;
+
     fn begin(_: &Window) -> Self {
         Present(false)
     }
 
     fn push(&mut self, _: &[i64], _: &[f64]) {
+        self.0 = true;
+    }
+
+    fn join(&mut self, _: &Summary) {
         self.0 = true;
     }
 
@@ -43,6 +56,8 @@ impl Fold for Present {
 pub(crate) struct Highest(Option<f64>);
 
 impl Fold for Highest {
+    const SUMS: bool = true;
+
     fn begin(_: &Window) -> Self {
         Highest(None)
     }
@@ -50,6 +65,10 @@ impl Fold for Highest {
     fn push(&mut self, _: &[i64], values: &[f64]) {
         let before = self.0.unwrap_or(f64::NAN);
         self.0 = Some(values.iter().fold(before, |highest, &value| highest.max(value)));
+    }
+
+    fn join(&mut self, summary: &Summary) {
+        self.0 = Some(self.0.unwrap_or(f64::NAN).max(summary.highest));
     }
 
     fn end(&mut self, _: &Window) -> Option<f64> {
@@ -62,6 +81,8 @@ impl Fold for Highest {
 pub(crate) struct Lowest(Option<f64>);
 
 impl Fold for Lowest {
+    const SUMS: bool = true;
+
     fn begin(_: &Window) -> Self {
         Lowest(None)
     }
@@ -69,6 +90,10 @@ impl Fold for Lowest {
     fn push(&mut self, _: &[i64], values: &[f64]) {
         let before = self.0.unwrap_or(f64::NAN);
         self.0 = Some(values.iter().fold(before, |lowest, &value| lowest.min(value)));
+    }
+
+    fn join(&mut self, summary: &Summary) {
+        self.0 = Some(self.0.unwrap_or(f64::NAN).min(summary.lowest));
     }
 
     fn end(&mut self, _: &Window) -> Option<f64> {
@@ -91,21 +116,41 @@ impl Pairs {
         self.last = values.last().copied();
     }
 
+    fn join(&mut self, summary: &Summary, count: u64, is: impl Fn(f64, f64) -> bool) {
+        let joint = self.last.is_some_and(|last| is(last, summary.first.1));
+        self.count += usize::from(joint) + count as usize;
+        self.last = Some(summary.last.1);
+    }
+
     fn end(&self) -> Option<f64> {
         self.last.map(|_| self.count as f64)
     }
+}
+
+fn differ(before: f64, after: f64) -> bool {
+    before != after && !(before.is_nan() && after.is_nan())
+}
+
+fn falls(before: f64, after: f64) -> bool {
+    after < before
 }
 
 /// `changes`
 pub(crate) struct Changes(Pairs);
 
 impl Fold for Changes {
+    const SUMS: bool = true;
+
     fn begin(_: &Window) -> Self {
         Changes(Pairs { last: None, count: 0 })
     }
 
     fn push(&mut self, _: &[i64], values: &[f64]) {
-        self.0.push(values, |before, after| before != after && !(before.is_nan() && after.is_nan()));
+        self.0.push(values, differ);
+    }
+
+    fn join(&mut self, summary: &Summary) {
+        self.0.join(summary, summary.changes, differ);
     }
 
     fn end(&mut self, _: &Window) -> Option<f64> {
@@ -117,12 +162,18 @@ impl Fold for Changes {
 pub(crate) struct Resets(Pairs);
 
 impl Fold for Resets {
+    const SUMS: bool = true;
+
     fn begin(_: &Window) -> Self {
         Resets(Pairs { last: None, count: 0 })
     }
 
     fn push(&mut self, _: &[i64], values: &[f64]) {
-        self.0.push(values, |before, after| after < before);
+        self.0.push(values, falls);
+    }
+
+    fn join(&mut self, summary: &Summary) {
+        self.0.join(summary, summary.resets, falls);
     }
 
     fn end(&mut self, _: &Window) -> Option<f64> {

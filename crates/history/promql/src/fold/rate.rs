@@ -1,6 +1,7 @@
 //! `rate`, `increase`, `delta`: how much a range has grown, extrapolated to its bounds as Prometheus does it.
 
 use super::{Fold, Window};
+use crate::summary::Summary;
 
 /// What of a range counts: its first and last sample, how many, and what resets took away.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,6 +38,18 @@ impl Growth {
         self.last = values[values.len() - 1];
     }
 
+    fn join(&mut self, summary: &Summary, counter: bool) {
+        let (first_time, first) = summary.first;
+        if self.count == 0 {
+            (self.first_time, self.first, self.last) = (first_time, first, first);
+        }
+        if counter {
+            self.reset += summary.correction + if first < self.last { self.last } else { 0.0 };
+        }
+        self.count += summary.count as usize;
+        (self.last_time, self.last) = summary.last;
+    }
+
     /// The growth in the whole range, or in one of so many parts of it; `None` without two samples.
     fn extrapolated(&self, window: &Window, counter: bool, parts: f64) -> Option<f64> {
         if self.count < 2 {
@@ -69,12 +82,18 @@ impl Growth {
 pub(crate) struct Increase(Growth);
 
 impl Fold for Increase {
+    const SUMS: bool = true;
+
     fn begin(_: &Window) -> Self {
         Increase::default()
     }
 
     fn push(&mut self, times: &[i64], values: &[f64]) {
         self.0.push(times, values, true);
+    }
+
+    fn join(&mut self, summary: &Summary) {
+        self.0.join(summary, true);
     }
 
     fn end(&mut self, window: &Window) -> Option<f64> {
@@ -87,12 +106,18 @@ impl Fold for Increase {
 pub(crate) struct Rate(Growth);
 
 impl Fold for Rate {
+    const SUMS: bool = true;
+
     fn begin(_: &Window) -> Self {
         Rate::default()
     }
 
     fn push(&mut self, times: &[i64], values: &[f64]) {
         self.0.push(times, values, true);
+    }
+
+    fn join(&mut self, summary: &Summary) {
+        self.0.join(summary, true);
     }
 
     fn end(&mut self, window: &Window) -> Option<f64> {
@@ -106,12 +131,18 @@ impl Fold for Rate {
 pub(crate) struct Delta(Growth);
 
 impl Fold for Delta {
+    const SUMS: bool = true;
+
     fn begin(_: &Window) -> Self {
         Delta::default()
     }
 
     fn push(&mut self, times: &[i64], values: &[f64]) {
         self.0.push(times, values, false);
+    }
+
+    fn join(&mut self, summary: &Summary) {
+        self.0.join(summary, false);
     }
 
     fn end(&mut self, window: &Window) -> Option<f64> {

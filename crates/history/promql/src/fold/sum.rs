@@ -1,6 +1,7 @@
 //! Sums that lose no digits (Kahan's, in Neumaier's form, as Prometheus has it).
 
 use super::{Fold, Window};
+use crate::summary::Summary;
 
 /// A sum and what was lost by rounding.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +39,8 @@ pub(crate) struct Sum {
 }
 
 impl Fold for Sum {
+    const SUMS: bool = true;
+
     fn begin(_: &Window) -> Self {
         Sum::default()
     }
@@ -47,6 +50,11 @@ impl Fold for Sum {
         for &value in values {
             self.sum.add(value);
         }
+    }
+
+    fn join(&mut self, summary: &Summary) {
+        self.any = true;
+        self.sum.add(summary.sum);
     }
 
     fn end(&mut self, _: &Window) -> Option<f64> {

@@ -277,6 +277,7 @@ fn point(begin: Nanos, summary: &Summary) -> RangePoint {
         highest: summary.highest,
         sum: total(summary.sum),
         resets: summary.resets,
+        changes: summary.changes,
         correction: total(summary.correction),
     }
 }

@@ -44,6 +44,7 @@ pub fn bucket(format: ValueFormat, origin: u64, width: u64, values: &[(u64, u64)
         highest: if is_number { sorted[sorted.len() - 1] } else { 0 },
         sum: total(values.iter().map(|value| value.1).collect()),
         resets: resets.len() as u64,
+        changes: values.windows(2).filter(|two| two[0].1 != two[1].1).count() as u64,
         correction: total(resets),
     }
 }

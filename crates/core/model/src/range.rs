@@ -63,6 +63,9 @@ pub struct RangePart {
     /// When the step begins to which this part belongs; of buckets and newest readings always the same. Parts of one step
     /// and node have the same rows, and come one after the other.
     pub step: Nanos,
+    /// What was added to the times of its rows (ns), because the node's clock was wrong; if that is not the same of all rows,
+    /// the largest. 0 as a rule, and always for buckets.
+    pub shift: i64,
     /// What there is.
     pub content: RangeContent,
     /// Holds the labels whose numbers are in the content, so that this process does not forget them.

@@ -219,7 +219,7 @@ fn part(node: &NodeName, series: &Series, step: Nanos, content: RangeContent) ->
         RangeContent::Points(_) | RangeContent::Column(_) => Vec::new(),
     };
     labels.dedup();
-    RangePart { node: node.clone(), series: series.clone(), step, content, labels }
+    RangePart { node: node.clone(), series: series.clone(), step, shift: 0, content, labels }
 }
 
 /// The readings of a column, in the order of the rows.

@@ -174,6 +174,10 @@ async fn part_json(writer: &mut Writer, part: &RangePart) -> Result<(), Refusal>
     series_json(out, &part.series);
     out.push_str(",\"step\":");
     json::text(out, &part.step.seconds_text());
+    if part.shift != 0 {
+        out.push_str(",\"shift\":");
+        json::text(out, &signed_seconds(part.shift));
+    }
     match &part.content {
         RangeContent::Readings(readings) => {
             out.push_str(",\"rows\":[");
@@ -204,6 +208,11 @@ async fn part_json(writer: &mut Writer, part: &RangePart) -> Result<(), Refusal>
     }
     writer.page().push_str("]}\n");
     writer.turn().await
+}
+
+fn signed_seconds(nanos: i64) -> String {
+    let sign = if nanos < 0 { "-" } else { "" };
+    format!("{sign}{}", Nanos(nanos.unsigned_abs()).seconds_text())
 }
 
 fn series_json(out: &mut String, series: &Series) {
@@ -238,6 +247,8 @@ fn point_json(out: &mut String, point: &RangePoint, format: ValueFormat) {
         json::text(out, &point.sum.with_places(format).to_string());
         out.push_str(",\"resets\":");
         json::number(out, point.resets);
+        out.push_str(",\"changes\":");
+        json::number(out, point.changes);
         out.push_str(",\"correction\":");
         json::text(out, &point.correction.with_places(format).to_string());
     }

@@ -308,6 +308,8 @@ fn the_lines_of_a_range_are_as_described() {
                 .find(|kind| line.get(kind).is_some())
                 .unwrap_or("part");
             check_schema(&doc, &lines[kind], &line);
+            let shift = (kind == "part" && query.is_empty()).then_some("-1200.500000000");
+            assert_eq!(line.get("shift").and_then(Value::as_str), shift, "{query}: {line}");
             assert!(kind != "part" || line.get(of_part).is_some(), "{query}: {line}");
             seen.push(kind);
         }

@@ -56,7 +56,14 @@ impl Ranges for Hand {
                 let step = if is_newest { request.from } else { Nanos(hour(rows[0].0)) };
                 let labels = rows.iter().filter_map(|(_, reading)| reading.labels()).collect();
                 let content = RangeContent::Readings(rows);
-                parts.push(RangePart { node: node.clone(), series: series.clone(), step, content, labels });
+                parts.push(RangePart {
+                    node: node.clone(),
+                    series: series.clone(),
+                    step,
+                    shift: 0,
+                    content,
+                    labels,
+                });
             }
         }
         parts.sort_by_key(|part| (part.step, part.node.clone(), part.series.to_string()));

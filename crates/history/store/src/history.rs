@@ -1,7 +1,6 @@
 //! Answers questions about one series out of many files. Where files overlap in time, later ones win. What is damaged
 //! is reported beside the answer. It reads one file at a time, and of a column only its summary where that suffices.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use khz_model::{Nanos, NodeName, Reading, Stamp};
@@ -37,25 +36,6 @@ impl History {
         let files: Vec<Arc<ColumnFile>> = files.into_iter().map(Into::into).collect();
         common_resolution(&files)?;
         Ok(History { files })
-    }
-
-    /// The rows of a node whose times were corrected, because the node's clock was wrong: their times, and the nanoseconds
-    /// that were added to each.
-    pub fn shifted(&self, node: &NodeName, from: Nanos, to: Nanos) -> Answer<Vec<(Nanos, i64)>> {
-        let (mut shifts, mut damage) = (BTreeMap::new(), Vec::new());
-        for file in &self.files {
-            let sections = file.sections(node).map_err(|error| damage.push(error)).unwrap_or_default();
-            for times in sections.iter().map(|section| file.times(section)) {
-                match times {
-                    Ok(times) => {
-                        shifts.extend((0..times.rows()).map(|row| (times.at[row], times.shift(row))))
-                    }
-                    Err(error) => damage.push(error),
-                }
-            }
-        }
-        let within = shifts.into_iter().filter(|(at, shift)| (from.0..to.0).contains(at) && *shift != 0);
-        Answer { found: within.map(|(at, shift)| (Nanos(at), shift)).collect(), damage }
     }
 
     /// The keys under which a node has a series of this name: one, unless its type changed.

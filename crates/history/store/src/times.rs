@@ -125,11 +125,15 @@ impl Times {
         Stamp { boot: Nanos(self.at[row].saturating_add_signed(real_offset.saturating_neg())), real_offset }
     }
 
-    /// Nanoseconds that were added to the time of a row, because the node's clock was wrong.
-    pub fn shift(&self, row: usize) -> i64 {
-        match self.kind {
-            Kind::Rows => self.beside[1].of_row(row).cast_signed(),
-            Kind::Buckets => 0,
+    /// What was added to the times of these rows, because the node's clock was wrong (ns): the largest, up or down.
+    pub fn largest_shift(&self, rows: std::ops::Range<usize>) -> i64 {
+        match (self.kind, &self.beside[1]) {
+            (Kind::Rows, Beside::Same(shift)) if !rows.is_empty() => shift.cast_signed(),
+            (Kind::Rows, Beside::Each(shifts)) => {
+                let all = shifts[rows].iter().map(|shift| shift.cast_signed());
+                all.max_by_key(|shift| shift.unsigned_abs()).unwrap_or(0)
+            }
+            _ => 0,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The past, out of the store of a running khz, for the commands that print it: the times that people write, and the parts
 //! of an answer, put together to rows.
 
+use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use khz_ask::{Past, PastLine, PastLines, PastPart, PastRow, Server};
@@ -84,7 +85,12 @@ pub struct Asked {
     ahead: Option<PastPart>,
     is_damaged: bool,
     is_over: bool,
+    /// Nodes of which it was said that their clocks were wrong.
+    corrected: BTreeSet<String>,
 }
+
+/// Nodes of which a command says that their clocks were wrong.
+const CORRECTED_MAX: usize = 16;
 
 impl Asked {
     /// Asks the khz that the flags name.
@@ -100,7 +106,8 @@ impl Asked {
         let server = target.running(plan)?;
         let lines = server.past(&past)?;
         let is_found = vec![false; patterns.len()];
-        Ok(Asked { server, lines, patterns, is_found, ahead: None, is_damaged: false, is_over: false })
+        let (ahead, corrected) = (None, BTreeSet::new());
+        Ok(Asked { server, lines, patterns, is_found, ahead, is_damaged: false, is_over: false, corrected })
     }
 
     /// The next part; `None` after the last. What could not be read is said on stderr.
@@ -115,6 +122,7 @@ impl Asked {
                         *is_found |= pattern.matches_node(&part.node)
                             && pattern.matches_series(&part.name, part.instance.as_ref());
                     }
+                    self.say_shift(&part);
                     return Ok(Some(part));
                 }
                 Some(PastLine::Damage(sentence)) => {
@@ -125,6 +133,19 @@ impl Asked {
             }
         }
         Ok(None)
+    }
+
+    /// Says once of each node that its times were corrected.
+    fn say_shift(&mut self, part: &PastPart) {
+        let Some(shift) = &part.shift else { return };
+        if self.corrected.len() == CORRECTED_MAX || self.corrected.contains(&part.node) {
+            return;
+        }
+        self.corrected.insert(part.node.clone());
+        remark!("{}", corrected(&part.node, shift));
+        if self.corrected.len() == CORRECTED_MAX {
+            remark!("the times of further nodes may be corrected, too");
+        }
     }
 
     /// All parts that are still to come: few, where only the newest readings were asked for.
@@ -166,6 +187,16 @@ impl Asked {
     pub fn end(&self, within: &str) -> Outcome {
         end(&self.server, &self.patterns, &self.unmatched(), self.is_damaged, within)
     }
+}
+
+/// What is said of a node to whose times these seconds were added.
+fn corrected(node: &str, shift: &str) -> String {
+    let whole = shift.split_once('.').map_or(shift, |(whole, _)| whole);
+    let off = match whole.strip_prefix('-') {
+        Some(ahead) => format!("{ahead} s ahead of"),
+        None => format!("{whole} s behind"),
+    };
+    format!("the clock of {node} was up to {off} the hub's clock: its times are corrected")
 }
 
 /// How a command ends that has asked a store for these patterns: in part, if some of them selected nothing.
@@ -259,10 +290,18 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_clock_that_was_wrong_is_told() {
+        let told = "the clock of n1 was up to 1200 s ahead of the hub's clock: its times are corrected";
+        assert_eq!(corrected("n1", "-1200.500000000"), told);
+        assert!(corrected("n1", "7").contains("7 s behind the hub's clock"));
+    }
+
     fn part(name: &str, times: &[u64]) -> PastPart {
         let row =
             |&time: &u64| PastRow { time: Nanos(time), boot: Nanos(time - 1), cell: Cell::Text(name.into()) };
         PastPart {
+            shift: None,
             node: "n1".into(),
             name: name.into(),
             instance: None,

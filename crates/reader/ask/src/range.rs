@@ -94,6 +94,8 @@ pub struct PastPart {
     pub format: ValueFormat,
     /// Parts of one node with the same step have the same rows.
     pub step: Nanos,
+    /// Seconds that were added to the times of its rows, because the node's clock was wrong; `None`: it was right.
+    pub shift: Option<String>,
     /// Readings, oldest first; none where points were asked for.
     pub rows: Vec<PastRow>,
     /// Points, oldest first.
@@ -221,6 +223,7 @@ struct LineJson {
     #[serde(default, rename = "type")]
     value_type: String,
     step: Option<Seconds>,
+    shift: Option<String>,
     #[serde(default)]
     rows: Vec<(Seconds, Seconds, Cell)>,
     #[serde(default)]
@@ -268,6 +271,7 @@ impl LineJson {
             unit: self.unit,
             format: ValueFormat { value_type, places: self.places },
             step: self.step?.0,
+            shift: self.shift,
             rows: self.rows.into_iter().map(row).collect(),
             points: self.points.into_iter().map(point).collect(),
         })

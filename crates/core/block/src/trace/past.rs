@@ -238,6 +238,7 @@ mod tests {
             node: NodeName::new(node).unwrap(),
             series: series.clone(),
             step: Nanos(step),
+            shift: 0,
             content: RangeContent::Readings(readings),
             labels: labels.to_vec(),
         }

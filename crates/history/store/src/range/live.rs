@@ -43,7 +43,7 @@ impl LiveRows {
         }
         rows.put_in_order();
         let columns = (0..rows.width).map(|column| Arc::new(Content::Readings(rows.track(column)))).collect();
-        LiveRows { times: Arc::new(rows.times()), selected: selected.clone(), columns }
+        LiveRows { times: Arc::new(rows.times(block.shift)), selected: selected.clone(), columns }
     }
 
     /// Its series.
@@ -118,10 +118,10 @@ impl Picked {
         self.stamps = order.iter().map(|row| self.stamps[*row]).collect();
     }
 
-    fn times(&self) -> Times {
+    fn times(&self, shift: i64) -> Times {
         let at = self.stamps.iter().map(|stamp| stamp.real().0).collect();
         let offsets = self.stamps.iter().map(|stamp| stamp.real_offset.cast_unsigned()).collect();
-        Times { kind: Kind::Rows, at, beside: [Beside::of(offsets), Beside::Same(0)] }
+        Times { kind: Kind::Rows, at, beside: [Beside::of(offsets), Beside::Same(shift.cast_unsigned())] }
     }
 
     fn track(&self, column: usize) -> Track<u64> {

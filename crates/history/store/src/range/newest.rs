@@ -271,7 +271,7 @@ fn last_of(
         }
         let (time, reading) = last?;
         let content = RangeContent::Readings(vec![(Stamp { boot: time, real_offset: 0 }, reading)]);
-        Some(RangePart { node: node.clone(), series: series.clone(), step: from, content, labels })
+        Some(RangePart { node: node.clone(), series: series.clone(), step: from, shift: 0, content, labels })
     })
 }
 

@@ -198,7 +198,7 @@ impl NodePoints {
             if !points.is_empty() {
                 let content = RangeContent::Points(points);
                 let (node, step) = (self.node.clone(), asked.from);
-                return Ok(Some(RangePart { node, series, step, content, labels }));
+                return Ok(Some(RangePart { node, series, step, shift: 0, content, labels }));
             }
         }
         Ok(None)

@@ -185,9 +185,11 @@ impl NodeHour {
             let Content::Readings(track) = &*column else { continue };
             let times = &self.joined.times;
             let place = |time: u64| times.at.partition_point(|at| *at < time);
-            let Some(content) = content(track, place(from)..place(to), times) else { continue };
+            let rows = place(from)..place(to);
+            let Some(content) = content(track, rows.clone(), times) else { continue };
             let (node, series, step) = (self.node.clone(), series.clone(), Nanos(from));
-            return Some(RangePart { node, series, step, content, labels: track.labels.clone() });
+            let shift = times.largest_shift(rows);
+            return Some(RangePart { node, series, step, shift, content, labels: track.labels.clone() });
         }
     }
 }

@@ -133,6 +133,7 @@ mod tests {
 
     fn part(kind: &str, points: Vec<PastPoint>) -> PastPart {
         PastPart {
+            shift: None,
             node: "n1".into(),
             name: "net.rx_bytes".into(),
             instance: None,

@@ -7,12 +7,12 @@
 mod chosen;
 mod clock;
 mod feed;
+mod interval;
 mod limits;
 mod nodes;
 mod rows;
 mod source;
 mod strand;
-mod stretch;
 mod values;
 
 pub use nodes::{Down, Known};

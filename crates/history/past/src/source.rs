@@ -11,9 +11,9 @@ use khz_promql::{LabelSet, METRIC_NAME, Matcher, QueryError, Selection, SeriesId
 use crate::chosen::Chosen;
 use crate::clock::{self, Clocks, Derived};
 use crate::feed::Feed;
+use crate::interval::{Interval, intervals};
 use crate::nodes::Known;
 use crate::rows::Group;
-use crate::stretch::{Stretch, stretches};
 
 /// Warnings of one selection: a disk that fails fails everywhere.
 const WARNINGS_MAX: usize = 8;
@@ -81,15 +81,15 @@ impl PastSource {
         Ok(damage)
     }
 
-    /// Reads all stretches, each group with the length of its buckets; returns what is damaged.
+    /// Reads all intervals, each group with the length of its buckets; returns what is damaged.
     fn read_all(
         &self,
         patterns: &[Pattern],
-        stretches: &[Stretch],
+        intervals: &[Interval],
         mut take: impl FnMut(&Group, Option<Nanos>) -> Result<(), QueryError>,
     ) -> Result<Vec<String>, QueryError> {
         let mut damage = Vec::new();
-        for &Stretch { from, to, bucket } in stretches {
+        for &Interval { from, to, bucket } in intervals {
             let shape = match bucket {
                 None => RangeShape::Columns(RANGE_STEP_READINGS),
                 Some(length) => RangeShape::Points(to.0.saturating_sub(from.0).div_ceil(length.0) as u32),
@@ -153,12 +153,12 @@ impl Source for PastSource {
         let chosen = Chosen::of(matchers, &self.known);
         let end = self.end(wanted.to);
         let reach = self.ranges.reach();
-        let stretches = stretches(wanted, span(wanted.after, wanted.to), &reach, chosen.is_exact);
+        let intervals = intervals(wanted, span(wanted.after, wanted.to), &reach, chosen.is_exact);
         let is_named = is_named(&chosen, matchers);
         let job = &*self.known.job;
         let mut feed = Feed::new(chosen.form, job, matchers, (wanted.after, wanted.to), end);
         let as_summaries = wanted.summaries != Summaries::Nowhere;
-        let mut warnings = self.read_all(&chosen.patterns, &stretches, |group, bucket| match bucket {
+        let mut warnings = self.read_all(&chosen.patterns, &intervals, |group, bucket| match bucket {
             None => feed.group(group, &is_named, sink),
             Some(length) => feed.buckets(group, (length, as_summaries), &is_named, sink),
         })?;
@@ -178,7 +178,7 @@ impl Source for PastSource {
             Ok(begun)
         };
         let mut clocks = Clocks::until(end);
-        let read = self.read_all(&chosen.clock, &stretches, |group, bucket| {
+        let read = self.read_all(&chosen.clock, &intervals, |group, bucket| {
             let Some(node) = group.node() else { return Ok(()) };
             let times = if bucket.is_some() { group.bucket_times() } else { group.times() };
             clocks.rows(node, &times, sink, |sink| begin(node, &chosen.derived, sink))

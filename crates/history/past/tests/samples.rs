@@ -312,6 +312,7 @@ fn several_rows_in_one_millisecond_are_one_sample_the_last_one() {
                 node: node("n1"),
                 series: series(&load(), None),
                 step: Nanos(step),
+                shift: 0,
                 content: RangeContent::Readings(
                     rows.iter().map(|(micros, value)| (at(*micros), Reading::Present(*value))).collect(),
                 ),

@@ -12,7 +12,7 @@ const HOUR: Nanos = Nanos(3_600_000_000_000);
 
 /// A part of the time of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
+pub(crate) struct Interval {
     pub from: Nanos,
     pub to: Nanos,
     /// How long its buckets are; `None`: it is answered by rows.
@@ -21,12 +21,12 @@ pub(crate) struct Stretch {
 
 /// The parts of a selection's time in their order. Buckets lie whole in their part, which may so begin too early.
 /// `is_exact`: sums of the selected series are exact.
-pub(crate) fn stretches(
+pub(crate) fn intervals(
     wanted: &Selection,
     (from, to): (Nanos, Nanos),
     reach: &Reach,
     is_exact: bool,
-) -> Vec<Stretch> {
+) -> Vec<Interval> {
     let gone = to.min(reach.rows);
     let mut all = Vec::new();
     if from < gone {
@@ -37,14 +37,14 @@ pub(crate) fn stretches(
     let may_sum = is_exact && is_worth_it && wanted.summaries == Summaries::WhereWhole;
     match may_sum && reach.rolled.contains(&HOUR) {
         true => with_sums(wanted, from, to, &mut all),
-        false if from < to => all.push(Stretch { from, to, bucket: None }),
+        false if from < to => all.push(Interval { from, to, bucket: None }),
         false => {}
     }
     all
 }
 
 /// Time of which no rows are left: the shortest buckets that there are.
-fn without_rows(from: Nanos, to: Nanos, reach: &Reach, all: &mut Vec<Stretch>) {
+fn without_rows(from: Nanos, to: Nanos, reach: &Reach, all: &mut Vec<Interval>) {
     let mut at = from;
     while at < to {
         let Some(&(bucket, _)) = reach.buckets.iter().find(|(_, first)| *first <= at) else {
@@ -59,13 +59,13 @@ fn without_rows(from: Nanos, to: Nanos, reach: &Reach, all: &mut Vec<Stretch>) {
         let end = shorter.map(|(_, first)| *first).fold(to, Nanos::min);
         let begin = at.0 - at.0 % bucket.0;
         let end = end.0.min(begin.saturating_add(bucket.0 * BUCKETS_AT_ONCE));
-        all.push(Stretch { from: Nanos(begin), to: Nanos(end), bucket: Some(bucket) });
+        all.push(Interval { from: Nanos(begin), to: Nanos(end), bucket: Some(bucket) });
         at = Nanos(end);
     }
 }
 
 /// Time with rows: hours that no bound of a window divides are buckets, the others are rows.
-fn with_sums(wanted: &Selection, from: Nanos, to: Nanos, all: &mut Vec<Stretch>) {
+fn with_sums(wanted: &Selection, from: Nanos, to: Nanos, all: &mut Vec<Interval>) {
     let mut at = from;
     while at < to {
         let hour = at.0 - at.0 % HOUR.0;
@@ -77,7 +77,7 @@ fn with_sums(wanted: &Selection, from: Nanos, to: Nanos, all: &mut Vec<Stretch>)
             Some(last) if last.to == at && last.bucket == bucket && end.0 - last.from.0 <= longest => {
                 last.to = end
             }
-            _ => all.push(Stretch { from: at, to: end, bucket }),
+            _ => all.push(Interval { from: at, to: end, bucket }),
         }
         at = end;
     }
@@ -94,7 +94,7 @@ mod tests {
         Selection { matchers: Vec::new(), after, to, step, window, last_only: false, summaries }
     }
 
-    fn shown(all: &[Stretch]) -> Vec<(u64, u64, u64)> {
+    fn shown(all: &[Interval]) -> Vec<(u64, u64, u64)> {
         let minutes = |time: Nanos| time.0 / 60_000_000_000;
         all.iter().map(|one| (minutes(one.from), minutes(one.to), one.bucket.map_or(0, minutes))).collect()
     }
@@ -112,14 +112,14 @@ mod tests {
     fn what_has_no_rows_is_answered_by_the_shortest_buckets_that_are_left() {
         let span = (Nanos(30 * H + 60_000_000_001), Nanos(102 * H));
         let wanted = selection(0, 0, 60_000, 60_000);
-        let all = stretches(&wanted, span, &reach(), true);
+        let all = intervals(&wanted, span, &reach(), true);
         assert_eq!(
             shown(&all),
             [(1_800, 2_880, 60), (2_880, 4_320, 1), (4_320, 5_760, 1), (5_760, 6_000, 1), (6_000, 6_120, 0)]
         );
-        let all = stretches(&wanted, (Nanos(0), Nanos(25 * H)), &reach(), true);
+        let all = intervals(&wanted, (Nanos(0), Nanos(25 * H)), &reach(), true);
         assert_eq!(shown(&all), [(1_440, 1_500, 60)], "nothing is left of the first day");
-        assert_eq!(stretches(&wanted, (Nanos(0), Nanos(5 * H)), &reach(), true), []);
+        assert_eq!(intervals(&wanted, (Nanos(0), Nanos(5 * H)), &reach(), true), []);
     }
 
     #[test]
@@ -127,12 +127,12 @@ mod tests {
         let ms = |hours: i64, minutes: i64| (hours * 60 + minutes) * 60_000;
         let wanted = selection(ms(101, 20), ms(105, 20), 0, ms(4, 0));
         let span = (Nanos(101 * H + H / 3), Nanos(105 * H + H / 3));
-        let all = stretches(&wanted, span, &reach(), true);
+        let all = intervals(&wanted, span, &reach(), true);
         assert_eq!(shown(&all), [(6_080, 6_120, 0), (6_120, 6_300, 60), (6_300, 6_320, 0)]);
-        assert_eq!(shown(&stretches(&wanted, span, &reach(), false)), [(6_080, 6_320, 0)]);
+        assert_eq!(shown(&intervals(&wanted, span, &reach(), false)), [(6_080, 6_320, 0)]);
         // A day's window each day: the hours of midnight are divided, since a row of midnight is of the day before.
         let wanted = selection(ms(120, 0), ms(168, 0), ms(24, 0), ms(24, 0));
-        let all = stretches(&wanted, (Nanos(120 * H), Nanos(168 * H + 1_000_000)), &reach(), true);
+        let all = intervals(&wanted, (Nanos(120 * H), Nanos(168 * H + 1_000_000)), &reach(), true);
         assert_eq!(
             shown(&all),
             [
@@ -144,6 +144,6 @@ mod tests {
             ]
         );
         let often = selection(ms(120, 0), ms(168, 0), ms(0, 1), ms(24, 0));
-        assert_eq!(stretches(&often, (Nanos(120 * H), Nanos(168 * H)), &reach(), true).len(), 1);
+        assert_eq!(intervals(&often, (Nanos(120 * H), Nanos(168 * H)), &reach(), true).len(), 1);
     }
 }

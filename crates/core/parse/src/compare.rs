@@ -6,6 +6,8 @@
 //! Why `unsafe`: calling code compiled for a processor feature is sound only where the processor has it, and
 //! only a check at run time can know. What it buys: comparing /proc/meminfo takes half the time.
 
+#![allow(unsafe_code, reason = "only a check at run time can know what the processor has")]
+
 /// Texts are compared in chunks of this size.
 pub(crate) const CHUNK: usize = 64;
 

@@ -9,7 +9,6 @@
 
 mod catalogue;
 pub mod cgroup;
-#[allow(unsafe_code)]
 mod compare;
 pub mod description;
 pub mod diskstats;

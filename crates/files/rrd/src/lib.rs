@@ -13,6 +13,8 @@
 //! arguments. Results equal those of rrdtool 1.7 on x86-64 bit by bit (Holt-Winters within 1e-9). Where rrdtool is known
 //! to be wrong, the module says what is done instead.
 
+#![deny(unsafe_code)]
+
 pub mod at;
 pub mod cdp;
 pub mod cli;

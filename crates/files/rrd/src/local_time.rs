@@ -1,5 +1,7 @@
 //! Local time of the C library; the only place that calls it.
 
+#![allow(unsafe_code, reason = "only the C library knows local time")]
+
 use std::mem::MaybeUninit;
 
 /// Broken-down local time; months from 0, fields may lie outside their range until normalised.

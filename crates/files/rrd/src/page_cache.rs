@@ -7,6 +7,8 @@
 //! - `cachestat(2)` (Linux 6.5) answers with counts: on some kernels to every process that may read the file, on later
 //!   ones under the same condition as `mincore`.
 
+#![allow(unsafe_code, reason = "rustix has neither mincore(2) nor cachestat(2)")]
+
 mod summary;
 
 use std::fs::{File, Metadata, OpenOptions};

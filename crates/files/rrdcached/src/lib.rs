@@ -11,6 +11,8 @@
 //!
 //! Depends on `khz-rrd` for the files and their arithmetic, and on no other crate of ours.
 
+#![deny(unsafe_code)]
+
 mod base;
 mod cache;
 mod connection;

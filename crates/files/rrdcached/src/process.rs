@@ -1,6 +1,8 @@
 //! What a daemon asks of the system: its number in a file, its user, its place in the background, its signals, its limits.
 //! Knows nothing of updates.
 
+#![allow(unsafe_code, reason = "the standard library has no users, no fork(2) and no signals")]
+
 use std::ffi::CString;
 use std::fs::OpenOptions;
 use std::io::{self, Write};

@@ -13,6 +13,8 @@
 //! The unsafe code is the handler. It does only what a signal handler may do: it reads atomics and asks the
 //! kernel for a mapping.
 
+#![allow(unsafe_code, reason = "the standard library has no signal handlers")]
+
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

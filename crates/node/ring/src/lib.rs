@@ -2,6 +2,8 @@
 //! in anonymous memory. One writer, many readers, no locks: the writer never waits, and a reader notices when
 //! it was overtaken. Only this crate has lock-free code; `docs/ring.md` describes every byte of the file.
 
+#![deny(unsafe_code)]
+
 mod cursor;
 mod directory;
 mod error;

@@ -5,6 +5,8 @@
 //! kernel counts it separately (RssShmem), so that the flight recorder's memory is visible apart from the
 //! agent's.
 
+#![allow(unsafe_code, reason = "a mapping that other processes write is no Rust value")]
+
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 

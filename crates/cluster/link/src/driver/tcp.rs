@@ -2,6 +2,8 @@
 //! only unsafe code of this crate is here: it asks the kernel for a connection's retransmissions, and sets how many bytes make
 //! a socket readable.
 
+#![allow(unsafe_code, reason = "rustix has neither TCP_INFO nor SO_RCVLOWAT")]
+
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -137,7 +139,6 @@ pub(crate) fn retransmits(socket: &OwnedFd) -> Option<u64> {
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
     // SAFETY: `info` is valid for writes of `length` bytes, which the kernel does not exceed; the descriptor is open
     // as long as `socket` is borrowed.
-    #[allow(unsafe_code)]
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -148,7 +149,6 @@ pub(crate) fn retransmits(socket: &OwnedFd) -> Option<u64> {
         )
     };
     // SAFETY: it was zeroed, and every pattern of bytes is a valid `tcp_info`: it is made of integers.
-    #[allow(unsafe_code)]
     let info = unsafe { info.assume_init() };
     (result == 0).then_some(u64::from(info.tcpi_total_retrans))
 }
@@ -159,7 +159,6 @@ pub(crate) fn set_readable_from(socket: &OwnedFd, bytes: usize) {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(1);
     // SAFETY: the option's value is an int, valid for reads of its own size; the descriptor is open as long as `socket`
     // is borrowed.
-    #[allow(unsafe_code)]
     unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

@@ -4,6 +4,8 @@
 //! as soon as it closes *any* descriptor of it, and the daemon reads files while it writes them. Each kind excludes the
 //! other.
 
+#![allow(unsafe_code, reason = "rustix has no locks that belong to an open file")]
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;

@@ -1,5 +1,7 @@
 //! Where a file lies on its disk, so that files can be written in that order; reads no content.
 
+#![allow(unsafe_code, reason = "rustix has no FS_IOC_FIEMAP")]
+
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use khz_hub::Cluster;
 use khz_model::{Budget, Metric, Nanos, Ranges, Repeats};
-use khz_store::limits::RANGE_BYTES;
+use khz_store::limits::{RANGE_BYTES, RANGE_READINGS_MAX};
 use khz_store::log::Intake;
 use khz_store::range::{OpenRows, RangeReader};
 use khz_store::{Keep, Store, StoreError};
@@ -131,7 +131,9 @@ impl RunningStore {
     pub fn past(&self, cluster: &Arc<Cluster>) -> Arc<dyn Ranges> {
         let open: Arc<dyn OpenRows> = cluster.clone();
         let store = &self.shared.store;
-        Arc::new(RangeReader::new(store.shelf().clone(), Some(store.log()), open))
+        let reader = RangeReader::new(store.shelf().clone(), Some(store.log()), open);
+        let budget = Budget::new(RANGE_BYTES, self.numbers.range_bytes.clone());
+        Arc::new(reader.with_limits(budget, RANGE_READINGS_MAX))
     }
 
     /// Reads the same for those who follow it. They have memory of their own, so that neither they nor queries are refused
@@ -282,7 +284,47 @@ fn pause(time: Duration, is_over: &AtomicBool) {
 mod tests {
     use std::io::{Error, ErrorKind};
 
+    use khz_hub::Settings;
+    use khz_model::{ByteSize, Pattern, RangeRequest, RangeShape, Rate};
+    use khz_store::limits::RANGE_QUERY_BYTES;
+
     use super::*;
+
+    #[test]
+    fn what_range_queries_hold_is_counted_while_they_run() {
+        let folder = std::env::temp_dir().join(format!("khz-range-bytes-{}", std::process::id()));
+        let hour = Nanos::from_secs(3_600);
+        let plan = StorePlan {
+            dir: StateDir::Here(folder.clone()),
+            keep: ByteSize(64 << 20),
+            raw: hour,
+            minute: hour,
+            hour,
+        };
+        let store = RunningStore::start(&folder, &plan).unwrap();
+        let rate_max = Rate::from_hz(1_000).unwrap();
+        let cluster = Cluster::new(Settings { name: "hub".into(), history: ByteSize(0), rate_max }, [0; 16]);
+        let past = store.past(&cluster);
+        let held = || {
+            let metrics = store.metrics();
+            let (_, held) =
+                metrics.iter().find(|(metric, _)| metric.name == "khz.store.range_bytes").unwrap();
+            held.load(Ordering::Relaxed)
+        };
+        let request = RangeRequest {
+            patterns: vec![Pattern::everything()],
+            from: Nanos(0),
+            to: now(),
+            shape: RangeShape::Rows,
+        };
+        assert_eq!(held(), 0);
+        let answer = past.range(request).unwrap();
+        assert_eq!(held(), RANGE_QUERY_BYTES);
+        drop(answer);
+        assert_eq!(held(), 0);
+        store.end();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn a_disk_that_is_full_is_no_reason_not_to_start_and_a_directory_that_is_none_is_one() {

@@ -16,6 +16,8 @@ pub(super) struct Numbers {
     too_new: Arc<AtomicU64>,
     removed: Arc<AtomicU64>,
     failures: Arc<AtomicU64>,
+    /// What range queries hold; they count it themselves.
+    pub range_bytes: Arc<AtomicU64>,
     /// Bytes of the log when they were counted last.
     log: AtomicU64,
 }
@@ -110,6 +112,16 @@ impl Numbers {
                     Count,
                 ),
                 self.failures.clone(),
+            ),
+            (
+                metric(
+                    "khz.store.range_bytes",
+                    "khz_store_range_bytes",
+                    "Bytes that range queries hold now; at 256 MiB the next one is refused.",
+                    Gauge,
+                    Bytes,
+                ),
+                self.range_bytes.clone(),
             ),
         ]
     }

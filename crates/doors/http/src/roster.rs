@@ -7,7 +7,8 @@ use std::time::Duration;
 use khz_model::{NodeStatus, Query};
 use tokio::time::Instant;
 
-/// A list is used for this long. A node counts as down after 3 s of silence, to which this adds little.
+/// A list is used for this long. A node counts as down after 2.5 s of silence (`khz_link::limits::SILENCE`), to which this
+/// adds little.
 const AGE_MAX: Duration = Duration::from_millis(200);
 
 /// The last list.

@@ -45,7 +45,8 @@ pub const LABEL_BYTES_MAX: usize = 4 << 10;
 pub const REGEX_BYTES_MAX: usize = 1 << 20;
 /// Seconds of a duration: a year is 3e7, and the parser breaks at 2e19.
 pub(crate) const DURATION_SECONDS_MAX: f64 = 1e12;
-/// Ranges that a sample may be in at one time before the samples are kept instead of the states of the ranges.
+/// Ranges that a sample may be in at one time before the samples are kept instead of the states of the ranges. A function
+/// whose state is its samples, as `quantile_over_time`, has them kept once from two ranges on.
 pub const OPEN_RANGES_MAX: i64 = 64;
 /// Sentences of each sort in an answer; as Prometheus.
 pub(crate) const SENTENCES_SHOWN: usize = 10;

@@ -5,8 +5,8 @@ use khz_model::Nanos;
 
 use crate::source::Source;
 
-/// A renewal takes no slots from an instance that was gone for less than this: an interface or a container that is
-/// started again soon has the same series. Without a renewal an instance keeps its slots for ever. The time runs from
+/// A renewal takes no slots from an instance that was gone for less than this: an interface or a disk that comes
+/// back soon has the same series. Without a renewal an instance keeps its slots for ever. The time runs from
 /// the first check that did not find the instance; checks are about a second apart.
 pub const GONE_FOR: Nanos = Nanos::from_secs(30);
 

@@ -30,7 +30,8 @@ pub(super) struct LaneLog {
     void: Option<(Header, Arc<Schema>)>,
     /// Rows of the open block that were handed over as a block, because it did not go on for long.
     rows: u32,
-    /// What had come of the open block before it came again from its start, until as many rows have come again.
+    /// What had come of the open block before the node sent it again from its start. It stays until the resent block has
+    /// as many rows.
     replaced: Option<LoggedBlock>,
     /// Blocks of the past that came before the node's clock was measured, each with the time of its last row.
     unmeasured: Vec<(Block, Nanos)>,

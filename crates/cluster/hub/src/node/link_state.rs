@@ -9,7 +9,7 @@
 //!
 //! A node that the configuration expects and that never connected is *missing*: `khz_model::NodeStatus::presence` says so.
 //!
-//! A connection that is silent is ended by its owner, and the node is then down:
+//! A node whose connection is silent becomes down. Two places decide that, each for its own connections:
 //!
 //! - The link door cuts connections of its own (`cut_silent` in `server/thread.rs`) when `khz_link::HubEnd::deadline` has
 //!   passed. Peers get more time if the hub itself was frozen (`due.rs`).

@@ -18,7 +18,7 @@ pub(crate) enum Function {
     Over(Over),
     AbsentOverTime,
     /// Of one value.
-    Math(fn(f64) -> f64),
+    Math(math::Of),
     /// A part of the date of a value.
     Date(Part),
     Round,

@@ -7,6 +7,7 @@ mod annotations;
 mod answer;
 mod budget;
 mod calendar;
+mod compile;
 mod engine;
 mod error;
 mod eval;
@@ -24,6 +25,7 @@ mod summary;
 mod text;
 
 pub use answer::{Answer, MatrixSeries, Value, VectorSample};
+pub use compile::compile;
 pub use engine::Engine;
 pub use error::QueryError;
 pub use labels::{LabelSet, METRIC_NAME};

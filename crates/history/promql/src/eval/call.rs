@@ -38,9 +38,9 @@ impl Evaluator<'_> {
                 let present = self.vector(vector, steps)?;
                 absent::absences(&present, absent::labels(vector), Grid::new(&self.budget, steps.count)?)?
             }
-            (Function::Math(with), [vector]) => {
+            (Function::Math(function), [vector]) => {
                 let grid = self.vector(vector, steps)?;
-                self.without_names(self.mapped(grid, |_, value| with(value))?)?
+                self.without_names(self.mapped(grid, |_, value| (function.compute)(value))?)?
             }
             (Function::Date(part), []) => {
                 let column = self.column(steps, |step| part.of(steps.time(step) as f64 / 1000.0))?;

@@ -1,0 +1,346 @@
+//! Compiles an expression for a node, which has only its own recent rows: the part of the language that needs no more. What a node
+//! cannot compute is refused with its place.
+
+use khz_model::Nanos;
+use khz_plan::{
+    Aggregate, Aggregator, Combine, Condition, Form, Grouping, Many, Matching, Math, Operator, Over, Plan,
+    Selector, Step, StepId, Test,
+};
+
+use crate::error::QueryError;
+use crate::fold;
+use crate::functions::Function;
+use crate::labels::METRIC_NAME;
+use crate::limits::Limits;
+use crate::matcher::{self, Matcher};
+use crate::plan::{self as tree, Build, Kind, Node};
+use crate::steps::Steps;
+use crate::text::{self, Position};
+
+/// What an expression for a node may contain.
+const MAY_CONTAIN: &str = "an expression for a node may have selectors, numbers, + - * / % ^, comparisons, and, or, unless; rate, \
+irate, increase, delta, idelta, deriv, changes, resets and ..._over_time of ranges up to 5 minutes; abs, ceil, floor, \
+round, clamp, sqrt, ln, exp, log2, log10, sgn, time; sum, avg, min, max, count, group, stddev, stdvar, quantile, topk and \
+bottomk with by or without";
+
+/// Compiles an expression for a node.
+///
+/// # Errors
+/// Returns [`QueryError::Bad`]: what is wrong, at which line and column, and what such an expression may contain.
+pub fn compile(text: &str) -> Result<Plan, QueryError> {
+    let parsed = text::parse(text)?;
+    let build = Build { whole: Steps::instant(0), limits: Limits::default() };
+    let node = tree::plan(&parsed, text, &build)?;
+    let mut steps = Steplist { text, steps: Vec::new() };
+    steps.add(&node)?;
+    Plan::new(steps.steps).map_err(|error| QueryError::Bad(format!("{error}; {MAY_CONTAIN}")))
+}
+
+struct Steplist<'a> {
+    text: &'a str,
+    steps: Vec<Step>,
+}
+
+impl Steplist<'_> {
+    fn refuse<T>(&self, at: Position, problem: &str) -> Result<T, QueryError> {
+        Err(QueryError::Bad(format!("{problem} {}; {MAY_CONTAIN}", at.place(self.text))))
+    }
+
+    fn push(&mut self, step: Step) -> StepId {
+        self.steps.push(step);
+        StepId(u16::try_from(self.steps.len() - 1).unwrap_or(u16::MAX))
+    }
+
+    fn add(&mut self, node: &Node) -> Result<StepId, QueryError> {
+        let step = match &node.kind {
+            Kind::Number(number) => Step::Number(*number),
+            Kind::Text(_) => return self.refuse(node.at, "a node computes no texts"),
+            Kind::Selector(selector) => Step::Series(self.selector(selector, node.at)?),
+            Kind::Range(..) => return self.refuse(node.at, "a range needs a function"),
+            Kind::Subquery(_) => return self.refuse(node.at, "a node computes no subqueries"),
+            Kind::Negate(operand) => Step::Math(Math::Negate, self.add(operand)?),
+            Kind::Call(function, arguments) => self.call(*function, arguments, node)?,
+            Kind::Aggregate(aggregate) => self.aggregate(aggregate, node)?,
+            Kind::Binary(binary) => self.binary(binary)?,
+        };
+        Ok(self.push(step))
+    }
+
+    fn selector(&self, selector: &tree::Selector, at: Position) -> Result<Selector, QueryError> {
+        if selector.moved.fixed.is_some() || selector.moved.offset != 0 {
+            return self.refuse(at, "a node has only its newest rows: offset and @ are for the store");
+        }
+        let own = |matcher: &Matcher| {
+            matcher.name == METRIC_NAME
+                && matches!(matcher.operator, matcher::Operator::Equal)
+                && matcher.value.contains('.')
+        };
+        let form = if selector.matchers.iter().any(own) { Form::Own } else { Form::Exposed };
+        let conditions = selector.matchers.iter().map(|matcher| self.condition(matcher, at));
+        Ok(Selector { form, conditions: conditions.collect::<Result<_, _>>()? })
+    }
+
+    fn condition(&self, matcher: &Matcher, at: Position) -> Result<Condition, QueryError> {
+        let globs = || match globs(&matcher.value) {
+            Some(globs) => Ok(globs),
+            None => self
+                .refuse(at, "a regular expression for a node may have alternatives, `.`, `.*` and `.+` only"),
+        };
+        let test = match matcher.operator {
+            matcher::Operator::Equal => Test::Is(matcher.value.clone()),
+            matcher::Operator::NotEqual => Test::IsNot(matcher.value.clone()),
+            matcher::Operator::Fits(_) => Test::Fits(globs()?),
+            matcher::Operator::FitsNot(_) => Test::FitsNot(globs()?),
+        };
+        Ok(Condition { label: matcher.name.clone(), test })
+    }
+
+    /// A number that does not change.
+    fn constant(&self, node: &Node) -> Result<f64, QueryError> {
+        match &node.kind {
+            Kind::Number(number) => Ok(*number),
+            Kind::Negate(operand) => Ok(-self.constant(operand)?),
+            _ => self.refuse(node.at, "a parameter must be a number for a node"),
+        }
+    }
+
+    fn call(&mut self, function: Function, arguments: &[Node], node: &Node) -> Result<Step, QueryError> {
+        let math = match (function, arguments) {
+            (Function::Time, []) => return Ok(Step::Time),
+            (Function::Over(fold::Over::PredictLinear), _) => {
+                return self.refuse(node.at, "a node does not compute this function");
+            }
+            (Function::Over(over), [parameters @ .., range]) => {
+                return self.over(over, parameters, range, node);
+            }
+            (Function::Math(of), [_]) => match math(of.name) {
+                Some(math) => math,
+                None => return self.refuse(node.at, "a node does not compute this function"),
+            },
+            (Function::Round, [_]) => Math::Round(1.0),
+            (Function::Round, [_, to]) => Math::Round(self.constant(to)?),
+            (Function::Clamp, [_, low, high]) => Math::Clamp(self.constant(low)?, self.constant(high)?),
+            (Function::ClampMin, [_, low]) => Math::AtLeast(self.constant(low)?),
+            (Function::ClampMax, [_, high]) => Math::AtMost(self.constant(high)?),
+            _ => return self.refuse(node.at, "a node does not compute this function"),
+        };
+        Ok(Step::Math(math, self.add(&arguments[0])?))
+    }
+
+    fn over(
+        &mut self,
+        over: fold::Over,
+        parameters: &[Node],
+        range: &Node,
+        node: &Node,
+    ) -> Result<Step, QueryError> {
+        let Kind::Range(selector, length) = &range.kind else {
+            return self.refuse(range.at, "a node computes functions of ranges of selectors only");
+        };
+        let over = match (over, parameters) {
+            (fold::Over::Quantile, [phi]) => Over::Quantile(self.constant(phi)?),
+            (over, []) => match self::over(over) {
+                Some(over) => over,
+                None => return self.refuse(node.at, "a node does not compute this function"),
+            },
+            _ => return self.refuse(node.at, "a node does not compute this function"),
+        };
+        let length = Nanos(u64::try_from(*length).unwrap_or(0).saturating_mul(1_000_000));
+        if length > khz_plan::limits::WINDOW_MAX {
+            return self.refuse(range.at, "a node keeps 5 minutes at most");
+        }
+        Ok(Step::Window { selector: self.selector(selector, range.at)?, length, over })
+    }
+
+    fn aggregate(&mut self, aggregate: &tree::Aggregate, node: &Node) -> Result<Step, QueryError> {
+        let parameter = aggregate.parameter.as_ref().map(|parameter| self.constant(parameter)).transpose()?;
+        // As many as there can be, if it is more.
+        let count = parameter.map(|count| count.clamp(0.0, f64::from(u32::MAX)) as u32);
+        let aggregator = match (aggregate.aggregator, parameter, count) {
+            (tree::Aggregator::Sum, ..) => Aggregator::Sum,
+            (tree::Aggregator::Avg, ..) => Aggregator::Avg,
+            (tree::Aggregator::Min, ..) => Aggregator::Min,
+            (tree::Aggregator::Max, ..) => Aggregator::Max,
+            (tree::Aggregator::Count, ..) => Aggregator::Count,
+            (tree::Aggregator::Group, ..) => Aggregator::Group,
+            (tree::Aggregator::Stddev, ..) => Aggregator::Stddev,
+            (tree::Aggregator::Stdvar, ..) => Aggregator::Stdvar,
+            (tree::Aggregator::Quantile, Some(phi), _) => Aggregator::Quantile(phi),
+            (tree::Aggregator::Topk, Some(number), Some(count)) if !number.is_nan() => {
+                Aggregator::Topk(count)
+            }
+            (tree::Aggregator::Bottomk, Some(number), Some(count)) if !number.is_nan() => {
+                Aggregator::Bottomk(count)
+            }
+            _ => return self.refuse(node.at, "a node does not compute this aggregation"),
+        };
+        let grouping = grouping(aggregate.grouping.without, &aggregate.grouping.labels);
+        Ok(Step::Aggregate(Aggregate { aggregator, grouping, of: self.add(&aggregate.operand)? }))
+    }
+
+    fn binary(&mut self, binary: &tree::Binary) -> Result<Step, QueryError> {
+        let matching = Matching {
+            grouping: grouping(!binary.matching.on, &binary.matching.labels),
+            many: match binary.matching.many {
+                tree::Many::Neither => Many::Neither,
+                tree::Many::Left => Many::Left,
+                tree::Many::Right => Many::Right,
+            },
+            include: binary.matching.include.clone(),
+        };
+        let (left, right) = (self.add(&binary.left)?, self.add(&binary.right)?);
+        let operator = operator(binary.operator);
+        Ok(Step::Combine(Combine { operator, is_bool: binary.bool, matching, left, right }))
+    }
+}
+
+fn grouping(is_without: bool, labels: &[String]) -> Grouping {
+    Grouping { is_without, labels: labels.to_vec() }
+}
+
+fn math(name: &str) -> Option<Math> {
+    Some(match name {
+        "abs" => Math::Abs,
+        "ceil" => Math::Ceil,
+        "floor" => Math::Floor,
+        "sqrt" => Math::Sqrt,
+        "ln" => Math::Ln,
+        "exp" => Math::Exp,
+        "log2" => Math::Log2,
+        "log10" => Math::Log10,
+        "sgn" => Math::Sgn,
+        _ => return None,
+    })
+}
+
+fn over(over: fold::Over) -> Option<Over> {
+    Some(match over {
+        fold::Over::Rate => Over::Rate,
+        fold::Over::Increase => Over::Increase,
+        fold::Over::Delta => Over::Delta,
+        fold::Over::Irate => Over::Irate,
+        fold::Over::Idelta => Over::Idelta,
+        fold::Over::Deriv => Over::Deriv,
+        fold::Over::Changes => Over::Changes,
+        fold::Over::Resets => Over::Resets,
+        fold::Over::Sum => Over::Sum,
+        fold::Over::Avg => Over::Avg,
+        fold::Over::Min => Over::Min,
+        fold::Over::Max => Over::Max,
+        fold::Over::Count => Over::Count,
+        fold::Over::First => Over::First,
+        fold::Over::Last => Over::Last,
+        fold::Over::Present => Over::Present,
+        fold::Over::Stddev => Over::Stddev,
+        fold::Over::Stdvar => Over::Stdvar,
+        fold::Over::Quantile | fold::Over::PredictLinear => return None,
+    })
+}
+
+fn operator(operator: tree::Operator) -> Operator {
+    match operator {
+        tree::Operator::Add => Operator::Add,
+        tree::Operator::Subtract => Operator::Subtract,
+        tree::Operator::Multiply => Operator::Multiply,
+        tree::Operator::Divide => Operator::Divide,
+        tree::Operator::Modulo => Operator::Modulo,
+        tree::Operator::Power => Operator::Power,
+        tree::Operator::Atan2 => Operator::Atan2,
+        tree::Operator::Equal => Operator::Equal,
+        tree::Operator::NotEqual => Operator::NotEqual,
+        tree::Operator::Less => Operator::Less,
+        tree::Operator::LessEqual => Operator::LessEqual,
+        tree::Operator::Greater => Operator::Greater,
+        tree::Operator::GreaterEqual => Operator::GreaterEqual,
+        tree::Operator::And => Operator::And,
+        tree::Operator::Or => Operator::Or,
+        tree::Operator::Unless => Operator::Unless,
+    }
+}
+
+/// Globs that fit exactly what a regular expression fits; `None`: no globs do.
+fn globs(regex: &str) -> Option<Vec<String>> {
+    let whole = regex.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    let inner = whole.filter(|inner| !inner.contains(['(', ')'])).unwrap_or(regex);
+    let (mut globs, mut glob) = (Vec::new(), String::new());
+    let mut rest = inner.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '|' => globs.push(std::mem::take(&mut glob)),
+            '.' => match rest.peek() {
+                Some('*') => {
+                    rest.next();
+                    glob.push('*');
+                }
+                Some('+') => {
+                    rest.next();
+                    glob.push_str("?*");
+                }
+                _ => glob.push('?'),
+            },
+            // What a glob would take for something else.
+            '\\' => match rest.next() {
+                Some(c) if !c.is_alphanumeric() && !matches!(c, '*' | '?') => glob.push(c),
+                _ => return None,
+            },
+            '*' | '+' | '?' | '{' | '}' | '[' | ']' | '(' | ')' | '^' | '$' => return None,
+            c => glob.push(c),
+        }
+        // A literal that is repeated.
+        if !matches!(c, '|') && matches!(rest.peek(), Some('*' | '+' | '?' | '{')) {
+            return None;
+        }
+    }
+    globs.push(glob);
+    Some(globs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regular_expressions_become_globs_where_these_say_the_same() {
+        for (regex, expected) in [
+            ("a|b", Some("a b")),
+            ("(a|b)", Some("a b")),
+            ("eth.*", Some("eth*")),
+            (".+", Some("?*")),
+            ("a.c", Some("a?c")),
+            (r"n1\.x", Some("n1.x")),
+            ("", Some("")),
+            ("a*", None),
+            ("a.?", None),
+            ("[ab]", None),
+            ("(a)|(b)", None),
+            (r"\d", None),
+            (r"a\*", None),
+            ("a.*?", None),
+            ("^a", None),
+        ] {
+            let globs = globs(regex).map(|globs| globs.join(" "));
+            assert_eq!(globs.as_deref(), expected, "{regex}");
+        }
+    }
+
+    #[test]
+    fn what_a_node_cannot_compute_is_refused_with_its_place() {
+        for (text, problem) in [
+            ("rate(a[5m] offset 1m)", "offset and @ are for the store (1:6)"),
+            ("1 + max_over_time(a[1h])", "5 minutes at most (1:19)"),
+            ("max_over_time(rate(a[1m])[5m:1m])", "of selectors only (1:15)"),
+            ("sum(a)\n  / predict_linear(b[1m], 60)", "does not compute this function (2:5)"),
+            ("label_replace(a, \"b\", \"c\", \"d\", \"e\")", "does not compute this function (1:1)"),
+            ("a{b=~\"x[yz]\"}", "may have alternatives"),
+            ("topk(scalar(b), a)", "a parameter must be a number"),
+            ("quantile_over_time(time(), a[1m])", "a parameter must be a number"),
+            ("\"text\"", "computes no texts"),
+            ("a[5m]", "needs a function"),
+            ("count_values(\"x\", a)", "this aggregation"),
+        ] {
+            let error = compile(text).unwrap_err().to_string();
+            assert!(error.contains(problem) && error.contains("may have selectors"), "{text}: {error}");
+        }
+        assert!(compile("rate(").is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! A plan that is bound to the slots of a lane, and executed row by row. Nothing is allocated here.
+
+use crate::aggregate::Groups;
+use crate::combine::{Pairs, Sets, WithNumber, value_of};
+use crate::labels::LabelSet;
+use crate::number::{ABSENT, Scale, is_absent};
+use crate::plan::{Math, Operator, StepId};
+use crate::window::Window;
+
+/// A plan that is ready for rows.
+#[derive(Debug)]
+pub struct Bound {
+    steps: Vec<Bind>,
+    /// The labels of the result.
+    labels: Vec<LabelSet>,
+}
+
+/// A step, and its values at the newest row.
+#[derive(Debug)]
+struct Bind {
+    does: Does,
+    values: Box<[f64]>,
+}
+
+/// The operands of a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Of {
+    pub left: StepId,
+    pub right: StepId,
+}
+
+/// What a step does.
+#[derive(Debug)]
+pub(crate) enum Does {
+    Number(f64),
+    Time,
+    Series(Vec<(u32, Scale)>),
+    Windows(Vec<(u32, Window)>),
+    Math(Math, StepId),
+    Numbers(Operator, bool, Of),
+    WithNumber(WithNumber, Of),
+    Pairs(Pairs, Of),
+    Sets(Sets, Of),
+    Groups(Groups, StepId),
+}
+
+impl Bound {
+    pub(crate) fn of(does: Vec<Does>, counts: Vec<usize>, labels: Vec<LabelSet>) -> Self {
+        let bind = |(does, count)| Bind { does, values: vec![ABSENT; count].into() };
+        Bound { steps: does.into_iter().zip(counts).map(bind).collect(), labels }
+    }
+
+    /// The labels of each series of the result; a result that is a number has none.
+    pub fn labels(&self) -> &[LabelSet] {
+        &self.labels
+    }
+
+    /// Executes the plan on a row of this time (ns since 1970); `reading` gives the bits of a slot that is present. Returns the
+    /// values of the result, as its series are; a number is one value.
+    pub fn row(&mut self, time: i64, reading: impl Fn(u32) -> Option<u64>) -> &[f64] {
+        for number in 0..self.steps.len() {
+            let (earlier, rest) = self.steps.split_at_mut(number);
+            let Some(Bind { does, values }) = rest.first_mut() else { break };
+            let of = |id: StepId| &*earlier[usize::from(id.0)].values;
+            does.row(time, &reading, of, values);
+        }
+        self.steps.last().map_or(&[], |last| &last.values)
+    }
+}
+
+impl Does {
+    #[inline]
+    fn row<'s>(
+        &mut self,
+        time: i64,
+        reading: &impl Fn(u32) -> Option<u64>,
+        of: impl Fn(StepId) -> &'s [f64],
+        out: &mut [f64],
+    ) {
+        match self {
+            Does::Number(number) => out.fill(*number),
+            Does::Time => out.fill(time as f64 / 1e9),
+            Does::Series(slots) => {
+                for (out, (slot, scale)) in out.iter_mut().zip(slots) {
+                    *out = reading(*slot).map_or(ABSENT, |bits| scale.number(bits));
+                }
+            }
+            Does::Windows(windows) => {
+                for (out, (slot, window)) in out.iter_mut().zip(windows) {
+                    *out = window.row(time, reading(*slot));
+                }
+            }
+            Does::Math(math, operand) => {
+                for (out, &value) in out.iter_mut().zip(of(*operand)) {
+                    *out = if is_absent(value) { ABSENT } else { bounded(*math, value) };
+                }
+            }
+            Does::Numbers(operator, is_bool, Of { left, right }) => {
+                out.fill(value_of(*operator, *is_bool, of(*left)[0], of(*right)[0]));
+            }
+            Does::WithNumber(with, Of { left, right }) => with.row(of(*left), of(*right)[0], out),
+            Does::Pairs(pairs, Of { left, right }) => pairs.row(of(*left), of(*right), out),
+            Does::Sets(sets, Of { left, right }) => sets.row(of(*left), of(*right), out),
+            Does::Groups(groups, operand) => groups.row(of(*operand), out),
+        }
+    }
+}
+
+/// Where the bounds of `clamp` are in the wrong order, nothing is between them.
+fn bounded(math: Math, value: f64) -> f64 {
+    match math {
+        Math::Clamp(low, high) if low > high => ABSENT,
+        math => math.of(value),
+    }
+}

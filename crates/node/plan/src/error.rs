@@ -1,0 +1,52 @@
+//! Why a plan is refused.
+
+use crate::plan::StepId;
+
+/// Why a plan is refused, as bytes or for the series of this node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The bytes end too early, or are none of a plan.
+    #[error("the plan is damaged at byte {offset}")]
+    Damaged {
+        /// Where.
+        offset: usize,
+    },
+    /// The plan is of a later version.
+    #[error("the plan has version {version}, and this khz reads version 1: update khz on this node")]
+    Version {
+        /// The version.
+        version: u8,
+    },
+    /// There is more of something than may be.
+    #[error("a plan may have {limit} {what}, and this one has more")]
+    TooMuch {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// A step uses what it cannot use.
+    #[error("step {} of the plan {problem}", step.0)]
+    Step {
+        /// Which one.
+        step: StepId,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// Two series of a step have the same labels.
+    #[error("step {} of the plan gives two series with the same labels, {labels}: keep a label that tells them apart", step.0)]
+    Twins {
+        /// Which one.
+        step: StepId,
+        /// The labels.
+        labels: String,
+    },
+    /// Several series match one, where only one may.
+    #[error("step {} of the plan matches several series with {labels}: match them on more labels, or use group_left", step.0)]
+    Ambiguous {
+        /// Which one.
+        step: StepId,
+        /// The labels that they share.
+        labels: String,
+    },
+}

@@ -1,0 +1,35 @@
+//! Plans: compiled expressions that a node executes on each of its rows, so that only what somebody wants to know leaves it.
+//!
+//! A hub compiles an expression ([`Plan`], steps that use only earlier steps) and sends it as bytes ([`Plan::put`]). The node
+//! checks every limit itself ([`Plan::take`]), binds the plan to the slots of a lane ([`Bound::new`]), and executes it row by row
+//! ([`Bound::row`]) without allocating. What a step gives is decided when the plan is bound: which series, with which labels;
+//! a row only fills in their values. A value that is not there is [`ABSENT`].
+//!
+//! Parses no text, reads no clock, and knows no nodes, lanes or channels.
+
+#![forbid(unsafe_code)]
+
+mod aggregate;
+mod bind;
+mod bound;
+mod combine;
+mod error;
+mod labels;
+pub mod limits;
+mod math;
+mod number;
+mod plan;
+mod select;
+mod types;
+mod window;
+mod wire;
+
+pub use bind::Identity;
+pub use bound::Bound;
+pub use error::PlanError;
+pub use labels::LabelSet;
+pub use number::{ABSENT, is_absent};
+pub use plan::{
+    Aggregate, Aggregator, Combine, Condition, Form, Grouping, Many, Matching, Math, Operator, Over, Plan,
+    Selector, Step, StepId, Test,
+};

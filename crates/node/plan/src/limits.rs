@@ -1,0 +1,33 @@
+//! What a plan may take of a node, in numbers. The node enforces all of them, whoever sent the plan.
+
+use khz_model::Nanos;
+
+/// Steps of a plan: an expression that nobody can read any more has a hundred.
+pub const STEPS_MAX: usize = 256;
+
+/// Conditions of a selector; one for each label, and some more.
+pub const CONDITIONS_MAX: usize = 32;
+
+/// Alternatives of a condition.
+pub const ALTERNATIVES_MAX: usize = 64;
+
+/// Bytes of a text of a plan: a label's name, a value, a glob.
+pub const TEXT_BYTES: usize = 1 << 10;
+
+/// Labels of a grouping or a matching.
+pub const LABELS_MAX: usize = 32;
+
+/// Bytes of a plan.
+pub const PLAN_BYTES: usize = 16 << 10;
+
+/// How far a window reaches back: what is longer is a question for the store.
+pub const WINDOW_MAX: Nanos = Nanos::from_secs(300);
+
+/// Series that one step gives: a plan of "everything" on a node with very many slots is refused.
+pub const SERIES_MAX: usize = 16_384;
+
+/// Series of all steps: what a row costs at most.
+pub const WORK_MAX: usize = 65_536;
+
+/// Bytes of the windows of one plan.
+pub const WINDOWS_BYTES: usize = 4 << 20;

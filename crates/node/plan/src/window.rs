@@ -1,0 +1,171 @@
+//! Functions of windows: each series of a selector keeps its samples of the window in a ring of fixed size, and what its
+//! function needs beside them. A sample comes in and old ones go out in constant time for most functions, in logarithmic time for
+//! quantiles; `deriv`, `stddev` and `stdvar` go through the window.
+
+mod extremes;
+mod growth;
+mod line;
+mod quantile;
+mod samples;
+mod sum;
+
+use khz_model::{Nanos, ValueType};
+
+use self::extremes::Extremes;
+use self::growth::Growth;
+use self::quantile::Quantile;
+use self::samples::Samples;
+pub(crate) use self::sum::Compensated;
+use self::sum::{ExactSum, FloatSum};
+use crate::number::{ABSENT, Scale, is_absent};
+use crate::plan::Over;
+
+/// The window of one series.
+#[derive(Debug)]
+pub(crate) struct Window {
+    over: Over,
+    /// ns.
+    length: i64,
+    scale: Scale,
+    samples: Samples,
+    state: State,
+}
+
+/// What a function keeps beside the samples.
+#[derive(Debug)]
+enum State {
+    Nothing,
+    Exact(ExactSum),
+    Float(FloatSum),
+    Extremes(Extremes),
+    Growth(Growth),
+    /// How often a value differed from the one before, or was below it.
+    Pairs(u64),
+    Quantile(Quantile),
+}
+
+/// Rows in a window of this length, and one for a row that comes early.
+pub(crate) fn rows(length: Nanos, period: Nanos) -> usize {
+    usize::try_from(length.0.div_ceil(period.0.max(1))).unwrap_or(usize::MAX).saturating_add(1)
+}
+
+/// Bytes of the window of one series that holds this many rows.
+pub(crate) fn bytes(over: Over, rows: usize) -> usize {
+    let beside = match over {
+        Over::Sum | Over::Avg => 16,
+        Over::Rate | Over::Increase => 24,
+        Over::Min | Over::Max => 4,
+        Over::Quantile(_) => 12,
+        _ => 0,
+    };
+    size_of::<Window>().saturating_add(rows.saturating_mul(Samples::BYTES_EACH + beside))
+}
+
+impl Window {
+    /// An empty window for this many rows.
+    pub fn new(over: Over, length: Nanos, scale: Scale, value_type: ValueType, rows: usize) -> Self {
+        let state = match over {
+            Over::Sum | Over::Avg if value_type == ValueType::Float => State::Float(FloatSum::new(rows)),
+            Over::Sum | Over::Avg => State::Exact(ExactSum::new(value_type)),
+            Over::Min | Over::Max => State::Extremes(Extremes::new(over == Over::Max, rows)),
+            Over::Rate | Over::Increase => State::Growth(Growth::new(true, value_type, rows)),
+            Over::Delta => State::Growth(Growth::new(false, value_type, rows)),
+            Over::Changes | Over::Resets => State::Pairs(0),
+            Over::Quantile(phi) => State::Quantile(Quantile::new(phi, rows)),
+            _ => State::Nothing,
+        };
+        let length = i64::try_from(length.0).unwrap_or(i64::MAX);
+        Window { over, length, scale, samples: Samples::new(rows), state }
+    }
+
+    /// Takes the reading of a row, if it has one, and gives the function's value at this time (ns).
+    pub fn row(&mut self, time: i64, bits: Option<u64>) -> f64 {
+        let after = time.saturating_sub(self.length);
+        while self.samples.oldest().is_some_and(|(oldest, _)| oldest <= after) {
+            self.remove();
+        }
+        if let Some(bits) = bits
+            && let value = self.scale.number(bits)
+            && !is_absent(value)
+        {
+            // Rows came faster than was said: the oldest go.
+            if self.samples.is_full() {
+                self.remove();
+            }
+            self.add(time, value, bits);
+        }
+        self.value(after, time)
+    }
+
+    fn add(&mut self, time: i64, value: f64, bits: u64) {
+        let (before, before_bits) = (self.samples.newest(), self.samples.newest_bits());
+        let slot = self.samples.add(time, value, bits);
+        match &mut self.state {
+            State::Nothing => {}
+            State::Exact(sum) => sum.add(bits),
+            State::Float(sum) => sum.add(value),
+            State::Extremes(extremes) => extremes.add(slot, &self.samples),
+            State::Growth(growth) => {
+                growth.add(time, before.zip(before_bits).map(|((_, before), bits)| (before, bits)), value)
+            }
+            State::Pairs(count) => {
+                *count += u64::from(before.is_some_and(|(_, before)| counts(self.over, before, value)));
+            }
+            State::Quantile(quantile) => quantile.add(slot, &self.samples),
+        }
+    }
+
+    /// Removes the oldest sample.
+    fn remove(&mut self) {
+        let Some((_, value)) = self.samples.oldest() else { return };
+        let slot = self.samples.oldest_slot();
+        match &mut self.state {
+            State::Nothing => {}
+            State::Exact(sum) => sum.remove(self.samples.oldest_bits()),
+            State::Float(sum) => sum.remove(&self.samples),
+            State::Extremes(extremes) => extremes.remove(slot),
+            State::Growth(_) => {}
+            State::Pairs(count) => {
+                let next = self.samples.iter().nth(1);
+                *count -= u64::from(next.is_some_and(|(_, next)| counts(self.over, value, next)));
+            }
+            State::Quantile(quantile) => quantile.remove(slot, &self.samples),
+        }
+        self.samples.remove();
+        if let State::Growth(growth) = &mut self.state {
+            growth.begin_at(self.samples.oldest().map(|(time, _)| time));
+        }
+    }
+
+    fn value(&self, after: i64, end: i64) -> f64 {
+        let (Some(first), Some(last)) = (self.samples.oldest(), self.samples.newest()) else { return ABSENT };
+        let count = self.samples.len() as f64;
+        match (&self.state, self.over) {
+            (State::Exact(sum), over) => sum.total(&self.scale) / if over == Over::Avg { count } else { 1.0 },
+            (State::Float(sum), over) => sum.total() / if over == Over::Avg { count } else { 1.0 },
+            (State::Extremes(extremes), _) => extremes.value(&self.samples),
+            (State::Growth(growth), over) => {
+                let parts = if over == Over::Rate { self.length as f64 / 1e9 } else { 1.0 };
+                growth.extrapolated((first, last, count), (after, end), parts, &self.scale)
+            }
+            (State::Pairs(pairs), _) => *pairs as f64,
+            (State::Quantile(quantile), _) => quantile.value(&self.samples),
+            (State::Nothing, Over::First) => first.1,
+            (State::Nothing, Over::Last) => last.1,
+            (State::Nothing, Over::Count) => count,
+            (State::Nothing, Over::Irate) => growth::instant(&self.samples, true),
+            (State::Nothing, Over::Idelta) => growth::instant(&self.samples, false),
+            (State::Nothing, Over::Deriv) => line::slope(&self.samples),
+            (State::Nothing, Over::Stdvar) => line::variance(&self.samples),
+            (State::Nothing, Over::Stddev) => line::variance(&self.samples).sqrt(),
+            (State::Nothing, _) => 1.0,
+        }
+    }
+}
+
+fn counts(over: Over, before: f64, after: f64) -> bool {
+    match over {
+        Over::Resets => after < before,
+        _ => before != after && !(before.is_nan() && after.is_nan()),
+    }
+}

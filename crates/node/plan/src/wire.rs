@@ -1,0 +1,410 @@
+//! A plan as bytes, and back (docs/plan.md). Whatever the bytes are, a reader takes no more than the limits allow.
+
+use khz_block::varint;
+use khz_model::Nanos;
+
+use crate::error::PlanError;
+use crate::limits::{ALTERNATIVES_MAX, CONDITIONS_MAX, LABELS_MAX, PLAN_BYTES, STEPS_MAX, TEXT_BYTES};
+use crate::plan::{
+    Aggregate, Aggregator, Combine, Condition, Form, Grouping, Many, Matching, Math, Operator, Over, Plan,
+    Selector, Step, StepId, Test,
+};
+
+/// The version of these bytes.
+const VERSION: u8 = 1;
+
+impl Plan {
+    /// Appends the plan.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        varint::put(out, self.steps().len() as u64);
+        self.steps().iter().for_each(|step| put_step(step, out));
+    }
+
+    /// The plan that is these bytes, all of them.
+    ///
+    /// # Errors
+    /// Returns where the bytes are damaged, or which limit the plan exceeds.
+    pub fn take(bytes: &[u8]) -> Result<Self, PlanError> {
+        if bytes.len() > PLAN_BYTES {
+            return Err(PlanError::TooMuch { what: "bytes", limit: PLAN_BYTES });
+        }
+        let mut reader = Reader { whole: bytes.len(), rest: bytes };
+        match reader.byte()? {
+            VERSION => {}
+            version => return Err(PlanError::Version { version }),
+        }
+        let steps = reader.list("steps", STEPS_MAX, Reader::step)?;
+        if !reader.rest.is_empty() {
+            return Err(reader.damaged());
+        }
+        Plan::new(steps)
+    }
+}
+
+fn put_step(step: &Step, out: &mut Vec<u8>) {
+    match step {
+        Step::Number(number) => {
+            out.push(0);
+            put_f64(*number, out);
+        }
+        Step::Time => out.push(1),
+        Step::Series(selector) => {
+            out.push(2);
+            put_selector(selector, out);
+        }
+        Step::Window { selector, length, over } => {
+            out.push(3);
+            put_selector(selector, out);
+            varint::put(out, length.0);
+            put_over(*over, out);
+        }
+        Step::Math(math, of) => {
+            out.push(4);
+            put_id(*of, out);
+            put_math(*math, out);
+        }
+        Step::Combine(combine) => {
+            out.extend([5, place(&OPERATORS, &combine.operator), u8::from(combine.is_bool)]);
+            put_id(combine.left, out);
+            put_id(combine.right, out);
+            out.push(place(&MANY, &combine.matching.many));
+            put_grouping(&combine.matching.grouping, out);
+            put_texts(&combine.matching.include, out);
+        }
+        Step::Aggregate(aggregate) => {
+            out.push(6);
+            put_id(aggregate.of, out);
+            put_grouping(&aggregate.grouping, out);
+            put_aggregator(aggregate.aggregator, out);
+        }
+    }
+}
+
+const OPERATORS: [Operator; 16] = [
+    Operator::Add,
+    Operator::Subtract,
+    Operator::Multiply,
+    Operator::Divide,
+    Operator::Modulo,
+    Operator::Power,
+    Operator::Atan2,
+    Operator::Equal,
+    Operator::NotEqual,
+    Operator::Less,
+    Operator::LessEqual,
+    Operator::Greater,
+    Operator::GreaterEqual,
+    Operator::And,
+    Operator::Or,
+    Operator::Unless,
+];
+
+const MANY: [Many; 3] = [Many::Neither, Many::Left, Many::Right];
+
+/// Those without a parameter; a quantile has the number after them.
+const OVER: [Over; 18] = [
+    Over::Rate,
+    Over::Increase,
+    Over::Delta,
+    Over::Irate,
+    Over::Idelta,
+    Over::Deriv,
+    Over::Changes,
+    Over::Resets,
+    Over::Sum,
+    Over::Avg,
+    Over::Min,
+    Over::Max,
+    Over::Count,
+    Over::First,
+    Over::Last,
+    Over::Present,
+    Over::Stddev,
+    Over::Stdvar,
+];
+
+/// Those without a parameter; the others have the numbers after them.
+const MATH: [Math; 10] = [
+    Math::Negate,
+    Math::Abs,
+    Math::Ceil,
+    Math::Floor,
+    Math::Sqrt,
+    Math::Ln,
+    Math::Exp,
+    Math::Log2,
+    Math::Log10,
+    Math::Sgn,
+];
+
+/// Those without a parameter; the others have the numbers after them.
+const AGGREGATORS: [Aggregator; 8] = [
+    Aggregator::Sum,
+    Aggregator::Avg,
+    Aggregator::Min,
+    Aggregator::Max,
+    Aggregator::Count,
+    Aggregator::Group,
+    Aggregator::Stddev,
+    Aggregator::Stdvar,
+];
+
+/// The number of an entry.
+fn place<T: PartialEq>(list: &[T], wanted: &T) -> u8 {
+    list.iter().position(|entry| entry == wanted).expect("BUG: the list has every variant") as u8
+}
+
+fn put_over(over: Over, out: &mut Vec<u8>) {
+    match over {
+        Over::Quantile(phi) => {
+            out.push(OVER.len() as u8);
+            put_f64(phi, out);
+        }
+        over => out.push(place(&OVER, &over)),
+    }
+}
+
+fn put_math(math: Math, out: &mut Vec<u8>) {
+    let next = MATH.len() as u8;
+    let (kind, numbers) = match math {
+        Math::Round(to) => (next, vec![to]),
+        Math::Clamp(low, high) => (next + 1, vec![low, high]),
+        Math::AtLeast(low) => (next + 2, vec![low]),
+        Math::AtMost(high) => (next + 3, vec![high]),
+        math => (place(&MATH, &math), Vec::new()),
+    };
+    out.push(kind);
+    numbers.into_iter().for_each(|number| put_f64(number, out));
+}
+
+fn put_aggregator(aggregator: Aggregator, out: &mut Vec<u8>) {
+    let next = AGGREGATORS.len() as u8;
+    match aggregator {
+        Aggregator::Quantile(phi) => {
+            out.push(next);
+            put_f64(phi, out);
+        }
+        Aggregator::Topk(count) => {
+            out.push(next + 1);
+            varint::put(out, u64::from(count));
+        }
+        Aggregator::Bottomk(count) => {
+            out.push(next + 2);
+            varint::put(out, u64::from(count));
+        }
+        aggregator => out.push(place(&AGGREGATORS, &aggregator)),
+    }
+}
+
+fn put_selector(selector: &Selector, out: &mut Vec<u8>) {
+    out.push(u8::from(selector.form == Form::Own));
+    varint::put(out, selector.conditions.len() as u64);
+    for Condition { label, test } in &selector.conditions {
+        put_text(label, out);
+        match test {
+            Test::Is(text) => put_alternatives(0, std::slice::from_ref(text), out),
+            Test::IsNot(text) => put_alternatives(1, std::slice::from_ref(text), out),
+            Test::Fits(globs) => put_alternatives(2, globs, out),
+            Test::FitsNot(globs) => put_alternatives(3, globs, out),
+        }
+    }
+}
+
+fn put_alternatives(kind: u8, texts: &[String], out: &mut Vec<u8>) {
+    out.push(kind);
+    put_texts(texts, out);
+}
+
+fn put_grouping(grouping: &Grouping, out: &mut Vec<u8>) {
+    out.push(u8::from(grouping.is_without));
+    put_texts(&grouping.labels, out);
+}
+
+fn put_texts(texts: &[String], out: &mut Vec<u8>) {
+    varint::put(out, texts.len() as u64);
+    texts.iter().for_each(|text| put_text(text, out));
+}
+
+fn put_text(text: &str, out: &mut Vec<u8>) {
+    varint::put(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn put_id(id: StepId, out: &mut Vec<u8>) {
+    varint::put(out, u64::from(id.0));
+}
+
+fn put_f64(number: f64, out: &mut Vec<u8>) {
+    out.extend_from_slice(&number.to_bits().to_le_bytes());
+}
+
+/// Bytes that are read.
+struct Reader<'a> {
+    whole: usize,
+    rest: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn damaged(&self) -> PlanError {
+        PlanError::Damaged { offset: self.whole - self.rest.len() }
+    }
+
+    fn byte(&mut self) -> Result<u8, PlanError> {
+        let (&byte, rest) = self.rest.split_first().ok_or_else(|| self.damaged())?;
+        self.rest = rest;
+        Ok(byte)
+    }
+
+    fn varint(&mut self) -> Result<u64, PlanError> {
+        let (number, rest) = varint::get(self.rest).ok_or_else(|| self.damaged())?;
+        self.rest = rest;
+        Ok(number)
+    }
+
+    fn f64(&mut self) -> Result<f64, PlanError> {
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or_else(|| self.damaged())?;
+        self.rest = rest;
+        Ok(f64::from_bits(u64::from_le_bytes(*bytes)))
+    }
+
+    fn flag(&mut self) -> Result<bool, PlanError> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.damaged()),
+        }
+    }
+
+    /// An entry of a list, by its number.
+    fn of<T: Copy>(&self, list: &[T], number: u8) -> Result<T, PlanError> {
+        list.get(usize::from(number)).copied().ok_or_else(|| self.damaged())
+    }
+
+    fn list<T>(
+        &mut self,
+        what: &'static str,
+        limit: usize,
+        mut take: impl FnMut(&mut Self) -> Result<T, PlanError>,
+    ) -> Result<Vec<T>, PlanError> {
+        let count = usize::try_from(self.varint()?).ok().filter(|count| *count <= limit);
+        let count = count.ok_or(PlanError::TooMuch { what, limit })?;
+        (0..count).map(|_| take(self)).collect()
+    }
+
+    fn text(&mut self) -> Result<String, PlanError> {
+        let length = usize::try_from(self.varint()?).ok().filter(|length| *length <= TEXT_BYTES);
+        let length = length.ok_or(PlanError::TooMuch { what: "bytes in a text", limit: TEXT_BYTES })?;
+        let (text, rest) = self.rest.split_at_checked(length).ok_or_else(|| self.damaged())?;
+        let text = str::from_utf8(text).map_err(|_| self.damaged())?;
+        self.rest = rest;
+        Ok(text.to_owned())
+    }
+
+    fn id(&mut self) -> Result<StepId, PlanError> {
+        u16::try_from(self.varint()?).map(StepId).map_err(|_| self.damaged())
+    }
+
+    fn step(&mut self) -> Result<Step, PlanError> {
+        Ok(match self.byte()? {
+            0 => Step::Number(self.f64()?),
+            1 => Step::Time,
+            2 => Step::Series(self.selector()?),
+            3 => {
+                let (selector, length) = (self.selector()?, Nanos(self.varint()?));
+                Step::Window { selector, length, over: self.over()? }
+            }
+            4 => {
+                let of = self.id()?;
+                Step::Math(self.math()?, of)
+            }
+            5 => Step::Combine(self.combine()?),
+            6 => {
+                let (of, grouping) = (self.id()?, self.grouping()?);
+                Step::Aggregate(Aggregate { aggregator: self.aggregator()?, grouping, of })
+            }
+            _ => return Err(self.damaged()),
+        })
+    }
+
+    fn combine(&mut self) -> Result<Combine, PlanError> {
+        let operator = self.byte()?;
+        let (operator, is_bool) = (self.of(&OPERATORS, operator)?, self.flag()?);
+        let (left, right) = (self.id()?, self.id()?);
+        let many = self.byte()?;
+        let (many, grouping) = (self.of(&MANY, many)?, self.grouping()?);
+        let include = self.list("labels", LABELS_MAX, Self::text)?;
+        Ok(Combine { operator, is_bool, matching: Matching { grouping, many, include }, left, right })
+    }
+
+    fn selector(&mut self) -> Result<Selector, PlanError> {
+        let form = if self.flag()? { Form::Own } else { Form::Exposed };
+        let conditions = self.list("conditions of a selector", CONDITIONS_MAX, Self::condition)?;
+        Ok(Selector { form, conditions })
+    }
+
+    fn condition(&mut self) -> Result<Condition, PlanError> {
+        let (label, kind) = (self.text()?, self.byte()?);
+        let mut texts = self.list("alternatives of a condition", ALTERNATIVES_MAX, Self::text)?;
+        let test = match (kind, texts.len()) {
+            (0, 1) => Test::Is(texts.remove(0)),
+            (1, 1) => Test::IsNot(texts.remove(0)),
+            (2, _) => Test::Fits(texts),
+            (3, _) => Test::FitsNot(texts),
+            _ => return Err(self.damaged()),
+        };
+        Ok(Condition { label, test })
+    }
+
+    fn grouping(&mut self) -> Result<Grouping, PlanError> {
+        Ok(Grouping { is_without: self.flag()?, labels: self.list("labels", LABELS_MAX, Self::text)? })
+    }
+
+    fn over(&mut self) -> Result<Over, PlanError> {
+        match self.byte()? {
+            kind if usize::from(kind) == OVER.len() => Ok(Over::Quantile(self.f64()?)),
+            kind => self.of(&OVER, kind),
+        }
+    }
+
+    fn math(&mut self) -> Result<Math, PlanError> {
+        let kind = self.byte()?;
+        Ok(match usize::from(kind).checked_sub(MATH.len()) {
+            Some(0) => Math::Round(self.f64()?),
+            Some(1) => Math::Clamp(self.f64()?, self.f64()?),
+            Some(2) => Math::AtLeast(self.f64()?),
+            Some(3) => Math::AtMost(self.f64()?),
+            _ => self.of(&MATH, kind)?,
+        })
+    }
+
+    fn aggregator(&mut self) -> Result<Aggregator, PlanError> {
+        let count = |reader: &mut Self| u32::try_from(reader.varint()?).map_err(|_| reader.damaged());
+        let kind = self.byte()?;
+        Ok(match usize::from(kind).checked_sub(AGGREGATORS.len()) {
+            Some(0) => Aggregator::Quantile(self.f64()?),
+            Some(1) => Aggregator::Topk(count(self)?),
+            Some(2) => Aggregator::Bottomk(count(self)?),
+            _ => self.of(&AGGREGATORS, kind)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_plan_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), is_begun: bool) {
+            let bytes = if is_begun { [&[VERSION, 3][..], &bytes].concat() } else { bytes };
+            if let Ok(plan) = Plan::take(&bytes) {
+                let mut again = Vec::new();
+                plan.put(&mut again);
+                // Numbers may be written longer than they are; the plan is the same. NaN is not equal to itself.
+                prop_assert_eq!(format!("{:?}", Plan::take(&again)), format!("{:?}", Ok::<_, PlanError>(plan)));
+            }
+        }
+    }
+}

@@ -8,6 +8,7 @@ mod chosen;
 mod clock;
 mod feed;
 mod interval;
+mod labelled;
 mod limits;
 mod nodes;
 mod rows;

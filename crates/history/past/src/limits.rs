@@ -1,4 +1,6 @@
-//! When a series ends, in numbers.
+//! When a series ends, in numbers, and what one selection or listing may read.
+
+use khz_model::Nanos;
 
 /// A series ends when its node has sent no row for this many of its periods: if two rows are late or lost, the node may
 /// still be there.
@@ -16,6 +18,11 @@ pub(crate) const SILENCE_SAMPLES_AT_ONCE: usize = 4_096;
 /// Metrics that one selection names one by one; with more of them it asks for everything and leaves out the rest, since each
 /// pattern is compared with each series of each node.
 pub(crate) const METRICS_NAMED_MAX: usize = 48;
+/// Readings that one listing takes in to find label sets that have changed: some tenths of a second. A hundred nodes have as many
+/// in a day at 1 Hz.
+pub(crate) const LISTED_READINGS_MAX: usize = 1 << 23;
+/// The first part of the time in which it searches, from its end back.
+pub(crate) const LISTED_FIRST: Nanos = Nanos::from_secs(3_600);
 /// Bytes of one hostlist in a pattern, with room for the metric below the limit of a pattern.
 pub(crate) const HOSTLIST_BYTES: usize = 3_072;
 

@@ -12,6 +12,7 @@ use crate::chosen::Chosen;
 use crate::clock::{self, Clocks, Derived};
 use crate::feed::Feed;
 use crate::interval::{Interval, intervals};
+use crate::labelled::Labelled;
 use crate::nodes::Known;
 use crate::rows::Group;
 
@@ -50,7 +51,7 @@ impl PastSource {
     }
 
     /// Reads a range, group by group; returns what is damaged.
-    fn read(
+    pub(crate) fn read(
         &self,
         patterns: Vec<Pattern>,
         (from, to): (Nanos, Nanos),
@@ -206,8 +207,10 @@ impl Source for PastSource {
         let (span, end) = (span(after, to), self.end(to));
         let is_named = is_named(&chosen, matchers);
         let mut feed = Feed::new(chosen.form, &self.known.job, matchers, (after, to), end);
-        let take = |group: &Group| feed.newest(group, &is_named, &mut listed);
+        let mut labelled = Labelled::default();
+        let take = |group: &Group| feed.newest(group, &is_named, &mut labelled, &mut listed);
         let read = self.read(chosen.patterns.clone(), span, RangeShape::Newest, take);
+        let read = read.and_then(|_| labelled.list(self, &chosen, span, &is_named, &mut feed, &mut listed));
         let mut words = feed.words;
         let read = read.and_then(|_| {
             let mut derived = |node: &_| {

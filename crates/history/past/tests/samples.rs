@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use khz_model::metric::{Kind, Unit};
 use khz_model::{
     Absence, Fault, Instance, Labels, Metric, Nanos, NodeName, QueryError as RangeError, RangeAnswer,
-    RangeContent, RangePart, RangeRequest, RangeShape, Ranges, Reading, Series, Stamp, ValueType,
+    RangeColumn, RangeContent, RangePart, RangeRequest, RangeRun, RangeShape, Ranges, Reading, Series, Stamp,
+    ValueType,
 };
 use khz_past::{Down, Known, PastSource};
 use khz_promql::{
@@ -198,6 +199,15 @@ fn samples(source: &PastSource, to: i64, conditions: &[(&str, &str, &str)]) -> B
     map
 }
 
+/// The series that a listing has of this time, in order.
+fn listed(source: &PastSource, (after, to): (i64, i64), conditions: &[(&str, &str, &str)]) -> Vec<String> {
+    let (all, is_cut) = source.series(&matchers(conditions), after, to, 100).unwrap();
+    assert!(!is_cut);
+    let mut all: Vec<String> = all.iter().map(shown).collect();
+    all.sort();
+    all
+}
+
 const NAME: &str = METRIC_NAME;
 
 fn only(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -359,6 +369,14 @@ fn labels_that_change_end_one_series_and_begin_another() {
     );
     let only_old = samples(&source, 9_000, &[("release", "=~", "6.1")]);
     assert_eq!(only_old.len(), 1);
+    // A listing has each of them that was in force in its time.
+    let listed = |after, to, release| listed(&source, (after, to), &[("release", "=~", release)]);
+    let [old, new] = ["6.1", "6.18"]
+        .map(|release| format!("node_uname_info{{instance=n1,job=node,nodename=n1,release={release}}}"));
+    assert_eq!(listed(0, 9_000, ".+"), [new.clone(), old.clone()]);
+    assert_eq!(listed(0, 4_500, "6.1"), [old.as_str()], "it is not the newest");
+    assert_eq!(listed(2_000, 4_500, ".+"), [new]);
+    assert_eq!(listed(0, 2_000, ".+"), [old]);
 }
 
 #[test]
@@ -416,6 +434,10 @@ fn a_series_has_the_labels_of_the_one_that_describes_it_at_that_time() {
             ("khz_top_cpu{command=cc,instance=n1,job=node,rank=1}", "1000:90 2000:x"),
             ("khz_top_cpu{command=ld,instance=n1,job=node,rank=1}", "2000:80"),
         ])
+    );
+    assert_eq!(
+        listed(&source, (0, 9_000), &[(NAME, "=", "khz_top_cpu")]),
+        ["cc", "ld"].map(|name| format!("khz_top_cpu{{command={name},instance=n1,job=node,rank=1}}"))
     );
 }
 
@@ -508,6 +530,53 @@ fn only_what_can_be_meant_is_read() {
     assert_eq!(asked(&[(NAME, "=", "khz_job_queue")]), ["job.*"], "a job of the past may have had this name");
     assert_eq!(asked(&[(NAME, "=", "net.rx_bytes"), ("device", "=", "a]b")]), ["net.rx_bytes[a%5Db]"]);
     assert_eq!(asked(&[(NAME, "=", "up")]), ["khz.gather.cpu load.1m"]);
+}
+
+/// Rows of labels without an end; the newest is one row.
+struct Endless {
+    labels: Labels,
+    is_newest: bool,
+    given: u64,
+}
+
+impl Ranges for Endless {
+    fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, RangeError> {
+        let is_newest = request.shape == RangeShape::Newest;
+        Ok(Box::new(Endless { labels: self.labels.clone(), is_newest, given: 0 }))
+    }
+}
+
+impl RangeAnswer for Endless {
+    fn next(&mut self) -> Result<Option<RangePart>, RangeError> {
+        const ROWS: u64 = 1 << 16;
+        let (number, first) = (self.labels.number(), self.given * ROWS);
+        self.given += 1;
+        assert!(first < 1 << 24, "nobody wants so many rows");
+        let row = Reading::Labels(number);
+        let content = match self.is_newest {
+            true => RangeContent::Readings(vec![(stamp(ROWS), row)]),
+            false => RangeContent::Column(RangeColumn {
+                times: (first..first + ROWS).map(|ms| ms * 1_000_000).collect(),
+                runs: vec![RangeRun { rows: 0..ROWS as usize, state: row.state(), values: Some(0) }],
+                values: vec![number; ROWS as usize],
+            }),
+        };
+        let (node, series, step) = (node("n1"), series(&uname(), None), Nanos(first));
+        let part = RangePart { node, series, step, content, labels: Vec::new(), shift: 0 };
+        Ok((!self.is_newest || self.given == 1).then_some(part))
+    }
+}
+
+#[test]
+fn a_listing_of_labels_ends_however_many_rows_there_are() {
+    let labels = Labels::new([("release", "6.1")]).unwrap();
+    let (metrics, down) = (vec![Arc::new(uname())], Down::Listed(Vec::new()));
+    let known = Known { metrics, job: "node".into(), now: Nanos(u64::MAX), down };
+    let source = PastSource::new(Arc::new(Endless { labels, is_newest: false, given: 0 }), known);
+    assert_eq!(
+        listed(&source, (0, i64::MAX / 1_000_000), &[(NAME, "=", "node_uname_info")]),
+        ["node_uname_info{instance=n1,job=node,release=6.1}"]
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use khz_model::name::is_metric_name;
-use khz_model::{Instance, Metric, Pattern, ValueType, exposed};
+use khz_model::{Instance, Metric, NodeName, Pattern, ValueType, exposed};
 use khz_promql::{METRIC_NAME, Matcher, Operator};
 
 use crate::clock::{self, Derived};
@@ -87,6 +87,14 @@ impl Chosen {
             chosen.clock = chosen.of_names(&clock::METRICS.map(str::to_owned));
         }
         chosen
+    }
+
+    /// The times of rows of these nodes, and nothing else.
+    pub fn of_nodes(&self, nodes: &[NodeName]) -> Chosen {
+        let nodes = Nodes::these(nodes);
+        let clock = patterns(&nodes, &clock::METRICS.map(str::to_owned));
+        let (patterns, derived) = Default::default();
+        Chosen { form: self.form, nodes, patterns, derived, clock, is_exact: false }
     }
 
     /// The patterns of these metrics on the nodes that can be meant.

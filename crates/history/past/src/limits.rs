@@ -8,6 +8,12 @@ pub(crate) const PERIODS_MISSED: i64 = 3;
 /// But not before this time (ms): twice as long as a hub waits until it says that a silent node is down. The wall clocks of the
 /// rows need not be even.
 pub(crate) const SILENCE_MIN: i64 = 5_000;
+/// The same for a node whose period nobody knows: three minutes, since a minute is the longest period that is usual (ms).
+pub(crate) const SILENCE_UNKNOWN: i64 = 180_000;
+/// A node whose first row in a selection comes later than this many of its periods after the beginning may have been away.
+pub(crate) const PERIODS_LATE: i64 = 2;
+/// Nodes of which one selection asks one by one when their last row before it was: each question lists the files of the store.
+pub(crate) const EARLIER_ASKED_MAX: usize = 32;
 /// `up` has a sample this often (ms) at most, for rows and for silence alike: an average over time must not depend on the rate at
 /// which a node sends. A row a second that comes a little early still counts.
 pub(crate) const UP_STEP_MIN: i64 = 900;

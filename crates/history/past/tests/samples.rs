@@ -12,7 +12,7 @@ use khz_model::{
     RangeColumn, RangeContent, RangePart, RangeRequest, RangeRun, RangeShape, Ranges, Reading, Series, Stamp,
     ValueType,
 };
-use khz_past::{Down, Known, PastSource};
+use khz_past::{Known, PastSource, Roster};
 use khz_promql::{
     LabelSet, METRIC_NAME, Matcher, QueryError, Selection, SeriesId, Sink, Source, Summaries, is_stale,
 };
@@ -132,8 +132,9 @@ fn source(lines: Vec<Line>, now: u64) -> (PastSource, Arc<Hand>) {
         }
     }
     let hand = Arc::new(Hand { lines, asked: Mutex::default() });
-    let down = Down::Listed(vec![(node("dead"), Nanos(5_000_000_000))]);
-    let known = Known { metrics, job: "node".into(), now: Nanos(now * 1_000_000), down };
+    let roster = vec![(node("dead"), Some(Nanos(5_000_000_000))), (node("n1"), None)];
+    let known =
+        Known { metrics, job: "node".into(), now: Nanos(now * 1_000_000), roster: Roster::Listed(roster) };
     (PastSource::new(hand.clone(), known), hand)
 }
 
@@ -174,12 +175,22 @@ fn matchers(conditions: &[(&str, &str, &str)]) -> Vec<Matcher> {
 
 /// The samples of some series after 0: `time:value`, `x` where the series ends.
 fn samples(source: &PastSource, to: i64, conditions: &[(&str, &str, &str)]) -> BTreeMap<String, String> {
+    samples_between(source, (0, to), conditions)
+}
+
+/// The same after another time.
+fn samples_between(
+    source: &PastSource,
+    (after, to): (i64, i64),
+    conditions: &[(&str, &str, &str)],
+) -> BTreeMap<String, String> {
+    let window = to - after;
     let wanted = Selection {
         matchers: matchers(conditions),
-        after: 0,
+        after,
         to,
         step: 0,
-        window: to,
+        window,
         last_only: false,
         summaries: Summaries::Nowhere,
     };
@@ -340,7 +351,7 @@ fn several_rows_in_one_millisecond_are_one_sample_the_last_one() {
         metrics: vec![Arc::new(load())],
         job: "node".into(),
         now: Nanos(8_000_000),
-        down: Down::Listed(Vec::new()),
+        roster: Roster::Listed(Vec::new()),
     };
     let source = PastSource::new(Arc::new(Fast), known);
     let all = samples(&source, 100, &[(NAME, "=", "node_load1")]);
@@ -470,6 +481,53 @@ fn the_average_of_up_is_the_part_of_the_time_in_which_the_node_was_there_whateve
 }
 
 #[test]
+fn a_node_that_was_away_when_the_selection_begins_is_down_from_there_on() {
+    let lines = |period: u64, last: u64, first: u64| {
+        let before = (0..=last).rev().step_by(period as usize).take(50).collect::<Vec<_>>();
+        let rows = before.into_iter().rev().chain((first..first + 20 * period).step_by(period as usize));
+        let rows: Vec<_> = rows.map(|ms| (ms, Reading::Present(1))).collect();
+        vec![(node("n1"), series(&load(), None), rows)]
+    };
+    let up = |lines: Vec<Line>, (after, to)| {
+        let (source, _) = source(lines, 10_000_000);
+        let all = samples_between(&source, (after, to), &[(NAME, "=", "up"), ("instance", "=", "n1")]);
+        all.into_values().next()
+    };
+    // Away since long before, back in the middle.
+    let back = up(lines(1_000, 60_000, 2_000_500), (1_995_000, 2_002_000)).unwrap();
+    assert_eq!(back, format!("{} 2000500:1 2001500:1", zeros(1_995_001, 2_000_499, 1_000)));
+    let slow = up(lines(10_000, 60_000, 2_000_500), (1_960_000, 2_012_000)).unwrap();
+    assert_eq!(slow, format!("{} 2000500:1 2010500:1", zeros(1_960_001, 2_000_499, 10_000)));
+    let fast = up(lines(400, 60_000, 2_000_500), (1_997_000, 2_001_000)).unwrap();
+    assert_eq!(fast, "1997001:0 1998201:0 1999401:0 2000500:1");
+    // It fell silent just before: for five seconds nobody knows.
+    let just = up(lines(1_000, 1_994_000, 2_001_000), (1_995_000, 2_002_500)).unwrap();
+    assert_eq!(just, "1999000:0 2000000:0 2001000:1 2002000:1");
+    // Rows without a gap, however slow; and a node that nobody knew before.
+    let slow = up(lines(60_000, 1_990_000, 2_050_000), (2_000_000, 2_120_000)).unwrap();
+    assert_eq!(slow, "2050000:1 2110000:1");
+    let mut new = lines(1_000, 0, 2_000_500);
+    new[0].2.remove(0);
+    assert_eq!(up(new, (0, 2_001_000)).unwrap(), "2000500:1");
+    // It is back, but after the selection.
+    let away = up(lines(1_000, 60_000, 2_000_500), (1_000_000, 1_003_500)).unwrap();
+    assert_eq!(away, "1000001:0 1001001:0 1002001:0 1003001:0");
+    assert_eq!(up(lines(1_000, 60_000, 2_000_500), (100_000, 110_000)), None, "its period may be long");
+}
+
+#[test]
+fn the_rows_before_a_selection_are_asked_for_some_times_however_many_nodes_come_late() {
+    let rows = || [each_second(1_000, 9_000, 1), each_second(2_000_000, 2_005_000, 1)].concat();
+    let lines = (0..100).map(|n| (node(&format!("n{n}")), series(&load(), None), rows()));
+    let (source, hand) = source(lines.collect(), 2_005_500);
+    let all = samples_between(&source, (1_990_000, 2_005_500), &[(NAME, "=", "up")]);
+    for n in 0..100 {
+        assert!(all[&format!("up{{instance=n{n},job=node}}")].starts_with("1990001:0 1991001:0 "), "{n}");
+    }
+    assert!(hand.asked.lock().unwrap().len() < 40);
+}
+
+#[test]
 fn a_node_with_one_row_is_down_when_the_hub_says_so() {
     let rows = vec![(2_000, Reading::Present(1))];
     let (source, _) = source(vec![(node("dead"), series(&load(), None), rows)], 8_000);
@@ -529,7 +587,16 @@ fn only_what_can_be_meant_is_read() {
     );
     assert_eq!(asked(&[(NAME, "=", "khz_job_queue")]), ["job.*"], "a job of the past may have had this name");
     assert_eq!(asked(&[(NAME, "=", "net.rx_bytes"), ("device", "=", "a]b")]), ["net.rx_bytes[a%5Db]"]);
-    assert_eq!(asked(&[(NAME, "=", "up")]), ["khz.gather.cpu load.1m"]);
+    assert_eq!(
+        asked(&[(NAME, "=", "up")]),
+        ["khz.gather.cpu load.1m", "dead:khz.gather.cpu dead:load.1m"],
+        "a node without a row may have had one before"
+    );
+    assert_eq!(
+        asked(&[(NAME, "=", "up"), ("instance", "=", "n1")]),
+        ["n1:khz.gather.cpu n1:load.1m"],
+        "whose first row is in time"
+    );
 }
 
 /// Rows of labels without an end; the newest is one row.
@@ -570,8 +637,8 @@ impl RangeAnswer for Endless {
 #[test]
 fn a_listing_of_labels_ends_however_many_rows_there_are() {
     let labels = Labels::new([("release", "6.1")]).unwrap();
-    let (metrics, down) = (vec![Arc::new(uname())], Down::Listed(Vec::new()));
-    let known = Known { metrics, job: "node".into(), now: Nanos(u64::MAX), down };
+    let (metrics, roster) = (vec![Arc::new(uname())], Roster::Listed(Vec::new()));
+    let known = Known { metrics, job: "node".into(), now: Nanos(u64::MAX), roster };
     let source = PastSource::new(Arc::new(Endless { labels, is_newest: false, given: 0 }), known);
     assert_eq!(
         listed(&source, (0, i64::MAX / 1_000_000), &[(NAME, "=", "node_uname_info")]),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use khz_model::{Metric, Nanos, Series};
-use khz_past::{Down, Known, PastSource};
+use khz_past::{Known, PastSource, Roster};
 use khz_promql::{METRIC_NAME, Matcher};
 use khz_store::Store;
 use khz_store::range::{OpenRows, RangeReader};
@@ -213,7 +213,7 @@ impl World {
             metrics: metrics(),
             job: Arc::from("node"),
             now: Nanos(self.end.0 + HOUR * Nanos::SECOND.0),
-            down: Down::Listed(Vec::new()),
+            roster: Roster::Listed(Vec::new()),
         };
         let source = PastSource::new(Arc::new(reader.clone()), known);
         let ms = |second: u64| second.cast_signed() * 1_000;

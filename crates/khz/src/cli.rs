@@ -132,7 +132,7 @@ pub enum Command {
     /// Find the series of a recording that move together with one of them, and how much later or earlier.
     #[command(after_help = correlate::EXAMPLES)]
     Correlate(correlate::CorrelateFlags),
-    /// Ask a question in PromQL: of a khz, or of any engine with Prometheus' interface.
+    /// Ask a question in PromQL: of a khz, of any engine with Prometheus' interface, or of the files of a store.
     ///
     /// The answer is a table; with --range a plot here, with characters. Series have the names and labels that Prometheus
     /// sees (`khz catalog --json` lists them), and our own names in quotes: '{"net.rx_bytes"}'.

@@ -133,6 +133,7 @@ impl Crowd {
                 end = end.min(turn);
             }
             let now = Stamp { boot: turn.min(end), real_offset: self.real_offset };
+            self.desk.is_over = turn >= end;
             self.serve_due(now, turn);
             self.wait(turn, end, &mut events);
             let now = Stamp { boot: clock::boot().min(end), ..now };

@@ -8,6 +8,7 @@ use khz_model::{Nanos, Pattern, Stamp};
 
 use crate::chance;
 use crate::library::{Library, PERIOD_MIN};
+use crate::reel::Reel;
 use crate::ring::{PlayedRing, Score};
 use crate::variation::Variation;
 
@@ -33,7 +34,7 @@ pub struct NodeLanes {
     part: Part,
     base: Option<PlayedRing>,
     boosts: Vec<(u32, PlayedRing)>,
-    /// Lanes on demand: they are played when a row is asked for.
+    /// Lanes on demand: they have the rows that were asked for.
     demands: Vec<(u32, PlayedRing)>,
     answers: Vec<Answer>,
     revision: u64,
@@ -72,17 +73,34 @@ impl NodeLanes {
             self.now = now;
             let reel = self.library.borrow_mut().reel(self.part.workload, self.part.period);
             let phase = chance::number(self.part.seed, 3) % reel.rows();
-            self.base = Some(self.ring("base".into(), reel, phase, last_tick(now, self.part.period)));
+            self.base = Some(self.ring("base".into(), reel, phase, last_tick(now, self.part.period), false));
             self.revision += 1;
         }
     }
 
-    fn ring(&mut self, name: String, reel: Rc<crate::reel::Reel>, phase: u64, start: Stamp) -> PlayedRing {
+    fn ring(
+        &mut self,
+        name: String,
+        reel: Rc<Reel>,
+        phase: u64,
+        start: Stamp,
+        is_on_demand: bool,
+    ) -> PlayedRing {
         self.made += 1;
         let Part { seed, epoch, held, .. } = self.part;
         let epoch = chance::number(seed ^ epoch, self.made);
         let variation = Variation::of_seed(seed);
-        PlayedRing::new(Score { id: self.made, name, epoch, reel, phase, variation, start, held })
+        PlayedRing::new(Score {
+            id: self.made,
+            name,
+            epoch,
+            reel,
+            phase,
+            variation,
+            start,
+            held,
+            is_on_demand,
+        })
     }
 
     /// Plays all lanes up to now.
@@ -115,7 +133,7 @@ impl NodeLanes {
         let phase = chance::number(self.part.seed, 3) % base_reel.rows();
         let shown = (phase + base.rows() - 1) * self.part.period.0;
         let kind = if is_demand { "demand" } else { "boost" };
-        let ring = self.ring(format!("{kind}{}", ask.number), reel, shown / period.0, start);
+        let ring = self.ring(format!("{kind}{}", ask.number), reel, shown / period.0, start, is_demand);
         let id = ring.id();
         let lanes = if is_demand { &mut self.demands } else { &mut self.boosts };
         lanes.push((ask.number, ring));
@@ -155,7 +173,6 @@ impl Lanes for NodeLanes {
         self.revision += 1;
     }
 
-    /// Adds a row for every millisecond since the last one: more than a real node would send.
     fn now(&mut self, interest: u32, ask: u32) {
         if let Some((_, ring)) = self.demands.iter().find(|(known, _)| *known == interest) {
             ring.give(ask, self.now.boot);

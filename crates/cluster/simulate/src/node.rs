@@ -68,6 +68,8 @@ pub struct Desk {
     pub late: u64,
     /// The longest delay of a flush.
     pub latest: Nanos,
+    /// The end has come: no node gathers further rows, so none waits for its next one.
+    pub is_over: bool,
 }
 
 /// Why a connection has ended.
@@ -201,7 +203,7 @@ impl Node {
         up.end.poll(boot, now.real().0 as i64, &mut self.lanes, out)?;
         up.say(desk, boot)?;
         self.due = up.end.next_wake();
-        if up.end.is_prompt() {
+        if up.end.is_prompt() && !desk.is_over {
             self.due = self.due.min(self.lanes.next_tick());
         }
         Ok(())

@@ -39,6 +39,8 @@ pub struct Score {
     pub start: Stamp,
     /// How long a block stays in the ring.
     pub held: Nanos,
+    /// It has no period: it gathers a row when somebody asks for one. Each is a block of its own.
+    pub is_on_demand: bool,
 }
 
 /// A lane of a simulated node. Clones are the same ring.
@@ -72,6 +74,8 @@ struct Blocks {
 struct Block {
     at: u64,
     first_row: u64,
+    /// How many periods of the reel after the start of the ring its first row is.
+    tick: u64,
     /// Rows, their bytes and checksum; `None` while it is open.
     closed: Option<(u32, u32, u32)>,
 }
@@ -82,22 +86,21 @@ impl PlayedRing {
         let blocks = Blocks { known: VecDeque::new(), head: 0, end_row: 0, key: Vec::new() };
         let ring =
             Played { score, blocks: RefCell::new(blocks), next_row: Cell::new(0), answered: Cell::new(0) };
-        ring.open(&mut ring.blocks.borrow_mut(), 0);
+        ring.open(&mut ring.blocks.borrow_mut(), (0, 0));
         ring.next_row.set(1);
         PlayedRing(Rc::new(ring))
     }
 
-    /// Plays up to `now`.
+    /// Plays up to `now`, where the ring has a period.
     pub fn advance(&self, now: Nanos) {
-        let Score { start, reel, .. } = &self.0.score;
-        if now >= start.boot {
-            self.0.play(now.since(start.boot).0 / reel.period.0 + 1);
+        if now >= self.0.score.start.boot && !self.0.score.is_on_demand {
+            self.0.play(self.0.tick(now) + 1);
         }
     }
 
-    /// Plays up to `now` to answer a demand.
+    /// Gathers a row at `now` to answer a demand.
     pub fn give(&self, ask: u32, now: Nanos) {
-        self.advance(now);
+        self.0.gather(self.0.tick(now));
         self.0.answered.set(ask);
     }
 
@@ -113,30 +116,47 @@ impl PlayedRing {
 }
 
 impl Played {
-    /// A row's position in the reel.
-    fn place(&self, row: u64) -> u64 {
-        self.score.phase + row
+    /// How many periods of the reel have passed since the start.
+    fn tick(&self, now: Nanos) -> u64 {
+        now.since(self.score.start.boot).0 / self.score.reel.period.0
     }
 
-    fn stamp(&self, row: u64) -> Stamp {
+    /// The position in the reel of the row of this tick.
+    fn place(&self, tick: u64) -> u64 {
+        self.score.phase + tick
+    }
+
+    fn stamp(&self, tick: u64) -> Stamp {
         let Stamp { boot, real_offset } = self.score.start;
-        Stamp { boot: Nanos(boot.0 + row * self.score.reel.period.0), real_offset }
+        Stamp { boot: Nanos(boot.0 + tick * self.score.reel.period.0), real_offset }
     }
 
-    /// Bytes of the delta rows after `from` up to `to`, both row numbers of the lane.
+    /// Bytes of the delta rows after `from` up to `to`, both ticks.
     fn deltas(&self, from: u64, to: u64) -> u64 {
         let reel = &self.score.reel;
         reel.bytes_until(self.place(to)) - reel.bytes_until(self.place(from))
     }
 
-    /// Plays until there are `rows` rows.
+    /// Gathers the row of this tick as a block of its own, unless the newest row is that row.
+    fn gather(&self, tick: u64) {
+        let blocks = &mut *self.blocks.borrow_mut();
+        if blocks.known.back().is_some_and(|newest| newest.tick >= tick) {
+            return;
+        }
+        let row = self.next_row.get();
+        self.close(blocks);
+        self.open(blocks, (row, tick));
+        self.next_row.set(row + 1);
+    }
+
+    /// Plays until there are `rows` rows, one of each tick.
     fn play(&self, rows: u64) {
         let blocks = &mut *self.blocks.borrow_mut();
         while self.next_row.get() < rows {
             let next = self.next_row.get();
             if next == blocks.end_row {
                 self.close(blocks);
-                self.open(blocks, next);
+                self.open(blocks, (next, next));
                 self.next_row.set(next + 1);
                 continue;
             }
@@ -146,17 +166,17 @@ impl Played {
         }
     }
 
-    /// Begins a block with `row`.
-    fn open(&self, blocks: &mut Blocks, row: u64) {
+    /// Begins a block with this row, which is the row of this tick.
+    fn open(&self, blocks: &mut Blocks, (row, tick): (u64, u64)) {
         let Score { reel, variation, held, .. } = &self.score;
         let (at, first_row) = (blocks.head, row);
         blocks.key.clear();
-        reel.key_row((self.place(row), row), self.stamp(row), variation, &mut blocks.key);
+        reel.key_row((self.place(tick), row), self.stamp(tick), variation, &mut blocks.key);
         blocks.head += blocks.key.len() as u64;
         blocks.end_row = self.end_row(row, (blocks.key.len() - HEADER_BYTES) as u64);
-        blocks.known.push_back(Block { at, first_row, closed: None });
-        let held_rows = held.0 / reel.period.0;
-        while blocks.known.get(1).is_some_and(|second| second.first_row + held_rows < row) {
+        blocks.known.push_back(Block { at, first_row, tick, closed: None });
+        let held_ticks = held.0 / reel.period.0;
+        while blocks.known.get(1).is_some_and(|second| second.tick + held_ticks < tick) {
             blocks.known.pop_front();
         }
     }
@@ -182,7 +202,7 @@ impl Played {
         let bytes = blocks.head - block.at - HEADER_BYTES as u64;
         let mut checksum = crc32fast::Hasher::new();
         checksum.update(&blocks.key[HEADER_BYTES..]);
-        let from = self.score.reel.bytes_until(self.place(block.first_row));
+        let from = self.score.reel.bytes_until(self.place(block.tick));
         let deltas = bytes as usize + HEADER_BYTES - blocks.key.len();
         self.score.reel.bytes(from, deltas).for_each(|piece| checksum.update(piece));
         block.closed = Some((rows as u32, bytes as u32, checksum.finalize()));
@@ -195,9 +215,9 @@ impl Played {
         let is_open = at + 1 == blocks.known.len();
         if !is_open && offset + length > HEADER_BYTES {
             // Only the open block's key row is in memory.
-            let (row, variation) = (block.first_row, &self.score.variation);
+            let (row, tick, variation) = (block.first_row, block.tick, &self.score.variation);
             let reel = &self.score.reel;
-            reel.key_row((self.place(row), row), self.stamp(row), variation, &mut again);
+            reel.key_row((self.place(tick), row), self.stamp(tick), variation, &mut again);
         }
         let key = if is_open { &blocks.key } else { &again };
         let head = self.header(&block);
@@ -211,9 +231,14 @@ impl Played {
             offset = end.min(key.len());
         }
         if offset < end {
-            let from = self.score.reel.bytes_until(self.place(block.first_row)) + (offset - key.len()) as u64;
+            let from = self.score.reel.bytes_until(self.place(block.tick)) + (offset - key.len()) as u64;
             self.score.reel.bytes(from, end - offset).for_each(|piece| out.extend_from_slice(piece));
         }
+    }
+
+    /// Time between two rows; 0: they come on demand.
+    fn period(&self) -> Nanos {
+        if self.score.is_on_demand { Nanos(0) } else { self.score.reel.period }
     }
 
     fn header(&self, block: &Block) -> [u8; HEADER_BYTES] {
@@ -222,8 +247,8 @@ impl Played {
             generation: 1,
             slots: self.score.reel.slots() as u32,
             first_row: block.first_row,
-            stamp: self.stamp(block.first_row),
-            period: self.score.reel.period,
+            stamp: self.stamp(block.tick),
+            period: self.period(),
             closed: block.closed,
         }
         .to_bytes()
@@ -248,7 +273,7 @@ impl Lane for PlayedRing {
     }
 
     fn period(&self) -> Nanos {
-        self.0.score.reel.period
+        self.0.period()
     }
 
     fn answered(&self) -> u32 {
@@ -319,6 +344,7 @@ mod tests {
             variation: Variation::of_seed(seed),
             start: START,
             held: Nanos::from_secs(3_600),
+            is_on_demand: false,
         })
     }
 
@@ -378,6 +404,39 @@ mod tests {
         [&one, &two, &other].into_iter().for_each(|ring| ring.advance(until));
         assert_eq!(all(&one, 100), all(&two, 5_000));
         assert_ne!(all(&one, 100), all(&other, 100));
+    }
+
+    #[test]
+    fn on_demand_each_row_that_was_asked_for_is_there_and_no_other() {
+        let ring = PlayedRing::new(Score {
+            is_on_demand: true,
+            held: Nanos::from_secs(30),
+            ..ring(Nanos::from_millis(1), 3).0.score.clone()
+        });
+        assert_eq!(ring.period(), Nanos(0), "it has no rate");
+        let mut expected = vec![START];
+        for (ask, ms) in [(1, 40), (2, 40), (3, 41), (4, 15_041)] {
+            let now = Stamp { boot: Nanos(START.boot.0 + ms * 1_000_000), ..START };
+            ring.advance(now.boot);
+            ring.give(ask, Nanos(now.boot.0 + 999));
+            assert_eq!(ring.answered(), ask);
+            expected.push(now);
+        }
+        expected.dedup();
+        let (played, mut decoder, mut at, mut stamps) = (all(&ring, 100), Decoder::new(), 0, Vec::new());
+        while at < played.len() {
+            at += match decoder.step(&played[at..]).unwrap() {
+                Step::Header(length) => length,
+                Step::Row(length) => {
+                    stamps.push(decoder.stamp());
+                    length
+                }
+                Step::Incomplete => panic!("half a row at {at}"),
+            };
+        }
+        assert_eq!((stamps, ring.rows()), (expected, 4));
+        ring.give(5, Nanos(START.boot.0 + 60_000_000_000));
+        assert!(ring.oldest() > 0, "old rows go");
     }
 
     #[test]

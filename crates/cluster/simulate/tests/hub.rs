@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -128,6 +129,28 @@ fn a_reader_that_wants_more_gets_a_lane_of_its_own() {
     });
     drop(fast);
     simulation.end();
+}
+
+#[test]
+fn a_node_that_was_asked_for_a_row_now_has_no_further_rate() {
+    let (server, query) = hub(1, "127.0.0.1:0", None);
+    let simulation = Simulation::of(server.addresses()[0], None);
+    until("a row of every node", || rows_of_every_node(&query, 1));
+    let patterns = [Pattern::new("kernel.*").unwrap()];
+    // The first time the nodes get ready, the second time they are.
+    for _ in 0..2 {
+        let mut asked = query.renew(&patterns, Nanos(0));
+        let mut context = Context::from_waker(Waker::noop());
+        until("an answer", || asked.as_mut().poll(&mut context).is_ready());
+    }
+    until("each node has sent further rows", || rows_of_every_node(&query, 50));
+    for node in query.status() {
+        let names: Vec<&str> = node.lanes.iter().map(|lane| lane.name.as_str()).collect();
+        assert_eq!(names, ["base"], "{}", node.node);
+    }
+    // Its end comes while such a lane is there.
+    let report = simulation.end();
+    assert_eq!((report.unacknowledged, report.lost, report.broken), (0, 0, 0));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use khz_model::name::is_metric_name;
-use khz_model::{Instance, Metric, Pattern, ValueType, exposed};
+use khz_model::{Instance, Metric, NodeName, Pattern, ValueType, exposed};
 use khz_promql::{METRIC_NAME, Matcher, Operator};
 
 use crate::clock::{self, Derived};
@@ -22,6 +22,7 @@ const JOBS_EXPOSED: &str = "khz_job";
 #[derive(Debug)]
 pub(crate) struct Chosen {
     pub form: Form,
+    nodes: Nodes,
     /// What to ask for; nothing: no series can be meant.
     pub patterns: Vec<Pattern>,
     /// The series to make from the times of rows.
@@ -45,13 +46,8 @@ impl Chosen {
         let own = own
             .filter(|name| name.contains('.') || known.metrics.iter().any(|metric| &*metric.name == *name));
         let has_job = on(exposed::JOB).all(|matcher| matcher.matches(&known.job));
-        let mut chosen = Chosen {
-            form: Form::Exposed,
-            patterns: Vec::new(),
-            derived: Vec::new(),
-            clock: Vec::new(),
-            is_exact: false,
-        };
+        let (patterns, derived, clock) = Default::default();
+        let mut chosen = Chosen { form: Form::Exposed, nodes, patterns, derived, clock, is_exact: false };
         let is_whole = |metric: &Metric| matches!(metric.value_type, ValueType::Unsigned | ValueType::Signed);
         if let Some(name) = own {
             chosen.form = Form::Own;
@@ -60,7 +56,7 @@ impl Chosen {
                 || vec![name.to_owned()],
                 |metric| with_description(metric, narrowed(Form::Own, metric, matchers)),
             );
-            chosen.patterns = patterns(&nodes, &wanted);
+            chosen.patterns = chosen.of_names(&wanted);
             chosen.is_exact = metric.is_some_and(|metric| is_whole(metric));
             return chosen;
         }
@@ -85,12 +81,25 @@ impl Chosen {
             wanted.push(JOBS.to_owned());
         }
         chosen.is_exact = !may_be_of_jobs && metrics.iter().all(|metric| is_whole(metric));
-        chosen.patterns = patterns(&nodes, &wanted);
+        chosen.patterns = chosen.of_names(&wanted);
         chosen.derived = Derived::ALL.into_iter().filter(|derived| is_named(derived.name())).collect();
         if !chosen.derived.is_empty() {
-            chosen.clock = patterns(&nodes, &clock::METRICS.map(str::to_owned));
+            chosen.clock = chosen.of_names(&clock::METRICS.map(str::to_owned));
         }
         chosen
+    }
+
+    /// The times of rows of these nodes, and nothing else.
+    pub fn of_nodes(&self, nodes: &[NodeName]) -> Chosen {
+        let nodes = Nodes::these(nodes);
+        let clock = patterns(&nodes, &clock::METRICS.map(str::to_owned));
+        let (patterns, derived) = Default::default();
+        Chosen { form: self.form, nodes, patterns, derived, clock, is_exact: false }
+    }
+
+    /// The patterns of these metrics on the nodes that can be meant.
+    pub fn of_names(&self, metrics: &[String]) -> Vec<Pattern> {
+        patterns(&self.nodes, metrics)
     }
 }
 

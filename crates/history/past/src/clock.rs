@@ -6,7 +6,10 @@ use khz_model::exposed::{TIME, UP};
 use khz_model::{Decimal, NodeName};
 use khz_promql::{QueryError, SeriesId, Sink};
 
-use crate::limits::{SILENCE_SAMPLES_AT_ONCE, UP_STEP_MIN, UP_STEP_UNKNOWN};
+use crate::limits::{
+    PERIODS_LATE, PERIODS_MISSED, SILENCE_MIN, SILENCE_SAMPLES_AT_ONCE, SILENCE_UNKNOWN, UP_STEP_MIN,
+    UP_STEP_UNKNOWN,
+};
 use crate::strand::{Pace, Samples};
 
 /// Metrics that every node has in every row: their rows are its rows.
@@ -88,28 +91,42 @@ impl Beat {
 #[derive(Debug)]
 pub(crate) struct Clocks {
     nodes: HashMap<NodeName, NodeClock>,
-    /// Nothing after this time (ms).
+    /// Nothing up to this time (ms)...
+    after: i64,
+    /// ...and nothing after this one.
     end: i64,
 }
 
 impl Clocks {
-    /// Clocks up to this time.
-    pub fn until(end: i64) -> Self {
-        Clocks { nodes: HashMap::new(), end }
+    /// Clocks after the one time and up to the other.
+    pub fn between(after: i64, end: i64) -> Self {
+        Clocks { nodes: HashMap::new(), after, end }
     }
 
-    /// Takes rows of a node; `begin` begins its series.
+    /// True if a node has had rows.
+    pub fn has(&self, node: &NodeName) -> bool {
+        self.nodes.contains_key(node)
+    }
+
+    /// Takes rows of a node; `begin` begins its series. If the first ones come late, `earlier` is asked for the time of the last
+    /// row before the selection.
     pub fn rows(
         &mut self,
         node: &NodeName,
         times: &[u64],
+        earlier: impl FnOnce() -> Result<Option<i64>, QueryError>,
         sink: &mut dyn Sink,
         begin: impl FnOnce(&mut dyn Sink) -> Result<Vec<(Derived, SeriesId)>, QueryError>,
     ) -> Result<(), QueryError> {
         if !self.nodes.contains_key(node) {
-            let begun = begin(sink)?.into_iter().map(|(derived, id)| (derived, id, Samples::default()));
-            let series = begun.collect();
-            self.nodes.insert(node.clone(), NodeClock { series, ..NodeClock::default() });
+            let mut clock = NodeClock::of(begin(sink)?);
+            if let Some(first) = FirstRows::of(times).filter(|first| first.are_late(self.after))
+                && clock.has(Derived::Up)
+                && let Some(last) = earlier()?
+            {
+                clock.away_before(&first, first.silent_after(last).max(self.after + 1), sink)?;
+            }
+            self.nodes.insert(node.clone(), clock);
         }
         let Some(clock) = self.nodes.get_mut(node) else { return Ok(()) };
         for &nanos in times {
@@ -149,8 +166,7 @@ impl Clocks {
                 Some(_) => Ok(()),
             };
         }
-        let begun = begin(sink)?.into_iter().map(|(derived, id)| (derived, id, Samples::default()));
-        let mut clock = NodeClock { series: begun.collect(), ..NodeClock::default() };
+        let mut clock = NodeClock::of(begin(sink)?);
         clock.silent(since, self.end + 1, sink)?;
         clock.pass(sink, true)
     }
@@ -167,7 +183,51 @@ impl Clocks {
     }
 }
 
+/// The first rows of a node in a selection.
+#[derive(Clone, Copy, Debug)]
+struct FirstRows {
+    /// When the first one is (ms).
+    at: i64,
+    /// The time between two of them (ms), if there are two.
+    period: Option<i64>,
+}
+
+impl FirstRows {
+    /// Those of these rows; `None`: there are none.
+    fn of(times: &[u64]) -> Option<Self> {
+        let at = milliseconds(*times.first()?);
+        let distances = times.windows(2).take(2).map(|two| milliseconds(two[1]) - milliseconds(two[0]));
+        Some(FirstRows { at, period: distances.min().map(|period| period.max(1)) })
+    }
+
+    /// True if rows are missing before them.
+    fn are_late(&self, after: i64) -> bool {
+        self.at - after > self.period.unwrap_or(UP_STEP_UNKNOWN) * PERIODS_LATE
+    }
+
+    /// When the node fell silent after a row.
+    fn silent_after(&self, last: i64) -> i64 {
+        last + self.period.map_or(SILENCE_UNKNOWN, |period| (period * PERIODS_MISSED).max(SILENCE_MIN))
+    }
+}
+
 impl NodeClock {
+    fn of(begun: Vec<(Derived, SeriesId)>) -> Self {
+        let series = begun.into_iter().map(|(derived, id)| (derived, id, Samples::default())).collect();
+        NodeClock { series, ..NodeClock::default() }
+    }
+
+    fn has(&self, wanted: Derived) -> bool {
+        self.series.iter().any(|(derived, ..)| *derived == wanted)
+    }
+
+    /// The node was silent from this time on, until its first rows.
+    fn away_before(&mut self, first: &FirstRows, from: i64, sink: &mut dyn Sink) -> Result<(), QueryError> {
+        let step = |period: i64| (UP_STEP_MIN + period - 1) / period * period;
+        self.beat.distances[0] = first.period.map(step);
+        self.silent(from, first.at, sink)
+    }
+
     /// The node is silent from this time on, and before that one.
     fn silent(&mut self, from: i64, before: i64, sink: &mut dyn Sink) -> Result<(), QueryError> {
         let of = |wanted| move |(derived, _, _): &&mut (Derived, SeriesId, Samples)| *derived == wanted;

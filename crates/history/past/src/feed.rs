@@ -11,6 +11,7 @@ use khz_model::{
 use khz_promql::{LabelSet, Matcher, QueryError, SeriesId, Sink};
 
 use crate::clock::milliseconds;
+use crate::labelled::Labelled;
 use crate::limits::SILENCE_MIN;
 use crate::rows::{Group, Rows, labels_at};
 use crate::strand::{Pace, Samples};
@@ -104,17 +105,27 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// Names the series of which this is the newest reading; those that never had a value are left out.
+    /// Forgets the rows, so that earlier ones may follow; what was listed stays.
+    pub fn forget_rows(&mut self) {
+        self.strands.clear();
+    }
+
+    /// Names the series of which this is the newest reading; those that never had a value are left out. Those whose labels are
+    /// values may have had further ones: their metrics are noted.
     pub fn newest(
         &mut self,
         group: &Group,
         is_wanted: impl Fn(&Metric) -> bool,
+        labelled: &mut Labelled,
         sink: &mut dyn Sink,
     ) -> Result<(), QueryError> {
         let Some(node) = group.node() else { return Ok(()) };
         let descriptions = group.descriptions();
         for rows in group.series() {
             let series = rows.series();
+            if is_wanted(&series.metric) {
+                labelled.note(&series.metric);
+            }
             let newest = rows.merged().pop();
             let Some((_, newest, _)) =
                 newest.filter(|(_, newest, _)| is_wanted(&series.metric) && had_value(*newest))

@@ -6,8 +6,10 @@
 
 mod chosen;
 mod clock;
+mod earlier;
 mod feed;
 mod interval;
+mod labelled;
 mod limits;
 mod nodes;
 mod rows;
@@ -15,5 +17,5 @@ mod source;
 mod strand;
 mod values;
 
-pub use nodes::{Down, Known};
+pub use nodes::{Known, Roster};
 pub use source::{AnyQuery, PastSource};

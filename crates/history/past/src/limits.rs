@@ -1,4 +1,6 @@
-//! When a series ends, in numbers.
+//! When a series ends, in numbers, and what one selection or listing may read.
+
+use khz_model::Nanos;
 
 /// A series ends when its node has sent no row for this many of its periods: if two rows are late or lost, the node may
 /// still be there.
@@ -6,6 +8,12 @@ pub(crate) const PERIODS_MISSED: i64 = 3;
 /// But not before this time (ms): twice as long as a hub waits until it says that a silent node is down. The wall clocks of the
 /// rows need not be even.
 pub(crate) const SILENCE_MIN: i64 = 5_000;
+/// The same for a node whose period nobody knows: three minutes, since a minute is the longest period that is usual (ms).
+pub(crate) const SILENCE_UNKNOWN: i64 = 180_000;
+/// A node whose first row in a selection comes later than this many of its periods after the beginning may have been away.
+pub(crate) const PERIODS_LATE: i64 = 2;
+/// Nodes of which one selection asks one by one when their last row before it was: each question lists the files of the store.
+pub(crate) const EARLIER_ASKED_MAX: usize = 32;
 /// `up` has a sample this often (ms) at most, for rows and for silence alike: an average over time must not depend on the rate at
 /// which a node sends. A row a second that comes a little early still counts.
 pub(crate) const UP_STEP_MIN: i64 = 900;
@@ -16,6 +24,11 @@ pub(crate) const SILENCE_SAMPLES_AT_ONCE: usize = 4_096;
 /// Metrics that one selection names one by one; with more of them it asks for everything and leaves out the rest, since each
 /// pattern is compared with each series of each node.
 pub(crate) const METRICS_NAMED_MAX: usize = 48;
+/// Readings that one listing takes in to find label sets that have changed: some tenths of a second. A hundred nodes have as many
+/// in a day at 1 Hz.
+pub(crate) const LISTED_READINGS_MAX: usize = 1 << 23;
+/// The first part of the time in which it searches, from its end back.
+pub(crate) const LISTED_FIRST: Nanos = Nanos::from_secs(3_600);
 /// Bytes of one hostlist in a pattern, with room for the metric below the limit of a pattern.
 pub(crate) const HOSTLIST_BYTES: usize = 3_072;
 

@@ -1,9 +1,9 @@
-//! What a source knows before it reads: metrics, the job, the present time, nodes that are down; and which nodes a condition
+//! What a source knows before it reads: metrics, the job, the present time, nodes; and which nodes a condition
 //! on `instance` can mean, as hostlists. A hostlist may select more nodes than the condition, never fewer.
 
 use std::sync::Arc;
 
-use khz_model::{Metric, Nanos, NodeName, Presence, Query};
+use khz_model::{Metric, Nanos, NodeName, NodeStatus, Presence, Query};
 use khz_promql::{Matcher, Operator};
 
 use crate::limits::HOSTLIST_BYTES;
@@ -17,27 +17,29 @@ pub struct Known {
     pub job: Arc<str>,
     /// The present time (since 1970): no series ends after it.
     pub now: Nanos,
-    /// Nodes that are known and not there.
-    pub down: Down,
+    /// The nodes.
+    pub roster: Roster,
 }
 
-/// Nodes that are known and not there, and since when (since 1970).
+/// The nodes that are known; of those that are not there, since when (since 1970).
 #[derive(Clone)]
-pub enum Down {
+pub enum Roster {
     /// These.
-    Listed(Vec<(NodeName, Nanos)>),
+    Listed(Vec<(NodeName, Option<Nanos>)>),
     /// Those of a running khz, which is asked only if somebody wants to know: thousands of nodes take a while.
     Of(Arc<dyn Query>),
 }
 
-impl Down {
+impl Roster {
     /// The nodes.
-    pub(crate) fn nodes(&self, now: Nanos) -> Vec<(NodeName, Nanos)> {
+    pub(crate) fn nodes(&self, now: Nanos) -> Vec<(NodeName, Option<Nanos>)> {
         match self {
-            Down::Listed(nodes) => nodes.clone(),
-            Down::Of(query) => {
-                let down = query.status().into_iter().filter(|status| status.presence() != Presence::Up);
-                down.map(|status| (status.node, now.since(status.since.unwrap_or(now)))).collect()
+            Roster::Listed(nodes) => nodes.clone(),
+            Roster::Of(query) => {
+                let since = |status: &NodeStatus| now.since(status.since.unwrap_or(now));
+                let is_down = |status: &NodeStatus| status.presence() != Presence::Up;
+                let node = |status: NodeStatus| (is_down(&status).then(|| since(&status)), status.node);
+                query.status().into_iter().map(node).map(|(since, node)| (node, since)).collect()
             }
         }
     }
@@ -46,7 +48,7 @@ impl Down {
 impl Known {
     /// What a running khz knows.
     pub fn of(query: Arc<dyn Query>, job: Arc<str>, now: Nanos) -> Self {
-        Known { metrics: query.metrics(), job, now, down: Down::Of(query) }
+        Known { metrics: query.metrics(), job, now, roster: Roster::Of(query) }
     }
 }
 
@@ -60,6 +62,11 @@ pub(crate) enum Nodes {
 }
 
 impl Nodes {
+    /// These.
+    pub fn these(nodes: &[NodeName]) -> Self {
+        Nodes::Listed(hostlists(nodes.iter().map(ToString::to_string).collect()))
+    }
+
     /// The nodes that conditions on `instance` can mean.
     pub fn of<'a>(conditions: impl Iterator<Item = &'a Matcher>) -> Self {
         let mut chosen = Nodes::All;

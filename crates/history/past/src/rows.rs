@@ -44,6 +44,11 @@ impl Group {
         self.0.first().map(|part| &part.node)
     }
 
+    /// How many readings there are.
+    pub fn count(&self) -> usize {
+        self.0.iter().map(|part| part.content.count()).sum()
+    }
+
     /// The series, each once.
     pub fn series(&self) -> impl Iterator<Item = Rows<'_>> {
         // Those of one name come one after the other.

@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use khz_model::{
-    Metric, Nanos, Pattern, Query, QueryError as RangeError, RANGE_STEP_READINGS, RangeAnswer, RangePart,
-    RangeRequest, RangeShape, Ranges, Reach, exposed,
+    Metric, Nanos, NodeName, Pattern, Query, QueryError as RangeError, RANGE_STEP_READINGS, RangeAnswer,
+    RangePart, RangeRequest, RangeShape, Ranges, Reach, exposed,
 };
 use khz_promql::{LabelSet, METRIC_NAME, Matcher, QueryError, Selection, SeriesId, Sink, Source, Summaries};
 
 use crate::chosen::Chosen;
 use crate::clock::{self, Clocks, Derived};
+use crate::earlier::Earlier;
 use crate::feed::Feed;
 use crate::interval::{Interval, intervals};
+use crate::labelled::Labelled;
+use crate::limits::SILENCE_UNKNOWN;
 use crate::nodes::Known;
 use crate::rows::Group;
 
@@ -50,7 +53,7 @@ impl PastSource {
     }
 
     /// Reads a range, group by group; returns what is damaged.
-    fn read(
+    pub(crate) fn read(
         &self,
         patterns: Vec<Pattern>,
         (from, to): (Nanos, Nanos),
@@ -98,6 +101,30 @@ impl PastSource {
             damage.truncate(WARNINGS_MAX);
         }
         Ok(damage)
+    }
+
+    /// The nodes that are not there, and since when (ms): those that the roster says are down, and those without a row in the
+    /// selection that had one before.
+    fn away(
+        &self,
+        clocks: &Clocks,
+        earlier: &Earlier<'_>,
+        matchers: &[Matcher],
+    ) -> Result<Vec<(NodeName, i64)>, QueryError> {
+        let mut roster = self.known.roster.nodes(self.known.now);
+        let instance = matchers.iter().filter(|matcher| matcher.name == exposed::INSTANCE);
+        roster.retain(|(node, _)| instance.clone().all(|matcher| matcher.matches(node.as_str())));
+        let is_away = |since: &Option<Nanos>| since.is_some_and(|since| since <= earlier.end());
+        let unclear = roster.iter().filter(|(node, since)| !is_away(since) && !clocks.has(node));
+        let unclear: Vec<NodeName> = unclear.map(|(node, _)| node.clone()).collect();
+        let last = earlier.of_these(&unclear)?;
+        let away = roster.into_iter().filter_map(|(node, since)| {
+            let since = since.map(|since| clock::milliseconds(since.0));
+            let silent = last.get(&node).map(|last| last + SILENCE_UNKNOWN);
+            let since = since.into_iter().chain(silent).min()?;
+            Some((node, since))
+        });
+        Ok(away.collect())
     }
 
     fn end(&self, to: i64) -> i64 {
@@ -153,7 +180,8 @@ impl Source for PastSource {
         let chosen = Chosen::of(matchers, &self.known);
         let end = self.end(wanted.to);
         let reach = self.ranges.reach();
-        let intervals = intervals(wanted, span(wanted.after, wanted.to), &reach, chosen.is_exact);
+        let span = span(wanted.after, wanted.to);
+        let intervals = intervals(wanted, span, &reach, chosen.is_exact);
         let is_named = is_named(&chosen, matchers);
         let job = &*self.known.job;
         let mut feed = Feed::new(chosen.form, job, matchers, (wanted.after, wanted.to), end);
@@ -177,18 +205,20 @@ impl Source for PastSource {
             }
             Ok(begun)
         };
-        let mut clocks = Clocks::until(end);
+        let mut clocks = Clocks::between(wanted.after, end);
+        let mut earlier = Earlier::before(self, &chosen, span.0);
         let read = self.read_all(&chosen.clock, &intervals, |group, bucket| {
             let Some(node) = group.node() else { return Ok(()) };
             let times = if bucket.is_some() { group.bucket_times() } else { group.times() };
-            clocks.rows(node, &times, sink, |sink| begin(node, &chosen.derived, sink))
+            let begin = |sink: &mut dyn Sink| begin(node, &chosen.derived, sink);
+            clocks.rows(node, &times, || earlier.of(node), sink, begin)
         });
         warnings.extend(read?);
         clocks.finish(sink)?;
         if chosen.derived.contains(&Derived::Up) {
-            for (node, since) in &self.known.down.nodes(self.known.now) {
-                let since = clock::milliseconds(since.0).max(wanted.after.saturating_add(1));
-                clocks.down(node, since, sink, |sink| begin(node, &[Derived::Up], sink))?;
+            for (node, since) in self.away(&clocks, &earlier, matchers)? {
+                let since = since.max(wanted.after.saturating_add(1));
+                clocks.down(&node, since, sink, |sink| begin(&node, &[Derived::Up], sink))?;
             }
         }
         Ok(different(warnings))
@@ -206,8 +236,10 @@ impl Source for PastSource {
         let (span, end) = (span(after, to), self.end(to));
         let is_named = is_named(&chosen, matchers);
         let mut feed = Feed::new(chosen.form, &self.known.job, matchers, (after, to), end);
-        let take = |group: &Group| feed.newest(group, &is_named, &mut listed);
+        let mut labelled = Labelled::default();
+        let take = |group: &Group| feed.newest(group, &is_named, &mut labelled, &mut listed);
         let read = self.read(chosen.patterns.clone(), span, RangeShape::Newest, take);
+        let read = read.and_then(|_| labelled.list(self, &chosen, span, &is_named, &mut feed, &mut listed));
         let mut words = feed.words;
         let read = read.and_then(|_| {
             let mut derived = |node: &_| {

@@ -14,7 +14,7 @@ use khz_model::{
     Absence, Labels, Metric, Nanos, NodeName, QueryError as RangeError, RangeAnswer, RangeRequest, Ranges,
     Reading, Series, Stamp, ValueType,
 };
-use khz_past::{Down, Known, PastSource};
+use khz_past::{Known, PastSource, Roster};
 use khz_promql::{Engine, Limits, Value};
 use khz_store::range::RangeReader;
 use khz_store::{ColumnFile, NodeRows, StoreReader, roll_up, write_rows};
@@ -151,7 +151,7 @@ fn world(seed: u8) -> World {
         metrics: metrics().into_iter().map(Arc::new).collect(),
         job: "node".into(),
         now: Nanos(BEGIN + (HOURS + 1) * HOUR),
-        down: Down::Listed(Vec::new()),
+        roster: Roster::Listed(Vec::new()),
     };
     let reader = |path: &Path| {
         let store = StoreReader::open(path).unwrap();

@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex};
 use khz_model::metric::{Kind, Unit};
 use khz_model::{
     Absence, Fault, Instance, Labels, Metric, Nanos, NodeName, QueryError as RangeError, RangeAnswer,
-    RangeContent, RangePart, RangeRequest, RangeShape, Ranges, Reading, Series, Stamp, ValueType,
+    RangeColumn, RangeContent, RangePart, RangeRequest, RangeRun, RangeShape, Ranges, Reading, Series, Stamp,
+    ValueType,
 };
-use khz_past::{Down, Known, PastSource};
+use khz_past::{Known, PastSource, Roster};
 use khz_promql::{
     LabelSet, METRIC_NAME, Matcher, QueryError, Selection, SeriesId, Sink, Source, Summaries, is_stale,
 };
@@ -131,8 +132,9 @@ fn source(lines: Vec<Line>, now: u64) -> (PastSource, Arc<Hand>) {
         }
     }
     let hand = Arc::new(Hand { lines, asked: Mutex::default() });
-    let down = Down::Listed(vec![(node("dead"), Nanos(5_000_000_000))]);
-    let known = Known { metrics, job: "node".into(), now: Nanos(now * 1_000_000), down };
+    let roster = vec![(node("dead"), Some(Nanos(5_000_000_000))), (node("n1"), None)];
+    let known =
+        Known { metrics, job: "node".into(), now: Nanos(now * 1_000_000), roster: Roster::Listed(roster) };
     (PastSource::new(hand.clone(), known), hand)
 }
 
@@ -173,12 +175,22 @@ fn matchers(conditions: &[(&str, &str, &str)]) -> Vec<Matcher> {
 
 /// The samples of some series after 0: `time:value`, `x` where the series ends.
 fn samples(source: &PastSource, to: i64, conditions: &[(&str, &str, &str)]) -> BTreeMap<String, String> {
+    samples_between(source, (0, to), conditions)
+}
+
+/// The same after another time.
+fn samples_between(
+    source: &PastSource,
+    (after, to): (i64, i64),
+    conditions: &[(&str, &str, &str)],
+) -> BTreeMap<String, String> {
+    let window = to - after;
     let wanted = Selection {
         matchers: matchers(conditions),
-        after: 0,
+        after,
         to,
         step: 0,
-        window: to,
+        window,
         last_only: false,
         summaries: Summaries::Nowhere,
     };
@@ -196,6 +208,15 @@ fn samples(source: &PastSource, to: i64, conditions: &[(&str, &str, &str)]) -> B
         .collect();
     assert_eq!(map.len(), count, "no label set is there twice");
     map
+}
+
+/// The series that a listing has of this time, in order.
+fn listed(source: &PastSource, (after, to): (i64, i64), conditions: &[(&str, &str, &str)]) -> Vec<String> {
+    let (all, is_cut) = source.series(&matchers(conditions), after, to, 100).unwrap();
+    assert!(!is_cut);
+    let mut all: Vec<String> = all.iter().map(shown).collect();
+    all.sort();
+    all
 }
 
 const NAME: &str = METRIC_NAME;
@@ -330,7 +351,7 @@ fn several_rows_in_one_millisecond_are_one_sample_the_last_one() {
         metrics: vec![Arc::new(load())],
         job: "node".into(),
         now: Nanos(8_000_000),
-        down: Down::Listed(Vec::new()),
+        roster: Roster::Listed(Vec::new()),
     };
     let source = PastSource::new(Arc::new(Fast), known);
     let all = samples(&source, 100, &[(NAME, "=", "node_load1")]);
@@ -359,6 +380,14 @@ fn labels_that_change_end_one_series_and_begin_another() {
     );
     let only_old = samples(&source, 9_000, &[("release", "=~", "6.1")]);
     assert_eq!(only_old.len(), 1);
+    // A listing has each of them that was in force in its time.
+    let listed = |after, to, release| listed(&source, (after, to), &[("release", "=~", release)]);
+    let [old, new] = ["6.1", "6.18"]
+        .map(|release| format!("node_uname_info{{instance=n1,job=node,nodename=n1,release={release}}}"));
+    assert_eq!(listed(0, 9_000, ".+"), [new.clone(), old.clone()]);
+    assert_eq!(listed(0, 4_500, "6.1"), [old.as_str()], "it is not the newest");
+    assert_eq!(listed(2_000, 4_500, ".+"), [new]);
+    assert_eq!(listed(0, 2_000, ".+"), [old]);
 }
 
 #[test]
@@ -417,6 +446,10 @@ fn a_series_has_the_labels_of_the_one_that_describes_it_at_that_time() {
             ("khz_top_cpu{command=ld,instance=n1,job=node,rank=1}", "2000:80"),
         ])
     );
+    assert_eq!(
+        listed(&source, (0, 9_000), &[(NAME, "=", "khz_top_cpu")]),
+        ["cc", "ld"].map(|name| format!("khz_top_cpu{{command={name},instance=n1,job=node,rank=1}}"))
+    );
 }
 
 /// Zeros from one time to another.
@@ -445,6 +478,53 @@ fn the_average_of_up_is_the_part_of_the_time_in_which_the_node_was_there_whateve
     let all =
         &samples(&source, 90_000, &[(NAME, "=", "up"), ("instance", "=", "n1")])["up{instance=n1,job=node}"];
     assert!(all.ends_with(" 9000:1 12000:1 21000:0 24000:0 27000:0 30000:0"), "{all}");
+}
+
+#[test]
+fn a_node_that_was_away_when_the_selection_begins_is_down_from_there_on() {
+    let lines = |period: u64, last: u64, first: u64| {
+        let before = (0..=last).rev().step_by(period as usize).take(50).collect::<Vec<_>>();
+        let rows = before.into_iter().rev().chain((first..first + 20 * period).step_by(period as usize));
+        let rows: Vec<_> = rows.map(|ms| (ms, Reading::Present(1))).collect();
+        vec![(node("n1"), series(&load(), None), rows)]
+    };
+    let up = |lines: Vec<Line>, (after, to)| {
+        let (source, _) = source(lines, 10_000_000);
+        let all = samples_between(&source, (after, to), &[(NAME, "=", "up"), ("instance", "=", "n1")]);
+        all.into_values().next()
+    };
+    // Away since long before, back in the middle.
+    let back = up(lines(1_000, 60_000, 2_000_500), (1_995_000, 2_002_000)).unwrap();
+    assert_eq!(back, format!("{} 2000500:1 2001500:1", zeros(1_995_001, 2_000_499, 1_000)));
+    let slow = up(lines(10_000, 60_000, 2_000_500), (1_960_000, 2_012_000)).unwrap();
+    assert_eq!(slow, format!("{} 2000500:1 2010500:1", zeros(1_960_001, 2_000_499, 10_000)));
+    let fast = up(lines(400, 60_000, 2_000_500), (1_997_000, 2_001_000)).unwrap();
+    assert_eq!(fast, "1997001:0 1998201:0 1999401:0 2000500:1");
+    // It fell silent just before: for five seconds nobody knows.
+    let just = up(lines(1_000, 1_994_000, 2_001_000), (1_995_000, 2_002_500)).unwrap();
+    assert_eq!(just, "1999000:0 2000000:0 2001000:1 2002000:1");
+    // Rows without a gap, however slow; and a node that nobody knew before.
+    let slow = up(lines(60_000, 1_990_000, 2_050_000), (2_000_000, 2_120_000)).unwrap();
+    assert_eq!(slow, "2050000:1 2110000:1");
+    let mut new = lines(1_000, 0, 2_000_500);
+    new[0].2.remove(0);
+    assert_eq!(up(new, (0, 2_001_000)).unwrap(), "2000500:1");
+    // It is back, but after the selection.
+    let away = up(lines(1_000, 60_000, 2_000_500), (1_000_000, 1_003_500)).unwrap();
+    assert_eq!(away, "1000001:0 1001001:0 1002001:0 1003001:0");
+    assert_eq!(up(lines(1_000, 60_000, 2_000_500), (100_000, 110_000)), None, "its period may be long");
+}
+
+#[test]
+fn the_rows_before_a_selection_are_asked_for_some_times_however_many_nodes_come_late() {
+    let rows = || [each_second(1_000, 9_000, 1), each_second(2_000_000, 2_005_000, 1)].concat();
+    let lines = (0..100).map(|n| (node(&format!("n{n}")), series(&load(), None), rows()));
+    let (source, hand) = source(lines.collect(), 2_005_500);
+    let all = samples_between(&source, (1_990_000, 2_005_500), &[(NAME, "=", "up")]);
+    for n in 0..100 {
+        assert!(all[&format!("up{{instance=n{n},job=node}}")].starts_with("1990001:0 1991001:0 "), "{n}");
+    }
+    assert!(hand.asked.lock().unwrap().len() < 40);
 }
 
 #[test]
@@ -507,7 +587,63 @@ fn only_what_can_be_meant_is_read() {
     );
     assert_eq!(asked(&[(NAME, "=", "khz_job_queue")]), ["job.*"], "a job of the past may have had this name");
     assert_eq!(asked(&[(NAME, "=", "net.rx_bytes"), ("device", "=", "a]b")]), ["net.rx_bytes[a%5Db]"]);
-    assert_eq!(asked(&[(NAME, "=", "up")]), ["khz.gather.cpu load.1m"]);
+    assert_eq!(
+        asked(&[(NAME, "=", "up")]),
+        ["khz.gather.cpu load.1m", "dead:khz.gather.cpu dead:load.1m"],
+        "a node without a row may have had one before"
+    );
+    assert_eq!(
+        asked(&[(NAME, "=", "up"), ("instance", "=", "n1")]),
+        ["n1:khz.gather.cpu n1:load.1m"],
+        "whose first row is in time"
+    );
+}
+
+/// Rows of labels without an end; the newest is one row.
+struct Endless {
+    labels: Labels,
+    is_newest: bool,
+    given: u64,
+}
+
+impl Ranges for Endless {
+    fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, RangeError> {
+        let is_newest = request.shape == RangeShape::Newest;
+        Ok(Box::new(Endless { labels: self.labels.clone(), is_newest, given: 0 }))
+    }
+}
+
+impl RangeAnswer for Endless {
+    fn next(&mut self) -> Result<Option<RangePart>, RangeError> {
+        const ROWS: u64 = 1 << 16;
+        let (number, first) = (self.labels.number(), self.given * ROWS);
+        self.given += 1;
+        assert!(first < 1 << 24, "nobody wants so many rows");
+        let row = Reading::Labels(number);
+        let content = match self.is_newest {
+            true => RangeContent::Readings(vec![(stamp(ROWS), row)]),
+            false => RangeContent::Column(RangeColumn {
+                times: (first..first + ROWS).map(|ms| ms * 1_000_000).collect(),
+                runs: vec![RangeRun { rows: 0..ROWS as usize, state: row.state(), values: Some(0) }],
+                values: vec![number; ROWS as usize],
+            }),
+        };
+        let (node, series, step) = (node("n1"), series(&uname(), None), Nanos(first));
+        let part = RangePart { node, series, step, content, labels: Vec::new(), shift: 0 };
+        Ok((!self.is_newest || self.given == 1).then_some(part))
+    }
+}
+
+#[test]
+fn a_listing_of_labels_ends_however_many_rows_there_are() {
+    let labels = Labels::new([("release", "6.1")]).unwrap();
+    let (metrics, roster) = (vec![Arc::new(uname())], Roster::Listed(Vec::new()));
+    let known = Known { metrics, job: "node".into(), now: Nanos(u64::MAX), roster };
+    let source = PastSource::new(Arc::new(Endless { labels, is_newest: false, given: 0 }), known);
+    assert_eq!(
+        listed(&source, (0, i64::MAX / 1_000_000), &[(NAME, "=", "node_uname_info")]),
+        ["node_uname_info{instance=n1,job=node,release=6.1}"]
+    );
 }
 
 #[test]

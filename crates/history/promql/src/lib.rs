@@ -31,6 +31,7 @@ pub use error::QueryError;
 pub use labels::{LabelSet, METRIC_NAME};
 pub use limits::Limits;
 pub use matcher::{Matcher, MatcherError, Operator};
+pub use print::put_value;
 pub use source::{Selection, SeriesId, Sink, Source, Summaries, is_stale, stale};
 pub use summary::Summary;
 pub use text::{format, selector};

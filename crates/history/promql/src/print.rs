@@ -1,4 +1,6 @@
-//! Numbers, texts and times as Prometheus prints them in labels and annotations.
+//! Numbers, texts and times as Prometheus prints them in labels, annotations and answers.
+
+use std::fmt::Write as _;
 
 use crate::calendar::Moment;
 use crate::labels::LabelSet;
@@ -10,6 +12,29 @@ pub(crate) fn plain(number: f64) -> String {
         return String::from(if number > 0.0 { "+Inf" } else { "-Inf" });
     }
     format!("{number}")
+}
+
+/// A value as Prometheus' HTTP API has it, which is how Go prints it, without its quotes: the fewest digits that are read back as the same double.
+pub fn put_value(out: &mut String, value: f64) {
+    if value.is_nan() {
+        return out.push_str("NaN");
+    }
+    if value.is_infinite() {
+        return out.push_str(if value > 0.0 { "+Inf" } else { "-Inf" });
+    }
+    let size = value.abs();
+    if size == 0.0 || (1e-6..1e21).contains(&size) {
+        let _ = write!(out, "{value}");
+        return;
+    }
+    // Go writes the sign of an exponent, and two digits of it at least.
+    let text = format!("{value:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, exponent) = match exponent.strip_prefix('-') {
+        Some(exponent) => ('-', exponent),
+        None => ('+', exponent),
+    };
+    let _ = write!(out, "{digits}e{sign}{exponent:0>2}");
 }
 
 /// A number with as many digits as it needs, with an exponent where that is shorter (C's `%g`, without its precision).
@@ -99,6 +124,31 @@ pub(crate) fn labels(labels: &LabelSet) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_as_go_prints_them() {
+        for (number, expected) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (0.1, "0.1"),
+            (1e-6, "0.000001"),
+            (9.9e-7, "9.9e-07"),
+            (1.5e-300, "1.5e-300"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (-2.5e21, "-2.5e+21"),
+            (f64::MAX, "1.7976931348623157e+308"),
+            (5e-324, "5e-324"),
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "+Inf"),
+            (f64::NEG_INFINITY, "-Inf"),
+        ] {
+            let mut out = String::new();
+            put_value(&mut out, number);
+            assert_eq!(out, expected);
+        }
+    }
 
     #[test]
     fn numbers_are_printed_as_prometheus_does() {

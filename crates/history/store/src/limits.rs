@@ -29,6 +29,8 @@ pub const RANGE_BYTES: ByteSize = ByteSize(256 << 20);
 /// What each range query holds beside its rows and buckets: the part of a file that it reads, and lists of series. Two thousand
 /// queries of few rows fit at a time.
 pub const RANGE_QUERY_BYTES: u64 = 128 << 10;
+/// Metrics that a list of what is in a store has: as many as a hub knows.
+pub const METRICS_LISTED_MAX: usize = 16_384;
 /// Readings in one answer to a range query: two days of a node with 300 series at 1 Hz, two gigabytes of text.
 pub const RANGE_READINGS_MAX: u64 = 1 << 26;
 

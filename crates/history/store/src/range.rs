@@ -7,6 +7,7 @@
 mod answer;
 mod chosen;
 mod hours;
+mod inventory;
 mod live;
 mod newest;
 mod node;
@@ -18,6 +19,7 @@ mod unpacked;
 
 use std::sync::Arc;
 
+pub use inventory::Inventory;
 pub use node::{NodeReader, NodeRowsRead};
 
 use khz_model::{Budget, Nanos, NodeName, QueryError, RangeAnswer, RangeRequest, RangeShape, Ranges, Reach};

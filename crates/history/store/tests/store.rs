@@ -5,7 +5,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,6 +148,12 @@ impl World {
         }
         let hour = self.now - self.now % HOUR;
         check_ranges(reader, &self.nodes.known, hour - HOUR + 1, hour + 1, 60);
+        let (inventory, keys, known) = (reader.inventory(), all_keys(), &self.nodes.known);
+        let nodes: BTreeSet<_> = known.keys().map(|(number, _)| node(*number)).collect();
+        let metrics: BTreeSet<&str> = known.keys().map(|(_, place)| &*keys[*place].metric).collect();
+        assert_eq!(inventory.nodes, nodes);
+        assert!(inventory.metrics.iter().map(|metric| &*metric.name).eq(metrics));
+        assert!(inventory.damage.is_empty());
     }
 
     /// All rows become columns, and all that is late is merged.

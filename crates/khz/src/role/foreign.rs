@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use khz_trust::read_private;
 
 use crate::config::foreign::Login;
@@ -27,39 +29,36 @@ pub fn authorization(login: &Login) -> Result<Option<String>, String> {
         Login::Nothing => None,
         Login::Bearer(file) => Some(format!("Bearer {}", secret(file)?)),
         Login::Basic(user, file) => {
-            Some(format!("Basic {}", base64(format!("{user}:{}", secret(file)?).as_bytes())))
+            Some(format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{}", secret(file)?))))
         }
     })
 }
 
-/// Base64 with its usual letters.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let bits = (0..3).fold(0u32, |bits, at| bits << 8 | u32::from(three.get(at).copied().unwrap_or(0)));
-        for at in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize];
-            text.push(if at <= three.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
-    fn base64_is_that_of_the_standard() {
-        for (text, expected) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("Aladdin:open sesame", "QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
-        ] {
-            assert_eq!(base64(text.as_bytes()), expected);
+    fn a_password_is_shown_as_servers_read_it_and_a_file_without_a_secret_is_refused() {
+        let file = std::env::temp_dir().join(format!("khz-secret-{}", std::process::id()));
+        let shown = |text: &str, login: &dyn Fn(std::path::PathBuf) -> Login| {
+            std::fs::write(&file, text).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+            authorization(&login(file.clone()))
+        };
+        let basic = |file| Login::Basic("Aladdin".into(), file);
+        let bearer = |file| Login::Bearer(file);
+        assert_eq!(
+            shown("open sesame\n", &basic).unwrap().unwrap(),
+            "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
+            "the example of RFC 7617"
+        );
+        assert_eq!(shown("t0k\n", &bearer).unwrap().unwrap(), "Bearer t0k");
+        for nothing in ["", "\n", "two\nlines", "t\u{f6}ken"] {
+            assert!(shown(nothing, &bearer).unwrap_err().contains("has no secret"), "{nothing:?}");
         }
+        std::fs::remove_file(&file).unwrap();
     }
 }

@@ -267,7 +267,7 @@ fn an_engine_that_answers_wrongly_is_an_error_that_names_it_and_harms_nobody() {
     let (place, made) = (Place::new("engine-made"), Made::start());
     let hub = place.hub(&made.url, "timeout = \"1s\"");
     for (query, status, kind, text) in [
-        ("hang", 503, "timeout", "it does not answer in time"),
+        ("hang", 503, "timeout", " within 1 s: it stands still, or others keep it busy"),
         (
             "redirect",
             502,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
@@ -145,6 +145,42 @@ fn khz_query_prints_a_table_a_plot_or_json_and_points_at_errors() {
     assert_eq!(code(&nobody), 1);
     let engine = run(&["query", "count(up)", "--url", &cluster.hub.url]);
     assert_eq!(out(&engine).lines().nth(1).map(str::trim_end), Some("{}          2"), "{}", err(&engine));
+}
+
+#[test]
+fn the_files_of_a_store_answer_as_its_hub_does() {
+    let cluster = Cluster::new("query-files");
+    let store = cluster.place.join("store");
+    let store = store.to_str().unwrap();
+    let ask = |words: &[&str], of: &[&str]| {
+        let output = run(&[&["query", "--json"], words, of].concat());
+        assert_eq!(code(&output), 0, "{words:?} {of:?}: {}", err(&output));
+        let mut lines: Vec<String> = out(&output).lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let time = (now - 3).to_string();
+    for words in [
+        &["{job=\"node\"}", "--at", &time][..],
+        &["{\"load.1m\"}", "--at", &time],
+        &["avg by (instance, mode) (rate(node_cpu_seconds_total[2s]))", "--at", &time, "--range", "4s"],
+        &["1 / 3e30", "--at", &time],
+    ] {
+        assert_eq!(ask(words, &["--store", store]), ask(words, &["--server", &cluster.hub.url]), "{words:?}");
+    }
+    assert!(ask(&["{job=\"node\"}", "--at", &time], &["--store", store]).len() > 400);
+    let before = run(&["query", "up", "--store", store, "--at", "2020-01-01T00:00:00Z"]);
+    assert_eq!((code(&before), out(&before)), (0, String::new()));
+    assert!(err(&before).contains("the newest row in ") && err(&before).contains("--at"), "{}", err(&before));
+    let wrong = run(&["query", "sum(node_load1", "--store", store]);
+    assert_eq!(code(&wrong), 2);
+    assert!(err(&wrong).contains("parse error") && err(&wrong).contains('^'), "{}", err(&wrong));
+    let nowhere = run(&["query", "up", "--store", "/nowhere/at/all"]);
+    assert_eq!(code(&nowhere), 2);
+    assert!(err(&nowhere).contains("there is no store in /nowhere/at/all"), "{}", err(&nowhere));
+    let other = run(&["query", "up", "--store", cluster.place.to_str().unwrap()]);
+    assert_eq!(code(&other), 1, "{}", err(&other));
 }
 
 #[test]

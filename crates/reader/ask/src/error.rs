@@ -34,12 +34,6 @@ pub enum AskError {
         /// The reason.
         reason: String,
     },
-    /// A server of somebody else does not answer in time.
-    #[error("no answer from {url}: it does not answer in time")]
-    Late {
-        /// The address.
-        url: String,
-    },
     /// Another engine says that the question is wrong or too much.
     #[error("{text}")]
     Engine {
@@ -67,11 +61,9 @@ pub enum AskError {
         /// The system's reason.
         reason: String,
     },
-    /// It took a question, and has not answered it in the longest time that an answer may take.
-    #[error(
-        "{url}/ took the question and has not answered within {seconds} s: it stands still, or others keep it busy"
-    )]
-    TookTooLong {
+    /// It has not answered in the longest time that an answer may take.
+    #[error("no answer from {url} within {seconds} s: it stands still, or others keep it busy")]
+    Late {
         /// The address.
         url: String,
         /// How long we waited.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use khz_trust::{ClientFiles, Protocol, TlsClient, explain_io, in_our_words};
+use ureq::Timeout;
 use ureq::config::{Config, ConfigBuilder};
 use ureq::typestate::AgentScope;
 use ureq::unversioned::resolver::DefaultResolver;
@@ -86,10 +87,23 @@ impl Foreign {
         }
         let reason = match error {
             ureq::Error::Io(error) => explain_io(&error),
-            ureq::Error::Timeout(_) => return AskError::Late { url },
+            ureq::Error::Timeout(of) => return AskError::Late { url, seconds: self.waited(of).as_secs() },
             other => in_our_words(&other).to_string(),
         };
         AskError::Unanswered { url, reason }
+    }
+}
+
+impl Foreign {
+    /// How long it waited until this time was over.
+    fn waited(&self, of: Timeout) -> Duration {
+        let times = self.config.timeouts();
+        let most = match of {
+            Timeout::Resolve | Timeout::Connect => times.connect,
+            Timeout::RecvBody => times.recv_body,
+            _ => times.global.or(times.recv_response),
+        };
+        most.unwrap_or_default()
     }
 }
 

@@ -258,7 +258,7 @@ impl Server {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
         let response = request.send(pairs.join("&")).map_err(|error| match self.unanswered(error) {
-            AskError::Silent { url } => AskError::TookTooLong { url, seconds: most.first.as_secs() },
+            AskError::Silent { url } => AskError::Late { url, seconds: most.first.as_secs() },
             other => other,
         })?;
         match response.status().is_success() {
@@ -392,7 +392,7 @@ mod tests {
         let endless = asked("HTTP/1.1 200 OK\r\n\r\n[1", ",1,1,1,1,1,1", most).to_string();
         assert!(endless.contains("has more than 100000 bytes"), "{endless}");
         let silent = asked("", "", Most { first: Duration::from_millis(50), ..most }).to_string();
-        assert!(silent.contains("has not answered within 0 s"), "{silent}");
+        assert!(silent.contains("no answer from http://") && silent.contains(" within 0 s"), "{silent}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use khz_promql::{Answer, LabelSet, MatrixSeries, Value, VectorSample};
+use khz_promql::{Answer, LabelSet, MatrixSeries, Value, VectorSample, put_value};
 
 use crate::json;
 use crate::pages::{self, Writer};
@@ -194,7 +194,7 @@ fn point(out: &mut String, time: i64, value: f64) {
     out.push('[');
     numbers::time(out, time);
     out.push_str(",\"");
-    numbers::value(out, value);
+    put_value(out, value);
     out.push_str("\"]");
 }
 

@@ -156,12 +156,13 @@ impl LogView {
         self.shared.state().lanes()
     }
 
-    /// The times of the first and last row in a segment, or in all.
+    /// The times of the first and last row in a segment, or in all and among what waits.
     pub fn span(&self, segment: Option<u64>) -> Option<(Nanos, Nanos)> {
+        let waiting = if segment.is_none() { self.waiting_spans() } else { Vec::new() };
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         let entries = index.nodes().flat_map(|(_, entries)| entries);
         let within = entries.filter(|entry| segment.is_none_or(|segment| entry.segment.number == segment));
-        within.map(|entry| entry.span).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+        within.map(|entry| entry.span).chain(waiting).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
     }
 
     /// How many rows and blocks the segments have.

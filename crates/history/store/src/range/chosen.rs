@@ -18,7 +18,8 @@ pub(crate) enum List {
 }
 
 impl List {
-    fn series(&self) -> &[Series] {
+    /// The series, in order.
+    pub fn series(&self) -> &[Series] {
         match self {
             List::Slots(columns) => columns.series(),
             List::Columns(layout) => layout.series(),

@@ -1,17 +1,22 @@
-//! `khz query`: its flags, and the question that they ask. `print.rs` prints the answer.
+//! `khz query`: its flags, and the question that they ask. `print.rs` prints the answer, `store.rs` answers out of the files
+//! of a store.
 
 mod print;
+mod store;
 
 use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use clap::Args;
+use khz_ask::PromqlAnswer;
 use khz_model::Nanos;
 
+use self::store::When;
 use crate::command::past::{self, now};
 use crate::command::target::Target;
-use crate::config::{NodeFlags, ReaderFlags};
+use crate::config::{NodeFlags, Plan, ReaderFlags};
 use crate::show::outcome::{Failure, Outcome};
 use crate::show::table::remark;
 
@@ -29,6 +34,9 @@ Examples:
   khz query '{\"net.rx_bytes\"}'      by our own name, in our own unit
   khz query 'sum(node_load1)' --url http://victoria:8428
                                     ask another engine instead of a khz
+  khz query up --store /var/lib/khz/store
+                                    out of the files of a store, without a
+                                    khz that runs
 
 PromQL in one minute:
   node_load1                        the last sample of each series
@@ -69,6 +77,9 @@ pub struct QueryFlags {
     /// Ask the khz at this address only.
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
+    /// Ask nobody: read the files of the store in this directory, also while a hub writes it.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["server", "url"])]
+    pub store: Option<PathBuf>,
     /// The settings.
     #[command(flatten)]
     pub settings: ReaderFlags,
@@ -82,31 +93,47 @@ const POINTS: u64 = 200;
 /// Asks and prints.
 pub fn run(flags: QueryFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let end = flags.at.as_deref().map_or(Ok(now()), |text| past::moment("at", text))?;
-    let (_, plan) = super::plan(flags.settings.over(outer))?;
-    let target = Target { server: flags.server.clone(), direct: false };
-    let server = match &flags.url {
-        Some(url) => target.engine(url, &plan)?,
-        None => target.running(&plan)?,
-    };
-    let asking = Asking::begin(server.url().to_owned());
-    let answer = match flags.range {
-        None => server.promql(&flags.query, &seconds(end)),
+    let (_, plan) = super::plan(flags.settings.clone().over(outer))?;
+    let when = match flags.range {
+        None => When::At(end),
         Some(range) => {
-            let start = Nanos(end.0.saturating_sub(range.0));
-            let step = flags.step.unwrap_or(step(range));
-            server.promql_range(&flags.query, &seconds(start), &seconds(end), &seconds(step))
+            When::Range(Nanos(end.0.saturating_sub(range.0)), end, flags.step.unwrap_or(step(range)))
         }
     };
-    drop(asking);
-    let answer = answer.map_err(|error| match error {
-        khz_ask::AskError::BadRequest(problem) => Failure::usage(pointed(&flags.query, &problem)),
-        error => error.into(),
-    })?;
+    let answer = match &flags.store {
+        Some(directory) => of_store(directory, &flags.query, &plan, when)?,
+        None => of_server(&flags, &plan, when)?,
+    };
     for note in answer.warnings.iter().chain(&answer.infos) {
         remark!("{note}");
     }
     let span = flags.range.map(|range| (Nanos(end.0.saturating_sub(range.0)), range));
     print::print(&flags.query, &answer.data, span, flags.json, out)
+}
+
+fn of_store(directory: &Path, query: &str, plan: &Plan, when: When) -> Result<PromqlAnswer, Failure> {
+    let _asking = Asking::begin(directory.display().to_string());
+    store::ask(directory, &plan.job, query, when)
+}
+
+/// The answer of the khz or the engine that the flags name.
+fn of_server(flags: &QueryFlags, plan: &Plan, when: When) -> Result<PromqlAnswer, Failure> {
+    let target = Target { server: flags.server.clone(), direct: false };
+    let server = match &flags.url {
+        Some(url) => target.engine(url, plan)?,
+        None => target.running(plan)?,
+    };
+    let _asking = Asking::begin(server.url().to_owned());
+    let answer = match when {
+        When::At(end) => server.promql(&flags.query, &seconds(end)),
+        When::Range(start, end, step) => {
+            server.promql_range(&flags.query, &seconds(start), &seconds(end), &seconds(step))
+        }
+    };
+    answer.map_err(|error| match error {
+        khz_ask::AskError::BadRequest(problem) => Failure::usage(pointed(&flags.query, &problem)),
+        error => error.into(),
+    })
 }
 
 /// A question that is being asked: after a while somebody at a terminal reads where. Dropped when there is an answer.

@@ -117,8 +117,8 @@ impl Question<'_> {
             RangeShape::Rows => "rows".to_owned(),
             RangeShape::Newest => "newest".to_owned(),
             RangeShape::Points(points) => points.to_string(),
-            RangeShape::Steps(_) | RangeShape::Columns(_) => {
-                unreachable!("BUG: no question of this section has steps")
+            RangeShape::Steps(_) | RangeShape::Columns(_) | RangeShape::Buckets(_) => {
+                unreachable!("BUG: no question of this section is for computing")
             }
         };
         let (from, to) = (self.from.0.to_string(), self.to.0.to_string());

@@ -49,6 +49,9 @@ pub enum RangeShape {
     Columns(usize),
     /// What happened in each bucket; there are about as many buckets as this says. Node after node, series after series.
     Points(u32),
+    /// The same for somebody who computes with many of them: buckets of this length, each of which begins at a multiple of it.
+    /// Their number has no limit.
+    Buckets(Nanos),
     /// The newest reading. Node after node, series after series.
     Newest,
 }
@@ -242,7 +245,7 @@ pub trait RangeAnswer: Send {
 pub struct Reach {
     /// Rows are there from this time on (since 1970).
     pub rows: Nanos,
-    /// Of times before, only what happened in buckets is left ([`RangeShape::Points`]): how long these are, and from when on
+    /// Of times before, only what happened in buckets is left ([`RangeShape::Buckets`]): how long these are, and from when on
     /// there are some; the shortest first.
     pub buckets: Vec<(Nanos, Nanos)>,
     /// The lengths of the buckets that are made of all rows some time after these have come.

@@ -91,6 +91,7 @@ impl RecentAnswer {
         }
         let grid = match shape {
             RangeShape::Points(points) => grid(from, to, points),
+            RangeShape::Buckets(length) => (from.0 - from.0 % length.0.max(1), length.0.max(1)),
             _ => (0, 1),
         };
         let mut nodes = recent.nodes();
@@ -104,7 +105,7 @@ impl RecentAnswer {
             RangeShape::Rows | RangeShape::Steps(_) | RangeShape::Columns(_) => {
                 hours.iter().flat_map(|hour| nodes.iter().map(move |node| chunk(node, *hour))).collect()
             }
-            RangeShape::Points(_) | RangeShape::Newest => {
+            RangeShape::Points(_) | RangeShape::Buckets(_) | RangeShape::Newest => {
                 nodes.iter().flat_map(|node| hours.iter().map(move |hour| chunk(node, *hour))).collect()
             }
         };
@@ -139,7 +140,7 @@ impl RecentAnswer {
                     self.parts(&node, &columns, rows, rows[0].stamp.real());
                 }
             }
-            RangeShape::Newest | RangeShape::Points(_) => {
+            RangeShape::Newest | RangeShape::Points(_) | RangeShape::Buckets(_) => {
                 if self.found.as_ref().is_none_or(|(known, _)| *known != node) {
                     self.flush();
                     self.found = Some((node, Found::new()));
@@ -148,7 +149,9 @@ impl RecentAnswer {
                 for (column, series) in columns.iter().enumerate() {
                     let readings = readings(&rows, column);
                     match self.shape {
-                        RangeShape::Points(_) => points(found, series, readings, self.grid),
+                        RangeShape::Points(_) | RangeShape::Buckets(_) => {
+                            points(found, series, readings, self.grid)
+                        }
                         _ => newest(found, series, readings),
                     }
                 }
@@ -203,7 +206,7 @@ impl RangeAnswer for RecentAnswer {
     }
 
     fn width(&self) -> Option<Nanos> {
-        matches!(self.shape, RangeShape::Points(_)).then_some(Nanos(self.grid.1))
+        matches!(self.shape, RangeShape::Points(_) | RangeShape::Buckets(_)).then_some(Nanos(self.grid.1))
     }
 }
 

@@ -95,7 +95,7 @@ impl PastSource {
         for &Interval { from, to, bucket } in intervals {
             let shape = match bucket {
                 None => RangeShape::Columns(RANGE_STEP_READINGS),
-                Some(length) => RangeShape::Points(to.0.saturating_sub(from.0).div_ceil(length.0) as u32),
+                Some(length) => RangeShape::Buckets(length),
             };
             damage.extend(self.read(patterns.to_vec(), (from, to), shape, |group| take(group, bucket))?);
             damage.truncate(WARNINGS_MAX);

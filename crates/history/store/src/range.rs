@@ -170,7 +170,7 @@ impl Ranges for RangeReader {
         }
         let shape = request.shape;
         let mut asked = Asked::new(self.clone(), request)?;
-        if matches!(shape, RangeShape::Steps(_) | RangeShape::Columns(_)) {
+        if matches!(shape, RangeShape::Steps(_) | RangeShape::Columns(_) | RangeShape::Buckets(_)) {
             // Nobody holds such an answer, and its reader stops when it likes.
             asked.reader.readings_max = u64::MAX;
         }
@@ -179,6 +179,7 @@ impl Ranges for RangeReader {
             RangeShape::Steps(readings) => Box::new(RowsAnswer::new(asked, readings)),
             RangeShape::Columns(readings) => Box::new(RowsAnswer::new(asked, readings).with_columns()),
             RangeShape::Points(points) => Box::new(PointsAnswer::new(asked, points)),
+            RangeShape::Buckets(length) => Box::new(PointsAnswer::of_length(asked, length)),
             RangeShape::Newest => Box::new(NewestAnswer::new(asked)),
         })
     }

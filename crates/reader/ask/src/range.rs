@@ -159,6 +159,9 @@ impl Past {
             RangeShape::Points(points) => format!("&points={points}"),
             RangeShape::Newest => "&newest=1".to_owned(),
             RangeShape::Steps(_) | RangeShape::Columns(_) => "&recording=1".to_owned(),
+            RangeShape::Buckets(length) => {
+                format!("&points={}", (self.to.0 - self.from.0.min(self.to.0)).div_ceil(length.0.max(1)))
+            }
         };
         format!("from={}&to={}{shape}", self.from.seconds_text(), self.to.seconds_text())
     }

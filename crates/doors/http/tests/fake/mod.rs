@@ -447,6 +447,7 @@ impl RangeAnswer for FakePast {
                 RangeContent::Readings((0..PAST_ROWS).map(row).collect())
             }
             RangeShape::Newest => RangeContent::Readings(vec![row(PAST_ROWS - 1)]),
+            RangeShape::Buckets(_) => RangeContent::Points((0..9).map(past_point).collect()),
             RangeShape::Points(points) => {
                 RangeContent::Points((0..points.min(9).into()).map(past_point).collect())
             }

@@ -41,6 +41,9 @@ impl Asked {
         let buckets = match shape {
             // More than that are refused where they are counted.
             RangeShape::Points(points) if points as usize <= BUCKETS_MAX => u64::from(points),
+            RangeShape::Buckets(length) => {
+                to.0.saturating_sub(from.0).div_ceil(length.0.max(1)).min(BUCKETS_MAX as u64)
+            }
             _ => 0,
         };
         let least = RANGE_QUERY_BYTES + buckets * size_of::<RangePoint>() as u64;

@@ -82,6 +82,17 @@ struct NodePoints {
 impl PointsAnswer {
     pub fn new(asked: Asked, points: u32) -> Self {
         let grid = Grid::of(asked.from, asked.to, points, &asked.reader.files.resolutions());
+        Self::on(asked, grid)
+    }
+
+    /// The answer with buckets of this length.
+    pub fn of_length(asked: Asked, length: Nanos) -> Self {
+        let width = length.0.max(1);
+        let grid = Grid { origin: asked.from.0 - asked.from.0 % width, width };
+        Self::on(asked, grid)
+    }
+
+    fn on(asked: Asked, grid: Grid) -> Self {
         let files = HourFiles::new(&asked.reader.files);
         PointsAnswer { asked, grid, files, rolled: None, nodes: None, node: None }
     }

@@ -11,7 +11,7 @@ use khz_block::SchemaEncoder;
 use khz_model::NodeName;
 
 use crate::StoreError;
-use crate::limits::{SEGMENT_BLOCKS, SEGMENT_BYTES, TAKES_MAX};
+use crate::limits::{SEGMENT_BLOCKS, TAKES_MAX};
 use crate::log::batch::{Batch, Waiting};
 use crate::log::index::{Entry, Index};
 use crate::log::intake::{KnownSchema, LogCounts, Shared};
@@ -253,9 +253,10 @@ impl Log {
         LogCounts::add(&self.shared.counts.rows, rows);
     }
 
-    /// True if the open segment is so large that it should be sealed before its time.
-    pub fn is_full(&self) -> bool {
-        self.open.as_ref().is_some_and(|open| open.end >= SEGMENT_BYTES || open.blocks >= SEGMENT_BLOCKS)
+    /// True if the open segment is so large that it should be sealed before its time: it has this many bytes, or very many
+    /// blocks.
+    pub fn is_full(&self, bytes: u64) -> bool {
+        self.open.as_ref().is_some_and(|open| open.end >= bytes || open.blocks >= SEGMENT_BLOCKS)
     }
 
     /// The next commit begins another segment; the present one can be made columns of.

@@ -1,6 +1,7 @@
 //! A base lane in the log: which of its rows are safe, and which block of it is open. The hub holds one for each lane; the
 //! commit marks what it has written.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use khz_model::NodeName;
@@ -17,6 +18,8 @@ pub struct LoggedLane {
     node: NodeName,
     epoch: u64,
     safe: Mutex<Safe>,
+    /// Rows are gone from the disk, and nobody has asked for that since.
+    has_lost: AtomicBool,
 }
 
 /// What is on the disk.
@@ -51,7 +54,7 @@ pub(crate) struct Journalled {
 
 impl LoggedLane {
     pub(crate) fn new(number: u32, node: NodeName, epoch: u64) -> Self {
-        LoggedLane { number, node, epoch, safe: Mutex::default() }
+        LoggedLane { number, node, epoch, safe: Mutex::default(), has_lost: AtomicBool::default() }
     }
 
     /// The node.
@@ -172,6 +175,14 @@ impl LoggedLane {
     /// Rows are gone from the disk.
     pub(crate) fn lose(&self, from: u64, to: u64) {
         self.safe().remove(from, to);
+        self.has_lost.store(true, Ordering::Release);
+    }
+
+    /// True if rows that were safe are gone from the disk since this was asked last: somebody has removed a file. Who still has
+    /// them hands them over again.
+    pub fn take_lost(&self) -> bool {
+        // As a rule nothing is lost.
+        self.has_lost.load(Ordering::Relaxed) && self.has_lost.swap(false, Ordering::AcqRel)
     }
 
     /// The rows that the log had of the open block are gone from the disk.
@@ -179,6 +190,7 @@ impl LoggedLane {
         let mut safe = self.safe();
         if let Some(open) = safe.open {
             safe.remove(open.first_row, open.end);
+            self.has_lost.store(true, Ordering::Release);
         }
         safe.forget_open()
     }

@@ -196,7 +196,7 @@ impl Log {
             return;
         }
         if let Some(open) = self.open.take() {
-            // The next start fetches them again, as far as the nodes have them.
+            // The hub hands them over again, as far as it has them in memory; its next start fetches the others from the nodes.
             let lose =
                 |entry: &Entry| entry.lane.lose(entry.first_row, entry.first_row + u64::from(entry.rows));
             let rows = self.index().remove(open.file.number, lose);

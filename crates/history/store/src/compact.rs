@@ -7,6 +7,8 @@
 
 mod left_alone;
 mod merging;
+mod removal;
+mod runs;
 mod segment;
 
 use std::collections::HashMap;
@@ -17,14 +19,16 @@ use khz_model::Nanos;
 
 use crate::StoreError;
 use crate::compact::left_alone::LeftAlone;
+pub use crate::compact::removal::Removed;
 use crate::compact::segment::{Taken, Target};
 use crate::disk::Disk;
 use crate::keep::{self, Keep};
 use crate::limits::{
-    FILES_MERGED, FUTURE_MAX, LATE_WAIT, MERGE_DELAY, PIECES_MAX, PIECES_MAX_BEFORE_END, RETRY_WAIT,
+    FILES_MERGED, FUTURE_MAX, LATE_WAIT, PIECE_SHARE, PIECES_MAX, PIECES_MAX_BEFORE_END, RETRY_WAIT,
     SETTLE_WAIT,
 };
 use crate::log::{Log, LogView};
+use crate::room::Room;
 use crate::shelf::listing::{Listing, Piece};
 use crate::shelf::{Shelf, Tier, Unit};
 
@@ -33,8 +37,8 @@ use crate::shelf::{Shelf, Tier, Unit};
 pub struct Tick {
     /// What was done.
     pub step: Step,
-    /// Units that were removed, because they were too old or there was no room.
-    pub removed: Vec<Unit>,
+    /// What was removed, because it was too old or there was no room.
+    pub removed: Vec<Removed>,
     /// What could not be read of the files that were used, and so is missing in those that were made.
     pub damage: Vec<StoreError>,
 }
@@ -82,7 +86,7 @@ pub struct StoreCounts {
     pub rows_too_old: AtomicU64,
     /// Rows that were dropped because they are more than an hour later than now.
     pub rows_too_new: AtomicU64,
-    /// Units that were removed.
+    /// Units and parts of units that were removed.
     pub removed: AtomicU64,
     /// Steps that failed.
     pub failures: AtomicU64,
@@ -130,6 +134,10 @@ pub(crate) struct Compactor {
     bad_segments: LeftAlone<u64>,
     /// Nothing is written before this time.
     rest_until: Nanos,
+    /// What the files of a step may take.
+    room: Arc<Room>,
+    /// How many times the room for the next step was too small: each time twice as much is made.
+    tries: u32,
 }
 
 /// What comes next.
@@ -137,7 +145,7 @@ enum Task {
     Segment(u64),
     /// An hour is rolled up, and its pieces become one.
     Hour(Unit, Vec<Piece>),
-    /// The pieces of a roll-up become one.
+    /// These pieces of a roll-up, which follow each other, become one.
     Merge(Unit, Vec<Piece>),
 }
 
@@ -149,6 +157,7 @@ impl Compactor {
         counts: Arc<StoreCounts>,
     ) -> Result<Self, StoreError> {
         let begin = keep::begin(&shelf.tier_folder(Tier::Raw))?;
+        let room = disk.room();
         Ok(Compactor {
             disk,
             shelf,
@@ -161,6 +170,8 @@ impl Compactor {
             left_alone: LeftAlone::default(),
             bad_segments: LeftAlone::default(),
             rest_until: Nanos(0),
+            room,
+            tries: 0,
         })
     }
 
@@ -181,9 +192,9 @@ impl Compactor {
         self.shelf.renew()?;
         let expired = self.keep.expired(&self.shelf.listing(), now);
         for unit in expired {
-            self.remove(unit, tick)?;
+            self.remove_unit(unit, tick)?;
         }
-        self.make_room(log, 0, tick)?;
+        self.make_room(log, 0, now, tick)?;
         self.write_begin()?;
         if !tick.removed.is_empty() {
             return Ok(());
@@ -194,18 +205,25 @@ impl Compactor {
             return Ok(());
         }
         let Some(task) = self.task(log, now).filter(|_| !is_resting) else { return Ok(()) };
-        self.make_room(log, self.room_for(&task, log), tick)?;
+        let needed = self.room_for(&task, log);
+        self.make_room(log, needed, now, tick)?;
         if !tick.removed.is_empty() {
             // The task may be about what was removed.
             return Ok(());
         }
+        self.set_room(log, needed);
         let done = self.carry_out(&task, log, now, tick);
+        if done.is_err() && self.room.was_too_small() {
+            self.tries += 1;
+            return self.shelf.renew().map(drop);
+        }
+        self.tries = 0;
         if let Err(error) = &done {
             self.after_failure(&task, error, now);
         }
         // Also after a failure: some files may be new.
         self.shelf.renew()?;
-        self.make_room(log, 0, tick)?;
+        self.make_room(log, 0, now, tick)?;
         done
     }
 
@@ -245,13 +263,13 @@ impl Compactor {
         if let Some(hour) = self.next_hour(&listing, now) {
             return Some(hour);
         }
-        let due = |(unit, pieces): &(Unit, &[Piece])| {
-            let is_over = now.0 >= unit.end.0.saturating_add(MERGE_DELAY.0);
-            let is_due = further(pieces) > PIECES_MAX || (is_over && pieces.len() > 1);
-            is_due && !self.left_alone.has(unit, now)
+        let most = self.keep.size.0 / PIECE_SHARE;
+        let run = |(unit, pieces): (Unit, &[Piece])| {
+            let is_alone = self.left_alone.has(&unit, now);
+            let run = runs::next(pieces, most, keep::is_over(unit, now)).filter(|_| !is_alone)?;
+            Some(Task::Merge(unit, run.to_vec()))
         };
-        let merge = |(unit, pieces): (Unit, &[Piece])| Task::Merge(unit, first(pieces));
-        [Tier::Minute, Tier::Hour].into_iter().find_map(|tier| listing.whole(tier).find(due).map(merge))
+        [Tier::Minute, Tier::Hour].into_iter().find_map(|tier| listing.whole(tier).find_map(run))
     }
 
     /// Whether the segment need not wait for blocks that began in it. A silent node's block may never end.
@@ -269,8 +287,7 @@ impl Compactor {
         self.late.retain(|unit, since| *since <= now && further(listing.of(*unit)) > 0);
         for (unit, pieces) in listing.whole(Tier::Raw) {
             let (further, is_merged) = (further(pieces), pieces[0].number == 0);
-            let is_over = now.0 >= unit.end.0.saturating_add(MERGE_DELAY.0);
-            let is_due = match (is_over, is_merged) {
+            let is_due = match (keep::is_over(unit, now), is_merged) {
                 (false, _) => further > PIECES_MAX_BEFORE_END,
                 (true, false) => true,
                 (true, true) if further == 0 => false,
@@ -287,15 +304,17 @@ impl Compactor {
         None
     }
 
-    /// Bytes that a task may write, at most: what it reads.
+    /// Bytes that a task will write, as a rule. If they are more, the step ends, and the next one has twice the room.
     fn room_for(&self, task: &Task, log: &SharedLog) -> u64 {
         let bytes = |pieces: &[Piece]| pieces.iter().map(|piece| piece.bytes).sum::<u64>();
-        match task {
-            Task::Segment(number) => log.lock().segment_bytes(*number),
+        let needed = match task {
+            // The log has most rows twice, and less packed.
+            Task::Segment(number) => log.lock().segment_bytes(*number) / 2,
             Task::Merge(_, pieces) => bytes(pieces),
             // What is merged, and its roll-ups.
-            Task::Hour(_, pieces) => 2 * bytes(pieces),
-        }
+            Task::Hour(_, pieces) => bytes(pieces) * 3 / 2,
+        };
+        needed.saturating_mul(1 << self.tries.min(32))
     }
 
     fn carry_out(
@@ -335,48 +354,6 @@ impl Compactor {
         tick.step = Step::Segment { number, rows };
         Ok(())
     }
-
-    /// Removes the oldest units until there is room for some bytes more. If nothing but the newest units is left, there is
-    /// none.
-    fn make_room(&mut self, log: &SharedLog, room: u64, tick: &mut Tick) -> Result<(), StoreError> {
-        let keep = self.keep.size.0;
-        // A segment or an hour that is larger than all that is kept must not cost everything else.
-        let room = room.min(keep / 4);
-        loop {
-            let listing = self.shelf.listing();
-            if listing.total() + log.lock().bytes() + room <= keep {
-                return Ok(());
-            }
-            let Some(unit) = keep::oldest(&listing) else { return Ok(()) };
-            self.remove(unit, tick)?;
-        }
-    }
-
-    /// Removes a unit.
-    fn remove(&mut self, unit: Unit, tick: &mut Tick) -> Result<(), StoreError> {
-        if unit.tier == Tier::Raw && self.begin < unit.end {
-            // Late rows must not make a piece of that hour: its roll-up would replace the one that has all rows. If the
-            // disk is too full for this file, the next step writes it.
-            self.begin = unit.end;
-            self.unwritten = Tier::Raw.unit(unit.end);
-            let _ = self.write_begin();
-        }
-        for piece in self.shelf.listing().of(unit) {
-            self.disk.remove(&self.shelf.tier_folder(unit.tier).join(piece.name()))?;
-        }
-        self.shelf.renew()?;
-        StoreCounts::add(&self.counts.removed, 1);
-        tick.removed.push(unit);
-        Ok(())
-    }
-
-    fn write_begin(&mut self) -> Result<(), StoreError> {
-        if let Some(hour) = self.unwritten {
-            keep::write_begin(&self.disk, &self.shelf.tier_folder(Tier::Raw), hour)?;
-            self.unwritten = None;
-        }
-        Ok(())
-    }
 }
 
 /// Pieces beyond the merged one.
@@ -384,7 +361,7 @@ fn further(pieces: &[Piece]) -> usize {
     pieces.iter().filter(|piece| piece.number > 0 && !piece.is_set_aside).count()
 }
 
-/// The pieces that are merged at a time: the lowest, so that all others still win over the result.
+/// The pieces of an hour that are merged at a time: the lowest, so that all others still win over the result.
 fn first(pieces: &[Piece]) -> Vec<Piece> {
     pieces.iter().take(FILES_MERGED).copied().collect()
 }

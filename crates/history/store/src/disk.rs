@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::StoreError;
+use crate::room::Room;
 
 /// Others than the owner and the group have no business in a store.
 const FOLDER_MODE: u32 = 0o750;
@@ -25,6 +26,7 @@ type Watch = dyn Fn(&'static str, &Path) -> io::Result<()> + Send + Sync;
 #[derive(Clone, Default)]
 pub struct Disk {
     watch: Option<Arc<Watch>>,
+    room: Arc<Room>,
 }
 
 impl std::fmt::Debug for Disk {
@@ -36,7 +38,12 @@ impl std::fmt::Debug for Disk {
 impl Disk {
     /// A disk on which `watch` sees every operation before it is done. For tests.
     pub fn watched(watch: impl Fn(&'static str, &Path) -> io::Result<()> + Send + Sync + 'static) -> Self {
-        Disk { watch: Some(Arc::new(watch)) }
+        Disk { watch: Some(Arc::new(watch)), room: Arc::default() }
+    }
+
+    /// The room that column files which are written now have together: all of it, unless a step of compaction says less.
+    pub(crate) fn room(&self) -> Arc<Room> {
+        self.room.clone()
     }
 
     /// Does one operation.

@@ -1,4 +1,4 @@
-//! What is kept, and what must go: by time and by size. It names units, and removes none.
+//! What is kept, and what must go: by time and by size. It names units and files, and removes none.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,13 +8,14 @@ use khz_model::{ByteSize, Nanos};
 
 use crate::StoreError;
 use crate::disk::{Disk, failed, part_of};
-use crate::shelf::listing::Listing;
+use crate::limits::MERGE_DELAY;
+use crate::shelf::listing::{Listing, Piece};
 use crate::shelf::{BEGIN_FILE, Tier, Unit};
 
 /// How much a store keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// Bytes of all its files, the log included.
+    /// Bytes of all its files, the log included. It wins over the times.
     pub size: ByteSize,
     /// How long rows are kept as they were gathered.
     pub raw: Nanos,
@@ -50,13 +51,55 @@ impl Keep {
     }
 }
 
-/// The unit that goes first when there is no room: the oldest unit of the finest tier that has more than one unit.
-pub(crate) fn oldest(listing: &Listing) -> Option<Unit> {
-    Tier::ALL.into_iter().find_map(|tier| {
-        let mut units = listing.units(tier);
-        let oldest = units.next()?;
-        units.next().map(|_| oldest)
-    })
+/// What goes when there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Going {
+    /// All files of a unit.
+    Unit(Unit),
+    /// One file of a unit, its oldest.
+    Piece(Piece),
+}
+
+/// What goes first when there is no room; `None`: there is nothing any more. First go the hours of rows before the newest, then
+/// the days of minutes before the newest, then the months of hours; then the newest ones. Hours that will be rolled up go last,
+/// so that there is no hole in the summaries; `is_left_alone` says which will not.
+/// The lowest piece of a unit goes before the others: what it has of their rows is older, so no older reading comes to light.
+pub(crate) fn goes_first(
+    listing: &Listing,
+    now: Nanos,
+    is_left_alone: impl Fn(&Unit) -> bool,
+) -> Option<Going> {
+    let is_needed = |unit: &Unit| {
+        let is_done = is_over(*unit, now) && is_rolled_up(listing.of(*unit));
+        unit.tier == Tier::Raw && !is_done && !is_left_alone(unit)
+    };
+    let before_newest = |tier: &Tier| {
+        let newest = listing.units(*tier).last()?;
+        listing.units(*tier).find(|unit| *unit != newest && !is_needed(unit))
+    };
+    let oldest = |tier: Tier| listing.units(tier).next();
+    let larger = || {
+        let oldest = [Tier::Minute, Tier::Hour].into_iter().filter_map(oldest);
+        oldest.max_by_key(|unit| listing.bytes(*unit))
+    };
+    let unit = Tier::ALL.iter().find_map(before_newest).or_else(larger).or_else(|| oldest(Tier::Raw))?;
+    let pieces = listing.of(unit);
+    if unit.tier == Tier::Raw && is_over(unit, now) && (is_rolled_up(pieces) || pieces.len() == 1) {
+        return Some(Going::Unit(unit));
+    }
+    // Of files that were set aside nothing is read, so they go before all others.
+    let lowest = pieces.iter().find(|piece| piece.is_set_aside).or(pieces.first());
+    lowest.copied().map(Going::Piece)
+}
+
+/// True if all of a unit is in its files by now, as a rule.
+pub(crate) fn is_over(unit: Unit, now: Nanos) -> bool {
+    now.0 >= unit.end.0.saturating_add(MERGE_DELAY.0)
+}
+
+/// True if these files of an hour have been rolled up, at least once.
+fn is_rolled_up(pieces: &[Piece]) -> bool {
+    pieces.iter().any(|piece| piece.number == 0)
 }
 
 /// Reads before which time no rows are taken, because hours up to it have been removed.

@@ -29,6 +29,7 @@ mod merge;
 mod part;
 pub mod range;
 mod rollup;
+mod room;
 mod rows;
 mod section;
 pub mod shelf;

@@ -58,7 +58,7 @@ pub const TAKES_MAX: usize = 64;
 pub const BLOCKS_WAITING_BYTES: usize = 256 << 20;
 /// Ranges of stored rows that a lane remembers. Each hole is an outage in which the node's ring was overwritten.
 pub const STORED_RANGES_MAX: usize = 64;
-/// A segment of this size is sealed before its ten minutes are over.
+/// A segment of this size is sealed before its ten minutes are over, in a small store one of less (`SEGMENT_SHARE`).
 pub const SEGMENT_BYTES: u64 = 2 << 30;
 /// A segment with this many blocks, too: the index of one is some hundred bytes in memory.
 pub const SEGMENT_BLOCKS: usize = 1 << 19;
@@ -74,6 +74,11 @@ pub const NODE_ROWS_BYTES: usize = 12 << 20;
 pub const PIECES_MAX: usize = 4;
 /// Pieces that an hour may have which is not over yet: more than its ten-minute segments, so that it is merged once.
 pub const PIECES_MAX_BEFORE_END: usize = 16;
+/// The part of a store's size that a merged file of a roll-up may take. Before it is full, another one begins, so that the oldest
+/// summaries can go without the others, and there is room to merge.
+pub const PIECE_SHARE: u64 = 16;
+/// The part of a store's size that a segment of the log may take before it is sealed. While its blocks end, others are written.
+pub const SEGMENT_SHARE: u64 = 8;
 /// Files that are merged at a time; each is open while that happens.
 pub const FILES_MERGED: usize = 32;
 /// Files that stay open between questions: three weeks of hours, and roll-ups.

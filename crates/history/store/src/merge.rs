@@ -12,6 +12,7 @@ use crate::file::ColumnFile;
 use crate::joined::{Joined, Piece};
 use crate::layout::Key;
 use crate::rollup::Buckets;
+use crate::room::Out;
 use crate::shelf::Tier;
 use crate::times::Times;
 use crate::writer::{Content, OpenSection, PartFile, Writer, Written};
@@ -182,7 +183,7 @@ fn make<'a>(
         &Joined<Piece<'_>>,
         &[Series],
         &NodeName,
-        &mut Writer<std::io::BufWriter<std::fs::File>>,
+        &mut Writer<Out>,
         &mut Vec<StoreError>,
     ) -> Result<(), StoreError>,
 ) -> Result<Made<'a>, StoreError> {

@@ -14,7 +14,7 @@ use crate::StoreError;
 use crate::compact::{Compactor, SharedLog, StoreCounts, Tick};
 use crate::disk::Disk;
 use crate::keep::Keep;
-use crate::limits::{LISTING_TRIES, SEGMENT_DELAY, SEGMENT_TIME};
+use crate::limits::{LISTING_TRIES, SEGMENT_BYTES, SEGMENT_DELAY, SEGMENT_SHARE, SEGMENT_TIME};
 use crate::log::{Commit, Intake, Log, LogView};
 use crate::shelf::Shelf;
 use crate::store::lock::Lock;
@@ -32,6 +32,8 @@ pub struct Store {
     compactor: Mutex<Compactor>,
     /// The ten minutes for which the present segment is.
     segment_time: Mutex<u64>,
+    /// Bytes with which a segment is full.
+    segment_bytes: u64,
     /// Held until the store is dropped.
     lock: Mutex<Lock>,
     disk: Disk,
@@ -71,6 +73,7 @@ impl Store {
             counts,
             compactor: Mutex::new(compactor),
             segment_time: Mutex::new(segment_time(now)),
+            segment_bytes: SEGMENT_BYTES.min(keep.size.0 / SEGMENT_SHARE),
             lock: Mutex::new(lock),
             disk,
         };
@@ -89,7 +92,7 @@ impl Store {
         let mut log = self.log.lock();
         let done = log.commit()?;
         let mut time = self.segment_time.lock().unwrap_or_else(PoisonError::into_inner);
-        if log.is_full() || *time != segment_time(now) {
+        if log.is_full(self.segment_bytes) || *time != segment_time(now) {
             *time = segment_time(now);
             log.seal();
         }

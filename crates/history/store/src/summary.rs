@@ -109,22 +109,22 @@ impl Summary {
     #[inline(always)]
     pub fn add(&mut self, value_type: ValueType, point: Point) {
         self.follow(value_type, point.bits);
-        self.count += 1;
+        self.count = self.count.wrapping_add(1);
         self.last = point;
         self.extend(value_type, point.bits, point.bits);
         self.sum.add(Total::of(value_type, point.bits));
     }
 
-    /// Adds the summary of the time that follows.
+    /// Adds the summary of the time that follows. It may be out of a damaged file, whose counts add up to anything.
     pub fn join(&mut self, value_type: ValueType, later: &Summary) {
         self.follow(value_type, later.first.bits);
-        self.count += later.count;
+        self.count = self.count.wrapping_add(later.count);
         self.last = later.last;
         self.extend(value_type, later.lowest, later.highest);
         self.sum.add(later.sum);
         self.correction.add(later.correction);
-        self.resets += later.resets;
-        self.changes += later.changes;
+        self.resets = self.resets.wrapping_add(later.resets);
+        self.changes = self.changes.wrapping_add(later.changes);
     }
 
     /// Counts the step from the last value to the next.
@@ -133,9 +133,9 @@ impl Summary {
         if next == self.last.bits {
             return;
         }
-        self.changes += 1;
+        self.changes = self.changes.wrapping_add(1);
         if by_size(value_type, next, self.last.bits) == Ordering::Less {
-            self.resets += 1;
+            self.resets = self.resets.wrapping_add(1);
             self.correction.add(Total::of(value_type, self.last.bits));
         }
     }
@@ -213,6 +213,15 @@ mod tests {
         assert_eq!((found.sum, found.correction), (Total::Exact(26), Total::Exact(16)));
         assert_eq!((found.first.bits, found.lowest, found.highest, found.last.bits), (5, 1, 9, 1));
         assert_eq!((found.first.time, found.last.time), (Nanos(0), Nanos(5)));
+    }
+
+    #[test]
+    fn summaries_of_a_damaged_file_add_up_to_anything_and_do_not_panic() {
+        let some = summary(ValueType::Unsigned, &[5, 9, 2]).unwrap();
+        let mut foreign = Summary { count: u64::MAX, resets: u64::MAX, changes: u64::MAX, ..some };
+        foreign.join(ValueType::Unsigned, &foreign.clone());
+        foreign.add(ValueType::Unsigned, some.first);
+        assert_eq!(foreign.count, u64::MAX);
     }
 
     #[test]

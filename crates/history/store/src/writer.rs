@@ -3,7 +3,6 @@
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +16,7 @@ use crate::layout::{pack, schema_bytes};
 use crate::limits::{COLUMN_BYTES_MAX, LAYOUTS_REMEMBERED_BYTES, PAGE_NODES, PAGES_MAX, ROWS_MAX};
 use crate::part::Part;
 use crate::rollup;
+use crate::room::{Out, RoomFile};
 use crate::section::{Columns, Index};
 use crate::summary::Summary;
 use crate::times::Times;
@@ -229,21 +229,22 @@ pub(crate) struct PartFile<'a> {
     disk: &'a Disk,
     path: PathBuf,
     part: PathBuf,
-    writer: Writer<BufWriter<File>>,
+    writer: Writer<Out>,
 }
 
 impl<'a> PartFile<'a> {
     pub fn create(disk: &'a Disk, path: &Path, resolution: Nanos) -> Result<Self, StoreError> {
         let part = part_of(path);
         let file = disk.create(&part)?;
-        let writer = Writer::new(BufWriter::new(file), resolution).map_err(failed("write", &part))?;
+        let out = BufWriter::new(RoomFile::new(file, disk.room()));
+        let writer = Writer::new(out, resolution).map_err(failed("write", &part))?;
         Ok(PartFile { disk, path: path.to_owned(), part, writer })
     }
 
     /// Writes to it. After an error it can only be removed.
     pub fn write<T>(
         &mut self,
-        fill: impl FnOnce(&mut Writer<BufWriter<File>>) -> Result<T, StoreError>,
+        fill: impl FnOnce(&mut Writer<Out>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         fill(&mut self.writer).map_err(|error| match error {
             StoreError::Write(source) => failed("write", &self.part)(source),
@@ -271,10 +272,10 @@ impl<'a> PartFile<'a> {
     }
 }
 
-fn finish_writing(disk: &Disk, part: &Path, writer: Writer<BufWriter<File>>) -> Result<Written, StoreError> {
+fn finish_writing(disk: &Disk, part: &Path, writer: Writer<Out>) -> Result<Written, StoreError> {
     let (file, written) = writer.finish().map_err(failed("write", part))?;
     let file = file.into_inner().map_err(|error| failed("write", part)(error.into_error()))?;
-    disk.sync(part, &file)?;
+    disk.sync(part, &file.into_file())?;
     Ok(written)
 }
 
@@ -288,7 +289,7 @@ pub(crate) fn write_file(
     disk: &Disk,
     path: &Path,
     resolution: Nanos,
-    fill: impl FnOnce(&mut Writer<BufWriter<File>>) -> Result<(), StoreError>,
+    fill: impl FnOnce(&mut Writer<Out>) -> Result<(), StoreError>,
 ) -> Result<Written, StoreError> {
     let mut file = PartFile::create(disk, path, resolution)?;
     match file.write(fill) {

@@ -1,4 +1,4 @@
-//! Fixed space: a store never has more than it may, the oldest goes first, and the newest of each resolution stays.
+//! Fixed space: a store never has more than it may, and the oldest goes first. By time the newest of each resolution stays.
 
 #![allow(clippy::unwrap_used)]
 
@@ -92,19 +92,21 @@ fn after_every_step_the_files_are_within_the_budget_and_the_newest_stay() {
 }
 
 #[test]
-fn a_budget_that_holds_nothing_keeps_the_newest_unit_of_each_tier() {
+fn a_budget_that_holds_nothing_leaves_the_log_only() {
     let folder = folder("keep-nothing");
     let keep = Keep { size: ByteSize(1), ..everything() };
     let (store, intake) = open_store(&folder, keep, BEGIN);
     let mut nodes = Nodes::default();
     for number in 0..30 {
         hour(&store, &intake, &mut nodes, BEGIN + number * HOUR, MINUTE, &mut || {});
-        for tier in Tier::ALL {
-            assert!(units(&folder, tier) <= 1, "{tier:?}");
-        }
+        assert_eq!(Tier::ALL.map(|tier| units(&folder, tier)), [0, 0, 0]);
     }
-    assert_eq!(facts(&store, Tier::Raw).units.unwrap().1, Nanos(BEGIN + 30 * HOUR));
-    assert!(Tier::ALL.iter().all(|tier| units(&folder, *tier) == 1));
+    assert_eq!(store.counts().rows.load(Ordering::Relaxed), 30 * 60, "they were columns, and were removed");
+    let end = BEGIN + 30 * HOUR;
+    nodes.send(&intake, 0, end, 5);
+    store.commit(Nanos(end)).unwrap();
+    let found = answers(store.shelf(), &store.log());
+    assert!(found.values().all(|times| times.keys().all(|time| *time >= end)) && !found.is_empty());
 }
 
 #[test]
@@ -160,7 +162,8 @@ fn late_rows_of_a_removed_hour_are_dropped_and_leave_its_roll_ups_as_they_are() 
         settle(&store, now);
         settle(&store, now + 3 * HOUR);
         assert_eq!(store.counts().rows_too_old.load(Ordering::Relaxed), 20);
-        assert_eq!(facts(&store, Tier::Raw).units.unwrap().0, since);
+        // Their segment needs room in the log, so another hour may have gone.
+        assert!(facts(&store, Tier::Raw).units.unwrap().0 >= since);
         assert!(rolled_up() == before);
     }
 }

@@ -17,6 +17,7 @@ pub mod mount;
 pub mod nodes;
 pub mod past;
 pub mod past_chunks;
+mod past_reason;
 pub mod plot;
 pub mod publish;
 pub mod query;

@@ -10,6 +10,7 @@ use khz_model::moment;
 use khz_model::{Misses, Nanos, NodeName, Pattern, RangeShape};
 use khz_rrd::local_time::{self, Fields};
 
+use super::past_reason::{self, REASONS_MAX};
 use super::target::Target;
 use crate::config::Plan;
 use crate::show::outcome::{Done, Failure, Outcome};
@@ -209,11 +210,20 @@ pub fn end(
 ) -> Outcome {
     let names = if unmatched.is_empty() { Names::default() } else { Names::of(server) };
     let texts: Vec<String> = unmatched.iter().map(|pattern| names.with_near(pattern)).collect();
+    let reason = |pattern: &&Pattern| past_reason::of(server, pattern, now());
+    let reasons: Vec<Option<String>> = unmatched.iter().take(REASONS_MAX).map(reason).collect();
     if unmatched.len() == patterns.len() {
-        return Err(Failure::Work(format!("the store has nothing of {} {within}", texts.join(", "))));
+        let reasons: Vec<String> = reasons.into_iter().flatten().collect();
+        let reasons = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) };
+        return Err(Failure::Work(format!(
+            "the store has nothing of {} {within}{reasons}",
+            texts.join(", ")
+        )));
     }
-    for text in texts {
-        remark!("the store has nothing of {text} {within}");
+    for (number, text) in texts.iter().enumerate() {
+        let reason = reasons.get(number).and_then(Option::as_ref);
+        let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+        remark!("the store has nothing of {text} {within}{reason}");
     }
     match (is_damaged, unmatched.is_empty()) {
         (true, _) => Err(Failure::work("parts of the store are damaged and were left out")),

@@ -6,6 +6,7 @@ use khz_hub::{Cluster, HubQuery, Settings};
 use khz_model::{ByteSize, Metric, NodeName, Query, Rate, RateUnit, ValueType};
 
 use super::{code, table};
+use crate::role::hub::recorder::LostRows;
 use crate::role::{gatherer, remote_write, store};
 
 const TOP: &str = "# Metrics
@@ -23,7 +24,7 @@ Every metric that this version can gather, by the kernel file that it comes from
 
 const OF_HUB: &str = "## A hub
 
-A hub has these at its own `/metrics`, beside the `khz.http` and `khz.text` of its doors. Those with an instance in brackets it has once for each node; `khz.store` needs a store.
+A hub has these at its own `/metrics`, beside the `khz.http` and `khz.text` of its doors. Those with an instance in brackets it has once for each node; `khz.store` needs a store, `khz.rrd` needs `--rrd`.
 
 ";
 
@@ -68,8 +69,9 @@ fn of_hub() -> Vec<Arc<Metric>> {
     let cluster = Cluster::new(settings, [0; 16]);
     cluster.log_to(intake);
     cluster.expect(&[NodeName::new("n1").unwrap()]);
-    let samples =
-        HubQuery::new(cluster).telling(store::metrics()).telling_each(remote_write::counts()).own().unwrap();
+    let recorded = LostRows::default().metrics();
+    let query = HubQuery::new(cluster).telling(store::metrics()).telling(recorded);
+    let samples = query.telling_each(remote_write::counts()).own().unwrap();
     samples.into_iter().map(|sample| sample.series.metric).collect()
 }
 

@@ -82,6 +82,16 @@ fn the_past_is_read_by_every_command_that_reads_it() {
     assert!(err(&partly).contains("nothing of n2:load.1m up to 20"), "{}", err(&partly));
     let nothing = ask(&["get", "n1:load.1m", "--at", "1000000000"]);
     assert_eq!((code(&nothing), out(&nothing)), (1, String::new()));
+    // What the store does have is said: another time, another series, another node.
+    assert!(err(&nothing).contains(": it has n1:load.1m from 20"), "{}", err(&nothing));
+    let unknown = ask(&["get", "n1:lod.1m", "n9:mem.free", "--at", "now"]);
+    assert_eq!(code(&unknown), 1);
+    let reasons = ": it has no such series of n1; it has no node n9\n";
+    assert!(err(&unknown).ends_with(reasons), "{}", err(&unknown));
+    let partly = ask(&["get", "n1:load.1m", "lod.1m", "--at", "now"]);
+    assert_eq!(code(&partly), 3);
+    assert!(err(&partly).contains("(did you mean load.1m?) up to 20"), "{}", err(&partly));
+    assert!(err(&partly).ends_with(": it has no such series\n"), "{}", err(&partly));
     // Three days later: the day before has nothing, and the last reading is found all the same.
     let later = times[0].split('.').next().unwrap().parse::<u64>().unwrap() + 3 * 86_400;
     let old = ask(&["get", "n1:load.1m", "n1:kernel.forks", "--at", &later.to_string()]);

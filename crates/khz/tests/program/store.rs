@@ -278,7 +278,7 @@ fn a_recording_is_taken_into_a_store_once_and_becomes_columns() {
     assert_eq!(code(&first), 0, "{}", err(&first));
     assert!(out(&first).ends_with("nothing is left to do\n"), "{}", out(&first));
     let (rows, _) = out(&first)
-        .split_once(" rows taken in; 0 were in its log before")
+        .split_once(" rows taken in; 0 were there before")
         .map(|(n, rest)| (n.to_owned(), rest.to_owned()))
         .unwrap();
     assert!(rows.parse::<u64>().unwrap() > 20, "{}", out(&first));
@@ -287,6 +287,18 @@ fn a_recording_is_taken_into_a_store_once_and_becomes_columns() {
     assert!(line["files"].as_u64().unwrap() >= 1 && line["newest"].is_string(), "{line}");
     let checked = run(&["store", "check", &other]);
     assert_eq!(code(&checked), 0, "{}", out(&checked));
+
+    // A second time nothing is taken in, and no file is made.
+    let second = import();
+    assert_eq!(code(&second), 0, "{}", err(&second));
+    assert!(
+        out(&second).starts_with(&format!("0 rows taken in; {rows} were there before")),
+        "{}",
+        out(&second)
+    );
+    let shown = run(&["store", "show", &other, "--json"]);
+    let same: serde_json::Value = serde_json::from_str(out(&shown).lines().nth(1).unwrap()).unwrap();
+    assert_eq!(same, line);
 
     // And back: the same values at the same times.
     let again = place.0.join("again.khzt");

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use khz_block::Header;
+use khz_block::{Decoder, Header, Step};
 use khz_link::Ranges;
 use khz_model::{Columns, Nanos, NodeName};
 use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock, Take};
@@ -133,6 +133,18 @@ impl LaneLog {
         }
     }
 
+    /// Hands over the blocks of which the log does not have every row any more. Of the open block it gets all that came.
+    fn again<'a>(&mut self, blocks: impl IntoIterator<Item = &'a Block>) {
+        let stored = self.lane.stored();
+        let is_stored = |block: &Block| {
+            stored.iter().any(|&(from, to)| from <= block.header.first_row && block.end() <= to)
+        };
+        for block in blocks.into_iter().filter(|block| !is_stored(block)) {
+            self.intake.block(&self.lane, self.block_of(block, last_time(block)));
+        }
+        self.bytes = 0;
+    }
+
     /// The open block comes again from its start. What had come of it stays until as much has come again.
     pub(super) fn comes_again(&mut self, block: Option<(Block, Nanos)>) {
         if let Some((block, last)) = block.filter(|(block, _)| self.is_longest(block.rows)) {
@@ -212,6 +224,15 @@ impl LaneLog {
     }
 }
 
+/// The time of a block's last row, by the node's clock.
+fn last_time(block: &Block) -> Nanos {
+    let (mut decoder, mut rest) = (Decoder::new(), &block.bytes[..]);
+    while let Ok(Step::Header(length) | Step::Row(length)) = decoder.step(rest) {
+        rest = &rest[length..];
+    }
+    decoder.stamp().real()
+}
+
 impl Lane {
     /// From now on the lane's rows go into the log too.
     pub fn log_to(&mut self, intake: &Intake, node: &NodeName) {
@@ -239,9 +260,13 @@ impl Lane {
         }
     }
 
-    /// Gives the log what has come of the open block since it took something of it.
+    /// Gives the log what has come of the open block since it took something of it. If it has lost rows, it gets again what is
+    /// in memory.
     pub fn give_log(&mut self, take: &mut Take<'_>) {
         if let Some(log) = &mut self.log {
+            if log.lane.take_lost() {
+                log.again(&self.recent);
+            }
             log.give(self.open.as_ref(), take);
         }
     }

@@ -48,13 +48,13 @@ impl Compactor {
         };
         // The roll-ups first: an hour whose only piece is piece 0 has them.
         let merged = made.finish_roll_ups()?;
-        self.replace(hour, pieces, merged, damage, found, tick)
+        self.replace((hour, 0), pieces, merged, damage, found, tick)
     }
 
     /// Gives the merged file its name, and removes what it was made of.
     fn replace(
         &self,
-        unit: Unit,
+        (unit, number): (Unit, u32),
         pieces: &[Piece],
         merged: PartFile<'_>,
         mut damage: Vec<StoreError>,
@@ -63,14 +63,14 @@ impl Compactor {
     ) -> Result<(), StoreError> {
         damage.extend(found);
         let damaged: HashSet<PathBuf> = damage.iter().filter_map(damaged_path).collect();
-        let path = self.shelf.path(unit, 0);
+        let path = self.shelf.path(unit, number);
         merged.finish(|| match damaged.contains(&path) {
-            // The new file takes the name of piece 0, so a damaged one needs another first.
+            // The new file takes the name of the lowest piece, so a damaged one needs another first.
             true => self.disk.link(&path, &set_aside(&path)),
             false => Ok(()),
         })?;
         // In the order of their numbers, so that after a crash no reading of an older piece lies over a newer one.
-        for piece in pieces.iter().filter(|piece| piece.number > 0) {
+        for piece in pieces.iter().filter(|piece| piece.number != number) {
             let path = self.shelf.path(unit, piece.number);
             match damaged.contains(&path) {
                 true => self.disk.rename(&path, &set_aside(&path))?,
@@ -94,24 +94,21 @@ impl Compactor {
         Ok(())
     }
 
-    /// Makes one piece of those of a roll-up, piece 0. They are the lowest of the unit, in their order.
+    /// Makes one piece of some of a roll-up, which follow each other. The result has the number of the lowest; if these are the
+    /// lowest of the unit, it is piece 0.
     pub(super) fn merge(&mut self, unit: Unit, pieces: &[Piece], tick: &mut Tick) -> Result<(), StoreError> {
         let Opened { files, damage } = self.open(pieces)?;
         if files.is_empty() {
             return self.nothing_is_whole(unit, damage, tick);
         }
-        if let ([piece], true) = (pieces, damage.is_empty()) {
-            // It is merged already, but for its name.
-            self.disk.rename(&self.shelf.path(unit, piece.number), &self.shelf.path(unit, 0))?;
-            tick.step = Step::Merged { unit, pieces: 1 };
-            return Ok(());
-        }
-        let (merged, mut found) = merged(&self.disk, &self.shelf.path(unit, 0), &files)?;
+        let is_lowest = self.shelf.listing().of(unit).first() == pieces.first();
+        let number = pieces.first().filter(|_| !is_lowest).map_or(0, |piece| piece.number);
+        let (merged, mut found) = merged(&self.disk, &self.shelf.path(unit, number), &files)?;
         if let Err(error) = StoreError::refuse_failures(&mut found) {
             merged.remove();
             return Err(error);
         }
-        self.replace(unit, pieces, merged, damage, found, tick)
+        self.replace((unit, number), pieces, merged, damage, found, tick)
     }
 
     /// Opens pieces. Those that are damaged as a whole are returned as damage; of those that this program cannot read for

@@ -1,12 +1,15 @@
 //! A base lane in the log: which of its rows are safe, and which block of it is open. The hub holds one for each lane; the
 //! commit marks what it has written.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use khz_model::NodeName;
 
 use crate::limits::STORED_RANGES_MAX;
 use crate::log::intake::KnownSchema;
+use crate::log::pieces::{Left, Ranges, Records};
+use crate::log::record::Piece;
 
 /// A lane of a node in one epoch.
 #[derive(Debug)]
@@ -15,6 +18,8 @@ pub struct LoggedLane {
     node: NodeName,
     epoch: u64,
     safe: Mutex<Safe>,
+    /// Rows are gone from the disk, and nobody has asked for that since.
+    has_lost: AtomicBool,
 }
 
 /// What is on the disk.
@@ -23,6 +28,8 @@ struct Safe {
     /// Ranges of rows, in order, none touching the next.
     stored: Vec<(u64, u64)>,
     open: Option<Journalled>,
+    /// The records that have pieces of it.
+    records: Ranges,
     /// What a commit has taken: the first row of the block, and how many of its bytes. It is not on the disk yet.
     taken: Option<(u64, usize)>,
     /// The schema of the open block, and its number.
@@ -47,7 +54,7 @@ pub(crate) struct Journalled {
 
 impl LoggedLane {
     pub(crate) fn new(number: u32, node: NodeName, epoch: u64) -> Self {
-        LoggedLane { number, node, epoch, safe: Mutex::default() }
+        LoggedLane { number, node, epoch, safe: Mutex::default(), has_lost: AtomicBool::default() }
     }
 
     /// The node.
@@ -110,24 +117,51 @@ impl LoggedLane {
         safe.schema.as_ref().map(|(number, _)| *number)
     }
 
-    /// Rows of the open block are in the log. Returns how many rows were not there before.
-    pub(crate) fn journalled(&self, first_row: u64, bytes: usize, end: u64, segment: u64) -> u64 {
+    /// A piece of the open block is in the log: in this record, of this segment. Returns how many rows were not there before, and
+    /// the block that was open before.
+    pub(crate) fn journalled(
+        &self,
+        piece: &Piece,
+        record: u64,
+        segment: u64,
+        records: &mut Records,
+    ) -> (u64, Option<Left>) {
+        let Piece { first_row, end, .. } = *piece;
+        let bytes = piece.offset + piece.length;
         let mut safe = self.safe();
         safe.taken = None;
-        let known = safe.open.filter(|open| open.first_row == first_row && open.bytes <= bytes);
+        let is_other = safe.open.is_some_and(|open| open.first_row != first_row);
+        let left = if is_other { safe.leave() } else { None };
+        if piece.offset == 0 {
+            // It came again from its start.
+            records.release(std::mem::take(&mut safe.records));
+        }
+        records.add(&mut safe.records, record);
+        let known = safe.open.filter(|open| open.bytes <= bytes);
         let known = known.unwrap_or(Journalled { first_row, bytes, end, segment, moved: 0, idle: 0 });
         let idle = if known.bytes == bytes { known.idle } else { 0 };
         safe.open = Some(Journalled { bytes, end, idle, ..known });
-        safe.add(first_row, end)
+        (safe.add(first_row, end), left)
     }
 
-    /// A block is in the log. What was there of it before is not needed any more.
-    pub(crate) fn logged(&self, first_row: u64, end: u64) -> u64 {
+    /// A block is in the log. What was there of it before is not needed any more. Returns how many rows were not there before,
+    /// and the block that was open if it is another one, or has more rows.
+    pub(crate) fn logged(&self, first_row: u64, end: u64, records: &mut Records) -> (u64, Option<Left>) {
         let mut safe = self.safe();
+        let mut left = None;
         if safe.open.is_some_and(|open| open.first_row <= first_row) {
-            (safe.open, safe.schema) = (None, None);
+            left = safe.leave();
+            safe.schema = None;
         }
-        safe.add(first_row, end)
+        if let Some(whole) = left.take_if(|left| left.first_row == first_row && left.end <= end) {
+            records.release(whole.records);
+        }
+        (safe.add(first_row, end), left)
+    }
+
+    /// Reads which records have pieces of the open block.
+    pub(crate) fn with_records<T>(&self, read: impl FnOnce(&Ranges) -> T) -> T {
+        read(&self.safe().records)
     }
 
     /// What there was of the open block is in this segment now.
@@ -141,21 +175,29 @@ impl LoggedLane {
     /// Rows are gone from the disk.
     pub(crate) fn lose(&self, from: u64, to: u64) {
         self.safe().remove(from, to);
+        self.has_lost.store(true, Ordering::Release);
+    }
+
+    /// True if rows that were safe are gone from the disk since this was asked last: somebody has removed a file. Who still has
+    /// them hands them over again.
+    pub fn take_lost(&self) -> bool {
+        // As a rule nothing is lost.
+        self.has_lost.load(Ordering::Relaxed) && self.has_lost.swap(false, Ordering::AcqRel)
     }
 
     /// The rows that the log had of the open block are gone from the disk.
-    pub(crate) fn lose_open(&self) {
+    pub(crate) fn lose_open(&self) -> Option<Left> {
         let mut safe = self.safe();
         if let Some(open) = safe.open {
             safe.remove(open.first_row, open.end);
+            self.has_lost.store(true, Ordering::Release);
         }
-        (safe.open, safe.taken, safe.schema) = (None, None, None);
+        safe.forget_open()
     }
 
-    /// What the log had of the open block cannot be continued.
-    pub(crate) fn forget_open(&self) {
-        let mut safe = self.safe();
-        (safe.open, safe.taken, safe.schema) = (None, None, None);
+    /// What the log had of the open block cannot be continued. Returns that block.
+    pub(crate) fn forget_open(&self) -> Option<Left> {
+        self.safe().forget_open()
     }
 
     fn safe(&self) -> MutexGuard<'_, Safe> {
@@ -164,6 +206,17 @@ impl LoggedLane {
 }
 
 impl Safe {
+    fn forget_open(&mut self) -> Option<Left> {
+        (self.taken, self.schema) = (None, None);
+        self.leave()
+    }
+
+    /// No block is open any more. Returns the one that was.
+    fn leave(&mut self) -> Option<Left> {
+        let Journalled { first_row, end, .. } = self.open.take()?;
+        Some(Left { first_row, end, records: std::mem::take(&mut self.records) })
+    }
+
     /// How far the log has the open block: its first row, and how many of its bytes.
     fn reached(&self) -> Option<(u64, usize)> {
         self.taken.or(self.open.map(|open| (open.first_row, open.bytes)))
@@ -181,6 +234,14 @@ impl Safe {
     fn add(&mut self, from: u64, to: u64) -> u64 {
         if from >= to {
             return 0;
+        }
+        // As a rule a row follows the last one.
+        if let Some((begin, end)) = self.stored.last_mut()
+            && (*begin..=*end).contains(&from)
+        {
+            let before = *end;
+            *end = before.max(to);
+            return *end - before;
         }
         // The ranges from `first` on and before `last` touch the new one.
         let first = self.stored.partition_point(|&(_, end)| end < from);

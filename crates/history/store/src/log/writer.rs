@@ -11,13 +11,13 @@ use khz_block::SchemaEncoder;
 use khz_model::NodeName;
 
 use crate::StoreError;
-use crate::limits::{SEGMENT_BLOCKS, SEGMENT_BYTES, TAKES_MAX};
+use crate::limits::{SEGMENT_BLOCKS, TAKES_MAX};
 use crate::log::batch::{Batch, Waiting};
 use crate::log::index::{Entry, Index};
 use crate::log::intake::{KnownSchema, LogCounts, Shared};
 use crate::log::list::{Listed, ListedBlock, Lists, RecordPlace};
 use crate::log::parts::Parts;
-use crate::log::pieces::Pieces;
+use crate::log::pieces::{Left, Pieces};
 use crate::log::record::{self, BlockMeta, HEAD_BYTES, LaneRecord, Piece, SEGMENT_HEADER};
 use crate::log::replay::{self, OpenBytes, Replayed, Way};
 use crate::log::segment::{self, SegmentFile};
@@ -175,7 +175,7 @@ impl Log {
     /// A commit has failed. What it has written is cut off; if even that fails, the segment is left as it is.
     fn give_up(&mut self, open: OpenSegment) {
         let is_cut = open.file.cut(open.end).and_then(|()| open.file.sync()).is_ok();
-        self.lanes_of(|lane| lane.forget_open());
+        self.leave_open(LoggedLane::forget_open);
         self.sealed.insert(open.file.number, (open.file.clone(), open.end));
         // A segment without a commit is of no use.
         if is_cut && open.end <= SEGMENT_HEADER.len() as u64 {
@@ -184,9 +184,10 @@ impl Log {
         }
     }
 
-    fn lanes_of(&self, each: impl Fn(&LoggedLane)) {
+    /// No lane goes on with its open block.
+    fn leave_open(&mut self, leave: impl Fn(&LoggedLane) -> Option<Left>) {
         let lanes = self.shared.state().lanes();
-        lanes.iter().for_each(|lane| each(lane));
+        lanes.iter().for_each(|lane| self.pieces.leave(lane, leave(lane)));
     }
 
     /// If somebody has removed the open segment, what it had is lost, and another one begins.
@@ -195,14 +196,14 @@ impl Log {
             return;
         }
         if let Some(open) = self.open.take() {
-            // The next start fetches them again, as far as the nodes have them.
+            // The hub hands them over again, as far as it has them in memory; its next start fetches the others from the nodes.
             let lose =
                 |entry: &Entry| entry.lane.lose(entry.first_row, entry.first_row + u64::from(entry.rows));
             let rows = self.index().remove(open.file.number, lose);
-            self.pieces.forget_segment(open.file.number);
             LogCounts::add(&self.shared.counts.rows_lost, rows);
             LogCounts::add(&self.shared.counts.failures, 1);
-            self.lanes_of(|lane| lane.lose_open());
+            self.leave_open(LoggedLane::lose_open);
+            self.pieces.forget_segment(open.file.number);
         }
     }
 
@@ -222,9 +223,7 @@ impl Log {
     fn mark(&mut self, open: &OpenSegment, done: Done, batch: &Batch) {
         let mut rows = 0;
         for (lane, piece, at) in &done.pieces {
-            let bytes = piece.offset + piece.length;
-            self.pieces.add(piece, (open.file.number, *at));
-            rows += lane.journalled(piece.first_row, bytes, piece.end, open.file.number);
+            rows += self.pieces.add(lane, piece, (open.file.number, *at));
         }
         let Log { index, pieces, .. } = self;
         let mut index = index.write().unwrap_or_else(PoisonError::into_inner);
@@ -234,8 +233,7 @@ impl Log {
             if *is_part {
                 rows += lane.add(first_row, end);
             } else {
-                rows += lane.logged(first_row, end);
-                pieces.block(lane.number, first_row, end);
+                rows += pieces.block(lane, first_row, end);
             }
             index.add(Entry {
                 lane: lane.clone(),
@@ -253,9 +251,10 @@ impl Log {
         LogCounts::add(&self.shared.counts.rows, rows);
     }
 
-    /// True if the open segment is so large that it should be sealed before its time.
-    pub fn is_full(&self) -> bool {
-        self.open.as_ref().is_some_and(|open| open.end >= SEGMENT_BYTES || open.blocks >= SEGMENT_BLOCKS)
+    /// True if the open segment is so large that it should be sealed before its time: it has this many bytes, or very many
+    /// blocks.
+    pub fn is_full(&self, bytes: u64) -> bool {
+        self.open.as_ref().is_some_and(|open| open.end >= bytes || open.blocks >= SEGMENT_BLOCKS)
     }
 
     /// The next commit begins another segment; the present one can be made columns of.
@@ -342,7 +341,7 @@ impl Log {
             let Some(open) = lane.open().filter(|open| open.segment <= number) else { continue };
             match open.idle < IDLE_MOVES_MAX {
                 true => _ = wanted.insert(lane.number, (lane, open.first_row)),
-                false => lane.forget_open(),
+                false => self.pieces.leave(&lane, lane.forget_open()),
             }
         }
         if wanted.is_empty() {
@@ -363,13 +362,13 @@ impl Log {
         &self,
         lanes: &HashMap<u32, (Arc<LoggedLane>, u64)>,
     ) -> BTreeMap<RecordPlace, Arc<SegmentFile>> {
-        let places = lanes.iter().flat_map(|(lane, (_, first_row))| self.pieces.of(*lane, *first_row));
+        let places = lanes.values().flat_map(|(lane, _)| self.pieces.of(lane));
         let open = self.open.as_ref().map(|open| &open.file);
         let file = |number: u64| {
             let sealed = self.sealed.get(&number).map(|(file, _)| file);
             sealed.or(open.filter(|file| file.number == number)).cloned()
         };
-        places.filter_map(|place| Some((*place, file(place.0)?))).collect()
+        places.filter_map(|place| Some((place, file(place.0)?))).collect()
     }
 
     /// If nothing has come of an open block for a segment, its rows become a block.
@@ -481,7 +480,7 @@ impl<'a> Writing<'a> {
         // It may be that nothing has come after all.
         if self.next() > self.open.end {
             let Writing { open, waits, before, .. } = &mut self;
-            waits.head(|out| open.lists.put(out, before.records()));
+            waits.head(|out| open.lists.put(out, before.records().into_iter()));
             let at = self.next();
             self.waits.head(|out| record::put_commit(out, at));
             self.flush()?;

@@ -1,7 +1,7 @@
 //! `khz store import`: recordings into a store. It has one lane of each node; of several in a recording it takes the slowest.
-//! Rows that the store has already come once.
+//! Rows that the store has already are left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use clap::Args;
 use khz_model::{Columns, Nanos, NodeName, Series};
 use khz_record::{Event, Lane, Recording};
 use khz_store::log::{Intake, LoggedBlock, LoggedLane, SchemaHash};
-use khz_store::{Store, StoreError};
+use khz_store::{Key, Store, StoreError};
 
 use super::{compact, open};
 use crate::config::{Plan, StoreFlags};
@@ -26,6 +26,9 @@ Examples:
 
 /// Bytes of blocks after which they are committed: the log holds more, but not everything.
 const COMMIT_BYTES: usize = 32 << 20;
+
+/// An hour in nanoseconds: the time of a file of rows.
+const HOUR: u64 = 3_600_000_000_000;
 
 /// `khz store import`.
 #[derive(Debug, Args)]
@@ -59,10 +62,7 @@ pub fn import(files: &[PathBuf], plan: &Plan, out: &mut impl Write) -> Outcome {
     }
     let damaged = read.map_err(|error| Failure::work(sentence(&error)))?;
     let Counts { rows, known, other } = import.counts;
-    writeln!(
-        out,
-        "{rows} rows taken in; {known} were in its log before; {other} of faster lanes are left out"
-    )?;
+    writeln!(out, "{rows} rows taken in; {known} were there before; {other} of faster lanes are left out")?;
     let outcome = compact::all(&store, out)?;
     for (path, reach) in damaged.iter().filter(|(_, reach)| reach.damages > 0) {
         say(&format!(
@@ -90,6 +90,15 @@ struct Imported {
     lane: Option<Arc<LoggedLane>>,
     columns: Arc<dyn Columns>,
     hash: SchemaHash,
+    /// What the column files have of it in the hour of its last block.
+    filed: Option<Filed>,
+}
+
+/// The times in an hour at which the column files have all series of a schema.
+struct Filed {
+    hour: u64,
+    hash: SchemaHash,
+    times: BTreeSet<u64>,
 }
 
 struct Import<'a> {
@@ -115,15 +124,18 @@ impl Import<'_> {
             }
             Event::Block(block) => {
                 let (number, header, bytes) = (block.lane, block.header, Arc::new(block.bytes().to_vec()));
-                let (mut rows, mut last) = (0, Nanos(0));
-                block.rows(|_, row| (rows, last) = (rows + 1, row.stamp().real()));
-                let Some(lane) = self.lanes.get(number) else { return Ok(()) };
+                let mut times = Vec::new();
+                block.rows(|_, row| times.push(row.stamp().real().0));
+                let (rows, last) = (times.len() as u32, Nanos(times.last().copied().unwrap_or_default()));
+                let Some(lane) = self.lanes.get_mut(number) else { return Ok(()) };
                 let Some(logged) = lane.lane.clone() else {
                     self.counts.other += u64::from(rows);
                     return Ok(());
                 };
                 let end = header.first_row.saturating_add(rows.into());
-                if logged.stored().iter().any(|&(from, to)| from <= header.first_row && end <= to) {
+                let is_logged =
+                    logged.stored().iter().any(|&(from, to)| from <= header.first_row && end <= to);
+                if is_logged || lane.has_filed(self.store, &logged, &times)? {
                     self.counts.known += u64::from(rows);
                     return Ok(());
                 }
@@ -147,10 +159,58 @@ impl Import<'_> {
         let node = NodeName::new(&lane.node).ok().filter(|_| is_slowest);
         let nothing: Arc<dyn Columns> = Arc::new(Vec::<Series>::new());
         while self.lanes.len() <= number {
-            self.lanes.push(Imported { lane: None, columns: nothing.clone(), hash: [0; 16] });
+            self.lanes.push(Imported { lane: None, columns: nothing.clone(), hash: [0; 16], filed: None });
         }
         self.lanes[number].lane = node.map(|node| self.intake.lane(&node, lane.epoch));
     }
+}
+
+impl Imported {
+    /// Whether the column files have all rows of these times, each with all series of the lane.
+    fn has_filed(&mut self, store: &Store, lane: &LoggedLane, times: &[u64]) -> Result<bool, StoreError> {
+        for &time in times {
+            let hour = time - time % HOUR;
+            let is_known = |filed: &&Filed| (filed.hour, filed.hash) == (hour, self.hash);
+            let filed = match self.filed.take_if(|filed| is_known(&&*filed)) {
+                Some(filed) => filed,
+                None => {
+                    let times = filed_times(store, lane, self.columns.series(), hour)?;
+                    Filed { hour, hash: self.hash, times }
+                }
+            };
+            let has = filed.times.contains(&time);
+            self.filed = Some(filed);
+            if !has {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The times in an hour at which the column files have all these series of a node.
+fn filed_times(
+    store: &Store,
+    lane: &LoggedLane,
+    series: &[Series],
+    hour: u64,
+) -> Result<BTreeSet<u64>, StoreError> {
+    let (from, to) = (Nanos(hour), Nanos(hour.saturating_add(HOUR)));
+    let files = store.shelf().history(Nanos(0), from, to)?.found;
+    let mut all: Option<BTreeSet<u64>> = None;
+    for series in series {
+        let mut times = BTreeSet::new();
+        // What cannot be read is not there: it is taken in again.
+        files.range(lane.node(), &Key::of(series), from, to, |stamp, _| _ = times.insert(stamp.real().0))?;
+        if let Some(all) = &all {
+            times.retain(|time| all.contains(time));
+        }
+        if times.is_empty() {
+            return Ok(times);
+        }
+        all = Some(times);
+    }
+    Ok(all.unwrap_or_default())
 }
 
 /// The period of each node's slowest lane.

@@ -29,6 +29,9 @@ Examples:
 
 const DAY: f64 = 86_400.0;
 
+/// What rows and minutes have before anything of the next coarser summaries goes: an hour, and a day.
+const LEAST_DAYS: [f64; 2] = [1.0 / 24.0, 1.0];
+
 /// Less is too little to say how much comes in a day.
 const MEASURED_MIN: Nanos = Nanos::from_secs(600);
 
@@ -107,13 +110,21 @@ fn lines(log: Part, tiers: &[TierFacts], store: &StorePlan) -> Vec<Line> {
         let lasts = Some(keep.time(facts.tier).as_secs_f64() / DAY);
         lines.push(Line { name, part, a_day: a_day(&part), lasts });
     }
-    // Size wins over time: rows have what the log and the summaries leave.
-    let coarse: f64 = lines.iter().skip(2).map(full).sum();
-    let room = (store.keep.0 as f64 - log.bytes as f64 - coarse).max(0.0);
-    if let Some(rows) = lines.get_mut(1) {
-        rows.lasts = rows.a_day.zip(rows.lasts).map(|(a_day, most)| lasting(room, a_day, most));
-    }
+    share(&mut lines, store.keep.0 as f64);
     lines
+}
+
+/// Size wins over time: hours have what the log and the least of rows and minutes leave, then come minutes, and rows have the
+/// rest.
+fn share(lines: &mut [Line], keep: f64) {
+    let log = lines.first().map_or(0, |line| line.part.bytes) as f64;
+    for place in (1..lines.len()).rev() {
+        let (finer, rest) = lines.split_at_mut(place);
+        let Some((line, coarser)) = rest.split_first_mut() else { return };
+        let least = finer.iter().skip(1).zip(LEAST_DAYS).map(|(line, days)| line.a_day.unwrap_or(0.0) * days);
+        let room = (keep - log - least.sum::<f64>() - coarser.iter().map(full).sum::<f64>()).max(0.0);
+        line.lasts = line.a_day.zip(line.lasts).map(|(a_day, most)| lasting(room, a_day, most));
+    }
 }
 
 /// What comes in a day.
@@ -196,5 +207,16 @@ mod tests {
         assert_eq!(full(&line(500, 10, 90.0)), 4_500.0);
         assert_eq!((lasting(1_000.0, 50.0, 21.0), lasting(5_000.0, 50.0, 21.0)), (20.0, 21.0));
         assert_eq!(lasting(1_000.0, 0.0, 21.0), 21.0, "nothing comes");
+        let lasting_in = |keep: f64| {
+            let log = Line { a_day: None, lasts: None, ..line(100, 1, 0.0) };
+            let mut lines = [log, line(2_400, 10, 21.0), line(100, 10, 90.0), line(50, 10, 3_650.0)];
+            share(&mut lines, keep);
+            lines.map(|line| line.lasts)
+        };
+        let days = |rows, minutes, hours| [None, Some(rows), Some(minutes), Some(hours)];
+        assert_eq!(lasting_in(100_000.0), days(21.0, 90.0, 3_650.0));
+        assert_eq!(lasting_in(100.0 + 10.0 * 240.0 + 900.0 + 18_250.0), days(10.0, 90.0, 3_650.0));
+        assert_eq!(lasting_in(100.0 + 10.0 + 10.0 + 5.0 * 20.0), days(1.0 / 24.0, 1.0, 20.0));
+        assert_eq!(lasting_in(10.0), days(0.0, 0.0, 0.0));
     }
 }

@@ -17,7 +17,7 @@ use tokio::net::UnixStream;
 use crate::config::addresses::HubAddress;
 use crate::config::{Plan, places};
 use crate::role::doors::{self, Daemon, Doors};
-use crate::role::hub::recorder::HubRecorder;
+use crate::role::hub::recorder::{HubRecorder, LostRows};
 use crate::role::local_socket;
 use crate::role::remote_write::RemoteWriters;
 use crate::role::signals;
@@ -55,6 +55,9 @@ pub fn run(plan: &Plan) -> Outcome {
     if let Some(store) = &store {
         writers.start(store.folder(), &store.followed(&cluster))?;
     }
+    let lost = LostRows::default();
+    let recorded = plan.rrd.iter().flat_map(|_| lost.metrics());
+    let stored = stored.into_iter().chain(recorded).collect();
     let query = HubQuery::new(cluster.clone()).telling(doors.metrics()).telling(stored);
     let query = query.telling_each(writers.counts());
     let query: Arc<dyn Query> = Arc::new(match &store {
@@ -63,7 +66,7 @@ pub fn run(plan: &Plan) -> Outcome {
     });
     let _recorder = match &plan.rrd {
         Some((directory, recording)) => {
-            Some(HubRecorder::start(directory, recording.clone(), Arc::clone(&query))?)
+            Some(HubRecorder::start(directory, recording.clone(), Arc::clone(&query), lost)?)
         }
         None => None,
     };

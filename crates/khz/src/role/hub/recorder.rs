@@ -1,13 +1,17 @@
 //! `khz hub --rrd DIR`: a thread that records the base lane of every node into .rrd files. It reads through the query
-//! interface, like any reader. Rows that it cannot write stay in its log, and a warning says so.
+//! interface, like any reader. Rows that it cannot write stay in its log, and a warning says so. If it is slower than the rows
+//! come, the hub drops some for it; they are counted, and the log says so once a minute.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use khz_model::{Delivery, Interest, Kind, Query, Row, Series, Subscription, ValueType};
+use khz_model::metric::Unit;
+use khz_model::{
+    Delivery, Interest, Kind, Metric, Nanos, Query, Repeats, Row, Series, Subscription, ValueType,
+};
 use khz_rrdcached::recorder::{self, Reading, Recorder, Value};
 
 use crate::config::rrd::Recording;
@@ -22,9 +26,28 @@ pub struct HubRecorder {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Rows that the hub had to drop because the recorder did not fetch them in time.
+#[derive(Clone, Debug, Default)]
+pub struct LostRows(Arc<AtomicU64>);
+
+impl LostRows {
+    /// The count, with its metric.
+    pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
+        let help = "Rows that are not in .rrd files, because recording was slower than they came (--rrd).";
+        let metric =
+            Metric::plain("khz.rrd.rows_lost", "khz_rrd_rows_lost_total", Kind::Counter, Unit::Count);
+        vec![(Metric { help: help.into(), ..metric }, self.0.clone())]
+    }
+}
+
 impl HubRecorder {
     /// Opens the directory and starts.
-    pub fn start(directory: &Path, recording: Recording, query: Arc<dyn Query>) -> Result<Self, Failure> {
+    pub fn start(
+        directory: &Path,
+        recording: Recording,
+        query: Arc<dyn Query>,
+        lost: LostRows,
+    ) -> Result<Self, Failure> {
         let mut settings =
             recorder::Settings { layout: recording.layout, ..recorder::Settings::new(directory) };
         // Readings wait for at most one step. While they wait they are in the log, which the next start reads.
@@ -33,7 +56,8 @@ impl HubRecorder {
             .map_err(|error| Failure::usage(format!("--rrd: {}", sentence(&error))))?;
         let interest = Interest { patterns: recording.patterns, rate: recording.every, exact: false };
         let stop = Arc::new(AtomicBool::new(false));
-        let work = Work { files, query, interest, subscription: None, warned: String::new() };
+        let losses = Losses { lost, told: 0, lines: Repeats::default() };
+        let work = Work { files, query, interest, subscription: None, warned: String::new(), losses };
         let is_over = stop.clone();
         let thread = std::thread::Builder::new().name("record".into()).spawn(move || work.run(&is_over));
         let thread = thread.map_err(|error| Failure::work(format!("cannot start recording: {error}")))?;
@@ -59,10 +83,34 @@ struct Work {
     subscription: Option<Box<dyn Subscription>>,
     /// The last warning: a disk that is full for an hour makes one line.
     warned: String,
+    losses: Losses,
+}
+
+/// Counts lost rows, and says once a minute how many there are.
+struct Losses {
+    lost: LostRows,
+    /// How many of them were said.
+    told: u64,
+    lines: Repeats,
+}
+
+impl Losses {
+    /// More rows are lost. Returns what the log should say, if a line is due.
+    fn add(&mut self, lost: u64, now: Nanos) -> Option<String> {
+        let all = self.lost.0.fetch_add(lost, Ordering::Relaxed) + lost;
+        if all == self.told || self.lines.happened(now).is_none() {
+            return None;
+        }
+        let more = all - std::mem::replace(&mut self.told, all);
+        Some(format!(
+            "{more} rows are not in .rrd files: recording is slower than they come; fewer series (--rrd-match) or a faster disk help"
+        ))
+    }
 }
 
 impl Work {
     fn run(mut self, is_over: &AtomicBool) {
+        let start = Instant::now();
         while !is_over.load(Ordering::Relaxed) {
             // Before the first node reports, the patterns select nothing.
             if self.subscription.is_none() {
@@ -70,8 +118,12 @@ impl Work {
             }
             let deliveries =
                 self.subscription.as_mut().map(|subscription| subscription.poll()).unwrap_or_default();
+            let lost = deliveries.iter().map(|delivery| delivery.lost).sum();
             for delivery in deliveries {
                 self.record(&delivery);
+            }
+            if let Some(line) = self.losses.add(lost, Nanos(start.elapsed().as_nanos() as u64)) {
+                tracing::warn!("{line}");
             }
             std::thread::park_timeout(POLL_PERIOD);
         }
@@ -129,6 +181,20 @@ fn value(series: &Series, reading: khz_model::Reading) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_that_the_recorder_did_not_get_are_counted_and_said_once_a_minute() {
+        let lost = LostRows::default();
+        let mut losses = Losses { lost: lost.clone(), told: 0, lines: Repeats::default() };
+        let mut said = |rows, seconds| losses.add(rows, Nanos::from_secs(seconds));
+        assert_eq!(said(0, 1), None);
+        assert!(said(3, 2).is_some_and(|line| line.starts_with("3 rows are not in .rrd files")));
+        assert_eq!((said(4, 3), said(0, 4)), (None, None));
+        assert!(said(0, 62).is_some_and(|line| line.starts_with("4 rows")), "what came since");
+        assert_eq!(said(0, 200), None);
+        let [(metric, count)] = &lost.metrics()[..] else { panic!("one number") };
+        assert_eq!((&*metric.name, count.load(Ordering::Relaxed)), ("khz.rrd.rows_lost", 7));
+    }
 
     #[test]
     fn a_gauge_is_recorded_in_its_unit_a_counter_in_its_steps_and_unknown_as_unknown() {

@@ -97,7 +97,7 @@ impl Numbers {
                 metric(
                     "khz.store.removed",
                     "khz_store_removed_total",
-                    "Hours, days and months that were removed because they were too old or there was no room.",
+                    "Hours, days and months, or parts of them, that were removed because they were too old or there was no room.",
                     Counter,
                     Count,
                 ),

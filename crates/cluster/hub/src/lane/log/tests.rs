@@ -105,6 +105,28 @@ fn a_block_is_in_the_log_when_another_begins_and_what_is_open_after_a_restart() 
 }
 
 #[test]
+fn rows_whose_segment_somebody_has_removed_are_in_the_log_again_after_the_next_commit() {
+    let mut logged = Logged::new("again");
+    let mut lane = logged.lane();
+    for number in 0..3 {
+        assert_eq!(lane.begin(&block(number * 4, 4).0, true), Ok(4));
+        logged.commit(&mut lane);
+    }
+    assert_eq!(logged.kept(), [(0, 4), (4, 4)], "the third is open");
+    for segment in std::fs::read_dir(&logged.folder).expect("the log").flatten() {
+        std::fs::remove_file(segment.path()).expect("it is ours");
+    }
+    // Something must come for a commit.
+    logged.intake.grown();
+    logged.commit(&mut lane);
+    assert_eq!(logged.kept(), [(0, 4), (4, 4)]);
+    assert_eq!(lane.stored_until(), 12);
+    // Those of the open block, too.
+    logged.restart(&mut lane);
+    assert_eq!(logged.rows(), (0..12).collect());
+}
+
+#[test]
 fn a_block_that_is_taken_back_is_in_no_log_after_a_restart_either() {
     for is_damaged in [false, true] {
         let mut logged = Logged::new(&format!("taken-back-{is_damaged}"));

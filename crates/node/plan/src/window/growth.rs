@@ -45,7 +45,8 @@ impl Growth {
     /// Forgets resets before this sample, the oldest now.
     pub fn begin_at(&mut self, oldest: Option<i64>) {
         let is_over = |reset: &Reset| oldest.is_none_or(|oldest| reset.time <= oldest);
-        while let Some(reset) = self.resets.pop_front_if(|reset| is_over(reset)) {
+        while let Some(reset) = self.resets.front().copied().filter(is_over) {
+            self.resets.pop_front();
             if let Some(lost) = &mut self.lost {
                 lost.remove(reset.bits);
             }

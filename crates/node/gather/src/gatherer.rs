@@ -316,6 +316,7 @@ impl Gatherer {
                 })
         };
         if let Some(at) = self.lanes.iter().position(|lane| serves(&lane)) {
+            self.lanes[at].widen(patterns, &self.sources);
             return Ok(at);
         }
         if self.lanes.len() >= LANES_MAX {
@@ -329,7 +330,7 @@ impl Gatherer {
             tracing::warn!("{error}");
             QueryError::Full { what: "lanes that memory allows", limit: self.lanes.len() }
         })?;
-        let lane = Lane::new(rate, members, ring, now);
+        let lane = Lane::new(rate, members, ring, now).only(patterns);
         self.lanes_opened = self.lanes_opened.wrapping_add(1);
         self.lanes.push(lane);
         self.fill_new_lane();

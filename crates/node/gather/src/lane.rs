@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, Weak};
 
 use khz_block::{Encoder, SchemaEncoder};
-use khz_model::{Instance, LaneStatus, Nanos, Rate, Series, Stamp};
+use khz_model::{Instance, LaneStatus, Nanos, Pattern, Rate, Series, Stamp};
 use khz_ring::{Reader, Ring, Writer};
 use rustix::fd::OwnedFd;
 
@@ -91,6 +91,12 @@ impl LaneView {
     }
 }
 
+/// Patterns of one lane; with more of them it has all series of its sources. Each is compared with each new slot.
+pub const LANE_PATTERNS_MAX: usize = 64;
+
+/// The lane's slot of a series that nobody wants of it.
+const NOT_IN: u32 = u32::MAX;
+
 /// A lane, as the gather thread has it.
 pub(crate) struct Lane {
     pub view: Arc<LaneView>,
@@ -106,9 +112,11 @@ pub(crate) struct Lane {
     /// For each source of the agent, the shortest time between two gathers for this lane; `None` if the
     /// source is not in the lane.
     members: Vec<Option<Nanos>>,
+    /// Which series of these sources; `None`: all.
+    wanted: Option<Vec<Pattern>>,
     /// The lane's slots: source and slot in the source.
     slots: Vec<(u16, u32)>,
-    /// For each source, the lane's slot of each of its slots.
+    /// For each source, the lane's slot of each of its slots, or [`NOT_IN`].
     by_source: Vec<Vec<u32>>,
     dirty: Vec<u64>,
     encoder: Encoder,
@@ -140,7 +148,7 @@ struct PublishedSchema {
 
 impl Lane {
     /// A lane of the sources for which `members` has a refresh. Its first tick is the next multiple of the
-    /// period; without a rate it has no ticks. The ring gives it name and number.
+    /// period; without a rate it has no ticks. The ring gives it name and number. It has all series of its sources.
     pub fn new(rate: Option<Rate>, members: Vec<Option<Nanos>>, ring: Ring, now: Stamp) -> Self {
         let Ring { writer, reader, next_row } = ring;
         let period = rate.map_or(Nanos(0), Rate::period);
@@ -169,6 +177,7 @@ impl Lane {
             given: None,
             by_source: vec![Vec::new(); members.len()],
             members,
+            wanted: None,
             slots: Vec::new(),
             dirty: Vec::new(),
             encoder,
@@ -179,6 +188,50 @@ impl Lane {
             bytes: Vec::new(),
             refused: 0,
         }
+    }
+
+    /// The same lane with these series only.
+    pub fn only(self, patterns: &[Pattern]) -> Self {
+        let wanted = (patterns.len() <= LANE_PATTERNS_MAX).then(|| patterns.to_vec());
+        Lane { wanted, ..self }
+    }
+
+    /// From the next row on it has these series, too. Its other slots stay what they are.
+    pub fn widen(&mut self, patterns: &[Pattern], sources: &[Source]) {
+        let Some(wanted) = &mut self.wanted else { return };
+        let before = wanted.len();
+        for pattern in patterns {
+            if !wanted.contains(pattern) {
+                wanted.push(pattern.clone());
+            }
+        }
+        if wanted.len() == before {
+            return;
+        }
+        if wanted.len() > LANE_PATTERNS_MAX {
+            self.wanted = None;
+        }
+        for (index, source) in sources.iter().enumerate() {
+            for slot in 0..self.by_source.get(index).map_or(0, Vec::len) {
+                if self.by_source[index][slot] == NOT_IN && self.wants(source, slot) {
+                    self.by_source[index][slot] = self.add(index, slot);
+                }
+            }
+        }
+    }
+
+    fn wants(&self, source: &Source, slot: usize) -> bool {
+        match (&self.wanted, source.series().get(slot)) {
+            (Some(patterns), Some(series)) => series.is_selected(patterns),
+            _ => true,
+        }
+    }
+
+    /// Adds a slot; returns its number.
+    fn add(&mut self, index: usize, slot: usize) -> u32 {
+        self.slots.push((index as u16, slot as u32));
+        self.dirty.resize(self.slots.len().div_ceil(64), 0);
+        self.slots.len() as u32 - 1
     }
 
     /// The time between two gathers of that source for this lane; `None` if the source is not in the lane.
@@ -211,18 +264,19 @@ impl Lane {
         }
         let slots = &self.by_source[index];
         for &slot in source.changed() {
-            let slot = slots[slot as usize] as usize;
-            self.dirty[slot / 64] |= 1 << (slot % 64);
+            let slot = slots[slot as usize];
+            if slot != NOT_IN {
+                self.dirty[slot as usize / 64] |= 1 << (slot % 64);
+            }
         }
     }
 
     #[cold]
     fn grow(&mut self, index: usize, source: &Source) {
         for slot in self.by_source[index].len()..source.slots() {
-            self.by_source[index].push(self.slots.len() as u32);
-            self.slots.push((index as u16, slot as u32));
+            let of_lane = if self.wants(source, slot) { self.add(index, slot) } else { NOT_IN };
+            self.by_source[index].push(of_lane);
         }
-        self.dirty.resize(self.slots.len().div_ceil(64), 0);
     }
 
     /// The slots of some sources have other meanings from here on: the next row begins another generation, with the

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use khz_model::{Absence, Fault, Nanos, Reading, Refresh, Schema, Stamp};
+use khz_model::{Absence, Fault, Nanos, Reading, Refresh, Schema, Series, Stamp};
 use khz_parse::{KernelFile, Outcome, Parser};
 use rustix::io::Errno;
 
@@ -187,13 +187,22 @@ impl Source {
         }
     }
 
-    /// The schema; the same `Arc` until it changes.
-    pub fn schema(&mut self) -> Arc<Schema> {
-        let current = match &self.numbers {
+    /// The series of the slots.
+    pub fn series(&self) -> &[Series] {
+        self.present_schema().series()
+    }
+
+    fn present_schema(&self) -> &Schema {
+        match &self.numbers {
             Numbers::File { parser, .. } => parser.schema(),
             Numbers::Jobs(jobs) => &jobs.readings().schema,
             Numbers::Own(own) => &own.readings().schema,
-        };
+        }
+    }
+
+    /// The schema; the same `Arc` until it changes.
+    pub fn schema(&mut self) -> Arc<Schema> {
+        let current = self.present_schema();
         if current.len() != self.schema.len() {
             self.schema = Arc::new(current.clone());
         }

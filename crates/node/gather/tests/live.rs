@@ -181,6 +181,60 @@ fn every_row_of_a_boost_lane_arrives_in_order_and_on_the_grid() {
 }
 
 #[test]
+fn a_boost_lane_has_the_series_that_its_readers_want_and_no_others() {
+    let agent = Agent::start(plan("/")).unwrap();
+    let query = agent.query();
+    let rate = Rate::from_hz(100).unwrap();
+    let subscribe = |list: &str| {
+        let patterns = list.split(' ').map(|pattern| Pattern::new(pattern).unwrap()).collect();
+        query.subscribe(Interest { patterns, rate, exact: true }).unwrap()
+    };
+    let slots = || {
+        let lanes = query.status().remove(0).lanes;
+        let boosts = lanes.into_iter().filter(|lane| lane.name.starts_with("boost"));
+        let mut slots: Vec<u64> = boosts.map(|lane| lane.slots).collect();
+        slots.sort_unstable_by(|one, two| two.cmp(one));
+        slots
+    };
+    // The series of each delivery, and the number of rows; no row may be lost.
+    let mut counted = 0;
+    let mut follow = |subscription: &mut Box<dyn khz_model::Subscription>, wanted: &[&str]| {
+        wait_for("rows with these series", || {
+            subscription
+                .poll()
+                .into_iter()
+                .any(|delivery| {
+                    assert_eq!(delivery.lost, 0);
+                    counted += delivery.rows.len();
+                    let names: Vec<&str> = delivery.columns.iter().map(|s| &*s.metric.name).collect();
+                    let are_there =
+                        |row: &khz_model::Row| row.readings.iter().all(|reading| reading.value().is_some());
+                    names == wanted && !delivery.rows.is_empty() && delivery.rows.iter().all(are_there)
+                })
+                .then_some(())
+        });
+    };
+    let mut free = subscribe("mem.free");
+    follow(&mut free, &["mem.free"]);
+    assert_eq!(slots(), [1], "one of the file's series");
+    let mut cached = subscribe("mem.cached");
+    follow(&mut cached, &["mem.cached"]);
+    assert_eq!(slots(), [2], "readers at one rate share a lane");
+    follow(&mut free, &["mem.free"]);
+    let mut both = subscribe("mem.cached mem.free");
+    follow(&mut both, &["mem.free", "mem.cached"]);
+    assert_eq!(slots(), [2], "nothing more is wanted");
+    let mut loads = subscribe("load.1m");
+    follow(&mut loads, &["load.1m"]);
+    assert_eq!(slots(), [2, 1], "another file is another lane");
+    let mut all = subscribe("mem.*");
+    wait_for("all of the file", || (slots()[0] > 20 && !all.poll().is_empty()).then_some(()));
+    follow(&mut free, &["mem.free"]);
+    assert!(counted > 0);
+    agent.stop();
+}
+
+#[test]
 fn a_rate_that_surely_exceeds_the_ceiling_is_lowered_at_once_and_the_reader_learns_of_it() {
     // A hundredth of a core: at 10 Hz every machine stays below it, at 1,000 Hz none does.
     let agent = Agent::start(Plan { cpu_max: 0.01, ..plan("/") }).unwrap();

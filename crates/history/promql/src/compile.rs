@@ -153,6 +153,9 @@ impl Steplist<'_> {
     }
 
     fn aggregate(&mut self, aggregate: &tree::Aggregate, node: &Node) -> Result<Step, QueryError> {
+        if aggregate.aggregator == tree::Aggregator::CountValues {
+            return self.refuse(node.at, "a node does not compute this aggregation");
+        }
         let parameter = aggregate.parameter.as_ref().map(|parameter| self.constant(parameter)).transpose()?;
         // As many as there can be, if it is more.
         let count = parameter.map(|count| count.clamp(0.0, f64::from(u32::MAX)) as u32);

@@ -273,6 +273,10 @@ impl Query for HubQuery {
         past.filter_map(Result::transpose).collect()
     }
 
+    fn past_metrics(&self) -> Vec<Arc<Metric>> {
+        self.past.as_ref().map_or_else(Vec::new, |past| past.metrics())
+    }
+
     fn reach(&self) -> Reach {
         self.past.as_ref().map_or_else(Reach::default, |past| past.reach())
     }

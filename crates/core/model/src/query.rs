@@ -101,6 +101,12 @@ pub trait Query: Send + Sync {
         past.filter_map(Result::transpose).collect()
     }
 
+    /// Metrics that there were in the past, for somebody who asks for them by the names that Prometheus has; the newest ones may be
+    /// missing.
+    fn past_metrics(&self) -> Vec<Arc<Metric>> {
+        Vec::new()
+    }
+
     /// Of which times there is something in the past.
     fn reach(&self) -> Reach {
         Reach::default()

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::labels::Labels;
+use crate::metric::Metric;
 use crate::name::NodeName;
 use crate::pattern::Pattern;
 use crate::quantity::{Nanos, Stamp};
@@ -257,6 +258,11 @@ pub trait Ranges: Send + Sync {
     /// Of which times it has something: of all of them rows, unless it knows better.
     fn reach(&self) -> Reach {
         Reach::default()
+    }
+
+    /// Metrics that it has had; the newest ones may be missing.
+    fn metrics(&self) -> Vec<Arc<Metric>> {
+        Vec::new()
     }
 
     /// Begins an answer.

@@ -80,9 +80,11 @@ impl Chosen {
         if may_be_of_jobs && wanted != ["*"] {
             wanted.push(JOBS.to_owned());
         }
-        chosen.is_exact = !may_be_of_jobs && metrics.iter().all(|metric| is_whole(metric));
+        let are_whole = !metrics.is_empty() && metrics.iter().all(|metric| is_whole(metric));
         chosen.patterns = chosen.of_names(&wanted);
         chosen.derived = Derived::ALL.into_iter().filter(|derived| is_named(derived.name())).collect();
+        // What is made of the times of rows needs the rows.
+        chosen.is_exact = are_whole && !may_be_of_jobs && chosen.derived.is_empty();
         if !chosen.derived.is_empty() {
             chosen.clock = chosen.of_names(&clock::METRICS.map(str::to_owned));
         }

@@ -8,7 +8,7 @@ use khz_promql::{QueryError, SeriesId, Sink};
 
 use crate::limits::{
     PERIODS_LATE, PERIODS_MISSED, SILENCE_MIN, SILENCE_SAMPLES_AT_ONCE, SILENCE_UNKNOWN, UP_STEP_MIN,
-    UP_STEP_UNKNOWN,
+    UP_STEP_OF_BUCKETS, UP_STEP_UNKNOWN,
 };
 use crate::strand::{Pace, Samples};
 
@@ -51,7 +51,7 @@ pub(crate) fn seconds(time: u64) -> f64 {
 }
 
 /// The derived series of one node.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct NodeClock {
     pace: Pace,
     beat: Beat,
@@ -59,8 +59,10 @@ struct NodeClock {
 }
 
 /// At which rows `up` has a sample, and so how often it has one while the node is silent.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Beat {
+    /// The least distance between ones.
+    least: i64,
     /// The last 1 (ms).
     last: Option<i64>,
     /// The last two distances between ones without a silence between them.
@@ -68,10 +70,14 @@ struct Beat {
 }
 
 impl Beat {
+    fn new(least: i64) -> Self {
+        Beat { least, last: None, distances: [None; 2] }
+    }
+
     /// True if `up` has a sample at this row.
     fn row(&mut self, time: i64, after_silence: bool) -> bool {
         let distance = self.last.map(|last| time - last);
-        if !after_silence && distance.is_some_and(|distance| distance < UP_STEP_MIN) {
+        if !after_silence && distance.is_some_and(|distance| distance < self.least) {
             return false;
         }
         if let Some(distance) = distance.filter(|_| !after_silence) {
@@ -83,7 +89,7 @@ impl Beat {
 
     /// The time between two zeros. A lost row doubles one distance, not both.
     fn step(&self) -> i64 {
-        self.distances.iter().flatten().min().copied().unwrap_or(UP_STEP_UNKNOWN)
+        self.distances.iter().flatten().min().copied().unwrap_or(UP_STEP_UNKNOWN.max(self.least))
     }
 }
 
@@ -95,12 +101,16 @@ pub(crate) struct Clocks {
     after: i64,
     /// ...and nothing after this one.
     end: i64,
+    /// The least distance between the ones of `up`.
+    least: i64,
 }
 
 impl Clocks {
-    /// Clocks after the one time and up to the other.
-    pub fn between(after: i64, end: i64) -> Self {
-        Clocks { nodes: HashMap::new(), after, end }
+    /// Clocks after the one time and up to the other. `has_buckets`: of a part of this time only roll-ups are left, which show a
+    /// node once a minute; then rows count as often, since an average must not depend on what is left.
+    pub fn between(after: i64, end: i64, has_buckets: bool) -> Self {
+        let least = if has_buckets { UP_STEP_OF_BUCKETS } else { UP_STEP_MIN };
+        Clocks { nodes: HashMap::new(), after, end, least }
     }
 
     /// True if a node has had rows.
@@ -119,7 +129,7 @@ impl Clocks {
         begin: impl FnOnce(&mut dyn Sink) -> Result<Vec<(Derived, SeriesId)>, QueryError>,
     ) -> Result<(), QueryError> {
         if !self.nodes.contains_key(node) {
-            let mut clock = NodeClock::of(begin(sink)?);
+            let mut clock = NodeClock::of(begin(sink)?, self.least);
             if let Some(first) = FirstRows::of(times).filter(|first| first.are_late(self.after))
                 && clock.has(Derived::Up)
                 && let Some(last) = earlier()?
@@ -166,7 +176,7 @@ impl Clocks {
                 Some(_) => Ok(()),
             };
         }
-        let mut clock = NodeClock::of(begin(sink)?);
+        let mut clock = NodeClock::of(begin(sink)?, self.least);
         clock.silent(since, self.end + 1, sink)?;
         clock.pass(sink, true)
     }
@@ -212,9 +222,9 @@ impl FirstRows {
 }
 
 impl NodeClock {
-    fn of(begun: Vec<(Derived, SeriesId)>) -> Self {
+    fn of(begun: Vec<(Derived, SeriesId)>, least: i64) -> Self {
         let series = begun.into_iter().map(|(derived, id)| (derived, id, Samples::default())).collect();
-        NodeClock { series, ..NodeClock::default() }
+        NodeClock { pace: Pace::default(), beat: Beat::new(least), series }
     }
 
     fn has(&self, wanted: Derived) -> bool {
@@ -223,7 +233,8 @@ impl NodeClock {
 
     /// The node was silent from this time on, until its first rows.
     fn away_before(&mut self, first: &FirstRows, from: i64, sink: &mut dyn Sink) -> Result<(), QueryError> {
-        let step = |period: i64| (UP_STEP_MIN + period - 1) / period * period;
+        let least = self.beat.least;
+        let step = |period: i64| (least + period - 1) / period * period;
         self.beat.distances[0] = first.period.map(step);
         self.silent(from, first.at, sink)
     }

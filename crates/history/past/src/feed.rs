@@ -12,7 +12,7 @@ use khz_promql::{LabelSet, Matcher, QueryError, SeriesId, Sink};
 
 use crate::clock::milliseconds;
 use crate::labelled::Labelled;
-use crate::limits::SILENCE_MIN;
+use crate::limits::BUCKET_END_LATE;
 use crate::rows::{Group, Rows, labels_at};
 use crate::strand::{Pace, Samples};
 use crate::values::{Form, Scale, Words};
@@ -143,7 +143,7 @@ impl<'a> Feed<'a> {
     /// Ends the series of nodes that are silent, and passes on what waits.
     pub fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), QueryError> {
         for strand in self.strands.values_mut() {
-            if let Some(end) = strand.bucket_end.filter(|end| *end <= self.end) {
+            if let Some(end) = strand.bucket_end.filter(|end| end + BUCKET_END_LATE <= self.end) {
                 strand.samples.end(end);
             }
             if let Some(end) = strand.pace.silent_by(self.end.saturating_add(1)) {
@@ -287,7 +287,7 @@ impl Filler<'_, '_> {
         described: Option<&[(Nanos, Reading)]>,
     ) -> Result<(), QueryError> {
         let time = milliseconds(at.0);
-        if let Some(end) = self.strand.bucket_end.take().filter(|end| end + SILENCE_MIN < time) {
+        if let Some(end) = self.strand.bucket_end.take().filter(|end| end + BUCKET_END_LATE < time) {
             self.strand.samples.end(end);
         }
         if let Some(end) = self.strand.pace.row(time) {

@@ -17,6 +17,10 @@ pub(crate) const EARLIER_ASKED_MAX: usize = 32;
 /// `up` has a sample this often (ms) at most, for rows and for silence alike: an average over time must not depend on the rate at
 /// which a node sends. A row a second that comes a little early still counts.
 pub(crate) const UP_STEP_MIN: i64 = 900;
+
+/// The same where a part of the time is only in roll-ups, which show once a minute that a node was there; a row that comes a
+/// little early still counts.
+pub(crate) const UP_STEP_OF_BUCKETS: i64 = 59_000;
 /// How often it has a 0 (ms) while nobody knows how often the node sends: the usual period.
 pub(crate) const UP_STEP_UNKNOWN: i64 = 1_000;
 /// Samples of one silence that are made at once; a long one has millions.
@@ -37,3 +41,6 @@ pub(crate) const BUCKETS_AT_ONCE: u64 = 1_440;
 
 /// Steps (ms) at which sums of whole hours are used where there are rows: with shorter ones too many hours are divided between windows.
 pub(crate) const STEP_OF_SUMS_MIN: i64 = 4 * 3_600_000;
+
+/// How long after a bucket (ms) its series ends, if no row comes: a row each minute may follow.
+pub(crate) const BUCKET_END_LATE: i64 = 60_000;

@@ -1,6 +1,7 @@
 //! What a source knows before it reads: metrics, the job, the present time, nodes; and which nodes a condition
 //! on `instance` can mean, as hostlists. A hostlist may select more nodes than the condition, never fewer.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use khz_model::{Metric, Nanos, NodeName, NodeStatus, Presence, Query};
@@ -48,7 +49,11 @@ impl Roster {
 impl Known {
     /// What a running khz knows.
     pub fn of(query: Arc<dyn Query>, job: Arc<str>, now: Nanos) -> Self {
-        Known { metrics: query.metrics(), job, now, roster: Roster::Of(query) }
+        let mut metrics = query.metrics();
+        let known: HashSet<String> = metrics.iter().map(|metric| metric.name.to_string()).collect();
+        // Nodes that had them may be gone.
+        metrics.extend(query.past_metrics().into_iter().filter(|metric| !known.contains(&*metric.name)));
+        Known { metrics, job, now, roster: Roster::Of(query) }
     }
 }
 

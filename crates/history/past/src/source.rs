@@ -205,7 +205,8 @@ impl Source for PastSource {
             }
             Ok(begun)
         };
-        let mut clocks = Clocks::between(wanted.after, end);
+        let mut clocks =
+            Clocks::between(wanted.after, end, intervals.iter().any(|interval| interval.bucket.is_some()));
         let mut earlier = Earlier::before(self, &chosen, span.0);
         let read = self.read_all(&chosen.clock, &intervals, |group, bucket| {
             let Some(node) = group.node() else { return Ok(()) };

@@ -30,6 +30,9 @@ const GONE: u64 = 14;
 /// From row to row: seven seconds, so that rows stand at each place of their minutes.
 const PERIOD: u64 = 7 * SECOND;
 
+/// What a steady counter rises by from row to row.
+const STEADY: u64 = 70;
+
 /// A past that hides that it has roll-ups.
 struct RowsOnly(RangeReader);
 
@@ -48,6 +51,7 @@ fn metrics() -> Vec<Metric> {
         plain("app.rare", "app_rare", Kind::Gauge),
         Metric { value_type: ValueType::Labels, ..plain("app.build", "app_build_info", Kind::Gauge) },
         plain("load.1m", "node_load1", Kind::Gauge),
+        plain("app.steady", "app_steady_total", Kind::Counter),
     ]
 }
 
@@ -89,9 +93,16 @@ fn write(folder: &Path, random: &mut Random) {
                 let depth = random.below(900).cast_signed() - 200;
                 let rare = if random.below(9) == 0 { 0 } else { Reading::Absent(Absence::NoField).state() };
                 let build = &builds[(hour as usize / 4) % 3];
-                let states = [0, 0, rare, LABELS_STATE, 0];
+                let states = [0, 0, rare, LABELS_STATE, 0, 0];
                 let rare = if rare == 0 { random.below(5) } else { 0 };
-                let values = [*counter, depth.cast_unsigned(), rare, build.number(), 1];
+                let values = [
+                    *counter,
+                    depth.cast_unsigned(),
+                    rare,
+                    build.number(),
+                    1,
+                    STEADY * (hour * (HOUR / PERIOD) + row),
+                ];
                 let stamp = Stamp { boot: Nanos(at - BEGIN), real_offset: BEGIN.cast_signed() };
                 rows.row(stamp, &states, &values).unwrap();
                 row += if number == 1 && random.below(200) == 0 { 60 } else { 1 };
@@ -217,6 +228,8 @@ const FUNCTIONS: [&str; 13] = [
 ];
 const NAMES: [&str; 4] =
     ["app_requests_total", "app_depth", "app_rare", "app_requests_total{instance=\"n1\"}"];
+/// What is made of the times of rows.
+const DERIVED: [&str; 2] = ["up", "node_time_seconds"];
 
 #[test]
 fn where_rows_are_left_roll_ups_give_the_same_result() {
@@ -225,7 +238,8 @@ fn where_rows_are_left_roll_ups_give_the_same_result() {
     let begin = (BEGIN / 1_000_000) as i64;
     for turn in 0..150 {
         let function = FUNCTIONS[random.below(13) as usize];
-        let name = NAMES[random.below(4) as usize];
+        let names: Vec<&str> = NAMES.into_iter().chain(DERIVED).collect();
+        let name = names[random.below(names.len() as u64) as usize];
         // Bounds on whole hours, on whole seconds, and anywhere.
         let unit = [3_600_000, 1_000, 1][random.below(3) as usize];
         let minutes = |random: &mut Random, most: u64| (random.below(most * 60_000) / unit * unit) as i64;
@@ -304,10 +318,62 @@ fn where_rows_are_gone_series_are_there_when_they_were() {
             assert_eq!((away(times(&world.minutes)), away(times(&world.hours))), (0, 0), "{text}");
         }
     }
+    // At the border, and after it: rows follow where buckets end.
+    let border = begin + GONE as i64 * hour;
+    for time in [(border - 4_000, border + 4_000, 500), (border - 120_000, border + 120_000, 7_000)] {
+        for text in ["app_requests_total", "app_depth", "app_build_info"] {
+            let count =
+                |source| ask(source, text, time).iter().map(|(_, samples)| samples.len()).sum::<usize>();
+            assert_eq!(count(&world.rows), count(&world.minutes), "{text} {time:?}");
+            assert_eq!(count(&world.rows), count(&world.hours), "{text} {time:?}");
+        }
+    }
     let up = |source| {
         ask(source, "avg_over_time(up{instance=\"n1\"}[12h])", (begin + 12 * hour, begin + 12 * hour, hour))
     };
     let (expected, found) = (up(&world.rows)[0].1[0].1, up(&world.minutes)[0].1[0].1);
     // Three periods go by without samples until a node counts as silent: here three minutes.
     assert!((expected - found).abs() < 0.1, "{expected} of rows, {found} of minutes");
+}
+
+#[test]
+fn where_only_hours_are_left_a_steady_counter_is_steady() {
+    let world = world(4);
+    let begin = (BEGIN / 1_000_000) as i64;
+    let (minute, hour) = (60_000, 3_600_000);
+    let time = (begin + hour + 90_000, begin + 4 * hour, 7 * minute);
+    let a_second = STEADY as f64 / (PERIOD / SECOND) as f64;
+    // Between two hours nine seconds go by without a row.
+    for function in ["rate", "irate", "deriv"] {
+        let all = ask(&world.hours, &format!("{function}(app_steady_total{{instance=\"n0\"}}[5m])"), time);
+        assert_eq!(all[0].1.len(), 26, "{function}");
+        assert!(all[0].1.iter().all(|(_, value)| is_near(*value, a_second, 0.25)), "{function}: {all:?}");
+    }
+    // An hour with resets has the same growth, in whatever parts it is asked for.
+    let of_parts = |source, window: i64| -> f64 {
+        let text = format!("increase(app_requests_total{{instance=\"n0\"}}[{window}m])");
+        let from = begin + hour + window * minute;
+        ask(source, &text, (from, begin + 4 * hour, window * minute))[0].1.iter().map(|one| one.1).sum()
+    };
+    let whole = of_parts(&world.rows, 60);
+    for window in [1, 5, 20, 60] {
+        let parts = of_parts(&world.hours, window);
+        assert!(is_near(parts, whole, 0.15), "in parts of {window} minutes {parts} instead of {whole}");
+    }
+}
+
+#[test]
+fn an_average_of_up_does_not_depend_on_what_is_left() {
+    let world = world(5);
+    let begin = (BEGIN / 1_000_000) as i64;
+    let hour = 3_600_000;
+    // Two hours away in the part that is gone, of eight before the border and eight after it.
+    for (from, to) in [(GONE - 12, GONE + 8), (GONE - 10, GONE + 4)] {
+        let text = format!("avg_over_time(up{{instance=\"n1\"}}[{}h])", to - from);
+        let time = begin + to as i64 * hour;
+        let up = |source| ask(source, &text, (time, time, hour))[0].1[0].1;
+        let (rows, minutes, hours) = (up(&world.rows), up(&world.minutes), up(&world.hours));
+        assert!((rows - minutes).abs() < 0.08, "{text}: {rows} of rows, {minutes} of minutes");
+        assert!((rows - hours).abs() < 0.2, "{text}: {rows} of rows, {hours} of hours");
+    }
 }

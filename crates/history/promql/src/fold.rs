@@ -48,10 +48,9 @@ pub(crate) trait Fold {
     /// The next samples, at least one, in the order of time.
     fn push(&mut self, times: &[i64], values: &[f64]);
 
-    /// The next samples, as a summary.
+    /// The next samples, as a summary: of a function with [`Fold::SUMS`]; others get [`Summary::samples`].
     fn join(&mut self, summary: &Summary) {
-        let (times, values): (Vec<i64>, Vec<f64>) = summary.samples().unzip();
-        self.push(&times, &values);
+        let _ = summary;
     }
 
     /// The result; `None` if there is none of these samples.

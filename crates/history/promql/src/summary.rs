@@ -63,6 +63,8 @@ impl Summary {
         };
         let (first, end, count) = ((time(from), value(from)), (time(to), value(to)), to - from + 1);
         let share = count as f64 / self.count as f64;
+        // What happened between samples.
+        let pairs = (count - 1) as f64 / last as f64;
         if count == 1 {
             let (lowest, highest, sum) = (first.1, first.1, first.1);
             return Summary {
@@ -83,13 +85,13 @@ impl Summary {
             (0, to) if to + 1 == last => self.sum - self.last.1,
             _ => self.sum * share,
         };
-        let some = |number: u64| (number as f64 * share).round() as u64;
+        let some = |number: u64| (number as f64 * pairs).round() as u64;
         Summary {
             first,
             last: end,
             count,
             sum,
-            correction: self.correction * share,
+            correction: self.correction * pairs,
             resets: some(self.resets),
             changes: some(self.changes),
             ..*self

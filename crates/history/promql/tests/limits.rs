@@ -112,6 +112,21 @@ fn a_query_without_end_stops_at_its_deadline_or_when_it_is_cancelled() {
 }
 
 #[test]
+fn ranges_that_are_long_and_many_stop_at_the_deadline_although_few_samples_are_read() {
+    let limits = Limits { time: Duration::from_millis(100), ..Limits::default() };
+    for query in ["quantile_over_time(0.5, x[20d])", "stddev_over_time(x[20d])", "max_over_time(x[20d])"] {
+        let answer = Engine::new(limits).query_range(
+            &Endless::of(1),
+            query,
+            1_700_000_000_000,
+            1_700_010_000_000,
+            1_000,
+        );
+        assert_eq!(answer.err().map(|error| error.kind()), Some("timeout"), "{query}");
+    }
+}
+
+#[test]
 fn too_many_steps_and_wrong_times_are_refused_in_the_words_of_prometheus() {
     let engine = Engine::default();
     let ask = |start, end, step| engine.query_range(&Endless::of(0), "vector(1)", start, end, step);

@@ -17,12 +17,14 @@ mod segments;
 mod strand;
 mod unpacked;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use inventory::Inventory;
 pub use node::{NodeReader, NodeRowsRead};
 
-use khz_model::{Budget, Nanos, NodeName, QueryError, RangeAnswer, RangeRequest, RangeShape, Ranges, Reach};
+use khz_model::{
+    Budget, Metric, Nanos, NodeName, QueryError, RangeAnswer, RangeRequest, RangeShape, Ranges, Reach,
+};
 
 use crate::StoreError;
 use crate::file::ColumnFile;
@@ -128,13 +130,16 @@ pub struct RangeReader {
     budget: Budget,
     readings_max: u64,
     unpacked: Arc<Unpacked>,
+    /// The metrics of all files, found when somebody asks for them first.
+    metrics: Arc<OnceLock<Vec<Arc<Metric>>>>,
 }
 
 impl RangeReader {
     /// A reader of these files, of this log, and of rows that have not come so far.
     pub fn new(files: Arc<dyn ColumnFiles>, log: Option<LogView>, open: Arc<dyn OpenRows>) -> Self {
         let budget = Budget::new(RANGE_BYTES, Arc::default());
-        RangeReader { files, log, open, budget, readings_max: RANGE_READINGS_MAX, unpacked: Arc::default() }
+        let (readings_max, unpacked, metrics) = (RANGE_READINGS_MAX, Arc::default(), Arc::default());
+        RangeReader { files, log, open, budget, readings_max, unpacked, metrics }
     }
 
     /// The same, which remembers nothing that was unpacked.
@@ -155,6 +160,10 @@ impl std::fmt::Debug for RangeReader {
 }
 
 impl Ranges for RangeReader {
+    fn metrics(&self) -> Vec<Arc<Metric>> {
+        self.metrics.get_or_init(|| self.inventory().metrics).clone()
+    }
+
     fn reach(&self) -> Reach {
         // Without files of rows all rows are in the log.
         let rows = self.files.first(Nanos(0)).unwrap_or_default();

@@ -184,6 +184,24 @@ fn the_files_of_a_store_answer_as_its_hub_does() {
 }
 
 #[test]
+fn a_hub_answers_of_nodes_that_are_gone_under_the_names_of_prometheus() {
+    let cluster = Cluster::new("query-gone");
+    // What a hub's store is when its machine loses power.
+    let store = cluster.place.with_extension("kept");
+    let copied = Command::new("cp").args(["-a", "--"]).arg(cluster.place.join("store")).arg(&store).status();
+    assert!(copied.unwrap().success());
+    drop(cluster);
+    let hub = Running::start_hub(&["--store", store.to_str().unwrap()]);
+    let ask = |query: &str| out(&run(&["query", query, "--json", "--server", &hub.url]));
+    for name in ["node_load1", "node_memory_MemFree_bytes"] {
+        let count = ask(&format!("count(count_over_time({name}[10m]))"));
+        assert!(count.contains(r#""value":"2""#), "{name}: {count}");
+    }
+    drop(hub);
+    std::fs::remove_dir_all(store).unwrap();
+}
+
+#[test]
 fn without_a_store_the_last_hours_are_in_memory() {
     let alone = Running::start(&[]);
     let hub = Running::start_hub(&["--store", "none"]);

@@ -386,6 +386,10 @@ impl Query for NodeQuery {
         Ok(Some(past.ok_or_else(|| QueryError::TooMuch { node: node.clone() })?))
     }
 
+    fn past_metrics(&self) -> Vec<Arc<Metric>> {
+        self.past.get().map_or_else(Vec::new, |past| past.metrics())
+    }
+
     fn reach(&self) -> Reach {
         self.past.get().map_or_else(Reach::default, |past| past.reach())
     }

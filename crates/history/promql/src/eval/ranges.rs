@@ -97,6 +97,23 @@ pub(super) fn after(times: &[i64], from: usize, time: i64) -> usize {
     low + times[low..high].partition_point(|&stamp| stamp <= time)
 }
 
+/// Hands what a summary has of a window to a function: as a part of the summary or, if the function needs samples, as those that
+/// show the same. Returns how many samples.
+fn hand_summary<F: Fold>(summary: &Summary, window: &Window, state: &mut F) -> usize {
+    if F::SUMS {
+        if let Some(part) = summary.within(window.after, window.end) {
+            state.join(&part);
+        }
+        return 0;
+    }
+    let is_in = |(time, _): &(i64, f64)| *time > window.after && *time <= window.end;
+    let (times, values): (Vec<i64>, Vec<f64>) = summary.samples().filter(is_in).unzip();
+    if !times.is_empty() {
+        state.push(&times, &values);
+    }
+    times.len()
+}
+
 /// Keeps the state of each range that is not over.
 struct Folding<'w, F> {
     budget: Rc<Budget>,
@@ -129,13 +146,10 @@ impl<F: Fold> Folding<'_, F> {
                 open.states.push_back(F::begin(&window));
             }
             let state = &mut open.states[at];
-            if let Some(part) = summary.within(window.after, window.end) {
-                if F::KEEPS {
-                    let bytes = 16 * part.samples().count();
-                    self.held.grow(bytes)?;
-                    open.kept += bytes;
-                }
-                state.join(&part);
+            let pushed = hand_summary(summary, &window, state);
+            if F::KEEPS {
+                self.held.grow(16 * pushed)?;
+                open.kept += 16 * pushed;
             }
             if window.end <= summary.last.0 {
                 if let Some(value) = state.end(&window) {
@@ -251,10 +265,9 @@ impl Kept {
         16 * self.times.capacity() + size_of::<Summary>() * self.summaries.capacity()
     }
 
-    /// Hands over what is in a window, in the order of time; false if that is nothing.
-    fn hand<F: Fold>(&self, window: &Window, samples: (usize, usize), state: &mut F) -> bool {
+    /// Hands over what is in a window, in the order of time.
+    fn hand<F: Fold>(&self, window: &Window, samples: (usize, usize), state: &mut F) {
         let (mut low, high) = samples;
-        let mut any = low < high;
         let from = self.summaries.partition_point(|summary| summary.last.0 <= window.after);
         for summary in self.summaries[from..].iter().take_while(|summary| summary.first.0 <= window.end) {
             let before = low + self.times[low..high].partition_point(|time| *time < summary.first.0);
@@ -262,21 +275,17 @@ impl Kept {
                 state.push(&self.times[low..before], &self.values[low..before]);
             }
             low = before;
-            if let Some(part) = summary.within(window.after, window.end) {
-                state.join(&part);
-                any = true;
-            }
+            hand_summary(summary, window, state);
         }
         if low < high {
             state.push(&self.times[low..high], &self.values[low..high]);
         }
-        any
     }
 }
 
 impl<F: Fold> Keeping<'_, F> {
     /// Writes all steps whose ranges are over, when samples up to this time are known.
-    fn write(&mut self, series: usize, known: i64) {
+    fn write(&mut self, series: usize, known: i64) -> Result<(), QueryError> {
         let kept = &mut self.series[series];
         let (mut low, mut high) = (0, 0);
         while kept.next < self.windows.steps.count {
@@ -287,12 +296,13 @@ impl<F: Fold> Keeping<'_, F> {
             low = after(&kept.times, low, window.after);
             high = after(&kept.times, high.max(low), window.end);
             let mut state = F::begin(&window);
-            if kept.hand(&window, (low, high), &mut state)
-                && let Some(value) = state.end(&window)
-            {
+            kept.hand(&window, (low, high), &mut state);
+            if let Some(value) = state.end(&window) {
                 self.grid.row_mut(series)[kept.next] = value;
             }
             kept.next += 1;
+            // Ranges may be long, and many.
+            self.budget.check()?;
         }
         if kept.next == self.windows.steps.count {
             (kept.times, kept.values, kept.summaries) = (Vec::new(), Vec::new(), Vec::new());
@@ -304,6 +314,7 @@ impl<F: Fold> Keeping<'_, F> {
             let over = kept.summaries.partition_point(|summary| summary.last.0 <= after);
             kept.summaries.drain(..over);
         }
+        Ok(())
     }
 
     fn push(&mut self, series: usize, times: &[i64], values: &[f64]) -> Result<(), QueryError> {
@@ -321,7 +332,7 @@ impl<F: Fold> Keeping<'_, F> {
         }
         let before = kept.held();
         take(kept);
-        self.write(series, last);
+        self.write(series, last)?;
         let now = self.series[series].held();
         if now > before {
             self.held.grow(now - before)?;
@@ -329,11 +340,11 @@ impl<F: Fold> Keeping<'_, F> {
         Ok(())
     }
 
-    fn finish(mut self) -> Grid {
+    fn finish(mut self) -> Result<Grid, QueryError> {
         for series in 0..self.series.len() {
-            self.write(series, i64::MAX);
+            self.write(series, i64::MAX)?;
         }
-        self.grid
+        Ok(self.grid)
     }
 }
 
@@ -459,7 +470,7 @@ impl Evaluator<'_> {
             let fold = std::marker::PhantomData;
             let mut sink = Keeping::<F> { budget, windows, grid, series: Vec::new(), held, fold };
             self.feed(argument, windows, F::SUMS, &mut sink)?;
-            return Ok(sink.finish());
+            return sink.finish();
         }
         let mut sink = Folding::<F> { budget, windows, grid, series: Vec::new(), held };
         self.feed(argument, windows, F::SUMS, &mut sink)?;

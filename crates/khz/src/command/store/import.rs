@@ -25,7 +25,10 @@ Examples:
                                     a recording into a store that no hub writes";
 
 /// Bytes of blocks after which they are committed: the log holds more, but not everything.
-const COMMIT_BYTES: usize = 32 << 20;
+const COMMIT_BYTES: u64 = 32 << 20;
+
+/// The share of the store's size that is committed at a time, if it is less: what the log has is no room for columns.
+const COMMIT_SHARE: u64 = 32;
 
 /// An hour in nanoseconds: the time of a file of rows.
 const HOUR: u64 = 3_600_000_000_000;
@@ -49,8 +52,9 @@ pub fn import(files: &[PathBuf], plan: &Plan, out: &mut impl Write) -> Outcome {
         .map_err(|error| Failure::work(format!("cannot create {}: {error}", directory.display())))?;
     let (store, intake) = open(&directory, plan)?;
     let (lanes, counts) = (Vec::new(), Counts::default());
-    let mut import =
-        Import { store: &store, intake, slowest: slowest(&recording)?, lanes, waiting: 0, counts };
+    let commit_bytes = COMMIT_BYTES.min(plan.store.keep.0 / COMMIT_SHARE);
+    let slowest = slowest(&recording)?;
+    let mut import = Import { store: &store, intake, slowest, lanes, commit_bytes, waiting: 0, counts };
     let mut failure = None;
     let read = recording.read(|event| {
         if failure.is_none() {
@@ -107,8 +111,10 @@ struct Import<'a> {
     /// The period of each node's slowest lane.
     slowest: BTreeMap<String, Nanos>,
     lanes: Vec<Imported>,
+    /// Bytes after which there is a commit.
+    commit_bytes: u64,
     /// Bytes that were handed over since the last commit.
-    waiting: usize,
+    waiting: u64,
     counts: Counts,
 }
 
@@ -140,16 +146,18 @@ impl Import<'_> {
                     return Ok(());
                 }
                 self.counts.rows += u64::from(rows);
-                self.waiting += bytes.len();
+                self.waiting += bytes.len() as u64;
                 let (schema, schema_hash) = (lane.columns.clone(), lane.hash);
                 let block = LoggedBlock { header, rows, schema, schema_hash, bytes, last, shift: 0 };
                 self.intake.block(&logged, block);
             }
             Event::Lost(..) | Event::Note(_) => {}
         }
-        if self.waiting >= COMMIT_BYTES {
+        if self.waiting >= self.commit_bytes {
             self.waiting = 0;
             self.store.commit(now())?;
+            // So that hours are rolled up before the store's size removes their rows.
+            while !self.store.tick_compaction(now())?.is_idle() {}
         }
         Ok(())
     }

@@ -34,9 +34,13 @@ pub const METRICS_LISTED_MAX: usize = 16_384;
 /// Readings in one answer to a range query: two days of a node with 300 series at 1 Hz, two gigabytes of text.
 pub const RANGE_READINGS_MAX: u64 = 1 << 26;
 
-/// Bytes of times and columns that stay unpacked between questions: one series of 1,000 nodes at 1 Hz over an hour, or of one node
-/// over six weeks of minutes and two weeks of rows.
+/// Bytes of times and columns that stay unpacked between questions, at least: one series of 1,000 nodes at 1 Hz over an hour, or of
+/// one node over six weeks of minutes and two weeks of rows.
 pub const UNPACKED_BYTES: usize = 64 << 20;
+/// On a machine with more memory, one part in so many of it. A hub of 4,096 nodes needs 300 MiB for an hour of one series of all.
+pub const UNPACKED_SHARE: usize = 64;
+/// And at most this much.
+pub const UNPACKED_BYTES_MAX: usize = 512 << 20;
 /// What each of them takes at least, with its place.
 pub const UNPACKED_LEAST: usize = 128;
 /// Parts of that memory, each with its own lock and an equal share: a column of an hour at 100 Hz fits into one.

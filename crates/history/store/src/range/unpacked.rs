@@ -7,7 +7,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use crate::StoreError;
-use crate::limits::{UNPACKED_BYTES, UNPACKED_LEAST, UNPACKED_SHARDS};
+use crate::limits::{UNPACKED_BYTES, UNPACKED_BYTES_MAX, UNPACKED_LEAST, UNPACKED_SHARDS, UNPACKED_SHARE};
 use crate::range::live::LiveRows;
 use crate::section::Section;
 use crate::times::Times;
@@ -55,11 +55,23 @@ impl Weighter<Place, Kept> for Bytes {
     }
 }
 
+/// How many bytes may stay unpacked on a machine with this much memory.
+fn room(memory: usize) -> usize {
+    (memory / UNPACKED_SHARE).clamp(UNPACKED_BYTES, UNPACKED_BYTES_MAX)
+}
+
+/// Bytes of memory of this machine.
+fn memory_of_machine() -> usize {
+    let info = rustix::system::sysinfo();
+    usize::try_from(info.totalram).unwrap_or(usize::MAX).saturating_mul(info.mem_unit.max(1) as usize)
+}
+
 impl Default for Unpacked {
     fn default() -> Self {
+        let room = room(memory_of_machine());
         let options = OptionsBuilder::new()
-            .estimated_items_capacity(UNPACKED_BYTES / (16 * UNPACKED_LEAST))
-            .weight_capacity(UNPACKED_BYTES as u64)
+            .estimated_items_capacity(room / (16 * UNPACKED_LEAST))
+            .weight_capacity(room as u64)
             .shards(UNPACKED_SHARDS)
             .build()
             .expect("BUG: all options are set");
@@ -106,5 +118,17 @@ impl Unpacked {
         let new = Arc::new(read()?);
         self.0.insert(place, keep(new.clone()));
         Ok(new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_machine_keeps_more_unpacked() {
+        let gib = 1 << 30;
+        assert_eq!([1, 8, 24, 1_024].map(|memory| room(memory * gib) >> 20), [64, 128, 384, 512]);
+        assert!(memory_of_machine() > 64 << 20);
     }
 }

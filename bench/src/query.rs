@@ -15,19 +15,19 @@ pub static SUITE: Suite = Suite {
     sections: &[
         Section {
             name: "weeks",
-            seconds: (420, 90),
+            seconds: (30, 10),
             about: "rate(x[5m]) of one series over three weeks at 1 Hz, step 5 min",
             run: questions::weeks,
         },
         Section {
             name: "cluster",
-            seconds: (900, 120),
+            seconds: (120, 20),
             about: "topk(10, rate(x[1m])) of 4,096 nodes over the hour up to now, step 15 s",
             run: questions::cluster,
         },
         Section {
             name: "day",
-            seconds: (600, 120),
+            seconds: (40, 10),
             about: "avg by (mode)(rate(x[5m])) of 128 nodes over a day at 10 s; a dashboard's thirty\nqueries at once",
             run: questions::day,
         },

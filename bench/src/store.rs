@@ -35,7 +35,7 @@ pub static SUITE: Suite = Suite {
         },
         Section {
             name: "ranges",
-            seconds: (900, 90),
+            seconds: (360, 90),
             about: "three weeks of one series; the hour up to now of 4,096 nodes; others. Warm and cold",
             run: ranges::run,
         },

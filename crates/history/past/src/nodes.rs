@@ -50,9 +50,11 @@ impl Known {
     /// What a running khz knows.
     pub fn of(query: Arc<dyn Query>, job: Arc<str>, now: Nanos) -> Self {
         let mut metrics = query.metrics();
-        let known: HashSet<String> = metrics.iter().map(|metric| metric.name.to_string()).collect();
+        let known: HashSet<&str> = metrics.iter().map(|metric| &*metric.name).collect();
         // Nodes that had them may be gone.
-        metrics.extend(query.past_metrics().into_iter().filter(|metric| !known.contains(&*metric.name)));
+        let mut others = query.past_metrics();
+        others.retain(|metric| !known.contains(&*metric.name));
+        metrics.extend(others);
         Known { metrics, job, now, roster: Roster::Of(query) }
     }
 }

@@ -74,9 +74,7 @@ impl Scale<'_> {
             _ => self.form.number(self.metric, bits),
         }
     }
-}
 
-impl Scale<'_> {
     /// What happened in a bucket of this length; `None`: its values are none that this version can read.
     pub fn summary(&self, point: &RangePoint, length: Nanos) -> Option<Summary> {
         if self.metric.value_type == ValueType::Labels {

@@ -3,8 +3,8 @@
 
 use khz_model::Nanos;
 use khz_plan::{
-    Aggregate, Aggregator, Combine, Condition, Form, Grouping, Many, Matching, Math, Operator, Over, Plan,
-    Selector, Step, StepId, Test,
+    Aggregate, Aggregator, Combine, Condition, Form, Grouping, Matching, Math, Over, Plan, Selector, Step,
+    StepId, Test,
 };
 
 use crate::error::QueryError;
@@ -184,16 +184,11 @@ impl Steplist<'_> {
     fn binary(&mut self, binary: &tree::Binary) -> Result<Step, QueryError> {
         let matching = Matching {
             grouping: grouping(!binary.matching.on, &binary.matching.labels),
-            many: match binary.matching.many {
-                tree::Many::Neither => Many::Neither,
-                tree::Many::Left => Many::Left,
-                tree::Many::Right => Many::Right,
-            },
+            many: binary.matching.many,
             include: binary.matching.include.clone(),
         };
         let (left, right) = (self.add(&binary.left)?, self.add(&binary.right)?);
-        let operator = operator(binary.operator);
-        Ok(Step::Combine(Combine { operator, is_bool: binary.bool, matching, left, right }))
+        Ok(Step::Combine(Combine { operator: binary.operator, is_bool: binary.bool, matching, left, right }))
     }
 }
 
@@ -238,27 +233,6 @@ fn over(over: fold::Over) -> Option<Over> {
         fold::Over::Stdvar => Over::Stdvar,
         fold::Over::Quantile | fold::Over::PredictLinear => return None,
     })
-}
-
-fn operator(operator: tree::Operator) -> Operator {
-    match operator {
-        tree::Operator::Add => Operator::Add,
-        tree::Operator::Subtract => Operator::Subtract,
-        tree::Operator::Multiply => Operator::Multiply,
-        tree::Operator::Divide => Operator::Divide,
-        tree::Operator::Modulo => Operator::Modulo,
-        tree::Operator::Power => Operator::Power,
-        tree::Operator::Atan2 => Operator::Atan2,
-        tree::Operator::Equal => Operator::Equal,
-        tree::Operator::NotEqual => Operator::NotEqual,
-        tree::Operator::Less => Operator::Less,
-        tree::Operator::LessEqual => Operator::LessEqual,
-        tree::Operator::Greater => Operator::Greater,
-        tree::Operator::GreaterEqual => Operator::GreaterEqual,
-        tree::Operator::And => Operator::And,
-        tree::Operator::Or => Operator::Or,
-        tree::Operator::Unless => Operator::Unless,
-    }
 }
 
 /// Globs that fit exactly what a regular expression fits; `None`: no globs do.

@@ -5,6 +5,7 @@ mod build;
 mod selector;
 
 pub(crate) use build::{Build, plan};
+pub(crate) use khz_plan::{Many, Operator};
 pub(crate) use selector::matchers;
 
 use crate::functions::Function;
@@ -112,37 +113,6 @@ pub(crate) struct Aggregate {
     pub(crate) operand: Node,
 }
 
-/// A binary operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operator {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Modulo,
-    Power,
-    Atan2,
-    Equal,
-    NotEqual,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    And,
-    Or,
-    Unless,
-}
-
-/// How many series of each side may have the same matching labels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Many {
-    Neither,
-    /// `group_left`
-    Left,
-    /// `group_right`
-    Right,
-}
-
 /// Which series of both sides belong together.
 #[derive(Debug)]
 pub(crate) struct Matching {
@@ -166,38 +136,27 @@ pub(crate) struct Binary {
     pub(crate) right: Node,
 }
 
-impl Operator {
-    /// The operator that is written like this.
-    pub(crate) fn written(text: &str) -> Option<Self> {
-        Some(match text {
-            "+" => Self::Add,
-            "-" => Self::Subtract,
-            "*" => Self::Multiply,
-            "/" => Self::Divide,
-            "%" => Self::Modulo,
-            "^" => Self::Power,
-            "atan2" => Self::Atan2,
-            "==" => Self::Equal,
-            "!=" => Self::NotEqual,
-            "<" => Self::Less,
-            "<=" => Self::LessEqual,
-            ">" => Self::Greater,
-            ">=" => Self::GreaterEqual,
-            "and" => Self::And,
-            "or" => Self::Or,
-            "unless" => Self::Unless,
-            _ => return None,
-        })
-    }
-
-    pub(crate) fn compares(self) -> bool {
-        use Operator as O;
-        matches!(self, O::Equal | O::NotEqual | O::Less | O::LessEqual | O::Greater | O::GreaterEqual)
-    }
-
-    pub(crate) fn is_of_sets(self) -> bool {
-        matches!(self, Operator::And | Operator::Or | Operator::Unless)
-    }
+/// The operator that is written like this.
+pub(crate) fn operator(text: &str) -> Option<Operator> {
+    Some(match text {
+        "+" => Operator::Add,
+        "-" => Operator::Subtract,
+        "*" => Operator::Multiply,
+        "/" => Operator::Divide,
+        "%" => Operator::Modulo,
+        "^" => Operator::Power,
+        "atan2" => Operator::Atan2,
+        "==" => Operator::Equal,
+        "!=" => Operator::NotEqual,
+        "<" => Operator::Less,
+        "<=" => Operator::LessEqual,
+        ">" => Operator::Greater,
+        ">=" => Operator::GreaterEqual,
+        "and" => Operator::And,
+        "or" => Operator::Or,
+        "unless" => Operator::Unless,
+        _ => return None,
+    })
 }
 
 impl Aggregator {

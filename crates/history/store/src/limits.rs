@@ -37,7 +37,7 @@ pub const RANGE_READINGS_MAX: u64 = 1 << 26;
 /// Bytes of times and columns that stay unpacked between questions, at least: one series of 1,000 nodes at 1 Hz over an hour, or of
 /// one node over six weeks of minutes and two weeks of rows.
 pub const UNPACKED_BYTES: usize = 64 << 20;
-/// On a machine with more memory, one part in so many of it. A hub of 4,096 nodes needs 300 MiB for an hour of one series of all.
+/// On a machine with more memory, this part of it: a 64th. A hub of 4,096 nodes needs 300 MiB for an hour of one series of all.
 pub const UNPACKED_SHARE: usize = 64;
 /// And at most this much.
 pub const UNPACKED_BYTES_MAX: usize = 512 << 20;

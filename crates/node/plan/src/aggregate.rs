@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use crate::arithmetic::Compensated;
 use crate::labels::LabelSet;
 use crate::number::{ABSENT, is_absent};
 use crate::plan::{Aggregate, Aggregator};
-use crate::window::Compensated;
 
 /// The groups of a vector.
 #[derive(Debug)]

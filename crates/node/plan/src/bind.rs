@@ -7,11 +7,11 @@ use khz_model::{Nanos, NodeName, Series};
 use crate::aggregate::Groups;
 use crate::bound::{Bound, Does, Of};
 use crate::combine::{Pairs, Sets, WithNumber};
-use crate::error::PlanError;
+use crate::error::{PlanError, most};
 use crate::labels::LabelSet;
 use crate::limits::{SERIES_MAX, WINDOWS_BYTES, WORK_MAX};
 use crate::number::Scale;
-use crate::plan::{Combine, Math, Over, Plan, Selector, Step, StepId};
+use crate::plan::{Combine, Over, Plan, Selector, Step, StepId};
 use crate::types::Gives;
 use crate::window::{self, Window};
 
@@ -84,18 +84,16 @@ impl Binding<'_> {
             Step::Time => (Does::Time, Vec::new()),
             Step::Series(selector) => self.selected(selector),
             Step::Window { selector, length, over } => self.window(selector, *length, *over)?,
-            Step::Math(math, of) => (Does::Math(*math, *of), self.after_math(*math, *of)),
+            // A function drops the name, and so does `-`.
+            Step::Math(math, of) => {
+                (Does::Math(*math, *of), self.of(*of).iter().map(LabelSet::unnamed).collect())
+            }
             Step::Combine(combine) => self.combine(id, combine)?,
             Step::Aggregate(aggregate) => {
                 let (groups, labels) = Groups::bind(aggregate, self.of(aggregate.of));
                 (Does::Groups(groups, aggregate.of), labels)
             }
         })
-    }
-
-    /// A function drops the name. So does `-`.
-    fn after_math(&self, _: Math, of: StepId) -> Vec<LabelSet> {
-        self.of(of).iter().map(LabelSet::unnamed).collect()
     }
 
     fn meant(&self, selector: &Selector) -> impl Iterator<Item = (u32, Scale, &Series, LabelSet)> {
@@ -166,8 +164,4 @@ fn refuse_twins(step: StepId, labels: &[LabelSet]) -> Result<(), PlanError> {
         Some(twin) => Err(PlanError::Twins { step, labels: twin.to_string() }),
         None => Ok(()),
     }
-}
-
-fn most(what: &'static str, count: usize, limit: usize) -> Result<(), PlanError> {
-    if count > limit { Err(PlanError::TooMuch { what, limit }) } else { Ok(()) }
 }

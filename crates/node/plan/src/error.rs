@@ -50,3 +50,8 @@ pub enum PlanError {
         labels: String,
     },
 }
+
+/// Fails if there is more of something than may be.
+pub(crate) fn most(what: &'static str, count: usize, limit: usize) -> Result<(), PlanError> {
+    if count > limit { Err(PlanError::TooMuch { what, limit }) } else { Ok(()) }
+}

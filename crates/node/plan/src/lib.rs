@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+pub mod arithmetic;
 mod bind;
 mod bound;
 mod combine;

@@ -1,4 +1,4 @@
-//! What a plan may take of a node, in numbers. The node enforces all of them, whoever sent the plan.
+//! What a plan may take of a node, in numbers. The node enforces all of them.
 
 use khz_model::Nanos;
 

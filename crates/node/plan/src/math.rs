@@ -1,5 +1,6 @@
 //! Functions of one value.
 
+use crate::arithmetic::{at_least, at_most, clamp, round};
 use crate::plan::Math;
 
 impl Math {
@@ -11,7 +12,7 @@ impl Math {
             Math::Ceil => value.ceil(),
             Math::Floor => value.floor(),
             Math::Round(to) => round(value, to),
-            Math::Clamp(low, high) => at_least(at_most(value, high), low),
+            Math::Clamp(low, high) => clamp(value, low, high),
             Math::AtLeast(low) => at_least(value, low),
             Math::AtMost(high) => at_most(value, high),
             Math::Sqrt => value.sqrt(),
@@ -26,23 +27,4 @@ impl Math {
             },
         }
     }
-}
-
-/// To the nearest multiple; of two, to the higher one.
-fn round(value: f64, to: f64) -> f64 {
-    let inverse = 1.0 / to;
-    (value * inverse + 0.5).floor() / inverse
-}
-
-/// The larger; NaN if one of them is, and the other is not infinite anyway.
-fn at_least(value: f64, low: f64) -> f64 {
-    let unknown = (value.is_nan() || low.is_nan()) && value != f64::INFINITY && low != f64::INFINITY;
-    if unknown { f64::NAN } else { value.max(low) }
-}
-
-/// The smaller, likewise.
-fn at_most(value: f64, high: f64) -> f64 {
-    let unknown =
-        (value.is_nan() || high.is_nan()) && value != f64::NEG_INFINITY && high != f64::NEG_INFINITY;
-    if unknown { f64::NAN } else { value.min(high) }
 }

@@ -22,7 +22,7 @@ pub fn is_absent(value: f64) -> bool {
 pub(crate) struct Scale {
     form: Form,
     metric: Arc<Metric>,
-    /// The units of 1, where a reading needs no more than this division.
+    /// The units of 1, where this division is all that a reading needs.
     step: Option<f64>,
 }
 

@@ -244,7 +244,7 @@ impl Operator {
 
     /// What the operator gives for two values; `None`: the comparison does not hold.
     #[inline]
-    pub(crate) fn apply(self, left: f64, right: f64) -> Option<f64> {
+    pub fn apply(self, left: f64, right: f64) -> Option<f64> {
         let holds = match self {
             Operator::Add => return Some(left + right),
             Operator::Subtract => return Some(left - right),

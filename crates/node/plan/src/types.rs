@@ -1,6 +1,6 @@
 //! What each step gives, and whether a plan keeps the limits that hold for any node.
 
-use crate::error::PlanError;
+use crate::error::{PlanError, most};
 use crate::limits::{ALTERNATIVES_MAX, CONDITIONS_MAX, LABELS_MAX, STEPS_MAX, TEXT_BYTES, WINDOW_MAX};
 use crate::plan::{Grouping, Plan, Selector, Step, StepId, Test};
 
@@ -120,8 +120,4 @@ fn check_grouping(grouping: &Grouping) -> Result<(), PlanError> {
 
 fn text(text: &str) -> Result<(), PlanError> {
     most("bytes in a text", text.len(), TEXT_BYTES)
-}
-
-fn most(what: &'static str, count: usize, limit: usize) -> Result<(), PlanError> {
-    if count > limit { Err(PlanError::TooMuch { what, limit }) } else { Ok(()) }
 }

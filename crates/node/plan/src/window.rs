@@ -15,7 +15,6 @@ use self::extremes::Extremes;
 use self::growth::Growth;
 use self::quantile::Quantile;
 use self::samples::Samples;
-pub(crate) use self::sum::Compensated;
 use self::sum::{ExactSum, FloatSum};
 use crate::number::{ABSENT, Scale, is_absent};
 use crate::plan::Over;

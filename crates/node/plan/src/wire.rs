@@ -1,4 +1,4 @@
-//! A plan as bytes, and back (docs/plan.md). Whatever the bytes are, a reader takes no more than the limits allow.
+//! A plan as bytes, and back (docs/plan.md). A reader keeps the limits, whatever the bytes are.
 
 use khz_block::varint;
 use khz_model::Nanos;

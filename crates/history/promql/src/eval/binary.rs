@@ -4,29 +4,8 @@
 use super::{Column, Evaluator, Operand, broken};
 use crate::error::QueryError;
 use crate::grid::{Grid, absent, is_absent};
-use crate::plan::{Binary, Gives, Operator};
+use crate::plan::{Binary, Gives};
 use crate::steps::Steps;
-
-/// What an operator gives for two values; `None`: the comparison does not hold.
-pub(super) fn apply(operator: Operator, left: f64, right: f64) -> Option<f64> {
-    let holds = match operator {
-        Operator::Add => return Some(left + right),
-        Operator::Subtract => return Some(left - right),
-        Operator::Multiply => return Some(left * right),
-        Operator::Divide => return Some(left / right),
-        Operator::Modulo => return Some(left % right),
-        Operator::Power => return Some(left.powf(right)),
-        Operator::Atan2 => return Some(left.atan2(right)),
-        Operator::Equal => left == right,
-        Operator::NotEqual => left != right,
-        Operator::Less => left < right,
-        Operator::LessEqual => left <= right,
-        Operator::Greater => left > right,
-        Operator::GreaterEqual => left >= right,
-        Operator::And | Operator::Or | Operator::Unless => return None,
-    };
-    holds.then_some(left)
-}
 
 fn number(holds: Option<f64>) -> f64 {
     f64::from(u8::from(holds.is_some()))
@@ -62,7 +41,7 @@ impl Evaluator<'_> {
     fn of_scalars(&self, binary: &Binary, steps: Steps) -> Result<Operand, QueryError> {
         let (left, right) = (self.scalar(&binary.left, steps)?, self.scalar(&binary.right, steps)?);
         let result = |step: usize| {
-            let value = apply(binary.operator, left.get(step), right.get(step));
+            let value = binary.operator.apply(left.get(step), right.get(step));
             if binary.operator.compares() { number(value) } else { value.unwrap_or(f64::NAN) }
         };
         Ok(Operand::Scalar(match (&left, &right) {
@@ -87,7 +66,7 @@ impl Evaluator<'_> {
                 }
                 let (value, other) = (*cell, column.get(step));
                 let (left, right) = if first { (other, value) } else { (value, other) };
-                let result = apply(binary.operator, left, right);
+                let result = binary.operator.apply(left, right);
                 *cell = if !binary.operator.compares() {
                     result.unwrap_or(f64::NAN)
                 } else if binary.bool {

@@ -1,10 +1,12 @@
 //! Calls of functions.
 
+use khz_plan::arithmetic;
+
 use super::ranges::windows;
 use super::{Column, Evaluator, Operand, broken};
 use crate::error::QueryError;
 use crate::fold::Over;
-use crate::functions::{Function, absent, labels, math, sort, text};
+use crate::functions::{Function, absent, labels, sort, text};
 use crate::grid::{Grid, absent as no_value, is_absent};
 use crate::labels::LabelSet;
 use crate::plan::Node;
@@ -175,10 +177,10 @@ impl Evaluator<'_> {
         }
         let bound = |at: usize, step: usize| columns.get(at).map_or(1.0, |column| column.get(step));
         let mut grid = self.mapped(grid, |step, value| match function {
-            Function::Round => math::round(value, bound(0, step)),
-            Function::ClampMin => math::at_least(value, bound(0, step)),
-            Function::ClampMax => math::at_most(value, bound(0, step)),
-            _ => math::clamp(value, bound(0, step), bound(1, step)),
+            Function::Round => arithmetic::round(value, bound(0, step)),
+            Function::ClampMin => arithmetic::at_least(value, bound(0, step)),
+            Function::ClampMax => arithmetic::at_most(value, bound(0, step)),
+            _ => arithmetic::clamp(value, bound(0, step), bound(1, step)),
         })?;
         if matches!(function, Function::Clamp) {
             // Where the bounds are in the wrong order, nothing is between them.

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 
 use super::Evaluator;
-use super::binary::apply;
 use super::merge::{Merge, same_labels};
 use crate::error::QueryError;
 use crate::grid::{Grid, absent, is_absent};
@@ -137,7 +136,7 @@ fn combine(binary: &Binary, many: &[f64], one: &[f64], swapped: bool, cells: &mu
             continue;
         }
         let (left, right) = if swapped { (one, many) } else { (many, one) };
-        let value = apply(binary.operator, left, right);
+        let value = binary.operator.apply(left, right);
         if binary.bool {
             *cell = f64::from(u8::from(value.is_some()));
         } else if let Some(value) = value {

@@ -114,6 +114,14 @@ fn hand_summary<F: Fold>(summary: &Summary, window: &Window, state: &mut F) -> u
     times.len()
 }
 
+/// Holds the bytes of samples, if the function keeps them; returns how many.
+fn keep<F: Fold>(held: &mut Held, samples: usize) -> Result<usize, QueryError> {
+    // A vector that grows may have twice the room that it needs.
+    let bytes = if F::KEEPS { 16 * samples } else { 0 };
+    held.grow(bytes)?;
+    Ok(bytes)
+}
+
 /// Keeps the state of each range that is not over.
 struct Folding<'w, F> {
     budget: Rc<Budget>,
@@ -134,60 +142,45 @@ struct Open<F> {
 
 impl<F: Fold> Folding<'_, F> {
     fn join(&mut self, series: usize, summary: &Summary) -> Result<(), QueryError> {
-        let open = &mut self.series[series];
-        let mut step = open.first;
-        while step < self.windows.steps.count {
-            let window = self.windows.get(step);
-            if window.after >= summary.last.0 {
-                break;
-            }
-            let at = step - open.first;
-            if at == open.states.len() {
-                open.states.push_back(F::begin(&window));
-            }
-            let state = &mut open.states[at];
-            let pushed = hand_summary(summary, &window, state);
-            if F::KEEPS {
-                self.held.grow(16 * pushed)?;
-                open.kept += 16 * pushed;
-            }
-            if window.end <= summary.last.0 {
-                if let Some(value) = state.end(&window) {
-                    self.grid.row_mut(series)[step] = value;
-                }
-                open.states.pop_front();
-                open.first += 1;
-                self.held.shrink(std::mem::take(&mut open.kept));
-            }
-            step += 1;
-        }
-        Ok(())
+        self.each_range(series, summary.last.0, |window, state, held| {
+            keep::<F>(held, hand_summary(summary, window, state))
+        })
     }
 
     fn push(&mut self, series: usize, times: &[i64], values: &[f64]) -> Result<(), QueryError> {
+        let (mut low, mut high) = (0, 0);
+        self.each_range(series, times[times.len() - 1], |window, state, held| {
+            low = after(times, low, window.after);
+            high = after(times, high.max(low), window.end);
+            let kept = keep::<F>(held, high - low)?;
+            if low < high {
+                state.push(&times[low..high], &values[low..high]);
+            }
+            Ok(kept)
+        })
+    }
+
+    /// Hands something whose last sample has this time to each range that has begun by then; ranges that end by then are written.
+    /// `hand` returns how many bytes the range keeps of it.
+    fn each_range(
+        &mut self,
+        series: usize,
+        last: i64,
+        mut hand: impl FnMut(&Window, &mut F, &mut Held) -> Result<usize, QueryError>,
+    ) -> Result<(), QueryError> {
         let open = &mut self.series[series];
-        let last = times[times.len() - 1];
-        let (mut low, mut high, mut step) = (0, 0, open.first);
+        let mut step = open.first;
         while step < self.windows.steps.count {
             let window = self.windows.get(step);
             if window.after >= last {
                 break;
             }
-            low = after(times, low, window.after);
-            high = after(times, high.max(low), window.end);
             let at = step - open.first;
             if at == open.states.len() {
                 open.states.push_back(F::begin(&window));
             }
             let state = &mut open.states[at];
-            if low < high {
-                if F::KEEPS {
-                    // A vector that grows may have twice the room that it needs.
-                    self.held.grow(16 * (high - low))?;
-                    open.kept += 16 * (high - low);
-                }
-                state.push(&times[low..high], &values[low..high]);
-            }
+            open.kept += hand(&window, state, &mut self.held)?;
             if window.end <= last {
                 if let Some(value) = state.end(&window) {
                     self.grid.row_mut(series)[step] = value;

@@ -1,6 +1,7 @@
 //! How far values are from their mean (Welford's method; over a range with compensated sums, as in Prometheus).
 
-use super::sum::Compensated;
+use khz_plan::arithmetic::Compensated;
+
 use super::{Fold, Window};
 
 /// The variance of samples in a range.

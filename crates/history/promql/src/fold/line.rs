@@ -1,6 +1,7 @@
 //! The straight line through the samples of a range (least squares).
 
-use super::sum::Compensated;
+use khz_plan::arithmetic::Compensated;
+
 use super::{Fold, Window};
 
 /// The sums that give the line. Times are seconds from `zero`.

@@ -1,6 +1,7 @@
 //! The mean. As in Prometheus: a compensated sum through the count, and the mean itself once the sum would overflow.
 
-use super::sum::Compensated;
+use khz_plan::arithmetic::Compensated;
+
 use super::{Fold, Window};
 use crate::summary::Summary;
 

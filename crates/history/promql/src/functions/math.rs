@@ -49,27 +49,3 @@ fn sign(value: f64) -> f64 {
         value
     }
 }
-
-/// To the nearest multiple; halves go up. As in Prometheus, the inverse is used: 0.1 has no exact double, 10 has.
-pub(crate) fn round(value: f64, to: f64) -> f64 {
-    let inverse = 1.0 / to;
-    (value * inverse + 0.5).floor() / inverse
-}
-
-/// At least `low` and at most `high`.
-pub(crate) fn clamp(value: f64, low: f64, high: f64) -> f64 {
-    at_least(at_most(value, high), low)
-}
-
-/// The larger; NaN if one of them is, and the other is not infinite anyway.
-pub(crate) fn at_least(value: f64, low: f64) -> f64 {
-    let unknown = (value.is_nan() || low.is_nan()) && value != f64::INFINITY && low != f64::INFINITY;
-    if unknown { f64::NAN } else { value.max(low) }
-}
-
-/// The smaller; NaN if one of them is, and the other is not infinite anyway.
-pub(crate) fn at_most(value: f64, high: f64) -> f64 {
-    let unknown =
-        (value.is_nan() || high.is_nan()) && value != f64::NEG_INFINITY && high != f64::NEG_INFINITY;
-    if unknown { f64::NAN } else { value.min(high) }
-}

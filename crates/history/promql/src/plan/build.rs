@@ -6,7 +6,7 @@ use promql_parser::parser::{
 };
 
 use super::selector::{millis, moved, selector};
-use super::{Aggregate, Aggregator, Binary, Gives, Grouping, Kind, Many, Matching, Node, Operator, Subquery};
+use super::{Aggregate, Aggregator, Binary, Gives, Grouping, Kind, Many, Matching, Node, Subquery, operator};
 use crate::error::QueryError;
 use crate::functions::Function;
 use crate::limits::Limits;
@@ -159,7 +159,7 @@ impl Build {
 
     fn binary(&self, tree: &BinaryExpr, positions: &mut Positions<'_>) -> Result<Part, QueryError> {
         let name = tree.op.to_string();
-        let operator = Operator::written(&name).ok_or_else(|| bad(format!("unknown operator {name:?}")))?;
+        let operator = operator(&name).ok_or_else(|| bad(format!("unknown operator {name:?}")))?;
         let left = self.node(&tree.lhs, positions)?;
         positions.take_operator(tree);
         let right = self.node(&tree.rhs, positions)?;

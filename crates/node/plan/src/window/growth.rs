@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use khz_model::ValueType;
 
 use super::samples::Samples;
-use super::sum::{Compensated, ExactSum};
+use super::sum::ExactSum;
+use crate::arithmetic::Compensated;
 use crate::number::{ABSENT, Scale};
 
 /// The resets of a counter within the window.
@@ -13,7 +14,7 @@ use crate::number::{ABSENT, Scale};
 pub(super) struct Growth {
     is_counter: bool,
     resets: VecDeque<Reset>,
-    /// What all resets took away; `None`: of doubles, whose sum is made anew, as sums of doubles lose digits.
+    /// What all resets took away; `None`: of doubles, which are added up at each row, since subtracting doubles loses digits.
     lost: Option<ExactSum>,
 }
 
@@ -62,7 +63,7 @@ impl Growth {
         lost.total()
     }
 
-    /// The growth in the window, or in one of so many parts of it.
+    /// The growth in the window, divided by this number of parts.
     pub fn extrapolated(
         &self,
         (first, last, count): ((i64, f64), (i64, f64), f64),

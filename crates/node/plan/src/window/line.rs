@@ -2,7 +2,7 @@
 //! method): as Prometheus computes them.
 
 use super::samples::Samples;
-use super::sum::Compensated;
+use crate::arithmetic::Compensated;
 use crate::number::ABSENT;
 
 /// A second.

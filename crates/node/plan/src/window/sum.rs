@@ -4,6 +4,7 @@
 use khz_model::ValueType;
 
 use super::samples::Samples;
+use crate::arithmetic::Compensated;
 use crate::number::Scale;
 
 /// The sum of whole numbers, in units of the metric's decimal places.
@@ -33,38 +34,6 @@ impl ExactSum {
 
     pub fn total(&self, scale: &Scale) -> f64 {
         scale.total(self.sum)
-    }
-}
-
-/// A sum and what was lost by rounding (Neumaier's form of Kahan's sum).
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Compensated {
-    sum: f64,
-    lost: f64,
-}
-
-impl Compensated {
-    #[inline]
-    pub fn add(&mut self, value: f64) {
-        let sum = self.sum + value;
-        if sum.is_infinite() {
-            self.lost = 0.0;
-        } else if self.sum.abs() >= value.abs() {
-            self.lost += (self.sum - sum) + value;
-        } else {
-            self.lost += (value - sum) + self.sum;
-        }
-        self.sum = sum;
-    }
-
-    pub fn total(&self) -> f64 {
-        if self.sum.is_infinite() { self.sum } else { self.sum + self.lost }
-    }
-
-    fn join(mut self, other: Compensated) -> Compensated {
-        self.add(other.sum);
-        self.lost += other.lost;
-        self
     }
 }
 

@@ -37,7 +37,7 @@ pub fn record(workload: &str, file: &Path) -> Result<(), BenchError> {
     let agent = Agent::start(plan()?).map_err(|e| failed("the agent", e))?;
     let mut recording = Recording::default();
     let rate = Rate::from_hz(RATE_HZ).ok_or_else(|| failed("the agent", "no such rate"))?;
-    let interest = Interest { patterns: vec![Pattern::everything()], rate, exact: false };
+    let interest = Interest::new(vec![Pattern::everything()], rate, false);
     let mut rows = agent.query().subscribe(interest).map_err(|e| failed("a subscription", e))?;
     let start = Instant::now();
     while start.elapsed() < SPAN {

@@ -112,7 +112,7 @@ impl Reader {
                 "the patterns have {said} bytes without their nodes, and may have {SUBSCRIPTION_BYTES_MAX}: subscribe in several parts"
             ));
         }
-        let interest = Interest { patterns: patterns.clone(), rate, exact: frame.exact };
+        let interest = Interest::new(patterns.clone(), rate, frame.exact);
         let pace = match (frame.past, frame.prompt) {
             (true, _) => Pace::Past,
             (false, true) => Pace::Prompt,

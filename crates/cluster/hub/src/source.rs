@@ -27,11 +27,11 @@ impl Source {
     /// Connects to the hub, or to the first of several that answers. Each source has another `number`.
     pub fn start(cluster: Arc<Cluster>, settings: FollowingSettings, number: usize) -> std::io::Result<Self> {
         let subscriber = Subscriber::start(settings, NodesBelow::new(cluster, number)?)?;
-        let everything = Interest {
-            patterns: vec![Pattern::everything()],
-            rate: Rate::from_hz(1).ok_or_else(|| std::io::Error::other("BUG: once a second is a rate"))?,
-            exact: false,
-        };
+        let everything = Interest::new(
+            vec![Pattern::everything()],
+            Rate::from_hz(1).ok_or_else(|| std::io::Error::other("BUG: once a second is a rate"))?,
+            false,
+        );
         subscriber.subscribe(&everything, false, ()).map_err(std::io::Error::other)?;
         // Nodes that are down, and nodes that are missing there, are known here too.
         subscriber.link().roster(true);

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use khz_link::limits::VERSION;
-use khz_model::{Choice, Delivery, Interest, Nanos, NodeName, Notice, QueryError, Rate, Share, Subscription};
+use khz_model::{
+    ChannelTerms, Choice, Delivery, Interest, Nanos, NodeName, Notice, QueryError, Rate, Share, Subscription,
+};
 
 use crate::cluster::Cluster;
 use crate::cursor::{Cursor, Numbers, Selection, deliveries};
@@ -55,6 +57,8 @@ pub(crate) struct ClusterSubscription {
     share: Share,
     rate: Rate,
     exact: bool,
+    /// What the nodes do with the rows.
+    channel: Option<Arc<ChannelTerms>>,
     choice: Choice,
     /// Memory of the choice.
     choice_bytes: u64,
@@ -106,7 +110,7 @@ impl ClusterSubscription {
         pace: Pace,
         numbers: Numbers,
     ) -> Result<Self, QueryError> {
-        let Interest { patterns, rate, exact } = interest;
+        let Interest { patterns, rate, exact, channel } = interest;
         let choice = Choice::new(patterns.into());
         let choice_bytes = choice.held() as u64;
         let share = may_hold(&cluster, choice_bytes)?;
@@ -115,6 +119,7 @@ impl ClusterSubscription {
             share,
             rate,
             exact,
+            channel,
             choice,
             selections: HashMap::new(),
             pace,
@@ -232,6 +237,7 @@ impl ClusterSubscription {
             rate: Some(self.rate),
             exact: self.exact,
             prompt,
+            channel: self.channel.clone(),
         });
         let selection =
             Arc::new(Selection::new(patterns.clone(), speaking.clone(), terms).spoken(self.version));

@@ -28,7 +28,7 @@ fn net(hub: &Hub) -> HubAddress {
 
 fn interest(patterns: &[&str], hz: u64) -> Interest {
     let patterns = patterns.iter().map(|pattern| Pattern::new(pattern).unwrap()).collect();
-    Interest { patterns, rate: Rate::from_hz(hz).unwrap(), exact: false }
+    Interest::new(patterns, Rate::from_hz(hz).unwrap(), false)
 }
 
 /// The first event that `wanted` makes something of; the others are left aside.

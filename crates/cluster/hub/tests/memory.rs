@@ -165,7 +165,7 @@ fn a_reader_that_stayed_gets_the_rows_of_a_node_that_was_forgotten_and_came_back
     let hub = Hub::start(None, &[]);
     drop(hub.join("n1"));
     until("n1 is down", || hub.states() == "n1 down");
-    let interest = Interest { patterns: vec![all_of("n*")], rate: Rate::from_hz(1).unwrap(), exact: false };
+    let interest = Interest::new(vec![all_of("n*")], Rate::from_hz(1).unwrap(), false);
     let mut subscription = hub.query.subscribe(interest).unwrap();
     subscription.poll();
     assert_eq!(hub.query.forget(&all_of("n1")).unwrap().nodes.len(), 1);

@@ -303,7 +303,7 @@ fn who_comes_to_a_lane_that_was_left_gets_what_comes_and_not_what_was_there() {
     a.row(1, [1; 4]).beat();
     let subscribe = || {
         let rate = Rate::from_hz(500).unwrap();
-        hub.query.subscribe(Interest { patterns: patterns(&["mem.*"]), rate, exact: false }).unwrap()
+        hub.query.subscribe(Interest::new(patterns(&["mem.*"]), rate, false)).unwrap()
     };
     let told = |a: &mut Node, interest: u32| {
         let period = Nanos::from_millis(2);

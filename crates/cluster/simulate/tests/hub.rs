@@ -113,10 +113,8 @@ fn a_reader_that_wants_more_gets_a_lane_of_its_own() {
     let (server, query) = hub(1, "127.0.0.1:0", None);
     let simulation = Simulation::of(server.addresses()[0], None);
     until("a row of every node", || rows_of_every_node(&query, 1));
-    let interest = |pattern: &str, hz| Interest {
-        patterns: vec![Pattern::new(pattern).unwrap()],
-        rate: Rate::from_hz(hz).unwrap(),
-        exact: false,
+    let interest = |pattern: &str, hz| {
+        Interest::new(vec![Pattern::new(pattern).unwrap()], Rate::from_hz(hz).unwrap(), false)
     };
     let mut fast = query.subscribe(interest("n07:kernel.*", 1_000)).unwrap();
     let mut stamps = Vec::new();

@@ -6,6 +6,7 @@
 pub mod accept_failures;
 pub mod budget;
 pub mod calendar;
+pub mod channel;
 pub mod choice;
 pub mod decimal;
 mod escape;
@@ -40,6 +41,7 @@ pub mod value_type;
 
 pub use accept_failures::AcceptFailures;
 pub use budget::{Budget, Share};
+pub use channel::{ChannelName, ChannelTerms};
 pub use choice::Choice;
 pub use decimal::Decimal;
 pub use instance::Instance;

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::calendar::utc;
+use crate::channel::{ChannelName, ChannelTerms};
 use crate::look::{Columns, Look, SnapshotLook, Wanted};
 use crate::metric::Metric;
 use crate::name::NodeName;
@@ -146,6 +147,15 @@ pub struct Interest {
     pub rate: Rate,
     /// Sample at that rate even where the kernel refreshes the number more slowly.
     pub exact: bool,
+    /// What the nodes do with the rows before they send them; `None`: nothing.
+    pub channel: Option<Arc<ChannelTerms>>,
+}
+
+impl Interest {
+    /// The series of these patterns as the nodes read them.
+    pub fn new(patterns: Vec<Pattern>, rate: Rate, exact: bool) -> Self {
+        Interest { patterns, rate, exact, channel: None }
+    }
 }
 
 impl LaneStatus {
@@ -449,6 +459,14 @@ pub enum QueryError {
     TooMuch {
         /// The node.
         node: NodeName,
+    },
+    /// A node cannot do what a channel asks of it.
+    #[error("channel {channel}: {problem}")]
+    Channel {
+        /// Its name.
+        channel: ChannelName,
+        /// Why not.
+        problem: String,
     },
     /// The gatherer has ended.
     #[error("the gatherer has stopped")]

@@ -31,6 +31,8 @@ pub enum Absence {
     InstanceGone = 3,
     /// This host does not have the source (no PSI, no /proc/diskstats in a container).
     NoSource = 4,
+    /// An expression gives no value here.
+    NoResult = 5,
 }
 
 /// What went wrong.
@@ -87,6 +89,7 @@ impl Reading {
             2 => Reading::Absent(Absence::NoField),
             3 => Reading::Absent(Absence::InstanceGone),
             4 => Reading::Absent(Absence::NoSource),
+            5 => Reading::Absent(Absence::NoResult),
             1..=127 => Reading::Absent(Absence::NotYet),
             129 => Reading::Failed(Fault::Malformed),
             130 => Reading::Failed(Fault::OutOfRange),
@@ -111,6 +114,7 @@ impl fmt::Display for Absence {
             Absence::NoField => "this kernel does not print it",
             Absence::InstanceGone => "instance gone",
             Absence::NoSource => "this host does not have the source",
+            Absence::NoResult => "no result",
         })
     }
 }
@@ -141,6 +145,7 @@ mod tests {
             Absent(Absence::NoField),
             Absent(Absence::InstanceGone),
             Absent(Absence::NoSource),
+            Absent(Absence::NoResult),
             Failed(Fault::Unreadable),
             Failed(Fault::Malformed),
             Failed(Fault::OutOfRange),

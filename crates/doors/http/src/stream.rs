@@ -48,11 +48,7 @@ pub(crate) async fn stream(
 
 fn interest(params: &Params) -> Result<Interest, Refusal> {
     let once_a_second = Rate::from_hz(1).ok_or_else(|| Refusal::bad_request("a rate is missing"))?;
-    Ok(Interest {
-        patterns: params.patterns()?,
-        rate: params.rate("rate", once_a_second)?,
-        exact: params.switch("exact")?,
-    })
+    Ok(Interest::new(params.patterns()?, params.rate("rate", once_a_second)?, params.switch("exact")?))
 }
 
 /// The rows of a subscription.

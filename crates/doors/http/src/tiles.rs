@@ -55,7 +55,7 @@ pub(crate) async fn tiles(
     let rate = rate(&params)?;
     let open = place(&app)?;
     app.turns.next(Queue::Answers).await;
-    let subscription = app.query.subscribe(Interest { patterns: measure.patterns(), rate, exact: false })?;
+    let subscription = app.query.subscribe(Interest::new(measure.patterns(), rate, false))?;
     connection.set_streaming();
     let rate = subscription.rate();
     let tiles = Tiles {

@@ -36,7 +36,7 @@ impl HubLink {
         let patterns = patterns.map_err(|error| error.problem)?;
         let rate = subscription.rate.or(Rate::from_period(BASE)).ok_or("there is no such rate")?;
         // A reader who sets a rate gets it even where the kernel updates its numbers more slowly.
-        Ok(Interest { patterns, rate, exact: subscription.rate.is_some() })
+        Ok(Interest::new(patterns, rate, subscription.rate.is_some()))
     }
 }
 

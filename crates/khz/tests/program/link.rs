@@ -19,7 +19,7 @@ fn khz_alone_is_read_by_its_local_socket_as_a_hub_is() {
     let following = Following::start(access.settings().unwrap(), sink).unwrap();
     let rate = Rate::from_hz(100).unwrap();
     let patterns = vec![Pattern::new("n1:mem.free").unwrap()];
-    following.subscribe(&Interest { patterns, rate, exact: true }, true).unwrap();
+    following.subscribe(&Interest::new(patterns, rate, true), true).unwrap();
     let mut lane = None;
     let rows = loop {
         match events.next_within(Duration::from_secs(60)).expect("rows come") {

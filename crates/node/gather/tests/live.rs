@@ -144,7 +144,7 @@ fn every_row_of_a_boost_lane_arrives_in_order_and_on_the_grid() {
     let agent = Agent::start(plan("/")).unwrap();
     let query = agent.query();
     let rate = Rate::from_hz(500).unwrap();
-    let interest = Interest { patterns: patterns("kernel.*"), rate, exact: false };
+    let interest = Interest::new(patterns("kernel.*"), rate, false);
     let mut subscription = query.subscribe(interest).unwrap();
     let mut rows = Vec::new();
     wait_for("200 rows", || {
@@ -187,7 +187,7 @@ fn a_boost_lane_has_the_series_that_its_readers_want_and_no_others() {
     let rate = Rate::from_hz(100).unwrap();
     let subscribe = |list: &str| {
         let patterns = list.split(' ').map(|pattern| Pattern::new(pattern).unwrap()).collect();
-        query.subscribe(Interest { patterns, rate, exact: true }).unwrap()
+        query.subscribe(Interest::new(patterns, rate, true)).unwrap()
     };
     let slots = || {
         let lanes = query.status().remove(0).lanes;
@@ -241,7 +241,7 @@ fn a_rate_that_surely_exceeds_the_ceiling_is_lowered_at_once_and_the_reader_lear
     let query = agent.query();
     wait_for("what the sources cost", || (value(&*query, "khz.source.gathers[stat]") > 40).then_some(()));
     let rate = Rate::from_hz(1_000).unwrap();
-    let interest = Interest { patterns: patterns("*"), rate, exact: true };
+    let interest = Interest::new(patterns("*"), rate, true);
     let mut subscription = query.subscribe(interest).unwrap();
     let granted = subscription.rate();
     assert!(granted.is_slowed_from(rate), "{granted}");
@@ -291,8 +291,7 @@ fn a_new_instance_becomes_a_new_column_of_a_running_subscription() {
     let host = Host::new("column");
     let agent = Agent::start(plan(&host.0)).unwrap();
     let query = agent.query();
-    let interest =
-        Interest { patterns: patterns("net.rx_bytes[*]"), rate: Rate::from_hz(100).unwrap(), exact: false };
+    let interest = Interest::new(patterns("net.rx_bytes[*]"), Rate::from_hz(100).unwrap(), false);
     let mut subscription = query.subscribe(interest).unwrap();
     let first = wait_for("a row", || subscription.poll().into_iter().next());
     host.edit("net/dev", |text| format!("{text}{}\n", text.lines().last().unwrap().replace("eth0", "eth9")));
@@ -337,7 +336,7 @@ fn questions_that_cannot_be_answered_say_why() {
     assert_eq!(error.to_string(), "nothing matches nothing.here; `khz catalog` lists every metric");
     let missing = block_on(query.latest(&patterns("n[1-3]:mem.free"), Nanos(0))).unwrap();
     assert_eq!((missing.nodes.len(), missing.missing), (1, vec!["n2".to_owned(), "n3".to_owned()]));
-    let fast = Interest { patterns: patterns("mem.free"), rate: Rate::from_hz(5_000).unwrap(), exact: true };
+    let fast = Interest::new(patterns("mem.free"), Rate::from_hz(5_000).unwrap(), true);
     assert!(matches!(query.subscribe(fast).err(), Some(QueryError::AboveCeiling { .. })));
     agent.stop();
 }
@@ -346,13 +345,8 @@ fn questions_that_cannot_be_answered_say_why() {
 fn lanes_of_different_rates_are_limited_and_the_refusal_says_so() {
     let agent = Agent::start(plan("/")).unwrap();
     let query = agent.query();
-    let subscribe = |hz| {
-        query.subscribe(Interest {
-            patterns: patterns("load.*"),
-            rate: Rate::from_hz(hz).unwrap(),
-            exact: false,
-        })
-    };
+    let subscribe =
+        |hz| query.subscribe(Interest::new(patterns("load.*"), Rate::from_hz(hz).unwrap(), false));
     let open: Vec<_> = (100..200).map(subscribe).collect();
     let refused = open.iter().filter(|s| matches!(s, Err(QueryError::Full { .. }))).count();
     assert_eq!(refused, 100 - (khz_gather::LANES_MAX - 2));
@@ -366,8 +360,7 @@ fn a_granted_lane_lives_until_its_reader_has_come() {
     let agent = Agent::start(plan("/")).unwrap();
     let query = agent.query();
     let subscribe = || {
-        let interest =
-            Interest { patterns: patterns("kernel.*"), rate: Rate::from_hz(200).unwrap(), exact: false };
+        let interest = Interest::new(patterns("kernel.*"), Rate::from_hz(200).unwrap(), false);
         query.subscribe(interest).unwrap()
     };
     let stop = std::sync::atomic::AtomicBool::new(false);
@@ -397,8 +390,7 @@ fn lanes_that_come_and_go_take_no_new_slots_for_their_own_numbers() {
     let query = agent.query();
     let own_slots = || latest(&*query, "khz.*", Nanos(0)).nodes[0].1.len();
     let follow = |hz| {
-        let interest =
-            Interest { patterns: patterns("load.*"), rate: Rate::from_hz(hz).unwrap(), exact: false };
+        let interest = Interest::new(patterns("load.*"), Rate::from_hz(hz).unwrap(), false);
         drop(query.subscribe(interest).unwrap());
     };
     follow(50);
@@ -473,15 +465,8 @@ fn a_number_of_a_lane_or_source_that_is_not_known_is_absent_and_never_0() {
 fn two_readers_of_the_same_share_a_lane() {
     let agent = Agent::start(plan("/")).unwrap();
     let query = agent.query();
-    let subscribe = || {
-        query
-            .subscribe(Interest {
-                patterns: patterns("cpu.*"),
-                rate: Rate::from_hz(50).unwrap(),
-                exact: false,
-            })
-            .unwrap()
-    };
+    let subscribe =
+        || query.subscribe(Interest::new(patterns("cpu.*"), Rate::from_hz(50).unwrap(), false)).unwrap();
     let both = (subscribe(), subscribe());
     assert_eq!(
         latest(&*query, "khz.lane.readers[boost*]", Nanos(0)).nodes[0]

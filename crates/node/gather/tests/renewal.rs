@@ -128,7 +128,7 @@ impl Followed {
 fn subscribe(agent: &Agent) -> Box<dyn Subscription> {
     let patterns = vec![Pattern::new("net.rx_bytes[*]").unwrap()];
     let rate = Rate::from_hz(100).unwrap();
-    agent.query().subscribe(Interest { patterns, rate, exact: true }).unwrap()
+    agent.query().subscribe(Interest::new(patterns, rate, true)).unwrap()
 }
 
 #[test]

@@ -55,6 +55,16 @@ impl Bound {
         &self.labels
     }
 
+    /// The values of a row.
+    pub fn width(&self) -> usize {
+        self.steps.last().map_or(0, |last| last.values.len())
+    }
+
+    /// True if the result is a number, which has no labels.
+    pub fn is_number(&self) -> bool {
+        self.width() > self.labels.len()
+    }
+
     /// Executes the plan on a row of this time (ns since 1970); `reading` gives the bits of a slot that is present. Returns the
     /// values of the result, as its series are; a number is one value.
     pub fn row(&mut self, time: i64, reading: impl Fn(u32) -> Option<u64>) -> &[f64] {

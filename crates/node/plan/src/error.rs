@@ -33,6 +33,12 @@ pub enum PlanError {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// The handler contradicts itself, or exceeds a limit.
+    #[error("the handler {problem}")]
+    Handler {
+        /// What is wrong with it.
+        problem: &'static str,
+    },
     /// Two series of a step have the same labels.
     #[error("step {} of the plan gives two series with the same labels, {labels}: keep a label that tells them apart", step.0)]
     Twins {

@@ -31,6 +31,11 @@ impl LabelSet {
         place.map_or("", |place| &self.0[place].1)
     }
 
+    /// True without labels and name.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (&**name, &**value))

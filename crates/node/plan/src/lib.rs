@@ -5,6 +5,9 @@
 //! ([`Bound::row`]) without allocating. What a step gives is decided when the plan is bound: which series, with which labels;
 //! a row only fills in their values. A value that is not there is [`ABSENT`].
 //!
+//! A [`Handler`] has a plan for the values of rows, and says which rows are sent: while a condition holds, when it begins to hold,
+//! when a value has changed, or one in a while ([`BoundHandler::row`]).
+//!
 //! Parses no text, reads no clock, and knows no nodes, lanes or channels.
 
 #![forbid(unsafe_code)]
@@ -15,6 +18,7 @@ mod bind;
 mod bound;
 mod combine;
 mod error;
+mod handler;
 mod labels;
 pub mod limits;
 mod math;
@@ -28,6 +32,7 @@ mod wire;
 pub use bind::Identity;
 pub use bound::Bound;
 pub use error::PlanError;
+pub use handler::{BoundHandler, Deadband, Handler, When};
 pub use labels::LabelSet;
 pub use number::{ABSENT, is_absent};
 pub use plan::{

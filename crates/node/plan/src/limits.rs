@@ -29,5 +29,14 @@ pub const SERIES_MAX: usize = 16_384;
 /// Series of all steps: what a row costs at most.
 pub const WORK_MAX: usize = 65_536;
 
+/// Bytes of a handler.
+pub const HANDLER_BYTES: usize = 32 << 10;
+
+/// Rows that a condition may count back.
+pub const TRUTH_ROWS_MAX: u8 = 64;
+
+/// The longest time of a handler: how long a condition must hold, how long it is quiet, how far rows are apart.
+pub const DURATION_MAX: Nanos = Nanos::from_secs(86_400);
+
 /// Bytes of the windows of one plan.
 pub const WINDOWS_BYTES: usize = 4 << 20;

@@ -29,13 +29,13 @@ impl Plan {
         if bytes.len() > PLAN_BYTES {
             return Err(PlanError::TooMuch { what: "bytes", limit: PLAN_BYTES });
         }
-        let mut reader = Reader { whole: bytes.len(), rest: bytes };
+        let mut reader = Reader::new(bytes);
         match reader.byte()? {
             VERSION => {}
             version => return Err(PlanError::Version { version }),
         }
         let steps = reader.list("steps", STEPS_MAX, Reader::step)?;
-        if !reader.rest.is_empty() {
+        if !reader.is_empty() {
             return Err(reader.damaged());
         }
         Plan::new(steps)
@@ -235,40 +235,55 @@ fn put_id(id: StepId, out: &mut Vec<u8>) {
     varint::put(out, u64::from(id.0));
 }
 
-fn put_f64(number: f64, out: &mut Vec<u8>) {
+pub(crate) fn put_f64(number: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&number.to_bits().to_le_bytes());
 }
 
 /// Bytes that are read.
-struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     whole: usize,
     rest: &'a [u8],
 }
 
-impl Reader<'_> {
-    fn damaged(&self) -> PlanError {
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Reader { whole: bytes.len(), rest: bytes }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The next bytes, as many as this.
+    pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], PlanError> {
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or_else(|| self.damaged())?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    pub fn damaged(&self) -> PlanError {
         PlanError::Damaged { offset: self.whole - self.rest.len() }
     }
 
-    fn byte(&mut self) -> Result<u8, PlanError> {
+    pub fn byte(&mut self) -> Result<u8, PlanError> {
         let (&byte, rest) = self.rest.split_first().ok_or_else(|| self.damaged())?;
         self.rest = rest;
         Ok(byte)
     }
 
-    fn varint(&mut self) -> Result<u64, PlanError> {
+    pub fn varint(&mut self) -> Result<u64, PlanError> {
         let (number, rest) = varint::get(self.rest).ok_or_else(|| self.damaged())?;
         self.rest = rest;
         Ok(number)
     }
 
-    fn f64(&mut self) -> Result<f64, PlanError> {
+    pub fn f64(&mut self) -> Result<f64, PlanError> {
         let (bytes, rest) = self.rest.split_first_chunk().ok_or_else(|| self.damaged())?;
         self.rest = rest;
         Ok(f64::from_bits(u64::from_le_bytes(*bytes)))
     }
 
-    fn flag(&mut self) -> Result<bool, PlanError> {
+    pub fn flag(&mut self) -> Result<bool, PlanError> {
         match self.byte()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -295,9 +310,7 @@ impl Reader<'_> {
     fn text(&mut self) -> Result<String, PlanError> {
         let length = usize::try_from(self.varint()?).ok().filter(|length| *length <= TEXT_BYTES);
         let length = length.ok_or(PlanError::TooMuch { what: "bytes in a text", limit: TEXT_BYTES })?;
-        let (text, rest) = self.rest.split_at_checked(length).ok_or_else(|| self.damaged())?;
-        let text = str::from_utf8(text).map_err(|_| self.damaged())?;
-        self.rest = rest;
+        let text = str::from_utf8(self.bytes(length)?).map_err(|_| self.damaged())?;
         Ok(text.to_owned())
     }
 

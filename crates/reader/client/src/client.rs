@@ -80,7 +80,7 @@ impl Selection {
     /// A pattern does not parse.
     pub fn new<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, NameError> {
         let patterns: Result<_, _> = patterns.into_iter().map(|text| Pattern::new(text.as_ref())).collect();
-        let interest = Interest { patterns: patterns?, rate: once_a_second(), exact: false };
+        let interest = Interest::new(patterns?, once_a_second(), false);
         Ok(Selection { interest, prompt: false, condition: Condition::Always })
     }
 

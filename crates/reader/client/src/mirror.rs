@@ -55,7 +55,7 @@ impl Mirror {
         // A caller that names a rate gets it even where the kernel changes more slowly, and
         // every row at once.
         let (exact, prompt) = (settings.rate.is_some(), settings.rate.is_some());
-        subscriber.subscribe(&Interest { patterns: settings.patterns.clone(), rate, exact }, prompt, ())?;
+        subscriber.subscribe(&Interest::new(settings.patterns.clone(), rate, exact), prompt, ())?;
         Ok(Mirror { _subscriber: subscriber })
     }
 }

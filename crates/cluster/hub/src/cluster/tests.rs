@@ -28,7 +28,7 @@ fn new_readers_are_refused_when_readers_hold_as_much_as_they_may() {
     let cluster = cluster();
     let interest = || {
         let patterns = vec![Pattern::everything()];
-        Interest { patterns, rate: Rate::from_hz(1).unwrap(), exact: false }
+        Interest::new(patterns, Rate::from_hz(1).unwrap(), false)
     };
     let follow = || ClusterSubscription::new(cluster.clone(), interest(), Pace::Flushed, Numbers::Doors);
     let all = cluster.follow_bytes.take(cluster.follow_bytes_max() + 1).unwrap();

@@ -59,7 +59,7 @@ pub(crate) fn terms(files: &Files) -> Terms {
     } else {
         files.values().filter_map(|metric| Pattern::new(metric).ok()).collect()
     };
-    Terms { patterns, rate: None, exact: true, prompt: true }
+    Terms { patterns, rate: None, exact: true, prompt: true, channel: None }
 }
 
 /// What a reader requests.

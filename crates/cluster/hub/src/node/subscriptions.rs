@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use khz_link::Allowance;
-use khz_model::{Nanos, Pattern, Rate};
+use khz_model::{ChannelTerms, Nanos, Pattern, Rate};
 
 use crate::limits::{SUBSCRIPTIONS_A_SECOND, SUBSCRIPTIONS_AT_ONCE, SUBSCRIPTIONS_MAX};
 use crate::mailbox::Command;
@@ -21,6 +21,8 @@ pub(crate) struct Terms {
     pub exact: bool,
     /// Every row at once.
     pub prompt: bool,
+    /// What the node does with the rows before it sends them.
+    pub channel: Option<Arc<ChannelTerms>>,
 }
 
 /// A subscription at one node.

@@ -65,7 +65,7 @@ impl Peer {
 
 fn terms(hz: u64) -> Terms {
     let patterns = vec![Pattern::new("cpu.*").expect("a pattern")];
-    Terms { patterns, rate: Rate::from_hz(hz), exact: false, prompt: false }
+    Terms { patterns, rate: Rate::from_hz(hz), exact: false, prompt: false, channel: None }
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn cluster(nodes: usize) -> Arc<Cluster> {
 
 fn begin(cluster: &Arc<Cluster>, patterns: &[&str], hz: u64) -> ClusterSubscription {
     let patterns = patterns.iter().map(|text| Pattern::new(text).unwrap()).collect();
-    let interest = Interest { patterns, rate: Rate::from_hz(hz).unwrap(), exact: false };
+    let interest = Interest::new(patterns, Rate::from_hz(hz).unwrap(), false);
     ClusterSubscription::begin(cluster.clone(), interest, Pace::Flushed, Numbers::Nodes).unwrap()
 }
 

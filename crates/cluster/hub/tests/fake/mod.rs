@@ -93,7 +93,7 @@ impl Hub {
 /// What a subscription asks for.
 pub fn interest(patterns: &[&str], hz: u64) -> Interest {
     let patterns = patterns.iter().map(|text| Pattern::new(text).unwrap()).collect();
-    Interest { patterns, rate: Rate::from_hz(hz).unwrap(), exact: false }
+    Interest::new(patterns, Rate::from_hz(hz).unwrap(), false)
 }
 
 /// Waits until it is so.

@@ -153,7 +153,7 @@ fn after_the_fact(flags: &RecordFlags, task: &Task, plan: &Plan, span: Nanos) ->
         None => None,
     };
     let rate = RATE.parse().map_err(Failure::usage)?;
-    let interest = Interest { patterns: task.patterns.clone(), rate, exact: false };
+    let interest = Interest::new(task.patterns.clone(), rate, false);
     let hub = hub.map(|access| HubRows::start_past(&access, &interest, span)).transpose()?;
     let mut recorder = task.recorder(flags, plan)?;
     let (copied, absent) = match hub {
@@ -237,7 +237,7 @@ fn done(nodes: Done, missing: &Missing) -> Done {
 fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let rate: Rate = flags.rate.as_deref().unwrap_or(RATE).parse().map_err(Failure::usage)?;
     let signals = signals::count_signals(SIGNALS_MAX)?;
-    let interest = Interest { patterns: task.patterns.clone(), rate, exact: flags.exact };
+    let interest = Interest::new(task.patterns.clone(), rate, flags.exact);
     let mut origin = Origin::start(flags, plan, &interest)?;
     let mut recorder = task.recorder(flags, plan)?;
     origin.begin(&mut recorder).map_err(of_error)?;

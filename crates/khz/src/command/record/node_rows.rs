@@ -32,7 +32,7 @@ pub struct NodeRows {
 impl NodeRows {
     /// Starts to gather, and waits for the first row.
     pub fn start(plan: &Plan, interest: &Interest) -> Result<Self, Failure> {
-        let Interest { patterns, rate, exact } = interest;
+        let Interest { patterns, rate, exact, .. } = interest;
         let node = plan.node.as_str();
         if !patterns.iter().any(|pattern| pattern.matches_node(node)) {
             return Err(Failure::work(format!(

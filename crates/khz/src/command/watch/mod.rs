@@ -91,11 +91,11 @@ pub struct WatchFlags {
 
 /// Subscribes and prints rows until it is time to stop.
 pub fn run(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    let interest = Interest {
-        patterns: super::patterns(&flags.patterns)?,
-        rate: flags.rate.parse().map_err(Failure::usage)?,
-        exact: flags.exact,
-    };
+    let interest = Interest::new(
+        super::patterns(&flags.patterns)?,
+        flags.rate.parse().map_err(Failure::usage)?,
+        flags.exact,
+    );
     let span: Option<Nanos> =
         flags.duration.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;

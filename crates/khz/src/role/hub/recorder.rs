@@ -54,7 +54,7 @@ impl HubRecorder {
         settings.limits.timeout = u32::try_from(settings.layout.step).unwrap_or(u32::MAX).clamp(10, 300);
         let files = Recorder::open(&settings)
             .map_err(|error| Failure::usage(format!("--rrd: {}", sentence(&error))))?;
-        let interest = Interest { patterns: recording.patterns, rate: recording.every, exact: false };
+        let interest = Interest::new(recording.patterns, recording.every, false);
         let stop = Arc::new(AtomicBool::new(false));
         let losses = Losses { lost, told: 0, lines: Repeats::default() };
         let work = Work { files, query, interest, subscription: None, warned: String::new(), losses };

@@ -1,0 +1,94 @@
+//! A handler: what a node does with the rows of a channel before it sends them. It computes values, and leaves out rows.
+
+mod bound;
+mod change;
+mod truth;
+mod wire;
+
+use khz_model::Nanos;
+
+pub use bound::BoundHandler;
+
+use crate::error::PlanError;
+use crate::limits::{DURATION_MAX, TRUTH_ROWS_MAX};
+use crate::plan::Plan;
+
+/// What a node does with rows before it sends them. The default sends every row as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Handler {
+    /// What a row has: the result of this plan. `None`: the readings of the channel's series, as they are.
+    pub values: Option<Plan>,
+    /// Which rows are sent; `None`: all that have a value.
+    pub when: Option<When>,
+    /// Rows that differ too little from the last one that was sent are left out.
+    pub deadband: Option<Deadband>,
+    /// One row at most in each interval of this length; 0: every row.
+    pub every: Nanos,
+}
+
+/// When rows are sent. A condition is judged for each series of its result: the series is true in a row in which it has a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct When {
+    /// The condition; `None`: the result of [`Handler::values`]. A row has only series that are on then.
+    pub plan: Option<Plan>,
+    /// A series goes on after it was true for this long.
+    pub holds: Nanos,
+    /// A series that is on stays on until it has a value here; `None`: until it is not true.
+    pub unless: Option<Plan>,
+    /// A series counts as true if it was so in this many of the last [`When::of`] rows.
+    pub at_least: u8,
+    /// At most [`TRUTH_ROWS_MAX`].
+    pub of: u8,
+    /// One row when a series goes on, instead of all rows while one is on.
+    pub once: bool,
+    /// A series causes no other row for this long after one: with [`When::once`].
+    pub quiet: Nanos,
+}
+
+impl Default for When {
+    fn default() -> Self {
+        When { plan: None, holds: Nanos(0), unless: None, at_least: 1, of: 1, once: false, quiet: Nanos(0) }
+    }
+}
+
+/// How much a value must differ from the one that was sent last.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Deadband {
+    /// By more than this.
+    pub absolute: f64,
+    /// By more than this share of what was sent; the larger of both counts.
+    pub relative: f64,
+}
+
+impl Handler {
+    /// Returns what every node would refuse.
+    pub(crate) fn check(&self) -> Result<(), PlanError> {
+        let refuse = |problem| Err(PlanError::Handler { problem });
+        if let Some(when) = &self.when {
+            if when.plan.is_none() && self.values.is_none() {
+                return refuse("has a condition without an expression");
+            }
+            if when.at_least == 0 || when.at_least > when.of || when.of > TRUTH_ROWS_MAX {
+                return refuse("must count at least one and at most all of the last rows, 64 at most");
+            }
+            if when.quiet > Nanos(0) && !when.once {
+                return refuse("has a quiet time, but sends more than one row each time");
+            }
+            if when.once && self.every > Nanos(0) {
+                return refuse("sends a row when something becomes true, and cannot wait for an interval");
+            }
+            if when.holds > DURATION_MAX || when.quiet > DURATION_MAX {
+                return refuse("waits for longer than a day");
+            }
+        }
+        if let Some(Deadband { absolute, relative }) = self.deadband
+            && !(absolute >= 0.0 && relative >= 0.0)
+        {
+            return refuse("has a deadband below 0");
+        }
+        if self.every > DURATION_MAX {
+            return refuse("has an interval of more than a day");
+        }
+        Ok(())
+    }
+}

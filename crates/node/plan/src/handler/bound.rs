@@ -1,0 +1,201 @@
+//! A handler that is bound to the slots of a lane, and takes its rows. Nothing is allocated for a row.
+
+use khz_model::{Nanos, Series, Stamp};
+
+use super::change::Change;
+use super::truth::Truth;
+use super::{Handler, When};
+use crate::bind::Identity;
+use crate::bound::Bound;
+use crate::error::PlanError;
+use crate::labels::LabelSet;
+use crate::number::{ABSENT, is_absent};
+use crate::plan::{Form, Plan, Selector, Step};
+
+/// A handler that is ready for rows.
+#[derive(Debug)]
+pub struct BoundHandler {
+    values: Option<Bound>,
+    when: Option<BoundWhen>,
+    change: Option<BoundChange>,
+    every: Nanos,
+    /// The interval in which the last row was sent.
+    interval: Option<u64>,
+    /// The result of `values` for this row, without series that are off.
+    out: Box<[f64]>,
+}
+
+/// A deadband.
+#[derive(Debug)]
+struct BoundChange {
+    band: Change,
+    /// The readings as numbers, if rows have readings.
+    readings: Option<Bound>,
+}
+
+/// A condition, and the state of its series.
+#[derive(Debug)]
+struct BoundWhen {
+    when: When,
+    plan: Option<Bound>,
+    unless: Option<Bound>,
+    /// For each series of the condition, which of `unless` takes it back.
+    back: Vec<Back>,
+    truths: Box<[Truth]>,
+}
+
+/// What takes a series back.
+#[derive(Clone, Copy, Debug)]
+enum Back {
+    Never,
+    /// The series of `unless` with the same labels.
+    By(u32),
+    /// Any: `unless` says nothing about single series.
+    Any,
+}
+
+impl BoundHandler {
+    /// Binds a handler to the series of a lane, of which a row comes each period. It allocates everything that rows will need.
+    ///
+    /// # Errors
+    /// Returns which limit a plan exceeds on this node, or which of its series cannot be told apart.
+    pub fn new(
+        handler: &Handler,
+        series: &[Series],
+        identity: Identity<'_>,
+        period: Nanos,
+    ) -> Result<Self, PlanError> {
+        let bind = |plan: &Plan| Bound::new(plan, series, identity, period);
+        let values = handler.values.as_ref().map(bind).transpose()?;
+        let width = values.as_ref().map_or(0, Bound::width);
+        let when = handler.when.as_ref();
+        let when = when.map(|when| BoundWhen::new(when, values.as_ref(), bind)).transpose()?;
+        let change = match handler.deadband {
+            Some(deadband) => {
+                // Readings are compared as numbers, too.
+                let readings = if values.is_none() { Some(bind(&everything()?)?) } else { None };
+                let count = readings.as_ref().map_or(width, Bound::width);
+                Some(BoundChange { band: Change::new(deadband, count), readings })
+            }
+            None => None,
+        };
+        let every = handler.every;
+        Ok(BoundHandler { values, when, change, every, interval: None, out: vec![ABSENT; width].into() })
+    }
+
+    /// The labels of each series of its rows, a number has none; `None`: its rows have the readings as they are.
+    pub fn labels(&self) -> Option<Vec<LabelSet>> {
+        let values = self.values.as_ref()?;
+        let labels = values.labels();
+        Some(if values.is_number() { vec![LabelSet::default()] } else { labels.to_vec() })
+    }
+
+    /// Takes the next row; `reading` gives the bits of a slot that is present. Returns whether it is to be sent.
+    pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> Option<u64>) -> bool {
+        let (time, now) = (stamp.real().0 as i64, stamp.boot);
+        let BoundHandler { values, when, change, every, interval, out } = self;
+        let computed = values.as_mut().map(|values| values.row(time, &reading));
+        // What the readings are is known even if no condition is true now.
+        let (band, compared) = match change {
+            Some(BoundChange { band, readings }) => {
+                (Some(band), readings.as_mut().map(|readings| readings.row(time, &reading)))
+            }
+            None => (None, None),
+        };
+        let is_on = when.as_mut().is_none_or(|when| when.row(time, now, computed, &reading));
+        if let Some(computed) = computed {
+            let is_shown = |at: usize| when.as_ref().is_none_or(|when| when.shows(at));
+            for (at, (out, &value)) in out.iter_mut().zip(computed).enumerate() {
+                *out = if is_shown(at) { value } else { ABSENT };
+            }
+            if out.iter().all(|&value| is_absent(value)) {
+                return false;
+            }
+        }
+        let present = now.0.checked_div(every.0);
+        if !is_on || present.is_some() && *interval == present {
+            return false;
+        }
+        if let Some(band) = band {
+            let values = compared.unwrap_or(out);
+            if !band.is_enough(values) {
+                return false;
+            }
+            band.send(values);
+        }
+        *interval = present;
+        true
+    }
+
+    /// The values of the row, in the order of [`BoundHandler::labels`]; [`ABSENT`] where there is none.
+    pub fn values(&self) -> &[f64] {
+        &self.out
+    }
+}
+
+/// All series of the lane that are numbers.
+fn everything() -> Result<Plan, PlanError> {
+    Plan::new(vec![Step::Series(Selector { form: Form::Own, conditions: Vec::new() })])
+}
+
+impl BoundWhen {
+    fn new(
+        when: &When,
+        values: Option<&Bound>,
+        bind: impl Fn(&Plan) -> Result<Bound, PlanError>,
+    ) -> Result<Self, PlanError> {
+        let plan = when.plan.as_ref().map(&bind).transpose()?;
+        let unless = when.unless.as_ref().map(&bind).transpose()?;
+        let judged = plan.as_ref().or(values);
+        let back = judged.map_or_else(Vec::new, |judged| backs(judged, unless.as_ref()));
+        let truths = vec![Truth::default(); back.len()].into();
+        Ok(BoundWhen { when: when.clone(), plan, unless, back, truths })
+    }
+
+    /// Takes the next row. Returns whether it is to be sent.
+    fn row(
+        &mut self,
+        time: i64,
+        now: Nanos,
+        computed: Option<&[f64]>,
+        reading: &impl Fn(u32) -> Option<u64>,
+    ) -> bool {
+        let judged = match &mut self.plan {
+            Some(plan) => plan.row(time, reading),
+            None => computed.unwrap_or_default(),
+        };
+        let unless = self.unless.as_mut().map_or(&[][..], |unless| unless.row(time, reading));
+        let is_any_back = unless.iter().any(|&value| !is_absent(value));
+        let (mut is_on, mut is_news) = (false, false);
+        for ((truth, back), &value) in self.truths.iter_mut().zip(&self.back).zip(judged) {
+            let is_back = match back {
+                Back::Never => false,
+                Back::By(at) => !is_absent(unless[*at as usize]),
+                Back::Any => is_any_back,
+            };
+            is_on |= truth.row(&self.when, now, !is_absent(value), is_back);
+            is_news |= self.when.once && truth.take_news(&self.when, now);
+        }
+        if self.when.once { is_news } else { is_on }
+    }
+
+    /// Whether a row shows this series of the values: if they are the condition, only while it is on.
+    fn shows(&self, at: usize) -> bool {
+        self.plan.is_some() || self.truths.get(at).is_some_and(Truth::is_on)
+    }
+}
+
+/// What takes back each series of a condition.
+fn backs(judged: &Bound, unless: Option<&Bound>) -> Vec<Back> {
+    let Some(unless) = unless else { return vec![Back::Never; judged.width()] };
+    let is_of_none = unless.is_number() || unless.labels().iter().all(|labels| labels.unnamed().is_empty());
+    if judged.is_number() || is_of_none {
+        return vec![Back::Any; judged.width()];
+    }
+    let same = |labels: &LabelSet| {
+        let labels = labels.unnamed();
+        let at = unless.labels().iter().position(|other| other.unnamed() == labels);
+        at.map_or(Back::Never, |at| Back::By(at as u32))
+    };
+    judged.labels().iter().map(same).collect()
+}

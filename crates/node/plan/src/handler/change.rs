@@ -1,0 +1,80 @@
+//! Which rows differ enough from the last one that was sent.
+
+use super::Deadband;
+use crate::number::{ABSENT, is_absent};
+
+/// The values that were sent last.
+#[derive(Debug)]
+pub(crate) struct Change {
+    deadband: Deadband,
+    sent: Box<[f64]>,
+    /// A row was sent.
+    is_begun: bool,
+}
+
+impl Change {
+    pub fn new(deadband: Deadband, values: usize) -> Self {
+        Change { deadband, sent: vec![ABSENT; values].into(), is_begun: false }
+    }
+
+    /// Whether some value differs by more than the deadband; one that comes or goes does.
+    pub fn is_enough(&self, values: &[f64]) -> bool {
+        !self.is_begun || self.sent.iter().zip(values).any(|(&sent, &value)| self.differs(sent, value))
+    }
+
+    /// This row is sent.
+    pub fn send(&mut self, values: &[f64]) {
+        self.sent.copy_from_slice(values);
+        self.is_begun = true;
+    }
+
+    #[inline]
+    fn differs(&self, sent: f64, value: f64) -> bool {
+        if sent.to_bits() == value.to_bits() {
+            return false;
+        }
+        if is_absent(sent) || is_absent(value) || sent.is_nan() || value.is_nan() {
+            return true;
+        }
+        let Deadband { absolute, relative } = self.deadband;
+        // Two infinities of one sign are the same bits; of two signs they differ by more than anything.
+        (value - sent).abs() > absolute.max(relative * sent.abs())
+            || sent.is_infinite() != value.is_infinite()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_sent(deadband: Deadband, values: &[f64]) -> Vec<bool> {
+        let mut change = Change::new(deadband, 1);
+        let mut row = |&value: &f64| {
+            let is_enough = change.is_enough(&[value]);
+            if is_enough {
+                change.send(&[value]);
+            }
+            is_enough
+        };
+        values.iter().map(&mut row).collect()
+    }
+
+    #[test]
+    fn a_value_is_compared_with_what_was_sent_not_with_the_row_before() {
+        let tenth = Deadband { absolute: 0.0, relative: 0.1 };
+        assert_eq!(is_sent(tenth, &[10.0, 10.5, 11.0, 11.01, 10.0]), [true, false, false, true, false]);
+        let one = Deadband { absolute: 1.0, relative: 0.1 };
+        assert_eq!(is_sent(one, &[0.0, 1.0, 1.5, 0.5, 0.4]), [true, false, true, false, true]);
+    }
+
+    #[test]
+    fn what_comes_goes_or_is_no_number_differs() {
+        let half = Deadband { absolute: 0.0, relative: 0.5 };
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        assert_eq!(is_sent(half, &[1.0, ABSENT, ABSENT, 1.0]), [true, true, false, true]);
+        assert_eq!(
+            is_sent(half, &[nan, nan, 1.0, inf, inf, -inf, 1.0]),
+            [true, false, true, true, false, true, true]
+        );
+    }
+}

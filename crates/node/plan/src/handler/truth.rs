@@ -1,0 +1,118 @@
+//! Whether a series of a condition is on. It goes on after it was true for long enough, in enough of the last rows, and off when
+//! what takes it back is true, or it is not true any more.
+
+use khz_model::Nanos;
+
+use super::When;
+
+/// The state of one series.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Truth {
+    /// A bit for each of the last rows, the newest lowest: whether it was true.
+    rows: u64,
+    /// Since when it has counted as true.
+    since: Option<Nanos>,
+    is_on: bool,
+    /// It went on, and has not caused a row yet.
+    is_news: bool,
+    /// When it caused a row.
+    told: Option<Nanos>,
+}
+
+impl Truth {
+    /// Takes the next row, of this time of the boot clock; `is_back`: what takes it back is true. Returns whether it is on.
+    #[inline]
+    pub fn row(&mut self, when: &When, now: Nanos, is_true: bool, is_back: bool) -> bool {
+        self.rows = self.rows << 1 | u64::from(is_true);
+        let mask = u64::MAX >> (64 - u32::from(when.of.clamp(1, 64)));
+        let counts = (self.rows & mask).count_ones() >= u32::from(when.at_least);
+        if !counts {
+            self.since = None;
+        }
+        if self.is_on {
+            let is_over = if when.unless.is_some() { is_back } else { !counts };
+            if is_over {
+                (self.is_on, self.is_news, self.since) = (false, false, None);
+            }
+        } else if counts && !is_back {
+            let since = *self.since.get_or_insert(now);
+            self.is_on = now.since(since) >= when.holds;
+            self.is_news = self.is_on;
+        }
+        self.is_on
+    }
+
+    /// Whether it is on.
+    pub fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// Whether it causes a row now, having gone on; then it causes none for the quiet time. What went on within that time
+    /// causes its row after it, if it is on then.
+    #[inline]
+    pub fn take_news(&mut self, when: &When, now: Nanos) -> bool {
+        let is_quiet = self.told.is_some_and(|told| now.since(told) < when.quiet);
+        if !self.is_news || is_quiet {
+            return false;
+        }
+        (self.is_news, self.told) = (false, Some(now));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Plan, Step};
+
+    /// The rows, a second apart, in which the series is on (`#`), and in which it causes a row (`!`); `+`: true, `x`: taken back.
+    fn shown(when: &When, rows: &str) -> String {
+        let mut truth = Truth::default();
+        let row = |(second, row): (usize, char)| {
+            let now = Nanos::from_secs(1_000 + second as u64);
+            let is_on = truth.row(when, now, row == '+', row == 'x');
+            match (is_on, truth.take_news(when, now)) {
+                (_, true) => '!',
+                (true, false) => '#',
+                (false, false) => '.',
+            }
+        };
+        rows.chars().enumerate().map(row).collect()
+    }
+
+    #[test]
+    fn a_series_is_on_as_long_as_it_is_true() {
+        assert_eq!(shown(&When::default(), "-++-+"), ".!#.!");
+    }
+
+    #[test]
+    fn it_goes_on_after_it_was_true_for_a_while() {
+        let when = When { holds: Nanos::from_secs(2), ..When::default() };
+        assert_eq!(shown(&when, "+++-++-++++"), "..!......!#");
+        assert_eq!(shown(&when, "++-++-"), "......");
+    }
+
+    #[test]
+    fn it_stays_on_until_it_is_taken_back() {
+        let unless = Some(Plan::new(vec![Step::Time]).unwrap());
+        let when = When { unless, ..When::default() };
+        assert_eq!(shown(&when, "-+--x-+x+"), ".!##..!.!");
+        // Taken back and true at once is off.
+        assert_eq!(shown(&when, "x"), ".");
+    }
+
+    #[test]
+    fn it_counts_the_last_rows() {
+        let when = When { at_least: 2, of: 3, ..When::default() };
+        assert_eq!(shown(&when, "+-+--++-"), "..!...!#");
+        let all = When { at_least: 64, of: 64, ..When::default() };
+        assert_eq!(shown(&all, &"+".repeat(65)), format!("{}!#", ".".repeat(63)));
+    }
+
+    #[test]
+    fn what_goes_on_within_the_quiet_time_is_told_after_it_if_it_is_on_still() {
+        let when = When { once: true, quiet: Nanos::from_secs(4), ..When::default() };
+        assert_eq!(shown(&when, "+-+++++-+"), "!.##!##.!");
+        assert_eq!(shown(&when, "+-+----+"), "!.#....!");
+    }
+}

@@ -1,0 +1,169 @@
+//! A handler as bytes, and back (docs/plan.md). A reader keeps the limits, whatever the bytes are.
+
+use khz_block::varint;
+use khz_model::Nanos;
+
+use super::{Deadband, Handler, When};
+use crate::error::PlanError;
+use crate::limits::{HANDLER_BYTES, PLAN_BYTES};
+use crate::plan::Plan;
+use crate::wire::{Reader, put_f64};
+
+/// The version of these bytes.
+const VERSION: u8 = 1;
+
+impl Handler {
+    /// Appends the handler.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        varint::put(out, self.every.0);
+        put_plan(self.values.as_ref(), out);
+        out.push(u8::from(self.when.is_some()));
+        if let Some(when) = &self.when {
+            put_plan(when.plan.as_ref(), out);
+            varint::put(out, when.holds.0);
+            put_plan(when.unless.as_ref(), out);
+            out.extend([when.at_least, when.of, u8::from(when.once)]);
+            varint::put(out, when.quiet.0);
+        }
+        out.push(u8::from(self.deadband.is_some()));
+        if let Some(Deadband { absolute, relative }) = self.deadband {
+            put_f64(absolute, out);
+            put_f64(relative, out);
+        }
+    }
+
+    /// The bytes of it.
+    ///
+    /// # Errors
+    /// Returns why every node would refuse it.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, PlanError> {
+        let mut bytes = Vec::new();
+        self.put(&mut bytes);
+        // It also checks the size.
+        Handler::take(&bytes)?;
+        Ok(bytes)
+    }
+
+    /// The handler that is these bytes, all of them.
+    ///
+    /// # Errors
+    /// Returns where the bytes are damaged, or which limit the handler exceeds.
+    pub fn take(bytes: &[u8]) -> Result<Self, PlanError> {
+        if bytes.len() > HANDLER_BYTES {
+            return Err(PlanError::Handler { problem: "has more than 32 KiB" });
+        }
+        let mut reader = Reader::new(bytes);
+        match reader.byte()? {
+            VERSION => {}
+            version => return Err(PlanError::Version { version }),
+        }
+        let every = Nanos(reader.varint()?);
+        let values = take_plan(&mut reader)?;
+        let when = if reader.flag()? { Some(take_when(&mut reader)?) } else { None };
+        let deadband = match reader.flag()? {
+            true => Some(Deadband { absolute: reader.f64()?, relative: reader.f64()? }),
+            false => None,
+        };
+        if !reader.is_empty() {
+            return Err(reader.damaged());
+        }
+        let handler = Handler { values, when, deadband, every };
+        handler.check()?;
+        Ok(handler)
+    }
+}
+
+fn take_when(reader: &mut Reader<'_>) -> Result<When, PlanError> {
+    let plan = take_plan(reader)?;
+    let holds = Nanos(reader.varint()?);
+    let unless = take_plan(reader)?;
+    let (at_least, of, once) = (reader.byte()?, reader.byte()?, reader.flag()?);
+    Ok(When { plan, holds, unless, at_least, of, once, quiet: Nanos(reader.varint()?) })
+}
+
+/// A plan with its length before it; 0: none.
+fn put_plan(plan: Option<&Plan>, out: &mut Vec<u8>) {
+    let mut bytes = Vec::new();
+    if let Some(plan) = plan {
+        plan.put(&mut bytes);
+    }
+    varint::put(out, bytes.len() as u64);
+    out.extend_from_slice(&bytes);
+}
+
+fn take_plan(reader: &mut Reader<'_>) -> Result<Option<Plan>, PlanError> {
+    let length = reader.varint()?;
+    if length == 0 {
+        return Ok(None);
+    }
+    let length = usize::try_from(length).ok().filter(|length| *length <= PLAN_BYTES);
+    let length = length.ok_or(PlanError::TooMuch { what: "bytes", limit: PLAN_BYTES })?;
+    Plan::take(reader.bytes(length)?).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Math, Step, StepId};
+    use proptest::prelude::*;
+
+    fn plan() -> impl Strategy<Value = Option<Plan>> {
+        let steps = prop_oneof![
+            Just(vec![Step::Time]),
+            Just(vec![Step::Number(4.0), Step::Math(Math::Abs, StepId(0))])
+        ];
+        prop::option::of(steps.prop_map(|steps| Plan::new(steps).unwrap()))
+    }
+
+    fn when() -> impl Strategy<Value = When> {
+        let times = (0u64..1 << 47, 0u64..1 << 47);
+        (plan(), plan(), times, 1u8..=64, 1u8..=64, any::<bool>()).prop_map(
+            |(plan, unless, (holds, quiet), one, other, once)| When {
+                plan,
+                holds: Nanos(holds),
+                unless,
+                at_least: one.min(other),
+                of: one.max(other),
+                once,
+                quiet: Nanos(if once { quiet } else { 0 }),
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_handler_is_read_back(
+            values in plan(),
+            when in prop::option::of(when()),
+            band in prop::option::of((0.0..1e9, 0.0..1e9)),
+            every in 0u64..1 << 46,
+        ) {
+            let deadband = band.map(|(absolute, relative)| Deadband { absolute, relative });
+            let handler = Handler { values, when, deadband, every: Nanos(every) };
+            let mut bytes = Vec::new();
+            handler.put(&mut bytes);
+            match handler.check() {
+                Ok(()) => prop_assert_eq!(Handler::take(&bytes), Ok(handler)),
+                Err(problem) => prop_assert_eq!(Handler::take(&bytes), Err(problem)),
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_a_handler_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Handler::take(&bytes);
+            let _ = Handler::take(&[&[VERSION, 0][..], &bytes].concat());
+        }
+    }
+
+    #[test]
+    fn bytes_that_end_early_or_late_are_refused() {
+        let values = Plan::new(vec![Step::Time]).ok();
+        let whole = Handler { values, when: Some(When::default()), ..Handler::default() }.to_bytes().unwrap();
+        for length in 0..whole.len() {
+            assert!(Handler::take(&whole[..length]).is_err(), "{length}");
+        }
+        assert!(Handler::take(&[&whole[..], &[0]].concat()).is_err());
+        assert_eq!(Handler::take(&[2]), Err(PlanError::Version { version: 2 }));
+    }
+}

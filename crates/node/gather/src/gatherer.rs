@@ -9,12 +9,14 @@ use std::sync::mpsc::SyncSender;
 
 use futures_channel::oneshot;
 use khz_model::{Nanos, Pattern, QueryError, Rate, Stamp};
+use khz_ring::{Ring, RingError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::asked::{Asked, Toll};
 use crate::clock;
 use crate::cost::{Cost, LOOK_EVERY, Pace};
-use crate::inbox::{Inbox, LaneAnswer, Request};
+use crate::handled::{self, Channel, Handled};
+use crate::inbox::{Inbox, LaneAnswer, LaneWish, Request};
 use crate::lane::{Call, Lane, LaneView};
 use crate::own;
 use crate::own_memory::OwnMemory;
@@ -24,12 +26,19 @@ use crate::renewal::Renewal;
 use crate::rings::Rings;
 use crate::source::{Published, Source};
 
-/// The most lanes at once, both the plan's and those that readers opened.
+/// The most lanes of readings at once, both the plan's and those that readers opened.
 pub const LANES_MAX: usize = 24;
 
 /// A lane that readers opened lives on for this long after its last reader has gone. A hub or reader that was
 /// away for a moment then finds the same rows under the same numbers.
 pub const LINGER: Nanos = Nanos::from_secs(10);
+
+/// The most lanes of channels at once.
+pub const CHANNELS_MAX: usize = 64;
+
+/// The lane of a channel lives on for this long after its last reader has gone: a hub that was started again takes it over, with
+/// what its handler remembers and the rows in its ring.
+pub const CHANNEL_LINGER: Nanos = Nanos::from_secs(60);
 
 /// At most this many lanes live on without a reader: each costs as much as one with a reader.
 pub const LINGERING_MAX: usize = 8;
@@ -154,13 +163,13 @@ impl Gatherer {
 
     /// Gathers the sources of the due lanes and writes their rows.
     fn tick(&mut self, now: Stamp) {
-        let mut due = 0u32;
-        let mut late = 0u32;
+        let mut due = 0u128;
+        let mut late = 0u128;
         for (i, lane) in self.lanes.iter_mut().enumerate() {
             let late_before = lane.ticks.late;
             if lane.ticks.due(now) {
                 due |= 1 << i;
-                late |= u32::from(lane.ticks.late > late_before) << i;
+                late |= u128::from(lane.ticks.late > late_before) << i;
             }
         }
         if due == 0 {
@@ -184,15 +193,15 @@ impl Gatherer {
     }
 
     /// A bit for each lane that the source belongs to.
-    fn lanes_of(&self, source: usize) -> u32 {
-        let member = |(i, lane): (usize, &Lane)| u32::from(lane.refresh_of(source).is_some()) << i;
+    fn lanes_of(&self, source: usize) -> u128 {
+        let member = |(i, lane): (usize, &Lane)| u128::from(lane.refresh_of(source).is_some()) << i;
         self.lanes.iter().enumerate().map(member).sum()
     }
 
     /// True when a due lane wants the source, and its readings are older than the kernel's refresh and the
     /// source's budget require. Ticks are not exactly a period apart; half a period of tolerance keeps the
     /// refresh on the grid. The budget has no tolerance.
-    fn is_wanted(&self, source: usize, due: u32, now: Stamp) -> bool {
+    fn is_wanted(&self, source: usize, due: u128, now: Stamp) -> bool {
         let Some(gathered) = self.sources[source].gathered else { return true };
         let age = now.boot.since(gathered.boot).0;
         let budget = self.sources[source].budget.period_min().0;
@@ -227,9 +236,7 @@ impl Gatherer {
                 Request::Latest { sources, asked, age_max, reply } => {
                     let _ = reply.send(self.latest(sources, asked, age_max));
                 }
-                Request::Follow { patterns, rate, exact, reply } => {
-                    self.grant(&patterns, rate, exact, &reply)
-                }
+                Request::Follow { wish, reply } => self.grant(&wish, &reply),
                 Request::Now { lane, ask } => self.give(&lane, ask),
                 Request::Prompt { lane, bell } => {
                     let mut lanes = self.lanes.iter_mut();
@@ -286,14 +293,8 @@ impl Gatherer {
 
     /// Answers a reader that wants to follow. The reader counts from here on, so that the lane cannot close
     /// before the reader takes its place. If the reader has stopped waiting, it does not count.
-    fn grant(
-        &mut self,
-        patterns: &[Pattern],
-        rate: Option<Rate>,
-        exact: bool,
-        reply: &SyncSender<LaneAnswer>,
-    ) {
-        let answer = self.follow(patterns, rate, exact).map(|at| {
+    fn grant(&mut self, wish: &LaneWish, reply: &SyncSender<LaneAnswer>) {
+        let answer = self.follow(wish).map(|at| {
             self.lanes[at].read_again();
             self.lanes[at].view.clone()
         });
@@ -305,10 +306,16 @@ impl Gatherer {
     }
 
     /// Finds or opens a lane for a reader, and returns its index.
-    fn follow(&mut self, patterns: &[Pattern], rate: Option<Rate>, exact: bool) -> Result<usize, QueryError> {
-        let members: Vec<_> = self.sources.iter().map(|source| refresh(source, patterns, exact)).collect();
+    fn follow(&mut self, wish: &LaneWish) -> Result<usize, QueryError> {
+        let LaneWish { patterns, rate, exact, channel } = wish;
+        let refresh = |source: &Source| match channel {
+            Some(channel) => handled::refresh(source, channel, patterns, *exact),
+            None => refresh(source, patterns, *exact),
+        };
+        let members: Vec<_> = self.sources.iter().map(refresh).collect();
         let serves = |lane: &&Lane| {
             lane.asked == rate.map_or(Nanos(0), Rate::period)
+                && lane.is_of(channel.as_deref(), patterns)
                 && members.iter().enumerate().all(|(i, wanted)| match (wanted, lane.refresh_of(i)) {
                     (None, _) => true,
                     (Some(wanted), Some(has)) => has <= *wanted,
@@ -319,29 +326,69 @@ impl Gatherer {
             self.lanes[at].widen(patterns, &self.sources);
             return Ok(at);
         }
-        if self.lanes.len() >= LANES_MAX {
-            self.close_longest_unread();
-        }
-        if self.lanes.len() >= LANES_MAX {
-            return Err(QueryError::Full { what: "lanes of different rates", limit: LANES_MAX });
-        }
+        self.make_room(channel.is_some())?;
         let now = clock::stamp();
-        let ring = self.rings.of_readers(self.lanes_opened, &self.free_name()).map_err(|error| {
-            tracing::warn!("{error}");
-            QueryError::Full { what: "lanes that memory allows", limit: self.lanes.len() }
-        })?;
-        let lane = Lane::new(rate, members, ring, now).only(patterns);
+        let lane = match channel {
+            Some(channel) => self.open_channel(wish, channel, members, now)?,
+            None => {
+                let ring = self.rings.of_readers(self.lanes_opened, &self.free_name("boost"));
+                Lane::new(*rate, members, self.ring(ring)?, now).only(patterns)
+            }
+        };
         self.lanes_opened = self.lanes_opened.wrapping_add(1);
         self.lanes.push(lane);
         self.fill_new_lane();
         Ok(self.lanes.len() - 1)
     }
 
-    /// The lowest free name of `boost1`, `boost2` and so on. Names are used again, so that the agent's
+    /// The lane of a channel.
+    fn open_channel(
+        &self,
+        wish: &LaneWish,
+        channel: &Arc<Channel>,
+        members: Vec<Option<Nanos>>,
+        now: Stamp,
+    ) -> Result<Lane, QueryError> {
+        let LaneWish { patterns, rate, .. } = wish;
+        let period = rate.map_or(Nanos(0), Rate::period);
+        let mut handled = Handled::new(channel.clone(), patterns, &self.plan.node, period)?;
+        let known = self.sources.iter().zip(&members).filter(|(_, member)| member.is_some());
+        let series = known.flat_map(|(source, _)| source.series()).filter(|series| handled.wants(series));
+        // A plan that this node cannot execute is refused here, with the reason.
+        let series = series.cloned().collect();
+        handled.bind(series, period)?;
+        let ring = self.rings.of_channel(self.lanes_opened, &self.free_name("channel"), handled.slots());
+        Ok(Lane::new(*rate, members, self.ring(ring)?, now).handled(handled))
+    }
+
+    /// The ring of a new lane, if there is memory for it.
+    fn ring(&self, ring: Result<Ring, RingError>) -> Result<Ring, QueryError> {
+        ring.map_err(|error| {
+            tracing::warn!("{error}");
+            QueryError::Full { what: "lanes that memory allows", limit: self.lanes.len() }
+        })
+    }
+
+    /// Closes a lane without readers if there are as many of its kind as there may be.
+    fn make_room(&mut self, is_channel: bool) -> Result<(), QueryError> {
+        let limit = if is_channel { CHANNELS_MAX } else { LANES_MAX };
+        let is_full =
+            |lanes: &[Lane]| lanes.iter().filter(|lane| lane.is_channel() == is_channel).count() >= limit;
+        if is_full(&self.lanes) {
+            self.close_longest_unread(is_channel);
+        }
+        match is_full(&self.lanes) {
+            false => Ok(()),
+            true if is_channel => Err(QueryError::Full { what: "channels at one node", limit }),
+            true => Err(QueryError::Full { what: "lanes of different rates", limit }),
+        }
+    }
+
+    /// The lowest free name of `boost1`, `boost2` and so on, or of another kind. Names are used again, so that the agent's
     /// numbers about lanes need no new slots each time.
-    fn free_name(&self) -> String {
+    fn free_name(&self, kind: &str) -> String {
         let taken = |name: &String| self.lanes.iter().any(|lane| lane.view.name.name() == name);
-        let mut names = (1..).map(|n| format!("boost{n}"));
+        let mut names = (1..).map(|n| format!("{kind}{n}"));
         names.find(|name| !taken(name)).unwrap_or_default()
     }
 
@@ -390,16 +437,20 @@ impl Gatherer {
         let mut index = 0;
         self.lanes.retain_mut(|lane| {
             index += 1;
-            index <= self.fixed_lanes || !lane.is_unread_for(LINGER, now)
+            let linger = if lane.is_channel() { CHANNEL_LINGER } else { LINGER };
+            index <= self.fixed_lanes || !lane.is_unread_for(linger, now)
         });
-        while self.lanes.iter().filter(|lane| lane.unread_since.is_some()).count() > LINGERING_MAX {
-            self.close_longest_unread();
+        let lingers = |lane: &&Lane| lane.unread_since.is_some() && !lane.is_channel();
+        while self.lanes.iter().filter(lingers).count() > LINGERING_MAX {
+            self.close_longest_unread(false);
         }
     }
 
-    /// Closes the lane that has been without a reader for the longest time, if there is one.
-    fn close_longest_unread(&mut self) {
-        let unread = |lane: &Lane| lane.unread_since.filter(|_| lane.readers() == 0);
+    /// Closes the lane of channels, or of others, that has been without a reader for the longest time, if there is one.
+    fn close_longest_unread(&mut self, is_channel: bool) {
+        let unread = |lane: &Lane| {
+            lane.unread_since.filter(|_| lane.readers() == 0 && lane.is_channel() == is_channel)
+        };
         let lanes = self.lanes.iter().enumerate();
         if let Some((_, at)) = lanes.filter_map(|(at, lane)| Some((unread(lane)?, at))).min() {
             self.lanes.remove(at);

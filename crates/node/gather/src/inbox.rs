@@ -10,6 +10,7 @@ use khz_model::{Nanos, Pattern, QueryError, Rate};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
+use crate::handled::Channel;
 use crate::lane::{Bell, LaneView};
 use crate::source::Published;
 
@@ -24,7 +25,7 @@ pub(crate) enum Request {
     Latest { sources: u64, asked: Nanos, age_max: Nanos, reply: oneshot::Sender<Vec<Arc<Published>>> },
     /// A lane for these patterns at this rate. The requester waits for the answer, usually some microseconds.
     /// Without a rate, rows are written on demand.
-    Follow { patterns: Vec<Pattern>, rate: Option<Rate>, exact: bool, reply: SyncSender<LaneAnswer> },
+    Follow { wish: LaneWish, reply: SyncSender<LaneAnswer> },
     /// A row of an on-demand lane, gathered from now on.
     Now { lane: Arc<LaneView>, ask: u32 },
     /// Rings the bell at every row of a lane, as long as the bell lives.
@@ -33,6 +34,16 @@ pub(crate) enum Request {
     Gone,
     /// The thread must end.
     Stop,
+}
+
+/// The lane that a reader wants.
+pub(crate) struct LaneWish {
+    pub patterns: Vec<Pattern>,
+    /// `None`: rows are written on demand.
+    pub rate: Option<Rate>,
+    pub exact: bool,
+    /// What makes rows of the readings.
+    pub channel: Option<Arc<Channel>>,
 }
 
 /// The lane that a reader was granted; it counts the reader already.

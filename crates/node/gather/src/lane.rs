@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, Weak};
 
 use khz_block::{Encoder, SchemaEncoder};
-use khz_model::{Instance, LaneStatus, Nanos, Pattern, Rate, Series, Stamp};
+use khz_model::{Absence, Instance, LaneStatus, Nanos, Pattern, Rate, Reading, Series, Stamp};
 use khz_ring::{Reader, Ring, Writer};
 use rustix::fd::OwnedFd;
 
+use crate::handled::{Channel, Handled};
 use crate::source::Source;
 use crate::ticks::Ticks;
 
@@ -114,6 +115,8 @@ pub(crate) struct Lane {
     members: Vec<Option<Nanos>>,
     /// Which series of these sources; `None`: all.
     wanted: Option<Vec<Pattern>>,
+    /// What makes rows of the readings; `None`: a row is the readings.
+    handled: Option<Handled>,
     /// The lane's slots: source and slot in the source.
     slots: Vec<(u16, u32)>,
     /// For each source, the lane's slot of each of its slots, or [`NOT_IN`].
@@ -130,6 +133,41 @@ pub(crate) struct Lane {
     bytes: Vec<u8>,
     /// The number of rows that did not fit into the ring.
     pub refused: u64,
+}
+
+/// What a row on its way into the ring needs of a lane.
+struct RowWriter<'a> {
+    stamp: Stamp,
+    width: usize,
+    encoder: &'a mut Encoder,
+    bytes: &'a mut Vec<u8>,
+    ring: &'a mut Writer,
+}
+
+impl RowWriter<'_> {
+    /// Writes the row: the first of a block whole, others with what changed, in ascending order. `false`: there is no room.
+    #[inline]
+    fn write(&mut self, changed: impl Iterator<Item = usize>, reading: impl Fn(usize) -> (u8, u64)) -> bool {
+        let RowWriter { stamp, width, encoder, bytes, ring } = self;
+        bytes.clear();
+        if encoder.rows_open() == 0 {
+            encoder.key_row(*stamp, *width, reading, bytes);
+            ring.begin(bytes)
+        } else {
+            encoder.delta_row(*stamp, changed, reading, bytes);
+            ring.append(bytes)
+        }
+    }
+}
+
+/// State and bits of a reading that is not there yet.
+const NOT_YET: (u8, u64) = (Reading::Absent(Absence::NotYet).state(), 0);
+
+/// State and bits of a source's slot.
+#[inline]
+fn reading_at(sources: &[Source], (source, slot): (u16, u32)) -> (u8, u64) {
+    let source = &sources[source as usize];
+    (source.states()[slot as usize], source.values()[slot as usize])
 }
 
 /// The part of the schema that readers know.
@@ -178,6 +216,7 @@ impl Lane {
             by_source: vec![Vec::new(); members.len()],
             members,
             wanted: None,
+            handled: None,
             slots: Vec::new(),
             dirty: Vec::new(),
             encoder,
@@ -194,6 +233,24 @@ impl Lane {
     pub fn only(self, patterns: &[Pattern]) -> Self {
         let wanted = (patterns.len() <= LANE_PATTERNS_MAX).then(|| patterns.to_vec());
         Lane { wanted, ..self }
+    }
+
+    /// The same lane with this handler.
+    pub fn handled(self, handled: Handled) -> Self {
+        Lane { handled: Some(handled), ..self }
+    }
+
+    /// Whether it is the lane of this channel, or, without one, a lane of readings.
+    pub fn is_of(&self, channel: Option<&Channel>, patterns: &[Pattern]) -> bool {
+        match (&self.handled, channel) {
+            (Some(handled), Some(channel)) => handled.is_of(channel, patterns),
+            (handled, channel) => handled.is_none() && channel.is_none(),
+        }
+    }
+
+    /// Whether readers get what a handler makes.
+    pub fn is_channel(&self) -> bool {
+        self.handled.is_some()
     }
 
     /// From the next row on it has these series, too. Its other slots stay what they are.
@@ -221,9 +278,11 @@ impl Lane {
     }
 
     fn wants(&self, source: &Source, slot: usize) -> bool {
-        match (&self.wanted, source.series().get(slot)) {
-            (Some(patterns), Some(series)) => series.is_selected(patterns),
-            _ => true,
+        let Some(series) = source.series().get(slot) else { return true };
+        match (&self.handled, &self.wanted) {
+            (Some(handled), _) => handled.wants(series),
+            (None, Some(patterns)) => series.is_selected(patterns),
+            (None, None) => true,
         }
     }
 
@@ -283,17 +342,39 @@ impl Lane {
     /// present slots of all sources. Row numbers go on.
     #[cold]
     pub fn renew(&mut self, sources: &[Source]) {
-        if let Some(header) = self.encoder.close() {
-            self.ring.close(&header);
-        }
-        self.encoder.resume(self.encoder.rows(), self.ring.generation().saturating_add(1));
-        self.schema = PublishedSchema { is_next: true, ..PublishedSchema::default() };
+        self.begin_generation();
         (self.slots, self.dirty) = (Vec::new(), Vec::new());
         self.by_source = vec![Vec::new(); self.members.len()];
         for (index, source) in sources.iter().enumerate() {
             if self.members[index].is_some() {
                 self.grow(index, source);
             }
+        }
+        self.bind(sources);
+    }
+
+    fn begin_generation(&mut self) {
+        if let Some(header) = self.encoder.close() {
+            self.ring.close(&header);
+        }
+        self.encoder.resume(self.encoder.rows(), self.ring.generation().saturating_add(1));
+        self.schema = PublishedSchema { is_next: true, ..PublishedSchema::default() };
+    }
+
+    /// Binds the handler to the lane's readings. If it then gives other series, the next row begins another generation.
+    #[cold]
+    fn bind(&mut self, sources: &[Source]) {
+        let Some(handled) = &mut self.handled else { return };
+        let series = |&(source, slot): &(u16, u32)| {
+            sources.get(source as usize).and_then(|source| source.series().get(slot as usize)).cloned()
+        };
+        let readings = self.slots.iter().map_while(series).collect();
+        match handled.bind(readings, self.ticks.period()) {
+            Ok(true) => {}
+            Ok(false) if self.schema.slots == 0 => {}
+            Ok(false) => self.begin_generation(),
+            // It goes on with the series that it had; the ceilings of a plan are far above what nodes have.
+            Err(error) => tracing::warn!("lane {}: {error}: new series are left out", self.view.name),
         }
     }
 
@@ -303,9 +384,17 @@ impl Lane {
     fn publish_schema(&mut self, sources: &mut [Source]) {
         let PublishedSchema { encoder, waiting, slots, tried, is_next } = &mut self.schema;
         let mut series = if *is_next { Vec::new() } else { Vec::clone(&self.view.series()) };
-        *tried = Some(self.slots.len());
-        for &(source, slot) in &self.slots[series.len()..] {
-            let Some(known) = sources[source as usize].schema().get(slot as usize).cloned() else { break };
+        let width = self.handled.as_ref().map_or(self.slots.len(), Handled::slots);
+        *tried = Some(width);
+        for slot in series.len()..width {
+            let known = match &self.handled {
+                Some(handled) => handled.series(slot).cloned(),
+                None => {
+                    let (source, slot) = self.slots[slot];
+                    sources[source as usize].schema().get(slot as usize).cloned()
+                }
+            };
+            let Some(known) = known else { break };
             let is_new = series.len() >= encoder.len();
             if is_new && let Err(error) = encoder.append(&known, waiting) {
                 tracing::warn!("lane {}: {error}; further slots are left out", self.view.name);
@@ -331,46 +420,80 @@ impl Lane {
     /// Appends a row with the current readings of the sources and rings the bells. Calls for the gather
     /// thread are added to `calls`.
     pub fn record(&mut self, stamp: Stamp, sources: &mut [Source], calls: &mut Vec<Arc<Call>>) {
-        self.record_unrung(stamp, sources);
-        if !self.bells.is_empty() {
+        if self.record_unrung(stamp, sources) && !self.bells.is_empty() {
             self.ring_bells(calls);
         }
     }
 
-    fn record_unrung(&mut self, stamp: Stamp, sources: &mut [Source]) {
-        if self.schema.tried != Some(self.slots.len()) {
+    /// Appends a row, unless the lane's handler leaves it out. Then `false`: what changed goes into the next row.
+    fn record_unrung(&mut self, stamp: Stamp, sources: &mut [Source]) -> bool {
+        if !self.is_sent(stamp, sources) {
+            return false;
+        }
+        if self.schema.tried != Some(self.width()) {
             self.publish_schema(sources);
         }
-        let slots = &self.slots[..self.schema.slots];
-        let grown = slots.len() != self.encoder.slots();
+        let width = self.schema.slots;
+        let grown = width != self.encoder.slots();
         let is_repaced = std::mem::take(&mut self.is_repaced);
         if (grown || is_repaced || self.encoder.wants_new_block(stamp) || self.is_half_the_ring())
             && let Some(header) = self.encoder.close()
         {
             self.ring.close(&header);
         }
-        let sources = &*sources;
-        let reading = |slot: usize| {
-            let (source, slot) = slots[slot];
-            let source = &sources[source as usize];
-            (source.states()[slot as usize], source.values()[slot as usize])
-        };
-        self.bytes.clear();
-        let written = if self.encoder.rows_open() == 0 {
-            self.encoder.key_row(stamp, slots.len(), reading, &mut self.bytes);
-            self.ring.begin(&self.bytes)
-        } else {
-            let changed = set_bits(&self.dirty).take_while(|&slot| slot < slots.len());
-            self.encoder.delta_row(stamp, changed, reading, &mut self.bytes);
-            self.ring.append(&self.bytes)
-        };
-        self.dirty.fill(0);
-        if !written {
+        if !self.write(stamp, sources) {
             self.refuse();
-            return;
+            return true;
         }
         self.view.newest.store(stamp.boot.0, Ordering::Relaxed);
         self.view.rows.store(self.rows(), Ordering::Release);
+        true
+    }
+
+    /// Whether a row is to be written: the handler takes the readings, and decides.
+    #[inline]
+    fn is_sent(&mut self, stamp: Stamp, sources: &[Source]) -> bool {
+        let Some(handled) = &self.handled else { return true };
+        if handled.readings() != self.slots.len() {
+            self.bind(sources);
+        }
+        let Lane { handled, slots, .. } = self;
+        let Some(handled) = handled else { return true };
+        handled.row(stamp, |number| match slots.get(number as usize) {
+            Some(&place) => reading_at(sources, place),
+            None => NOT_YET,
+        })
+    }
+
+    /// The number of slots that rows would have if readers knew them all.
+    #[inline]
+    fn width(&self) -> usize {
+        self.handled.as_ref().map_or(self.slots.len(), Handled::slots)
+    }
+
+    /// Encodes the row and puts it into the ring. `false`: the ring has no room.
+    fn write(&mut self, stamp: Stamp, sources: &[Source]) -> bool {
+        let Lane { slots, dirty, handled, schema, encoder, bytes, ring, .. } = self;
+        let width = schema.slots;
+        let at = |reading: usize| reading_at(sources, slots[reading]);
+        let mut row = RowWriter { stamp, width, encoder, bytes, ring };
+        let is_written = match handled {
+            None => row.write(set_bits(dirty).take_while(|&slot| slot < width), at),
+            Some(handled) => {
+                let reading = |slot: usize| match handled.reading_of(slot) {
+                    Some(reading) => at(reading),
+                    None => handled.computed(slot),
+                };
+                if handled.is_computed() {
+                    row.write(0..width, reading)
+                } else {
+                    let changed = set_bits(dirty).filter_map(|number| handled.slot_of(number));
+                    row.write(changed.take_while(|&slot| slot < width), reading)
+                }
+            }
+        };
+        dirty.fill(0);
+        is_written
     }
 
     /// Answers a demand: writes a row if `again`, or else marks the newest row as the answer.
@@ -392,7 +515,7 @@ impl Lane {
 
     /// True when the open block, with one more row, might be larger than half the ring.
     fn is_half_the_ring(&self) -> bool {
-        let room = self.encoder.bytes_open() as usize + Encoder::row_bytes_max(self.slots.len());
+        let room = self.encoder.bytes_open() as usize + Encoder::row_bytes_max(self.width());
         room as u64 > self.ring.size() / 2
     }
 

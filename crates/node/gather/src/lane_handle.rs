@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use khz_model::{Nanos, Pattern, QueryError, Rate, Series};
+use khz_model::{ChannelTerms, Nanos, Pattern, QueryError, Rate, Series};
 use khz_ring::Reader;
 use rustix::fd::OwnedFd;
 
@@ -39,7 +39,22 @@ impl Lanes {
     /// # Errors
     /// Nothing matches, the rate is above the agent's ceiling, there are too many lanes, or the agent has ended.
     pub fn follow(&self, patterns: &[Pattern], rate: Rate, exact: bool) -> Result<LaneHandle, QueryError> {
-        let (view, _) = self.query.follow(patterns, Some(rate), exact)?;
+        let (view, _) = self.query.follow(patterns, Some(rate), exact, None)?;
+        Ok(LaneHandle { view, inbox: self.query.inbox().clone() })
+    }
+
+    /// The lane of a channel: its handler takes the readings at this rate, and makes the lane's rows of them.
+    ///
+    /// # Errors
+    /// The same as of [`Lanes::follow`], and if this node refuses the handler.
+    pub fn follow_channel(
+        &self,
+        patterns: &[Pattern],
+        rate: Rate,
+        exact: bool,
+        channel: &Arc<ChannelTerms>,
+    ) -> Result<LaneHandle, QueryError> {
+        let (view, _) = self.query.follow(patterns, Some(rate), exact, Some(channel))?;
         Ok(LaneHandle { view, inbox: self.query.inbox().clone() })
     }
 
@@ -48,7 +63,7 @@ impl Lanes {
     /// # Errors
     /// Nothing matches, there are too many lanes, or the agent has ended.
     pub fn on_demand(&self, patterns: &[Pattern]) -> Result<LaneHandle, QueryError> {
-        let (view, _) = self.query.follow(patterns, None, true)?;
+        let (view, _) = self.query.follow(patterns, None, true, None)?;
         Ok(LaneHandle { view, inbox: self.query.inbox().clone() })
     }
 }

@@ -43,8 +43,20 @@ pub struct Plan {
     pub placement: Placement,
     /// The entrance for numbers that jobs publish; `None`: jobs cannot publish.
     pub jobs: Option<Arc<JobDoor>>,
+    /// What channels may ask of this node.
+    pub handlers: Handlers,
     /// Numbers that other parts of the program count and the agent shows.
     pub tallies: Vec<Tally>,
+}
+
+/// What channels may ask of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Handlers {
+    /// Nothing: they are refused.
+    None,
+    /// Plans: expressions and conditions, whose cost is bounded.
+    #[default]
+    Plans,
 }
 
 /// The size of the rings.
@@ -106,6 +118,7 @@ impl Plan {
             keep_rings: false,
             placement: Placement::default(),
             jobs: None,
+            handlers: Handlers::default(),
             tallies: Vec::new(),
         }
     }

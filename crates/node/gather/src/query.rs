@@ -10,18 +10,19 @@ use std::time::Duration;
 use futures_channel::oneshot;
 use khz_model::pattern::named_nodes;
 use khz_model::{
-    Delivery, Interest, Look, Metric, Nanos, NodeName, NodeStatus, Part, Pattern, Query, QueryError,
-    RangeAnswer, RangeRequest, Ranges, Rate, Reach, Reading, RecentAnswer, Sample, Snapshot, Subscription,
-    WaitFor, Wanted, look::Show,
+    ChannelTerms, Delivery, Interest, Look, Metric, Nanos, NodeName, NodeStatus, Part, Pattern, Query,
+    QueryError, RangeAnswer, RangeRequest, Ranges, Rate, Reach, Reading, RecentAnswer, Sample, Snapshot,
+    Subscription, WaitFor, Wanted, look::Show,
 };
 
 use crate::asked::Asked;
 use crate::catalogue::catalogue;
 use crate::clock;
-use crate::inbox::{Inbox, Request};
+use crate::handled::{Channel, refused};
+use crate::inbox::{Inbox, LaneWish, Request};
 use crate::job_door::JobDoor;
 use crate::lane::LaneView;
-use crate::plan::Plan;
+use crate::plan::{Handlers, Plan};
 use crate::publication::PREFIX;
 use crate::recent::RecentRows;
 use crate::source::{Published, Source};
@@ -34,6 +35,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct NodeQuery {
     node: NodeName,
     rate_max: Rate,
+    handlers: Handlers,
     inbox: Arc<Inbox>,
     /// Kernel files, gathered by the asking thread.
     asked: Arc<Asked>,
@@ -86,6 +88,7 @@ impl NodeQuery {
             jobs,
             node: plan.node.clone(),
             rate_max: plan.rate_max,
+            handlers: plan.handlers,
             inbox,
             asked,
             age_max: plan.base_rate.period(),
@@ -126,15 +129,22 @@ impl NodeQuery {
         patterns: &[Pattern],
         rate: Option<Rate>,
         exact: bool,
+        channel: Option<&Arc<ChannelTerms>>,
     ) -> Result<(Arc<LaneView>, Vec<Pattern>), QueryError> {
-        let (patterns, _) = self.checked(patterns)?;
+        let channel = channel.map(|terms| self.channel(terms)).transpose()?;
+        // An expression says itself what it needs.
+        let patterns = match &channel {
+            Some(channel) if channel.handler.values.is_some() => self.for_this_node(patterns).0,
+            _ => self.checked(patterns)?.0,
+        };
         if let Some(rate) = rate
             && rate.period() < self.rate_max.period()
         {
             return Err(QueryError::AboveCeiling { asked: rate, ceiling: self.rate_max });
         }
         let (reply, answer) = sync_channel(1);
-        self.inbox.put(Request::Follow { patterns: patterns.clone(), rate, exact, reply })?;
+        let wish = LaneWish { patterns: patterns.clone(), rate, exact, channel };
+        self.inbox.put(Request::Follow { wish, reply })?;
         let lane = answer.recv_timeout(ANSWER_MAX).map_err(|_| QueryError::Stopped)??;
         let mut opened = self.opened.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         // Closed lanes are removed, so the list stays about as long as the number of lanes.
@@ -142,6 +152,14 @@ impl NodeQuery {
         opened.push(Arc::downgrade(&lane));
         drop(opened);
         Ok((lane, patterns))
+    }
+
+    /// Reads what a channel asks of this node.
+    fn channel(&self, terms: &Arc<ChannelTerms>) -> Result<Arc<Channel>, QueryError> {
+        match self.handlers {
+            Handlers::None => Err(refused(terms, "this node takes no handlers (handlers = \"none\")")),
+            Handlers::Plans => Channel::new(terms.clone()).map(Arc::new),
+        }
     }
 
     /// The running lanes: the plan's, and those with a reader. A lane that lives on without a reader does not
@@ -349,7 +367,12 @@ impl Query for NodeQuery {
     }
 
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
-        let (lane, patterns) = self.follow(&interest.patterns, Some(interest.rate), interest.exact)?;
+        let Interest { patterns, rate, exact, channel } = &interest;
+        let (lane, mut patterns) = self.follow(patterns, Some(*rate), *exact, channel.as_ref())?;
+        if channel.is_some() {
+            // Its lane has nothing else.
+            patterns = vec![Pattern::everything()];
+        }
         Ok(Box::new(LaneSubscription::new(
             self.node.clone(),
             lane,

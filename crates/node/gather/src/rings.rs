@@ -1,6 +1,7 @@
 //! The rings of the lanes: files in the node's directory for the plan's lanes, anonymous memory for lanes
 //! that readers open. It decides the size of each ring, and what to do when there is no room.
 
+use khz_block::Encoder;
 use khz_model::{ByteSize, Nanos, Rate};
 use khz_ring::{Folder, Found, Label, Ring, RingError, SnapshotLabel, SnapshotWriter, random_epoch};
 
@@ -18,6 +19,12 @@ const WITHOUT_FILE: &str = "is recorded in memory without a name, which ends wit
 /// The part of the rings' memory for a lane that readers open, and its minimum.
 const BOOST_PART: u64 = 16;
 const BOOST_BYTES_MIN: u64 = 1 << 20;
+
+/// The ring of a channel's lane: room for this many rows in which everything changed, within these bounds. It bridges the time
+/// until a hub is back, and is no recording.
+const CHANNEL_ROWS_MIN: u64 = 16;
+const CHANNEL_BYTES_MIN: u64 = 64 << 10;
+const CHANNEL_BYTES_MAX: u64 = 4 << 20;
 
 /// The size of a row for each slot, in halves of a byte (`PROMISES.md`): up to 1 Hz, and from 10 Hz on.
 const SLOW_HALF_BYTES: u64 = 4;
@@ -91,6 +98,13 @@ impl Rings {
             RingSize::Bytes(ByteSize(bytes)) => (bytes / BOOST_PART).max(BOOST_BYTES_MIN),
             RingSize::Span(_) => BOOST_BYTES_MIN.max((64 << 20) / BOOST_PART),
         };
+        Ring::anonymous(bytes, self.label(number, lane))
+    }
+
+    /// The ring of a channel's lane, of which a row has this many slots.
+    pub fn of_channel(&self, number: u16, lane: &str, slots: usize) -> Result<Ring, RingError> {
+        let rows = CHANNEL_ROWS_MIN * Encoder::row_bytes_max(slots) as u64;
+        let bytes = rows.next_power_of_two().clamp(CHANNEL_BYTES_MIN, CHANNEL_BYTES_MAX);
         Ring::anonymous(bytes, self.label(number, lane))
     }
 

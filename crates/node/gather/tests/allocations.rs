@@ -4,11 +4,13 @@
 #![allow(clippy::unwrap_used)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use khz_gather::{Agent, Plan};
 use khz_model::{Nanos, NodeName, Pattern};
+use khz_plan::{Condition, Form, Handler, Over, Selector, Step, Test, When};
 
 struct Counting;
 
@@ -37,6 +39,39 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// A channel that sends results, one that sends readings, and one that sends nothing; and whether the first two have sent.
+fn channels(agent: &Agent) -> (Vec<khz_gather::LaneHandle>, impl Fn() -> bool + use<>) {
+    let selector = |name: &str| {
+        let conditions = vec![Condition { label: "__name__".into(), test: Test::Is(name.into()) }];
+        Selector { form: Form::Own, conditions }
+    };
+    let of = |name: &str, over| {
+        let step = Step::Window { selector: selector(name), length: Nanos::from_secs(1), over };
+        Some(khz_plan::Plan::new(vec![step]).unwrap())
+    };
+    let never = khz_plan::Plan::new(vec![Step::Series(selector("no.such"))]).ok();
+    let handlers = [
+        Handler { values: of("kernel.context_switches", Over::Rate), ..Handler::default() },
+        Handler {
+            when: Some(When { plan: of("mem.free", Over::Avg), ..When::default() }),
+            ..Handler::default()
+        },
+        Handler { when: Some(When { plan: never, ..When::default() }), ..Handler::default() },
+    ];
+    let patterns = [Pattern::new("*").unwrap()];
+    let open = |handler: &Handler| {
+        let name = khz_model::ChannelName::new("c").unwrap();
+        let terms = khz_model::ChannelTerms { name, handler: handler.to_bytes().unwrap().into() };
+        agent
+            .shared_lanes()
+            .follow_channel(&patterns, "1kHz".parse().unwrap(), true, &Arc::new(terms))
+            .unwrap()
+    };
+    let lanes: Vec<_> = handlers.iter().map(open).collect();
+    let heads: Vec<_> = lanes.iter().map(|lane| lane.reader().clone()).collect();
+    (lanes, move || heads[0].head() > 0 && heads[1].head() > 0 && heads[2].head() == 0)
+}
+
 #[test]
 fn a_tick_allocates_nothing() {
     let mut plan = Plan::new("/", NodeName::new("n1").unwrap());
@@ -50,6 +85,7 @@ fn a_tick_allocates_nothing() {
     plan.cpu_max = 1.0;
     let agent = Agent::start(plan).unwrap();
     let query = agent.query();
+    let (_channels, sent) = channels(&agent);
     let rows = || {
         let pattern = [Pattern::new("khz.lane.rows[fixed*]").unwrap()];
         let snapshot = futures_executor::block_on(query.latest(&pattern, Nanos(0))).unwrap();
@@ -66,6 +102,7 @@ fn a_tick_allocates_nothing() {
     let ticks = rows() - before;
     assert!(ticks > 100, "only {ticks} ticks");
     assert_eq!(allocated, 0, "in {ticks} ticks");
+    assert!(sent(), "the channels send rows");
     let snapshot = khz_ring::Snapshot::open(&folder.join(khz_ring::SNAPSHOT_FILE)).unwrap();
     let slot = snapshot.find("kernel.context_switches").unwrap();
     assert!(snapshot.read(slot).unwrap().unwrap().reading.value().is_some());

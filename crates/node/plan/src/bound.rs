@@ -78,6 +78,25 @@ impl Bound {
     }
 }
 
+impl Bound {
+    /// Goes on where the same plan was, bound to the same lane before its slots changed; `slot`: the number that a slot of then
+    /// has now. Windows keep their samples.
+    pub(crate) fn take_over(&mut self, before: Bound, slot: impl Fn(u32) -> Option<u32>) {
+        for (step, before) in self.steps.iter_mut().zip(before.steps) {
+            let (Does::Windows(windows), Does::Windows(filled)) = (&mut step.does, before.does) else {
+                continue;
+            };
+            for (old, window) in filled {
+                let place =
+                    slot(old).and_then(|new| windows.binary_search_by_key(&new, |(slot, _)| *slot).ok());
+                if let Some(place) = place {
+                    windows[place].1 = window;
+                }
+            }
+        }
+    }
+}
+
 impl Does {
     #[inline]
     fn row<'s>(

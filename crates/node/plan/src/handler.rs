@@ -5,13 +5,14 @@ mod change;
 mod truth;
 mod wire;
 
-use khz_model::Nanos;
+use khz_model::{Metric, Nanos, Series};
 
 pub use bound::BoundHandler;
 
+use crate::bind::Identity;
 use crate::error::PlanError;
 use crate::limits::{DURATION_MAX, TRUTH_ROWS_MAX};
-use crate::plan::Plan;
+use crate::plan::{Plan, Selector};
 
 /// What a node does with rows before it sends them. The default sends every row as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,6 +62,26 @@ pub struct Deadband {
 }
 
 impl Handler {
+    /// All its plans.
+    fn plans(&self) -> impl Iterator<Item = &Plan> {
+        let when = self.when.iter().flat_map(|when| [when.plan.as_ref(), when.unless.as_ref()]);
+        when.chain([self.values.as_ref()]).flatten()
+    }
+
+    fn selectors(&self) -> impl Iterator<Item = &Selector> {
+        self.plans().flat_map(Plan::selectors)
+    }
+
+    /// Whether a plan may need series of this metric, as far as their names tell.
+    pub fn may_need(&self, metric: &Metric) -> bool {
+        self.selectors().any(|selector| selector.may_mean(metric))
+    }
+
+    /// Whether a plan needs this series.
+    pub fn needs(&self, series: &Series, identity: Identity<'_>) -> bool {
+        self.selectors().any(|selector| selector.labels(series, identity).is_some())
+    }
+
     /// Returns what every node would refuse.
     pub(crate) fn check(&self) -> Result<(), PlanError> {
         let refuse = |problem| Err(PlanError::Handler { problem });

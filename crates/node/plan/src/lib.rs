@@ -33,7 +33,7 @@ pub use bind::Identity;
 pub use bound::Bound;
 pub use error::PlanError;
 pub use handler::{BoundHandler, Deadband, Handler, When};
-pub use labels::LabelSet;
+pub use labels::{LabelSet, METRIC_NAME};
 pub use number::{ABSENT, is_absent};
 pub use plan::{
     Aggregate, Aggregator, Combine, Condition, Form, Grouping, Many, Matching, Math, Operator, Over, Plan,

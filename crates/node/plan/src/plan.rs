@@ -276,6 +276,14 @@ impl Plan {
         Ok(plan)
     }
 
+    /// The selectors of its steps.
+    pub(crate) fn selectors(&self) -> impl Iterator<Item = &Selector> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Series(selector) | Step::Window { selector, .. } => Some(selector),
+            _ => None,
+        })
+    }
+
     /// Its steps.
     pub fn steps(&self) -> &[Step] {
         &self.steps

@@ -2,25 +2,30 @@
 
 use khz_model::exposed;
 use khz_model::glob::Glob;
-use khz_model::{Instance, Series, ValueType};
+use khz_model::{Instance, Metric, Series, ValueType};
 
 use crate::bind::Identity;
 use crate::labels::{LabelSet, METRIC_NAME};
 use crate::plan::{Condition, Form, Selector, Test};
 
 impl Selector {
-    /// The labels of a series, if it is meant. Series that are labels have no numbers, and are never meant.
-    pub(crate) fn labels(&self, series: &Series, identity: Identity<'_>) -> Option<LabelSet> {
-        if matches!(series.metric.value_type, ValueType::Labels | ValueType::Unknown) {
-            return None;
+    /// Whether it may mean series of this metric, as far as their names tell.
+    pub(crate) fn may_mean(&self, metric: &Metric) -> bool {
+        if matches!(metric.value_type, ValueType::Labels | ValueType::Unknown) {
+            return false;
         }
         let name = match self.form {
-            Form::Exposed => &series.metric.exposition.name,
-            Form::Own => &series.metric.name,
+            Form::Exposed => &metric.exposition.name,
+            Form::Own => &metric.name,
         };
-        // Most series have another name.
         let of_name = |condition: &&Condition| condition.label == METRIC_NAME;
-        if !self.conditions.iter().filter(of_name).all(|condition| condition.test.holds(name)) {
+        self.conditions.iter().filter(of_name).all(|condition| condition.test.holds(name))
+    }
+
+    /// The labels of a series, if it is meant. Series that are labels have no numbers, and are never meant.
+    pub(crate) fn labels(&self, series: &Series, identity: Identity<'_>) -> Option<LabelSet> {
+        // Most series have another name.
+        if !self.may_mean(&series.metric) {
             return None;
         }
         let labels = labels(self.form, series, identity);

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use khz_model::metric::{Kind, Unit};
-use khz_model::{Instance, Metric, Nanos, NodeName, Series, ValueType};
+use khz_model::{Instance, Metric, Nanos, NodeName, Series, Stamp, ValueType};
 use khz_plan::{
-    Aggregate, Aggregator, Bound, Combine, Condition, Form, Grouping, Identity, Matching, Math, Operator,
-    Over, Plan, Selector, Step, StepId, Test,
+    Aggregate, Aggregator, Bound, BoundHandler, Combine, Condition, Deadband, Form, Grouping, Handler,
+    Identity, Matching, Math, Operator, Over, Plan, Selector, Step, StepId, Test, When,
 };
 
 struct Counting;
@@ -109,6 +109,35 @@ fn everything() -> Plan {
 
 #[test]
 fn a_row_allocates_nothing() {
+    a_row_of_a_handler_allocates_nothing();
+    a_row_of_a_plan_allocates_nothing();
+}
+
+/// With everything that a handler may have.
+fn a_row_of_a_handler_allocates_nothing() {
+    let (series, node) = (series(), NodeName::new("n1").unwrap());
+    let identity = Identity { node: &node, job: "node" };
+    let when =
+        When { unless: Some(everything()), plan: Some(everything()), at_least: 2, of: 3, ..When::default() };
+    let handler = Handler {
+        values: Some(everything()),
+        when: Some(When { holds: Nanos::SECOND, ..when }),
+        deadband: Some(Deadband { absolute: 0.0, relative: 0.01 }),
+        every: Nanos::from_secs(3),
+    };
+    let mut bound = BoundHandler::new(&handler, &series, identity, Nanos::SECOND).unwrap();
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let mut sent = 0;
+    for row in 0..5_000u64 {
+        let stamp = Stamp { boot: Nanos(row * 700_000_000), real_offset: 1_700_000_000_000_000_000 };
+        let bits = |slot: u32| (row % 7 != u64::from(slot)).then_some(row * u64::from(slot + 1) % 977);
+        sent += u32::from(bound.row(stamp, bits));
+    }
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+    assert!(sent < 5_000);
+}
+
+fn a_row_of_a_plan_allocates_nothing() {
     let (series, node) = (series(), NodeName::new("n1").unwrap());
     let identity = Identity { node: &node, job: "node" };
     let mut bound = Bound::new(&everything(), &series, identity, Nanos::SECOND).unwrap();

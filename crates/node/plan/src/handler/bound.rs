@@ -1,5 +1,7 @@
 //! A handler that is bound to the slots of a lane, and takes its rows. Nothing is allocated for a row.
 
+use std::collections::HashMap;
+
 use khz_model::{Nanos, Series, Stamp};
 
 use super::change::Change;
@@ -83,6 +85,37 @@ impl BoundHandler {
         Ok(BoundHandler { values, when, change, every, interval: None, out: vec![ABSENT; width].into() })
     }
 
+    /// Goes on where the same handler was, bound to the same lane before its slots changed; `slot`: the number that a slot of
+    /// then has now. What windows hold, which conditions are on, and what was sent last, stays.
+    pub fn take_over(&mut self, before: BoundHandler, slot: impl Fn(u32) -> Option<u32>) {
+        self.interval = before.interval;
+        if let (Some(new), Some(old)) = (&mut self.when, before.when) {
+            let (now, then) =
+                (new.plan.as_ref().or(self.values.as_ref()), old.plan.as_ref().or(before.values.as_ref()));
+            if let (Some(now), Some(then)) = (now, then) {
+                for (place, from) in places(now, then) {
+                    new.truths[place] = old.truths[from];
+                }
+            }
+            if let (Some(new), Some(old)) = (&mut new.plan, old.plan) {
+                new.take_over(old, &slot);
+            }
+            if let (Some(new), Some(old)) = (&mut new.unless, old.unless) {
+                new.take_over(old, &slot);
+            }
+        }
+        if let (Some(new), Some(old)) = (&mut self.change, before.change) {
+            let now = new.readings.as_ref().or(self.values.as_ref());
+            let then = old.readings.as_ref().or(before.values.as_ref());
+            if let (Some(now), Some(then)) = (now, then) {
+                new.band.take_over(&old.band, places(now, then));
+            }
+        }
+        if let (Some(new), Some(old)) = (&mut self.values, before.values) {
+            new.take_over(old, &slot);
+        }
+    }
+
     /// The labels of each series of its rows, a number has none; `None`: its rows have the readings as they are.
     pub fn labels(&self) -> Option<Vec<LabelSet>> {
         let values = self.values.as_ref()?;
@@ -131,6 +164,17 @@ impl BoundHandler {
     pub fn values(&self) -> &[f64] {
         &self.out
     }
+}
+
+/// The places of the series of two results that have the same labels: those of the one, those of the other. A number has its
+/// one place.
+fn places(new: &Bound, old: &Bound) -> Vec<(usize, usize)> {
+    if new.is_number() && old.is_number() {
+        return vec![(0, 0)];
+    }
+    let known: HashMap<&LabelSet, usize> = old.labels().iter().zip(0..).collect();
+    let new = new.labels().iter().enumerate();
+    new.filter_map(|(place, labels)| Some((place, *known.get(labels)?))).collect()
 }
 
 /// All series of the lane that are numbers.

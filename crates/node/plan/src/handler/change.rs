@@ -1,7 +1,7 @@
 //! Which rows differ enough from the last one that was sent.
 
 use super::Deadband;
-use crate::number::{ABSENT, is_absent};
+use crate::number::ABSENT;
 
 /// The values that were sent last.
 #[derive(Debug)]
@@ -15,6 +15,12 @@ pub(crate) struct Change {
 impl Change {
     pub fn new(deadband: Deadband, values: usize) -> Self {
         Change { deadband, sent: vec![ABSENT; values].into(), is_begun: false }
+    }
+
+    /// Goes on where another one was; the places of the values that both have, here and there.
+    pub fn take_over(&mut self, before: &Change, places: Vec<(usize, usize)>) {
+        self.is_begun = before.is_begun;
+        places.into_iter().for_each(|(place, from)| self.sent[place] = before.sent[from]);
     }
 
     /// Whether some value differs by more than the deadband; one that comes or goes does.
@@ -33,13 +39,12 @@ impl Change {
         if sent.to_bits() == value.to_bits() {
             return false;
         }
-        if is_absent(sent) || is_absent(value) || sent.is_nan() || value.is_nan() {
+        // These have other bits. What is absent is NaN, too.
+        if !sent.is_finite() || !value.is_finite() {
             return true;
         }
         let Deadband { absolute, relative } = self.deadband;
-        // Two infinities of one sign are the same bits; of two signs they differ by more than anything.
         (value - sent).abs() > absolute.max(relative * sent.abs())
-            || sent.is_infinite() != value.is_infinite()
     }
 }
 

@@ -1,0 +1,310 @@
+//! The handler of a channel in its lane: it takes the readings of each row, and says whether the lane writes a row, and which
+//! slots with which values. It gathers nothing and writes nothing itself.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use khz_model::{
+    Absence, ChannelTerms, Instance, Kind, Labels, Metric, Nanos, NodeName, Pattern, QueryError, Reading,
+    Series, Stamp, Unit, ValueType,
+};
+use khz_plan::{BoundHandler, Handler, Identity, LabelSet, is_absent};
+
+use crate::source::Source;
+
+/// The label `job` of a node's series in an expression: a node does not know what its hub calls it.
+const JOB: &str = "node";
+
+/// Labels that all results of one node share.
+const SHARED_LABELS: [&str; 2] = ["instance", "job"];
+
+/// The label with the metric of a result, where one expression gives results of several.
+const METRIC_LABEL: &str = "metric";
+
+/// The lane's slot of a reading that its rows do not have.
+const NOT_IN: u32 = u32::MAX;
+
+/// What a reader asks of a lane: the channel's terms, read and checked.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub terms: Arc<ChannelTerms>,
+    pub handler: Handler,
+}
+
+impl Channel {
+    /// Reads the handler.
+    ///
+    /// # Errors
+    /// Returns why no node can execute it.
+    pub fn new(terms: Arc<ChannelTerms>) -> Result<Self, QueryError> {
+        match Handler::take(&terms.handler) {
+            Ok(handler) => Ok(Channel { terms, handler }),
+            Err(error) => Err(refused(&terms, error)),
+        }
+    }
+
+    /// Whether a row has readings as they are.
+    fn is_raw(&self) -> bool {
+        self.handler.values.is_none()
+    }
+
+    /// Whether the channel may need this metric: its patterns select it for rows of readings, or an expression uses it.
+    pub fn may_need(&self, metric: &Metric, patterns: &[Pattern]) -> bool {
+        self.is_raw() && patterns.iter().any(|pattern| pattern.matches_metric(&metric.name))
+            || self.handler.may_need(metric)
+    }
+}
+
+/// Why a node refuses a channel.
+pub(crate) fn refused(terms: &ChannelTerms, problem: impl ToString) -> QueryError {
+    QueryError::Channel { channel: terms.name.clone(), problem: problem.to_string() }
+}
+
+/// A handler that is bound to a lane.
+#[derive(Debug)]
+pub(crate) struct Handled {
+    channel: Arc<Channel>,
+    patterns: Vec<Pattern>,
+    node: NodeName,
+    metric: Arc<Metric>,
+    bound: BoundHandler,
+    /// The series of the lane's readings to which it is bound.
+    readings: Vec<Series>,
+    slots: Slots,
+}
+
+/// The slots of its rows.
+#[derive(Debug)]
+enum Slots {
+    /// Readings: the reading of each slot, and the slot of each reading, or [`NOT_IN`].
+    Raw { shown: Vec<u32>, slot_of: Vec<u32> },
+    /// Results of the handler.
+    Computed(Vec<Series>),
+}
+
+impl Handled {
+    /// Binds the channel's handler to readings of which a row comes each period.
+    ///
+    /// # Errors
+    /// Returns why this node cannot execute it.
+    pub fn new(
+        channel: Arc<Channel>,
+        patterns: &[Pattern],
+        node: &NodeName,
+        period: Nanos,
+    ) -> Result<Self, QueryError> {
+        let identity = Identity { node, job: JOB };
+        let bound = BoundHandler::new(&channel.handler, &[], identity, period);
+        let bound = bound.map_err(|error| refused(&channel.terms, error))?;
+        let slots = Slots::of(&bound, &channel, patterns, &[], &Arc::new(metric(&channel)));
+        Ok(Handled {
+            metric: Arc::new(metric(&channel)),
+            channel,
+            patterns: patterns.to_vec(),
+            node: node.clone(),
+            bound,
+            readings: Vec::new(),
+            slots,
+        })
+    }
+
+    /// Whether it is the handler of this channel, for series of these patterns.
+    pub fn is_of(&self, channel: &Channel, patterns: &[Pattern]) -> bool {
+        self.channel.terms == channel.terms && self.patterns == patterns
+    }
+
+    /// Whether it needs a series, to show it or to compute.
+    pub fn wants(&self, series: &Series) -> bool {
+        let identity = Identity { node: &self.node, job: JOB };
+        self.channel.is_raw() && series.is_selected(&self.patterns)
+            || self.channel.handler.needs(series, identity)
+    }
+
+    /// The number of readings to which it is bound.
+    pub fn readings(&self) -> usize {
+        self.readings.len()
+    }
+
+    /// Binds it to more readings, or to others. What it remembers of the series that it knows already stays. Returns whether its
+    /// rows go on: whether the slots that they had mean what they meant.
+    ///
+    /// # Errors
+    /// Returns why this node cannot execute it for these series; then it is as it was.
+    pub fn bind(&mut self, readings: Vec<Series>, period: Nanos) -> Result<bool, QueryError> {
+        let identity = Identity { node: &self.node, job: JOB };
+        let mut bound = BoundHandler::new(&self.channel.handler, &readings, identity, period)
+            .map_err(|error| refused(&self.channel.terms, error))?;
+        let slots = Slots::of(&bound, &self.channel, &self.patterns, &readings, &self.metric);
+        let goes_on = slots.begin_with(&self.slots, &readings, &self.readings);
+        let names = readings.iter().map(|series| (&*series.metric.name, series.instance.as_ref()));
+        let now: HashMap<_, u32> = names.zip(0..).collect();
+        let before = std::mem::take(&mut self.readings);
+        let slot = |slot: u32| {
+            let series = before.get(slot as usize)?;
+            now.get(&(&*series.metric.name, series.instance.as_ref())).copied()
+        };
+        // The readings are as many as before or more, or others: the old binding is worth nothing any more.
+        std::mem::swap(&mut self.bound, &mut bound);
+        self.bound.take_over(bound, slot);
+        (self.slots, self.readings) = (slots, readings);
+        Ok(goes_on)
+    }
+
+    /// Takes the next row of readings: state and bits by their number. Returns whether the lane writes a row.
+    #[inline]
+    pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> (u8, u64)) -> bool {
+        const PRESENT: u8 = Reading::Present(0).state();
+        self.bound.row(stamp, |number| match reading(number) {
+            (PRESENT, bits) => Some(bits),
+            _ => None,
+        })
+    }
+
+    /// The number of slots of its rows.
+    pub fn slots(&self) -> usize {
+        match &self.slots {
+            Slots::Raw { shown, .. } => shown.len(),
+            Slots::Computed(series) => series.len(),
+        }
+    }
+
+    /// The meaning of a slot that is not the meaning of a reading.
+    pub fn series(&self, slot: usize) -> Option<&Series> {
+        match &self.slots {
+            Slots::Raw { shown, .. } => self.readings.get(*shown.get(slot)? as usize),
+            Slots::Computed(series) => series.get(slot),
+        }
+    }
+
+    /// Whether its rows are results.
+    pub fn is_computed(&self) -> bool {
+        matches!(self.slots, Slots::Computed(_))
+    }
+
+    /// The slot of a reading; `None`: rows do not have it.
+    #[inline]
+    pub fn slot_of(&self, reading: usize) -> Option<usize> {
+        match &self.slots {
+            Slots::Raw { slot_of, .. } => {
+                slot_of.get(reading).filter(|&&slot| slot != NOT_IN).map(|&slot| slot as usize)
+            }
+            Slots::Computed(_) => None,
+        }
+    }
+
+    /// The reading that is a slot of the row; `None`: it is computed.
+    #[inline]
+    pub fn reading_of(&self, slot: usize) -> Option<usize> {
+        match &self.slots {
+            Slots::Raw { shown, .. } => Some(shown[slot] as usize),
+            Slots::Computed(_) => None,
+        }
+    }
+
+    /// State and bits of a slot that is computed.
+    #[inline]
+    pub fn computed(&self, slot: usize) -> (u8, u64) {
+        match self.bound.values().get(slot) {
+            Some(&value) if !is_absent(value) => (Reading::Present(0).state(), value.to_bits()),
+            _ => (Reading::Absent(Absence::NoResult).state(), 0),
+        }
+    }
+}
+
+impl Slots {
+    fn of(
+        bound: &BoundHandler,
+        channel: &Channel,
+        patterns: &[Pattern],
+        readings: &[Series],
+        metric: &Arc<Metric>,
+    ) -> Self {
+        if let Some(labels) = bound.labels().filter(|_| !channel.is_raw()) {
+            return Slots::Computed(results(&labels, metric));
+        }
+        let (mut shown, mut slot_of) = (Vec::new(), Vec::with_capacity(readings.len()));
+        for (number, series) in readings.iter().enumerate() {
+            let is_shown = series.is_selected(patterns);
+            slot_of.push(if is_shown { shown.len() as u32 } else { NOT_IN });
+            shown.extend(is_shown.then_some(number as u32));
+        }
+        Slots::Raw { shown, slot_of }
+    }
+
+    /// Whether the slots of another row mean the same here.
+    fn begin_with(&self, other: &Slots, readings: &[Series], others: &[Series]) -> bool {
+        match (self, other) {
+            (Slots::Computed(now), Slots::Computed(before)) => now.starts_with(before),
+            (Slots::Raw { shown: now, .. }, Slots::Raw { shown: before, .. }) => {
+                let pairs = || now.iter().zip(before);
+                let is_same =
+                    |(&now, &before): (&u32, &u32)| readings.get(now as usize) == others.get(before as usize);
+                now.len() >= before.len() && pairs().all(is_same)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The metric of a channel's results.
+fn metric(channel: &Channel) -> Metric {
+    let name = &channel.terms.name;
+    let exposed = format!("khz_channel_{name}");
+    let plain = Metric::plain(name.metric(), exposed, Kind::Gauge, Unit::Count);
+    Metric { value_type: ValueType::Float, help: "Computed by a channel.".into(), ..plain }
+}
+
+/// The series of a handler's results: the labels of the results, without those that all results of a node share.
+fn results(labels: &[LabelSet], metric: &Arc<Metric>) -> Vec<Series> {
+    let name = |labels: &LabelSet| labels.get(khz_plan::METRIC_NAME).to_owned();
+    let has_names = labels.windows(2).any(|two| name(&two[0]) != name(&two[1]));
+    let instance = |labels: &LabelSet| {
+        let named = name(labels);
+        let metric = (has_names && !named.is_empty()).then_some((METRIC_LABEL, &*named));
+        let is_own = |label: &str| {
+            label != khz_plan::METRIC_NAME
+                && !SHARED_LABELS.contains(&label)
+                && !(metric.is_some() && label == METRIC_LABEL)
+        };
+        let own = labels.iter().filter(|(label, _)| is_own(label)).chain(metric);
+        match Labels::new(own) {
+            Ok(set) if set.is_empty() => None,
+            Ok(set) => Some(Instance::from_kernel(b"").with_labels(&set)),
+            // More labels or bytes than a series may have: their text tells them apart.
+            Err(_) => Some(Instance::from_kernel(labels.to_string().as_bytes())),
+        }
+    };
+    labels.iter().map(|labels| Series { metric: metric.clone(), instance: instance(labels) }).collect()
+}
+
+/// The refresh that a channel needs from a source; `None` if it needs nothing of it. Numbers of jobs may come at any time: an
+/// expression waits for them.
+pub(crate) fn refresh(
+    source: &Source,
+    channel: &Channel,
+    patterns: &[Pattern],
+    exact: bool,
+) -> Option<Nanos> {
+    let metrics = match source.kernel_file() {
+        Some(file) => file.metrics(),
+        None if source.is_own() => crate::own::metrics(),
+        None => {
+            let is_wanted = !channel.is_raw() || channel.handler.when.is_some();
+            let is_selected = || source.job_door().is_some_and(|door| door.may_match(patterns));
+            return (is_wanted || is_selected()).then_some(Nanos(0));
+        }
+    };
+    let needed: Vec<&str> = metrics
+        .iter()
+        .filter(|metric| channel.may_need(metric, patterns))
+        .map(|metric| &*metric.name)
+        .collect();
+    let is_needed = |metric: &str| needed.contains(&metric);
+    match source.kernel_file() {
+        Some(file) => {
+            let refresh = file.refresh(is_needed)?;
+            Some(if exact { Nanos(0) } else { refresh.period().unwrap_or(Nanos(0)) })
+        }
+        None => (!needed.is_empty()).then_some(Nanos::SECOND),
+    }
+}

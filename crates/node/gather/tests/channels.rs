@@ -1,0 +1,239 @@
+//! Channels at an agent on a made-up host: the handler makes the lane's rows, readers get each of them once, and it goes on while
+//! interfaces come and readers go.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use khz_gather::{Agent, CHANNELS_MAX, Handlers, LaneHandle, Plan};
+use khz_model::{
+    ChannelName, ChannelTerms, Delivery, Interest, Nanos, NodeName, Pattern, QueryError, Rate, Series,
+    Subscription, ValueType,
+};
+use khz_plan::{
+    Combine, Condition, Form, Handler, Matching, Operator, Over, Selector, Step, StepId, Test, When,
+};
+use khz_synthetic_host::{Host, Shape};
+
+/// A host in a directory, removed when this is dropped.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let place = Place(std::env::temp_dir().join(format!("khz-channels-{name}-{}", std::process::id())));
+        let shape = Shape { cpus: 2, interrupts: 4, interfaces: 1, disks: 1 };
+        Host::new(shape, 2026).write(&place.0.join("host")).unwrap();
+        place
+    }
+
+    /// The received bytes of each interface.
+    fn show(&self, interfaces: &[(&str, u64)]) {
+        let mut text =
+            String::from("Inter-|   Receive                                                |  Transmit\n");
+        text += " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n";
+        for (name, bytes) in interfaces {
+            text += &format!(" {name}: {bytes} 1 0 0 0 0 0 0 2 3 0 0 0 0 0 0\n");
+        }
+        let folder = self.0.join("host/proc/net");
+        fs::write(folder.join("new"), text).unwrap();
+        // In place: the agent keeps the file open.
+        let text = fs::read(folder.join("new")).unwrap();
+        fs::write(folder.join("dev"), text).unwrap();
+    }
+
+    fn plan(&self) -> Plan {
+        let mut plan = Plan::new(self.0.join("host"), NodeName::new("n1").unwrap());
+        plan.sources.iter_mut().for_each(|source| source.budget = Some(1.0));
+        plan
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Waits for a condition that must come true; the limit only ends a hanging test.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{what} never came");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn received() -> Selector {
+    let name = "node_network_receive_bytes_total".to_owned();
+    Selector {
+        form: Form::Exposed,
+        conditions: vec![Condition { label: "__name__".into(), test: Test::Is(name) }],
+    }
+}
+
+/// `node_network_receive_bytes_total > bound`
+fn above(bound: f64) -> khz_plan::Plan {
+    let (operator, left, right) = (Operator::Greater, StepId(0), StepId(1));
+    let combine = Combine { operator, is_bool: false, matching: Matching::default(), left, right };
+    khz_plan::Plan::new(vec![Step::Series(received()), Step::Number(bound), Step::Combine(combine)]).unwrap()
+}
+
+fn highest() -> khz_plan::Plan {
+    let step = Step::Window { selector: received(), length: Nanos::from_secs(300), over: Over::Max };
+    khz_plan::Plan::new(vec![step]).unwrap()
+}
+
+fn terms(name: &str, handler: &Handler) -> Arc<ChannelTerms> {
+    let name = ChannelName::new(name).unwrap();
+    Arc::new(ChannelTerms { name, handler: handler.to_bytes().unwrap().into() })
+}
+
+fn interest(pattern: &str, hz: u64, channel: Arc<ChannelTerms>) -> Interest {
+    let patterns = vec![Pattern::new(pattern).unwrap()];
+    Interest { channel: Some(channel), ..Interest::new(patterns, Rate::from_hz(hz).unwrap(), true) }
+}
+
+fn subscribe(agent: &Agent, pattern: &str, channel: Arc<ChannelTerms>) -> Box<dyn Subscription> {
+    agent.query().subscribe(interest(pattern, 100, channel)).unwrap()
+}
+
+fn follow(agent: &Agent, pattern: &str, channel: &Arc<ChannelTerms>) -> Result<LaneHandle, QueryError> {
+    let patterns = [Pattern::new(pattern).unwrap()];
+    agent.shared_lanes().follow_channel(&patterns, Rate::from_hz(100).unwrap(), true, channel)
+}
+
+/// The values of the newest row of what came, by their series; none is lost.
+fn newest(deliveries: Vec<Delivery>) -> Option<Vec<(String, Option<f64>)>> {
+    assert!(deliveries.iter().all(|delivery| delivery.lost == 0));
+    let last = deliveries.into_iter().rfind(|delivery| !delivery.rows.is_empty())?;
+    let row = last.rows.last()?;
+    let value = |(series, reading): (&Series, &khz_model::Reading)| {
+        let number = reading.value().and_then(|bits| series.metric.format().number(bits));
+        (series.to_string(), number.map(khz_model::Number::to_f64))
+    };
+    Some(last.columns.iter().zip(&row.readings).map(value).collect())
+}
+
+#[test]
+fn results_are_series_of_the_channel_and_go_on_when_interfaces_come() {
+    let place = Place::new("results");
+    place.show(&[("eth0", 70)]);
+    let agent = Agent::start(place.plan()).unwrap();
+    let handler = Handler { values: Some(highest()), ..Handler::default() };
+    let mut rows = subscribe(&agent, "*", terms("high", &handler));
+    let of_eth0 = |value| ("channel.high[device=eth0]".to_owned(), Some(value));
+    let first = wait_for("a row", || newest(rows.poll()));
+    assert_eq!(first, [of_eth0(70.0)]);
+    place.show(&[("eth0", 50), ("eth1", 9)]);
+    let of_eth1 = ("channel.high[device=eth1]".to_owned(), Some(9.0));
+    let both = wait_for("the second interface", || newest(rows.poll()).filter(|row| row.len() == 2));
+    // What was the highest before is so still.
+    assert_eq!(both, [of_eth0(70.0), of_eth1]);
+    agent.stop();
+}
+
+#[test]
+fn readings_of_a_condition_come_exact_while_it_holds_and_only_those_that_were_asked_for() {
+    let place = Place::new("readings");
+    place.show(&[("eth0", 5)]);
+    let agent = Agent::start(place.plan()).unwrap();
+    let when = When { plan: Some(above(10.0)), ..When::default() };
+    let channel = terms("busy", &Handler { when: Some(when), ..Handler::default() });
+    let mut rows = subscribe(&agent, "mem.total", channel.clone());
+    let lane = follow(&agent, "mem.total", &channel).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(newest(rows.poll()).is_none() && lane.reader().head() == 0, "the condition does not hold");
+    place.show(&[("eth0", 11)]);
+    let row = wait_for("a row", || newest(rows.poll()));
+    assert_eq!(row.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["mem.total"]);
+    let series = lane.series();
+    assert!(series.iter().all(|series| series.metric.value_type == ValueType::Unsigned));
+    place.show(&[("eth0", 5)]);
+    wait_for("the end of the condition", || {
+        let before = lane.reader().head();
+        std::thread::sleep(Duration::from_millis(100));
+        (before == lane.reader().head()).then_some(())
+    });
+    agent.stop();
+}
+
+#[test]
+fn an_event_is_one_row() {
+    let place = Place::new("event");
+    place.show(&[("eth0", 5), ("eth1", 5)]);
+    let agent = Agent::start(place.plan()).unwrap();
+    let when = When { once: true, ..When::default() };
+    let handler = Handler { values: Some(above(10.0)), when: Some(when), ..Handler::default() };
+    let mut rows = subscribe(&agent, "*", terms("event", &handler));
+    let mut count = 0;
+    let mut take = |rows: &mut Box<dyn Subscription>| {
+        let deliveries = rows.poll();
+        count += deliveries.iter().map(|delivery| delivery.rows.len()).sum::<usize>();
+        (newest(deliveries), count)
+    };
+    place.show(&[("eth0", 50), ("eth1", 5)]);
+    let (first, _) = wait_for("the first", || Some(take(&mut rows)).filter(|(row, _)| row.is_some()));
+    assert_eq!(first.unwrap().iter().filter(|(_, value)| value.is_some()).count(), 1);
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(take(&mut rows), (None, 1));
+    place.show(&[("eth0", 50), ("eth1", 50)]);
+    let (second, count) = wait_for("the second", || Some(take(&mut rows)).filter(|(row, _)| row.is_some()));
+    assert_eq!((second.unwrap().iter().filter(|(_, value)| value.is_some()).count(), count), (2, 2));
+    agent.stop();
+}
+
+#[test]
+fn readers_of_one_channel_share_its_lane_and_the_next_one_takes_it_over() {
+    let place = Place::new("share");
+    place.show(&[("eth0", 5)]);
+    let agent = Agent::start(place.plan()).unwrap();
+    let handler = Handler { values: Some(highest()), ..Handler::default() };
+    let (one, two) = (terms("one", &handler), terms("two", &handler));
+    let lane = follow(&agent, "*", &one).unwrap();
+    let epoch = lane.epoch();
+    assert_eq!(follow(&agent, "*", &one).unwrap().epoch(), epoch);
+    assert_ne!(follow(&agent, "*", &two).unwrap().epoch(), epoch, "another name");
+    assert_ne!(follow(&agent, "mem.*", &one).unwrap().epoch(), epoch, "other series");
+    let plain = agent.follow(&[Pattern::new("net.*").unwrap()], Rate::from_hz(100).unwrap(), true).unwrap();
+    assert_ne!(plain.epoch(), epoch, "readings are no channel");
+    wait_for("rows", || (lane.reader().head() > 0).then_some(()));
+    drop(lane);
+    // Longer than the gather thread's look at lanes without readers.
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(follow(&agent, "*", &one).unwrap().epoch(), epoch, "its reader was away for a moment");
+    agent.stop();
+}
+
+#[test]
+fn a_node_has_a_limit_of_channels_and_says_why_it_refuses() {
+    let place = Place::new("limit");
+    place.show(&[("eth0", 5)]);
+    let agent = Agent::start(place.plan()).unwrap();
+    let handler = Handler { values: Some(above(10.0)), ..Handler::default() };
+    let lanes: Vec<LaneHandle> =
+        (0..CHANNELS_MAX).map(|n| follow(&agent, "*", &terms(&format!("c{n}"), &handler)).unwrap()).collect();
+    let refused = |channel| follow(&agent, "*", &channel).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(
+        refused(terms("more", &handler)),
+        "the limit of 64 channels at one node is reached; try again when others have gone"
+    );
+    // Readings are not channels: there is room for them.
+    agent.follow(&[Pattern::new("net.*").unwrap()], Rate::from_hz(50).unwrap(), true).unwrap();
+    drop(lanes);
+    // Lanes that nobody reads give way.
+    wait_for("room", || follow(&agent, "*", &terms("more", &handler)).ok());
+    let damaged = ChannelTerms { name: ChannelName::new("bad").unwrap(), handler: vec![1, 0, 9].into() };
+    assert_eq!(refused(Arc::new(damaged)), "channel bad: the plan is damaged at byte 3");
+    agent.stop();
+    let none = Plan { handlers: Handlers::None, ..place.plan() };
+    let agent = Agent::start(none).unwrap();
+    let refused = follow(&agent, "*", &terms("any", &handler)).map(|_| ()).unwrap_err();
+    assert_eq!(refused.to_string(), "channel any: this node takes no handlers (handlers = \"none\")");
+    agent.stop();
+}

@@ -77,6 +77,11 @@ impl Share {
         bytes <= self.bytes() || self.set(bytes)
     }
 
+    /// The budget that it is of.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     /// The size of the share.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)

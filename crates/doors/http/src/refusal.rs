@@ -85,6 +85,7 @@ impl From<QueryError> for Refusal {
             | QueryError::TooMuch { .. }
             | QueryError::RangeTooLarge { .. }
             | QueryError::RangeTooFine { .. }
+            | QueryError::Channel { .. }
             | QueryError::RangeBackwards => StatusCode::BAD_REQUEST,
             QueryError::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
             QueryError::Stopped => StatusCode::SERVICE_UNAVAILABLE,

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use khz_gather::{AllowList, Placement, RingSize};
+use khz_gather::{AllowList, Handlers, Placement, RingSize};
 use khz_model::{ByteSize, Nanos, NodeName, Rate};
 use khz_trust::{Exposure, Means};
 
@@ -83,6 +83,8 @@ pub struct Plan {
     pub rate_max: Rate,
     /// Share of one core that gathering may take, above 0 and at most 1.
     pub cpu_max: f64,
+    /// What channels may ask of this node.
+    pub handlers: Handlers,
     /// Readers that ask within this time share one gather.
     pub window: Nanos,
     /// How much of the past the rings hold.
@@ -182,6 +184,7 @@ impl Plan {
             local_rate: checked(layers, "local_rate", quantity::<Rate>)?,
             rate_max: checked(layers, "rate_max", quantity::<Rate>)?,
             cpu_max: checked(layers, "cpu_max", values::share)?,
+            handlers: checked(layers, "handlers", values::handlers)?,
             window: checked(layers, "window", values::window)?,
             ring: checked(layers, "ring", values::ring)?,
             ring_dir: checked(layers, "ring_dir", |text| Ok(values::ring_dir(text)))?,

@@ -323,6 +323,13 @@ pub const SETTINGS: &[Setting] = &[
         scope: scope::GATHERERS,
     },
     Setting {
+        key: "handlers",
+        shape: Shape::Text("none|plans"),
+        default: "plans",
+        help: "What channels may ask of this node: nothing, or to compute expressions and conditions",
+        scope: scope::GATHERERS,
+    },
+    Setting {
         key: "window",
         shape: Shape::Text("DURATION"),
         default: "100us",

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use khz_gather::{AllowList, RingSize};
+use khz_gather::{AllowList, Handlers, RingSize};
 use khz_model::{ByteSize, Nanos};
 
 use super::plan::{RingDir, StateDir};
@@ -44,6 +44,10 @@ pub(super) fn bad(key: &str, value: &Value, problem: String) -> ConfigError {
 
 pub(super) fn quantity<T: FromStr<Err = khz_model::QuantityError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: khz_model::QuantityError| error.to_string())
+}
+
+pub(super) fn handlers(text: &str) -> Result<Handlers, String> {
+    text.parse().map_err(|error: khz_gather::UnknownHandlers| error.to_string())
 }
 
 pub(super) fn answers_max(text: &str) -> Result<ByteSize, String> {

@@ -80,6 +80,7 @@ pub fn gather_plan(plan: &Plan) -> khz_gather::Plan {
         local_rate: plan.local_rate,
         rate_max: plan.rate_max,
         cpu_max: plan.cpu_max,
+        handlers: plan.handlers,
         window: plan.window,
         ring: plan.ring,
         ring_folder: places::rings_of(&plan.ring_dir, &plan.node),

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
 use futures_channel::oneshot;
-use khz_model::{Nanos, Pattern, QueryError, Rate, Stamp};
+use khz_model::{Budget, ByteSize, Nanos, Pattern, QueryError, Rate, Stamp};
 use khz_ring::{Ring, RingError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -35,6 +35,9 @@ pub const LINGER: Nanos = Nanos::from_secs(10);
 
 /// The most lanes of channels at once.
 pub const CHANNELS_MAX: usize = 64;
+
+/// What the handlers of all channels of a node may hold: mostly windows.
+pub const CHANNELS_BYTES: ByteSize = ByteSize(16 << 20);
 
 /// The lane of a channel lives on for this long after its last reader has gone: a hub that was started again takes it over, with
 /// what its handler remembers and the rows in its ring.
@@ -65,6 +68,8 @@ pub(crate) struct Gatherer {
     /// Lanes before this index are the plan's; the others close after their readers have gone.
     fixed_lanes: usize,
     lanes_opened: u16,
+    /// What the handlers of all channels may hold.
+    channel_bytes: Budget,
     cost: Cost,
     renewal: Renewal,
     memory: OwnMemory,
@@ -114,6 +119,7 @@ impl Gatherer {
             page,
             fixed_lanes,
             lanes_opened: fixed_lanes as u16,
+            channel_bytes: Budget::new(CHANNELS_BYTES, Arc::default()),
             cost: Cost::new(clock::boot()),
             renewal,
             memory: OwnMemory::new(),
@@ -351,7 +357,8 @@ impl Gatherer {
     ) -> Result<Lane, QueryError> {
         let LaneWish { patterns, rate, .. } = wish;
         let period = rate.map_or(Nanos(0), Rate::period);
-        let mut handled = Handled::new(channel.clone(), patterns, &self.plan.node, period)?;
+        let mut handled =
+            Handled::new(channel.clone(), patterns, &self.plan.node, period, &self.channel_bytes)?;
         let known = self.sources.iter().zip(&members).filter(|(_, member)| member.is_some());
         let series = known.flat_map(|(source, _)| source.series()).filter(|series| handled.wants(series));
         // A plan that this node cannot execute is refused here, with the reason.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use khz_model::{
-    Absence, ChannelTerms, Instance, Kind, Labels, Metric, Nanos, NodeName, Pattern, QueryError, Reading,
-    Series, Stamp, Unit, ValueType,
+    Absence, Budget, ChannelTerms, Instance, Kind, Labels, Metric, Nanos, NodeName, Pattern, QueryError,
+    Reading, Series, Share, Stamp, Unit, ValueType,
 };
 use khz_plan::{BoundHandler, Handler, Identity, LabelSet, is_absent};
 
@@ -60,6 +60,17 @@ pub(crate) fn refused(terms: &ChannelTerms, problem: impl ToString) -> QueryErro
     QueryError::Channel { channel: terms.name.clone(), problem: problem.to_string() }
 }
 
+/// No more memory for windows.
+fn full(terms: &ChannelTerms, budget: &Budget) -> QueryError {
+    let limit = budget.limit();
+    refused(
+        terms,
+        format!(
+            "all channels of a node may hold {limit}, and this one needs more than is left: take shorter windows, fewer series, or a lower rate"
+        ),
+    )
+}
+
 /// A handler that is bound to a lane.
 #[derive(Debug)]
 pub(crate) struct Handled {
@@ -68,6 +79,8 @@ pub(crate) struct Handled {
     node: NodeName,
     metric: Arc<Metric>,
     bound: BoundHandler,
+    /// Its part of what all channels of the node may hold.
+    share: Share,
     /// The series of the lane's readings to which it is bound.
     readings: Vec<Series>,
     slots: Slots,
@@ -92,7 +105,9 @@ impl Handled {
         patterns: &[Pattern],
         node: &NodeName,
         period: Nanos,
+        budget: &Budget,
     ) -> Result<Self, QueryError> {
+        let share = budget.take(0).ok_or_else(|| full(&channel.terms, budget))?;
         let identity = Identity { node, job: JOB };
         let bound = BoundHandler::new(&channel.handler, &[], identity, period);
         let bound = bound.map_err(|error| refused(&channel.terms, error))?;
@@ -103,6 +118,7 @@ impl Handled {
             patterns: patterns.to_vec(),
             node: node.clone(),
             bound,
+            share,
             readings: Vec::new(),
             slots,
         })
@@ -134,6 +150,9 @@ impl Handled {
         let identity = Identity { node: &self.node, job: JOB };
         let mut bound = BoundHandler::new(&self.channel.handler, &readings, identity, period)
             .map_err(|error| refused(&self.channel.terms, error))?;
+        if !self.share.set(bound.held() as u64) {
+            return Err(full(&self.channel.terms, self.share.budget()));
+        }
         let slots = Slots::of(&bound, &self.channel, &self.patterns, &readings, &self.metric);
         let goes_on = slots.begin_with(&self.slots, &readings, &self.readings);
         let names = readings.iter().map(|series| (&*series.metric.name, series.instance.as_ref()));

@@ -41,7 +41,7 @@ pub mod ticks;
 pub use agent::{Agent, Ending};
 pub use catalogue::catalogue;
 pub use error::GatherError;
-pub use gatherer::{CHANNEL_LINGER, CHANNELS_MAX, LANES_MAX, LINGER, LINGERING_MAX};
+pub use gatherer::{CHANNEL_LINGER, CHANNELS_BYTES, CHANNELS_MAX, LANES_MAX, LINGER, LINGERING_MAX};
 pub use inbox::REQUESTS_MAX;
 pub use job_door::JobDoor;
 pub use job_names::{JobNameError, JobNames};
@@ -55,7 +55,7 @@ pub use lane_handle::{LaneHandle, Lanes, Prompt};
 pub use machine::Machine;
 pub use own::Tally;
 pub use placement::{CpuList, Placement, PlacementError, Sched};
-pub use plan::{Handlers, Plan, RingSize, SOURCE_BUDGET, SourcePlan};
+pub use plan::{Handlers, Plan, RingSize, SOURCE_BUDGET, SourcePlan, UnknownHandlers};
 pub use probe::{SourceReport, probe};
 pub use renewal::{
     GENERATION_TIME, GENERATION_TIME_MIN, GONE_FOR, GONE_SHARE, GONE_SLOTS_MANY, GONE_SLOTS_MIN,

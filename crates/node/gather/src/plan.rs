@@ -59,6 +59,32 @@ pub enum Handlers {
     Plans,
 }
 
+/// A text that is none of [`Handlers`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is neither none nor plans: write what channels may ask of this node")]
+pub struct UnknownHandlers(String);
+
+impl std::str::FromStr for Handlers {
+    type Err = UnknownHandlers;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "none" => Ok(Handlers::None),
+            "plans" => Ok(Handlers::Plans),
+            _ => Err(UnknownHandlers(text.to_owned())),
+        }
+    }
+}
+
+impl std::fmt::Display for Handlers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Handlers::None => "none",
+            Handlers::Plans => "plans",
+        })
+    }
+}
+
 /// The size of the rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingSize {

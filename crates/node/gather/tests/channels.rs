@@ -228,6 +228,25 @@ fn a_node_has_a_limit_of_channels_and_says_why_it_refuses() {
     drop(lanes);
     // Lanes that nobody reads give way.
     wait_for("room", || follow(&agent, "*", &terms("more", &handler)).ok());
+    // Windows of five minutes at 1 kHz, of all numbers.
+    let everything = Selector { form: Form::Own, conditions: Vec::new() };
+    let names = ["net.rx_bytes", "net.tx_bytes", "mem.total", "mem.free", "load.1m", "kernel.processes"];
+    let large = names.map(|name| {
+        let conditions = vec![Condition { label: "__name__".into(), test: Test::Is(name.into()) }];
+        let selector = Selector { conditions, ..everything.clone() };
+        let step = Step::Window { selector, length: Nanos::from_secs(300), over: Over::Max };
+        Handler { values: khz_plan::Plan::new(vec![step]).ok(), ..Handler::default() }
+    });
+    let fast = |handler: &Handler, n| {
+        let terms = terms(&format!("large{n}"), handler);
+        let patterns = [Pattern::new("*").unwrap()];
+        agent.shared_lanes().follow_channel(&patterns, Rate::from_hz(400).unwrap(), true, &terms)
+    };
+    let mut open: Vec<LaneHandle> = Vec::new();
+    let refusal =
+        large.iter().zip(0..).find_map(|(handler, n)| fast(handler, n).map(|lane| open.push(lane)).err());
+    let refusal = refusal.unwrap().to_string();
+    assert!(refusal.contains("all channels of a node may hold 16MiB"), "{refusal}");
     let damaged = ChannelTerms { name: ChannelName::new("bad").unwrap(), handler: vec![1, 0, 9].into() };
     assert_eq!(refused(Arc::new(damaged)), "channel bad: the plan is damaged at byte 3");
     agent.stop();

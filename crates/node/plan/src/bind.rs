@@ -65,7 +65,7 @@ impl Bound {
         let counts = binding.labels.iter().map(Vec::len).zip(numbers);
         let counts = counts.map(|(count, is_number)| if is_number { 1 } else { count }).collect();
         let labels = binding.labels.pop().unwrap_or_default();
-        Ok(Bound::of(does, counts, labels))
+        Ok(Bound::of(does, counts, labels, binding.bytes))
     }
 }
 

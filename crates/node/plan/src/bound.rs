@@ -7,12 +7,20 @@ use crate::number::{ABSENT, Scale, is_absent};
 use crate::plan::{Math, Operator, StepId};
 use crate::window::Window;
 
+/// A value of a step, with where it comes from.
+const BYTES_A_VALUE: usize = 64;
+
+/// The labels of a series of the result.
+const BYTES_A_RESULT: usize = 256;
+
 /// A plan that is ready for rows.
 #[derive(Debug)]
 pub struct Bound {
     steps: Vec<Bind>,
     /// The labels of the result.
     labels: Vec<LabelSet>,
+    /// Bytes of all windows.
+    windows: usize,
 }
 
 /// A step, and its values at the newest row.
@@ -45,14 +53,20 @@ pub(crate) enum Does {
 }
 
 impl Bound {
-    pub(crate) fn of(does: Vec<Does>, counts: Vec<usize>, labels: Vec<LabelSet>) -> Self {
+    pub(crate) fn of(does: Vec<Does>, counts: Vec<usize>, labels: Vec<LabelSet>, windows: usize) -> Self {
         let bind = |(does, count)| Bind { does, values: vec![ABSENT; count].into() };
-        Bound { steps: does.into_iter().zip(counts).map(bind).collect(), labels }
+        Bound { steps: does.into_iter().zip(counts).map(bind).collect(), labels, windows }
     }
 
     /// The labels of each series of the result; a result that is a number has none.
     pub fn labels(&self) -> &[LabelSet] {
         &self.labels
+    }
+
+    /// The bytes that it holds, about.
+    pub fn held(&self) -> usize {
+        let values = |step: &Bind| size_of::<Bind>() + step.values.len() * BYTES_A_VALUE;
+        self.windows + self.steps.iter().map(values).sum::<usize>() + self.labels.len() * BYTES_A_RESULT
     }
 
     /// The values of a row.

@@ -123,6 +123,13 @@ impl BoundHandler {
         Some(if values.is_number() { vec![LabelSet::default()] } else { labels.to_vec() })
     }
 
+    /// The bytes that it holds, about.
+    pub fn held(&self) -> usize {
+        let when = self.when.iter().flat_map(|when| [when.plan.as_ref(), when.unless.as_ref()]);
+        let change = self.change.iter().map(|change| change.readings.as_ref());
+        when.chain(change).chain([self.values.as_ref()]).flatten().map(Bound::held).sum()
+    }
+
     /// Takes the next row; `reading` gives the bits of a slot that is present. Returns whether it is to be sent.
     pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> Option<u64>) -> bool {
         let (time, now) = (stamp.real().0 as i64, stamp.boot);

@@ -4,7 +4,7 @@
 
 mod forms;
 mod packing;
-mod workload;
+pub mod workload;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -4,6 +4,7 @@
 mod agent;
 mod attack;
 mod block;
+mod channels;
 mod columns;
 mod error;
 mod five;
@@ -129,13 +130,14 @@ static BLOCK: Suite = Suite {
     }],
 };
 
-static SUITES: [&Suite; 10] = [
+static SUITES: [&Suite; 11] = [
     &GATHER,
     &BLOCK,
     &recording::SUITE,
     &hub::SUITE,
     &store::SUITE,
     &query::SUITE,
+    &channels::SUITE,
     &text::SUITE,
     &mount::SUITE,
     &job::SUITE,

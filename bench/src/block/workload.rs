@@ -5,7 +5,7 @@ use std::path::Path;
 
 use khz_block::trace::{Chunk, Chunks};
 use khz_block::{Decoder, Encoder, Header, SchemaDecoder};
-use khz_model::{Nanos, Stamp};
+use khz_model::{Absence, Nanos, Reading, Series, Stamp};
 
 use crate::error::BenchError;
 use crate::program::failed;
@@ -32,6 +32,8 @@ pub struct Workload {
     pub every: usize,
     /// The name of each slot.
     pub names: Vec<String>,
+    /// What each slot means.
+    pub series: Vec<Series>,
     pub period: Nanos,
     groups: Vec<Vec<Row>>,
 }
@@ -76,8 +78,9 @@ impl Workload {
         let name = name.split('-').next().unwrap_or_default().to_owned();
         let period = decoder.header().map_or(Nanos::SECOND, |header| Nanos(header.period.0 * every as u64));
         let name = format!("{name} {} Hz", Nanos::SECOND.0 / period.0.max(1));
-        let names = schema.series().iter().map(ToString::to_string).collect();
-        let mut workload = Workload { name, every, names, period, groups: Vec::new() };
+        let series = schema.series().to_vec();
+        let names = series.iter().map(ToString::to_string).collect();
+        let mut workload = Workload { name, every, names, series, period, groups: Vec::new() };
         workload.group(rows);
         Ok(workload)
     }
@@ -109,6 +112,17 @@ impl Workload {
 
     pub fn encoder(&self) -> Encoder {
         Encoder::new(0, 1, self.period)
+    }
+
+    /// Every row whole, in the order of the recording.
+    pub fn rows(&self) -> Vec<(Stamp, Cells)> {
+        let mut cells = vec![(Reading::Absent(Absence::NotYet).state(), 0); self.slots()];
+        let rows = self.groups.iter().flatten();
+        let whole = |row: &Row| {
+            row.changes.iter().for_each(|&(slot, cell)| cells[slot as usize] = cell);
+            (row.stamp, cells.clone())
+        };
+        rows.map(whole).collect()
     }
 
     /// The groups for training dictionaries ...

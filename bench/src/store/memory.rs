@@ -28,11 +28,20 @@ impl Peak {
 }
 
 fn peak_kb() -> Result<f64, BenchError> {
+    own_kb("VmHWM")
+}
+
+/// The memory of this process that no file has, in kB: its own, and what is shared without a file, as rings are.
+pub fn without_files_kb() -> Result<f64, BenchError> {
+    Ok(own_kb("RssAnon")? + own_kb("RssShmem")?)
+}
+
+fn own_kb(field: &str) -> Result<f64, BenchError> {
     let path = Path::new("/proc/self/status");
     let status = fs::read_to_string(path).map_err(BenchError::file(path))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     let kb = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-    kb.ok_or_else(|| failed("/proc/self/status", "it has no VmHWM"))
+    kb.ok_or_else(|| failed("/proc/self/status", format!("it has no {field}")))
 }
 
 #[cfg(test)]

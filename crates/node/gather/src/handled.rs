@@ -8,7 +8,7 @@ use khz_model::{
     Absence, Budget, ChannelTerms, Instance, Kind, Labels, Metric, Nanos, NodeName, Pattern, QueryError,
     Reading, Series, Share, Stamp, Unit, ValueType,
 };
-use khz_plan::{BoundHandler, Handler, Identity, LabelSet, is_absent};
+use khz_plan::{BoundHandler, Handler, Identity, LabelSet, Values, is_absent};
 
 use crate::source::Source;
 
@@ -45,12 +45,17 @@ impl Channel {
 
     /// Whether a row has readings as they are.
     fn is_raw(&self) -> bool {
-        self.handler.values.is_none()
+        self.handler.values == Values::Readings
+    }
+
+    /// Whether its patterns say what its rows have; if not, an expression does.
+    pub fn uses_patterns(&self) -> bool {
+        !matches!(self.handler.values, Values::Plan(_))
     }
 
     /// Whether the channel may need this metric: its patterns select it for rows of readings, or an expression uses it.
     pub fn may_need(&self, metric: &Metric, patterns: &[Pattern]) -> bool {
-        self.is_raw() && patterns.iter().any(|pattern| pattern.matches_metric(&metric.name))
+        self.uses_patterns() && patterns.iter().any(|pattern| pattern.matches_metric(&metric.name))
             || self.handler.may_need(metric)
     }
 }
@@ -109,7 +114,7 @@ impl Handled {
     ) -> Result<Self, QueryError> {
         let share = budget.take(0).ok_or_else(|| full(&channel.terms, budget))?;
         let identity = Identity { node, job: JOB };
-        let bound = BoundHandler::new(&channel.handler, &[], identity, period);
+        let bound = BoundHandler::new(&channel.handler, &[], |_| true, identity, period);
         let bound = bound.map_err(|error| refused(&channel.terms, error))?;
         let slots = Slots::of(&bound, &channel, patterns, &[], &Arc::new(metric(&channel)));
         Ok(Handled {
@@ -132,7 +137,7 @@ impl Handled {
     /// Whether it needs a series, to show it or to compute.
     pub fn wants(&self, series: &Series) -> bool {
         let identity = Identity { node: &self.node, job: JOB };
-        self.channel.is_raw() && series.is_selected(&self.patterns)
+        self.channel.uses_patterns() && series.is_selected(&self.patterns)
             || self.channel.handler.needs(series, identity)
     }
 
@@ -148,7 +153,8 @@ impl Handled {
     /// Returns why this node cannot execute it for these series; then it is as it was.
     pub fn bind(&mut self, readings: Vec<Series>, period: Nanos) -> Result<bool, QueryError> {
         let identity = Identity { node: &self.node, job: JOB };
-        let mut bound = BoundHandler::new(&self.channel.handler, &readings, identity, period)
+        let is_shown = |series: &Series| series.is_selected(&self.patterns);
+        let mut bound = BoundHandler::new(&self.channel.handler, &readings, is_shown, identity, period)
             .map_err(|error| refused(&self.channel.terms, error))?;
         if !self.share.set(bound.held() as u64) {
             return Err(full(&self.channel.terms, self.share.budget()));
@@ -308,9 +314,9 @@ pub(crate) fn refresh(
         Some(file) => file.metrics(),
         None if source.is_own() => crate::own::metrics(),
         None => {
-            let is_wanted = !channel.is_raw() || channel.handler.when.is_some();
+            let has_plan = !channel.uses_patterns() || channel.handler.when.is_some();
             let is_selected = || source.job_door().is_some_and(|door| door.may_match(patterns));
-            return (is_wanted || is_selected()).then_some(Nanos(0));
+            return (has_plan || is_selected()).then_some(Nanos(0));
         }
     };
     let needed: Vec<&str> = metrics

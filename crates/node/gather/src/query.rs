@@ -134,7 +134,7 @@ impl NodeQuery {
         let channel = channel.map(|terms| self.channel(terms)).transpose()?;
         // An expression says itself what it needs.
         let patterns = match &channel {
-            Some(channel) if channel.handler.values.is_some() => self.for_this_node(patterns).0,
+            Some(channel) if !channel.uses_patterns() => self.for_this_node(patterns).0,
             _ => self.checked(patterns)?.0,
         };
         if let Some(rate) = rate

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use khz_gather::{Agent, Plan};
 use khz_model::{Nanos, NodeName, Pattern};
-use khz_plan::{Condition, Form, Handler, Over, Selector, Step, Test, When};
+use khz_plan::{Condition, Form, Handler, Over, Selector, Step, Test, Values, When};
 
 struct Counting;
 
@@ -51,7 +51,10 @@ fn channels(agent: &Agent) -> (Vec<khz_gather::LaneHandle>, impl Fn() -> bool + 
     };
     let never = khz_plan::Plan::new(vec![Step::Series(selector("no.such"))]).ok();
     let handlers = [
-        Handler { values: of("kernel.context_switches", Over::Rate), ..Handler::default() },
+        Handler {
+            values: Values::Plan(of("kernel.context_switches", Over::Rate).unwrap()),
+            ..Handler::default()
+        },
         Handler {
             when: Some(When { plan: of("mem.free", Over::Avg), ..When::default() }),
             ..Handler::default()

@@ -14,7 +14,7 @@ use khz_model::{
     Subscription, ValueType,
 };
 use khz_plan::{
-    Combine, Condition, Form, Handler, Matching, Operator, Over, Selector, Step, StepId, Test, When,
+    Combine, Condition, Form, Handler, Matching, Operator, Over, Selector, Step, StepId, Test, Values, When,
 };
 use khz_synthetic_host::{Host, Shape};
 
@@ -125,7 +125,7 @@ fn results_are_series_of_the_channel_and_go_on_when_interfaces_come() {
     let place = Place::new("results");
     place.show(&[("eth0", 70)]);
     let agent = Agent::start(place.plan()).unwrap();
-    let handler = Handler { values: Some(highest()), ..Handler::default() };
+    let handler = Handler { values: Values::Plan(highest()), ..Handler::default() };
     let mut rows = subscribe(&agent, "*", terms("high", &handler));
     let of_eth0 = |value| ("channel.high[device=eth0]".to_owned(), Some(value));
     let first = wait_for("a row", || newest(rows.poll()));
@@ -135,6 +135,26 @@ fn results_are_series_of_the_channel_and_go_on_when_interfaces_come() {
     let both = wait_for("the second interface", || newest(rows.poll()).filter(|row| row.len() == 2));
     // What was the highest before is so still.
     assert_eq!(both, [of_eth0(70.0), of_eth1]);
+    agent.stop();
+}
+
+#[test]
+fn means_of_each_series_are_named_after_it() {
+    let place = Place::new("means");
+    place.show(&[("eth0", 70)]);
+    let agent = Agent::start(place.plan()).unwrap();
+    let values = Values::Each { over: Over::Avg, length: Nanos::from_secs(1) };
+    let channel = terms("mean", &Handler { values, ..Handler::default() });
+    let interest = Interest {
+        patterns: vec![Pattern::new("net.rx_bytes[*]").unwrap(), Pattern::new("mem.total").unwrap()],
+        ..interest("*", 100, channel)
+    };
+    let mut rows = agent.query().subscribe(interest).unwrap();
+    let row = wait_for("a row", || newest(rows.poll()));
+    let mut names: Vec<&str> = row.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["channel.mean[device=eth0,metric=net.rx_bytes]", "channel.mean[metric=mem.total]"]);
+    assert!(row.contains(&(names[0].to_owned(), Some(70.0))));
     agent.stop();
 }
 
@@ -169,7 +189,7 @@ fn an_event_is_one_row() {
     place.show(&[("eth0", 5), ("eth1", 5)]);
     let agent = Agent::start(place.plan()).unwrap();
     let when = When { once: true, ..When::default() };
-    let handler = Handler { values: Some(above(10.0)), when: Some(when), ..Handler::default() };
+    let handler = Handler { values: Values::Plan(above(10.0)), when: Some(when), ..Handler::default() };
     let mut rows = subscribe(&agent, "*", terms("event", &handler));
     let mut count = 0;
     let mut take = |rows: &mut Box<dyn Subscription>| {
@@ -193,7 +213,7 @@ fn readers_of_one_channel_share_its_lane_and_the_next_one_takes_it_over() {
     let place = Place::new("share");
     place.show(&[("eth0", 5)]);
     let agent = Agent::start(place.plan()).unwrap();
-    let handler = Handler { values: Some(highest()), ..Handler::default() };
+    let handler = Handler { values: Values::Plan(highest()), ..Handler::default() };
     let (one, two) = (terms("one", &handler), terms("two", &handler));
     let lane = follow(&agent, "*", &one).unwrap();
     let epoch = lane.epoch();
@@ -215,7 +235,7 @@ fn a_node_has_a_limit_of_channels_and_says_why_it_refuses() {
     let place = Place::new("limit");
     place.show(&[("eth0", 5)]);
     let agent = Agent::start(place.plan()).unwrap();
-    let handler = Handler { values: Some(above(10.0)), ..Handler::default() };
+    let handler = Handler { values: Values::Plan(above(10.0)), ..Handler::default() };
     let lanes: Vec<LaneHandle> =
         (0..CHANNELS_MAX).map(|n| follow(&agent, "*", &terms(&format!("c{n}"), &handler)).unwrap()).collect();
     let refused = |channel| follow(&agent, "*", &channel).map(|_| ()).unwrap_err().to_string();
@@ -235,7 +255,7 @@ fn a_node_has_a_limit_of_channels_and_says_why_it_refuses() {
         let conditions = vec![Condition { label: "__name__".into(), test: Test::Is(name.into()) }];
         let selector = Selector { conditions, ..everything.clone() };
         let step = Step::Window { selector, length: Nanos::from_secs(300), over: Over::Max };
-        Handler { values: khz_plan::Plan::new(vec![step]).ok(), ..Handler::default() }
+        Handler { values: Values::Plan(khz_plan::Plan::new(vec![step]).unwrap()), ..Handler::default() }
     });
     let fast = |handler: &Handler, n| {
         let terms = terms(&format!("large{n}"), handler);

@@ -11,7 +11,7 @@ use crate::error::{PlanError, most};
 use crate::labels::LabelSet;
 use crate::limits::{SERIES_MAX, WINDOWS_BYTES, WORK_MAX};
 use crate::number::Scale;
-use crate::plan::{Combine, Over, Plan, Selector, Step, StepId};
+use crate::plan::{Combine, Form, Over, Plan, Selector, Step, StepId};
 use crate::types::Gives;
 use crate::window::{self, Window};
 
@@ -69,6 +69,35 @@ impl Bound {
     }
 }
 
+impl Bound {
+    /// The numbers of some series of a lane, or a function of a window of each. Each keeps its name.
+    ///
+    /// # Errors
+    /// The same as of [`Bound::new`].
+    pub(crate) fn each(
+        over: Option<(Over, Nanos)>,
+        series: &[Series],
+        is_meant: impl Fn(&Series) -> bool + Copy,
+        identity: Identity<'_>,
+        period: Nanos,
+    ) -> Result<Self, PlanError> {
+        let any = Selector { form: Form::Own, conditions: Vec::new() };
+        let mut binding =
+            Binding { series, identity, period, gives: Vec::new(), labels: Vec::new(), bytes: 0 };
+        let (does, labels) = match over {
+            None => binding.selected(&any, is_meant),
+            Some((over, length)) => binding.window(&any, is_meant, length, over)?,
+        };
+        // A window drops the name, without which series of several metrics could not be told apart.
+        let labels: Vec<LabelSet> = match over {
+            None => labels,
+            Some(_) => binding.meant(&any, is_meant).map(|(.., labels)| labels).collect(),
+        };
+        most("series in one step", labels.len(), SERIES_MAX)?;
+        Ok(Bound::of(vec![does], vec![labels.len()], labels, binding.bytes))
+    }
+}
+
 impl Binding<'_> {
     fn is_number(&self, id: StepId) -> bool {
         self.gives[usize::from(id.0)] == Gives::Scalar
@@ -82,8 +111,8 @@ impl Binding<'_> {
         Ok(match step {
             Step::Number(number) => (Does::Number(*number), Vec::new()),
             Step::Time => (Does::Time, Vec::new()),
-            Step::Series(selector) => self.selected(selector),
-            Step::Window { selector, length, over } => self.window(selector, *length, *over)?,
+            Step::Series(selector) => self.selected(selector, |_| true),
+            Step::Window { selector, length, over } => self.window(selector, |_| true, *length, *over)?,
             // A function drops the name, and so does `-`.
             Step::Math(math, of) => {
                 (Does::Math(*math, *of), self.of(*of).iter().map(LabelSet::unnamed).collect())
@@ -96,16 +125,21 @@ impl Binding<'_> {
         })
     }
 
-    fn meant(&self, selector: &Selector) -> impl Iterator<Item = (u32, Scale, &Series, LabelSet)> {
-        let slots = self.series.iter().enumerate();
+    /// The series that a selector means, of those of which `is_meant` is true.
+    fn meant(
+        &self,
+        selector: &Selector,
+        is_meant: impl Fn(&Series) -> bool,
+    ) -> impl Iterator<Item = (u32, Scale, &Series, LabelSet)> {
+        let slots = self.series.iter().enumerate().filter(move |(_, series)| is_meant(series));
         slots.filter_map(move |(slot, series)| {
             let labels = selector.labels(series, self.identity)?;
             Some((slot as u32, Scale::of(selector.form, &series.metric), series, labels))
         })
     }
 
-    fn selected(&self, selector: &Selector) -> (Does, Vec<LabelSet>) {
-        let meant = self.meant(selector).map(|(slot, scale, _, labels)| ((slot, scale), labels));
+    fn selected(&self, selector: &Selector, is_meant: impl Fn(&Series) -> bool) -> (Does, Vec<LabelSet>) {
+        let meant = self.meant(selector, is_meant).map(|(slot, scale, _, labels)| ((slot, scale), labels));
         let (slots, labels) = meant.unzip();
         (Does::Series(slots), labels)
     }
@@ -113,17 +147,18 @@ impl Binding<'_> {
     fn window(
         &mut self,
         selector: &Selector,
+        is_meant: impl Fn(&Series) -> bool + Copy,
         length: Nanos,
         over: Over,
     ) -> Result<(Does, Vec<LabelSet>), PlanError> {
         let rows = window::rows(length, self.period);
         let each = window::bytes(over, rows);
         // Before anything of it is there.
-        let count = self.meant(selector).count();
+        let count = self.meant(selector, is_meant).count();
         let bytes = self.bytes.saturating_add(count.saturating_mul(each));
         most("bytes of windows", bytes, WINDOWS_BYTES)?;
         let keeps_name = matches!(over, Over::First | Over::Last);
-        let windows = self.meant(selector).map(|(slot, scale, series, labels)| {
+        let windows = self.meant(selector, is_meant).map(|(slot, scale, series, labels)| {
             let window = Window::new(over, length, scale, series.metric.value_type, rows);
             ((slot, window), if keeps_name { labels } else { labels.unnamed() })
         });

@@ -2,6 +2,7 @@
 
 use crate::aggregate::Groups;
 use crate::combine::{Pairs, Sets, WithNumber, value_of};
+use crate::join::{FirstOf, join};
 use crate::labels::LabelSet;
 use crate::number::{ABSENT, Scale, is_absent};
 use crate::plan::{Math, Operator, StepId};
@@ -17,6 +18,8 @@ const BYTES_A_RESULT: usize = 256;
 #[derive(Debug)]
 pub struct Bound {
     steps: Vec<Bind>,
+    /// The steps that each row executes.
+    executed: Box<[u16]>,
     /// The labels of the result.
     labels: Vec<LabelSet>,
     /// Bytes of all windows.
@@ -47,15 +50,28 @@ pub(crate) enum Does {
     Math(Math, StepId),
     Numbers(Operator, bool, Of),
     WithNumber(WithNumber, Of),
+    /// The step that gives the vector, and what becomes of it with this number: one step instead of two.
+    Compared(Box<Does>, WithNumber, f64),
+    /// The only step that uses this one does it along.
+    Joined,
     Pairs(Pairs, Of),
     Sets(Sets, Of),
     Groups(Groups, StepId),
+    /// A chain of `or`.
+    FirstOf(FirstOf),
 }
 
 impl Bound {
     pub(crate) fn of(does: Vec<Does>, counts: Vec<usize>, labels: Vec<LabelSet>, windows: usize) -> Self {
-        let bind = |(does, count)| Bind { does, values: vec![ABSENT; count].into() };
-        Bound { steps: does.into_iter().zip(counts).map(bind).collect(), labels, windows }
+        let bind = |(does, count)| {
+            // Numbers are there once and for all.
+            let value = if let Does::Number(number) = does { number } else { ABSENT };
+            Bind { does, values: vec![value; count].into() }
+        };
+        let does = join(does);
+        let executed = (0..).zip(&does).filter(|(_, does)| !matches!(does, Does::Number(_) | Does::Joined));
+        let executed = executed.map(|(number, _)| number).collect();
+        Bound { executed, steps: does.into_iter().zip(counts).map(bind).collect(), labels, windows }
     }
 
     /// The labels of each series of the result; a result that is a number has none.
@@ -82,8 +98,8 @@ impl Bound {
     /// Executes the plan on a row of this time (ns since 1970); `reading` gives the bits of a slot that is present. Returns the
     /// values of the result, as its series are; a number is one value.
     pub fn row(&mut self, time: i64, reading: impl Fn(u32) -> Option<u64>) -> &[f64] {
-        for number in 0..self.steps.len() {
-            let (earlier, rest) = self.steps.split_at_mut(number);
+        for &number in &self.executed {
+            let (earlier, rest) = self.steps.split_at_mut(usize::from(number));
             let Some(Bind { does, values }) = rest.first_mut() else { break };
             let of = |id: StepId| &*earlier[usize::from(id.0)].values;
             does.row(time, &reading, of, values);
@@ -97,9 +113,8 @@ impl Bound {
     /// has now. Windows keep their samples.
     pub(crate) fn take_over(&mut self, before: Bound, slot: impl Fn(u32) -> Option<u32>) {
         for (step, before) in self.steps.iter_mut().zip(before.steps) {
-            let (Does::Windows(windows), Does::Windows(filled)) = (&mut step.does, before.does) else {
-                continue;
-            };
+            let (windows, filled) = (step.does.windows_mut(), before.does.into_windows());
+            let Some((windows, filled)) = windows.zip(filled) else { continue };
             for (old, window) in filled {
                 let place =
                     slot(old).and_then(|new| windows.binary_search_by_key(&new, |(slot, _)| *slot).ok());
@@ -112,6 +127,34 @@ impl Bound {
 }
 
 impl Does {
+    /// The steps whose values it uses.
+    pub(crate) fn operands(&self) -> impl Iterator<Item = StepId> + use<> {
+        let (one, two) = match self {
+            Does::Math(_, of) | Does::Groups(_, of) => (Some(*of), None),
+            Does::Numbers(.., of) | Does::WithNumber(_, of) | Does::Pairs(_, of) | Does::Sets(_, of) => {
+                (Some(of.left), Some(of.right))
+            }
+            _ => (None, None),
+        };
+        one.into_iter().chain(two)
+    }
+
+    fn windows_mut(&mut self) -> Option<&mut Vec<(u32, Window)>> {
+        match self {
+            Does::Windows(windows) => Some(windows),
+            Does::Compared(gives, ..) => gives.windows_mut(),
+            _ => None,
+        }
+    }
+
+    fn into_windows(self) -> Option<Vec<(u32, Window)>> {
+        match self {
+            Does::Windows(windows) => Some(windows),
+            Does::Compared(gives, ..) => gives.into_windows(),
+            _ => None,
+        }
+    }
+
     #[inline]
     fn row<'s>(
         &mut self,
@@ -121,7 +164,11 @@ impl Does {
         out: &mut [f64],
     ) {
         match self {
-            Does::Number(number) => out.fill(*number),
+            Does::Number(_) | Does::Joined => {}
+            Does::Compared(gives, with, number) => {
+                gives.row(time, reading, of, out);
+                with.row_in_place(out, *number);
+            }
             Does::Time => out.fill(time as f64 / 1e9),
             Does::Series(slots) => {
                 for (out, (slot, scale)) in out.iter_mut().zip(slots) {
@@ -145,6 +192,7 @@ impl Does {
             Does::Pairs(pairs, Of { left, right }) => pairs.row(of(*left), of(*right), out),
             Does::Sets(sets, Of { left, right }) => sets.row(of(*left), of(*right), out),
             Does::Groups(groups, operand) => groups.row(of(*operand), out),
+            Does::FirstOf(chain) => chain.row(of, out),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::number::{ABSENT, is_absent};
 use crate::plan::{Combine, Many, Operator, StepId};
 
 /// Each value of a vector with a number.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct WithNumber {
     operator: Operator,
     is_bool: bool,
@@ -50,7 +50,15 @@ impl WithNumber {
     }
 
     pub fn row(&self, vector: &[f64], number: f64, out: &mut [f64]) {
-        for (out, &value) in out.iter_mut().zip(vector) {
+        out.copy_from_slice(vector);
+        self.row_in_place(out, number);
+    }
+
+    /// The same with the vector where the result is to be.
+    #[inline]
+    pub fn row_in_place(&self, values: &mut [f64], number: f64) {
+        for out in values {
+            let value = *out;
             let (left, right) = if self.is_number_left { (number, value) } else { (value, number) };
             *out = match is_absent(value) {
                 true => ABSENT,
@@ -160,6 +168,9 @@ impl Sets {
     }
 
     pub fn row(&mut self, left: &[f64], right: &[f64], out: &mut [f64]) {
+        if self.is_there.len() == 1 && self.operator != Operator::Or {
+            return self.row_of_one_group(left, right, out);
+        }
         self.is_there.fill([false; 2]);
         for (side, (values, groups)) in [(left, &self.left), (right, &self.right)].into_iter().enumerate() {
             for (value, group) in values.iter().zip(groups) {
@@ -177,6 +188,30 @@ impl Sets {
                 Operator::Or => of(two, right),
                 _ => ABSENT,
             };
+        }
+    }
+
+    /// Of an `or` whose series all match each other: the place in the result of each series of the left side and of the right.
+    pub fn places_of_or(&self) -> Option<(Box<[u32]>, Box<[u32]>)> {
+        if self.operator != Operator::Or || self.is_there.len() != 1 {
+            return None;
+        }
+        let mut of_right = vec![0; self.right.len()];
+        for (place, (_, two, _)) in (0..).zip(&self.results) {
+            if let Some(two) = two {
+                of_right[*two as usize] = place;
+            }
+        }
+        Some(((0..self.left.len() as u32).collect(), of_right.into()))
+    }
+
+    /// `and` and `unless` where all series match each other: the left side is taken, or nothing.
+    #[inline]
+    fn row_of_one_group(&self, left: &[f64], right: &[f64], out: &mut [f64]) {
+        let has_right = right.iter().any(|&value| !is_absent(value));
+        match has_right == (self.operator == Operator::And) {
+            true => out.copy_from_slice(left),
+            false => out.fill(ABSENT),
         }
     }
 }

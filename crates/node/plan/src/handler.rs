@@ -12,19 +12,37 @@ pub use bound::BoundHandler;
 use crate::bind::Identity;
 use crate::error::PlanError;
 use crate::limits::{DURATION_MAX, TRUTH_ROWS_MAX};
-use crate::plan::{Plan, Selector};
+use crate::plan::{Over, Plan, Selector};
+use crate::types::check_window;
 
 /// What a node does with rows before it sends them. The default sends every row as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Handler {
-    /// What a row has: the result of this plan. `None`: the readings of the channel's series, as they are.
-    pub values: Option<Plan>,
+    /// What a row has.
+    pub values: Values,
     /// Which rows are sent; `None`: all that have a value.
     pub when: Option<When>,
     /// Rows that differ too little from the last one that was sent are left out.
     pub deadband: Option<Deadband>,
     /// One row at most in each interval of this length; 0: every row.
     pub every: Nanos,
+}
+
+/// What a row has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Values {
+    /// The readings of the channel's series, as they are.
+    #[default]
+    Readings,
+    /// The result of a plan.
+    Plan(Plan),
+    /// A function of a window of each of the channel's series: their means, say.
+    Each {
+        /// The function.
+        over: Over,
+        /// How far it reaches back: a multiple of a millisecond.
+        length: Nanos,
+    },
 }
 
 /// When rows are sent. A condition is judged for each series of its result: the series is true in a row in which it has a value.
@@ -65,7 +83,8 @@ impl Handler {
     /// All its plans.
     fn plans(&self) -> impl Iterator<Item = &Plan> {
         let when = self.when.iter().flat_map(|when| [when.plan.as_ref(), when.unless.as_ref()]);
-        when.chain([self.values.as_ref()]).flatten()
+        let values = if let Values::Plan(plan) = &self.values { Some(plan) } else { None };
+        when.chain([values]).flatten()
     }
 
     fn selectors(&self) -> impl Iterator<Item = &Selector> {
@@ -86,7 +105,7 @@ impl Handler {
     pub(crate) fn check(&self) -> Result<(), PlanError> {
         let refuse = |problem| Err(PlanError::Handler { problem });
         if let Some(when) = &self.when {
-            if when.plan.is_none() && self.values.is_none() {
+            if when.plan.is_none() && self.values == Values::Readings {
                 return refuse("has a condition without an expression");
             }
             if when.at_least == 0 || when.at_least > when.of || when.of > TRUTH_ROWS_MAX {
@@ -106,6 +125,9 @@ impl Handler {
             && !(absolute >= 0.0 && relative >= 0.0)
         {
             return refuse("has a deadband below 0");
+        }
+        if let Values::Each { length, .. } = self.values {
+            check_window(length).or_else(refuse)?;
         }
         if self.every > DURATION_MAX {
             return refuse("has an interval of more than a day");

@@ -19,6 +19,7 @@ mod bound;
 mod combine;
 mod error;
 mod handler;
+mod join;
 mod labels;
 pub mod limits;
 mod math;
@@ -32,7 +33,7 @@ mod wire;
 pub use bind::Identity;
 pub use bound::Bound;
 pub use error::PlanError;
-pub use handler::{BoundHandler, Deadband, Handler, When};
+pub use handler::{BoundHandler, Deadband, Handler, Values, When};
 pub use labels::{LabelSet, METRIC_NAME};
 pub use number::{ABSENT, is_absent};
 pub use plan::{

@@ -24,6 +24,10 @@ pub(crate) struct Scale {
     metric: Arc<Metric>,
     /// The units of 1, where this division is all that a reading needs.
     step: Option<f64>,
+    /// The units of 1, for sums.
+    steps_of_one: f64,
+    /// And what sums are divided by then.
+    divisor: f64,
 }
 
 impl Scale {
@@ -32,7 +36,8 @@ impl Scale {
         let is_plain =
             metric.value_type == ValueType::Unsigned && divisor <= 1 && metric.places <= PLACES_MAX;
         let step = is_plain.then(|| 10f64.powi(i32::from(metric.places)));
-        Scale { form, metric: metric.clone(), step }
+        let steps_of_one = 10f64.powi(i32::from(metric.places.min(PLACES_MAX)));
+        Scale { form, metric: metric.clone(), step, steps_of_one, divisor: divisor.max(1) as f64 }
     }
 
     /// The number of a present reading; [`ABSENT`]: it is none that this version can read.
@@ -40,6 +45,7 @@ impl Scale {
     pub fn number(&self, bits: u64) -> f64 {
         match self.step {
             // Both are exact as doubles, so the quotient is the nearest one.
+            Some(1.0) if bits >> f64::MANTISSA_DIGITS == 0 => bits as f64,
             Some(step) if bits >> f64::MANTISSA_DIGITS == 0 => bits as f64 / step,
             _ => self.rare(bits),
         }
@@ -56,8 +62,11 @@ impl Scale {
 
 impl Scale {
     /// A sum of readings, given in units of the metric's decimal places.
+    #[inline]
     pub fn total(&self, steps: i128) -> f64 {
-        let divisor = if self.form == Form::Exposed { self.metric.exposition.divisor.max(1) } else { 1 };
-        steps as f64 / 10f64.powi(i32::from(self.metric.places.min(PLACES_MAX))) / divisor as f64
+        // Nearly all sums have 64 bits, and these are cheaper to convert.
+        let steps = i64::try_from(steps).map_or_else(|_| steps as f64, |steps| steps as f64);
+        let total = if self.steps_of_one == 1.0 { steps } else { steps / self.steps_of_one };
+        if self.divisor == 1.0 { total } else { total / self.divisor }
     }
 }

@@ -1,5 +1,7 @@
 //! What each step gives, and whether a plan keeps the limits that hold for any node.
 
+use khz_model::Nanos;
+
 use crate::error::{PlanError, most};
 use crate::limits::{ALTERNATIVES_MAX, CONDITIONS_MAX, LABELS_MAX, STEPS_MAX, TEXT_BYTES, WINDOW_MAX};
 use crate::plan::{Grouping, Plan, Selector, Step, StepId, Test};
@@ -41,12 +43,7 @@ impl Plan {
                 Step::Series(selector) => check_selector(selector)?,
                 Step::Window { selector, length, .. } => {
                     check_selector(selector)?;
-                    if length.0 == 0 || *length > WINDOW_MAX {
-                        return wrong("has no window, or one of more than 5 minutes");
-                    }
-                    if length.0 % 1_000_000 != 0 {
-                        return wrong("has a window that is no multiple of a millisecond");
-                    }
+                    check_window(*length).or_else(wrong)?;
                 }
                 Step::Math(_, of) if !is_earlier(of) => return wrong("uses a step that comes later"),
                 Step::Math(..) => {}
@@ -96,6 +93,17 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// Returns what is wrong with the length of a window.
+pub(crate) fn check_window(length: Nanos) -> Result<(), &'static str> {
+    if length.0 == 0 || length > WINDOW_MAX {
+        return Err("has no window, or one of more than 5 minutes");
+    }
+    if length.0 % 1_000_000 != 0 {
+        return Err("has a window that is no multiple of a millisecond");
+    }
+    Ok(())
 }
 
 fn check_selector(selector: &Selector) -> Result<(), PlanError> {

@@ -93,6 +93,9 @@ impl Window {
             }
             self.add(time, value, bits);
         }
+        if let State::Quantile(quantile) = &mut self.state {
+            quantile.settle(&self.samples);
+        }
         self.value(after, time)
     }
 

@@ -155,7 +155,7 @@ fn place<T: PartialEq>(list: &[T], wanted: &T) -> u8 {
     list.iter().position(|entry| entry == wanted).expect("BUG: the list has every variant") as u8
 }
 
-fn put_over(over: Over, out: &mut Vec<u8>) {
+pub(crate) fn put_over(over: Over, out: &mut Vec<u8>) {
     match over {
         Over::Quantile(phi) => {
             out.push(OVER.len() as u8);
@@ -373,7 +373,7 @@ impl<'a> Reader<'a> {
         Ok(Grouping { is_without: self.flag()?, labels: self.list("labels", LABELS_MAX, Self::text)? })
     }
 
-    fn over(&mut self) -> Result<Over, PlanError> {
+    pub fn over(&mut self) -> Result<Over, PlanError> {
         match self.byte()? {
             kind if usize::from(kind) == OVER.len() => Ok(Over::Quantile(self.f64()?)),
             kind => self.of(&OVER, kind),

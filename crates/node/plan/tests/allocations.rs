@@ -11,7 +11,7 @@ use khz_model::metric::{Kind, Unit};
 use khz_model::{Instance, Metric, Nanos, NodeName, Series, Stamp, ValueType};
 use khz_plan::{
     Aggregate, Aggregator, Bound, BoundHandler, Combine, Condition, Deadband, Form, Grouping, Handler,
-    Identity, Matching, Math, Operator, Over, Plan, Selector, Step, StepId, Test, When,
+    Identity, Matching, Math, Operator, Over, Plan, Selector, Step, StepId, Test, Values, When,
 };
 
 struct Counting;
@@ -120,12 +120,12 @@ fn a_row_of_a_handler_allocates_nothing() {
     let when =
         When { unless: Some(everything()), plan: Some(everything()), at_least: 2, of: 3, ..When::default() };
     let handler = Handler {
-        values: Some(everything()),
+        values: Values::Plan(everything()),
         when: Some(When { holds: Nanos::SECOND, ..when }),
         deadband: Some(Deadband { absolute: 0.0, relative: 0.01 }),
         every: Nanos::from_secs(3),
     };
-    let mut bound = BoundHandler::new(&handler, &series, identity, Nanos::SECOND).unwrap();
+    let mut bound = BoundHandler::new(&handler, &series, |_| true, identity, Nanos::SECOND).unwrap();
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     let mut sent = 0;
     for row in 0..5_000u64 {

@@ -8,7 +8,7 @@ use khz_model::metric::{Kind, Unit};
 use khz_model::{Instance, Metric, Nanos, NodeName, Series, Stamp};
 use khz_plan::{
     Aggregate, Aggregator, BoundHandler, Combine, Condition, Deadband, Form, Grouping, Handler, Identity,
-    Matching, Operator, Over, Plan, Selector, Step, StepId, Test, When, is_absent,
+    Matching, Operator, Over, Plan, Selector, Step, StepId, Test, Values, When, is_absent,
 };
 
 fn series(instances: &[&str]) -> Vec<Series> {
@@ -30,6 +30,10 @@ fn plan(steps: Vec<Step>) -> Option<Plan> {
     Some(Plan::new(steps).unwrap())
 }
 
+fn planned(plan: Option<Plan>) -> Values {
+    Values::Plan(plan.unwrap())
+}
+
 /// `disk_used > bound`, or another operator.
 fn compared(operator: Operator, bound: f64) -> Option<Plan> {
     let (left, right) = (StepId(0), StepId(1));
@@ -43,7 +47,8 @@ fn window(over: Over, seconds: u64) -> Vec<Step> {
 
 fn bind(handler: &Handler, series: &[Series]) -> BoundHandler {
     let node = NodeName::new("n1").unwrap();
-    BoundHandler::new(handler, series, Identity { node: &node, job: "node" }, Nanos::SECOND).unwrap()
+    BoundHandler::new(handler, series, |_| true, Identity { node: &node, job: "node" }, Nanos::SECOND)
+        .unwrap()
 }
 
 fn stamp(second: u64) -> Stamp {
@@ -81,7 +86,7 @@ fn a_handler_of_nothing_sends_every_row_as_it_is() {
 
 #[test]
 fn values_without_a_condition_are_sent_when_there_are_some() {
-    let handler = Handler { values: compared(Operator::Greater, 5.0), ..Handler::default() };
+    let handler = Handler { values: planned(compared(Operator::Greater, 5.0)), ..Handler::default() };
     let mut bound = bind(&handler, &series(&["a", "b"]));
     let rows: [&[i64]; 4] = [&[1, 2], &[9, 2], &[9, 7], &[-1, -1]];
     assert_eq!(
@@ -102,7 +107,7 @@ fn readings_are_sent_while_a_condition_of_another_series_holds() {
 fn a_second_series_that_becomes_true_is_told_while_the_first_one_is_on() {
     let when = When { once: true, ..When::default() };
     let handler =
-        Handler { values: compared(Operator::Greater, 5.0), when: Some(when), ..Handler::default() };
+        Handler { values: planned(compared(Operator::Greater, 5.0)), when: Some(when), ..Handler::default() };
     let mut bound = bind(&handler, &series(&["a", "b"]));
     let rows: [&[i64]; 5] = [&[6, 1], &[6, 1], &[6, 6], &[1, 6], &[6, 6]];
     assert_eq!(numbers(&mut bound, &rows), [0, 2, 4]);
@@ -111,7 +116,7 @@ fn a_second_series_that_becomes_true_is_told_while_the_first_one_is_on() {
 #[test]
 fn a_series_stays_on_until_its_own_condition_takes_it_back() {
     let when = When { unless: compared(Operator::Less, 3.0), ..When::default() };
-    let handler = Handler { values: plan(window(Over::Last, 1)), when: None, ..Handler::default() };
+    let handler = Handler { values: planned(plan(window(Over::Last, 1))), when: None, ..Handler::default() };
     // Hysteresis over readings: on above 5, off below 3, for each disk.
     let when = When { plan: compared(Operator::Greater, 5.0), ..when };
     let handler = Handler { when: Some(when), ..handler };
@@ -134,9 +139,29 @@ fn a_deadband_holds_for_readings_and_for_results() {
     let rows: [&[i64]; 5] = [&[100, 7], &[105, 7], &[111, 7], &[111, -1], &[111, -1]];
     let mut raw = bind(&Handler { deadband, ..Handler::default() }, &series(&["a", "b"]));
     assert_eq!(numbers(&mut raw, &rows), [0, 2, 3]);
-    let values = compared(Operator::GreaterEqual, 0.0);
+    let values = planned(compared(Operator::GreaterEqual, 0.0));
     let mut computed = bind(&Handler { values, deadband, ..Handler::default() }, &series(&["a", "b"]));
     assert_eq!(numbers(&mut computed, &rows), [0, 2, 3]);
+}
+
+#[test]
+fn a_function_of_each_series_has_the_channels_own_series_only() {
+    let values = Values::Each { over: Over::Avg, length: Nanos::from_secs(2) };
+    let handler = Handler {
+        values,
+        when: Some(When { plan: compared(Operator::Greater, 5.0), ..When::default() }),
+        ..Handler::default()
+    };
+    let (node, all) = (NodeName::new("n1").unwrap(), series(&["a", "b"]));
+    let is_shown = |series: &Series| series.instance.as_ref().is_some_and(|instance| instance.name() == "a");
+    let identity = Identity { node: &node, job: "node" };
+    let mut bound = BoundHandler::new(&handler, &all, is_shown, identity, Nanos::SECOND).unwrap();
+    let labels = bound.labels().unwrap();
+    assert_eq!(labels.len(), 1);
+    assert_eq!((labels[0].get("__name__"), labels[0].get("disk")), ("disk.used", "a"));
+    // The condition is of the other one.
+    let rows: [&[i64]; 3] = [&[2, 1], &[4, 9], &[5, 9]];
+    assert_eq!(sent(&mut bound, 0, &rows), [vec![], vec![Some(3.0)], vec![Some(4.5)]]);
 }
 
 #[test]
@@ -147,7 +172,8 @@ fn a_number_is_a_result_of_one_series_without_labels() {
         of: StepId(0),
     };
     for steps in [vec![Step::Number(4.0)], vec![Step::Series(selector()), Step::Aggregate(aggregate)]] {
-        let mut bound = bind(&Handler { values: plan(steps), ..Handler::default() }, &series(&["a", "b"]));
+        let mut bound =
+            bind(&Handler { values: planned(plan(steps)), ..Handler::default() }, &series(&["a", "b"]));
         assert_eq!(bound.labels().unwrap().len(), 1);
         assert_eq!(sent(&mut bound, 0, &[&[1, 3]]), [[Some(4.0)]]);
     }
@@ -163,11 +189,11 @@ fn it_goes_on_when_slots_change() {
         ..When::default()
     };
     let handlers = [
-        Handler { values: plan(window(Over::Sum, 100)), ..Handler::default() },
-        Handler { values: plan(window(Over::Max, 100)), deadband, ..Handler::default() },
+        Handler { values: planned(plan(window(Over::Sum, 100))), ..Handler::default() },
+        Handler { values: planned(plan(window(Over::Max, 100))), deadband, ..Handler::default() },
         Handler { when: Some(condition.clone()), ..Handler::default() },
         Handler {
-            values: plan(window(Over::Avg, 100)),
+            values: planned(plan(window(Over::Avg, 100))),
             when: Some(condition),
             every: Nanos::from_secs(2),
             ..Handler::default()

@@ -6,13 +6,13 @@ use khz_model::{Nanos, Series, Stamp};
 
 use super::change::Change;
 use super::truth::Truth;
-use super::{Handler, When};
+use super::{Handler, Values, When};
 use crate::bind::Identity;
 use crate::bound::Bound;
 use crate::error::PlanError;
 use crate::labels::LabelSet;
 use crate::number::{ABSENT, is_absent};
-use crate::plan::{Form, Plan, Selector, Step};
+use crate::plan::Plan;
 
 /// A handler that is ready for rows.
 #[derive(Debug)]
@@ -57,25 +57,32 @@ enum Back {
 }
 
 impl BoundHandler {
-    /// Binds a handler to the series of a lane, of which a row comes each period. It allocates everything that rows will need.
+    /// Binds a handler to the series of a lane, of which a row comes each period; `is_shown`: the channel's own series, which rows
+    /// have if no plan says otherwise. It allocates everything that rows will need.
     ///
     /// # Errors
     /// Returns which limit a plan exceeds on this node, or which of its series cannot be told apart.
     pub fn new(
         handler: &Handler,
         series: &[Series],
+        is_shown: impl Fn(&Series) -> bool + Copy,
         identity: Identity<'_>,
         period: Nanos,
     ) -> Result<Self, PlanError> {
         let bind = |plan: &Plan| Bound::new(plan, series, identity, period);
-        let values = handler.values.as_ref().map(bind).transpose()?;
+        let each = |over| Bound::each(over, series, is_shown, identity, period);
+        let values = match &handler.values {
+            Values::Readings => None,
+            Values::Plan(plan) => Some(bind(plan)?),
+            Values::Each { over, length } => Some(each(Some((*over, *length)))?),
+        };
         let width = values.as_ref().map_or(0, Bound::width);
         let when = handler.when.as_ref();
         let when = when.map(|when| BoundWhen::new(when, values.as_ref(), bind)).transpose()?;
         let change = match handler.deadband {
             Some(deadband) => {
                 // Readings are compared as numbers, too.
-                let readings = if values.is_none() { Some(bind(&everything()?)?) } else { None };
+                let readings = if values.is_none() { Some(each(None)?) } else { None };
                 let count = readings.as_ref().map_or(width, Bound::width);
                 Some(BoundChange { band: Change::new(deadband, count), readings })
             }
@@ -182,11 +189,6 @@ fn places(new: &Bound, old: &Bound) -> Vec<(usize, usize)> {
     let known: HashMap<&LabelSet, usize> = old.labels().iter().zip(0..).collect();
     let new = new.labels().iter().enumerate();
     new.filter_map(|(place, labels)| Some((place, *known.get(labels)?))).collect()
-}
-
-/// All series of the lane that are numbers.
-fn everything() -> Result<Plan, PlanError> {
-    Plan::new(vec![Step::Series(Selector { form: Form::Own, conditions: Vec::new() })])
 }
 
 impl BoundWhen {

@@ -3,11 +3,11 @@
 use khz_block::varint;
 use khz_model::Nanos;
 
-use super::{Deadband, Handler, When};
+use super::{Deadband, Handler, Values, When};
 use crate::error::PlanError;
 use crate::limits::{HANDLER_BYTES, PLAN_BYTES};
 use crate::plan::Plan;
-use crate::wire::{Reader, put_f64};
+use crate::wire::{Reader, put_f64, put_over};
 
 /// The version of these bytes.
 const VERSION: u8 = 1;
@@ -17,7 +17,7 @@ impl Handler {
     pub fn put(&self, out: &mut Vec<u8>) {
         out.push(VERSION);
         varint::put(out, self.every.0);
-        put_plan(self.values.as_ref(), out);
+        put_values(&self.values, out);
         out.push(u8::from(self.when.is_some()));
         if let Some(when) = &self.when {
             put_plan(when.plan.as_ref(), out);
@@ -59,7 +59,7 @@ impl Handler {
             version => return Err(PlanError::Version { version }),
         }
         let every = Nanos(reader.varint()?);
-        let values = take_plan(&mut reader)?;
+        let values = take_values(&mut reader)?;
         let when = if reader.flag()? { Some(take_when(&mut reader)?) } else { None };
         let deadband = match reader.flag()? {
             true => Some(Deadband { absolute: reader.f64()?, relative: reader.f64()? }),
@@ -72,6 +72,33 @@ impl Handler {
         handler.check()?;
         Ok(handler)
     }
+}
+
+fn put_values(values: &Values, out: &mut Vec<u8>) {
+    match values {
+        Values::Readings => out.push(0),
+        Values::Plan(plan) => {
+            out.push(1);
+            put_plan(Some(plan), out);
+        }
+        Values::Each { over, length } => {
+            out.push(2);
+            varint::put(out, length.0);
+            put_over(*over, out);
+        }
+    }
+}
+
+fn take_values(reader: &mut Reader<'_>) -> Result<Values, PlanError> {
+    Ok(match reader.byte()? {
+        0 => Values::Readings,
+        1 => Values::Plan(take_plan(reader)?.ok_or_else(|| reader.damaged())?),
+        2 => {
+            let length = Nanos(reader.varint()?);
+            Values::Each { over: reader.over()?, length }
+        }
+        _ => return Err(reader.damaged()),
+    })
 }
 
 fn take_when(reader: &mut Reader<'_>) -> Result<When, PlanError> {
@@ -105,7 +132,7 @@ fn take_plan(reader: &mut Reader<'_>) -> Result<Option<Plan>, PlanError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Math, Step, StepId};
+    use crate::plan::{Math, Over, Step, StepId};
     use proptest::prelude::*;
 
     fn plan() -> impl Strategy<Value = Option<Plan>> {
@@ -114,6 +141,15 @@ mod tests {
             Just(vec![Step::Number(4.0), Step::Math(Math::Abs, StepId(0))])
         ];
         prop::option::of(steps.prop_map(|steps| Plan::new(steps).unwrap()))
+    }
+
+    fn values() -> impl Strategy<Value = Values> {
+        let each = (1u64..400_000, 0.0..1.0).prop_map(|(ms, phi)| {
+            let over = if ms % 2 == 0 { Over::Avg } else { Over::Quantile(phi) };
+            Values::Each { over, length: Nanos::from_millis(ms) }
+        });
+        let planned = plan().prop_map(|plan| plan.map_or(Values::Readings, Values::Plan));
+        prop_oneof![planned, each]
     }
 
     fn when() -> impl Strategy<Value = When> {
@@ -134,7 +170,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_handler_is_read_back(
-            values in plan(),
+            values in values(),
             when in prop::option::of(when()),
             band in prop::option::of((0.0..1e9, 0.0..1e9)),
             every in 0u64..1 << 46,
@@ -158,7 +194,7 @@ mod tests {
 
     #[test]
     fn bytes_that_end_early_or_late_are_refused() {
-        let values = Plan::new(vec![Step::Time]).ok();
+        let values = Values::Plan(Plan::new(vec![Step::Time]).unwrap());
         let whole = Handler { values, when: Some(When::default()), ..Handler::default() }.to_bytes().unwrap();
         for length in 0..whole.len() {
             assert!(Handler::take(&whole[..length]).is_err(), "{length}");

@@ -15,6 +15,8 @@ pub(super) struct Quantile {
     upper: Vec<u32>,
     /// For each slot its heap and its place there.
     places: Box<[Place]>,
+    /// Where the slot is whose sample has gone, until another one takes its place or it is taken out.
+    vacant: Option<Place>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,20 +34,53 @@ impl Quantile {
     pub fn new(phi: f64, rows: usize) -> Self {
         let rows = rows.max(1);
         let heap = || Vec::with_capacity(rows);
-        Quantile { phi, lower: heap(), upper: heap(), places: vec![Place::default(); rows].into() }
+        Quantile {
+            phi,
+            lower: heap(),
+            upper: heap(),
+            places: vec![Place::default(); rows].into(),
+            vacant: None,
+        }
     }
 
+    /// Adds a sample, after [`Quantile::remove`] of all that go in the same row.
     pub fn add(&mut self, slot: u32, samples: &Samples) {
+        if let Some(Place { is_upper, at }) = self.vacant.take() {
+            // In most rows one goes and one comes: the heaps keep their sizes.
+            self.heap(is_upper)[at as usize] = slot;
+            self.rise(is_upper, at as usize, samples);
+            let at = self.places[slot as usize].at;
+            self.sink(is_upper, at as usize, samples);
+            return self.exchange(samples);
+        }
         let value = samples.of_slot(slot);
         let is_upper = self.lower.first().is_some_and(|top| order(value, samples.of_slot(*top)).is_gt());
         self.put(is_upper, slot, samples);
         self.balance(samples);
     }
 
+    /// The sample of this slot goes. Its value is there until another one is added.
     pub fn remove(&mut self, slot: u32, samples: &Samples) {
-        let Place { is_upper, at } = self.places[slot as usize];
-        self.take(is_upper, at as usize, samples);
-        self.balance(samples);
+        self.settle(samples);
+        self.vacant = Some(self.places[slot as usize]);
+    }
+
+    /// Takes out the sample that has gone, if none took its place.
+    pub fn settle(&mut self, samples: &Samples) {
+        if let Some(Place { is_upper, at }) = self.vacant.take() {
+            self.take(is_upper, at as usize, samples);
+            self.balance(samples);
+        }
+    }
+
+    /// Moves the one sample that may be in the wrong heap.
+    fn exchange(&mut self, samples: &Samples) {
+        let (Some(&low), Some(&high)) = (self.lower.first(), self.upper.first()) else { return };
+        if order(samples.of_slot(low), samples.of_slot(high)).is_gt() {
+            (self.lower[0], self.upper[0]) = (high, low);
+            self.sink(false, 0, samples);
+            self.sink(true, 0, samples);
+        }
     }
 
     pub fn value(&self, samples: &Samples) -> f64 {

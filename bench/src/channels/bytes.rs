@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use khz_block::Encoder;
 use khz_model::{Nanos, NodeName, Reading, Series};
-use khz_plan::{BoundHandler, Deadband, Handler, Identity, Over, Values, When, is_absent};
+use khz_plan::{BoundHandler, Deadband, Handler, Identity, Over, Values, When};
 
 use super::{compiled, workloads};
 use crate::block::workload::{Cells, Workload};
@@ -101,7 +101,7 @@ fn sent(workload: &Workload, chosen: &[usize], handler: &Handler) -> Result<(u64
     let is_shown = |series: &Series| names.contains(series.to_string().as_str());
     let mut bound = BoundHandler::new(handler, &workload.series, is_shown, identity, workload.period)
         .map_err(|error| failed("the handler", error))?;
-    let is_raw = bound.labels().is_none();
+    let is_raw = bound.results().is_none();
     let period = if handler.every > Nanos(0) { handler.every } else { workload.period };
     let mut encoder = Encoder::new(0, 1, period);
     let (mut rows, mut bytes, mut out) = (0, 0, Vec::new());
@@ -117,8 +117,8 @@ fn sent(workload: &Workload, chosen: &[usize], handler: &Handler) -> Result<(u64
             chosen.iter().map(|&slot| cells[slot]).collect()
         } else {
             let absent = (Reading::Absent(khz_model::Absence::NoResult).state(), 0);
-            let cell = |&value: &f64| if is_absent(value) { absent } else { (PRESENT, value.to_bits()) };
-            bound.values().iter().map(cell).collect()
+            let cell = |at| bound.bits(at).map_or(absent, |bits| (PRESENT, bits));
+            (0..bound.values().len()).map(cell).collect()
         };
         out.clear();
         if encoder.wants_new_block(stamp) || rows == 0 {

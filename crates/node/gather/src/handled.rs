@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use khz_model::{
     Absence, Budget, ChannelTerms, Instance, Kind, Labels, Metric, Nanos, NodeName, Pattern, QueryError,
-    Reading, Series, Share, Stamp, Unit, ValueType,
+    Reading, Series, Share, Stamp, Unit, ValueFormat, ValueType,
 };
-use khz_plan::{BoundHandler, Handler, Identity, LabelSet, Values, is_absent};
+use khz_plan::{BoundHandler, Handler, Identity, LabelSet, METRIC_NAME, ResultSeries, Values};
 
 use crate::source::Source;
 
@@ -41,11 +41,6 @@ impl Channel {
             Ok(handler) => Ok(Channel { terms, handler }),
             Err(error) => Err(refused(&terms, error)),
         }
-    }
-
-    /// Whether a row has readings as they are.
-    fn is_raw(&self) -> bool {
-        self.handler.values == Values::Readings
     }
 
     /// Whether its patterns say what its rows have; if not, an expression does.
@@ -229,9 +224,9 @@ impl Handled {
     /// State and bits of a slot that is computed.
     #[inline]
     pub fn computed(&self, slot: usize) -> (u8, u64) {
-        match self.bound.values().get(slot) {
-            Some(&value) if !is_absent(value) => (Reading::Present(0).state(), value.to_bits()),
-            _ => (Reading::Absent(Absence::NoResult).state(), 0),
+        match self.bound.bits(slot) {
+            Some(bits) => (Reading::Present(0).state(), bits),
+            None => (Reading::Absent(Absence::NoResult).state(), 0),
         }
     }
 }
@@ -244,8 +239,8 @@ impl Slots {
         readings: &[Series],
         metric: &Arc<Metric>,
     ) -> Self {
-        if let Some(labels) = bound.labels().filter(|_| !channel.is_raw()) {
-            return Slots::Computed(results(&labels, metric));
+        if let Some(results) = bound.results() {
+            return Slots::Computed(series_of(results, channel, readings, metric));
         }
         let (mut shown, mut slot_of) = (Vec::new(), Vec::with_capacity(readings.len()));
         for (number, series) in readings.iter().enumerate() {
@@ -279,27 +274,61 @@ fn metric(channel: &Channel) -> Metric {
     Metric { value_type: ValueType::Float, help: "Computed by a channel.".into(), ..plain }
 }
 
-/// The series of a handler's results: the labels of the results, without those that all results of a node share.
-fn results(labels: &[LabelSet], metric: &Arc<Metric>) -> Vec<Series> {
-    let name = |labels: &LabelSet| labels.get(khz_plan::METRIC_NAME).to_owned();
-    let has_names = labels.windows(2).any(|two| name(&two[0]) != name(&two[1]));
-    let instance = |labels: &LabelSet| {
-        let named = name(labels);
-        let metric = (has_names && !named.is_empty()).then_some((METRIC_LABEL, &*named));
-        let is_own = |label: &str| {
-            label != khz_plan::METRIC_NAME
-                && !SHARED_LABELS.contains(&label)
-                && !(metric.is_some() && label == METRIC_LABEL)
+/// The series of a handler's results.
+fn series_of(
+    results: &[ResultSeries],
+    channel: &Channel,
+    readings: &[Series],
+    metric: &Arc<Metric>,
+) -> Vec<Series> {
+    let has_names =
+        results.windows(2).any(|two| two[0].labels.get(METRIC_NAME) != two[1].labels.get(METRIC_NAME));
+    let mut named: HashMap<&str, Arc<Metric>> = HashMap::new();
+    let series = |result: &ResultSeries| {
+        let Some(of) = result.of.and_then(|of| readings.get(of as usize)) else {
+            return Series { metric: metric.clone(), instance: instance(&result.labels, has_names) };
         };
-        let own = labels.iter().filter(|(label, _)| is_own(label)).chain(metric);
-        match Labels::new(own) {
-            Ok(set) if set.is_empty() => None,
-            Ok(set) => Some(Instance::from_kernel(b"").with_labels(&set)),
-            // More labels or bytes than a series may have: their text tells them apart.
-            Err(_) => Some(Instance::from_kernel(labels.to_string().as_bytes())),
-        }
+        let metric = named.entry(&of.metric.name).or_insert_with(|| {
+            let format = result.format;
+            Arc::new(metric_of_each(channel, &of.metric, format))
+        });
+        Series { metric: metric.clone(), instance: of.instance.clone() }
     };
-    labels.iter().map(|labels| Series { metric: metric.clone(), instance: instance(labels) }).collect()
+    results.iter().map(series).collect()
+}
+
+/// The metric of a function of a series of another one: it keeps name and unit, after the channel's name.
+fn metric_of_each(channel: &Channel, of: &Metric, format: ValueFormat) -> Metric {
+    let name = &channel.terms.name;
+    let full = format!("{}.{}", name.metric(), of.name);
+    let exposed = format!("khz_channel_{name}_{}", of.name.replace('.', "_"));
+    let unit = if format.value_type == ValueType::Float { Unit::Count } else { of.unit };
+    let ValueFormat { value_type, places } = format;
+    let plain = Metric::plain(full, exposed, Kind::Gauge, unit);
+    let instances = of.instances.clone();
+    let labelled = match instances {
+        Some(label) => plain.of_instances(label),
+        None => plain,
+    };
+    Metric { value_type, places, help: "Computed by a channel.".into(), ..labelled }
+}
+
+/// The labels of a result, without those that all results of a node share.
+fn instance(labels: &LabelSet, has_names: bool) -> Option<Instance> {
+    let named = labels.get(METRIC_NAME);
+    let metric = (has_names && !named.is_empty()).then_some((METRIC_LABEL, named));
+    let is_own = |label: &str| {
+        label != METRIC_NAME
+            && !SHARED_LABELS.contains(&label)
+            && !(metric.is_some() && label == METRIC_LABEL)
+    };
+    let own = labels.iter().filter(|(label, _)| is_own(label)).chain(metric);
+    match Labels::new(own) {
+        Ok(set) if set.is_empty() => None,
+        Ok(set) => Some(Instance::from_kernel(b"").with_labels(&set)),
+        // More labels or bytes than a series may have: their text tells them apart.
+        Err(_) => Some(Instance::from_kernel(labels.to_string().as_bytes())),
+    }
 }
 
 /// The refresh that a channel needs from a source; `None` if it needs nothing of it. Numbers of jobs may come at any time: an

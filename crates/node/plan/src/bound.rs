@@ -79,6 +79,15 @@ impl Bound {
         &self.labels
     }
 
+    /// The slots of the windows of its result.
+    pub(crate) fn window_slots(&self) -> impl Iterator<Item = u32> {
+        let windows = self
+            .steps
+            .last()
+            .and_then(|last| if let Does::Windows(all) = &last.does { Some(all) } else { None });
+        windows.into_iter().flatten().map(|(slot, _)| *slot)
+    }
+
     /// The bytes that it holds, about.
     pub fn held(&self) -> usize {
         let values = |step: &Bind| size_of::<Bind>() + step.values.len() * BYTES_A_VALUE;

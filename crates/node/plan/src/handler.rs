@@ -2,12 +2,14 @@
 
 mod bound;
 mod change;
+mod result;
 mod truth;
 mod wire;
 
 use khz_model::{Metric, Nanos, Series};
 
 pub use bound::BoundHandler;
+pub use result::ResultSeries;
 
 use crate::bind::Identity;
 use crate::error::PlanError;

@@ -63,7 +63,7 @@ fn sent(bound: &mut BoundHandler, from: u64, rows: &[&[i64]]) -> Vec<Vec<Option<
         if !bound.row(stamp(from + number), reading) {
             return Vec::new();
         }
-        match bound.labels() {
+        match bound.results() {
             Some(_) => bound.values().iter().map(|&value| (!is_absent(value)).then_some(value)).collect(),
             None => row.iter().map(|&value| Some(value as f64)).collect(),
         }
@@ -80,7 +80,7 @@ fn numbers(bound: &mut BoundHandler, rows: &[&[i64]]) -> Vec<usize> {
 #[test]
 fn a_handler_of_nothing_sends_every_row_as_it_is() {
     let mut bound = bind(&Handler::default(), &series(&["a"]));
-    assert_eq!(bound.labels(), None);
+    assert_eq!(bound.results(), None);
     assert_eq!(numbers(&mut bound, &[&[1], &[1], &[-1]]), [0, 1, 2]);
 }
 
@@ -156,12 +156,16 @@ fn a_function_of_each_series_has_the_channels_own_series_only() {
     let is_shown = |series: &Series| series.instance.as_ref().is_some_and(|instance| instance.name() == "a");
     let identity = Identity { node: &node, job: "node" };
     let mut bound = BoundHandler::new(&handler, &all, is_shown, identity, Nanos::SECOND).unwrap();
-    let labels = bound.labels().unwrap();
-    assert_eq!(labels.len(), 1);
-    assert_eq!((labels[0].get("__name__"), labels[0].get("disk")), ("disk.used", "a"));
+    let results = bound.results().unwrap();
+    assert_eq!(results.len(), 1);
+    let labels = &results[0].labels;
+    assert_eq!((labels.get("__name__"), labels.get("disk"), results[0].of), ("disk.used", "a", Some(0)));
+    // A thousandth of what the gauge counts.
+    assert_eq!(results[0].format.places, 3);
     // The condition is of the other one.
     let rows: [&[i64]; 3] = [&[2, 1], &[4, 9], &[5, 9]];
     assert_eq!(sent(&mut bound, 0, &rows), [vec![], vec![Some(3.0)], vec![Some(4.5)]]);
+    assert_eq!(bound.bits(0), Some(4_500));
 }
 
 #[test]
@@ -174,7 +178,7 @@ fn a_number_is_a_result_of_one_series_without_labels() {
     for steps in [vec![Step::Number(4.0)], vec![Step::Series(selector()), Step::Aggregate(aggregate)]] {
         let mut bound =
             bind(&Handler { values: planned(plan(steps)), ..Handler::default() }, &series(&["a", "b"]));
-        assert_eq!(bound.labels().unwrap().len(), 1);
+        assert_eq!(bound.results().unwrap().len(), 1);
         assert_eq!(sent(&mut bound, 0, &[&[1, 3]]), [[Some(4.0)]]);
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use khz_model::{Nanos, Series, Stamp};
 
 use super::change::Change;
+use super::result::{Form, ResultSeries};
 use super::truth::Truth;
 use super::{Handler, Values, When};
 use crate::bind::Identity;
@@ -23,6 +24,9 @@ pub struct BoundHandler {
     every: Nanos,
     /// The interval in which the last row was sent.
     interval: Option<u64>,
+    /// The series of `values`, and how their values become readings.
+    results: Vec<ResultSeries>,
+    forms: Box<[Form]>,
     /// The result of `values` for this row, without series that are off.
     out: Box<[f64]>,
 }
@@ -88,8 +92,10 @@ impl BoundHandler {
             }
             None => None,
         };
-        let every = handler.every;
-        Ok(BoundHandler { values, when, change, every, interval: None, out: vec![ABSENT; width].into() })
+        let results = values.as_ref().map_or_else(Vec::new, |values| results(handler, values, series));
+        let forms = results.iter().map(|result| Form::of(result.format)).collect();
+        let (every, out) = (handler.every, vec![ABSENT; width].into());
+        Ok(BoundHandler { values, when, change, every, interval: None, results, forms, out })
     }
 
     /// Goes on where the same handler was, bound to the same lane before its slots changed; `slot`: the number that a slot of
@@ -123,11 +129,9 @@ impl BoundHandler {
         }
     }
 
-    /// The labels of each series of its rows, a number has none; `None`: its rows have the readings as they are.
-    pub fn labels(&self) -> Option<Vec<LabelSet>> {
-        let values = self.values.as_ref()?;
-        let labels = values.labels();
-        Some(if values.is_number() { vec![LabelSet::default()] } else { labels.to_vec() })
+    /// The series of the rows that it computes; `None`: its rows have the readings as they are.
+    pub fn results(&self) -> Option<&[ResultSeries]> {
+        self.values.is_some().then_some(&self.results)
     }
 
     /// The bytes that it holds, about.
@@ -140,7 +144,7 @@ impl BoundHandler {
     /// Takes the next row; `reading` gives the bits of a slot that is present. Returns whether it is to be sent.
     pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> Option<u64>) -> bool {
         let (time, now) = (stamp.real().0 as i64, stamp.boot);
-        let BoundHandler { values, when, change, every, interval, out } = self;
+        let BoundHandler { values, when, change, every, interval, out, .. } = self;
         let computed = values.as_mut().map(|values| values.row(time, &reading));
         // What the readings are is known even if no condition is true now.
         let (band, compared) = match change {
@@ -174,9 +178,31 @@ impl BoundHandler {
         true
     }
 
-    /// The values of the row, in the order of [`BoundHandler::labels`]; [`ABSENT`] where there is none.
+    /// The values of the row, in the order of [`BoundHandler::results`]; [`ABSENT`] where there is none.
     pub fn values(&self) -> &[f64] {
         &self.out
+    }
+
+    /// The bits of a value of the row, as the format of its series says.
+    #[inline]
+    pub fn bits(&self, at: usize) -> Option<u64> {
+        self.forms[at].bits(self.out[at])
+    }
+}
+
+/// The series that a handler gives.
+fn results(handler: &Handler, values: &Bound, series: &[Series]) -> Vec<ResultSeries> {
+    let planned = |labels: &LabelSet| ResultSeries::planned(labels.clone());
+    match handler.values {
+        Values::Each { over, .. } => {
+            let slots = values.window_slots();
+            let of = slots.zip(values.labels()).filter_map(|(slot, labels)| {
+                Some(ResultSeries::of_series(over, slot, series.get(slot as usize)?, labels.clone()))
+            });
+            of.collect()
+        }
+        _ if values.is_number() => vec![ResultSeries::planned(LabelSet::default())],
+        _ => values.labels().iter().map(planned).collect(),
     }
 }
 

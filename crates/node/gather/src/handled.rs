@@ -24,6 +24,9 @@ const METRIC_LABEL: &str = "metric";
 /// The lane's slot of a reading that its rows do not have.
 const NOT_IN: u32 = u32::MAX;
 
+/// State and bits of a reading before there is one.
+const NOTHING: (u8, u64) = (Reading::Absent(Absence::NotYet).state(), 0);
+
 /// What a reader asks of a lane: the channel's terms, read and checked.
 #[derive(Debug)]
 pub(crate) struct Channel {
@@ -81,6 +84,8 @@ pub(crate) struct Handled {
     bound: BoundHandler,
     /// Its part of what all channels of the node may hold.
     share: Share,
+    /// With a deadband of readings: state and bits of each as they were sent.
+    sent: Vec<(u8, u64)>,
     /// The series of the lane's readings to which it is bound.
     readings: Vec<Series>,
     slots: Slots,
@@ -119,6 +124,7 @@ impl Handled {
             node: node.clone(),
             bound,
             share,
+            sent: Vec::new(),
             readings: Vec::new(),
             slots,
         })
@@ -163,7 +169,13 @@ impl Handled {
             let series = before.get(slot as usize)?;
             now.get(&(&*series.metric.name, series.instance.as_ref())).copied()
         };
-        // The readings are as many as before or more, or others: the old binding is worth nothing any more.
+        let mut sent = vec![NOTHING; if bound.may_keep() { readings.len() } else { 0 }];
+        for (number, &cell) in (0..).zip(&self.sent) {
+            if let Some(now) = slot(number) {
+                sent[now as usize] = cell;
+            }
+        }
+        self.sent = sent;
         std::mem::swap(&mut self.bound, &mut bound);
         self.bound.take_over(bound, slot);
         (self.slots, self.readings) = (slots, readings);
@@ -174,10 +186,24 @@ impl Handled {
     #[inline]
     pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> (u8, u64)) -> bool {
         const PRESENT: u8 = Reading::Present(0).state();
-        self.bound.row(stamp, |number| match reading(number) {
+        let is_sent = self.bound.row(stamp, |number| match reading(number) {
             (PRESENT, bits) => Some(bits),
             _ => None,
-        })
+        });
+        if is_sent {
+            for (number, sent) in self.sent.iter_mut().enumerate() {
+                if !self.bound.keeps(number) {
+                    *sent = reading(number as u32);
+                }
+            }
+        }
+        is_sent
+    }
+
+    /// State and bits of a reading in the row that is sent, if a deadband decides it.
+    #[inline]
+    pub fn kept(&self, reading: usize) -> Option<(u8, u64)> {
+        self.sent.get(reading).copied()
     }
 
     /// The number of slots of its rows.

@@ -481,7 +481,7 @@ impl Lane {
             None => row.write(set_bits(dirty).take_while(|&slot| slot < width), at),
             Some(handled) => {
                 let reading = |slot: usize| match handled.reading_of(slot) {
-                    Some(reading) => at(reading),
+                    Some(reading) => handled.kept(reading).unwrap_or_else(|| at(reading)),
                     None => handled.computed(slot),
                 };
                 if handled.is_computed() {

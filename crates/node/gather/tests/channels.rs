@@ -14,7 +14,8 @@ use khz_model::{
     Subscription, ValueType,
 };
 use khz_plan::{
-    Combine, Condition, Form, Handler, Matching, Operator, Over, Selector, Step, StepId, Test, Values, When,
+    Combine, Condition, Deadband, Form, Handler, Matching, Operator, Over, Selector, Step, StepId, Test,
+    Values, When,
 };
 use khz_synthetic_host::{Host, Shape};
 
@@ -180,6 +181,28 @@ fn readings_of_a_condition_come_exact_while_it_holds_and_only_those_that_were_as
         std::thread::sleep(Duration::from_millis(100));
         (before == lane.reader().head()).then_some(())
     });
+    agent.stop();
+}
+
+#[test]
+fn readings_within_a_deadband_stay_what_was_sent() {
+    let place = Place::new("deadband");
+    place.show(&[("eth0", 1_000), ("eth1", 1_000)]);
+    let agent = Agent::start(place.plan()).unwrap();
+    let deadband = Some(Deadband { absolute: 0.0, relative: 0.1 });
+    let channel = terms("band", &Handler { deadband, ..Handler::default() });
+    let mut rows = subscribe(&agent, "net.rx_bytes[*]", channel);
+    let values = |row: Vec<(String, Option<f64>)>| {
+        row.into_iter().map(|(_, value)| value.unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(values(wait_for("a row", || newest(rows.poll()))), [1_000.0, 1_000.0]);
+    place.show(&[("eth0", 1_050), ("eth1", 1_050)]);
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(newest(rows.poll()).is_none(), "both are within it");
+    place.show(&[("eth0", 1_050), ("eth1", 2_000)]);
+    assert_eq!(values(wait_for("the second", || newest(rows.poll()))), [1_000.0, 2_000.0]);
+    place.show(&[("eth0", 1_101), ("eth1", 2_100)]);
+    assert_eq!(values(wait_for("the first", || newest(rows.poll()))), [1_101.0, 2_000.0]);
     agent.stop();
 }
 

@@ -79,6 +79,15 @@ impl Bound {
         &self.labels
     }
 
+    /// The slots of the readings that are its result.
+    pub(crate) fn series_slots(&self) -> impl Iterator<Item = u32> {
+        let series = self
+            .steps
+            .last()
+            .and_then(|last| if let Does::Series(all) = &last.does { Some(all) } else { None });
+        series.into_iter().flatten().map(|(slot, _)| *slot)
+    }
+
     /// The slots of the windows of its result.
     pub(crate) fn window_slots(&self) -> impl Iterator<Item = u32> {
         let windows = self

@@ -24,6 +24,9 @@ pub struct BoundHandler {
     every: Nanos,
     /// The interval in which the last row was sent.
     interval: Option<u64>,
+    /// With a deadband of readings: which reading each compared value is, and for each reading whether it stays what was sent.
+    compared_slots: Box<[u32]>,
+    kept: Box<[bool]>,
     /// The series of `values`, and how their values become readings.
     results: Vec<ResultSeries>,
     forms: Box<[Form]>,
@@ -94,8 +97,11 @@ impl BoundHandler {
         };
         let results = values.as_ref().map_or_else(Vec::new, |values| results(handler, values, series));
         let forms = results.iter().map(|result| Form::of(result.format)).collect();
-        let (every, out) = (handler.every, vec![ABSENT; width].into());
-        Ok(BoundHandler { values, when, change, every, interval: None, results, forms, out })
+        let readings = change.as_ref().and_then(|change| change.readings.as_ref());
+        let compared_slots: Box<[u32]> = readings.into_iter().flat_map(Bound::series_slots).collect();
+        let kept = vec![false; if readings.is_some() { series.len() } else { 0 }].into();
+        let (every, out, interval) = (handler.every, vec![ABSENT; width].into(), None);
+        Ok(BoundHandler { values, when, change, every, interval, compared_slots, kept, results, forms, out })
     }
 
     /// Goes on where the same handler was, bound to the same lane before its slots changed; `slot`: the number that a slot of
@@ -144,7 +150,7 @@ impl BoundHandler {
     /// Takes the next row; `reading` gives the bits of a slot that is present. Returns whether it is to be sent.
     pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> Option<u64>) -> bool {
         let (time, now) = (stamp.real().0 as i64, stamp.boot);
-        let BoundHandler { values, when, change, every, interval, out, .. } = self;
+        let BoundHandler { values, when, change, every, interval, out, kept, compared_slots, .. } = self;
         let computed = values.as_mut().map(|values| values.row(time, &reading));
         // What the readings are is known even if no condition is true now.
         let (band, compared) = match change {
@@ -167,12 +173,22 @@ impl BoundHandler {
         if !is_on || present.is_some() && *interval == present {
             return false;
         }
-        if let Some(band) = band {
-            let values = compared.unwrap_or(out);
-            if !band.is_enough(values) {
-                return false;
+        match (band, compared) {
+            (Some(band), Some(readings)) => {
+                if !band.is_enough(readings) {
+                    return false;
+                }
+                kept.fill(false);
+                band.send(readings, |at| kept[compared_slots[at] as usize] = true);
             }
-            band.send(values);
+            (Some(band), None) => {
+                if !band.is_enough(out) {
+                    return false;
+                }
+                band.send(out, |_| ());
+                out.copy_from_slice(band.sent());
+            }
+            (None, _) => {}
         }
         *interval = present;
         true
@@ -181,6 +197,17 @@ impl BoundHandler {
     /// The values of the row, in the order of [`BoundHandler::results`]; [`ABSENT`] where there is none.
     pub fn values(&self) -> &[f64] {
         &self.out
+    }
+
+    /// Whether the deadband keeps a reading back, in a row that is sent: it stays what was sent before.
+    #[inline]
+    pub fn keeps(&self, reading: usize) -> bool {
+        self.kept.get(reading).is_some_and(|&is_kept| is_kept)
+    }
+
+    /// Whether readings can be kept back.
+    pub fn may_keep(&self) -> bool {
+        !self.compared_slots.is_empty()
     }
 
     /// The bits of a value of the row, as the format of its series says.

@@ -23,15 +23,26 @@ impl Change {
         places.into_iter().for_each(|(place, from)| self.sent[place] = before.sent[from]);
     }
 
-    /// Whether some value differs by more than the deadband; one that comes or goes does.
+    /// Whether a row of these values is sent: whether one differs by more than the deadband. One that comes or goes does.
     pub fn is_enough(&self, values: &[f64]) -> bool {
         !self.is_begun || self.sent.iter().zip(values).any(|(&sent, &value)| self.differs(sent, value))
     }
 
-    /// This row is sent.
-    pub fn send(&mut self, values: &[f64]) {
-        self.sent.copy_from_slice(values);
+    /// A row is sent: values that do not differ enough stay what was sent before. `keep` gets the place of each of these.
+    pub fn send(&mut self, values: &[f64], mut keep: impl FnMut(usize)) {
+        for (at, &value) in values.iter().enumerate() {
+            if !self.is_begun || self.differs(self.sent[at], value) {
+                self.sent[at] = value;
+            } else {
+                keep(at);
+            }
+        }
         self.is_begun = true;
+    }
+
+    /// The values that were sent last.
+    pub fn sent(&self) -> &[f64] {
+        &self.sent
     }
 
     #[inline]
@@ -57,7 +68,7 @@ mod tests {
         let mut row = |&value: &f64| {
             let is_enough = change.is_enough(&[value]);
             if is_enough {
-                change.send(&[value]);
+                change.send(&[value], |_| ());
             }
             is_enough
         };
@@ -70,6 +81,16 @@ mod tests {
         assert_eq!(is_sent(tenth, &[10.0, 10.5, 11.0, 11.01, 10.0]), [true, false, false, true, false]);
         let one = Deadband { absolute: 1.0, relative: 0.1 };
         assert_eq!(is_sent(one, &[0.0, 1.0, 1.5, 0.5, 0.4]), [true, false, true, false, true]);
+    }
+
+    #[test]
+    fn values_that_differ_too_little_stay_what_was_sent() {
+        let mut change = Change::new(Deadband { absolute: 1.0, relative: 0.0 }, 3);
+        change.send(&[1.0, 2.0, ABSENT], |_| panic!("all are new"));
+        let mut kept = Vec::new();
+        change.send(&[1.5, 4.0, ABSENT], |at| kept.push(at));
+        assert_eq!(kept, [0, 2]);
+        assert_eq!(change.sent()[..2], [1.0, 4.0]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! and takes a third of a double's bytes on its way.
 
 use khz_model::decimal::PLACES_MAX;
-use khz_model::{Kind, Metric, Series, ValueFormat, ValueType};
+use khz_model::{Kind, Metric, Series, Unit, ValueFormat, ValueType};
 
 use crate::labels::LabelSet;
 use crate::number::is_absent;
@@ -44,8 +44,9 @@ fn format(over: Over, metric: &Metric) -> ValueFormat {
     if !stays_in_unit || !matches!(value_type, ValueType::Unsigned | ValueType::Signed) {
         return ValueFormat { value_type: ValueType::Float, places: 0 };
     }
-    // A counter may have as many digits as fit already.
-    let further = if metric.kind == Kind::Gauge { FURTHER_PLACES } else { 0 };
+    // A counter may have as many digits as fit already, and nobody needs parts of a byte.
+    let is_coarse = metric.kind == Kind::Counter || metric.unit == Unit::Bytes;
+    let further = if is_coarse { 0 } else { FURTHER_PLACES };
     ValueFormat { value_type, places: places.saturating_add(further).min(PLACES_MAX) }
 }
 
@@ -90,8 +91,6 @@ impl Form {
 
 #[cfg(test)]
 mod tests {
-    use khz_model::Unit;
-
     use super::*;
     use crate::number::ABSENT;
 

@@ -44,7 +44,10 @@ impl Command {
                 let patterns: Vec<&str> = terms.patterns.iter().map(khz_model::Pattern::series).collect();
                 let (exact, prompt) = (terms.exact, terms.prompt);
                 let period = terms.rate.map_or(Nanos(0), Rate::period);
-                end.interest(&Ask { number, period, exact, prompt, past: false, patterns: &patterns }, out);
+                end.interest(
+                    &Ask { number, period, exact, prompt, past: false, channel: None, patterns: &patterns },
+                    out,
+                );
             }
             Command::Now { number, ask } => end.now(number, ask, out),
             Command::Dismiss { number } => end.dismiss(number, out),

@@ -93,6 +93,9 @@ impl Reader {
                 "more than {SUBSCRIPTIONS_MAX} subscriptions on one connection: end one, or connect twice"
             ));
         }
+        if frame.channel.is_some() {
+            return Err("this hub takes no channels".to_owned());
+        }
         let rate = Rate::from_period(frame.period).ok_or("no such rate")?;
         if !self.identity.role.may_read_at(rate) {
             return Err(format!(

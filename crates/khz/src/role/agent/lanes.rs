@@ -111,6 +111,9 @@ impl AgentLanes {
             return Ok(self.granted(interest.number, handle));
         }
         let rate = Rate::from_period(interest.period).ok_or("there is no such rate")?;
+        if let Some(channel) = &interest.channel {
+            return Err(format!("channel {}: this node executes no handlers", channel.name));
+        }
         let handle =
             self.gather.follow(&patterns, rate, interest.exact).map_err(|error| error.to_string())?;
         // A lane that runs more slowly than asked has a longer period; the hub sees that, and each change of it.

@@ -47,6 +47,9 @@ pub(crate) use shared::SharedNode;
 use subscriptions::Subscriptions;
 pub(crate) use subscriptions::{Answer, Terms};
 
+/// The answer in place of a node that does not know channels.
+const TOO_OLD_FOR_CHANNELS: &str = "its khz is older than channels: update it";
+
 /// What the hub knows of a node.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -153,8 +156,21 @@ impl Node {
     }
 
     /// Sends every subscription to the node, which has just connected.
-    pub fn send_subscriptions(&self) {
-        self.subscriptions.commands().for_each(|command| self.link.send(command));
+    pub fn send_subscriptions(&mut self) {
+        let commands: Vec<Command> = self.subscriptions.commands().collect();
+        commands.into_iter().for_each(|command| self.send_subscription(command));
+    }
+
+    /// Sends a subscription. A node that is older than channels gets none: that it is older is the answer.
+    fn send_subscription(&mut self, command: Command) {
+        if let Command::Interest { number, terms } = &command
+            && terms.channel.is_some()
+            && self.link.link().is_some_and(|link| !link.takes_channels())
+        {
+            let answer = Answer { granted: false, text: TOO_OLD_FOR_CHANNELS.to_owned() };
+            return self.answered(*number, answer, None);
+        }
+        self.link.send(command);
     }
 
     /// The connection has ended. `false`: it did not speak for the node any more.
@@ -203,7 +219,7 @@ impl Node {
     /// One more reader subscribes. `None`: there are too many different subscriptions, or too many new ones came of late.
     pub fn subscribe(&mut self, terms: &Arc<Terms>) -> Option<u32> {
         let (number, command) = self.subscriptions.subscribe(terms, clock::boot())?;
-        self.send(command);
+        command.into_iter().for_each(|command| self.send_subscription(command));
         Some(number)
     }
 

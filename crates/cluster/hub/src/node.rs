@@ -45,7 +45,7 @@ pub(crate) use requests::{EVERYTHING, Files, RowRequest};
 use requests::{Outcome, Requests};
 pub(crate) use shared::SharedNode;
 use subscriptions::Subscriptions;
-pub(crate) use subscriptions::{Answer, Terms};
+pub(crate) use subscriptions::{Answer, Start, Terms};
 
 /// The answer in place of a node that does not know channels.
 const TOO_OLD_FOR_CHANNELS: &str = "its khz is older than channels: update it";
@@ -236,7 +236,8 @@ impl Node {
         if !answer.granted {
             self.requests.refused(number);
         }
-        self.subscriptions.answered(number, answer, lane);
+        let served = lane.and_then(|id| Some((id, self.start_of(id)?)));
+        self.subscriptions.answered(number, answer, served);
         self.leave_unneeded_lanes();
     }
 
@@ -259,7 +260,24 @@ impl Node {
 
     /// The node offers a lane for a subscription.
     pub fn serve(&mut self, subscription: u32, lane: u64) {
-        self.subscriptions.serve(subscription, lane);
+        if let Some(start) = self.start_of(lane) {
+            self.subscriptions.serve(subscription, lane, start);
+        }
+    }
+
+    /// Where a lane is now: rows before this were made before now.
+    fn start_of(&self, lane: u64) -> Option<Start> {
+        self.lanes
+            .get(lane)
+            .map(|lane| Start { epoch: lane.epoch, row: lane.next_row().max(lane.next_offered) })
+    }
+
+    /// Where a reader of a channel begins that subscribes now; `None`: where the lane begins to serve.
+    pub fn start_of_reader(&self, subscription: u32) -> Option<Start> {
+        let start = self.subscriptions.get(subscription)?.start()?;
+        let is_it = |lane: &&Lane| lane.epoch == start.epoch;
+        let lane = self.lanes.present().iter().find(is_it);
+        Some(lane.and_then(|lane| self.start_of(lane.id)).filter(|now| now.row > start.row).unwrap_or(start))
     }
 
     /// Rows of a lane are wanted from this row on (`None`: from the first that comes).

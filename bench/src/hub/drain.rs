@@ -42,6 +42,7 @@ pub fn work(words: &[&str]) -> Result<(), BenchError> {
         exact: false,
         prompt: *prompt == "prompt",
         past: false,
+        channel: None,
         patterns: &[*pattern],
     };
     let sockets = Sockets::new()?;

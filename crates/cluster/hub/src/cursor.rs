@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 
 use khz_block::Decoder;
 use khz_link::WantFrame;
-use khz_model::{Nanos, Pace, Rate, Stamp};
+use khz_model::{Nanos, Pace, Stamp};
 
 use crate::lane::{Piece, Place};
 use crate::limits::BYTES_A_SLOT;
-use crate::node::SharedNode;
+use crate::node::{Node, SharedNode, Start};
 use crate::schemas::Schema;
 
 mod columns;
@@ -68,6 +68,8 @@ pub(crate) struct Cursor {
     numbers: Numbers,
     /// The subscription at the node that serves it; `None`: the base lane does.
     subscribed: Option<u32>,
+    /// Where its first row is; `None`: where the lane begins to serve. Only of a channel.
+    start: Option<Start>,
     /// Rows are handed out about this far apart; 0: all rows.
     period: Nanos,
     /// Rows gathered before this are not handed out.
@@ -82,6 +84,8 @@ pub(crate) struct Cursor {
     /// The next number that was neither handed out nor reported. Before the reader wants the lane, the newest number when
     /// the lane was offered.
     expected: u64,
+    /// The first row of the lane that a new reader of a channel gets.
+    first: u64,
     /// When the last row that was handed out was gathered.
     last: Option<Stamp>,
     /// Rows since the last one that was handed out were decoded and skipped.
@@ -124,7 +128,8 @@ pub(crate) enum Event<'a> {
 }
 
 impl Cursor {
-    /// Begins to follow; with `subscribes` the base lane does not serve it. `None`: the node has too many subscriptions.
+    /// Begins to follow; with `subscribes` the base lane does not serve it. `None`: the node has too many subscriptions. The
+    /// cursor of a channel waits then ([`Cursor::waits_for_room`]).
     pub fn new(
         node: Arc<SharedNode>,
         selection: Arc<Selection>,
@@ -132,17 +137,27 @@ impl Cursor {
         period: Nanos,
         numbers: Numbers,
     ) -> Option<Self> {
-        let subscribed = match selection.terms.as_ref().filter(|_| subscribes) {
-            Some(terms) => Some(node.lock().subscribe(terms)?),
-            None => None,
-        };
-        Some(Cursor {
+        let mut cursor = Cursor::unsubscribed(node, selection, period, numbers);
+        let is_served = !subscribes || cursor.subscribe(&mut cursor.node.clone().lock());
+        (is_served || cursor.is_of_channel()).then_some(cursor)
+    }
+
+    fn unsubscribed(
+        node: Arc<SharedNode>,
+        selection: Arc<Selection>,
+        period: Nanos,
+        numbers: Numbers,
+    ) -> Self {
+        // Every row of a channel comes: none of them stands for others.
+        let period = if selection.is_of_channel() { Nanos(0) } else { period };
+        Cursor {
             up: node.up.load(Ordering::Relaxed),
             turn: node.appearance.load(Ordering::Acquire),
             node,
             selection,
             numbers,
-            subscribed,
+            subscribed: None,
+            start: None,
             period,
             since: Nanos(0),
             lane: None,
@@ -151,6 +166,7 @@ impl Cursor {
             columns: Columns::default(),
             offered_period: Nanos(0),
             expected: 0,
+            first: 0,
             last: None,
             skipped: true,
             is_bare: false,
@@ -158,12 +174,33 @@ impl Cursor {
             is_past: false,
             missing: None,
             has_answered: false,
-            pace: subscribed.and(Rate::from_period(period)).map(Pace::new),
+            pace: None,
             is_ending: false,
             touched: None,
             bytes: Vec::new(),
             pieces: Vec::new(),
-        })
+        }
+    }
+
+    /// Subscribes at the node, if its selection asks for more than the base lane. `false`: the node has too many
+    /// subscriptions.
+    fn subscribe(&mut self, node: &mut Node) -> bool {
+        let Some(terms) = &self.selection.terms else { return true };
+        let Some(number) = node.subscribe(terms) else { return false };
+        self.subscribed = Some(number);
+        self.start = node.start_of_reader(number);
+        self.pace = terms.rate.map(Pace::new);
+        true
+    }
+
+    /// True if it gets rows of a channel: never those of the base lane.
+    fn is_of_channel(&self) -> bool {
+        self.selection.is_of_channel()
+    }
+
+    /// True if the node has too many subscriptions for this channel. The cursor tries again whenever something comes.
+    pub fn waits_for_room(&self) -> bool {
+        self.is_of_channel() && self.subscribed.is_none()
     }
 
     /// Goes back by this span from the newest row, as far as rows are here.
@@ -243,7 +280,11 @@ impl Cursor {
         let node = self.node.lock();
         let lane = self.lane.and_then(|served| Some((served, node.lanes().get(served.id)?)));
         lane.map_or((0, 0), |(served, lane)| {
-            let next = served.newest(lane).map_or(0, |newest| newest + 1);
+            let next = match self.is_of_channel() && !self.begun {
+                // A reader that is new wants the row before the next one.
+                true => self.first.saturating_add(1),
+                false => served.newest(lane).map_or(0, |newest| newest + 1),
+            };
             (served.number(lane.oldest_row()).min(next), next)
         })
     }

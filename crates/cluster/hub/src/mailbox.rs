@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_link::texts::ReadFrame;
-use khz_link::{Ask, HubEnd};
+use khz_link::{Ask, ChannelFrame, HubEnd};
 use khz_model::{Nanos, Rate};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -13,7 +13,7 @@ use crate::node::Terms;
 /// A frame to send on a connection, or what to do with it.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// Interest: a subscription; the node opens a lane for it.
+    /// Interest, or Channel: a subscription; the node opens a lane for it.
     Interest { number: u32, terms: Arc<Terms> },
     /// Now: a row of a subscription without a rate is requested.
     Now { number: u32, ask: u32 },
@@ -44,7 +44,9 @@ impl Command {
                 let patterns: Vec<&str> = terms.patterns.iter().map(khz_model::Pattern::series).collect();
                 let (exact, prompt) = (terms.exact, terms.prompt);
                 let period = terms.rate.map_or(Nanos(0), Rate::period);
-                end.interest(&Ask { number, period, exact, prompt, past: false, patterns: &patterns }, out);
+                let channel = terms.channel.as_deref().map(ChannelFrame::from);
+                let ask = Ask { number, period, exact, prompt, past: false, channel, patterns: &patterns };
+                end.interest(&ask, out);
             }
             Command::Now { number, ask } => end.now(number, ask, out),
             Command::Dismiss { number } => end.dismiss(number, out),

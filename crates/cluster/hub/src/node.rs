@@ -45,7 +45,10 @@ pub(crate) use requests::{EVERYTHING, Files, RowRequest};
 use requests::{Outcome, Requests};
 pub(crate) use shared::SharedNode;
 use subscriptions::Subscriptions;
-pub(crate) use subscriptions::{Answer, Terms};
+pub(crate) use subscriptions::{Answer, Start, Terms};
+
+/// The answer in place of a node that does not know channels.
+const TOO_OLD_FOR_CHANNELS: &str = "its khz is older than channels: update it";
 
 /// What the hub knows of a node.
 #[derive(Debug)]
@@ -153,8 +156,21 @@ impl Node {
     }
 
     /// Sends every subscription to the node, which has just connected.
-    pub fn send_subscriptions(&self) {
-        self.subscriptions.commands().for_each(|command| self.link.send(command));
+    pub fn send_subscriptions(&mut self) {
+        let commands: Vec<Command> = self.subscriptions.commands().collect();
+        commands.into_iter().for_each(|command| self.send_subscription(command));
+    }
+
+    /// Sends a subscription. A node that is older than channels gets none: that it is older is the answer.
+    fn send_subscription(&mut self, command: Command) {
+        if let Command::Interest { number, terms } = &command
+            && terms.channel.is_some()
+            && self.link.link().is_some_and(|link| !link.takes_channels())
+        {
+            let answer = Answer { granted: false, text: TOO_OLD_FOR_CHANNELS.to_owned() };
+            return self.answered(*number, answer, None);
+        }
+        self.link.send(command);
     }
 
     /// The connection has ended. `false`: it did not speak for the node any more.
@@ -203,7 +219,7 @@ impl Node {
     /// One more reader subscribes. `None`: there are too many different subscriptions, or too many new ones came of late.
     pub fn subscribe(&mut self, terms: &Arc<Terms>) -> Option<u32> {
         let (number, command) = self.subscriptions.subscribe(terms, clock::boot())?;
-        self.send(command);
+        command.into_iter().for_each(|command| self.send_subscription(command));
         Some(number)
     }
 
@@ -220,7 +236,8 @@ impl Node {
         if !answer.granted {
             self.requests.refused(number);
         }
-        self.subscriptions.answered(number, answer, lane);
+        let served = lane.and_then(|id| Some((id, self.start_of(id)?)));
+        self.subscriptions.answered(number, answer, served);
         self.leave_unneeded_lanes();
     }
 
@@ -243,7 +260,24 @@ impl Node {
 
     /// The node offers a lane for a subscription.
     pub fn serve(&mut self, subscription: u32, lane: u64) {
-        self.subscriptions.serve(subscription, lane);
+        if let Some(start) = self.start_of(lane) {
+            self.subscriptions.serve(subscription, lane, start);
+        }
+    }
+
+    /// Where a lane is now: rows before this were made before now.
+    fn start_of(&self, lane: u64) -> Option<Start> {
+        self.lanes
+            .get(lane)
+            .map(|lane| Start { epoch: lane.epoch, row: lane.next_row().max(lane.next_offered) })
+    }
+
+    /// Where a reader of a channel begins that subscribes now; `None`: where the lane begins to serve.
+    pub fn start_of_reader(&self, subscription: u32) -> Option<Start> {
+        let start = self.subscriptions.get(subscription)?.start()?;
+        let is_it = |lane: &&Lane| lane.epoch == start.epoch;
+        let lane = self.lanes.present().iter().find(is_it);
+        Some(lane.and_then(|lane| self.start_of(lane.id)).filter(|now| now.row > start.row).unwrap_or(start))
     }
 
     /// Rows of a lane are wanted from this row on (`None`: from the first that comes).

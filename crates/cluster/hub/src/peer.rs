@@ -141,11 +141,11 @@ impl HubSide for Talk<'_> {
                 .lanes_mut()
                 .offered(offer.lane, offer.name, offer.epoch, offer.period)
                 .ok_or_else(full)?;
-            node.serve(offer.interest, id);
-            node.log_base(id, self.cluster);
             if let Some(lane) = node.lanes_mut().get_mut(id) {
                 lane.next_offered = offer.next_row;
             }
+            node.serve(offer.interest, id);
+            node.log_base(id, self.cluster);
             self.offer_schema(node, id, offer)?;
             node.lane_is_ready(offer.interest, &self.cluster.counts);
             let want = wants::of_offer(self.cluster, node, id, offer);

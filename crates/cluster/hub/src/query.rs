@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use khz_block::{Decoder, Step};
+use khz_link::limits::HANDLER_BYTES_MAX;
 use khz_model::pattern::named_nodes;
 use khz_model::{
     Absence, Choice, Delivery, Forgotten, HISTORY_READINGS_MAX, Instance, Interest, Look, Metric, Nanos,
@@ -245,7 +246,16 @@ impl Query for HubQuery {
         if interest.rate.period() < ceiling.period() {
             return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling });
         }
-        self.checked(&interest.patterns)?;
+        match &interest.channel {
+            None => drop(self.checked(&interest.patterns)?),
+            // It waits for series that no node has yet.
+            Some(channel) if channel.handler.len() <= HANDLER_BYTES_MAX => {}
+            Some(channel) => {
+                let bytes = channel.handler.len();
+                let problem = format!("the handler has {bytes} bytes, and may have {HANDLER_BYTES_MAX}");
+                return Err(QueryError::Channel { channel: channel.name.clone(), problem });
+            }
+        }
         let cluster = self.cluster.clone();
         Ok(Box::new(ClusterSubscription::new(cluster, interest, Pace::Flushed, Numbers::Doors)?))
     }

@@ -112,7 +112,12 @@ impl Reader {
                 "the patterns have {said} bytes without their nodes, and may have {SUBSCRIPTION_BYTES_MAX}: subscribe in several parts"
             ));
         }
-        let interest = Interest::new(patterns.clone(), rate, frame.exact);
+        let channel = frame.channel.map(|channel| channel.to_terms()).transpose();
+        let channel = channel.map_err(|error| error.to_string())?;
+        if channel.is_some() && frame.past {
+            return Err("a channel has no stored rows: subscribe without the past".to_owned());
+        }
+        let interest = Interest { channel, ..Interest::new(patterns.clone(), rate, frame.exact) };
         let pace = match (frame.past, frame.prompt) {
             (true, _) => Pace::Past,
             (false, true) => Pace::Prompt,

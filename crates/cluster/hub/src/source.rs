@@ -334,9 +334,14 @@ impl Reader for NodesBelow {
             }
         }
         for (connection, command) in self.mailbox.take() {
-            let Command::Interest { number, .. } = command else { continue };
+            let Command::Interest { number, terms } = command else { continue };
             let Some(lane) = lanes.iter().find(|lane| lane.data.connection == connection) else { continue };
-            let text = format!("comes through hub {}, at its base rate", self.hub);
+            let text = match terms.channel {
+                None => format!("comes through hub {}, at its base rate", self.hub),
+                Some(_) => {
+                    format!("comes through hub {}, which passes no channels on: ask that hub", self.hub)
+                }
+            };
             lane.data.node.lock().answered(number, Answer { granted: false, text }, None);
         }
         self.cluster.stir();

@@ -112,7 +112,8 @@ impl ClusterSubscription {
     ) -> Result<Self, QueryError> {
         let Interest { patterns, rate, exact, channel } = interest;
         let choice = Choice::new(patterns.into());
-        let choice_bytes = choice.held() as u64;
+        let handler_bytes = channel.as_ref().map_or(0, |channel| channel.handler.len());
+        let choice_bytes = (choice.held() + handler_bytes) as u64;
         let share = may_hold(&cluster, choice_bytes)?;
         Ok(ClusterSubscription {
             choice_bytes,
@@ -308,7 +309,8 @@ impl ClusterSubscription {
         let is_base = {
             let state = node.lock();
             let base = state.lanes().base().map_or(Nanos::SECOND, |lane| lane.period);
-            self.pace == Pace::Past || self.rate.period() >= base && self.pace == Pace::Flushed
+            let is_past = self.pace == Pace::Past;
+            is_past || self.channel.is_none() && self.rate.period() >= base && self.pace == Pace::Flushed
         };
         let period = if self.pace == Pace::Past { Nanos(0) } else { self.rate.period() };
         let name = node.name.clone();
@@ -317,6 +319,9 @@ impl ClusterSubscription {
             let text = "has too many different subscriptions; showing the base lane: try again when other readers have gone";
             self.note(Notice::of(name.clone(), text));
             cursor = Cursor::new(node, selection, false, period, self.numbers);
+        } else if cursor.as_ref().is_some_and(Cursor::waits_for_room) {
+            let text = "has too many different subscriptions; its rows come when other readers have gone";
+            self.note(Notice::of(name.clone(), text));
         }
         if let (true, Some(cursor)) = (self.gone.remove(&name), &mut cursor) {
             // The node was forgotten and is back: the reader learns that it is up.

@@ -83,6 +83,7 @@ impl Reader {
             exact: false,
             prompt: false,
             past: false,
+            channel: None,
             patterns: &[pattern],
         };
         ask.put(&mut self.node.out);

@@ -367,14 +367,11 @@ impl<L: Lane> AgentEnd<L> {
 
     /// Where all lanes are prompt, a Beat goes along with the last row before it is due, so that it needs no wake-up.
     fn rows_carry_a_beat(&self, now: Nanos) -> bool {
-        let wanted = || {
-            let entries = self.book.entries.iter();
-            entries.filter_map(|entry| Some((entry.sender.as_ref()?.prompt, entry.lane.period().0)))
-        };
-        let until_next_row = wanted().map(|(_, period)| period).min().unwrap_or(0);
+        let regular = self.senders().filter(|(lane, _)| lane.is_regular());
+        let until_next_row = regular.map(|(lane, _)| lane.period().0).min().unwrap_or(0);
         let next_is_late =
             self.last_beat.is_none_or(|last| now.since(last).0.saturating_add(until_next_row) > BEAT.0);
-        next_is_late && wanted().all(|(prompt, _)| prompt)
+        next_is_late && self.senders().all(|(_, sender)| sender.prompt)
     }
 
     /// Sends missing blocks, the newest of all lanes first, as far as pace and room allow.
@@ -433,6 +430,12 @@ impl<L: Lane> AgentEnd<L> {
             _ => Nanos(u64::MAX),
         };
         self.senders().map(|(_, sender)| from(sender)).min().unwrap_or(Nanos(u64::MAX))
+    }
+
+    /// True if the thread that writes rows sends some at least once a second: then it also sends what is due at a flush.
+    pub fn is_carried_often(&self) -> bool {
+        let comes_often = |lane: &L| lane.is_regular() && lane.period() > Nanos(0) && lane.period() <= BEAT;
+        self.senders().any(|(lane, sender)| sender.prompt && comes_often(lane))
     }
 
     /// True while a poll would send nothing but a few rows, and perhaps a Beat: the thread that has written them may poll then.

@@ -9,7 +9,7 @@ use khz_model::Nanos;
 use crate::error::LinkError;
 use crate::frame::Frame;
 use crate::limits::{SILENCE, VERSION, VERSION_LOWEST, WELCOME_LATE};
-use crate::message::{Greeting, Hello, KNOWS_TEXT_NOW, KNOWS_TEXTS, Role};
+use crate::message::{ABILITIES, Greeting, Hello, KNOWS_CHANNELS, KNOWS_TEXT_NOW, KNOWS_TEXTS, Role};
 
 /// Makes a proof for a greeting's nonce, with a token.
 pub type Prove = Box<dyn Fn(&[u8; 32]) -> [u8; 32] + Send + Sync>;
@@ -128,6 +128,11 @@ impl Dial {
         self.abilities & KNOWS_TEXT_NOW != 0
     }
 
+    /// True where it takes channels.
+    pub fn knows_channels(&self) -> bool {
+        self.abilities & KNOWS_CHANNELS != 0
+    }
+
     pub fn deadline(&self) -> Nanos {
         self.deadline
     }
@@ -187,7 +192,7 @@ impl Dial {
             start_nonce: *start_nonce,
             program,
             proof: prove.map(|prove| prove(&greeting.nonce)),
-            abilities: KNOWS_TEXTS | KNOWS_TEXT_NOW,
+            abilities: ABILITIES,
         }
         .put(out);
         Ok(())
@@ -295,12 +300,17 @@ mod tests {
 
     #[test]
     fn the_abilities_of_a_hub_are_known_from_its_welcome() {
-        for (abilities, texts, now) in [(0, false, false), (KNOWS_TEXT_NOW, false, true), (0xff, true, true)]
-        {
+        for (abilities, knows) in [
+            (0, [false; 3]),
+            (KNOWS_TEXT_NOW, [false, true, false]),
+            (KNOWS_CHANNELS, [false, false, true]),
+            (0xff, [true; 3]),
+        ] {
             let mut dial = dial(None);
             hello(&mut dial, &greeting(1, VERSION)).unwrap();
             hello(&mut dial, &welcome(VERSION, abilities)).unwrap();
-            assert_eq!((dial.knows_texts(), dial.knows_text_now()), (texts, now), "{abilities}");
+            let known = [dial.knows_texts(), dial.knows_text_now(), dial.knows_channels()];
+            assert_eq!(known, knows, "{abilities}");
         }
     }
 

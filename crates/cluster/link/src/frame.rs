@@ -5,6 +5,7 @@ use khz_model::name::{INSTANCE_MAX, NODE_NAME_MAX};
 use khz_model::pattern::PATTERN_MAX;
 use khz_model::{Nanos, NodeStatus};
 
+use crate::channel::ChannelFrame;
 use crate::error::LinkError;
 use crate::goodbye::{self, Goodbye};
 use crate::limits::{
@@ -37,6 +38,7 @@ pub mod kind {
     pub const ROSTER: u8 = 16;
     pub const NOW: u8 = 9;
     pub const AGAIN: u8 = 10;
+    pub const CHANNEL: u8 = 11;
     pub const READ: u8 = 17;
     pub const UNREAD: u8 = 18;
     pub const TEXT_NOW: u8 = 19;
@@ -76,6 +78,7 @@ pub enum Frame<'a> {
     Leave {
         lane: u32,
     },
+    /// An Interest, or a Channel: an Interest with a channel.
     Interest(InterestFrame<'a>),
     Dismiss {
         number: u32,
@@ -197,6 +200,7 @@ impl<'a> Frame<'a> {
             Frame::Refuse { .. } => kind::REFUSE,
             Frame::Want(_) => kind::WANT,
             Frame::Leave { .. } => kind::LEAVE,
+            Frame::Interest(InterestFrame { channel: Some(_), .. }) => kind::CHANNEL,
             Frame::Interest(_) => kind::INTEREST,
             Frame::Dismiss { .. } => kind::DISMISS,
             Frame::Beaten(_) => kind::BEATEN,
@@ -238,6 +242,7 @@ const fn name(kind: u8) -> Option<&'static str> {
         kind::WANT => "Want",
         kind::LEAVE => "Leave",
         kind::INTEREST => "Interest",
+        kind::CHANNEL => "Channel",
         kind::DISMISS => "Dismiss",
         kind::BEATEN => "Beaten",
         kind::HELLO => "Hello",
@@ -281,6 +286,10 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
         kind::WANT => Frame::Want(want(body)?),
         kind::LEAVE => Frame::Leave { lane: body.number()? },
         kind::INTEREST => Frame::Interest(interest(body)?),
+        kind::CHANNEL => {
+            let interest = interest(body)?;
+            Frame::Interest(InterestFrame { channel: Some(ChannelFrame::read(body)?), ..interest })
+        }
         kind::DISMISS => Frame::Dismiss { number: body.number()? },
         kind::BEATEN => Frame::Beaten(beaten(body)?),
         kind::HELLO => Frame::Hello(hello(body)?),
@@ -425,7 +434,7 @@ fn interest<'a>(body: &mut Body<'a>) -> Result<InterestFrame<'a>, Misfit> {
     }
     let [exact, prompt, past] = [1, 2, 4].map(|flag| flags & flag != 0);
     let patterns = body.since(start);
-    Ok(InterestFrame { number, period, exact, prompt, past, count: count as usize, patterns })
+    Ok(InterestFrame { number, period, exact, prompt, past, channel: None, count: count as usize, patterns })
 }
 
 fn beaten<'a>(body: &mut Body<'a>) -> Result<Beaten<'a>, Misfit> {

@@ -29,6 +29,8 @@ pub struct HubEndConfig {
     pub sources: Vec<[u8; 16]>,
     /// The highest version of the protocol that it speaks: a lower one makes it a hub of before, for tests.
     pub highest: u8,
+    /// What it says in its Welcome: fewer make it a hub of before, for tests.
+    pub abilities: u8,
     /// A peer must have sent Hello within this time.
     pub handshake: Nanos,
     /// A peer that was silent for this long is gone.
@@ -43,6 +45,7 @@ impl HubEndConfig {
             name: name.into(),
             sources: Vec::new(),
             highest: VERSION,
+            abilities: ABILITIES,
             handshake: HANDSHAKE,
             silence: SILENCE,
         }
@@ -104,7 +107,7 @@ pub trait HubSide {
     /// A Beat came; `acks` takes the rows that were received and stored of each lane of this node.
     fn beat(&mut self, beat: &Beat, acks: &mut Acks<'_>);
 
-    /// A reader subscribes to rows.
+    /// A reader subscribes to rows, with or without a channel.
     fn interest(&mut self, interest: &InterestFrame<'_>) -> Result<(), Reject> {
         Err(Reject { reason: Reason::NotAllowed, text: "interests are not accepted here".into() })
     }
@@ -187,6 +190,7 @@ pub struct HubEnd {
     silence: Nanos,
     /// The highest version that it speaks.
     highest: u8,
+    abilities: u8,
     /// Interests that the peer may send.
     interests: Allowance<INTERESTS_AT_ONCE, INTERESTS_A_SECOND>,
     /// The same for Reads.
@@ -207,6 +211,7 @@ impl HubEnd {
             deadline: Nanos(now.0 + config.handshake.0),
             silence: config.silence,
             highest: config.highest,
+            abilities: config.abilities,
             interests: Allowance::full(now),
             reads: Allowance::full(now),
             inbound: Inbound::default(),
@@ -281,8 +286,7 @@ impl HubEnd {
             Verdict::Refuse(reject) => Err(reject),
             Verdict::Welcome => {
                 self.state = State::Welcomed(hello.role);
-                let abilities = KNOWS_TEXTS | KNOWS_TEXT_NOW;
-                Welcome { version: hello.version, silence: self.silence, abilities }.put(out);
+                Welcome { version: hello.version, silence: self.silence, abilities: self.abilities }.put(out);
                 Ok(())
             }
         }
@@ -328,7 +332,7 @@ impl HubEnd {
         put::leave(out, lane);
     }
 
-    /// Requests rows at another rate from a node.
+    /// Requests rows at another rate from a node, or rows of a channel from one that knows channels.
     pub fn interest<P: AsRef<str>>(&self, ask: &Ask<'_, P>, out: &mut Vec<u8>) {
         ask.put(out);
     }

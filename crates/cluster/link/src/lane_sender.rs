@@ -170,6 +170,10 @@ impl LaneSender {
         scratch: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> Progress {
+        // The next row may be far off, and must not wait then until the peer has offered its readers the new columns.
+        if !lane.is_regular() && self.schema(lane, older, lane.generation(), out) == Progress::Full {
+            return Progress::Full;
+        }
         while self.sent < self.target {
             if out.len() >= OUT_MAX {
                 return Progress::Full;

@@ -8,6 +8,7 @@ mod agent_end;
 mod allowance;
 mod backfill;
 mod beats;
+mod channel;
 mod dial;
 pub mod driver;
 mod error;
@@ -38,6 +39,7 @@ mod wire;
 pub use agent_end::{AgentCounts, AgentEnd};
 pub use allowance::Allowance;
 pub use beats::Pair;
+pub use channel::ChannelFrame;
 pub use dial::{HubName, Identity, Prove, Vouch};
 pub use error::{LinkError, Reject};
 pub use failback::Failback;
@@ -47,8 +49,9 @@ pub use hub_end::{HubEnd, HubEndConfig, HubSide, Verdict};
 pub use hub_list::HubList;
 pub use intake::{Intake, RowSink};
 pub use message::{
-    Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_TEXT_NOW, KNOWS_TEXTS, LaneOffer, Reason,
-    Role, SchemaPiece, Told, Want, WantFrame, Welcome, hash_of_schema, schema_hash,
+    ABILITIES, Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_CHANNELS, KNOWS_TEXT_NOW,
+    KNOWS_TEXTS, LaneOffer, Reason, Role, SchemaPiece, Told, Want, WantFrame, Welcome, hash_of_schema,
+    schema_hash,
 };
 pub use older::knows;
 pub use put::{Acks, Ask};

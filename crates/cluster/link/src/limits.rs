@@ -36,6 +36,9 @@ pub const HUB_NAME_MAX: usize = 253;
 /// Patterns in one interest.
 pub const PATTERNS_MAX: usize = 64;
 
+/// A channel's handler. `khz_plan` has the same limit, and refuses handlers for many other reasons; here only the bytes count.
+pub const HANDLER_BYTES_MAX: usize = 32 << 10;
+
 /// Ranges of rows in one Want that its sender already has.
 pub const HAVE_MAX: usize = 16;
 
@@ -138,6 +141,7 @@ mod tests {
             (CARRY_MAX, "(`CARRY_MAX`)"),
             (OUT_MAX as u64, "(`OUT_MAX`)"),
             (PIECE as u64, "(`PIECE`)"),
+            (HANDLER_BYTES_MAX as u64, "(`HANDLER_BYTES_MAX`)"),
             (PAST_RATE_FIRST, "a second at first (`PAST_RATE_FIRST`)"),
             (PAST_RATE, "a second (`PAST_RATE`)"),
         ] {

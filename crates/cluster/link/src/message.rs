@@ -3,6 +3,7 @@
 
 use khz_model::Nanos;
 
+use crate::channel::ChannelFrame;
 use crate::limits::{ACKS_MAX, HAVE_MAX, PATTERNS_MAX};
 use crate::wire::Body;
 
@@ -11,6 +12,12 @@ pub const KNOWS_TEXTS: u8 = 1;
 
 /// The same of TextNow and TextGiven.
 pub const KNOWS_TEXT_NOW: u8 = 4;
+
+/// The same of Channel.
+pub const KNOWS_CHANNELS: u8 = 8;
+
+/// All of them: what this program says in Hello and Welcome.
+pub const ABILITIES: u8 = KNOWS_TEXTS | KNOWS_TEXT_NOW | KNOWS_CHANNELS;
 
 /// The hub's first frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +102,7 @@ pub struct Hello<'a> {
     pub program: &'a str,
     /// HMAC over the Greeting's nonce, if it has a token.
     pub proof: Option<[u8; 32]>,
-    /// Its abilities beyond the first version: [`KNOWS_TEXTS`], [`KNOWS_TEXT_NOW`].
+    /// Its abilities beyond the first version: [`KNOWS_TEXTS`], [`KNOWS_TEXT_NOW`], [`KNOWS_CHANNELS`].
     pub abilities: u8,
 }
 
@@ -262,6 +269,8 @@ pub struct InterestFrame<'a> {
     pub prompt: bool,
     /// The rows that the base lane has, instead of those to come.
     pub past: bool,
+    /// What nodes do with the rows before they send them; `None`: nothing.
+    pub channel: Option<ChannelFrame<'a>>,
     pub(crate) count: usize,
     pub(crate) patterns: &'a [u8],
 }

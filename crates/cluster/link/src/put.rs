@@ -5,6 +5,7 @@ use khz_model::Nanos;
 use khz_model::name::{INSTANCE_MAX, NODE_NAME_MAX};
 use khz_model::pattern::PATTERN_MAX;
 
+use crate::channel::ChannelFrame;
 use crate::frame::{LENGTH_BYTES, kind};
 use crate::limits::{ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX, TEXT_MAX};
 use crate::message::*;
@@ -104,7 +105,7 @@ pub fn leave(out: &mut Vec<u8>, lane: u32) {
     open_lane(out, kind::LEAVE, lane).close(out);
 }
 
-/// An Interest to be sent.
+/// An Interest or a Channel to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask<'a, P> {
     /// The sender's number for it, from 1.
@@ -117,20 +118,26 @@ pub struct Ask<'a, P> {
     pub prompt: bool,
     /// The rows that the base lane has, instead of those to come.
     pub past: bool,
+    /// What nodes do with the rows before they send them. Only for a peer that knows channels.
+    pub channel: Option<ChannelFrame<'a>>,
     /// Patterns, at most [`PATTERNS_MAX`].
     pub patterns: &'a [P],
 }
 
 impl<P: AsRef<str>> Ask<'_, P> {
-    /// Appends it as an Interest.
+    /// Appends it as an Interest, or as a Channel.
     pub fn put(&self, out: &mut Vec<u8>) {
-        let frame = open_lane(out, kind::INTEREST, self.number);
+        let kind = if self.channel.is_some() { kind::CHANNEL } else { kind::INTEREST };
+        let frame = open_lane(out, kind, self.number);
         put_u64(out, self.period.0);
         out.push(u8::from(self.exact) | u8::from(self.prompt) << 1 | u8::from(self.past) << 2);
         let patterns = &self.patterns[..self.patterns.len().min(PATTERNS_MAX)];
         put_varint(out, patterns.len() as u64);
         for pattern in patterns {
             put_text(out, pattern.as_ref(), PATTERN_MAX);
+        }
+        if let Some(channel) = &self.channel {
+            channel.put(out);
         }
         frame.close(out);
     }

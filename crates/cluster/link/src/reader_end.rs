@@ -339,6 +339,11 @@ impl ReaderEnd {
         self.dial.knows_texts()
     }
 
+    /// True where the hub takes channels.
+    pub fn knows_channels(&self) -> bool {
+        self.dial.knows_channels()
+    }
+
     /// Subscribes to a kernel file, or changes the period.
     pub fn read(&mut self, read: &ReadFrame<'_>, out: &mut Vec<u8>) {
         self.reads.entry(read.number).or_default();
@@ -391,7 +396,7 @@ impl ReaderEnd {
         self.dial.is_welcome()
     }
 
-    /// Sends a subscription.
+    /// Sends a subscription; with a channel only to a hub that knows channels.
     pub fn ask<P: AsRef<str>>(&self, ask: &Ask<'_, P>, out: &mut Vec<u8>) {
         ask.put(out);
     }

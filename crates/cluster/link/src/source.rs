@@ -24,6 +24,10 @@ pub trait Lane {
     fn generation(&self) -> u32;
     /// The period.
     fn period(&self) -> Nanos;
+    /// True if a row comes in every period. Rows of a channel may not come for days.
+    fn is_regular(&self) -> bool {
+        true
+    }
     /// The newest Now that is answered by the rows up to head; 0: none.
     fn answered(&self) -> u32 {
         0

@@ -14,7 +14,7 @@ use identity::identity;
 use khz_block::Encoder;
 use khz_link::{AgentEnd, Want, put};
 use khz_model::{Nanos, Stamp};
-use khz_ring::{Label, Ring, Writer};
+use khz_ring::{Label, Reader, Ring, Writer};
 use one_lane::OneLane;
 use ring_lane::RingLane;
 use welcome::welcome;
@@ -55,12 +55,17 @@ struct Agent {
 
 impl Agent {
     fn new(period: Nanos, prompt: bool, now: Nanos) -> Self {
-        let (node, lane) = ("n1".to_owned(), "base".to_owned());
-        let label = Label { node, lane, number: 1, machine: [1; 16], boot: [2; 16], epoch: 9, created: 0 };
+        Agent::with(period, prompt, now, OneLane::new)
+    }
+
+    fn with(period: Nanos, prompt: bool, now: Nanos, lane: impl FnOnce(Reader, Nanos) -> OneLane) -> Self {
+        let (node, name) = ("n1".to_owned(), "base".to_owned());
+        let label =
+            Label { node, lane: name, number: 1, machine: [1; 16], boot: [2; 16], epoch: 9, created: 0 };
         let Ring { mut writer, reader, .. } = Ring::anonymous(1 << 20, label).expect("a ring");
         writer.extend_schema(&[1; 100]).expect("room for a schema");
         let encoder = Encoder::new(1, writer.generation(), period);
-        let mut lanes = OneLane::new(reader, period);
+        let mut lanes = lane(reader, period);
         let (mut out, mut words) = (Vec::new(), Vec::new());
         let mut end = AgentEnd::new(Arc::new(identity()), now);
         welcome(&mut words);
@@ -155,6 +160,50 @@ fn beats_ride_on_prompt_rows() {
             assert_eq!(extra, 0, "wake-ups without a row, every {millis} ms, {connected_early} ms early");
             assert!((30..=34).contains(&beats), "{beats} beats in 30 s, every {millis} ms");
         }
+    }
+}
+
+/// The names of the frames that a poll sends.
+fn sent(agent: &mut Agent, now: Nanos) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    agent.end.poll(now, 0, &mut agent.lanes, &mut agent.out).expect("a hub that answers");
+    let mut bytes = &agent.out[..];
+    while let Ok(Some(raw)) = khz_link::frame::split(bytes, khz_link::limits::FRAME_MAX) {
+        names.push(khz_link::Frame::decode(raw.kind, raw.body).expect("a frame").name());
+        bytes = &bytes[raw.length..];
+    }
+    names.retain(|&name| name != "Beat");
+    agent.out.clear();
+    names
+}
+
+#[test]
+fn a_lane_whose_first_row_may_be_far_off_has_its_schema_at_the_peer_before_it() {
+    let now = Nanos::from_secs(10);
+    for (lane, at_once, with_a_row) in [
+        (OneLane::irregular as fn(Reader, Nanos) -> OneLane, &["Schema"][..], &["Block"][..]),
+        (OneLane::new, &[], &["Schema", "Block"]),
+    ] {
+        let mut agent = Agent::with(Nanos::from_millis(10), true, now, lane);
+        assert_eq!(sent(&mut agent, now), at_once);
+        assert_eq!(sent(&mut agent, now), [""; 0], "it is there");
+        agent.gather(1, now);
+        assert_eq!(sent(&mut agent, now), with_a_row);
+    }
+}
+
+#[test]
+fn only_rows_that_come_every_second_carry_what_is_due() {
+    for (millis, prompt, is_regular, carry) in [
+        (10, true, true, true),
+        (1_000, true, true, true),
+        (10, false, true, false),
+        (10_000, true, true, false),
+        (10, true, false, false),
+    ] {
+        let lane = if is_regular { OneLane::new } else { OneLane::irregular };
+        let agent = Agent::with(Nanos::from_millis(millis), prompt, Nanos::from_secs(10), lane);
+        assert_eq!(agent.end.is_carried_often(), carry, "{millis} ms, {prompt}, {is_regular}");
     }
 }
 

@@ -12,12 +12,16 @@ use std::time::Duration;
 
 use identity::identity;
 use khz_block::{Decoder, Encoder};
-use khz_link::driver::{Bell, Counters, Driver, HubAddress, Settings, UNKNOWN};
-use khz_link::{
-    Acks, Beat, End, Hello, HubEnd, HubEndConfig, HubSide, Intake, LaneOffer, Reject, RowSink, SchemaPiece,
-    Told, Verdict, Want,
+use khz_link::driver::{
+    Bell, Counters, Driver, Event as ReaderEvent, Events as ReaderEvents, Following, FollowingError,
+    FollowingSettings, HubAddress, Settings, UNKNOWN,
 };
-use khz_model::{Nanos, Stamp};
+use khz_link::limits::HANDLER_BYTES_MAX;
+use khz_link::{
+    ABILITIES, Acks, Beat, End, Hello, HubEnd, HubEndConfig, HubSide, Identity, Intake, InterestFrame,
+    KNOWS_CHANNELS, LaneOffer, Reject, Role, RowSink, SchemaPiece, Told, Verdict, Want,
+};
+use khz_model::{ChannelName, ChannelTerms, Interest, Nanos, Pattern, Rate, Stamp};
 use khz_ring::{Label, Ring, Writer};
 use one_lane::OneLane;
 
@@ -157,9 +161,13 @@ fn hub(listener: TcpListener) -> (Receiver<Event>, Open) {
     (heard, open)
 }
 
-fn serve(mut stream: TcpStream, hub: &mut Hub) {
+fn serve(stream: TcpStream, hub: &mut Hub) {
+    serve_as(&HubEndConfig::new([7; 16], "test"), stream, hub);
+}
+
+fn serve_as(config: &HubEndConfig, mut stream: TcpStream, hub: &mut impl HubSide) {
     let (mut out, mut buffer) = (Vec::new(), vec![0; 4_096]);
-    let mut end = HubEnd::new(&HubEndConfig::new([7; 16], "test"), [8; 32], Nanos(0), &mut out);
+    let mut end = HubEnd::new(config, [8; 32], Nanos(0), &mut out);
     loop {
         if stream.write_all(&out).is_err() {
             return;
@@ -272,4 +280,94 @@ fn a_hub_that_is_not_there_one_that_is_silent_and_one_that_is_no_hub_are_passed_
     assert_eq!((count(&counters.hub), count(&counters.connects)), (4, 1));
     assert_eq!(count(&counters.failures), 3);
     drop(silent);
+}
+
+/// A hub that notes what readers subscribe to.
+struct Asked(Sender<String>);
+
+impl HubSide for Asked {
+    fn hello(&mut self, _: &Hello<'_>, _: &[u8; 32]) -> Verdict {
+        Verdict::Welcome
+    }
+    fn interest(&mut self, interest: &InterestFrame<'_>) -> Result<(), Reject> {
+        let channel = interest.channel.map_or("none".to_owned(), |channel| format!("{channel:?}"));
+        let _ = self.0.send(format!("{} {channel}", interest.number));
+        Ok(())
+    }
+    fn lane(&mut self, _: &LaneOffer<'_>) -> Result<Option<Want>, Reject> {
+        Ok(None)
+    }
+    fn schema(&mut self, _: &SchemaPiece<'_>) -> Result<(), Reject> {
+        Ok(())
+    }
+    fn block(&mut self, _: u32, _: &[u8]) -> Result<(), Reject> {
+        Ok(())
+    }
+    fn rows(&mut self, _: u32, _: &[u8]) -> Result<(), Reject> {
+        Ok(())
+    }
+    fn end(&mut self, _: &End) -> Result<(), Reject> {
+        Ok(())
+    }
+    fn past(&mut self, _: u32, _: bool, _: &[u8]) -> Result<(), Reject> {
+        Ok(())
+    }
+    fn lost(&mut self, _: u32, _: u64, _: u64) -> Result<(), Reject> {
+        Ok(())
+    }
+    fn closed(&mut self, _: u32) -> Result<(), Reject> {
+        Ok(())
+    }
+    fn told(&mut self, _: &Told<'_>) -> Result<Option<Want>, Reject> {
+        Ok(None)
+    }
+    fn beat(&mut self, _: &Beat, _: &mut Acks<'_>) {}
+}
+
+#[test]
+fn a_reader_sends_channels_only_to_a_hub_that_knows_them_and_else_answers_itself() {
+    let pattern = Pattern::new("cpu.*").expect("a pattern");
+    let plain = Interest::new(vec![pattern], Rate::from_hz(10).expect("a rate"), false);
+    let with = |bytes: usize| {
+        let name = ChannelName::new("hot").expect("a name");
+        let channel = Some(Arc::new(ChannelTerms { name, handler: vec![7; bytes].into() }));
+        Interest { channel, ..plain.clone() }
+    };
+    for (abilities, knows) in [(ABILITIES & !KNOWS_CHANNELS, false), (ABILITIES, true)] {
+        let (asked, heard) = channel();
+        let listener = listener();
+        let (sink, events) = ReaderEvents::new(1 << 20).expect("a queue");
+        let settings = FollowingSettings {
+            hubs: vec![local(&listener)],
+            identity: Arc::new(Identity { role: Role::Reader, ..identity() }),
+            tls: None,
+            near: None,
+            from: None,
+            counters: Counters::default(),
+        };
+        std::thread::spawn(move || {
+            let config = HubEndConfig { abilities, ..HubEndConfig::new([7; 16], "test") };
+            let (stream, _) = listener.accept().expect("a reader");
+            serve_as(&config, stream, &mut Asked(asked));
+        });
+        let reader = Following::start(settings, sink).expect("a thread");
+        assert_eq!(
+            reader.subscribe(&with(HANDLER_BYTES_MAX + 1), true),
+            Err(FollowingError::Handler(HANDLER_BYTES_MAX + 1))
+        );
+        let number = reader.subscribe(&with(2), true).expect("a subscription");
+        if knows {
+            let said = heard.recv_timeout(PATIENCE).expect("a Channel");
+            assert_eq!(said, format!("{number} ChannelFrame {{ name: \"hot\", handler: [7, 7] }}"));
+        } else {
+            let told = std::iter::from_fn(|| events.next_within(PATIENCE))
+                .find(|event| matches!(event, ReaderEvent::Told { .. }));
+            let text = "the hub's khz is older than channels: update it".to_owned();
+            let told_locally = ReaderEvent::Told { interest: number, granted: false, period: Nanos(0), text };
+            assert_eq!(told, Some(told_locally));
+        }
+        // Nothing else was sent meanwhile.
+        let number = reader.subscribe(&plain, true).expect("a subscription");
+        assert_eq!(heard.recv_timeout(PATIENCE), Ok(format!("{number} none")));
+    }
 }

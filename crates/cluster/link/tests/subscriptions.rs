@@ -9,7 +9,7 @@ use std::sync::Arc;
 use identity::identity;
 use khz_link::limits::{FRAME_MAX, INTERESTS_MAX, TEXTS_MAX};
 use khz_link::texts::{ReadFrame, Why};
-use khz_link::{AgentEnd, Answer, Ask, Frame, InterestFrame, Lanes, frame, put};
+use khz_link::{AgentEnd, Answer, Ask, ChannelFrame, Frame, InterestFrame, Lanes, frame, put};
 use khz_model::Nanos;
 use ring_lane::RingLane;
 use welcome::welcome;
@@ -25,7 +25,8 @@ impl Lanes for Asked {
     }
     fn list(&self, _: &mut dyn FnMut(RingLane)) {}
     fn ask(&mut self, interest: &InterestFrame<'_>) {
-        self.0.push(format!("ask {}", interest.number));
+        let channel = interest.channel.map(|channel| format!(" {} {:?}", channel.name, channel.handler));
+        self.0.push(format!("ask {}{}", interest.number, channel.unwrap_or_default()));
     }
     fn dismiss(&mut self, number: u32) {
         self.0.push(format!("dismiss {number}"));
@@ -87,7 +88,8 @@ impl Agent {
 
 fn interest(out: &mut Vec<u8>, number: u32) {
     let patterns = &["cpu.*"];
-    Ask { number, period: Nanos::SECOND, exact: false, prompt: false, past: false, patterns }.put(out);
+    Ask { number, period: Nanos::SECOND, exact: false, prompt: false, past: false, channel: None, patterns }
+        .put(out);
 }
 
 fn read(out: &mut Vec<u8>, number: u32, path: &str) {
@@ -111,6 +113,14 @@ fn an_agent_answers_a_limited_number_of_interests_and_one_that_ends_makes_room()
     assert_eq!(agent.gets(|out| put::now(out, 7, 5)).0, ["now 7 5"]);
     // The same number again replaces the Interest.
     assert_eq!(agent.gets(|out| interest(out, 7)).0, ["dismiss 7", "ask 7"]);
+    let with_channel = |out: &mut Vec<u8>, number| {
+        let (patterns, channel) = (&["cpu.*"], Some(ChannelFrame { name: "hot", handler: &[8, 9] }));
+        Ask { number, period: Nanos::SECOND, exact: false, prompt: false, past: false, channel, patterns }
+            .put(out);
+    };
+    assert_eq!(agent.gets(|out| with_channel(out, 7)).0, ["dismiss 7", "ask 7 hot [8, 9]"]);
+    let refused = vec![format!("told {one_more} false")];
+    assert_eq!(agent.gets(|out| with_channel(out, one_more)), (none(), refused), "they count together");
     assert_eq!(agent.gets(|out| put::dismiss(out, 7)).0, ["dismiss 7"]);
     assert_eq!(agent.gets(|out| put::dismiss(out, 7)), (none(), none()), "it was taken back");
     assert_eq!(agent.gets(|out| put::now(out, 7, 6)), (none(), none()));

@@ -121,6 +121,9 @@ impl NodeLanes {
         let patterns: Result<Vec<Pattern>, _> = ask.patterns().map(Pattern::new).collect();
         let patterns = patterns.map_err(|error| error.to_string())?;
         let base = self.base.as_ref().ok_or("the node has not begun")?;
+        if ask.channel.is_some() {
+            return Err("a simulated node executes no handlers".to_owned());
+        }
         let is_demand = ask.period == Nanos(0);
         if ask.period >= base.period() {
             return Ok((base.id(), base.period()));

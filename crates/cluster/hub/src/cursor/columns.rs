@@ -22,6 +22,8 @@ pub(crate) struct Selection {
     speaking: Vec<u32>,
     /// The terms of a subscription at such a node, beyond the base lane.
     pub terms: Option<Arc<Terms>>,
+    /// Every series of a lane: of a channel the node sends only what the reader is to get, under names that no pattern has.
+    is_all: bool,
     /// The version of the link that the reader speaks; it decides which values the reader knows.
     version: u8,
     /// Columns that some cursor has, newest choice first.
@@ -31,7 +33,8 @@ pub(crate) struct Selection {
 impl Selection {
     pub fn new(patterns: Arc<[Pattern]>, speaking: Vec<u32>, terms: Option<Terms>) -> Self {
         let terms = terms.map(Arc::new);
-        Selection { patterns, speaking, terms, version: VERSION, known: Mutex::default() }
+        let is_all = terms.as_ref().is_some_and(|terms| terms.channel.is_some());
+        Selection { patterns, speaking, terms, is_all, version: VERSION, known: Mutex::default() }
     }
 
     /// The same for a reader that speaks this version of the link.
@@ -45,9 +48,14 @@ impl Selection {
         Selection::new(patterns.into(), (0..patterns.len() as u32).collect(), None)
     }
 
+    /// True if it selects rows of a channel.
+    pub fn is_of_channel(&self) -> bool {
+        self.is_all
+    }
+
     fn selects(&self, series: &Series) -> bool {
         let mut speaking = self.speaking.iter().map(|&number| &self.patterns[number as usize]);
-        speaking.any(|pattern| series.is_selected(std::slice::from_ref(pattern)))
+        self.is_all || speaking.any(|pattern| series.is_selected(std::slice::from_ref(pattern)))
     }
 
     /// The columns that it selects in a schema, and the operations that selecting them took.

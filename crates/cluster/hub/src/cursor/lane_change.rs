@@ -7,12 +7,14 @@ use super::{ANY, Columns, Cursor, Event, Numbers, ServedLane};
 use crate::node::Node;
 
 impl Cursor {
-    /// The lane that serves the subscription; the base lane without one, and after a refusal.
+    /// The lane that serves the subscription; the base lane without one, and after a refusal. A channel has no other lane.
     fn lane_of(&self, node: &Node) -> Option<ServedLane> {
         let present = self.lane.map(|served| served.id);
         let base = || node.lanes().base().map(|lane| lane.id);
         let id = match self.subscribed.map(|number| node.subscriptions().get(number)) {
+            None if self.is_of_channel() => None,
             None => base(),
+            Some(Some(subscription)) if subscription.is_refused() && self.is_of_channel() => None,
             Some(Some(subscription)) if subscription.is_refused() => base(),
             // Until the node has answered, and while it is down, the present lane goes on. A lane that was left is joined
             // again with its next row: its older rows are not delivered, and rows in between do not count as lost.
@@ -32,6 +34,9 @@ impl Cursor {
     pub(super) fn change_lane_when_over(&mut self, take: &mut impl FnMut(Event<'_>)) -> bool {
         let shared = self.node.clone();
         let mut node = shared.lock();
+        if self.waits_for_room() {
+            self.subscribe(&mut node);
+        }
         let wanted = self.lane_of(&node);
         match (&mut self.lane, wanted) {
             (Some(present), Some(wanted)) if present.is(&wanted) => {
@@ -48,12 +53,18 @@ impl Cursor {
         let missing = self.leave_lane(&mut node).map(|missing| missing.end(self.expected));
         self.lane = wanted;
         let mut gap = 0;
+        let first = wanted.and_then(|served| self.first_of_channel(&node, served.id));
         if let Some((served, lane)) = wanted.and_then(|f| Some((f, node.lanes_mut().get_mut(f.id)?))) {
             lane.readers += 1;
-            self.place = lane.join();
-            // Computed from the time: how many rows the epoch before had is not known.
-            gap = self.last.map_or(0, |last| lane.ticks_since(last, served.period()));
-            self.expected = served.newest(lane).unwrap_or(ANY);
+            if let Some(first) = first {
+                // The rows of a channel come at any time, so time does not tell how many the epoch before had.
+                (self.first, self.expected, self.place) = (first, first, lane.join_at(first));
+            } else {
+                self.place = lane.join();
+                // Computed from the time: how many rows the epoch before had is not known.
+                gap = self.last.map_or(0, |last| lane.ticks_since(last, served.period()));
+                self.expected = served.newest(lane).unwrap_or(ANY);
+            }
         }
         drop(node);
         let was_bare = std::mem::take(&mut self.is_bare);
@@ -69,6 +80,17 @@ impl Cursor {
             }
         }
         false
+    }
+
+    /// The first row that it gets out of a channel's lane: the first since its reader came.
+    fn first_of_channel(&self, node: &Node, lane: u64) -> Option<u64> {
+        if !self.is_of_channel() {
+            return None;
+        }
+        let lane = node.lanes().get(lane)?;
+        let served = || node.subscriptions().get(self.subscribed?)?.start();
+        let start = self.start.into_iter().chain(served()).find(|start| start.epoch == lane.epoch);
+        Some(start.map_or_else(|| lane.next_row().max(lane.next_offered), |start| start.row))
     }
 
     /// True if rows of the present lane wait to be handed out.

@@ -21,7 +21,10 @@ impl Cursor {
             false => {
                 self.has_answered = true;
                 let text = if answer.text.is_empty() { "refused".to_owned() } else { answer.text };
-                if answer.granted { text } else { format!("{text}; showing the base lane") }
+                match answer.granted || self.is_of_channel() {
+                    true => text,
+                    false => format!("{text}; showing the base lane"),
+                }
             }
         };
         Some(Notice::of(self.node.name.clone(), text))

@@ -19,8 +19,8 @@
 
 use std::sync::Arc;
 
-use khz_link::Reason;
 use khz_link::limits::{SILENCE, VERSION_OF_NUMBERS};
+use khz_link::{KNOWS_CHANNELS, Reason};
 use khz_model::{Away, LaneStatus, Nanos, NodeName, NodeStatus};
 
 use crate::caller::Caller;
@@ -46,18 +46,20 @@ pub(crate) struct Link {
     texts: TextAbilities,
     /// The peer can send rows again (the frame `Again`).
     resends: bool,
+    /// The peer knows channels.
+    channels: bool,
 }
 
 impl Link {
     /// A connection whose peer understands only what every version does.
     pub fn new(mailbox: Arc<Mailbox>, connection: u64) -> Self {
-        Link { mailbox, connection, texts: TextAbilities::default(), resends: false }
+        Link { mailbox, connection, texts: TextAbilities::default(), resends: false, channels: false }
     }
 
     /// The same for a peer of this version of the protocol, with these abilities.
     pub fn of_peer(self, version: u8, abilities: u8) -> Self {
         let (texts, resends) = (TextAbilities::from_abilities(abilities), version >= VERSION_OF_NUMBERS);
-        Link { texts, resends, ..self }
+        Link { texts, resends, channels: abilities & KNOWS_CHANNELS != 0, ..self }
     }
 
     /// What the peer understands of kernel texts.
@@ -68,6 +70,11 @@ impl Link {
     /// True if the peer can send rows again.
     pub fn resends(&self) -> bool {
         self.resends
+    }
+
+    /// True if channels may be sent. Another hub that speaks for a node refuses them, with its name.
+    pub fn takes_channels(&self) -> bool {
+        self.channels || self.is_through_hub()
     }
 
     /// True if another hub speaks for the node.

@@ -38,6 +38,16 @@ pub(crate) struct NodeSubscription {
     answer: Option<Answer>,
     /// The lane that serves it.
     lane: Option<u64>,
+    /// Where the lane was when it began to serve.
+    start: Option<Start>,
+}
+
+/// Where a lane was when it began to serve a subscription. It is kept while the node is away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Start {
+    pub epoch: u64,
+    /// The row that came next.
+    pub row: u64,
 }
 
 impl NodeSubscription {
@@ -49,6 +59,18 @@ impl NodeSubscription {
     /// The lane that serves it.
     pub fn lane(&self) -> Option<u64> {
         self.lane
+    }
+
+    /// Where its lane was when it began to serve.
+    pub fn start(&self) -> Option<Start> {
+        self.start
+    }
+
+    fn serve(&mut self, lane: u64, start: Start) {
+        self.lane = Some(lane);
+        if self.start.is_none_or(|known| known.epoch != start.epoch) {
+            self.start = Some(start);
+        }
     }
 
     /// True if the node will not serve it.
@@ -108,7 +130,14 @@ impl Subscriptions {
         }
         self.made += 1;
         let number = self.made;
-        let new = NodeSubscription { number, terms: terms.clone(), readers: 1, answer: None, lane: None };
+        let new = NodeSubscription {
+            number,
+            terms: terms.clone(),
+            readers: 1,
+            answer: None,
+            lane: None,
+            start: None,
+        };
         let command = new.command();
         self.all.push(new);
         Some((number, Some(command)))
@@ -135,18 +164,26 @@ impl Subscriptions {
     }
 
     /// The node has answered, and perhaps named the lane that serves the subscription.
-    pub fn answered(&mut self, number: u32, answer: Answer, lane: Option<u64>) {
+    pub fn answered(&mut self, number: u32, answer: Answer, lane: Option<(u64, Start)>) {
         if let Some(known) = self.get_mut(number) {
             known.answer = Some(answer);
-            known.lane = lane.or(known.lane);
+            if let Some((lane, start)) = lane {
+                known.serve(lane, start);
+            }
         }
     }
 
     /// The node offers a lane for a subscription.
-    pub fn serve(&mut self, number: u32, lane: u64) {
+    pub fn serve(&mut self, number: u32, lane: u64, start: Start) {
         if let Some(known) = self.get_mut(number) {
-            known.lane = Some(lane);
+            known.serve(lane, start);
         }
+    }
+
+    /// The first row that a reader of a channel is to get out of a lane. `None`: the lane serves no channel.
+    pub fn channel_start(&self, lane: u64) -> Option<u64> {
+        let of_channels = self.served_by(lane).filter(|known| known.terms.channel.is_some());
+        of_channels.filter_map(|known| known.start).map(|start| start.row).min()
     }
 
     /// A lane is over.

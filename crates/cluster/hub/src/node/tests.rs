@@ -1,6 +1,8 @@
 //! One node, with a mailbox as its connection, in which the test reads the commands.
 
-use khz_model::{Away, Pattern};
+use khz_link::limits::VERSION;
+use khz_link::{ABILITIES, KNOWS_CHANNELS};
+use khz_model::{Away, ChannelName, ChannelTerms, Pattern};
 
 use super::*;
 use crate::lane::tests::{gets_rows, gets_rows_at};
@@ -22,7 +24,12 @@ impl Peer {
     }
 
     fn connect(&mut self, connection: u64) {
-        let link = Link::new(self.mailbox.clone(), connection);
+        self.connect_as(connection, 0);
+    }
+
+    /// The same with these abilities.
+    fn connect_as(&mut self, connection: u64, abilities: u8) {
+        let link = Link::new(self.mailbox.clone(), connection).of_peer(VERSION, abilities);
         self.node.connect(&Arrival { version: "1.2.3", ..Arrival::default() }, link, NOW);
     }
 
@@ -55,7 +62,10 @@ impl Peer {
     fn said(&self) -> Vec<String> {
         let said = self.mailbox.take().into_iter();
         said.map(|(connection, command)| match command {
-            Command::Interest { number, .. } => format!("{connection}: Interest {number}"),
+            Command::Interest { number, terms } => match &terms.channel {
+                None => format!("{connection}: Interest {number}"),
+                Some(channel) => format!("{connection}: Channel {number} {}", channel.name),
+            },
             Command::Cut { reason, .. } => format!("{connection}: Cut {reason:?}"),
             other => format!("{connection}: {other:?}"),
         })
@@ -66,6 +76,69 @@ impl Peer {
 fn terms(hz: u64) -> Terms {
     let patterns = vec![Pattern::new("cpu.*").expect("a pattern")];
     Terms { patterns, rate: Rate::from_hz(hz), exact: false, prompt: false, channel: None }
+}
+
+fn channel(hz: u64, name: &str, handler: &[u8]) -> Arc<Terms> {
+    let name = ChannelName::new(name).expect("a good name");
+    let channel = Some(Arc::new(ChannelTerms { name, handler: handler.into() }));
+    Arc::new(Terms { channel, ..terms(hz) })
+}
+
+#[test]
+fn readers_share_a_channel_of_the_same_name_handler_and_rate_and_no_other() {
+    let mut peer = Peer::new();
+    peer.connect_as(1, ABILITIES);
+    let first = peer.node.subscribe(&channel(100, "hot", &[1])).expect("room");
+    assert_eq!(peer.node.subscribe(&channel(100, "hot", &[1])), Some(first));
+    let others = [
+        channel(100, "hot", &[2]),
+        channel(100, "cold", &[1]),
+        channel(10, "hot", &[1]),
+        Arc::new(terms(100)),
+    ];
+    let others = others.map(|terms| peer.node.subscribe(&terms).expect("room"));
+    assert!(others.iter().all(|&number| number != first));
+    let [a, b, c, d] = others;
+    let said = [
+        format!("1: Channel {first} hot"),
+        format!("1: Channel {a} hot"),
+        format!("1: Channel {b} cold"),
+        format!("1: Channel {c} hot"),
+        format!("1: Interest {d}"),
+    ];
+    assert_eq!(peer.said(), said);
+    peer.node.unsubscribe(first);
+    assert_eq!(peer.said(), [""; 0], "another reader wants it");
+    peer.node.unsubscribe(first);
+    assert_eq!(peer.said(), [format!("1: Dismiss {{ number: {first} }}")]);
+}
+
+#[test]
+fn a_node_that_is_older_than_channels_is_sent_none_and_one_that_was_updated_is() {
+    let mut peer = Peer::new();
+    peer.connect_as(1, ABILITIES & !KNOWS_CHANNELS);
+    let number = peer.node.subscribe(&channel(100, "hot", &[1])).expect("room");
+    let plain = peer.node.subscribe(&Arc::new(terms(100))).expect("room");
+    assert_eq!(peer.said(), [format!("1: Interest {plain}")]);
+    let answer = |peer: &Peer| peer.node.subscriptions.get(number).and_then(|known| known.answer().cloned());
+    let text = TOO_OLD_FOR_CHANNELS.to_owned();
+    assert_eq!(answer(&peer), Some(Answer { granted: false, text }));
+    for (connection, abilities) in [(2, 0), (3, ABILITIES), (4, 0)] {
+        peer.connect_as(connection, abilities);
+        peer.node.send_subscriptions();
+        let said: Vec<String> = peer.said().into_iter().filter(|said| said.contains("hot")).collect();
+        let is_asked = abilities == ABILITIES;
+        assert_eq!(said, Vec::from_iter(is_asked.then(|| format!("{connection}: Channel {number} hot"))));
+        assert_eq!(answer(&peer).is_none(), is_asked, "it answers itself");
+    }
+}
+
+#[test]
+fn a_node_behind_another_hub_leaves_the_answer_to_what_reads_that_hub() {
+    let mut peer = Peer::new();
+    peer.connect(THROUGH_HUB | 1);
+    let number = peer.node.subscribe(&channel(100, "hot", &[1])).expect("room");
+    assert_eq!(peer.said(), [format!("{}: Channel {number} hot", THROUGH_HUB | 1)]);
 }
 
 #[test]

@@ -27,6 +27,9 @@ pub(super) fn of_offer(cluster: &Cluster, node: &Node, id: u64, offer: &LaneOffe
     if lane.has_rows() && lane.late_readers > 0 {
         return Some(missed(lane, prompt));
     }
+    if let Some(start) = node.subscriptions().channel_start(id) {
+        return Some(unbroken(lane, start, prompt));
+    }
     let (from_row, span) = match lane.received().first() {
         _ if is_boost => (offer.next_row, Nanos(0)),
         // A connection may have ended before all of the past had come: the oldest row here may not be the first.
@@ -70,6 +73,9 @@ pub(super) fn of_answer(cluster: &Cluster, node: &Node, id: u64) -> Option<Want>
     if lane.has_rows() && lane.late_readers > 0 {
         return Some(missed(lane, prompt));
     }
+    if let Some(start) = node.subscriptions().channel_start(id) {
+        return Some(unbroken(lane, start, prompt));
+    }
     let (epoch, from_row, schema_bytes) = (lane.epoch, lane.next_row(), lane.schema_bytes());
     Some(Want { epoch, from_row, span: Nanos(0), schema_bytes, prompt, have: Vec::new() })
 }
@@ -79,6 +85,13 @@ pub(super) fn of_answer(cluster: &Cluster, node: &Node, id: u64) -> Option<Want>
 fn is_prompt(cluster: &Cluster, node: &Node, lane: &Lane) -> bool {
     let is_slow_base = lane.name == BASE && lane.period >= Nanos::SECOND;
     node.subscriptions().are_prompt(lane.id) || is_slow_base && cluster.is_small()
+}
+
+/// All rows of a channel from where its readers began: rows are few, and each of them may be the one that a reader waits for.
+fn unbroken(lane: &Lane, start: u64, prompt: bool) -> Want {
+    let from_row = start.max(lane.next_row());
+    let (epoch, schema_bytes) = (lane.epoch, lane.schema_bytes());
+    Want { epoch, from_row, span: ALL, schema_bytes, prompt, have: Vec::new() }
 }
 
 /// All missed rows of a lane, however old: a reader wants every row.

@@ -150,7 +150,8 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
             if said.insert(*number) {
                 let (number, period, exact, prompt) = (*number, *period, *exact, *prompt);
                 let patterns = &[pattern.as_str()];
-                reader_end.ask(&Ask { number, period, exact, prompt, past: false, patterns }, out);
+                reader_end
+                    .ask(&Ask { number, period, exact, prompt, past: false, channel: None, patterns }, out);
             }
         }
     }

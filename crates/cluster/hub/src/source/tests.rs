@@ -110,6 +110,26 @@ fn a_node_that_spoke_for_itself_when_its_schema_came_is_shown_when_it_does_no_mo
 }
 
 #[test]
+fn a_node_of_another_hub_refuses_what_only_its_own_hub_can_ask_of_it() {
+    let mut below = Below::new();
+    below.schema(1, &["x"]);
+    below.row(1);
+    let name = khz_model::ChannelName::new("hot").expect("a name");
+    let channel = Arc::new(khz_model::ChannelTerms { name, handler: [1].as_slice().into() });
+    for (channel, part) in [(None, "at its base rate"), (Some(channel), "passes no channels on")] {
+        let patterns = vec![Pattern::everything()];
+        let terms =
+            crate::node::Terms { patterns, rate: Rate::from_hz(10), exact: false, prompt: false, channel };
+        let number = below.node().lock().subscribe(&Arc::new(terms)).expect("room");
+        below.follower.rest();
+        let node = below.node();
+        let node = node.lock();
+        let answer = node.subscriptions().get(number).and_then(|known| known.answer()).expect("an answer");
+        assert!(!answer.granted && answer.text.contains(part), "{}", answer.text);
+    }
+}
+
+#[test]
 fn rows_of_as_many_slots_that_mean_something_else_begin_a_block() {
     let mut below = Below::new();
     below.schema(1, &["x"]);

@@ -337,7 +337,8 @@ impl World {
             *said = true;
             let (number, period) = (1, *period);
             let prompt = period < BASE;
-            let ask = Ask { number, period, exact: false, prompt, past: false, patterns: &["a.*"] };
+            let ask =
+                Ask { number, period, exact: false, prompt, past: false, channel: None, patterns: &["a.*"] };
             follower.ask(&ask, &mut call.out);
         }
         accepted.to_hub.write(&mut call.out, now, &mut self.random);

@@ -33,7 +33,7 @@ impl Producer {
         let label = Label { node, lane, number: id as u16, machine, boot, epoch: 1_000 + id, created: 0 };
         let Ring { writer, reader, .. } = Ring::anonymous(ring, label).expect("memory for a ring");
         let encoder = Encoder::new(id as u16, writer.generation(), period);
-        let lane = RingLane { id, name: name.into(), period, reader };
+        let lane = RingLane { id, name: name.into(), period, reader, is_regular: true };
         let schema = SchemaEncoder::new();
         let mut producer =
             Producer { lane, writer, encoder, schema, slots: 0, due: now, interests: Vec::new(), left: now };

@@ -136,6 +136,10 @@ impl<L: Lanes> End for AgentSession<L> {
         self.end.carries_from()
     }
 
+    fn is_carried_often(&self) -> bool {
+        self.end.is_carried_often()
+    }
+
     fn is_calm(&self) -> bool {
         self.end.is_calm(&self.lanes)
     }

@@ -6,9 +6,10 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_block::Decoder;
-use khz_model::{Interest, Nanos, NodeStatus, Stamp};
+use khz_model::{ChannelTerms, Interest, Nanos, NodeStatus, Stamp};
 
 use crate::allowance::Allowance;
+use crate::channel::ChannelFrame;
 use crate::dial::{HubName, Identity, Vouch};
 use crate::driver::Shared;
 use crate::driver::bell::Bell;
@@ -19,7 +20,7 @@ use crate::driver::session::End;
 use crate::driver::texts::{self, TextSubscriptions};
 use crate::driver::worker::{Caller, Running};
 use crate::error::{LinkError, Reject};
-use crate::limits::{INTERESTS_A_SECOND, INTERESTS_AT_ONCE, INTERESTS_MAX, PATTERNS_MAX};
+use crate::limits::{HANDLER_BYTES_MAX, INTERESTS_A_SECOND, INTERESTS_AT_ONCE, INTERESTS_MAX, PATTERNS_MAX};
 use crate::message::{LaneOffer, Told};
 use crate::put::Ask;
 use crate::reader_end::{Accept, LaneKey, LaneSink, ReaderEnd};
@@ -74,6 +75,9 @@ pub enum FollowingError {
     /// It has no pattern, or too many.
     #[error("a subscription has between 1 and {PATTERNS_MAX} patterns; this one has {0}")]
     Patterns(usize),
+    /// The handler of its channel is too long.
+    #[error("the handler of a channel has at most {HANDLER_BYTES_MAX} bytes; this one has {0}")]
+    Handler(usize),
 }
 
 /// A reader's running thread. Dropping it ends the connection and the thread.
@@ -100,6 +104,7 @@ struct Subscription {
     exact: bool,
     prompt: bool,
     past: bool,
+    channel: Option<Arc<ChannelTerms>>,
     patterns: Vec<String>,
 }
 
@@ -127,7 +132,7 @@ impl Following {
     /// lanes that it offers for the subscription carry the number that this returns.
     ///
     /// # Errors
-    /// There are too many subscriptions, or this one has too many patterns.
+    /// There are too many subscriptions, or this one has too many patterns or too long a handler.
     pub fn subscribe(&self, interest: &Interest, prompt: bool) -> Result<u32, FollowingError> {
         self.add(interest, prompt, false)
     }
@@ -146,6 +151,10 @@ impl Following {
         if patterns == 0 || patterns > PATTERNS_MAX {
             return Err(FollowingError::Patterns(patterns));
         }
+        let handler = interest.channel.as_ref().map_or(0, |channel| channel.handler.len());
+        if handler > HANDLER_BYTES_MAX {
+            return Err(FollowingError::Handler(handler));
+        }
         let mut requests = lock(&self.requests);
         if requests.subscriptions.len() >= SUBSCRIPTIONS_MAX {
             return Err(FollowingError::TooMany);
@@ -158,6 +167,7 @@ impl Following {
             exact: interest.exact,
             prompt,
             past,
+            channel: interest.channel.clone(),
             patterns: interest.patterns.iter().map(ToString::to_string).collect(),
         });
         drop(requests);
@@ -271,9 +281,16 @@ impl<S: ConnectionSink> ReaderSession<'_, S> {
             if self.sent.contains(&subscription.number) || !self.allowance.take(now) {
                 continue;
             }
-            let Subscription { number, period, exact, prompt, past, ref patterns } = *subscription;
-            end.ask(&Ask { number, period, exact, prompt, past, patterns }, out);
+            let Subscription { number, period, exact, prompt, past, ref channel, ref patterns } =
+                *subscription;
             self.sent.insert(number);
+            if channel.is_some() && !end.knows_channels() {
+                let text = "the hub's khz is older than channels: update it";
+                sink.answered(&Told { interest: number, granted: false, period: Nanos(0), text, lane: 0 });
+                continue;
+            }
+            let channel = channel.as_deref().map(ChannelFrame::from);
+            end.ask(&Ask { number, period, exact, prompt, past, channel, patterns }, out);
         }
         requests.texts.send(end, sink, || self.text_allowance.take(now), out);
     }

@@ -90,8 +90,8 @@ impl<E: End> Seat<E> {
     fn note(&self, session: &Session<E>) {
         let carries_from = session.end.carries_from().0;
         self.carries_from.store(carries_from, Ordering::Relaxed);
-        // If the thread that writes rows sends each of them, the link's thread is needed only when that thread stops.
-        let slack = if carries_from == 0 { STOOD_STILL } else { Nanos(0) };
+        // If the thread that writes rows sends some every second, the link's thread is needed only when that thread stops.
+        let slack = if session.end.is_carried_often() { STOOD_STILL } else { Nanos(0) };
         if let Some(alarm) = &self.alarm {
             alarm.set(session.end.next_wake(), slack);
         }

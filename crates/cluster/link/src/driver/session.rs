@@ -51,6 +51,10 @@ pub(crate) trait End {
     fn carries_from(&self) -> Nanos {
         Nanos(u64::MAX)
     }
+    /// True if that thread sends rows at least once a second.
+    fn is_carried_often(&self) -> bool {
+        false
+    }
     /// True while there is nothing to send but a few rows.
     fn is_calm(&self) -> bool {
         false

@@ -1,6 +1,7 @@
 //! Every frame of a node or a reader reaches the hub as what it is.
 
 use super::*;
+use crate::channel::ChannelFrame;
 use crate::frame::kind;
 use crate::goodbye::Leaving;
 use crate::texts::Why;
@@ -56,7 +57,10 @@ impl HubSide for Hears {
         let _ = self.note(("beat", beat.stamp));
     }
     fn interest(&mut self, interest: &InterestFrame<'_>) -> Taken {
-        self.note(("interest", interest.number))
+        match interest.channel {
+            None => self.note(("interest", interest.number)),
+            Some(channel) => self.note(("channel", interest.number, channel.name, channel.handler)),
+        }
     }
     fn dismiss(&mut self, number: u32) -> Taken {
         self.note(("dismiss", number))
@@ -171,7 +175,11 @@ fn every_frame_of_a_node_is_heard_as_what_it_is() {
 fn every_frame_of_a_reader_is_heard_as_what_it_is() {
     let say = |out: &mut Vec<u8>| {
         let patterns = &["cpu.*"];
-        Ask { number: 1, period: Nanos(1), exact: false, prompt: true, past: false, patterns }.put(out);
+        Ask { number: 1, period: Nanos(1), exact: false, prompt: true, past: false, channel: None, patterns }
+            .put(out);
+        let channel = Some(ChannelFrame { name: "hot", handler: &[8] });
+        Ask { number: 2, period: Nanos(1), exact: false, prompt: true, past: false, channel, patterns }
+            .put(out);
         Want { from_row: 3, ..Want::default() }.put(2, out);
         put::leave(out, 2);
         put::dismiss(out, 1);
@@ -186,6 +194,7 @@ fn every_frame_of_a_reader_is_heard_as_what_it_is() {
     };
     let expected = [
         "(interest, 1)",
+        "(channel, 2, hot, [8])",
         "(want, 2, 3)",
         "(leave, 2)",
         "(dismiss, 1)",
@@ -213,7 +222,15 @@ fn what_a_hub_asks_and_takes_back_is_said_as_what_it_is() {
     end.want(1, &Want::default(), &mut out);
     end.leave(1, &mut out);
     end.interest(
-        &Ask { number: 1, period: Nanos(1), exact: false, prompt: true, past: false, patterns },
+        &Ask {
+            number: 1,
+            period: Nanos(1),
+            exact: false,
+            prompt: true,
+            past: false,
+            channel: None,
+            patterns,
+        },
         &mut out,
     );
     end.now(1, 2, &mut out);
@@ -236,7 +253,8 @@ fn what_a_hub_asks_and_takes_back_is_said_as_what_it_is() {
 fn a_peer_that_sends_interests_too_fast_is_refused_and_a_slow_one_is_not() {
     let interest = |number: u32| {
         let (mut out, patterns) = (Vec::new(), &["cpu.*"]);
-        Ask { number, period: Nanos(1), exact: false, prompt: true, past: false, patterns }.put(&mut out);
+        Ask { number, period: Nanos(1), exact: false, prompt: true, past: false, channel: None, patterns }
+            .put(&mut out);
         out
     };
     let text = |number: u32| {

@@ -1,8 +1,11 @@
 //! Every frame is decoded as it was encoded.
 
+use khz_model::{ChannelName, ChannelTerms};
+
 use super::*;
+use crate::error::LinkError;
 use crate::frame::{Frame, split};
-use crate::limits::FRAME_MAX;
+use crate::limits::{FRAME_MAX, HANDLER_BYTES_MAX};
 use crate::texts::{NoText, ReadFrame, TextGiven, Why};
 
 fn whole(bytes: &[u8]) -> Frame<'_> {
@@ -162,13 +165,28 @@ fn lists_read_as_they_were_said() {
         exact: true,
         prompt: false,
         past: true,
+        channel: None,
         patterns: &["cpu.*", "n1:mem.*[*]"],
     }
     .put(&mut out);
     let Frame::Interest(said) = whole(&out) else { panic!() };
     assert_eq!(said.patterns().collect::<Vec<_>>(), ["cpu.*", "n1:mem.*[*]"]);
-    assert_eq!((said.exact, said.prompt, said.past), (true, false, true));
+    assert_eq!((said.exact, said.prompt, said.past, said.channel), (true, false, true, None));
     cuts_are_noticed(&out);
+
+    for handler in [&[][..], &[7; 300], &[8; HANDLER_BYTES_MAX]] {
+        out.clear();
+        let channel = Some(ChannelFrame { name: "hot", handler });
+        let patterns = &["cpu.*"];
+        Ask { number: 300, period: Nanos(2), exact: false, prompt: true, past: false, channel, patterns }
+            .put(&mut out);
+        let frame = whole(&out);
+        assert_eq!((frame.kind(), frame.name()), (kind::CHANNEL, "Channel"));
+        let Frame::Interest(said) = frame else { panic!() };
+        assert_eq!((said.number, said.channel), (300, channel));
+        assert_eq!(said.patterns().collect::<Vec<_>>(), ["cpu.*"]);
+        cuts_are_noticed(&out);
+    }
 
     out.clear();
     let acks = [Ack { lane: 1, received: 2, stored: 3 }, Ack { lane: 500, received: 4, stored: 5 }];
@@ -190,6 +208,53 @@ fn a_sender_cuts_lists_and_texts_that_are_too_long() {
     refuse(&mut out, Reason::Full, &"x".repeat(10_000));
     let Frame::Refuse { text, .. } = whole(&out) else { panic!() };
     assert_eq!(text.len(), TEXT_MAX);
+}
+
+#[test]
+fn a_channel_is_an_interest_with_a_name_and_a_handler_and_has_these_bytes() {
+    let terms = ChannelTerms { name: ChannelName::new("hot").unwrap(), handler: [9, 8].as_slice().into() };
+    let mut out = Vec::new();
+    let patterns = &["cpu.*"];
+    let channel = Some(ChannelFrame::from(&terms));
+    Ask { number: 3, period: Nanos(0x0102), exact: true, prompt: false, past: false, channel, patterns }
+        .put(&mut out);
+    let interest = [3, 2, 1, 0, 0, 0, 0, 0, 0, 1, 1, 5, b'c', b'p', b'u', b'.', b'*'];
+    assert_eq!(out, [&[25, 0, 0, 0, 11][..], &interest, &[3, b'h', b'o', b't', 2, 9, 8]].concat());
+    let Frame::Interest(said) = whole(&out) else { panic!() };
+    assert_eq!(*said.channel.unwrap().to_terms().unwrap(), terms);
+}
+
+#[test]
+fn a_channel_without_a_name_or_with_too_much_is_refused() {
+    let body = |name: usize, handler: usize| {
+        let mut body = vec![3, 2, 1, 0, 0, 0, 0, 0, 0, 1, 0];
+        put_text(&mut body, &"x".repeat(name), usize::MAX);
+        put_varint(&mut body, handler as u64);
+        body.resize(body.len() + handler, 7);
+        body
+    };
+    for (name, handler, at) in
+        [(64, HANDLER_BYTES_MAX, None), (65, 0, Some(11)), (3, HANDLER_BYTES_MAX + 1, Some(15))]
+    {
+        let body = body(name, handler);
+        let refused = match Frame::decode(kind::CHANNEL, &body) {
+            Err(LinkError::Damaged { frame: "Channel", at, .. }) => Some(at),
+            other => other.map(|_| None).unwrap(),
+        };
+        assert_eq!(refused, at, "{name}, {handler}");
+    }
+    assert!(Frame::decode(kind::CHANNEL, &body(3, 5)[..11]).is_err(), "an Interest is no Channel");
+    // A name is checked where it is used, so that a bad one ends no connection.
+    for name in ["", "Hot", "a.b"] {
+        assert!(ChannelFrame { name, handler: &[] }.to_terms().is_err(), "{name}");
+    }
+    // A sender cuts a handler that is too long: a node refuses what is left.
+    let (mut out, patterns, handler) = (Vec::new(), &["cpu.*"], [7; HANDLER_BYTES_MAX + 1]);
+    let channel = Some(ChannelFrame { name: "hot", handler: &handler });
+    Ask { number: 3, period: Nanos(2), exact: true, prompt: false, past: false, channel, patterns }
+        .put(&mut out);
+    let Frame::Interest(said) = whole(&out) else { panic!() };
+    assert_eq!(said.channel.unwrap().handler.len(), HANDLER_BYTES_MAX);
 }
 
 #[test]

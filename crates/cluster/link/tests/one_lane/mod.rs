@@ -11,7 +11,15 @@ pub struct OneLane(RingLane);
 
 impl OneLane {
     pub fn new(reader: Reader, period: Nanos) -> Self {
-        OneLane(RingLane { id: reader.label().epoch, name: "base".into(), period, reader })
+        let id = reader.label().epoch;
+        OneLane(RingLane { id, name: "base".into(), period, reader, is_regular: true })
+    }
+
+    /// The same; its rows may come at any time.
+    #[allow(dead_code)]
+    pub fn irregular(reader: Reader, period: Nanos) -> Self {
+        let OneLane(lane) = OneLane::new(reader, period);
+        OneLane(RingLane { is_regular: false, ..lane })
     }
 }
 

@@ -12,6 +12,7 @@ pub struct RingLane {
     pub name: Arc<str>,
     pub period: Nanos,
     pub reader: Reader,
+    pub is_regular: bool,
 }
 
 impl Lane for RingLane {
@@ -29,6 +30,9 @@ impl Lane for RingLane {
     }
     fn period(&self) -> Nanos {
         self.period
+    }
+    fn is_regular(&self) -> bool {
+        self.is_regular
     }
     fn head(&self) -> u64 {
         self.reader.head()

@@ -125,7 +125,15 @@ impl Hub {
             let period = Nanos::from_millis(2);
             let number = talk.next_interest;
             end.interest(
-                &Ask { number, period, exact: true, prompt: true, past: false, patterns: &["cpu.*"] },
+                &Ask {
+                    number,
+                    period,
+                    exact: true,
+                    prompt: true,
+                    past: false,
+                    channel: None,
+                    patterns: &["cpu.*"],
+                },
                 out,
             );
         } else if talk.next_interest > 0 {

@@ -94,7 +94,7 @@ impl Producer {
         };
         let Ring { writer, reader, .. } = Ring::anonymous(ring, label).expect("memory for a ring");
         let encoder = Encoder::new(id as u16, writer.generation(), period);
-        let lane = RingLane { id, name: name.into(), period, reader };
+        let lane = RingLane { id, name: name.into(), period, reader, is_regular: true };
         let mut producer =
             Producer { lane, writer, encoder, slots: 0, schema_bytes: 0, due: now, interest: None };
         producer.grow(slots);

@@ -1,0 +1,385 @@
+//! Channels, from readers and doors to nodes that are made of frames.
+
+#![allow(clippy::unwrap_used)]
+
+#[allow(dead_code)]
+mod fake;
+
+use std::sync::Arc;
+
+use fake::{Hub, Node, interest, until};
+use khz_block::{Decoder, SchemaDecoder, Step};
+use khz_link::limits::{HANDLER_BYTES_MAX, VERSION};
+use khz_link::{ABILITIES, Ask, ChannelFrame, Frame, KNOWS_CHANNELS, Role, Told, Want};
+use khz_model::{ChannelName, ChannelTerms, Interest, Nanos, NodeName, Query, QueryError, Subscription};
+use khz_trust::ClusterKey;
+
+/// A node that knows channels.
+fn node(hub: &Hub, name: &str) -> Node {
+    node_with(hub, name, ABILITIES)
+}
+
+/// One with these abilities, which the hub knows.
+fn node_with(hub: &Hub, name: &str, abilities: u8) -> Node {
+    let mut node = comes(hub, name, abilities);
+    node.beat();
+    node
+}
+
+/// The same, with what the hub sends to it still unread.
+fn comes(hub: &Hub, name: &str, abilities: u8) -> Node {
+    let mut node = Node::connect(hub.address(), name);
+    (node.abilities, node.version) = (abilities, VERSION);
+    node.hello(None);
+    node
+}
+
+/// A channel as a door subscribes to it.
+fn channel(name: &str, handler: &[u8]) -> Interest {
+    let terms = ChannelTerms { name: ChannelName::new(name).unwrap(), handler: handler.into() };
+    Interest { channel: Some(Arc::new(terms)), ..interest(&["load.*"], 100) }
+}
+
+/// A reader that subscribes to a channel over the link.
+fn reader(hub: &Hub) -> Node {
+    let mut reader = Node::connect(hub.address(), "r");
+    (reader.abilities, reader.version) = (ABILITIES, VERSION);
+    reader.hello_as(Role::Reader, None);
+    reader
+}
+
+fn ask(reader: &mut Node, number: u32, hz: u64, name: &str, past: bool) {
+    let channel = Some(ChannelFrame { name, handler: &[1] });
+    let (period, patterns) = (Nanos(1_000_000_000 / hz), &["load.*"]);
+    Ask { number, period, exact: false, prompt: true, past, channel, patterns }.put(&mut reader.out);
+    reader.send();
+}
+
+/// The number, the name and the handler of the next Channel that the node gets.
+fn next_channel(node: &mut Node) -> (u32, String, Vec<u8>) {
+    node.await_frame(|frame| match frame {
+        Frame::Interest(interest) => {
+            let channel = interest.channel?;
+            Some((interest.number, channel.name.to_owned(), channel.handler.to_vec()))
+        }
+        _ => None,
+    })
+}
+
+/// The frames that the node has got, up to the answer to a Beat.
+fn heard(node: &mut Node) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    khz_link::Beat { stamp: fake::AWAITED, round_trip: None, offset: 0, retransmits: 0 }.put(&mut node.out);
+    node.send();
+    node.await_frame(|frame| match frame {
+        Frame::Beaten(beaten) if beaten.stamp == fake::AWAITED => Some(()),
+        Frame::Beaten(_) => None,
+        other => {
+            names.push(other.name());
+            None
+        }
+    });
+    names
+}
+
+/// Grants a channel with a lane of this epoch.
+fn grant(node: &mut Node, interest: u32, epoch: u64) -> Want {
+    let want = node.offer_lane("boost1", epoch, 0, interest);
+    let lane = node.lane;
+    Told { interest, granted: true, period: Nanos::from_millis(10), text: "", lane }.put(&mut node.out);
+    node.beat();
+    want
+}
+
+/// The seconds of rows, the number of columns, and the rows lost, that a door has got.
+#[derive(Debug, Default, PartialEq)]
+struct Got {
+    seconds: Vec<u64>,
+    columns: usize,
+    lost: u64,
+}
+
+impl Got {
+    fn poll(&mut self, subscription: &mut dyn Subscription) -> &mut Self {
+        for delivery in subscription.poll() {
+            self.lost += delivery.lost;
+            self.seconds.extend(delivery.rows.iter().map(|row| row.stamp.boot.0 / 1_000_000_000));
+            self.columns = delivery.columns.len();
+        }
+        self
+    }
+}
+
+/// What a reader has got over the link.
+#[derive(Default)]
+struct Received {
+    schema: SchemaDecoder,
+    decoder: Decoder,
+    /// Numbers and seconds.
+    rows: Vec<(u64, u64)>,
+    told: Vec<(bool, String)>,
+    lost: u64,
+}
+
+impl Received {
+    fn read_until(&mut self, reader: &mut Node, mut is_enough: impl FnMut(&Received) -> bool) {
+        while !is_enough(self) {
+            let mut wanted = None;
+            let took = reader.next(|frame| match &frame {
+                Frame::Lane(offer) => {
+                    // As a reader that is new and wants late rows too.
+                    let (epoch, from_row) = (offer.epoch, offer.next_row.saturating_sub(1));
+                    let want =
+                        Want { epoch, from_row, span: Nanos(u64::MAX), prompt: true, ..Want::default() };
+                    wanted = Some((offer.lane, want));
+                }
+                Frame::Schema(piece) => self.schema.feed(piece.bytes).unwrap(),
+                Frame::Block { bytes, .. } | Frame::Rows { bytes, .. } => self.rows(bytes),
+                Frame::Past { bytes, .. } => {
+                    let before = std::mem::take(&mut self.decoder);
+                    self.rows(bytes);
+                    self.decoder = before;
+                }
+                Frame::Told(told) => self.told.push((told.granted, told.text.to_owned())),
+                Frame::Lost { from, to, .. } => self.lost += to - from,
+                _ => {}
+            });
+            took.expect("the hub goes on");
+            if let Some((lane, want)) = wanted {
+                want.put(lane, &mut reader.out);
+                reader.send();
+            }
+        }
+    }
+
+    fn rows(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            match self.decoder.step(bytes).unwrap() {
+                Step::Header(length) => bytes = &bytes[length..],
+                Step::Row(length) => {
+                    bytes = &bytes[length..];
+                    let second = self.decoder.stamp().boot.0 / 1_000_000_000;
+                    self.rows.push((self.decoder.next_row() - 1, second));
+                }
+                Step::Incomplete => panic!("a row in two frames"),
+            }
+        }
+    }
+}
+
+#[test]
+fn readers_and_doors_share_a_channel_and_it_ends_with_the_last_of_them() {
+    let hub = Hub::new();
+    let mut a = node(&hub, "a");
+    let mut door = hub.query.subscribe(channel("hot", &[1])).unwrap();
+    let (number, name, handler) = next_channel(&mut a);
+    assert_eq!((&name[..], &handler[..]), ("hot", &[1][..]));
+    let other = hub.query.subscribe(channel("hot", &[1])).unwrap();
+    assert_eq!(heard(&mut a), [""; 0], "they share it");
+    let want = grant(&mut a, number, 5);
+    assert_eq!((want.epoch, want.from_row, want.span), (5, 0, Nanos(u64::MAX)));
+    a.row(3, [1; 4]).row(70, [2; 4]).beat();
+    let mut got = Got::default();
+    until("both rows came", || got.poll(&mut *door).seconds.len() == 2);
+    // The patterns select one of these series: of a channel a node sends only what is wanted.
+    assert_eq!(got, Got { seconds: vec![3, 70], columns: 4, lost: 0 });
+    // Another handler, another name: another lane.
+    let changed = hub.query.subscribe(channel("hot", &[2])).unwrap();
+    let (second, _, handler) = next_channel(&mut a);
+    assert_eq!((second != number, &handler[..]), (true, &[2][..]));
+    drop(changed);
+    assert_eq!(heard(&mut a), ["Dismiss"]);
+    drop(door);
+    assert_eq!(heard(&mut a), [""; 0], "one is left");
+    drop(other);
+    assert_eq!(heard(&mut a)[0], "Dismiss");
+}
+
+#[test]
+fn a_reader_of_a_channel_gets_every_row_since_it_came_and_none_from_before() {
+    let hub = Hub::new();
+    let mut a = node(&hub, "a");
+    // The lane has rows already: another hub had it.
+    a.encoder.resume(7, 1);
+    let mut doors = vec![(hub.query.subscribe(channel("hot", &[1])).unwrap(), Got::default())];
+    let number = next_channel(&mut a).0;
+    let mut first = reader(&hub);
+    let mut at_first = Received::default();
+    // A prompt subscription is another one, which the node serves with the same lane.
+    ask(&mut first, 1, 100, "hot", false);
+    at_first.read_until(&mut first, |got| !got.told.is_empty());
+    let prompt = next_channel(&mut a).0;
+    assert_eq!(grant(&mut a, number, 5).from_row, 7);
+    let lane = a.lane;
+    Told { interest: prompt, granted: true, period: Nanos::from_millis(10), text: "", lane }.put(&mut a.out);
+    a.beat();
+    a.row(10, [1; 4]).beat();
+    at_first.read_until(&mut first, |got| !got.rows.is_empty());
+    for (second, count) in [(20, 3), (21, 1), (22, 2)] {
+        doors.push((hub.query.subscribe(channel("hot", &[1])).unwrap(), Got::default()));
+        (0..count).for_each(|n| {
+            a.row(second + 10 * n, [n; 4]);
+        });
+        a.end().beat();
+    }
+    let mut last = reader(&hub);
+    ask(&mut last, 1, 100, "hot", false);
+    let mut at_last = Received::default();
+    at_last.read_until(&mut last, |got| !got.told.is_empty());
+    khz_link::Beat { stamp: fake::AWAITED, round_trip: None, offset: 0, retransmits: 0 }.put(&mut last.out);
+    at_last.read_until(&mut last, |_| true);
+    a.row(99, [9; 4]).end().beat();
+    let all = [10, 20, 30, 40, 21, 22, 32, 99];
+    for (begins, (door, got)) in [0, 1, 4, 5].into_iter().zip(&mut doors) {
+        until("the last row came", || got.poll(&mut **door).seconds.last() == Some(&99));
+        assert_eq!((&got.seconds[..], got.lost), (&all[begins..], 0));
+    }
+    at_first.read_until(&mut first, |got| got.rows.last().is_some_and(|row| row.1 == 99));
+    let numbered: Vec<(u64, u64)> = (7..).zip(all).collect();
+    assert_eq!((at_first.rows, at_first.lost), (numbered.clone(), 0));
+    at_last.read_until(&mut last, |got| !got.rows.is_empty());
+    assert_eq!((at_last.rows, at_last.lost), (numbered[7..].to_vec(), 0), "no old row comes first");
+}
+
+#[test]
+fn rows_that_a_node_made_while_it_had_no_connection_come_when_it_is_back() {
+    let hub = Hub::new();
+    let mut a = node(&hub, "a");
+    let mut door = hub.query.subscribe(channel("hot", &[1])).unwrap();
+    let number = next_channel(&mut a).0;
+    grant(&mut a, number, 5);
+    let mut got = Got::default();
+    a.row(1, [1; 4]).row(2, [1; 4]).beat();
+    until("two rows", || got.poll(&mut *door).seconds.len() == 2);
+    // One reader comes while the node is away: it gets only what is new then.
+    let mut encoder = std::mem::replace(&mut a.encoder, khz_block::Encoder::new(0, 1, Nanos::SECOND));
+    drop(a);
+    until("it is away", || hub.query.status().iter().all(|node| !node.up));
+    let mut late = hub.query.subscribe(channel("hot", &[1])).unwrap();
+    encoder.close();
+    let mut a = comes(&hub, "a", ABILITIES);
+    a.encoder.resume(4, 1);
+    let again = next_channel(&mut a).0;
+    assert_eq!(again, number);
+    let want = grant(&mut a, number, 5);
+    assert_eq!((want.from_row, want.span), (2, Nanos(u64::MAX)), "what is missing, however old");
+    // The block with the rows 2 and 3 has come before row 4.
+    a.encoder.resume(2, 1);
+    a.row(3, [1; 4]).row(4, [1; 4]).row(5, [1; 4]).beat();
+    until("all rows", || got.poll(&mut *door).seconds.len() == 5);
+    assert_eq!((&got.seconds[..], got.lost), (&[1, 2, 3, 4, 5][..], 0));
+    let mut of_late = Got::default();
+    until("the new rows", || of_late.poll(&mut *late).seconds.last() == Some(&5));
+    assert_eq!(of_late.lost, 0);
+}
+
+#[test]
+fn a_channel_that_a_node_refuses_is_a_notice_and_no_other_rows_come_in_its_place() {
+    let hub = Hub::new();
+    let mut a = node(&hub, "a");
+    a.offer(1, 0);
+    let mut old = node_with(&hub, "old", ABILITIES & !KNOWS_CHANNELS);
+    old.offer(1, 0);
+    let mut door = hub.query.subscribe(channel("hot", &[1])).unwrap();
+    let mut link = reader(&hub);
+    ask(&mut link, 1, 100, "hot", false);
+    let text = "channel hot: 4 MiB of windows are in use";
+    for _ in 0..2 {
+        let interest = next_channel(&mut a).0;
+        Told { interest, granted: false, period: Nanos(0), text, lane: 0 }.put(&mut a.out);
+        a.send();
+    }
+    a.row(1, [1; 4]).beat();
+    old.row(1, [1; 4]).beat();
+    let mut notices = Vec::new();
+    let mut rows = 0;
+    until("both are refused", || {
+        rows += door.poll().len();
+        notices.extend(door.notices().into_iter().map(|notice| format!("{}: {}", notice.node, notice.text)));
+        notices.len() == 2
+    });
+    notices.sort();
+    let expected = [format!("a: {text}"), "old: its khz is older than channels: update it".to_owned()];
+    assert_eq!(notices, expected);
+    let mut received = Received::default();
+    received.read_until(&mut link, |got| got.told.len() == 3);
+    received.told.sort();
+    assert_eq!(
+        received.told,
+        [String::new(), expected[0].clone(), expected[1].clone()].map(|text| (true, text))
+    );
+    a.row(2, [2; 4]).beat();
+    rows += door.poll().len();
+    assert_eq!((rows, received.rows.len()), (0, 0));
+    assert!(!heard(&mut old).contains(&"Channel"));
+}
+
+#[test]
+fn a_channel_waits_for_a_place_at_a_node_that_has_too_many_subscriptions() {
+    let hub = Hub::new();
+    let mut a = node(&hub, "a");
+    a.offer(1, 0);
+    let mut others: Vec<_> = (0..64).map(|n| hub.query.subscribe(channel("hot", &[n])).unwrap()).collect();
+    let mut door = hub.query.subscribe(channel("cold", &[1])).unwrap();
+    let notices: Vec<String> = door.notices().into_iter().map(|notice| notice.text).collect();
+    let text = "has too many different subscriptions; its rows come when other readers have gone";
+    assert_eq!(notices, [text]);
+    a.row(1, [1; 4]).beat();
+    assert!(door.poll().is_empty(), "it shows no base lane");
+    others.pop();
+    a.row(2, [1; 4]).beat();
+    assert!(door.poll().is_empty());
+    let number = loop {
+        let (number, name, _) = next_channel(&mut a);
+        if name == "cold" {
+            break number;
+        }
+    };
+    a.lane = 2;
+    a.encoder = khz_block::Encoder::new(0, 1, Nanos::SECOND);
+    grant(&mut a, number, 9);
+    a.row(3, [3; 4]).beat();
+    let mut got = Got::default();
+    until("its row came", || got.poll(&mut *door).seconds == [3]);
+}
+
+#[test]
+fn what_no_reader_may_ask_for_is_refused_and_the_connection_goes_on() {
+    let key = ClusterKey::from_bytes([3; 32]);
+    let copy = ClusterKey::from_bytes([3; 32]);
+    let hub = Hub::with(0, |door| door.key = Some(copy));
+    for (role, link_role, is_operator) in
+        [(khz_trust::Role::Reader, Role::Reader, false), (khz_trust::Role::Operator, Role::Operator, true)]
+    {
+        let mut reader = Node::connect(hub.address(), "r");
+        (reader.abilities, reader.version) = (ABILITIES, VERSION);
+        let proof = key.token(role, &NodeName::new("r").unwrap()).proof(&reader.nonce);
+        reader.hello_as(link_role, Some(proof));
+        ask(&mut reader, 1, 1_000, "hot", false);
+        ask(&mut reader, 2, 2_000, "hot", false);
+        ask(&mut reader, 3, 100, "Hot", false);
+        ask(&mut reader, 4, 100, "hot", true);
+        ask(&mut reader, 5, 100, "hot", false);
+        let mut received = Received::default();
+        received.read_until(&mut reader, |got| got.told.len() == 5);
+        received.told.sort();
+        let parts: &[&str] = match is_operator {
+            false => &["no stored rows", "operator role", "operator role", "small letter"],
+            true => &["no stored rows", "above this hub's ceiling", "small letter"],
+        };
+        let refused: Vec<_> = received.told.iter().filter(|(granted, _)| !granted).collect();
+        assert_eq!(refused.len(), parts.len(), "{refused:?}");
+        for part in parts {
+            assert!(refused.iter().any(|(_, text)| text.contains(part)), "{part}: {refused:?}");
+        }
+    }
+}
+
+#[test]
+fn a_door_is_refused_a_handler_that_no_frame_carries() {
+    let hub = Hub::new();
+    assert!(hub.query.subscribe(channel("hot", &[0; HANDLER_BYTES_MAX])).is_ok());
+    let refused = hub.query.subscribe(channel("hot", &[0; HANDLER_BYTES_MAX + 1]));
+    let Err(QueryError::Channel { channel, problem }) = refused else { panic!("it is too long") };
+    assert_eq!((channel.as_str(), &problem[..]), ("hot", "the handler has 32769 bytes, and may have 32768"));
+}

@@ -3,6 +3,7 @@
 mod bytes;
 mod node;
 mod plan;
+mod wake;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,6 +38,12 @@ pub static SUITE: Suite = Suite {
             seconds: (300, 60),
             about: "64 channels on one node at 100 Hz beside a plain lane: CPU, memory",
             run: node::run,
+        },
+        Section {
+            name: "wake",
+            seconds: (300, 60),
+            about: "from the row that makes a condition true to the program behind a hub, beside raw rows,\nidle and beside 16 hogs",
+            run: wake::run,
         },
     ],
 };

@@ -9,7 +9,7 @@ mod empty;
 mod nodes;
 mod page;
 mod read;
-mod site;
+pub mod site;
 mod throughput;
 mod timed;
 mod waiter;

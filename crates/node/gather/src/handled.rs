@@ -8,8 +8,9 @@ use khz_model::{
     Absence, Budget, ChannelTerms, Instance, Kind, Labels, Metric, Nanos, NodeName, Pattern, QueryError,
     Reading, Series, Share, Stamp, Unit, ValueFormat, ValueType,
 };
-use khz_plan::{BoundHandler, Handler, Identity, LabelSet, METRIC_NAME, ResultSeries, Values};
+use khz_plan::{BoundHandler, Effect, Handler, Identity, LabelSet, METRIC_NAME, ResultSeries, Values};
 
+use crate::past::Past;
 use crate::source::Source;
 
 /// The label `job` of a node's series in an expression: a node does not know what its hub calls it.
@@ -84,6 +85,8 @@ pub(crate) struct Handled {
     bound: BoundHandler,
     /// Its part of what all channels of the node may hold.
     share: Share,
+    /// Rows that are sent if an event comes.
+    past: Option<Past>,
     /// With a deadband of readings: state and bits of each as they were sent.
     sent: Vec<(u8, u64)>,
     /// The series of the lane's readings to which it is bound.
@@ -117,6 +120,7 @@ impl Handled {
         let bound = BoundHandler::new(&channel.handler, &[], |_| true, identity, period);
         let bound = bound.map_err(|error| refused(&channel.terms, error))?;
         let slots = Slots::of(&bound, &channel, patterns, &[], &Arc::new(metric(&channel)));
+        let past = past_of(&channel, period, 0);
         Ok(Handled {
             metric: Arc::new(metric(&channel)),
             channel,
@@ -124,6 +128,7 @@ impl Handled {
             node: node.clone(),
             bound,
             share,
+            past,
             sent: Vec::new(),
             readings: Vec::new(),
             slots,
@@ -157,10 +162,14 @@ impl Handled {
         let is_shown = |series: &Series| series.is_selected(&self.patterns);
         let mut bound = BoundHandler::new(&self.channel.handler, &readings, is_shown, identity, period)
             .map_err(|error| refused(&self.channel.terms, error))?;
-        if !self.share.set(bound.held() as u64) {
+        let slots = Slots::of(&bound, &self.channel, &self.patterns, &readings, &self.metric);
+        let past = match self.channel.handler.effect {
+            Effect::Surrounds { before, .. } => Past::bytes(before, period, slots.count()),
+            _ => 0,
+        };
+        if !self.share.set(bound.held().saturating_add(past) as u64) {
             return Err(full(&self.channel.terms, self.share.budget()));
         }
-        let slots = Slots::of(&bound, &self.channel, &self.patterns, &readings, &self.metric);
         let goes_on = slots.begin_with(&self.slots, &readings, &self.readings);
         let names = readings.iter().map(|series| (&*series.metric.name, series.instance.as_ref()));
         let now: HashMap<_, u32> = names.zip(0..).collect();
@@ -176,6 +185,15 @@ impl Handled {
             }
         }
         self.sent = sent;
+        self.past = self.past.take().map(|past| {
+            let reading_of = |slots: &Slots, slot: usize| {
+                if let Slots::Raw { shown, .. } = slots { shown.get(slot).copied() } else { None }
+            };
+            let before: HashMap<u32, usize> = (0..self.slots.count())
+                .filter_map(|old| Some((slot(reading_of(&self.slots, old)?)?, old)))
+                .collect();
+            past.with_slots(slots.count(), |new| before.get(&reading_of(&slots, new)?).copied())
+        });
         std::mem::swap(&mut self.bound, &mut bound);
         self.bound.take_over(bound, slot);
         (self.slots, self.readings) = (slots, readings);
@@ -190,6 +208,9 @@ impl Handled {
             (PRESENT, bits) => Some(bits),
             _ => None,
         });
+        if let (Some(past), Slots::Raw { shown, .. }) = (&mut self.past, &self.slots) {
+            past.take(stamp, self.bound.is_on(), |slot| reading(shown[slot]));
+        }
         if is_sent {
             for (number, sent) in self.sent.iter_mut().enumerate() {
                 if !self.bound.keeps(number) {
@@ -200,6 +221,22 @@ impl Handled {
         is_sent
     }
 
+    /// Takes out the rows around events, if it sends these, so that the lane can write them; [`Handled::put_past`] puts them back.
+    pub fn take_past(&mut self) -> Option<Past> {
+        self.past.take()
+    }
+
+    /// Puts back what [`Handled::take_past`] took out.
+    pub fn put_past(&mut self, past: Past) {
+        self.past = Some(past);
+    }
+
+    /// How many times more slowly than asked the lane should run now.
+    #[inline]
+    pub fn slower(&self) -> u32 {
+        self.bound.slower()
+    }
+
     /// State and bits of a reading in the row that is sent, if a deadband decides it.
     #[inline]
     pub fn kept(&self, reading: usize) -> Option<(u8, u64)> {
@@ -208,10 +245,7 @@ impl Handled {
 
     /// The number of slots of its rows.
     pub fn slots(&self) -> usize {
-        match &self.slots {
-            Slots::Raw { shown, .. } => shown.len(),
-            Slots::Computed(series) => series.len(),
-        }
+        self.slots.count()
     }
 
     /// The meaning of a slot that is not the meaning of a reading.
@@ -257,7 +291,22 @@ impl Handled {
     }
 }
 
+/// Room for rows around events, if the channel sends these.
+fn past_of(channel: &Channel, period: Nanos, width: usize) -> Option<Past> {
+    match channel.handler.effect {
+        Effect::Surrounds { before, after } => Some(Past::new(before, after, period, width)),
+        _ => None,
+    }
+}
+
 impl Slots {
+    fn count(&self) -> usize {
+        match self {
+            Slots::Raw { shown, .. } => shown.len(),
+            Slots::Computed(series) => series.len(),
+        }
+    }
+
     fn of(
         bound: &BoundHandler,
         channel: &Channel,

@@ -10,6 +10,7 @@ use khz_ring::{Reader, Ring, Writer};
 use rustix::fd::OwnedFd;
 
 use crate::handled::{Channel, Handled};
+use crate::past::Past;
 use crate::source::Source;
 use crate::ticks::Ticks;
 
@@ -106,6 +107,10 @@ pub(crate) struct Lane {
     pub asked: Nanos,
     /// When its last reader left; `None` while it has one.
     pub unread_since: Option<Nanos>,
+    /// How many times slower than asked it runs because of the ceiling.
+    slowdown: u64,
+    /// And how many times slower because its handler says so.
+    slower: u64,
     /// True when its period has changed since the current block began.
     is_repaced: bool,
     /// When the last row on demand was gathered.
@@ -211,6 +216,8 @@ impl Lane {
             ticks: if rate.is_some() { Ticks::new(period, now) } else { Ticks::never() },
             asked: period,
             unread_since: None,
+            slowdown: 1,
+            slower: 1,
             is_repaced: false,
             given: None,
             by_source: vec![Vec::new(); members.len()],
@@ -301,7 +308,13 @@ impl Lane {
 
     /// Runs `factor` times slower than requested.
     pub fn slow_down(&mut self, factor: u64, now: Stamp) {
-        let period = Nanos(self.asked.0 * factor);
+        self.slowdown = factor;
+        self.set_pace(now);
+    }
+
+    /// Runs as fast as the ceiling and the lane's handler say.
+    fn set_pace(&mut self, now: Stamp) {
+        let period = Nanos(self.asked.0.saturating_mul(self.slowdown).saturating_mul(self.slower));
         if period != self.ticks.period() {
             self.ticks.set_period(period, now);
             self.encoder.set_period(period);
@@ -369,7 +382,8 @@ impl Lane {
             sources.get(source as usize).and_then(|source| source.series().get(slot as usize)).cloned()
         };
         let readings = self.slots.iter().map_while(series).collect();
-        match handled.bind(readings, self.ticks.period()) {
+        // The shortest period that the lane may have: windows have room for its rows.
+        match handled.bind(readings, self.asked) {
             Ok(true) => {}
             Ok(false) if self.schema.slots == 0 => {}
             Ok(false) => self.begin_generation(),
@@ -427,9 +441,46 @@ impl Lane {
 
     /// Appends a row, unless the lane's handler leaves it out. Then `false`: what changed goes into the next row.
     fn record_unrung(&mut self, stamp: Stamp, sources: &mut [Source]) -> bool {
-        if !self.is_sent(stamp, sources) {
+        let is_sent = self.is_sent(stamp, sources);
+        if let Some(past) = self.handled.as_mut().and_then(Handled::take_past) {
+            return self.record_past(past, sources);
+        }
+        if !is_sent {
             return false;
         }
+        self.prepare(stamp, sources);
+        if !self.write(stamp, sources) {
+            self.refuse();
+            return true;
+        }
+        self.wrote(stamp);
+        true
+    }
+
+    /// Writes the rows around events that are due; `false`: there are none.
+    fn record_past(&mut self, mut past: Past, sources: &mut [Source]) -> bool {
+        let mut is_written = false;
+        past.send(|stamp, cells| {
+            self.prepare(stamp, sources);
+            let Lane { schema, encoder, bytes, ring, .. } = self;
+            // Slots that readers do not know yet are left out.
+            let width = schema.slots.min(cells.len());
+            let mut row = RowWriter { stamp, width, encoder, bytes, ring };
+            match row.write(0..width, |slot| cells[slot]) {
+                true => self.wrote(stamp),
+                false => self.refuse(),
+            }
+            is_written = true;
+        });
+        self.dirty.fill(0);
+        if let Some(handled) = &mut self.handled {
+            handled.put_past(past);
+        }
+        is_written
+    }
+
+    /// Publishes new slots, and ends the block where another one must begin.
+    fn prepare(&mut self, stamp: Stamp, sources: &mut [Source]) {
         if self.schema.tried != Some(self.width()) {
             self.publish_schema(sources);
         }
@@ -441,13 +492,12 @@ impl Lane {
         {
             self.ring.close(&header);
         }
-        if !self.write(stamp, sources) {
-            self.refuse();
-            return true;
-        }
+    }
+
+    /// Readers learn that there is a row.
+    fn wrote(&self, stamp: Stamp) {
         self.view.newest.store(stamp.boot.0, Ordering::Relaxed);
         self.view.rows.store(self.rows(), Ordering::Release);
-        true
     }
 
     /// Whether a row is to be written: the handler takes the readings, and decides.
@@ -459,10 +509,15 @@ impl Lane {
         }
         let Lane { handled, slots, .. } = self;
         let Some(handled) = handled else { return true };
-        handled.row(stamp, |number| match slots.get(number as usize) {
+        let is_sent = handled.row(stamp, |number| match slots.get(number as usize) {
             Some(&place) => reading_at(sources, place),
             None => NOT_YET,
-        })
+        });
+        let slower = u64::from(handled.slower());
+        if slower != std::mem::replace(&mut self.slower, slower) {
+            self.set_pace(stamp);
+        }
+        is_sent
     }
 
     /// The number of slots that rows would have if readers knew them all.

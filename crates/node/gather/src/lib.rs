@@ -23,6 +23,7 @@ mod machine;
 mod own;
 mod own_memory;
 mod page;
+mod past;
 mod placement;
 mod plan;
 mod probe;

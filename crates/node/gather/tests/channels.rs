@@ -14,8 +14,8 @@ use khz_model::{
     Subscription, ValueType,
 };
 use khz_plan::{
-    Combine, Condition, Deadband, Form, Handler, Matching, Operator, Over, Selector, Step, StepId, Test,
-    Values, When,
+    Combine, Condition, Deadband, Effect, Form, Handler, Matching, Operator, Over, Selector, Step, StepId,
+    Test, Values, When,
 };
 use khz_synthetic_host::{Host, Shape};
 
@@ -203,6 +203,65 @@ fn readings_within_a_deadband_stay_what_was_sent() {
     assert_eq!(values(wait_for("the second", || newest(rows.poll()))), [1_000.0, 2_000.0]);
     place.show(&[("eth0", 1_101), ("eth1", 2_100)]);
     assert_eq!(values(wait_for("the first", || newest(rows.poll()))), [1_101.0, 2_000.0]);
+    agent.stop();
+}
+
+#[test]
+fn an_event_brings_the_rows_before_and_after_it() {
+    let place = Place::new("surrounds");
+    place.show(&[("eth0", 5)]);
+    let agent = Agent::start(place.plan()).unwrap();
+    let when = Some(When { plan: Some(above(10.0)), ..When::default() });
+    let effect = Effect::Surrounds { before: Nanos::from_millis(300), after: Nanos::from_millis(200) };
+    let channel = terms("around", &Handler { when, effect, ..Handler::default() });
+    let mut rows = subscribe(&agent, "net.rx_bytes[*]", channel);
+    std::thread::sleep(Duration::from_millis(600));
+    assert!(newest(rows.poll()).is_none(), "nothing has happened");
+    let mut came: Vec<(u64, u64)> = Vec::new();
+    let mut take = |value: u64| {
+        let deliveries = rows.poll();
+        assert!(deliveries.iter().all(|delivery| delivery.lost == 0));
+        let rows = deliveries.iter().flat_map(|delivery| &delivery.rows);
+        came.extend(rows.map(|row| (row.stamp.boot.0, row.readings[0].value().unwrap())));
+        (came.last()?.1 == value).then(|| came.clone())
+    };
+    place.show(&[("eth0", 50)]);
+    wait_for("the event", || take(50));
+    place.show(&[("eth0", 6)]);
+    wait_for("what comes after it", || take(6));
+    std::thread::sleep(Duration::from_millis(600));
+    let rows = take(6).unwrap();
+    let values: Vec<u64> = rows.iter().map(|(_, value)| *value).collect();
+    let mut runs = values.clone();
+    runs.dedup();
+    assert_eq!(runs, [5, 50, 6], "what was before, the event, what came after");
+    assert!(rows.is_sorted() && rows.windows(2).all(|two| two[0].0 < two[1].0), "each once, in order");
+    let of = |value: u64| rows.iter().filter(move |(_, known)| *known == value).map(|(time, _)| *time);
+    let (first, event, last) = (rows[0].0, of(50).next().unwrap(), of(50).last().unwrap());
+    // A tick may be late on a busy machine, but none is sent from outside these times.
+    assert!(event - first <= 300_000_000, "{} ns before", event - first);
+    assert!(rows.last().unwrap().0 - last <= 200_000_000);
+    assert!(of(5).count() > 1);
+    agent.stop();
+}
+
+#[test]
+fn a_node_gathers_faster_while_something_is_on() {
+    let place = Place::new("adaptive");
+    place.show(&[("eth0", 5)]);
+    let agent = Agent::start(place.plan()).unwrap();
+    let when = Some(When { plan: Some(above(10.0)), ..When::default() });
+    let channel = terms("pace", &Handler { when, effect: Effect::SlowsDown(20), ..Handler::default() });
+    let lane = follow(&agent, "net.rx_bytes[*]", &channel).unwrap();
+    let has_period = |ms| (lane.period() == Nanos::from_millis(ms)).then_some(());
+    wait_for("the slow pace", || has_period(200));
+    let rows = |lane: &LaneHandle| lane.reader().head();
+    let before = rows(&lane);
+    wait_for("rows at the slow pace", || (rows(&lane) > before).then_some(()));
+    place.show(&[("eth0", 50)]);
+    wait_for("the fast pace", || has_period(10));
+    place.show(&[("eth0", 5)]);
+    wait_for("the slow pace again", || has_period(200));
     agent.stop();
 }
 

@@ -13,7 +13,7 @@ pub use result::ResultSeries;
 
 use crate::bind::Identity;
 use crate::error::PlanError;
-use crate::limits::{DURATION_MAX, TRUTH_ROWS_MAX};
+use crate::limits::{DURATION_MAX, SLOWER_MAX, TRUTH_ROWS_MAX, WINDOW_MAX};
 use crate::plan::{Over, Plan, Selector};
 use crate::types::check_window;
 
@@ -28,6 +28,25 @@ pub struct Handler {
     pub deadband: Option<Deadband>,
     /// One row at most in each interval of this length; 0: every row.
     pub every: Nanos,
+    /// What [`Handler::when`] does besides leaving out rows.
+    pub effect: Effect,
+}
+
+/// What becomes of rows while a condition is not on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Effect {
+    /// They are not sent.
+    #[default]
+    LeavesOut,
+    /// All rows are sent, and while nothing is on, the node gathers this many times more slowly.
+    SlowsDown(u32),
+    /// Those of this long before and after something is on are sent, too.
+    Surrounds {
+        /// Before.
+        before: Nanos,
+        /// After.
+        after: Nanos,
+    },
 }
 
 /// What a row has.
@@ -103,6 +122,30 @@ impl Handler {
         self.selectors().any(|selector| selector.labels(series, identity).is_some())
     }
 
+    fn check_effect(&self) -> Result<(), &'static str> {
+        let needs_condition = |is_once: bool| match &self.when {
+            None => Err("has no condition that would change its rate or cause rows"),
+            Some(when) if when.once || is_once && self.every > Nanos(0) => {
+                Err("cannot send single rows and all rows of a time at once")
+            }
+            Some(_) => Ok(()),
+        };
+        match self.effect {
+            Effect::LeavesOut => Ok(()),
+            Effect::SlowsDown(times) if (2..=SLOWER_MAX).contains(&times) => needs_condition(false),
+            Effect::SlowsDown(_) => Err("gathers between 2 and 100,000 times more slowly"),
+            Effect::Surrounds { before, after } => {
+                if self.values != Values::Readings || self.deadband.is_some() {
+                    return Err("sends readings around an event, and no results or deadbands");
+                }
+                if before > WINDOW_MAX || after > DURATION_MAX {
+                    return Err("sends rows of at most 5 minutes before an event and a day after it");
+                }
+                needs_condition(true)
+            }
+        }
+    }
+
     /// Returns what every node would refuse.
     pub(crate) fn check(&self) -> Result<(), PlanError> {
         let refuse = |problem| Err(PlanError::Handler { problem });
@@ -123,6 +166,7 @@ impl Handler {
                 return refuse("waits for longer than a day");
             }
         }
+        self.check_effect().or_else(refuse)?;
         if let Some(Deadband { absolute, relative }) = self.deadband
             && !(absolute >= 0.0 && relative >= 0.0)
         {

@@ -38,5 +38,8 @@ pub const TRUTH_ROWS_MAX: u8 = 64;
 /// The longest time of a handler: how long a condition must hold, how long it is quiet, how far rows are apart.
 pub const DURATION_MAX: Nanos = Nanos::from_secs(86_400);
 
+/// How many times more slowly a node gathers for a channel while its condition is not on.
+pub const SLOWER_MAX: u32 = 100_000;
+
 /// Bytes of the windows of one plan.
 pub const WINDOWS_BYTES: usize = 4 << 20;

@@ -124,6 +124,7 @@ fn a_row_of_a_handler_allocates_nothing() {
         when: Some(When { holds: Nanos::SECOND, ..when }),
         deadband: Some(Deadband { absolute: 0.0, relative: 0.01 }),
         every: Nanos::from_secs(3),
+        ..Handler::default()
     };
     let mut bound = BoundHandler::new(&handler, &series, |_| true, identity, Nanos::SECOND).unwrap();
     let before = ALLOCATIONS.load(Ordering::Relaxed);

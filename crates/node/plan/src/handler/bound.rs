@@ -7,7 +7,7 @@ use khz_model::{Nanos, Series, Stamp};
 use super::change::Change;
 use super::result::{Form, ResultSeries};
 use super::truth::Truth;
-use super::{Handler, Values, When};
+use super::{Effect, Handler, Values, When};
 use crate::bind::Identity;
 use crate::bound::Bound;
 use crate::error::PlanError;
@@ -22,6 +22,9 @@ pub struct BoundHandler {
     when: Option<BoundWhen>,
     change: Option<BoundChange>,
     every: Nanos,
+    effect: Effect,
+    /// A series of the condition is on, in the newest row.
+    is_on: bool,
     /// The interval in which the last row was sent.
     interval: Option<u64>,
     /// With a deadband of readings: which reading each compared value is, and for each reading whether it stays what was sent.
@@ -101,13 +104,27 @@ impl BoundHandler {
         let compared_slots: Box<[u32]> = readings.into_iter().flat_map(Bound::series_slots).collect();
         let kept = vec![false; if readings.is_some() { series.len() } else { 0 }].into();
         let (every, out, interval) = (handler.every, vec![ABSENT; width].into(), None);
-        Ok(BoundHandler { values, when, change, every, interval, compared_slots, kept, results, forms, out })
+        let (effect, is_on) = (handler.effect, false);
+        Ok(BoundHandler {
+            values,
+            when,
+            change,
+            every,
+            effect,
+            is_on,
+            interval,
+            compared_slots,
+            kept,
+            results,
+            forms,
+            out,
+        })
     }
 
     /// Goes on where the same handler was, bound to the same lane before its slots changed; `slot`: the number that a slot of
     /// then has now. What windows hold, which conditions are on, and what was sent last, stays.
     pub fn take_over(&mut self, before: BoundHandler, slot: impl Fn(u32) -> Option<u32>) {
-        self.interval = before.interval;
+        (self.interval, self.is_on) = (before.interval, before.is_on);
         if let (Some(new), Some(old)) = (&mut self.when, before.when) {
             let (now, then) =
                 (new.plan.as_ref().or(self.values.as_ref()), old.plan.as_ref().or(before.values.as_ref()));
@@ -151,6 +168,7 @@ impl BoundHandler {
     pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> Option<u64>) -> bool {
         let (time, now) = (stamp.real().0 as i64, stamp.boot);
         let BoundHandler { values, when, change, every, interval, out, kept, compared_slots, .. } = self;
+        let (effect, now_on) = (self.effect, &mut self.is_on);
         let computed = values.as_mut().map(|values| values.row(time, &reading));
         // What the readings are is known even if no condition is true now.
         let (band, compared) = match change {
@@ -159,9 +177,11 @@ impl BoundHandler {
             }
             None => (None, None),
         };
-        let is_on = when.as_mut().is_none_or(|when| when.row(time, now, computed, &reading));
+        *now_on = when.as_mut().is_none_or(|when| when.row(time, now, computed, &reading));
+        let is_on = *now_on || matches!(effect, Effect::SlowsDown(_));
         if let Some(computed) = computed {
-            let is_shown = |at: usize| when.as_ref().is_none_or(|when| when.shows(at));
+            let shows_all = matches!(effect, Effect::SlowsDown(_));
+            let is_shown = |at: usize| shows_all || when.as_ref().is_none_or(|when| when.shows(at));
             for (at, (out, &value)) in out.iter_mut().zip(computed).enumerate() {
                 *out = if is_shown(at) { value } else { ABSENT };
             }
@@ -197,6 +217,19 @@ impl BoundHandler {
     /// The values of the row, in the order of [`BoundHandler::results`]; [`ABSENT`] where there is none.
     pub fn values(&self) -> &[f64] {
         &self.out
+    }
+
+    /// Whether a series of the condition is on.
+    pub fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// How many times more slowly than asked the node should gather now.
+    pub fn slower(&self) -> u32 {
+        match self.effect {
+            Effect::SlowsDown(times) if !self.is_on => times,
+            _ => 1,
+        }
     }
 
     /// Whether the deadband keeps a reading back, in a row that is sent: it stays what was sent before.

@@ -3,7 +3,7 @@
 use khz_block::varint;
 use khz_model::Nanos;
 
-use super::{Deadband, Handler, Values, When};
+use super::{Deadband, Effect, Handler, Values, When};
 use crate::error::PlanError;
 use crate::limits::{HANDLER_BYTES, PLAN_BYTES};
 use crate::plan::Plan;
@@ -30,6 +30,18 @@ impl Handler {
         if let Some(Deadband { absolute, relative }) = self.deadband {
             put_f64(absolute, out);
             put_f64(relative, out);
+        }
+        match self.effect {
+            Effect::LeavesOut => out.push(0),
+            Effect::SlowsDown(times) => {
+                out.push(1);
+                varint::put(out, u64::from(times));
+            }
+            Effect::Surrounds { before, after } => {
+                out.push(2);
+                varint::put(out, before.0);
+                varint::put(out, after.0);
+            }
         }
     }
 
@@ -65,10 +77,11 @@ impl Handler {
             true => Some(Deadband { absolute: reader.f64()?, relative: reader.f64()? }),
             false => None,
         };
+        let effect = take_effect(&mut reader)?;
         if !reader.is_empty() {
             return Err(reader.damaged());
         }
-        let handler = Handler { values, when, deadband, every };
+        let handler = Handler { values, when, deadband, every, effect };
         handler.check()?;
         Ok(handler)
     }
@@ -97,6 +110,15 @@ fn take_values(reader: &mut Reader<'_>) -> Result<Values, PlanError> {
             let length = Nanos(reader.varint()?);
             Values::Each { over: reader.over()?, length }
         }
+        _ => return Err(reader.damaged()),
+    })
+}
+
+fn take_effect(reader: &mut Reader<'_>) -> Result<Effect, PlanError> {
+    Ok(match reader.byte()? {
+        0 => Effect::LeavesOut,
+        1 => Effect::SlowsDown(u32::try_from(reader.varint()?).map_err(|_| reader.damaged())?),
+        2 => Effect::Surrounds { before: Nanos(reader.varint()?), after: Nanos(reader.varint()?) },
         _ => return Err(reader.damaged()),
     })
 }
@@ -152,6 +174,16 @@ mod tests {
         prop_oneof![planned, each]
     }
 
+    fn effect() -> impl Strategy<Value = Effect> {
+        let around = (0u64..1 << 39, 0u64..1 << 39);
+        prop_oneof![
+            Just(Effect::LeavesOut),
+            (1u32..200_000).prop_map(Effect::SlowsDown),
+            around
+                .prop_map(|(before, after)| Effect::Surrounds { before: Nanos(before), after: Nanos(after) })
+        ]
+    }
+
     fn when() -> impl Strategy<Value = When> {
         let times = (0u64..1 << 47, 0u64..1 << 47);
         (plan(), plan(), times, 1u8..=64, 1u8..=64, any::<bool>()).prop_map(
@@ -173,10 +205,11 @@ mod tests {
             values in values(),
             when in prop::option::of(when()),
             band in prop::option::of((0.0..1e9, 0.0..1e9)),
-            every in 0u64..1 << 46,
+            every in prop_oneof![Just(0u64), 0u64..1 << 46],
+            effect in effect(),
         ) {
             let deadband = band.map(|(absolute, relative)| Deadband { absolute, relative });
-            let handler = Handler { values, when, deadband, every: Nanos(every) };
+            let handler = Handler { values, when, deadband, every: Nanos(every), effect };
             let mut bytes = Vec::new();
             handler.put(&mut bytes);
             match handler.check() {

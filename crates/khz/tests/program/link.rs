@@ -60,7 +60,9 @@ fn a_node_executes_the_channels_that_come_over_the_link_and_says_what_it_refuses
     let following = Following::start(access.settings().unwrap(), sink).unwrap();
     let values = khz_promql::compile("avg_over_time(node_memory_MemFree_bytes[1s])").unwrap();
     let every = Nanos::from_millis(50);
-    let handler = khz_plan::Handler { values: khz_plan::Values::Plan(values), every, ..Default::default() }.to_bytes().unwrap();
+    let handler = khz_plan::Handler { values: khz_plan::Values::Plan(values), every, ..Default::default() }
+        .to_bytes()
+        .unwrap();
     let good = following.subscribe(&channel("free", &handler), true).unwrap();
     let bad = following.subscribe(&channel("bad", &[0xff; 9]), true).unwrap();
     let (mut lanes, mut schema, mut rows, mut refused) = (Vec::new(), SchemaDecoder::new(), 0, None);

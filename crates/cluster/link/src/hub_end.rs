@@ -282,6 +282,8 @@ impl HubEnd {
             );
             return Err(Reject { reason: Reason::Version, text });
         }
+        // What only the peer knows does not count.
+        let hello = &Hello { abilities: hello.abilities & self.abilities, ..hello.clone() };
         match hub.hello(hello, &self.nonce) {
             Verdict::Refuse(reject) => Err(reject),
             Verdict::Welcome => {

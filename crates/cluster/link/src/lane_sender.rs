@@ -10,7 +10,7 @@ use crate::limits::{OUT_MAX, PIECE};
 use crate::message::{End, WantFrame};
 use crate::older::{Older, Rewrite};
 use crate::put;
-use crate::ring_walk::header;
+use crate::ring_walk::{Walk, header};
 use crate::source::Lane;
 
 /// Whether there is more to send.
@@ -71,7 +71,8 @@ pub(crate) struct LaneSender {
 }
 
 impl LaneSender {
-    /// Begins with the newest block. Rows before it that the Want requests follow as past. The schema that
+    /// Begins with the newest block; rows before it that the Want requests follow as past. A lane whose rows come at any time
+    /// begins with the first row that the Want requests. The schema that
     /// the peer has in part is that of `generation`, if that is known.
     pub fn new<L: Lane>(
         number: u32,
@@ -105,7 +106,8 @@ impl LaneSender {
             given: 0,
             counts: Sent::default(),
         };
-        if sender.seek_newest(lane, scratch) {
+        let is_in_order = same && !lane.is_regular() && want.have().next().is_none();
+        if is_in_order && sender.seek_row(lane, want.from_row, scratch) || sender.seek_newest(lane, scratch) {
             let since = now.since(want.span);
             let (from, have) = if same { (want.from_row, Some(want.have())) } else { (0, None) };
             let lacking = (from, sender.row);
@@ -117,6 +119,14 @@ impl LaneSender {
     /// Sends these rows again, except those of the block that is being sent.
     pub fn again<L: Lane>(&mut self, lane: &L, from: u64, to: u64, scratch: &mut Vec<u8>) {
         self.backfill.want(lane, (from, to.min(self.row)), std::iter::empty(), Nanos(0), scratch);
+    }
+
+    /// Goes to the start of the closed block with this row, or of the first one after it; `false` if there is none. Rows that
+    /// come at any time are few, and readers that take no late rows get all of them so.
+    fn seek_row<L: Lane>(&mut self, lane: &L, row: u64, scratch: &mut Vec<u8>) -> bool {
+        let Some(found) = Walk::new(lane, scratch).find(|found| found.end_row > row) else { return false };
+        (self.at, self.sent, self.row) = (found.at, found.at, found.first_row);
+        true
     }
 
     /// Goes to the start of the newest block; `false` if there is none, or if it is overwritten again and again.

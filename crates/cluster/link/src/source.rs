@@ -24,7 +24,7 @@ pub trait Lane {
     fn generation(&self) -> u32;
     /// The period.
     fn period(&self) -> Nanos;
-    /// True if a row comes in every period. Rows of a channel may not come for days.
+    /// True if a row comes in every period. Rows of a channel may not come for days; they are sent in their order.
     fn is_regular(&self) -> bool {
         true
     }

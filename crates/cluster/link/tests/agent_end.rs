@@ -193,6 +193,43 @@ fn a_lane_whose_first_row_may_be_far_off_has_its_schema_at_the_peer_before_it() 
 }
 
 #[test]
+fn rows_that_come_at_any_time_are_sent_again_in_their_order() {
+    let now = Nanos::from_secs(10_000);
+    for (lane, names) in [
+        (OneLane::irregular as fn(Reader, Nanos) -> OneLane, &["Block", "End", "Block", "End", "Block"][..]),
+        (OneLane::new, &["Block", "Past", "Past"]),
+    ] {
+        let mut agent = Agent::with(Nanos::from_millis(10), true, now, lane);
+        sent(&mut agent, now);
+        for block in 0..4 {
+            for row in 0..3 {
+                agent.gather(row, Nanos(now.0 + block * 1_000 + row));
+            }
+            if block < 3 {
+                let header = agent.encoder.close().expect("an open block");
+                agent.writer.close(&header);
+            }
+        }
+        agent.words.clear();
+        put::leave(&mut agent.words, 1);
+        // The schema is there, and the first block, and a row of the second.
+        Want {
+            epoch: 9,
+            from_row: 4,
+            span: Nanos(u64::MAX),
+            schema_bytes: 100,
+            prompt: true,
+            ..Want::default()
+        }
+        .put(1, &mut agent.words);
+        agent.end.receive(&agent.words, now, 0, &mut agent.lanes, &mut agent.out).expect("a Want");
+        // Past blocks have a pace.
+        let polls = (0..5).flat_map(|n| sent(&mut agent, Nanos(now.0 + n * 50_000_000)));
+        assert_eq!(polls.collect::<Vec<_>>(), names);
+    }
+}
+
+#[test]
 fn only_rows_that_come_every_second_carry_what_is_due() {
     for (millis, prompt, is_regular, carry) in [
         (10, true, true, true),

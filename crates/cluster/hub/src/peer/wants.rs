@@ -24,11 +24,11 @@ pub(super) fn of_offer(cluster: &Cluster, node: &Node, id: u64, offer: &LaneOffe
     if let Some(before) = lane.logged_before() {
         return Some(unlogged(cluster, lane, before, prompt));
     }
-    if lane.has_rows() && lane.late_readers > 0 {
-        return Some(missed(lane, prompt));
-    }
     if let Some(start) = node.subscriptions().channel_start(id) {
         return Some(unbroken(lane, start, prompt));
+    }
+    if lane.has_rows() && lane.late_readers > 0 {
+        return Some(missed(lane, prompt));
     }
     let (from_row, span) = match lane.received().first() {
         _ if is_boost => (offer.next_row, Nanos(0)),
@@ -70,11 +70,11 @@ fn unlogged(cluster: &Cluster, lane: &Lane, before: &Ranges, prompt: bool) -> Wa
 pub(super) fn of_answer(cluster: &Cluster, node: &Node, id: u64) -> Option<Want> {
     let lane = node.lanes().get(id)?;
     let prompt = is_prompt(cluster, node, lane);
-    if lane.has_rows() && lane.late_readers > 0 {
-        return Some(missed(lane, prompt));
-    }
     if let Some(start) = node.subscriptions().channel_start(id) {
         return Some(unbroken(lane, start, prompt));
+    }
+    if lane.has_rows() && lane.late_readers > 0 {
+        return Some(missed(lane, prompt));
     }
     let (epoch, from_row, schema_bytes) = (lane.epoch, lane.next_row(), lane.schema_bytes());
     Some(Want { epoch, from_row, span: Nanos(0), schema_bytes, prompt, have: Vec::new() })
@@ -88,6 +88,7 @@ fn is_prompt(cluster: &Cluster, node: &Node, lane: &Lane) -> bool {
 }
 
 /// All rows of a channel from where its readers began: rows are few, and each of them may be the one that a reader waits for.
+/// The node sends them in their order, so that readers that take no late rows get them too.
 fn unbroken(lane: &Lane, start: u64, prompt: bool) -> Want {
     let from_row = start.max(lane.next_row());
     let (epoch, schema_bytes) = (lane.epoch, lane.schema_bytes());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use khz_link::limits::VERSION;
-use khz_link::{HubEnd, HubEndConfig, LinkError, Reason};
+use khz_link::{ABILITIES, HubEnd, HubEndConfig, KNOWS_CHANNELS, LinkError, Reason};
 use khz_model::{ByteSize, Nanos, Rate};
 use khz_trust::Place;
 
@@ -84,6 +84,9 @@ impl Hub {
     /// A peer connects, which speaks this version of the link.
     pub fn accept(&mut self, wire: &Shared, version: u8, now: Nanos) {
         self.config.highest = self.version.min(version);
+        // Programs of before know no channels either.
+        let before = if self.config.highest < VERSION { KNOWS_CHANNELS } else { 0 };
+        self.config.abilities = ABILITIES & !before;
         let (mut out, nonce) = (Vec::new(), [5; 32]);
         self.config.sources = self.cluster.sources.all();
         let end = HubEnd::new(&self.config, nonce, now, &mut out);

@@ -7,13 +7,13 @@ use std::rc::Rc;
 
 use khz_block::BlockError;
 use khz_follow::{Follower, Lane, Lanes, Reader, Row, Subscriptions};
-use khz_link::LaneOffer;
 use khz_link::limits::VERSION;
+use khz_link::{HubName, LaneOffer};
 use khz_model::{Nanos, NodeName, Pattern};
 
 use super::node::Node;
 use super::reader::Interest;
-use super::tape::{seed, value};
+use super::tape::{is_sent, seed, value};
 use super::world::OF_TYPES;
 
 /// The faults that happened. Without a fault no row may be lost.
@@ -71,6 +71,38 @@ pub struct Seen {
     last: Option<(u64, Nanos)>,
 }
 
+/// What is wrong with the first row that a reader gets of a channel: it must be the first since the reader came.
+fn first_of_channel(
+    interest: &Interest,
+    node: &str,
+    (boot, now): (Nanos, Nanos),
+    allowed: Nanos,
+    up: Nanos,
+) -> Option<String> {
+    let channel = interest.channel.as_ref()?;
+    // A row that waits for a flush comes to a reader who shares the lane with others.
+    if boot.0.saturating_add(allowed.0.max(FLUSH_MAX.0)) < interest.asked.0 {
+        return Some(format!("the row of {boot:?} is old"));
+    }
+    let came = Nanos(interest.asked.max(up).0 + MARGIN.0);
+    let mut ticks = ticks(interest, came, boot);
+    let lost = ticks.find(|&tick| is_certain(interest) && is_sent(node, channel, tick));
+    let is_late = boot > came && now.since(boot).0 > allowed.0.saturating_add(MARGIN.0);
+    let late = || is_late.then(|| format!("the row of {boot:?} is late at {now:?}"));
+    lost.map(|tick| format!("the row of {boot:?} came, but not that of {tick:?}")).or_else(late)
+}
+
+/// Whether every node has such series at any time: without a series a row is not sent.
+fn is_certain(interest: &Interest) -> bool {
+    interest.pattern.ends_with(":*") || interest.pattern == "*"
+}
+
+/// The ticks of an interest after one time and before another.
+fn ticks(interest: &Interest, after: Nanos, before: Nanos) -> impl Iterator<Item = Nanos> + use<> {
+    let period = interest.period.0;
+    (after.0 / period + 1..before.0.div_ceil(period)).map(move |tick| Nanos(tick * period))
+}
+
 /// The judge of one reader.
 pub struct Judge {
     faults: SharedFaults,
@@ -78,13 +110,19 @@ pub struct Judge {
     /// Lanes that were closed after rows had come: rows that are missed until they come again are lost.
     over: HashSet<String>,
     subscriptions: Subscriptions<Interest>,
+    /// When its connection was welcome: rows from before are not missed.
+    up: Nanos,
     /// A row of a prompt lane has this long, and a row of a lane that is flushed a second more.
     late: Nanos,
     /// The version of the link that it speaks.
     pub version: u8,
     /// Times that it heard that it is too old for what it wants.
     pub told: u64,
+    /// Times that it heard that a program is older than channels.
+    pub too_old: u64,
     pub rows: u64,
+    /// Rows of channels.
+    pub of_channels: u64,
     pub gaps: u64,
 }
 
@@ -99,7 +137,20 @@ impl Judge {
         let (faults, over, subscriptions) = (faults.clone(), HashSet::new(), Subscriptions::default());
         let shared = subscriptions.clone();
         Follower::new(
-            Judge { faults, hub, over, subscriptions, late, version: VERSION, told: 0, rows: 0, gaps: 0 },
+            Judge {
+                faults,
+                hub,
+                over,
+                subscriptions,
+                up: Nanos(0),
+                late,
+                version: VERSION,
+                told: 0,
+                too_old: 0,
+                rows: 0,
+                of_channels: 0,
+                gaps: 0,
+            },
             shared,
         )
     }
@@ -114,7 +165,8 @@ impl Judge {
         let now = self.faults.borrow().now;
         let concerned = |interest: &&Interest| {
             // Not every node has such series, and not every hub gets them.
-            interest.pattern != OF_TYPES
+            interest.channel.is_none()
+                && interest.pattern != OF_TYPES
                 && Pattern::new(&interest.pattern).is_ok_and(|pattern| node.has_some(&pattern))
         };
         interests.iter().filter(concerned).find(|interest| {
@@ -125,6 +177,20 @@ impl Judge {
                 is_its && lane.data.last.is_some_and(|(_, boot)| now.since(boot) < fresh)
             })
         })
+    }
+
+    /// A row of a channel that the node has sent and this reader does not have, some seconds after anything happened.
+    pub fn missed(&self, interest: &Interest, lanes: &Lanes<Judge>, node: &Node) -> Option<Nanos> {
+        let channel = interest.channel.as_ref().filter(|_| is_certain(interest))?;
+        let now = self.faults.borrow().now;
+        let settled = Nanos(now.0 - 2_900_000_000).max(Nanos(interest.asked.0 + MARGIN.0));
+        let is_its = |lane: &&Lane<Judge>| {
+            lane.node().as_str() == &*node.name && lane.subscription().number == interest.number
+        };
+        let last = lanes.iter().filter(is_its).filter_map(|lane| lane.data.last).map(|(_, boot)| boot).max();
+        let sent = ticks(interest, settled, Nanos(now.0 - 2_100_000_000));
+        let mut sent = sent.filter(|&tick| is_sent(&node.name, channel, tick));
+        sent.find(|&tick| last.is_none_or(|last| last < tick))
     }
 
     /// How late a row may be.
@@ -162,8 +228,10 @@ impl Reader for Judge {
         let faults = self.faults.borrow();
         let (now, boot, number) = (faults.now, row.stamp().boot, row.number());
         let allowed = self.allowed(lane.subscription());
+        let interest = lane.subscription().clone();
         let seen = &mut lane.data;
         self.rows += 1;
+        self.of_channels += u64::from(interest.channel.is_some());
         let excused = |since| faults.excuse(self.hub, node.as_str(), since);
         assert_eq!(row.all().count(), seen.seeds.len(), "{key}: slots and series");
         for (slot, (seed, reading)) in seen.seeds.iter().zip(row.all()).enumerate() {
@@ -173,6 +241,14 @@ impl Reader for Judge {
         }
         let Some((last_number, last)) = seen.last.replace((number, boot)) else {
             seen.joined = Nanos(now.0 + MARGIN.0);
+            if let Some(problem) = first_of_channel(&interest, node.as_str(), (boot, now), allowed, self.up) {
+                // The node may have been away when the reader came.
+                assert!(
+                    excused(interest.asked.since(RECOVERY)),
+                    "{key}: asked at {:?}: {problem}",
+                    interest.asked
+                );
+            }
             return;
         };
         assert!(number > last_number, "{key}: row {number} came after {last_number}");
@@ -181,7 +257,10 @@ impl Reader for Judge {
             return assert!(excused(last), "twice: {key}: row {number} of {boot:?} came after {last:?}");
         }
         // If only every k-th row comes, the second may follow the first sooner.
-        let is_next = boot.0 <= last.0 + period.0;
+        let is_next = match interest.channel {
+            Some(_) => number == last_number + 1,
+            None => boot.0 <= last.0 + period.0,
+        };
         let is_late = boot > seen.joined && now.since(boot) > allowed;
         self.gaps += u64::from(!is_next);
         let what = format!("{key}: after the row of {last:?} that of {boot:?}, at {now:?}");
@@ -204,7 +283,15 @@ impl Reader for Judge {
         self.over.extend(lane.data.last.map(|_| name(&lane)));
     }
 
+    fn up(&mut self, _: &HubName) {
+        self.up = self.faults.borrow().now;
+    }
+
     fn notice(&mut self, interest: &Interest, granted: bool, text: &str) {
+        if interest.channel.is_some() && text.contains("khz is older than channels") {
+            self.too_old += 1;
+            return;
+        }
         if interest.pattern == OF_TYPES {
             let is_too_old = text.contains("too old");
             assert!(granted && (self.version < VERSION || !is_too_old), "{granted} {text:?}");

@@ -146,3 +146,42 @@ fn programs_of_before_get_no_values_that_they_do_not_know_and_lose_no_row_of_tho
     // A single world may have programs of one version only.
     assert!(seeds(SEEDS).count() < 20 || left_out > 0 && told > 0, "{left_out} left out, {told} told");
 }
+
+/// Worlds in which readers want channels too.
+fn channels(trouble: Trouble, world: fn(u64, Trouble) -> World) -> Outcome {
+    let mut all = Outcome::default();
+    for seed in seeds(SEEDS) {
+        let mut world = world(seed, trouble);
+        world.renew_nodes();
+        world.want_channels();
+        let outcome = live(world);
+        all.of_channels += outcome.of_channels;
+        all.read += outcome.read;
+        all.too_old += outcome.too_old;
+        all.gained += outcome.gained;
+    }
+    println!("{all:?}");
+    all
+}
+
+#[test]
+fn a_reader_of_a_channel_gets_each_row_since_it_came_once_and_in_time_while_nodes_gain_series() {
+    let all = channels(Trouble::None, World::new);
+    assert!(all.of_channels > 0 && all.gained > 0);
+    assert_eq!(all.too_old, 0);
+}
+
+#[test]
+fn channels_go_on_after_broken_connections_and_restarts_and_nobody_is_refused() {
+    assert!(channels(Trouble::Breaks, World::new).of_channels > 0);
+    assert!(channels(Trouble::Forgets, World::new).of_channels > 0);
+}
+
+#[test]
+fn programs_of_before_are_sent_no_channels_and_those_of_now_get_theirs_beside_them() {
+    for trouble in [Trouble::None, Trouble::Breaks] {
+        let all = channels(trouble, World::mixed);
+        // A single world may have programs of one version only.
+        assert!(seeds(SEEDS).count() < 20 || all.of_channels > 0 && all.too_old > 0, "{all:?}");
+    }
+}

@@ -70,6 +70,7 @@ impl Node {
                 self.writers[at].grow(&self.series);
             }
         }
+        self.writers.retain(|writer| !writer.is_gone(now));
         for writer in &mut self.writers {
             writer.write(now, &self.series, self.real_offset);
         }
@@ -121,10 +122,18 @@ impl Node {
         pattern.matches_node(&self.name) && self.series.iter().any(matches)
     }
 
+    /// Whether the pattern means this node.
+    pub fn is_chosen(&self, pattern: &str) -> bool {
+        Pattern::new(pattern).is_ok_and(|pattern| pattern.matches_node(&self.name))
+    }
+
     fn open(&mut self, interest: &InterestFrame<'_>) -> Result<u64, &'static str> {
         let patterns: Result<Vec<Pattern>, _> = interest.patterns().map(Pattern::new).collect();
         let patterns = patterns.map_err(|_| "no pattern")?;
-        if let Some(known) = self.writers.iter_mut().find(|writer| writer.serves(interest, &patterns)) {
+        let channel = interest.channel.map(|channel| channel.to_terms()).transpose();
+        let channel = channel.map_err(|_| "no channel")?;
+        let serves = |writer: &&mut Writer| writer.serves(interest, channel.as_deref(), &patterns);
+        if let Some(known) = self.writers.iter_mut().find(serves) {
             known.interests.extend(known.is_opened.then_some(interest.number));
             return Ok(known.lane.epoch);
         }
@@ -135,6 +144,7 @@ impl Node {
         let name = format!("boost{}", self.opened % 1_000_000);
         let mut writer = Writer::new(&self.name, &name, self.opened, interest.period, patterns, self.now);
         (writer.is_opened, writer.interests) = (true, vec![interest.number]);
+        writer.compute(channel);
         writer.grow(&self.series);
         let epoch = writer.lane.epoch;
         self.writers.push(writer);
@@ -155,7 +165,8 @@ impl Lanes for Node {
     }
 
     fn list(&self, each: &mut dyn FnMut(TapeLane)) {
-        self.writers.iter().for_each(|writer| each(writer.lane.clone()));
+        let shown = self.writers.iter().filter(|writer| writer.is_shown());
+        shown.for_each(|writer| each(writer.lane.clone()));
     }
 
     fn ask(&mut self, interest: &InterestFrame<'_>) {
@@ -170,12 +181,12 @@ impl Lanes for Node {
 
     fn dismiss(&mut self, number: u32) {
         for writer in &mut self.writers {
-            writer.interests.retain(|&known| known != number);
-            if writer.is_over() {
+            writer.dismiss(number, self.now);
+            if writer.is_gone(self.now) {
                 writer.close();
             }
         }
-        self.writers.retain(|writer| !writer.is_over());
+        self.writers.retain(|writer| !writer.is_gone(self.now));
         self.changes += 1;
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use khz_follow::Follower;
 use khz_link::limits::VERSION;
-use khz_link::{Ask, Identity, ReaderEnd, Role};
-use khz_model::Nanos;
+use khz_link::{Ask, ChannelFrame, Identity, LaneSink, ReaderEnd, Role, Told};
+use khz_model::{ChannelName, ChannelTerms, Nanos};
 
 use super::random::Random;
 use super::wire::Shared;
@@ -20,6 +20,9 @@ pub struct Interest {
     pub exact: bool,
     pub prompt: bool,
     pub pattern: String,
+    pub channel: Option<Arc<ChannelTerms>>,
+    /// When the reader began to ask for it.
+    pub asked: Nanos,
 }
 
 /// For a follower that has one subscription and no name for it.
@@ -38,6 +41,7 @@ pub struct Reader<R: khz_follow::Reader> {
     reader_end: ReaderEnd,
     said: HashSet<u32>,
     asked: u32,
+    now: Nanos,
     wire: Option<Shared>,
     out: Vec<u8>,
     is_up: bool,
@@ -65,6 +69,7 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
             reader_end: ReaderEnd::new(Arc::new(identity), now),
             said: HashSet::new(),
             asked: 0,
+            now,
             wire: None,
             out: Vec::new(),
             is_up: false,
@@ -72,9 +77,27 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
     }
 
     /// Subscribes.
-    pub fn ask(&mut self, period: Nanos, (exact, prompt): (bool, bool), pattern: &str) {
+    pub fn ask(&mut self, period: Nanos, flags: (bool, bool), pattern: &str) {
+        self.subscribe(period, flags, pattern, None);
+    }
+
+    /// Subscribes to a channel with this handler.
+    pub fn ask_channel(&mut self, period: Nanos, prompt: bool, pattern: &str, handler: u8) {
+        let name = ChannelName::new(["hot", "cold"][usize::from(handler % 2)]).expect("a name");
+        let channel = ChannelTerms { name, handler: [handler].as_slice().into() };
+        self.subscribe(period, (true, prompt), pattern, Some(Arc::new(channel)));
+    }
+
+    fn subscribe(
+        &mut self,
+        period: Nanos,
+        (exact, prompt): (bool, bool),
+        pattern: &str,
+        channel: Option<Arc<ChannelTerms>>,
+    ) {
         self.asked += 1;
-        let interest = Interest { number: self.asked, period, exact, prompt, pattern: pattern.into() };
+        let (number, pattern, asked) = (self.asked, pattern.into(), self.now);
+        let interest = Interest { number, period, exact, prompt, pattern, channel, asked };
         let number = || Ok::<_, Infallible>(interest.number);
         let Ok(_) = self.follower.subscriptions().add(interest.clone().into(), number);
         self.interests.push(interest);
@@ -116,6 +139,7 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
 
     /// Takes the bytes that have come, and sends what is due.
     pub fn turn(&mut self, now: Nanos, lag: Nanos, random: &mut Random) {
+        self.now = now;
         let Some(wire) = self.wire.clone() else { return };
         if wire.borrow().is_cut {
             return self.cut();
@@ -146,13 +170,25 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
         for number in said.extract_if(|number| !interests.iter().any(|known| known.number == *number)) {
             reader_end.dismiss(number, follower, out);
         }
-        for Interest { number, period, exact, prompt, pattern, .. } in interests.iter() {
-            if said.insert(*number) {
-                let (number, period, exact, prompt) = (*number, *period, *exact, *prompt);
-                let patterns = &[pattern.as_str()];
-                reader_end
-                    .ask(&Ask { number, period, exact, prompt, past: false, channel: None, patterns }, out);
+        for interest in interests.iter() {
+            let Interest { number, period, exact, prompt, ref pattern, ref channel, .. } = *interest;
+            if !said.insert(number) {
+                continue;
             }
+            if channel.is_some() && !reader_end.knows_channels() {
+                // As the driver answers.
+                let text = "the hub's khz is older than channels: update it";
+                follower.answered(&Told {
+                    interest: number,
+                    granted: false,
+                    period: Nanos(0),
+                    text,
+                    lane: 0,
+                });
+                continue;
+            }
+            let (patterns, channel) = (&[pattern.as_str()], channel.as_deref().map(ChannelFrame::from));
+            reader_end.ask(&Ask { number, period, exact, prompt, past: false, channel, patterns }, out);
         }
     }
 }

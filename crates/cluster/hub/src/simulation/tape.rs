@@ -3,12 +3,16 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use khz_block::{Encoder, HEADER_BYTES, SchemaEncoder};
 use khz_link::{InterestFrame, Lane, Overtaken};
-use khz_model::{Nanos, Pattern, Series, Stamp};
+use khz_model::{ChannelTerms, Nanos, Pattern, Series, Stamp};
 
 use super::random::mix;
+
+/// A channel without readers goes on for this long: until the next hub has it.
+const CHANNEL_LINGER: Nanos = Nanos::from_secs(3);
 
 /// What the values of a node's series follow from.
 pub fn seed(node: &str, series: &Series) -> u64 {
@@ -19,6 +23,13 @@ pub fn seed(node: &str, series: &Series) -> u64 {
 pub fn value(seed: u64, boot: Nanos) -> u64 {
     let step = [1, 1_000_000_000, 3_000_000_000][(seed % 3) as usize];
     mix(seed ^ (boot.0 / step)) >> (seed % 50)
+}
+
+/// Whether a channel has a row at this tick: now and then, as its handler and the node have it.
+pub fn is_sent(node: &str, channel: &ChannelTerms, tick: Nanos) -> bool {
+    let salt = channel.handler.iter().fold(3, |hash, &byte| mix(hash ^ u64::from(byte)));
+    let salt = node.bytes().fold(salt, |hash, byte| mix(hash ^ u64::from(byte)));
+    mix(salt ^ tick.0).is_multiple_of([2, 7, 40][(salt % 3) as usize])
 }
 
 #[derive(Debug, Default)]
@@ -36,6 +47,7 @@ pub struct TapeLane {
     pub epoch: u64,
     name: Rc<str>,
     period: Nanos,
+    is_regular: bool,
     tape: Rc<RefCell<Tape>>,
 }
 
@@ -54,6 +66,9 @@ impl Lane for TapeLane {
     }
     fn period(&self) -> Nanos {
         self.period
+    }
+    fn is_regular(&self) -> bool {
+        self.is_regular
     }
     fn head(&self) -> u64 {
         self.tape.borrow().bytes.len() as u64
@@ -91,6 +106,9 @@ pub struct Writer {
     /// It lives as long as one of these interests.
     pub is_opened: bool,
     pub interests: Vec<u32>,
+    /// What it computes; such a lane lives on for a while after its last interest.
+    channel: Option<Arc<ChannelTerms>>,
+    left: Nanos,
     patterns: Vec<Pattern>,
     node: Rc<str>,
     encoder: Encoder,
@@ -114,9 +132,11 @@ impl Writer {
     ) -> Self {
         let tape = Rc::new(RefCell::new(Tape { schemas: vec![(1, Vec::new())], ..Tape::default() }));
         Writer {
-            lane: TapeLane { epoch, name: name.into(), period, tape },
+            lane: TapeLane { epoch, name: name.into(), period, is_regular: true, tape },
             is_opened: false,
             interests: Vec::new(),
+            channel: None,
+            left: Nanos(0),
             patterns,
             node: node.clone(),
             encoder: Encoder::new(0, 1, period),
@@ -128,8 +148,23 @@ impl Writer {
         }
     }
 
-    /// Whether it has the rows of an interest.
-    pub fn serves(&self, interest: &InterestFrame<'_>, patterns: &[Pattern]) -> bool {
+    /// It has the rows of a channel.
+    pub fn compute(&mut self, channel: Option<Arc<ChannelTerms>>) {
+        self.lane.is_regular = channel.is_none();
+        self.channel = channel;
+    }
+
+    /// Whether it has the rows of an interest, with the channel that this has.
+    pub fn serves(
+        &self,
+        interest: &InterestFrame<'_>,
+        channel: Option<&ChannelTerms>,
+        patterns: &[Pattern],
+    ) -> bool {
+        if channel.is_some() || self.channel.is_some() {
+            let is_same = self.channel.as_deref() == channel && self.patterns == patterns;
+            return is_same && self.lane.period == interest.period;
+        }
         let is_fit = self.is_opened || !interest.exact;
         is_fit
             && self.lane.period == interest.period
@@ -139,6 +174,25 @@ impl Writer {
     /// No reader wants it any more.
     pub fn is_over(&self) -> bool {
         self.is_opened && self.interests.is_empty()
+    }
+
+    /// True while a reader has it; a channel goes on when nobody does.
+    pub fn is_shown(&self) -> bool {
+        !self.is_over()
+    }
+
+    /// An interest ends.
+    pub fn dismiss(&mut self, number: u32, now: Nanos) {
+        let had = self.interests.len();
+        self.interests.retain(|&known| known != number);
+        if self.interests.len() < had {
+            self.left = now;
+        }
+    }
+
+    /// It closes: a channel does so a while after its last interest.
+    pub fn is_gone(&self, now: Nanos) -> bool {
+        self.is_over() && (self.channel.is_none() || now.since(self.left) > CHANNEL_LINGER)
     }
 
     /// Takes in what the node has and this lane has not: before the block that has it.
@@ -158,6 +212,13 @@ impl Writer {
         while self.due <= now {
             self.grow(series);
             let stamp = Stamp { boot: self.due, real_offset };
+            let is_sent = |channel: &Arc<ChannelTerms>| {
+                !self.seeds.is_empty() && is_sent(&self.node, channel, self.due)
+            };
+            if !self.channel.as_ref().is_none_or(is_sent) {
+                self.due = Nanos(self.due.0 + self.lane.period.0);
+                continue;
+            }
             if self.encoder.slots() != self.seeds.len() || self.encoder.wants_new_block(stamp) {
                 self.close();
             }

@@ -68,6 +68,8 @@ pub struct World {
     trouble: Trouble,
     /// When nodes give slots back; `None`: never.
     renewals: Option<Random>,
+    /// When readers want channels; `None`: never.
+    channels: Option<Random>,
     /// Nodes that the hubs are to forget then.
     forgotten: Vec<(Nanos, usize)>,
     forgets: u64,
@@ -132,6 +134,7 @@ impl World {
             renewed: 0,
             trouble,
             renewals: None,
+            channels: None,
             forgotten: Vec::new(),
             forgets: 0,
             random,
@@ -167,6 +170,11 @@ impl World {
     /// From here on nodes give slots back now and then.
     pub fn renew_nodes(&mut self) {
         self.renewals = Some(Random::new(self.seed ^ 0x51075));
+    }
+
+    /// From here on readers want channels now and then.
+    pub fn want_channels(&mut self) {
+        self.channels = Some(Random::new(self.seed ^ 0xC4A2));
     }
 
     /// The hubs have logs, and so much memory for the past. It comes before anything else.
@@ -278,6 +286,12 @@ impl World {
                 }
                 self.renewals = Some(random);
             }
+            if events && let Some(mut random) = self.channels.take() {
+                if random.once_in(12) {
+                    self.want_channel(&mut random);
+                }
+                self.channels = Some(random);
+            }
         }
     }
 
@@ -338,6 +352,21 @@ impl World {
             let pattern = patterns[self.random.below(if self.versions.is_some() { 5 } else { 4 }) as usize];
             let flags = (self.random.once_in(2), self.random.once_in(2));
             reader.ask(Nanos(Nanos::SECOND.0 / hz), flags, pattern);
+        }
+    }
+
+    /// A reader of the leaf wants a channel, or no longer wants what it wanted last.
+    fn want_channel(&mut self, random: &mut Random) {
+        let leaf = self.readers.len() as u64 - 1;
+        let reader = &mut self.readers[random.below(leaf) as usize];
+        if random.once_in(3) && reader.interests.len() > 1 {
+            return reader.dismiss(reader.interests.len() - 1);
+        }
+        if reader.interests.len() < 8 {
+            let hz = [10, 25, 100][random.below(3) as usize];
+            let pattern = ["*", "job.*", "n[0-2]:*"][random.below(3) as usize];
+            let (prompt, handler) = (random.once_in(2), random.below(4) as u8);
+            reader.ask_channel(Nanos(Nanos::SECOND.0 / hz), prompt, pattern, handler);
         }
     }
 
@@ -444,9 +473,27 @@ impl World {
                 let (name, lanes) = (&agent.node.name, reader.follower.lanes());
                 let unserved = reader.follower.reader().unserved(&reader.interests, lanes, &agent.node);
                 assert!(unserved.is_none(), "{name} at {:?}: {unserved:?}", self.now);
+                let old = [agent.version, reader.version, self.hubs[LEAF].version]
+                    .into_iter()
+                    .any(|it| it < VERSION);
+                if reader.hub != agent.hub || old {
+                    continue;
+                }
+                for interest in
+                    reader.interests.iter().filter(|interest| agent.node.is_chosen(&interest.pattern))
+                {
+                    let missed = reader.follower.reader().missed(interest, lanes, &agent.node);
+                    assert!(
+                        missed.is_none(),
+                        "{name} at {:?}: {interest:?} lacks the row of {missed:?}",
+                        self.now
+                    );
+                }
             }
         }
         outcome.read = self.readers.iter().map(|reader| reader.follower.reader().rows).sum();
+        outcome.of_channels = self.readers.iter().map(|reader| reader.follower.reader().of_channels).sum();
+        outcome.too_old = self.readers.iter().map(|reader| reader.follower.reader().too_old).sum();
         outcome.gaps = self.readers.iter().map(|reader| reader.follower.reader().gaps).sum();
         (outcome.gained, outcome.forgets) = (self.gained, self.forgets);
         outcome.renewed = self.renewed;
@@ -536,6 +583,9 @@ pub struct Outcome {
     /// Rows of base lanes at the hubs, and those that readers got.
     pub rows: u64,
     pub read: u64,
+    /// Rows of channels among those, and times that a program was too old for channels.
+    pub of_channels: u64,
+    pub too_old: u64,
     /// Gaps that a fault has brought.
     pub gaps: u64,
     pub gained: u64,

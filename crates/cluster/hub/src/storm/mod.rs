@@ -12,7 +12,7 @@ mod ring_lane;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use khz_link::{AgentEnd, Ask, HubEnd, HubEndConfig, Identity, ReaderEnd, Role};
+use khz_link::{AgentEnd, Ask, ChannelFrame, HubEnd, HubEndConfig, Identity, ReaderEnd, Role};
 use khz_model::{ByteSize, Nanos, Pattern, Rate};
 use khz_trust::Place;
 
@@ -195,6 +195,8 @@ struct Reader {
     follower: ReaderEnd,
     sink: Sink,
     period: Nanos,
+    /// It wants a channel with this handler.
+    channel: Option<[u8; 1]>,
     said: bool,
     connects: u64,
 }
@@ -225,6 +227,7 @@ impl World {
             follower: ReaderEnd::new(identity(Role::Operator, "r", 0, 1), now),
             sink: Sink::new(wants_missed),
             period,
+            channel: None,
             said: false,
             connects: 0,
         };
@@ -253,6 +256,14 @@ impl World {
             forget_at: None,
             forgotten: 0,
         }
+    }
+
+    /// The fast lane is that of a channel, and has rows at random moments.
+    fn of_channels(seed: u64) -> Self {
+        let mut world = World::new(seed);
+        let is_fast = |reader: &&mut Reader| reader.period < BASE;
+        world.readers.iter_mut().filter(is_fast).for_each(|reader| reader.channel = Some([7]));
+        world
     }
 
     fn step(&mut self) {
@@ -325,7 +336,7 @@ impl World {
             }
             reader.connects += 1;
         }
-        let Reader { call, follower, sink, period, said, .. } = &mut self.readers[at];
+        let Reader { call, follower, sink, period, channel, said, .. } = &mut self.readers[at];
         let Some(token) = call.token else { return };
         let Some(accepted) = self.hub.find(token) else { return self.cut_reader(at) };
         let mut result = Ok(());
@@ -337,8 +348,8 @@ impl World {
             *said = true;
             let (number, period) = (1, *period);
             let prompt = period < BASE;
-            let ask =
-                Ask { number, period, exact: false, prompt, past: false, channel: None, patterns: &["a.*"] };
+            let channel = channel.as_ref().map(|handler| ChannelFrame { name: "hot", handler });
+            let ask = Ask { number, period, exact: false, prompt, past: false, channel, patterns: &["a.*"] };
             follower.ask(&ask, &mut call.out);
         }
         accepted.to_hub.write(&mut call.out, now, &mut self.random);
@@ -523,6 +534,25 @@ fn after_any_storm_every_reader_has_each_row_once_or_knows_that_it_is_lost() {
     println!("{rows} rows came, {lost} were lost, the node was forgotten {forgotten} times");
     assert!(forgotten > 0 || seeds(SEEDS).count() < 10);
     assert!(rows > 10_000 * seeds(SEEDS).count() as u64 / 10);
+}
+
+#[test]
+fn after_any_storm_every_reader_of_a_channel_has_each_row_once_whatever_was_killed_meanwhile() {
+    let (mut rows, mut lost) = (0, 0);
+    for seed in seeds(SEEDS) {
+        let mut world = World::of_channels(seed);
+        world.run(Nanos::from_secs(3), 0);
+        world.run(Nanos::from_secs(20), 60);
+        let (came, gone) = world.settle();
+        (rows, lost) = (rows + came, lost + gone);
+    }
+    println!("{rows} rows came, {lost} were lost");
+    assert!(rows > 300 * seeds(SEEDS).count() as u64);
+    for seed in seeds(SEEDS).take(10) {
+        let mut world = World::of_channels(seed);
+        world.run(Nanos::from_secs(15), 0);
+        assert_eq!(world.settle().1, 0, "seed {seed}");
+    }
 }
 
 #[test]

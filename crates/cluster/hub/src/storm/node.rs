@@ -10,6 +10,7 @@ use khz_model::{Nanos, Series, Stamp};
 use khz_ring::{Label, Ring, Writer};
 
 use super::ring_lane::RingLane;
+use crate::simulation::random::mix;
 
 /// What lives on after its last interest does so for this time.
 const LINGER: Nanos = Nanos::from_secs(10);
@@ -27,13 +28,13 @@ pub struct Producer {
 }
 
 impl Producer {
-    fn new(id: u64, name: &str, period: Nanos, ring: u64, now: Nanos) -> Self {
+    fn new(id: u64, name: &str, period: Nanos, ring: u64, now: Nanos, is_channel: bool) -> Self {
         let (node, lane) = ("n".to_owned(), name.to_owned());
         let (machine, boot) = ([1; 16], [2; 16]);
         let label = Label { node, lane, number: id as u16, machine, boot, epoch: 1_000 + id, created: 0 };
         let Ring { writer, reader, .. } = Ring::anonymous(ring, label).expect("memory for a ring");
         let encoder = Encoder::new(id as u16, writer.generation(), period);
-        let lane = RingLane { id, name: name.into(), period, reader, is_regular: true };
+        let lane = RingLane { id, name: name.into(), period, reader, is_regular: !is_channel };
         let schema = SchemaEncoder::new();
         let mut producer =
             Producer { lane, writer, encoder, schema, slots: 0, due: now, interests: Vec::new(), left: now };
@@ -60,6 +61,11 @@ impl Producer {
 
     fn produce(&mut self, now: Nanos) {
         while self.due <= now {
+            // A channel has rows at random moments.
+            if !self.lane.is_regular && !mix(self.due.0 ^ self.lane.id).is_multiple_of(7) {
+                self.due = Nanos(self.due.0 + self.lane.period.0);
+                continue;
+            }
             let stamp = Stamp { boot: self.due, real_offset: 0 };
             if self.encoder.wants_new_block(stamp) {
                 self.close();
@@ -123,7 +129,7 @@ pub const BASE: Nanos = Nanos::from_millis(100);
 
 impl Node {
     pub fn new(ring: u64, now: Nanos) -> Self {
-        let base = Producer::new(1, "base", BASE, ring, now);
+        let base = Producer::new(1, "base", BASE, ring, now, false);
         let (over, answers) = (Vec::new(), VecDeque::new());
         Node { lanes: vec![base], over, ring, made: 1, revision: 0, answers, now, is_stopped: false }
     }
@@ -187,7 +193,8 @@ impl Lanes for Node {
             self.made += 1;
             let is_taken = |name: &String| self.lanes.iter().any(|lane| *lane.lane.name == **name);
             let name = (1..).map(|n| format!("boost{n}")).find(|name| !is_taken(name)).unwrap_or_default();
-            let new = Producer::new(self.made, &name, ask.period, self.ring, self.now);
+            let is_channel = ask.channel.is_some();
+            let new = Producer::new(self.made, &name, ask.period, self.ring, self.now, is_channel);
             self.lanes.push(new);
             self.revision += 1;
             self.lanes.len() - 1

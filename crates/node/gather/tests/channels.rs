@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,13 +37,13 @@ impl Place {
             String::from("Inter-|   Receive                                                |  Transmit\n");
         text += " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n";
         for (name, bytes) in interfaces {
-            text += &format!(" {name}: {bytes} 1 0 0 0 0 0 0 2 3 0 0 0 0 0 0\n");
+            text += &format!(" {name}: {bytes:8} 1 0 0 0 0 0 0 2 3 0 0 0 0 0 0\n");
         }
-        let folder = self.0.join("host/proc/net");
-        fs::write(folder.join("new"), text).unwrap();
-        // In place: the agent keeps the file open.
-        let text = fs::read(folder.join("new")).unwrap();
-        fs::write(folder.join("dev"), text).unwrap();
+        // In place, since the agent keeps the file open, and without making it empty first: the agent may read it at any moment.
+        let path = self.0.join("host/proc/net/dev");
+        let mut file = fs::OpenOptions::new().write(true).open(path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file.set_len(text.len() as u64).unwrap();
     }
 
     fn plan(&self) -> Plan {

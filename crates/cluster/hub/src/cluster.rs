@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, Weak};
 use khz_model::{Budget, ByteSize, Choice, Forgotten, Metric, Nanos, NodeName, NodeStatus, Pattern, Rate};
 use khz_store::log::Intake;
 
+use crate::channels::{Channels, FindChannel};
 use crate::counts::Counts;
 use crate::known::Known;
 use crate::limits::{
@@ -70,6 +71,8 @@ pub struct Cluster {
     gave_back: OnceLock<fn()>,
     /// Where the rows of base lanes go beside this.
     intake: OnceLock<Intake>,
+    /// Channels that readers may name.
+    pub(crate) channels: Channels,
     /// Lanes of all nodes, which share the history's memory.
     pub(crate) lanes: AtomicU64,
     /// Rung when a node comes, goes or is forgotten.
@@ -107,11 +110,17 @@ impl Cluster {
             is_short_of_memory: AtomicBool::new(false),
             gave_back: OnceLock::new(),
             intake: OnceLock::new(),
+            channels: Channels::default(),
             lanes: AtomicU64::new(0),
             changes: Arc::default(),
             door: Mutex::default(),
             is_read: AtomicBool::new(false),
         })
+    }
+
+    /// Readers may name these channels. Only the first call counts.
+    pub fn keep_channels(&self, find: Arc<FindChannel>) {
+        self.channels.set(find);
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Known> {

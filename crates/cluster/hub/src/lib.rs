@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod caller;
+mod channels;
 mod clock;
 mod cluster;
 mod connection;
@@ -42,6 +43,7 @@ mod texts;
 mod turn;
 mod wire;
 
+pub use channels::FindChannel;
 pub use cluster::{Cluster, Settings};
 pub use memory::{RosterError, RosterKeeper};
 pub use query::HubQuery;

@@ -93,7 +93,14 @@ impl Reader {
                 "more than {SUBSCRIPTIONS_MAX} subscriptions on one connection: end one, or connect twice"
             ));
         }
-        let rate = Rate::from_period(frame.period).ok_or("no such rate")?;
+        let channel = frame.channel.map(|channel| channel.to_terms()).transpose();
+        let channel = channel.map_err(|error| error.to_string())?;
+        let interest = match channel {
+            // Only its name: the hub knows the rest.
+            Some(terms) if terms.handler.is_empty() => cluster.channels.find(&terms.name)?,
+            channel => Interest { channel, ..asked(frame)? },
+        };
+        let (rate, patterns) = (interest.rate, interest.patterns.clone());
         if !self.identity.role.may_read_at(rate) {
             return Err(format!(
                 "{} may not read at {rate}: above 100Hz the operator role is needed",
@@ -104,20 +111,15 @@ impl Reader {
         if rate.period() < ceiling.period() {
             return Err(format!("{rate} is above this hub's ceiling of {ceiling}"));
         }
-        let patterns: Result<Vec<Pattern>, _> = frame.patterns().map(Pattern::new).collect();
-        let patterns = patterns.map_err(|error| error.to_string())?;
         let said: usize = patterns.iter().map(|pattern| pattern.series().len()).sum();
         if said > SUBSCRIPTION_BYTES_MAX {
             return Err(format!(
                 "the patterns have {said} bytes without their nodes, and may have {SUBSCRIPTION_BYTES_MAX}: subscribe in several parts"
             ));
         }
-        let channel = frame.channel.map(|channel| channel.to_terms()).transpose();
-        let channel = channel.map_err(|error| error.to_string())?;
-        if channel.is_some() && frame.past {
+        if interest.channel.is_some() && frame.past {
             return Err("a channel has no stored rows: subscribe without the past".to_owned());
         }
-        let interest = Interest { channel, ..Interest::new(patterns.clone(), rate, frame.exact) };
         let pace = match (frame.past, frame.prompt) {
             (true, _) => Pace::Past,
             (false, true) => Pace::Prompt,
@@ -350,4 +352,12 @@ impl Feed {
             || self.subscription.can_go_on()
             || self.lanes.len() < self.subscription.cursor_count()
     }
+}
+
+/// What a frame says by itself.
+fn asked(frame: &InterestFrame<'_>) -> Result<Interest, String> {
+    let rate = Rate::from_period(frame.period).ok_or("no such rate")?;
+    let patterns: Result<Vec<Pattern>, _> = frame.patterns().map(Pattern::new).collect();
+    let patterns = patterns.map_err(|error| error.to_string())?;
+    Ok(Interest::new(patterns, rate, frame.exact))
 }

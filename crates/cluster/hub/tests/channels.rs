@@ -383,3 +383,42 @@ fn a_door_is_refused_a_handler_that_no_frame_carries() {
     let Err(QueryError::Channel { channel, problem }) = refused else { panic!("it is too long") };
     assert_eq!((channel.as_str(), &problem[..]), ("hot", "the handler has 32769 bytes, and may have 32768"));
 }
+
+#[test]
+fn a_reader_may_name_a_channel_that_the_hub_keeps() {
+    let hub = Hub::new();
+    hub.cluster.keep_channels(Arc::new(|name| {
+        let interest =
+            |hz| Interest { rate: khz_model::Rate::from_hz(hz).unwrap(), ..channel("hot", &[7, 7]) };
+        match name.as_str() {
+            "hot" => Some(interest(100)),
+            "fast" => Some(interest(1_000)),
+            _ => None,
+        }
+    }));
+    let mut a = node(&hub, "a");
+    a.offer(1, 0);
+    let key_is_missing = "above 100Hz the operator role is needed";
+    let mut reader = reader(&hub);
+    let mut name = |number, name| {
+        let channel = Some(ChannelFrame { name, handler: &[] });
+        let (period, patterns) = (Nanos::SECOND, &["*"]);
+        Ask { number, period, exact: false, prompt: true, past: false, channel, patterns }
+            .put(&mut reader.out);
+        reader.send();
+        reader.await_frame(|frame| match frame {
+            Frame::Told(told) if told.interest == number => {
+                Some((told.granted, told.period, told.text.to_owned()))
+            }
+            _ => None,
+        })
+    };
+    // At its own rate, whatever the frame says.
+    assert_eq!(name(1, "hot"), (true, Nanos::from_millis(10), String::new()));
+    let (granted, _, text) = name(2, "cold");
+    assert_eq!((granted, &text[..]), (false, "there is no channel cold; `khz channel list` shows all"));
+    let (granted, _, text) = name(3, "fast");
+    assert!(!granted && text.contains(key_is_missing), "{text}");
+    let (_, name, handler) = next_channel(&mut a);
+    assert_eq!((&name[..], &handler[..]), ("hot", &[7, 7][..]));
+}

@@ -60,13 +60,21 @@ impl fmt::Display for ChannelName {
     }
 }
 
-/// What a node does with rows before it sends them: it computes, and leaves out. Channels with equal terms share one lane.
+/// What a node does with rows before it sends them: it computes, and leaves out. Channels with equal terms share one lane. Without
+/// a handler they are a name that a hub knows ([`ChannelTerms::named`]).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ChannelTerms {
     /// The channel's name.
     pub name: ChannelName,
     /// The handler, as docs/plan.md describes it. A node checks it.
     pub handler: Arc<[u8]>,
+}
+
+impl ChannelTerms {
+    /// Those of the channel that the hub keeps under this name.
+    pub fn named(name: ChannelName) -> Self {
+        ChannelTerms { name, handler: Arc::default() }
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_core::Stream;
 use khz_follow::{Subscriber, Subscriptions};
 use khz_link::driver::FollowingError;
-use khz_model::{Interest, NameError, Pattern, QuantityError, Rate};
+use khz_model::{ChannelName, ChannelTerms, Interest, NameError, Pattern, QuantityError, Rate};
 
 use crate::access::{Access, AccessError};
 use crate::condition::Condition;
@@ -105,6 +105,18 @@ impl Selection {
     pub fn prompt(mut self) -> Self {
         self.prompt = true;
         self
+    }
+
+    /// The rows of the channel that the hub keeps under this name: `khz channel list` shows them. Patterns and rate are the channel's
+    /// own. Each row comes at once.
+    ///
+    /// # Errors
+    /// The name is none of a channel.
+    pub fn channel(name: &str) -> Result<Self, NameError> {
+        let terms = ChannelTerms::named(ChannelName::new(name)?);
+        let interest = Interest::new(vec![Pattern::everything()], once_a_second(), false);
+        let interest = Interest { channel: Some(Arc::new(terms)), ..interest };
+        Ok(Selection { interest, prompt: true, condition: Condition::Always })
     }
 
     /// Only values that pass this condition.

@@ -91,7 +91,10 @@ pub(crate) struct Lane {
     recent: VecDeque<Block>,
     /// Bytes in `recent`.
     pub recent_bytes: u64,
+    /// Rows that came, or are lost. Those of the open block count as they come; see [`Lane::end`].
     received: Ranges,
+    /// Rows of damaged blocks: they were counted as received, and have not come again.
+    taken_back: u64,
     /// Rows that the node said it has lost.
     lost: u64,
     /// What epochs before this one have counted.
@@ -128,6 +131,7 @@ impl Lane {
             recent: VecDeque::new(),
             recent_bytes: 0,
             received: Ranges::default(),
+            taken_back: 0,
             lost: 0,
             before: Counted::default(),
             late_rows: 0,
@@ -156,11 +160,11 @@ impl Lane {
         (size_of::<Lane>() + self.name.len() + blocks + self.slots() * BYTES_A_SLOT) as u64
     }
 
-    /// The node is down and no reader follows the lane: gives back what is not history, with `all` history too.
+    /// The node is down and no reader follows the lane: frees what is not history; with `all`, the history too.
     pub fn give_back(&mut self, keeps_history: bool, all: bool) {
         self.latest = None;
         self.past = Vec::new();
-        // History is read backwards from the newest row.
+        // The newest row is in the open block, and history is read backwards from there: a small open block stays with it.
         let is_small = |open: &Open| open.bytes.len() as u64 <= LANE_BYTES_KEPT;
         if all || !keeps_history || !self.open.as_ref().is_some_and(is_small) {
             self.hand_over(Nanos(0), clock::boot());
@@ -179,10 +183,18 @@ impl Lane {
         schemas.retain(is_needed);
     }
 
-    /// Rows received.
+    /// Rows received, each counted once. It never falls: the rows of a damaged block stay counted, and are not counted again
+    /// when they come again.
     pub fn rows(&self) -> u64 {
-        // Rows that were lost and came after all are taken back if they turn out to be damaged.
-        self.received.rows().saturating_sub(self.lost_now()).saturating_add(self.before.rows)
+        let came = self.received.rows() + self.taken_back;
+        came.saturating_sub(self.lost_now()).saturating_add(self.before.rows)
+    }
+
+    /// How many of these rows, which have just come, are to be counted.
+    fn count(&mut self, added: u64) -> u64 {
+        let again = added.min(self.taken_back);
+        self.taken_back -= again;
+        added - again
     }
 
     /// Rows lost for good: the node does not have them, or there are more holes than the lane remembers.
@@ -243,7 +255,7 @@ impl Lane {
         self.schema(header.generation).cloned().or_else(empty).ok_or("a block before its schema")
     }
 
-    /// A block begins. Returns how many of its rows are new.
+    /// A block begins. Returns how many of its rows are to be counted: those that have not come before.
     pub fn begin(&mut self, bytes: &[u8], keep: bool) -> Result<u64, Reject> {
         let head = bytes.first_chunk::<HEADER_BYTES>().ok_or("a block without its header")?;
         let header = Header::from_bytes(head, 0).map_err(|_| "not a block")?;
@@ -293,10 +305,11 @@ impl Lane {
         let added = self.received.add(from, to);
         self.twice += to - from - added;
         self.late.came(from, to);
-        Ok(added)
+        Ok(self.count(added))
     }
 
-    /// The open block has ended; this is what its closed header says.
+    /// The open block has ended; this is what its closed header says. If it does not fit, no row of the block counts as
+    /// received any more.
     pub fn end(&mut self, rows: u32, length: u32, checksum: u32) -> Result<(), Reject> {
         let open = self.open.as_mut().ok_or("the end of no block")?;
         let body = &open.bytes[HEADER_BYTES..];
@@ -319,12 +332,14 @@ impl Lane {
         Ok(())
     }
 
-    /// The open block is not what the node has recorded. Its `rows` count as not received, and are asked for again.
+    /// The open block is damaged: it is not what the node has recorded. Its `rows` are missing from now on, so that the hub
+    /// wants them when the node connects again.
     fn take_back(&mut self, rows: u64) {
         let Some(open) = self.open.take() else { return };
         let replaced = self.log.as_mut().map_or(0, |log| log.take_back(&open.header, &open.schema));
-        let first = open.header.first_row;
+        let (first, before) = (open.header.first_row, self.received.rows());
         self.received.remove(first, first.saturating_add(rows.max(replaced.into())));
+        self.taken_back += before - self.received.rows();
         self.latest = None;
     }
 
@@ -352,7 +367,7 @@ impl Lane {
         Vec::new()
     }
 
-    /// A piece of a closed block that was missing. Returns how many new rows came.
+    /// A piece of a closed block that was missing. Returns how many of its rows are to be counted.
     pub fn past(&mut self, last: bool, bytes: &[u8], keep: bool) -> Result<u64, Reject> {
         if self.past.len() + bytes.len() > BLOCK_BYTES_MAX {
             return Err("a block larger than any may be");
@@ -390,12 +405,13 @@ impl Lane {
         let is_news = |log: &LaneLog| log.lacks(&self.received, header.first_row, end);
         let log = self.log.as_deref_mut().filter(|log| is_news(log));
         let added = self.received.add(header.first_row, end);
-        self.late_rows += added;
         self.twice += u64::from(rows) - added;
         let block = Block { header, rows, schema, bytes: Arc::new(bytes.to_vec()) };
         if let Some(log) = log {
             log.past(&block, scanner.stamp().real());
         }
+        let counted = self.count(added);
+        self.late_rows += counted;
         match self.late_readers {
             0 => self.late.came(header.first_row, end),
             _ => self.late.take(block.clone(), clock::boot()),
@@ -403,7 +419,7 @@ impl Lane {
         if keep {
             self.insert(block);
         }
-        Ok(added)
+        Ok(counted)
     }
 
     /// The node does not have these rows any more.

@@ -95,8 +95,8 @@ impl Way {
         }
     }
 
-    /// True where the peer's name is believed without proof.
-    pub const fn is_believed(self) -> bool {
+    /// True where nothing proves the peer's name, and it is believed.
+    pub const fn is_unproved(self) -> bool {
         matches!(self, Way::LoopbackInsecure | Way::ElsewhereInsecure)
     }
 }

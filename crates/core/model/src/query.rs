@@ -280,7 +280,7 @@ pub struct NodeStatus {
     pub connects: u64,
     /// Why it was last refused or cut off.
     pub problem: Option<String>,
-    /// Nothing has proved its name.
+    /// Nothing has proved its name; it is believed (`--insecure`).
     pub believed: bool,
     /// The name of the hub that it reports to; `None`: it is read in this process, or the hub is not known.
     pub hub: Option<String>,

@@ -71,10 +71,11 @@ impl Exchange {
         Response::from_parts(head, Body::new(Sending { body, rest: Bytes::new(), share, _busy: busy }))
     }
 
-    /// The caller, if the request is valid and the caller may make it; `None` for paths that need no caller.
+    /// Checks the request, and then who sends it. Returns the caller; `None` for the path of health checks, which anybody may
+    /// ask.
     fn check(&self, request: &Request<Incoming>) -> Result<Option<Caller>, Refusal> {
         self.shared.guard.check(request, self.way)?;
-        // A health check needs no token, and learns nothing else.
+        // The answer says only that the door answers.
         if request.uri().path() == HEALTH_PATH {
             return Ok(None);
         }

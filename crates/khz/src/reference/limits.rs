@@ -138,7 +138,7 @@ fn every_row_has_the_numbers_of_the_code() {
         ("the newest row of each lane", numbers![format!("{} bytes a slot", hub::BYTES_A_SLOT)]),
         ("interests of one connection", numbers![count(hub::SUBSCRIPTIONS_MAX as u64)]),
         (
-            "Interest frames in one burst",
+            "Interest and Channel frames in one burst",
             numbers![count(link::INTERESTS_AT_ONCE), count(link::INTERESTS_A_SECOND)],
         ),
         ("patterns of one interest", numbers![bytes(hub::SUBSCRIPTION_BYTES_MAX as u64)]),

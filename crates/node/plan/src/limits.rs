@@ -1,4 +1,5 @@
-//! What a plan may take of a node, in numbers. The node enforces all of them.
+//! What a plan may take of a node, in numbers. The node enforces all of them: `wire.rs` while it reads bytes, `types.rs` when a
+//! plan is made, `bind.rs` when the plan meets the series of a lane. `handler.rs` and `handler/wire.rs` do so for handlers.
 
 use khz_model::Nanos;
 

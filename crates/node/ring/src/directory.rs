@@ -1,6 +1,6 @@
-//! A directory, by its handle. Files in it are made, opened, renamed and removed relative to the handle, and
+//! Any directory, by its handle. Files in it are made, opened, renamed and removed relative to the handle, and
 //! no link is followed. So another user who can write to a directory on the path cannot make khz write
-//! elsewhere.
+//! elsewhere. It knows nothing of rings; `folder.rs` does.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

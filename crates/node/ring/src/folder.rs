@@ -1,4 +1,5 @@
-//! The directory with the rings of one node. An agent holds a lock on it for its whole life. It creates the
+//! The directory with the rings of one node: which files there are, and when one is continued, put aside or
+//! removed. `directory.rs` does so safely. An agent holds a lock on it for its whole life. It creates the
 //! files, continues the rings of the agent before it, and puts aside the rings that it cannot continue.
 
 use std::ffi::OsStr;
@@ -11,6 +12,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, ftruncate};
 use rustix::io::Errno;
 
+use crate::bytes::RingBytes;
 use crate::directory::Directory;
 use crate::error::RingError;
 use crate::layout::{DATA_AT, Label, PAGE_BYTES, SCHEMA_AT};
@@ -19,7 +21,6 @@ use crate::reader::Reader;
 use crate::recover::{Recovered, recover};
 use crate::schema_area::{Pages, SCHEMA_STEP};
 use crate::snapshot::{SNAPSHOT_FILE, SnapshotLabel, SnapshotWriter};
-use crate::store::Store;
 use crate::writer::{Ring, data_bytes};
 
 /// Readers hold the lock for a moment to check whether a writer lives. After this many attempts, the lock
@@ -201,7 +202,7 @@ fn take_up(file: OwnedFd, wanted: &Label, size: u64) -> Result<Ring, String> {
     let length = about.st_size as u64;
     let file = Arc::new(file);
     let mut page = Vec::new();
-    if length != DATA_AT + size || !Store::File(file.clone()).copy(0, PAGE_BYTES, &mut page) {
+    if length != DATA_AT + size || !RingBytes::File(file.clone()).copy(0, PAGE_BYTES, &mut page) {
         return Err(format!("it has {length} bytes, not {}", DATA_AT + size));
     }
     let (label, its_size) = Label::from_page(&page)?;

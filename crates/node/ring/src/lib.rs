@@ -4,6 +4,7 @@
 
 #![deny(unsafe_code)]
 
+mod bytes;
 mod cursor;
 mod directory;
 mod error;
@@ -15,7 +16,6 @@ mod reader;
 mod recover;
 mod schema_area;
 mod snapshot;
-mod store;
 mod writer;
 
 pub use cursor::{Cursor, Event};

@@ -10,9 +10,9 @@ use khz_block::{HEADER_BYTES, Header};
 use khz_model::Nanos;
 use rustix::fs::{Mode, OFlags, fstat};
 
+use crate::bytes::RingBytes;
 use crate::error::RingError;
 use crate::layout::{DATA_AT, ENTRY_BYTES, Label, PAGE_BYTES, SCHEMA_AT, SCHEMA_BYTES, WORDS_AT, word};
-use crate::store::Store;
 
 /// While the writer moves schemas, a reader waits at most this long. A move takes microseconds, or some milliseconds
 /// for the largest schemas; a writer that died meanwhile never ends it.
@@ -26,14 +26,14 @@ pub struct Overtaken;
 /// A reader of a ring; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    store: Store,
+    bytes: RingBytes,
     size: u64,
     label: Arc<Label>,
 }
 
 impl Reader {
-    pub(crate) fn new(store: Store, size: u64, label: Arc<Label>) -> Self {
-        Reader { store, size, label }
+    pub(crate) fn new(bytes: RingBytes, size: u64, label: Arc<Label>) -> Self {
+        Reader { bytes, size, label }
     }
 
     /// Opens a ring file of any process, running or not. If the file is damaged later, reads return errors;
@@ -45,16 +45,16 @@ impl Reader {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = rustix::fs::open(path, flags, Mode::empty()).map_err(failed("open"))?;
         let length = fstat(&file).map_err(failed("examine"))?.st_size as u64;
-        let store = Store::File(Arc::new(file));
+        let bytes = RingBytes::File(Arc::new(file));
         let mut page = Vec::new();
-        if !store.copy(0, PAGE_BYTES, &mut page) {
+        if !bytes.copy(0, PAGE_BYTES, &mut page) {
             return Err(not_a_ring("shorter than a ring's first page".into()));
         }
         let (label, size) = Label::from_page(&page).map_err(not_a_ring)?;
         if length < DATA_AT + size {
             return Err(not_a_ring(format!("cut short: {length} bytes of {}", DATA_AT + size)));
         }
-        Ok(Reader { store, size, label: Arc::new(label) })
+        Ok(Reader { bytes, size, label: Arc::new(label) })
     }
 
     /// The identity of the ring.
@@ -103,7 +103,7 @@ impl Reader {
     }
 
     fn word(&self, word: usize) -> u64 {
-        self.store.load(WORDS_AT + word as u64 * 8)
+        self.bytes.load(WORDS_AT + word as u64 * 8)
     }
 
     /// Appends the bytes from `from` up to head, but at most `most`, to `out`; returns how many.
@@ -127,8 +127,8 @@ impl Reader {
     fn copy_data(&self, from: u64, length: u64, out: &mut Vec<u8>) -> bool {
         let at = from & (self.size - 1);
         let first = length.min(self.size - at);
-        self.store.copy(DATA_AT + at, first as usize, out)
-            && self.store.copy(DATA_AT, (length - first) as usize, out)
+        self.bytes.copy(DATA_AT + at, first as usize, out)
+            && self.bytes.copy(DATA_AT, (length - first) as usize, out)
     }
 
     /// The header of the block at `at`; `None` if no block begins there.
@@ -192,7 +192,7 @@ impl Reader {
             out.truncate(start);
             let (at, bytes) = self.entry(generation)?;
             let length = bytes.checked_sub(from)?.min(most as u64) as usize;
-            self.store.copy(at + from, length, out).then_some(length)
+            self.bytes.copy(at + from, length, out).then_some(length)
         });
         out.truncate(start + copied.unwrap_or(0));
         copied
@@ -220,7 +220,7 @@ impl Reader {
 
     /// The offset and length of a generation's schema.
     fn entry(&self, generation: u32) -> Option<(u64, u64)> {
-        let mut entries = Entries { store: &self.store, at: 0, end: self.word(word::SCHEMA) };
+        let mut entries = Entries { bytes: &self.bytes, at: 0, end: self.word(word::SCHEMA) };
         entries.find(|entry| entry.generation == generation).map(|entry| (entry.at, entry.bytes))
     }
 }
@@ -235,7 +235,7 @@ pub(crate) struct Entry {
 
 /// The entries of the schema area, up to the first one that makes no sense.
 pub(crate) struct Entries<'a> {
-    pub store: &'a Store,
+    pub bytes: &'a RingBytes,
     /// The offset, in the area, of the next entry.
     pub at: u64,
     /// The length of the area's complete part.
@@ -250,8 +250,8 @@ impl Iterator for Entries<'_> {
         if start + ENTRY_BYTES > self.end.min(SCHEMA_BYTES) {
             return None;
         }
-        let generation = self.store.load(SCHEMA_AT + start) as u32;
-        let bytes = self.store.load(SCHEMA_AT + start + 8);
+        let generation = self.bytes.load(SCHEMA_AT + start) as u32;
+        let bytes = self.bytes.load(SCHEMA_AT + start + 8);
         if bytes > SCHEMA_BYTES - start - ENTRY_BYTES {
             return None;
         }

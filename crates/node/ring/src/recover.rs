@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, HEADER_BYTES, Header, Step};
 
+use crate::bytes::RingBytes;
 use crate::layout::{Label, WORDS_AT, word};
 use crate::memory::Memory;
 use crate::reader::{Entries, Reader};
-use crate::store::Store;
 use crate::writer::close_block;
 
 /// The state with which the next writer continues.
@@ -30,7 +30,7 @@ pub(crate) struct Recovered {
 
 /// Prepares the ring. The error is the reason why it cannot be continued; the ring is unchanged then.
 pub(crate) fn recover(memory: &Arc<Memory>, size: u64, label: &Arc<Label>) -> Result<Recovered, String> {
-    let reader = Reader::new(Store::Mapped(memory.clone()), size, label.clone());
+    let reader = Reader::new(RingBytes::Mapped(memory.clone()), size, label.clone());
     let (tail, head) = (reader.oldest(), reader.head());
     if tail > head || head - tail > size {
         return Err(format!("tail is {tail} and head {head}, with {size} bytes of data"));
@@ -129,9 +129,9 @@ fn reread(reader: &Reader, at: u64) -> Result<End, String> {
 
 /// The offset of the schema area's next entry, and the last generation in the area.
 fn last_schema(memory: &Arc<Memory>) -> (u64, u32) {
-    let store = Store::Mapped(memory.clone());
-    let complete = store.load(WORDS_AT + word::SCHEMA as u64 * 8);
-    let mut entries = Entries { store: &store, at: 0, end: complete };
+    let ring = RingBytes::Mapped(memory.clone());
+    let complete = ring.load(WORDS_AT + word::SCHEMA as u64 * 8);
+    let mut entries = Entries { bytes: &ring, at: 0, end: complete };
     let generation = entries.by_ref().map(|entry| entry.generation).max().unwrap_or(0);
     (entries.at, generation)
 }

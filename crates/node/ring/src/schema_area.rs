@@ -11,11 +11,11 @@ use std::sync::atomic::Ordering;
 
 use rustix::fd::OwnedFd;
 
+use crate::bytes::RingBytes;
 use crate::layout::{ENTRY_BYTES, SCHEMA_AT, SCHEMA_BYTES, WORDS_AT, word};
 use crate::memory::{Memory, allocate};
 use crate::reader::Entries;
 use crate::snapshot::sequence;
-use crate::store::Store;
 
 /// Pages of the schema area are allocated in steps of this size. Entries without blocks that are smaller than this
 /// stay: moving the others would save no page.
@@ -122,8 +122,8 @@ impl SchemaArea {
     /// Moves the entries that are needed together, if the present one does not find `wanted` bytes, or if what is
     /// not needed takes half of the area's part in use. So each byte moves about once.
     pub fn tidy(&mut self, memory: &Arc<Memory>, wanted: u64, generation: u32) {
-        let store = Store::Mapped(memory.clone());
-        let entries = Entries { store: &store, at: 0, end: store.load(SCHEMA_WORD) };
+        let ring = RingBytes::Mapped(memory.clone());
+        let entries = Entries { bytes: &ring, at: 0, end: ring.load(SCHEMA_WORD) };
         let has_present = self.bytes.is_some();
         let is_present = |number| has_present && number == generation;
         let is_needed = |number| is_present(number) || self.older.iter().any(|&(older, _)| older == number);

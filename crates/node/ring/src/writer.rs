@@ -13,13 +13,13 @@ use khz_block::Header;
 use khz_model::{Nanos, Stamp};
 use rustix::fd::OwnedFd;
 
+use crate::bytes::RingBytes;
 use crate::error::RingError;
 use crate::layout::{DATA_AT, DATA_MIN, ENTRY_BYTES, Label, SCHEMA_BYTES, WORDS_AT, word};
 use crate::memory::{Memory, nameless};
 use crate::reader::Reader;
 use crate::recover::Recovered;
 use crate::schema_area::{Pages, SchemaArea, SchemaFull};
-use crate::store::Store;
 
 /// The writer remembers the position of each block. If blocks are smaller than this on average, it gives up
 /// the oldest ones early.
@@ -57,7 +57,7 @@ impl Ring {
         found: Recovered,
     ) -> Self {
         let memory = Arc::new(memory);
-        let reader = Reader::new(Store::Mapped(memory.clone()), size, Arc::new(label));
+        let reader = Reader::new(RingBytes::Mapped(memory.clone()), size, Arc::new(label));
         let mut blocks = found.blocks;
         let blocks_max = (size / BLOCK_BYTES_MEAN) as usize;
         blocks.drain(..blocks.len().saturating_sub(blocks_max));

@@ -1,5 +1,5 @@
 //! Conditions: when a subscription reports a value. In or out of a range, on crossing a bound, or after a
-//! change of more than an amount. Compares values exactly, as integers with decimal places. Pure.
+//! change of at least an amount. Compares values exactly, as integers with decimal places. Pure.
 
 use std::str::FromStr;
 
@@ -80,9 +80,9 @@ pub enum Condition {
     Outside(Amount, Amount),
     /// When it rises to the bound or above, or falls below it.
     Crossing(Amount),
-    /// When it differs by more than this from the last reported value.
+    /// When it differs by at least this from the last reported value. The same value is never reported twice.
     ChangedBy(Amount),
-    /// The same, in percent of the last reported value.
+    /// When it differs from the last reported value by at least this percentage of that value.
     ChangedByPercent(Amount),
 }
 
@@ -134,7 +134,7 @@ impl Gate {
                     before.is_some_and(|before| before.is_at_least(bound) != now.is_at_least(bound))
                 }
                 Condition::ChangedBy(amount) => {
-                    reported.is_none_or(|reported| differs_by_more(now, reported, amount))
+                    reported.is_none_or(|reported| differs_by(now, reported, amount))
                 }
                 Condition::ChangedByPercent(percent) => {
                     reported.is_none_or(|reported| differs_by_percent(now, reported, percent))
@@ -147,18 +147,19 @@ fn is_inside(value: Amount, low: Amount, high: Amount) -> bool {
     value.is_at_least(low) && high.is_at_least(value)
 }
 
-fn differs_by_more(now: Amount, reported: Amount, amount: Amount) -> bool {
+fn differs_by(now: Amount, reported: Amount, amount: Amount) -> bool {
     let (one, two) = now.aligned(reported);
     let difference =
         Amount { units: one.saturating_sub(two).saturating_abs(), places: now.places.max(reported.places) };
-    !amount.is_at_least(difference)
+    difference.units > 0 && difference.is_at_least(amount)
 }
 
 /// Values of one series have the same number of places, so places do not matter here.
 fn differs_by_percent(now: Amount, reported: Amount, percent: Amount) -> bool {
     let scale = 100i128.saturating_mul(10i128.pow(percent.places));
     let difference = now.units.saturating_sub(reported.units).saturating_abs();
-    difference.saturating_mul(scale) > reported.units.saturating_abs().saturating_mul(percent.units)
+    let wanted = reported.units.saturating_abs().saturating_mul(percent.units);
+    difference > 0 && difference.saturating_mul(scale) >= wanted
 }
 
 #[cfg(test)]
@@ -186,8 +187,23 @@ mod tests {
         assert_eq!(reported(Condition::Inside(between.0, between.1), &values), [150, 150, 200, 250, 300]);
         assert_eq!(reported(Condition::Outside(between.0, between.1), &values), [100, 150, 300, 100]);
         assert_eq!(reported(Condition::Crossing(amount("2")), &values), [200, 100]);
-        assert_eq!(reported(Condition::ChangedBy(amount("0.5")), &values), [100, 200, 300, 100]);
-        assert_eq!(reported(Condition::ChangedByPercent(amount("50")), &values), [100, 200]);
+        assert_eq!(reported(Condition::ChangedBy(amount("0.5")), &values), [100, 150, 200, 250, 300, 100]);
+        assert_eq!(reported(Condition::ChangedByPercent(amount("50")), &values), [100, 150, 250, 100]);
+    }
+
+    #[test]
+    fn a_change_of_exactly_the_amount_is_reported_and_the_same_value_never_twice() {
+        let values = [100, 149, 150, 150, 101, 100];
+        assert_eq!(reported(Condition::ChangedBy(amount("0.5")), &values), [100, 150, 100]);
+        assert_eq!(
+            reported(Condition::ChangedByPercent(amount("50")), &[100, 149, 150, 76, 75]),
+            [100, 150, 75]
+        );
+        for nothing in [Condition::ChangedBy(amount("0")), Condition::ChangedByPercent(amount("0"))] {
+            assert_eq!(reported(nothing, &[7, 7, 8, 8]), [7, 8]);
+        }
+        // Every change is at least a percentage of 0.
+        assert_eq!(reported(Condition::ChangedByPercent(amount("5")), &[0, 0, 1]), [0, 1]);
     }
 
     #[test]
@@ -198,9 +214,9 @@ mod tests {
             .map(|value| gate.passes(Reading::Present(value.cast_unsigned()), format));
         assert_eq!(passes, [false, true, true, true, false], "the last of them has left the range");
         let mut gate = Gate::new(Condition::ChangedByPercent(amount("50")));
-        let passes =
-            [-10i64, -14, -16, 16].map(|value| gate.passes(Reading::Present(value.cast_unsigned()), format));
-        assert_eq!(passes, [true, false, true, true]);
+        let passes = [-10i64, -14, -15, -15, 16]
+            .map(|value| gate.passes(Reading::Present(value.cast_unsigned()), format));
+        assert_eq!(passes, [true, false, true, false, true]);
     }
 
     #[test]

@@ -201,10 +201,11 @@ fn a_block_that_is_not_what_its_end_says_is_taken_back_and_its_rows_are_awaited(
         let mut lane = lane();
         assert_eq!((lane.begin(&block(0, 4).0, true), lane.begin(&open, true)), (Ok(4), Ok(6)));
         assert!(lane.end(end.0, end.1, end.2).is_err_and(|text| text.contains(problem)), "{end:?}");
-        assert_eq!((lane.rows(), lane.next_row(), lane.newest()), (4, 4, None));
+        assert_eq!((lane.received(), lane.next_row(), lane.newest()), (&[(0, 4)][..], 4, None));
+        assert_eq!(lane.rows(), 10, "a counter does not fall");
         assert_eq!(lane.append(&[0]), Err("rows outside a block"));
-        // It comes again, whole, and a row after it: nothing is missing.
-        assert_eq!(lane.begin(&open, true), Ok(6));
+        // It comes again, whole, and a row after it: nothing is missing, and nothing is counted twice.
+        assert_eq!(lane.begin(&open, true), Ok(0));
         assert_eq!(lane.end(rows, length, checksum), Ok(()));
         assert_eq!(lane.append(&[0]), Err("rows outside a block"), "it has ended");
         assert_eq!(lane.begin(&block(10, 1).0, true), Ok(1));
@@ -212,6 +213,29 @@ fn a_block_that_is_not_what_its_end_says_is_taken_back_and_its_rows_are_awaited(
         assert_eq!(**lane.recent[1].bytes, closed, "it is kept with its final header");
     }
     assert_eq!(lane().end(rows, length, checksum), Err("the end of no block"));
+}
+
+#[test]
+fn rows_of_a_damaged_block_count_once_however_they_come_again() {
+    let (open, closed) = block(4, 6);
+    let damaged = || {
+        let mut lane = lane();
+        let counted = [lane.begin(&block(0, 4).0, true), lane.begin(&open, true)];
+        assert_eq!(counted, [Ok(4), Ok(6)]);
+        assert!(lane.end(6, 1, 1).is_err());
+        lane
+    };
+    // As a block of the past.
+    let mut lane = damaged();
+    assert_eq!((lane.past(true, &closed, true), lane.rows()), (Ok(0), 10));
+    assert_eq!((lane.begin(&block(10, 2).0, true), lane.rows()), (Ok(2), 12));
+    // With other rows than before, and more of them.
+    let mut lane = damaged();
+    assert_eq!((lane.begin(&block(4, 9).0, true), lane.rows()), (Ok(3), 13));
+    // If the node has lost them, the next rows make up for them.
+    let mut lane = damaged();
+    assert_eq!((lane.lose(4, 10), lane.rows(), lane.lost()), (6, 10, 6));
+    assert_eq!((lane.begin(&block(10, 8).0, true), lane.rows()), (Ok(2), 12));
 }
 
 #[test]

@@ -104,7 +104,7 @@ pub(crate) struct Arrival<'a> {
     pub version: &'a str,
     pub caller: Option<Caller>,
     /// Nothing proves the node's name.
-    pub is_believed: bool,
+    pub is_unproved: bool,
 }
 
 /// What is known of a node that has not connected here: from the roster, or from another hub. Times in ns since 1970.
@@ -139,7 +139,7 @@ pub(crate) struct LinkState {
     identity: Identity,
     version: String,
     caller: Option<Caller>,
-    is_believed: bool,
+    is_unproved: bool,
     connects: u64,
     /// When the node was last heard, and when it came or went, on our boot clock.
     heard: Nanos,
@@ -167,7 +167,7 @@ impl LinkState {
             identity: Identity::default(),
             version: String::new(),
             caller: None,
-            is_believed: false,
+            is_unproved: false,
             connects: 0,
             heard: now,
             changed: now,
@@ -256,7 +256,7 @@ impl LinkState {
         self.identity = arrival.identity;
         arrival.version.clone_into(&mut self.version);
         self.caller = arrival.caller;
-        self.is_believed = arrival.is_believed;
+        self.is_unproved = arrival.is_unproved;
         self.heard = now;
         self.connects += 1;
         self.past = None;
@@ -360,7 +360,7 @@ impl LinkState {
             retransmitted: self.beats.retransmitted,
             connects: self.connects,
             problem: self.problem.clone(),
-            believed: self.is_believed,
+            believed: self.is_unproved,
             // The hub that answers fills in its own name.
             hub: None,
             away: self.away.as_ref().map(|(away, said)| aged(away, now.since(*said))),

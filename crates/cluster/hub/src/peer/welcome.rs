@@ -52,8 +52,8 @@ impl Talk<'_> {
             }
             let link =
                 Link::new(self.mailbox.clone(), self.connection).of_peer(hello.version, hello.abilities);
-            let (version, is_believed) = (hello.program, way.is_believed());
-            let arrival = Arrival { identity, version, caller: Some(self.caller), is_believed };
+            let (version, is_unproved) = (hello.program, way.is_unproved());
+            let arrival = Arrival { identity, version, caller: Some(self.caller), is_unproved };
             node.connect(&arrival, link, self.now);
             node.send_subscriptions();
         }

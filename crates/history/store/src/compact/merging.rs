@@ -94,8 +94,8 @@ impl Compactor {
         Ok(())
     }
 
-    /// Makes one piece of some of a roll-up, which follow each other. The result has the number of the lowest; if these are the
-    /// lowest of the unit, it is piece 0.
+    /// Merges pieces of a roll-up whose numbers follow each other into one. It gets the lowest of their numbers, or 0 if no
+    /// other piece of the unit has a lower one.
     pub(super) fn merge(&mut self, unit: Unit, pieces: &[Piece], tick: &mut Tick) -> Result<(), StoreError> {
         let Opened { files, damage } = self.open(pieces)?;
         if files.is_empty() {

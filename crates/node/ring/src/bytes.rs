@@ -14,19 +14,19 @@ use crate::memory::Memory;
 const TRIES: usize = 8;
 
 #[derive(Clone, Debug)]
-pub(crate) enum Store {
+pub(crate) enum RingBytes {
     /// The writer's own mapping.
     Mapped(Arc<Memory>),
     /// A file.
     File(Arc<OwnedFd>),
 }
 
-impl Store {
+impl RingBytes {
     /// The word at this offset. 0 if the file was cut short, as in a ring without data.
     pub fn load(&self, at: u64) -> u64 {
         match self {
-            Store::Mapped(memory) => memory.load(at, Ordering::Acquire),
-            Store::File(file) => {
+            RingBytes::Mapped(memory) => memory.load(at, Ordering::Acquire),
+            RingBytes::File(file) => {
                 let mut last = word(file, at);
                 for _ in 0..TRIES {
                     match word(file, at) {
@@ -44,12 +44,12 @@ impl Store {
     /// them.
     pub fn copy(&self, at: u64, length: usize, out: &mut Vec<u8>) -> bool {
         match self {
-            Store::Mapped(memory) => {
+            RingBytes::Mapped(memory) => {
                 out.reserve(length);
                 memory.copy_out(at, length, out);
                 true
             }
-            Store::File(file) => {
+            RingBytes::File(file) => {
                 let start = out.len();
                 out.resize(start + length, 0);
                 let is_whole = fill(file, at, &mut out[start..]);

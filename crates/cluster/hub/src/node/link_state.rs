@@ -261,7 +261,8 @@ impl LinkState {
         self.connects += 1;
         self.past = None;
         (self.said_goodbye, self.has_left) = (false, false);
-        // A reboot shows only after the old connection has ended; two boots at once are two machines.
+        // A machine that reboots connects again only after its old connection has ended. If two boots are connected at once, two
+        // machines have this machine id.
         self.problem = is_another_boot.then(|| {
             "another boot of the same machine id was connected: is it a clone (/etc/machine-id)?".to_owned()
         });

@@ -41,7 +41,7 @@ pub static SUITE: Suite = Suite {
         },
         Section {
             name: "wake",
-            seconds: (300, 60),
+            seconds: (330, 90),
             about: "from the row that makes a condition true to the program behind a hub, beside raw rows,\nidle and beside 16 hogs",
             run: wake::run,
         },

@@ -94,9 +94,9 @@ impl Default for When {
 /// How much a value must differ from the one that was sent last.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Deadband {
-    /// By more than this.
+    /// By at least this.
     pub absolute: f64,
-    /// By more than this share of what was sent; the larger of both counts.
+    /// By at least this share of what was sent; the larger of both counts.
     pub relative: f64,
 }
 

@@ -23,7 +23,7 @@ impl Change {
         places.into_iter().for_each(|(place, from)| self.sent[place] = before.sent[from]);
     }
 
-    /// Whether a row of these values is sent: whether one differs by more than the deadband. One that comes or goes does.
+    /// Whether a row of these values is sent: whether one differs by at least the deadband. One that comes or goes does.
     pub fn is_enough(&self, values: &[f64]) -> bool {
         !self.is_begun || self.sent.iter().zip(values).any(|(&sent, &value)| self.differs(sent, value))
     }
@@ -55,7 +55,7 @@ impl Change {
             return true;
         }
         let Deadband { absolute, relative } = self.deadband;
-        (value - sent).abs() > absolute.max(relative * sent.abs())
+        value != sent && (value - sent).abs() >= absolute.max(relative * sent.abs())
     }
 }
 
@@ -78,9 +78,10 @@ mod tests {
     #[test]
     fn a_value_is_compared_with_what_was_sent_not_with_the_row_before() {
         let tenth = Deadband { absolute: 0.0, relative: 0.1 };
-        assert_eq!(is_sent(tenth, &[10.0, 10.5, 11.0, 11.01, 10.0]), [true, false, false, true, false]);
+        assert_eq!(is_sent(tenth, &[10.0, 10.5, 11.0, 11.5, 12.5]), [true, false, true, false, true]);
         let one = Deadband { absolute: 1.0, relative: 0.1 };
-        assert_eq!(is_sent(one, &[0.0, 1.0, 1.5, 0.5, 0.4]), [true, false, true, false, true]);
+        assert_eq!(is_sent(one, &[0.0, 0.9, 1.0, 1.5, 0.0]), [true, false, true, false, true]);
+        assert_eq!(is_sent(Deadband::default(), &[0.0, -0.0, 1e-9, 1e-9]), [true, false, true, false]);
     }
 
     #[test]

@@ -192,7 +192,7 @@ impl Sets {
     }
 
     /// Of an `or` whose series all match each other: the place in the result of each series of the left side and of the right.
-    pub fn places_of_or(&self) -> Option<(Box<[u32]>, Box<[u32]>)> {
+    pub fn places_of_or(&self) -> Option<[Box<[u32]>; 2]> {
         if self.operator != Operator::Or || self.is_there.len() != 1 {
             return None;
         }
@@ -202,7 +202,7 @@ impl Sets {
                 of_right[*two as usize] = place;
             }
         }
-        Some(((0..self.left.len() as u32).collect(), of_right.into()))
+        Some([(0..self.left.len() as u32).collect(), of_right.into()])
     }
 
     /// `and` and `unless` where all series match each other: the left side is taken, or nothing.

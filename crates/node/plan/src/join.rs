@@ -60,7 +60,7 @@ fn join_comparison(does: &mut [Does], uses: &[u32], step: usize) -> bool {
 fn join_chain(does: &mut [Does], uses: &[u32], step: usize) {
     let Does::Sets(sets, Of { left, right }) = &does[step] else { return };
     let (left, right) = (*left, *right);
-    let Some((of_left, of_right)) = sets.places_of_or() else { return };
+    let Some([of_left, of_right]) = sets.places_of_or() else { return };
     let right = Operand { step: right, places: of_right };
     let is_own_chain =
         uses[usize::from(left.0)] == 1 && matches!(does[usize::from(left.0)], Does::FirstOf(_));

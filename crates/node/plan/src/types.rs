@@ -100,7 +100,7 @@ pub(crate) fn check_window(length: Nanos) -> Result<(), &'static str> {
     if length.0 == 0 || length > WINDOW_MAX {
         return Err("has no window, or one of more than 5 minutes");
     }
-    if length.0 % 1_000_000 != 0 {
+    if !length.0.is_multiple_of(1_000_000) {
         return Err("has a window that is no multiple of a millisecond");
     }
     Ok(())

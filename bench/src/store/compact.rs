@@ -76,9 +76,9 @@ fn play(
     let keep = Keep { size: ByteSize(1 << 40), raw: days(21), minute: days(90), hour: days(3_650) };
     let (store, intake, _) = Store::open(folder, keep, second(0)).map_err(store_failed)?;
     let nodes = Nodes::new(slots, moving, &intake)?;
-    let mut sums: [(&str, Sum); 3] =
-        ["ten minutes into columns", "an hour merged and rolled up", "roll-ups merged"]
-            .map(|what| (what, Sum::default()));
+    let steps =
+        ["ten minutes into columns", "an hour merged and rolled up", "roll-ups merged", "bundles of the log"];
+    let mut sums = steps.map(|what| (what, Sum::default()));
     let seconds = record.effort.of(SECONDS, SECONDS_QUICK);
     for now in 0..seconds {
         if now % 600 == 0 {
@@ -111,7 +111,7 @@ fn play(
 }
 
 /// Compacts until nothing is left to do.
-fn compact(store: &Store, now: Nanos, sums: &mut [(&str, Sum); 3]) -> Result<(), BenchError> {
+fn compact(store: &Store, now: Nanos, sums: &mut [(&str, Sum); 4]) -> Result<(), BenchError> {
     loop {
         let (peak, start) = (Peak::begin()?, thread_cpu_ns());
         let tick = store.tick_compaction(now).map_err(|error| failed("compaction", error))?;
@@ -120,6 +120,7 @@ fn compact(store: &Store, now: Nanos, sums: &mut [(&str, Sum); 3]) -> Result<(),
             Step::Segment { .. } => 0,
             Step::Merged { unit, .. } if unit.tier == Tier::Raw => 1,
             Step::Merged { .. } => 2,
+            Step::Bundled { .. } => 3,
         };
         let sum = &mut sums[kind].1;
         sum.cpu_ns += thread_cpu_ns() - start;

@@ -24,10 +24,10 @@ use crate::compact::segment::{Taken, Target};
 use crate::disk::Disk;
 use crate::keep::{self, Keep};
 use crate::limits::{
-    FILES_MERGED, FUTURE_MAX, LATE_WAIT, PIECE_SHARE, PIECES_MAX, PIECES_MAX_BEFORE_END, RETRY_WAIT,
-    SETTLE_WAIT,
+    BUNDLE_BYTES, BUNDLES_SHARE, FILES_MERGED, FUTURE_MAX, LATE_WAIT, PIECE_SHARE, PIECES_MAX,
+    PIECES_MAX_BEFORE_END, RETRY_WAIT, SETTLE_WAIT,
 };
-use crate::log::{Log, LogView};
+use crate::log::{Bundler, Log, LogView};
 use crate::room::Room;
 use crate::shelf::listing::{Listing, Piece};
 use crate::shelf::{Shelf, Tier, Unit};
@@ -55,6 +55,11 @@ pub enum Step {
         number: u64,
         /// Rows of it that are in pieces now.
         rows: u64,
+    },
+    /// Blocks of the log were turned into columns that stand beside it, so that questions about the last minutes read less.
+    Bundled {
+        /// How many were looked at.
+        blocks: usize,
     },
     /// The pieces of a unit have become one. Those of an hour have been rolled up, too.
     Merged {
@@ -98,6 +103,12 @@ impl StoreCounts {
     fn add(count: &AtomicU64, more: u64) {
         count.fetch_add(more, Ordering::Relaxed);
     }
+
+    fn failed(&self, error: &StoreError) {
+        Self::add(&self.failures, 1);
+        let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some(error.to_string());
+    }
 }
 
 /// The log, for compaction: it is locked only for a moment.
@@ -136,6 +147,10 @@ pub(crate) struct Compactor {
     rest_until: Nanos,
     /// What the files of a step may take.
     room: Arc<Room>,
+    /// Makes bundles of the log's blocks.
+    bundler: Bundler,
+    /// It makes none before this time.
+    unbundled_until: Nanos,
     /// How many times the room for the next step was too small: each time twice as much is made.
     tries: u32,
 }
@@ -143,6 +158,8 @@ pub(crate) struct Compactor {
 /// What comes next.
 enum Task {
     Segment(u64),
+    /// Blocks of the log become a bundle.
+    Bundle,
     /// An hour is rolled up, and its pieces become one.
     Hour(Unit, Vec<Piece>),
     /// These pieces of a roll-up, which follow each other, become one.
@@ -155,6 +172,7 @@ impl Compactor {
         disk: Disk,
         keep: Keep,
         counts: Arc<StoreCounts>,
+        bundler: Bundler,
     ) -> Result<Self, StoreError> {
         let begin = keep::begin(&shelf.tier_folder(Tier::Raw))?;
         let room = disk.room();
@@ -171,6 +189,8 @@ impl Compactor {
             bad_segments: LeftAlone::default(),
             rest_until: Nanos(0),
             room,
+            bundler,
+            unbundled_until: Nanos(0),
             tries: 0,
         })
     }
@@ -180,9 +200,7 @@ impl Compactor {
         let mut tick = Tick::default();
         let done = self.step(log, now, &mut tick);
         if let Err(error) = done {
-            StoreCounts::add(&self.counts.failures, 1);
-            let mut last = self.counts.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
-            *last = Some(error.to_string());
+            self.counts.failed(&error);
             return Err(error);
         }
         Ok(tick)
@@ -199,8 +217,7 @@ impl Compactor {
         if !tick.removed.is_empty() {
             return Ok(());
         }
-        // After a step back of the clock, the time to rest until may be far away.
-        let is_resting = now < self.rest_until && self.rest_until.0 - now.0 <= RETRY_WAIT.0;
+        let is_resting = !is_over(self.rest_until, now);
         if (is_resting || !self.bad_segments.is_empty(now)) && self.drop_segment(log, tick)? {
             return Ok(());
         }
@@ -235,6 +252,8 @@ impl Compactor {
         }
         match task {
             Task::Segment(number) => self.bad_segments.add(*number, error, now),
+            // Its failures are its own.
+            Task::Bundle => {}
             Task::Hour(unit, _) | Task::Merge(unit, _) => self.left_alone.add(*unit, error, now),
         }
     }
@@ -258,6 +277,11 @@ impl Compactor {
             && self.is_settled(segment, log, now)
         {
             return Some(Task::Segment(segment));
+        }
+        let may_bundle =
+            is_over(self.unbundled_until, now) && self.keep.size.0 / BUNDLES_SHARE >= BUNDLE_BYTES as u64;
+        if may_bundle && self.bundler.has_work() {
+            return Some(Task::Bundle);
         }
         let listing = self.shelf.listing();
         if let Some(hour) = self.next_hour(&listing, now) {
@@ -310,6 +334,7 @@ impl Compactor {
         let needed = match task {
             // The log has most rows twice, and less packed.
             Task::Segment(number) => log.lock().segment_bytes(*number) / 2,
+            Task::Bundle => BUNDLE_BYTES as u64,
             Task::Merge(_, pieces) => bytes(pieces),
             // What is merged, and its roll-ups.
             Task::Hour(_, pieces) => bytes(pieces) * 3 / 2,
@@ -326,8 +351,29 @@ impl Compactor {
     ) -> Result<(), StoreError> {
         match task {
             Task::Segment(number) => self.segment(*number, log, now, tick),
+            Task::Bundle => {
+                self.bundle(now, tick);
+                Ok(())
+            }
             Task::Hour(unit, pieces) => self.hour(*unit, pieces, tick),
             Task::Merge(unit, pieces) => self.merge(*unit, pieces, tick),
+        }
+    }
+
+    /// So few blocks make a bundle.
+    pub fn bundle_from(&mut self, least: usize) {
+        self.bundler.least(least);
+    }
+
+    /// Makes a bundle. If that fails, nothing else waits for it: questions read the blocks.
+    fn bundle(&mut self, now: Nanos, tick: &mut Tick) {
+        match self.bundler.make() {
+            Ok(0) => {}
+            Ok(blocks) => tick.step = Step::Bundled { blocks },
+            Err(error) => {
+                self.unbundled_until = Nanos(now.0.saturating_add(RETRY_WAIT.0));
+                self.counts.failed(&error);
+            }
         }
     }
 
@@ -354,6 +400,11 @@ impl Compactor {
         tick.step = Step::Segment { number, rows };
         Ok(())
     }
+}
+
+/// Whether a rest is over. After a step back of the clock, its end may be far away.
+fn is_over(rest_until: Nanos, now: Nanos) -> bool {
+    now >= rest_until || rest_until.0 - now.0 > RETRY_WAIT.0
 }
 
 /// Pieces beyond the merged one.

@@ -85,6 +85,16 @@ impl ColumnFile {
         self.identity
     }
 
+    /// How many reads have waited for the disk.
+    pub(crate) fn waits(&self) -> u64 {
+        self.source.waits()
+    }
+
+    /// What is there will be read soon: the disk may fetch it meanwhile.
+    pub(crate) fn expect(&self, part: Part) {
+        self.source.expect(part.offset, part.length as u64);
+    }
+
     /// The number of the file on its disk.
     pub(crate) fn inode(&self) -> u64 {
         self.source.inode

@@ -69,6 +69,19 @@ pub const SEGMENT_BLOCKS: usize = 1 << 19;
 /// Lanes that the log remembers: sixteen epochs of 4,096 nodes. Beyond it, lanes that the hub does not have are forgotten.
 pub const LANES_REMEMBERED: usize = 1 << 16;
 
+/// Blocks of a bundle of the log: those that 4,096 nodes end in eight seconds. One slot of all of them is some 26 kB, a read.
+pub const BUNDLE_BLOCKS: usize = 512;
+/// Fewer blocks of a segment and a schema make no bundle: to read them is quick.
+pub const BUNDLE_BLOCKS_LEAST: usize = 64;
+/// A bundle that is this large gets no further block.
+pub const BUNDLE_BYTES: usize = 8 << 20;
+/// The most bytes of a bundle: one that is almost full, and the largest block.
+pub const BUNDLE_BYTES_MAX: usize = 2 * RECORD_BYTES_MAX;
+/// Slots times rows of a block that may be in a bundle: while it is turned into columns, each takes eight bytes.
+pub const BUNDLE_CELLS: usize = 1 << 20;
+/// A store of less than this many bundles has none.
+pub const BUNDLES_SHARE: u64 = 64;
+
 /// Hours of which one pass over a segment writes pieces. Each needs a writer and the rows of one node; segments of ten
 /// minutes have rows of one hour or two. Rows of further hours take further passes.
 pub const HOURS_AT_ONCE: usize = 2;

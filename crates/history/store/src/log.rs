@@ -5,6 +5,10 @@
 //! written for a restart only: it makes blocks of them. Everything else reads blocks.
 
 mod batch;
+mod bundle;
+mod bundler;
+mod bundles;
+mod bundling;
 mod index;
 mod intake;
 mod known;
@@ -15,6 +19,7 @@ mod pieces;
 mod record;
 mod replay;
 mod segment;
+mod sheet;
 mod tail;
 mod taken;
 mod view;
@@ -26,9 +31,12 @@ use std::sync::Arc;
 use khz_block::Header;
 use khz_model::{Columns, Nanos};
 
+pub use bundler::Bundler;
+pub(crate) use index::{Entry, InBundle};
 pub use intake::{Intake, LogCounts};
 pub use known::KnownBlock;
 pub use lane::LoggedLane;
+pub(crate) use sheet::{Line, RowTimes, Sheet};
 pub(crate) use view::BlockSource;
 pub use view::LogView;
 pub use writer::{Commit, Log};

@@ -1,9 +1,11 @@
 //! A part of a file: where it is, how long, and the checksum of its bytes. It is read whole or not at all.
 
 use std::fs::File;
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use khz_block::varint;
 
@@ -61,7 +63,12 @@ pub(crate) struct Source {
     /// The number of the file on its disk; 0: memory.
     pub inode: u64,
     origin: Origin,
+    /// How many reads have waited for the disk.
+    waits: AtomicU64,
 }
+
+/// A read that takes longer has waited for the disk: out of memory a part comes in a tenth of this.
+const WAIT: Duration = Duration::from_micros(30);
 
 impl Source {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
@@ -69,11 +76,18 @@ impl Source {
         let file = File::open(path).map_err(failed("open"))?;
         let metadata = file.metadata().map_err(failed("read the length of"))?;
         let (length, inode) = (metadata.len(), metadata.ino());
-        Ok(Source { path: path.to_owned(), length, inode, origin: Origin::File(file) })
+        Ok(Source {
+            path: path.to_owned(),
+            length,
+            inode,
+            origin: Origin::File(file),
+            waits: AtomicU64::new(0),
+        })
     }
 
     pub fn memory(bytes: Vec<u8>) -> Self {
-        Source { path: "memory".into(), length: bytes.len() as u64, inode: 0, origin: Origin::Memory(bytes) }
+        let (length, origin, waits) = (bytes.len() as u64, Origin::Memory(bytes), AtomicU64::new(0));
+        Source { path: "memory".into(), length, inode: 0, origin, waits }
     }
 
     /// The bytes of a part, if they are those that were written.
@@ -95,11 +109,27 @@ impl Source {
         match &self.origin {
             Origin::Memory(bytes) => Ok(bytes[offset as usize..][..length].to_vec()),
             Origin::File(file) => {
-                let mut bytes = vec![0; length];
+                let (mut bytes, begin) = (vec![0; length], Instant::now());
                 let read = file.read_exact_at(&mut bytes, offset);
+                if begin.elapsed() > WAIT {
+                    self.waits.fetch_add(1, Ordering::Relaxed);
+                }
                 let failed = |source| StoreError::File { what: "read", path: self.path.clone(), source };
                 read.map(|()| bytes).map_err(failed)
             }
+        }
+    }
+
+    /// How many reads have waited for the disk.
+    pub fn waits(&self) -> u64 {
+        self.waits.load(Ordering::Relaxed)
+    }
+
+    /// These bytes will be read soon: the disk may fetch them meanwhile.
+    pub fn expect(&self, offset: u64, length: u64) {
+        if let (Origin::File(file), Some(length)) = (&self.origin, NonZeroU64::new(length)) {
+            // A system that does not take the hint reads later.
+            let _ = rustix::fs::fadvise(file, offset, Some(length), rustix::fs::Advice::WillNeed);
         }
     }
 

@@ -4,6 +4,7 @@
 //!
 //! [`RangeReader`] answers; [`ColumnFiles`] says which files there are.
 
+mod ahead;
 mod answer;
 mod chosen;
 mod hours;
@@ -130,6 +131,8 @@ pub struct RangeReader {
     budget: Budget,
     readings_max: u64,
     unpacked: Arc<Unpacked>,
+    /// It looks ahead as if each read had waited for the disk.
+    is_looking: bool,
     /// The metrics of all files, found when somebody asks for them first.
     metrics: Arc<OnceLock<Vec<Arc<Metric>>>>,
 }
@@ -139,12 +142,17 @@ impl RangeReader {
     pub fn new(files: Arc<dyn ColumnFiles>, log: Option<LogView>, open: Arc<dyn OpenRows>) -> Self {
         let budget = Budget::new(RANGE_BYTES, Arc::default());
         let (readings_max, unpacked, metrics) = (RANGE_READINGS_MAX, Arc::default(), Arc::default());
-        RangeReader { files, log, open, budget, readings_max, unpacked, metrics }
+        RangeReader { files, log, open, budget, readings_max, unpacked, is_looking: false, metrics }
     }
 
     /// The same, which remembers nothing that was unpacked.
     pub fn without_unpacked(&self) -> Self {
         RangeReader { unpacked: Arc::default(), ..self.clone() }
+    }
+
+    /// The same, which asks the disk early for what is needed next, even if the disk is quick. For tests.
+    pub fn looking_ahead(self) -> Self {
+        RangeReader { is_looking: true, ..self }
     }
 
     /// The same with other limits: bytes for all queries together, and readings of an answer.

@@ -64,7 +64,7 @@ impl Store {
             disk.remove(part)?;
         }
         let counts = Arc::<StoreCounts>::default();
-        let compactor = Compactor::new(shelf.clone(), disk.clone(), keep, counts.clone())?;
+        let compactor = Compactor::new(shelf.clone(), disk.clone(), keep, counts.clone(), log.bundler())?;
         let view = log.view();
         let store = Store {
             folder: folder.to_owned(),
@@ -109,6 +109,11 @@ impl Store {
     pub fn tick_compaction(&self, now: Nanos) -> Result<Tick, StoreError> {
         self.keep_lock()?;
         self.compactor.lock().unwrap_or_else(PoisonError::into_inner).tick(&self.log, now)
+    }
+
+    /// From now on so few blocks make a bundle. For tests.
+    pub fn bundle_from(&self, least: usize) {
+        self.compactor.lock().unwrap_or_else(PoisonError::into_inner).bundle_from(least);
     }
 
     /// If somebody has removed the folder or its lock, the store takes the lock again, unless another process has it now: then

@@ -36,6 +36,7 @@ const DELAY_MAX: Duration = Duration::from_millis(8);
 fn writer_process() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let (store, intake) = open_store(Path::new(&folder), everything(), BEGIN);
+    store.bundle_from(2);
     let open = Open::of(&intake);
     let mut senders: Vec<Sender> = (0..NODES).map(|number| Sender::begin(number, &intake, &open)).collect();
     let now = Arc::new(AtomicU64::new(time(senders[0].next)));

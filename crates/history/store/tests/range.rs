@@ -31,6 +31,7 @@ const HOUR: u64 = 3_600 * SECOND;
 const BEGIN: u64 = 489_722 * HOUR;
 const HOURS: u64 = 4;
 const OFFSET: i64 = 1_000_000;
+const METRICS: [&str; 5] = ["test.counter", "test.gauge", "test.signed", "test.double", "test.labels"];
 
 /// By hour: whether it is settled, and its files.
 type Hours = BTreeMap<u64, (bool, Vec<Arc<ColumnFile>>)>;
@@ -198,9 +199,11 @@ struct World {
     files: Arc<Files>,
     reader: RangeReader,
     model: Model,
-    _log: Log,
+    log: Log,
     /// Labels keep their numbers while somebody holds them.
     _labels: Vec<Labels>,
+    /// The metric that questions are about; `None`: all.
+    metric: Option<&'static str>,
 }
 
 /// Rows as a block; `shift` is how wrong the node's clock was.
@@ -307,11 +310,22 @@ impl World {
             }
         }
         let reader = RangeReader::new(files.clone(), Some(log.view()), Arc::new(open));
-        World { files, reader, model, _log: log, _labels: held }
+        World { files, reader, model, log, _labels: held, metric: None }
+    }
+
+    /// Turns the blocks of the log that are in none into bundles.
+    fn bundle(&self) {
+        let mut bundler = self.log.bundler();
+        bundler.least(1);
+        while bundler.make().unwrap() > 0 {}
+    }
+
+    fn patterns(&self) -> Vec<Pattern> {
+        vec![self.metric.map_or_else(Pattern::everything, |metric| Pattern::new(metric).unwrap())]
     }
 
     fn ask(&self, from: u64, to: u64, shape: RangeShape) -> (Vec<(usize, Key, RangeContent)>, Option<Nanos>) {
-        let patterns = vec![Pattern::everything()];
+        let patterns = self.patterns();
         let request = RangeRequest { patterns, from: Nanos(from), to: Nanos(to), shape };
         let mut answer = self.reader.range(request).unwrap();
         let mut parts = Vec::new();
@@ -340,7 +354,9 @@ impl World {
 
     /// What the map has from `from` on and before `to`, by series.
     fn within(&self, from: u64, to: u64) -> HashMap<(usize, Key), Vec<(u64, Reading)>> {
-        let series = self.model.iter().map(|(key, times)| {
+        let is_asked = |key: &Key| self.metric.is_none_or(|metric| *key.metric == *metric);
+        let asked = self.model.iter().filter(|((_, key), _)| is_asked(key));
+        let series = asked.map(|(key, times)| {
             (key.clone(), times.range(from..to).map(|(time, reading)| (*time, *reading)).collect::<Vec<_>>())
         });
         series.filter(|(_, readings)| !readings.is_empty()).collect()
@@ -372,7 +388,7 @@ impl World {
 
     /// A step has at most this many readings of a node, or one row.
     fn check_steps(&self, from: u64, to: u64, readings_max: usize) {
-        let (patterns, shape) = (vec![Pattern::everything()], RangeShape::Steps(readings_max));
+        let (patterns, shape) = (self.patterns(), RangeShape::Steps(readings_max));
         let request = RangeRequest { patterns, from: Nanos(from), to: Nanos(to), shape };
         let mut answer = self.reader.range(request).unwrap();
         let mut steps: HashMap<(String, Nanos), Vec<Vec<u64>>> = HashMap::new();
@@ -468,14 +484,23 @@ proptest! {
 
     #[test]
     fn every_answer_is_that_of_a_map_in_memory(
-        nodes in prop::collection::vec(rows(), 1..3),
+        nodes in prop::collection::vec(rows(), 1..4),
         settled in any::<u8>(),
         shift in prop_oneof![Just(0i64), Just(7_000_000_000), Just(-90_000_000_000)],
         questions in prop::collection::vec((0..HOURS * 3_600, 1..HOURS * 3_600, 1u32..300), 1..4),
+        metric in prop::option::of(prop::sample::select(METRICS.to_vec())),
+        (is_bundled, is_looking) in any::<(bool, bool)>(),
         case in any::<u32>(),
     ) {
         let folder = folder(&format!("range-{case}"));
-        let world = World::of(&folder, &nodes, settled, shift);
+        let mut world = World::of(&folder, &nodes, settled, shift);
+        world.metric = metric;
+        if is_bundled {
+            world.bundle();
+        }
+        if is_looking {
+            world.reader = world.reader.clone().looking_ahead();
+        }
         let end = BEGIN + HOURS * HOUR;
         for (from, span, points) in questions {
             let from = BEGIN + from * SECOND;

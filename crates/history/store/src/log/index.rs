@@ -6,6 +6,7 @@ use std::sync::Arc;
 use khz_model::{Columns, Nanos, NodeName};
 
 use crate::StoreError;
+use crate::log::bundle::{Bundle, Bundled};
 use crate::log::record::{BLOCK_META_BYTES, BlockMeta, HEAD_BYTES, Head};
 use crate::log::segment::SegmentFile;
 use crate::log::{LoggedBlock, LoggedLane, SchemaHash};
@@ -25,9 +26,28 @@ pub(crate) struct Entry {
     pub rows: u32,
     /// The corrected times of its first and last row.
     pub span: (Nanos, Nanos),
+    pub bundle: InBundle,
+}
+
+/// Whether a block is in a bundle.
+#[derive(Clone, Default)]
+pub(crate) enum InBundle {
+    /// Not yet.
+    #[default]
+    Not,
+    /// It cannot be.
+    Never,
+    /// It is, at this place.
+    At(Arc<Bundle>, u32),
 }
 
 impl Entry {
+    /// True if this is the block that a bundle has.
+    pub fn is(&self, bundled: &Bundled) -> bool {
+        let Bundled { at, first_row, rows, first } = *bundled;
+        (self.at, self.first_row, self.rows, self.span.0) == (at, first_row, rows, first)
+    }
+
     /// Reads the block.
     pub fn read(&self) -> Result<LoggedBlock, StoreError> {
         let record = self.segment.bytes(self.at, HEAD_BYTES + self.length)?;
@@ -92,6 +112,18 @@ impl Index {
             !entries.is_empty()
         });
         rows
+    }
+
+    /// Calls `each` with every block of a segment.
+    pub fn each_of(&mut self, segment: u64, mut each: impl FnMut(&mut Entry)) {
+        let entries = self.nodes.values_mut().flatten();
+        entries.filter(|entry| entry.segment.number == segment).for_each(&mut each);
+    }
+
+    /// The block at this place, of this node.
+    pub fn block(&mut self, node: &NodeName, segment: u64, at: u64) -> Option<&mut Entry> {
+        let entries = self.nodes.get_mut(node)?;
+        entries.iter_mut().rev().find(|entry| (entry.segment.number, entry.at) == (segment, at))
     }
 
     pub fn nodes(&self) -> impl Iterator<Item = (&NodeName, &[Entry])> {

@@ -12,7 +12,7 @@ use khz_model::{Columns, Nanos, Series};
 use crate::StoreError;
 use crate::bytes::{Bytes, Read};
 use crate::log::batch::Waiting;
-use crate::log::index::{Entry, Index};
+use crate::log::index::{Entry, InBundle, Index};
 use crate::log::intake::Shared;
 use crate::log::list::{Listed, ListedBlock, RecordPlace};
 use crate::log::record::{self, BlockMeta, Kind, LaneRecord, Piece};
@@ -345,7 +345,8 @@ impl<'a> Reader<'a> {
         }
         let (lane, schema, segment) = (lane.clone(), schema.clone(), self.segment.clone());
         let schema_hash = *schema_hash;
-        entries.push(Entry { lane, schema, schema_hash, segment, at, length, first_row, rows, span });
+        let bundle = InBundle::Not;
+        entries.push(Entry { lane, schema, schema_hash, segment, at, length, first_row, rows, span, bundle });
         Ok(())
     }
 

@@ -7,9 +7,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use khz_model::{Columns, Nanos, NodeName};
 
 use crate::StoreError;
+use crate::log::bundles;
 use crate::log::index::{Entry, Index};
 use crate::log::intake::Shared;
-use crate::log::replay::{self, Known, Way};
+use crate::log::replay::{self, Known, Replayed, Way};
 use crate::log::{LoggedBlock, LoggedLane};
 
 /// A view of the log, from any thread. It is cheap to copy.
@@ -53,7 +54,9 @@ impl LogView {
 
     fn read(folder: &Path, way: Way) -> Result<(Self, Vec<StoreError>), StoreError> {
         let (shared, mut damage) = (Arc::<Shared>::default(), Vec::new());
-        let index = replay::read(folder, way, &shared, &mut damage)?.index;
+        let Replayed { mut index, segments } = replay::read(folder, way, &shared, &mut damage)?;
+        let segments: Vec<u64> = segments.iter().map(|known| known.segment.number).collect();
+        bundles::find(folder, &segments, &mut index);
         Ok((LogView { shared, index: Arc::new(RwLock::new(index)) }, damage))
     }
 
@@ -68,6 +71,7 @@ impl LogView {
         // What cannot be understood is damaged even where each byte is as it was written.
         let known: HashSet<String> = damage.iter().map(ToString::to_string).collect();
         damage.extend(understood.into_iter().filter(|one| !known.contains(&one.to_string())));
+        damage.extend(bundles::check(folder));
         Ok(damage)
     }
 

@@ -13,7 +13,8 @@ use khz_model::NodeName;
 use crate::StoreError;
 use crate::limits::{SEGMENT_BLOCKS, TAKES_MAX};
 use crate::log::batch::{Batch, Waiting};
-use crate::log::index::{Entry, Index};
+use crate::log::bundles::Bundles;
+use crate::log::index::{Entry, InBundle, Index};
 use crate::log::intake::{KnownSchema, LogCounts, Shared};
 use crate::log::list::{Listed, ListedBlock, Lists, RecordPlace};
 use crate::log::parts::Parts;
@@ -22,7 +23,7 @@ use crate::log::record::{self, BlockMeta, HEAD_BYTES, LaneRecord, Piece, SEGMENT
 use crate::log::replay::{self, OpenBytes, Replayed, Way};
 use crate::log::segment::{self, SegmentFile};
 use crate::log::taken::Taken;
-use crate::log::{Intake, LogView, LoggedLane};
+use crate::log::{Bundler, Intake, LogView, LoggedLane};
 
 /// Bytes that are gathered before they are written.
 const WRITE_BYTES: usize = 1 << 20;
@@ -36,6 +37,7 @@ pub struct Log {
     folder: PathBuf,
     shared: Arc<Shared>,
     index: Arc<RwLock<Index>>,
+    bundles: Arc<Bundles>,
     /// Sealed segments, oldest first, and their bytes.
     sealed: BTreeMap<u64, (Arc<SegmentFile>, u64)>,
     /// Where the log has pieces of blocks that have not ended.
@@ -77,16 +79,23 @@ impl Log {
         let failed = |what| move |source| StoreError::File { what, path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(failed("create"))?;
         let (shared, mut damage) = (Arc::<Shared>::default(), Vec::new());
-        let Replayed { index, segments } = replay::read(folder, Way::Lists, &shared, &mut damage)?;
+        let Replayed { mut index, segments } = replay::read(folder, Way::Lists, &shared, &mut damage)?;
         let next = segment::numbers(folder)?.last().map_or(1, |last| last + 1);
+        let numbers: Vec<u64> = segments.iter().map(|known| known.segment.number).collect();
+        let bundles = Arc::new(Bundles::open(folder, &numbers, &mut index));
         let sealed = segments.into_iter().map(|known| (known.segment.number, (known.segment, known.end)));
         let (sealed, index) = (sealed.collect(), Arc::new(RwLock::new(index)));
         let (folder, taken, pieces) = (folder.to_owned(), Taken::default(), Pieces::default());
-        let mut log = Log { folder, shared, index, sealed, pieces, taken, open: None, next };
+        let mut log = Log { folder, shared, index, bundles, sealed, pieces, taken, open: None, next };
         // The older segments need not be read again for the rows of open blocks: from now on all are in blocks.
         log.commit()?;
         let intake = Intake(log.shared.clone());
         Ok((log, intake, damage))
+    }
+
+    /// Turns blocks into bundles, in any thread.
+    pub fn bundler(&self) -> Bundler {
+        Bundler::new(self.index.clone(), self.bundles.clone())
     }
 
     /// Reads the log, from any thread.
@@ -204,6 +213,7 @@ impl Log {
             LogCounts::add(&self.shared.counts.failures, 1);
             self.leave_open(LoggedLane::lose_open);
             self.pieces.forget_segment(open.file.number);
+            self.bundles.remove(open.file.number);
         }
     }
 
@@ -245,6 +255,7 @@ impl Log {
                 first_row,
                 rows: block.rows,
                 span: block.span(),
+                bundle: InBundle::Not,
             });
         }
         drop(index);
@@ -277,10 +288,10 @@ impl Log {
         !lanes.iter().any(|lane| lane.open().is_some_and(|open| open.segment <= number))
     }
 
-    /// Bytes of all segments.
+    /// Bytes of all segments and bundles.
     pub fn bytes(&self) -> u64 {
         let sealed: u64 = self.sealed.values().map(|(_, bytes)| bytes).sum();
-        sealed + self.open.as_ref().map_or(0, |open| open.end)
+        sealed + self.open.as_ref().map_or(0, |open| open.end) + self.bundles.bytes()
     }
 
     /// Bytes of a sealed segment.
@@ -317,6 +328,7 @@ impl Log {
             }
             _ => {
                 self.sealed.remove(&number);
+                self.bundles.remove(number);
                 Ok(())
             }
         }

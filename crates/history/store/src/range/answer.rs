@@ -33,6 +33,8 @@ pub(crate) struct Asked {
     given: u64,
     pub damage: Vec<StoreError>,
     pub chosen: Chosen,
+    /// How many nodes were selected last.
+    nodes: usize,
 }
 
 impl Asked {
@@ -58,6 +60,7 @@ impl Asked {
             given: 0,
             damage: Vec::new(),
             chosen: Chosen::default(),
+            nodes: 1,
         })
     }
 
@@ -87,6 +90,12 @@ impl Asked {
     /// The selected nodes in the order of their names: those that these files or the log have, or all that the patterns
     /// name.
     pub fn nodes(&mut self, files: &[Arc<ColumnFile>]) -> Vec<NodeName> {
+        let selected = self.selected_nodes(files);
+        self.nodes = selected.len();
+        selected
+    }
+
+    fn selected_nodes(&mut self, files: &[Arc<ColumnFile>]) -> Vec<NodeName> {
         let is_countable = |pattern: &Pattern| pattern.nodes().is_some_and(Hostlist::is_countable);
         let named = named_nodes(&self.patterns);
         if self.patterns.iter().all(is_countable) && named.len() < EXPAND_MAX {
@@ -116,6 +125,7 @@ impl Asked {
             unpacked: &self.reader.unpacked,
             chosen: &mut self.chosen,
             patterns: &self.patterns,
+            nodes: self.nodes,
         };
         reader.read(node, open, (from, to), &mut self.damage)
     }

@@ -10,12 +10,12 @@ use khz_model::{Labels, Nanos, NodeName, Series, Stamp};
 use crate::StoreError;
 use crate::joined::Rows;
 use crate::layout::Key;
-use crate::log::{BlockSource, LogView, LoggedBlock};
+use crate::log::{BlockSource, Entry, InBundle, Line, LogView, LoggedBlock, RowTimes};
 use crate::range::HOUR;
 use crate::range::chosen::{Chosen, List, Selected};
 use crate::range::unpacked::{Place, Unpacked};
 use crate::times::{Beside, Kind, Times};
-use crate::track::{NO_READING, Track};
+use crate::track::{NO_READING, Run, Track};
 use crate::writer::Content;
 
 /// The rows of a block, of the chosen series only.
@@ -44,6 +44,33 @@ impl LiveRows {
         rows.put_in_order();
         let columns = (0..rows.width).map(|column| Arc::new(Content::Readings(rows.track(column)))).collect();
         LiveRows { times: Arc::new(rows.times(block.shift)), selected: selected.clone(), columns }
+    }
+
+    /// The same rows of a block, taken out of its bundle; `None`: the block must be read.
+    fn bundled(entry: &Entry, selected: &Arc<Selected>, unpacked: &Unpacked) -> Option<Self> {
+        let InBundle::At(bundle, place) = &entry.bundle else { return None };
+        let rows = entry.rows as usize;
+        let sheet = |number: usize| {
+            let part = bundle.sheet(number)?;
+            let place = Place::Part(bundle.identity(), part.offset);
+            unpacked.sheet(place, || bundle.read(part)).map_err(|_| bundle.leave()).ok()
+        };
+        let times = sheet(0)?.times(*place as usize, rows).map_err(|_| bundle.leave()).ok()?;
+        let RowTimes { at, real_offset, shift } = times;
+        let beside = [real_offset, shift].map(|number| Beside::Same(number.cast_unsigned()));
+        let mut columns = Vec::with_capacity(selected.slots().len());
+        for &slot in selected.slots() {
+            let line = sheet(slot as usize + 1)?.line(*place as usize, rows);
+            let (state, values) = match line.map_err(|_| bundle.leave()).ok()? {
+                Line::Numbers(numbers) => (0, numbers),
+                Line::State(state) => (u16::from(state), Vec::new()),
+                Line::InBlock => return None,
+            };
+            let track = Track { runs: vec![Run { state, rows }], values, labels: Vec::new() };
+            columns.push(Arc::new(Content::Readings(track)));
+        }
+        let times = Arc::new(Times { kind: Kind::Rows, at, beside });
+        Some(LiveRows { times, selected: selected.clone(), columns })
     }
 
     /// Its series.
@@ -142,6 +169,17 @@ pub(crate) struct LiveReader<'a> {
     pub unpacked: &'a Unpacked,
     pub chosen: &'a mut Chosen,
     pub patterns: &'a [khz_model::Pattern],
+    /// How many nodes the question is about.
+    pub nodes: usize,
+}
+
+/// Whether it is less to read these slots of a bundle than all blocks of it that the question wants.
+fn is_worth(entry: &Entry, slots: &[u32], nodes: usize) -> bool {
+    let InBundle::At(bundle, _) = &entry.bundle else { return false };
+    let wanted = entry.length * bundle.wanted(nodes);
+    let sheet = |number: usize| bundle.sheet(number).map_or(usize::MAX, |part| part.length);
+    let sheets = slots.iter().map(|slot| sheet(*slot as usize + 1)).chain([sheet(0)]);
+    !bundle.is_left() && sheets.fold(0, usize::saturating_add) < wanted
 }
 
 impl LiveReader<'_> {
@@ -154,7 +192,7 @@ impl LiveReader<'_> {
         (from, to): (Nanos, Nanos),
         damage: &mut Vec<StoreError>,
     ) -> Vec<Arc<LiveRows>> {
-        let LiveReader { log, unpacked, chosen, patterns } = self;
+        let LiveReader { log, unpacked, chosen, patterns, nodes } = self;
         let of_node = chosen.patterns_of(patterns, node);
         let mut select = |schema: &Arc<dyn khz_model::Columns>| {
             let selected = chosen.of(patterns, &of_node, &List::Slots(schema.clone()));
@@ -167,7 +205,12 @@ impl LiveReader<'_> {
                 BlockSource::Waiting(block) => Ok(Arc::new(LiveRows::of(&block, &selected))),
                 BlockSource::Written(entry) => {
                     let place = Place::Block(entry.segment.identity, entry.at, selected.slots_shared());
-                    unpacked.rows(place, || Ok(LiveRows::of(&entry.read()?, &selected)))
+                    unpacked.rows(place, || {
+                        let is_worth = is_worth(&entry, selected.slots(), nodes);
+                        let bundled =
+                            if is_worth { LiveRows::bundled(&entry, &selected, unpacked) } else { None };
+                        bundled.map_or_else(|| Ok(LiveRows::of(&entry.read()?, &selected)), Ok)
+                    })
                 }
             };
             match rows {

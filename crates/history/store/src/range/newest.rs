@@ -12,6 +12,7 @@ use crate::file::ColumnFile;
 use crate::layout::Key;
 use crate::limits::NEWEST_HOURS;
 use crate::range::HOUR;
+use crate::range::ahead::Ahead;
 use crate::range::answer::Asked;
 use crate::range::chosen::{List, Selected};
 use crate::range::hours::HourFiles;
@@ -30,13 +31,14 @@ pub(crate) struct NewestAnswer {
     hours: Hours,
     /// What was found of a node.
     found: IntoIter<RangePart>,
+    ahead: Ahead,
 }
 
 impl NewestAnswer {
     pub fn new(asked: Asked) -> Self {
         let files = HourFiles::new(&asked.reader.files);
-        let (rolled, hours) = Default::default();
-        NewestAnswer { asked, files, rolled, nodes: None, hours, found: Vec::new().into_iter() }
+        let (rolled, hours, ahead) = Default::default();
+        NewestAnswer { asked, files, rolled, nodes: None, hours, found: Vec::new().into_iter(), ahead }
     }
 
     fn begin(&mut self) -> Result<IntoIter<NodeName>, QueryError> {
@@ -284,6 +286,12 @@ impl RangeAnswer for NewestAnswer {
             if self.nodes.is_none() {
                 self.nodes = Some(self.begin()?);
             }
+            // As a rule nothing but the last hour is needed of a node, or, as it has just begun, the one before; and of that the
+            // lists of series.
+            let hours = self.hours.recent.iter().take(2).copied();
+            let files = self.files.of_all(hours, &mut self.asked.damage);
+            let left = self.nodes.as_ref().map_or(&[][..], IntoIter::as_slice);
+            self.ahead.look_at_indexes(&mut self.asked, &files, left);
             let Some(node) = self.nodes.as_mut().and_then(Iterator::next) else { return Ok(None) };
             self.found = self.node(&node)?.into_iter();
         }

@@ -15,6 +15,7 @@ use crate::joined::Rows;
 use crate::layout::Key;
 use crate::limits::BUCKETS_MAX;
 use crate::range::HOUR;
+use crate::range::ahead::Ahead;
 use crate::range::answer::Asked;
 use crate::range::hours::HourFiles;
 use crate::range::live::LiveRows;
@@ -34,6 +35,9 @@ pub(crate) struct PointsAnswer {
     /// The nodes that are still to come; `None`: before the first.
     nodes: Option<IntoIter<NodeName>>,
     node: Option<NodePoints>,
+    /// The files of which the last node was read.
+    read: Vec<Arc<ColumnFile>>,
+    ahead: Ahead,
 }
 
 /// The roll-ups of one resolution.
@@ -94,7 +98,8 @@ impl PointsAnswer {
 
     fn on(asked: Asked, grid: Grid) -> Self {
         let files = HourFiles::new(&asked.reader.files);
-        PointsAnswer { asked, grid, files, rolled: None, nodes: None, node: None }
+        let (read, ahead) = Default::default();
+        PointsAnswer { asked, grid, files, rolled: None, nodes: None, node: None, read, ahead }
     }
 
     /// The roll-ups; they are found again when the store has changed.
@@ -145,10 +150,12 @@ impl PointsAnswer {
         }
         let grid = self.grid;
         self.rolled();
+        self.read.clear();
         let mut strands = vec![Strand::default()];
         let mut available = Available { rolled: Vec::new(), filed: Vec::new(), live: BTreeSet::new() };
         for rolled in self.rolled.iter().flatten() {
             let strips = self.asked.sections(&rolled.files, &node);
+            self.read.extend(rolled.files.iter().cloned());
             let strand = Strand::of(strips, &mut self.asked.damage);
             let begins = strand.stretches.iter().flat_map(|stretch| &stretch.joined.times.at);
             let hours = begins.map(|begin| begin - begin % HOUR).collect();
@@ -184,6 +191,7 @@ impl PointsAnswer {
     fn raw(&mut self, node: &NodeName, hours: BTreeSet<u64>, live: &[Arc<LiveRows>]) -> Strand {
         let files = self.files.of_all(hours, &mut self.asked.damage);
         let mut strips = self.asked.sections(&files, node);
+        self.read.extend(files);
         strips.extend(live.iter().cloned().map(Strip::Live));
         let (from, to) = (self.asked.from.0, self.asked.to.0);
         strips.retain(|strip| strip.span().0 < to && strip.span().1 >= from);
@@ -305,6 +313,8 @@ impl RangeAnswer for PointsAnswer {
             if self.nodes.is_none() {
                 self.nodes = Some(self.begin().into_iter());
             }
+            let left = self.nodes.as_ref().map_or(&[][..], IntoIter::as_slice);
+            self.ahead.look(&mut self.asked, &self.read, left);
             let Some(node) = self.nodes.as_mut().and_then(Iterator::next) else { return Ok(None) };
             self.node = self.node(node)?;
         }

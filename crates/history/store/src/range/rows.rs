@@ -10,6 +10,7 @@ use khz_model::{Nanos, NodeName, QueryError, RangeAnswer, RangeContent, RangePar
 use crate::joined::{Joined, Rows};
 use crate::layout::Key;
 use crate::range::HOUR;
+use crate::range::ahead::Ahead;
 use crate::range::answer::Asked;
 use crate::range::hours::HourFiles;
 use crate::range::strand::{SeriesList, Strip};
@@ -26,6 +27,7 @@ pub(crate) struct RowsAnswer {
     hour: u64,
     nodes: IntoIter<NodeName>,
     node: Option<NodeHour>,
+    ahead: Ahead,
     /// The most readings of a step.
     step_max: usize,
     /// They are given as columns.
@@ -52,8 +54,8 @@ impl RowsAnswer {
     /// An answer in steps of an hour; in shorter ones where a node has more readings than `step_max` in it.
     pub fn new(asked: Asked, step_max: usize) -> Self {
         let files = HourFiles::new(&asked.reader.files);
-        let (nodes, is_columns) = (Vec::new().into_iter(), false);
-        RowsAnswer { asked, files, hours: None, hour: 0, nodes, node: None, step_max, is_columns }
+        let (nodes, ahead, is_columns) = (Vec::new().into_iter(), Ahead::default(), false);
+        RowsAnswer { asked, files, hours: None, hour: 0, nodes, node: None, ahead, step_max, is_columns }
     }
 
     /// The same as columns.
@@ -207,6 +209,8 @@ impl RangeAnswer for RowsAnswer {
                 }
                 self.node = None;
             }
+            let files = self.files.of(self.hour, &mut self.asked.damage);
+            self.ahead.look(&mut self.asked, files, self.nodes.as_slice());
             if let Some(node) = self.nodes.next() {
                 self.node = NodeHour::of(&mut self.asked, &mut self.files, self.hour, node)?;
                 if let Some(node) = &mut self.node {

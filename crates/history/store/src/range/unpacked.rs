@@ -8,6 +8,7 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use crate::StoreError;
 use crate::limits::{UNPACKED_BYTES, UNPACKED_BYTES_MAX, UNPACKED_LEAST, UNPACKED_SHARDS, UNPACKED_SHARE};
+use crate::log::Sheet;
 use crate::range::live::LiveRows;
 use crate::section::Section;
 use crate::times::Times;
@@ -16,7 +17,7 @@ use crate::writer::Content;
 /// A part of a file that never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
-    /// The index of a section, its times, or a column: the number of the open file, and where in it.
+    /// The index of a section, its times, a column, or a sheet of a bundle: the number of the open file, and where in it.
     Part(u64, u64),
     /// Slots of a block: the number of the open segment, and where in it.
     Block(u64, u64, Arc<[u32]>),
@@ -36,6 +37,7 @@ enum Kept {
     Times(Arc<Times>),
     Column(Arc<Content>),
     Rows(Arc<LiveRows>),
+    Sheet(Arc<Sheet>),
 }
 
 /// What a thing that is remembered weighs.
@@ -50,6 +52,7 @@ impl Weighter<Place, Kept> for Bytes {
             Kept::Times(times) => times.held(),
             Kept::Column(content) => content.held(),
             Kept::Rows(rows) => rows.held(),
+            Kept::Sheet(sheet) => sheet.held(),
         };
         (UNPACKED_LEAST + slots + held) as u64
     }
@@ -81,6 +84,11 @@ impl Default for Unpacked {
 }
 
 impl Unpacked {
+    /// True if what is at a place is known.
+    pub fn knows(&self, place: &Place) -> bool {
+        self.0.peek(place).is_some()
+    }
+
     /// The section whose index is at a place; `read` is asked if it is not known.
     pub fn section(&self, place: Place, read: impl FnOnce() -> Unpack<Section>) -> Unpack<Arc<Section>> {
         let known = |kept| if let Kept::Section(section) = kept { Some(section) } else { None };
@@ -103,6 +111,12 @@ impl Unpacked {
     pub fn rows(&self, place: Place, read: impl FnOnce() -> Unpack<LiveRows>) -> Unpack<Arc<LiveRows>> {
         let known = |kept| if let Kept::Rows(rows) = kept { Some(rows) } else { None };
         self.kept(place, known, Kept::Rows, read)
+    }
+
+    /// The sheet at a place of a file of bundles.
+    pub fn sheet(&self, place: Place, read: impl FnOnce() -> Unpack<Sheet>) -> Unpack<Arc<Sheet>> {
+        let known = |kept| if let Kept::Sheet(sheet) = kept { Some(sheet) } else { None };
+        self.kept(place, known, Kept::Sheet, read)
     }
 
     fn kept<T>(

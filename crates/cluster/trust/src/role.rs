@@ -66,6 +66,16 @@ impl Role {
         matches!(self, Role::Node | Role::Hub)
     }
 
+    /// True where the role may define channels.
+    pub const fn may_make_channels(self) -> bool {
+        matches!(self, Role::Reader | Role::Operator)
+    }
+
+    /// True where the role may change or remove a channel that this one made.
+    pub const fn may_change_channel_of(self, maker: Role) -> bool {
+        matches!((self, maker), (Role::Operator, _) | (Role::Reader, Role::Reader))
+    }
+
     /// True where the role may read at this rate.
     pub fn may_read_at(self, rate: Rate) -> bool {
         const READER_PERIOD_MIN: Nanos = Nanos(1_000_000_000 / READER_RATE_MAX_HZ);
@@ -121,6 +131,16 @@ mod tests {
         }
         assert_eq!("root".parse::<Role>().unwrap_err().to_string(), RoleError("root".into()).to_string());
         assert!(Role::from_byte(0).is_err() && Role::from_byte(5).is_err());
+    }
+
+    #[test]
+    fn readers_and_operators_make_channels_and_readers_leave_those_of_operators() {
+        let makers: Vec<Role> = Role::ALL.into_iter().filter(|role| role.may_make_channels()).collect();
+        assert_eq!(makers, [Role::Reader, Role::Operator]);
+        for role in Role::ALL {
+            let may = makers.iter().map(|&maker| role.may_change_channel_of(maker)).collect::<Vec<_>>();
+            assert_eq!(may, [role != Role::Node && role != Role::Hub, role == Role::Operator], "{role}");
+        }
     }
 
     #[test]

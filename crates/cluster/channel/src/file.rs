@@ -1,0 +1,205 @@
+//! The file of channels, `channels.jsonl`: replaced as a whole, so that it always has the old text or the new one. A damaged file
+//! is put aside, and its whole lines are used.
+
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use khz_trust::Role;
+use serde::{Deserialize, Serialize};
+
+use crate::definition::Definition;
+use crate::error::ChannelError;
+use crate::limits::{CHANNELS_MAX, DEFINITION_BYTES};
+use crate::registry::Kept;
+
+const FILE: &str = "channels.jsonl";
+/// Under construction.
+const NEXT: &str = "channels.jsonl.new";
+/// The last damaged file.
+const DAMAGED: &str = "channels.jsonl.damaged";
+/// Locked by the khz that writes here.
+const LOCK: &str = "channels.lock";
+
+const DIR_MODE: u32 = 0o750;
+const FILE_MODE: u32 = 0o640;
+
+/// The version of the format.
+const VERSION: u64 = 1;
+
+/// Bytes of a file that is read: all definitions at their longest, and what stands around them.
+const FILE_BYTES_MAX: u64 = (CHANNELS_MAX * (DEFINITION_BYTES + 1_024)) as u64;
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    khz_channels: u64,
+    channels: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    maker: String,
+    definition: Definition,
+}
+
+/// What was read from the file.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub entries: Vec<(Role, Definition)>,
+    /// A sentence for each damaged line.
+    pub damage: Vec<String>,
+}
+
+/// The directory, locked while this lives.
+#[derive(Debug)]
+pub(crate) struct ChannelsFile {
+    directory: PathBuf,
+    _lock: File,
+}
+
+impl ChannelsFile {
+    /// Makes the directory if it does not exist, and locks it.
+    pub fn open(directory: &Path) -> Result<Self, ChannelError> {
+        let made = DirBuilder::new().recursive(true).mode(DIR_MODE).create(directory);
+        made.map_err(failed("make", directory))?;
+        let path = directory.join(LOCK);
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(FILE_MODE).open(&path);
+        let lock = lock.map_err(failed("write", &path))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(ChannelsFile { directory: directory.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(ChannelError::Shared(directory.to_owned())),
+            Err(TryLockError::Error(error)) => Err(failed("lock", &path)(error)),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join(FILE)
+    }
+
+    /// Reads the file; a file that does not exist is empty.
+    pub fn read(&self) -> Result<Found, ChannelError> {
+        let path = self.path();
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::default()),
+            Err(error) => return Err(failed("read", &path)(error)),
+        };
+        let mut bytes = Vec::new();
+        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed("read", &path))?;
+        Ok(read(&path, &bytes))
+    }
+
+    /// Moves the file out of the way; returns where it is now.
+    pub fn put_aside(&self) -> Result<PathBuf, ChannelError> {
+        let aside = self.directory.join(DAMAGED);
+        std::fs::rename(self.path(), &aside).map_err(failed("put aside", &self.path()))?;
+        Ok(aside)
+    }
+
+    /// Replaces the file. At every moment it has the old text or the new one, even if the machine stops.
+    pub fn write(&self, channels: &BTreeMap<String, Arc<Kept>>) -> Result<(), ChannelError> {
+        let mut text = line(&Head { khz_channels: VERSION, channels: channels.len() });
+        for kept in channels.values() {
+            text += &line(&Line { maker: kept.maker.to_string(), definition: kept.definition.clone() });
+        }
+        let next = self.directory.join(NEXT);
+        let options = OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(&next);
+        let mut file = options.map_err(failed("write", &next))?;
+        file.write_all(text.as_bytes()).map_err(failed("write", &next))?;
+        file.sync_all().map_err(failed("write", &next))?;
+        std::fs::rename(&next, self.path()).map_err(failed("replace", &self.path()))?;
+        let directory = File::open(&self.directory).map_err(failed("open", &self.directory))?;
+        directory.sync_all().map_err(failed("write", &self.directory))
+    }
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ChannelError {
+    let path = path.to_owned();
+    move |source| ChannelError::File { what, path, source }
+}
+
+/// Texts and numbers are always JSON.
+fn line(object: &impl Serialize) -> String {
+    serde_json::to_string(object).map(|line| line + "\n").unwrap_or_default()
+}
+
+/// Reads the lines; damaged ones are left out, with a sentence for each.
+fn read(path: &Path, bytes: &[u8]) -> Found {
+    let mut found = Found::default();
+    let mut note = |number: usize, problem: &str| {
+        found.damage.push(format!("{}:{number}: {problem}", path.display()));
+    };
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        note(1, &format!("a file of channels has at most {FILE_BYTES_MAX} bytes"));
+        return found;
+    }
+    let mut lines = bytes.split(|&byte| byte == b'\n').enumerate().map(|(at, line)| (at + 1, line));
+    let head = lines.next().map(|(_, line)| serde_json::from_slice::<Head>(line));
+    let awaited = match head {
+        Some(Ok(Head { khz_channels: VERSION, channels })) => channels,
+        Some(Ok(Head { khz_channels, .. })) => {
+            note(1, &format!("it has version {khz_channels}; this khz reads version {VERSION}"));
+            return found;
+        }
+        _ => {
+            note(1, "it does not begin with {\"khz_channels\":1, ...}: this is no file of channels");
+            return found;
+        }
+    };
+    let mut entries = Vec::new();
+    let mut count = 0;
+    for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
+        count += 1;
+        let read = serde_json::from_slice::<Line>(line).map_err(|error| error.to_string());
+        let role = |line: &Line| line.maker.parse::<Role>().map_err(|error| error.to_string());
+        match read.and_then(|line| Ok((role(&line)?, line.definition))) {
+            Ok(entry) => entries.push(entry),
+            Err(problem) => note(number, &problem),
+        }
+    }
+    if count != awaited {
+        note(count + 1, &format!("it holds {count} channels, and says that it holds {awaited}"));
+    }
+    found.entries = entries;
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cut_and_every_flipped_byte_is_an_answer_and_no_panic() {
+        let definition = Definition { name: "a".into(), expr: Some("b".into()), ..Definition::default() };
+        let one = line(&Line { maker: "reader".into(), definition });
+        let whole = line(&Head { khz_channels: VERSION, channels: 2 }) + &one + &one;
+        let path = Path::new("channels.jsonl");
+        assert!(read(path, whole.as_bytes()).damage.is_empty());
+        for cut in 0..whole.len() - 1 {
+            let found = read(path, &whole.as_bytes()[..cut]);
+            assert!(!found.damage.is_empty(), "{cut}");
+        }
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone().into_bytes();
+            bytes[at] ^= 0x55;
+            assert!(read(path, &bytes).entries.len() <= 3);
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_a_file_of_channels_stay() {
+        let text = "{\"khz_channels\":1,\"channels\":1}\n\
+            {\"maker\":\"operator\",\"definition\":{\"name\":\"hot\",\"nodes\":\"n[1-4]\",\"series\":[\"mem.*\"],\
+            \"rate\":\"10Hz\",\"exact\":true,\"every\":\"1s\",\"when\":\"{\\\"load.1m\\\"} > 2\",\"for\":\"5s\",\
+            \"unless\":\"{\\\"load.1m\\\"} < 1\",\"at_least\":3,\"of\":5,\"deadband\":\"5%\"}}\n";
+        let found = read(Path::new("channels.jsonl"), text.as_bytes());
+        assert_eq!(found.damage, [""; 0]);
+        let [(maker, definition)] = &found.entries[..] else { panic!("{found:?}") };
+        let written = line(&Head { khz_channels: VERSION, channels: 1 })
+            + &line(&Line { maker: maker.to_string(), definition: definition.clone() });
+        assert_eq!(written, text);
+    }
+}

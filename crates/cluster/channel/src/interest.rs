@@ -1,0 +1,237 @@
+//! Checks a definition, and compiles it to what a reader subscribes with: patterns, a rate, and a handler for the nodes.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use khz_model::{ChannelName, ChannelTerms, Interest, Nanos, Pattern, Rate};
+use khz_plan::limits::{DURATION_MAX, TRUTH_ROWS_MAX};
+use khz_plan::{Handler, Plan, Values, When};
+
+use crate::deadband;
+use crate::definition::Definition;
+use crate::error::ChannelError;
+use crate::limits::SERIES_MAX;
+
+impl Definition {
+    /// What a reader of this channel subscribes with.
+    ///
+    /// # Errors
+    /// Returns which field is wrong, and where.
+    pub fn interest(&self) -> Result<Interest, ChannelError> {
+        let name = ChannelName::new(&self.name).map_err(|error| ChannelError::name("name", &error))?;
+        self.check_together()?;
+        let handler = self.handler()?;
+        let bytes = handler.to_bytes().map_err(|error| ChannelError::field("expr", error))?;
+        let channel = Some(Arc::new(ChannelTerms { name, handler: bytes.into() }));
+        Ok(Interest { channel, ..Interest::new(self.patterns()?, self.rate()?, self.exact) })
+    }
+
+    /// How often nodes gather for it.
+    ///
+    /// # Errors
+    /// Returns what is wrong with the rate.
+    pub fn rate(&self) -> Result<Rate, ChannelError> {
+        let text = self.rate.as_deref().unwrap_or("1Hz");
+        text.parse().map_err(|error| ChannelError::field("rate", error))
+    }
+
+    /// The series on the nodes. An expression says itself which series it needs.
+    ///
+    /// # Errors
+    /// Returns what is wrong with nodes or series.
+    pub fn patterns(&self) -> Result<Vec<Pattern>, ChannelError> {
+        let wrong = |field| move |error| ChannelError::name(field, &error);
+        let nodes = self.nodes.as_deref().filter(|nodes| *nodes != "*");
+        if let Some(nodes) = nodes {
+            let of_nodes = Pattern::of_nodes(nodes).map_err(wrong("nodes"))?;
+            if self.expr.is_some() {
+                return Ok(vec![of_nodes]);
+            }
+        }
+        if self.expr.is_some() {
+            return Ok(vec![Pattern::everything()]);
+        }
+        if self.series.len() > SERIES_MAX {
+            let problem = format!("a channel has at most {SERIES_MAX} patterns; use globs, as cpu.*");
+            return Err(ChannelError::field("series", problem));
+        }
+        let pattern = |text: &String| {
+            let alone = Pattern::new(text).map_err(wrong("series"))?;
+            match (nodes, alone.nodes()) {
+                (None, _) => Ok(alone),
+                (Some(nodes), None) => Pattern::new(&format!("{nodes}:{text}")).map_err(wrong("series")),
+                (Some(_), Some(_)) => {
+                    Err(ChannelError::field("series", format!("'{text}' names nodes, and so does 'nodes'")))
+                }
+            }
+        };
+        self.series.iter().map(pattern).collect()
+    }
+
+    /// Which fields need each other, and which exclude each other.
+    fn check_together(&self) -> Result<(), ChannelError> {
+        let refuse = |field, problem: &str| Err(ChannelError::field(field, problem));
+        match (&self.expr, self.series.is_empty()) {
+            (None, true) => return refuse("expr", "a channel needs an expression, or 'series'"),
+            (Some(_), false) => {
+                return refuse("series", "rows have either these series or what 'expr' gives; leave one out");
+            }
+            _ => {}
+        }
+        if self.keep.is_some() {
+            return refuse("keep", "the store does not keep rows of channels yet; leave it out");
+        }
+        let conditions = [
+            ("for", self.holds.is_some()),
+            ("unless", self.unless.is_some()),
+            ("at_least", self.at_least.is_some()),
+            ("once", self.once),
+        ];
+        for (field, is_there) in conditions {
+            if is_there && self.when.is_none() && self.expr.is_none() {
+                return refuse(field, "there is no condition: give one with 'when'");
+            }
+        }
+        if self.at_least.is_some() != self.of.is_some() {
+            return refuse("at_least", "'at_least' and 'of' belong together: at_least 3 of 5 rows");
+        }
+        if let (Some(least), Some(of)) = (self.at_least, self.of)
+            && (least == 0 || least > of || of > TRUTH_ROWS_MAX)
+        {
+            return refuse("at_least", "it is 1 up to 'of', and 'of' is at most 64");
+        }
+        if self.quiet.is_some() && !self.once {
+            return refuse("quiet", "it needs 'once': without it rows are sent while the condition holds");
+        }
+        if self.once && self.every.is_some() {
+            return refuse(
+                "every",
+                "with 'once' a row is sent when the condition begins to hold; leave it out",
+            );
+        }
+        Ok(())
+    }
+
+    fn handler(&self) -> Result<Handler, ChannelError> {
+        let values = plan("expr", self.expr.as_deref())?.map_or(Values::Readings, Values::Plan);
+        let deadband = self.deadband.as_deref().map(deadband::read).transpose();
+        let deadband = deadband.map_err(|problem| ChannelError::field("deadband", problem))?;
+        let every = span("every", self.every.as_deref())?;
+        Ok(Handler { values, when: self.condition()?, deadband, every, ..Handler::default() })
+    }
+
+    fn condition(&self) -> Result<Option<When>, ChannelError> {
+        let when = When {
+            plan: plan("when", self.when.as_deref())?,
+            holds: span("for", self.holds.as_deref())?,
+            unless: plan("unless", self.unless.as_deref())?,
+            at_least: self.at_least.unwrap_or(1),
+            of: self.of.unwrap_or(1),
+            once: self.once,
+            quiet: span("quiet", self.quiet.as_deref())?,
+        };
+        Ok((when != When::default()).then_some(when))
+    }
+}
+
+fn plan(field: &'static str, text: Option<&str>) -> Result<Option<Plan>, ChannelError> {
+    let compiled = text.map(khz_promql::compile).transpose();
+    compiled.map_err(|error| ChannelError::field(field, error))
+}
+
+fn span(field: &'static str, text: Option<&str>) -> Result<Nanos, ChannelError> {
+    let span = text.map(Nanos::from_str).transpose().map_err(|error| ChannelError::field(field, error))?;
+    match span.unwrap_or_default() {
+        span if span > DURATION_MAX => Err(ChannelError::field(field, format!("{span} is more than a day"))),
+        span => Ok(span),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn define(fields: &str) -> Result<Interest, ChannelError> {
+        Definition::from_json(format!("{{\"name\":\"hot\",{fields}}}").as_bytes())?.interest()
+    }
+
+    fn handler(interest: &Interest) -> Handler {
+        Handler::take(&interest.channel.as_ref().unwrap().handler).unwrap()
+    }
+
+    #[test]
+    fn series_stay_as_they_are_and_a_condition_decides() {
+        let interest = define(
+            r#""nodes":"n[1-2]","series":["mem.*","load.1m"],"when":"{\"load.1m\"} > 2","for":"5s","rate":"10Hz","every":"1s""#,
+        )
+        .unwrap();
+        let patterns: Vec<String> = interest.patterns.iter().map(ToString::to_string).collect();
+        assert_eq!(patterns, ["n[1-2]:mem.*", "n[1-2]:load.1m"]);
+        assert_eq!(interest.rate.to_string(), "10Hz");
+        let handler = handler(&interest);
+        assert!(handler.values == Values::Readings);
+        assert_eq!(handler.every, Nanos::SECOND);
+        let when = handler.when.unwrap();
+        assert!(when.plan.is_some() && when.holds == Nanos::from_secs(5));
+    }
+
+    #[test]
+    fn an_expression_gives_the_rows_and_is_the_condition() {
+        let interest =
+            define(r#""expr":"node_load1 > 2","unless":"node_load1 < 1","once":true,"quiet":"1m""#).unwrap();
+        assert_eq!(interest.patterns[0].to_string(), "*");
+        let handler = handler(&interest);
+        let when = handler.when.unwrap();
+        assert!(matches!(handler.values, Values::Plan(_)) && when.plan.is_none() && when.unless.is_some() && when.once);
+        assert_eq!(when.quiet, Nanos::from_secs(60));
+        assert_eq!(interest.rate.to_string(), "1Hz", "once a second where nothing is said");
+        let plain = define(r#""expr":"node_load1","deadband":"5% 1""#).unwrap();
+        let handler = super::tests::handler(&plain);
+        assert!(handler.when.is_none() && handler.deadband.is_some());
+        assert_eq!(define(r#""nodes":"a,b","expr":"node_load1""#).unwrap().patterns[0].to_string(), "a,b:*");
+    }
+
+    #[test]
+    fn what_is_wrong_names_the_field_and_the_place() {
+        for (fields, problem) in [
+            (r#""rate":"1Hz""#, "expr: a channel needs an expression"),
+            (r#""series":["a"],"expr":"b""#, "series: rows have either"),
+            (r#""series":["Mem"]"#, "series: a metric pattern is lower-case words"),
+            (r#""series":["Mem"]"#, "(column 1 of 'Mem')"),
+            (r#""series":["n1:mem.free"],"nodes":"n2""#, "series: 'n1:mem.free' names nodes"),
+            (r#""nodes":"n[1-","expr":"a""#, "nodes: "),
+            (r#""expr":"rate(a[10m])""#, "expr: a node keeps 5 minutes at most (1:6)"),
+            (r#""expr":"sum("#, "cannot be read"),
+            (r#""expr":"sum(""#, "expr: "),
+            (r#""series":["a"],"when":"a >""#, "when: "),
+            (r#""series":["a"],"for":"5s""#, "for: there is no condition"),
+            (r#""series":["a"],"unless":"b""#, "unless: there is no condition"),
+            (r#""series":["a"],"once":true"#, "once: there is no condition"),
+            (r#""series":["a"],"at_least":1,"of":2"#, "at_least: there is no condition"),
+            (r#""expr":"a","at_least":3"#, "belong together"),
+            (r#""expr":"a","at_least":3,"of":2"#, "at_least: it is 1 up to 'of'"),
+            (r#""expr":"a","at_least":3,"of":65"#, "at most 64"),
+            (r#""expr":"a","quiet":"5s""#, "quiet: it needs 'once'"),
+            (r#""expr":"a","once":true,"every":"5s""#, "every: with 'once'"),
+            (r#""expr":"a","every":"5""#, "every: '5' is not a duration"),
+            (r#""expr":"a","for":"2d""#, "for: 172800s is more than a day"),
+            (r#""expr":"a","rate":"fast""#, "rate: 'fast' is not a rate"),
+            (r#""expr":"a","deadband":"5 bananas""#, "deadband: "),
+            (r#""expr":"a","keep":"7d""#, "keep: the store does not keep rows of channels yet"),
+        ] {
+            let error = define(fields).unwrap_err().to_string();
+            assert!(error.contains(problem), "{fields}: {error}");
+        }
+        let error = Definition { name: "Hot".into(), ..Definition::default() }.interest().unwrap_err();
+        assert!(error.to_string().starts_with("name: the name of a channel starts with a small letter"));
+        let many = format!("\"series\":[{}]", vec!["\"a\""; SERIES_MAX + 1].join(","));
+        assert!(define(&many).unwrap_err().to_string().contains("at most 64 patterns"));
+    }
+
+    #[test]
+    fn equal_definitions_ask_the_same_of_nodes() {
+        let one = define(r#""expr":"node_load1 > 2","rate":"100Hz""#).unwrap();
+        let other = define(r#""rate":"10ms","expr":"node_load1 > 2""#).unwrap();
+        assert_eq!((one.channel, one.rate), (other.channel, other.rate));
+    }
+}

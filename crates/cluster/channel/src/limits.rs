@@ -1,0 +1,13 @@
+//! What channels may take at a hub, in numbers.
+
+/// Channels that a hub knows: some for each of its users, and a list that a person still reads.
+pub const CHANNELS_MAX: usize = 256;
+
+/// Those of them that readers may have made: so operators find room.
+pub const CHANNELS_OF_READERS_MAX: usize = 64;
+
+/// Bytes of a definition as JSON: an expression that somebody can read has some hundred.
+pub const DEFINITION_BYTES: usize = 16 << 10;
+
+/// Patterns of a channel: each is tested against every series of a node.
+pub const SERIES_MAX: usize = 64;

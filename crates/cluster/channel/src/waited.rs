@@ -1,0 +1,291 @@
+//! A simple condition in khz's own names and units, `node3:mem.available < 1GiB and load.1m > 4`, as an expression in PromQL and the
+//! nodes that judge it. Knows no metric: the caller says what each is.
+
+use std::fmt::Write as _;
+
+use khz_model::{Kind, Nanos, Pattern, Rate, RateUnit, Unit};
+
+use crate::amount::amount;
+
+/// What there is to know of a metric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its unit.
+    pub unit: Unit,
+    /// Whether it only grows.
+    pub kind: Kind,
+    /// What an instance of it is (`device`), if it has some.
+    pub instances: Option<String>,
+}
+
+/// A condition that somebody waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waited {
+    /// Which nodes judge it; `None`: all of them.
+    pub nodes: Option<String>,
+    /// The condition in PromQL.
+    pub expr: String,
+}
+
+/// Comparisons, the longer ones first.
+const COMPARISONS: [&str; 6] = ["<=", ">=", "==", "!=", "<", ">"];
+
+/// A rate is taken over at least this time.
+const RATE_SPAN_MIN: Nanos = Nanos::from_secs(5);
+
+/// Rows that a rate is taken over, at least.
+const RATE_ROWS: u64 = 4;
+
+impl Waited {
+    /// Reads a condition that is judged at this rate: `SERIES OP VALUE`, several with `and`. A value with `/s` is compared with the
+    /// rate of a counter.
+    ///
+    /// # Errors
+    /// Returns what is wrong, and what to write instead.
+    pub fn read(text: &str, rate: Rate, about: impl Fn(&str) -> Option<About>) -> Result<Self, String> {
+        let (mut nodes, mut parts): (Option<Option<String>>, Vec<String>) = (None, Vec::new());
+        for part in text.split(" and ") {
+            let (series, comparison, value) = split(part)?;
+            let pattern = Pattern::new(series).map_err(|error| error.to_string())?;
+            let of_part = pattern.nodes().map(|nodes| nodes.as_str().to_owned());
+            match &nodes {
+                None => nodes = Some(of_part),
+                Some(first) if of_part.is_none() || *first == of_part => {}
+                Some(_) => {
+                    return Err(format!(
+                        "'{}' names other nodes than the first part: each node judges the whole condition by itself, with its own numbers",
+                        part.trim()
+                    ));
+                }
+            }
+            let about = about(pattern.metric());
+            let left = left(&pattern, value, rate, about.as_ref())?;
+            parts.push(format!("{left} {comparison} {}", number(&pattern, value, about.as_ref())?));
+        }
+        // Each part may be of other instances: all must hold somewhere on the node.
+        let expr = match parts.as_slice() {
+            [one] => one.clone(),
+            several => several.iter().map(|part| format!("({part})")).collect::<Vec<_>>().join(" and on() "),
+        };
+        Ok(Waited { nodes: nodes.flatten(), expr })
+    }
+}
+
+/// Series, comparison and value of `mem.available < 1GiB`.
+fn split(part: &str) -> Result<(&str, &'static str, &str), String> {
+    // What stands between brackets is the name of an instance.
+    let after = part.rfind(']').map_or(0, |at| at + 1);
+    let found = COMPARISONS.iter().filter_map(|one| Some((after + part[after..].find(one)?, *one)));
+    let Some((at, comparison)) = found.min_by_key(|(at, one)| (*at, std::cmp::Reverse(one.len()))) else {
+        return Err(format!(
+            "'{}' compares nothing: write SERIES < VALUE, as 'mem.available < 1GiB' (comparisons: < <= > >= == !=)",
+            part.trim()
+        ));
+    };
+    let (series, value) = (part[..at].trim(), part[at + comparison.len()..].trim());
+    if series.is_empty() || value.is_empty() {
+        return Err(format!("'{}' lacks a side: write SERIES {comparison} VALUE", part.trim()));
+    }
+    Ok((series, comparison, value))
+}
+
+/// Whether a value is compared with a rate.
+fn is_rate(value: &str, about: Option<&About>) -> bool {
+    let of_time = |about: &About| about.kind == Kind::Counter && about.unit == Unit::Seconds;
+    value.ends_with("/s") || value.ends_with("CPUs") || value.ends_with('%') && about.is_some_and(of_time)
+}
+
+/// The number on the right side.
+fn number(pattern: &Pattern, value: &str, about: Option<&About>) -> Result<f64, String> {
+    let metric = pattern.metric();
+    let unit = about.map(|about| about.unit);
+    let read = match value {
+        value if !is_rate(value, about) => amount(value, unit),
+        value if value.ends_with('%') => amount(value, None).map(|percent| percent / 100.0),
+        value => match value.strip_suffix("CPUs") {
+            Some(cpus)
+                if about.is_none_or(|about| RateUnit::of(metric, about.unit.as_str()) == RateUnit::Cpus) =>
+            {
+                amount(cpus, Some(Unit::Count))
+            }
+            Some(_) => Err(format!("'{value}' does not fit: it is not the time of processors")),
+            None => amount(value.strip_suffix("/s").unwrap_or(value), unit),
+        },
+    };
+    read.map_err(|problem| format!("{metric}: {problem}"))
+}
+
+/// The series in PromQL, or its rate.
+fn left(pattern: &Pattern, value: &str, rate: Rate, about: Option<&About>) -> Result<String, String> {
+    let selector = selector(pattern, about)?;
+    if !is_rate(value, about) {
+        return Ok(selector);
+    }
+    if about.is_some_and(|about| about.kind != Kind::Counter) {
+        let metric = pattern.metric();
+        return Err(format!("{metric} is no counter: compare it with a number without '/s'"));
+    }
+    let span = Nanos(rate.period().0.saturating_mul(RATE_ROWS)).max(RATE_SPAN_MIN);
+    if span > khz_plan::limits::WINDOW_MAX {
+        return Err("a rate needs four rows in five minutes: ask more often (--rate 1Hz)".to_owned());
+    }
+    Ok(format!("rate({selector}[{}ms])", span.0.div_ceil(1_000_000)))
+}
+
+/// `{"net.rx_bytes",device=~"eth.*"}`
+fn selector(pattern: &Pattern, about: Option<&About>) -> Result<String, String> {
+    let metric = pattern.metric();
+    if metric.contains(['*', '?']) {
+        return Err(format!(
+            "'{metric}' means several metrics: write one, as mem.available (`khz catalog` lists them)"
+        ));
+    }
+    if !metric.contains('.') {
+        return Err(format!(
+            "'{metric}' is no metric of khz: their names have a dot, as load.1m (`khz catalog` lists them)"
+        ));
+    }
+    let mut out = format!("{{\"{metric}\"");
+    let label = about.and_then(|about| about.instances.as_deref()).unwrap_or("exported_instance");
+    for (at, part) in pattern.instance().into_iter().flat_map(|instance| instance.split(',').enumerate()) {
+        let (label, value) = match part.split_once('=') {
+            Some((label, value)) => (label, value),
+            None if at == 0 => (label, part),
+            None => return Err(format!("'{part}' is no label: write [NAME,label=value]")),
+        };
+        let is_glob = value.contains(['*', '?']);
+        let value = unescaped(value);
+        let text = if is_glob { regex(&value) } else { value };
+        let operator = if is_glob { "=~" } else { "=" };
+        let _ = write!(out, ",{label}{operator}\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    }
+    out.push('}');
+    Ok(out)
+}
+
+/// Undoes the `%2F` of names. A pattern has been read already, so its escapes are whole.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let code = || u8::from_str_radix(std::str::from_utf8(after.get(..2)?).ok()?, 16).ok();
+        match (byte, code()) {
+            (b'%', Some(code)) => {
+                bytes.push(code);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The regular expression that fits what a glob fits.
+fn regex(glob: &str) -> String {
+    let mut out = String::new();
+    for c in glob.chars() {
+        match c {
+            '*' => out.push_str(".*"),
+            '?' => out.push('.'),
+            c if "\\.+()|[]{}^$".contains(c) => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn about(metric: &str) -> Option<About> {
+        let (unit, kind, instances) = match metric {
+            "mem.available" => (Unit::Bytes, Kind::Gauge, None),
+            "net.rx_bytes" => (Unit::Bytes, Kind::Counter, Some("device")),
+            "disk.io_time" => (Unit::Seconds, Kind::Counter, Some("device")),
+            "cpu.all.user" => (Unit::Seconds, Kind::Counter, None),
+            "pressure.io.some.avg10" => (Unit::Percent, Kind::Gauge, None),
+            "load.1m" => (Unit::Count, Kind::Gauge, None),
+            _ => return None,
+        };
+        Some(About { unit, kind, instances: instances.map(str::to_owned) })
+    }
+
+    fn read(text: &str) -> Result<Waited, String> {
+        Waited::read(text, Rate::from_hz(1).unwrap(), about)
+    }
+
+    #[test]
+    fn conditions_become_expressions_that_nodes_can_compute() {
+        for (text, nodes, expr) in [
+            ("node3:mem.available < 1GiB", Some("node3"), r#"{"mem.available"} < 1073741824"#),
+            ("load.1m>=4", None, r#"{"load.1m"} >= 4"#),
+            (
+                "n[1-4]:net.rx_bytes[eth0] > 2MB",
+                Some("n[1-4]"),
+                r#"{"net.rx_bytes",device="eth0"} > 2000000"#,
+            ),
+            (
+                "net.rx_bytes[eth*] > 2MB/s",
+                None,
+                r#"rate({"net.rx_bytes",device=~"eth.*"}[5000ms]) > 2000000"#,
+            ),
+            ("disk.io_time[sda] > 90%", None, r#"rate({"disk.io_time",device="sda"}[5000ms]) > 0.9"#),
+            ("cpu.all.user > 1.5CPUs", None, r#"rate({"cpu.all.user"}[5000ms]) > 1.5"#),
+            ("cpu.all.user > 10min", None, r#"{"cpu.all.user"} > 600"#),
+            ("pressure.io.some.avg10 > 5%", None, r#"{"pressure.io.some.avg10"} > 5"#),
+            ("job.done == 1", None, r#"{"job.done"} == 1"#),
+            ("job.done[a%3Db,rank=0] == 1", None, r#"{"job.done",exported_instance="a=b",rank="0"} == 1"#),
+            (
+                "n1:load.1m > 4 and mem.available < 1GiB",
+                Some("n1"),
+                r#"({"load.1m"} > 4) and on() ({"mem.available"} < 1073741824)"#,
+            ),
+        ] {
+            let waited = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!((waited.nodes.as_deref(), &*waited.expr), (nodes, expr), "{text}");
+            khz_promql::compile(&waited.expr).unwrap_or_else(|error| panic!("{expr}: {error}"));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_says_what_to_write() {
+        for (text, problem) in [
+            ("mem.available", "compares nothing"),
+            ("mem.available <", "lacks a side"),
+            ("< 5", "lacks a side"),
+            ("mem.available < 5s", "mem.available: '5s' does not fit: the number is in bytes"),
+            ("load.1m > 5/s", "load.1m is no counter"),
+            ("mem.* < 1GiB", "means several metrics"),
+            ("node_load1 > 4", "is no metric of khz"),
+            ("Mem.free < 1", "lower-case words"),
+            ("n1:load.1m > 4 and n2:load.1m > 4", "names other nodes than the first part"),
+            ("load.1m > 4 and n2:load.1m > 4", "names other nodes than the first part"),
+            ("load.1m > 4 and", "'4 and'"),
+            ("net.rx_bytes > 2CPUs", "not the time of processors"),
+        ] {
+            let found = read(text).unwrap_err();
+            assert!(found.contains(problem), "{text}: {found}");
+        }
+        let slow = Rate::from_period(Nanos::from_secs(100)).unwrap();
+        assert!(Waited::read("net.rx_bytes > 1B/s", slow, about).unwrap_err().contains("four rows"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "[a-z.:<>=!\\[\\]%0-9A-Za-z/ ,é]{0,50}") {
+            let _ = read(&text).map(|waited| khz_promql::compile(&waited.expr).is_ok());
+        }
+
+        #[test]
+        fn any_instance_is_found_by_its_own_name(name in "[a-z\"\\\\ .*%,=é]{1,12}") {
+            let instance = khz_model::Instance::from_kernel(name.as_bytes());
+            let waited = read(&format!("net.rx_bytes[{instance}] > 1")).unwrap();
+            khz_promql::compile(&waited.expr).unwrap();
+        }
+    }
+}

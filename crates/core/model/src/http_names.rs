@@ -8,6 +8,8 @@ pub const STREAM_PATH: &str = "/khz/v1/stream";
 pub const RANGE_PATH: &str = "/khz/v1/range";
 /// Path of the list of metrics.
 pub const CATALOG_PATH: &str = "/khz/v1/catalog";
+/// Path of the channels; a channel is below it, and its rows at `/stream` below that.
+pub const CHANNELS_PATH: &str = "/khz/v1/channels";
 /// Path of the nodes and the status of each.
 pub const NODES_PATH: &str = "/khz/v1/nodes";
 /// Header of an answer that another engine gave: the address of that engine.

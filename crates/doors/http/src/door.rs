@@ -5,6 +5,7 @@ use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use khz_channel::Registry;
 use khz_door::{
     Accepted, Access, Coming, Connections, DoorError, Failures, Listeners, LocalSocket, Sealed, Tide, admit,
     receive_all,
@@ -46,6 +47,8 @@ pub struct Door {
     pub access: Access,
     /// Another engine that answers queries in PromQL; `None`: the door evaluates them itself.
     pub engine: Option<Arc<dyn Engine>>,
+    /// The channels that can be followed by their names.
+    pub channels: Arc<Registry>,
     /// The local socket.
     pub local: Option<LocalSocket>,
     /// The limits of this door.
@@ -66,6 +69,7 @@ impl Door {
             tls: None,
             access: Access::default(),
             engine: None,
+            channels: Arc::new(Registry::in_memory()),
             local: None,
             limits: Limits::default(),
             counters: Counters::default(),
@@ -127,7 +131,7 @@ struct Hall {
 
 impl Hall {
     fn new(door: Door, closing: watch::Receiver<bool>) -> Self {
-        let Door { query, window, hosts, job, tls, access, engine, limits, counters, .. } = door;
+        let Door { query, window, hosts, job, tls, access, engine, channels, limits, counters, .. } = door;
         let answers = Budget::new(limits.answers, Arc::clone(&counters.answer_bytes));
         let app = App {
             query,
@@ -142,6 +146,8 @@ impl Hall {
             queries: Arc::default(),
             engine,
             engine_questions: Arc::new(Semaphore::new(ENGINE_QUESTIONS_MAX)),
+            channels,
+            tallies: Arc::default(),
             turns: Arc::default(),
             closing: closing.clone(),
         };

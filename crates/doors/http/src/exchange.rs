@@ -18,11 +18,12 @@ use khz_model::Share;
 use tower_service::Service;
 
 use crate::bearer::bearer;
+use crate::bodies::body_max;
 use crate::counters::count;
 use crate::gzip;
 use crate::pages::Held;
+use crate::prometheus;
 use crate::prometheus::line::Client;
-use crate::prometheus::{self, body_max};
 use crate::refusal::{OverBudget, Refusal};
 use crate::routes::HEALTH_PATH;
 use crate::talk::Shared;

@@ -9,8 +9,9 @@ use axum::http::{Method, Request, StatusCode, Version};
 use khz_door::Way;
 use khz_model::http_names::NODES_PATH;
 
+use crate::bodies::body_max;
+use crate::channels;
 use crate::limits::URI_BYTES_MAX;
-use crate::prometheus::body_max;
 use crate::refusal::Refusal;
 
 /// Which Host headers name this door.
@@ -104,11 +105,13 @@ fn check_method(method: &Method, path: &str, takes_body: bool) -> Result<(), Ref
         // It reads, too: its parameters are in the body.
         Method::POST if takes_body => Ok(()),
         Method::GET | Method::HEAD => Ok(()),
-        // The only path that does more than read: it forgets nodes. A page of another origin cannot send the request:
-        // its browser asks first, and gets 405.
+        // The only paths that do more than read: nodes are forgotten, channels are defined and removed. A page of another
+        // origin cannot send the request: its browser asks first, and gets 405.
         Method::DELETE if path == NODES_PATH => Ok(()),
+        Method::PUT | Method::DELETE if channels::name_in(path).is_some() => Ok(()),
         _ => Err(Refusal::method(match path {
             NODES_PATH => "GET, HEAD, DELETE",
+            _ if channels::name_in(path).is_some() => "GET, HEAD, PUT, DELETE",
             _ if body_max(&Method::POST, path).is_some() => "GET, HEAD, POST",
             _ => "GET, HEAD",
         })),

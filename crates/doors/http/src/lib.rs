@@ -7,7 +7,10 @@
 mod accept;
 mod assets;
 mod bearer;
+mod bodies;
 mod catalog;
+mod channel_rows;
+mod channels;
 mod collect;
 mod counters;
 mod descriptions;
@@ -38,6 +41,7 @@ mod routes;
 mod scrape_nodes;
 mod stream;
 mod talk;
+mod tallies;
 mod targets;
 mod tiles;
 mod turns;

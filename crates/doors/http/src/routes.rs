@@ -8,7 +8,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 use axum::{Extension, Router};
-use khz_model::http_names::{CATALOG_PATH, NODES_PATH, QUERY_PATH, RANGE_PATH, STREAM_PATH};
+use khz_channel::Registry;
+use khz_model::http_names::{CATALOG_PATH, CHANNELS_PATH, NODES_PATH, QUERY_PATH, RANGE_PATH, STREAM_PATH};
 use khz_model::{Budget, Nanos, Query};
 use tokio::sync::{Semaphore, watch};
 
@@ -19,8 +20,12 @@ use crate::prometheus::line::Line;
 use crate::published::Published;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
+use crate::tallies::Tallies;
 use crate::turns::Turns;
-use crate::{assets, catalog, history, latest, nodes, prometheus, range, stream, targets, tiles};
+use crate::{
+    assets, catalog, channel_rows, channels, history, latest, nodes, prometheus, range, stream, targets,
+    tiles,
+};
 
 /// The only path that needs no token: it says that the program runs, and nothing else.
 pub(crate) const HEALTH_PATH: &str = "/healthz";
@@ -45,6 +50,10 @@ pub(crate) struct App {
     pub engine: Option<Arc<dyn Engine>>,
     /// The turns for asking it.
     pub engine_questions: Arc<Semaphore>,
+    /// The channels that readers and operators have defined.
+    pub channels: Arc<Registry>,
+    /// What was sent of each.
+    pub tallies: Arc<Tallies>,
     /// The turns for writing pages.
     pub turns: Arc<Turns>,
     pub closing: watch::Receiver<bool>,
@@ -63,6 +72,17 @@ fn table() -> Vec<Route> {
         (RANGE_PATH, range::RANGE_PARAMS, get(range::range)),
         (CATALOG_PATH, catalog::CATALOG_PARAMS, get(catalog::catalog)),
         (NODES_PATH, nodes::NODES_PARAMS, get(nodes::nodes).delete(nodes::forget)),
+        (CHANNELS_PATH, &[], get(channels::list)),
+        (
+            "/khz/v1/channels/{name}",
+            channels::CHANNEL_PARAMS,
+            get(channels::show).put(channels::put).delete(channels::remove),
+        ),
+        (
+            "/khz/v1/channels/{name}/stream",
+            channel_rows::CHANNEL_STREAM_PARAMS,
+            get(channel_rows::channel_stream),
+        ),
         ("/khz/v1/tiles", tiles::TILES_PARAMS, get(tiles::tiles)),
         ("/khz/v1/targets", targets::TARGETS_PARAMS, get(targets::targets)),
         ("/khz/v1/openapi.json", &[], get(catalog::openapi)),

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use khz_door::{Caller, Connection};
 use khz_model::{Delivery, Interest, Rate, Reading, Row, Subscription};
 
+use crate::channel_rows;
 use crate::counters::{Counters, count, count_n};
 use crate::encoder::{Encoder, Pushed, notices};
 use crate::event_stream::{Due, EventStream, Source, place};
@@ -18,10 +19,14 @@ use crate::misses;
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
+use crate::tallies;
 use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/stream`.
-pub(crate) const STREAM_PARAMS: &[&str] = &["match", "rate", "exact", "changes"];
+pub(crate) const STREAM_PARAMS: &[&str] = &[
+    "match", "rate", "exact", "changes", "nodes", "expr", "when", "for", "unless", "at_least", "of", "once",
+    "quiet", "every", "deadband",
+];
 
 /// `GET /khz/v1/stream`
 pub(crate) async fn stream(
@@ -41,18 +46,21 @@ pub(crate) async fn stream(
     let subscription = subscription.map_err(|error| misses::refusal(&*app.query, &patterns, error))?;
     connection.set_streaming();
     let rate = subscription.rate();
-    let mut rows = Rows::new(subscription, changes, app.limits.backlog_readings, app.counters.clone());
-    rows.first = misses::event(&misses::of(&*app.query, &patterns));
+    let rows = Rows::new(subscription, changes, app.limits.backlog_readings, app.counters.clone());
+    let rows = rows.beginning_with(misses::event(&misses::of(&*app.query, &patterns)));
     Ok(EventStream::new(rows, rate, app.closing.clone(), open).into_response())
 }
 
 fn interest(params: &Params) -> Result<Interest, Refusal> {
+    if let Some(interest) = channel_rows::nameless(params)? {
+        return Ok(interest);
+    }
     let once_a_second = Rate::from_hz(1).ok_or_else(|| Refusal::bad_request("a rate is missing"))?;
     Ok(Interest::new(params.patterns()?, params.rate("rate", once_a_second)?, params.switch("exact")?))
 }
 
 /// The rows of a subscription.
-struct Rows {
+pub(crate) struct Rows {
     /// Text to send before the rows.
     first: String,
     subscription: Box<dyn Subscription>,
@@ -62,10 +70,13 @@ struct Rows {
     encoded: usize,
     backlog_readings: usize,
     counters: Counters,
+    /// Counts what was sent of a channel.
+    tally: Option<tallies::Reader>,
 }
 
 impl Rows {
-    fn new(
+    /// The rows of `subscription`. With `changes`, only the first row after each `columns` is sent whole.
+    pub fn new(
         subscription: Box<dyn Subscription>,
         changes: bool,
         backlog_readings: usize,
@@ -74,7 +85,17 @@ impl Rows {
         let encoder = Encoder::new(subscription.rate(), changes);
         let waiting = VecDeque::new();
         let first = String::new();
-        Rows { first, subscription, encoder, waiting, encoded: 0, backlog_readings, counters }
+        Rows { first, subscription, encoder, waiting, encoded: 0, backlog_readings, counters, tally: None }
+    }
+
+    /// The same, after this text.
+    pub fn beginning_with(self, first: String) -> Self {
+        Rows { first, ..self }
+    }
+
+    /// The same, counted.
+    pub fn tallied_by(self, reader: tallies::Reader) -> Self {
+        Rows { tally: Some(reader), ..self }
     }
 
     fn count(&self, pushed: Pushed) {
@@ -89,8 +110,12 @@ impl Rows {
             if events.len() >= EVENT_BYTES {
                 return true;
             }
+            let before = events.len();
             let pushed = self.encoder.push(delivery, self.encoded, events);
             self.encoded += pushed.rows;
+            if let Some(reader) = &self.tally {
+                reader.took(delivery, pushed, events.len() - before);
+            }
             if self.encoded == delivery.rows.len() {
                 self.waiting.pop_front();
                 self.encoded = 0;
@@ -122,7 +147,11 @@ impl Source for Rows {
             if waiting > self.backlog_readings {
                 return self.drop_slow(waiting);
             }
-            notices(&self.subscription.notices(), &mut events);
+            let news = self.subscription.notices();
+            if let Some(reader) = &self.tally {
+                reader.noted(&news);
+            }
+            notices(&news, &mut events);
             self.waiting = deliveries.into();
         }
         if self.encode(&mut events) { Due::More(events) } else { Due::Events(events) }

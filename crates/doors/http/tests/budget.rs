@@ -93,6 +93,8 @@ fn large() -> Vec<Case> {
         ("/khz/v1/query", cluster(60, 600), 8 * MIB),
         ("/khz/v1/stream?rate=1000Hz", cluster(20, 200), 4 * MIB),
         ("/khz/v1/stream?rate=1000Hz&changes=1", cluster(20, 200), 4 * MIB),
+        ("/khz/v1/channels/c0/stream", cluster(20, 200), 4 * MIB),
+        ("/khz/v1/channels", cluster(1, 1), 4 * MIB),
         ("/khz/v1/history?span=600s", cluster(4, 100), 4 * MIB),
         ("/khz/v1/range", cluster(4, 100), 4 * MIB),
         ("/khz/v1/range?recording=1", cluster(4, 100), 8 * MIB),
@@ -120,11 +122,25 @@ fn large() -> Vec<Case> {
 
 /// The path of a request, as the description writes it.
 fn described(path: &str) -> String {
-    path.split('?').next().unwrap().replace("__name__", "{name}")
+    path.split('?').next().unwrap().replace("__name__", "{name}").replace("/c0/", "/{name}/")
+}
+
+/// Channels with long definitions; the first one has every series.
+fn define_channels(door: &khz_http::Door) {
+    for n in 0..200 {
+        let series = match n {
+            0 => vec!["*".to_owned()],
+            _ => (0..60).map(|k| format!("a_metric.with_a_long_name_number_{k}")).collect(),
+        };
+        let (name, rate) = (format!("c{n}"), Some("1kHz".to_owned()));
+        let definition = khz_channel::Definition { name, series, rate, ..khz_channel::Definition::default() };
+        door.channels.create(definition, khz_trust::Role::Operator).unwrap();
+    }
 }
 
 fn server(node: FakeNode, budget: u64) -> Server {
     Server::start_with(Arc::new(node), |door| {
+        define_channels(door);
         door.limits.answers = ByteSize(budget);
         // No client is dropped before the test has checked.
         door.limits.stall_timeout = 2 * PATIENCE;
@@ -154,7 +170,7 @@ fn every_route_is_large_enough_to_be_tried_or_says_why_not() {
     let small = ["/", "/{file}", "/healthz", "/khz/v1/openapi.json", "/api/v1/rules", "/api/v1/alerts"];
     let small_too = ["/api/v1/query_exemplars", "/api/v1/status/buildinfo"];
     // As long as the query, and as the names of labels, of which there are few.
-    let short = ["/api/v1/format_query", "/api/v1/labels"];
+    let short = ["/api/v1/format_query", "/api/v1/labels", "/khz/v1/channels/{name}"];
     let small = [&small[..], &small_too, &short].concat();
     let tried: Vec<String> = large().iter().map(|(path, ..)| described(path)).collect();
     let tried: Vec<&str> = tried.iter().map(String::as_str).collect();

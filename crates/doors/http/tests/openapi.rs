@@ -136,7 +136,7 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
     if path == "/api/v1/read" {
         // What it takes is no URL.
         requests.push(get("", 400));
-    } else if !["/khz/v1/stream", "/khz/v1/tiles"].contains(&path) {
+    } else if path != "/khz/v1/tiles" && !path.ends_with("/stream") {
         requests.push(get(needed(described), 200));
     }
     match path {
@@ -161,7 +161,20 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             get("?rate=5kHz", 400),
             get("?changes=2", 400),
             get("?match=nothing", 404),
+            get("?expr=sum(", 400),
+            get("?for=5s", 400),
+            get("?expr=a&at_least=x&of=3", 400),
+            get("?nodes=n[1-", 400),
         ]),
+        "/khz/v1/channels" => requests.push(get("?x=1", 400)),
+        "/khz/v1/channels/device" => {
+            let unknown = ("GET", "/khz/v1/channels/nobody".to_owned(), vec![], 404);
+            requests.extend([get("?x=1", 400), unknown]);
+        }
+        "/khz/v1/channels/device/stream" => {
+            let unknown = ("GET", "/khz/v1/channels/nobody/stream".to_owned(), vec![], 404);
+            requests.extend([get("?changes=2", 400), unknown]);
+        }
         "/khz/v1/history" => requests.extend([
             get("?match=cpu.*&span=5s&rows=3", 200),
             get("?rows=0", 400),
@@ -228,14 +241,27 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
     requests
 }
 
+/// The channel `device`, as [`filled`] names it.
+fn with_a_channel(door: &mut khz_http::Door) {
+    let definition = khz_channel::Definition {
+        name: "device".to_owned(),
+        expr: Some("node_load1 > 2".to_owned()),
+        ..khz_channel::Definition::default()
+    };
+    door.channels.create(definition, khz_trust::Role::Reader).unwrap();
+}
+
 #[test]
 fn every_described_status_is_answered_as_described() {
     let doc = description();
     let node = Arc::new(FakeNode::default());
-    let server = Server::start(Arc::clone(&node));
+    let server = Server::start_with(Arc::clone(&node), with_a_channel);
     let long = "x".repeat(9_000);
     // This one has no room for any answer.
-    let crowded = Server::start_with(Arc::new(FakeNode::default()), |door| door.limits.answers.0 = 1);
+    let crowded = Server::start_with(Arc::new(FakeNode::default()), |door| {
+        with_a_channel(door);
+        door.limits.answers.0 = 1;
+    });
     let engine =
         Server::start_with(Arc::new(FakeNode::default()), |door| door.engine = Some(Arc::new(Broken)));
     for (path, item) in doc["paths"].as_object().unwrap() {
@@ -272,21 +298,32 @@ fn every_described_status_is_answered_as_described() {
     }
 }
 
+/// What may not be in a URL as it is.
+fn encoded(text: &str) -> String {
+    text.replace('%', "%25").replace(' ', "%20").replace('>', "%3E").replace('<', "%3C")
+}
+
 #[test]
 fn every_described_parameter_takes_its_example() {
     let doc = description();
-    let server = Server::start(Arc::new(FakeNode::default()));
+    let server = Server::start_with(Arc::new(FakeNode::default()), with_a_channel);
     for (path, _) in doc["paths"].as_object().unwrap() {
         for parameter in parameters(&doc, path) {
             let (name, example) =
                 (parameter["name"].as_str().unwrap(), parameter["example"].as_str().unwrap());
             let others = match name {
                 "match" => "",
+                "for" | "unless" | "once" => "expr=node_load1",
+                "at_least" => "of=5&expr=node_load1",
+                "of" if path == "/khz/v1/stream" => "at_least=3&expr=node_load1",
+                "quiet" => "once=1&expr=node_load1",
                 "rest" => "match=load.1m&of=load.1m",
                 _ => needed(path).trim_start_matches('?'),
             };
-            let path = path.replace("{name}", example);
-            let answer = server.ask("HEAD", &format!("{path}?{name}={example}&{others}"), &[]);
+            let is_in_path = parameter["in"] == "path";
+            let path = if is_in_path { path.replace("{name}", example) } else { filled(path) };
+            let given = if is_in_path { String::new() } else { format!("{name}={}", encoded(example)) };
+            let answer = server.ask("HEAD", &format!("{path}?{given}&{others}"), &[]);
             assert_eq!(answer.status, 200, "{path}?{name}={example}");
         }
     }

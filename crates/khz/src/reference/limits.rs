@@ -1,5 +1,6 @@
 //! Each row of the tables in `docs/limits.md` has the numbers of the constants in the code, and the names of these constants.
 
+use khz_channel::limits as channel;
 use khz_http::limits as http;
 use khz_hub::limits as hub;
 use khz_link::limits as link;
@@ -115,6 +116,13 @@ fn every_row_has_the_numbers_of_the_code() {
         ("conditions of a selector in PromQL", numbers![count(promql::MATCHERS_MAX as u64)]),
         ("a label that `label_replace`", numbers![bytes(promql::LABEL_BYTES_MAX as u64)]),
         ("ranges that a sample is in", numbers![count(promql::OPEN_RANGES_MAX as u64)]),
+        // Channels
+        ("channels | 256", numbers![count(channel::CHANNELS_MAX as u64)]),
+        ("those of them that readers", numbers![count(channel::CHANNELS_OF_READERS_MAX as u64)]),
+        ("bytes of a definition", numbers![bytes(channel::DEFINITION_BYTES as u64)]),
+        ("patterns of a channel", numbers![count(channel::SERIES_MAX as u64)]),
+        ("nodes of a channel whose last", numbers![count(http::TALLIED_NOTICES_MAX as u64)]),
+        ("the rate of a reader's channel", numbers![format!("{} Hz", khz_trust::READER_RATE_MAX_HZ)]),
         // Text
         ("pages and layouts of all connections", numbers![bytes(text::ANSWERS_BYTES.0)]),
         ("a page |", numbers![bytes(text::PAGE_BYTES as u64), bytes(text::PAGE_BYTES_KEPT as u64)]),

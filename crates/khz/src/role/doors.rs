@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use khz_channel::Registry;
 use khz_http::{Counters, Door};
 use khz_model::{Metric, Query};
 
@@ -35,13 +36,15 @@ pub struct Doors {
     http_counts: Counters,
     text_counts: khz_text::Counters,
     origins: Option<khz_text::Origins>,
+    channels: Arc<Registry>,
 }
 
 impl Doors {
     /// No door at all.
     pub fn closed() -> Self {
         let (http_counts, text_counts) = (Counters::default(), khz_text::Counters::default());
-        Doors { http: Vec::new(), text: Vec::new(), http_counts, text_counts, origins: None }
+        let channels = Arc::new(Registry::in_memory());
+        Doors { http: Vec::new(), text: Vec::new(), http_counts, text_counts, origins: None, channels }
     }
 
     /// Binds the addresses of the HTTP door. A daemon does this before it starts anything.
@@ -67,6 +70,11 @@ impl Doors {
         Doors { origins: Some(origins), ..self }
     }
 
+    /// Lets channels be followed that are kept here.
+    pub fn with_channels(self, channels: Arc<Registry>) -> Self {
+        Doors { channels, ..self }
+    }
+
     /// The counters of the open doors, with their catalogue entries.
     pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
         let http = (!self.http.is_empty()).then(|| self.http_counts.metrics());
@@ -77,7 +85,7 @@ impl Doors {
 
 /// Serves until a signal ends it.
 pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Daemon) -> Outcome {
-    let Doors { http: http_sockets, text: text_sockets, http_counts, text_counts, origins } = doors;
+    let Doors { http: http_sockets, text: text_sockets, http_counts, text_counts, origins, channels } = doors;
     let [http_socket, text_socket] = match daemon {
         Daemon::Alone => [ALONE_SOCKET, "khz-text.sock"],
         Daemon::Agent => [AGENT_SOCKET, "agent-text.sock"],
@@ -94,6 +102,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
         local: local_socket::bind(plan, http_socket),
         tls: access.http.clone(),
         engine: engine::open(plan)?,
+        channels,
         access: access.http_access.clone(),
         ..Door::new(Arc::clone(&query))
     };

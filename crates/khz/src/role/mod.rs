@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod alone;
+pub mod channels;
 pub mod door_access;
 pub mod doors;
 pub mod engine;

@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
 use http_body::Body as _;
-use tokio::time::timeout;
 
-use crate::limits::{HEAD_TIMEOUT, PATTERNS_MAX, QUERY_TIMEOUT};
+use crate::bodies;
+use crate::limits::{PATTERNS_MAX, QUERY_TIMEOUT};
 use crate::params::decode;
 use crate::prometheus::evaluate::Asked;
 use crate::prometheus::failure::Failure;
@@ -132,14 +132,7 @@ async fn body(request: Request) -> Result<String, Failure> {
             .into()),
         };
     }
-    let late = || Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time");
-    let read = timeout(HEAD_TIMEOUT, axum::body::to_bytes(request.into_body(), max));
-    let bytes = read.await.map_err(|_| late())?.map_err(|_| {
-        Refusal::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("a form has at most {max} bytes, and comes whole"),
-        )
-    })?;
+    let bytes = bodies::whole(request, max, "a form").await?;
     String::from_utf8(bytes.into()).map_err(|_| Failure::bad("the body of the request is not UTF-8"))
 }
 

@@ -5,19 +5,18 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
 use khz_promql::QueryError;
 use khz_remote::message::ReadRequest;
 use khz_remote::{RemoteError, read};
-use tokio::time::timeout;
 
-use crate::limits::{HEAD_TIMEOUT, QUERY_TIMEOUT, READ_BYTES_MAX};
+use crate::bodies;
+use crate::limits::{QUERY_TIMEOUT, READ_BYTES_MAX};
 use crate::pages::{self, Writer};
 use crate::prometheus::evaluate::{Asked, evaluate};
 use crate::prometheus::failure::Failure;
 use crate::prometheus::form::client;
-use crate::refusal::Refusal;
 use crate::routes::App;
 
 /// Bytes of the answer that are passed on together.
@@ -36,14 +35,7 @@ pub(crate) async fn read_remotely(
     let client = client(&request);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-    let late = || Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time");
-    let body = timeout(HEAD_TIMEOUT, axum::body::to_bytes(request.into_body(), READ_BYTES_MAX));
-    let body = body.await.map_err(|_| late())?.map_err(|_| {
-        Refusal::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("a request to read has at most {READ_BYTES_MAX} bytes, and comes whole"),
-        )
-    })?;
+    let body = bodies::whole(request, READ_BYTES_MAX, "a request to read").await?;
     let packed = evaluate(&app, Asked { client, now, time: QUERY_TIMEOUT }, move |source, _| {
         let asked = ReadRequest::unpack(&body).map_err(meant)?;
         read(source, &asked).and_then(|answer| answer.pack()).map_err(meant)

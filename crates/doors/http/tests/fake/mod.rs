@@ -57,6 +57,8 @@ pub struct FakeNode {
     pub silent: AtomicBool,
     /// Every request, in order: its patterns, or `own` for its own numbers.
     pub asked: Mutex<Vec<String>>,
+    /// What was subscribed to, in order.
+    pub interests: Mutex<Vec<Interest>>,
     /// While a test holds this, requests and so the whole door stand still.
     pub held_up: Mutex<()>,
 }
@@ -81,6 +83,7 @@ impl Default for FakeNode {
             renewed: Mutex::default(),
             silent: AtomicBool::new(false),
             asked: Mutex::default(),
+            interests: Mutex::default(),
             held_up: Mutex::default(),
         }
     }
@@ -357,6 +360,7 @@ impl Query for FakeNode {
     }
 
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
+        self.interests.lock().unwrap().push(interest.clone());
         let columns = self.select(&interest.patterns)?;
         self.check_full()?;
         if interest.rate.period() < self.rate_max().period() {
@@ -590,6 +594,15 @@ impl Server {
     }
 
     pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.send(method, path, headers, "")
+    }
+
+    /// A request with a body.
+    pub fn put(&self, path: &str, body: &str) -> Answer {
+        self.send("PUT", path, &[("Content-Length", &body.len().to_string())], body)
+    }
+
+    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         if !headers.iter().any(|(name, _)| *name == "Host") {
             request.push_str(&format!("Host: {}\r\n", self.addr));
@@ -598,6 +611,7 @@ impl Server {
             request.push_str(&format!("{name}: {value}\r\n"));
         }
         request.push_str("\r\n");
+        request.push_str(body);
         Answer::parse(&self.raw(request.as_bytes()))
     }
 

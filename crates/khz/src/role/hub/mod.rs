@@ -16,6 +16,7 @@ use tokio::net::UnixStream;
 
 use crate::config::addresses::HubAddress;
 use crate::config::{Plan, places};
+use crate::role::channels;
 use crate::role::doors::{self, Daemon, Doors};
 use crate::role::hub::recorder::{HubRecorder, LostRows};
 use crate::role::local_socket;
@@ -45,7 +46,7 @@ pub fn run(plan: &Plan) -> Outcome {
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
     let sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
-    let doors = doors.with_origins({
+    let doors = doors.with_channels(channels::open(plan)).with_origins({
         let cluster = Arc::clone(&cluster);
         Arc::new(move || cluster.origins())
     });

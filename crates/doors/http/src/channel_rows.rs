@@ -1,0 +1,147 @@
+//! The rows of channels: what `/khz/v1/stream` asks of nodes besides plain series, and `/khz/v1/channels/NAME/stream`, which goes on
+//! when its channel is changed.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use khz_channel::{Definition, Kept};
+use khz_door::{Caller, Connection};
+use khz_model::Interest;
+
+use crate::event_stream::{Due, EventStream, Source, place};
+use crate::json;
+use crate::misses;
+use crate::params::Params;
+use crate::refusal::Refusal;
+use crate::routes::App;
+use crate::stream::Rows;
+use crate::turns::Queue;
+
+/// The name of a channel that somebody follows without defining it.
+const NAMELESS: &str = "adhoc";
+
+/// Parameters of `/khz/v1/channels/NAME/stream`.
+pub(crate) const CHANNEL_STREAM_PARAMS: &[&str] = &["name", "changes"];
+
+/// What the parameters of a stream ask of nodes; `None`: plain series.
+pub(crate) fn nameless(params: &Params) -> Result<Option<Interest>, Refusal> {
+    let text = |name: &str| params.get(name).map(str::to_owned);
+    let number = |name: &'static str| match params.get(name).map(str::parse) {
+        None => Ok(None),
+        Some(Ok(number)) => Ok(Some(number)),
+        Some(Err(_)) => Err(Refusal::bad_request(format!("{name} is a number from 1 to 64"))),
+    };
+    let mut definition = Definition {
+        name: NAMELESS.to_owned(),
+        nodes: text("nodes"),
+        series: params.texts("match").map(str::to_owned).collect(),
+        expr: text("expr"),
+        rate: text("rate"),
+        exact: params.switch("exact")?,
+        every: text("every"),
+        when: text("when"),
+        holds: text("for"),
+        unless: text("unless"),
+        at_least: number("at_least")?,
+        of: number("of")?,
+        once: params.switch("once")?,
+        quiet: text("quiet"),
+        deadband: text("deadband"),
+        keep: None,
+    };
+    let has_handler = definition.has_handler();
+    if definition.series.is_empty() && definition.expr.is_none() {
+        definition.series.push("*".to_owned());
+    }
+    match (has_handler, &definition.nodes) {
+        (true, _) => Ok(Some(definition.interest()?)),
+        (false, Some(_)) => {
+            Ok(Some(Interest::new(definition.patterns()?, definition.rate()?, definition.exact)))
+        }
+        (false, None) => Ok(None),
+    }
+}
+
+/// `GET /khz/v1/channels/NAME/stream`
+pub(crate) async fn channel_stream(
+    State(app): State<Arc<App>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let changes = Params::parse(request.uri().query(), &["changes"])?.switch("changes")?;
+    let revision = app.channels.revision();
+    let kept = app.channels.get(&name)?;
+    caller.check_rate(kept.interest.rate)?;
+    let open = place(&app)?;
+    app.turns.next(Queue::Answers).await;
+    let rows = rows(&app, &kept, changes)?;
+    connection.set_streaming();
+    let (rate, closing) = (kept.interest.rate, app.closing.clone());
+    let rows = ChannelRows { rows, kept, revision, changes, caller, app };
+    Ok(EventStream::new(rows, rate, closing, open).into_response())
+}
+
+/// A subscription to a channel.
+fn rows(app: &App, kept: &Kept, changes: bool) -> Result<Rows, Refusal> {
+    let interest = kept.interest.clone();
+    let patterns = interest.patterns.clone();
+    let subscription = app.query.subscribe(interest);
+    let subscription = subscription.map_err(|error| misses::refusal(&*app.query, &patterns, error))?;
+    let rows = Rows::new(subscription, changes, app.limits.backlog_readings, app.counters.clone());
+    let first = misses::event(&misses::of(&*app.query, &patterns));
+    Ok(rows.beginning_with(first).tallied_by(app.tallies.reader(&kept.definition.name)))
+}
+
+/// The rows of a channel that may be changed or removed meanwhile.
+struct ChannelRows {
+    rows: Rows,
+    kept: Arc<Kept>,
+    /// The registry's revision in which the channel was found as it is.
+    revision: u64,
+    changes: bool,
+    caller: Caller,
+    app: Arc<App>,
+}
+
+impl ChannelRows {
+    /// Follows the channel as it is now; an error ends the stream.
+    fn renew(&mut self) -> Result<(), Refusal> {
+        let revision = self.app.channels.revision();
+        if revision == self.revision {
+            return Ok(());
+        }
+        let kept = self.app.channels.get(&self.kept.definition.name)?;
+        if kept.definition != self.kept.definition {
+            self.caller.check_rate(kept.interest.rate)?;
+            self.rows = rows(&self.app, &kept, self.changes)?;
+        }
+        (self.kept, self.revision) = (kept, revision);
+        Ok(())
+    }
+}
+
+impl Source for ChannelRows {
+    fn due(&mut self) -> Due {
+        match self.renew() {
+            Ok(()) => self.rows.due(),
+            Err(refusal) => {
+                let name = &self.kept.definition.name;
+                let mut event = String::from("event: dropped\ndata: {\"error\":");
+                json::text(
+                    &mut event,
+                    &format!("channel '{name}' was changed or removed: {}", refusal.error),
+                );
+                event.push_str("}\n\n");
+                Due::Last(event)
+            }
+        }
+    }
+
+    fn held(&self) -> u64 {
+        self.rows.held()
+    }
+}

@@ -17,6 +17,9 @@ pub struct Definition {
     /// Patterns: rows have the readings of these series, as they are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<String>,
+    /// Rows have this function of a window of each of these series, as `mean 1s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub each: Option<String>,
     /// PromQL: rows have what it gives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expr: Option<String>,

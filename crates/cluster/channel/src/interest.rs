@@ -9,6 +9,7 @@ use khz_plan::{Handler, Plan, Values, When};
 
 use crate::deadband;
 use crate::definition::Definition;
+use crate::each;
 use crate::error::ChannelError;
 use crate::limits::SERIES_MAX;
 
@@ -78,6 +79,12 @@ impl Definition {
             }
             _ => {}
         }
+        if self.each.is_some() && self.expr.is_some() {
+            return refuse(
+                "each",
+                "it is for 'series'; in an expression write avg_over_time and its siblings",
+            );
+        }
         if self.keep.is_some() {
             return refuse("keep", "the store does not keep rows of channels yet; leave it out");
         }
@@ -113,7 +120,12 @@ impl Definition {
     }
 
     fn handler(&self) -> Result<Handler, ChannelError> {
-        let values = plan("expr", self.expr.as_deref())?.map_or(Values::Readings, Values::Plan);
+        let each = self.each.as_deref().map(each::read).transpose();
+        let values = match (plan("expr", self.expr.as_deref())?, each) {
+            (Some(plan), _) => Values::Plan(plan),
+            (None, Ok(each)) => each.unwrap_or_default(),
+            (None, Err(problem)) => return Err(ChannelError::field("each", problem)),
+        };
         let deadband = self.deadband.as_deref().map(deadband::read).transpose();
         let deadband = deadband.map_err(|problem| ChannelError::field("deadband", problem))?;
         let every = span("every", self.every.as_deref())?;
@@ -182,7 +194,12 @@ mod tests {
         assert_eq!(interest.patterns[0].to_string(), "*");
         let handler = handler(&interest);
         let when = handler.when.unwrap();
-        assert!(matches!(handler.values, Values::Plan(_)) && when.plan.is_none() && when.unless.is_some() && when.once);
+        assert!(
+            matches!(handler.values, Values::Plan(_))
+                && when.plan.is_none()
+                && when.unless.is_some()
+                && when.once
+        );
         assert_eq!(when.quiet, Nanos::from_secs(60));
         assert_eq!(interest.rate.to_string(), "1Hz", "once a second where nothing is said");
         let plain = define(r#""expr":"node_load1","deadband":"5% 1""#).unwrap();
@@ -195,6 +212,8 @@ mod tests {
     fn what_is_wrong_names_the_field_and_the_place() {
         for (fields, problem) in [
             (r#""rate":"1Hz""#, "expr: a channel needs an expression"),
+            (r#""expr":"b","each":"mean 1s""#, "each: it is for 'series'"),
+            (r#""series":["a"],"each":"mean""#, "each: 'mean' is no function with a window"),
             (r#""series":["a"],"expr":"b""#, "series: rows have either"),
             (r#""series":["Mem"]"#, "series: a metric pattern is lower-case words"),
             (r#""series":["Mem"]"#, "(column 1 of 'Mem')"),
@@ -226,6 +245,13 @@ mod tests {
         assert!(error.to_string().starts_with("name: the name of a channel starts with a small letter"));
         let many = format!("\"series\":[{}]", vec!["\"a\""; SERIES_MAX + 1].join(","));
         assert!(define(&many).unwrap_err().to_string().contains("at most 64 patterns"));
+    }
+
+    #[test]
+    fn a_function_of_each_series_takes_the_place_of_the_readings() {
+        let interest = define(r#""series":["cpu.*"],"each":"max 1s","every":"1s","rate":"100Hz""#).unwrap();
+        assert!(matches!(handler(&interest).values, Values::Each { length: Nanos::SECOND, .. }));
+        assert_eq!(interest.patterns[0].to_string(), "cpu.*");
     }
 
     #[test]

@@ -15,6 +15,7 @@
 mod amount;
 mod deadband;
 mod definition;
+mod each;
 mod error;
 mod file;
 mod interest;

@@ -37,6 +37,7 @@ pub(crate) fn nameless(params: &Params) -> Result<Option<Interest>, Refusal> {
         name: NAMELESS.to_owned(),
         nodes: text("nodes"),
         series: params.texts("match").map(str::to_owned).collect(),
+        each: text("each"),
         expr: text("expr"),
         rate: text("rate"),
         exact: params.switch("exact")?,

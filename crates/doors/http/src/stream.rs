@@ -24,8 +24,8 @@ use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/stream`.
 pub(crate) const STREAM_PARAMS: &[&str] = &[
-    "match", "rate", "exact", "changes", "nodes", "expr", "when", "for", "unless", "at_least", "of", "once",
-    "quiet", "every", "deadband",
+    "match", "rate", "exact", "changes", "nodes", "expr", "each", "when", "for", "unless", "at_least", "of",
+    "once", "quiet", "every", "deadband",
 ];
 
 /// `GET /khz/v1/stream`

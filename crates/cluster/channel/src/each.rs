@@ -1,0 +1,85 @@
+//! A function of a window of each series, as people write it: `mean 1s`, `quantile 0.99 10s`. Gives what nodes take.
+
+use std::str::FromStr;
+
+use khz_model::Nanos;
+use khz_plan::limits::WINDOW_MAX;
+use khz_plan::{Over, Values};
+
+/// The functions, by their names.
+const FUNCTIONS: &[(&str, Over)] = &[
+    ("mean", Over::Avg),
+    ("min", Over::Min),
+    ("max", Over::Max),
+    ("sum", Over::Sum),
+    ("count", Over::Count),
+    ("first", Over::First),
+    ("last", Over::Last),
+    ("rate", Over::Rate),
+    ("increase", Over::Increase),
+    ("delta", Over::Delta),
+    ("deriv", Over::Deriv),
+    ("changes", Over::Changes),
+    ("resets", Over::Resets),
+    ("stddev", Over::Stddev),
+];
+
+/// Reads a function and its window.
+///
+/// # Errors
+/// Returns what is wrong, and what to write instead.
+pub(crate) fn read(text: &str) -> Result<Values, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (over, span) = match words[..] {
+        ["quantile", share, span] => match share.parse::<f64>() {
+            Ok(share) if (0.0..=1.0).contains(&share) => (Over::Quantile(share), span),
+            _ => return Err(format!("'{share}' is no share from 0 to 1, as in 'quantile 0.99 10s'")),
+        },
+        [name, span] => match FUNCTIONS.iter().find(|(known, _)| *known == name) {
+            Some((_, over)) => (*over, span),
+            None => {
+                let names: Vec<&str> = FUNCTIONS.iter().map(|(name, _)| *name).collect();
+                return Err(format!("'{name}' is no function: there are {}, quantile", names.join(", ")));
+            }
+        },
+        _ => {
+            return Err(format!(
+                "'{text}' is no function with a window: write 'mean 1s' or 'quantile 0.99 10s'"
+            ));
+        }
+    };
+    let length = Nanos::from_str(span).map_err(|error| error.to_string())?;
+    if length.0 == 0 || length > WINDOW_MAX || !length.0.is_multiple_of(1_000_000) {
+        return Err(format!("a window is whole milliseconds, and at most 5 minutes; this is {length}"));
+    }
+    Ok(Values::Each { over, length })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_have_names_and_windows() {
+        for (text, over, millis) in [
+            ("mean 1s", Over::Avg, 1_000),
+            ("rate 500ms", Over::Rate, 500),
+            ("quantile 0.99 10s", Over::Quantile(0.99), 10_000),
+        ] {
+            assert_eq!(read(text), Ok(Values::Each { over, length: Nanos::from_millis(millis) }), "{text}");
+        }
+        for (text, problem) in [
+            ("mean", "write 'mean 1s'"),
+            ("average 1s", "there are mean, min"),
+            ("mean 6m", "at most 5 minutes"),
+            ("mean 0s", "whole milliseconds"),
+            ("mean 1us", "whole milliseconds"),
+            ("mean 1", "not a duration"),
+            ("quantile 2 1s", "from 0 to 1"),
+            ("quantile 1s", "'quantile' is no function"),
+        ] {
+            let found = read(text).unwrap_err();
+            assert!(found.contains(problem), "{text}: {found}");
+        }
+    }
+}

@@ -4,8 +4,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    agent, catalog, certs, check, completions, config, correlate, export, get, hub, man, mount, nodes, plot,
-    publish, query, record, ring, rrd, simulate, store, umount, watch,
+    agent, catalog, certs, channel, check, completions, config, correlate, export, get, hub, man, mount,
+    nodes, plot, publish, query, record, ring, rrd, simulate, store, umount, wait, watch,
 };
 use crate::config::NodeFlags;
 
@@ -85,6 +85,15 @@ pub enum Command {
     /// once. With --json, a line with "event" in place of "values" says it too.
     #[command(after_help = watch::EXAMPLES)]
     Watch(watch::WatchFlags),
+    /// Sleep until a condition is true, and print the row that made it true.
+    ///
+    /// The nodes judge the condition, row by row; nothing is sent before it is true. Asks the khz that listens at the
+    /// configured address, as `khz watch` does; when none answers, this process reads the kernel itself.
+    #[command(after_help = wait::EXAMPLES)]
+    Wait(wait::WaitFlags),
+    /// Channels: named subscriptions with conditions. Define, list, show, remove and follow them.
+    #[command(subcommand)]
+    Channel(channel::ChannelCommand),
     /// Show which sources work on this host, what they hold and cost, and which rate fits.
     ///
     /// Each source is gathered several times in a row; the time is the median. At low rates on an idle machine

@@ -83,6 +83,30 @@ impl Definition {
         serde_json::to_string(self).unwrap_or_default()
     }
 
+    /// The parameters of a stream that is this channel without its name (docs/http.md).
+    pub fn parameters(&self) -> Vec<(&'static str, String)> {
+        let flag = |flag: bool| flag.then(|| "1".to_owned());
+        let number = |number: Option<u8>| number.map(|number| number.to_string());
+        let single = [
+            ("nodes", self.nodes.clone()),
+            ("each", self.each.clone()),
+            ("expr", self.expr.clone()),
+            ("rate", self.rate.clone()),
+            ("exact", flag(self.exact)),
+            ("every", self.every.clone()),
+            ("when", self.when.clone()),
+            ("for", self.holds.clone()),
+            ("unless", self.unless.clone()),
+            ("at_least", number(self.at_least)),
+            ("of", number(self.of)),
+            ("once", flag(self.once)),
+            ("quiet", self.quiet.clone()),
+            ("deadband", self.deadband.clone()),
+        ];
+        let series = self.series.iter().map(|pattern| ("match", pattern.clone()));
+        series.chain(single.into_iter().filter_map(|(name, value)| Some((name, value?)))).collect()
+    }
+
     /// Whether a node has to do anything with the rows.
     pub fn has_handler(&self) -> bool {
         let plain = Definition {

@@ -27,4 +27,4 @@ pub use amount::amount;
 pub use definition::Definition;
 pub use error::ChannelError;
 pub use registry::{Kept, Registry};
-pub use waited::{About, Waited};
+pub use waited::{About, Compared, Waited};

@@ -25,6 +25,17 @@ pub struct Waited {
     pub nodes: Option<String>,
     /// The condition in PromQL.
     pub expr: String,
+    /// What it compares, in the order of its parts.
+    pub compared: Vec<Compared>,
+}
+
+/// The left side of one comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// The metric.
+    pub metric: String,
+    /// Its rate, not itself.
+    pub is_rate: bool,
 }
 
 /// Comparisons, the longer ones first.
@@ -44,6 +55,7 @@ impl Waited {
     /// Returns what is wrong, and what to write instead.
     pub fn read(text: &str, rate: Rate, about: impl Fn(&str) -> Option<About>) -> Result<Self, String> {
         let (mut nodes, mut parts): (Option<Option<String>>, Vec<String>) = (None, Vec::new());
+        let mut compared = Vec::new();
         for part in text.split(" and ") {
             let (series, comparison, value) = split(part)?;
             let pattern = Pattern::new(series).map_err(|error| error.to_string())?;
@@ -59,6 +71,8 @@ impl Waited {
                 }
             }
             let about = about(pattern.metric());
+            let metric = pattern.metric().to_owned();
+            compared.push(Compared { metric, is_rate: is_rate(value, about.as_ref()) });
             let left = left(&pattern, value, rate, about.as_ref())?;
             parts.push(format!("{left} {comparison} {}", number(&pattern, value, about.as_ref())?));
         }
@@ -67,7 +81,7 @@ impl Waited {
             [one] => one.clone(),
             several => several.iter().map(|part| format!("({part})")).collect::<Vec<_>>().join(" and on() "),
         };
-        Ok(Waited { nodes: nodes.flatten(), expr })
+        Ok(Waited { nodes: nodes.flatten(), expr, compared })
     }
 }
 

@@ -5,6 +5,7 @@ pub mod agent;
 pub mod alone;
 pub mod catalog;
 pub mod certs;
+pub mod channel;
 pub mod check;
 pub mod completions;
 pub mod config;
@@ -30,6 +31,7 @@ pub mod store;
 pub mod target;
 pub mod this_node;
 pub mod umount;
+pub mod wait;
 pub mod watch;
 
 use khz_model::Pattern;

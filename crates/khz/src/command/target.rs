@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use khz_ask::{Answer, AskError, Forgotten, Nodes, Server, local};
+use khz_channel::Definition;
 use khz_model::fold::fold;
 use khz_model::hostlist::Hostlist;
 use khz_model::{Interest, Misses, Nanos, NodeName, Pattern, QueryError};
@@ -96,11 +97,32 @@ impl Target {
 
     /// Rows as they come, for at most `span`.
     pub fn rows(&self, plan: &Plan, interest: Interest, span: Option<Duration>) -> Result<Stream, Failure> {
+        self.rows_by(plan, interest, |server, interest| server.stream(interest, span))
+    }
+
+    /// Rows of a channel without a name as they come, for at most `span`; `interest` is what it asks of nodes.
+    pub fn channel(
+        &self,
+        plan: &Plan,
+        definition: &Definition,
+        interest: Interest,
+        span: Option<Duration>,
+    ) -> Result<Stream, Failure> {
+        self.rows_by(plan, interest, |server, _| server.rows_of(&definition.parameters(), span))
+    }
+
+    /// Rows of the running khz, which `ask` asks for them, or of this machine's kernel.
+    fn rows_by(
+        &self,
+        plan: &Plan,
+        interest: Interest,
+        ask: impl FnOnce(&Server, &Interest) -> Result<khz_ask::Stream, AskError>,
+    ) -> Result<Stream, Failure> {
         let Some(server) = self.find(plan)? else {
             check_this_node(plan, &interest.patterns, None)?;
             return this_node::rows(plan, interest);
         };
-        match server.stream(&interest, span) {
+        match ask(&server, &interest) {
             Ok(mut stream) => {
                 remark_away(&server, &interest.patterns);
                 Ok(Box::new(move || Ok(stream.next_pieces()?)))

@@ -32,6 +32,8 @@ pub const NOT_RUN: &[(&str, &str)] = &[
 
 /// The example, and the exit code that it ends with here.
 pub const WITH_CODE: &[(&str, i32)] = &[
+    // A simulated node executes no handlers, and says so.
+    ("khz wait 'node3:load.1m > 8 and mem.available < 4GiB' --for 10s", 1),
     // Nobody knows most of them, as its line says.
     ("khz nodes 'node[001-128]'", 3),
     // The hub here has stored for minutes, and has nothing of that day.

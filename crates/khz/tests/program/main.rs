@@ -5,6 +5,7 @@
 
 mod bind;
 mod certs;
+mod channels;
 mod churn;
 mod client;
 mod crowded;

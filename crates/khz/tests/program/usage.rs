@@ -55,6 +55,8 @@ fn help_fits_a_terminal_of_80_columns() {
     let mut asked: Vec<Vec<&str>> = commands.iter().map(|command| vec![command.as_str()]).collect();
     asked.extend([vec![], vec!["ring", "show"], vec!["ring", "export"], vec!["certs", "token"]]);
     asked.extend([vec!["rrd", "create"], vec!["rrd", "doctor"]]);
+    let of_channels = ["create", "set", "list", "show", "rm", "watch"];
+    asked.extend(of_channels.map(|command| vec!["channel", command]));
     for mut arguments in asked {
         arguments.push("--help");
         let output = run(&arguments);

@@ -5,7 +5,8 @@
 //!
 //! - [`Server`] is the address of a khz and what we show it. Each request is one method: [`Server::query`],
 //!   [`Server::catalogue`], [`Server::nodes`], [`Server::forget`], [`Server::past`],
-//!   [`Server::past_recording`], [`Server::stream`], [`Server::promql`], [`Server::promql_range`].
+//!   [`Server::past_recording`], [`Server::stream`], [`Server::rows_of`], [`Server::promql`], [`Server::promql_range`],
+//!   [`Server::channels`] and its siblings.
 //! - [`Stream`] gives rows as they come, in [`Piece`]s. It also says when the server falls silent and when it is back.
 //!
 //! Numbers stay exact: a value is the decimal that the kernel printed ([`Cell`], [`State`]). A value that does not exist
@@ -18,6 +19,7 @@
 mod address;
 mod answer;
 mod cell;
+mod channels;
 mod engine;
 mod error;
 mod event;
@@ -37,6 +39,7 @@ mod transport;
 
 pub use answer::{Answer, NodeAnswer, SeriesAnswer, State, series_name};
 pub use cell::Cell;
+pub use channels::{Channel, ChannelNotice, Channels};
 pub use engine::{Engine, EngineAnswer, Way};
 pub use error::AskError;
 pub use foreign::is_secret_header;

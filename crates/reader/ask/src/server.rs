@@ -165,9 +165,7 @@ impl Server {
 
     /// Makes a hub forget the nodes of a hostlist that are gone; for operators.
     pub fn forget(&self, nodes: &str) -> Result<Forgotten, AskError> {
-        let url = format!("{}{NODES_PATH}?nodes={}", self.base, percent_encoded(nodes));
-        let response = self.send(&url, (FIRST_BYTE_WAIT_MAX, Some(ANSWER_WAIT_MAX)), ureq::Agent::delete)?;
-        self.read(response)
+        self.delete(&format!("{NODES_PATH}?nodes={}", percent_encoded(nodes)))
     }
 
     /// What series were, out of the server's store.
@@ -192,11 +190,40 @@ impl Server {
     pub fn stream(&self, interest: &Interest, span: Option<Duration>) -> Result<Stream, AskError> {
         let exact = if interest.exact { "&exact=1" } else { "" };
         let rate = rate_text(interest.rate);
-        let url = format!("{}{STREAM_PATH}?{}&rate={rate}{exact}", self.base, matches(&interest.patterns));
-        let response = self.call(&url, span)?;
+        self.rows(&format!("{STREAM_PATH}?{}&rate={rate}{exact}", matches(&interest.patterns)), span)
+    }
+
+    /// The stream at a path.
+    pub(crate) fn rows(&self, path: &str, span: Option<Duration>) -> Result<Stream, AskError> {
+        let response = self.call(&format!("{}{path}", self.base), span)?;
         let seconds =
             response.headers().get(HEARTBEAT_HEADER).and_then(|seconds| seconds.to_str().ok()?.parse().ok());
         Stream::new(&self.url, response.into_body().into_reader(), seconds.map(Duration::from_secs))
+    }
+
+    /// The JSON of a path.
+    pub(crate) fn get_json<T: DeserializeOwned>(&self, path: &str) -> Result<T, AskError> {
+        let response = self.call(&format!("{}{path}", self.base), Some(ANSWER_WAIT_MAX))?;
+        self.read(response)
+    }
+
+    /// One DELETE; the answer's JSON.
+    pub(crate) fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, AskError> {
+        let url = format!("{}{path}", self.base);
+        let response = self.send(&url, (FIRST_BYTE_WAIT_MAX, Some(ANSWER_WAIT_MAX)), ureq::Agent::delete)?;
+        self.read(response)
+    }
+
+    /// One PUT of JSON; the answer's JSON.
+    pub(crate) fn put<T: DeserializeOwned>(&self, path: &str, json: &str) -> Result<T, AskError> {
+        let agent = self.agent(FIRST_BYTE_WAIT_MAX, Some(ANSWER_WAIT_MAX));
+        let mut request =
+            agent.put(format!("{}{path}", self.base)).header("Content-Type", "application/json");
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let response = request.send(json).map_err(|error| self.unanswered(error))?;
+        if response.status().is_success() { self.read(response) } else { Err(self.refusal(response)) }
     }
 
     /// The answer's JSON.

@@ -114,7 +114,8 @@ fn word(shown: &Shown) -> String {
     }
 }
 
-fn object(line: &Line<'_>) -> Value {
+/// A row as an object.
+pub fn object(line: &Line<'_>) -> Value {
     let values: Map<String, Value> = line
         .columns
         .iter()

@@ -17,9 +17,11 @@ use clap::Args;
 use khz_ask::Piece;
 use khz_model::{Interest, Nanos};
 
-use self::follow::Watch;
+pub use self::follow::Watch;
 use self::lines::Lines;
+pub use self::lines::object as row_json;
 use self::past::Replay;
+pub use self::printer::{Change, Line, Printer};
 use self::screen::Screen;
 use crate::command::past::Span;
 use crate::command::target::Target;
@@ -112,7 +114,7 @@ pub fn run(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
 }
 
 /// Prints on a screen where stdout is a terminal, else as lines.
-fn onto(
+pub fn onto(
     watch: Watch,
     as_json: bool,
     terminal: Option<(usize, usize)>,

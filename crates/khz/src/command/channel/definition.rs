@@ -1,0 +1,108 @@
+//! The flags of `khz channel create` and `khz channel set`, as a definition.
+
+use clap::Args;
+use khz_channel::Definition;
+
+use crate::show::outcome::Failure;
+
+/// Examples for `khz channel create --help`.
+pub const CREATE_EXAMPLES: &str = "\
+Examples:
+  khz channel create hot --expr 'node_load1 > 8' --for 10s
+                                    the load of nodes while it is above 8
+  khz channel create memory 'node[001-128]:mem.*' --deadband 5% --every 1s
+                                    what has changed by 5 %, once a second
+  khz channel create net 'net.*_bytes' --each 'rate 1s' --rate 100Hz --every 1s
+                                    rates that the nodes compute
+  khz channel create full 'disk.*' --when '{\"mem.available\"} < 1e9' --once
+                                    all disks, when memory has become short
+  khz channel create slow --expr 'node_load1' --rate 10Hz --nodes 'node[1-8]'
+
+Expressions are PromQL, as far as a node can compute it (docs/plan.md). Readers
+have at most 100Hz and 64 channels; 256 is the limit of all.";
+
+/// Examples for `khz channel set --help`.
+pub const SET_EXAMPLES: &str = "\
+Examples:
+  khz channel set hot --expr 'node_load1 > 4' --for 10s
+                                    the whole definition is replaced";
+
+/// What a channel is.
+#[derive(Debug, Args)]
+pub struct DefinitionFlags {
+    /// Its name: a small letter, then small letters, digits and '_'.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Which series its rows have, as they are: [NODES:]METRIC[INSTANCE].
+    #[arg(value_name = "PATTERN", required_unless_present = "expr", conflicts_with = "expr")]
+    pub series: Vec<String>,
+    /// Rows have what this expression in PromQL gives; those without a value are not sent.
+    #[arg(long, value_name = "PROMQL")]
+    pub expr: Option<String>,
+    /// Rows have a function of a window of each series: 'mean 1s', 'quantile 0.99 10s'.
+    #[arg(long, value_name = "FUNCTION")]
+    pub each: Option<String>,
+    /// On these nodes, as a hostlist [default: all].
+    #[arg(long, value_name = "NODES")]
+    pub nodes: Option<String>,
+    /// How often a node gathers for it: 100Hz, or a period: 5s [default: 1Hz].
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true)]
+    pub rate: Option<String>,
+    /// Gather at that rate even where the kernel updates the number more slowly.
+    #[arg(long)]
+    pub exact: bool,
+    /// Rows are sent while this expression in PromQL has a value.
+    #[arg(long, value_name = "PROMQL")]
+    pub when: Option<String>,
+    /// The condition must hold for this long first.
+    #[arg(long = "for", value_name = "DURATION")]
+    pub holds: Option<String>,
+    /// What has begun goes on until this expression in PromQL has a value.
+    #[arg(long, value_name = "PROMQL")]
+    pub unless: Option<String>,
+    /// The condition counts if it held in this many of the last rows (--of).
+    #[arg(long, value_name = "N", requires = "of")]
+    pub at_least: Option<u8>,
+    /// How many of the last rows --at-least counts.
+    #[arg(long, value_name = "N", requires = "at_least")]
+    pub of: Option<u8>,
+    /// One row when the condition begins to hold, instead of all while it holds.
+    #[arg(long)]
+    pub once: bool,
+    /// With --once: no other row for this long.
+    #[arg(long, value_name = "DURATION")]
+    pub quiet_time: Option<String>,
+    /// One row at most in each interval of this length.
+    #[arg(long, value_name = "DURATION")]
+    pub every: Option<String>,
+    /// Leave out rows that differ by less from the one before: 5%, 10MiB, or both.
+    #[arg(long, value_name = "DIFFERENCE")]
+    pub deadband: Option<String>,
+}
+
+impl DefinitionFlags {
+    /// The definition. What is wrong with it is said before anybody is asked.
+    pub fn checked(self) -> Result<Definition, Failure> {
+        let definition = Definition {
+            name: self.name,
+            nodes: self.nodes,
+            series: self.series,
+            each: self.each,
+            expr: self.expr,
+            rate: self.rate,
+            exact: self.exact,
+            every: self.every,
+            when: self.when,
+            holds: self.holds,
+            unless: self.unless,
+            at_least: self.at_least,
+            of: self.of,
+            once: self.once,
+            quiet: self.quiet_time,
+            deadband: self.deadband,
+            keep: None,
+        };
+        definition.interest().map_err(Failure::usage)?;
+        Ok(definition)
+    }
+}

@@ -1,0 +1,113 @@
+//! `khz channel`: defines, lists, shows, removes and follows channels of a running khz. `definition.rs` has the flags of a
+//! definition.
+
+mod definition;
+mod exec;
+mod list;
+mod watch;
+
+use std::io::Write;
+
+use clap::{Args, Subcommand};
+
+use self::definition::DefinitionFlags;
+use self::list::{ListFlags, ShowFlags};
+use self::watch::ChannelWatchFlags;
+use crate::command::target::Target;
+use crate::config::{NodeFlags, ReaderFlags};
+use crate::show::outcome::{Done, Outcome};
+use crate::show::table::printable;
+
+/// `khz channel`.
+#[derive(Debug, Subcommand)]
+pub enum ChannelCommand {
+    /// Define a channel, at a hub or at a `khz` that runs alone.
+    ///
+    /// A channel is a subscription with a name. Its rows have series as they are, or what an expression gives; the nodes
+    /// decide which rows are sent. A hub keeps its channels over restarts. It is refused if there is another channel of
+    /// this name.
+    #[command(after_help = definition::CREATE_EXAMPLES)]
+    Create(DefineFlags),
+    /// Replace the definition of a channel; those who follow it go on with the new one.
+    #[command(after_help = definition::SET_EXAMPLES)]
+    Set(DefineFlags),
+    /// List the channels.
+    #[command(after_help = list::EXAMPLES)]
+    List(ListFlags),
+    /// Show the definition of a channel, what was sent of it, and which nodes refuse it.
+    #[command(after_help = list::SHOW_EXAMPLES)]
+    Show(ShowFlags),
+    /// Remove channels; those who follow them are told so.
+    #[command(after_help = REMOVE_EXAMPLES)]
+    Rm(RemoveFlags),
+    /// Follow the rows of a channel, or run a program for each of them.
+    #[command(after_help = watch::EXAMPLES)]
+    Watch(ChannelWatchFlags),
+}
+
+/// Flags of `khz channel create` and `khz channel set`.
+#[derive(Debug, Args)]
+pub struct DefineFlags {
+    /// What the channel is.
+    #[command(flatten)]
+    pub definition: DefinitionFlags,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// Examples for `khz channel rm --help`.
+const REMOVE_EXAMPLES: &str = "\
+Examples:
+  khz channel rm slow               a channel that nobody needs any more
+  khz channel rm memory net";
+
+/// Flags of `khz channel rm`.
+#[derive(Debug, Args)]
+pub struct RemoveFlags {
+    /// Which channels.
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// Runs one of them.
+pub fn run(command: ChannelCommand, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    match command {
+        ChannelCommand::Create(flags) => define(flags, outer, true, out),
+        ChannelCommand::Set(flags) => define(flags, outer, false, out),
+        ChannelCommand::List(flags) => list::list(flags, outer, out),
+        ChannelCommand::Show(flags) => list::show(flags, outer, out),
+        ChannelCommand::Rm(flags) => remove(flags, outer, out),
+        ChannelCommand::Watch(flags) => watch::run(flags, outer, out),
+    }
+}
+
+fn define(flags: DefineFlags, outer: NodeFlags, is_new: bool, out: &mut impl Write) -> Outcome {
+    let definition = flags.definition.checked()?;
+    let (_, plan) = super::plan(flags.settings.over(outer))?;
+    let server = flags.target.running(&plan)?;
+    let channel = server.define_channel(&definition.name, &definition.to_json(), is_new)?;
+    writeln!(out, "channel {} is defined; `khz channel watch {0}` follows it", printable(&channel.name))?;
+    out.flush()?;
+    Ok(Done::Wholly)
+}
+
+fn remove(flags: RemoveFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let (_, plan) = super::plan(flags.settings.over(outer))?;
+    let server = flags.target.running(&plan)?;
+    for name in &flags.names {
+        server.remove_channel(name)?;
+        writeln!(out, "removed: {}", printable(name))?;
+        out.flush()?;
+    }
+    Ok(Done::Wholly)
+}

@@ -1,0 +1,74 @@
+//! `khz channel watch`: follows the rows of a channel, on the screen, as lines, or with a program for each.
+
+use std::io::Write;
+use std::time::Instant;
+
+use clap::Args;
+use khz_model::Nanos;
+
+use super::exec::Exec;
+use crate::command::target::Target;
+use crate::command::watch::{Watch, onto};
+use crate::config::{NodeFlags, ReaderFlags};
+use crate::show::outcome::Outcome;
+use crate::show::terminal;
+
+/// Examples for `khz channel watch --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz channel watch hot             rows as they come
+  khz channel watch hot --json      one object a line, as khz watch prints them
+  khz channel watch hot --count 1   until the next row
+  khz channel watch hot --exec logger -t khz
+                                    runs this for each row, which it gets as JSON
+                                    on stdin; one at a time, without a shell
+
+Rows that come while the program runs wait; of more than 64 the oldest are left
+out, and stderr says how many. --exec takes the rest of the line. The channel
+may be changed meanwhile; when it is removed, the command ends.";
+
+/// Flags of `khz channel watch`.
+#[derive(Debug, Args)]
+pub struct ChannelWatchFlags {
+    /// Which channel.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Counters as totals, not as rates.
+    #[arg(long)]
+    pub raw: bool,
+    /// One JSON object a row.
+    #[arg(long)]
+    pub json: bool,
+    /// Stop after this time.
+    #[arg(long = "for", value_name = "DURATION")]
+    pub duration: Option<Nanos>,
+    /// Stop after this many rows.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Run this program for each row, with the row as JSON on stdin.
+    #[arg(long, value_name = "PROGRAM", num_args = 1.., allow_hyphen_values = true, conflicts_with = "json")]
+    pub exec: Vec<String>,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// Follows the rows.
+pub fn run(flags: ChannelWatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
+    let until = flags.duration.and_then(|span| Instant::now().checked_add(span.into()));
+    let watch = Watch { raw: flags.raw, count: flags.count, until, is_past: false };
+    let server = flags.target.running(&plan)?;
+    let mut stream = server.channel_rows(&flags.name, watch.left())?;
+    let next = move || Ok(stream.next_pieces()?);
+    if flags.exec.is_empty() {
+        return onto(watch, flags.json, terminal::size(), out, next);
+    }
+    let mut program = Exec::new(&flags.exec)?;
+    let outcome = watch.follow(next, &mut program, &mut std::io::stderr());
+    program.end();
+    outcome
+}

@@ -1,0 +1,313 @@
+//! `khz wait`: ends when a condition is true. The nodes judge it; this command sleeps until a row comes.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use khz_ask::{Column, Piece, Row};
+use khz_channel::{About, Compared, Definition, Waited};
+use khz_model::fold::fold;
+use khz_model::{Kind, Nanos, Rate, RateUnit, Unit, suggest};
+use serde_json::{Value, json};
+
+use super::target::Target;
+use super::this_node::Stream;
+use crate::config::{NodeFlags, Plan, ReaderFlags};
+use crate::role::gatherer;
+use crate::show::outcome::{Done, Failure, Outcome};
+use crate::show::quantities;
+use crate::show::table::{json_line, printable, remark};
+
+/// Examples for `khz wait --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz wait 'mem.available < 1GiB'   sleeps until this is true, and prints the row
+  khz wait 'node3:load.1m > 8 and mem.available < 4GiB' --for 10s
+                                    on node3, both for ten seconds
+  khz wait 'n[1-8]:net.rx_bytes[eth0] > 100MB/s' --rate 10Hz
+                                    on any of these, looked at ten times a second
+  khz wait 'disk.io_time[sda] > 90%' --timeout 5m && echo busy
+  khz wait 'pressure.io.some.avg10 > 20%' --json
+                                    the row as an object, for programs
+  khz wait --expr 'avg_over_time(node_load1[1m]) > 4' --on 'node[1-8]'
+                                    the whole language (docs/plan.md)
+
+A condition is SERIES < VALUE, or several with 'and', in khz's own names (`khz
+catalog` lists them) and units: 1GiB, 10ms, 5%, 2GHz, 100MB/s. A value with /s is
+compared with the rate of a counter. Comparisons: < <= > >= == !=.
+
+Exit codes: 0 it is true, 1 it did not come true in time (--timeout) or nobody
+can judge it, 2 wrong usage.";
+
+/// `khz wait`.
+#[derive(Debug, Args)]
+pub struct WaitFlags {
+    /// The condition: SERIES < VALUE, as 'node3:mem.available < 1GiB'.
+    #[arg(value_name = "CONDITION", required_unless_present = "expr", conflicts_with = "expr")]
+    pub condition: Option<String>,
+    /// The condition in PromQL: it is true when it has a value.
+    #[arg(long, value_name = "PROMQL")]
+    pub expr: Option<String>,
+    /// With --expr: on these nodes, as a hostlist [default: any].
+    #[arg(long, value_name = "NODES", requires = "expr")]
+    pub on: Option<String>,
+    /// It must be true for this long.
+    #[arg(long = "for", value_name = "DURATION")]
+    pub holds: Option<String>,
+    /// Give up after this time, with exit code 1.
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<Nanos>,
+    /// How often the nodes look: 10Hz, or a period: 5s.
+    #[arg(long, value_name = "RATE", default_value = "1Hz", allow_hyphen_values = true)]
+    pub rate: Rate,
+    /// The row that made it true as a JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// The time between two tries to reach a khz that has gone.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The name of the metric of the rows.
+const METRIC: &str = "channel.adhoc";
+
+/// Waits and prints the row that made it true.
+pub fn run(flags: WaitFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let (_, plan) = super::plan(flags.settings.over(outer))?;
+    let metrics = Metrics::of(&flags.target, &plan);
+    let waited = match (&flags.condition, flags.expr) {
+        (Some(text), _) => {
+            Waited::read(text, flags.rate, |metric| metrics.about(metric)).map_err(Failure::usage)?
+        }
+        (None, expr) => Waited { nodes: flags.on, expr: expr.unwrap_or_default(), compared: Vec::new() },
+    };
+    for Compared { metric, .. } in waited.compared.iter().filter(|one| metrics.about(&one.metric).is_none()) {
+        let hint = suggest::hint(metric, metrics.names());
+        remark!("no metric is called {metric} so far{hint}; khz waits for it");
+    }
+    let definition = Definition {
+        name: "adhoc".to_owned(),
+        nodes: waited.nodes,
+        expr: Some(waited.expr),
+        rate: Some(flags.rate.to_string().trim_start_matches("every ").to_owned()),
+        holds: flags.holds,
+        ..Definition::default()
+    };
+    let interest = definition.interest().map_err(Failure::usage)?;
+    let until = flags.timeout.and_then(|span| Instant::now().checked_add(span.into()));
+    let what = What { condition: flags.condition.as_deref(), metrics: &metrics, compared: &waited.compared };
+    let mut wait =
+        Wait { until, timeout: flags.timeout, named: named(&definition), refused: BTreeSet::new() };
+    let first = flags.target.channel(&plan, &definition, interest.clone(), wait.left())?;
+    let open = || flags.target.channel(&plan, &definition, interest.clone(), wait_left(until));
+    let found = wait.row(first, open)?;
+    if flags.json {
+        writeln!(out, "{}", json_line(&found.json()))?;
+    } else {
+        writeln!(out, "{}", printable(&found.text(&what)))?;
+    }
+    out.flush()?;
+    Ok(Done::Wholly)
+}
+
+/// The nodes that a definition names one by one.
+fn named(definition: &Definition) -> Option<BTreeSet<String>> {
+    let patterns = definition.patterns().ok()?;
+    let nodes = patterns.first()?.nodes()?.expand()?;
+    Some(nodes.into_iter().collect())
+}
+
+fn wait_left(until: Option<Instant>) -> Option<Duration> {
+    until.map(|until| until.saturating_duration_since(Instant::now()))
+}
+
+/// A wait for a row.
+struct Wait {
+    until: Option<Instant>,
+    timeout: Option<Nanos>,
+    /// The nodes, where they are named one by one.
+    named: Option<BTreeSet<String>>,
+    /// Those that cannot judge the condition.
+    refused: BTreeSet<String>,
+}
+
+/// The row that made the condition true.
+struct Found {
+    node: String,
+    columns: Vec<Column>,
+    row: Row,
+}
+
+impl Wait {
+    fn left(&self) -> Option<Duration> {
+        wait_left(self.until)
+    }
+
+    fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    /// Waits for the first row. When the khz goes away, `open` asks again.
+    fn row(&mut self, first: Stream, open: impl Fn() -> Result<Stream, Failure>) -> Result<Found, Failure> {
+        let mut stream = Some(first);
+        let mut columns: Vec<(String, Vec<Column>)> = Vec::new();
+        while !self.is_over() {
+            let Some(next) = &mut stream else {
+                std::thread::sleep(self.left().map_or(RETRY, |left| left.min(RETRY)));
+                // Until it is back, every try fails for the same reason.
+                stream = open().ok();
+                columns.clear();
+                continue;
+            };
+            match next() {
+                Ok(Some(pieces)) => {
+                    for piece in pieces {
+                        if let Some(found) = self.take(piece, &mut columns)? {
+                            return Ok(found);
+                        }
+                    }
+                }
+                Err(_) if self.is_over() => break,
+                Ok(None) if self.is_over() => break,
+                Ok(None) => {
+                    remark!("the khz that was asked has ended; khz asks again until it is back");
+                    stream = None;
+                }
+                Err(failure) => {
+                    remark!("{failure}; khz asks again until it is back");
+                    stream = None;
+                }
+            }
+        }
+        let timeout = self.timeout.unwrap_or_default();
+        Err(Failure::work(format!("it did not come true within {timeout}")))
+    }
+
+    /// Takes one piece; returns the row if it has one.
+    fn take(
+        &mut self,
+        piece: Piece,
+        known: &mut Vec<(String, Vec<Column>)>,
+    ) -> Result<Option<Found>, Failure> {
+        match piece {
+            Piece::Columns { node, columns, .. } => {
+                known.retain(|(name, _)| *name != node);
+                known.push((node, columns));
+            }
+            Piece::Rows { node, rows, .. } => {
+                let columns =
+                    known.iter().find(|(name, _)| *name == node).map(|(_, columns)| columns.clone());
+                if let (Some(columns), Some(row)) = (columns, rows.into_iter().next()) {
+                    return Ok(Some(Found { node, columns, row }));
+                }
+            }
+            Piece::Misses(misses) => {
+                for sentence in misses.sentences() {
+                    remark!("{sentence}; khz waits for it");
+                }
+            }
+            Piece::Notice { nodes, text } => {
+                remark!("{}: {text}", fold(&nodes));
+                if is_refusal(&text) {
+                    self.refused.extend(nodes);
+                }
+                if self.named.as_ref().is_some_and(|named| named.is_subset(&self.refused)) {
+                    return Err(Failure::work("none of these nodes can judge the condition"));
+                }
+            }
+            Piece::Change { nodes, text, .. } => remark!("{} {text}", fold(&nodes)),
+            Piece::Server { server, is_silent, .. } => match is_silent {
+                true => remark!("{server} is not heard; khz waits for it"),
+                false => remark!("{server} is back"),
+            },
+        }
+        Ok(None)
+    }
+}
+
+/// Whether a node that says this will never send a row: it cannot execute this channel, or none at all.
+fn is_refusal(text: &str) -> bool {
+    text.starts_with("channel ") || text.contains("no handlers") || text.contains("older than channels")
+}
+
+/// What the values of the row are, for people.
+struct What<'a> {
+    condition: Option<&'a str>,
+    metrics: &'a Metrics,
+    compared: &'a [Compared],
+}
+
+impl What<'_> {
+    /// `mem.available[x] is 812.3 MiB`
+    fn sentence(&self, labels: &str, text: &str) -> String {
+        let ([Compared { metric, is_rate }], number) = (self.compared, text.parse::<f64>()) else {
+            return format!("{}{labels} is {text}", self.condition.unwrap_or("the expression"));
+        };
+        let unit = self.metrics.about(metric).map_or(Unit::Count, |about| about.unit);
+        let value = match number {
+            Ok(number) if *is_rate => quantities::of_rate(number, &RateUnit::of(metric, unit.as_str())),
+            _ => quantities::of_value(text, unit.as_str()),
+        };
+        format!("{metric}{labels} is {value}")
+    }
+}
+
+impl Found {
+    /// The series that have a value.
+    fn values(&self) -> impl Iterator<Item = (&Column, String)> {
+        let cells = self.columns.iter().zip(&self.row.cells);
+        cells.filter_map(|(column, cell)| Some((column, cell.text()?)))
+    }
+
+    fn json(&self) -> Value {
+        let values: serde_json::Map<String, Value> =
+            self.values().map(|(column, text)| (column.series.clone(), json!(text))).collect();
+        json!({ "node": self.node, "time": self.row.time.seconds_text(), "values": values })
+    }
+
+    /// `node3 at 12:03:11 UTC: mem.available is 812.3 MiB`
+    fn text(&self, what: &What<'_>) -> String {
+        let labels = |column: &Column| column.series.strip_prefix(METRIC).unwrap_or_default().to_owned();
+        let values = self.values().map(|(column, text)| what.sentence(&labels(column), &text));
+        let values: Vec<String> = values.collect();
+        format!("{} at {} UTC: {}", self.node, self.row.time.time_of_day(), values.join(", "))
+    }
+}
+
+/// What is known of metrics: this program's catalogue, and that of the khz that is asked.
+struct Metrics {
+    known: Vec<(String, About)>,
+}
+
+impl Metrics {
+    fn of(target: &Target, plan: &Plan) -> Self {
+        let own = gatherer::metrics().into_iter().map(|metric| {
+            let instances = metric.instances.as_deref().map(str::to_owned);
+            (metric.name.to_string(), About { unit: metric.unit, kind: metric.kind, instances })
+        });
+        // Where nobody answers, the wait itself will say so.
+        let theirs = target.catalogue(plan).unwrap_or_default();
+        let theirs = theirs.iter().filter_map(|entry| {
+            let text = |key: &str| entry.get(key).and_then(Value::as_str);
+            let kind = if text("kind")? == Kind::Counter.as_str() { Kind::Counter } else { Kind::Gauge };
+            let instances = text("instances").map(str::to_owned);
+            Some((text("name")?.to_owned(), About { unit: Unit::named(text("unit")?)?, kind, instances }))
+        });
+        Metrics { known: own.chain(theirs).collect() }
+    }
+
+    fn about(&self, metric: &str) -> Option<About> {
+        self.known.iter().find(|(name, _)| name == metric).map(|(_, about)| about.clone())
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.known.iter().map(|(name, _)| name.as_str())
+    }
+}

@@ -1,0 +1,271 @@
+//! `khz wait` and `khz channel`, against a hub with agents and against `khz` alone: what becomes true, what survives a hub, who may
+//! do what.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::exposition::get_at;
+use crate::process::{Running, code, err, khz, out, run, until};
+use crate::text::free_port;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A process that is killed when the test is over.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Ended {
+    fn start(command: &mut Command) -> Self {
+        Ended(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// Its exit code, stdout and stderr, when it has ended by itself.
+    fn end(mut self) -> (i32, String, String) {
+        let (mut out, mut err) = (String::new(), String::new());
+        self.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        self.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        (self.0.wait().unwrap().code().unwrap(), out, err)
+    }
+}
+
+/// A folder of one test.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("channels-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Place(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An agent of this hub.
+fn agent(hub: &Running, node: &str, more: &[&str]) -> Ended {
+    let link = hub.link();
+    let words = ["agent", "--node", node, "--hub", &link, "--ring", "4MiB"];
+    let agent = Ended::start(&mut hub.beside(&[&words, more].concat()));
+    until(PATIENCE, "the agent is up", || {
+        let nodes = khz(&["nodes", node, "--json", "--server", &hub.url]).output().unwrap();
+        out(&nodes).contains("\"state\":\"up\"")
+    });
+    agent
+}
+
+/// Publishes a number at the agent of this hub.
+fn publish(hub: &Running, value: &str) {
+    let done = hub.beside(&["publish", value]).output().unwrap();
+    assert_eq!(code(&done), 0, "{}", err(&done));
+}
+
+/// `khz` with these words, asking this one.
+fn ask(khz: &Running, words: &[&str]) -> std::process::Output {
+    run(&[words, &["--server", &khz.url]].concat())
+}
+
+#[test]
+fn a_wait_ends_when_a_program_publishes_what_it_waits_for() {
+    let hub = Running::start_hub(&[]);
+    let _agent = agent(&hub, "n1", &[]);
+    let words =
+        ["wait", "n1:job.phase >= 3 and load.1m >= 0", "--rate", "10Hz", "--json", "--server", &hub.url];
+    let wait = Ended::start(&mut khz(&words));
+    publish(&hub, "phase=2");
+    publish(&hub, "phase=4");
+    let (code, out, err) = wait.end();
+    assert_eq!(code, 0, "{err}");
+    let row: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&row["node"], &row["values"]["channel.adhoc"]), (&"n1".into(), &"4".into()), "{out}");
+    assert!(err.contains("no metric is called job.phase so far"), "{err}");
+}
+
+#[test]
+fn a_wait_that_does_not_come_true_in_time_has_the_exit_code_1_and_a_wrong_one_2() {
+    let hub = Running::start_hub(&[]);
+    let _agent = agent(&hub, "n1", &[]);
+    let alone = Running::start(&[]);
+    for (more, place) in [
+        (&["--server", &hub.url][..], "a hub"),
+        (&["--server", &alone.url], "khz alone"),
+        (&["--direct"], "this machine's kernel"),
+    ] {
+        let wait = |words: &[&str]| run(&[&["wait"], words, more].concat());
+        let now = wait(&["mem.available > 1KiB", "--timeout", "60s"]);
+        assert_eq!(code(&now), 0, "{place}: {}", err(&now));
+        assert!(out(&now).contains("mem.available is ") && out(&now).contains("iB"), "{}", out(&now));
+        let language =
+            wait(&["--expr", "max(node_load1) >= 0", "--for", "1s", "--rate", "5Hz", "--timeout", "60s"]);
+        assert_eq!(code(&language), 0, "{place}: {}", err(&language));
+        let never = wait(&["mem.available < 1B", "--timeout", "1s"]);
+        assert_eq!(code(&never), 1, "{place}");
+        assert!(err(&never).contains("it did not come true within 1s"), "{}", err(&never));
+        for wrong in
+            ["mem.available", "mem.available < 1s", "load.1m > 5/s", "a:load.1m > 1 and b:load.1m > 1"]
+        {
+            assert_eq!(code(&wait(&[wrong])), 2, "{place}: {wrong}");
+        }
+        assert_eq!(code(&wait(&["--expr", "rate(node_load1[1h]) > 0"])), 2, "{place}");
+        assert_eq!(code(&wait(&["load.1m >= 0", "--rate", "20kHz"])), 2, "{place}");
+    }
+    // Of a node that does not exist, nobody knows when it comes.
+    let strange = ask(&hub, &["wait", "n9:load.1m >= 0", "--timeout", "1s"]);
+    assert_eq!(code(&strange), 1);
+    assert!(err(&strange).contains("no node is called n9"), "{}", err(&strange));
+}
+
+#[test]
+fn a_node_that_takes_no_handlers_says_so_and_nobody_waits_for_it() {
+    let hub = Running::start_hub(&[]);
+    let _stubborn = agent(&hub, "n1", &["--handlers", "none"]);
+    let _willing = agent(&hub, "n2", &[]);
+    let alone = ask(&hub, &["wait", "n1:load.1m >= 0", "--timeout", "60s"]);
+    assert_eq!(code(&alone), 1, "{}", err(&alone));
+    assert!(err(&alone).contains("this node takes no handlers"), "{}", err(&alone));
+    assert!(err(&alone).contains("none of these nodes can judge"), "{}", err(&alone));
+    let both = ask(&hub, &["wait", "n[1-2]:load.1m >= 0", "--timeout", "60s"]);
+    assert_eq!(code(&both), 0, "{}", err(&both));
+    assert!(out(&both).starts_with("n2 at "), "{}", out(&both));
+    assert_eq!(code(&ask(&hub, &["channel", "create", "all", "load.1m", "--every", "1s"])), 0);
+    assert_eq!(code(&ask(&hub, &["channel", "watch", "all", "--count", "3"])), 0);
+    let shown = out(&ask(&hub, &["channel", "show", "all"]));
+    assert!(shown.contains("notice    n1: ") && shown.contains("handlers = \"none\""), "{shown}");
+    assert!(shown.contains("readers   0") && !shown.contains("sent      0 rows"), "{shown}");
+}
+
+#[test]
+fn channels_survive_a_hub_that_is_killed_and_a_wait_goes_on_with_the_next_one() {
+    let place = Place::new("restart");
+    let (http, link) = (free_port(), free_port());
+    let (state, run_dir) = (place.path("state"), place.path("run"));
+    let start = || {
+        let words =
+            ["hub", "--listen", &http, "--link-listen", &link, "--state-dir", &state, "--node", "hub"];
+        let mut command = khz(&words);
+        command.env("KHZ_RUN_DIR", &run_dir);
+        Running::of(command)
+    };
+    let mut hub = start();
+    let _agent = agent(&hub, "n1", &[]);
+    let create = ["channel", "create", "hot", "--expr", "node_load1 >= 0", "--rate", "10Hz"];
+    assert_eq!(code(&ask(&hub, &create)), 0);
+    assert_eq!(code(&ask(&hub, &["channel", "create", "cold", "load.1m"])), 0);
+    assert_eq!(code(&ask(&hub, &["channel", "rm", "cold"])), 0);
+    let before = out(&ask(&hub, &["channel", "show", "hot", "--json"]));
+    let wait = Ended::start(&mut khz(&["wait", "n1:job.done == 1", "--server", &hub.url]));
+    until(PATIENCE, "the wait has its stream", || {
+        get_at(&hub, "/metrics").lines().any(|line| line == "khz_http_streams_open 1")
+    });
+    hub.child.kill().unwrap();
+    hub.child.wait().unwrap();
+    let hub = start();
+    assert_eq!(out(&ask(&hub, &["channel", "show", "hot", "--json"])), before);
+    let watched = ask(&hub, &["channel", "watch", "hot", "--count", "5", "--json"]);
+    assert_eq!(code(&watched), 0, "{}", err(&watched));
+    assert!(out(&watched).lines().all(|row| row.contains("channel.hot")), "{}", out(&watched));
+    let list = out(&ask(&hub, &["channel", "list"]));
+    assert!(list.contains("hot") && !list.contains("cold"), "{list}");
+    publish(&hub, "done=1");
+    let (code, out, err) = wait.end();
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("job.done is 1"), "{out}");
+    assert!(err.contains("asks again until it is back"), "{err}");
+}
+
+#[test]
+fn two_readers_follow_a_channel_and_a_program_runs_for_each_row() {
+    let hub = Running::start_hub(&[]);
+    let _agent = agent(&hub, "n1", &[]);
+    let place = Place::new("exec");
+    let create = ["channel", "create", "loads", "load.*", "--rate", "10Hz"];
+    assert_eq!(code(&ask(&hub, &create)), 0);
+    let words = ["channel", "watch", "loads", "--json", "--server", &hub.url];
+    let mut other = Ended::start(&mut khz(&words));
+    let mut rows = BufReader::new(other.0.stdout.take().unwrap()).lines();
+    assert!(rows.next().unwrap().unwrap().contains("load.1m"));
+    let file = place.path("rows");
+    let words =
+        ["channel", "watch", "loads", "--count", "5", "--server", &hub.url, "--exec", "tee", "-a", &file];
+    let done = run(&words);
+    assert_eq!(code(&done), 0, "{}", err(&done));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let times: Vec<String> = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["time"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(times.len(), 5, "{text}");
+    assert!(times.is_sorted(), "{times:?}");
+    assert!(rows.next().unwrap().unwrap().contains("load.1m"), "the other one goes on");
+    // Its program fails, and the rows go on.
+    let failing =
+        run(&["channel", "watch", "loads", "--count", "2", "--server", &hub.url, "--exec", "false"]);
+    assert_eq!(code(&failing), 0);
+    assert!(err(&failing).contains("false has failed"), "{}", err(&failing));
+    // It is changed, and then removed, while somebody follows it.
+    assert_eq!(code(&ask(&hub, &["channel", "set", "loads", "mem.free", "--rate", "10Hz"])), 0);
+    assert!(rows.any(|row| row.unwrap().contains("mem.free")));
+    assert_eq!(code(&ask(&hub, &["channel", "rm", "loads"])), 0);
+    assert!(rows.all(|row| row.is_ok()), "the stream ends");
+    let mut err = String::new();
+    other.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!(other.0.wait().unwrap().code(), Some(1));
+    assert!(err.contains("channel 'loads' was changed or removed"), "{err}");
+}
+
+#[test]
+fn readers_are_refused_what_is_for_operators_and_errors_say_what_to_do() {
+    let hub = Running::start_hub(&[]);
+    for (words, expected, message) in [
+        (&["create", "fast", "mem.free", "--rate", "1kHz"][..], 2, "1000Hz is for operators"),
+        (&["create", "Fast", "mem.free"], 2, "name: the name of a channel starts with a small letter"),
+        (&["create", "x", "--expr", "sum("], 2, "expr: "),
+        (&["create", "x", "mem.free", "--for", "5s"], 2, "for: there is no condition: give one with 'when'"),
+        (&["create", "x", "mem.free", "--each", "average 1s"], 2, "each: 'average' is no function"),
+        (&["create", "x", "mem.free"], 0, ""),
+        (&["create", "x", "mem.free"], 0, ""),
+        (
+            &["create", "x", "mem.total"],
+            1,
+            "there is another channel 'x' already; `khz channel set` replaces it",
+        ),
+        (&["show", "y"], 1, "there is no channel 'y'"),
+        (&["watch", "xx"], 1, "there is no channel 'xx' (did you mean 'x'?)"),
+        (&["rm", "y"], 1, "there is no channel 'y'"),
+        (&["rm", "x"], 0, ""),
+    ] {
+        let done = ask(&hub, &[&["channel"], words].concat());
+        assert_eq!(code(&done), expected, "{words:?}: {}", err(&done));
+        assert!(err(&done).contains(message), "{words:?}: {}", err(&done));
+    }
+    // By the hub's own socket its user is an operator.
+    let by_socket = |words: &[&str]| hub.beside(words).output().unwrap();
+    let fast = by_socket(&["channel", "create", "fast", "mem.free", "--rate", "1kHz"]);
+    assert_eq!(code(&fast), 0, "{}", err(&fast));
+    for words in [&["set", "fast", "mem.free"][..], &["rm", "fast"], &["watch", "fast"]] {
+        let refused = ask(&hub, &[&["channel"], words].concat());
+        assert_eq!(code(&refused), 2, "{words:?}: {}", err(&refused));
+        assert!(err(&refused).contains("operator"), "{}", err(&refused));
+    }
+    let list = out(&ask(&hub, &["channel", "list"]));
+    assert!(list.contains("fast     operator  1kHz"), "{list}");
+}

@@ -1,0 +1,95 @@
+//! Channels of a running khz: listed, shown, defined, removed; and streams with a condition.
+
+use std::time::Duration;
+
+use khz_model::http_names::{CHANNELS_PATH, STREAM_PATH};
+use serde::{Deserialize, Serialize};
+
+use crate::server::percent_encoded;
+use crate::{AskError, Server, Stream};
+
+/// A channel, and what its door has sent of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Channel {
+    /// Its name.
+    pub name: String,
+    /// The role of who defined it.
+    pub maker: String,
+    /// Streams of its rows.
+    pub readers: u64,
+    /// Rows that were sent, to all readers together.
+    pub rows: u64,
+    /// Rows that readers have missed.
+    pub lost: u64,
+    /// Bytes of the events with these rows.
+    pub bytes: u64,
+    /// The definition, as docs/channels.md describes it.
+    pub definition: serde_json::Value,
+    /// What nodes have said that have sent no row since. Not in a list of channels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<ChannelNotice>,
+}
+
+/// What nodes have said about a channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChannelNotice {
+    /// The nodes.
+    pub nodes: Vec<String>,
+    /// One sentence.
+    pub text: String,
+}
+
+/// All channels of a khz.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Channels {
+    /// In the order of their names.
+    pub channels: Vec<Channel>,
+    /// They survive the end of the program.
+    pub kept: bool,
+}
+
+impl Server {
+    /// Every channel.
+    ///
+    /// # Errors
+    /// See [`AskError`]; the same holds for every request.
+    pub fn channels(&self) -> Result<Channels, AskError> {
+        self.get_json(CHANNELS_PATH)
+    }
+
+    /// The channel of this name.
+    pub fn channel(&self, name: &str) -> Result<Channel, AskError> {
+        self.get_json(&path(name))
+    }
+
+    /// Defines a channel as JSON; `is_new`: only if there is no other one of this name.
+    pub fn define_channel(&self, name: &str, definition: &str, is_new: bool) -> Result<Channel, AskError> {
+        self.put(&format!("{}{}", path(name), if is_new { "?new=1" } else { "" }), definition)
+    }
+
+    /// Removes a channel.
+    pub fn remove_channel(&self, name: &str) -> Result<(), AskError> {
+        #[derive(Deserialize)]
+        struct Removed {
+            #[serde(rename = "removed")]
+            _name: String,
+        }
+        self.delete(&path(name)).map(|_: Removed| ())
+    }
+
+    /// The rows of a channel as they come, for at most `span` where one is given.
+    pub fn channel_rows(&self, name: &str, span: Option<Duration>) -> Result<Stream, AskError> {
+        self.rows(&format!("{}/stream", path(name)), span)
+    }
+
+    /// Rows as the parameters of a stream say (docs/http.md), for at most `span` where one is given.
+    pub fn rows_of(&self, parameters: &[(&str, String)], span: Option<Duration>) -> Result<Stream, AskError> {
+        let pairs: Vec<String> =
+            parameters.iter().map(|(name, value)| format!("{name}={}", percent_encoded(value))).collect();
+        self.rows(&format!("{STREAM_PATH}?{}", pairs.join("&")), span)
+    }
+}
+
+fn path(name: &str) -> String {
+    format!("{CHANNELS_PATH}/{}", percent_encoded(name))
+}

@@ -56,6 +56,15 @@ pub struct Definition {
     /// Rows that differ less than this from the one before are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadband: Option<String>,
+    /// While the condition does not hold, rows are sent all the same, and nodes gather this many times more slowly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slower: Option<u32>,
+    /// When the condition begins to hold, rows of this long before are sent, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Rows of this long after the condition has held are sent, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
     /// How long the store keeps its rows: not there yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<String>,
@@ -102,6 +111,9 @@ impl Definition {
             ("once", flag(self.once)),
             ("quiet", self.quiet.clone()),
             ("deadband", self.deadband.clone()),
+            ("slower", self.slower.map(|times| times.to_string())),
+            ("before", self.before.clone()),
+            ("after", self.after.clone()),
         ];
         let series = self.series.iter().map(|pattern| ("match", pattern.clone()));
         series.chain(single.into_iter().filter_map(|(name, value)| Some((name, value?)))).collect()

@@ -4,8 +4,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use khz_model::{ChannelName, ChannelTerms, Interest, Nanos, Pattern, Rate};
-use khz_plan::limits::{DURATION_MAX, TRUTH_ROWS_MAX};
-use khz_plan::{Handler, Plan, Values, When};
+use khz_plan::limits::{DURATION_MAX, SLOWER_MAX, TRUTH_ROWS_MAX, WINDOW_MAX};
+use khz_plan::{Effect, Handler, Plan, Values, When};
 
 use crate::deadband;
 use crate::definition::Definition;
@@ -93,6 +93,9 @@ impl Definition {
             ("unless", self.unless.is_some()),
             ("at_least", self.at_least.is_some()),
             ("once", self.once),
+            ("slower", self.slower.is_some()),
+            ("before", self.before.is_some()),
+            ("after", self.after.is_some()),
         ];
         for (field, is_there) in conditions {
             if is_there && self.when.is_none() && self.expr.is_none() {
@@ -109,6 +112,16 @@ impl Definition {
         }
         if self.quiet.is_some() && !self.once {
             return refuse("quiet", "it needs 'once': without it rows are sent while the condition holds");
+        }
+        let surrounds = self.before.is_some() || self.after.is_some();
+        if surrounds && (self.expr.is_some() || self.each.is_some() || self.deadband.is_some()) {
+            return refuse("before", "it is for 'series' as they are, without 'each' and 'deadband'");
+        }
+        if surrounds && self.every.is_some() {
+            return refuse("every", "with 'before' and 'after' all rows of that time are sent; leave it out");
+        }
+        if self.once && (surrounds || self.slower.is_some()) {
+            return refuse("once", "with 'slower', 'before' and 'after' all rows are sent; leave it out");
         }
         if self.once && self.every.is_some() {
             return refuse(
@@ -129,7 +142,29 @@ impl Definition {
         let deadband = self.deadband.as_deref().map(deadband::read).transpose();
         let deadband = deadband.map_err(|problem| ChannelError::field("deadband", problem))?;
         let every = span("every", self.every.as_deref())?;
-        Ok(Handler { values, when: self.condition()?, deadband, every, ..Handler::default() })
+        Ok(Handler { values, when: self.condition()?, deadband, every, effect: self.effect()? })
+    }
+
+    /// What becomes of rows while the condition does not hold.
+    fn effect(&self) -> Result<Effect, ChannelError> {
+        let (before, after) =
+            (span("before", self.before.as_deref())?, span("after", self.after.as_deref())?);
+        if before > WINDOW_MAX {
+            return Err(ChannelError::field("before", "a node keeps 5 minutes at most"));
+        }
+        match (self.slower, before, after) {
+            (None, Nanos(0), Nanos(0)) => Ok(Effect::LeavesOut),
+            (None, before, after) => Ok(Effect::Surrounds { before, after }),
+            (Some(times), Nanos(0), Nanos(0)) if (2..=SLOWER_MAX).contains(&times) => {
+                Ok(Effect::SlowsDown(times))
+            }
+            (Some(_), Nanos(0), Nanos(0)) => {
+                Err(ChannelError::field("slower", format!("it is a number from 2 to {SLOWER_MAX}")))
+            }
+            (Some(_), ..) => {
+                Err(ChannelError::field("slower", "all rows are sent then; leave out 'before' and 'after'"))
+            }
+        }
     }
 
     fn condition(&self) -> Result<Option<When>, ChannelError> {
@@ -236,6 +271,14 @@ mod tests {
             (r#""expr":"a","for":"2d""#, "for: 172800s is more than a day"),
             (r#""expr":"a","rate":"fast""#, "rate: 'fast' is not a rate"),
             (r#""expr":"a","deadband":"5 bananas""#, "deadband: "),
+            (r#""series":["a"],"slower":10"#, "slower: there is no condition"),
+            (r#""series":["a"],"before":"5s""#, "before: there is no condition"),
+            (r#""expr":"a","slower":1"#, "slower: it is a number from 2 to 100000"),
+            (r#""expr":"a","before":"5s""#, "before: it is for 'series' as they are"),
+            (r#""series":["a"],"when":"a","before":"6m""#, "before: a node keeps 5 minutes"),
+            (r#""series":["a"],"when":"a","before":"6s","slower":3"#, "slower: all rows are sent then"),
+            (r#""series":["a"],"when":"a","after":"6s","every":"1s""#, "every: with 'before' and 'after'"),
+            (r#""expr":"a","once":true,"slower":3"#, "once: with 'slower'"),
             (r#""expr":"a","keep":"7d""#, "keep: the store does not keep rows of channels yet"),
         ] {
             let error = define(fields).unwrap_err().to_string();
@@ -252,6 +295,16 @@ mod tests {
         let interest = define(r#""series":["cpu.*"],"each":"max 1s","every":"1s","rate":"100Hz""#).unwrap();
         assert!(matches!(handler(&interest).values, Values::Each { length: Nanos::SECOND, .. }));
         assert_eq!(interest.patterns[0].to_string(), "cpu.*");
+    }
+
+    #[test]
+    fn rows_around_an_event_and_slower_rows_without_one() {
+        let around = define(r#""series":["mem.*"],"when":"a > 2","before":"10s","after":"5s""#).unwrap();
+        let (before, after) = (Nanos::from_secs(10), Nanos::from_secs(5));
+        assert_eq!(handler(&around).effect, Effect::Surrounds { before, after });
+        let adaptive = define(r#""series":["mem.*"],"when":"a > 2","slower":100,"rate":"100Hz""#).unwrap();
+        assert_eq!(handler(&adaptive).effect, Effect::SlowsDown(100));
+        assert_eq!(handler(&define(r#""expr":"a""#).unwrap()).effect, Effect::LeavesOut);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The rows of channels: what `/khz/v1/stream` asks of nodes besides plain series, and `/khz/v1/channels/NAME/stream`, which goes on
 //! when its channel is changed.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -28,11 +29,6 @@ pub(crate) const CHANNEL_STREAM_PARAMS: &[&str] = &["name", "changes"];
 /// What the parameters of a stream ask of nodes; `None`: plain series.
 pub(crate) fn nameless(params: &Params) -> Result<Option<Interest>, Refusal> {
     let text = |name: &str| params.get(name).map(str::to_owned);
-    let number = |name: &'static str| match params.get(name).map(str::parse) {
-        None => Ok(None),
-        Some(Ok(number)) => Ok(Some(number)),
-        Some(Err(_)) => Err(Refusal::bad_request(format!("{name} is a number from 1 to 64"))),
-    };
     let mut definition = Definition {
         name: NAMELESS.to_owned(),
         nodes: text("nodes"),
@@ -45,11 +41,14 @@ pub(crate) fn nameless(params: &Params) -> Result<Option<Interest>, Refusal> {
         when: text("when"),
         holds: text("for"),
         unless: text("unless"),
-        at_least: number("at_least")?,
-        of: number("of")?,
+        at_least: number(params, "at_least")?,
+        of: number(params, "of")?,
         once: params.switch("once")?,
         quiet: text("quiet"),
         deadband: text("deadband"),
+        slower: number(params, "slower")?,
+        before: text("before"),
+        after: text("after"),
         keep: None,
     };
     let has_handler = definition.has_handler();
@@ -63,6 +62,12 @@ pub(crate) fn nameless(params: &Params) -> Result<Option<Interest>, Refusal> {
         }
         (false, None) => Ok(None),
     }
+}
+
+/// A small number, if it is there.
+fn number<T: FromStr>(params: &Params, name: &str) -> Result<Option<T>, Refusal> {
+    let read = params.get(name).map(str::parse).transpose();
+    read.map_err(|_| Refusal::bad_request(format!("{name} is a number, as docs/channels.md says")))
 }
 
 /// `GET /khz/v1/channels/NAME/stream`

@@ -25,7 +25,7 @@ use crate::turns::Queue;
 /// Parameters of `/khz/v1/stream`.
 pub(crate) const STREAM_PARAMS: &[&str] = &[
     "match", "rate", "exact", "changes", "nodes", "expr", "each", "when", "for", "unless", "at_least", "of",
-    "once", "quiet", "every", "deadband",
+    "once", "quiet", "every", "deadband", "slower", "before", "after",
 ];
 
 /// `GET /khz/v1/stream`

@@ -16,6 +16,9 @@ Examples:
                                     rates that the nodes compute
   khz channel create full 'disk.*' --when '{\"mem.available\"} < 1e9' --once
                                     all disks, when memory has become short
+  khz channel create crash 'mem.*' --rate 100Hz --before 10s --after 5s \
+      --when '{\"mem.available\"} < 1e9'
+                                    all rows around that, and none else
   khz channel create slow --expr 'node_load1' --rate 10Hz --nodes 'node[1-8]'
 
 Expressions are PromQL, as far as a node can compute it (docs/plan.md). Readers
@@ -71,13 +74,22 @@ pub struct DefinitionFlags {
     pub once: bool,
     /// With --once: no other row for this long.
     #[arg(long, value_name = "DURATION")]
-    pub quiet_time: Option<String>,
+    pub quiet: Option<String>,
     /// One row at most in each interval of this length.
     #[arg(long, value_name = "DURATION")]
     pub every: Option<String>,
     /// Leave out rows that differ by less from the one before: 5%, 10MiB, or both.
     #[arg(long, value_name = "DIFFERENCE")]
     pub deadband: Option<String>,
+    /// Send all rows, and gather this many times more slowly while the condition does not hold.
+    #[arg(long, value_name = "TIMES")]
+    pub slower: Option<u32>,
+    /// When the condition begins to hold, send the rows of this long before, too.
+    #[arg(long, value_name = "DURATION")]
+    pub before: Option<String>,
+    /// Send the rows of this long after the condition has held, too.
+    #[arg(long, value_name = "DURATION")]
+    pub after: Option<String>,
 }
 
 impl DefinitionFlags {
@@ -98,8 +110,11 @@ impl DefinitionFlags {
             at_least: self.at_least,
             of: self.of,
             once: self.once,
-            quiet: self.quiet_time,
+            quiet: self.quiet,
             deadband: self.deadband,
+            slower: self.slower,
+            before: self.before,
+            after: self.after,
             keep: None,
         };
         definition.interest().map_err(Failure::usage)?;

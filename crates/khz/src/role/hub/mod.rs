@@ -46,7 +46,12 @@ pub fn run(plan: &Plan) -> Outcome {
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
     let sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
-    let doors = doors.with_channels(channels::open(plan)).with_origins({
+    let registry = channels::open(plan);
+    cluster.keep_channels(Arc::new({
+        let registry = Arc::clone(&registry);
+        move |name| Some(registry.get(name.as_str()).ok()?.interest.clone())
+    }));
+    let doors = doors.with_channels(registry).with_origins({
         let cluster = Arc::clone(&cluster);
         Arc::new(move || cluster.origins())
     });

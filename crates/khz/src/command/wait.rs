@@ -22,7 +22,7 @@ use crate::show::table::{json_line, printable, remark};
 /// Examples for `khz wait --help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  khz wait 'mem.available < 1GiB'   sleeps until this is true, and prints the row
+  khz wait 'mem.available < 1GiB'   sleeps until it is true; prints the row
   khz wait 'node3:load.1m > 8 and mem.available < 4GiB' --for 10s
                                     on node3, both for ten seconds
   khz wait 'n[1-8]:net.rx_bytes[eth0] > 100MB/s' --rate 10Hz

@@ -32,7 +32,8 @@ pub const NOT_RUN: &[(&str, &str)] = &[
 
 /// The example, and the exit code that it ends with here.
 pub const WITH_CODE: &[(&str, i32)] = &[
-    // A simulated node executes no handlers, and says so.
+    // Simulated nodes execute no handlers, and say so.
+    ("khz wait --expr 'avg_over_time(node_load1[1m]) > 4' --on 'node[1-8]'", 1),
     ("khz wait 'node3:load.1m > 8 and mem.available < 4GiB' --for 10s", 1),
     // Nobody knows most of them, as its line says.
     ("khz nodes 'node[001-128]'", 3),

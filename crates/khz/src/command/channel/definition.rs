@@ -16,8 +16,7 @@ Examples:
                                     rates that the nodes compute
   khz channel create full 'disk.*' --when '{\"mem.available\"} < 1e9' --once
                                     all disks, when memory has become short
-  khz channel create crash 'mem.*' --rate 100Hz --before 10s --after 5s \
-      --when '{\"mem.available\"} < 1e9'
+  khz channel create crash 'mem.*' --before 10s --when 'node_load1 > 9'
                                     all rows around that, and none else
   khz channel create slow --expr 'node_load1' --rate 10Hz --nodes 'node[1-8]'
 

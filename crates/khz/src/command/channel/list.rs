@@ -23,7 +23,7 @@ Examples:
 /// Examples for `khz channel show --help`.
 pub const SHOW_EXAMPLES: &str = "\
 Examples:
-  khz channel show hot              its definition, what was sent, who refuses it
+  khz channel show hot              what it is, was sent, who refuses it
   khz channel show hot --json
 
 Rows and bytes are what the door that is asked has sent since its start. Nodes

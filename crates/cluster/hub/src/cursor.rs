@@ -189,7 +189,8 @@ impl Cursor {
         let Some(number) = node.subscribe(terms) else { return false };
         self.subscribed = Some(number);
         self.start = node.start_of_reader(number);
-        self.pace = terms.rate.map(Pace::new);
+        // The handler of a channel may change its rate: that is not the node's ceiling.
+        self.pace = terms.rate.filter(|_| terms.channel.is_none()).map(Pace::new);
         true
     }
 

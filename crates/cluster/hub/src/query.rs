@@ -257,7 +257,9 @@ impl Query for HubQuery {
             }
         }
         let cluster = self.cluster.clone();
-        Ok(Box::new(ClusterSubscription::new(cluster, interest, Pace::Flushed, Numbers::Doors)?))
+        // What a channel sends is worth knowing at once.
+        let pace = if interest.channel.is_some() { Pace::Prompt } else { Pace::Flushed };
+        Ok(Box::new(ClusterSubscription::new(cluster, interest, pace, Numbers::Doors)?))
     }
 
     fn history_of(

@@ -205,13 +205,10 @@ fn a_reader_of_a_channel_gets_every_row_since_it_came_and_none_from_before() {
     let number = next_channel(&mut a).0;
     let mut first = reader(&hub);
     let mut at_first = Received::default();
-    // A prompt subscription is another one, which the node serves with the same lane.
+    // Doors and readers that want each row at once share a subscription.
     ask(&mut first, 1, 100, "hot", false);
     at_first.read_until(&mut first, |got| !got.told.is_empty());
-    let prompt = next_channel(&mut a).0;
     assert_eq!(grant(&mut a, number, 5).from_row, 7);
-    let lane = a.lane;
-    Told { interest: prompt, granted: true, period: Nanos::from_millis(10), text: "", lane }.put(&mut a.out);
     a.beat();
     a.row(10, [1; 4]).beat();
     at_first.read_until(&mut first, |got| !got.rows.is_empty());
@@ -284,11 +281,9 @@ fn a_channel_that_a_node_refuses_is_a_notice_and_no_other_rows_come_in_its_place
     let mut link = reader(&hub);
     ask(&mut link, 1, 100, "hot", false);
     let text = "channel hot: 4 MiB of windows are in use";
-    for _ in 0..2 {
-        let interest = next_channel(&mut a).0;
-        Told { interest, granted: false, period: Nanos(0), text, lane: 0 }.put(&mut a.out);
-        a.send();
-    }
+    let interest = next_channel(&mut a).0;
+    Told { interest, granted: false, period: Nanos(0), text, lane: 0 }.put(&mut a.out);
+    a.send();
     a.row(1, [1; 4]).beat();
     old.row(1, [1; 4]).beat();
     let mut notices = Vec::new();

@@ -80,6 +80,12 @@ const METRIC: &str = "channel.adhoc";
 
 /// Waits and prints the row that made it true.
 pub fn run(flags: WaitFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    // clap does not check what a flag requires where an argument excludes that.
+    if let (Some(nodes), Some(condition)) = (&flags.on, &flags.condition) {
+        return Err(Failure::usage(format!(
+            "--on goes with --expr: write the nodes before the series, as '{nodes}:{condition}'"
+        )));
+    }
     let (_, plan) = super::plan(flags.settings.over(outer))?;
     let metrics = Metrics::of(&flags.target, &plan);
     let waited = match (&flags.condition, flags.expr) {

@@ -127,6 +127,9 @@ fn a_wait_that_does_not_come_true_in_time_has_the_exit_code_1_and_a_wrong_one_2(
         }
         assert_eq!(code(&wait(&["--expr", "rate(node_load1[1h]) > 0"])), 2, "{place}");
         assert_eq!(code(&wait(&["load.1m >= 0", "--rate", "20kHz"])), 2, "{place}");
+        let elsewhere = wait(&["load.1m >= 0", "--on", "n9"]);
+        assert_eq!(code(&elsewhere), 2, "{place}");
+        assert!(err(&elsewhere).contains("'n9:load.1m >= 0'"), "{}", err(&elsewhere));
     }
     // Of a node that does not exist, nobody knows when it comes.
     let strange = ask(&hub, &["wait", "n9:load.1m >= 0", "--timeout", "1s"]);

@@ -365,7 +365,7 @@ impl Gatherer {
         let series = series.cloned().collect();
         handled.bind(series, period)?;
         let ring = self.rings.of_channel(self.lanes_opened, &self.free_name("channel"), handled.slots());
-        Ok(Lane::new(*rate, members, self.ring(ring)?, now).handled(handled))
+        Ok(Lane::of_channel(*rate, members, self.ring(ring)?, now, handled))
     }
 
     /// The ring of a new lane, if there is memory for it.

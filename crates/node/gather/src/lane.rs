@@ -34,6 +34,8 @@ pub(crate) struct LaneView {
     pub first_generation: u32,
     /// The requested period.
     pub asked: Nanos,
+    /// A handler makes its rows.
+    pub is_channel: bool,
     /// The present generation and the meaning of its slots, which only grows. The gather thread locks it only when
     /// one of them changes, before the first block with the change.
     schema: RwLock<(u32, Arc<Vec<Series>>)>,
@@ -193,6 +195,27 @@ impl Lane {
     /// A lane of the sources for which `members` has a refresh. Its first tick is the next multiple of the
     /// period; without a rate it has no ticks. The ring gives it name and number. It has all series of its sources.
     pub fn new(rate: Option<Rate>, members: Vec<Option<Nanos>>, ring: Ring, now: Stamp) -> Self {
+        Lane::made(rate, members, ring, now, None)
+    }
+
+    /// The lane of a channel, with this handler.
+    pub fn of_channel(
+        rate: Option<Rate>,
+        members: Vec<Option<Nanos>>,
+        ring: Ring,
+        now: Stamp,
+        handled: Handled,
+    ) -> Self {
+        Lane::made(rate, members, ring, now, Some(handled))
+    }
+
+    fn made(
+        rate: Option<Rate>,
+        members: Vec<Option<Nanos>>,
+        ring: Ring,
+        now: Stamp,
+        handled: Option<Handled>,
+    ) -> Self {
         let Ring { writer, reader, next_row } = ring;
         let period = rate.map_or(Nanos(0), Rate::period);
         writer.set_started(now);
@@ -203,6 +226,7 @@ impl Lane {
             name: Instance::from_kernel(reader.label().lane.as_bytes()),
             first_generation: writer.generation(),
             asked: period,
+            is_channel: handled.is_some(),
             ring: reader,
             schema: RwLock::new((writer.generation(), Arc::default())),
             readers: AtomicUsize::new(0),
@@ -223,7 +247,7 @@ impl Lane {
             by_source: vec![Vec::new(); members.len()],
             members,
             wanted: None,
-            handled: None,
+            handled,
             slots: Vec::new(),
             dirty: Vec::new(),
             encoder,
@@ -240,11 +264,6 @@ impl Lane {
     pub fn only(self, patterns: &[Pattern]) -> Self {
         let wanted = (patterns.len() <= LANE_PATTERNS_MAX).then(|| patterns.to_vec());
         Lane { wanted, ..self }
-    }
-
-    /// The same lane with this handler.
-    pub fn handled(self, handled: Handled) -> Self {
-        Lane { handled: Some(handled), ..self }
     }
 
     /// Whether it is the lane of this channel, or, without one, a lane of readings.

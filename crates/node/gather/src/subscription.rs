@@ -153,8 +153,8 @@ pub(crate) struct LaneSubscription {
     lane: Arc<LaneView>,
     patterns: Vec<Pattern>,
     rate: Rate,
-    /// The pace that the reader knows.
-    pace: Pace,
+    /// The pace that the reader knows; `None`: a channel's handler may change it.
+    pace: Option<Pace>,
     inbox: Arc<Inbox>,
     cursor: Cursor,
     columns: Columns,
@@ -185,7 +185,7 @@ impl LaneSubscription {
             columns.row(cursor.decoder())
         });
         let period = block.map_or(Nanos(0), |block| block.period);
-        let pace = Pace::new(rate);
+        let pace = (!lane.is_channel).then(|| Pace::new(rate));
         LaneSubscription { node, lane, patterns, rate, pace, inbox, cursor, columns, period, first }
     }
 
@@ -242,7 +242,8 @@ impl Subscription for LaneSubscription {
     }
 
     fn notices(&mut self) -> Vec<Notice> {
-        let text = self.pace.news(self.rate());
+        let rate = self.rate();
+        let text = self.pace.as_mut().and_then(|pace| pace.news(rate));
         text.map(|text| Notice::of(self.node.clone(), text)).into_iter().collect()
     }
 }

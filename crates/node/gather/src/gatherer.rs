@@ -18,7 +18,6 @@ use crate::cost::{Cost, LOOK_EVERY, Pace};
 use crate::handled::{self, Channel, Handled};
 use crate::inbox::{Inbox, LaneAnswer, LaneWish, Request};
 use crate::lane::{Call, Lane, LaneView};
-use crate::own;
 use crate::own_memory::OwnMemory;
 use crate::page::Page;
 use crate::plan::Plan;
@@ -619,16 +618,5 @@ fn expected_share(sources: &[Source], lanes: &[Lane], slowdown: u64) -> f64 {
 /// it.
 pub(crate) fn refresh(source: &Source, patterns: &[Pattern], exact: bool) -> Option<Nanos> {
     let matches = |metric: &str| patterns.iter().any(|p| p.matches_metric(metric));
-    match source.kernel_file() {
-        Some(file) => {
-            let refresh = file.refresh(matches)?;
-            Some(if exact { Nanos(0) } else { refresh.period().unwrap_or(Nanos(0)) })
-        }
-        None if !source.is_own() => {
-            let wanted = source.job_door().is_some_and(|door| door.may_match(patterns));
-            wanted.then_some(Nanos(0))
-        }
-        // The agent updates its own numbers once a second, and on request.
-        None => own::metrics().iter().any(|m| matches(&m.name)).then_some(Nanos::SECOND),
-    }
+    source.refresh(matches, |jobs| jobs.may_match(patterns), exact)
 }

@@ -11,6 +11,7 @@ use khz_model::{
 use khz_plan::{BoundHandler, Effect, Handler, Identity, LabelSet, METRIC_NAME, ResultSeries, Values};
 
 use crate::past::Past;
+use crate::readings::{Cell, NOT_YET};
 use crate::source::Source;
 
 /// The label `job` of a node's series in an expression: a node does not know what its hub calls it.
@@ -24,9 +25,6 @@ const METRIC_LABEL: &str = "metric";
 
 /// The lane's slot of a reading that its rows do not have.
 const NOT_IN: u32 = u32::MAX;
-
-/// State and bits of a reading before there is one.
-const NOTHING: (u8, u64) = (Reading::Absent(Absence::NotYet).state(), 0);
 
 /// What a reader asks of a lane: the channel's terms, read and checked.
 #[derive(Debug)]
@@ -88,7 +86,7 @@ pub(crate) struct Handled {
     /// Rows that are sent if an event comes.
     past: Option<Past>,
     /// With a deadband of readings: state and bits of each as they were sent.
-    sent: Vec<(u8, u64)>,
+    sent: Vec<Cell>,
     /// The series of the lane's readings to which it is bound.
     readings: Vec<Series>,
     slots: Slots,
@@ -178,7 +176,7 @@ impl Handled {
             let series = before.get(slot as usize)?;
             now.get(&(&*series.metric.name, series.instance.as_ref())).copied()
         };
-        let mut sent = vec![NOTHING; if bound.may_keep() { readings.len() } else { 0 }];
+        let mut sent = vec![NOT_YET; if bound.may_keep() { readings.len() } else { 0 }];
         for (number, &cell) in (0..).zip(&self.sent) {
             if let Some(now) = slot(number) {
                 sent[now as usize] = cell;
@@ -202,7 +200,7 @@ impl Handled {
 
     /// Takes the next row of readings: state and bits by their number. Returns whether the lane writes a row.
     #[inline]
-    pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> (u8, u64)) -> bool {
+    pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> Cell) -> bool {
         const PRESENT: u8 = Reading::Present(0).state();
         let is_sent = self.bound.row(stamp, |number| match reading(number) {
             (PRESENT, bits) => Some(bits),
@@ -239,7 +237,7 @@ impl Handled {
 
     /// State and bits of a reading in the row that is sent, if a deadband decides it.
     #[inline]
-    pub fn kept(&self, reading: usize) -> Option<(u8, u64)> {
+    pub fn kept(&self, reading: usize) -> Option<Cell> {
         self.sent.get(reading).copied()
     }
 
@@ -283,7 +281,7 @@ impl Handled {
 
     /// State and bits of a slot that is computed.
     #[inline]
-    pub fn computed(&self, slot: usize) -> (u8, u64) {
+    pub fn computed(&self, slot: usize) -> Cell {
         match self.bound.bits(slot) {
             Some(bits) => (Reading::Present(0).state(), bits),
             None => (Reading::Absent(Absence::NoResult).state(), 0),
@@ -417,23 +415,10 @@ pub(crate) fn refresh(
     let metrics = match source.kernel_file() {
         Some(file) => file.metrics(),
         None if source.is_own() => crate::own::metrics(),
-        None => {
-            let has_plan = !channel.uses_patterns() || channel.handler.when.is_some();
-            let is_selected = || source.job_door().is_some_and(|door| door.may_match(patterns));
-            return (has_plan || is_selected()).then_some(Nanos(0));
-        }
+        None => Vec::new(),
     };
-    let needed: Vec<&str> = metrics
-        .iter()
-        .filter(|metric| channel.may_need(metric, patterns))
-        .map(|metric| &*metric.name)
-        .collect();
-    let is_needed = |metric: &str| needed.contains(&metric);
-    match source.kernel_file() {
-        Some(file) => {
-            let refresh = file.refresh(is_needed)?;
-            Some(if exact { Nanos(0) } else { refresh.period().unwrap_or(Nanos(0)) })
-        }
-        None => (!needed.is_empty()).then_some(Nanos::SECOND),
-    }
+    let needed = metrics.iter().filter(|metric| channel.may_need(metric, patterns));
+    let needed: Vec<&str> = needed.map(|metric| &*metric.name).collect();
+    let has_plan = !channel.uses_patterns() || channel.handler.when.is_some();
+    source.refresh(|metric| needed.contains(&metric), |jobs| has_plan || jobs.may_match(patterns), exact)
 }

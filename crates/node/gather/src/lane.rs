@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, Weak};
 
 use khz_block::{Encoder, SchemaEncoder};
-use khz_model::{Absence, Instance, LaneStatus, Nanos, Pattern, Rate, Reading, Series, Stamp};
+use khz_model::{Instance, LaneStatus, Nanos, Pattern, Rate, Series, Stamp};
 use khz_ring::{Reader, Ring, Writer};
 use rustix::fd::OwnedFd;
 
 use crate::handled::{Channel, Handled};
 use crate::past::Past;
+use crate::readings::{Cell, NOT_YET};
 use crate::source::Source;
 use crate::ticks::Ticks;
 
@@ -124,6 +125,10 @@ pub(crate) struct Lane {
     wanted: Option<Vec<Pattern>>,
     /// What makes rows of the readings; `None`: a row is the readings.
     handled: Option<Handled>,
+    /// The number of slots for which binding the handler was tried last.
+    slots_bound: usize,
+    /// The handler knows what the lane's slots mean; of new ones it may know nothing.
+    is_bound: bool,
     /// The lane's slots: source and slot in the source.
     slots: Vec<(u16, u32)>,
     /// For each source, the lane's slot of each of its slots, or [`NOT_IN`].
@@ -154,7 +159,7 @@ struct RowWriter<'a> {
 impl RowWriter<'_> {
     /// Writes the row: the first of a block whole, others with what changed, in ascending order. `false`: there is no room.
     #[inline]
-    fn write(&mut self, changed: impl Iterator<Item = usize>, reading: impl Fn(usize) -> (u8, u64)) -> bool {
+    fn write(&mut self, changed: impl Iterator<Item = usize>, reading: impl Fn(usize) -> Cell) -> bool {
         let RowWriter { stamp, width, encoder, bytes, ring } = self;
         bytes.clear();
         if encoder.rows_open() == 0 {
@@ -167,12 +172,9 @@ impl RowWriter<'_> {
     }
 }
 
-/// State and bits of a reading that is not there yet.
-const NOT_YET: (u8, u64) = (Reading::Absent(Absence::NotYet).state(), 0);
-
 /// State and bits of a source's slot.
 #[inline]
-fn reading_at(sources: &[Source], (source, slot): (u16, u32)) -> (u8, u64) {
+fn reading_at(sources: &[Source], (source, slot): (u16, u32)) -> Cell {
     let source = &sources[source as usize];
     (source.states()[slot as usize], source.values()[slot as usize])
 }
@@ -247,6 +249,8 @@ impl Lane {
             by_source: vec![Vec::new(); members.len()],
             members,
             wanted: None,
+            slots_bound: handled.as_ref().map_or(0, Handled::readings),
+            is_bound: true,
             handled,
             slots: Vec::new(),
             dirty: Vec::new(),
@@ -382,7 +386,8 @@ impl Lane {
                 self.grow(index, source);
             }
         }
-        self.bind(sources);
+        // To a handler that cannot be bound to these slots, the numbers of the readings would mean what they meant before.
+        self.is_bound = self.bind(sources);
     }
 
     fn begin_generation(&mut self) {
@@ -393,21 +398,28 @@ impl Lane {
         self.schema = PublishedSchema { is_next: true, ..PublishedSchema::default() };
     }
 
-    /// Binds the handler to the lane's readings. If it then gives other series, the next row begins another generation.
+    /// Binds the handler to the lane's readings. If it then gives other series, the next row begins another generation. `false`:
+    /// it cannot be bound to them. That is tried again when there are other slots, not at each row.
     #[cold]
-    fn bind(&mut self, sources: &[Source]) {
-        let Some(handled) = &mut self.handled else { return };
+    fn bind(&mut self, sources: &[Source]) -> bool {
+        let Some(handled) = &mut self.handled else { return true };
+        self.slots_bound = self.slots.len();
         let series = |&(source, slot): &(u16, u32)| {
             sources.get(source as usize).and_then(|source| source.series().get(slot as usize)).cloned()
         };
         let readings = self.slots.iter().map_while(series).collect();
         // The shortest period that the lane may have: windows have room for its rows.
         match handled.bind(readings, self.asked) {
-            Ok(true) => {}
-            Ok(false) if self.schema.slots == 0 => {}
-            Ok(false) => self.begin_generation(),
-            // It goes on with the series that it had; the ceilings of a plan are far above what nodes have.
-            Err(error) => tracing::warn!("lane {}: {error}: new series are left out", self.view.name),
+            Ok(goes_on) => {
+                if !goes_on && self.schema.slots > 0 {
+                    self.begin_generation();
+                }
+                true
+            }
+            Err(error) => {
+                tracing::warn!("lane {}: {error}: new series are left out", self.view.name);
+                false
+            }
         }
     }
 
@@ -522,12 +534,14 @@ impl Lane {
     /// Whether a row is to be written: the handler takes the readings, and decides.
     #[inline]
     fn is_sent(&mut self, stamp: Stamp, sources: &[Source]) -> bool {
-        let Some(handled) = &self.handled else { return true };
-        if handled.readings() != self.slots.len() {
-            self.bind(sources);
+        if self.handled.is_some() && self.slots_bound != self.slots.len() {
+            self.is_bound |= self.bind(sources);
         }
         let Lane { handled, slots, .. } = self;
         let Some(handled) = handled else { return true };
+        if !self.is_bound {
+            return false;
+        }
         let is_sent = handled.row(stamp, |number| match slots.get(number as usize) {
             Some(&place) => reading_at(sources, place),
             None => NOT_YET,

@@ -1,10 +1,9 @@
 //! Rows that a channel may send later: those of the last while, of which an event makes known that they were worth sending. A queue
 //! of fixed size; it neither judges nor writes.
 
-use khz_model::{Absence, Nanos, Reading, Stamp};
+use khz_model::{Nanos, Stamp};
 
-/// State and bits of a reading.
-type Cell = (u8, u64);
+use crate::readings::{Cell, NOT_YET};
 
 /// A row of many that wait is written with others of its tick: a tick must not take long.
 const ROWS_A_TICK: usize = 64;
@@ -36,13 +35,11 @@ impl Past {
             sent_until: None,
             width,
             stamps: vec![none; rows].into(),
-            cells: vec![Past::NOTHING; rows * width].into(),
+            cells: vec![NOT_YET; rows * width].into(),
             first: 0,
             count: 0,
         }
     }
-
-    const NOTHING: Cell = (Reading::Absent(Absence::NotYet).state(), 0);
 
     fn rows(before: Nanos, period: Nanos) -> usize {
         // One more than fit at most, one for a row that comes early.
@@ -90,7 +87,7 @@ impl Past {
     /// The same rows with other slots: `slot` gives the old slot of a new one.
     pub fn with_slots(self, width: usize, slot: impl Fn(usize) -> Option<usize>) -> Self {
         let rows = self.stamps.len();
-        let mut cells = vec![Past::NOTHING; rows * width];
+        let mut cells = vec![NOT_YET; rows * width];
         for row in 0..rows {
             for new in 0..width {
                 if let Some(old) = slot(new).filter(|&old| old < self.width) {

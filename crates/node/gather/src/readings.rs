@@ -3,6 +3,12 @@
 
 use khz_model::{Absence, Reading, Schema, Series};
 
+/// State and bits of a reading, as blocks have them.
+pub(crate) type Cell = (u8, u64);
+
+/// The cell of a reading before there is one.
+pub(crate) const NOT_YET: Cell = (Reading::Absent(Absence::NotYet).state(), 0);
+
 /// A source's slots and their readings.
 #[derive(Default)]
 pub(crate) struct Readings {

@@ -122,6 +122,27 @@ impl Source {
         self.name
     }
 
+    /// The refresh that somebody needs who wants some of its metrics, or numbers of jobs; `None` if nothing of it is wanted.
+    /// `exact`: even where the kernel updates them more slowly.
+    pub fn refresh(
+        &self,
+        is_wanted: impl Fn(&str) -> bool,
+        wants_jobs: impl Fn(&JobDoor) -> bool,
+        exact: bool,
+    ) -> Option<Nanos> {
+        match (self.kernel_file(), self.job_door()) {
+            (Some(file), _) => {
+                let refresh = file.refresh(is_wanted)?;
+                Some(if exact { Nanos(0) } else { refresh.period().unwrap_or(Nanos(0)) })
+            }
+            (None, Some(jobs)) => wants_jobs(jobs).then_some(Nanos(0)),
+            // The agent updates its own numbers once a second, and on request.
+            (None, None) => {
+                crate::own::metrics().iter().any(|metric| is_wanted(&metric.name)).then_some(Nanos::SECOND)
+            }
+        }
+    }
+
     pub fn kernel_file(&self) -> Option<&'static KernelFile> {
         match &self.numbers {
             Numbers::File { parser, .. } => Some(parser.file()),

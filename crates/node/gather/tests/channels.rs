@@ -267,6 +267,35 @@ fn a_node_gathers_faster_while_something_is_on() {
 }
 
 #[test]
+fn a_handler_that_has_no_room_for_new_series_goes_on_and_never_shows_others_in_their_place() {
+    let place = Place::new("no-room");
+    place.show(&[("eth0", 70)]);
+    // Slots are given back as soon as their interfaces are gone.
+    let agent = Agent::start_with(place.plan(), Nanos(0)).unwrap();
+    // Windows of five minutes at 100 Hz: four of them fit into a plan.
+    let handler = Handler { values: Values::Plan(highest()), ..Handler::default() };
+    let mut rows = subscribe(&agent, "*", terms("high", &handler));
+    let expected = [("channel.high[device=eth0]".to_owned(), Some(70.0))];
+    assert_eq!(wait_for("a row", || newest(rows.poll())), expected);
+    let names: Vec<String> = (1..=90).map(|n| format!("veth{n}")).collect();
+    let others = |from: usize| names[from..].iter().map(|name| (name.as_str(), 5_000u64));
+    place.show(&[("eth0", 70)].into_iter().chain(others(0)).collect::<Vec<_>>());
+    let base = &agent.lanes()[0];
+    wait_for("the slots of the others", || (base.series().len() > 600).then_some(()));
+    rows.poll();
+    assert_eq!(wait_for("a row", || newest(rows.poll())), expected, "it has what it had");
+    let generation = base.generation();
+    place.show(&others(84).collect::<Vec<_>>());
+    wait_for("other slots", || (base.generation() > generation).then_some(()));
+    std::thread::sleep(Duration::from_millis(300));
+    let shown = newest(rows.poll()).unwrap_or_default();
+    assert!(shown.iter().all(|(_, value)| value.is_none_or(|value| value == 70.0)), "{shown:?}");
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(newest(rows.poll()), None, "its slots mean other series now");
+    agent.stop();
+}
+
+#[test]
 fn an_event_is_one_row() {
     let place = Place::new("event");
     place.show(&[("eth0", 5), ("eth1", 5)]);

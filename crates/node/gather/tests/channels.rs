@@ -3,11 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::fs;
-use std::io::Write;
-use std::path::PathBuf;
+mod made_up;
+
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use khz_gather::{Agent, CHANNELS_MAX, Handlers, LaneHandle, Plan};
 use khz_model::{
@@ -18,57 +17,13 @@ use khz_plan::{
     Combine, Condition, Deadband, Effect, Form, Handler, Matching, Operator, Over, Selector, Step, StepId,
     Test, Values, When,
 };
-use khz_synthetic_host::{Host, Shape};
+use made_up::{Place, wait_for};
 
-/// A host in a directory, removed when this is dropped.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let place = Place(std::env::temp_dir().join(format!("khz-channels-{name}-{}", std::process::id())));
-        let shape = Shape { cpus: 2, interrupts: 4, interfaces: 1, disks: 1 };
-        Host::new(shape, 2026).write(&place.0.join("host")).unwrap();
-        place
-    }
-
-    /// The received bytes of each interface.
-    fn show(&self, interfaces: &[(&str, u64)]) {
-        let mut text =
-            String::from("Inter-|   Receive                                                |  Transmit\n");
-        text += " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n";
-        for (name, bytes) in interfaces {
-            text += &format!(" {name}: {bytes:8} 1 0 0 0 0 0 0 2 3 0 0 0 0 0 0\n");
-        }
-        // In place, since the agent keeps the file open, and without making it empty first: the agent may read it at any moment.
-        let path = self.0.join("host/proc/net/dev");
-        let mut file = fs::OpenOptions::new().write(true).open(path).unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-        file.set_len(text.len() as u64).unwrap();
-    }
-
-    fn plan(&self) -> Plan {
-        let mut plan = Plan::new(self.0.join("host"), NodeName::new("n1").unwrap());
-        plan.sources.iter_mut().for_each(|source| source.budget = Some(1.0));
-        plan
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Waits for a condition that must come true; the limit only ends a hanging test.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "{what} never came");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+/// The agent of a host.
+fn plan(place: &Place) -> Plan {
+    let mut plan = Plan::new(place.0.join("host"), NodeName::new("n1").unwrap());
+    plan.sources.iter_mut().for_each(|source| source.budget = Some(1.0));
+    plan
 }
 
 fn received() -> Selector {
@@ -125,14 +80,14 @@ fn newest(deliveries: Vec<Delivery>) -> Option<Vec<(String, Option<f64>)>> {
 #[test]
 fn results_are_series_of_the_channel_and_go_on_when_interfaces_come() {
     let place = Place::new("results");
-    place.show(&[("eth0", 70)]);
-    let agent = Agent::start(place.plan()).unwrap();
+    place.show([("eth0", 70)]);
+    let agent = Agent::start(plan(&place)).unwrap();
     let handler = Handler { values: Values::Plan(highest()), ..Handler::default() };
     let mut rows = subscribe(&agent, "*", terms("high", &handler));
     let of_eth0 = |value| ("channel.high[device=eth0]".to_owned(), Some(value));
     let first = wait_for("a row", || newest(rows.poll()));
     assert_eq!(first, [of_eth0(70.0)]);
-    place.show(&[("eth0", 50), ("eth1", 9)]);
+    place.show([("eth0", 50), ("eth1", 9)]);
     let of_eth1 = ("channel.high[device=eth1]".to_owned(), Some(9.0));
     let both = wait_for("the second interface", || newest(rows.poll()).filter(|row| row.len() == 2));
     // What was the highest before is so still.
@@ -143,8 +98,8 @@ fn results_are_series_of_the_channel_and_go_on_when_interfaces_come() {
 #[test]
 fn means_of_each_series_are_named_after_it() {
     let place = Place::new("means");
-    place.show(&[("eth0", 70)]);
-    let agent = Agent::start(place.plan()).unwrap();
+    place.show([("eth0", 70)]);
+    let agent = Agent::start(plan(&place)).unwrap();
     let values = Values::Each { over: Over::Avg, length: Nanos::from_secs(1) };
     let channel = terms("mean", &Handler { values, ..Handler::default() });
     let interest = Interest {
@@ -163,20 +118,20 @@ fn means_of_each_series_are_named_after_it() {
 #[test]
 fn readings_of_a_condition_come_exact_while_it_holds_and_only_those_that_were_asked_for() {
     let place = Place::new("readings");
-    place.show(&[("eth0", 5)]);
-    let agent = Agent::start(place.plan()).unwrap();
+    place.show([("eth0", 5)]);
+    let agent = Agent::start(plan(&place)).unwrap();
     let when = When { plan: Some(above(10.0)), ..When::default() };
     let channel = terms("busy", &Handler { when: Some(when), ..Handler::default() });
     let mut rows = subscribe(&agent, "mem.total", channel.clone());
     let lane = follow(&agent, "mem.total", &channel).unwrap();
     std::thread::sleep(Duration::from_millis(300));
     assert!(newest(rows.poll()).is_none() && lane.reader().head() == 0, "the condition does not hold");
-    place.show(&[("eth0", 11)]);
+    place.show([("eth0", 11)]);
     let row = wait_for("a row", || newest(rows.poll()));
     assert_eq!(row.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["mem.total"]);
     let series = lane.series();
     assert!(series.iter().all(|series| series.metric.value_type == ValueType::Unsigned));
-    place.show(&[("eth0", 5)]);
+    place.show([("eth0", 5)]);
     wait_for("the end of the condition", || {
         let before = lane.reader().head();
         std::thread::sleep(Duration::from_millis(100));
@@ -188,8 +143,8 @@ fn readings_of_a_condition_come_exact_while_it_holds_and_only_those_that_were_as
 #[test]
 fn readings_within_a_deadband_stay_what_was_sent() {
     let place = Place::new("deadband");
-    place.show(&[("eth0", 1_000), ("eth1", 1_000)]);
-    let agent = Agent::start(place.plan()).unwrap();
+    place.show([("eth0", 1_000), ("eth1", 1_000)]);
+    let agent = Agent::start(plan(&place)).unwrap();
     let deadband = Some(Deadband { absolute: 0.0, relative: 0.1 });
     let channel = terms("band", &Handler { deadband, ..Handler::default() });
     let mut rows = subscribe(&agent, "net.rx_bytes[*]", channel);
@@ -197,12 +152,12 @@ fn readings_within_a_deadband_stay_what_was_sent() {
         row.into_iter().map(|(_, value)| value.unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(values(wait_for("a row", || newest(rows.poll()))), [1_000.0, 1_000.0]);
-    place.show(&[("eth0", 1_050), ("eth1", 1_050)]);
+    place.show([("eth0", 1_050), ("eth1", 1_050)]);
     std::thread::sleep(Duration::from_millis(200));
     assert!(newest(rows.poll()).is_none(), "both are within it");
-    place.show(&[("eth0", 1_050), ("eth1", 2_000)]);
+    place.show([("eth0", 1_050), ("eth1", 2_000)]);
     assert_eq!(values(wait_for("the second", || newest(rows.poll()))), [1_000.0, 2_000.0]);
-    place.show(&[("eth0", 1_101), ("eth1", 2_100)]);
+    place.show([("eth0", 1_101), ("eth1", 2_100)]);
     assert_eq!(values(wait_for("the first", || newest(rows.poll()))), [1_101.0, 2_000.0]);
     agent.stop();
 }
@@ -210,8 +165,8 @@ fn readings_within_a_deadband_stay_what_was_sent() {
 #[test]
 fn an_event_brings_the_rows_before_and_after_it() {
     let place = Place::new("surrounds");
-    place.show(&[("eth0", 5)]);
-    let agent = Agent::start(place.plan()).unwrap();
+    place.show([("eth0", 5)]);
+    let agent = Agent::start(plan(&place)).unwrap();
     let when = Some(When { plan: Some(above(10.0)), ..When::default() });
     let effect = Effect::Surrounds { before: Nanos::from_millis(300), after: Nanos::from_millis(200) };
     let channel = terms("around", &Handler { when, effect, ..Handler::default() });
@@ -226,9 +181,9 @@ fn an_event_brings_the_rows_before_and_after_it() {
         came.extend(rows.map(|row| (row.stamp.boot.0, row.readings[0].value().unwrap())));
         (came.last()?.1 == value).then(|| came.clone())
     };
-    place.show(&[("eth0", 50)]);
+    place.show([("eth0", 50)]);
     wait_for("the event", || take(50));
-    place.show(&[("eth0", 6)]);
+    place.show([("eth0", 6)]);
     wait_for("what comes after it", || take(6));
     std::thread::sleep(Duration::from_millis(600));
     let rows = take(6).unwrap();
@@ -249,8 +204,8 @@ fn an_event_brings_the_rows_before_and_after_it() {
 #[test]
 fn a_node_gathers_faster_while_something_is_on() {
     let place = Place::new("adaptive");
-    place.show(&[("eth0", 5)]);
-    let agent = Agent::start(place.plan()).unwrap();
+    place.show([("eth0", 5)]);
+    let agent = Agent::start(plan(&place)).unwrap();
     let when = Some(When { plan: Some(above(10.0)), ..When::default() });
     let channel = terms("pace", &Handler { when, effect: Effect::SlowsDown(20), ..Handler::default() });
     let lane = follow(&agent, "net.rx_bytes[*]", &channel).unwrap();
@@ -259,9 +214,9 @@ fn a_node_gathers_faster_while_something_is_on() {
     let rows = |lane: &LaneHandle| lane.reader().head();
     let before = rows(&lane);
     wait_for("rows at the slow pace", || (rows(&lane) > before).then_some(()));
-    place.show(&[("eth0", 50)]);
+    place.show([("eth0", 50)]);
     wait_for("the fast pace", || has_period(10));
-    place.show(&[("eth0", 5)]);
+    place.show([("eth0", 5)]);
     wait_for("the slow pace again", || has_period(200));
     agent.stop();
 }
@@ -269,9 +224,9 @@ fn a_node_gathers_faster_while_something_is_on() {
 #[test]
 fn a_handler_that_has_no_room_for_new_series_goes_on_and_never_shows_others_in_their_place() {
     let place = Place::new("no-room");
-    place.show(&[("eth0", 70)]);
+    place.show([("eth0", 70)]);
     // Slots are given back as soon as their interfaces are gone.
-    let agent = Agent::start_with(place.plan(), Nanos(0)).unwrap();
+    let agent = Agent::start_with(plan(&place), Nanos(0)).unwrap();
     // Windows of five minutes at 100 Hz: four of them fit into a plan.
     let handler = Handler { values: Values::Plan(highest()), ..Handler::default() };
     let mut rows = subscribe(&agent, "*", terms("high", &handler));
@@ -279,13 +234,13 @@ fn a_handler_that_has_no_room_for_new_series_goes_on_and_never_shows_others_in_t
     assert_eq!(wait_for("a row", || newest(rows.poll())), expected);
     let names: Vec<String> = (1..=90).map(|n| format!("veth{n}")).collect();
     let others = |from: usize| names[from..].iter().map(|name| (name.as_str(), 5_000u64));
-    place.show(&[("eth0", 70)].into_iter().chain(others(0)).collect::<Vec<_>>());
+    place.show([("eth0", 70)].into_iter().chain(others(0)));
     let base = &agent.lanes()[0];
     wait_for("the slots of the others", || (base.series().len() > 600).then_some(()));
     rows.poll();
     assert_eq!(wait_for("a row", || newest(rows.poll())), expected, "it has what it had");
     let generation = base.generation();
-    place.show(&others(84).collect::<Vec<_>>());
+    place.show(others(84));
     wait_for("other slots", || (base.generation() > generation).then_some(()));
     std::thread::sleep(Duration::from_millis(300));
     let shown = newest(rows.poll()).unwrap_or_default();
@@ -298,8 +253,8 @@ fn a_handler_that_has_no_room_for_new_series_goes_on_and_never_shows_others_in_t
 #[test]
 fn an_event_is_one_row() {
     let place = Place::new("event");
-    place.show(&[("eth0", 5), ("eth1", 5)]);
-    let agent = Agent::start(place.plan()).unwrap();
+    place.show([("eth0", 5), ("eth1", 5)]);
+    let agent = Agent::start(plan(&place)).unwrap();
     let when = When { once: true, ..When::default() };
     let handler = Handler { values: Values::Plan(above(10.0)), when: Some(when), ..Handler::default() };
     let mut rows = subscribe(&agent, "*", terms("event", &handler));
@@ -309,12 +264,12 @@ fn an_event_is_one_row() {
         count += deliveries.iter().map(|delivery| delivery.rows.len()).sum::<usize>();
         (newest(deliveries), count)
     };
-    place.show(&[("eth0", 50), ("eth1", 5)]);
+    place.show([("eth0", 50), ("eth1", 5)]);
     let (first, _) = wait_for("the first", || Some(take(&mut rows)).filter(|(row, _)| row.is_some()));
     assert_eq!(first.unwrap().iter().filter(|(_, value)| value.is_some()).count(), 1);
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(take(&mut rows), (None, 1));
-    place.show(&[("eth0", 50), ("eth1", 50)]);
+    place.show([("eth0", 50), ("eth1", 50)]);
     let (second, count) = wait_for("the second", || Some(take(&mut rows)).filter(|(row, _)| row.is_some()));
     assert_eq!((second.unwrap().iter().filter(|(_, value)| value.is_some()).count(), count), (2, 2));
     agent.stop();
@@ -323,8 +278,8 @@ fn an_event_is_one_row() {
 #[test]
 fn readers_of_one_channel_share_its_lane_and_the_next_one_takes_it_over() {
     let place = Place::new("share");
-    place.show(&[("eth0", 5)]);
-    let agent = Agent::start(place.plan()).unwrap();
+    place.show([("eth0", 5)]);
+    let agent = Agent::start(plan(&place)).unwrap();
     let handler = Handler { values: Values::Plan(highest()), ..Handler::default() };
     let (one, two) = (terms("one", &handler), terms("two", &handler));
     let lane = follow(&agent, "*", &one).unwrap();
@@ -345,8 +300,8 @@ fn readers_of_one_channel_share_its_lane_and_the_next_one_takes_it_over() {
 #[test]
 fn a_node_has_a_limit_of_channels_and_says_why_it_refuses() {
     let place = Place::new("limit");
-    place.show(&[("eth0", 5)]);
-    let agent = Agent::start(place.plan()).unwrap();
+    place.show([("eth0", 5)]);
+    let agent = Agent::start(plan(&place)).unwrap();
     let handler = Handler { values: Values::Plan(above(10.0)), ..Handler::default() };
     let lanes: Vec<LaneHandle> =
         (0..CHANNELS_MAX).map(|n| follow(&agent, "*", &terms(&format!("c{n}"), &handler)).unwrap()).collect();
@@ -382,7 +337,7 @@ fn a_node_has_a_limit_of_channels_and_says_why_it_refuses() {
     let damaged = ChannelTerms { name: ChannelName::new("bad").unwrap(), handler: vec![1, 0, 9].into() };
     assert_eq!(refused(Arc::new(damaged)), "channel bad: the plan is damaged at byte 3");
     agent.stop();
-    let none = Plan { handlers: Handlers::None, ..place.plan() };
+    let none = Plan { handlers: Handlers::None, ..plan(&place) };
     let agent = Agent::start(none).unwrap();
     let refused = follow(&agent, "*", &terms("any", &handler)).map(|_| ()).unwrap_err();
     assert_eq!(refused.to_string(), "channel any: this node takes no handlers (handlers = \"none\")");

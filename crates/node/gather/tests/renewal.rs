@@ -3,59 +3,22 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::fs;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+mod made_up;
 
 use khz_block::{SchemaDecoder, schema::SCHEMA_BYTES_MAX};
 use khz_gather::{Agent, LaneHandle, Plan};
 use khz_model::{Delivery, Interest, Nanos, NodeName, Pattern, Rate, Reading, Subscription};
 use khz_ring::{Cursor, Event, SNAPSHOT_FILE, Snapshot};
-use khz_synthetic_host::{Host, Shape};
+use made_up::{Place, wait_for};
 
 /// The received bytes of interface `n`, whenever it is there.
 fn bytes_of(n: u64) -> u64 {
     1_000_000 + n
 }
 
-/// A host in a directory, removed when this is dropped.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let place = Place(std::env::temp_dir().join(format!("khz-renews-{name}-{}", std::process::id())));
-        let shape = Shape { cpus: 2, interrupts: 4, interfaces: 1, disks: 1 };
-        Host::new(shape, 2026).write(&place.0.join("host")).unwrap();
-        place
-    }
-
-    fn show(&self, interfaces: impl Iterator<Item = u64>) {
-        let mut text =
-            String::from("Inter-|   Receive                                                |  Transmit\n");
-        text += " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n";
-        for n in interfaces {
-            text += &format!(" veth{n}: {} 1 0 0 0 0 0 0 2 3 0 0 0 0 0 0\n", bytes_of(n));
-        }
-        fs::write(self.0.join("host/proc/net/dev"), text).unwrap();
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Waits for a condition that must come true; the limit only ends a hanging test.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "{what} never came");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+/// The host has these interfaces now.
+fn show(place: &Place, interfaces: impl Iterator<Item = u64>) {
+    place.show(interfaces.map(|n| (format!("veth{n}"), bytes_of(n))));
 }
 
 /// The number of interface `vethN`.
@@ -134,7 +97,7 @@ fn subscribe(agent: &Agent) -> Box<dyn Subscription> {
 #[test]
 fn slots_are_given_back_while_readers_follow_and_history_keeps_what_was() {
     let place = Place::new("live");
-    place.show(0..40);
+    show(&place, 0..40);
     let rate = "20ms".parse().unwrap();
     let plan = Plan {
         base_rate: rate,
@@ -160,7 +123,7 @@ fn slots_are_given_back_while_readers_follow_and_history_keeps_what_was() {
     };
     assert_eq!(lanes.iter().map(LaneHandle::generation).max(), Some(1));
 
-    place.show(0..3);
+    show(&place, 0..3);
     for lane in &lanes {
         wait_for("another generation", || (lane.generation() == 2).then_some(()));
     }
@@ -182,7 +145,7 @@ fn slots_are_given_back_while_readers_follow_and_history_keeps_what_was() {
     assert!(!names.iter().any(|slot| slot.name.contains("veth3")));
 
     // One that comes back has a slot again, and its past is the same series.
-    place.show(0..4);
+    show(&place, 0..4);
     wait_for("veth3", || {
         followed.take(subscription.poll());
         (followed.columns == [0, 1, 2, 3]).then_some(())

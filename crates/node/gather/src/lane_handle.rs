@@ -111,6 +111,11 @@ impl LaneHandle {
         self.view.generation()
     }
 
+    /// Whether it has the rows of a channel, which come when the channel's handler says so.
+    pub fn is_channel(&self) -> bool {
+        self.view.is_channel
+    }
+
     /// The current time between two rows.
     pub fn period(&self) -> Nanos {
         self.view.period()

@@ -88,11 +88,6 @@ impl Bound {
             None => binding.selected(&any, is_meant),
             Some((over, length)) => binding.window(&any, is_meant, length, over)?,
         };
-        // A window drops the name, without which series of several metrics could not be told apart.
-        let labels: Vec<LabelSet> = match over {
-            None => labels,
-            Some(_) => binding.meant(&any, is_meant).map(|(.., labels)| labels).collect(),
-        };
         most("series in one step", labels.len(), SERIES_MAX)?;
         Ok(Bound::of(vec![does], vec![labels.len()], labels, binding.bytes))
     }
@@ -112,7 +107,11 @@ impl Binding<'_> {
             Step::Number(number) => (Does::Number(*number), Vec::new()),
             Step::Time => (Does::Time, Vec::new()),
             Step::Series(selector) => self.selected(selector, |_| true),
-            Step::Window { selector, length, over } => self.window(selector, |_| true, *length, *over)?,
+            Step::Window { selector, length, over } => {
+                let (windows, labels) = self.window(selector, |_| true, *length, *over)?;
+                let keeps_name = matches!(over, Over::First | Over::Last);
+                (windows, if keeps_name { labels } else { labels.iter().map(LabelSet::unnamed).collect() })
+            }
             // A function drops the name, and so does `-`.
             Step::Math(math, of) => {
                 (Does::Math(*math, *of), self.of(*of).iter().map(LabelSet::unnamed).collect())
@@ -144,6 +143,7 @@ impl Binding<'_> {
         (Does::Series(slots), labels)
     }
 
+    /// Windows of the series that a selector means, with the labels that these have.
     fn window(
         &mut self,
         selector: &Selector,
@@ -157,10 +157,9 @@ impl Binding<'_> {
         let count = self.meant(selector, is_meant).count();
         let bytes = self.bytes.saturating_add(count.saturating_mul(each));
         most("bytes of windows", bytes, WINDOWS_BYTES)?;
-        let keeps_name = matches!(over, Over::First | Over::Last);
         let windows = self.meant(selector, is_meant).map(|(slot, scale, series, labels)| {
             let window = Window::new(over, length, scale, series.metric.value_type, rows);
-            ((slot, window), if keeps_name { labels } else { labels.unnamed() })
+            ((slot, window), labels)
         });
         let (windows, labels) = windows.unzip();
         self.bytes = bytes;

@@ -217,12 +217,8 @@ impl Server {
     /// One PUT of JSON; the answer's JSON.
     pub(crate) fn put<T: DeserializeOwned>(&self, path: &str, json: &str) -> Result<T, AskError> {
         let agent = self.agent(FIRST_BYTE_WAIT_MAX, Some(ANSWER_WAIT_MAX));
-        let mut request =
-            agent.put(format!("{}{path}", self.base)).header("Content-Type", "application/json");
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
-        let response = request.send(json).map_err(|error| self.unanswered(error))?;
+        let request = agent.put(format!("{}{path}", self.base)).header("Content-Type", "application/json");
+        let response = self.authorized(request).send(json).map_err(|error| self.unanswered(error))?;
         if response.status().is_success() { self.read(response) } else { Err(self.refusal(response)) }
     }
 
@@ -260,11 +256,8 @@ impl Server {
         (first_wait, body_wait): (Duration, Option<Duration>),
         method: fn(&ureq::Agent, &'u str) -> ureq::RequestBuilder<ureq::typestate::WithoutBody>,
     ) -> Result<ureq::http::Response<ureq::Body>, AskError> {
-        let mut request = method(&self.agent(first_wait, body_wait), url);
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
-        let response = request.call().map_err(|error| self.unanswered(error))?;
+        let request = method(&self.agent(first_wait, body_wait), url);
+        let response = self.authorized(request).call().map_err(|error| self.unanswered(error))?;
         if response.status().is_success() { Ok(response) } else { Err(self.refusal(response)) }
     }
 
@@ -278,19 +271,25 @@ impl Server {
         let pairs: Vec<String> =
             form.iter().map(|(name, value)| format!("{name}={}", percent_encoded(value))).collect();
         let agent = self.agent(most.first, Some(most.body));
-        let mut request = agent
+        let request = agent
             .post(format!("{}{path}", self.base))
             .header("Content-Type", "application/x-www-form-urlencoded");
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
-        let response = request.send(pairs.join("&")).map_err(|error| match self.unanswered(error) {
-            AskError::Silent { url } => AskError::Late { url, seconds: most.first.as_secs() },
-            other => other,
-        })?;
+        let response =
+            self.authorized(request).send(pairs.join("&")).map_err(|error| match self.unanswered(error) {
+                AskError::Silent { url } => AskError::Late { url, seconds: most.first.as_secs() },
+                other => other,
+            })?;
         match response.status().is_success() {
             true => self.read_at_most(response, most.bytes),
             false => Err(self.refusal(response)),
+        }
+    }
+
+    /// The request with the token, if there is one.
+    fn authorized<Body>(&self, request: ureq::RequestBuilder<Body>) -> ureq::RequestBuilder<Body> {
+        match &self.token {
+            Some(token) => request.header("Authorization", format!("Bearer {token}")),
+            None => request,
         }
     }
 

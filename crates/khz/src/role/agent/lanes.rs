@@ -13,70 +13,60 @@ use crate::role::agent::texts::AgentTexts;
 
 /// One lane.
 #[derive(Clone)]
-pub struct AgentLane {
-    handle: Arc<LaneHandle>,
-    /// It has the rows of a channel.
-    is_channel: bool,
-}
-
-impl AgentLane {
-    fn new(handle: LaneHandle, is_channel: bool) -> Self {
-        AgentLane { handle: Arc::new(handle), is_channel }
-    }
-}
+pub struct AgentLane(Arc<LaneHandle>);
 
 impl khz_link::Lane for AgentLane {
     fn id(&self) -> u64 {
         // Random for every ring: a new lane with an old name is another lane.
-        self.handle.epoch()
+        self.0.epoch()
     }
 
     fn name(&self) -> &str {
-        self.handle.name()
+        self.0.name()
     }
 
     fn epoch(&self) -> u64 {
-        self.handle.epoch()
+        self.0.epoch()
     }
 
     fn generation(&self) -> u32 {
-        self.handle.generation()
+        self.0.generation()
     }
 
     fn period(&self) -> Nanos {
-        self.handle.period()
+        self.0.period()
     }
 
     fn is_regular(&self) -> bool {
-        !self.is_channel
+        !self.0.is_channel()
     }
 
     fn answered(&self) -> u32 {
-        self.handle.answered()
+        self.0.answered()
     }
 
     fn head(&self) -> u64 {
-        self.handle.reader().head()
+        self.0.reader().head()
     }
 
     fn oldest(&self) -> u64 {
-        self.handle.reader().oldest()
+        self.0.reader().oldest()
     }
 
     fn newest(&self) -> u64 {
-        self.handle.reader().newest()
+        self.0.reader().newest()
     }
 
     fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken> {
-        self.handle.reader().copy(from, most, out).map_err(|_| Overtaken)
+        self.0.reader().copy(from, most, out).map_err(|_| Overtaken)
     }
 
     fn schema_bytes(&self, generation: u32) -> Option<u64> {
-        self.handle.reader().schema_bytes(generation)
+        self.0.reader().schema_bytes(generation)
     }
 
     fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize> {
-        self.handle.reader().schema(generation, from, most, out)
+        self.0.reader().schema(generation, from, most, out)
     }
 }
 
@@ -104,7 +94,7 @@ pub struct AgentLanes {
 impl AgentLanes {
     /// The lanes and kernel texts of a running agent.
     pub fn new(gather: khz_gather::Lanes, texts: AgentTexts) -> Self {
-        let fixed = gather.all().into_iter().map(|handle| AgentLane::new(handle, false)).collect();
+        let fixed = gather.all().into_iter().map(|handle| AgentLane(Arc::new(handle))).collect();
         AgentLanes {
             gather,
             fixed,
@@ -122,35 +112,35 @@ impl AgentLanes {
         let patterns = patterns.map_err(|error| error.problem)?;
         if interest.period == Nanos(0) && interest.channel.is_none() {
             let handle = self.gather.on_demand(&patterns).map_err(|error| error.to_string())?;
-            return Ok(self.granted(interest.number, handle, false));
+            return Ok(self.granted(interest.number, handle));
         }
         let rate = Rate::from_period(interest.period).ok_or("there is no such rate")?;
         if let Some(channel) = interest.channel {
             let terms = channel.to_terms().map_err(|error| error.to_string())?;
             let handle = self.gather.follow_channel(&patterns, rate, interest.exact, &terms);
-            return Ok(self.granted(interest.number, handle.map_err(|error| error.to_string())?, true));
+            return Ok(self.granted(interest.number, handle.map_err(|error| error.to_string())?));
         }
         let handle =
             self.gather.follow(&patterns, rate, interest.exact).map_err(|error| error.to_string())?;
         // A lane that runs more slowly than asked has a longer period; the hub sees that, and each change of it.
-        Ok(self.granted(interest.number, handle, false))
+        Ok(self.granted(interest.number, handle))
     }
 
     /// Lets the gather thread send the rows of a lane, where the lane still exists.
     fn have_carried(&mut self, id: u64) -> Result<(), String> {
         let mut lanes = self.fixed.iter().chain(self.granted.iter().map(|granted| &granted.lane));
-        let Some(lane) = lanes.find(|lane| lane.handle.epoch() == id) else { return Ok(()) };
+        let Some(lane) = lanes.find(|lane| lane.0.epoch() == id) else { return Ok(()) };
         let carrier = self.carrier.clone().ok_or("nothing carries them")?;
-        let prompt = lane.handle.prompt_by(carrier).map_err(|error| error.to_string())?;
+        let prompt = lane.0.prompt_by(carrier).map_err(|error| error.to_string())?;
         self.prompts.push((id, prompt));
         Ok(())
     }
 
-    fn granted(&mut self, number: u32, handle: LaneHandle, is_channel: bool) -> Answer {
+    fn granted(&mut self, number: u32, handle: LaneHandle) -> Answer {
         let period = handle.period();
         // A lane that exists already, as the local lane, is the same lane to the link.
-        let same = self.fixed.iter().find(|lane| lane.handle.epoch() == handle.epoch()).cloned();
-        let lane = same.unwrap_or_else(|| AgentLane::new(handle, is_channel));
+        let same = self.fixed.iter().find(|lane| lane.0.epoch() == handle.epoch()).cloned();
+        let lane = same.unwrap_or_else(|| AgentLane(Arc::new(handle)));
         let id = khz_link::Lane::id(&lane);
         self.granted.push(Granted { number, lane });
         Answer { interest: number, lane: Some(id), period, text: String::new() }
@@ -163,10 +153,9 @@ impl khz_link::Lanes for AgentLanes {
     fn revision(&self) -> u64 {
         let mut revision = self.changes;
         self.list(&mut |lane| {
-            let schema = lane.handle.schema_bytes();
-            let lane = lane.handle.period().0
-                ^ schema.rotate_left(32)
-                ^ u64::from(lane.handle.generation()).rotate_left(16);
+            let schema = lane.0.schema_bytes();
+            let lane =
+                lane.0.period().0 ^ schema.rotate_left(32) ^ u64::from(lane.0.generation()).rotate_left(16);
             revision = revision.wrapping_mul(31).wrapping_add(lane);
         });
         revision
@@ -175,7 +164,7 @@ impl khz_link::Lanes for AgentLanes {
     fn list(&self, each: &mut dyn FnMut(AgentLane)) {
         self.fixed.iter().cloned().for_each(&mut *each);
         for (at, granted) in self.granted.iter().enumerate() {
-            let same = |lane: &AgentLane| lane.handle.epoch() == granted.lane.handle.epoch();
+            let same = |lane: &AgentLane| lane.0.epoch() == granted.lane.0.epoch();
             let is_known =
                 self.fixed.iter().any(same) || self.granted[..at].iter().any(|one| same(&one.lane));
             if !is_known {
@@ -217,7 +206,7 @@ impl khz_link::Lanes for AgentLanes {
     fn now(&mut self, interest: u32, ask: u32) {
         // If the queue is full, the hub gets no answer in time and leaves this node out.
         if let Some(granted) = self.granted.iter().find(|granted| granted.number == interest) {
-            let _ = granted.lane.handle.now(ask);
+            let _ = granted.lane.0.now(ask);
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use khz_model::name::NameError;
 use khz_model::{Rate, printable::printable};
+use khz_state::StateError;
 use khz_trust::READER_RATE_MAX_HZ;
 
 use crate::limits::{CHANNELS_MAX, CHANNELS_OF_READERS_MAX, DEFINITION_BYTES};
@@ -68,6 +69,15 @@ pub enum ChannelError {
 
 fn did_you_mean(near: &Option<String>) -> String {
     near.as_ref().map(|near| format!(" (did you mean '{near}'?)")).unwrap_or_default()
+}
+
+impl From<StateError> for ChannelError {
+    fn from(error: StateError) -> Self {
+        match error {
+            StateError::File { what, path, source } => ChannelError::File { what, path, source },
+            StateError::Shared(path) => ChannelError::Shared(path),
+        }
+    }
 }
 
 impl ChannelError {

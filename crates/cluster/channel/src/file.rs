@@ -1,13 +1,10 @@
-//! The file of channels, `channels.jsonl`: replaced as a whole, so that it always has the old text or the new one. A damaged file
-//! is put aside, and its whole lines are used.
+//! The file of channels, `channels.jsonl`. A damaged file is put aside, and its whole lines are used.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use khz_state::StateFile;
 use khz_trust::Role;
 use serde::{Deserialize, Serialize};
 
@@ -16,16 +13,8 @@ use crate::error::ChannelError;
 use crate::limits::{CHANNELS_MAX, DEFINITION_BYTES};
 use crate::registry::Kept;
 
-const FILE: &str = "channels.jsonl";
-/// Under construction.
-const NEXT: &str = "channels.jsonl.new";
-/// The last damaged file.
-const DAMAGED: &str = "channels.jsonl.damaged";
-/// Locked by the khz that writes here.
-const LOCK: &str = "channels.lock";
-
-const DIR_MODE: u32 = 0o750;
-const FILE_MODE: u32 = 0o640;
+/// Of the file, without its ending.
+const NAME: &str = "channels";
 
 /// The version of the format.
 const VERSION: u64 = 1;
@@ -53,72 +42,36 @@ pub(crate) struct Found {
     pub damage: Vec<String>,
 }
 
-/// The directory, locked while this lives.
+/// The file, which is this process's as long as this lives.
 #[derive(Debug)]
-pub(crate) struct ChannelsFile {
-    directory: PathBuf,
-    _lock: File,
-}
+pub(crate) struct ChannelsFile(StateFile);
 
 impl ChannelsFile {
-    /// Makes the directory if it does not exist, and locks it.
+    /// Makes the directory if it does not exist, and locks the file.
     pub fn open(directory: &Path) -> Result<Self, ChannelError> {
-        let made = DirBuilder::new().recursive(true).mode(DIR_MODE).create(directory);
-        made.map_err(failed("make", directory))?;
-        let path = directory.join(LOCK);
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(FILE_MODE).open(&path);
-        let lock = lock.map_err(failed("write", &path))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(ChannelsFile { directory: directory.to_owned(), _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(ChannelError::Shared(directory.to_owned())),
-            Err(TryLockError::Error(error)) => Err(failed("lock", &path)(error)),
-        }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.directory.join(FILE)
+        Ok(ChannelsFile(StateFile::open(directory, NAME)?))
     }
 
     /// Reads the file; a file that does not exist is empty.
     pub fn read(&self) -> Result<Found, ChannelError> {
-        let path = self.path();
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::default()),
-            Err(error) => return Err(failed("read", &path)(error)),
-        };
-        let mut bytes = Vec::new();
-        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed("read", &path))?;
-        Ok(read(&path, &bytes))
+        let bytes = self.0.read(FILE_BYTES_MAX)?;
+        Ok(bytes.map(|bytes| read(&self.0.path(), &bytes)).unwrap_or_default())
     }
 
     /// Moves the file out of the way; returns where it is now.
     pub fn put_aside(&self) -> Result<PathBuf, ChannelError> {
-        let aside = self.directory.join(DAMAGED);
-        std::fs::rename(self.path(), &aside).map_err(failed("put aside", &self.path()))?;
-        Ok(aside)
+        self.0.put_aside()?;
+        Ok(self.0.aside())
     }
 
-    /// Replaces the file. At every moment it has the old text or the new one, even if the machine stops.
+    /// Replaces the file.
     pub fn write(&self, channels: &BTreeMap<String, Arc<Kept>>) -> Result<(), ChannelError> {
         let mut text = line(&Head { khz_channels: VERSION, channels: channels.len() });
         for kept in channels.values() {
             text += &line(&Line { maker: kept.maker.to_string(), definition: kept.definition.clone() });
         }
-        let next = self.directory.join(NEXT);
-        let options = OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(&next);
-        let mut file = options.map_err(failed("write", &next))?;
-        file.write_all(text.as_bytes()).map_err(failed("write", &next))?;
-        file.sync_all().map_err(failed("write", &next))?;
-        std::fs::rename(&next, self.path()).map_err(failed("replace", &self.path()))?;
-        let directory = File::open(&self.directory).map_err(failed("open", &self.directory))?;
-        directory.sync_all().map_err(failed("write", &self.directory))
+        Ok(self.0.write(&text)?)
     }
-}
-
-fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ChannelError {
-    let path = path.to_owned();
-    move |source| ChannelError::File { what, path, source }
 }
 
 /// Texts and numbers are always JSON.

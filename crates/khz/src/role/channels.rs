@@ -4,22 +4,14 @@ use std::sync::Arc;
 
 use khz_channel::Registry;
 
-use crate::config::{Plan, places};
+use crate::config::Plan;
+use crate::role::state_dir;
 use crate::show::outcome::sentence;
 
 /// The channels that earlier starts have kept, and a place for more. Without a place they end with this process.
 pub fn open(plan: &Plan) -> Arc<Registry> {
     let in_memory = || Arc::new(Registry::in_memory());
-    let directory = match places::state_dir(&plan.state_dir) {
-        Ok(Some(directory)) => directory,
-        Ok(None) => return in_memory(),
-        Err(places::NoStateDir) => {
-            tracing::warn!(
-                "channels will not be kept: neither HOME nor XDG_STATE_HOME says where; use --state-dir"
-            );
-            return in_memory();
-        }
-    };
+    let Some(directory) = state_dir::find(plan, "channels will not be kept") else { return in_memory() };
     match Registry::open(&directory) {
         Ok((registry, damage)) => {
             damage.iter().for_each(|sentence| tracing::error!("{sentence}"));

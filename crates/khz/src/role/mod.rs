@@ -15,6 +15,7 @@ pub mod local_socket;
 pub mod remote_write;
 pub mod restart;
 pub mod signals;
+pub mod state_dir;
 pub mod store;
 pub mod systemd;
 pub mod trial;

@@ -1,24 +1,16 @@
 //! The roster's file, `roster.jsonl`: read once at the start, replaced as a whole. It always has the old text or the new
 //! one, even after the hub was killed. A damaged file is put aside, and the lines that can be read are used.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
+
+use khz_state::{StateError, StateFile};
 
 use super::entry::{Entry, LINE_BYTES_MAX, read_head};
 use crate::limits::{NODES_MAX, ROSTER_BYTES_MAX};
 
-const FILE: &str = "roster.jsonl";
-/// Under construction.
-const NEXT: &str = "roster.jsonl.new";
-/// The last damaged file.
-const DAMAGED: &str = "roster.jsonl.damaged";
-/// Locked by the hub that writes here.
-const LOCK: &str = "roster.lock";
-
-const DIR_MODE: u32 = 0o750;
-const FILE_MODE: u32 = 0o640;
+/// Of the file, without its ending.
+const NAME: &str = "roster";
 
 /// Why nodes are not remembered, or not all of them.
 #[derive(Debug, thiserror::Error)]
@@ -59,79 +51,48 @@ pub(crate) struct Found {
     pub damage: Option<RosterError>,
 }
 
-/// The directory, locked while this lives.
-#[derive(Debug)]
-pub(crate) struct RosterFile {
-    directory: PathBuf,
-    _lock: File,
+impl From<StateError> for RosterError {
+    fn from(error: StateError) -> Self {
+        match error {
+            StateError::File { what, path, source } => RosterError::File { what, path, source },
+            StateError::Shared(path) => RosterError::Shared(path),
+        }
+    }
 }
 
+/// The file, which is this hub's as long as this lives.
+#[derive(Debug)]
+pub(crate) struct RosterFile(StateFile);
+
 impl RosterFile {
-    /// Makes the directory if it does not exist, and locks it.
+    /// Makes the directory if it does not exist, and locks the file.
     pub fn open(directory: &Path) -> Result<Self, RosterError> {
-        let failed = |what, path: &Path| {
-            let path = path.to_owned();
-            move |source| RosterError::File { what, path, source }
-        };
-        let made = DirBuilder::new().recursive(true).mode(DIR_MODE).create(directory);
-        made.map_err(failed("make", directory))?;
-        let path = directory.join(LOCK);
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(FILE_MODE).open(&path);
-        let lock = lock.map_err(failed("write", &path))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(RosterFile { directory: directory.to_owned(), _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(RosterError::Shared(directory.to_owned())),
-            Err(TryLockError::Error(error)) => Err(failed("lock", &path)(error)),
-        }
+        Ok(RosterFile(StateFile::open(directory, NAME)?))
     }
 
     /// The file.
     pub fn path(&self) -> PathBuf {
-        self.directory.join(FILE)
+        self.0.path()
     }
 
     /// Reads the file; a file that does not exist is empty. A damaged file is put aside.
     pub fn read(&self) -> Result<Found, RosterError> {
-        let path = self.path();
-        let failed = |source| RosterError::File { what: "read", path: path.clone(), source };
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::default()),
-            Err(error) => return Err(failed(error)),
-        };
-        let mut bytes = Vec::new();
-        file.take(ROSTER_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
-        let found = read(&path, &bytes);
+        let Some(bytes) = self.0.read(ROSTER_BYTES_MAX)? else { return Ok(Found::default()) };
+        let found = read(&self.path(), &bytes);
         if found.damage.is_some() {
-            let aside = self.directory.join(DAMAGED);
-            std::fs::rename(&path, &aside).map_err(|source| RosterError::File {
-                what: "put aside",
-                path: path.clone(),
-                source,
-            })?;
+            self.0.put_aside()?;
         }
         Ok(found)
     }
 
     /// The place of a damaged file.
     pub fn aside(&self) -> PathBuf {
-        self.directory.join(DAMAGED)
+        self.0.aside()
     }
 
-    /// Replaces the file. At every moment it has the old text or the new one, even if the machine stops.
+    /// Replaces the file.
     pub fn write(&self, text: &str) -> Result<(), RosterError> {
-        let next = self.directory.join(NEXT);
-        let failed = |what, path: &Path| {
-            let path = path.to_owned();
-            move |source| RosterError::File { what, path, source }
-        };
-        let options = OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(&next);
-        let mut file = options.map_err(failed("write", &next))?;
-        file.write_all(text.as_bytes()).map_err(failed("write", &next))?;
-        file.sync_all().map_err(failed("write", &next))?;
-        std::fs::rename(&next, self.path()).map_err(failed("replace", &self.path()))?;
-        let directory = File::open(&self.directory).map_err(failed("open", &self.directory))?;
-        directory.sync_all().map_err(failed("write", &self.directory))
+        Ok(self.0.write(text)?)
     }
 }
 

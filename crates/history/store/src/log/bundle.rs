@@ -1,5 +1,5 @@
 //! A bundle: the blocks of many nodes of one schema, turned into columns, so that one series of all of them is read at once. It
-//! stands beside a segment of the log, and is made of its blocks: whoever cannot read it reads these. docs/store.md describes
+//! stands beside a segment of the log, and is made of its blocks: a reader that cannot read it reads the blocks. docs/store.md describes
 //! its bytes.
 
 use std::fs::File;
@@ -82,7 +82,7 @@ impl Bundle {
         self.file.identity
     }
 
-    /// How many of its blocks a question about so many nodes wants.
+    /// How many of its blocks a question about this many nodes wants.
     pub fn wanted(&self, nodes: usize) -> usize {
         self.blocks * nodes.min(self.nodes) / self.nodes.max(1)
     }
@@ -167,7 +167,7 @@ fn checksum(lengths: &[u8], directory: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Head and directory of a bundle with these blocks of so many nodes, and these sheets one after the other.
+/// Head and directory of a bundle with these blocks, which are of this many nodes, and these sheets one after the other.
 pub(crate) fn put_directory(nodes: usize, blocks: &[Bundled], sheets: &[Part]) -> Vec<u8> {
     let mut out = vec![0; HEAD_BYTES];
     varint::put(&mut out, nodes as u64);

@@ -117,7 +117,7 @@ impl Bundles {
                     files.insert(segment, (opened.file.clone(), opened.end));
                     opened.tell(segment, index);
                 }
-                // Whoever reads it does not mistake it for another segment's: each block is compared.
+                // A reader does not take it for another segment's, since it compares each block.
                 _ => _ = fs::remove_file(path),
             }
         }

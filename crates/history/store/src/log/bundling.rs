@@ -77,7 +77,7 @@ impl Bundling {
         true
     }
 
-    /// The bytes of the bundle, whose blocks are of so many nodes.
+    /// The bytes of the bundle; `nodes`: of how many nodes its blocks are.
     pub fn finish(&mut self, nodes: usize) -> Vec<u8> {
         let (mut sheets, mut parts) = (Vec::with_capacity(self.bytes), Vec::with_capacity(self.sheets.len()));
         for sheet in &mut self.sheets {

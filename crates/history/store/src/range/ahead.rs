@@ -73,7 +73,7 @@ fn expect_indexes(asked: &Asked, file: &ColumnFile, nodes: &[NodeName]) {
 fn expect_columns(asked: &mut Asked, file: &ColumnFile, nodes: &[NodeName]) {
     for node in nodes {
         let of_node = asked.chosen.patterns_of(&asked.patterns, node);
-        // Whoever reads what is damaged says so.
+        // The read of what is damaged reports it.
         for entry in file.entries_of(node).unwrap_or_default() {
             let place = Place::Part(file.identity(), entry.index.offset);
             let Ok(section) = asked.reader.unpacked.section(place, || file.section(&entry)) else { continue };

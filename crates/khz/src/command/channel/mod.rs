@@ -37,7 +37,7 @@ pub enum ChannelCommand {
     /// Show the definition of a channel, what was sent of it, and which nodes refuse it.
     #[command(after_help = list::SHOW_EXAMPLES)]
     Show(ShowFlags),
-    /// Remove channels; those who follow them are told so.
+    /// Remove channels; their streams end, and say why.
     #[command(after_help = REMOVE_EXAMPLES)]
     Rm(RemoveFlags),
     /// Follow the rows of a channel, or run a program for each of them.

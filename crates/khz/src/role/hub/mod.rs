@@ -14,14 +14,15 @@ use khz_trust::{ClientCertificates, ClientFiles, ClusterKey, Protocol, TlsServer
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::UnixStream;
 
+use crate::config::Plan;
 use crate::config::addresses::HubAddress;
-use crate::config::{Plan, places};
 use crate::role::channels;
 use crate::role::doors::{self, Daemon, Doors};
 use crate::role::hub::recorder::{HubRecorder, LostRows};
 use crate::role::local_socket;
 use crate::role::remote_write::RemoteWriters;
 use crate::role::signals;
+use crate::role::state_dir;
 use crate::role::store::RunningStore;
 use crate::show::outcome::{Failure, Outcome, sentence};
 
@@ -92,15 +93,7 @@ pub fn run(plan: &Plan) -> Outcome {
 
 /// Reads the list of nodes that an earlier start wrote, and keeps it up to date. A failure is only logged.
 fn remember(plan: &Plan, cluster: &Arc<Cluster>) -> Option<RosterKeeper> {
-    let directory = match places::state_dir(&plan.state_dir) {
-        Ok(directory) => directory?,
-        Err(places::NoStateDir) => {
-            tracing::warn!(
-                "nodes will not be remembered: neither HOME nor XDG_STATE_HOME says where; use --state-dir"
-            );
-            return None;
-        }
-    };
+    let directory = state_dir::find(plan, "nodes will not be remembered")?;
     match RosterKeeper::start(Arc::clone(cluster), &directory) {
         Ok(keeper) => Some(keeper),
         Err(error) => {

@@ -15,8 +15,8 @@ pub(crate) const HEADER_BYTES: usize = 8;
 pub(crate) const TAIL_BYTES: usize = 24;
 /// The magic of both ends.
 const MAGIC: [u8; 4] = *b"khzH";
-/// The version of the format.
-pub(crate) const VERSION: u8 = 1;
+/// The version of the format that is written. Version 1 is read, too: there, the columns of a section follow each other.
+pub(crate) const VERSION: u8 = 2;
 
 /// The bytes that begin a file.
 pub(crate) fn header() -> [u8; HEADER_BYTES] {

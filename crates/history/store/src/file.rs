@@ -24,6 +24,7 @@ use crate::writer::Content;
 pub struct ColumnFile {
     source: Source,
     identity: u64,
+    version: u8,
     root: Root,
     layouts: Arc<Layouts>,
     /// The packed bytes of the first layout, once they were needed.
@@ -53,7 +54,7 @@ impl ColumnFile {
         let header = Part { offset: 0, length: HEADER_BYTES, checksum: 0 };
         let start = source.bytes(0, HEADER_BYTES)?;
         let version = directory::check_header(&start).map_err(|problem| source.damaged(header, problem))?;
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(StoreError::Version { path: source.path, version, reads: VERSION });
         }
         let offset = source.length.saturating_sub(TAIL_BYTES as u64);
@@ -68,6 +69,7 @@ impl ColumnFile {
         Ok(ColumnFile {
             source,
             identity: next_identity(),
+            version,
             root,
             layouts: layouts.clone(),
             first: OnceLock::new(),
@@ -207,7 +209,7 @@ impl ColumnFile {
     /// A section by its place.
     pub(crate) fn section(&self, entry: &Entry) -> Result<Section, StoreError> {
         let bytes = self.source.part(entry.index)?;
-        let index = self.whole(entry.index, Index::take(Bytes(&bytes)))?;
+        let index = self.whole(entry.index, Index::take(Bytes(&bytes), self.version))?;
         let layout = self.layout(index.layout)?;
         if layout.series().len() != index.columns.len() {
             return Err(self.source.damaged(entry.index, "it has other columns than its layout says"));

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::bytes::Bytes;
 use crate::column::{self, Span};
-use crate::directory::{self, Entry, Page, Root};
+use crate::directory::{self, Entry, Page, Root, VERSION};
 use crate::part::Part;
 use crate::rollup::{self, Buckets};
 use crate::section::{Columns, Index};
@@ -49,7 +49,7 @@ fn parts() -> Vec<Vec<u8>> {
     times().put(&mut parts[3]);
     let span = Span { rows: ROWS, first: 5, last: 9 };
     let mut columns = Columns::from(part.end());
-    (0..9).for_each(|_| columns.push(part.length, part.checksum));
+    (1..10).for_each(|place| columns.push(Part { offset: part.end() + place * 100, ..part }));
     Index { layout: part, span, times: part, columns }.put(&mut parts[4]);
     let pages = vec![Page { first: name.clone(), part }; 3];
     Root { resolution: Nanos(60), first: 5, last: 9, layout: part, pages }.put(&mut parts[5]);
@@ -80,7 +80,8 @@ fn read_all(bytes: &[u8]) -> usize {
     for resolution in [Nanos(0), Nanos(60)] {
         whole += usize::from(Times::take(&mut Bytes(bytes), resolution).is_ok());
     }
-    whole += usize::from(Index::take(Bytes(bytes)).is_ok());
+    let index = |version| Index::take(Bytes(bytes), version).is_ok();
+    whole += usize::from(index(1)) + usize::from(index(VERSION));
     whole += usize::from(Root::take(Bytes(bytes)).is_ok());
     whole + usize::from(directory::take_page(bytes).is_ok())
 }

@@ -19,6 +19,7 @@ pub mod disk;
 mod file;
 #[cfg(test)]
 mod foreign;
+mod group;
 mod history;
 mod joined;
 mod keep;

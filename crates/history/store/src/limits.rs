@@ -13,6 +13,10 @@ pub const COLUMN_LABELS_MAX: usize = 4 << 20;
 pub const PART_BYTES_MAX: usize = khz_block::schema::SCHEMA_BYTES_MAX + (1 << 10);
 /// Nodes in one page of the directory: a page is some three kilobytes, one read.
 pub const PAGE_NODES: usize = 64;
+/// Sections of a column file whose columns lie side by side, series by series: those of one page of the directory.
+pub const GROUP_SECTIONS: usize = PAGE_NODES;
+/// Bytes of columns of such a group. Who reads all series of one node reads the whole group from the disk.
+pub const GROUP_BYTES: usize = 2 << 20;
 /// Pages of a directory: a million nodes, far more than a hub has.
 pub const PAGES_MAX: usize = 1 << 14;
 /// Bytes of layouts that a writer remembers, to write each once. When it has more, it forgets them all, and writes

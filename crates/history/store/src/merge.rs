@@ -237,7 +237,13 @@ fn pieces<'a>(files: &'a [ColumnFile], node: &NodeName, damage: &mut Vec<StoreEr
     let mut pieces = Vec::new();
     for file in files {
         match file.sections(node) {
-            Ok(sections) => pieces.extend(sections.into_iter().map(|section| Piece { file, section })),
+            Ok(sections) => {
+                // All columns will be read. Where no read has waited, all of the file is in memory.
+                if file.waits() > 0 {
+                    sections.iter().for_each(|section| file.expect(section.extent()));
+                }
+                pieces.extend(sections.into_iter().map(|section| Piece { file, section }));
+            }
             Err(error) => damage.push(error),
         }
     }

@@ -1,5 +1,5 @@
-//! A section: the columns of one node in one file, and the index that finds them. Times come first, then the columns in
-//! the order of the layout, then the index.
+//! A section: the columns of one node in one file, and the index that finds them. The columns are in the order of the layout, and
+//! between them may be those of other sections (`group.rs`).
 
 use std::sync::Arc;
 
@@ -22,76 +22,93 @@ pub(crate) struct Index {
     pub columns: Columns,
 }
 
-/// Where the columns of a section are: they follow the times and each other.
+/// Where the columns of a section are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Columns {
+    /// Where the columns of the section's group begin.
     begin: u64,
-    /// For each column, how far from there it ends.
-    ends: Vec<u64>,
-    checksums: Vec<u32>,
+    columns: Vec<Column>,
+}
+
+/// Where a column is: a part in two thirds of its memory, because an open store knows some millions of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Column {
+    offset: u64,
+    length: u32,
+    checksum: u32,
 }
 
 impl Columns {
-    /// None so far; the first will be here.
+    /// None so far; those of the group begin here.
     pub fn from(begin: u64) -> Self {
-        Columns { begin, ..Columns::default() }
+        Columns { begin, columns: Vec::new() }
     }
 
-    /// Adds the next column.
-    pub fn push(&mut self, length: usize, checksum: u32) {
-        self.ends.push(self.ends.last().map_or(0, |end| *end).saturating_add(length as u64));
-        self.checksums.push(checksum);
+    /// Adds the next column. It begins where the one before ends, or later.
+    pub fn push(&mut self, part: Part) {
+        let Part { offset, length, checksum } = part;
+        debug_assert!(offset >= self.end() && length <= COLUMN_BYTES_MAX, "BUG: a column out of its order");
+        self.columns.push(Column { offset, length: length as u32, checksum });
     }
 
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.columns.len()
     }
 
     /// Where a column is.
     pub fn get(&self, place: usize) -> Option<Part> {
-        let (end, checksum) = (*self.ends.get(place)?, *self.checksums.get(place)?);
-        let begin = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let (offset, length) = (self.begin.saturating_add(begin), (end - begin) as usize);
-        Some(Part { offset, length, checksum })
+        let Column { offset, length, checksum } = *self.columns.get(place)?;
+        Some(Part { offset, length: length as usize, checksum })
     }
 
-    fn all(&self) -> impl Iterator<Item = Part> {
-        (0..self.len()).filter_map(|place| self.get(place))
+    /// Where the last one ends.
+    fn end(&self) -> u64 {
+        let end = |last: &Column| last.offset.saturating_add(u64::from(last.length));
+        self.columns.last().map_or(self.begin, end)
     }
 
     /// Bytes in memory.
     fn held(&self) -> usize {
-        self.ends.capacity() * size_of::<u64>() + self.checksums.capacity() * size_of::<u32>()
+        self.columns.capacity() * size_of::<Column>()
     }
 }
 
 impl Index {
-    /// Columns follow the times and each other, so each has only a length and a checksum.
+    /// The bytes of the index. Each column has the gap between the one before and itself.
     pub fn put(&self, out: &mut Vec<u8>) {
         self.layout.put(out);
         varint::put(out, self.span.rows as u64);
         varint::put(out, self.span.first);
         varint::put(out, self.span.last - self.span.first);
         self.times.put(out);
+        varint::put(out, self.columns.begin);
         varint::put(out, self.columns.len() as u64);
-        for column in self.columns.all() {
-            varint::put(out, column.length as u64);
+        let mut end = self.columns.begin;
+        for column in &self.columns.columns {
+            varint::put(out, column.offset - end);
+            varint::put(out, u64::from(column.length));
             out.extend_from_slice(&column.checksum.to_le_bytes());
+            end = column.offset + u64::from(column.length);
         }
     }
 
-    pub fn take(mut bytes: Bytes<'_>) -> Read<Self> {
+    /// Reads what a file of this version has.
+    pub fn take(mut bytes: Bytes<'_>, version: u8) -> Read<Self> {
         let layout = Part::take(&mut bytes, PART_BYTES_MAX)?;
         let (rows, first, after) = (bytes.count(ROWS_MAX)?, bytes.number()?, bytes.number()?);
         let last = first.checked_add(after).ok_or("its last row is after the end of time")?;
         let times = Part::take(&mut bytes, COLUMN_BYTES_MAX)?;
+        // In version 1 the columns of a section followed its times and each other.
+        let (begin, has_gaps) = if version == 1 { (times.end(), false) } else { (bytes.number()?, true) };
         let count = bytes.count(SLOTS_MAX)?;
+        let mut columns = Columns::from(begin);
         // A damaged count must not take memory that its bytes cannot fill.
-        let (room, mut columns) = (count.min(bytes.0.len() / 5), Columns::from(times.end()));
-        columns.ends.reserve_exact(room);
-        columns.checksums.reserve_exact(room);
+        columns.columns.reserve_exact(count.min(bytes.0.len() / 5));
         for _ in 0..count {
-            columns.push(bytes.count(COLUMN_BYTES_MAX)?, bytes.u32()?);
+            let gap = if has_gaps { bytes.number()? } else { 0 };
+            let offset = columns.end().checked_add(gap).ok_or("a column beyond the end of any file")?;
+            let (length, checksum) = (bytes.count(COLUMN_BYTES_MAX)?, bytes.u32()?);
+            columns.push(Part { offset, length, checksum });
         }
         bytes.end()?;
         Ok(Index { layout, span: Span { rows, first, last }, times, columns })
@@ -122,6 +139,13 @@ impl Section {
     /// Roughly how many bytes it takes; series lists are shared.
     pub(crate) fn held(&self) -> usize {
         size_of::<Self>() + self.index.columns.held()
+    }
+
+    /// All bytes from the first column of its group to its index: what a reader of all its columns wants to have in memory.
+    pub(crate) fn extent(&self) -> Part {
+        let offset = self.index.columns.begin.min(self.index.times.offset);
+        let length = self.at.end().saturating_sub(offset) as usize;
+        Part { offset, length, checksum: 0 }
     }
 
     /// How many rows it has.

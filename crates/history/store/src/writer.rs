@@ -1,5 +1,5 @@
-//! Writes a column file from its first byte to its last: a section for each node, column by column. It keeps no column,
-//! only where each is.
+//! Writes a column file from its first byte to its last: a section for each node, column by column. Sections with the same series are
+//! written in groups. Of what is written it keeps only the place.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -12,6 +12,7 @@ use crate::StoreError;
 use crate::column::{self, Span};
 use crate::directory::{self, Entry, Page, Root};
 use crate::disk::{Disk, failed, part_of};
+use crate::group::{Group, SectionBytes, Waiting};
 use crate::layout::{pack, schema_bytes};
 use crate::limits::{COLUMN_BYTES_MAX, LAYOUTS_REMEMBERED_BYTES, PAGE_NODES, PAGES_MAX, ROWS_MAX};
 use crate::part::Part;
@@ -52,6 +53,8 @@ pub(crate) struct Writer<W> {
     /// Where each schema was written, and the bytes of all of them.
     layouts: HashMap<Vec<u8>, Part>,
     layouts_bytes: usize,
+    /// Sections that wait for others with the same series.
+    group: Group,
     /// The column under construction, kept to reuse its memory.
     column: Vec<u8>,
 }
@@ -59,10 +62,17 @@ pub(crate) struct Writer<W> {
 /// A section that has some of its columns.
 pub(crate) struct OpenSection {
     layout: Part,
-    times: Part,
     /// Which series the schema holds.
     held: Vec<bool>,
-    columns: Columns,
+    columns: Done,
+}
+
+/// The columns of an open section.
+enum Done {
+    /// They wait for those of other sections.
+    Waiting(SectionBytes),
+    /// They are too large for a group, and are written.
+    Written(Columns),
 }
 
 impl OpenSection {
@@ -92,6 +102,7 @@ impl<W: Write> Writer<W> {
             first: None,
             layouts: HashMap::new(),
             layouts_bytes: 0,
+            group: Group::default(),
             column: Vec::new(),
         };
         writer.append(&directory::header())?;
@@ -115,21 +126,18 @@ impl<W: Write> Writer<W> {
         Ok(self.end(section, node, times)?)
     }
 
-    /// Begins a section: layout and times. Then come the columns of its [`OpenSection::places`].
+    /// Begins a section. Then come the columns of its [`OpenSection::places`].
     pub fn begin(&mut self, series: &[Series], times: &Times) -> io::Result<OpenSection> {
         debug_assert!(times.rows() <= ROWS_MAX, "BUG: more rows than readers take");
-        if self.entries.len() == PAGES_MAX * PAGE_NODES {
+        if self.entries.len() + self.group.len() == PAGES_MAX * PAGE_NODES {
             return Err(too_much("more nodes than a directory can have"));
         }
         let (schema, held) = schema_bytes(series);
         let layout = self.layout(schema)?;
-        self.column.clear();
-        times.put(&mut self.column);
-        let times = self.append_column()?;
-        Ok(OpenSection { layout, times, held, columns: Columns::from(times.end()) })
+        Ok(OpenSection { layout, held, columns: Done::Waiting(SectionBytes::default()) })
     }
 
-    /// Writes the next column of a section.
+    /// Adds the next column of a section.
     pub fn column(
         &mut self,
         section: &mut OpenSection,
@@ -137,29 +145,75 @@ impl<W: Write> Writer<W> {
         value_type: ValueType,
         times: &Times,
     ) -> io::Result<()> {
-        self.column.clear();
-        put(content, value_type, times, &mut self.column);
-        let part = self.append_column()?;
-        section.columns.push(part.length, part.checksum);
+        let mut column = std::mem::take(&mut self.column);
+        column.clear();
+        put(content, value_type, times, &mut column);
+        let done = self.add(&mut section.columns, &column);
+        self.column = column;
+        done
+    }
+
+    fn add(&mut self, done: &mut Done, column: &[u8]) -> io::Result<()> {
+        match done {
+            Done::Written(columns) => columns.push(self.append_part(column)?),
+            Done::Waiting(waiting) => {
+                check_length(column)?;
+                waiting.push(column);
+                if waiting.is_large() {
+                    let mut columns = Columns::from(self.offset);
+                    waiting
+                        .columns()
+                        .try_for_each(|column| self.append(column).map(|part| columns.push(part)))?;
+                    *done = Done::Written(columns);
+                }
+            }
+        }
         Ok(())
     }
 
-    /// Writes the index of a section that has all its columns.
+    /// Ends a section that has all its columns.
     pub fn end(&mut self, section: OpenSection, node: &NodeName, times: &Times) -> io::Result<()> {
-        let OpenSection { layout, times: at, columns, .. } = section;
+        let OpenSection { layout, columns, .. } = section;
         let (first, last) = times.span();
-        let span = Span { rows: times.rows(), first, last };
-        let mut index = Vec::new();
-        Index { layout, span, times: at, columns }.put(&mut index);
-        let index = self.append(&index)?;
-        self.entries.push(Entry { node: node.clone(), index });
         let (earliest, latest) = self.span.unwrap_or((first, last));
         self.span = Some((earliest.min(first), latest.max(last)));
+        let (node, span) = (node.clone(), Span { rows: times.rows(), first, last });
+        let mut bytes = Vec::new();
+        times.put(&mut bytes);
+        check_length(&bytes)?;
+        match columns {
+            Done::Waiting(columns) => self.group_with(layout, Waiting { node, span, times: bytes, columns }),
+            Done::Written(columns) => {
+                // Sections of one node stay in their order.
+                self.write_group()?;
+                let (times, mut index) = (self.append(&bytes)?, Vec::new());
+                Index { layout, span, times, columns }.put(&mut index);
+                let index = self.append(&index)?;
+                self.entries.push(Entry { node, index });
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds a section to the present group, or begins another one.
+    fn group_with(&mut self, layout: Part, section: Waiting) -> io::Result<()> {
+        if self.group.is_full_for(layout, &section) {
+            self.write_group()?;
+        }
+        self.group.push(layout, section);
+        Ok(())
+    }
+
+    fn write_group(&mut self) -> io::Result<()> {
+        let (group, begin) = (std::mem::take(&mut self.group), self.offset);
+        let written = group.write(begin, |bytes| self.append(bytes))?;
+        self.entries.extend(written.into_iter().map(|(node, index)| Entry { node, index }));
         Ok(())
     }
 
     /// Writes directory and tail. Returns the file, all of whose bytes are written.
     pub fn finish(mut self) -> io::Result<(W, Written)> {
+        self.write_group()?;
         let sections = self.entries.len() as u64;
         let mut pages = Vec::new();
         for (first, bytes) in directory::pages(std::mem::take(&mut self.entries)) {
@@ -194,15 +248,10 @@ impl<W: Write> Writer<W> {
         Ok(layout)
     }
 
-    /// A column that no reader would take is not written.
-    fn append_column(&mut self) -> io::Result<Part> {
-        if self.column.len() > COLUMN_BYTES_MAX {
-            return Err(too_much("a column is beyond its limit: write shorter files"));
-        }
-        let column = std::mem::take(&mut self.column);
-        let part = self.append(&column);
-        self.column = column;
-        part
+    /// Writes a column or times.
+    fn append_part(&mut self, bytes: &[u8]) -> io::Result<Part> {
+        check_length(bytes)?;
+        self.append(bytes)
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<Part> {
@@ -210,6 +259,14 @@ impl<W: Write> Writer<W> {
         self.out.write_all(bytes)?;
         self.offset += bytes.len() as u64;
         Ok(part)
+    }
+}
+
+/// A column or times that no reader would take are not written.
+fn check_length(bytes: &[u8]) -> io::Result<()> {
+    match bytes.len() > COLUMN_BYTES_MAX {
+        true => Err(too_much("a column is beyond its limit: write shorter files")),
+        false => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@
 mod common;
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use common::{add, all_series, folder, hour, keys, metric, node, open};
@@ -43,19 +44,70 @@ fn the_bytes_of_a_file_do_not_change_and_an_old_file_is_still_read() {
     let bytes = fs::read(&path).unwrap();
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     // The layout is packed by zstd, whose bytes are its own affair: of it only header and columns are compared.
-    assert_eq!(hex(&bytes[..8]), "6b687a4801000000");
+    assert_eq!(hex(&bytes[..8]), "6b687a4802000000");
     // Times: 20 rows of order 2 from 0 in steps of a second, without a difference; offsets of 0, shifts of 0. The counter: its summary, then a
     // stream of order 2. The gauge: a constant.
     let times = "1405008094ebdc030200000000000100".to_owned() + "0100" + "0100";
     let columns =
         "0564e90200e9020000f622001300".to_owned() + "0564010200030d00000005fb9a0200000000000101" + "05";
     let written = hex(&bytes);
-    assert!(written.contains(&(times + &columns)), "{written}");
+    assert!(written.contains(&(columns + &times)), "{written}");
     assert_eq!(hex(&bytes[bytes.len() - 4..]), hex(b"khzH"));
-    let kept = include_bytes!("golden.khzc");
-    let kept = History::of(vec![ColumnFile::from_bytes(kept.to_vec()).unwrap()]).unwrap();
-    assert_eq!(told(&kept, 1), told(&History::of(vec![open(&path)]).unwrap(), 1));
-    assert_eq!(told(&kept, 1).len(), 40);
+    // Of version 1, where columns follow their times, and of version 2.
+    let kept = [&include_bytes!("golden.khzc")[..], include_bytes!("golden2.khzc")];
+    for (at, kept) in kept.into_iter().enumerate() {
+        assert_eq!(usize::from(kept[4]), at + 1);
+        let kept = History::of(vec![ColumnFile::from_bytes(kept.to_vec()).unwrap()]).unwrap();
+        assert_eq!(told(&kept, 1), told(&History::of(vec![open(&path)]).unwrap(), 1));
+        assert_eq!(told(&kept, 1).len(), 40);
+    }
+}
+
+/// A file with these nodes, which have the series `all` of [`all_series`] at 20 seconds: a counter of its own each.
+fn file_of(path: &Path, nodes: std::ops::Range<usize>, all: &[usize]) -> khz_store::Written {
+    let series = all_series();
+    let columns = Arc::new(all.iter().map(|at| series[*at].clone()).collect::<Vec<_>>());
+    let rows = nodes.map(|number| {
+        let mut rows = NodeRows::new();
+        rows.columns(&columns).unwrap();
+        for second in 0..20u64 {
+            let readings: Vec<Reading> =
+                (0..all.len() as u64).map(|at| Reading::Present(number as u64 * (second + at))).collect();
+            add(&mut rows, 1_000_000_000 * second, 0, &readings);
+        }
+        (node(number), rows)
+    });
+    write_rows(path, rows).unwrap()
+}
+
+#[test]
+fn nodes_in_groups_are_found_with_their_own_columns() {
+    let folder = folder("groups");
+    let path = folder.join("groups.khzc");
+    // More than a group may have, then others with another layout between them.
+    file_of(&path, 0..200, &[0, 4]);
+    let of_one = |number: usize, all: &[usize]| {
+        let path = folder.join("one.khzc");
+        file_of(&path, number..number + 1, all);
+        told(&History::of(vec![open(&path)]).unwrap(), number)
+    };
+    let whole = History::of(vec![open(&path)]).unwrap();
+    for number in 0..200 {
+        assert_eq!(told(&whole, number), of_one(number, &[0, 4]), "node {number}");
+    }
+    // Merged with a file of other nodes and another layout, each has its own still.
+    let other = folder.join("other.khzc");
+    file_of(&other, 150..260, &[4]);
+    let merged = folder.join("merged.khzc");
+    let written = merge(&merged, &[open(&path), open(&other)]).unwrap();
+    assert!(written.damage.is_empty());
+    let merged = History::of(vec![open(&merged)]).unwrap();
+    for number in 0..150 {
+        assert_eq!(told(&merged, number), of_one(number, &[0, 4]), "node {number}");
+    }
+    for number in 200..260 {
+        assert_eq!(told(&merged, number), of_one(number, &[4]), "node {number}");
+    }
 }
 
 #[test]
@@ -215,4 +267,43 @@ fn more_buckets_than_an_answer_may_have_are_refused() {
     );
     let columns = Arc::new(all_series());
     assert!(NodeRows::new().columns(&columns).is_ok());
+}
+
+#[test]
+fn a_section_that_is_too_large_for_a_group_stands_between_groups() {
+    let path = folder("large").join("large.khzc");
+    // Doubles without a pattern take eight bytes each: four columns of them are more than a group may have.
+    let of = |name: &str| Series { metric: metric(name, ValueType::Float, 0), instance: None };
+    let columns: Vec<Series> = ["test.a", "test.b", "test.c", "test.d"].into_iter().map(of).collect();
+    let value = |node: u64, row: u64, at: u64| {
+        let mixed = (node << 40 ^ row << 8 ^ at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        1.0f64.to_bits() | mixed >> 12
+    };
+    let of_node = |number: usize, count: u64| {
+        let mut rows = NodeRows::new();
+        rows.columns(&Arc::new(columns.clone())).unwrap();
+        for row in 0..count {
+            let reading = |at| Reading::Present(value(number as u64, row, at));
+            add(&mut rows, 1_000_000 * row, 0, &[0, 1, 2, 3].map(reading));
+        }
+        (node(number), rows)
+    };
+    let counts = [(1, 20), (2, 20), (3, 110_000), (4, 20)];
+    let written = write_rows(&path, counts.map(|(number, count)| of_node(number, count))).unwrap();
+    assert!(written.bytes > khz_store::limits::GROUP_BYTES as u64 && written.sections == 4, "{written:?}");
+    assert!(open(&path).check().is_empty());
+    let history = History::of(vec![open(&path)]).unwrap();
+    for (number, count) in counts {
+        for (at, series) in columns.iter().enumerate() {
+            let mut row = 0;
+            let all = (Nanos(0), Nanos(u64::MAX));
+            let damage = history.range(&node(number), &Key::of(series), all.0, all.1, |_, reading| {
+                assert_eq!(reading, Reading::Present(value(number as u64, row, at as u64)), "node {number}");
+                row += 1;
+            });
+            assert!(damage.is_ok());
+            assert_eq!(row, count, "node {number}");
+        }
+    }
 }

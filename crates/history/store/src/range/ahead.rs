@@ -14,7 +14,10 @@ use crate::range::unpacked::Place;
 /// Nodes for which it looks ahead at a time: those of a page of a file's directory.
 const NODES_AHEAD: usize = crate::limits::PAGE_NODES;
 /// A question about more columns of a node reads all of the node.
-const COLUMNS_AHEAD: usize = 16;
+pub(crate) const COLUMNS_AHEAD: usize = 16;
+
+/// Parts with this many bytes between them, or less, are fetched together: that is quicker than two reads of a disk.
+const GAP: u64 = 16 << 10;
 
 /// How far the answer has looked.
 #[derive(Debug, Default)]
@@ -63,14 +66,13 @@ impl Ahead {
 
 /// The indexes of sections come first, because they say where the columns are.
 fn expect_indexes(asked: &Asked, file: &ColumnFile, nodes: &[NodeName]) {
-    for entry in nodes.iter().flat_map(|node| file.entries_of(node).unwrap_or_default()) {
-        if !asked.reader.unpacked.knows(&Place::Part(file.identity(), entry.index.offset)) {
-            file.expect(entry.index);
-        }
-    }
+    let entries = nodes.iter().flat_map(|node| file.entries_of(node).unwrap_or_default());
+    let knows = |index: &Part| asked.reader.unpacked.knows(&Place::Part(file.identity(), index.offset));
+    expect(file, entries.map(|entry| entry.index).filter(|index| !knows(index)).collect());
 }
 
 fn expect_columns(asked: &mut Asked, file: &ColumnFile, nodes: &[NodeName]) {
+    let mut parts = Vec::new();
     for node in nodes {
         let of_node = asked.chosen.patterns_of(&asked.patterns, node);
         // The read of what is damaged reports it.
@@ -79,18 +81,30 @@ fn expect_columns(asked: &mut Asked, file: &ColumnFile, nodes: &[NodeName]) {
             let Ok(section) = asked.reader.unpacked.section(place, || file.section(&entry)) else { continue };
             let list = List::Columns(section.layout.clone());
             let selected = asked.chosen.of(&asked.patterns, &of_node, &list);
-            let times = section.index.times;
             match selected.slots() {
                 [] => {}
                 slots if slots.len() <= COLUMNS_AHEAD => {
-                    let columns = slots.iter().filter_map(|slot| section.index.columns.get(*slot as usize));
-                    columns.chain([times]).for_each(|part| file.expect(part));
+                    parts.extend(slots.iter().filter_map(|slot| section.index.columns.get(*slot as usize)));
+                    parts.push(section.index.times);
                 }
-                _ => {
-                    let length = entry.index.offset.saturating_sub(times.offset) as usize;
-                    file.expect(Part { length, ..times });
-                }
+                _ => parts.push(section.extent()),
             }
         }
     }
+    expect(file, parts);
+}
+
+/// Asks for these parts, for those that lie close together at once.
+fn expect(file: &ColumnFile, mut parts: Vec<Part>) {
+    parts.sort_unstable_by_key(|part| part.offset);
+    let mut ranges: Vec<Part> = Vec::new();
+    for part in parts {
+        match ranges.last_mut() {
+            Some(range) if part.offset <= range.end().saturating_add(GAP) => {
+                range.length = (part.end().max(range.end()) - range.offset) as usize;
+            }
+            _ => ranges.push(part),
+        }
+    }
+    ranges.into_iter().for_each(|range| file.expect(range));
 }

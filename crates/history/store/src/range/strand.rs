@@ -10,6 +10,7 @@ use crate::file::ColumnFile;
 use crate::joined::{Joined, Overlap, Rows, overlaps};
 use crate::layout::Key;
 use crate::part::Part;
+use crate::range::ahead::COLUMNS_AHEAD;
 use crate::range::chosen::{List, Selected};
 use crate::range::live::LiveRows;
 use crate::range::unpacked::{Place, Unpacked};
@@ -60,13 +61,27 @@ impl Strip {
     /// Its selected series; `select` selects them from a list, where that has not been done.
     pub fn selected(&self, select: impl FnOnce(&List) -> Arc<Selected>) -> Arc<Selected> {
         match self {
-            Strip::Section(section) => select(&List::Columns(section.section.layout.clone())),
+            Strip::Section(section) => {
+                let selected = select(&List::Columns(section.section.layout.clone()));
+                if selected.slots().len() > COLUMNS_AHEAD {
+                    section.expect();
+                }
+                selected
+            }
             Strip::Live(rows) => rows.selected().clone(),
         }
     }
 }
 
 impl FileSection {
+    /// All its columns will be read soon.
+    fn expect(&self) {
+        // Where no read has waited, all of the file is in memory.
+        if self.file.waits() > 0 {
+            self.file.expect(self.section.extent());
+        }
+    }
+
     fn place(&self, part: Part) -> Place {
         Place::Part(self.file.identity(), part.offset)
     }

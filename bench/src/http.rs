@@ -19,11 +19,21 @@ pub fn get(address: SocketAddr, path: &str) -> Result<String, BenchError> {
 
 /// The same from somebody who may take his time.
 pub fn get_within(address: SocketAddr, path: &str, patience: Duration) -> Result<String, BenchError> {
+    let body = fetch(address, path, "", patience)?;
+    String::from_utf8(body).map_err(|e| BenchError::Reply(format!("http://{address}{path}: {e}")))
+}
+
+/// The body as it was sent: packed with gzip if we say that we take it so.
+pub fn bytes(address: SocketAddr, path: &str, gzip: bool) -> Result<Vec<u8>, BenchError> {
+    fetch(address, path, if gzip { "Accept-Encoding: gzip\r\n" } else { "" }, PATIENCE)
+}
+
+fn fetch(address: SocketAddr, path: &str, head: &str, patience: Duration) -> Result<Vec<u8>, BenchError> {
     let wrong =
         |problem: &dyn std::fmt::Display| BenchError::Reply(format!("http://{address}{path}: {problem}"));
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(|e| wrong(&e))?;
     stream.set_read_timeout(Some(patience)).map_err(|e| wrong(&e))?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n")
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n{head}Connection: close\r\n\r\n")
         .map_err(|e| wrong(&e))?;
     let mut answer = BufReader::new(stream.take(BODY_MAX));
     let mut line = String::new();
@@ -37,8 +47,8 @@ pub fn get_within(address: SocketAddr, path: &str, patience: Duration) -> Result
             return Err(wrong(&"ends within its head"));
         }
     }
-    let mut body = String::new();
-    answer.read_to_string(&mut body).map_err(|e| wrong(&e))?;
+    let mut body = Vec::new();
+    answer.read_to_end(&mut body).map_err(|e| wrong(&e))?;
     Ok(body)
 }
 

@@ -8,6 +8,7 @@ mod drain;
 mod epoll;
 mod fanout;
 mod floor;
+mod gzip;
 mod hello;
 mod latency;
 mod nodes;
@@ -68,9 +69,15 @@ pub static SUITE: Suite = Suite {
         },
         Section {
             name: "scrape",
-            seconds: (340, 90),
-            about: "how evenly counters grow over scrapes, beside node_exporter (Debian package\nprometheus-node-exporter)",
+            seconds: (820, 160),
+            about: "how evenly counters grow over scrapes, every 2 s and every 15 s, beside node_exporter (Debian package\nprometheus-node-exporter)",
             run: scrape::run,
+        },
+        Section {
+            name: "gzip",
+            seconds: (60, 10),
+            about: "what gzip costs a hub at a scrape of one node, and the bytes that it saves",
+            run: gzip::run,
         },
     ],
 };

@@ -5,6 +5,7 @@ mod agent;
 mod attack;
 mod block;
 mod channels;
+mod churn;
 mod columns;
 mod error;
 mod five;
@@ -115,6 +116,12 @@ static GATHER: Suite = Suite {
             seconds: (45, 10),
             about: "parse cost on hosts of 2 to 256 CPUs and up to 1,000 interfaces",
             run: scale::run,
+        },
+        Section {
+            name: "churn",
+            seconds: (920, 100),
+            about: "an agent whose interfaces come and go at 10,000 an hour, beside one whose interfaces stay",
+            run: churn::run,
         },
     ],
 };

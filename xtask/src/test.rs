@@ -42,6 +42,9 @@ fn slow_tests() -> Result<(), String> {
         &[],
         &[],
     )?;
+    // A day in which ten thousand instances an hour come and go.
+    let day = "cargo test --release -p khz-gather --lib --quiet -- ten_thousand";
+    step::run(day, &[], &[("KHZ_CHURN_HOURS", "24")])?;
     step::run("cargo test --release -p khz-link --quiet", &[], &[("KHZ_LINK_SEEDS", "5000")])?;
     let worlds = "cargo test --release -p khz-hub --lib --quiet -- simulation storm";
     step::run(worlds, &[], &[("KHZ_HUB_SEEDS", "5000")])?;

@@ -184,7 +184,7 @@ pub(crate) fn split<'a>(
         return Err(NameError::new(
             whole,
             at,
-            "a label is written name=value; a comma inside an instance is written %2C",
+            "a label is written name=value, and the instance's own name comes before its labels, as in [eth0,port=1]; a comma inside a name is written %2C",
         ));
     };
     if !is_label_name(name) {
@@ -192,7 +192,11 @@ pub(crate) fn split<'a>(
     }
     let value_at = at + name.len() + 1;
     if value.is_empty() {
-        return Err(NameError::new(whole, value_at, "the label has no value; * means any"));
+        return Err(NameError::new(
+            whole,
+            value_at,
+            "the label has no value: leave the label out; in a pattern, * means any value",
+        ));
     }
     if let Some(equals) = value.find('=') {
         return Err(NameError::new(whole, value_at + equals, "inside a value '=' is written %3D"));

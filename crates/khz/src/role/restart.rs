@@ -1,5 +1,5 @@
-//! How a process goes on when its gatherer has ended. A gatherer whose rings were removed starts the
-//! program again in the same process. Rings, link and hub treat that as a restart.
+//! What follows when the gatherer panicked, or when somebody has removed, cut short or overwritten its rings. For lost rings the
+//! program starts again in the same process; rings, link and hub treat that as a restart.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;

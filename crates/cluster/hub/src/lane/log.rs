@@ -1,6 +1,6 @@
 //! A base lane's way into the store. It hands over a block when the block has ended, or when no row has come for long. Of the
-//! open block it gives what has come, whenever the log asks. If the node's clock is wrong, it shifts the times of the rows. It
-//! writes nothing itself; the store's log does, in a thread of its own.
+//! open block it gives what has come, whenever the log asks. If the node's clock is wrong, it says by how much the
+//! store must shift the times; the bytes stay. It writes nothing itself; the store's log does, in a thread of its own.
 
 use std::sync::Arc;
 

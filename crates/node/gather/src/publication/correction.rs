@@ -6,7 +6,7 @@ use khz_model::{Instance, Labels, SeriesName};
 /// A name that can be read, in place of `spelled`, which cannot; `None` if the brackets are not what is wrong.
 ///
 /// A part between commas that is no label belongs to the part before it: `[a,b]` was one name until instances had
-/// labels.
+/// labels. Behind labels without a name it is the name.
 pub(super) fn corrected(spelled: &str) -> Option<String> {
     let (metric, rest) = spelled.split_once('[')?;
     let inside = rest.strip_suffix(']')?;
@@ -14,9 +14,11 @@ pub(super) fn corrected(spelled: &str) -> Option<String> {
     let mut labels: Vec<(&str, String)> = Vec::new();
     for (number, part) in inside.split(',').enumerate() {
         match part.split_once('=') {
-            Some((label, value)) if is_label_name(label) && !value.is_empty() => {
-                labels.push((label, unescaped(value)));
-            }
+            // A label without a value is none.
+            Some((label, "")) if is_label_name(label) => {}
+            Some((label, value)) if is_label_name(label) => labels.push((label, unescaped(value))),
+            // The name came after the labels.
+            _ if number > 0 && name.is_empty() => name = unescaped(part),
             _ => {
                 let before = labels.last_mut().map_or(&mut name, |(_, value)| value);
                 if number > 0 {

@@ -151,6 +151,17 @@ fn the_error_names_what_is_wrong_with_a_line() {
 }
 
 #[test]
+fn a_correction_means_what_was_meant() {
+    for (spelled, meant) in [
+        ("queue[a,b]", "queue[a%2Cb]"),
+        ("queue[rank=1,worker 3]", "queue[worker%203,rank=1]"),
+        ("queue[x,e=]", "queue[x]"),
+    ] {
+        assert_eq!(corrected(spelled).as_deref(), Some(meant), "{spelled}");
+    }
+}
+
+#[test]
 fn what_a_line_says_itself_wins_over_defaults() {
     let all = |line| with_defaults(line, "unit=bytes kind=counter", Some("What\nit is"));
     assert_eq!(all("a[b=c d]=1"), "a[b=c d]=1 unit=bytes kind=counter help=What it is");

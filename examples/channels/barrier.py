@@ -111,11 +111,12 @@ class Late:
 
     def __init__(self):
         self.known = {}  # rank: (step, when it arrived there)
-        self.next_interval(0)
+        self.whole = 0  # the newest step at which the rows showed all ranks
+        self.next_interval()
 
-    def next_interval(self, seen):
-        self.first_step = seen
-        self.steps_seen, self.last, self.behind, self.awaited = set(), {}, 0.0, {}
+    def next_interval(self):
+        self.begin = self.whole
+        self.seen, self.last, self.behind, self.awaited = 0, {}, 0.0, {}
 
     def step(self):
         return max((step for step, _ in self.known.values()), default=0)
@@ -133,21 +134,23 @@ class Late:
         missing = [rank for rank, (at, _) in self.known.items() if at < step]
         for rank in missing:
             self.awaited[rank] = self.awaited.get(rank, 0) + 1
-        if not missing and step not in self.steps_seen:
-            self.steps_seen.add(step)
+        if not missing and step != self.whole:
+            # What came before the first row is not counted, and neither are the steps of a program that ran before.
+            self.begin = step - 1 if self.whole == 0 or step < self.whole else self.begin
+            self.whole, self.seen = step, self.seen + 1
             times = {rank: arrived for rank, (_, arrived) in self.known.items()}
             last = max(times, key=times.get)
             self.last[last] = self.last.get(last, 0) + 1
             self.behind += times[last] - min(times.values())
 
     def line(self):
-        steps = self.step() - self.first_step
-        if not self.steps_seen:
-            return f"{steps} steps; of none the rows show all arrivals"
+        if not self.seen:
+            return "no step of which a row shows all arrivals"
+        steps = self.whole - self.begin
         last = max(self.last, key=self.last.get)
-        behind = 1000 * self.behind / len(self.steps_seen)
+        behind = 1000 * self.behind / self.seen
         awaited = max(self.awaited, key=self.awaited.get) if self.awaited else None
-        text = f"{steps} steps, {steps - len(self.steps_seen)} not seen whole; last: rank {last} in {self.last[last]}"
+        text = f"{steps} steps, {steps - self.seen} not seen whole; last: rank {last} in {self.last[last]}"
         text += f"; the last comes {behind:.1f} ms after the first"
         return text + (f"; most awaited: rank {awaited}" if awaited else "")
 
@@ -168,14 +171,13 @@ def watch(khz, seconds):
             continue
         if begun is None:
             begun = shown = time.monotonic()
-            late.next_interval(late.step())
         now = time.monotonic()
         if now - shown < 1:
             continue
         shares = " ".join(f"{rank}: {100 * share:.0f} %" for rank, share in sorted(overlap.items()))
         print(f"{time.strftime('%H:%M:%S')}  {late.line()}; overlap {shares or 'not known yet'}", flush=True)
         shown = now
-        late.next_interval(late.step())
+        late.next_interval()
         if seconds is not None and now - begun > seconds:
             return
 

@@ -13,6 +13,8 @@ import time
 from khz_rows import own_number, rows
 
 SERIES = ["cpu.*", "kernel.*", "mem.*", "net.*"]
+# Seconds to wait until what comes without a reader has become steady.
+CALM_MAX = 15
 RECEIVED = "khz_hub_received_bytes_total"
 
 
@@ -21,6 +23,18 @@ def received(hub):
     if bytes_so_far is None:
         raise SystemExit(f"{hub}: it has no {RECEIVED}: means are sent over a link to a hub; name a `khz hub`")
     return bytes_so_far
+
+
+def wait_until_calm(hub):
+    """An agent that has just come sends its schema, and rows that the hub has missed."""
+    before, received_before = None, received(hub)
+    for _ in range(CALM_MAX):
+        time.sleep(1)
+        now = received(hub)
+        rate, received_before = now - received_before, now
+        if before is not None and rate > before / 2:
+            return
+        before = rate
 
 
 def rate_of(hub, seconds, **terms):
@@ -43,6 +57,7 @@ def main():
     hub = words[0] if words else "http://127.0.0.1:7070"
     seconds = float(words[1]) if len(words) > 1 else 10.0
 
+    wait_until_calm(hub)
     before = received(hub)
     time.sleep(seconds)
     idle = (received(hub) - before) / seconds

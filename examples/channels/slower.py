@@ -113,17 +113,18 @@ def main():
     print(f"{'':<38}{'rows/s':>8}{'gathering':>12}{'reader':>12}{'job loses ‰':>12}")
 
     measured(khz, seconds, "nobody reads", None)
-    always = Follower(khz, {}).begun()
-    measured(khz, seconds, f"always {RATE}", always)
-    always.over = True
-    always.join(5)
-
     adaptive = Follower(khz, {"when": CONDITION, "slower": SLOWER}).begun()
     time.sleep(2)  # The first rows may be at the full rate.
     measured(khz, seconds, f"{RATE}, slower={SLOWER}, nothing happens", adaptive)
     busy.value = 1
     time.sleep(2)  # A slow node sees it at its next row, up to a second later.
     measured(khz, seconds, f"{RATE}, slower={SLOWER}, something happens", adaptive)
+    busy.value = 0
+    time.sleep(2)
+    adaptive.over = True
+
+    # Last: a node keeps the pace of a lane for a while after its reader has gone.
+    measured(khz, seconds, f"always {RATE}", Follower(khz, {}).begun())
 
 
 main()

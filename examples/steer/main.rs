@@ -142,8 +142,10 @@ impl Site {
         let ready = site.daemon("hub", &[&["hub", "--state-dir", "none"], &doors[..]].concat())?;
         let link = ready.split_once("report to ").and_then(|(_, after)| after.split([' ', ',']).next());
         let link = link.ok_or_else(|| format!("the hub said '{ready}'"))?.to_owned();
+        let rings = site.folder.join("rings").to_string_lossy().into_owned();
+        let own = ["--listen", "127.0.0.1:0", "--ring-dir", &rings, "--ring", "1MiB"];
         for number in 1..=NODES {
-            let words = ["agent", "--hub", &link, "--listen", "127.0.0.1:0", "--ring", "1MiB"];
+            let words = [&["agent", "--hub", &link], &own[..]].concat();
             site.daemon(&format!("node{number}"), &words)?;
         }
         Ok(site)
@@ -154,7 +156,6 @@ impl Site {
         let mut command = Command::new(&self.program);
         command.args(words).args(["--node", name, "--text-listen", "none", "--quiet", "--log", "error"]);
         command.arg("--run-dir").arg(self.folder.join(name));
-        command.arg("--ring-dir").arg(self.folder.join("rings"));
         let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut child = started.map_err(|error| {
             format!("cannot start {}: {error}; name the program: steer PATH-OF-KHZ", self.program.display())
@@ -163,7 +164,10 @@ impl Site {
         self.processes.push(child);
         let mut line = String::new();
         BufReader::new(output.ok_or("no pipe")?).read_line(&mut line)?;
-        if line.is_empty() { Err(format!("khz {} did not start", words[0]).into()) } else { Ok(line) }
+        match line.is_empty() {
+            true => Err(format!("khz {} did not start; stderr says why", words[0]).into()),
+            false => Ok(line),
+        }
     }
 
     /// Runs a command against the hub, as its user.

@@ -90,6 +90,14 @@ impl Plot<'_> {
                 }
                 // Writing to a string cannot fail.
                 let _ = write!(path, "{}{:.1} {:.1}", if is_gap { 'M' } else { 'L' }, x(place), y(*value));
+                // A value between gaps has no line: a dot shows it.
+                if is_gap && drawn.values.get(place + 1).is_none_or(|next| !self.is_shown(*next)) {
+                    line(format!(
+                        "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"/>",
+                        x(place),
+                        y(*value)
+                    ));
+                }
                 is_gap = false;
             }
             line(format!("<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>"));
@@ -166,6 +174,7 @@ mod tests {
         assert_eq!(svg.matches("fill=\"none\"").count(), 1);
         let path = svg.lines().find(|line| line.contains("fill=\"none\"")).unwrap();
         assert_eq!((path.matches('M').count(), path.matches('L').count()), (3, 0), "{path}");
+        assert_eq!(svg.matches("<circle").count(), 3, "a value between gaps is a dot");
         let nothing = Plot { title: "t", axis: "us", below: "b", scale, labels: Vec::new(), lines: &[] };
         assert!(!nothing.svg().contains("NaN"));
     }

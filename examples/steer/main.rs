@@ -177,7 +177,11 @@ impl Site {
             .env("KHZ_RUN_DIR", self.folder.join("hub"))
             .stdout(Stdio::null())
             .status()?;
-        if status.success() { Ok(()) } else { Err(format!("khz {} ended with {status}", words.join(" ")).into()) }
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("khz {} ended with {status}", words.join(" ")).into())
+        }
     }
 
     fn wait_for_nodes(&self, client: &Client) -> Result<(), Failed> {

@@ -112,11 +112,11 @@ fn compute_loop(record: &mut Record) -> Result<(), BenchError> {
     };
     let name = "taken of a compute loop, 8 channels at 100 Hz / bare loop";
     record.verdict(name, times(|taken| taken.gaps, WITH_CHANNELS), Bound::AtMost(DEARER));
-    let name = "the same, the agent without channels";
+    let name = "taken of a compute loop, agent without channels at 100 Hz / bare loop";
     record.verdict(name, times(|taken| taken.gaps, AGENT), Bound::Stated);
     let name = "waited by a compute loop, 8 channels at 100 Hz / bare loop";
     record.verdict(name, times(|taken| taken.waited, WITH_CHANNELS), Bound::Stated);
-    let name = "the same, the agent without channels, waited";
+    let name = "waited by a compute loop, agent without channels at 100 Hz / bare loop";
     record.verdict(name, times(|taken| taken.waited, AGENT), Bound::Stated);
     Ok(())
 }
@@ -132,19 +132,28 @@ fn barriers(record: &mut Record) -> Result<(), BenchError> {
     while Instant::now() < end {
         let mut seconds = [0.0; 2];
         // Alternately A B B A and B A A B: neither has a place of its own.
-        let order = if lost.len() % 2 == 0 { [0, 1, 1, 0] } else { [1, 0, 0, 1] };
+        let order = if lost.len().is_multiple_of(2) { [0, 1, 1, 0] } else { [1, 0, 0, 1] };
         for side in order {
             watched.set_running(side == 1)?;
             std::thread::sleep(RESUMING);
             let taken = job.run(steps)?;
-            record.sample(["job channels", "barriers", ["nothing", SIDES[WITH_CHANNELS]][side]], lost.len(), "seconds", taken);
+            record.sample(
+                ["job channels", "barriers", ["nothing", SIDES[WITH_CHANNELS]][side]],
+                lost.len(),
+                "seconds",
+                taken,
+            );
             seconds[side] += taken;
         }
         lost.push(100.0 * (seconds[1] / seconds[0] - 1.0));
         known = median_of_draws(&lost);
-        if let Some(median) = known.filter(|_| lost.len() % 10 == 0) {
+        if let Some(median) = known.filter(|_| lost.len().is_multiple_of(10)) {
             let (lower, upper) = (figure(median.lower), figure(median.upper));
-            record.progress(&format!("barriers, {} pairs: {} % lost, {lower}..{upper}", lost.len(), figure(median.median)));
+            record.progress(&format!(
+                "barriers, {} pairs: {} % lost, {lower}..{upper}",
+                lost.len(),
+                figure(median.median)
+            ));
         }
         if lost.len() >= PAIRS_MIN && known.is_some_and(|median| is_narrow(&median)) {
             break;
@@ -152,7 +161,8 @@ fn barriers(record: &mut Record) -> Result<(), BenchError> {
     }
     drop(watched);
     let mut table = Table::new(&["a job with barriers", "lost %", "quartiles"]);
-    for (name, spread) in [("of single pairs", Spread::of(lost.iter().copied())), ("of their median", known)] {
+    for (name, spread) in [("of single pairs", Spread::of(lost.iter().copied())), ("of their median", known)]
+    {
         let Some(spread) = spread else { continue };
         let quartiles = format!("{}..{}", figure(spread.lower), figure(spread.upper));
         table.row([name.to_owned(), figure(spread.median), quartiles]);
@@ -166,9 +176,14 @@ fn barriers(record: &mut Record) -> Result<(), BenchError> {
         lost.len()
     ));
     record.verdict("job with barriers, 8 channels at 100 Hz: lost %", known, Bound::AtMost(LOST_MAX));
-    record.verdict("the same: pairs", Spread::of([lost.len() as f64]), Bound::Stated);
+    record.verdict(
+        "job with barriers, 8 channels at 100 Hz: pairs",
+        Spread::of([lost.len() as f64]),
+        Bound::Stated,
+    );
     let half = known.map(|median| (median.upper - median.lower) / 2.0);
-    record.verdict("the same: half of the distance of the quartiles, %", Spread::of(half), Bound::AtMost(NARROW));
+    let name = "job with barriers, 8 channels at 100 Hz: half of the distance of the quartiles, %";
+    record.verdict(name, Spread::of(half), Bound::AtMost(NARROW));
     Ok(())
 }
 
@@ -281,12 +296,7 @@ fn channels(site: &Site) -> Result<Subscriber<()>, BenchError> {
 }
 
 /// Subscribes to a channel of one condition.
-fn follow(
-    subscriber: &Subscriber<()>,
-    name: &str,
-    expression: &str,
-    once: bool,
-) -> Result<(), BenchError> {
+fn follow(subscriber: &Subscriber<()>, name: &str, expression: &str, once: bool) -> Result<(), BenchError> {
     let wrong = |error: &dyn std::fmt::Display| failed("the reader", error);
     let patterns = vec![Pattern::new(&format!("{NODE}:*")).map_err(|error| wrong(&error))?];
     let rate = Rate::from_hz(RATE_HZ).ok_or_else(|| failed("the rate", "there is none"))?;
@@ -334,7 +344,8 @@ mod tests {
 
     #[test]
     fn the_median_becomes_more_certain_with_each_pair_and_single_pairs_do_not() {
-        let pairs = |count: usize| -> Vec<f64> { (0..count).map(|at| ((at * 37) % 101) as f64 - 50.0).collect() };
+        let pairs =
+            |count: usize| -> Vec<f64> { (0..count).map(|at| ((at * 37) % 101) as f64 - 50.0).collect() };
         let width = |count| median_of_draws(&pairs(count)).map(|spread| spread.upper - spread.lower).unwrap();
         assert!(width(1_010) < width(101) / 2.0, "{} {}", width(1_010), width(101));
         assert_eq!(median_of_draws(&pairs(101)).unwrap().median, 0.0);

@@ -109,7 +109,10 @@ mod tests {
             taken
         });
         assert!(waited_ns().unwrap() > waited);
-        assert!(taken.gaps > 0.0 && taken.gaps <= 1.0 && taken.longest > GAP.as_secs_f64() * 1e6, "{taken:?}");
+        assert!(
+            taken.gaps > 0.0 && taken.gaps <= 1.0 && taken.longest > GAP.as_secs_f64() * 1e6,
+            "{taken:?}"
+        );
         drop(pinned);
     }
 }

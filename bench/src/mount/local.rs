@@ -93,11 +93,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
 }
 
 /// The times of each reader; they take turns.
-fn turns(
-    record: &mut Record,
-    hogs: usize,
-    readers: &mut [(&str, Read)],
-) -> Result<Vec<Times>, BenchError> {
+fn turns(record: &mut Record, hogs: usize, readers: &mut [(&str, Read)]) -> Result<Vec<Times>, BenchError> {
     let mut found = vec![Vec::new(); readers.len()];
     let mut room = vec![0; ROOM];
     for pair in 0..record.effort.of(5, 1) {
@@ -147,7 +143,8 @@ fn channel_file(site: &Site, tree: &Path) -> Result<Option<PathBuf>, BenchError>
 
 /// The first file below a folder that has a text.
 fn first_value(folder: &Path) -> Option<PathBuf> {
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     paths.into_iter().find_map(|path| match path.is_dir() {
         true => first_value(&path),

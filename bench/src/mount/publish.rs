@@ -45,8 +45,9 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let mut table = Table::new(&heads);
     table.row(["8, a number".into(), "-".into(), "-".into()].into_iter().chain(three(&number)));
     keep(record, "8", "number", &number);
-    let mut lines = ["tree, p50", "tree, p99", "tree, deviation", "a number, p50", "local file, p50", "memcpy, p50"]
-        .map(|name| Line { name: name.into(), values: Vec::new() });
+    let mut lines =
+        ["tree, p50", "tree, p99", "tree, deviation", "a number, p50", "local file, p50", "memcpy, p50"]
+            .map(|name| Line { name: name.into(), values: Vec::new() });
     for size in SIZES {
         record.progress(&format!("texts of {size} B"));
         let text = made_up.text(size, turns, &tree.join("n2/proc/bench"))?;
@@ -155,6 +156,9 @@ impl MadeUp {
         let root = below.join("made-up");
         let folder = root.join("proc/bench");
         std::fs::create_dir_all(&folder).map_err(BenchError::file(&folder))?;
+        // An agent without anything to gather does not start.
+        let path = root.join("proc/loadavg");
+        std::fs::write(&path, "0.00 0.00 0.00 1/1 1\n").map_err(BenchError::file(&path))?;
         let made_up = MadeUp { root, folder };
         SIZES.into_iter().try_for_each(|size| made_up.publish(size, 0).map(drop))?;
         Ok(made_up)

@@ -114,7 +114,10 @@ fn steer_hands_out_the_same_work_in_three_ways() {
     for (line, name) in lines.iter().zip(["round robin", "by live load", "by a composite of the nodes"]) {
         assert!(line.starts_with(name) && line.contains(" s"), "{printed}");
     }
-    assert!(lines[1..].iter().all(|line| line.contains("gained") && line.contains("times as fast")), "{printed}");
+    assert!(
+        lines[1..].iter().all(|line| line.contains("gained") && line.contains("times as fast")),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -124,7 +127,8 @@ fn means_of_100_hz_data_take_fewer_bytes_on_the_link_than_the_rows() {
     let mut agent = hub.beside(&["agent", "--node", "n1", "--hub", &link, "--ring", "4MiB"]);
     let _agent = Group(agent.process_group(0).spawn().unwrap());
     until(Duration::from_secs(60), "the agent is up", || {
-        out(&khz(&["nodes", "n1", "--json", "--server", &hub.url]).output().unwrap()).contains("\"state\":\"up\"")
+        out(&khz(&["nodes", "n1", "--json", "--server", &hub.url]).output().unwrap())
+            .contains("\"state\":\"up\"")
     });
     let Some(command) = of_channels(&hub, &["mean.py", &hub.url, "3"]) else { return };
     let printed = printed_by(command);
@@ -144,7 +148,8 @@ fn a_channel_that_may_be_slower_sends_fewer_rows_while_nothing_happens() {
     let Some(command) = of_channels(&alone, &["slower.py", &alone.url, "2"]) else { return };
     let printed = printed_by(command);
     let rows = |name: &str| {
-        let line = printed.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{printed}"));
+        let line =
+            printed.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{printed}"));
         numbers(line)[0]
     };
     assert_eq!(rows("nobody reads"), 0.0, "{printed}");
@@ -164,7 +169,8 @@ fn who_is_late_at_a_barrier_is_seen_live() {
     let lines = BufReader::new(watch.0.stdout.take().unwrap()).lines();
     // Rank 3 has twice the work of the others; odd ranks do not communicate while they compute.
     let is_seen = |line: &str| {
-        let share = |rank: &str| line.split_once(&format!(" {rank}: "))?.1.split(' ').next()?.parse::<f64>().ok();
+        let share =
+            |rank: &str| line.split_once(&format!(" {rank}: "))?.1.split(' ').next()?.parse::<f64>().ok();
         let [Some(even), Some(odd)] = ["0", "1"].map(share) else { return false };
         line.contains("last: rank 3 in ") && even > odd + 10.0
     };

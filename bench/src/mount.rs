@@ -48,7 +48,7 @@ pub static SUITE: Suite = Suite {
         Section {
             name: "publish",
             seconds: (120, 30),
-            about: "from publishing to a reader of the tree, a number and texts of 8 B to 64 kB, beside memcpy",
+            about: "from publishing to a reader of the tree, a number and texts of 8 B to 64 kB,\nbeside memcpy",
             run: publish::run,
         },
         Section {

@@ -125,7 +125,7 @@ fn means_of_100_hz_data_take_fewer_bytes_on_the_link_than_the_rows() {
     let hub = Running::start_hub(&[]);
     let link = hub.link();
     let mut agent = hub.beside(&["agent", "--node", "n1", "--hub", &link, "--ring", "4MiB"]);
-    let _agent = Group(agent.process_group(0).spawn().unwrap());
+    let _agent = Group(agent.process_group(0).stdout(Stdio::null()).spawn().unwrap());
     until(Duration::from_secs(60), "the agent is up", || {
         out(&khz(&["nodes", "n1", "--json", "--server", &hub.url]).output().unwrap())
             .contains("\"state\":\"up\"")

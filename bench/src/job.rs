@@ -48,7 +48,7 @@ pub static SUITE: Suite = Suite {
         Section { name: "1000", seconds: (150, 45), about: "at 1,000 Hz", run: |r| run(r, 1_000) },
         Section {
             name: "channels",
-            seconds: (1_200, 150),
+            seconds: (1_320, 150),
             about: "8 channels at 100 Hz: a compute loop on the agent's core, and a job with barriers until\nits loss is known to 0.5 %",
             run: channels::run,
         },

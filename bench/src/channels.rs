@@ -49,7 +49,7 @@ pub static SUITE: Suite = Suite {
 };
 
 /// Ten conditions of the kinds that people write: numbers of the row, means, rates, the highest, a quantile.
-const TEN: [&str; 10] = [
+pub const TEN: [&str; 10] = [
     "node_load1 > 40",
     "node_memory_MemAvailable_bytes < 1e9",
     "node_procs_running > 50",
@@ -63,12 +63,12 @@ const TEN: [&str; 10] = [
 ];
 
 /// The plan of an expression.
-fn compiled(expression: &str) -> Result<khz_plan::Plan, BenchError> {
+pub fn compiled(expression: &str) -> Result<khz_plan::Plan, BenchError> {
     khz_promql::compile(expression).map_err(|error| failed(expression, error))
 }
 
 /// What a channel with this handler asks of a node.
-fn terms(name: &str, handler: &Handler) -> Result<Arc<ChannelTerms>, BenchError> {
+pub fn terms(name: &str, handler: &Handler) -> Result<Arc<ChannelTerms>, BenchError> {
     let name = ChannelName::new(name).map_err(|error| failed("the channel's name", error))?;
     let handler = handler.to_bytes().map_err(|error| failed("the handler", error))?.into();
     Ok(Arc::new(ChannelTerms { name, handler }))

@@ -1,6 +1,9 @@
 //! What the monitor takes from a job. The job computes on both cores and waits at a barrier after every step,
 //! as parallel programs do, so that a delay on one core delays all. It runs alone, beside the bare loop in C,
-//! and beside an agent and a mount. Needs root and /dev/fuse.
+//! and beside an agent and a mount. Needs root and /dev/fuse; what channels take needs neither.
+
+mod channels;
+mod taken;
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,6 +46,12 @@ pub static SUITE: Suite = Suite {
         Section { name: "10", seconds: (270, 45), about: "at 10 Hz", run: |r| run(r, 10) },
         Section { name: "100", seconds: (150, 45), about: "at 100 Hz", run: |r| run(r, 100) },
         Section { name: "1000", seconds: (150, 45), about: "at 1,000 Hz", run: |r| run(r, 1_000) },
+        Section {
+            name: "channels",
+            seconds: (1_320, 150),
+            about: "8 channels at 100 Hz: a compute loop on the agent's core, and a job with barriers until\nits loss is known to 0.5 %",
+            run: channels::run,
+        },
     ],
 };
 

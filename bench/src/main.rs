@@ -23,6 +23,7 @@ mod paced;
 mod pairs;
 mod peers;
 mod place;
+mod plot;
 mod program;
 mod progress;
 mod query;

@@ -1,13 +1,15 @@
 //! `khz-bench mount`: the cost of reading a value from shared memory and from the mounted tree, beside local
-//! files, an empty FUSE file system and a daemon at a socket; the time of a change to a reader on another
-//! node; the cost of the mount's process. Needs root and /dev/fuse. Each section has its own file; this one
-//! only lists them.
+//! files, an empty FUSE file system and a daemon at a socket, on an idle machine and a busy one; the time of a change
+//! to a reader on another node, and of texts by size; the cost of the mount's process. Needs root and /dev/fuse. Each
+//! section has its own file; this one only lists them.
 
 mod answer;
 mod change;
 mod empty;
+mod local;
 mod nodes;
 mod page;
+mod publish;
 mod read;
 pub mod site;
 mod throughput;
@@ -42,6 +44,18 @@ pub static SUITE: Suite = Suite {
             seconds: (120, 35),
             about: "from a published change to readers in two mounts, with 0, 1, 4, 16 CPU hogs, normal\nand raised class",
             run: change::run,
+        },
+        Section {
+            name: "publish",
+            seconds: (120, 30),
+            about: "from publishing to a reader of the tree, a number and texts of 8 B to 64 kB,\nbeside memcpy",
+            run: publish::run,
+        },
+        Section {
+            name: "local",
+            seconds: (240, 40),
+            about: "a local read of a pushed value, a channel file, /proc/meminfo and a daemon at a socket\nbeside 0, 1, 4, 16 CPU hogs",
+            run: local::run,
         },
         Section {
             name: "nodes",

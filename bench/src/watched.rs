@@ -67,6 +67,11 @@ impl Watched {
         self.child.stdout.take().ok_or_else(|| failed(&self.name, "its output is read already"))
     }
 
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// One of its files under `/proc`.
     pub fn file(&self, name: &str) -> PathBuf {
         self.proc.join(name)

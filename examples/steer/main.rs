@@ -1,102 +1,227 @@
-//! A master hands work to eight workers, first by a fixed split, then by their live load, and says what that gained.
+//! A master hands the same work to eight workers on four nodes in three ways, and says what that gained: round robin, by the live
+//! load that they publish, and by a composite that the nodes compute out of it.
 //!
 //! ```text
-//! khz &                                           or: khz agent --hub ..., with a hub on this machine
-//! cargo run -p khz-client --example steer
+//! cargo build && cargo run -p khz-client --example steer -- target/debug/khz [TASKS]
 //! ```
 //!
-//! The workers are threads that take tasks out of a queue of their own. They are not equally fast: some share their
-//! machine with others, as on any cluster, and one becomes slow in the middle of its work. Each publishes how much work
-//! waits for it (`job.steer.waiting[w3]`), the master subscribes to all of them a hundred times a second, and gives the
-//! next task to the worker that will be done first. It could as well run on another machine, and so could they: what
-//! they say goes through the agent, and comes from the hub.
+//! It starts a hub and four agents of its own, in a folder that is gone at its end; nothing else has to run. Two workers publish at
+//! each agent how much work waits for them (`job.steer.waiting[w3]`), how many tasks of others share their processor, and how short
+//! of memory they are. The master gets this a hundred times a second from the hub.
+//!
+//! What is real: hub, agents, links, rows, plans. What is made up: the workers are threads that sleep as long as a task takes, so that
+//! eight fit on two cores; some are slow from the beginning, and one becomes slow in the middle. So the figures say what news from
+//! the nodes in time are worth for such a workload, and nothing about the processors.
 
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use khz_client::{Access, Client, Event, Selection, Subscription, place};
+use khz_client::{Access, Client, Event, Selection, Subscription, Value};
 
 type Failed = Box<dyn std::error::Error>;
 
-/// Tasks, and how long one takes an undisturbed worker.
+/// Tasks, unless told otherwise, and how long one takes an undisturbed worker.
 const TASKS: usize = 400;
 const TASK: Duration = Duration::from_millis(10);
-/// How many times as long it takes each of them; the last but one becomes that slow half-way.
-const SLOWNESS: [u32; 8] = [1, 1, 1, 1, 2, 2, 4, 4];
+const NODES: usize = 4;
+/// Tasks of other users on each worker's processor.
+const OTHERS: [u32; 8] = [0, 0, 0, 0, 1, 1, 0, 1];
+/// Which share of its memory each worker lacks. The last but one lacks all of it after a while: somebody else has taken it.
+const SHORT: [f64; 8] = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0 / 3.0];
+const SHORT_AFTER: usize = 25;
+/// How many times as long a task takes a worker that lacks all of its memory, above an undisturbed one.
+const SWAPPING: f64 = 3.0;
 /// Tasks that a worker may have waiting: enough for the time that its news takes to reach the master.
 const WAITING_MAX: u64 = 4;
+/// Tasks that a worker gets at once; it says how it is before it is given more.
+const AT_ONCE: u64 = 2;
 /// How often a worker says how it is, changed or not.
 const NEWS: Duration = Duration::from_millis(10);
+/// Longest wait for nodes and for news.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The composite: in how many task times one more task would be done. Each node computes it of its own rows, and sends this number
+/// instead of three.
+const COMPOSITE: &str =
+    r#"({"job.steer.waiting"} + 1) * (1 + {"job.steer.others"}) * (1 + 3 * {"job.steer.short"})"#;
 
 fn main() -> Result<(), Failed> {
-    let run_dir = std::env::args().nth(1).map(PathBuf::from);
-    let access = Access::local_in(run_dir.as_deref())?;
-    let sockets = place::run_dirs(run_dir.as_deref()).into_iter().map(|folder| folder.join("publish.sock"));
-    let socket = sockets.into_iter().find(|path| path.exists()).ok_or("no khz takes numbers here")?;
-    let client = Client::open(&access)?;
+    let mut words = std::env::args().skip(1);
+    let program = PathBuf::from(words.next().unwrap_or_else(|| "khz".into()));
+    let tasks = words.next().map_or(Ok(TASKS), |word| word.parse())?;
+    compare(&program, tasks, &mut std::io::stdout())
+}
 
-    let fixed = run(&socket, |workers| (0..TASKS).try_for_each(|task| workers[task % workers.len()].give()))?;
-    println!("fixed split    {:.2} s", fixed.as_secs_f64());
+/// Runs the work in the three ways, and prints how long each took.
+pub fn compare(program: &Path, tasks: usize, out: &mut impl Write) -> Result<(), Failed> {
+    let site = Site::start(program)?;
+    let client = Client::open(&Access::local_in(Some(&site.folder.join("hub")))?)?;
+    site.wait_for_nodes(&client)?;
+
+    let fixed = site.run(|workers| (0..tasks).try_for_each(|task| workers[task % workers.len()].give()))?;
+    writeln!(out, "round robin                  {:6.2} s", fixed.as_secs_f64())?;
+    let mut show = |name: &str, took: Duration| {
+        let gained = 100.0 * (1.0 - took.as_secs_f64() / fixed.as_secs_f64());
+        let times = fixed.as_secs_f64() / took.as_secs_f64();
+        writeln!(
+            out,
+            "{name:<28} {:6.2} s   gained {gained:.0} %, {times:.1} times as fast",
+            took.as_secs_f64()
+        )
+    };
+
     let selection = Selection::new(["job.steer.waiting"])?.rate("100Hz")?.exact().prompt();
     let news = client.subscribe(selection)?;
-    let steered = run(&socket, |workers| steer(workers, &news))?;
-    println!("by live load   {:.2} s", steered.as_secs_f64());
-    println!(
-        "gained         {:.0} %, {:.1} times as fast",
-        100.0 * (1.0 - steered.as_secs_f64() / fixed.as_secs_f64()),
-        fixed.as_secs_f64() / steered.as_secs_f64()
-    );
+    let room = |waiting: f64| WAITING_MAX.saturating_sub(waiting as u64);
+    let by_load = site.run(|workers| steer(tasks, workers, &news, room))?;
+    drop(news);
+    show("by live load", by_load)?;
+
+    site.khz(&["channel", "create", "steer", "--expr", COMPOSITE, "--rate", "100Hz", "--exact"])?;
+    let news = client.subscribe(Selection::channel("steer")?)?;
+    // A further task takes at least one task time more.
+    let room = |done_in: f64| (WAITING_MAX as f64 - done_in + 1.0).max(0.0) as u64;
+    let by_composite = site.run(|workers| steer(tasks, workers, &news, room))?;
+    show("by a composite of the nodes", by_composite)?;
     Ok(())
 }
 
-/// Starts eight workers, lets `hand_out` give them their tasks, and tells how long all of it took.
-fn run(socket: &PathBuf, hand_out: impl FnOnce(&[Worker]) -> Result<(), Failed>) -> Result<Duration, Failed> {
-    let began = Instant::now();
-    let workers: Vec<Worker> =
-        (0..SLOWNESS.len()).map(|n| Worker::start(n, socket)).collect::<Result<_, _>>()?;
-    hand_out(&workers)?;
-    for worker in workers {
-        drop(worker.tasks);
-        worker.thread.join().map_err(|_| "a worker has panicked")?;
-    }
-    Ok(began.elapsed())
-}
-
-/// Gives each task to a worker that has room, the one with least before it: what it said last, and what it was given
-/// since then.
-fn steer(workers: &[Worker], news: &Subscription) -> Result<(), Failed> {
-    let mut waiting = vec![None::<u64>; workers.len()];
+/// Gives each worker as many tasks as it has room for: what it said last decides.
+fn steer(
+    tasks: usize,
+    workers: &[Worker],
+    news: &Subscription,
+    room: impl Fn(f64) -> u64,
+) -> Result<(), Failed> {
     let mut given = 0;
-    while given < TASKS {
-        match news.next_within(Duration::from_secs(5)).ok_or("the workers say nothing")? {
+    while given < tasks {
+        match news.next_within(PATIENCE).ok_or("the workers say nothing")? {
             Event::Value(value) => {
-                let instance = value.series.instance.as_ref().map(|instance| instance.name());
-                let worker = instance.and_then(|name| name.strip_prefix('w')?.parse::<usize>().ok());
-                if let Some(known) = worker.and_then(|worker| waiting.get_mut(worker)) {
-                    *known = value.reading.value();
+                let (Some(worker), Some(said)) = (worker_of(&value), value.number()) else { continue };
+                for _ in 0..room(said.to_f64()).min(AT_ONCE).min((tasks - given) as u64) {
+                    workers.get(worker).ok_or("there is no such worker")?.give()?;
+                    given += 1;
                 }
             }
             Event::Notice { granted: false, text } | Event::Down { problem: text } => return Err(text.into()),
             _ => {}
         }
-        // One task for each that says it has room; it says how it is before it is given more.
-        for (worker, known) in workers.iter().zip(&mut waiting) {
-            let Some(said) = *known else { continue };
-            for _ in said..WAITING_MAX.min(said + 2) {
-                if given < TASKS {
-                    worker.give()?;
-                    given += 1;
-                }
-            }
-            *known = None;
-        }
     }
     Ok(())
+}
+
+/// Whose number it is: `job.steer.waiting[w3]`, and of a result `channel.steer[part=w3]`.
+fn worker_of(value: &Value) -> Option<usize> {
+    let instance = value.series.instance.as_ref()?;
+    let mut labels = instance.labels().filter(|(name, _)| *name == "part").map(|(_, part)| part);
+    instance.primary().or_else(|| labels.next())?.strip_prefix('w')?.parse().ok()
+}
+
+/// A hub and four agents in a folder of their own. Dropping it ends them.
+struct Site {
+    folder: PathBuf,
+    program: PathBuf,
+    processes: Vec<Child>,
+}
+
+impl Site {
+    fn start(program: &Path) -> Result<Self, Failed> {
+        let folder = std::env::temp_dir().join(format!("khz-steer-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let mut site = Site { folder, program: program.to_owned(), processes: Vec::new() };
+        // Agents have run directories of their own, as on other machines, so that the hub must believe their names.
+        let doors = ["--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0", "--insecure"];
+        let ready = site.daemon("hub", &[&["hub", "--state-dir", "none"], &doors[..]].concat())?;
+        let link = ready.split_once("report to ").and_then(|(_, after)| after.split([' ', ',']).next());
+        let link = link.ok_or_else(|| format!("the hub said '{ready}'"))?.to_owned();
+        let rings = site.folder.join("rings").to_string_lossy().into_owned();
+        let own = ["--listen", "127.0.0.1:0", "--ring-dir", &rings, "--ring", "1MiB"];
+        for number in 1..=NODES {
+            let words = [&["agent", "--hub", &link], &own[..]].concat();
+            site.daemon(&format!("node{number}"), &words)?;
+        }
+        Ok(site)
+    }
+
+    /// Starts a khz of this name; returns the line with which it says that it is ready.
+    fn daemon(&mut self, name: &str, words: &[&str]) -> Result<String, Failed> {
+        let mut command = Command::new(&self.program);
+        command.args(words).args(["--node", name, "--text-listen", "none", "--quiet", "--log", "error"]);
+        command.arg("--run-dir").arg(self.folder.join(name));
+        let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut child = started.map_err(|error| {
+            format!("cannot start {}: {error}; name the program: steer PATH-OF-KHZ", self.program.display())
+        })?;
+        let output = child.stdout.take();
+        self.processes.push(child);
+        let mut line = String::new();
+        BufReader::new(output.ok_or("no pipe")?).read_line(&mut line)?;
+        match line.is_empty() {
+            true => Err(format!("khz {} did not start; stderr says why", words[0]).into()),
+            false => Ok(line),
+        }
+    }
+
+    /// Runs a command against the hub, as its user.
+    fn khz(&self, words: &[&str]) -> Result<(), Failed> {
+        let status = Command::new(&self.program)
+            .args(words)
+            .env("KHZ_RUN_DIR", self.folder.join("hub"))
+            .stdout(Stdio::null())
+            .status()?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("khz {} ended with {status}", words.join(" ")).into())
+        }
+    }
+
+    fn wait_for_nodes(&self, client: &Client) -> Result<(), Failed> {
+        let begun = Instant::now();
+        loop {
+            let values = client.get("node*:load.1m")?;
+            let nodes: BTreeSet<&str> = values.iter().map(|value| &*value.node).collect();
+            if nodes.len() == NODES {
+                return Ok(());
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(format!("of {NODES} nodes {} came", nodes.len()).into());
+            }
+        }
+    }
+
+    /// Starts eight workers, lets `hand_out` give them their tasks, and tells how long all of it took.
+    fn run(&self, hand_out: impl FnOnce(&[Worker]) -> Result<(), Failed>) -> Result<Duration, Failed> {
+        let began = Instant::now();
+        let socket = |n: usize| self.folder.join(format!("node{}", n % NODES + 1)).join("publish.sock");
+        let workers: Vec<Worker> =
+            (0..OTHERS.len()).map(|n| Worker::start(n, &socket(n))).collect::<Result<_, _>>()?;
+        hand_out(&workers)?;
+        for worker in workers {
+            drop(worker.tasks);
+            worker.thread.join().map_err(|_| "a worker has panicked")?;
+        }
+        Ok(began.elapsed())
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // Agents first: they would only look for their hub.
+        for process in self.processes.iter_mut().rev() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
 }
 
 /// A worker, as its master sees it.
@@ -107,7 +232,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(number: usize, socket: &PathBuf) -> Result<Self, Failed> {
+    fn start(number: usize, socket: &Path) -> Result<Self, Failed> {
         let (tasks, todo) = channel();
         let waiting = Arc::new(AtomicU64::new(0));
         let news = UnixDatagram::unbound()?;
@@ -135,28 +260,38 @@ impl Job {
     fn work(self) {
         let (mut done, todo) = (0, self.todo.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
         loop {
-            self.tell();
+            self.tell(done);
             match todo.recv_timeout(NEWS) {
                 Ok(()) => {}
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => continue,
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return,
             }
-            // A task: the processor is not what it waits for, so that eight fit on two cores.
-            std::thread::sleep(TASK * self.slowness(done));
+            let slowness = f64::from(1 + OTHERS[self.number]) * (1.0 + SWAPPING * self.short(done));
+            let over = Instant::now() + TASK.mul_f64(slowness);
+            while let Some(left) = over.checked_duration_since(Instant::now()) {
+                self.tell(done);
+                std::thread::sleep(left.min(NEWS));
+            }
             done += 1;
             self.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    fn slowness(&self, done: usize) -> u32 {
-        let becomes_slow = self.number == SLOWNESS.len() - 2;
-        if becomes_slow && done < 25 { 1 } else { SLOWNESS[self.number] }
+    fn short(&self, done: usize) -> f64 {
+        let becomes_short = self.number == SHORT.len() - 2;
+        if becomes_short && done < SHORT_AFTER { 0.0 } else { SHORT[self.number] }
     }
 
-    /// A full socket means that the agent knows enough for now.
-    fn tell(&self) {
-        let waiting = self.waiting.load(Ordering::Relaxed);
-        let line = format!("steer.waiting[w{}]={waiting} help=Tasks that wait for a worker", self.number);
-        let _ = self.news.send(line.as_bytes());
+    /// All in one datagram, so that a row has all of it. A full socket means that the agent knows enough for now.
+    fn tell(&self, done: usize) {
+        let (number, waiting) = (self.number, self.waiting.load(Ordering::Relaxed));
+        let lines = format!(
+            "steer.waiting[w{number}]={waiting} help=Tasks that wait for a worker\n\
+             steer.others[w{number}]={} help=Tasks of others on its processor\n\
+             steer.short[w{number}]={:.3} help=Share of its memory that it lacks",
+            OTHERS[number],
+            self.short(done),
+        );
+        let _ = self.news.send(lines.as_bytes());
     }
 }

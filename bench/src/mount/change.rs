@@ -13,6 +13,7 @@ use super::timed::Times;
 use super::waiter::{now_ns, wait};
 use crate::error::BenchError;
 use crate::load::Load;
+use crate::plot::{Line, Plot, Scale};
 use crate::program::failed;
 use crate::record::{Bound, Record};
 use crate::spread::Spread;
@@ -31,6 +32,7 @@ const TIMES_MAX: f64 = 3.0;
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let seconds = record.effort.of(9, 2);
     let mut table = Table::new(&["class, hogs", "values", "p50 us", "p99 us", "max us", "deviation us"]);
+    let mut lines = Vec::new();
     for class in [Class::Normal, Class::Raised] {
         let mut site = Site::start(class)?;
         site.agent("n1", &["--base-rate", "1Hz", "--cpu-max", "50%"])?;
@@ -44,6 +46,8 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         let files = files.map(|file| file.to_string_lossy().into_owned());
         let own = std::env::current_exe().map_err(BenchError::file("this program"))?;
         let mut idle = f64::NAN;
+        let mut drawn = ["p50", "p99", "deviation"]
+            .map(|what| Line { name: format!("{}, {what}", class.name()), values: Vec::new() });
         for hogs in HOGS {
             record.progress(&format!("{} class, {hogs} hogs", class.name()));
             let _load = Load::of(&vec!["spin"; hogs])?;
@@ -55,6 +59,9 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
             let times = Times::from(times);
             let p99 = times.at(0.99);
             let figures = [times.at(0.5), p99, times.at(1.0), times.deviation()].map(figure);
+            for (line, value) in drawn.iter_mut().zip([times.at(0.5), p99, times.deviation()]) {
+                line.values.push(value);
+            }
             let head = [format!("{}, {hogs}", class.name()), times.count().to_string()];
             table.row(head.into_iter().chain(figures));
             if hogs == 0 {
@@ -68,6 +75,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
                 );
             }
         }
+        lines.extend(drawn);
         drop(publisher);
     }
     record.show("## From a published change to readers in two mounts", &table);
@@ -75,7 +83,15 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         "A published value is taken with the next row: gathered at {RATE}, it waits up to 1 ms for it. Raised: agent, hub, mounts and \
          readers are SCHED_RR 1; the publisher and the hogs never. Everything on this one machine.\n"
     ));
-    Ok(())
+    let plot = Plot {
+        title: "From a published change to readers in two mounts, by load",
+        axis: "us",
+        below: "processes that compute without end",
+        scale: Scale::Logarithmic,
+        labels: HOGS.map(|hogs| hogs.to_string()).into(),
+        lines: &lines,
+    };
+    record.store("change.svg", &plot.svg())
 }
 
 /// A job that publishes the time until it is dropped.

@@ -100,6 +100,12 @@ impl Site {
         Ok(())
     }
 
+    /// The process number of an agent, by its index.
+    pub fn agent_pid(&self, agent: usize) -> Result<i32, BenchError> {
+        let agent = self.agents.get(agent).ok_or_else(|| failed("khz agent", "there is none"))?;
+        i32::try_from(agent.pid()).map_err(|error| failed("khz agent", error))
+    }
+
     /// The run directory of an agent.
     pub fn agent_dir(&self, name: &str) -> PathBuf {
         self.folder.join(format!("run-{name}"))

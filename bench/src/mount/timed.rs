@@ -40,6 +40,11 @@ impl Times {
         (self.0.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / count).sqrt()
     }
 
+    /// All of them, sorted.
+    pub fn micros(&self) -> &[f64] {
+        &self.0
+    }
+
     /// The number of calls.
     pub fn count(&self) -> usize {
         self.0.len()

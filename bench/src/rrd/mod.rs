@@ -4,7 +4,6 @@ mod accept;
 mod cgroup;
 mod client;
 mod daemons;
-mod plot;
 mod replay;
 mod resident;
 mod rounds;

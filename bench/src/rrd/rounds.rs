@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use super::cgroup::Group;
 use super::client::batches;
 use super::daemons::{Daemon, Setup, Side};
-use super::plot::{Line, Plot};
 use super::tree::{START, STEP, Tree, rrd};
 use crate::error::BenchError;
+use crate::plot::{Line, Plot, Scale};
 use crate::program::{build_directory, compile};
 use crate::record::{Bound, Record};
 use crate::spread::{Spread, quantile};
@@ -177,7 +177,8 @@ fn show(
     record.show(&format!("## Rounds: {title}"), &table);
     let labels = (1..=ROUNDS).map(|number| {
         let minutes = (START + number * STEP) / 60 % 1440;
-        format!("{:02}:{:02}", minutes / 60, minutes % 60)
+        // Full hours.
+        if minutes % 60 == 0 { format!("{:02}:00", minutes / 60) } else { String::new() }
     });
     let drawn: Vec<Line> = lines
         .iter()
@@ -189,6 +190,8 @@ fn show(
     let plot = Plot {
         title: &title,
         axis: "seconds until a round is complete",
+        below: "end of the round, UTC",
+        scale: Scale::Even,
         labels: labels.collect(),
         lines: &drawn,
     };

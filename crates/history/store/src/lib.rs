@@ -22,6 +22,7 @@ mod foreign;
 mod history;
 mod joined;
 mod keep;
+mod lane_of;
 mod layout;
 pub mod limits;
 pub mod log;

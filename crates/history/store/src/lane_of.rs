@@ -25,7 +25,7 @@ mod tests {
 
     use super::*;
 
-    fn series(name: &str) -> Vec<Series> {
+    fn series(name: &'static str) -> Vec<Series> {
         let metric = Metric::plain(name, "khz_test", Kind::Gauge, khz_model::Unit::Count);
         vec![Series { metric: metric.into(), instance: None }]
     }

@@ -50,7 +50,9 @@ pub enum ChannelError {
     #[error("{0}: this is for operators")]
     ForOperators(&'static str),
     /// The store keeps enough channels.
-    #[error("the store keeps {KEPT_MAX} channels already, which is the limit; remove one first (`khz channel rm`)")]
+    #[error(
+        "the store keeps {KEPT_MAX} channels already, which is the limit; remove one first (`khz channel rm`)"
+    )]
     KeptFull,
     /// Other channels use it.
     #[error("channel '{0}' is used by {1}: change or remove these first")]

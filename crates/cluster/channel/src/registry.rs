@@ -98,7 +98,8 @@ impl Registry {
         let Found { entries, mut damage } = file.read()?;
         let mut channels = Channels::new();
         let all = entries.clone();
-        let defined = |name: &str| all.iter().map(|(_, definition)| definition).find(|known| known.name == name);
+        let defined =
+            |name: &str| all.iter().map(|(_, definition)| definition).find(|known| known.name == name);
         for (maker, definition) in entries {
             let name = definition.name.clone();
             match Kept::new(definition, maker, &|name| expression(name, defined(name))) {
@@ -435,7 +436,8 @@ mod tests {
 
     #[test]
     fn only_operators_keep_rows_and_only_where_a_store_keeps_them_that_long() {
-        let kept = |name: &str, keep: &str| Definition { keep: Some(keep.into()), ..of_expr(name, "node_load1") };
+        let kept =
+            |name: &str, keep: &str| Definition { keep: Some(keep.into()), ..of_expr(name, "node_load1") };
         let registry = Registry::in_memory();
         let none = registry.create(kept("a", "7d"), Role::Operator).unwrap_err().to_string();
         assert!(none.starts_with("keep: this khz has no store"), "{none}");

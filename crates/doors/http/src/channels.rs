@@ -164,7 +164,9 @@ impl From<ChannelError> for Refusal {
         let status = match error {
             ChannelError::Field { .. } | ChannelError::Unreadable(_) => StatusCode::BAD_REQUEST,
             ChannelError::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            ChannelError::Exists(_) | ChannelError::Used(..) | ChannelError::Breaks(..) => StatusCode::CONFLICT,
+            ChannelError::Exists(_) | ChannelError::Used(..) | ChannelError::Breaks(..) => {
+                StatusCode::CONFLICT
+            }
             ChannelError::Unknown(..) => StatusCode::NOT_FOUND,
             ChannelError::Full | ChannelError::ReadersFull | ChannelError::KeptFull => {
                 StatusCode::TOO_MANY_REQUESTS

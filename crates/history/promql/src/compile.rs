@@ -116,7 +116,10 @@ impl Steplist<'_> {
     fn add(&mut self, node: &Node) -> Result<StepId, QueryError> {
         if self.steps.len() > STEPS_MAX {
             // Channels that use others twice would grow without end.
-            return self.refuse(node.at, &format!("with the channels that it uses it has more than {STEPS_MAX} steps"));
+            return self.refuse(
+                node.at,
+                &format!("with the channels that it uses it has more than {STEPS_MAX} steps"),
+            );
         }
         if let Kind::Selector(selector) = &node.kind
             && let Some(step) = self.channel(selector, node.at)?
@@ -445,8 +448,11 @@ mod tests {
         let names: Vec<String> = (0..30).map(|n| format!("n{n}")).collect();
         let twice: Vec<String> =
             (1..31).map(|n| format!("{{\"channel.n{n}\"}} + {{\"channel.n{n}\"}}")).collect();
-        let long: Vec<(&str, &str)> = names.iter().map(|name| &**name).zip(twice.iter().map(|text| &**text)).collect();
-        assert!(refused("x", "{\"channel.n0\"}", &long).contains("more than 8 channels use one another: x -> n0"));
+        let long: Vec<(&str, &str)> =
+            names.iter().map(|name| &**name).zip(twice.iter().map(|text| &**text)).collect();
+        assert!(
+            refused("x", "{\"channel.n0\"}", &long).contains("more than 8 channels use one another: x -> n0")
+        );
         let wide = "a + a + a + a + a + a + a + a + a + a + a + a + a + a + a + a";
         let mut grows = long[..7].to_vec();
         grows.push(("n7", wide));

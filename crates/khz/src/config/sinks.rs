@@ -66,8 +66,10 @@ mod tests {
     fn a_sink_is_a_directory_and_a_layout_under_a_name() {
         let text = "[sinks.hot]\nrrd = \"/srv/hot\"\nlayout = [\"1\", \"LAST:0.5:1:60\"]\n[sinks.long]\nrrd = \"/srv/long\"\n";
         let sinks = read(text).unwrap();
-        let named: Vec<(&str, &str, u64)> =
-            sinks.iter().map(|sink| (&*sink.name, sink.directory.to_str().unwrap(), sink.layout.step)).collect();
+        let named: Vec<(&str, &str, u64)> = sinks
+            .iter()
+            .map(|sink| (&*sink.name, sink.directory.to_str().unwrap(), sink.layout.step))
+            .collect();
         assert_eq!(named, [("hot", "/srv/hot", 1), ("long", "/srv/long", 300)]);
     }
 
@@ -75,7 +77,10 @@ mod tests {
     fn what_is_wrong_with_a_sink_says_where() {
         for (text, problem) in [
             ("[sinks.hot]\n", "sinks.hot.rrd (from /etc/khz/khz.toml:1): it is missing"),
-            ("[sinks.hot]\nrdr = \"/a\"\n", "k.toml:2: no setting is called 'sinks.hot.rdr' (did you mean 'rrd'?)"),
+            (
+                "[sinks.hot]\nrdr = \"/a\"\n",
+                "k.toml:2: no setting is called 'sinks.hot.rdr' (did you mean 'rrd'?)",
+            ),
             ("[sinks.hot]\nrrd = 7\n", "k.toml:2: sinks.hot.rrd takes text in quotes"),
             ("[sinks]\nhot = 1\n", "k.toml:2: sinks.hot takes a table: [sinks.hot]"),
             ("[sinks.\"a b\"]\nrrd = \"/a\"\n", "k.toml:1: no setting is called 'sinks.a b'"),

@@ -15,6 +15,9 @@ use crate::text::free_port;
 /// The limit only ends a hanging test.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// How long a killed hub is away: a block of rows at 50 Hz takes less.
+const OUTAGE: Duration = Duration::from_secs(6);
+
 /// A folder of one test, and the ports of its hub, which stay the same when it starts again.
 struct Place {
     folder: PathBuf,
@@ -111,6 +114,13 @@ fn stored(hub: &Running, series: &str) -> BTreeSet<String> {
     csv.lines().skip(1).map(|line| line.split(',').next().unwrap().to_owned()).collect()
 }
 
+/// What the store has of a series of whole numbers.
+fn values(hub: &Running, series: &str) -> Vec<u64> {
+    let csv = out(&ask(hub, &["export", "--from", "-1h", "-m", series]));
+    let value = |line: &str| line.rsplit(',').next().unwrap().parse::<f64>().unwrap() as u64;
+    csv.lines().skip(1).map(value).collect()
+}
+
 #[test]
 fn a_channel_is_recorded_with_the_numbers_of_its_rows_from_the_first_hub_that_answers() {
     let place = Place::new("record");
@@ -163,8 +173,15 @@ fn rows_of_a_channel_that_is_kept_survive_a_hub_that_is_killed_without_any_reade
     let place = Place::new("store");
     let mut hub = place.hub(&[]);
     let _agents = ["n1", "n2"].map(|node| place.agent(&hub, node));
-    operate(&hub, &["channel", "create", "up", "--expr", "{\"uptime.up\"}", "--rate", "10Hz", "--keep", "1d"]);
-    let mean = ["channel", "create", "mean", "mem.free", "--each", "mean 1s", "--every", "1s", "--keep", "2h"];
+    operate(
+        &hub,
+        &["channel", "create", "up", "--expr", "{\"uptime.up\"}", "--rate", "10Hz", "--keep", "1d"],
+    );
+    // Its value grows by one with each row, for five minutes: so its rows tell which of them are missing.
+    let count = ["channel", "create", "count", "--expr", "count_over_time({\"uptime.up\"}[5m])"];
+    operate(&hub, &[&count[..], &["--rate", "50Hz", "--keep", "1d"]].concat());
+    let mean =
+        ["channel", "create", "mean", "mem.free", "--each", "mean 1s", "--every", "1s", "--keep", "2h"];
     operate(&hub, &mean);
     let enough = |hub: &Running, series: &str, least: usize| {
         until(PATIENCE, "rows of the channel are stored", || stored(hub, series).len() >= least);
@@ -179,6 +196,8 @@ fn rows_of_a_channel_that_is_kept_survive_a_hub_that_is_killed_without_any_reade
     enough(&hub, "n1:channel.up", before + 20);
     hub.child.kill().unwrap();
     hub.child.wait().unwrap();
+    // It is away for some blocks of the faster channel.
+    std::thread::sleep(OUTAGE);
     let hub = place.hub(&[]);
     let before = stored(&hub, "n1:channel.up").len();
     assert!(before > 0, "what was on the disk is there at once");
@@ -194,10 +213,17 @@ fn rows_of_a_channel_that_is_kept_survive_a_hub_that_is_killed_without_any_reade
         assert!(numbers.len() > 60, "{node}: {numbers:?}");
         assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{node}: {numbers:?}");
         let stored = stored(&hub, &format!("{node}:channel.up"));
-        let lacking = witnessed.iter().filter(|row| row["node"] == node).filter(|row| {
-            !stored.contains(row["time"].as_str().unwrap())
-        });
+        let lacking = witnessed
+            .iter()
+            .filter(|row| row["node"] == node)
+            .filter(|row| !stored.contains(row["time"].as_str().unwrap()));
         assert_eq!(lacking.count(), 0, "{node}: every row that a reader got is in the store");
+    }
+    // Nobody but the hub reads this one: what the killed hub had not written came from the node.
+    for node in ["n1", "n2"] {
+        let counts = values(&hub, &format!("{node}:channel.count"));
+        assert!(counts.len() > 60, "{node}: {counts:?}");
+        assert!(counts.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{node}: {counts:?}");
     }
     // The base lane of the same node is as it would be without the channel.
     let base = stored(&hub, "n1:mem.free");
@@ -231,7 +257,7 @@ fn read_back(place: &Place, hub: &Running) {
     assert_eq!(code(&query), 0, "{}", err(&query));
     let answer = out(&query);
     assert!(answer.contains("n1") && answer.contains("n2"), "{answer}");
-    let range = get_at(hub, "/khz/v1/range?match=n1:channel.up&from=1h");
+    let range = get_at(hub, "/khz/v1/range?match=n1:channel.up&from=-1h");
     assert!(range.contains("channel.up"), "{range}");
     let shown = out(&ask(hub, &["channel", "show", "up"]));
     assert!(shown.contains("1d"), "{shown}");
@@ -246,7 +272,10 @@ fn only_a_hub_with_a_store_keeps_channels_and_errors_say_what_to_do() {
     for (more, message) in [
         (&["--expr", "node_load1", "--keep", "99d"][..], "keep: the store keeps rows for"),
         (&["mem.free", "--keep", "1d"], "keep: the store has these series already"),
-        (&["--expr", "node_load1", "--keep", "1d", "--rate", "200Hz"], "rate: a channel that is kept has at most"),
+        (
+            &["--expr", "node_load1", "--keep", "1d", "--rate", "200Hz"],
+            "rate: a channel that is kept has at most",
+        ),
         (&["--expr", "node_load1", "--to", "hot"], "to: there is no sink 'hot'"),
         (&["--expr", "{\"channel.x\"} > 1"], "expr: a channel cannot use itself: x -> x (1:1)"),
         (&["--expr", "{\"channel.none\"} > 1"], "expr: there is no channel 'none'"),

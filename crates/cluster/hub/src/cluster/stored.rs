@@ -102,13 +102,15 @@ impl OpenRows for Cluster {
         let Some(node) = self.node(node) else { return Vec::new() };
         let node = node.lock();
         // A block is copied only if it is needed.
-        let is_within = |lane: &&Lane| lane.open_span().is_some_and(|(first, last)| first < to && last >= from);
+        let is_within =
+            |lane: &&Lane| lane.open_span().is_some_and(|(first, last)| first < to && last >= from);
         node.lanes().logged().filter(is_within).filter_map(Lane::open_for_log).collect()
     }
 
     fn span(&self) -> Option<(Nanos, Nanos)> {
         let nodes = self.nodes();
-        let span = |node: &Arc<SharedNode>| node.lock().lanes().logged().filter_map(Lane::open_span).reduce(wider);
+        let span =
+            |node: &Arc<SharedNode>| node.lock().lanes().logged().filter_map(Lane::open_span).reduce(wider);
         nodes.iter().filter_map(span).reduce(wider)
     }
 }

@@ -123,7 +123,9 @@ impl HubRows {
         match (is_granted, problem) {
             (true, _) => Ok(()),
             (false, Some(problem)) => Err(Failure::work(problem)),
-            (false, None) => Err(Failure::work("the hub does not answer: `khz nodes --server` says whether it runs")),
+            (false, None) => {
+                Err(Failure::work("the hub does not answer: `khz nodes --server` says whether it runs"))
+            }
         }
     }
 

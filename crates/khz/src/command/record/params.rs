@@ -12,8 +12,8 @@ use khz_model::suggest;
 /// A larger file holds no parameters.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const KEYS: [&str; 14] = [
-    "match", "channel", "rate", "for", "last", "from", "to", "server", "lane", "hub", "output", "rotate", "keep",
-    "command",
+    "match", "channel", "rate", "for", "last", "from", "to", "server", "lane", "hub", "output", "rotate",
+    "keep", "command",
 ];
 
 /// Fills flags that are not given with the values of the file.

@@ -30,8 +30,10 @@ impl KeptChannels {
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = stop.clone();
         let keeper = ChannelKeeper::new(cluster);
-        let thread = std::thread::Builder::new().name("kept".into()).spawn(move || run(&registry, keeper, &is_over));
-        let thread = thread.map_err(|error| Failure::work(format!("cannot start to keep channels: {error}")))?;
+        let thread =
+            std::thread::Builder::new().name("kept".into()).spawn(move || run(&registry, keeper, &is_over));
+        let thread =
+            thread.map_err(|error| Failure::work(format!("cannot start to keep channels: {error}")))?;
         Ok(KeptChannels { stop, thread: Some(thread) })
     }
 }

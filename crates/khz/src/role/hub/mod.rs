@@ -103,7 +103,10 @@ fn warn_of_sinks(plan: &Plan, registry: &Registry) {
     for kept in registry.list() {
         let is_known = |name: &&String| plan.sinks.iter().any(|sink| sink.name == **name);
         for name in kept.definition.to.iter().filter(|name| !is_known(name)) {
-            tracing::warn!("channel {}: there is no sink '{name}' in the configuration", kept.definition.name);
+            tracing::warn!(
+                "channel {}: there is no sink '{name}' in the configuration",
+                kept.definition.name
+            );
         }
     }
 }

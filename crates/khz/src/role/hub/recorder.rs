@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use khz_model::metric::Unit;
 use khz_channel::Registry;
+use khz_model::metric::Unit;
 use khz_model::{
     Delivery, Interest, Kind, Metric, Nanos, Pattern, Query, Rate, Repeats, Row, Series, Subscription,
     ValueType,
@@ -34,7 +34,8 @@ pub struct LostRows(Arc<AtomicU64>);
 impl LostRows {
     /// The count, with its metric.
     pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
-        let help = "Rows that are not in .rrd files, because recording was slower than they came (--rrd, sinks).";
+        let help =
+            "Rows that are not in .rrd files, because recording was slower than they came (--rrd, sinks).";
         let metric =
             Metric::plain("khz.rrd.rows_lost", "khz_rrd_rows_lost_total", Kind::Counter, Unit::Count);
         vec![(Metric { help: help.into(), ..metric }, self.0.clone())]

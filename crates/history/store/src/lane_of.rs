@@ -9,9 +9,12 @@ const BASE: &str = "base";
 /// The lane whose rows have these series: `base`, or `channel.NAME`.
 pub(crate) fn lane_of(series: &[Series]) -> &str {
     let metric = series.first().map_or("", |series| &*series.metric.name);
-    let Some(rest) = metric.strip_prefix(ChannelName::PREFIX) else { return BASE };
-    let end = rest.find('.').map_or(metric.len(), |at| ChannelName::PREFIX.len() + at);
-    &metric[..end]
+    channel_of(metric).map_or(BASE, |channel| &metric[..ChannelName::PREFIX.len() + channel.len()])
+}
+
+/// The channel that a metric of this name is of.
+pub(crate) fn channel_of(metric: &str) -> Option<&str> {
+    metric.strip_prefix(ChannelName::PREFIX).map(|rest| rest.split('.').next().unwrap_or(rest))
 }
 
 /// True if they are those of a channel.

@@ -102,6 +102,20 @@ fn check(store: &Store, minutes: u64) {
     assert!(rows(store, "test.gauge")["test.gauge"] == all["test.gauge"]);
     all.insert("test.other".to_owned(), expected(1, SECOND, 1));
     assert!(rows(store, "*") == all);
+    check_followed(store, minutes);
+}
+
+/// Who follows the store, as remote write does, gets the base lane.
+fn check_followed(store: &Store, minutes: u64) {
+    let reader = RangeReader::new(store.shelf().clone(), Some(store.log()), Arc::new(()));
+    let (mut nodes, mut damage) = (reader.nodes_reader(), Vec::new());
+    let known = nodes.known(&node(0));
+    assert!(known.iter().all(|block| block.lane.epoch() == LANES[0]));
+    let (span, all) = ((Nanos(BEGIN), Nanos(BEGIN + HOUR)), [Pattern::everything()]);
+    let rows = nodes.first(&node(0), &known, span, &all, &mut damage).unwrap().unwrap();
+    let names: Vec<String> = rows.series().map(ToString::to_string).collect();
+    assert_eq!((names, damage.len()), (vec!["test.gauge".to_owned(), "test.other".to_owned()], 0));
+    assert_eq!(rows.times().len() as u64, minutes * 60);
 }
 
 /// How many rows each section of the node has in the files of a folder.

@@ -81,7 +81,7 @@ mod tests {
                 "[sinks.hot]\nrdr = \"/a\"\n",
                 "k.toml:2: no setting is called 'sinks.hot.rdr' (did you mean 'rrd'?)",
             ),
-            ("[sinks.hot]\nrrd = 7\n", "k.toml:2: sinks.hot.rrd takes text in quotes"),
+            ("[sinks.hot]\nrrd = []\n", "k.toml:2: sinks.hot.rrd takes text in quotes"),
             ("[sinks]\nhot = 1\n", "k.toml:2: sinks.hot takes a table: [sinks.hot]"),
             ("[sinks.\"a b\"]\nrrd = \"/a\"\n", "k.toml:1: no setting is called 'sinks.a b'"),
             ("[sinks.a]\nrrd = \"/x\"\n[sinks.b]\nrrd = \"/x\"\n", "sinks.b.rrd"),

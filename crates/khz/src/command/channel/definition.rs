@@ -20,9 +20,9 @@ Examples:
                                     all rows around that, and none else
   khz channel create loads --expr 'node_load1' --every 10s --keep 14d
                                     the store keeps the rows for two weeks
+  khz channel create slow --expr 'node_load1' --rate 10Hz --nodes 'node[1-8]'
   khz channel create both --expr '{\"channel.hot\"} and {\"channel.slow\"}'
                                     where both expressions have a value
-  khz channel create slow --expr 'node_load1' --rate 10Hz --nodes 'node[1-8]'
 
 Expressions are PromQL, as far as a node can compute it (docs/plan.md). Readers
 have at most 100Hz and 64 channels; 256 is the limit of all.";

@@ -65,9 +65,12 @@ pub struct Definition {
     /// Rows of this long after the condition has held are sent, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// How long the store keeps its rows: not there yet.
+    /// The store keeps its rows for this long, if it has room for them. `None`: not at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<String>,
+    /// The hub's sinks that get its rows, by the names in its configuration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub to: Vec<String>,
 }
 
 impl Definition {

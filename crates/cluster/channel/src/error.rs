@@ -8,7 +8,7 @@ use khz_model::{Rate, printable::printable};
 use khz_state::StateError;
 use khz_trust::READER_RATE_MAX_HZ;
 
-use crate::limits::{CHANNELS_MAX, CHANNELS_OF_READERS_MAX, DEFINITION_BYTES};
+use crate::limits::{CHANNELS_MAX, CHANNELS_OF_READERS_MAX, DEFINITION_BYTES, KEPT_MAX};
 
 /// Why a channel is refused, not changed, or not kept.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,20 @@ pub enum ChannelError {
     /// The rate is only for operators.
     #[error("rate: {0} is for operators: readers have at most {READER_RATE_MAX_HZ}Hz")]
     TooFast(Rate),
+    /// The field is only for operators.
+    #[error("{0}: this is for operators")]
+    ForOperators(&'static str),
+    /// The store keeps enough channels.
+    #[error(
+        "the store keeps {KEPT_MAX} channels already, which is the limit; remove one first (`khz channel rm`)"
+    )]
+    KeptFull,
+    /// Other channels use it.
+    #[error("channel '{0}' is used by {1}: change or remove these first")]
+    Used(String, String),
+    /// Another channel uses it, and could not do so any more.
+    #[error("channel '{0}' uses it, and would be wrong then: {1}")]
+    Breaks(String, Box<ChannelError>),
     /// An operator made it.
     #[error("channel '{0}' is an operator's: a reader cannot change or remove it")]
     OfOperator(String),

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use khz_model::{ChannelName, ChannelTerms, Interest, Nanos, Pattern, Rate};
 use khz_plan::limits::{DURATION_MAX, SLOWER_MAX, TRUTH_ROWS_MAX, WINDOW_MAX};
 use khz_plan::{Effect, Handler, Plan, Values, When};
+use khz_promql::{FindChannel, compile_channel};
 
 use crate::deadband;
 use crate::definition::Definition;
 use crate::each;
 use crate::error::ChannelError;
-use crate::limits::SERIES_MAX;
+use crate::limits::{KEPT_RATE_MAX_HZ, SERIES_MAX, SINKS_MAX};
 
 impl Definition {
     /// What a reader of this channel subscribes with.
@@ -19,9 +20,21 @@ impl Definition {
     /// # Errors
     /// Returns which field is wrong, and where.
     pub fn interest(&self) -> Result<Interest, ChannelError> {
+        self.interest_as(&Compiler { name: &self.name, find: None })
+    }
+
+    /// The same with other channels: an expression that names one has what the expression of that one gives.
+    ///
+    /// # Errors
+    /// As for [`Definition::interest`].
+    pub fn interest_among(&self, find: &FindChannel<'_>) -> Result<Interest, ChannelError> {
+        self.interest_as(&Compiler { name: &self.name, find: Some(find) })
+    }
+
+    fn interest_as(&self, compiler: &Compiler<'_>) -> Result<Interest, ChannelError> {
         let name = ChannelName::new(&self.name).map_err(|error| ChannelError::name("name", &error))?;
         self.check_together()?;
-        let handler = self.handler()?;
+        let handler = self.handler(compiler)?;
         let bytes = handler.to_bytes().map_err(|error| ChannelError::field("expr", error))?;
         let channel = Some(Arc::new(ChannelTerms { name, handler: bytes.into() }));
         Ok(Interest { channel, ..Interest::new(self.patterns()?, self.rate()?, self.exact) })
@@ -69,6 +82,35 @@ impl Definition {
         self.series.iter().map(pattern).collect()
     }
 
+    /// How long the store is to keep its rows; `None`: not at all.
+    ///
+    /// # Errors
+    /// Returns that it is no time.
+    pub fn keep_time(&self) -> Result<Option<Nanos>, ChannelError> {
+        let time = self.keep.as_deref().map(Nanos::from_str).transpose();
+        match time.map_err(|error| ChannelError::field("keep", error))? {
+            Some(Nanos(0)) => Err(ChannelError::field("keep", "0 keeps nothing; leave it out")),
+            time => Ok(time),
+        }
+    }
+
+    /// Whether the store can keep its rows.
+    fn check_keep(&self) -> Result<(), ChannelError> {
+        if self.keep_time()?.is_none() {
+            return Ok(());
+        }
+        if self.expr.is_none() && self.each.is_none() {
+            let problem = "the store has these series already, out of the base lane; with 'expr' or 'each' rows have series of \
+                their own, as with each = \"last 1s\"";
+            return Err(ChannelError::field("keep", problem));
+        }
+        if self.rate()?.period() < Nanos(Nanos::SECOND.0 / KEPT_RATE_MAX_HZ) {
+            let problem = format!("a channel that is kept has at most {KEPT_RATE_MAX_HZ}Hz");
+            return Err(ChannelError::field("rate", problem));
+        }
+        Ok(())
+    }
+
     /// Which fields need each other, and which exclude each other.
     fn check_together(&self) -> Result<(), ChannelError> {
         let refuse = |field, problem: &str| Err(ChannelError::field(field, problem));
@@ -85,8 +127,9 @@ impl Definition {
                 "it is for 'series'; in an expression write avg_over_time and its siblings",
             );
         }
-        if self.keep.is_some() {
-            return refuse("keep", "the store does not keep rows of channels yet; leave it out");
+        self.check_keep()?;
+        if self.to.len() > SINKS_MAX {
+            return refuse("to", &format!("a channel has at most {SINKS_MAX} sinks"));
         }
         let conditions = [
             ("for", self.holds.is_some()),
@@ -132,9 +175,9 @@ impl Definition {
         Ok(())
     }
 
-    fn handler(&self) -> Result<Handler, ChannelError> {
+    fn handler(&self, compiler: &Compiler<'_>) -> Result<Handler, ChannelError> {
         let each = self.each.as_deref().map(each::read).transpose();
-        let values = match (plan("expr", self.expr.as_deref())?, each) {
+        let values = match (compiler.plan("expr", self.expr.as_deref())?, each) {
             (Some(plan), _) => Values::Plan(plan),
             (None, Ok(each)) => each.unwrap_or_default(),
             (None, Err(problem)) => return Err(ChannelError::field("each", problem)),
@@ -142,7 +185,7 @@ impl Definition {
         let deadband = self.deadband.as_deref().map(deadband::read).transpose();
         let deadband = deadband.map_err(|problem| ChannelError::field("deadband", problem))?;
         let every = span("every", self.every.as_deref())?;
-        Ok(Handler { values, when: self.condition()?, deadband, every, effect: self.effect()? })
+        Ok(Handler { values, when: self.condition(compiler)?, deadband, every, effect: self.effect()? })
     }
 
     /// What becomes of rows while the condition does not hold.
@@ -167,11 +210,11 @@ impl Definition {
         }
     }
 
-    fn condition(&self) -> Result<Option<When>, ChannelError> {
+    fn condition(&self, compiler: &Compiler<'_>) -> Result<Option<When>, ChannelError> {
         let when = When {
-            plan: plan("when", self.when.as_deref())?,
+            plan: compiler.plan("when", self.when.as_deref())?,
             holds: span("for", self.holds.as_deref())?,
-            unless: plan("unless", self.unless.as_deref())?,
+            unless: compiler.plan("unless", self.unless.as_deref())?,
             at_least: self.at_least.unwrap_or(1),
             of: self.of.unwrap_or(1),
             once: self.once,
@@ -181,9 +224,22 @@ impl Definition {
     }
 }
 
-fn plan(field: &'static str, text: Option<&str>) -> Result<Option<Plan>, ChannelError> {
-    let compiled = text.map(khz_promql::compile).transpose();
-    compiled.map_err(|error| ChannelError::field(field, error))
+/// Compiles the expressions of one channel.
+struct Compiler<'a> {
+    /// The channel's name.
+    name: &'a str,
+    /// Finds other channels; `None`: none can be used.
+    find: Option<&'a FindChannel<'a>>,
+}
+
+impl Compiler<'_> {
+    fn plan(&self, field: &'static str, text: Option<&str>) -> Result<Option<Plan>, ChannelError> {
+        let compile = |text: &str| match self.find {
+            Some(find) => compile_channel(self.name, text, find),
+            None => khz_promql::compile(text),
+        };
+        text.map(compile).transpose().map_err(|error| ChannelError::field(field, error))
+    }
 }
 
 fn span(field: &'static str, text: Option<&str>) -> Result<Nanos, ChannelError> {
@@ -279,7 +335,10 @@ mod tests {
             (r#""series":["a"],"when":"a","before":"6s","slower":3"#, "slower: all rows are sent then"),
             (r#""series":["a"],"when":"a","after":"6s","every":"1s""#, "every: with 'before' and 'after'"),
             (r#""expr":"a","once":true,"slower":3"#, "once: with 'slower'"),
-            (r#""expr":"a","keep":"7d""#, "keep: the store does not keep rows of channels yet"),
+            (r#""expr":"a","keep":"long""#, "keep: 'long' is not a duration"),
+            (r#""expr":"a","keep":"0s""#, "keep: 0 keeps nothing"),
+            (r#""series":["a"],"keep":"7d""#, "keep: the store has these series already"),
+            (r#""expr":"a","keep":"7d","rate":"101Hz""#, "rate: a channel that is kept has at most 100Hz"),
         ] {
             let error = define(fields).unwrap_err().to_string();
             assert!(error.contains(problem), "{fields}: {error}");

@@ -1,18 +1,19 @@
-//! The list of channels of a hub: who made each, what it asks of nodes, and the budgets. Kept in a file where there is a directory
-//! for it. Follows no rows.
+//! The list of channels of a hub: who made each, what it asks of nodes, which use others, and the budgets. Kept in a file where
+//! there is a directory for it. Follows no rows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use khz_model::{Interest, suggest};
+use khz_model::{Interest, Nanos, printable::printable, suggest};
+use khz_promql::FindChannel;
 use khz_trust::Role;
 
 use crate::definition::Definition;
 use crate::error::ChannelError;
 use crate::file::{ChannelsFile, Found};
-use crate::limits::{CHANNELS_MAX, CHANNELS_OF_READERS_MAX, DEFINITION_BYTES};
+use crate::limits::{CHANNELS_MAX, CHANNELS_OF_READERS_MAX, DEFINITION_BYTES, KEPT_MAX};
 
 /// A channel that a hub keeps.
 #[derive(Clone, Debug)]
@@ -36,11 +37,15 @@ pub struct Registry {
     revision: AtomicU64,
     /// Held while something changes, so that a reader of the list never waits for the disk.
     file: Mutex<Option<ChannelsFile>>,
+    /// How long the store keeps rows as they came; not set: there is no store.
+    store: OnceLock<Nanos>,
+    /// The names of the sinks; not set: there are none.
+    sinks: OnceLock<Vec<String>>,
 }
 
 impl Kept {
-    /// Checks a definition, and whether this role may make such a channel.
-    fn new(definition: Definition, maker: Role) -> Result<Self, ChannelError> {
+    /// Checks a definition, and whether this role may make such a channel. `find` finds those that it may use.
+    fn new(definition: Definition, maker: Role, find: &FindChannel<'_>) -> Result<Self, ChannelError> {
         if !maker.may_make_channels() {
             return Err(ChannelError::NoMaker(maker));
         }
@@ -48,18 +53,39 @@ impl Kept {
         if bytes > DEFINITION_BYTES {
             return Err(ChannelError::TooLong(bytes));
         }
-        let interest = definition.interest()?;
+        let interest = definition.interest_among(find)?;
         if !maker.may_read_at(interest.rate) {
             return Err(ChannelError::TooFast(interest.rate));
         }
+        // Both take room on the hub's disk.
+        for (field, is_there) in [("keep", definition.keep.is_some()), ("to", !definition.to.is_empty())] {
+            if is_there && maker == Role::Reader {
+                return Err(ChannelError::ForOperators(field));
+            }
+        }
         Ok(Kept { definition, maker, interest })
+    }
+
+    /// The same after another channel has changed.
+    fn again(&self, find: &FindChannel<'_>) -> Result<Self, ChannelError> {
+        Kept::new(self.definition.clone(), self.maker, find)
     }
 }
 
 impl Registry {
     /// A registry without a file: its channels end with the program.
     pub fn in_memory() -> Self {
-        Registry { channels: Mutex::default(), revision: AtomicU64::new(0), file: Mutex::new(None) }
+        Registry::of(Channels::new(), None)
+    }
+
+    fn of(channels: Channels, file: Option<ChannelsFile>) -> Self {
+        let (revision, store, sinks) = Default::default();
+        Registry { channels: Mutex::new(Arc::new(channels)), revision, file: Mutex::new(file), store, sinks }
+    }
+
+    /// There is a store, which keeps rows as they came for this long. The first call counts.
+    pub fn has_store(&self, keeps: Nanos) {
+        let _ = self.store.set(keeps);
     }
 
     /// The registry of this directory, with the channels that were kept there. Also returns what is damaged in its file: a sentence
@@ -71,9 +97,12 @@ impl Registry {
         let file = ChannelsFile::open(directory)?;
         let Found { entries, mut damage } = file.read()?;
         let mut channels = Channels::new();
+        let all = entries.clone();
+        let defined =
+            |name: &str| all.iter().map(|(_, definition)| definition).find(|known| known.name == name);
         for (maker, definition) in entries {
             let name = definition.name.clone();
-            match Kept::new(definition, maker) {
+            match Kept::new(definition, maker, &|name| expression(name, defined(name))) {
                 Ok(kept) if channels.len() < CHANNELS_MAX => drop(channels.insert(name, Arc::new(kept))),
                 Ok(_) => damage.push(format!("channel '{name}': {}", ChannelError::Full)),
                 Err(error) => damage.push(format!("channel '{name}': {error}")),
@@ -83,8 +112,12 @@ impl Registry {
             damage.push(format!("the file is put aside as {}", file.put_aside()?.display()));
             file.write(&channels)?;
         }
-        let channels = Mutex::new(Arc::new(channels));
-        Ok((Registry { channels, revision: AtomicU64::new(0), file: Mutex::new(Some(file)) }, damage))
+        Ok((Registry::of(channels, Some(file)), damage))
+    }
+
+    /// There are sinks of these names. The first call counts.
+    pub fn has_sinks(&self, names: Vec<String>) {
+        let _ = self.sinks.set(names);
     }
 
     /// Whether the channels survive the end of the program.
@@ -106,6 +139,14 @@ impl Registry {
         channels.get(name).cloned().ok_or_else(|| unknown(name, &channels))
     }
 
+    /// The expression of a channel, for another one that uses it; or why it cannot be used.
+    ///
+    /// # Errors
+    /// Returns that there is no such channel, or that it has no expression.
+    pub fn expression(&self, name: &str) -> Result<String, String> {
+        of_channels(&self.channels(), name)
+    }
+
     /// Grows with every change: who follows a channel looks again when it has.
     pub fn revision(&self) -> u64 {
         self.revision.load(Ordering::Acquire)
@@ -116,9 +157,9 @@ impl Registry {
     /// # Errors
     /// Returns what is wrong with it, that there is another one of its name, or which limit is reached.
     pub fn create(&self, definition: Definition, maker: Role) -> Result<Arc<Kept>, ChannelError> {
-        let kept = Kept::new(definition, maker)?;
         let file = self.file();
         let channels = self.channels();
+        let kept = Kept::new(definition, maker, &|name| of_channels(&channels, name))?;
         match channels.get(&kept.definition.name) {
             Some(there) if there.definition == kept.definition => return Ok(there.clone()),
             Some(_) => return Err(ChannelError::Exists(kept.definition.name)),
@@ -132,9 +173,9 @@ impl Registry {
     /// # Errors
     /// Returns what is wrong with it, that this role may not change it, or which limit is reached.
     pub fn set(&self, definition: Definition, maker: Role) -> Result<Arc<Kept>, ChannelError> {
-        let kept = Kept::new(definition, maker)?;
         let file = self.file();
         let channels = self.channels();
+        let kept = Kept::new(definition, maker, &|name| of_channels(&channels, name))?;
         if let Some(there) = channels.get(&kept.definition.name) {
             check_may_change(there, maker)?;
         }
@@ -149,6 +190,10 @@ impl Registry {
         let file = self.file();
         let channels = self.channels();
         check_may_change(channels.get(name).ok_or_else(|| unknown(name, &channels))?, role)?;
+        let users = users_of(name, &channels);
+        if !users.is_empty() {
+            return Err(ChannelError::Used(name.to_owned(), users.join(", ")));
+        }
         let mut left = (*channels).clone();
         left.remove(name);
         self.change(&file, left)
@@ -168,11 +213,44 @@ impl Registry {
         if kept.maker == Role::Reader && of_readers >= CHANNELS_OF_READERS_MAX {
             return Err(ChannelError::ReadersFull);
         }
+        self.check_keep(&kept, others().filter(|other| other.definition.keep.is_some()).count())?;
+        self.check_sinks(&kept.definition)?;
         let kept = Arc::new(kept);
         let mut changed = channels.clone();
         changed.insert(kept.definition.name.clone(), kept.clone());
+        let changed = with_users(changed, &kept.definition.name)?;
         self.change(file, changed)?;
         Ok(kept)
+    }
+
+    /// Whether the store can keep the rows of a channel beside those of so many others.
+    fn check_keep(&self, kept: &Kept, others: usize) -> Result<(), ChannelError> {
+        let Some(keep) = kept.definition.keep_time()? else { return Ok(()) };
+        let Some(&most) = self.store.get() else {
+            let problem = "this khz has no store: a hub has one (`khz hub --store`)";
+            return Err(ChannelError::field("keep", problem));
+        };
+        if keep > most {
+            let problem = format!(
+                "the store keeps rows for {most}, and this is {keep}: ask for less, or raise the hub's setting store_raw"
+            );
+            return Err(ChannelError::field("keep", problem));
+        }
+        if others >= KEPT_MAX {
+            return Err(ChannelError::KeptFull);
+        }
+        Ok(())
+    }
+
+    /// Whether there are such sinks.
+    fn check_sinks(&self, definition: &Definition) -> Result<(), ChannelError> {
+        let known = self.sinks.get().map_or(&[][..], Vec::as_slice);
+        let Some(unknown) = definition.to.iter().find(|name| !known.contains(name)) else { return Ok(()) };
+        let there = match known {
+            [] => "this khz has none: a hub has those of its configuration, [sinks.NAME]".to_owned(),
+            known => format!("there are {}", known.join(", ")),
+        };
+        Err(ChannelError::field("to", format!("there is no sink '{}'; {there}", printable(unknown))))
     }
 
     /// Writes the file first: what is answered as done survives.
@@ -192,6 +270,47 @@ impl Registry {
     fn file(&self) -> MutexGuard<'_, Option<ChannelsFile>> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The expression of the channel of this name.
+fn of_channels(channels: &Channels, name: &str) -> Result<String, String> {
+    match channels.get(name) {
+        Some(kept) => expression(name, Some(&kept.definition)),
+        None => Err(unknown(name, channels).to_string()),
+    }
+}
+
+fn expression(name: &str, definition: Option<&Definition>) -> Result<String, String> {
+    let definition = definition.ok_or_else(|| unknown(name, &Channels::new()).to_string())?;
+    let none = || format!("channel '{name}' has no 'expr': only what a channel computes can be used");
+    definition.expr.clone().ok_or_else(none)
+}
+
+/// The channels that use this one, directly or through others.
+fn users_of(name: &str, channels: &Channels) -> Vec<String> {
+    let uses = |kept: &Kept| {
+        let is_met = AtomicBool::new(false);
+        let find = |found: &str| {
+            is_met.fetch_or(found == name, Ordering::Relaxed);
+            of_channels(channels, found)
+        };
+        // What is wrong with it, if anything is, does not matter here.
+        let _ = kept.definition.interest_among(&find);
+        is_met.into_inner()
+    };
+    let others = channels.iter().filter(|(other, _)| *other != name);
+    others.filter(|(_, kept)| uses(kept)).map(|(name, _)| name.clone()).collect()
+}
+
+/// The same channels, with those that use this one compiled again.
+fn with_users(mut channels: Channels, name: &str) -> Result<Channels, ChannelError> {
+    for user in users_of(name, &channels) {
+        let Some(kept) = channels.get(&user) else { continue };
+        let again = kept.again(&|name| of_channels(&channels, name));
+        let again = again.map_err(|error| ChannelError::Breaks(user.clone(), Box::new(error)))?;
+        channels.insert(user, Arc::new(again));
+    }
+    Ok(channels)
 }
 
 fn check_may_change(there: &Kept, role: Role) -> Result<(), ChannelError> {
@@ -280,6 +399,73 @@ mod tests {
         assert!(matches!(full, ChannelError::Full));
         registry.remove("r0", Role::Operator).unwrap();
         registry.create(named("more", "1Hz"), Role::Operator).unwrap();
+    }
+
+    fn of_expr(name: &str, expr: &str) -> Definition {
+        Definition { name: name.into(), expr: Some(expr.into()), ..Definition::default() }
+    }
+
+    #[test]
+    fn a_channel_that_uses_another_follows_its_changes_and_keeps_it_from_being_removed_or_broken() {
+        let place = Place::new("uses");
+        let (registry, _) = Registry::open(&place.0).unwrap();
+        let unknown = registry.create(of_expr("b", "{\"channel.a\"} > 1"), Role::Reader).unwrap_err();
+        assert!(unknown.to_string().starts_with("expr: there is no channel 'a' (1:1)"), "{unknown}");
+        // In the file a channel may stand before the one that it uses.
+        registry.create(of_expr("z", "node_load1"), Role::Reader).unwrap();
+        registry.create(of_expr("m", "{\"channel.z\"} / 2"), Role::Reader).unwrap();
+        registry.create(of_expr("b", "{\"channel.m\"} > 1"), Role::Reader).unwrap();
+        let terms = |name: &str| registry.get(name).unwrap().interest.channel.clone();
+        let before = (terms("b"), terms("m"), registry.revision());
+        registry.set(of_expr("z", "node_load5"), Role::Reader).unwrap();
+        assert!(before.0 != terms("b") && before.1 != terms("m") && before.2 != registry.revision());
+        let used = registry.remove("z", Role::Operator).unwrap_err().to_string();
+        assert_eq!(used, "channel 'z' is used by b, m: change or remove these first");
+        let circle = registry.set(of_expr("z", "{\"channel.b\"}"), Role::Reader).unwrap_err().to_string();
+        assert!(circle.contains("cannot use itself: z -> b -> m -> z"), "{circle}");
+        let readings = Definition { series: vec!["load.1m".into()], expr: None, ..of_expr("z", "") };
+        let broken = registry.set(readings, Role::Reader).unwrap_err().to_string();
+        assert!(broken.starts_with("channel 'b' uses it, and would be wrong then: expr: "), "{broken}");
+        assert!(broken.contains("channel 'z' has no 'expr'"), "{broken}");
+        let now = terms("b");
+        drop(registry);
+        let (registry, damage) = Registry::open(&place.0).unwrap();
+        assert_eq!((names(&registry), damage), (vec!["b".into(), "m".into(), "z".into()], vec![]));
+        assert!(registry.get("b").unwrap().interest.channel == now);
+    }
+
+    #[test]
+    fn only_operators_keep_rows_and_only_where_a_store_keeps_them_that_long() {
+        let kept =
+            |name: &str, keep: &str| Definition { keep: Some(keep.into()), ..of_expr(name, "node_load1") };
+        let registry = Registry::in_memory();
+        let none = registry.create(kept("a", "7d"), Role::Operator).unwrap_err().to_string();
+        assert!(none.starts_with("keep: this khz has no store"), "{none}");
+        registry.has_store(Nanos::from_secs(21 * 86_400));
+        let reader = registry.create(kept("a", "7d"), Role::Reader).unwrap_err();
+        assert!(matches!(reader, ChannelError::ForOperators("keep")));
+        let long = registry.create(kept("a", "22d"), Role::Operator).unwrap_err().to_string();
+        assert!(long.contains("keep: the store keeps rows for") && long.contains("store_raw"), "{long}");
+        for n in 0..KEPT_MAX {
+            registry.create(kept(&format!("k{n}"), "21d"), Role::Operator).unwrap();
+        }
+        let full = registry.create(kept("more", "1d"), Role::Operator).unwrap_err();
+        assert!(matches!(full, ChannelError::KeptFull));
+        registry.set(kept("k0", "1d"), Role::Operator).unwrap();
+    }
+
+    #[test]
+    fn a_channel_names_sinks_that_there_are_and_readers_name_none() {
+        let to = |sink: &str| Definition { to: vec![sink.into()], ..of_expr("a", "node_load1") };
+        let registry = Registry::in_memory();
+        let none = registry.create(to("hot"), Role::Operator).unwrap_err().to_string();
+        assert!(none.starts_with("to: there is no sink 'hot'; this khz has none"), "{none}");
+        registry.has_sinks(vec!["hot".into(), "long".into()]);
+        let unknown = registry.create(to("/etc/passwd"), Role::Operator).unwrap_err().to_string();
+        assert_eq!(unknown, "to: there is no sink '/etc/passwd'; there are hot, long");
+        let reader = registry.create(to("hot"), Role::Reader).unwrap_err();
+        assert!(matches!(reader, ChannelError::ForOperators("to")));
+        registry.create(to("hot"), Role::Operator).unwrap();
     }
 
     #[test]

@@ -12,6 +12,7 @@ use khz_block::Decoder;
 use khz_link::WantFrame;
 use khz_model::{Nanos, Pace, Stamp};
 
+use crate::cluster::Cluster;
 use crate::lane::{Piece, Place};
 use crate::limits::BYTES_A_SLOT;
 use crate::node::{Node, SharedNode, Start};
@@ -188,6 +189,9 @@ impl Cursor {
         let Some(terms) = &self.selection.terms else { return true };
         let Some(number) = node.subscribe(terms) else { return false };
         self.subscribed = Some(number);
+        if self.selection.is_kept {
+            node.keep(number, true);
+        }
         self.start = node.start_of_reader(number);
         // The handler of a channel may change its rate: that is not the node's ceiling.
         self.pace = terms.rate.filter(|_| terms.channel.is_none()).map(Pace::new);
@@ -202,6 +206,14 @@ impl Cursor {
     /// True if the node has too many subscriptions for this channel. The cursor tries again whenever something comes.
     pub fn waits_for_room(&self) -> bool {
         self.is_of_channel() && self.subscribed.is_none()
+    }
+
+    /// The rows of the channel go into the store of this cluster, also if another reader has subscribed before.
+    pub fn log(&self, cluster: &Cluster) {
+        let mut node = self.node.lock();
+        if let Some(lane) = self.subscribed.and_then(|number| node.lane_of(number)) {
+            node.log_lane(lane, cluster);
+        }
     }
 
     /// Goes back by this span from the newest row, as far as rows are here.
@@ -374,6 +386,9 @@ impl Drop for Cursor {
         let mut node = shared.lock();
         self.leave_lane(&mut node);
         if let Some(number) = self.subscribed {
+            if self.selection.is_kept {
+                node.keep(number, false);
+            }
             node.unsubscribe(number);
         }
     }

@@ -112,7 +112,7 @@ pub(crate) struct Lane {
     latest: Option<Box<Latest>>,
     /// A closed block that is arriving in pieces.
     past: Vec<u8>,
-    /// Where rows of a base lane go beside this, if there is a store.
+    /// Where rows of a base lane, or of a channel that is kept, go beside this, if there is a store.
     log: Option<Box<LaneLog>>,
     /// The lane is open on the present connection.
     pub alive: bool,

@@ -13,6 +13,7 @@ mod counts;
 mod cursor;
 mod due;
 mod generations;
+mod kept;
 mod known;
 mod lane;
 pub mod limits;
@@ -45,6 +46,7 @@ mod wire;
 
 pub use channels::FindChannel;
 pub use cluster::{Cluster, Settings};
+pub use kept::ChannelKeeper;
 pub use memory::{RosterError, RosterKeeper};
 pub use query::HubQuery;
 pub use server::{LinkDoor, LinkDoorError, LinkServer};

@@ -197,20 +197,36 @@ impl Node {
 
 /// What the store gets.
 impl Node {
-    /// If this is the base lane and the hub has a store, the lane's rows go there from now on.
-    pub fn log_base(&mut self, lane: u64, cluster: &Cluster) {
+    /// If the hub has a store, the rows of this lane go there from now on: those of the base lane, and those of a channel that is
+    /// kept.
+    pub fn log_lane(&mut self, lane: u64, cluster: &Cluster) {
         let Some(intake) = cluster.intake() else { return };
-        let Node { name, lanes, .. } = self;
-        if let Some(base) = lanes.base_mut().filter(|base| base.id == lane) {
-            base.log_to(intake, name);
+        let Node { name, lanes, subscriptions, .. } = self;
+        let is_kept = |lane: &Lane| lane.name == BASE || subscriptions.are_kept(lane.id);
+        if let Some(lane) = lanes.get_mut(lane).filter(|lane| is_kept(lane)) {
+            lane.log_to(intake, name);
         }
+    }
+
+    /// The store keeps the rows of a subscription from now on, or does not any more: then what came so far stays there.
+    pub fn keep(&mut self, subscription: u32, is_kept: bool) {
+        self.subscriptions.keep(subscription, is_kept);
+        let Some(lane) = self.subscriptions.get(subscription).and_then(|known| known.lane()) else { return };
+        if !self.subscriptions.are_kept(lane)
+            && let Some(lane) = self.lanes.get_mut(lane).filter(|lane| lane.name != BASE)
+        {
+            lane.log_no_more();
+        }
+    }
+
+    /// The lane that serves a subscription.
+    pub fn lane_of(&self, subscription: u32) -> Option<u64> {
+        self.subscriptions.get(subscription)?.lane()
     }
 
     /// The node's clock was measured: it is this much ahead of ours.
     pub fn set_clock(&mut self, ahead: i64) {
-        if let Some(base) = self.lanes.base_mut() {
-            base.set_clock(ahead);
-        }
+        self.lanes.logged_mut().for_each(|lane| lane.set_clock(ahead));
     }
 }
 

@@ -145,7 +145,7 @@ impl HubSide for Talk<'_> {
                 lane.next_offered = offer.next_row;
             }
             node.serve(offer.interest, id);
-            node.log_base(id, self.cluster);
+            node.log_lane(id, self.cluster);
             self.offer_schema(node, id, offer)?;
             node.lane_is_ready(offer.interest, &self.cluster.counts);
             let want = wants::of_offer(self.cluster, node, id, offer);
@@ -251,6 +251,7 @@ impl HubSide for Talk<'_> {
             let (Some(id), true) = (served, node.subscriptions().get(told.interest).is_some()) else {
                 return Ok(None);
             };
+            node.log_lane(id, self.cluster);
             node.lane_is_ready(told.interest, &self.cluster.counts);
             let want = wants::of_answer(self.cluster, node, id);
             if let Some(want) = &want {

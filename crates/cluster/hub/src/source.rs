@@ -105,7 +105,7 @@ impl NodeLane {
         let arrival = Arrival { version: &format!("through {}", below.hub), ..Arrival::default() };
         node.connect(&arrival, link, now);
         let Some(id) = node.lanes_mut().offered(LANE, BASE, self.epoch, period) else { return false };
-        node.log_base(id, &below.cluster);
+        node.log_lane(id, &below.cluster);
         if let Some(lane) = node.lanes_mut().numbered(LANE) {
             (lane.alive, lane.next_offered) = (true, self.next_row);
             lane.late.want(Some(self.next_row.saturating_sub(1)));

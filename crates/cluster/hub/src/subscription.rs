@@ -68,6 +68,8 @@ pub(crate) struct ClusterSubscription {
     pace: Pace,
     /// How its rows are counted.
     numbers: Numbers,
+    /// The store keeps its rows.
+    is_kept: bool,
     /// The version of the link that its reader speaks.
     version: u8,
     cursors: Vec<Cursor>,
@@ -125,6 +127,7 @@ impl ClusterSubscription {
             selections: HashMap::new(),
             pace,
             numbers,
+            is_kept: false,
             version: VERSION,
             cursors: Vec::new(),
             next: 0,
@@ -144,6 +147,12 @@ impl ClusterSubscription {
     /// Its reader speaks this version of the link.
     pub fn spoken(mut self, version: u8) -> Self {
         self.version = version;
+        self
+    }
+
+    /// The store keeps its rows.
+    pub fn kept(mut self) -> Self {
+        self.is_kept = true;
         self
     }
 
@@ -241,7 +250,8 @@ impl ClusterSubscription {
             channel: self.channel.clone(),
         });
         let selection =
-            Arc::new(Selection::new(patterns.clone(), speaking.clone(), terms).spoken(self.version));
+            Selection::new(patterns.clone(), speaking.clone(), terms).spoken(self.version).kept(self.is_kept);
+        let selection = Arc::new(selection);
         self.selections.insert(speaking, selection.clone());
         selection
     }
@@ -372,6 +382,16 @@ impl ClusterSubscription {
         }
         self.has_ending = self.cursors.iter().any(Cursor::is_ending);
         places
+    }
+
+    /// Follows the nodes without reading a row, so that they send the rows, and the store gets them. Returns what they say.
+    pub fn tend(&mut self) -> Vec<Notice> {
+        self.find_nodes();
+        for cursor in &mut self.cursors {
+            cursor.read(|_| {});
+            cursor.log(&self.cluster);
+        }
+        self.notices()
     }
 
     /// Takes the notices that come from the hub itself, not from a node.

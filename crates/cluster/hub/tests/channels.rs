@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use fake::{Hub, Node, interest, until};
 use khz_block::{Decoder, SchemaDecoder, Step};
+use khz_hub::ChannelKeeper;
 use khz_link::limits::{HANDLER_BYTES_MAX, VERSION};
 use khz_link::{ABILITIES, Ask, ChannelFrame, Frame, KNOWS_CHANNELS, Role, Told, Want};
 use khz_model::{ChannelName, ChannelTerms, Interest, Nanos, NodeName, Query, QueryError, Subscription};
+use khz_store::log::Log;
 use khz_trust::ClusterKey;
 
 /// A node that knows channels.
@@ -268,6 +270,51 @@ fn rows_that_a_node_made_while_it_had_no_connection_come_when_it_is_back() {
     let mut of_late = Got::default();
     until("the new rows", || of_late.poll(&mut *late).seconds.last() == Some(&5));
     assert_eq!(of_late.lost, 0);
+}
+
+#[test]
+fn a_channel_that_is_kept_is_followed_without_a_reader_and_its_rows_go_into_the_log() {
+    let folder = std::env::temp_dir().join(format!("khz-hub-kept-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let (mut log, intake, _) = Log::open(&folder).unwrap();
+    let mut rows = || {
+        log.commit().unwrap();
+        log.view().size().0
+    };
+    let hub = Hub::new();
+    hub.cluster.log_to(intake);
+    let mut keeper = ChannelKeeper::new(hub.cluster.clone());
+    keeper.keep(vec![channel("hot", &[1])]);
+    assert!(keeper.tend().is_empty());
+    // The node comes later, and its lane has rows that the log lacks: an earlier hub had it.
+    let mut a = node(&hub, "a");
+    assert!(keeper.tend().is_empty());
+    let number = next_channel(&mut a).0;
+    a.encoder.resume(7, 1);
+    let want = grant(&mut a, number, 5);
+    assert_eq!((want.epoch, want.from_row, want.span, want.have), (5, 0, Nanos(u64::MAX), vec![]));
+    a.row(10, [1; 4]).row(11, [2; 4]).end().row(12, [3; 4]).end().beat();
+    // The last block is open until another one begins.
+    a.row(13, [4; 4]).beat();
+    assert_eq!(rows(), 3);
+    // A reader shares the lane. When the channel is not kept any more, what has come is in the log, and nothing more.
+    let mut door = hub.query.subscribe(channel("hot", &[1])).unwrap();
+    assert_eq!(heard(&mut a), [""; 0]);
+    keeper.keep(Vec::new());
+    assert_eq!(rows(), 4);
+    a.end().row(14, [5; 4]).end().row(15, [6; 4]).beat();
+    let mut got = Got::default();
+    until("the reader has them", || got.poll(&mut *door).seconds.last() == Some(&15));
+    assert_eq!(rows(), 4);
+    // Kept again, beside the reader that is there.
+    keeper.keep(vec![channel("hot", &[1])]);
+    assert!(keeper.tend().is_empty());
+    assert_eq!(heard(&mut a), [""; 0]);
+    a.end().row(16, [7; 4]).end().row(17, [8; 4]).beat();
+    assert!(rows() > 4);
+    drop((keeper, door));
+    assert_eq!(heard(&mut a)[0], "Dismiss");
+    let _ = std::fs::remove_dir_all(&folder);
 }
 
 #[test]

@@ -139,7 +139,7 @@ pub trait Query: Send + Sync {
 }
 
 /// A reader's subscription.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Interest {
     /// Which series.
     pub patterns: Vec<Pattern>,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
-use khz_channel::{Definition, Kept};
+use khz_channel::{Definition, Kept, Registry};
 use khz_door::{Caller, Connection};
 use khz_model::Interest;
 
@@ -27,7 +27,7 @@ const NAMELESS: &str = "adhoc";
 pub(crate) const CHANNEL_STREAM_PARAMS: &[&str] = &["name", "changes"];
 
 /// What the parameters of a stream ask of nodes; `None`: plain series.
-pub(crate) fn nameless(params: &Params) -> Result<Option<Interest>, Refusal> {
+pub(crate) fn nameless(params: &Params, channels: &Registry) -> Result<Option<Interest>, Refusal> {
     let text = |name: &str| params.get(name).map(str::to_owned);
     let mut definition = Definition {
         name: NAMELESS.to_owned(),
@@ -49,14 +49,14 @@ pub(crate) fn nameless(params: &Params) -> Result<Option<Interest>, Refusal> {
         slower: number(params, "slower")?,
         before: text("before"),
         after: text("after"),
-        keep: None,
+        ..Definition::default()
     };
     let has_handler = definition.has_handler();
     if definition.series.is_empty() && definition.expr.is_none() {
         definition.series.push("*".to_owned());
     }
     match (has_handler, &definition.nodes) {
-        (true, _) => Ok(Some(definition.interest()?)),
+        (true, _) => Ok(Some(definition.interest_among(&|name| channels.expression(name))?)),
         (false, Some(_)) => {
             Ok(Some(Interest::new(definition.patterns()?, definition.rate()?, definition.exact)))
         }
@@ -121,7 +121,8 @@ impl ChannelRows {
             return Ok(());
         }
         let kept = self.app.channels.get(&self.kept.definition.name)?;
-        if kept.definition != self.kept.definition {
+        // The definition may be the same, and a channel that it uses is not. And what becomes of rows elsewhere is of no matter here.
+        if kept.interest != self.kept.interest {
             self.caller.check_rate(kept.interest.rate)?;
             self.rows = rows(&self.app, &kept, self.changes)?;
         }

@@ -164,12 +164,17 @@ impl From<ChannelError> for Refusal {
         let status = match error {
             ChannelError::Field { .. } | ChannelError::Unreadable(_) => StatusCode::BAD_REQUEST,
             ChannelError::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            ChannelError::Exists(_) => StatusCode::CONFLICT,
-            ChannelError::Unknown(..) => StatusCode::NOT_FOUND,
-            ChannelError::Full | ChannelError::ReadersFull => StatusCode::TOO_MANY_REQUESTS,
-            ChannelError::TooFast(_) | ChannelError::OfOperator(_) | ChannelError::NoMaker(_) => {
-                StatusCode::FORBIDDEN
+            ChannelError::Exists(_) | ChannelError::Used(..) | ChannelError::Breaks(..) => {
+                StatusCode::CONFLICT
             }
+            ChannelError::Unknown(..) => StatusCode::NOT_FOUND,
+            ChannelError::Full | ChannelError::ReadersFull | ChannelError::KeptFull => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
+            ChannelError::TooFast(_)
+            | ChannelError::ForOperators(_)
+            | ChannelError::OfOperator(_)
+            | ChannelError::NoMaker(_) => StatusCode::FORBIDDEN,
             ChannelError::File { .. } | ChannelError::Shared(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Refusal::new(status, error.to_string())

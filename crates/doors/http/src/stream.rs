@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use khz_channel::Registry;
 use khz_door::{Caller, Connection};
 use khz_model::{Delivery, Interest, Rate, Reading, Row, Subscription};
 
@@ -36,7 +37,7 @@ pub(crate) async fn stream(
     request: Request,
 ) -> Result<Response, Refusal> {
     let params = Params::parse(request.uri().query(), STREAM_PARAMS)?;
-    let interest = interest(&params)?;
+    let interest = interest(&params, &app.channels)?;
     caller.check_rate(interest.rate)?;
     let changes = params.switch("changes")?;
     let open = place(&app)?;
@@ -51,8 +52,8 @@ pub(crate) async fn stream(
     Ok(EventStream::new(rows, rate, app.closing.clone(), open).into_response())
 }
 
-fn interest(params: &Params) -> Result<Interest, Refusal> {
-    if let Some(interest) = channel_rows::nameless(params)? {
+fn interest(params: &Params, channels: &Registry) -> Result<Interest, Refusal> {
+    if let Some(interest) = channel_rows::nameless(params, channels)? {
         return Ok(interest);
     }
     let once_a_second = Rate::from_hz(1).ok_or_else(|| Refusal::bad_request("a rate is missing"))?;

@@ -85,7 +85,9 @@ impl Grid {
     ) -> Result<Self, RecordError> {
         let Some((start, end)) = survey.span() else { return Ok(Grid::default()) };
         let lane = survey.lanes.iter().find(|lane| lane.rows > 0 && lane.is_selected(step_of));
-        let period = lane.map_or(Nanos::SECOND, |lane| lane.period).0.max(1);
+        // A lane whose rows come at any time has no period.
+        let period = lane.map(|lane| lane.period).filter(|period| *period > Nanos(0));
+        let period = period.unwrap_or(Nanos::SECOND).0;
         let rows = end.since(start).0 / period + 1;
         let rows_a_sample = rows.div_ceil(limits.samples.max(1) as u64).max(1);
         let step = Nanos(period.saturating_mul(rows_a_sample));

@@ -123,7 +123,8 @@ impl Recorder {
         })
     }
 
-    /// A lane whose schemas and blocks may come from here on.
+    /// A lane whose schemas and blocks may come from here on. With a period of 0 its rows come at any time, as those of a channel:
+    /// then no tick is without a row, and silence says nothing.
     pub fn lane(&mut self, head: &LaneHead<'_>) -> Result<(), RecordError> {
         let LaneHead { lane, node, name, epoch, period } = *head;
         if self.lanes.values().all(|known| known.node != node) {
@@ -162,14 +163,15 @@ impl Recorder {
         };
         let known = self.lanes.entry(lane).or_default();
         known.needs_schema(header.generation);
+        let period = known.period_of(header.period);
         let (mut count, mut last) = (0u64, known.last);
         let (jitter, coverage) = (&mut self.counts.jitter, &mut known.coverage);
         let mut repeated = 0;
         let read = stamps(bytes, |number, at| {
-            if let Some((before, then)) = last.filter(|&(before, _)| before < number) {
-                jitter.add(at.since(then).0, number - before, header.period.0);
+            if let Some((before, then)) = last.filter(|&(before, _)| before < number && period > Nanos(0)) {
+                jitter.add(at.since(then).0, number - before, period.0);
             }
-            repeated += u64::from(!coverage.row(number, Stamp { boot: at, ..header.stamp }, header.period));
+            repeated += u64::from(!coverage.row(number, Stamp { boot: at, ..header.stamp }, period));
             last = Some((number, at));
             count += 1;
         });
@@ -179,9 +181,9 @@ impl Recorder {
         // The next row is measured against the newest row, not against a late one.
         known.last = known.last.max(last);
         self.counts.repeated += repeated;
-        if count > 0 && header.period > Nanos(0) {
-            let (shortest, longest) = self.counts.periods.unwrap_or((header.period, header.period));
-            self.counts.periods = Some((shortest.min(header.period), longest.max(header.period)));
+        if count > 0 && period > Nanos(0) {
+            let (shortest, longest) = self.counts.periods.unwrap_or((period, period));
+            self.counts.periods = Some((shortest.min(period), longest.max(period)));
         }
         self.counts.rows += count;
         self.counts.values += count * u64::from(header.slots);
@@ -197,6 +199,7 @@ impl Recorder {
     /// A row of a lane is here or on its way into a block, `now`. The soonest arrival tells how far the clocks are apart.
     pub fn heard(&mut self, lane: u32, stamp: Stamp, period: Nanos, now: Nanos) {
         let Some(lane) = self.lanes.get_mut(&lane) else { return };
+        let period = lane.period_of(period);
         let ahead = i128::from(now.0) - i128::from(stamp.boot.0);
         lane.ahead = Some(lane.ahead.map_or(ahead, |known| known.min(ahead)));
         if lane.heard.is_none_or(|(boot, _)| boot < stamp.boot) {
@@ -377,6 +380,11 @@ struct Tail {
 }
 
 impl Lane {
+    /// The time between two rows of a block that says this; 0 where rows come at any time.
+    fn period_of(&self, said: Nanos) -> Nanos {
+        if self.period == 0 { Nanos(0) } else { said }
+    }
+
     /// When the newest row in the recording was gathered, by the node's clock, and the period.
     fn last_row(&self) -> Option<(Nanos, Nanos)> {
         let (last, period) = self.coverage.span()?.end();

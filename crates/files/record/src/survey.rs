@@ -15,7 +15,7 @@ use crate::recording::{Event, Lane, Recording};
 pub struct LaneSurvey {
     /// The lane.
     pub lane: Lane,
-    /// Time between rows.
+    /// Time between rows; 0: they come at any time.
     pub period: Nanos,
     /// The series of all its generations, in order of appearance.
     pub series: Vec<Series>,
@@ -78,7 +78,10 @@ impl Survey {
             Event::Columns(place, columns) => self.lanes[place].columns(&columns),
             Event::Block(block) => {
                 let (lane, slots) = (&mut self.lanes[block.lane], u64::from(block.header.slots));
-                lane.period = block.header.period;
+                // A lane without a period has rows at any time.
+                if lane.period > Nanos(0) {
+                    lane.period = block.header.period;
+                }
                 let period = lane.period;
                 block.rows(|number, row| lane.row(number, row.stamp(), period, slots));
             }

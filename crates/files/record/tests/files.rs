@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use khz_block::trace::{self, Chunk, LaneHead, Sealed};
-use khz_block::{Encoder, HEADER_BYTES, SchemaEncoder};
+use khz_block::{Encoder, HEADER_BYTES, Header, SchemaEncoder};
 use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Series, Stamp, Unit};
 use khz_record::{Event, Missing, Recorder, Recording, Rotation, Survey};
 
@@ -247,6 +247,52 @@ fn between_two_epochs_of_a_lane_the_ticks_of_the_pause_are_missing() {
     recorder.lane(&head(2, 9)).unwrap();
     recorder.block(2, &block(0, 7 * ROWS_A_BLOCK)).unwrap();
     assert_eq!(recorder.missing(), missing(10, 1, 30));
+}
+
+#[test]
+fn rows_that_come_at_any_time_are_missing_by_their_numbers_and_never_by_the_clock() {
+    let folder = Folder::new();
+    let path = folder.file("channel.khzt");
+    let mut recorder = Recorder::create(&path, Rotation::default(), "{}".into(), Nanos(0)).unwrap();
+    let (mut encoder, mut schema) = (SchemaEncoder::new(), Vec::new());
+    encoder.append(&series("channel.one"), &mut schema).unwrap();
+    encoder.append(&series("channel.two"), &mut schema).unwrap();
+    let announce = |recorder: &mut Recorder, epoch| {
+        let head = LaneHead { lane: 1, node: "n0", name: "channel.hot", epoch, period: 0 };
+        recorder.lane(&head).unwrap();
+        recorder.schema(1, 1, 0, &schema).unwrap();
+    };
+    announce(&mut recorder, 7);
+    // Blocks a day apart, and the second one comes after the third.
+    let day = 86_400_000_000_000;
+    let at = |first: u64, time: u64| {
+        let mut bytes = block(0, first);
+        let mut header = Header::from_bytes(bytes.first_chunk().unwrap(), 0).unwrap();
+        header.stamp.boot = Nanos(time);
+        bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        bytes
+    };
+    for (first, time) in [(0, day), (30, 4 * day), (10, 2 * day)] {
+        recorder.block(1, &at(first, time)).unwrap();
+        let stamp = Stamp { boot: Nanos(time), real_offset: 0 };
+        recorder.heard(1, stamp, Nanos(PERIOD), Nanos(time));
+    }
+    recorder.end_at(Nanos(9 * day));
+    let lacks = |rows, gaps| Missing { rows, gaps, ..Missing::default() };
+    assert_eq!(recorder.missing(), lacks(10, 1), "the third block");
+    recorder.lost(1, 20, 30).unwrap();
+    // The channel was changed: another epoch, a week later.
+    announce(&mut recorder, 8);
+    recorder.block(1, &at(0, 8 * day)).unwrap();
+    assert_eq!((recorder.missing(), recorder.silent_at_end().len()), (lacks(10, 1), 0));
+    assert_eq!(recorder.unheard().len(), 0, "a channel that is silent is well");
+    let counts = recorder.finish("{}").unwrap();
+    assert_eq!((counts.rows, counts.periods, counts.jitter.quantile(0.5)), (40, None, None));
+    let survey = khz_record::Survey::of(&Recording::of(&[path])).unwrap();
+    let missing: Vec<Missing> = survey.lanes.iter().map(|lane| lane.missing()).collect();
+    assert_eq!(missing, [lacks(10, 1), lacks(0, 0)]);
+    let gaps: Vec<u64> = survey.lanes.iter().flat_map(|lane| lane.gaps()).map(|gap| gap.ticks).collect();
+    assert_eq!(gaps, [0]);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Compiles an expression for a node, which has only its own recent rows: the part of the language that needs no more. What a node
 //! cannot compute is refused with its place.
 
-use khz_model::Nanos;
+use khz_model::{ChannelName, Nanos};
+use khz_plan::limits::STEPS_MAX;
 use khz_plan::{
     Aggregate, Aggregator, Combine, Condition, Form, Grouping, Matching, Math, Over, Plan, Selector, Step,
     StepId, Test,
@@ -23,27 +24,88 @@ irate, increase, delta, idelta, deriv, changes, resets and ..._over_time of rang
 round, clamp, sqrt, ln, exp, log2, log10, sgn, time; sum, avg, min, max, count, group, stddev, stdvar, quantile, topk and \
 bottomk with by or without";
 
+/// How many channels an expression may lead through, one using the next: more than anybody still understands.
+pub const CHAIN_MAX: usize = 8;
+
+/// The expression of the channel of this name, or why it cannot be used.
+pub type FindChannel<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
+
 /// Compiles an expression for a node.
 ///
 /// # Errors
 /// Returns [`QueryError::Bad`]: what is wrong, at which line and column, and what such an expression may contain.
 pub fn compile(text: &str) -> Result<Plan, QueryError> {
-    let parsed = text::parse(text)?;
-    let build = Build { whole: Steps::instant(0), limits: Limits::default() };
-    let node = tree::plan(&parsed, text, &build)?;
-    let mut steps = Steplist { text, steps: Vec::new() };
-    steps.add(&node)?;
+    compiled(text, Vec::new(), None)
+}
+
+/// The same for the channel `name`, whose expression may use other channels: `{"channel.other"}` is what the expression of that
+/// one gives.
+///
+/// # Errors
+/// As for [`compile`]; also if a channel leads back to itself, through however many others.
+pub fn compile_channel(name: &str, text: &str, find: &FindChannel<'_>) -> Result<Plan, QueryError> {
+    compiled(text, vec![name.to_owned()], Some(find))
+}
+
+fn compiled(text: &str, chain: Vec<String>, find: Option<&FindChannel<'_>>) -> Result<Plan, QueryError> {
+    let mut steps = Steplist { text, steps: Vec::new(), chain, find };
+    steps.add_all()?;
     Plan::new(steps.steps).map_err(|error| QueryError::Bad(format!("{error}; {MAY_CONTAIN}")))
 }
 
 struct Steplist<'a> {
     text: &'a str,
     steps: Vec<Step>,
+    /// The channels whose expressions led here, the one that is compiled first.
+    chain: Vec<String>,
+    /// Finds other channels; `None`: there are none.
+    find: Option<&'a FindChannel<'a>>,
 }
 
 impl Steplist<'_> {
     fn refuse<T>(&self, at: Position, problem: &str) -> Result<T, QueryError> {
         Err(QueryError::Bad(format!("{problem} {}; {MAY_CONTAIN}", at.place(self.text))))
+    }
+
+    /// The steps of the whole text.
+    fn add_all(&mut self) -> Result<StepId, QueryError> {
+        let parsed = text::parse(self.text)?;
+        let build = Build { whole: Steps::instant(0), limits: Limits::default() };
+        let node = tree::plan(&parsed, self.text, &build)?;
+        self.add(&node)
+    }
+
+    /// The steps of the channel that a selector names; `None`: it names none.
+    fn channel(&mut self, selector: &tree::Selector, at: Position) -> Result<Option<StepId>, QueryError> {
+        let Some((find, name)) = self.find.zip(channel_in(selector)) else { return Ok(None) };
+        if selector.matchers.len() > 1 {
+            return self.refuse(at, "what a channel gives has no labels to choose from here: name it alone");
+        }
+        if selector.moved.fixed.is_some() || selector.moved.offset != 0 {
+            return self.refuse(at, "a node has only its newest rows: offset and @ are for the store");
+        }
+        let chain = || self.chain.iter().map(String::as_str).chain([&*name]).collect::<Vec<_>>().join(" -> ");
+        if self.chain.contains(&name) {
+            return self.refuse(at, &format!("a channel cannot use itself: {}", chain()));
+        }
+        if self.chain.len() > CHAIN_MAX {
+            let problem = format!("more than {CHAIN_MAX} channels use one another: {}", chain());
+            return self.refuse(at, &problem);
+        }
+        let text = match find(&name) {
+            Ok(text) => text,
+            Err(problem) => return self.refuse(at, &problem),
+        };
+        let chain = self.chain.iter().cloned().chain([name.clone()]).collect();
+        let mut other =
+            Steplist { text: &text, steps: std::mem::take(&mut self.steps), chain, find: self.find };
+        let added = other.add_all();
+        self.steps = other.steps;
+        added.map(Some).map_err(|error| match error {
+            // Only the outermost channel has a place in this text.
+            QueryError::Bad(problem) => QueryError::Bad(format!("channel '{name}': {problem}")),
+            error => error,
+        })
     }
 
     fn push(&mut self, step: Step) -> StepId {
@@ -52,6 +114,18 @@ impl Steplist<'_> {
     }
 
     fn add(&mut self, node: &Node) -> Result<StepId, QueryError> {
+        if self.steps.len() > STEPS_MAX {
+            // Channels that use others twice would grow without end.
+            return self.refuse(
+                node.at,
+                &format!("with the channels that it uses it has more than {STEPS_MAX} steps"),
+            );
+        }
+        if let Kind::Selector(selector) = &node.kind
+            && let Some(step) = self.channel(selector, node.at)?
+        {
+            return Ok(step);
+        }
         let step = match &node.kind {
             Kind::Number(number) => Step::Number(*number),
             Kind::Text(_) => return self.refuse(node.at, "a node computes no texts"),
@@ -145,6 +219,10 @@ impl Steplist<'_> {
             },
             _ => return self.refuse(node.at, "a node does not compute this function"),
         };
+        if self.find.is_some() && channel_in(selector).is_some() {
+            let problem = "what a channel gives has no range: a node keeps windows of readings only";
+            return self.refuse(range.at, problem);
+        }
         let length = Nanos(u64::try_from(*length).unwrap_or(0).saturating_mul(1_000_000));
         if length > khz_plan::limits::WINDOW_MAX {
             return self.refuse(range.at, "a node keeps 5 minutes at most");
@@ -190,6 +268,15 @@ impl Steplist<'_> {
         let (left, right) = (self.add(&binary.left)?, self.add(&binary.right)?);
         Ok(Step::Combine(Combine { operator: binary.operator, is_bool: binary.bool, matching, left, right }))
     }
+}
+
+/// The channel that a selector names.
+fn channel_in(selector: &tree::Selector) -> Option<String> {
+    let is_name = |matcher: &&Matcher| {
+        matcher.name == METRIC_NAME && matches!(matcher.operator, matcher::Operator::Equal)
+    };
+    let named = selector.matchers.iter().find(is_name)?;
+    named.value.strip_prefix(ChannelName::PREFIX).map(str::to_owned)
 }
 
 fn grouping(is_without: bool, labels: &[String]) -> Grouping {
@@ -319,5 +406,56 @@ mod tests {
             assert!(error.contains(problem) && error.contains("may have selectors"), "{text}: {error}");
         }
         assert!(compile("rate(").is_err());
+    }
+
+    /// Channels of these names and expressions.
+    fn among<'a>(channels: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Result<String, String> + 'a {
+        move |name| {
+            let known = channels.iter().find(|(known, _)| *known == name);
+            known.map(|(_, text)| (*text).to_owned()).ok_or_else(|| format!("there is no channel '{name}'"))
+        }
+    }
+
+    #[test]
+    fn a_channel_in_an_expression_is_what_its_own_expression_gives() {
+        let channels = [("sum", "a + {\"channel.half\"}"), ("half", "b / 2")];
+        let find = among(&channels);
+        let composed = compile_channel("x", "max({\"channel.sum\"}) > {\"channel.half\"}", &find).unwrap();
+        assert!(composed == compile("max(a + (b / 2)) > (b / 2)").unwrap());
+        // Without channels it is a series like any other.
+        assert!(compile("{\"channel.half\"}").is_ok());
+    }
+
+    #[test]
+    fn a_channel_that_leads_to_itself_or_grows_without_end_is_refused_with_the_way_there() {
+        let loops = [("a", "1 + {\"channel.b\"}"), ("b", "{\"channel.c\"} * 2"), ("c", "-{\"channel.a\"}")];
+        let refused = |name: &str, text: &str, channels: &[(&str, &str)]| {
+            compile_channel(name, text, &among(channels)).unwrap_err().to_string()
+        };
+        let error = refused("a", loops[0].1, &loops);
+        let way = "channel 'b': channel 'c': a channel cannot use itself: a -> b -> c -> a (1:2)";
+        assert!(error.contains(way), "{error}");
+        assert!(refused("a", "{\"channel.a\"}", &loops).contains("itself: a -> a (1:1)"));
+        for (text, problem) in [
+            ("1 + {\"channel.no\"}", "there is no channel 'no' (1:5)"),
+            ("{\"channel.c\",x=\"y\"}", "name it alone (1:1)"),
+            ("rate({\"channel.c\"}[5s])", "no range: a node keeps windows of readings only (1:6)"),
+            ("{\"channel.c\"} offset 5s", "are for the store (1:1)"),
+        ] {
+            let error = refused("x", text, &loops);
+            assert!(error.contains(problem), "{text}: {error}");
+        }
+        let names: Vec<String> = (0..30).map(|n| format!("n{n}")).collect();
+        let twice: Vec<String> =
+            (1..31).map(|n| format!("{{\"channel.n{n}\"}} + {{\"channel.n{n}\"}}")).collect();
+        let long: Vec<(&str, &str)> =
+            names.iter().map(|name| &**name).zip(twice.iter().map(|text| &**text)).collect();
+        assert!(
+            refused("x", "{\"channel.n0\"}", &long).contains("more than 8 channels use one another: x -> n0")
+        );
+        let wide = "a + a + a + a + a + a + a + a + a + a + a + a + a + a + a + a";
+        let mut grows = long[..7].to_vec();
+        grows.push(("n7", wide));
+        assert!(refused("x", "{\"channel.n0\"}", &grows).contains("more than 256 steps"));
     }
 }

@@ -25,7 +25,7 @@ mod summary;
 mod text;
 
 pub use answer::{Answer, MatrixSeries, Value, VectorSample};
-pub use compile::compile;
+pub use compile::{CHAIN_MAX, FindChannel, compile, compile_channel};
 pub use engine::Engine;
 pub use error::QueryError;
 pub use labels::{LabelSet, METRIC_NAME};

@@ -23,6 +23,7 @@ mod group;
 mod history;
 mod joined;
 mod keep;
+mod lane_of;
 mod layout;
 pub mod limits;
 pub mod log;

@@ -2,6 +2,7 @@
 //! damaged in the sources is reported, and the rest is written.
 
 use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use khz_model::{Nanos, NodeName, Series};
@@ -9,7 +10,8 @@ use khz_model::{Nanos, NodeName, Series};
 use crate::StoreError;
 use crate::disk::Disk;
 use crate::file::ColumnFile;
-use crate::joined::{Joined, Piece};
+use crate::joined::{Joined, Piece, Rows};
+use crate::lane_of::lane_of;
 use crate::layout::Key;
 use crate::rollup::Buckets;
 use crate::room::Out;
@@ -201,22 +203,33 @@ fn make<'a>(
     }
 }
 
-/// Calls `each` for every section that the joined files have: one for each node, or more if the type of a metric changed.
+/// Calls `each` for every section that the joined files have: one for each lane of a node, or more if the type of a metric changed.
 fn each_section(
     files: &[ColumnFile],
     damage: &mut Vec<StoreError>,
     mut each: impl FnMut(&NodeName, &Joined<Piece<'_>>, &[Series], &mut Vec<StoreError>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     for node in nodes(files, damage) {
-        let joined = Joined::of(pieces(files, &node, damage), damage)?;
-        if joined.times.rows() == 0 {
-            continue;
-        }
-        for series in joined.sections() {
-            each(&node, &joined, &series, damage)?;
+        for pieces in by_lane(pieces(files, &node, damage)) {
+            let joined = Joined::of(pieces, damage)?;
+            if joined.times.rows() == 0 {
+                continue;
+            }
+            for series in joined.sections() {
+                each(&node, &joined, &series, damage)?;
+            }
         }
     }
     Ok(())
+}
+
+/// The pieces of each lane of a node, which are joined to one.
+fn by_lane(pieces: Vec<Piece<'_>>) -> impl Iterator<Item = Vec<Piece<'_>>> {
+    let mut lanes: BTreeMap<String, Vec<Piece<'_>>> = BTreeMap::new();
+    for piece in pieces {
+        lanes.entry(lane_of(piece.series()).to_owned()).or_default().push(piece);
+    }
+    lanes.into_values()
 }
 
 /// The nodes of all files, each once.

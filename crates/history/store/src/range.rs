@@ -100,8 +100,8 @@ pub trait OpenRows: Send + Sync {
     /// The nodes that have some.
     fn nodes(&self) -> Vec<NodeName>;
 
-    /// Those of a node, if some may be from `from` on and before `to`.
-    fn of(&self, node: &NodeName, from: Nanos, to: Nanos) -> Option<LoggedBlock>;
+    /// Those of a node, of each of its lanes that has some which may be from `from` on and before `to`.
+    fn of(&self, node: &NodeName, from: Nanos, to: Nanos) -> Vec<LoggedBlock>;
 
     /// A time in which all of them are; it may be longer.
     fn span(&self) -> Option<(Nanos, Nanos)>;
@@ -113,8 +113,8 @@ impl OpenRows for () {
         Vec::new()
     }
 
-    fn of(&self, _: &NodeName, _: Nanos, _: Nanos) -> Option<LoggedBlock> {
-        None
+    fn of(&self, _: &NodeName, _: Nanos, _: Nanos) -> Vec<LoggedBlock> {
+        Vec::new()
     }
 
     fn span(&self) -> Option<(Nanos, Nanos)> {

@@ -105,8 +105,8 @@ impl OpenRows for Open {
         self.0.keys().cloned().collect()
     }
 
-    fn of(&self, node: &NodeName, _: Nanos, _: Nanos) -> Option<LoggedBlock> {
-        self.0.get(node).cloned()
+    fn of(&self, node: &NodeName, _: Nanos, _: Nanos) -> Vec<LoggedBlock> {
+        self.0.get(node).cloned().into_iter().collect()
     }
 
     fn span(&self) -> Option<(Nanos, Nanos)> {

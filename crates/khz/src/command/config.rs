@@ -14,7 +14,7 @@ use khz_model::Pattern;
 use crate::config::places;
 use crate::config::secrets::{hidden, is_secret};
 use crate::config::settings::{SETTINGS, Setting, Shape};
-use crate::config::{ForeignValues, Layers, Plan, SourceValues, Value};
+use crate::config::{ForeignValues, Layers, Plan, SinkValues, SourceValues, Value};
 use crate::show::table::printable;
 
 /// Examples for `khz config --help`.
@@ -72,10 +72,21 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
     } else {
         layers.sources.iter().for_each(|source| text.push_str(&table(source)));
     }
+    layers.sinks.iter().for_each(|sink| text.push_str(&sink_table(sink)));
     if let Some(engine) = &layers.engine {
         text.push_str(&format!("\n[engine]\n{}", foreign_keys(engine)));
     }
     layers.remote_writes.iter().for_each(|receiver| text.push_str(&receiver_table(receiver)));
+    text
+}
+
+/// A `[sinks.NAME]` table.
+fn sink_table(sink: &SinkValues) -> String {
+    let mut text = format!("\n[sinks.{}]\n", sink.name);
+    for (key, value) in &sink.keys {
+        let shown = if key == "layout" { list(&value.text) } else { quoted(&value.text) };
+        text.push_str(&line(key, &shown, &value.origin));
+    }
     text
 }
 

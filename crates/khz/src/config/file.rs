@@ -9,8 +9,8 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::settings::{SETTINGS, Shape, position};
-use super::{ConfigError, ForeignValues, Origin, SourceValues, Value};
-use khz_model::suggest;
+use super::{ConfigError, ForeignValues, Origin, SinkValues, SourceValues, Value};
+use khz_model::{ChannelName, suggest};
 
 /// A file larger than this is not a khz.toml.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -22,6 +22,8 @@ pub struct FileValues {
     pub settings: Vec<Option<Value>>,
     /// The `[sources.NAME]` tables, in the order of the file.
     pub sources: Vec<SourceValues>,
+    /// The `[sinks.NAME]` tables, in the order of the file.
+    pub sinks: Vec<SinkValues>,
     /// The `[engine]` table.
     pub engine: Option<ForeignValues>,
     /// The `[[remote_write]]` tables, in the order of the file.
@@ -40,6 +42,9 @@ const STORE_KEYS: [(&str, &str); 5] = [
 /// Keys inside `[sources.NAME]`.
 const SOURCE_KEYS: [&str; 3] = ["rate", "enabled", "budget"];
 
+/// Keys inside `[sinks.NAME]`.
+const SINK_KEYS: [(&str, Shape); 2] = [("rrd", Shape::Text("DIR")), ("layout", Shape::List("LAYOUT"))];
+
 /// Reads the text of the file called `path`; `source_names` are the sources that exist.
 pub fn read(path: &str, text: &str, source_names: &[&str]) -> Result<FileValues, ConfigError> {
     let reader = Reader { path, text, source_names };
@@ -51,6 +56,7 @@ pub fn read(path: &str, text: &str, source_names: &[&str]) -> Result<FileValues,
     for (key, value) in entries {
         match (key.get_ref().as_ref(), value.get_ref()) {
             ("sources", DeValue::Table(tables)) => values.sources = reader.sources(tables)?,
+            ("sinks", DeValue::Table(tables)) => values.sinks = reader.sinks(tables)?,
             ("engine", _) => values.engine = Some(reader.engine(key, value)?),
             ("remote_write", _) => values.remote_writes = reader.remote_writes(value)?,
             ("store", DeValue::Table(keys)) => reader.store(keys, &mut values.settings)?,
@@ -101,6 +107,25 @@ impl Reader<'_> {
             }
         }
         Ok(source)
+    }
+
+    fn sinks(&self, tables: &DeTable<'_>) -> Result<Vec<SinkValues>, ConfigError> {
+        let mut sinks = Vec::new();
+        for (key, table) in tables.iter() {
+            let name = key.get_ref().as_ref();
+            // So that it can be written everywhere as it is.
+            if ChannelName::new(name).is_err() {
+                return Err(self.unknown(key, "sinks.", []));
+            }
+            let full = format!("sinks.{name}");
+            let DeValue::Table(keys) = table.get_ref() else {
+                return Err(self.wrong_type(&full, table.span(), "a table: [sinks.hot]"));
+            };
+            let (at, keys) = (self.origin(key.span()), self.keys(keys, &full, &SINK_KEYS)?);
+            sinks.push((key.span().start, SinkValues { name: name.to_owned(), at, keys }));
+        }
+        sinks.sort_by_key(|(start, _)| *start);
+        Ok(sinks.into_iter().map(|(_, sink)| sink).collect())
     }
 
     /// The settings of the store, which have shorter names in a table of their own.

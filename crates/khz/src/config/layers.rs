@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FILE_BYTES_MAX, FileValues};
 use super::flags::NodeFlags;
 use super::settings::{SETTINGS, position};
-use super::{ConfigError, FILE, ForeignValues, Origin, SourceValues, Value};
+use super::{ConfigError, FILE, ForeignValues, Origin, SinkValues, SourceValues, Value};
 use khz_model::suggest;
 
 /// For every setting its value, and where it came from.
@@ -15,6 +15,8 @@ pub struct Layers {
     values: Vec<Value>,
     /// The file's `[sources.NAME]` tables.
     pub sources: Vec<SourceValues>,
+    /// The file's `[sinks.NAME]` tables.
+    pub sinks: Vec<SinkValues>,
     /// The file's `[engine]` table.
     pub engine: Option<ForeignValues>,
     /// The file's `[[remote_write]]` tables.
@@ -63,6 +65,7 @@ impl Layers {
         Layers {
             values,
             sources: file.sources,
+            sinks: file.sinks,
             engine: file.engine,
             remote_writes: file.remote_writes,
             suspects: suspects(variables),

@@ -2,7 +2,7 @@
 //!
 //! - `settings.rs` lists the settings. Everything else about a setting follows from its line there.
 //! - `file.rs`, `flags.rs` and `layers.rs` read and merge the values as text.
-//! - `plan.rs` checks them, with `addresses.rs`, `nodes.rs`, `remote.rs`, `rrd.rs`, `sources.rs`, `trust.rs` and `values.rs`.
+//! - `plan.rs` checks them, with `addresses.rs`, `nodes.rs`, `remote.rs`, `rrd.rs`, `sinks.rs`, `sources.rs`, `trust.rs` and `values.rs`.
 //! - `places.rs` has the directories that khz uses without a setting.
 
 use std::fmt;
@@ -19,6 +19,7 @@ pub mod remote;
 pub mod rrd;
 pub mod secrets;
 pub mod settings;
+pub mod sinks;
 pub mod sources;
 pub mod trust;
 mod values;
@@ -68,6 +69,17 @@ pub struct SourceValues {
     pub enabled: Option<Value>,
     /// Its share of one core.
     pub budget: Option<Value>,
+}
+
+/// The values of `[sinks.NAME]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SinkValues {
+    /// The sink.
+    pub name: String,
+    /// Where the table begins.
+    pub at: Origin,
+    /// Its keys.
+    pub keys: Vec<(String, Value)>,
 }
 
 /// The values of a table that names a server of somebody else: `[[remote_write]]` and `[engine]`, which has no labels and rules.

@@ -13,6 +13,7 @@ use super::foreign::{self, ForeignServer};
 use super::nodes;
 use super::remote::{self, RemoteWrite};
 use super::rrd::{self, Recording};
+use super::sinks::{self, Sink};
 use super::sources::{self, Sources};
 use super::trust::Trust;
 use super::values::{self, bad, checked, file, quantity, switch};
@@ -55,6 +56,8 @@ pub struct Plan {
     pub answers_max: ByteSize,
     /// What a hub records into .rrd files, and where.
     pub rrd: Option<(PathBuf, Recording)>,
+    /// Where a hub writes the rows of channels that say so.
+    pub sinks: Vec<Sink>,
     /// The local address that connections go out from; `None`: the kernel chooses.
     pub bind: Option<IpAddr>,
     /// Everybody who reaches a door may read there, without TLS.
@@ -170,6 +173,7 @@ impl Plan {
             },
             answers_max: checked(layers, "answers_max", values::answers_max)?,
             rrd: rrd::recording(layers)?,
+            sinks: sinks::sinks(&layers.sinks)?,
             bind: checked(layers, "bind", addresses::local_address)?,
             insecure,
             trust: Trust::check(layers)?,

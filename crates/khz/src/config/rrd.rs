@@ -31,7 +31,7 @@ pub(super) fn recording(layers: &Layers) -> Result<Option<(PathBuf, Recording)>,
 }
 
 /// `300,AVERAGE:0.5:1:600,...`; without any text MRTG's layout. The crate `rrd` checks the archives.
-fn layout(text: &str) -> Result<Layout, String> {
+pub(super) fn layout(text: &str) -> Result<Layout, String> {
     let mut words = items(text);
     let Some(step) = words.next() else { return Ok(Layout::default()) };
     let step: u64 =

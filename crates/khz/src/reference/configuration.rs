@@ -33,6 +33,14 @@ enabled = true
 The file may also name receivers of remote write, in tables `[[remote_write]]` ([remote.md](remote.md)), and another engine that answers queries
 in PromQL, in a table `[engine]` ([scale.md](scale.md#let-a-hub-ask-such-an-engine)).
 
+A hub may have sinks, which channels name with `to` ([channels.md](channels.md#sinks)):
+
+```toml
+[sinks.hot]
+rrd    = \"/var/lib/khz/rrd-hot\"              # a directory of .rrd files, DIR/NODE/SERIES.rrd
+layout = [\"10\", \"AVERAGE:0.5:1:8640\"]       # step and archives, as rrd_layout; MRTG's without it
+```
+
 `khz check` names the sources. The column \"for\" says which commands take a setting as a flag: `khz` (without a command), `agent`, `hub`, and readers (`get`, `watch`, `nodes` and the like). `store` is `khz store`. The file may hold every
 setting on every machine.
 

@@ -15,6 +15,7 @@ mod engine;
 mod examples;
 mod exposition;
 mod hostlists;
+mod kept;
 mod link;
 mod live;
 mod memory;

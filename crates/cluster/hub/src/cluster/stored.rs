@@ -1,4 +1,4 @@
-//! What the cluster gives to a store: the rows of base lanes. It knows no file.
+//! What the cluster gives to a store: the rows of base lanes, and those of channels that are kept. It knows no file.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,20 +11,23 @@ use khz_store::range::OpenRows;
 use super::Cluster;
 use crate::clock;
 use crate::counts::own_metric;
+use crate::lane::Lane;
+use crate::node::SharedNode;
 
 impl Cluster {
-    /// From now on the rows of base lanes go into this log. The first call counts; it comes before the first node.
+    /// From now on the rows of base lanes, and of channels that are kept, go into this log. The first call counts; it comes before the first node.
     pub fn log_to(self: &Arc<Self>, intake: Intake) {
         intake.ask(self);
         let _ = self.intake.set(intake);
     }
 
-    /// Where the rows of base lanes go, if there is a store.
+    /// Where rows go, if there is a store.
     pub(crate) fn intake(&self) -> Option<&Intake> {
         self.intake.get()
     }
 
-    /// The newest rows of a node, which are in no block of the log yet; `None`: it has none, or there is no store.
+    /// The newest rows of a node's base lane, which are in no block of the log yet; `None`: it has none, or there is no store.
+    #[cfg(test)]
     pub fn open_blocks(&self, node: &NodeName) -> Option<LoggedBlock> {
         self.node(node)?.lock().lanes().base()?.open_for_log()
     }
@@ -39,7 +42,7 @@ impl Cluster {
                 Count,
                 "khz.store.rows",
                 "khz_store_rows_total",
-                "Rows of base lanes that are on the disk.",
+                "Rows of base lanes, and of channels that are kept, that are on the disk.",
             ),
             (
                 &counts.rows_lost,
@@ -75,9 +78,7 @@ impl Cluster {
     pub fn hand_over(&self, age: Nanos) {
         let now = clock::boot();
         for node in self.nodes() {
-            if let Some(base) = node.lock().lanes_mut().base_mut() {
-                base.hand_over(age, now);
-            }
+            node.lock().lanes_mut().logged_mut().for_each(|lane| lane.hand_over(age, now));
         }
     }
 }
@@ -86,9 +87,7 @@ impl Cluster {
 impl OpenBlocks for Cluster {
     fn grown(&self, take: &mut Take<'_>) {
         for node in self.nodes() {
-            if let Some(base) = node.lock().lanes_mut().base_mut() {
-                base.give_log(take);
-            }
+            node.lock().lanes_mut().logged_mut().for_each(|lane| lane.give_log(take));
         }
     }
 }
@@ -99,21 +98,24 @@ impl OpenRows for Cluster {
         self.nodes().iter().map(|node| node.name.clone()).collect()
     }
 
-    fn of(&self, node: &NodeName, from: Nanos, to: Nanos) -> Option<LoggedBlock> {
-        let node = self.node(node)?;
+    fn of(&self, node: &NodeName, from: Nanos, to: Nanos) -> Vec<LoggedBlock> {
+        let Some(node) = self.node(node) else { return Vec::new() };
         let node = node.lock();
-        let base = node.lanes().base()?;
-        // The block is copied only if it is needed.
-        let (first, last) = base.open_span()?;
-        if first >= to || last < from {
-            return None;
-        }
-        base.open_for_log()
+        // A block is copied only if it is needed.
+        let is_within =
+            |lane: &&Lane| lane.open_span().is_some_and(|(first, last)| first < to && last >= from);
+        node.lanes().logged().filter(is_within).filter_map(Lane::open_for_log).collect()
     }
 
     fn span(&self) -> Option<(Nanos, Nanos)> {
         let nodes = self.nodes();
-        let spans = nodes.iter().filter_map(|node| node.lock().lanes().base()?.open_span());
-        spans.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+        let span =
+            |node: &Arc<SharedNode>| node.lock().lanes().logged().filter_map(Lane::open_span).reduce(wider);
+        nodes.iter().filter_map(span).reduce(wider)
     }
+}
+
+/// The time of both.
+fn wider(all: (Nanos, Nanos), one: (Nanos, Nanos)) -> (Nanos, Nanos) {
+    (all.0.min(one.0), all.1.max(one.1))
 }

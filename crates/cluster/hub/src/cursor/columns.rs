@@ -24,6 +24,8 @@ pub(crate) struct Selection {
     pub terms: Option<Arc<Terms>>,
     /// Every series of a lane: of a channel the node sends only what the reader is to get, under names that no pattern has.
     is_all: bool,
+    /// The store keeps the rows: nobody reads them here.
+    pub is_kept: bool,
     /// The version of the link that the reader speaks; it decides which values the reader knows.
     version: u8,
     /// Columns that some cursor has, newest choice first.
@@ -34,7 +36,14 @@ impl Selection {
     pub fn new(patterns: Arc<[Pattern]>, speaking: Vec<u32>, terms: Option<Terms>) -> Self {
         let terms = terms.map(Arc::new);
         let is_all = terms.as_ref().is_some_and(|terms| terms.channel.is_some());
-        Selection { patterns, speaking, terms, is_all, version: VERSION, known: Mutex::default() }
+        let (is_kept, known) = Default::default();
+        Selection { patterns, speaking, terms, is_all, is_kept, version: VERSION, known }
+    }
+
+    /// The same for the store, which keeps the rows.
+    pub fn kept(mut self, is_kept: bool) -> Self {
+        self.is_kept = is_kept;
+        self
     }
 
     /// The same for a reader that speaks this version of the link.

@@ -1,6 +1,7 @@
-//! A base lane's way into the store. It hands over a block when the block has ended, or when no row has come for long. Of the
-//! open block it gives what has come, whenever the log asks. If the node's clock is wrong, it says by how much the
-//! store must shift the times; the bytes stay. It writes nothing itself; the store's log does, in a thread of its own.
+//! A lane's way into the store: a base lane's, or that of a channel which is kept. It hands over a block when the block has ended, or
+//! when no row has come for long. Of the open block it gives what has come, whenever the log asks. If the node's clock is wrong, it
+//! says by how much the store must shift the times; the bytes stay. It writes nothing itself; the store's log does, in a thread of
+//! its own.
 
 use std::sync::Arc;
 
@@ -239,6 +240,17 @@ impl Lane {
         if self.log.is_none() {
             self.log = Some(Box::new(LaneLog::new(intake, node, self.epoch)));
         }
+    }
+
+    /// The lane's rows go into no log any more; what has come goes there.
+    pub fn log_no_more(&mut self) {
+        self.hand_over(Nanos(0), clock::boot());
+        self.log = None;
+    }
+
+    /// True if the lane's rows go into the log.
+    pub fn is_logged(&self) -> bool {
+        self.log.is_some()
     }
 
     /// Which rows the log had before this hub's start; `None`: the lane's rows go into no log.

@@ -64,14 +64,19 @@ impl Lanes {
         self.numbers.iter().filter_map(|&(number, id)| Some((number, self.get(id)?)))
     }
 
-    /// The base lane, to change it.
-    pub fn base_mut(&mut self) -> Option<&mut Lane> {
-        self.present.iter_mut().find(|lane| lane.name == BASE)
-    }
-
     /// The base lane.
     pub fn base(&self) -> Option<&Lane> {
         self.present.iter().find(|lane| lane.name == BASE)
+    }
+
+    /// The lanes whose rows go into the store.
+    pub fn logged(&self) -> impl Iterator<Item = &Lane> {
+        self.present.iter().filter(|lane| lane.is_logged())
+    }
+
+    /// The same, to change them.
+    pub fn logged_mut(&mut self) -> impl Iterator<Item = &mut Lane> {
+        self.present.iter_mut().filter(|lane| lane.is_logged())
     }
 
     /// Lanes of the present epoch.

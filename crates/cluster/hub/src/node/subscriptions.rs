@@ -40,6 +40,8 @@ pub(crate) struct NodeSubscription {
     lane: Option<u64>,
     /// Where the lane was when it began to serve.
     start: Option<Start>,
+    /// The store keeps its rows.
+    is_kept: bool,
 }
 
 /// Where a lane was when it began to serve a subscription. It is kept while the node is away.
@@ -137,6 +139,7 @@ impl Subscriptions {
             answer: None,
             lane: None,
             start: None,
+            is_kept: false,
         };
         let command = new.command();
         self.all.push(new);
@@ -152,6 +155,18 @@ impl Subscriptions {
         }
         self.all.remove(at);
         Some(Command::Dismiss { number })
+    }
+
+    /// The store keeps the rows of a subscription from now on, or does not any more.
+    pub fn keep(&mut self, number: u32, is_kept: bool) {
+        if let Some(known) = self.get_mut(number) {
+            known.is_kept = is_kept;
+        }
+    }
+
+    /// True if the lane serves a subscription whose rows the store keeps.
+    pub fn are_kept(&self, lane: u64) -> bool {
+        self.served_by(lane).any(|known| known.is_kept)
     }
 
     /// The subscription with this number.

@@ -44,10 +44,10 @@ pub(super) fn of_offer(cluster: &Cluster, node: &Node, id: u64, offer: &LaneOffe
 }
 
 /// Everything that neither came nor is in the log from before this hub's start, however old: nothing that the ring still has
-/// may be missing in the store. If the hub keeps rows in memory, the newest ones come again.
+/// may be missing in the store. If the hub keeps rows in memory, the newest ones of a base lane come again.
 fn unlogged(cluster: &Cluster, lane: &Lane, before: &Ranges, prompt: bool) -> Want {
     let remembered = HISTORY_SPAN.0.checked_div(lane.period.0).unwrap_or(0);
-    let is_memory = cluster.keeps_history();
+    let is_memory = cluster.keeps_history() && lane.name == BASE;
     let until = if is_memory { lane.next_offered.saturating_sub(remembered) } else { u64::MAX };
     let mut known = Ranges::default();
     for &(from, to) in before.as_slice() {
@@ -71,7 +71,10 @@ pub(super) fn of_answer(cluster: &Cluster, node: &Node, id: u64) -> Option<Want>
     let lane = node.lanes().get(id)?;
     let prompt = is_prompt(cluster, node, lane);
     if let Some(start) = node.subscriptions().channel_start(id) {
-        return Some(unbroken(lane, start, prompt));
+        return Some(match lane.logged_before() {
+            Some(before) => unlogged(cluster, lane, before, prompt),
+            None => unbroken(lane, start, prompt),
+        });
     }
     if lane.has_rows() && lane.late_readers > 0 {
         return Some(missed(lane, prompt));
@@ -153,7 +156,7 @@ mod tests {
     fn wanted(cluster: &Arc<Cluster>, node: &SharedNode, next_row: u64) -> (Want, Option<u64>) {
         let mut node = node.lock();
         let id = node.lanes_mut().offered(1, BASE, 1, Nanos::SECOND).expect("room for a lane");
-        node.log_base(id, cluster);
+        node.log_lane(id, cluster);
         node.lanes_mut().get_mut(id).expect("the lane").next_offered = next_row;
         let offer = LaneOffer {
             lane: 1,

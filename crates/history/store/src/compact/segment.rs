@@ -10,6 +10,7 @@ use khz_model::{Nanos, NodeName, Series};
 
 use crate::StoreError;
 use crate::disk::Disk;
+use crate::lane_of::lane_of;
 use crate::limits::{HOURS_AT_ONCE, NODE_ROWS_BYTES};
 use crate::log::{LogView, LoggedBlock, SchemaHash};
 use crate::rows::{NodeRows, write_section};
@@ -110,11 +111,25 @@ impl<'a> Pass<'a> {
         matches!(self.chosen, Chosen::Any)
     }
 
-    /// Takes the blocks of a node.
+    /// Takes the blocks of a node, lane by lane.
     fn node(
         &mut self,
         node: &NodeName,
         blocks: &[LoggedBlock],
+        damage: &mut Vec<StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut lanes: BTreeMap<&str, Vec<&LoggedBlock>> = BTreeMap::new();
+        for block in blocks {
+            lanes.entry(lane_of(block.schema.series())).or_default().push(block);
+        }
+        lanes.into_values().try_for_each(|blocks| self.lane(node, &blocks, damage))
+    }
+
+    /// Takes the blocks of one lane of a node.
+    fn lane(
+        &mut self,
+        node: &NodeName,
+        blocks: &[&LoggedBlock],
         damage: &mut Vec<StoreError>,
     ) -> Result<(), StoreError> {
         let mut rows = BTreeMap::new();

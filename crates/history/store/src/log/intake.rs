@@ -10,7 +10,7 @@ use crate::limits::LANES_REMEMBERED;
 use crate::log::batch::{Batch, Waiting};
 use crate::log::{LoggedBlock, LoggedLane, OpenBlocks, SchemaHash};
 
-/// Hands blocks of base lanes to the log, and wakes it when rows have come.
+/// Hands blocks of lanes to the log, and wakes it when rows have come.
 #[derive(Clone, Debug)]
 pub struct Intake(pub(crate) Arc<Shared>);
 
@@ -92,7 +92,7 @@ impl Shared {
 }
 
 impl Intake {
-    /// The base lane of a node in this epoch. A lane that was in the log before the start knows which rows are there.
+    /// A lane of a node in this epoch. A lane that was in the log before the start knows which rows are there.
     pub fn lane(&self, node: &NodeName, epoch: u64) -> Arc<LoggedLane> {
         self.0.state().lane(node, epoch)
     }
@@ -117,6 +117,7 @@ impl Intake {
         if block.rows == 0 {
             return;
         }
+        lane.has(block.schema.series());
         let mut state = self.0.state();
         let schema = state.schema(&block.schema_hash, &block.schema);
         if state.batch.is_empty() {

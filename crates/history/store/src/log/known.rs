@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use khz_model::{Nanos, NodeName};
 
+use crate::lane_of::are_of_channel;
 use crate::log::{LogView, LoggedLane};
 
 /// A block of the log.
@@ -21,13 +22,14 @@ pub struct KnownBlock {
 }
 
 impl LogView {
-    /// The blocks of a node, those included that wait for a commit, in the order in which they came. A block that has grown
+    /// The blocks of a node's base lane, those included that wait for a commit, in the order in which they came. A block that has grown
     /// may come twice.
     pub fn known(&self, node: &NodeName) -> Vec<KnownBlock> {
         let mut known = Vec::new();
         {
             let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
-            known.extend(index.of(node).iter().map(|entry| KnownBlock {
+            let of_base = index.of(node).iter().filter(|entry| !are_of_channel(entry.schema.series()));
+            known.extend(of_base.map(|entry| KnownBlock {
                 lane: entry.lane.clone(),
                 first_row: entry.first_row,
                 rows: entry.rows,
@@ -36,7 +38,7 @@ impl LogView {
         }
         let state = self.shared.state();
         for waiting in [&state.writing.blocks, &state.batch.blocks].into_iter().flatten() {
-            if waiting.lane.node() == node {
+            if waiting.lane.node() == node && !are_of_channel(waiting.block.schema.series()) {
                 known.push(KnownBlock {
                     lane: waiting.lane.clone(),
                     first_row: waiting.block.header.first_row,
@@ -48,9 +50,9 @@ impl LogView {
         known
     }
 
-    /// The lane of a node that came last.
-    pub(crate) fn newest_lane(&self, node: &NodeName) -> Option<Arc<LoggedLane>> {
+    /// The base lane of a node that came last.
+    pub(crate) fn newest_base(&self, node: &NodeName) -> Option<Arc<LoggedLane>> {
         let lanes = self.shared.state().lanes();
-        lanes.into_iter().rev().find(|lane| lane.node() == node)
+        lanes.into_iter().rev().find(|lane| lane.node() == node && !lane.is_of_channel())
     }
 }

@@ -1,11 +1,12 @@
-//! A base lane in the log: which of its rows are safe, and which block of it is open. The hub holds one for each lane; the
+//! A lane in the log, a node's base lane or that of a channel which is kept: which of its rows are safe, and which block of it is open. The hub holds one for each lane; the
 //! commit marks what it has written.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use khz_model::NodeName;
+use khz_model::{NodeName, Series};
 
+use crate::lane_of::are_of_channel;
 use crate::limits::STORED_RANGES_MAX;
 use crate::log::intake::KnownSchema;
 use crate::log::pieces::{Left, Ranges, Records};
@@ -20,6 +21,8 @@ pub struct LoggedLane {
     safe: Mutex<Safe>,
     /// Rows are gone from the disk, and nobody has asked for that since.
     has_lost: AtomicBool,
+    /// Rows of a channel have come. The log's lanes have no names: what came of them tells it.
+    is_of_channel: AtomicBool,
 }
 
 /// What is on the disk.
@@ -54,7 +57,8 @@ pub(crate) struct Journalled {
 
 impl LoggedLane {
     pub(crate) fn new(number: u32, node: NodeName, epoch: u64) -> Self {
-        LoggedLane { number, node, epoch, safe: Mutex::default(), has_lost: AtomicBool::default() }
+        let (safe, has_lost, is_of_channel) = Default::default();
+        LoggedLane { number, node, epoch, safe, has_lost, is_of_channel }
     }
 
     /// The node.
@@ -65,6 +69,18 @@ impl LoggedLane {
     /// The lane's epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// True if it is the lane of a channel, as far as rows have come.
+    pub(crate) fn is_of_channel(&self) -> bool {
+        self.is_of_channel.load(Ordering::Relaxed)
+    }
+
+    /// Rows with these series have come.
+    pub(crate) fn has(&self, series: &[Series]) {
+        if are_of_channel(series) {
+            self.is_of_channel.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Ranges of rows that are safe on the disk, in order: the first row of each, and the one after its last. Of very many
@@ -108,7 +124,8 @@ impl LoggedLane {
         begins: Option<(u32, KnownSchema)>,
     ) -> Option<u32> {
         let mut safe = self.safe();
-        if begins.is_some() {
+        if let Some((_, schema)) = &begins {
+            self.has(schema.columns.series());
             safe.schema = begins;
         } else if safe.reached() != Some((first_row, offset)) {
             return None;

@@ -338,6 +338,7 @@ impl<'a> Reader<'a> {
         };
         let end = first_row + u64::from(rows);
         lane.add(first_row, end);
+        lane.has(schema.series());
         // The block has everything that came of it before.
         let key = (lane.number, first_row);
         if !block.is_part && open.get(&key).is_some_and(|open| open.end <= end) {
@@ -392,6 +393,7 @@ fn rebuilt(open: Open, shared: &Shared) -> Vec<Waiting> {
         let block = block_of(open.bytes, open.shift, &schema, schema_hash)?;
         let mut state = shared.state();
         let lane = state.numbered(lane).cloned()?;
+        lane.has(block.schema.series());
         let schema = state.schema(&block.schema_hash, &block.schema);
         Some(Waiting { lane, block, schema, is_part: false })
     };

@@ -30,6 +30,8 @@ const WRITE_BYTES: usize = 1 << 20;
 /// Rows of an open block of which nothing more comes are written again with as many segments as a day has: the slowest lane
 /// has a row a day.
 const IDLE_MOVES_MAX: u32 = 144;
+/// Holders of a lane of which neither the hub nor the index has anything: the intake's two lists, and the copy that is looked through.
+const HOLDERS_OF_UNUSED: usize = 3;
 
 /// The log of a hub: the only writer of its folder.
 #[derive(Debug)]
@@ -559,10 +561,15 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// A segment begins with what was stored of every node, so that the next start knows it when older segments are gone.
+    /// A segment begins with what was stored of every node's base lane, and of the channels' lanes that there are, so that the next start knows it when older segments are gone.
     fn remember_lanes(&mut self) {
+        let lanes = self.shared.state().lanes();
+        let (of_channels, base): (Vec<_>, Vec<_>) = lanes.into_iter().partition(|lane| lane.is_of_channel());
+        // Channels first: a start that finds no row of such a lane takes it for a base lane, but not for the newest.
+        let held = of_channels.iter().filter(|lane| Arc::strong_count(lane) > HOLDERS_OF_UNUSED);
+        held.for_each(|lane| self.declare_lane(lane));
         let newest: BTreeMap<NodeName, Arc<LoggedLane>> =
-            self.shared.state().lanes().into_iter().map(|lane| (lane.node().clone(), lane)).collect();
+            base.into_iter().map(|lane| (lane.node().clone(), lane)).collect();
         newest.values().for_each(|lane| self.declare_lane(lane));
     }
 

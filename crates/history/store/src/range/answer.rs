@@ -11,6 +11,8 @@ use khz_model::{
 
 use crate::StoreError;
 use crate::file::ColumnFile;
+use crate::joined::Rows;
+use crate::lane_of::are_of_channel;
 use crate::limits::{BUCKETS_MAX, RANGE_QUERY_BYTES};
 use crate::range::RangeReader;
 use crate::range::chosen::Chosen;
@@ -35,6 +37,8 @@ pub(crate) struct Asked {
     pub chosen: Chosen,
     /// How many nodes were selected last.
     nodes: usize,
+    /// Rows of channels are left out.
+    is_of_base: bool,
 }
 
 impl Asked {
@@ -61,7 +65,13 @@ impl Asked {
             damage: Vec::new(),
             chosen: Chosen::default(),
             nodes: 1,
+            is_of_base: false,
         })
+    }
+
+    /// The same of base lanes only.
+    pub fn of_base(self) -> Self {
+        Asked { is_of_base: true, ..self }
     }
 
     /// From now on the answer holds this much beside what every answer may.
@@ -126,6 +136,7 @@ impl Asked {
             chosen: &mut self.chosen,
             patterns: &self.patterns,
             nodes: self.nodes,
+            is_of_base: self.is_of_base,
         };
         reader.read(node, open, (from, to), &mut self.damage)
     }
@@ -143,9 +154,15 @@ impl Asked {
         }
     }
 
-    /// The sections of a node in these files.
+    /// The sections of a node in these files that have selected series.
     pub fn sections(&mut self, files: &[Arc<ColumnFile>], node: &NodeName) -> Vec<Strip> {
-        Strip::sections(files, node, &self.reader.unpacked, &mut self.damage)
+        let mut strips = Strip::sections(files, node, &self.reader.unpacked, &mut self.damage);
+        let of_node = self.chosen.patterns_of(&self.patterns, node);
+        strips.retain(|strip| {
+            let selected = strip.selected(|list| self.chosen.of(&self.patterns, &of_node, list));
+            !selected.slots().is_empty() && !(self.is_of_base && are_of_channel(strip.series()))
+        });
+        strips
     }
 }
 

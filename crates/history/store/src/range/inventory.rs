@@ -7,6 +7,7 @@ use khz_model::{Metric, Nanos, NodeName};
 
 use crate::StoreError;
 use crate::file::ColumnFile;
+use crate::lane_of::channel_of;
 use crate::limits::METRICS_LISTED_MAX;
 use crate::range::chosen::List;
 use crate::range::{HOUR, RangeReader};
@@ -23,6 +24,13 @@ pub struct Inventory {
     pub metrics: Vec<Arc<Metric>>,
     /// What could not be read.
     pub damage: Vec<StoreError>,
+}
+
+impl Inventory {
+    /// The names of the channels that there is something of.
+    pub fn channels(&self) -> BTreeSet<&str> {
+        self.metrics.iter().filter_map(|metric| channel_of(&metric.name)).collect()
+    }
 }
 
 impl RangeReader {

@@ -9,6 +9,7 @@ use khz_model::{Labels, Nanos, NodeName, Series, Stamp};
 
 use crate::StoreError;
 use crate::joined::Rows;
+use crate::lane_of::are_of_channel;
 use crate::layout::Key;
 use crate::log::{BlockSource, Entry, InBundle, Line, LogView, LoggedBlock, RowTimes};
 use crate::range::HOUR;
@@ -171,6 +172,8 @@ pub(crate) struct LiveReader<'a> {
     pub patterns: &'a [khz_model::Pattern],
     /// How many nodes the question is about.
     pub nodes: usize,
+    /// Rows of channels are left out.
+    pub is_of_base: bool,
 }
 
 /// Whether it is less to read these slots of a bundle than all blocks of it that the question wants.
@@ -188,15 +191,16 @@ impl LiveReader<'_> {
     pub fn read(
         self,
         node: &NodeName,
-        open: Option<LoggedBlock>,
+        open: Vec<LoggedBlock>,
         (from, to): (Nanos, Nanos),
         damage: &mut Vec<StoreError>,
     ) -> Vec<Arc<LiveRows>> {
-        let LiveReader { log, unpacked, chosen, patterns, nodes } = self;
+        let LiveReader { log, unpacked, chosen, patterns, nodes, is_of_base } = self;
         let of_node = chosen.patterns_of(patterns, node);
         let mut select = |schema: &Arc<dyn khz_model::Columns>| {
             let selected = chosen.of(patterns, &of_node, &List::Slots(schema.clone()));
-            Some(selected).filter(|selected| !selected.slots().is_empty())
+            let is_left_out = is_of_base && are_of_channel(schema.series());
+            Some(selected).filter(|selected| !selected.slots().is_empty() && !is_left_out)
         };
         let mut all = Vec::new();
         for source in log.map_or_else(Vec::new, |log| log.sources(node, None, from, to)) {
@@ -218,10 +222,10 @@ impl LiveReader<'_> {
                 Err(error) => damage.push(error),
             }
         }
-        if let Some(block) = open.filter(|block| block.span().0 < to && block.span().1 >= from)
-            && let Some(selected) = select(&block.schema)
-        {
-            all.push(Arc::new(LiveRows::of(&block, &selected)));
+        for block in open.into_iter().filter(|block| block.span().0 < to && block.span().1 >= from) {
+            if let Some(selected) = select(&block.schema) {
+                all.push(Arc::new(LiveRows::of(&block, &selected)));
+            }
         }
         all.retain(|rows| !rows.instants().is_empty());
         all

@@ -98,7 +98,9 @@ impl NewestAnswer {
         let (from, to) = self.asked.within(hour);
         let patterns = self.asked.chosen.patterns_of(&self.asked.patterns, node);
         let mut live = self.asked.reader.log.as_ref().map_or_else(Vec::new, |log| log.lists(node, from, to));
-        live.extend(self.asked.reader.open.of(node, from, to).map(|open| (open.span(), open.schema)));
+        live.extend(
+            self.asked.reader.open.of(node, from, to).into_iter().map(|open| (open.span(), open.schema)),
+        );
         // What has left the log is in a file now.
         self.files.renew();
         let mut lists: Vec<List> = live.iter().map(|(_, schema)| List::Slots(schema.clone())).collect();

@@ -1,4 +1,4 @@
-//! The rows of one node, hour by hour, for somebody who follows the store: each row with its time, and each series in those
+//! The rows of one node's base lane, hour by hour, for somebody who follows the store: each row with its time, and each series in those
 //! rows that are wanted. Reads what is in column files, in the log and in open blocks, each row once.
 
 use std::collections::BTreeSet;
@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use khz_model::{Labels, Nanos, NodeName, Pattern, QueryError, RangeRequest, RangeShape, Reading, Series};
 
 use crate::StoreError;
+use crate::lane_of::are_of_channel;
 use crate::log::{KnownBlock, LogView};
 use crate::range::answer::Asked;
 use crate::range::hours::HourFiles;
@@ -51,12 +52,14 @@ impl NodeReader {
         self.reader.log.as_ref()
     }
 
-    /// The blocks of a node in the log, and the one that has not come there yet.
+    /// The blocks of a node's base lane in the log, and the one that has not come there yet.
     pub fn known(&self, node: &NodeName) -> Vec<KnownBlock> {
         let mut known = self.reader.log.as_ref().map(|log| log.known(node)).unwrap_or_default();
         let newest = known.iter().max_by_key(|block| block.span.1).map(|block| block.lane.clone());
-        let newest = newest.or_else(|| self.reader.log.as_ref()?.newest_lane(node));
-        if let Some((lane, open)) = newest.zip(self.reader.open.of(node, Nanos(0), Nanos(u64::MAX))) {
+        let newest = newest.or_else(|| self.reader.log.as_ref()?.newest_base(node));
+        let open = self.reader.open.of(node, Nanos(0), Nanos(u64::MAX)).into_iter();
+        let open = open.filter(|open| !are_of_channel(open.schema.series())).last();
+        if let Some((lane, open)) = newest.zip(open) {
             known.push(KnownBlock {
                 lane,
                 first_row: open.header.first_row,
@@ -112,7 +115,7 @@ impl NodeReader {
         for &hour in hours.range(from.0 - from.0 % HOUR..to.0) {
             let (from, to) = (Nanos(hour.max(from.0)), Nanos(hour.saturating_add(HOUR).min(to.0)));
             let request = RangeRequest { patterns: patterns.to_vec(), from, to, shape: RangeShape::Rows };
-            let mut asked = Asked::new(self.reader.clone(), request)?;
+            let mut asked = Asked::new(self.reader.clone(), request)?.of_base();
             let read = NodeHour::of(&mut asked, &mut self.files, hour, node.clone())?;
             damage.append(&mut asked.damage);
             let Some(read) = read else { continue };

@@ -22,7 +22,9 @@ pub const BEGIN: u64 = 1_795_442_400 * SECOND;
 /// All nodes booted then.
 const BOOT: u64 = BEGIN - 100 * DAY;
 pub const NODES: usize = 3;
-pub const SCHEMAS: usize = 3;
+pub const SCHEMAS: usize = 4;
+/// The schema whose rows are those of a channel.
+pub const OF_CHANNEL: usize = 3;
 
 /// Everything, for longer than any test.
 pub fn everything() -> Keep {
@@ -30,8 +32,11 @@ pub fn everything() -> Keep {
     Keep { size: ByteSize(1 << 40), raw: long, minute: long, hour: long }
 }
 
-/// The series of a schema, each with its place among the keys. The last schema has a metric of another type.
+/// The series of a schema, each with its place among the keys. The third schema has a metric of another type.
 pub fn schema(number: usize) -> Vec<(usize, Series)> {
+    if number == OF_CHANNEL {
+        return vec![(8, Series { metric: metric("channel.hot", ValueType::Float, 0), instance: None })];
+    }
     let all = all_series();
     let count = if number == 1 { 5 } else { all.len() };
     let mut series: Vec<(usize, Series)> = all.into_iter().enumerate().take(count).collect();
@@ -45,6 +50,7 @@ pub fn schema(number: usize) -> Vec<(usize, Series)> {
 pub fn all_keys() -> Vec<Key> {
     let mut keys: Vec<Key> = schema(0).iter().map(|(_, series)| Key::of(series)).collect();
     keys.push(Key::of(&schema(2)[3].1));
+    keys.push(Key::of(&schema(OF_CHANNEL)[0].1));
     keys
 }
 
@@ -56,7 +62,7 @@ pub fn reading(place: usize, row: u64) -> Reading {
         (_, 0) => Reading::Absent(Absence::InstanceGone),
         (_, 1) => Reading::Failed(Fault::Stuck),
         (0, _) => Reading::Present(row * 1_000 + seed % 600),
-        (5, _) => Reading::Present(((seed % 1_000) as f64 / 8.0 - 20.0).to_bits()),
+        (5 | 8, _) => Reading::Present(((seed % 1_000) as f64 / 8.0 - 20.0).to_bits()),
         (6, _) => labels(seed % 4),
         _ => Reading::Present((seed % 200).wrapping_sub(100)),
     }
@@ -144,7 +150,9 @@ impl Nodes {
 }
 
 pub fn hand_over(intake: &Intake, number: usize, block: LoggedBlock) {
-    let lane = intake.lane(&node(number), 1);
+    // A channel has a lane of its own.
+    let epoch = if block.schema_hash[0] == OF_CHANNEL as u8 { 2 } else { 1 };
+    let lane = intake.lane(&node(number), epoch);
     intake.block(&lane, block);
 }
 

@@ -18,7 +18,11 @@ Examples:
                                     all disks, when memory has become short
   khz channel create crash 'mem.*' --before 10s --when 'node_load1 > 9'
                                     all rows around that, and none else
+  khz channel create loads --expr 'node_load1' --every 10s --keep 14d
+                                    the store keeps the rows for two weeks
   khz channel create slow --expr 'node_load1' --rate 10Hz --nodes 'node[1-8]'
+  khz channel create both --expr '{\"channel.hot\"} and {\"channel.slow\"}'
+                                    where both expressions have a value
 
 Expressions are PromQL, as far as a node can compute it (docs/plan.md). Readers
 have at most 100Hz and 64 channels; 256 is the limit of all.";
@@ -89,6 +93,13 @@ pub struct DefinitionFlags {
     /// Send the rows of this long after the condition has held, too.
     #[arg(long, value_name = "DURATION")]
     pub after: Option<String>,
+    /// The hub's store keeps its rows for this long, as far as it has room: `khz get --at`, `export --from` and PromQL read
+    /// them. With --expr or --each; for operators.
+    #[arg(long, value_name = "DURATION")]
+    pub keep: Option<String>,
+    /// The hub writes its rows into these sinks, by their names in the hub's configuration ([sinks.NAME]); for operators.
+    #[arg(long, value_name = "SINK", value_delimiter = ',')]
+    pub to: Vec<String>,
 }
 
 impl DefinitionFlags {
@@ -114,7 +125,8 @@ impl DefinitionFlags {
             slower: self.slower,
             before: self.before,
             after: self.after,
-            keep: None,
+            keep: self.keep,
+            to: self.to,
         };
         definition.interest().map_err(Failure::usage)?;
         Ok(definition)

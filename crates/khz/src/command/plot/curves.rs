@@ -70,7 +70,12 @@ pub fn curves(
             slots[lane] = series.iter().enumerate().filter_map(place).collect();
         }
         Event::Block(block) if !slots[block.lane].is_empty() => {
-            let (lane, period) = (block.lane, block.header.period.as_secs_f64());
+            let lane = block.lane;
+            let period = match opened.survey.lanes[lane].period {
+                // Its rows come at any time: none is missing between two of them.
+                Nanos(0) => f64::INFINITY,
+                _ => block.header.period.as_secs_f64(),
+            };
             block.rows(|number, row| {
                 let stamp = row.stamp();
                 let at = seconds_between(opened.from, stamp.real());

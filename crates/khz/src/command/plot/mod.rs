@@ -184,7 +184,7 @@ fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
     let patterns: Vec<Pattern> = opened.patterns.iter().chain(&right).cloned().collect();
     let (curves, left_out) = curves(opened, &patterns, measure, points)?;
     let seconds = opened.to.since(opened.from).as_secs_f64();
-    let period = opened.survey.lanes.iter().map(|lane| lane.period).min();
+    let period = opened.survey.lanes.iter().map(|lane| lane.period).filter(|period| *period > Nanos(0)).min();
     let frame = Frame { from: opened.from, seconds, period, measure };
     draw(flags, &patterns, &right, (curves, left_out), frame)
 }

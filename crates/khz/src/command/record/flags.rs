@@ -23,6 +23,9 @@ Examples:
   khz record 'node7:*' --from -1h -o hour.khzt    the last hour of one node, out
                                                   of the store of the hub that
                                                   runs here, or of --server
+  khz record --channel hot --hub hub1,hub2 --insecure -o hot.khzt
+                                                  the rows of a channel, from the
+                                                  first of these hubs that answers
   khz record --rotate 100MiB --keep 10 -o day.khzt
                                                   until Ctrl-C, the last ten
                                                   files of 100 MiB each
@@ -51,6 +54,10 @@ pub struct RecordFlags {
     /// Which series: [NODES:]METRIC[INSTANCE]; none means all.
     #[arg(value_name = "PATTERN")]
     pub patterns: Vec<String>,
+    /// Record the rows of this channel (`khz channel list`), which the nodes choose and compute.
+    #[arg(long, value_name = "NAME",
+          conflicts_with_all = ["patterns", "rate", "exact", "last", "from", "direct"])]
+    pub channel: Option<String>,
     /// How often: 100Hz, 1kHz, or a period: 5s [default: 10Hz].
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
@@ -58,8 +65,9 @@ pub struct RecordFlags {
     /// ends that.
     #[arg(long = "for", value_name = "DURATION")]
     pub duration: Option<String>,
-    /// Ask this hub [default: the one that runs on this machine, else this node itself].
-    #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "direct")]
+    /// Ask this hub, or the first of several that answers, separated by commas; later the others, if it goes away [default: the
+    /// one that runs on this machine, else this node itself].
+    #[arg(long, value_name = "HOST[:PORT],...", conflicts_with = "direct")]
     pub hub: Option<String>,
     /// Ask no hub: read this node's kernel in this process.
     #[arg(long)]

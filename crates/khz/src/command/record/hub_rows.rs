@@ -10,7 +10,7 @@ use khz_block::trace::LaneHead;
 use khz_client::Access;
 use khz_link::LaneKey;
 use khz_link::driver::{Event, Events, Following};
-use khz_model::{Interest, Nanos, Pattern};
+use khz_model::{ChannelName, Interest, Nanos, Pattern};
 use khz_record::{RecordError, Recorder};
 
 use crate::show::outcome::{Failure, sentence};
@@ -32,6 +32,8 @@ pub struct HubRows {
     pub(super) interest: u32,
     /// Gathered rows have come after this time.
     pub(super) flush: Duration,
+    /// The channel whose rows they are; `None`: series as nodes gather them.
+    channel: Option<ChannelName>,
     /// The number of each lane in the recording.
     lanes: HashMap<Arc<LaneKey>, u32>,
     /// Lanes that have not been closed.
@@ -72,7 +74,8 @@ impl HubRows {
         let following = Following::start(settings, sink).map_err(broken)?;
         let number = match past {
             Some(_) => following.subscribe_past(interest),
-            None => following.subscribe(interest, false),
+            // Each row of a channel comes at once, as it does to its other readers.
+            None => following.subscribe(interest, interest.channel.is_some()),
         };
         let number = number.map_err(Failure::usage)?;
         following.roster(true);
@@ -80,6 +83,7 @@ impl HubRows {
             following,
             events,
             interest: number,
+            channel: interest.channel.as_ref().map(|channel| channel.name.clone()),
             flush: (10 * Duration::from(interest.rate.period())).clamp(FLUSH.0, FLUSH.1) + PASSED_ON,
             lanes: HashMap::new(),
             open: HashSet::new(),
@@ -90,11 +94,39 @@ impl HubRows {
             refused: None,
             known: None,
             listed: HashSet::new(),
-            unmatched: interest.patterns.clone(),
+            // A channel selects its series itself, and some of them may not be there yet.
+            unmatched: if interest.channel.is_some() { Vec::new() } else { interest.patterns.clone() },
             remarks: HashMap::new(),
         };
-        hub.wait_for_rows(Duration::from(interest.rate.period()))?;
+        match hub.channel {
+            Some(_) => hub.wait_for_answer()?,
+            None => hub.wait_for_rows(Duration::from(interest.rate.period()))?,
+        }
         Ok(hub)
+    }
+
+    /// Waits until the hub has granted the subscription: a channel may have no row for days. What nodes remark then comes within
+    /// the time for the last node.
+    fn wait_for_answer(&mut self) -> Result<(), Failure> {
+        let (mut until, mut problem, mut is_granted) = (Instant::now() + ANSWER, None, false);
+        while let Some(event) = self.events.next_within(until.saturating_duration_since(Instant::now())) {
+            match &event {
+                Event::Told { granted: false, text, .. } => return Err(Failure::work(text.clone())),
+                Event::Told { .. } if !is_granted => {
+                    (is_granted, until) = (true, Instant::now() + LAST_NODE);
+                }
+                Event::Down { problem: text } => problem = Some(text.clone()),
+                _ => {}
+            }
+            self.early.push(event);
+        }
+        match (is_granted, problem) {
+            (true, _) => Ok(()),
+            (false, Some(problem)) => Err(Failure::work(problem)),
+            (false, None) => {
+                Err(Failure::work("the hub does not answer: `khz nodes --server` says whether it runs"))
+            }
+        }
     }
 
     /// Waits for the first schema: it comes before the first row of its lane.
@@ -217,6 +249,9 @@ impl HubRows {
         self.nodes.insert(lane.node.clone());
         self.out_of_sight.remove(&(lane.node.clone(), lane.name.clone()));
         let LaneKey { node, name, epoch } = &*lane;
+        // A channel has one lane at a node, whose rows come at any time.
+        let of_channel = self.channel.as_ref().map(ChannelName::metric);
+        let (name, period) = of_channel.as_ref().map_or((name, period), |name| (name, Nanos(0)));
         let head = LaneHead { lane: number, node, name, epoch: *epoch, period: period.0 };
         recorder.lane(&head)?;
         self.open.insert(lane);

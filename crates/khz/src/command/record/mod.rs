@@ -14,10 +14,11 @@ mod store_rows;
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use khz_model::{ByteSize, Interest, Nanos, Pattern, Rate};
+use khz_model::{ByteSize, ChannelName, ChannelTerms, Interest, Nanos, Pattern, Rate};
 use khz_record::{Missing, RecordError, Recorder, Rotation};
 use serde_json::json;
 
@@ -26,7 +27,7 @@ use crate::command::recording::of_error;
 use crate::config::{NodeFlags, Plan};
 use crate::role::signals;
 use crate::show::misses;
-use crate::show::outcome::{Done, Failure, Outcome};
+use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::quantities::of_span;
 use crate::show::table::printable;
 
@@ -64,6 +65,7 @@ pub fn run(mut flags: RecordFlags, outer: NodeFlags) -> Outcome {
         params::fill(&mut flags, &path)?;
     }
     let (_, plan) = super::plan(flags.settings.clone().over(outer))?;
+    check_channel(&flags)?;
     let task = Task::of(&flags)?;
     if let Some(from) = &flags.from {
         if flags.hub.is_some() {
@@ -77,6 +79,23 @@ pub fn run(mut flags: RecordFlags, outer: NodeFlags) -> Outcome {
     match &flags.last {
         Some(last) => after_the_fact(&flags, &task, &plan, last.parse().map_err(Failure::usage)?),
         None => live(&flags, &task, &plan),
+    }
+}
+
+/// What a file of parameters may have beside a channel is refused like flags are.
+fn check_channel(flags: &RecordFlags) -> Result<(), Failure> {
+    let others = [
+        ("patterns", !flags.patterns.is_empty()),
+        ("a rate", flags.rate.is_some() || flags.exact),
+        ("--last", flags.last.is_some()),
+        ("--from", flags.from.is_some()),
+        ("--direct", flags.direct),
+    ];
+    match others.into_iter().find(|(_, is_there)| *is_there).filter(|_| flags.channel.is_some()) {
+        Some((other, _)) => Err(Failure::usage(format!(
+            "--channel goes without {other}: a channel has its own series and its own rate, and rows as they come"
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -98,6 +117,7 @@ impl Task {
             "program": concat!("khz ", env!("CARGO_PKG_VERSION")),
             "recorded_on": plan.node.as_str(),
             "patterns": self.patterns.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "channel": flags.channel,
             "rate": flags.rate,
             "from": flags.from,
             "to": flags.to,
@@ -237,7 +257,11 @@ fn done(nodes: Done, missing: &Missing) -> Done {
 fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let rate: Rate = flags.rate.as_deref().unwrap_or(RATE).parse().map_err(Failure::usage)?;
     let signals = signals::count_signals(SIGNALS_MAX)?;
-    let interest = Interest::new(task.patterns.clone(), rate, flags.exact);
+    let channel = flags.channel.as_deref().map(ChannelName::new).transpose();
+    let channel = channel.map_err(|error| Failure::usage(sentence(&error)))?;
+    // The hub knows the rest of a channel that it keeps.
+    let channel = channel.map(|name| Arc::new(ChannelTerms::named(name)));
+    let interest = Interest { channel, ..Interest::new(task.patterns.clone(), rate, flags.exact) };
     let mut origin = Origin::start(flags, plan, &interest)?;
     let mut recorder = task.recorder(flags, plan)?;
     origin.begin(&mut recorder).map_err(of_error)?;

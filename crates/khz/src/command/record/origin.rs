@@ -11,16 +11,20 @@ use super::hub_end::Ending;
 use super::hub_rows::HubRows;
 use super::node_rows::NodeRows;
 use crate::config::Plan;
-use crate::config::addresses::hub_address;
+use crate::config::addresses::{HubAddress, hub_addresses};
 use crate::show::outcome::{Done, Failure, sentence};
 use crate::show::table::printable;
 
-/// The hub to record from: the one of `--hub`, else one on this machine; `None`: this node is recorded without a hub.
+/// The hub to record from: the first of `--hub` that answers, else one on this machine; `None`: this node is recorded without a hub.
 pub fn find_hub(flags: &RecordFlags, plan: &Plan) -> Result<Option<Access>, Failure> {
     let access = match &flags.hub {
         Some(text) => {
-            let address = hub_address(text).map_err(Failure::usage)?;
-            Access::hub(address.host, address.port)
+            let named = hub_addresses(text).map_err(Failure::usage)?;
+            if named.is_empty() {
+                return Err(Failure::usage("--hub names no hub: write HOST or HOST:PORT"));
+            }
+            let net = |HubAddress { host, port }| khz_link::driver::HubAddress::Net { host, port };
+            Access::to(named.into_iter().map(net).collect())
         }
         None if flags.direct => return Ok(None),
         None => match Access::local_in(plan.run_dir.as_deref()) {
@@ -91,6 +95,9 @@ impl Origin {
     /// The hub that was named or runs here, else this node. Rows have begun to come when this returns.
     pub fn start(flags: &RecordFlags, plan: &Plan, interest: &Interest) -> Result<Self, Failure> {
         match find_hub(flags, plan)? {
+            None if interest.channel.is_some() => Err(Failure::usage(
+                "channels are kept by a hub, or by a `khz` that runs: name a hub with --hub, or start one here",
+            )),
             Some(access) => Ok(Origin::Hub(Box::new(HubRows::start(&access, interest)?))),
             None => {
                 let rows = NodeRows::start(plan, interest)?;

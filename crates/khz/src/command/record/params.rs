@@ -11,9 +11,9 @@ use khz_model::suggest;
 
 /// A larger file holds no parameters.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-const KEYS: [&str; 13] = [
-    "match", "rate", "for", "last", "from", "to", "server", "lane", "hub", "output", "rotate", "keep",
-    "command",
+const KEYS: [&str; 14] = [
+    "match", "channel", "rate", "for", "last", "from", "to", "server", "lane", "hub", "output", "rotate",
+    "keep", "command",
 ];
 
 /// Fills flags that are not given with the values of the file.
@@ -42,6 +42,7 @@ fn read(flags: &mut RecordFlags, name: &str, text: &str) -> Result<(), Failure> 
         match key {
             "match" if flags.patterns.is_empty() => flags.patterns = list()?,
             "command" if flags.command.is_empty() => flags.command = list()?,
+            "channel" => fill_in(&mut flags.channel, one()?),
             "rate" => fill_in(&mut flags.rate, one()?),
             "for" => fill_in(&mut flags.duration, one()?),
             "last" => fill_in(&mut flags.last, one()?),

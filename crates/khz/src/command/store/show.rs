@@ -2,11 +2,13 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use khz_model::Nanos;
 use khz_model::calendar::utc;
 use khz_store::StoreReader;
+use khz_store::range::RangeReader;
 use khz_store::shelf::{Tier, TierFacts};
 use serde_json::json;
 
@@ -16,7 +18,7 @@ use crate::config::{Plan, StoreFlags};
 use crate::role::store::keep;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::quantities::{of_bytes, of_span};
-use crate::show::table::{Side, Table, json_line, say};
+use crate::show::table::{Side, Table, json_line, printable, say};
 
 /// Examples for `khz store show --help`.
 pub const EXAMPLES: &str = "\
@@ -61,15 +63,24 @@ pub fn show(
     let (count, bytes) = files::segments(directory)?;
     let log = Part { count, bytes, span: store.log().span(None) };
     let lines = lines(log, &store.shelf().facts(), &plan.store);
+    let inventory = RangeReader::new(store.shelf().clone(), Some(store.log()), Arc::new(())).inventory();
+    let channels = inventory.channels();
     if json {
         for line in &lines {
             writeln!(out, "{}", json_line(&line.object()))?;
+        }
+        if !channels.is_empty() {
+            writeln!(out, "{}", json_line(&json!({ "what": "channels", "names": channels })))?;
         }
     } else {
         out.write_all(table(&lines).render(width).as_bytes())?;
         let all: u64 = lines.iter().map(|line| line.part.bytes).sum();
         let (bytes, keep) = (of_bytes(all as f64, ""), of_bytes(plan.store.keep.0 as f64, ""));
         writeln!(out, "\n{bytes} of {keep} in {}", directory.display())?;
+        if !channels.is_empty() {
+            let names: Vec<&str> = channels.into_iter().collect();
+            writeln!(out, "among them rows of the channels {}", printable(&names.join(", ")))?;
+        }
     }
     out.flush()?;
     if !store.damage().is_empty() {

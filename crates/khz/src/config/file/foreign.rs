@@ -102,7 +102,7 @@ impl Reader<'_> {
         Ok(values)
     }
 
-    fn keys(
+    pub(super) fn keys(
         &self,
         table: &DeTable<'_>,
         prefix: &str,

@@ -1,24 +1,31 @@
 //! The work of `khz hub`: collects from agents at the link door, and answers for all of them at the other doors.
 
+mod kept;
 pub mod recorder;
 
+use std::path::Path;
 use std::sync::Arc;
 
+use khz_channel::Registry;
 use khz_client::Access;
 use khz_client::place::HUB_LINK_SOCKET;
 use khz_hub::{
     Cluster, HubQuery, LinkDoor, LinkServer, RosterKeeper, Settings, Source, TextAddress, TextSource,
 };
 use khz_model::Query;
+use khz_rrdcached::recorder::Layout;
 use khz_trust::{ClientCertificates, ClientFiles, ClusterKey, Protocol, TlsServer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::UnixStream;
 
 use crate::config::Plan;
 use crate::config::addresses::HubAddress;
+use crate::config::rrd::Recording;
+use crate::config::sinks::Sink;
 use crate::role::channels;
 use crate::role::doors::{self, Daemon, Doors};
-use crate::role::hub::recorder::{HubRecorder, LostRows};
+use crate::role::hub::kept::KeptChannels;
+use crate::role::hub::recorder::{HubRecorder, LostRows, Wanted};
 use crate::role::local_socket;
 use crate::role::remote_write::RemoteWriters;
 use crate::role::signals;
@@ -48,10 +55,14 @@ pub fn run(plan: &Plan) -> Outcome {
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
     let sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
     let registry = channels::open(plan);
+    registry.has_sinks(plan.sinks.iter().map(|sink| sink.name.clone()).collect());
+    warn_of_sinks(plan, &registry);
     cluster.keep_channels(Arc::new({
         let registry = Arc::clone(&registry);
         move |name| Some(registry.get(name.as_str()).ok()?.interest.clone())
     }));
+    let kept = keep_channels(plan, store.as_ref(), &registry, &cluster)?;
+    let channels = Arc::clone(&registry);
     let doors = doors.with_channels(registry).with_origins({
         let cluster = Arc::clone(&cluster);
         Arc::new(move || cluster.origins())
@@ -63,7 +74,8 @@ pub fn run(plan: &Plan) -> Outcome {
         writers.start(store.folder(), &store.followed(&cluster))?;
     }
     let lost = LostRows::default();
-    let recorded = plan.rrd.iter().flat_map(|_| lost.metrics());
+    let records = plan.rrd.is_some() || !plan.sinks.is_empty();
+    let recorded = records.then(|| lost.metrics()).into_iter().flatten();
     let stored = stored.into_iter().chain(recorded).collect();
     let query = HubQuery::new(cluster.clone()).telling(doors.metrics()).telling(stored);
     let query = query.telling_each(writers.counts());
@@ -71,12 +83,7 @@ pub fn run(plan: &Plan) -> Outcome {
         Some(store) => query.remembering(store.past(&cluster)),
         None => query,
     });
-    let _recorder = match &plan.rrd {
-        Some((directory, recording)) => {
-            Some(HubRecorder::start(directory, recording.clone(), Arc::clone(&query), lost)?)
-        }
-        None => None,
-    };
+    let _recorders = start_recorders(&plan, &channels, &query, &lost)?;
     let outcome = signals::runtime()?.block_on(async {
         tokio::select! {
             outcome = doors::serve(&plan, doors, query, Daemon::Hub) => outcome,
@@ -84,11 +91,63 @@ pub fn run(plan: &Plan) -> Outcome {
         }
     });
     // Nothing comes any more.
-    drop((server, sources, writers));
+    drop((server, sources, writers, kept));
     if let Some(store) = store {
         store.end();
     }
     outcome
+}
+
+/// Logs which channels name sinks that are not in the configuration any more.
+fn warn_of_sinks(plan: &Plan, registry: &Registry) {
+    for kept in registry.list() {
+        let is_known = |name: &&String| plan.sinks.iter().any(|sink| sink.name == **name);
+        for name in kept.definition.to.iter().filter(|name| !is_known(name)) {
+            tracing::warn!(
+                "channel {}: there is no sink '{name}' in the configuration",
+                kept.definition.name
+            );
+        }
+    }
+}
+
+/// Starts to record what settings and channels say into .rrd files.
+fn start_recorders(
+    plan: &Plan,
+    channels: &Arc<Registry>,
+    query: &Arc<dyn Query>,
+    lost: &LostRows,
+) -> Result<Vec<HubRecorder>, Failure> {
+    let mut recorders = Vec::new();
+    let mut start = |directory: &Path, layout: &Layout, wanted: Wanted| {
+        let (layout, query) = (layout.clone(), Arc::clone(query));
+        recorders.push(HubRecorder::start(directory, layout, wanted, query, lost.clone())?);
+        Ok::<_, Failure>(())
+    };
+    if let Some((directory, Recording { patterns, every, layout })) = &plan.rrd {
+        start(directory, layout, Wanted::Series(patterns.clone(), *every))?;
+    }
+    for Sink { name, directory, layout } in &plan.sinks {
+        start(directory, layout, Wanted::Channels(Arc::clone(channels), name.clone()))?;
+    }
+    Ok(recorders)
+}
+
+/// Has the store keep the channels of which the list says so. Without a store none is kept.
+fn keep_channels(
+    plan: &Plan,
+    store: Option<&RunningStore>,
+    registry: &Arc<Registry>,
+    cluster: &Arc<Cluster>,
+) -> Result<Option<KeptChannels>, Failure> {
+    if store.is_none() {
+        for kept in registry.list().iter().filter(|kept| kept.definition.keep.is_some()) {
+            tracing::warn!("channel {} is not kept: this hub has no store", kept.definition.name);
+        }
+        return Ok(None);
+    }
+    registry.has_store(plan.store.raw);
+    KeptChannels::start(Arc::clone(registry), Arc::clone(cluster)).map(Some)
 }
 
 /// Reads the list of nodes that an earlier start wrote, and keeps it up to date. A failure is only logged.

@@ -1,5 +1,5 @@
-//! `khz hub --rrd DIR`: a thread that records the base lane of every node into .rrd files. It reads through the query
-//! interface, like any reader. Rows that it cannot write stay in its log, and a warning says so. If it is slower than the rows
+//! `khz hub --rrd DIR`, and the sinks of channels: a thread that records the base lane of every node, or channels, into .rrd files.
+//! It reads through the query interface, like any reader. Rows that it cannot write stay in its log, and a warning says so. If it is slower than the rows
 //! come, the hub drops some for it; they are counted, and the log says so once a minute.
 
 use std::path::Path;
@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use khz_channel::Registry;
 use khz_model::metric::Unit;
 use khz_model::{
-    Delivery, Interest, Kind, Metric, Nanos, Query, Repeats, Row, Series, Subscription, ValueType,
+    Delivery, Interest, Kind, Metric, Nanos, Pattern, Query, Rate, Repeats, Row, Series, Subscription,
+    ValueType,
 };
-use khz_rrdcached::recorder::{self, Reading, Recorder, Value};
+use khz_rrdcached::recorder::{self, Layout, Reading, Recorder, Value};
 
-use crate::config::rrd::Recording;
 use crate::show::outcome::{Failure, sentence};
 
 /// The time between two polls for rows.
@@ -33,10 +34,43 @@ pub struct LostRows(Arc<AtomicU64>);
 impl LostRows {
     /// The count, with its metric.
     pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
-        let help = "Rows that are not in .rrd files, because recording was slower than they came (--rrd).";
+        let help =
+            "Rows that are not in .rrd files, because recording was slower than they came (--rrd, sinks).";
         let metric =
             Metric::plain("khz.rrd.rows_lost", "khz_rrd_rows_lost_total", Kind::Counter, Unit::Count);
         vec![(Metric { help: help.into(), ..metric }, self.0.clone())]
+    }
+}
+
+/// What a recorder records.
+pub enum Wanted {
+    /// These series, once in each such time.
+    Series(Vec<Pattern>, Rate),
+    /// The channels of this list that name this sink.
+    Channels(Arc<Registry>, String),
+}
+
+impl Wanted {
+    /// What it subscribes to, and the revision of that.
+    fn interests(&self) -> (u64, Vec<Interest>) {
+        match self {
+            Wanted::Series(patterns, every) => (0, vec![Interest::new(patterns.clone(), *every, false)]),
+            Wanted::Channels(channels, sink) => {
+                // The number first: a change that comes in between is seen the next time.
+                let revision = channels.revision();
+                let all = channels.list();
+                let named = all.iter().filter(|kept| kept.definition.to.contains(sink));
+                (revision, named.map(|kept| kept.interest.clone()).collect())
+            }
+        }
+    }
+
+    /// Grows when that changes.
+    fn revision(&self) -> u64 {
+        match self {
+            Wanted::Series(..) => 0,
+            Wanted::Channels(channels, _) => channels.revision(),
+        }
     }
 }
 
@@ -44,20 +78,20 @@ impl HubRecorder {
     /// Opens the directory and starts.
     pub fn start(
         directory: &Path,
-        recording: Recording,
+        layout: Layout,
+        wanted: Wanted,
         query: Arc<dyn Query>,
         lost: LostRows,
     ) -> Result<Self, Failure> {
-        let mut settings =
-            recorder::Settings { layout: recording.layout, ..recorder::Settings::new(directory) };
+        let mut settings = recorder::Settings { layout, ..recorder::Settings::new(directory) };
         // Readings wait for at most one step. While they wait they are in the log, which the next start reads.
         settings.limits.timeout = u32::try_from(settings.layout.step).unwrap_or(u32::MAX).clamp(10, 300);
         let files = Recorder::open(&settings)
-            .map_err(|error| Failure::usage(format!("--rrd: {}", sentence(&error))))?;
-        let interest = Interest::new(recording.patterns, recording.every, false);
+            .map_err(|error| Failure::usage(format!("{}: {}", directory.display(), sentence(&error))))?;
         let stop = Arc::new(AtomicBool::new(false));
         let losses = Losses { lost, told: 0, lines: Repeats::default() };
-        let work = Work { files, query, interest, subscription: None, warned: String::new(), losses };
+        let feeds = Feeds { wanted, revision: None, all: Vec::new() };
+        let work = Work { files, query, feeds, warned: String::new(), losses };
         let is_over = stop.clone();
         let thread = std::thread::Builder::new().name("record".into()).spawn(move || work.run(&is_over));
         let thread = thread.map_err(|error| Failure::work(format!("cannot start recording: {error}")))?;
@@ -79,11 +113,54 @@ impl Drop for HubRecorder {
 struct Work {
     files: Recorder,
     query: Arc<dyn Query>,
-    interest: Interest,
-    subscription: Option<Box<dyn Subscription>>,
+    feeds: Feeds,
     /// The last warning: a disk that is full for an hour makes one line.
     warned: String,
     losses: Losses,
+}
+
+/// What the recorder follows.
+struct Feeds {
+    wanted: Wanted,
+    /// The revision of the list that it follows.
+    revision: Option<u64>,
+    all: Vec<Feed>,
+}
+
+/// One interest; `None`: nothing matches it so far, and it is tried again.
+struct Feed {
+    interest: Interest,
+    subscription: Option<Box<dyn Subscription>>,
+}
+
+impl Feeds {
+    /// Follows what is wanted now. What is not wanted any more ends.
+    fn renew(&mut self) {
+        if self.revision == Some(self.wanted.revision()) {
+            return;
+        }
+        let (revision, interests) = self.wanted.interests();
+        let mut before = std::mem::take(&mut self.all);
+        for interest in interests {
+            let known = before.iter().position(|feed| feed.interest == interest);
+            let subscription = known.and_then(|at| before.swap_remove(at).subscription);
+            self.all.push(Feed { interest, subscription });
+        }
+        self.revision = Some(revision);
+    }
+
+    /// Everything that has come.
+    fn poll(&mut self, query: &dyn Query) -> Vec<Delivery> {
+        let mut deliveries = Vec::new();
+        for Feed { interest, subscription } in &mut self.all {
+            // Before the first node reports, patterns select nothing.
+            if subscription.is_none() {
+                *subscription = query.subscribe(interest.clone()).ok();
+            }
+            deliveries.extend(subscription.iter_mut().flat_map(|subscription| subscription.poll()));
+        }
+        deliveries
+    }
 }
 
 /// Counts lost rows, and says once a minute how many there are.
@@ -103,7 +180,7 @@ impl Losses {
         }
         let more = all - std::mem::replace(&mut self.told, all);
         Some(format!(
-            "{more} rows are not in .rrd files: recording is slower than they come; fewer series (--rrd-match) or a faster disk help"
+            "{more} rows are not in .rrd files: recording is slower than they come; fewer series (--rrd-match, or the channels of sinks) or a faster disk help"
         ))
     }
 }
@@ -112,12 +189,8 @@ impl Work {
     fn run(mut self, is_over: &AtomicBool) {
         let start = Instant::now();
         while !is_over.load(Ordering::Relaxed) {
-            // Before the first node reports, the patterns select nothing.
-            if self.subscription.is_none() {
-                self.subscription = self.query.subscribe(self.interest.clone()).ok();
-            }
-            let deliveries =
-                self.subscription.as_mut().map(|subscription| subscription.poll()).unwrap_or_default();
+            self.feeds.renew();
+            let deliveries = self.feeds.poll(&*self.query);
             let lost = deliveries.iter().map(|delivery| delivery.lost).sum();
             for delivery in deliveries {
                 self.record(&delivery);

@@ -1,0 +1,77 @@
+//! The thread that has the store keep channels: it follows the list of channels, and looks for nodes that have come. What nodes say
+//! against a channel is logged once.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use khz_channel::Registry;
+use khz_hub::{ChannelKeeper, Cluster};
+use khz_model::Interest;
+
+use crate::show::outcome::Failure;
+
+/// The time between two looks at the list and at the nodes.
+const PERIOD: Duration = Duration::from_secs(1);
+/// Sentences of nodes that are remembered, so that none is logged twice; with more, all are forgotten.
+const SAID_MAX: usize = 4_096;
+
+/// The running thread. When this is dropped, no channel is kept any more; what came is in the store.
+pub struct KeptChannels {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl KeptChannels {
+    /// Starts with the channels of this list that are to be kept.
+    pub fn start(registry: Arc<Registry>, cluster: Arc<Cluster>) -> Result<Self, Failure> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_over = stop.clone();
+        let keeper = ChannelKeeper::new(cluster);
+        let thread =
+            std::thread::Builder::new().name("kept".into()).spawn(move || run(&registry, keeper, &is_over));
+        let thread =
+            thread.map_err(|error| Failure::work(format!("cannot start to keep channels: {error}")))?;
+        Ok(KeptChannels { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for KeptChannels {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // If it panicked, the message was printed then.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(registry: &Registry, mut keeper: ChannelKeeper, is_over: &AtomicBool) {
+    let (mut revision, mut said) = (None, HashSet::new());
+    while !is_over.load(Ordering::Relaxed) {
+        // The number first: a change that comes in between is seen the next time.
+        let now = registry.revision();
+        if revision.replace(now) != Some(now) {
+            keeper.keep(kept(registry));
+        }
+        for notice in keeper.tend() {
+            let sentence = format!("{}: {}", notice.node, notice.text);
+            if said.len() >= SAID_MAX {
+                said.clear();
+            }
+            if said.insert(sentence.clone()) {
+                tracing::warn!("a channel that the store keeps: {sentence}");
+            }
+        }
+        std::thread::park_timeout(PERIOD);
+    }
+}
+
+/// What the channels that are kept ask of nodes.
+fn kept(registry: &Registry) -> Vec<Interest> {
+    let all = registry.list();
+    all.iter().filter(|kept| kept.definition.keep.is_some()).map(|kept| kept.interest.clone()).collect()
+}

@@ -160,7 +160,8 @@ impl Asked {
         let of_node = self.chosen.patterns_of(&self.patterns, node);
         strips.retain(|strip| {
             let selected = strip.selected(|list| self.chosen.of(&self.patterns, &of_node, list));
-            !selected.slots().is_empty() && !(self.is_of_base && are_of_channel(strip.series()))
+            let is_left_out = self.is_of_base && are_of_channel(strip.series());
+            !is_left_out && !selected.slots().is_empty()
         });
         strips
     }

@@ -114,6 +114,10 @@ impl Definition {
             return refuse("quiet", "it needs 'once': without it rows are sent while the condition holds");
         }
         let surrounds = self.before.is_some() || self.after.is_some();
+        let is_histogram = matches!(self.each.as_deref().map(each::read), Some(Ok(Values::Histogram { .. })));
+        if is_histogram && self.deadband.is_some() {
+            return refuse("deadband", "counts of a histogram have none; leave it out");
+        }
         if surrounds && (self.expr.is_some() || self.each.is_some() || self.deadband.is_some()) {
             return refuse("before", "it is for 'series' as they are, without 'each' and 'deadband'");
         }
@@ -271,6 +275,8 @@ mod tests {
             (r#""expr":"a","for":"2d""#, "for: 172800s is more than a day"),
             (r#""expr":"a","rate":"fast""#, "rate: 'fast' is not a rate"),
             (r#""expr":"a","deadband":"5 bananas""#, "deadband: "),
+            (r#""series":["a"],"each":"histogram 1s","deadband":"5%""#, "deadband: counts of a histogram"),
+            (r#""series":["a"],"each":"histogram 1s","for":"1s""#, "for: there is no condition"),
             (r#""series":["a"],"slower":10"#, "slower: there is no condition"),
             (r#""series":["a"],"before":"5s""#, "before: there is no condition"),
             (r#""expr":"a","slower":1"#, "slower: it is a number from 2 to 100000"),

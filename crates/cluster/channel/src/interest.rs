@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use khz_model::{ChannelName, ChannelTerms, Interest, Nanos, Pattern, Rate};
 use khz_plan::limits::{DURATION_MAX, SLOWER_MAX, TRUTH_ROWS_MAX, WINDOW_MAX};
-use khz_plan::{Effect, Handler, Plan, Values, When};
+use khz_plan::{Effect, Handler, METRIC_NAME, Plan, Step, Test, Values, When};
 
 use crate::deadband;
 use crate::definition::Definition;
 use crate::each;
 use crate::error::ChannelError;
 use crate::limits::SERIES_MAX;
+use crate::slips;
 
 impl Definition {
     /// What a reader of this channel subscribes with.
@@ -67,6 +68,24 @@ impl Definition {
             }
         };
         self.series.iter().map(pattern).collect()
+    }
+
+    /// The names of metrics in its expressions, each once; a name that is a regular expression is none.
+    pub fn metrics(&self) -> Vec<String> {
+        let texts = [&self.expr, &self.when, &self.unless].into_iter().flatten();
+        let plans: Vec<Plan> = texts.filter_map(|text| khz_promql::compile(text).ok()).collect();
+        let mut names = Vec::new();
+        for step in plans.iter().flat_map(Plan::steps) {
+            let (Step::Series(selector) | Step::Window { selector, .. }) = step else { continue };
+            let named = selector.conditions.iter().find_map(|condition| match &condition.test {
+                Test::Is(name) if condition.label == METRIC_NAME => Some(name),
+                _ => None,
+            });
+            if let Some(name) = named.filter(|name| !names.contains(*name)) {
+                names.push(name.clone());
+            }
+        }
+        names
     }
 
     /// Which fields need each other, and which exclude each other.
@@ -186,8 +205,12 @@ impl Definition {
 }
 
 fn plan(field: &'static str, text: Option<&str>) -> Result<Option<Plan>, ChannelError> {
-    let compiled = text.map(khz_promql::compile).transpose();
-    compiled.map_err(|error| ChannelError::field(field, error))
+    let Some(text) = text else { return Ok(None) };
+    let problem = |error: &dyn std::fmt::Display| match slips::of_expression(text) {
+        Some(slip) => ChannelError::field(field, format!("{slip}; {error}")),
+        None => ChannelError::field(field, error),
+    };
+    khz_promql::compile(text).map(Some).map_err(|error| problem(&error))
 }
 
 fn span(field: &'static str, text: Option<&str>) -> Result<Nanos, ChannelError> {
@@ -260,6 +283,7 @@ mod tests {
             (r#""nodes":"n[1-","expr":"a""#, "nodes: "),
             (r#""expr":"rate(a[10m])""#, "expr: a node keeps 5 minutes at most (1:6)"),
             (r#""expr":"sum("#, "cannot be read"),
+            (r#""expr":"a > 1 && b > 2""#, "expr: write 'and' instead of '&&' (column 7); "),
             (r#""expr":"sum(""#, "expr: "),
             (r#""series":["a"],"when":"a >""#, "when: "),
             (r#""series":["a"],"for":"5s""#, "for: there is no condition"),

@@ -5,8 +5,15 @@ use khz_channel::Definition;
 use khz_model::suggest;
 use serde_json::Value;
 
-/// The sentences, where a khz has this catalogue.
-pub fn sentences(definition: &Definition, catalogue: &[Value]) -> Vec<String> {
+use super::catalog;
+use crate::role::gatherer;
+
+/// The sentences, where a khz has this catalogue. What any node of this version has is known, too: a hub may have no node yet.
+pub fn sentences(definition: &Definition, catalogue: Vec<Value>) -> Vec<String> {
+    sentences_of(definition, &[catalogue, catalog::own(&gatherer::metrics())].concat())
+}
+
+fn sentences_of(definition: &Definition, catalogue: &[Value]) -> Vec<String> {
     let known = |entry| names(entry).into_iter().flatten();
     let wanted = definition.metrics().into_iter();
     let unknown = wanted.filter(|name| !catalogue.iter().flat_map(known).any(|known| known == name));
@@ -40,7 +47,7 @@ mod tests {
             ..Definition::default()
         };
         assert_eq!(
-            sentences(&definition, &catalogue),
+            sentences_of(&definition, &catalogue),
             [
                 "no metric is called nde_load1 so far (did you mean 'node_load1'?); nodes wait for it",
                 "no metric is called mem.availble so far (did you mean 'mem.available'?); nodes wait for it",

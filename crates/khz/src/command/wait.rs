@@ -110,7 +110,7 @@ pub fn run(flags: WaitFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome 
     let interest = definition.interest().map_err(Failure::usage)?;
     if flags.condition.is_none() {
         let catalogue = flags.target.catalogue(&plan).unwrap_or_default();
-        unknown_metrics::sentences(&definition, &catalogue).iter().for_each(|sentence| remark!("{sentence}"));
+        unknown_metrics::sentences(&definition, catalogue).iter().for_each(|sentence| remark!("{sentence}"));
     }
     let until = flags.timeout.and_then(|span| Instant::now().checked_add(span.into()));
     let what = What { condition: flags.condition.as_deref(), metrics: &metrics, compared: &waited.compared };

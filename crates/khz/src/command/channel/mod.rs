@@ -102,7 +102,7 @@ fn define(flags: DefineFlags, outer: NodeFlags, is_new: bool, out: &mut impl Wri
         known.map_err(|error| Failure::work(format!("{error}; `khz channel create` makes a new one")))?;
     }
     let channel = server.define_channel(&definition.name, &definition.to_json(), is_new)?;
-    for sentence in unknown_metrics::sentences(&definition, &server.catalogue().unwrap_or_default()) {
+    for sentence in unknown_metrics::sentences(&definition, server.catalogue().unwrap_or_default()) {
         remark!("{sentence}");
     }
     writeln!(out, "channel {} is defined; `khz channel watch {0}` follows it", printable(&channel.name))?;

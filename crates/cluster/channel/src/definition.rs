@@ -168,10 +168,59 @@ mod tests {
         assert!(matches!(Definition::from_json(&long), Err(ChannelError::TooLong(_))));
     }
 
+    const FIELDS: &[&str] = &[
+        "name", "nodes", "series", "each", "expr", "rate", "exact", "every", "when", "for", "unless",
+        "at_least", "of", "once", "quiet", "deadband", "slower", "before", "after", "keep", "other",
+    ];
+
+    const VALUES: &[&str] = &[
+        "\"hot\"",
+        "\"n[1-4]\"",
+        "[\"mem.*\"]",
+        "[]",
+        "[1]",
+        "\"histogram 10s\"",
+        "\"mean 1s\"",
+        "\"node_load1 > 2\"",
+        "\"10Hz\"",
+        "\"5s\"",
+        "\"5%\"",
+        "\"\"",
+        "true",
+        "false",
+        "null",
+        "0",
+        "2",
+        "3",
+        "64",
+        "-1",
+        "1e99",
+        "300",
+        "{}",
+        "\"\\u0000\"",
+    ];
+
     proptest! {
         #[test]
         fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = Definition::from_json(&bytes).map(|definition| definition.interest().is_ok());
+        }
+
+        /// Any of the fields, with values that are right, nearly right, or of another type.
+        #[test]
+        fn any_json_is_refused_or_compiled_and_what_was_read_is_written_so_that_it_is_read_again(
+            fields in prop::collection::btree_map(prop::sample::select(FIELDS), prop::sample::select(VALUES), 0..8),
+        ) {
+            let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+            let text = format!("{{{}}}", fields.join(","));
+            if let Ok(definition) = Definition::from_json(text.as_bytes()) {
+                let again = Definition::from_json(definition.to_json().as_bytes());
+                prop_assert_eq!(again.unwrap(), definition.clone());
+                if let Ok(interest) = definition.interest() {
+                    let terms = interest.channel.unwrap();
+                    prop_assert!(khz_plan::Handler::take(&terms.handler).is_ok(), "{text}");
+                }
+            }
         }
 
         #[test]

@@ -24,22 +24,29 @@ const FUNCTIONS: &[(&str, Over)] = &[
     ("stddev", Over::Stddev),
 ];
 
+/// How the samples of each series are spread.
+const HISTOGRAM: &str = "histogram";
+
 /// Reads a function and its window.
 ///
 /// # Errors
 /// Returns what is wrong, and what to write instead.
 pub(crate) fn read(text: &str) -> Result<Values, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let (over, span) = match words[..] {
+    let (function, span) = match words[..] {
+        [HISTOGRAM, span] => (None, span),
         ["quantile", share, span] => match share.parse::<f64>() {
-            Ok(share) if (0.0..=1.0).contains(&share) => (Over::Quantile(share), span),
+            Ok(share) if (0.0..=1.0).contains(&share) => (Some(Over::Quantile(share)), span),
             _ => return Err(format!("'{share}' is no share from 0 to 1, as in 'quantile 0.99 10s'")),
         },
         [name, span] => match FUNCTIONS.iter().find(|(known, _)| *known == name) {
-            Some((_, over)) => (*over, span),
+            Some((_, over)) => (Some(*over), span),
             None => {
                 let names: Vec<&str> = FUNCTIONS.iter().map(|(name, _)| *name).collect();
-                return Err(format!("'{name}' is no function: there are {}, quantile", names.join(", ")));
+                return Err(format!(
+                    "'{name}' is no function: there are {}, quantile, {HISTOGRAM}",
+                    names.join(", ")
+                ));
             }
         },
         _ => {
@@ -52,7 +59,10 @@ pub(crate) fn read(text: &str) -> Result<Values, String> {
     if length.0 == 0 || length > WINDOW_MAX || !length.0.is_multiple_of(1_000_000) {
         return Err(format!("a window is whole milliseconds, and at most 5 minutes; this is {length}"));
     }
-    Ok(Values::Each { over, length })
+    Ok(match function {
+        Some(over) => Values::Each { over, length },
+        None => Values::Histogram { length },
+    })
 }
 
 #[cfg(test)]
@@ -68,7 +78,10 @@ mod tests {
         ] {
             assert_eq!(read(text), Ok(Values::Each { over, length: Nanos::from_millis(millis) }), "{text}");
         }
+        assert_eq!(read("histogram 10s"), Ok(Values::Histogram { length: Nanos::from_secs(10) }));
         for (text, problem) in [
+            ("histogram", "write 'mean 1s'"),
+            ("histogram 6m", "at most 5 minutes"),
             ("mean", "write 'mean 1s'"),
             ("average 1s", "there are mean, min"),
             ("mean 6m", "at most 5 minutes"),

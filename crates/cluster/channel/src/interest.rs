@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use khz_model::{ChannelName, ChannelTerms, Interest, Nanos, Pattern, Rate};
 use khz_plan::limits::{DURATION_MAX, SLOWER_MAX, TRUTH_ROWS_MAX, WINDOW_MAX};
-use khz_plan::{Effect, Handler, Plan, Values, When};
+use khz_plan::{Effect, Handler, METRIC_NAME, Plan, Step, Test, Values, When};
 use khz_promql::{FindChannel, compile_channel};
 
 use crate::deadband;
@@ -13,6 +13,7 @@ use crate::definition::Definition;
 use crate::each;
 use crate::error::ChannelError;
 use crate::limits::{KEPT_RATE_MAX_HZ, SERIES_MAX, SINKS_MAX};
+use crate::slips;
 
 impl Definition {
     /// What a reader of this channel subscribes with.
@@ -111,6 +112,24 @@ impl Definition {
         Ok(())
     }
 
+    /// The names of metrics in its expressions, each once; a name that is a regular expression is none.
+    pub fn metrics(&self) -> Vec<String> {
+        let texts = [&self.expr, &self.when, &self.unless].into_iter().flatten();
+        let plans: Vec<Plan> = texts.filter_map(|text| khz_promql::compile(text).ok()).collect();
+        let mut names = Vec::new();
+        for step in plans.iter().flat_map(Plan::steps) {
+            let (Step::Series(selector) | Step::Window { selector, .. }) = step else { continue };
+            let named = selector.conditions.iter().find_map(|condition| match &condition.test {
+                Test::Is(name) if condition.label == METRIC_NAME => Some(name),
+                _ => None,
+            });
+            if let Some(name) = named.filter(|name| !names.contains(*name)) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+
     /// Which fields need each other, and which exclude each other.
     fn check_together(&self) -> Result<(), ChannelError> {
         let refuse = |field, problem: &str| Err(ChannelError::field(field, problem));
@@ -157,6 +176,10 @@ impl Definition {
             return refuse("quiet", "it needs 'once': without it rows are sent while the condition holds");
         }
         let surrounds = self.before.is_some() || self.after.is_some();
+        let is_histogram = matches!(self.each.as_deref().map(each::read), Some(Ok(Values::Histogram { .. })));
+        if is_histogram && self.deadband.is_some() {
+            return refuse("deadband", "counts of a histogram have none; leave it out");
+        }
         if surrounds && (self.expr.is_some() || self.each.is_some() || self.deadband.is_some()) {
             return refuse("before", "it is for 'series' as they are, without 'each' and 'deadband'");
         }
@@ -234,11 +257,15 @@ struct Compiler<'a> {
 
 impl Compiler<'_> {
     fn plan(&self, field: &'static str, text: Option<&str>) -> Result<Option<Plan>, ChannelError> {
-        let compile = |text: &str| match self.find {
+        let Some(text) = text else { return Ok(None) };
+        let compiled = match self.find {
             Some(find) => compile_channel(self.name, text, find),
             None => khz_promql::compile(text),
         };
-        text.map(compile).transpose().map_err(|error| ChannelError::field(field, error))
+        compiled.map(Some).map_err(|error| match slips::of_expression(text) {
+            Some(slip) => ChannelError::field(field, format!("{slip}; {error}")),
+            None => ChannelError::field(field, error),
+        })
     }
 }
 
@@ -312,6 +339,7 @@ mod tests {
             (r#""nodes":"n[1-","expr":"a""#, "nodes: "),
             (r#""expr":"rate(a[10m])""#, "expr: a node keeps 5 minutes at most (1:6)"),
             (r#""expr":"sum("#, "cannot be read"),
+            (r#""expr":"a > 1 && b > 2""#, "expr: write 'and' instead of '&&' (column 7); "),
             (r#""expr":"sum(""#, "expr: "),
             (r#""series":["a"],"when":"a >""#, "when: "),
             (r#""series":["a"],"for":"5s""#, "for: there is no condition"),
@@ -327,6 +355,8 @@ mod tests {
             (r#""expr":"a","for":"2d""#, "for: 172800s is more than a day"),
             (r#""expr":"a","rate":"fast""#, "rate: 'fast' is not a rate"),
             (r#""expr":"a","deadband":"5 bananas""#, "deadband: "),
+            (r#""series":["a"],"each":"histogram 1s","deadband":"5%""#, "deadband: counts of a histogram"),
+            (r#""series":["a"],"each":"histogram 1s","for":"1s""#, "for: there is no condition"),
             (r#""series":["a"],"slower":10"#, "slower: there is no condition"),
             (r#""series":["a"],"before":"5s""#, "before: there is no condition"),
             (r#""expr":"a","slower":1"#, "slower: it is a number from 2 to 100000"),

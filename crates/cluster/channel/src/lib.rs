@@ -21,6 +21,7 @@ mod file;
 mod interest;
 pub mod limits;
 mod registry;
+mod slips;
 mod waited;
 
 pub use amount::amount;

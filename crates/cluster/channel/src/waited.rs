@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use khz_model::{Kind, Nanos, Pattern, Rate, RateUnit, Unit};
 
 use crate::amount::amount;
+use crate::slips;
 
 /// What there is to know of a metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +57,13 @@ impl Waited {
     pub fn read(text: &str, rate: Rate, about: impl Fn(&str) -> Option<About>) -> Result<Self, String> {
         let (mut nodes, mut parts): (Option<Option<String>>, Vec<String>) = (None, Vec::new());
         let mut compared = Vec::new();
+        if let Some(slip) = slips::of_condition(text) {
+            return Err(slip);
+        }
         for part in text.split(" and ") {
-            let (series, comparison, value) = split(part)?;
+            let at = |piece: &str| slips::column(text, piece);
+            let (series, comparison, value) =
+                split(part).map_err(|problem| format!("{problem} ({})", at(part.trim_start())))?;
             let pattern = Pattern::new(series).map_err(|error| error.to_string())?;
             let of_part = pattern.nodes().map(|nodes| nodes.as_str().to_owned());
             match &nodes {
@@ -74,7 +80,9 @@ impl Waited {
             let metric = pattern.metric().to_owned();
             compared.push(Compared { metric, is_rate: is_rate(value, about.as_ref()) });
             let left = left(&pattern, value, rate, about.as_ref())?;
-            parts.push(format!("{left} {comparison} {}", number(&pattern, value, about.as_ref())?));
+            let number = number(&pattern, value, about.as_ref());
+            let number = number.map_err(|problem| format!("{problem} ({})", at(value)))?;
+            parts.push(format!("{left} {comparison} {number}"));
         }
         // Each part may be of other instances: all must hold somewhere on the node.
         let expr = match parts.as_slice() {
@@ -280,6 +288,15 @@ mod tests {
             ("n1:load.1m > 4 and n2:load.1m > 4", "names other nodes than the first part"),
             ("load.1m > 4 and n2:load.1m > 4", "names other nodes than the first part"),
             ("load.1m > 4 and", "'4 and'"),
+            ("load.1m > 4 and mem.available < 5s", "write 512MiB, 1GiB or 2GB (column 33)"),
+            ("load.1m > 4 and mem.available", "(comparisons: < <= > >= == !=) (column 17)"),
+            ("load.1m > 4 AND load.1m < 9", "write 'and' instead of 'AND' (column 13)"),
+            ("load.1m > 4 && load.1m < 9", "write 'and' instead of '&&' (column 13)"),
+            ("load.1m > 4 or load.1m < 2", "'or' is not for simple conditions"),
+            ("load.1m > 4 or load.1m < 2", "(column 13)"),
+            ("load.1m =< 4", "write '<=' instead of '=<' (column 9)"),
+            ("load.1m => 4", "write '>=' instead of '=>' (column 9)"),
+            ("load.1m = 4", "write '==' instead of '=' (column 9)"),
             ("net.rx_bytes > 2CPUs", "not the time of processors"),
         ] {
             let found = read(text).unwrap_err();

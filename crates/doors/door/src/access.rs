@@ -87,6 +87,8 @@ pub struct Caller {
     pub role: Role,
     /// The caller's name in refusals: `reader bob`.
     pub shown: String,
+    /// It has proved a name, by a token or a certificate.
+    pub is_named: bool,
 }
 
 impl Access {
@@ -110,7 +112,9 @@ impl Access {
         let most = standing(self.door, way, identity.as_ref().map(|identity| identity.role)).most();
         match (most, identity) {
             (Some(role), Some(Identity { name, .. })) => Ok(Caller::of(&Identity { role, name })),
-            (Some(role), None) => Ok(Caller { role, shown: format!("a {role} {}", because(way)) }),
+            (Some(role), None) => {
+                Ok(Caller { role, shown: format!("a {role} {}", because(way)), is_named: false })
+            }
             (None, Some(identity)) => Err(AccessError::Sender(identity.to_string())),
             (None, None) => Err(AccessError::Nameless { tokens: self.key.is_some() }),
         }
@@ -128,7 +132,7 @@ fn because(way: Way) -> &'static str {
 
 impl Caller {
     fn of(identity: &Identity) -> Self {
-        Caller { role: identity.role, shown: identity.to_string() }
+        Caller { role: identity.role, shown: identity.to_string(), is_named: true }
     }
 
     /// The fastest rate for this role where the answering program has this ceiling.

@@ -15,6 +15,7 @@ use crate::event_stream::{Due, EventStream, Source, place};
 use crate::json;
 use crate::misses;
 use crate::params::Params;
+use crate::prometheus::line::Client;
 use crate::refusal::Refusal;
 use crate::routes::App;
 use crate::stream::Rows;
@@ -75,6 +76,7 @@ pub(crate) async fn channel_stream(
     State(app): State<Arc<App>>,
     Extension(connection): Extension<Arc<Connection>>,
     Extension(caller): Extension<Caller>,
+    Extension(client): Extension<Client>,
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
@@ -82,7 +84,7 @@ pub(crate) async fn channel_stream(
     let revision = app.channels.revision();
     let kept = app.channels.get(&name)?;
     caller.check_rate(kept.interest.rate)?;
-    let open = place(&app)?;
+    let open = place(&app, &caller, client)?;
     app.turns.next(Queue::Answers).await;
     let rows = rows(&app, &kept, changes)?;
     connection.set_streaming();

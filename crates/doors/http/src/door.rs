@@ -148,6 +148,7 @@ impl Hall {
             engine_questions: Arc::new(Semaphore::new(ENGINE_QUESTIONS_MAX)),
             channels,
             tallies: Arc::default(),
+            places: Arc::default(),
             turns: Arc::default(),
             closing: closing.clone(),
         };

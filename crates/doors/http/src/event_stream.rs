@@ -14,6 +14,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::Frame;
+use khz_door::Caller;
 use khz_model::http_names::HEARTBEAT_HEADER;
 use khz_model::{Nanos, Rate, Share};
 use tokio::sync::watch;
@@ -22,6 +23,8 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use crate::counters::{Counters, Held, count};
 use crate::limits::STREAM_BYTES;
 use crate::pages;
+use crate::places::ReaderPlace;
+use crate::prometheus::line::Client;
 use crate::refusal::Refusal;
 use crate::routes::App;
 
@@ -75,6 +78,7 @@ pub(crate) struct Place {
     counters: Counters,
     share: Arc<Share>,
     _open: Held,
+    _of_reader: Option<ReaderPlace>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,15 +90,16 @@ enum Phase {
     Ended,
 }
 
-/// A place for one more stream; a refusal when all places are taken or the budget is used up.
-pub(crate) fn place(app: &App) -> Result<Place, Refusal> {
+/// A place for one more stream; a refusal when all places are taken that this caller may have, or the budget is used up.
+pub(crate) fn place(app: &App, caller: &Caller, client: Client) -> Result<Place, Refusal> {
     let limit = app.limits.streams;
     let open = Held::below(&app.counters.streams_open, limit).ok_or_else(|| {
         let error = format!("the limit of {limit} streams is reached; try again when others have gone");
         Refusal::new(StatusCode::TOO_MANY_REQUESTS, error)
     })?;
+    let of_reader = app.places.take(caller, client, &app.limits)?;
     let share = app.answers.take(STREAM_BYTES).ok_or_else(Refusal::busy)?;
-    Ok(Place { counters: app.counters.clone(), share: Arc::new(share), _open: open })
+    Ok(Place { counters: app.counters.clone(), share: Arc::new(share), _open: open, _of_reader: of_reader })
 }
 
 impl<S: Source> EventStream<S> {
@@ -200,6 +205,7 @@ impl Place {
         let gauge = || Arc::new(std::sync::atomic::AtomicU64::new(0));
         let budget = khz_model::Budget::new(crate::limits::ANSWERS_BYTES, gauge());
         let share = budget.take(STREAM_BYTES).expect("there is room");
-        Place { counters: Counters::default(), share: Arc::new(share), _open: Held::new(&gauge()) }
+        let open = Held::new(&gauge());
+        Place { counters: Counters::default(), share: Arc::new(share), _open: open, _of_reader: None }
     }
 }

@@ -32,6 +32,7 @@ mod misses;
 mod nodes;
 mod pages;
 mod params;
+mod places;
 mod prometheus;
 mod published;
 mod range;

@@ -10,6 +10,10 @@ pub const CONNECTIONS_MAX: usize = 512;
 /// Streams at once: each has a timer of its own on which the door takes rows out of its subscription, and sixty-four
 /// screens for the same node are more than enough.
 pub const STREAMS_MAX: usize = 64;
+/// Streams of all readers together: the others of [`STREAMS_MAX`] are for operators, whose `khz wait` then still gets in.
+pub const STREAMS_OF_READERS_MAX: usize = 56;
+/// Streams of one reader: a name, or an address without one. A screen needs two, a script that waits for each of some nodes a few more.
+pub const STREAMS_OF_A_READER_MAX: usize = 32;
 /// A connection without a complete request head for this long, new or kept alive, is closed.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take less than [`TAKEN_BYTES_MIN`] while bytes wait for it.
@@ -115,6 +119,10 @@ pub struct Limits {
     pub connections: usize,
     /// Streams at once: [`STREAMS_MAX`]. One more is answered with 429.
     pub streams: usize,
+    /// Streams of all readers: [`STREAMS_OF_READERS_MAX`].
+    pub streams_of_readers: usize,
+    /// Streams of one reader: [`STREAMS_OF_A_READER_MAX`].
+    pub streams_of_a_reader: usize,
     /// Longest wait for a request head: [`HEAD_TIMEOUT`].
     pub head_timeout: Duration,
     /// Longest time that a client may take too little: [`STALL_TIMEOUT`].
@@ -132,6 +140,8 @@ impl Default for Limits {
         Limits {
             connections: CONNECTIONS_MAX,
             streams: STREAMS_MAX,
+            streams_of_readers: STREAMS_OF_READERS_MAX,
+            streams_of_a_reader: STREAMS_OF_A_READER_MAX,
             head_timeout: HEAD_TIMEOUT,
             stall_timeout: STALL_TIMEOUT,
             taken_min: TAKEN_BYTES_MIN,

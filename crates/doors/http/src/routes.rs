@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::limits::Limits;
+use crate::places::Places;
 use crate::prometheus::line::Line;
 use crate::published::Published;
 use crate::refusal::Refusal;
@@ -54,6 +55,8 @@ pub(crate) struct App {
     pub channels: Arc<Registry>,
     /// What was sent of each.
     pub tallies: Arc<Tallies>,
+    /// The places of readers' streams.
+    pub places: Arc<Places>,
     /// The turns for writing pages.
     pub turns: Arc<Turns>,
     pub closing: watch::Receiver<bool>,

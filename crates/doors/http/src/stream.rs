@@ -18,6 +18,7 @@ use crate::event_stream::{Due, EventStream, Source, place};
 use crate::limits::EVENT_BYTES;
 use crate::misses;
 use crate::params::Params;
+use crate::prometheus::line::Client;
 use crate::refusal::Refusal;
 use crate::routes::App;
 use crate::tallies;
@@ -34,13 +35,14 @@ pub(crate) async fn stream(
     State(app): State<Arc<App>>,
     Extension(connection): Extension<Arc<Connection>>,
     Extension(caller): Extension<Caller>,
+    Extension(client): Extension<Client>,
     request: Request,
 ) -> Result<Response, Refusal> {
     let params = Params::parse(request.uri().query(), STREAM_PARAMS)?;
     let interest = interest(&params, &app.channels)?;
     caller.check_rate(interest.rate)?;
     let changes = params.switch("changes")?;
-    let open = place(&app)?;
+    let open = place(&app, &caller, client)?;
     let patterns = interest.patterns.clone();
     app.turns.next(Queue::Answers).await;
     let subscription = app.query.subscribe(interest);

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use khz_door::Connection;
+use khz_door::{Caller, Connection};
 use khz_model::{Interest, Nanos, NodeName, NodeStatus, Presence, Query, Rate, Stamp, Subscription};
 use tokio::time::Instant;
 
@@ -21,6 +21,7 @@ use crate::json;
 use crate::limits::BACKLOG_READINGS_MAX;
 use crate::measure::{Fold, Measure, Meter};
 use crate::params::Params;
+use crate::prometheus::line::Client;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::routes::App;
@@ -47,13 +48,15 @@ pub(crate) async fn tiles(
     State(app): State<Arc<App>>,
     Extension(connection): Extension<Arc<Connection>>,
     Extension(roster): Extension<Arc<Roster>>,
+    Extension(caller): Extension<Caller>,
+    Extension(client): Extension<Client>,
     request: Request,
 ) -> Result<Response, Refusal> {
     let params = Params::parse(request.uri().query(), TILES_PARAMS)?;
     let measure = measure(&params)?;
     let unit = measure.unit(&app.query.metrics()).map_err(Refusal::bad_request)?;
     let rate = rate(&params)?;
-    let open = place(&app)?;
+    let open = place(&app, &caller, client)?;
     app.turns.next(Queue::Answers).await;
     let subscription = app.query.subscribe(Interest::new(measure.patterns(), rate, false))?;
     connection.set_streaming();

@@ -5,10 +5,14 @@
 
 mod fake;
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fake::{Events, FakeNode, Server, row, stamp};
+use khz_model::NodeName;
+use khz_trust::{ClusterKey, Role};
 use serde_json::Value;
 
 /// Reads `count` rows; returns each as its stamp and its object.
@@ -119,6 +123,37 @@ fn streams_are_limited_and_their_places_come_back() {
     server.wait("the stream is gone", |c| c.streams_open.load(Ordering::SeqCst) == 0);
     assert_eq!(node.subscriptions.load(Ordering::SeqCst), 0, "the subscription is cancelled");
     server.stream("/khz/v1/stream").next().unwrap();
+}
+
+/// Opens a stream with this token, of which nothing but the status is read.
+fn slow_stream(server: &Server, token: Option<&str>) -> (BufReader<TcpStream>, u16) {
+    let mut socket = server.connect();
+    let shown = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+    write!(socket, "GET /khz/v1/stream?rate=100Hz HTTP/1.1\r\nHost: {}\r\n{shown}\r\n", server.addr).unwrap();
+    let (mut reader, mut status) = (BufReader::new(socket), String::new());
+    reader.read_line(&mut status).unwrap();
+    (reader, status.split(' ').nth(1).unwrap().parse().unwrap())
+}
+
+#[test]
+fn sixty_four_slow_readers_do_not_keep_an_operator_out() {
+    let key = Arc::new(ClusterKey::generate().unwrap());
+    let token = |role, name| key.token(role, &NodeName::new(name).unwrap()).to_string();
+    let server = Server::start_with(Arc::new(FakeNode::default()), |door| {
+        door.access.door = khz_trust::Door::Http;
+        door.access.key = Some(key.clone());
+    });
+    let bob = token(Role::Reader, "bob");
+    // By their address, and by a name.
+    let tokens = [None, Some(bob.as_str())].into_iter().flat_map(|token| [token; 32]);
+    let slow: Vec<(BufReader<TcpStream>, u16)> = tokens.map(|token| slow_stream(&server, token)).collect();
+    let statuses: Vec<u16> = slow.iter().map(|(_, status)| *status).collect();
+    assert_eq!(statuses, [vec![200; 56], vec![429; 8]].concat());
+    assert_eq!(slow_stream(&server, None).1, 429, "an address has its share");
+    let operators: Vec<_> =
+        (0..8).map(|_| slow_stream(&server, Some(&token(Role::Operator, "alice")))).collect();
+    assert!(operators.iter().all(|(_, status)| *status == 200));
+    assert_eq!(slow_stream(&server, Some(&token(Role::Operator, "alice"))).1, 429);
 }
 
 #[test]

@@ -31,6 +31,7 @@ pub mod store;
 pub mod target;
 pub mod this_node;
 pub mod umount;
+pub mod unknown_metrics;
 pub mod wait;
 pub mod watch;
 

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::target::Target;
 use super::this_node::Stream;
+use super::unknown_metrics;
 use crate::config::{NodeFlags, Plan, ReaderFlags};
 use crate::role::gatherer;
 use crate::show::outcome::{Done, Failure, Outcome};
@@ -107,6 +108,10 @@ pub fn run(flags: WaitFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome 
         ..Definition::default()
     };
     let interest = definition.interest().map_err(Failure::usage)?;
+    if flags.condition.is_none() {
+        let catalogue = flags.target.catalogue(&plan).unwrap_or_default();
+        unknown_metrics::sentences(&definition, catalogue).iter().for_each(|sentence| remark!("{sentence}"));
+    }
     let until = flags.timeout.and_then(|span| Instant::now().checked_add(span.into()));
     let what = What { condition: flags.condition.as_deref(), metrics: &metrics, compared: &waited.compared };
     let mut wait =
@@ -115,7 +120,7 @@ pub fn run(flags: WaitFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome 
     let open = || flags.target.channel(&plan, &definition, interest.clone(), wait_left(until));
     let found = wait.row(first, open)?;
     if flags.json {
-        writeln!(out, "{}", json_line(&found.json()))?;
+        writeln!(out, "{}", json_line(&found.json(&what)))?;
     } else {
         writeln!(out, "{}", printable(&found.text(&what)))?;
     }
@@ -253,7 +258,8 @@ struct What<'a> {
 impl What<'_> {
     /// `mem.available[x] is 812.3 MiB`
     fn sentence(&self, labels: &str, text: &str) -> String {
-        let ([Compared { metric, is_rate }], number) = (self.compared, text.parse::<f64>()) else {
+        // Of several parts with 'and', the row has the value of the first one.
+        let ([Compared { metric, is_rate }, ..], number) = (self.compared, text.parse::<f64>()) else {
             return format!("{}{labels} is {text}", self.condition.unwrap_or("the expression"));
         };
         let unit = self.metrics.about(metric).map_or(Unit::Count, |about| about.unit);
@@ -272,10 +278,14 @@ impl Found {
         cells.filter_map(|(column, cell)| Some((column, cell.text()?)))
     }
 
-    fn json(&self) -> Value {
+    fn json(&self, what: &What<'_>) -> Value {
         let values: serde_json::Map<String, Value> =
             self.values().map(|(column, text)| (column.series.clone(), json!(text))).collect();
-        json!({ "node": self.node, "time": self.row.time.seconds_text(), "values": values })
+        let mut row = json!({ "node": self.node, "time": self.row.time.seconds_text(), "values": values });
+        if let Some(Compared { metric, .. }) = what.compared.first() {
+            row["metric"] = json!(metric);
+        }
+        row
     }
 
     /// `node3 at 12:03:11 UTC: mem.available is 812.3 MiB`

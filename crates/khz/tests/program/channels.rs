@@ -97,6 +97,7 @@ fn a_wait_ends_when_a_program_publishes_what_it_waits_for() {
     assert_eq!(code, 0, "{err}");
     let row: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&row["node"], &row["values"]["channel.adhoc"]), (&"n1".into(), &"4".into()), "{out}");
+    assert_eq!(row["metric"], "job.phase", "which value it is: {out}");
     assert!(err.contains("no metric is called job.phase so far"), "{err}");
 }
 
@@ -114,6 +115,8 @@ fn a_wait_that_does_not_come_true_in_time_has_the_exit_code_1_and_a_wrong_one_2(
         let now = wait(&["mem.available > 1KiB", "--timeout", "60s"]);
         assert_eq!(code(&now), 0, "{place}: {}", err(&now));
         assert!(out(&now).contains("mem.available is ") && out(&now).contains("iB"), "{}", out(&now));
+        let both = wait(&["mem.available > 1KiB and load.1m >= 0", "--timeout", "60s"]);
+        assert!(out(&both).contains(": mem.available is "), "{place}: {}", out(&both));
         let language =
             wait(&["--expr", "max(node_load1) >= 0", "--for", "1s", "--rate", "5Hz", "--timeout", "60s"]);
         assert_eq!(code(&language), 0, "{place}: {}", err(&language));
@@ -222,8 +225,9 @@ fn two_readers_follow_a_channel_and_a_program_runs_for_each_row() {
     // Its program fails, and the rows go on.
     let failing =
         run(&["channel", "watch", "loads", "--count", "2", "--server", &hub.url, "--exec", "false"]);
-    assert_eq!(code(&failing), 0);
-    assert!(err(&failing).contains("false has failed"), "{}", err(&failing));
+    assert_eq!(code(&failing), 1);
+    assert_eq!(err(&failing).matches("false has failed").count(), 1, "{}", err(&failing));
+    assert!(err(&failing).contains("has failed for 2 of 2 rows"), "{}", err(&failing));
     // It is changed, and then removed, while somebody follows it.
     assert_eq!(code(&ask(&hub, &["channel", "set", "loads", "mem.free", "--rate", "10Hz"])), 0);
     assert!(rows.any(|row| row.unwrap().contains("mem.free")));
@@ -251,6 +255,18 @@ fn readers_are_refused_what_is_for_operators_and_errors_say_what_to_do() {
             1,
             "there is another channel 'x' already; `khz channel set` replaces it",
         ),
+        (
+            &["set", "xx", "mem.total"],
+            1,
+            "there is no channel 'xx' (did you mean 'x'?); `khz channel create`",
+        ),
+        (
+            &["create", "z", "--expr", "nde_load1 > 1"],
+            0,
+            "no metric is called nde_load1 so far (did you mean 'node_load1'?)",
+        ),
+        (&["rm", "y", "z", "yy"], 1, "there is no channel 'yy'"),
+        (&["rm", "z"], 1, "there is no channel 'z'"),
         (&["show", "y"], 1, "there is no channel 'y'"),
         (&["watch", "xx"], 1, "there is no channel 'xx' (did you mean 'x'?)"),
         (&["rm", "y"], 1, "there is no channel 'y'"),

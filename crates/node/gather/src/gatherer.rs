@@ -363,7 +363,7 @@ impl Gatherer {
         // A plan that this node cannot execute is refused here, with the reason.
         let series = series.cloned().collect();
         handled.bind(series, period)?;
-        let ring = self.rings.of_channel(self.lanes_opened, &self.free_name("channel"), handled.slots());
+        let ring = self.rings.of_channel(self.lanes_opened, &self.free_name("channel"), handled.slots_max());
         Ok(Lane::of_channel(*rate, members, self.ring(ring)?, now, handled))
     }
 

@@ -8,7 +8,9 @@ use khz_model::{
     Absence, Budget, ChannelTerms, Instance, Kind, Labels, Metric, Nanos, NodeName, Pattern, QueryError,
     Reading, Series, Share, Stamp, Unit, ValueFormat, ValueType,
 };
-use khz_plan::{BoundHandler, Effect, Handler, Identity, LabelSet, METRIC_NAME, ResultSeries, Values};
+use khz_plan::{
+    BoundHandler, Bucket, Effect, Handler, Identity, LabelSet, METRIC_NAME, ResultSeries, Values,
+};
 
 use crate::past::Past;
 use crate::readings::{Cell, NOT_YET};
@@ -22,6 +24,9 @@ const SHARED_LABELS: [&str; 2] = ["instance", "job"];
 
 /// The label with the metric of a result, where one expression gives results of several.
 const METRIC_LABEL: &str = "metric";
+
+/// The label with the bucket of a histogram.
+const BUCKET_LABEL: &str = "bucket";
 
 /// The lane's slot of a reading that its rows do not have.
 const NOT_IN: u32 = u32::MAX;
@@ -168,7 +173,6 @@ impl Handled {
         if !self.share.set(bound.held().saturating_add(past) as u64) {
             return Err(full(&self.channel.terms, self.share.budget()));
         }
-        let goes_on = slots.begin_with(&self.slots, &readings, &self.readings);
         let names = readings.iter().map(|series| (&*series.metric.name, series.instance.as_ref()));
         let now: HashMap<_, u32> = names.zip(0..).collect();
         let before = std::mem::take(&mut self.readings);
@@ -194,6 +198,14 @@ impl Handled {
         });
         std::mem::swap(&mut self.bound, &mut bound);
         self.bound.take_over(bound, slot);
+        // The buckets that are used come with what is taken over.
+        let slots = match slots {
+            Slots::Computed(_) => {
+                Slots::of(&self.bound, &self.channel, &self.patterns, &readings, &self.metric)
+            }
+            raw => raw,
+        };
+        let goes_on = slots.begin_with(&self.slots, &readings, &before);
         (self.slots, self.readings) = (slots, readings);
         Ok(goes_on)
     }
@@ -206,6 +218,9 @@ impl Handled {
             (PRESENT, bits) => Some(bits),
             _ => None,
         });
+        if self.bound.results().is_some_and(|results| results.len() > self.slots.count()) {
+            self.add_slots();
+        }
         if let (Some(past), Slots::Raw { shown, .. }) = (&mut self.past, &self.slots) {
             past.take(stamp, self.bound.is_on(), |slot| reading(shown[slot]));
         }
@@ -217,6 +232,16 @@ impl Handled {
             }
         }
         is_sent
+    }
+
+    /// Adds the series of buckets that were used for the first time; the lane publishes them before the row.
+    #[cold]
+    fn add_slots(&mut self) {
+        let Handled { bound, channel, readings, metric, slots: Slots::Computed(series), .. } = self else {
+            return;
+        };
+        let new = bound.results().unwrap_or_default().get(series.len()..).unwrap_or_default();
+        series.extend(series_of(new, channel, readings, metric));
     }
 
     /// Takes out the rows around events, if it sends these, so that the lane can write them; [`Handled::put_past`] puts them back.
@@ -239,6 +264,14 @@ impl Handled {
     #[inline]
     pub fn kept(&self, reading: usize) -> Option<Cell> {
         self.sent.get(reading).copied()
+    }
+
+    /// The number of slots that its rows may come to have, of the readings to which it is bound.
+    pub fn slots_max(&self) -> usize {
+        match &self.slots {
+            Slots::Raw { shown, .. } => shown.len(),
+            Slots::Computed(_) => self.bound.results_max(),
+        }
     }
 
     /// The number of slots of its rows.
@@ -361,22 +394,26 @@ fn series_of(
         let Some(of) = result.of.and_then(|of| readings.get(of as usize)) else {
             return Series { metric: metric.clone(), instance: instance(&result.labels, has_names) };
         };
-        let metric = named.entry(&of.metric.name).or_insert_with(|| {
-            let format = result.format;
-            Arc::new(metric_of_each(channel, &of.metric, format))
-        });
-        Series { metric: metric.clone(), instance: of.instance.clone() }
+        let metric = named
+            .entry(&of.metric.name)
+            .or_insert_with(|| Arc::new(metric_of_each(channel, &of.metric, result)));
+        let instance = match result.bucket {
+            Some(bucket) => Some(of_bucket(of.instance.as_ref(), bucket)),
+            None => of.instance.clone(),
+        };
+        Series { metric: metric.clone(), instance }
     };
     results.iter().map(series).collect()
 }
 
 /// The metric of a function of a series of another one: it keeps name and unit, after the channel's name.
-fn metric_of_each(channel: &Channel, of: &Metric, format: ValueFormat) -> Metric {
+fn metric_of_each(channel: &Channel, of: &Metric, result: &ResultSeries) -> Metric {
     let name = &channel.terms.name;
     let full = format!("{}.{}", name.metric(), of.name);
     let exposed = format!("khz_channel_{name}_{}", of.name.replace('.', "_"));
-    let unit = if format.value_type == ValueType::Float { Unit::Count } else { of.unit };
-    let ValueFormat { value_type, places } = format;
+    let ValueFormat { value_type, places } = result.format;
+    let is_of_its_unit = value_type != ValueType::Float && result.bucket.is_none();
+    let unit = if is_of_its_unit { of.unit } else { Unit::Count };
     let plain = Metric::plain(full, exposed, Kind::Gauge, unit);
     let instances = of.instances.clone();
     let labelled = match instances {
@@ -384,6 +421,17 @@ fn metric_of_each(channel: &Channel, of: &Metric, format: ValueFormat) -> Metric
         None => plain,
     };
     Metric { value_type, places, help: "Computed by a channel.".into(), ..labelled }
+}
+
+/// The instance of a bucket of a series.
+fn of_bucket(of: Option<&Instance>, bucket: Bucket) -> Instance {
+    let (none, bucket) = (Instance::from_kernel(b""), bucket.to_string());
+    let of = of.unwrap_or(&none);
+    match Labels::new(of.labels().chain([(BUCKET_LABEL, bucket.as_str())])) {
+        Ok(labels) => of.with_labels(&labels),
+        // Its series has such a label, or as many as there may be: their text tells the buckets apart.
+        Err(_) => of.with_name_end(&format!(" {bucket}")),
+    }
 }
 
 /// The labels of a result, without those that all results of a node share.

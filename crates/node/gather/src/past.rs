@@ -15,6 +15,8 @@ pub(crate) struct Past {
     before: Nanos,
     /// How long after an event rows are sent.
     after: Nanos,
+    /// Half the time between two rows: a row that comes a little early or late belongs to the same times.
+    half_period: Nanos,
     /// Rows up to this time (boot clock) are sent.
     sent_until: Option<Nanos>,
     width: usize,
@@ -32,6 +34,7 @@ impl Past {
         Past {
             before,
             after,
+            half_period: Nanos(period.0 / 2),
             sent_until: None,
             width,
             stamps: vec![none; rows].into(),
@@ -64,12 +67,14 @@ impl Past {
         self.count += 1;
         while self.count > 1
             && !self.is_sent(self.first)
-            && stamp.boot.since(self.stamps[self.first].boot) > self.before
+            && stamp.boot.since(self.stamps[self.first].boot).0
+                > self.before.0.saturating_add(self.half_period.0)
         {
             self.drop_oldest();
         }
         if is_on {
-            self.sent_until = Some(Nanos(stamp.boot.0.saturating_add(self.after.0)));
+            self.sent_until =
+                Some(Nanos(stamp.boot.0.saturating_add(self.after.0).saturating_add(self.half_period.0)));
         }
     }
 
@@ -115,17 +120,26 @@ impl Past {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// The rows, by their tenths of a second, that are sent of 100 rows a second, an event being on in these rows.
     fn sent(before_ms: u64, after_ms: u64, rows: u64, events: &[u64]) -> Vec<u64> {
+        sent_with_jitter(before_ms, after_ms, rows, events, &[])
+    }
+
+    /// The same, with rows that come this much (us) late.
+    fn sent_with_jitter(before_ms: u64, after_ms: u64, rows: u64, events: &[u64], late: &[u64]) -> Vec<u64> {
         let (before, after) = (Nanos::from_millis(before_ms), Nanos::from_millis(after_ms));
         let mut past = Past::new(before, after, Nanos::from_millis(10), 1);
         let mut sent = Vec::new();
         for row in 0..rows {
-            let stamp = Stamp { boot: Nanos::from_millis(1_000 + row * 10), real_offset: 0 };
-            past.take(stamp, events.contains(&row), |_| (0, row));
+            let boot = |row: u64| {
+                let late = late.get(row as usize).map_or(0, |us| us * 1_000);
+                Nanos(Nanos::from_millis(1_000 + row * 10).0 + late)
+            };
+            past.take(Stamp { boot: boot(row), real_offset: 0 }, events.contains(&row), |_| (0, row));
             past.send(|stamp, cells| {
-                assert_eq!(stamp.boot, Nanos::from_millis(1_000 + cells[0].1 * 10));
+                assert_eq!(stamp.boot, boot(cells[0].1));
                 sent.push(cells[0].1);
             });
         }
@@ -158,5 +172,19 @@ mod tests {
         let mut rows = Vec::new();
         past.send(|_, cells| rows.push(cells.iter().map(|cell| cell.1).collect::<Vec<_>>()));
         assert_eq!(rows, [[11, 0, 10], [0, 1, 2]]);
+    }
+
+    proptest! {
+        /// At 100 Hz, rows that come up to 4 ms late decide nothing: the same rows are sent as without any jitter.
+        #[test]
+        fn jitter_decides_nothing(
+            (before, after) in (0u64..8, 0u64..8),
+            events in prop::collection::btree_set(0u64..60, 0..6),
+            late in prop::collection::vec(0u64..4_000, 60),
+        ) {
+            let events: Vec<u64> = events.into_iter().collect();
+            let found = sent_with_jitter(before * 10, after * 10, 60, &events, &late);
+            prop_assert_eq!(found, sent(before * 10, after * 10, 60, &events));
+        }
     }
 }

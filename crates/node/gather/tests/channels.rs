@@ -116,6 +116,30 @@ fn means_of_each_series_are_named_after_it() {
 }
 
 #[test]
+fn a_histogram_has_a_series_for_each_bucket_that_was_used_and_goes_on_when_one_comes() {
+    let place = Place::new("histogram");
+    place.show([("eth0", 70)]);
+    let agent = Agent::start(plan(&place)).unwrap();
+    let values = Values::Histogram { length: Nanos::from_secs(300) };
+    let mut rows =
+        subscribe(&agent, "net.rx_bytes[*]", terms("spread", &Handler { values, ..Handler::default() }));
+    let named = |name: &str| format!("channel.spread.net.rx_bytes[{name}]");
+    let first = wait_for("a row", || newest(rows.poll()));
+    assert_eq!(first.len(), 1);
+    assert!(first[0].0 == named("eth0,bucket=64..80") && first[0].1 >= Some(1.0), "{first:?}");
+    place.show([("eth0", 100)]);
+    let two = wait_for("another bucket", || newest(rows.poll()).filter(|row| row.len() == 2));
+    assert_eq!((&two[0].0, &two[1].0), (&named("eth0,bucket=64..80"), &named("eth0,bucket=96..112")));
+    assert!(two[0].1 >= first[0].1 && two[1].1 >= Some(1.0), "{two:?}");
+    // Another interface: the handler is bound again, and what was counted stays.
+    place.show([("eth0", 100), ("eth1", 0)]);
+    let three = wait_for("another interface", || newest(rows.poll()).filter(|row| row.len() == 3));
+    assert_eq!(three[2].0, named("eth1,bucket=0"));
+    assert!(three[0].1 == two[0].1 && three[1].1 >= two[1].1, "{two:?} {three:?}");
+    agent.stop();
+}
+
+#[test]
 fn readings_of_a_condition_come_exact_while_it_holds_and_only_those_that_were_asked_for() {
     let place = Place::new("readings");
     place.show([("eth0", 5)]);

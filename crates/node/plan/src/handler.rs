@@ -1,7 +1,9 @@
 //! A handler: what a node does with the rows of a channel before it sends them. It computes values, and leaves out rows.
 
 mod bound;
+mod bucket;
 mod change;
+mod histogram;
 mod result;
 mod truth;
 mod wire;
@@ -9,6 +11,7 @@ mod wire;
 use khz_model::{Metric, Nanos, Series};
 
 pub use bound::BoundHandler;
+pub use bucket::Bucket;
 pub use result::ResultSeries;
 
 use crate::bind::Identity;
@@ -61,6 +64,11 @@ pub enum Values {
     Each {
         /// The function.
         over: Over,
+        /// How far it reaches back: a multiple of a millisecond.
+        length: Nanos,
+    },
+    /// How the samples of each of the channel's series are spread in a window: how many are in each [`Bucket`].
+    Histogram {
         /// How far it reaches back: a multiple of a millisecond.
         length: Nanos,
     },
@@ -172,8 +180,16 @@ impl Handler {
         {
             return refuse("has a deadband below 0");
         }
-        if let Values::Each { length, .. } = self.values {
+        if let Values::Each { length, .. } | Values::Histogram { length } = self.values {
             check_window(length).or_else(refuse)?;
+        }
+        if let Values::Histogram { .. } = self.values {
+            if self.deadband.is_some() {
+                return refuse("has a histogram, whose counts have no deadband");
+            }
+            if self.when.as_ref().is_some_and(|when| when.plan.is_none()) {
+                return refuse("has a histogram, and a condition without an expression");
+            }
         }
         if self.every > DURATION_MAX {
             return refuse("has an interval of more than a day");

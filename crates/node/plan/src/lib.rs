@@ -33,7 +33,7 @@ mod wire;
 pub use bind::Identity;
 pub use bound::Bound;
 pub use error::PlanError;
-pub use handler::{BoundHandler, Deadband, Effect, Handler, ResultSeries, Values, When};
+pub use handler::{BoundHandler, Bucket, Deadband, Effect, Handler, ResultSeries, Values, When};
 pub use labels::{LabelSet, METRIC_NAME};
 pub use number::{ABSENT, is_absent};
 pub use plan::{

@@ -42,5 +42,8 @@ pub const DURATION_MAX: Nanos = Nanos::from_secs(86_400);
 /// How many times more slowly a node gathers for a channel while its condition is not on.
 pub const SLOWER_MAX: u32 = 100_000;
 
+/// Buckets of the histogram of one series: sixteen doublings, and with the many gaps that real series have much more.
+pub const BUCKETS_MAX: usize = 64;
+
 /// Bytes of the windows of one plan.
 pub const WINDOWS_BYTES: usize = 4 << 20;

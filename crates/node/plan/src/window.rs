@@ -14,7 +14,7 @@ use khz_model::{Nanos, ValueType};
 use self::extremes::Extremes;
 use self::growth::Growth;
 use self::quantile::Quantile;
-use self::samples::Samples;
+pub(crate) use self::samples::Samples;
 use self::sum::{ExactSum, FloatSum};
 use crate::number::{ABSENT, Scale, is_absent};
 use crate::plan::Over;

@@ -45,7 +45,7 @@ pub struct DefinitionFlags {
     /// Rows have what this expression in PromQL gives; those without a value are not sent.
     #[arg(long, value_name = "PROMQL")]
     pub expr: Option<String>,
-    /// Rows have a function of a window of each series: 'mean 1s', 'quantile 0.99 10s'.
+    /// Rows have a function of a window of each series: 'mean 1s', 'quantile 0.99 10s', 'histogram 10s'.
     #[arg(long, value_name = "FUNCTION")]
     pub each: Option<String>,
     /// On these nodes, as a hostlist [default: all].

@@ -14,9 +14,10 @@ use self::definition::DefinitionFlags;
 use self::list::{ListFlags, ShowFlags};
 use self::watch::ChannelWatchFlags;
 use crate::command::target::Target;
+use crate::command::unknown_metrics;
 use crate::config::{NodeFlags, ReaderFlags};
-use crate::show::outcome::{Done, Outcome};
-use crate::show::table::printable;
+use crate::show::outcome::{Done, Failure, Outcome};
+use crate::show::table::{printable, remark};
 
 /// `khz channel`.
 #[derive(Debug, Subcommand)]
@@ -95,7 +96,15 @@ fn define(flags: DefineFlags, outer: NodeFlags, is_new: bool, out: &mut impl Wri
     let definition = flags.definition.checked()?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;
     let server = flags.target.running(&plan)?;
+    if !is_new {
+        // Who misspells a name does not want another channel.
+        let known = server.channel(&definition.name);
+        known.map_err(|error| Failure::work(format!("{error}; `khz channel create` makes a new one")))?;
+    }
     let channel = server.define_channel(&definition.name, &definition.to_json(), is_new)?;
+    for sentence in unknown_metrics::sentences(&definition, server.catalogue().unwrap_or_default()) {
+        remark!("{sentence}");
+    }
     writeln!(out, "channel {} is defined; `khz channel watch {0}` follows it", printable(&channel.name))?;
     out.flush()?;
     Ok(Done::Wholly)
@@ -104,10 +113,20 @@ fn define(flags: DefineFlags, outer: NodeFlags, is_new: bool, out: &mut impl Wri
 fn remove(flags: RemoveFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let (_, plan) = super::plan(flags.settings.over(outer))?;
     let server = flags.target.running(&plan)?;
+    let mut failed = None;
     for name in &flags.names {
-        server.remove_channel(name)?;
-        writeln!(out, "removed: {}", printable(name))?;
-        out.flush()?;
+        match server.remove_channel(name) {
+            Ok(()) => {
+                writeln!(out, "removed: {}", printable(name))?;
+                out.flush()?;
+            }
+            // Of one channel, the end says it.
+            Err(error) if flags.names.len() == 1 => return Err(error.into()),
+            Err(error) => {
+                remark!("{error}");
+                failed = Some(Failure::Reported);
+            }
+        }
     }
-    Ok(Done::Wholly)
+    failed.map_or(Ok(Done::Wholly), Err)
 }

@@ -24,8 +24,13 @@ Examples:
                                     on stdin; one at a time, without a shell
 
 Rows that come while the program runs wait; of more than 64 the oldest are left
-out, and stderr says how many. --exec takes the rest of the line. The channel
-may be changed meanwhile; when it is removed, the command ends.";
+out, and stderr says how many. After --for or --count the program has 10 s for
+the rows that wait. --exec takes the rest of the line. The channel may be changed
+meanwhile; when it is removed, the command ends.
+
+Exit codes: 1 the program could not be run or has failed for a row (the first
+failure is printed, the others are counted), or the stream has ended; 3 rows were
+left out.";
 
 /// Flags of `khz channel watch`.
 #[derive(Debug, Args)]
@@ -69,6 +74,5 @@ pub fn run(flags: ChannelWatchFlags, outer: NodeFlags, out: &mut impl Write) -> 
     }
     let mut program = Exec::new(&flags.exec)?;
     let outcome = watch.follow(next, &mut program, &mut std::io::stderr());
-    program.end();
-    outcome
+    program.end(outcome)
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use khz_model::{Nanos, Series, Stamp};
 
 use super::change::Change;
+use super::histogram::Histograms;
 use super::result::{Form, ResultSeries};
 use super::truth::Truth;
 use super::{Effect, Handler, Values, When};
@@ -19,6 +20,7 @@ use crate::plan::Plan;
 #[derive(Debug)]
 pub struct BoundHandler {
     values: Option<Bound>,
+    histograms: Option<Histograms>,
     when: Option<BoundWhen>,
     change: Option<BoundChange>,
     every: Nanos,
@@ -30,11 +32,11 @@ pub struct BoundHandler {
     /// With a deadband of readings: which reading each compared value is, and for each reading whether it stays what was sent.
     compared_slots: Box<[u32]>,
     kept: Box<[bool]>,
-    /// The series of `values`, and how their values become readings.
+    /// The series of `values` or `histograms`, and how their values become readings.
     results: Vec<ResultSeries>,
-    forms: Box<[Form]>,
-    /// The result of `values` for this row, without series that are off.
-    out: Box<[f64]>,
+    forms: Vec<Form>,
+    /// Their values in this row, without series that are off.
+    out: Vec<f64>,
 }
 
 /// A deadband.
@@ -54,6 +56,8 @@ struct BoundWhen {
     /// For each series of the condition, which of `unless` takes it back.
     back: Vec<Back>,
     truths: Box<[Truth]>,
+    /// Half the time between two rows.
+    half_period: Nanos,
 }
 
 /// What takes a series back.
@@ -82,13 +86,19 @@ impl BoundHandler {
         let bind = |plan: &Plan| Bound::new(plan, series, identity, period);
         let each = |over| Bound::each(over, series, is_shown, identity, period);
         let values = match &handler.values {
-            Values::Readings => None,
+            Values::Readings | Values::Histogram { .. } => None,
             Values::Plan(plan) => Some(bind(plan)?),
             Values::Each { over, length } => Some(each(Some((*over, *length)))?),
         };
+        let histograms = match handler.values {
+            Values::Histogram { length } => {
+                Some(Histograms::new(length, series, is_shown, identity, period)?)
+            }
+            _ => None,
+        };
         let width = values.as_ref().map_or(0, Bound::width);
         let when = handler.when.as_ref();
-        let when = when.map(|when| BoundWhen::new(when, values.as_ref(), bind)).transpose()?;
+        let when = when.map(|when| BoundWhen::new(when, values.as_ref(), period, bind)).transpose()?;
         let change = match handler.deadband {
             Some(deadband) => {
                 // Readings are compared as numbers, too.
@@ -103,10 +113,11 @@ impl BoundHandler {
         let readings = change.as_ref().and_then(|change| change.readings.as_ref());
         let compared_slots: Box<[u32]> = readings.into_iter().flat_map(Bound::series_slots).collect();
         let kept = vec![false; if readings.is_some() { series.len() } else { 0 }].into();
-        let (every, out, interval) = (handler.every, vec![ABSENT; width].into(), None);
+        let (every, out, interval) = (handler.every, vec![ABSENT; width], None);
         let (effect, is_on) = (handler.effect, false);
         Ok(BoundHandler {
             values,
+            histograms,
             when,
             change,
             every,
@@ -150,23 +161,59 @@ impl BoundHandler {
         if let (Some(new), Some(old)) = (&mut self.values, before.values) {
             new.take_over(old, &slot);
         }
+        if let (Some(new), Some(old)) = (&mut self.histograms, before.histograms) {
+            new.take_over(old, &slot);
+            self.add_results();
+        }
     }
 
-    /// The series of the rows that it computes; `None`: its rows have the readings as they are.
+    /// The series of the rows that it computes; `None`: its rows have the readings as they are. With histograms, a row may bring
+    /// more of them, at the end.
     pub fn results(&self) -> Option<&[ResultSeries]> {
-        self.values.is_some().then_some(&self.results)
+        (self.values.is_some() || self.histograms.is_some()).then_some(&self.results)
+    }
+
+    /// How many series [`BoundHandler::results`] may come to have.
+    pub fn results_max(&self) -> usize {
+        self.histograms.as_ref().map_or(self.results.len(), Histograms::width_max)
+    }
+
+    /// Adds the buckets that were used for the first time.
+    #[cold]
+    fn add_results(&mut self) {
+        if let Some(histograms) = &self.histograms {
+            for result in histograms.results_from(self.results.len()) {
+                self.forms.push(Form::of(result.format));
+                self.results.push(result);
+                self.out.push(ABSENT);
+            }
+        }
+    }
+
+    /// Counts the readings of a row. `false`: there was none in any window.
+    fn count(&mut self, time: i64, reading: impl Fn(u32) -> Option<u64>) -> bool {
+        let Some(histograms) = &mut self.histograms else { return true };
+        histograms.row(time, reading);
+        if histograms.width() > self.results.len() {
+            self.add_results();
+        }
+        let counts = self.histograms.iter().flat_map(Histograms::counts);
+        self.out.iter_mut().zip(counts).for_each(|(out, count)| *out = count);
+        self.out.iter().any(|&value| !is_absent(value))
     }
 
     /// The bytes that it holds, about.
     pub fn held(&self) -> usize {
         let when = self.when.iter().flat_map(|when| [when.plan.as_ref(), when.unless.as_ref()]);
         let change = self.change.iter().map(|change| change.readings.as_ref());
-        when.chain(change).chain([self.values.as_ref()]).flatten().map(Bound::held).sum()
+        let plans = when.chain(change).chain([self.values.as_ref()]).flatten().map(Bound::held);
+        plans.sum::<usize>() + self.histograms.as_ref().map_or(0, Histograms::held)
     }
 
     /// Takes the next row; `reading` gives the bits of a slot that is present. Returns whether it is to be sent.
     pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> Option<u64>) -> bool {
         let (time, now) = (stamp.real().0 as i64, stamp.boot);
+        let is_counted = self.count(time, &reading);
         let BoundHandler { values, when, change, every, interval, out, kept, compared_slots, .. } = self;
         let (effect, now_on) = (self.effect, &mut self.is_on);
         let computed = values.as_mut().map(|values| values.row(time, &reading));
@@ -190,7 +237,7 @@ impl BoundHandler {
             }
         }
         let present = now.0.checked_div(every.0);
-        if !is_on || present.is_some() && *interval == present {
+        if !is_counted || !is_on || present.is_some() && *interval == present {
             return false;
         }
         match (band, compared) {
@@ -281,6 +328,7 @@ impl BoundWhen {
     fn new(
         when: &When,
         values: Option<&Bound>,
+        period: Nanos,
         bind: impl Fn(&Plan) -> Result<Bound, PlanError>,
     ) -> Result<Self, PlanError> {
         let plan = when.plan.as_ref().map(&bind).transpose()?;
@@ -288,7 +336,7 @@ impl BoundWhen {
         let judged = plan.as_ref().or(values);
         let back = judged.map_or_else(Vec::new, |judged| backs(judged, unless.as_ref()));
         let truths = vec![Truth::default(); back.len()].into();
-        Ok(BoundWhen { when: when.clone(), plan, unless, back, truths })
+        Ok(BoundWhen { when: when.clone(), plan, unless, back, truths, half_period: Nanos(period.0 / 2) })
     }
 
     /// Takes the next row. Returns whether it is to be sent.
@@ -312,8 +360,8 @@ impl BoundWhen {
                 Back::By(at) => !is_absent(unless[*at as usize]),
                 Back::Any => is_any_back,
             };
-            is_on |= truth.row(&self.when, now, !is_absent(value), is_back);
-            is_news |= self.when.once && truth.take_news(&self.when, now);
+            is_on |= truth.row(&self.when, now, self.half_period, !is_absent(value), is_back);
+            is_news |= self.when.once && truth.take_news(&self.when, now, self.half_period);
         }
         if self.when.once { is_news } else { is_on }
     }

@@ -5,6 +5,7 @@
 use khz_model::decimal::PLACES_MAX;
 use khz_model::{Kind, Metric, Series, Unit, ValueFormat, ValueType};
 
+use super::bucket::Bucket;
 use crate::labels::LabelSet;
 use crate::number::is_absent;
 use crate::plan::Over;
@@ -19,6 +20,8 @@ pub struct ResultSeries {
     pub labels: LabelSet,
     /// The reading of which it is a function; `None`: it is the result of a plan.
     pub of: Option<u32>,
+    /// Which bucket of a histogram of that reading it counts.
+    pub bucket: Option<Bucket>,
     /// How its readings are read.
     pub format: ValueFormat,
 }
@@ -26,12 +29,20 @@ pub struct ResultSeries {
 impl ResultSeries {
     /// A result of a plan.
     pub(crate) fn planned(labels: LabelSet) -> Self {
-        ResultSeries { labels, of: None, format: ValueFormat { value_type: ValueType::Float, places: 0 } }
+        let format = ValueFormat { value_type: ValueType::Float, places: 0 };
+        ResultSeries { labels, of: None, bucket: None, format }
     }
 
     /// A function of the series with this number.
     pub(crate) fn of_series(over: Over, number: u32, series: &Series, labels: LabelSet) -> Self {
-        ResultSeries { labels, of: Some(number), format: format(over, &series.metric) }
+        let format = format(over, &series.metric);
+        ResultSeries { labels, of: Some(number), bucket: None, format }
+    }
+
+    /// How many samples of the series with this number are in a bucket.
+    pub(crate) fn of_bucket(number: u32, bucket: Bucket) -> Self {
+        let format = ValueFormat { value_type: ValueType::Unsigned, places: 0 };
+        ResultSeries { labels: LabelSet::default(), of: Some(number), bucket: Some(bucket), format }
     }
 }
 

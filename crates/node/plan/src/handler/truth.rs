@@ -5,6 +5,17 @@ use khz_model::Nanos;
 
 use super::When;
 
+/// The time that has passed between two rows, as spans are compared with it: rows come some microseconds early or late, so half a
+/// period is added. At 1 Hz, two seconds have passed with the second row after.
+#[inline]
+pub(crate) fn passed(since: Nanos, now: Nanos, half_period: Nanos) -> Nanos {
+    match now.since(since) {
+        // The same row: nothing has passed.
+        Nanos(0) => Nanos(0),
+        passed => Nanos(passed.0.saturating_add(half_period.0)),
+    }
+}
+
 /// The state of one series.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Truth {
@@ -22,7 +33,7 @@ pub(crate) struct Truth {
 impl Truth {
     /// Takes the next row, of this time of the boot clock; `is_back`: what takes it back is true. Returns whether it is on.
     #[inline]
-    pub fn row(&mut self, when: &When, now: Nanos, is_true: bool, is_back: bool) -> bool {
+    pub fn row(&mut self, when: &When, now: Nanos, half_period: Nanos, is_true: bool, is_back: bool) -> bool {
         self.rows = self.rows << 1 | u64::from(is_true);
         let mask = u64::MAX >> (64 - u32::from(when.of.clamp(1, 64)));
         let counts = (self.rows & mask).count_ones() >= u32::from(when.at_least);
@@ -36,7 +47,7 @@ impl Truth {
             }
         } else if counts && !is_back {
             let since = *self.since.get_or_insert(now);
-            self.is_on = now.since(since) >= when.holds;
+            self.is_on = passed(since, now, half_period) >= when.holds;
             self.is_news = self.is_on;
         }
         self.is_on
@@ -50,8 +61,8 @@ impl Truth {
     /// Whether it causes a row now, having gone on; then it causes none for the quiet time. What went on within that time
     /// causes its row after it, if it is on then.
     #[inline]
-    pub fn take_news(&mut self, when: &When, now: Nanos) -> bool {
-        let is_quiet = self.told.is_some_and(|told| now.since(told) < when.quiet);
+    pub fn take_news(&mut self, when: &When, now: Nanos, half_period: Nanos) -> bool {
+        let is_quiet = self.told.is_some_and(|told| passed(told, now, half_period) < when.quiet);
         if !self.is_news || is_quiet {
             return false;
         }
@@ -64,14 +75,23 @@ impl Truth {
 mod tests {
     use super::*;
     use crate::plan::{Plan, Step};
+    use proptest::prelude::*;
+
+    const HALF: Nanos = Nanos::from_millis(500);
 
     /// The rows, a second apart, in which the series is on (`#`), and in which it causes a row (`!`); `+`: true, `x`: taken back.
     fn shown(when: &When, rows: &str) -> String {
+        shown_with_jitter(when, rows, &[])
+    }
+
+    /// The same, with rows that come this much (ns) late.
+    fn shown_with_jitter(when: &When, rows: &str, late: &[u64]) -> String {
         let mut truth = Truth::default();
         let row = |(second, row): (usize, char)| {
-            let now = Nanos::from_secs(1_000 + second as u64);
-            let is_on = truth.row(when, now, row == '+', row == 'x');
-            match (is_on, truth.take_news(when, now)) {
+            let late = late.get(second).copied().unwrap_or(0);
+            let now = Nanos(Nanos::from_secs(1_000 + second as u64).0 + late);
+            let is_on = truth.row(when, now, HALF, row == '+', row == 'x');
+            match (is_on, truth.take_news(when, now, HALF)) {
                 (_, true) => '!',
                 (true, false) => '#',
                 (false, false) => '.',
@@ -114,5 +134,26 @@ mod tests {
         let when = When { once: true, quiet: Nanos::from_secs(4), ..When::default() };
         assert_eq!(shown(&when, "+-+++++-+"), "!.##!##.!");
         assert_eq!(shown(&when, "+-+----+"), "!.#....!");
+    }
+
+    #[test]
+    fn what_must_hold_for_less_than_a_period_must_hold_in_two_rows() {
+        let when = When { holds: Nanos::from_millis(200), ..When::default() };
+        assert_eq!(shown(&when, "+-++-"), "...!.");
+    }
+
+    proptest! {
+        /// Rows that come up to 0.4 s late decide nothing: the same rows are on as without any jitter.
+        #[test]
+        fn jitter_decides_nothing(
+            rows in "[+\\-x]{1,60}",
+            late in prop::collection::vec(0u64..400_000_000, 60),
+            (holds, quiet) in (0u64..5, 0u64..5),
+            at_least in 1u8..3,
+        ) {
+            let (holds, quiet) = (Nanos::from_secs(holds), Nanos::from_secs(quiet));
+            let when = When { holds, quiet, once: true, at_least, of: 3, ..When::default() };
+            prop_assert_eq!(shown_with_jitter(&when, &rows, &late), shown(&when, &rows));
+        }
     }
 }

@@ -99,6 +99,10 @@ fn put_values(values: &Values, out: &mut Vec<u8>) {
             varint::put(out, length.0);
             put_over(*over, out);
         }
+        Values::Histogram { length } => {
+            out.push(3);
+            varint::put(out, length.0);
+        }
     }
 }
 
@@ -110,6 +114,7 @@ fn take_values(reader: &mut Reader<'_>) -> Result<Values, PlanError> {
             let length = Nanos(reader.varint()?);
             Values::Each { over: reader.over()?, length }
         }
+        3 => Values::Histogram { length: Nanos(reader.varint()?) },
         _ => return Err(reader.damaged()),
     })
 }
@@ -171,7 +176,8 @@ mod tests {
             Values::Each { over, length: Nanos::from_millis(ms) }
         });
         let planned = plan().prop_map(|plan| plan.map_or(Values::Readings, Values::Plan));
-        prop_oneof![planned, each]
+        let histogram = (1u64..400_000).prop_map(|ms| Values::Histogram { length: Nanos::from_millis(ms) });
+        prop_oneof![planned, each, histogram]
     }
 
     fn effect() -> impl Strategy<Value = Effect> {

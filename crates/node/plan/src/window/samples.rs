@@ -2,7 +2,7 @@
 
 /// Times and values, oldest first.
 #[derive(Debug)]
-pub(super) struct Samples {
+pub(crate) struct Samples {
     times: Box<[i64]>,
     values: Box<[f64]>,
     /// The bits of the readings, of which whole numbers are added up exactly.

@@ -1,0 +1,58 @@
+//! Metrics in the expressions of a channel that no node has so far: a sentence for each, with the name that was probably meant. A
+//! channel waits for them, so they are no error.
+
+use khz_channel::Definition;
+use khz_model::suggest;
+use serde_json::Value;
+
+use super::catalog;
+use crate::role::gatherer;
+
+/// The sentences, where a khz has this catalogue. What any node of this version has is known, too: a hub may have no node yet.
+pub fn sentences(definition: &Definition, catalogue: Vec<Value>) -> Vec<String> {
+    sentences_of(definition, &[catalogue, catalog::own(&gatherer::metrics())].concat())
+}
+
+fn sentences_of(definition: &Definition, catalogue: &[Value]) -> Vec<String> {
+    let known = |entry| names(entry).into_iter().flatten();
+    let wanted = definition.metrics().into_iter();
+    let unknown = wanted.filter(|name| !catalogue.iter().flat_map(known).any(|known| known == name));
+    let sentence = |name: String| {
+        let hint = suggest::hint(&name, catalogue.iter().flat_map(known));
+        format!("no metric is called {name} so far{hint}; nodes wait for it")
+    };
+    unknown.map(sentence).collect()
+}
+
+/// The name of a metric, and the one in `/metrics`.
+fn names(entry: &Value) -> [Option<&str>; 2] {
+    [entry.get("name"), entry.pointer("/exposition/name")].map(|name| name.and_then(Value::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_that_nobody_has_are_told_with_what_was_meant() {
+        let catalogue = [
+            json!({"name": "load.1m", "exposition": {"name": "node_load1"}}),
+            json!({"name": "mem.available", "exposition": {"name": "node_memory_MemAvailable_bytes"}}),
+        ];
+        let definition = Definition {
+            expr: Some("node_load1 > 4 and nde_load1 > 4".to_owned()),
+            when: Some("avg_over_time({\"mem.availble\"}[5s]) < {\"mem.available\"}".to_owned()),
+            unless: Some("{device=\"sda\"} or {\"job.mine\"} > 1".to_owned()),
+            ..Definition::default()
+        };
+        assert_eq!(
+            sentences_of(&definition, &catalogue),
+            [
+                "no metric is called nde_load1 so far (did you mean 'node_load1'?); nodes wait for it",
+                "no metric is called mem.availble so far (did you mean 'mem.available'?); nodes wait for it",
+                "no metric is called job.mine so far; nodes wait for it",
+            ]
+        );
+    }
+}

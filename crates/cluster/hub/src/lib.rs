@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod caller;
+mod channel_list;
 mod channels;
 mod clock;
 mod cluster;
@@ -43,7 +44,7 @@ mod texts;
 mod turn;
 mod wire;
 
-pub use channels::FindChannel;
+pub use channels::{KeptChannel, KeptChannels};
 pub use cluster::{Cluster, Settings};
 pub use memory::{RosterError, RosterKeeper};
 pub use query::HubQuery;

@@ -44,14 +44,12 @@ pub fn run(plan: &Plan) -> Outcome {
     if let Some(store) = &store {
         store.serve(&cluster);
     }
+    // Before readers come: to one that names a channel, a hub that knows none yet would say that there is none.
+    let registry = channels::open(plan);
+    channels::keep(&registry, &cluster);
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
     let sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
-    let registry = channels::open(plan);
-    cluster.keep_channels(Arc::new({
-        let registry = Arc::clone(&registry);
-        move |name| Some(registry.get(name.as_str()).ok()?.interest.clone())
-    }));
     let doors = doors.with_channels(registry).with_origins({
         let cluster = Arc::clone(&cluster);
         Arc::new(move || cluster.origins())

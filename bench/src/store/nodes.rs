@@ -171,13 +171,13 @@ impl OpenRows for Nodes {
         self.all().nodes.iter().map(|node| node.lane.node().clone()).collect()
     }
 
-    fn of(&self, name: &NodeName, from: Nanos, to: Nanos) -> Option<LoggedBlock> {
+    fn of(&self, name: &NodeName, from: Nanos, to: Nanos) -> Vec<LoggedBlock> {
         let nodes = &self.all().nodes;
         // Their names have the order of their numbers.
-        let place = nodes.binary_search_by(|node| node.lane.node().cmp(name)).ok()?;
-        let node = nodes.get(place).filter(|node| node.rows > 0)?;
-        let (first, last) = node.span();
-        (first < to && last >= from).then(|| node.block(&self.schema, node.bytes.clone()))
+        let place = nodes.binary_search_by(|node| node.lane.node().cmp(name)).ok();
+        let is_within = |node: &&Node| node.rows > 0 && node.span().0 < to && node.span().1 >= from;
+        let node = place.and_then(|place| nodes.get(place)).filter(is_within);
+        node.map(|node| node.block(&self.schema, node.bytes.clone())).into_iter().collect()
     }
 
     fn span(&self) -> Option<(Nanos, Nanos)> {

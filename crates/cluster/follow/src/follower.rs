@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use khz_block::{Decoder, MetricPool};
 use khz_link::driver::ConnectionSink;
+use khz_link::limits::DEFINITIONS_MAX;
 use khz_link::texts::{NoText, TextGiven};
-use khz_link::{Accept, HubName, LaneKey, LaneOffer, LaneSink, Told};
-use khz_model::{Nanos, NodeName, NodeStatus, Stamp};
+use khz_link::{Accept, DefinitionFrame, HubName, LaneKey, LaneOffer, LaneSink, Told};
+use khz_model::{ChannelName, Nanos, NodeName, NodeStatus, Stamp};
 
 use crate::lane::{Lane, Lanes};
-use crate::reader::Reader;
+use crate::reader::{Defined, Reader};
 use crate::row::Row;
 use crate::subscriptions::Subscriptions;
 
@@ -30,6 +31,8 @@ pub struct Follower<R: Reader> {
     pool: MetricPool,
     /// The part of the list of nodes that was not handed on.
     nodes: Vec<NodeStatus>,
+    /// The part of the list of channels that has arrived.
+    channels: Vec<Defined>,
     is_down: bool,
 }
 
@@ -43,6 +46,7 @@ impl<R: Reader> Follower<R> {
             lanes_made: 0,
             pool: MetricPool::new(),
             nodes: Vec::new(),
+            channels: Vec::new(),
             is_down: false,
         }
     }
@@ -79,6 +83,7 @@ impl<R: Reader> Follower<R> {
             self.reader.closed(lane, Some(problem));
         }
         self.nodes.clear();
+        self.channels.clear();
         if !std::mem::replace(&mut self.is_down, true) {
             self.reader.down(problem);
         }
@@ -187,6 +192,22 @@ impl<R: Reader> LaneSink for Follower<R> {
 
     fn nodes_end(&mut self) {
         self.reader.nodes(std::mem::take(&mut self.nodes), true);
+    }
+
+    fn definition(&mut self, definition: &DefinitionFrame<'_>) {
+        if let Ok(name) = ChannelName::new(definition.name)
+            && self.channels.len() < DEFINITIONS_MAX
+        {
+            self.channels.push(Defined { name, json: definition.json.to_owned() });
+        }
+    }
+
+    fn definitions_end(&mut self) {
+        self.reader.channels(Some(std::mem::take(&mut self.channels)));
+    }
+
+    fn no_definitions(&mut self) {
+        self.reader.channels(None);
     }
 
     fn text(&mut self, number: u32, text: &Arc<[u8]>, stamp: Stamp) {

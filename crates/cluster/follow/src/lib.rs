@@ -18,7 +18,7 @@ mod subscriptions;
 
 pub use follower::Follower;
 pub use lane::{Lane, Lanes};
-pub use reader::Reader;
+pub use reader::{Defined, Reader};
 pub use row::Row;
 pub use subscriber::Subscriber;
 pub use subscriptions::Subscriptions;

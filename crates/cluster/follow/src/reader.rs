@@ -6,10 +6,19 @@ use std::sync::Arc;
 use khz_block::BlockError;
 use khz_link::texts::{NoText, TextGiven};
 use khz_link::{HubName, LaneOffer};
-use khz_model::{NodeName, NodeStatus, Stamp};
+use khz_model::{ChannelName, NodeName, NodeStatus, Stamp};
 
 use crate::lane::{Lane, Lanes};
 use crate::row::Row;
+
+/// A channel that a hub keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defined {
+    /// Its name.
+    pub name: ChannelName,
+    /// Its definition: a JSON object, as docs/channels.md describes it. Not checked.
+    pub json: String,
+}
 
 /// Reads rows of many nodes.
 ///
@@ -72,6 +81,11 @@ pub trait Reader: Sized {
     /// A part of the list of nodes; `is_last` ends the list.
     fn nodes(&mut self, nodes: Vec<NodeStatus>, is_last: bool) {
         let _ = (nodes, is_last);
+    }
+
+    /// All channels of the hub, by name. `None`: this hub is older than such lists.
+    fn channels(&mut self, channels: Option<Vec<Defined>>) {
+        let _ = channels;
     }
 
     /// The kernel text with this number has changed.

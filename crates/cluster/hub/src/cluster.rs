@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, Weak};
 use khz_model::{Budget, ByteSize, Choice, Forgotten, Metric, Nanos, NodeName, NodeStatus, Pattern, Rate};
 use khz_store::log::Intake;
 
-use crate::channels::{Channels, FindChannel};
+use crate::channels::{Channels, KnownChannels};
 use crate::counts::Counts;
 use crate::known::Known;
 use crate::limits::{
@@ -119,8 +119,8 @@ impl Cluster {
     }
 
     /// Readers may name these channels. Only the first call counts.
-    pub fn keep_channels(&self, find: Arc<FindChannel>) {
-        self.channels.set(find);
+    pub fn know_channels(&self, kept: Arc<dyn KnownChannels>) {
+        self.channels.set(kept);
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Known> {

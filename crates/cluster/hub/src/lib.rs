@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod caller;
+mod channel_list;
 mod channels;
 mod clock;
 mod cluster;
@@ -44,7 +45,7 @@ mod texts;
 mod turn;
 mod wire;
 
-pub use channels::FindChannel;
+pub use channels::{KnownChannel, KnownChannels};
 pub use cluster::{Cluster, Settings};
 pub use kept::ChannelKeeper;
 pub use memory::{RosterError, RosterKeeper};

@@ -299,6 +299,11 @@ impl HubSide for Talk<'_> {
         Ok(())
     }
 
+    fn channels(&mut self, wanted: bool) -> Taken {
+        self.reader()?.channels(wanted);
+        Ok(())
+    }
+
     fn standing(&mut self, standing: &Standing<'_>) -> Taken {
         self.node(|node| {
             let (first, problem) = (standing.first.to_owned(), standing.problem.to_owned());

@@ -378,7 +378,7 @@ fn history_of(
         return Err(QueryError::TooMuch { node: node.name.clone() });
     }
     let columns = Arc::new(wide.series);
-    Ok(Some(Delivery { node: node.name.clone(), columns, rows, lost: 0, rate: None }))
+    Ok(Some(Delivery { node: node.name.clone(), columns, rows, lost: 0, rate: None, last: None }))
 }
 
 /// The blocks that the hub holds, for range queries without a store.
@@ -447,6 +447,7 @@ impl Recent for RecentBlocks {
             rows,
             lost: 0,
             rate: None,
+            last: None,
         }))
     }
 }

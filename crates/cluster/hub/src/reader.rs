@@ -8,6 +8,7 @@ use khz_link::{InterestFrame, Told, WantFrame};
 use khz_model::{Interest, Misses, Nanos, Pattern, Rate};
 use khz_trust::Identity;
 
+use crate::channel_list::ChannelList;
 use crate::cluster::Cluster;
 use crate::limits::{MISSES_EFFORT, SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX};
 use crate::query::HubQuery;
@@ -37,6 +38,8 @@ pub(crate) struct Reader {
     remarks: Vec<(u32, String)>,
     /// The list of nodes, if the reader wants it.
     roster: Option<Roster>,
+    /// The list of channels, if the reader wants it.
+    channels: Option<ChannelList>,
     /// Kernel texts that it wants.
     pub texts: ReaderTexts,
 }
@@ -73,6 +76,7 @@ impl Reader {
             answers: Vec::new(),
             remarks: Vec::new(),
             roster: None,
+            channels: None,
             texts: ReaderTexts::default(),
         }
     }
@@ -178,6 +182,15 @@ impl Reader {
         }
     }
 
+    /// The reader wants the list of channels, or does not want it any more.
+    pub fn channels(&mut self, wanted: bool) {
+        match wanted {
+            true if self.channels.is_none() => self.channels = Some(ChannelList::new()),
+            true => {}
+            false => self.channels = None,
+        }
+    }
+
     /// The reader wants a lane that it was offered.
     pub fn want(&mut self, want: &WantFrame<'_>) {
         for feed in &mut self.feeds {
@@ -206,7 +219,9 @@ impl Reader {
 
     /// True if no subscription waits for a flush.
     pub fn is_all_prompt(&self) -> bool {
-        self.roster.is_none() && self.feeds.iter().all(|feed| feed.pace == Pace::Prompt)
+        self.roster.is_none()
+            && self.channels.is_none()
+            && self.feeds.iter().all(|feed| feed.pace == Pace::Prompt)
     }
 
     /// True if a subscription waits for its answer, or for its first rows.
@@ -217,13 +232,15 @@ impl Reader {
 
     /// True if the reader wants anything.
     pub fn is_busy(&self) -> bool {
-        let has_rows = !self.feeds.is_empty() || !self.answers.is_empty() || self.roster.is_some();
-        has_rows || self.texts.has_news() || self.texts.is_waiting()
+        let has_rows = !self.feeds.is_empty() || !self.answers.is_empty();
+        let has_lists = self.roster.is_some() || self.channels.is_some();
+        has_rows || has_lists || self.texts.has_news() || self.texts.is_waiting()
     }
 
-    /// When the next part of the list of nodes is due; rows do not make it due.
+    /// When the next part of a list is due; rows do not make it due.
     pub fn next_timed(&self) -> Option<Nanos> {
-        self.roster.as_ref().map(Roster::next)
+        let roster = self.roster.as_ref().map(Roster::next);
+        roster.into_iter().chain(self.channels.as_ref().map(ChannelList::next)).min()
     }
 
     /// Writes answers, lanes and new rows; nothing while `out` is full. `true`: there is more, even if nothing comes.
@@ -250,6 +267,9 @@ impl Reader {
         let out_max = cluster.out_bytes_max();
         if let Some(roster) = self.roster.as_mut().filter(|_| !prompt_only) {
             roster.pump(cluster, out);
+        }
+        if let Some(channels) = self.channels.as_mut().filter(|_| !prompt_only) {
+            channels.pump(cluster, out);
         }
         for feed in &mut self.feeds {
             let is_due = feed.pace == Pace::Prompt || feed.fresh || !prompt_only;

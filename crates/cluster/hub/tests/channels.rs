@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use fake::{Hub, Node, interest, until};
 use khz_block::{Decoder, SchemaDecoder, Step};
-use khz_hub::ChannelKeeper;
+use khz_hub::{ChannelKeeper, KnownChannel, KnownChannels};
 use khz_link::limits::{HANDLER_BYTES_MAX, VERSION};
 use khz_link::{ABILITIES, Ask, ChannelFrame, Frame, KNOWS_CHANNELS, Role, Told, Want};
 use khz_model::{ChannelName, ChannelTerms, Interest, Nanos, NodeName, Query, QueryError, Subscription};
@@ -34,6 +34,21 @@ fn comes(hub: &Hub, name: &str, abilities: u8) -> Node {
     (node.abilities, node.version) = (abilities, VERSION);
     node.hello(None);
     node
+}
+
+/// Keeps the channels that it finds, and lists one.
+struct Keeps<F>(F);
+
+impl<F: Fn(&ChannelName) -> Option<Interest> + Send + Sync> KnownChannels for Keeps<F> {
+    fn find(&self, name: &ChannelName) -> Option<Interest> {
+        (self.0)(name)
+    }
+    fn revision(&self) -> u64 {
+        1
+    }
+    fn list(&self) -> Vec<KnownChannel> {
+        vec![KnownChannel { name: "hot".to_owned(), json: "{\"name\":\"hot\"}".to_owned() }]
+    }
 }
 
 /// A channel as a door subscribes to it.
@@ -429,7 +444,7 @@ fn a_door_is_refused_a_handler_that_no_frame_carries() {
 #[test]
 fn a_reader_may_name_a_channel_that_the_hub_keeps() {
     let hub = Hub::new();
-    hub.cluster.keep_channels(Arc::new(|name| {
+    hub.cluster.know_channels(Arc::new(Keeps(|name: &ChannelName| {
         let interest =
             |hz| Interest { rate: khz_model::Rate::from_hz(hz).unwrap(), ..channel("hot", &[7, 7]) };
         match name.as_str() {
@@ -437,7 +452,7 @@ fn a_reader_may_name_a_channel_that_the_hub_keeps() {
             "fast" => Some(interest(1_000)),
             _ => None,
         }
-    }));
+    })));
     let mut a = node(&hub, "a");
     a.offer(1, 0);
     let key_is_missing = "above 100Hz the operator role is needed";
@@ -463,4 +478,27 @@ fn a_reader_may_name_a_channel_that_the_hub_keeps() {
     assert!(!granted && text.contains(key_is_missing), "{text}");
     let (_, name, handler) = next_channel(&mut a);
     assert_eq!((&name[..], &handler[..]), ("hot", &[7, 7][..]));
+}
+
+#[test]
+fn a_reader_gets_the_list_of_channels_and_a_node_may_not_ask_for_it() {
+    let hub = Hub::new();
+    hub.cluster.know_channels(Arc::new(Keeps(|_: &ChannelName| None)));
+    let mut reader = reader(&hub);
+    khz_link::definition::put_wanted(&mut reader.out, true);
+    reader.send();
+    let mut listed = Vec::new();
+    let count = reader.await_frame(|frame| match frame {
+        Frame::Definition(defined) => {
+            listed.push((defined.name.to_owned(), defined.json.to_owned()));
+            None
+        }
+        Frame::Definitions { count } => Some(*count),
+        _ => None,
+    });
+    assert_eq!((listed, count), (vec![("hot".to_owned(), "{\"name\":\"hot\"}".to_owned())], 1));
+    let mut a = node(&hub, "a");
+    khz_link::definition::put_wanted(&mut a.out, true);
+    a.send();
+    assert!(a.is_closed(), "only readers may");
 }

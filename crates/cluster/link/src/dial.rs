@@ -9,7 +9,9 @@ use khz_model::Nanos;
 use crate::error::LinkError;
 use crate::frame::Frame;
 use crate::limits::{SILENCE, VERSION, VERSION_LOWEST, WELCOME_LATE};
-use crate::message::{ABILITIES, Greeting, Hello, KNOWS_CHANNELS, KNOWS_TEXT_NOW, KNOWS_TEXTS, Role};
+use crate::message::{
+    ABILITIES, Greeting, Hello, KNOWS_CHANNELS, KNOWS_DEFINITIONS, KNOWS_TEXT_NOW, KNOWS_TEXTS, Role,
+};
 
 /// Makes a proof for a greeting's nonce, with a token.
 pub type Prove = Box<dyn Fn(&[u8; 32]) -> [u8; 32] + Send + Sync>;
@@ -131,6 +133,11 @@ impl Dial {
     /// True where it takes channels.
     pub fn knows_channels(&self) -> bool {
         self.abilities & KNOWS_CHANNELS != 0
+    }
+
+    /// True where it lists its channels.
+    pub fn knows_definitions(&self) -> bool {
+        self.abilities & KNOWS_DEFINITIONS != 0
     }
 
     pub fn deadline(&self) -> Nanos {
@@ -301,15 +308,17 @@ mod tests {
     #[test]
     fn the_abilities_of_a_hub_are_known_from_its_welcome() {
         for (abilities, knows) in [
-            (0, [false; 3]),
-            (KNOWS_TEXT_NOW, [false, true, false]),
-            (KNOWS_CHANNELS, [false, false, true]),
-            (0xff, [true; 3]),
+            (0, [false; 4]),
+            (KNOWS_TEXT_NOW, [false, true, false, false]),
+            (KNOWS_CHANNELS, [false, false, true, false]),
+            (KNOWS_DEFINITIONS, [false, false, false, true]),
+            (0xff, [true; 4]),
         ] {
             let mut dial = dial(None);
             hello(&mut dial, &greeting(1, VERSION)).unwrap();
             hello(&mut dial, &welcome(VERSION, abilities)).unwrap();
-            let known = [dial.knows_texts(), dial.knows_text_now(), dial.knows_channels()];
+            let known =
+                [dial.knows_texts(), dial.knows_text_now(), dial.knows_channels(), dial.knows_definitions()];
             assert_eq!(known, knows, "{abilities}");
         }
     }

@@ -6,6 +6,7 @@ use khz_model::pattern::PATTERN_MAX;
 use khz_model::{Nanos, NodeStatus};
 
 use crate::channel::ChannelFrame;
+use crate::definition::DefinitionFrame;
 use crate::error::LinkError;
 use crate::goodbye::{self, Goodbye};
 use crate::limits::{
@@ -42,6 +43,7 @@ pub mod kind {
     pub const READ: u8 = 17;
     pub const UNREAD: u8 = 18;
     pub const TEXT_NOW: u8 = 19;
+    pub const CHANNELS: u8 = 20;
     pub const HELLO: u8 = 33;
     pub const LANE: u8 = 34;
     pub const SCHEMA: u8 = 35;
@@ -61,6 +63,8 @@ pub mod kind {
     /// Peers that do not know it skip it, like all from 128 on.
     pub const GOODBYE: u8 = 128;
     pub const TEXT_GIVEN: u8 = 52;
+    pub const DEFINITION: u8 = 53;
+    pub const DEFINITIONS: u8 = 54;
     pub const STANDING: u8 = 129;
 }
 
@@ -143,6 +147,13 @@ pub enum Frame<'a> {
         ask: u32,
     },
     TextGiven(TextGiven),
+    Channels {
+        wanted: bool,
+    },
+    Definition(DefinitionFrame<'a>),
+    Definitions {
+        count: u64,
+    },
     Standing(Standing<'a>),
     /// A kind that a newer version knows.
     Newer {
@@ -228,6 +239,9 @@ impl<'a> Frame<'a> {
             Frame::Goodbye(_) => kind::GOODBYE,
             Frame::TextNow { .. } => kind::TEXT_NOW,
             Frame::TextGiven(_) => kind::TEXT_GIVEN,
+            Frame::Channels { .. } => kind::CHANNELS,
+            Frame::Definition(_) => kind::DEFINITION,
+            Frame::Definitions { .. } => kind::DEFINITIONS,
             Frame::Standing(_) => kind::STANDING,
             Frame::Newer { kind } => *kind,
         }
@@ -269,6 +283,9 @@ const fn name(kind: u8) -> Option<&'static str> {
         kind::GOODBYE => "Goodbye",
         kind::TEXT_NOW => "TextNow",
         kind::TEXT_GIVEN => "TextGiven",
+        kind::CHANNELS => "Channels",
+        kind::DEFINITION => "Definition",
+        kind::DEFINITIONS => "Definitions",
         kind::STANDING => "Standing",
         newer if newer >= SKIPPED_FROM => "a newer frame",
         _ => return None,
@@ -328,6 +345,9 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
         kind::NO_TEXT => Frame::NoText(texts::decode_no_text(body)?),
         kind::GOODBYE => Frame::Goodbye(goodbye::decode(body)?),
         kind::TEXT_NOW => Frame::TextNow { number: body.number()?, ask: body.u32()? },
+        kind::CHANNELS => Frame::Channels { wanted: flags(body, 1)? == 1 },
+        kind::DEFINITION => Frame::Definition(DefinitionFrame::read(body)?),
+        kind::DEFINITIONS => Frame::Definitions { count: body.varint()? },
         kind::TEXT_GIVEN => {
             let (number, ask) = (body.number()?, body.u32()?);
             Frame::TextGiven(TextGiven { number, ask, is_read: flags(body, 1)? == 1 })

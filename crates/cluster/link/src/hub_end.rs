@@ -122,6 +122,11 @@ pub trait HubSide {
         Ok(())
     }
 
+    /// A reader requests the list of channels, or ends that.
+    fn channels(&mut self, wanted: bool) -> Result<(), Reject> {
+        Ok(())
+    }
+
     /// A reader subscribes to a kernel file of a node.
     fn read(&mut self, read: &ReadFrame<'_>) -> Result<(), Reject> {
         Err(Reject { reason: Reason::NotAllowed, text: "kernel texts are not passed on here".into() })
@@ -422,6 +427,7 @@ fn from_reader<H: HubSide>(
         Frame::Interest(interest) => hub.interest(interest),
         Frame::Dismiss { number } => hub.dismiss(*number),
         Frame::Roster { wanted } => hub.roster(*wanted),
+        Frame::Channels { wanted } => hub.channels(*wanted),
         Frame::Read(read) => hub.read(read),
         Frame::Unread { number } => hub.unread(*number),
         Frame::TextNow { number, ask } => hub.text_now(*number, *ask),

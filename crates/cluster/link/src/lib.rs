@@ -9,6 +9,7 @@ mod allowance;
 mod backfill;
 mod beats;
 mod channel;
+pub mod definition;
 mod dial;
 pub mod driver;
 mod error;
@@ -40,6 +41,7 @@ pub use agent_end::{AgentCounts, AgentEnd};
 pub use allowance::Allowance;
 pub use beats::Pair;
 pub use channel::ChannelFrame;
+pub use definition::DefinitionFrame;
 pub use dial::{HubName, Identity, Prove, Vouch};
 pub use error::{LinkError, Reject};
 pub use failback::Failback;
@@ -49,9 +51,9 @@ pub use hub_end::{HubEnd, HubEndConfig, HubSide, Verdict};
 pub use hub_list::HubList;
 pub use intake::{Intake, RowSink};
 pub use message::{
-    ABILITIES, Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_CHANNELS, KNOWS_TEXT_NOW,
-    KNOWS_TEXTS, LaneOffer, Reason, Role, SchemaPiece, Told, Want, WantFrame, Welcome, hash_of_schema,
-    schema_hash,
+    ABILITIES, Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_CHANNELS, KNOWS_DEFINITIONS,
+    KNOWS_TEXT_NOW, KNOWS_TEXTS, LaneOffer, Reason, Role, SchemaPiece, Told, Want, WantFrame, Welcome,
+    hash_of_schema, schema_hash,
 };
 pub use older::knows;
 pub use put::{Acks, Ask};

@@ -124,6 +124,12 @@ pub const FOLLOWED_MAX: usize = 65_536;
 /// A block's bytes at a receiver. No writer makes a larger block: its key row is at least an eighth of it.
 pub const BLOCK_MAX: usize = 64 << 20;
 
+/// Bytes of a channel's definition as JSON: as many as a hub keeps of one.
+pub const DEFINITION_BYTES_MAX: usize = 16 << 10;
+
+/// Channels of a hub that a reader takes: four times as many as a hub keeps. Further ones are left out.
+pub const DEFINITIONS_MAX: usize = 1_024;
+
 /// Generations of a schema that a receiver remembers of one lane.
 pub const GENERATIONS_MAX: usize = 8;
 

@@ -16,8 +16,11 @@ pub const KNOWS_TEXT_NOW: u8 = 4;
 /// The same of Channel.
 pub const KNOWS_CHANNELS: u8 = 8;
 
+/// The same of Channels, Definition and Definitions.
+pub const KNOWS_DEFINITIONS: u8 = 16;
+
 /// All of them: what this program says in Hello and Welcome.
-pub const ABILITIES: u8 = KNOWS_TEXTS | KNOWS_TEXT_NOW | KNOWS_CHANNELS;
+pub const ABILITIES: u8 = KNOWS_TEXTS | KNOWS_TEXT_NOW | KNOWS_CHANNELS | KNOWS_DEFINITIONS;
 
 /// The hub's first frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +105,8 @@ pub struct Hello<'a> {
     pub program: &'a str,
     /// HMAC over the Greeting's nonce, if it has a token.
     pub proof: Option<[u8; 32]>,
-    /// Its abilities beyond the first version: [`KNOWS_TEXTS`], [`KNOWS_TEXT_NOW`], [`KNOWS_CHANNELS`].
+    /// Its abilities beyond the first version: [`KNOWS_TEXTS`], [`KNOWS_TEXT_NOW`], [`KNOWS_CHANNELS`],
+    /// [`KNOWS_DEFINITIONS`].
     pub abilities: u8,
 }
 

@@ -8,6 +8,7 @@ use khz_block::Decoder;
 use khz_model::{Nanos, NodeStatus, Stamp};
 
 use crate::beats::{Beats, Pair};
+use crate::definition::{self, DefinitionFrame};
 use crate::dial::{Dial, HubName, Identity, Vouch};
 use crate::error::{LinkError, Reject};
 use crate::frame::Frame;
@@ -73,6 +74,14 @@ pub trait LaneSink {
     }
     /// The list of nodes is complete.
     fn nodes_end(&mut self) {}
+    /// A channel of the hub, in a list of all of them.
+    fn definition(&mut self, definition: &DefinitionFrame<'_>) {
+        let _ = definition;
+    }
+    /// The list of channels is complete.
+    fn definitions_end(&mut self) {}
+    /// This hub lists no channels: it is older than that.
+    fn no_definitions(&mut self) {}
     /// The kernel file of a subscription has this text from now on.
     fn text(&mut self, number: u32, text: &Arc<[u8]>, stamp: Stamp) {
         let _ = (number, text, stamp);
@@ -218,6 +227,8 @@ impl ReaderEnd {
             Frame::Told(told) => sink.answered(told),
             Frame::Node(status) => sink.node(status),
             Frame::Nodes { .. } => sink.nodes_end(),
+            Frame::Definition(definition) => sink.definition(definition),
+            Frame::Definitions { .. } => sink.definitions_end(),
             Frame::Text(piece) => self.text(piece, sink).map_err(LinkError::Rejected)?,
             Frame::NoText(none) if self.reads.contains_key(&none.number) => sink.no_text(none),
             Frame::TextGiven(given) if self.reads.contains_key(&given.number) => sink.text_given(*given),
@@ -344,6 +355,11 @@ impl ReaderEnd {
         self.dial.knows_channels()
     }
 
+    /// True where the hub lists its channels.
+    pub fn knows_definitions(&self) -> bool {
+        self.dial.knows_definitions()
+    }
+
     /// Subscribes to a kernel file, or changes the period.
     pub fn read(&mut self, read: &ReadFrame<'_>, out: &mut Vec<u8>) {
         self.reads.entry(read.number).or_default();
@@ -426,6 +442,11 @@ impl ReaderEnd {
     /// Requests the list of nodes, or ends that.
     pub fn roster(&self, wanted: bool, out: &mut Vec<u8>) {
         put::roster(out, wanted);
+    }
+
+    /// Requests the list of channels, or ends that. Only of a hub that knows such lists.
+    pub fn channels(&self, wanted: bool, out: &mut Vec<u8>) {
+        definition::put_wanted(out, wanted);
     }
 
     /// Leaves a lane.

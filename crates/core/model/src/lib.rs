@@ -55,7 +55,7 @@ pub use pattern::Pattern;
 pub use quantity::{ByteSize, Nanos, QuantityError, Rate, Stamp};
 pub use query::{
     Away, Delivery, Forgotten, HISTORY_READINGS_MAX, Interest, LaneStatus, NodeStatus, Notice, Presence,
-    Query, QueryError, Row, Sample, Snapshot, Subscription, WaitFor,
+    Query, QueryError, Row, RowNumber, Sample, Snapshot, Subscription, WaitFor,
 };
 pub use range::{
     RANGE_POINTS_MAX, RANGE_STEP_READINGS, RangeAnswer, RangeColumn, RangeContent, RangePart, RangePoint,

@@ -218,6 +218,17 @@ pub struct Delivery {
     /// The present rate of these rows: lower than asked where the node would exceed its CPU ceiling. `None`:
     /// the subscription's rate.
     pub rate: Option<Rate>,
+    /// The number of the last of these rows; `None`: there is no row, or nobody counts them.
+    pub last: Option<RowNumber>,
+}
+
+/// The number of a row, by which a reader who has lost its connection finds out how many rows it has missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowNumber {
+    /// The run of numbers that it is of. Numbers of two epochs cannot be compared.
+    pub epoch: u64,
+    /// The number within it.
+    pub number: u64,
 }
 
 /// All columns at one instant.
@@ -552,8 +563,14 @@ mod tests {
         ) -> Result<Option<Delivery>, QueryError> {
             let row = Row { stamp: stamp(span.0), readings: Vec::new() };
             let columns = Arc::default();
-            let delivery =
-                Delivery { node: node.clone(), columns, rows: vec![row; rows_max], lost: 0, rate: None };
+            let delivery = Delivery {
+                node: node.clone(),
+                columns,
+                rows: vec![row; rows_max],
+                lost: 0,
+                rate: None,
+                last: None,
+            };
             Ok((node.as_str() != "silent").then_some(delivery))
         }
     }

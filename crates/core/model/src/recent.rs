@@ -386,6 +386,7 @@ mod tests {
                 rows,
                 lost: 0,
                 rate: None,
+                last: None,
             }))
         }
     }

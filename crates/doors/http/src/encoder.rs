@@ -108,7 +108,14 @@ impl Encoder {
             }
             out.push('}');
         }
-        out.push_str("]}\n\n");
+        out.push(']');
+        if let Some(last) = delivery.last.filter(|_| written == rows.len() && written > 0) {
+            out.push_str(",\"epoch\":\"");
+            json::number(out, last.epoch);
+            out.push_str("\",\"last\":");
+            json::number(out, last.number);
+        }
+        out.push_str("}\n\n");
         written
     }
 }

@@ -251,8 +251,14 @@ mod tests {
             let boot = Nanos((seconds * 1e9) as u64);
             let row = Row { stamp: Stamp { boot, real_offset: 0 }, readings: readings.to_vec() };
             let node = NodeName::new("n1").unwrap();
-            let delivery =
-                Delivery { node, columns: Arc::clone(&columns), rows: vec![row], lost: 0, rate: None };
+            let delivery = Delivery {
+                node,
+                columns: Arc::clone(&columns),
+                rows: vec![row],
+                lost: 0,
+                rate: None,
+                last: None,
+            };
             meter.take(measure, &delivery);
             meter.value.map(|value| (value * 1e6).round() / 1e6)
         };
@@ -334,7 +340,14 @@ mod tests {
             let node = NodeName::new("n1").unwrap();
             meter.take(
                 &rate,
-                &Delivery { node, columns: Arc::new(columns), rows: vec![row], lost: 0, rate: None },
+                &Delivery {
+                    node,
+                    columns: Arc::new(columns),
+                    rows: vec![row],
+                    lost: 0,
+                    rate: None,
+                    last: None,
+                },
             );
             meter.value
         };

@@ -200,7 +200,7 @@ mod tests {
             if rows.is_empty() {
                 vec![]
             } else {
-                vec![Delivery { node, columns: Arc::default(), rows, lost: 0, rate: None }]
+                vec![Delivery { node, columns: Arc::default(), rows, lost: 0, rate: None, last: None }]
             }
         }
 

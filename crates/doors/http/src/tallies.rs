@@ -136,8 +136,14 @@ mod tests {
             Notice::of(node("n2"), why),
             Notice::of(node("n3"), "slower"),
         ]);
-        let rows =
-            Delivery { node: node("n3"), columns: Arc::default(), rows: Vec::new(), lost: 0, rate: None };
+        let rows = Delivery {
+            node: node("n3"),
+            columns: Arc::default(),
+            rows: Vec::new(),
+            lost: 0,
+            rate: None,
+            last: None,
+        };
         other.took(&rows, Pushed { rows: 2, lost: 1 }, 100);
         let tally = tallies.of("hot").unwrap();
         assert_eq!(tally.notices(), [(why.to_owned(), vec![node("n1"), node("n2")])]);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::inode::{Inode, NodeId};
-use crate::upstream::{Subscription, TextSubscription};
+use crate::upstream::{ChannelSubscription, Subscription, TextSubscription};
 
 /// What the upstream has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,12 @@ pub enum Command {
     ReadTextNow(u32, u32),
     /// Stop sending it.
     UnsubscribeText(u32),
+    /// Send the list of channels, again after every change, or stop.
+    ListChannels(bool),
+    /// Send the rows of a channel.
+    SubscribeChannel(ChannelSubscription),
+    /// Stop sending them.
+    UnsubscribeChannel(u32),
 }
 
 /// What the kernel has to do.

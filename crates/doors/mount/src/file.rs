@@ -56,13 +56,31 @@ pub struct Opened {
     pub cached: bool,
     /// What the page cache has is good.
     pub keep: bool,
+    /// Each read gives what comes next, whatever its offset.
+    pub is_stream: bool,
 }
 
 impl Opened {
     /// One whose reads come to us.
     pub fn uncached(handle: u64) -> Self {
-        Opened { handle, cached: false, keep: false }
+        Opened { handle, cached: false, keep: false, is_stream: false }
     }
+
+    /// One whose reads give what comes next.
+    pub fn stream(handle: u64) -> Self {
+        Opened { is_stream: true, ..Opened::uncached(handle) }
+    }
+}
+
+/// What a program that polls a file learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// Nothing new. The next news wakes it.
+    Nothing,
+    /// There is something to read.
+    News,
+    /// Nothing will come any more.
+    End,
 }
 
 /// A read.

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use khz_follow::{Lane, Reader, Row, Subscriber};
+use khz_follow::{Defined, Lane, Reader, Row, Subscriber};
 use khz_link::driver::FollowingSettings;
 use khz_link::texts::{NoText, ReadFrame, TextGiven, Why};
 use khz_link::{HubName, LaneOffer};
-use khz_model::{Interest, Nanos, NodeName, NodeStatus, Pattern, Rate, Stamp};
+use khz_model::{ChannelTerms, Interest, Nanos, NodeName, NodeStatus, Pattern, Rate, Reading, Stamp};
 
-use crate::upstream::{Sink, Subscription, TextSubscription, Upstream};
+use crate::upstream::{ChannelRow, ChannelSubscription, Sink, Subscription, TextSubscription, Upstream};
 
 /// The period of subscriptions that the base lane serves.
 const BASE: Nanos = Nanos::SECOND;
@@ -17,7 +17,7 @@ const BASE: Nanos = Nanos::SECOND;
 /// A connection to one of the hubs.
 pub struct HubLink {
     /// By the tree's numbers.
-    subscriber: Subscriber<u32>,
+    subscriber: Subscriber<Ours>,
     sink: Arc<dyn Sink>,
 }
 
@@ -28,6 +28,12 @@ impl HubLink {
     /// The system has no thread or no descriptor for it.
     pub fn start(settings: FollowingSettings, sink: Arc<dyn Sink>) -> std::io::Result<Self> {
         Ok(HubLink { subscriber: Subscriber::start(settings, Receiver(sink.clone()))?, sink })
+    }
+
+    fn end(&self, ours: Ours) {
+        if let Some(theirs) = self.subscriber.subscriptions().find(|&known| known == ours) {
+            self.subscriber.unsubscribe(theirs);
+        }
     }
 
     fn interest(subscription: &Subscription) -> Result<Interest, String> {
@@ -44,7 +50,9 @@ impl Upstream for HubLink {
     fn subscribe(&self, subscription: Subscription) {
         let (number, prompt) = (subscription.number, subscription.rate.is_some());
         let subscribed = HubLink::interest(&subscription).and_then(|interest| {
-            self.subscriber.subscribe(&interest, prompt, number).map_err(|error| error.to_string())
+            self.subscriber
+                .subscribe(&interest, prompt, Ours::Rows(number))
+                .map_err(|error| error.to_string())
         });
         if let Err(problem) = subscribed {
             self.sink.notice(number, &problem);
@@ -52,9 +60,7 @@ impl Upstream for HubLink {
     }
 
     fn unsubscribe(&self, number: u32) {
-        if let Some(theirs) = self.subscriber.subscriptions().find(|&ours| ours == number) {
-            self.subscriber.unsubscribe(theirs);
-        }
+        self.end(Ours::Rows(number));
     }
 
     fn list_nodes(&self, wanted: bool) {
@@ -78,6 +84,30 @@ impl Upstream for HubLink {
     fn unsubscribe_text(&self, number: u32) {
         self.subscriber.link().unsubscribe_text(number);
     }
+
+    fn list_channels(&self, wanted: bool) {
+        self.subscriber.link().channels(wanted);
+    }
+
+    fn subscribe_channel(&self, subscription: ChannelSubscription) {
+        let ChannelSubscription { number, name } = subscription;
+        let terms = Some(Arc::new(ChannelTerms::named(name)));
+        let asked =
+            Rate::from_period(BASE).ok_or_else(|| "there is no such rate".to_owned()).and_then(|rate| {
+                // Patterns and rate are the channel's own.
+                let interest =
+                    Interest { channel: terms, ..Interest::new(vec![Pattern::everything()], rate, false) };
+                let subscribed = self.subscriber.subscribe(&interest, true, Ours::Channel(number));
+                subscribed.map_err(|error| error.to_string())
+            });
+        if let Err(problem) = asked {
+            self.sink.channel_notice(number, false, &problem);
+        }
+    }
+
+    fn unsubscribe_channel(&self, number: u32) {
+        self.end(Ours::Channel(number));
+    }
 }
 
 /// What a program gets that opens a kernel file that has no text.
@@ -93,32 +123,62 @@ fn errno(why: Why) -> i32 {
     }
 }
 
+/// A subscription, as the tree numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ours {
+    Rows(u32),
+    Channel(u32),
+}
+
 /// Receives what comes, on the link's thread.
 struct Receiver(Arc<dyn Sink>);
 
 impl Reader for Receiver {
-    type Subscription = u32;
+    type Subscription = Ours;
     type Lane = ();
 
-    fn offered(&mut self, _: &NodeName, _: &LaneOffer<'_>, _: &u32) -> Option<()> {
+    fn offered(&mut self, _: &NodeName, _: &LaneOffer<'_>, _: &Ours) -> Option<()> {
         Some(())
     }
 
     fn columns(&mut self, lane: &mut Lane<Self>, _: usize) {
         let columns = Arc::new(lane.series().to_vec());
-        self.0.columns(lane.number(), *lane.subscription(), lane.node(), &columns);
+        match *lane.subscription() {
+            Ours::Rows(number) => self.0.columns(lane.number(), number, lane.node(), &columns),
+            Ours::Channel(number) => self.0.channel_columns(lane.number(), number, lane.node(), &columns),
+        }
     }
 
     fn row(&mut self, lane: &mut Lane<Self>, row: &Row<'_>) {
-        self.0.row(lane.number(), row.stamp(), &mut row.changed());
+        match lane.subscription() {
+            Ours::Rows(_) => self.0.row(lane.number(), row.stamp(), &mut row.changed()),
+            Ours::Channel(_) => {
+                let readings: Vec<Reading> = row.all().collect();
+                let (epoch, number, stamp) = (lane.epoch(), row.number(), row.stamp());
+                self.0.channel_row(&ChannelRow {
+                    lane: lane.number(),
+                    epoch,
+                    number,
+                    stamp,
+                    readings: &readings,
+                });
+            }
+        }
     }
 
     fn closed(&mut self, lane: Lane<Self>, _: Option<&str>) {
         self.0.closed(lane.number());
     }
 
-    fn notice(&mut self, subscription: &u32, _: bool, text: &str) {
-        self.0.notice(*subscription, text);
+    fn notice(&mut self, subscription: &Ours, granted: bool, text: &str) {
+        match *subscription {
+            Ours::Rows(number) => self.0.notice(number, text),
+            Ours::Channel(number) => self.0.channel_notice(number, granted, text),
+        }
+    }
+
+    fn channels(&mut self, channels: Option<Vec<Defined>>) {
+        self.0.channels(channels);
     }
 
     fn nodes(&mut self, nodes: Vec<NodeStatus>, is_last: bool) {

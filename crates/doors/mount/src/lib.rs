@@ -9,6 +9,7 @@
 //! | the routes of every request and every row | `tree.rs`, `tree/` |
 //! | nodes, values, tables of `.by`, subscriptions | `cluster/` |
 //! | `NODE/proc` | `kernel_files/` |
+//! | `.channels` | `channels/` |
 //! | open files, pages of the page cache, `poll` | `open_files/` |
 //! | `.control`: settings and their language | `controls/` |
 //! | the kernel's side: requests, waiting, pushing | `fuse/`, `mount.rs` |
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod channels;
 mod cluster;
 mod controls;
 mod effects;
@@ -43,4 +45,4 @@ pub use hub_link::HubLink;
 pub use mount::{Mount, MountError, Place, detach};
 pub use options::Options;
 pub use tree::Tree;
-pub use upstream::{Sink, Subscription, TextSubscription, Upstream};
+pub use upstream::{ChannelRow, ChannelSubscription, Sink, Subscription, TextSubscription, Upstream};

@@ -53,6 +53,22 @@ pub const NODE_SUBSCRIPTIONS_MAX: usize = 16;
 /// Subscriptions to one metric of all nodes, for `.by`. A table beyond is made of all values of all nodes.
 pub const METRIC_SUBSCRIPTIONS_MAX: usize = 8;
 
+/// Channels that the mount subscribes to at a time: what a hub's 64 subscriptions leave beside those for nodes, metrics and
+/// rates. Beyond, the channel that nobody has open and that was not used for longest makes room; if all are open, an open
+/// gives ENFILE.
+pub const CHANNEL_SUBSCRIPTIONS_MAX: usize = 16;
+
+/// Of those, the ones that one user other than root and the mount's owner may have open.
+pub const CHANNELS_PER_USER_MAX: usize = 8;
+
+/// Names of channels that the mount has ever seen and may show. A name that comes back counts once; of those that are gone, the
+/// oldest makes room.
+pub const CHANNEL_NAMES_MAX: usize = 32_767;
+
+/// Bytes of lines that wait for the readers of a channel's `rows`, all together. Beyond, the oldest are dropped for readers who
+/// have not read them, and those are told how many.
+pub const ROWS_BYTES_MAX: usize = 4 << 20;
+
 /// Names below `.by` that were looked up, whether a node has such a metric or not: a sixty-fourth of all names, so that a
 /// program that tries names leaves room for those of the nodes. Beyond, looking a name up gives ENOSPC.
 pub const BY_NAMES_MAX: usize = NAMES_MAX / 64;

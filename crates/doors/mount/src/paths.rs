@@ -8,6 +8,12 @@ use crate::names::Names;
 pub(crate) struct Paths {
     /// `.by`: one table for each metric.
     pub by: PathId,
+    /// `.channels`: the hub's channels.
+    pub channels: PathId,
+    /// `.channels/NAME/definition`.
+    pub definition: PathId,
+    /// `.channels/NAME/rows`.
+    pub rows: PathId,
     /// `.mount`: the mount itself.
     pub mount: PathId,
     /// `.mount/stats`.
@@ -29,6 +35,10 @@ pub(crate) enum Area {
     Tables,
     /// `.by/METRIC`.
     Table,
+    /// `.channels`.
+    Channels,
+    /// `.channels/NAME` and all below it.
+    Channel,
     /// `.mount`.
     Mount,
     /// `.mount/stats`.
@@ -48,8 +58,12 @@ impl Paths {
     pub fn new(names: &mut Names) -> Self {
         let mut path = |parent, name| names.intern(parent, name).unwrap_or(Names::TOP);
         let mount = path(Names::TOP, ".mount");
+        let channels = path(Names::TOP, ".channels");
         Paths {
             by: path(Names::TOP, ".by"),
+            channels,
+            definition: path(channels, "definition"),
+            rows: path(channels, "rows"),
             mount,
             stats: path(mount, "stats"),
             status: path(Names::TOP, "status"),
@@ -71,6 +85,7 @@ impl Paths {
         match path {
             Names::TOP => Some(Area::Root),
             path if path == self.by => Some(Area::Tables),
+            path if path == self.channels => Some(Area::Channels),
             path if path == self.mount => Some(Area::Mount),
             path if path == self.stats => Some(Area::Stats),
             path if names.parent(path) == self.by => Some(Area::Table),

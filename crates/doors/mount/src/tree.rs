@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`Cluster`] | the nodes, their values, the subscriptions |
 //! | [`KernelFiles`] | `NODE/proc` |
+//! | [`Channels`] | `.channels` |
 //! | [`Controls`] | settings and control files |
 //! | [`Handles`] | what is open, by which user, and each user's budget |
 //! | [`FirstReads`] | texts that were opened and not read yet |
@@ -12,6 +13,7 @@
 //! | [`Polls`] | programs that sleep until a value comes |
 //! | [`Effects`] | what has to be done outside |
 
+mod channels;
 mod listing;
 mod lookup;
 mod open;
@@ -25,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use khz_model::{NodeName, NodeStatus, Reading, Series, Stamp};
 
+use crate::channels::Channels;
 use crate::cluster::subscriptions::{RatedSeries, Rates};
 use crate::cluster::{Cluster, LaneOf};
 use crate::controls::{Controls, Rights};
@@ -50,6 +53,7 @@ pub struct Tree {
     paths: Paths,
     cluster: Cluster,
     kernel_files: KernelFiles,
+    channels: Channels,
     controls: Controls,
     handles: Handles,
     first_reads: FirstReads,
@@ -80,6 +84,7 @@ impl Tree {
             paths,
             cluster: Cluster::new(options.wait, options.strict, paths.metrics),
             kernel_files: KernelFiles::new(paths.proc, options.budget, options.cache_texts),
+            channels: Channels::new(paths, owner),
             controls: Controls::new(rights),
             handles: Handles::new(options.budget),
             first_reads: FirstReads::default(),
@@ -100,6 +105,7 @@ impl Tree {
     /// A hub has accepted us, or is gone.
     pub fn connected(&mut self, up: bool, text: &str, now: Instant) {
         self.cluster.connected(up, text, now, &mut self.effects);
+        self.channels.connected(up, text, &mut self.effects);
         if !up {
             self.kernel_files.disconnected();
             if self.options.strict {
@@ -148,6 +154,7 @@ impl Tree {
     /// Nothing more comes in a lane.
     pub fn close_lane(&mut self, lane: u64) {
         self.cluster.close_lane(lane);
+        self.channels.close_lane(lane);
     }
 
     /// A subscription was refused or is served more slowly.
@@ -213,7 +220,10 @@ impl Tree {
 
     /// When [`Tree::work`] has to be called next if nothing happens; `None`: nothing is open or wanted.
     pub fn next_work(&self) -> Option<Instant> {
-        let is_idle = self.value_files.is_empty() && self.cluster.is_idle() && self.kernel_files.is_idle();
+        let is_idle = self.value_files.is_empty()
+            && self.cluster.is_idle()
+            && self.kernel_files.is_idle()
+            && self.channels.is_idle();
         let expiry = self.next_expiry.filter(|_| !is_idle);
         [expiry, self.value_files.next_push()].into_iter().flatten().min()
     }
@@ -222,6 +232,7 @@ impl Tree {
     fn expire(&mut self, now: Instant) {
         self.value_files.begin_second();
         self.cluster.expire(now, &mut self.effects);
+        self.channels.expire(now, &mut self.effects);
         for inode in self.value_files.expire(now, &mut self.effects) {
             self.cluster.watch(inode, false);
         }
@@ -273,11 +284,17 @@ impl Tree {
 
     /// What an inode's path is about.
     fn area(&self, inode: Inode) -> Option<Area> {
+        if inode.class == Class::Channel {
+            return Some(Area::Channel);
+        }
         self.paths.area(&self.names, inode.node, inode.path)
     }
 
     /// What stands at an inode; `None`: nothing any more.
     fn kind(&self, inode: Inode) -> Option<Kind> {
+        if inode.class == Class::Channel {
+            return self.channel_kind(inode);
+        }
         let Inode { node, class, path } = inode;
         let is_known = node == NodeId::TREE || self.cluster.roster().name(node).is_some();
         if !is_known || !self.names.has(path) {
@@ -289,8 +306,12 @@ impl Tree {
                 self.has_settings(node, path).then_some(Kind::Control)
             }
             Class::Error => Some(Kind::Text),
+            Class::Channel => None,
             Class::Plain => match self.area(inode)? {
-                Area::Root | Area::Tables | Area::Mount | Area::Node => Some(Kind::Directory),
+                Area::Root | Area::Tables | Area::Channels | Area::Mount | Area::Node => {
+                    Some(Kind::Directory)
+                }
+                Area::Channel => None,
                 Area::Table | Area::Stats | Area::Status => Some(Kind::Text),
                 Area::Proc => self.kernel_files.kind(node, path),
                 Area::Series => self.series_kind(node, path),

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use khz_model::{Nanos, NodeName, NodeStatus, Rate, Reading, Series, Stamp};
+use khz_follow::Defined;
+use khz_model::{ChannelName, Nanos, NodeName, NodeStatus, Rate, Reading, Series, Stamp};
 
 /// Rows that the tree needs, for all its readers together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,30 @@ pub struct TextSubscription {
     pub period: Nanos,
 }
 
+/// A channel that the tree follows, for all its readers together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelSubscription {
+    /// Its number, from 1; each is used once. [`Subscription`] and [`TextSubscription`] have numbers of their own.
+    pub number: u32,
+    /// The channel's name, as the hub keeps it.
+    pub name: ChannelName,
+}
+
+/// A row of a channel.
+#[derive(Clone, Copy, Debug)]
+pub struct ChannelRow<'a> {
+    /// Its lane.
+    pub lane: u64,
+    /// The epoch within which rows have numbers without gaps.
+    pub epoch: u64,
+    /// Its number in the epoch.
+    pub number: u64,
+    /// When it was gathered.
+    pub stamp: Stamp,
+    /// One reading for each column; fewer where the last columns did not exist yet.
+    pub readings: &'a [Reading],
+}
+
 /// Where values come from. No call waits.
 pub trait Upstream: Send + Sync {
     /// Sends rows.
@@ -43,6 +68,12 @@ pub trait Upstream: Send + Sync {
     fn read_text_now(&self, number: u32, request: u32);
     /// Stops sending it.
     fn unsubscribe_text(&self, number: u32);
+    /// Sends the list of channels, again after every change, or stops.
+    fn list_channels(&self, wanted: bool);
+    /// Sends the rows of a channel as they come.
+    fn subscribe_channel(&self, subscription: ChannelSubscription);
+    /// Stops sending them.
+    fn unsubscribe_channel(&self, number: u32);
 }
 
 /// The tree, as the upstream sees it. Calls may come from any thread and never wait for a reader.
@@ -67,4 +98,12 @@ pub trait Sink: Send + Sync {
     fn text_answered(&self, subscription: u32, request: u32, is_read: bool);
     /// There is no text: an errno, and why.
     fn no_text(&self, subscription: u32, errno: i32, why: &str);
+    /// All channels of the hub; `None`: the hub is older than such lists.
+    fn channels(&self, channels: Option<Vec<Defined>>);
+    /// The columns of a lane, which serves the subscription to a channel, are these from now on.
+    fn channel_columns(&self, lane: u64, subscription: u32, node: &NodeName, columns: &Arc<Vec<Series>>);
+    /// A row of such a lane.
+    fn channel_row(&self, row: &ChannelRow<'_>);
+    /// The subscription to a channel was refused (`granted` is false), or nodes say something about it.
+    fn channel_notice(&self, subscription: u32, granted: bool, text: &str);
 }

@@ -13,6 +13,7 @@ pub mod correlate;
 pub mod export;
 pub mod get;
 pub mod hub;
+pub mod lasting;
 pub mod man;
 pub mod mount;
 pub mod nodes;

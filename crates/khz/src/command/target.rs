@@ -13,6 +13,7 @@ use khz_trust::ClientFiles;
 use serde_json::Value;
 
 use super::catalog;
+use super::lasting::Lasting;
 use super::this_node::{self, Stream};
 use crate::config::Plan;
 use crate::config::trust::TokenPlace;
@@ -96,8 +97,9 @@ impl Target {
     }
 
     /// Rows as they come, for at most `span`.
-    pub fn rows(&self, plan: &Plan, interest: Interest, span: Option<Duration>) -> Result<Stream, Failure> {
-        self.rows_by(plan, interest, |server, interest| server.stream(interest, span))
+    pub fn rows(&self, plan: &Plan, interest: Interest, span: Option<Duration>) -> Result<Lasting, Failure> {
+        let asked = interest.clone();
+        self.rows_by(plan, interest, span, move |server, span| server.stream(&asked, span))
     }
 
     /// Rows of a channel without a name as they come, for at most `span`; `interest` is what it asks of nodes.
@@ -107,29 +109,41 @@ impl Target {
         definition: &Definition,
         interest: Interest,
         span: Option<Duration>,
-    ) -> Result<Stream, Failure> {
-        self.rows_by(plan, interest, |server, _| server.rows_of(&definition.parameters(), span))
+    ) -> Result<Lasting, Failure> {
+        let parameters = definition.parameters();
+        self.rows_by(plan, interest, span, move |server, span| server.rows_of(&parameters, span))
     }
 
-    /// Rows of the running khz, which `ask` asks for them, or of this machine's kernel.
+    /// Rows of the channel that the running khz keeps under this name, for at most `span`.
+    pub fn channel_rows(&self, plan: &Plan, name: &str, span: Option<Duration>) -> Result<Lasting, Failure> {
+        let (server, name) = (self.running(plan)?, name.to_owned());
+        let rows = server.channel_rows(&name, span)?;
+        let again = move |span| Ok(stream(server.channel_rows(&name, span)?));
+        Ok(Lasting::new(stream(rows), Some(Box::new(again))))
+    }
+
+    /// Rows of the running khz, which `ask` asks for them, or of this machine's kernel. If the khz goes away, the kernel does not
+    /// take its place: its rows would be others.
     fn rows_by(
         &self,
         plan: &Plan,
         interest: Interest,
-        ask: impl FnOnce(&Server, &Interest) -> Result<khz_ask::Stream, AskError>,
-    ) -> Result<Stream, Failure> {
+        span: Option<Duration>,
+        ask: impl Fn(&Server, Option<Duration>) -> Result<khz_ask::Stream, AskError> + 'static,
+    ) -> Result<Lasting, Failure> {
         let Some(server) = self.find(plan)? else {
             check_this_node(plan, &interest.patterns, None)?;
-            return this_node::rows(plan, interest);
+            return Ok(Lasting::new(this_node::rows(plan, interest)?, None));
         };
-        match ask(&server, &interest) {
-            Ok(mut stream) => {
+        match ask(&server, span) {
+            Ok(rows) => {
                 remark_away(&server, &interest.patterns);
-                Ok(Box::new(move || Ok(stream.next_pieces()?)))
+                let again = move |span| Ok(stream(ask(&server, span)?));
+                Ok(Lasting::new(stream(rows), Some(Box::new(again))))
             }
             Err(nobody @ AskError::NobodyThere { .. }) if self.server.is_none() => {
                 check_this_node(plan, &interest.patterns, Some(&nobody))?;
-                this_node::rows(plan, interest)
+                Ok(Lasting::new(this_node::rows(plan, interest)?, None))
             }
             Err(error) => Err(error.into()),
         }
@@ -172,6 +186,11 @@ impl Target {
             None => Ok(None),
         }
     }
+}
+
+/// The pieces of a stream, as commands take them.
+fn stream(mut rows: khz_ask::Stream) -> Stream {
+    Box::new(move || Ok(rows.next_pieces()?))
 }
 
 /// A server with the certificates and the token of the plan.

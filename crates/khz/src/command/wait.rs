@@ -11,13 +11,13 @@ use khz_model::fold::fold;
 use khz_model::{Kind, Nanos, Rate, RateUnit, Unit, suggest};
 use serde_json::{Value, json};
 
+use super::lasting::Lasting;
 use super::target::Target;
-use super::this_node::Stream;
 use super::unknown_metrics;
 use crate::config::{NodeFlags, Plan, ReaderFlags};
 use crate::role::gatherer;
 use crate::show::outcome::{Done, Failure, Outcome};
-use crate::show::quantities;
+use crate::show::quantities::{self, of_time};
 use crate::show::table::{json_line, printable, remark};
 
 /// Examples for `khz wait --help`.
@@ -73,9 +73,6 @@ pub struct WaitFlags {
     pub settings: ReaderFlags,
 }
 
-/// The time between two tries to reach a khz that has gone.
-const RETRY: Duration = Duration::from_secs(1);
-
 /// The name of the metric of the rows.
 const METRIC: &str = "channel.adhoc";
 
@@ -116,9 +113,8 @@ pub fn run(flags: WaitFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome 
     let what = What { condition: flags.condition.as_deref(), metrics: &metrics, compared: &waited.compared };
     let mut wait =
         Wait { until, timeout: flags.timeout, named: named(&definition), refused: BTreeSet::new() };
-    let first = flags.target.channel(&plan, &definition, interest.clone(), wait.left())?;
-    let open = || flags.target.channel(&plan, &definition, interest.clone(), wait_left(until));
-    let found = wait.row(first, open)?;
+    let mut rows = flags.target.channel(&plan, &definition, interest, wait.left())?.until(until);
+    let found = wait.row(&mut rows)?;
     if flags.json {
         writeln!(out, "{}", json_line(&found.json(&what)))?;
     } else {
@@ -165,19 +161,11 @@ impl Wait {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 
-    /// Waits for the first row. When the khz goes away, `open` asks again.
-    fn row(&mut self, first: Stream, open: impl Fn() -> Result<Stream, Failure>) -> Result<Found, Failure> {
-        let mut stream = Some(first);
+    /// Waits for the first row.
+    fn row(&mut self, rows: &mut Lasting) -> Result<Found, Failure> {
         let mut columns: Vec<(String, Vec<Column>)> = Vec::new();
         while !self.is_over() {
-            let Some(next) = &mut stream else {
-                std::thread::sleep(self.left().map_or(RETRY, |left| left.min(RETRY)));
-                // Until it is back, every try fails for the same reason.
-                stream = open().ok();
-                columns.clear();
-                continue;
-            };
-            match next() {
+            match rows.next() {
                 Ok(Some(pieces)) => {
                     for piece in pieces {
                         if let Some(found) = self.take(piece, &mut columns)? {
@@ -187,14 +175,8 @@ impl Wait {
                 }
                 Err(_) if self.is_over() => break,
                 Ok(None) if self.is_over() => break,
-                Ok(None) => {
-                    remark!("the khz that was asked has ended; khz asks again until it is back");
-                    stream = None;
-                }
-                Err(failure) => {
-                    remark!("{failure}; khz asks again until it is back");
-                    stream = None;
-                }
+                Ok(None) => return Err(Failure::work("the rows of this machine have ended; wait again")),
+                Err(failure) => return Err(failure),
             }
         }
         let timeout = self.timeout.unwrap_or_default();
@@ -238,6 +220,13 @@ impl Wait {
                 true => remark!("{server} is not heard; khz waits for it"),
                 false => remark!("{server} is back"),
             },
+            Piece::Gone { text } => {
+                known.clear();
+                remark!("{text}; khz asks again until it is back");
+            }
+            Piece::Again { away } => {
+                remark!("the khz that was asked is back; it was away for {}", of_time(away))
+            }
         }
         Ok(None)
     }

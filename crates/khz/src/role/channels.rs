@@ -1,8 +1,11 @@
-//! The channels of a hub, from its state directory. What is wrong there is logged, and the hub goes on.
+//! The channels of a hub, from its state directory, for its doors and for readers of its link. What is wrong there is logged, and
+//! the hub goes on.
 
 use std::sync::Arc;
 
 use khz_channel::Registry;
+use khz_hub::{Cluster, KnownChannel, KnownChannels};
+use khz_model::{ChannelName, Interest};
 
 use crate::config::Plan;
 use crate::role::state_dir;
@@ -21,5 +24,31 @@ pub fn open(plan: &Plan) -> Arc<Registry> {
             tracing::warn!("channels will not be kept: {}", sentence(&error));
             in_memory()
         }
+    }
+}
+
+/// Lets readers of the link name these channels, and list them.
+pub fn make_known(registry: &Arc<Registry>, cluster: &Cluster) {
+    cluster.know_channels(Arc::new(Known(Arc::clone(registry))));
+}
+
+/// The channels, as a hub sees them.
+struct Known(Arc<Registry>);
+
+impl KnownChannels for Known {
+    fn find(&self, name: &ChannelName) -> Option<Interest> {
+        Some(self.0.get(name.as_str()).ok()?.interest.clone())
+    }
+
+    fn revision(&self) -> u64 {
+        self.0.revision()
+    }
+
+    fn list(&self) -> Vec<KnownChannel> {
+        let channel = |kept: &Arc<khz_channel::Kept>| {
+            let (name, json) = (kept.definition.name.clone(), kept.definition.to_json());
+            KnownChannel { name, json }
+        };
+        self.0.list().iter().map(channel).collect()
     }
 }

@@ -1,6 +1,8 @@
 //! Values as people read them: bytes in KiB, rates with their unit, long counts in groups. For screens only:
 //! programs get the exact decimal.
 
+use std::time::Duration;
+
 use khz_model::{Labels, RateUnit, Reading, Unit, Value, ValueFormat};
 use serde_json::json;
 
@@ -59,6 +61,11 @@ pub fn of_span(seconds: f64) -> String {
     // Spans are rounded down: 23 hours and 59 minutes are not a day.
     let number = if step > 1.0 { (size / step).floor() } else { size / step };
     format!("{}{number:.places$}{unit}", if seconds < 0.0 { "-" } else { "" })
+}
+
+/// A time in its largest unit, as [`of_span`].
+pub fn of_time(time: Duration) -> String {
+    of_span(time.as_secs_f64())
 }
 
 /// Bytes in their largest unit: `12.3 KiB`, then `per`.

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod channels;
 mod copying;
 mod lab;
 mod now;

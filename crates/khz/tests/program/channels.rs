@@ -198,6 +198,66 @@ fn channels_survive_a_hub_that_is_killed_and_a_wait_goes_on_with_the_next_one() 
     assert!(err.contains("asks again until it is back"), "{err}");
 }
 
+/// Time of a row, in nanoseconds.
+fn nanos(row: &Value) -> u64 {
+    row["time"].as_str().unwrap().replace('.', "").parse().unwrap()
+}
+
+/// Follows rows of 10 Hz while the hub is killed and started again. The rows go on, and what is missing is counted.
+fn survives_a_hub(name: &str, words: &[&str]) {
+    let place = Place::new(name);
+    let (http, link) = (free_port(), free_port());
+    let (state, run_dir) = (place.path("state"), place.path("run"));
+    let start = || {
+        let words =
+            ["hub", "--listen", &http, "--link-listen", &link, "--state-dir", &state, "--node", "hub"];
+        let mut command = khz(&words);
+        command.env("KHZ_RUN_DIR", &run_dir);
+        Running::of(command)
+    };
+    let mut hub = start();
+    let _agent = agent(&hub, "n1", &[]);
+    assert_eq!(code(&ask(&hub, &["channel", "create", "loads", "load.1m", "--rate", "10Hz"])), 0);
+    let more = ["--json", "--count", "60", "--server", &hub.url];
+    let mut watch = Ended::start(&mut khz(&[words, &more[..]].concat()));
+    let mut lines = BufReader::new(watch.0.stdout.take().unwrap()).lines();
+    let mut next = || lines.next().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let before: Vec<Value> = (0..10).filter_map(|_| next()).collect();
+    hub.child.kill().unwrap();
+    hub.child.wait().unwrap();
+    // So long it is away.
+    std::thread::sleep(Duration::from_secs(1));
+    let _hub = start();
+    let rest: Vec<Value> = std::iter::from_fn(next).collect();
+    let mut err = String::new();
+    watch.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!(watch.0.wait().unwrap().code(), Some(3), "{err}");
+    assert!(
+        err.contains("khz asks again until it is back") && err.contains("the rows come again after"),
+        "{err}"
+    );
+    let (events, after): (Vec<_>, Vec<_>) = rest.iter().partition(|line| line["event"].is_string());
+    let outage =
+        events.iter().find(|line| line["event"] == "outage").unwrap_or_else(|| panic!("{events:?} {err}"));
+    let missing = outage["missing"].as_u64().unwrap();
+    assert_eq!((missing > 0, &outage["unknown"]), (true, &serde_json::json!([])), "{outage} {err}");
+    assert_eq!(after.last().unwrap()["lost"].as_u64(), Some(missing), "rows say it, too");
+    // A row is missing for each tick between the last row before and the first one after.
+    let rows: Vec<&Value> = before.iter().chain(after).collect();
+    let ticks = (nanos(rows[rows.len() - 1]) - nanos(rows[0]) + 50_000_000) / 100_000_000;
+    assert_eq!(ticks, rows.len() as u64 - 1 + missing, "{err}");
+}
+
+#[test]
+fn a_watched_channel_goes_on_after_its_hub_was_killed_and_counts_what_is_missing() {
+    survives_a_hub("watched-channel", &["channel", "watch", "loads"]);
+}
+
+#[test]
+fn watched_series_go_on_after_their_hub_was_killed_and_count_what_is_missing() {
+    survives_a_hub("watched-series", &["watch", "n1:load.1m", "--rate", "10Hz", "--exact"]);
+}
+
 #[test]
 fn two_readers_follow_a_channel_and_a_program_runs_for_each_row() {
     let hub = Running::start_hub(&[]);
@@ -237,6 +297,7 @@ fn two_readers_follow_a_channel_and_a_program_runs_for_each_row() {
     other.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     assert_eq!(other.0.wait().unwrap().code(), Some(1));
     assert!(err.contains("channel 'loads' was changed or removed"), "{err}");
+    assert!(err.ends_with("khz: there is no channel 'loads'\n"), "{err}");
 }
 
 #[test]

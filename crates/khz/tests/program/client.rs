@@ -168,3 +168,24 @@ fn next_of_stream(subscription: &mut Subscription) -> Event {
         std::thread::park_timeout(Duration::from_secs(1));
     }
 }
+
+#[test]
+fn a_function_is_called_for_each_value_until_its_handle_is_dropped() {
+    let place = Place::new("callback");
+    let _khz = place.start();
+    let client = place.client();
+    let (sender, values) = std::sync::mpsc::channel();
+    let calls = client.subscribe(Selection::new(["load.1m"]).unwrap().rate("10Hz").unwrap()).unwrap();
+    let calls = calls.call_for_each(move |event| {
+        if let Event::Value(value) = event {
+            let _ = sender.send(value);
+        }
+    });
+    let calls = calls.unwrap();
+    for _ in 0..3 {
+        assert_eq!(&*values.recv_timeout(PATIENCE).unwrap().series.metric.name, "load.1m");
+    }
+    drop(calls);
+    while values.try_recv().is_ok() {}
+    assert!(values.recv().is_err(), "the function is gone, and with it its end of the channel");
+}

@@ -91,6 +91,13 @@ impl Recent for RecentRows {
             }
         }
         let columns = Arc::new(columns.series);
-        Ok(Some(Delivery { node: node.clone(), columns, rows, lost: cursor.take_lost(), rate: None }))
+        Ok(Some(Delivery {
+            node: node.clone(),
+            columns,
+            rows,
+            lost: cursor.take_lost(),
+            rate: None,
+            last: None,
+        }))
     }
 }

@@ -196,6 +196,7 @@ impl LaneSubscription {
             rows,
             lost: self.cursor.take_lost(),
             rate: Rate::from_period(self.period),
+            last: None,
         }
     }
 }
@@ -297,6 +298,7 @@ pub(crate) fn rows_since(
         rows,
         lost: cursor.take_lost(),
         rate: None,
+        last: None,
     })
 }
 

@@ -79,7 +79,17 @@ impl Server {
 
     /// The rows of a channel as they come, for at most `span` where one is given.
     pub fn channel_rows(&self, name: &str, span: Option<Duration>) -> Result<Stream, AskError> {
-        self.rows(&format!("{}/stream", path(name)), span)
+        let rows = self.rows(&format!("{}/stream", path(name)), span);
+        rows.map_err(|error| match error {
+            // It may refuse for another reason, such as too many streams.
+            AskError::Refused(text) if self.has_no_channel(name) => AskError::NoSuchChannel(text),
+            other => other,
+        })
+    }
+
+    /// True if a list of channels lacks this one.
+    fn has_no_channel(&self, name: &str) -> bool {
+        self.channels().is_ok_and(|list| list.channels.iter().all(|channel| channel.name != name))
     }
 
     /// Rows as the parameters of a stream say (docs/http.md), for at most `span` where one is given.

@@ -96,6 +96,9 @@ pub enum AskError {
     /// It refuses for another reason: a pattern that matches nothing, a limit that is reached.
     #[error("{0}")]
     Refused(String),
+    /// There is no such channel.
+    #[error("{0}")]
+    NoSuchChannel(String),
     /// Something answered, but not as khz does.
     #[error("{url}/ does not answer as khz does: {problem}")]
     NotKhz {
@@ -121,6 +124,11 @@ pub enum AskError {
 }
 
 impl AskError {
+    /// True where asking again cannot help: the request was wrong, or is not ours to make, or what it names is not there.
+    pub fn is_final(&self) -> bool {
+        self.is_usage() || matches!(self, AskError::NoSuchChannel(_) | AskError::Tls { .. })
+    }
+
     /// True where the request was wrong or not ours to make; false where the work failed.
     pub fn is_usage(&self) -> bool {
         matches!(

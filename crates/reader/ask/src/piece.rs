@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use khz_model::{Delivery, Kind, Misses, Nanos, Number, RateUnit, Reading, Value, ValueFormat};
+use khz_model::{Delivery, Kind, Misses, Nanos, Number, RateUnit, Reading, RowNumber, Value, ValueFormat};
 use serde::de::Deserializer;
 use serde::{Deserialize, de};
 
@@ -31,6 +31,8 @@ pub enum Piece {
         lost: u64,
         /// Oldest first.
         rows: Vec<Row>,
+        /// The number of the last of them, where the server counts.
+        last: Option<RowNumber>,
     },
     /// What was asked for and nobody has.
     Misses(Misses),
@@ -60,6 +62,16 @@ pub enum Piece {
         is_silent: bool,
         /// How long nothing has come from it.
         span: Duration,
+    },
+    /// The stream has ended, and its reader asks again. Made by the reader.
+    Gone {
+        /// Why it has ended.
+        text: String,
+    },
+    /// The rows come again, after the reader has asked again. Made by the reader.
+    Again {
+        /// How long none came.
+        away: Duration,
     },
 }
 
@@ -125,7 +137,9 @@ impl Piece {
                     cells: parsed.v,
                 };
                 let rows = parsed.rows.into_iter().map(row).collect();
-                Ok(Some(Piece::Rows { node: parsed.node, lost: parsed.lost, rows }))
+                let epoch = parsed.epoch.and_then(|epoch| epoch.parse().ok());
+                let last = epoch.zip(parsed.last).map(|(epoch, number)| RowNumber { epoch, number });
+                Ok(Some(Piece::Rows { node: parsed.node, lost: parsed.lost, rows, last }))
             }
             "misses" => {
                 let parsed: MissesAnswer = serde_json::from_str(data).map_err(unreadable)?;
@@ -173,6 +187,7 @@ impl Piece {
             node: delivery.node.to_string(),
             lost: delivery.lost,
             rows: delivery.rows.iter().map(row).collect(),
+            last: delivery.last,
         }
     }
 }
@@ -228,6 +243,8 @@ struct RowsEvent {
     #[serde(default)]
     lost: u64,
     rows: Vec<RowJson>,
+    epoch: Option<String>,
+    last: Option<u64>,
 }
 
 #[derive(Deserialize)]

@@ -241,7 +241,8 @@ impl Client {
         own.values(patterns).map(Some).ok_or_else(gone)
     }
 
-    /// Values as they come, until the subscription is dropped: a blocking iterator, or a stream.
+    /// Values as they come, until the subscription is dropped: a blocking iterator, a stream, or calls of a function
+    /// ([`Subscription::call_for_each`]).
     ///
     /// # Errors
     /// There are too many subscriptions.
@@ -294,6 +295,10 @@ impl Subscription {
     /// The next event; waits for it at most this long.
     pub fn next_within(&self, time: Duration) -> Option<Event> {
         self.queue.next(Some(time))
+    }
+
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
     }
 
     fn is_empty(&self) -> bool {

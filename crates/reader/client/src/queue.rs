@@ -16,6 +16,7 @@ struct State {
     events: VecDeque<Event>,
     dropped: u64,
     waker: Option<Waker>,
+    is_closed: bool,
 }
 
 /// The queue; clones share it.
@@ -91,7 +92,21 @@ impl Queue {
         }
     }
 
-    /// The same for a task.
+    /// The next event; waits for it until the queue is closed. Events that wait then are not returned.
+    pub fn next_until_closed(&self) -> Option<Event> {
+        let idle = |state: &mut State| state.events.is_empty() && state.dropped == 0 && !state.is_closed;
+        let waited = self.0.1.wait_while(self.lock(), idle);
+        let mut state = waited.unwrap_or_else(|poisoned| poisoned.into_inner());
+        if state.is_closed { None } else { Queue::take(&mut state) }
+    }
+
+    /// Nobody wants the events any more.
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+        self.0.1.notify_all();
+    }
+
+    /// The same as [`Queue::next`] for a task.
     pub fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<Event>> {
         let mut state = self.lock();
         if let Some(event) = Queue::take(&mut state) {

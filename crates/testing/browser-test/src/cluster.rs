@@ -130,7 +130,14 @@ impl Cluster {
         period: Nanos,
     ) -> Delivery {
         let rows = ticks.map(|tick| self.row(at, columns, Nanos(tick * period.0))).collect();
-        Delivery { node: self.nodes[at].clone(), columns: Arc::clone(columns), rows, lost: 0, rate: None }
+        Delivery {
+            node: self.nodes[at].clone(),
+            columns: Arc::clone(columns),
+            rows,
+            lost: 0,
+            rate: None,
+            last: None,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use khz_model::{Delivery, Rate};
+use khz_model::{Delivery, Rate, RowNumber};
 
 use super::{Cursor, Event};
 
@@ -12,20 +12,25 @@ pub(crate) fn deliveries(cursor: &mut Cursor, readings_max: usize) -> Vec<Delive
     let name = cursor.node.name.clone();
     let (mut lost, mut readings) = (0u64, 0);
     let mut rate = Rate::from_period(cursor.offered_period);
+    let mut epoch = cursor.lane.map(|served| served.epoch());
     cursor.read(|event| match event {
-        Event::Columns(_, served, _) => rate = Rate::from_period(served.period()),
+        Event::Columns(_, served, _) => {
+            (rate, epoch) = (Rate::from_period(served.period()), Some(served.epoch()));
+        }
         Event::Over | Event::Late(..) => {}
         Event::Lost(from, to) => lost = lost.saturating_add(to - from),
         Event::Row(columns, ..) if columns.is_empty() => {}
         Event::Row(..) if readings > readings_max => lost = lost.saturating_add(1),
-        Event::Row(columns, decoder, ..) => {
+        Event::Row(columns, decoder, number, _) => {
             let row = columns.row(decoder);
+            let number = epoch.map(|epoch| RowNumber { epoch, number });
             readings += row.readings.len();
             match deliveries.last_mut() {
                 Some(last)
                     if lost == 0 && last.rate == rate && Arc::ptr_eq(&last.columns, &columns.series) =>
                 {
-                    last.rows.push(row)
+                    last.rows.push(row);
+                    last.last = number;
                 }
                 _ => deliveries.push(Delivery {
                     node: name.clone(),
@@ -33,13 +38,14 @@ pub(crate) fn deliveries(cursor: &mut Cursor, readings_max: usize) -> Vec<Delive
                     rows: vec![row],
                     lost: std::mem::take(&mut lost),
                     rate,
+                    last: number,
                 }),
             }
         }
     });
     if lost > 0 {
         let columns = cursor.columns.series.clone();
-        deliveries.push(Delivery { node: name, columns, rows: Vec::new(), lost, rate });
+        deliveries.push(Delivery { node: name, columns, rows: Vec::new(), lost, rate, last: None });
     }
     deliveries
 }

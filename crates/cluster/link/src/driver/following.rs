@@ -10,6 +10,7 @@ use khz_model::{ChannelTerms, Interest, Nanos, NodeStatus, Stamp};
 
 use crate::allowance::Allowance;
 use crate::channel::ChannelFrame;
+use crate::definition::DefinitionFrame;
 use crate::dial::{HubName, Identity, Vouch};
 use crate::driver::Shared;
 use crate::driver::bell::Bell;
@@ -94,6 +95,8 @@ struct Requests {
     subscriptions: Vec<Subscription>,
     /// The list of nodes.
     roster: bool,
+    /// The list of channels.
+    channels: bool,
     texts: TextSubscriptions,
 }
 
@@ -187,6 +190,13 @@ impl Following {
         self.running.shared.bell.ring();
     }
 
+    /// Requests the list of channels, now and on every later connection, or ends that. It comes at once, and again whenever
+    /// one is defined, changed or removed.
+    pub fn channels(&self, wanted: bool) {
+        lock(&self.requests).channels = wanted;
+        self.running.shared.bell.ring();
+    }
+
     /// Subscribes to a kernel file of a node: its text comes now and whenever it has changed, on this connection and on later
     /// ones. The caller chooses the number. There are at most [`crate::limits::READS_MAX`] at a time. The same number again
     /// changes the period.
@@ -235,6 +245,7 @@ impl<S: ConnectionSink> Caller for Reader<S> {
             reader: self,
             sent: HashSet::new(),
             has_roster: false,
+            has_channels: false,
             allowance: Allowance::full(now),
             text_allowance: Allowance::full(now),
         }
@@ -260,6 +271,8 @@ struct ReaderSession<'a, S> {
     sent: HashSet<u32>,
     /// The hub sends the list of nodes.
     has_roster: bool,
+    /// The hub sends the list of channels, or was found not to know such a list.
+    has_channels: bool,
     allowance: Allowance<SENT_AT_ONCE, SENT_A_SECOND>,
     text_allowance: Allowance<{ texts::SENT_AT_ONCE }, { texts::SENT_A_SECOND }>,
 }
@@ -276,6 +289,14 @@ impl<S: ConnectionSink> ReaderSession<'_, S> {
         if self.has_roster != requests.roster {
             self.has_roster = requests.roster;
             end.roster(requests.roster, out);
+        }
+        if self.has_channels != requests.channels {
+            self.has_channels = requests.channels;
+            match end.knows_definitions() {
+                true => end.channels(requests.channels, out),
+                false if requests.channels => sink.no_definitions(),
+                false => {}
+            }
         }
         for subscription in &requests.subscriptions {
             if self.sent.contains(&subscription.number) || !self.allowance.take(now) {
@@ -385,6 +406,15 @@ impl<S: LaneSink> LaneSink for Current<'_, S> {
     }
     fn nodes_end(&mut self) {
         self.sink.nodes_end();
+    }
+    fn definition(&mut self, definition: &DefinitionFrame<'_>) {
+        self.sink.definition(definition);
+    }
+    fn definitions_end(&mut self) {
+        self.sink.definitions_end();
+    }
+    fn no_definitions(&mut self) {
+        self.sink.no_definitions();
     }
     fn text(&mut self, number: u32, text: &Arc<[u8]>, stamp: Stamp) {
         self.sink.text(number, text, stamp);

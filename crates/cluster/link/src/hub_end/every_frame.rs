@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::channel::ChannelFrame;
+use crate::definition;
 use crate::frame::kind;
 use crate::goodbye::Leaving;
 use crate::texts::Why;
@@ -67,6 +68,9 @@ impl HubSide for Hears {
     }
     fn roster(&mut self, wanted: bool) -> Taken {
         self.note(("roster", wanted))
+    }
+    fn channels(&mut self, wanted: bool) -> Taken {
+        self.note(("channels", wanted))
     }
     fn read(&mut self, read: &ReadFrame<'_>) -> Taken {
         self.note(("read", read.number, read.path))
@@ -184,6 +188,7 @@ fn every_frame_of_a_reader_is_heard_as_what_it_is() {
         put::leave(out, 2);
         put::dismiss(out, 1);
         put::roster(out, true);
+        definition::put_wanted(out, true);
         ReadFrame { number: 4, node: "n1", period: Nanos(5), path: "/proc/stat" }.put(out);
         put::text_now(out, 4, 6);
         put::unread(out, 4);
@@ -199,6 +204,7 @@ fn every_frame_of_a_reader_is_heard_as_what_it_is() {
         "(leave, 2)",
         "(dismiss, 1)",
         "(roster, true)",
+        "(channels, true)",
         "(read, 4, /proc/stat)",
         "(text now, 4, 6)",
         "(unread, 4)",

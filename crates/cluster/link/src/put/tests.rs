@@ -3,6 +3,7 @@
 use khz_model::{ChannelName, ChannelTerms};
 
 use super::*;
+use crate::definition::{self, DefinitionFrame};
 use crate::error::LinkError;
 use crate::frame::{Frame, split};
 use crate::limits::{FRAME_MAX, HANDLER_BYTES_MAX};
@@ -102,6 +103,12 @@ fn every_message_reads_as_it_was_said() {
         check(&|out| given.put(out), Frame::TextGiven(given));
     }
     check(&|out| dismiss(out, 3), Frame::Dismiss { number: 3 });
+    for wanted in [false, true] {
+        check(&|out| definition::put_wanted(out, wanted), Frame::Channels { wanted });
+    }
+    let defined = DefinitionFrame { name: "hot", json: "{\"name\":\"hot\"}" };
+    check(&|out| defined.put(out), Frame::Definition(defined));
+    check(&|out| definition::put_end(out, 300), Frame::Definitions { count: 300 });
     check(&|out| closed(out, 3), Frame::Closed { lane: 3 });
     check(&|out| lost(out, 3, 4, 9), Frame::Lost { lane: 3, from: 4, to: 9 });
     check(&|out| again(out, 3, 4, 9), Frame::Again { lane: 3, from: 4, to: 9 });

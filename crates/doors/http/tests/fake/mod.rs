@@ -418,7 +418,7 @@ impl Query for FakeNode {
         self.check_full()?;
         let rows = (span.0 / 1_000_000_000).min(rows_max as u64);
         let rows = (0..rows).map(|n| row(&columns, n)).collect();
-        Ok(Some(Delivery { node: node.clone(), columns, rows, lost: 0, rate: None }))
+        Ok(Some(Delivery { node: node.clone(), columns, rows, lost: 0, rate: None, last: None }))
     }
 }
 
@@ -520,7 +520,14 @@ impl Subscription for FakeRows {
             for (columns, numbers) in [(&self.columns, from..border), (&self.grown, border..self.next)] {
                 let rows: Vec<Row> = numbers.map(|n| row_of(columns, n, *k)).collect();
                 let columns = Arc::clone(columns);
-                deliveries.push(Delivery { node: node.clone(), columns, rows, lost: 0, rate: None });
+                deliveries.push(Delivery {
+                    node: node.clone(),
+                    columns,
+                    rows,
+                    lost: 0,
+                    rate: None,
+                    last: None,
+                });
             }
         }
         deliveries.into_iter().filter(|delivery| !delivery.rows.is_empty()).collect()

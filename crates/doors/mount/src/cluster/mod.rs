@@ -64,6 +64,11 @@ impl Cluster {
         &self.roster
     }
 
+    /// The number of a node; `None`: there are too many.
+    pub fn node(&mut self, name: &NodeName) -> Option<NodeId> {
+        self.roster.id_or_new(name)
+    }
+
     /// The latest readings.
     pub fn values(&self) -> &Values {
         &self.values

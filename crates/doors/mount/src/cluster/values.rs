@@ -196,6 +196,17 @@ impl Values {
         }
     }
 
+    /// Forgets nodes, with their lanes.
+    pub fn forget(&mut self, is_gone: impl Fn(NodeId) -> bool) {
+        self.nodes.retain(|&id, _| !is_gone(id));
+        self.lanes.retain(|_, lane| !is_gone(lane.node));
+    }
+
+    /// The nodes of which something is known.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.nodes.keys().copied()
+    }
+
     /// The connection is over: no node's values are current.
     pub fn disconnected(&mut self) {
         self.nodes.values_mut().for_each(|node| node.current_lane = None);

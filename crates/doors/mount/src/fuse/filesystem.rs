@@ -14,7 +14,7 @@ use fuser::{
 };
 
 use crate::answer::Answer;
-use crate::file::{Caller, Kind, Read};
+use crate::file::{Caller, Kind, Read, Readiness};
 use crate::fuse::attributes::attributes;
 use crate::fuse::requests::Request;
 use crate::fuse::shared::Shared;
@@ -357,9 +357,12 @@ impl Filesystem for Kernel {
     ) {
         let sleeps = flags.contains(PollFlags::FUSE_POLL_SCHEDULE_NOTIFY).then_some(ph.handle().0);
         let process = process_of(asked.pid());
+        let readable = PollEvents::POLLIN | PollEvents::POLLRDNORM;
         match self.0.with(|tree| tree.poll(fh.0, process, sleeps)) {
-            Answer::Ready(true) => reply.poll(events & (PollEvents::POLLIN | PollEvents::POLLRDNORM)),
-            Answer::Ready(false) | Answer::Wait => reply.poll(PollEvents::empty()),
+            Answer::Ready(Readiness::News) => reply.poll(events & readable),
+            // The kernel reports an end whether it was asked for or not.
+            Answer::Ready(Readiness::End) => reply.poll(events & readable | PollEvents::POLLHUP),
+            Answer::Ready(Readiness::Nothing) | Answer::Wait => reply.poll(PollEvents::empty()),
             Answer::Fail(errno) => reply.error(Errno::from_i32(errno)),
         }
     }

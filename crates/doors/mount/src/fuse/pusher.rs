@@ -22,6 +22,9 @@ pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, upstream: &Arc<dyn 
                 Command::SubscribeText(subscription) => upstream.subscribe_text(subscription),
                 Command::ReadTextNow(number, request) => upstream.read_text_now(number, request),
                 Command::UnsubscribeText(number) => upstream.unsubscribe_text(number),
+                Command::ListChannels(wanted) => upstream.list_channels(wanted),
+                Command::SubscribeChannel(subscription) => upstream.subscribe_channel(subscription),
+                Command::UnsubscribeChannel(number) => upstream.unsubscribe_channel(number),
             }
         }
         for push in &work.pushes {

@@ -116,6 +116,7 @@ impl Reply {
                 let mut flags = FopenFlags::FOPEN_NOFLUSH;
                 flags.set(FopenFlags::FOPEN_DIRECT_IO, !opened.cached);
                 flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.keep);
+                flags.set(FopenFlags::FOPEN_STREAM | FopenFlags::FOPEN_NONSEEKABLE, opened.is_stream);
                 reply.opened(FileHandle(opened.handle), flags);
             }
             Reply::Opened(reply, Err(errno)) => reply.error(Errno::from_i32(errno)),

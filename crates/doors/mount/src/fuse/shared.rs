@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
+use khz_follow::Defined;
 use khz_model::{NodeName, NodeStatus, Reading, Series, Stamp};
 
 use crate::effects::Work;
@@ -13,7 +14,7 @@ use crate::fuse::interrupted::is_interrupted;
 use crate::fuse::requests::{Reply, Request};
 use crate::limits::{INTERRUPTED_CHECK, INTERRUPTED_CHECKED_MAX, WAITING_MAX};
 use crate::tree::Tree;
-use crate::upstream::Sink;
+use crate::upstream::{ChannelRow, Sink};
 
 /// A request that waits.
 struct Waiting {
@@ -246,5 +247,17 @@ impl Sink for Shared {
     }
     fn no_text(&self, subscription: u32, errno: i32, why: &str) {
         self.with(|tree| tree.no_kernel_text(subscription, errno, why, Instant::now()));
+    }
+    fn channels(&self, channels: Option<Vec<Defined>>) {
+        self.with(|tree| tree.channels(channels, Instant::now()));
+    }
+    fn channel_columns(&self, lane: u64, subscription: u32, node: &NodeName, columns: &Arc<Vec<Series>>) {
+        self.with(|tree| tree.channel_columns(lane, subscription, node, columns));
+    }
+    fn channel_row(&self, row: &ChannelRow<'_>) {
+        self.with(|tree| tree.channel_row(row));
+    }
+    fn channel_notice(&self, subscription: u32, granted: bool, text: &str) {
+        self.with(|tree| tree.channel_notice(subscription, granted, text));
     }
 }

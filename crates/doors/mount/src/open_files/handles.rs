@@ -51,6 +51,10 @@ pub(crate) enum Content {
     KernelText,
     /// A kernel file that the page cache serves.
     CachedText,
+    /// The newest value of a node that a channel has sent.
+    ChannelValue,
+    /// The rows of a channel, from the open on.
+    ChannelRows,
     Directory(Vec<Entry>),
 }
 

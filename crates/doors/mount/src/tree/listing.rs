@@ -43,6 +43,9 @@ impl Tree {
     /// The directory that a directory stands in.
     pub fn parent(&self, inode: Inode) -> Inode {
         let Inode { node, class, path } = inode;
+        if class == Class::Channel {
+            return self.parent_in_channel(inode);
+        }
         match (class, path) {
             (_, Names::TOP) if node == NodeId::TREE => Inode::ROOT,
             (Class::Plain, Names::TOP) => Inode::ROOT,
@@ -56,6 +59,8 @@ impl Tree {
         match (self.area(inode), class) {
             (Some(Area::Root), Class::Plain) => self.list_root(now, is_late),
             (Some(Area::Tables), _) => self.list_tables(now, is_late),
+            (Some(Area::Channels), _) => self.list_channels(now, is_late),
+            (Some(Area::Channel), _) => Answer::Ready(self.list_in_channel(inode)),
             (Some(Area::Mount), _) => Answer::Ready(vec![self.plain_entry(node, self.paths.stats)]),
             (Some(Area::Node), Class::Plain) => Answer::Ready(self.list_node(node)),
             (Some(Area::Proc), Class::Plain) => self.list_proc(inode, now, is_late),
@@ -73,6 +78,7 @@ impl Tree {
         }
         let mut entries = vec![
             self.plain_entry(NodeId::TREE, self.paths.by),
+            self.plain_entry(NodeId::TREE, self.paths.channels),
             settings_directory(NodeId::TREE),
             self.plain_entry(NodeId::TREE, self.paths.mount),
         ];

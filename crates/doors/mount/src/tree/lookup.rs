@@ -28,6 +28,9 @@ impl Tree {
         if parent.class == Class::Control {
             return self.lookup_control(parent, name, now, is_late);
         }
+        if parent.class == Class::Channel {
+            return self.lookup_in_channel(parent, name, now, is_late);
+        }
         let control = Inode { class: Class::Control, ..parent };
         match self.area(parent) {
             Some(Area::Root | Area::Node) if name == ".control" => Answer::Ready(control),
@@ -36,6 +39,7 @@ impl Tree {
                 let path = self.cluster.table_path(self.paths.by, name, &mut self.names);
                 path.map(|path| Inode::plain(NodeId::TREE, path))
             }
+            Some(Area::Channels) => self.lookup_channel(name, now, is_late),
             Some(Area::Proc) => {
                 let (files, mut around) = self.kernel_files(now);
                 files.lookup(parent, name, is_late, &mut around)
@@ -51,7 +55,13 @@ impl Tree {
         Answer::or_fail(inode.filter(|&inode| self.kind(inode).is_some()), libc::ENOENT)
     }
 
-    fn lookup_node(&mut self, parent: Inode, name: &str, now: Instant, is_late: bool) -> Answer<Inode> {
+    pub(super) fn lookup_node(
+        &mut self,
+        parent: Inode,
+        name: &str,
+        now: Instant,
+        is_late: bool,
+    ) -> Answer<Inode> {
         // Node names do not begin with a dot: nobody waits for `.git`.
         let Ok(node) = NodeName::new(name) else { return self.lookup_fixed(parent, name) };
         self.cluster.want_roster(now, &mut self.effects);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use super::Tree;
 use crate::answer::Answer;
 use crate::controls::Target;
-use crate::file::{Attributes, Caller, Kind, Opened, Read, errno, line};
+use crate::file::{Attributes, Caller, Kind, Opened, Read, Readiness, errno, line};
 use crate::inode::{Class, Inode, NodeId};
 use crate::kernel_files::{OpenedText, Reader};
 use crate::limits::{ATTRIBUTES_TTL, NAME_TTL};
@@ -20,6 +20,7 @@ impl Tree {
         let mut seen = Attributes { inode, kind, size: 0, modified: UNIX_EPOCH, ttl: NAME_TTL };
         match kind {
             Kind::Directory => {}
+            Kind::Value if inode.class == Class::Channel => self.channel_value_attributes(&mut seen),
             Kind::Value => self.value_attributes(&mut seen),
             Kind::KernelText | Kind::Link => self.kernel_files.attributes(&mut seen),
             Kind::Text | Kind::Control => {
@@ -55,6 +56,7 @@ impl Tree {
             return Some(self.controls.text(inode, None));
         }
         match (inode.class, self.area(inode)?) {
+            (Class::Channel, _) if self.is_definition(inode) => self.channels.definition(inode),
             (Class::Error, _) => Some(self.controls.error().as_bytes().to_vec()),
             (_, Area::Status) => self.status_text(inode.node, Instant::now()),
             (_, Area::Stats) => Some(self.stats_text()),
@@ -92,6 +94,9 @@ impl Tree {
             Kind::Directory => Answer::Fail(libc::EISDIR),
             // The kernel follows links itself.
             Kind::Link => Answer::Fail(libc::ELOOP),
+            Kind::Value | Kind::Text if inode.class == Class::Channel && !self.is_definition(inode) => {
+                self.open_in_channel(inode, caller, now)
+            }
             Kind::Value => self.open_value(inode, caller, now, is_late),
             Kind::KernelText => self.open_kernel_text(inode, caller, now, is_late),
             Kind::Control => Answer::Ready(self.open_control(inode, caller, now)),
@@ -101,7 +106,7 @@ impl Tree {
 
     /// Makes a handle. A node's rows are subscribed to while anything of it but kernel files is open.
     pub(super) fn open_handle(&mut self, inode: Inode, user: u32, content: Content) -> u64 {
-        if self.area(inode) != Some(Area::Proc) {
+        if has_lease(self.area(inode)) {
             self.cluster.open(inode.node, &mut self.effects);
         }
         self.handles.open(inode, user, content)
@@ -139,7 +144,8 @@ impl Tree {
         {
             self.value_files.refuse_rate(inode);
         }
-        Answer::Ready(Opened { handle, cached: followed.is_some(), keep: followed == Some(true) })
+        let (cached, keep) = (followed.is_some(), followed == Some(true));
+        Answer::Ready(Opened { cached, keep, ..Opened::uncached(handle) })
     }
 
     fn open_kernel_text(
@@ -162,7 +168,7 @@ impl Tree {
             let (files, mut around) = self.kernel_files(now);
             files.renew_period(inode, &mut around);
             match opened {
-                OpenedText::Cached { keep } => Opened { handle, cached: true, keep },
+                OpenedText::Cached { keep } => Opened { cached: true, keep, ..Opened::uncached(handle) },
                 OpenedText::Begun(length) => {
                     self.first_reads.open(handle, inode, length, now);
                     Opened::uncached(handle)
@@ -204,6 +210,7 @@ impl Tree {
                 let metric = self.names.name(inode.path);
                 self.cluster.table(metric, now, is_late, &mut self.effects)
             }
+            (Class::Channel, _) => self.definition(inode, now, is_late),
             (Class::Plain, Some(Area::Status)) => {
                 self.cluster.want_roster(now, &mut self.effects);
                 let is_settled = is_late || self.cluster.roster().is_settled();
@@ -223,6 +230,8 @@ impl Tree {
             Content::Directory(_) => Answer::Fail(libc::EISDIR),
             Content::Value => self.read_value(&read, inode, now),
             Content::JustGone => self.read_just_gone(&read, inode),
+            Content::ChannelRows => self.read_channel_rows(&read, inode),
+            Content::ChannelValue => self.read_channel_value(&read, inode),
             Content::KernelText => {
                 let (files, mut around) = self.kernel_files(now);
                 files.read(&read, Reader { inode, user }, is_first, is_late, &mut around)
@@ -276,33 +285,39 @@ impl Tree {
         self.controls.write(&Target { handle, inode, user, path: &path }, bytes, process, now)
     }
 
-    /// True when there is news for a handle that a process polls. Else the next news wakes `sleeper`, once.
-    pub fn poll(&mut self, handle: u64, process: u32, sleeper: Option<u64>) -> Answer<bool> {
+    /// Whether there is news for a handle that a process polls. If there is none, the next news wakes `sleeper`, once.
+    pub fn poll(&mut self, handle: u64, process: u32, sleeper: Option<u64>) -> Answer<Readiness> {
         let Some(open) = self.handles.get(handle) else { return Answer::Fail(libc::EBADF) };
         let inode = open.inode;
-        if !matches!(open.content, Content::Value) {
+        match open.content {
+            Content::Value => {}
+            Content::ChannelRows | Content::ChannelValue => {
+                return Answer::Ready(self.poll_in_channel(handle, inode, process, sleeper));
+            }
             // A text, a setting or an empty file can always be read.
-            return Answer::Ready(true);
+            _ => return Answer::Ready(Readiness::News),
         }
+        let readiness = |has_news| if has_news { Readiness::News } else { Readiness::Nothing };
         if let Some(has_news) = self.polls.poll(handle, sleeper) {
-            return Answer::Ready(has_news);
+            return Answer::Ready(readiness(has_news));
         }
         let places = self.names.places(inode);
         self.controls.serve(&places, process);
         let filter = self.controls.filter(&places, Some(process));
         self.polls.begin(handle, inode, process, filter, self.cluster.values().reading(inode));
-        Answer::or_fail(self.polls.poll(handle, sleeper), libc::EBADF)
+        Answer::or_fail(self.polls.poll(handle, sleeper).map(readiness), libc::EBADF)
     }
 
     /// The last descriptor of a handle is closed.
     pub fn release(&mut self, handle: u64, now: Instant) {
         let Some(Handle { inode, user, content, .. }) = self.handles.close(handle) else { return };
-        if self.area(inode) != Some(Area::Proc) {
+        if has_lease(self.area(inode)) {
             self.cluster.close(inode.node, now);
         }
         self.first_reads.close(handle, inode);
         match content {
             Content::Directory(_) | Content::JustGone => {}
+            Content::ChannelRows | Content::ChannelValue => self.close_in_channel(handle, inode, user, now),
             Content::Value => self.close_value(handle, inode, now),
             Content::Text(_) => self.close_text(inode, now),
             Content::KernelText | Content::CachedText => {
@@ -333,6 +348,11 @@ impl Tree {
             _ => {}
         }
     }
+}
+
+/// True where an open file keeps its node's rows subscribed.
+fn has_lease(area: Option<Area>) -> bool {
+    !matches!(area, Some(Area::Proc | Area::Channel))
 }
 
 /// The path of a control file: `node7/.control/metrics/mem/free/rate`.

@@ -25,6 +25,10 @@ impl Tree {
         for (name, value) in self.kernel_files.stats() {
             line(name, &value);
         }
+        for (name, value) in self.channels.stats() {
+            line(name, &value);
+        }
+        line("channel_notice_last", &self.channels.notice_last());
         let (settings, refused) = self.controls.counts();
         line("settings", &settings);
         line("lines_refused", &refused);

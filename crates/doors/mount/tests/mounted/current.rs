@@ -46,11 +46,11 @@ fn a_table_has_no_line_for_a_node_that_is_down() {
 #[test]
 fn the_tree_is_listed_while_the_hub_is_away() {
     let lab = Lab::new(2, |_| {});
-    assert_eq!(names(&lab, "").len(), 5);
+    assert_eq!(names(&lab, "").len(), 6);
     wait_until("the lease has run out", || !lab.asked.lock().unwrap().lists_nodes);
     lab.asked.lock().unwrap().mute = true;
     lab.sink.connected(false, "gone");
-    assert_eq!(names(&lab, ""), [".by", ".control", ".mount", "n0000", "n0001"]);
+    assert_eq!(names(&lab, ""), [".by", ".channels", ".control", ".mount", "n0000", "n0001"]);
 }
 
 /// To store a value, the thread that pushes asks the kernel for the length of its file, and the kernel looks up the name.

@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use khz_follow::Defined;
 use khz_model::{Nanos, NodeName, NodeStatus, Rate, Reading, Series, Stamp};
-use khz_mount::{Mount, MountError, Options, Place, Sink, Subscription, TextSubscription, Upstream};
+use khz_mount::{
+    ChannelSubscription, Mount, MountError, Options, Place, Sink, Subscription, TextSubscription, Upstream,
+};
 
 use crate::sample::series;
 
@@ -27,6 +30,10 @@ pub struct Asked {
     pub requests: Vec<(u32, u32)>,
     /// What every node shows below `/proc`, by name. Nothing is sent of a file that is not here.
     pub kernel: BTreeMap<String, Vec<u8>>,
+    /// The channels that there are.
+    pub defined: Vec<Defined>,
+    /// Those that the tree follows.
+    pub channels: Vec<ChannelSubscription>,
 }
 
 pub struct Lab {
@@ -60,6 +67,18 @@ impl Upstream for Feed {
             true => answer(),
             false => drop(std::thread::spawn(answer)),
         }
+    }
+    fn list_channels(&self, wanted: bool) {
+        if wanted {
+            let defined = self.asked.lock().unwrap().defined.clone();
+            self.sink.channels(Some(defined));
+        }
+    }
+    fn subscribe_channel(&self, subscription: ChannelSubscription) {
+        self.asked.lock().unwrap().channels.push(subscription);
+    }
+    fn unsubscribe_channel(&self, number: u32) {
+        self.asked.lock().unwrap().channels.retain(|known| known.number != number);
     }
     fn unsubscribe(&self, number: u32) {
         self.asked.lock().unwrap().subscriptions.retain(|known| known.number != number);

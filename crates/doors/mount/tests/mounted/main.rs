@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod channels;
 mod current;
 mod forbidden;
 mod lab;
@@ -32,7 +33,7 @@ fn names(lab: &Lab, below: &str) -> Vec<String> {
 #[test]
 fn the_tree_lists_nodes_and_metrics_and_a_value_is_one_line() {
     let lab = Lab::new(2, |_| {});
-    assert_eq!(names(&lab, ""), [".by", ".control", ".mount", "n0000", "n0001"]);
+    assert_eq!(names(&lab, ""), [".by", ".channels", ".control", ".mount", "n0000", "n0001"]);
     assert_eq!(names(&lab, "n0001"), [".control", "metrics", "proc", "status"]);
     assert_eq!(names(&lab, "n0001/metrics"), ["load", "mem", "net"]);
     assert_eq!(names(&lab, "n0001/.control/metrics/mem/free"), ["change", "range", "rate"]);

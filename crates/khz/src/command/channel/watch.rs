@@ -26,11 +26,12 @@ Examples:
 Rows that come while the program runs wait; of more than 64 the oldest are left
 out, and stderr says how many. After --for or --count the program has 10 s for
 the rows that wait. --exec takes the rest of the line. The channel may be changed
-meanwhile; when it is removed, the command ends.
+meanwhile; when it is removed, the command ends. When the hub goes away, the
+command asks again until it is back, and says what is missing.
 
 Exit codes: 1 the program could not be run or has failed for a row (the first
 failure is printed, the others are counted), or the stream has ended; 3 rows were
-left out.";
+left out or are missing, or nobody knows how many.";
 
 /// Flags of `khz channel watch`.
 #[derive(Debug, Args)]
@@ -66,9 +67,8 @@ pub fn run(flags: ChannelWatchFlags, outer: NodeFlags, out: &mut impl Write) -> 
     let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
     let until = flags.duration.and_then(|span| Instant::now().checked_add(span.into()));
     let watch = Watch { raw: flags.raw, count: flags.count, until, is_past: false };
-    let server = flags.target.running(&plan)?;
-    let mut stream = server.channel_rows(&flags.name, watch.left())?;
-    let next = move || Ok(stream.next_pieces()?);
+    let mut rows = flags.target.channel_rows(&plan, &flags.name, watch.left())?.until(until);
+    let next = move || rows.next();
     if flags.exec.is_empty() {
         return onto(watch, flags.json, terminal::size(), out, next);
     }

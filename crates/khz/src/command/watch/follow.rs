@@ -6,9 +6,10 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use khz_ask::{Column, Piece, Row};
-use khz_model::Misses;
 use khz_model::fold::fold;
+use khz_model::{Misses, Presence, RowNumber};
 
+use super::outage::{Counted, Outage};
 use super::printer::{Change, Line, Printer};
 use super::rates::Rates;
 use crate::show::misses;
@@ -54,13 +55,12 @@ impl Watch {
                 Ok(None) if self.is_over() || self.is_past => break,
                 Ok(None) => {
                     follower.printer.finish()?;
-                    return Err(Failure::work(
-                        "the khz that was watched has ended the stream; watch again when it runs (`khz nodes` asks it)",
-                    ));
+                    return Err(Failure::work("the rows of this machine have ended; watch again"));
                 }
                 // The time is over: it ended the wait for a row.
                 Err(_) if self.is_over() => break,
                 Err(failure) => {
+                    follower.tell_outage(true)?;
                     follower.printer.finish()?;
                     return Err(failure);
                 }
@@ -70,6 +70,7 @@ impl Watch {
                     return follower.end();
                 }
             }
+            follower.tell_outage(false)?;
         }
         follower.end()
     }
@@ -91,6 +92,19 @@ struct Follower<'a, P, W> {
     notices: HashMap<String, String>,
     /// What nobody had when the stream began.
     misses: Misses,
+    /// Since the last outage of the khz.
+    outage: Option<Outage>,
+    /// What the outages before have cost.
+    before: Cost,
+    /// The khz is away.
+    is_away: bool,
+}
+
+/// What outages have cost.
+#[derive(Default)]
+struct Cost {
+    missing: u64,
+    is_unknown: bool,
 }
 
 /// What came of one node.
@@ -99,24 +113,46 @@ struct Node {
     rate: String,
     rates: Rates,
     lost: u64,
+    /// It has sent a row.
+    has_rows: bool,
+    /// The number of its last row.
+    last: Option<RowNumber>,
 }
 
 impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
     fn new(watch: Watch, printer: &'a mut P, remarks: &'a mut W) -> Self {
         let (nodes, notices, misses) = (HashMap::new(), HashMap::new(), Misses::default());
-        Follower { watch, printer, remarks, nodes, printed: 0, notices, misses }
+        let (outage, before) = (None, Cost::default());
+        Follower {
+            watch,
+            printer,
+            remarks,
+            nodes,
+            printed: 0,
+            notices,
+            misses,
+            outage,
+            before,
+            is_away: false,
+        }
     }
 
     /// Takes one piece of the stream; true when it had the last row to print.
     fn take(&mut self, piece: Piece) -> io::Result<bool> {
         match piece {
             Piece::Columns { node, rate, columns } => self.columns(node, rate, columns),
-            Piece::Rows { node, lost, rows } => return self.rows(&node, lost, &rows),
+            Piece::Rows { node, lost, rows, last } => return self.rows(&node, lost, &rows, last),
             Piece::Misses(misses) => self.misses(misses)?,
             Piece::Notice { nodes, text } => self.notice(fold(nodes), text)?,
             Piece::Change { nodes, state, since, text } => {
                 self.remark(&format!("{} {text}", fold(&nodes)))?;
                 for node in &nodes {
+                    // Nobody waits for rows of a node that is away.
+                    if state != Presence::Up.as_str()
+                        && let Some(known) = self.nodes.get_mut(node)
+                    {
+                        known.has_rows = false;
+                    }
                     self.printer.change(&Change::Node { node, state: &state, since: &since })?;
                 }
             }
@@ -128,6 +164,11 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
                 })?;
                 self.printer.change(&Change::Server { server: &server, is_silent, span })?;
             }
+            Piece::Gone { text } => {
+                self.is_away = true;
+                self.remark(&format!("{text}; khz asks again until it is back"))?;
+            }
+            Piece::Again { away } => self.begin_again(away)?,
         }
         Ok(false)
     }
@@ -139,15 +180,18 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
             (node.columns, node.rate) = (columns, rate);
         } else {
             let rates = Rates::new(&columns, self.watch.raw, self.printer.window_min());
-            self.nodes.insert(name, Node { columns, rate, rates, lost: 0 });
+            self.nodes.insert(name, Node { columns, rate, rates, lost: 0, has_rows: false, last: None });
         }
     }
 
-    fn rows(&mut self, name: &str, lost: u64, rows: &[Row]) -> io::Result<bool> {
+    fn rows(&mut self, name: &str, lost: u64, rows: &[Row], last: Option<RowNumber>) -> io::Result<bool> {
         // Without its columns a row has no meaning.
         let Some(node) = self.nodes.get_mut(name) else { return Ok(false) };
-        node.lost += lost;
-        for row in rows {
+        let counted = self.outage.as_mut().map(|outage| outage.rows(name, rows.len(), lost, last));
+        let Counted { missing, known } = counted.unwrap_or_default();
+        node.lost += lost + missing;
+        (node.has_rows, node.last) = (true, last.or(node.last));
+        for row in &rows[known..] {
             let only_starts = node.rates.only_starts();
             let shown = node.rates.row(row);
             if only_starts {
@@ -196,9 +240,49 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
         writeln!(self.remarks, "{}", printable(&format!("khz: {text}")))
     }
 
-    fn end(self) -> Outcome {
+    /// Rows come again after an outage. What is missing is known when rows have come.
+    fn begin_again(&mut self, away: Duration) -> io::Result<()> {
+        self.tell_outage(true)?;
+        self.add_cost();
+        self.is_away = false;
+        let nodes = self.nodes.iter().filter(|(_, node)| node.has_rows);
+        self.outage = Some(Outage::new(away, nodes.map(|(name, node)| (name.clone(), node.last))));
+        Ok(())
+    }
+
+    fn add_cost(&mut self) {
+        if let Some(outage) = self.outage.take() {
+            self.before.missing += outage.missing();
+            self.before.is_unknown |= !outage.unknown().is_empty();
+        }
+    }
+
+    /// Tells once what the last outage has cost, as soon as it is known.
+    fn tell_outage(&mut self, is_last: bool) -> io::Result<()> {
+        let Some(outage) = self.outage.as_mut() else { return Ok(()) };
+        if !outage.is_due(is_last) {
+            return Ok(());
+        }
+        let (away, missing, unknown) = (outage.away(), outage.missing(), outage.unknown());
+        let sentence = outage.sentence();
+        self.remark(&sentence)?;
+        self.printer.change(&Change::Outage { away, missing, unknown: &unknown })
+    }
+
+    fn end(mut self) -> Outcome {
+        self.tell_outage(true)?;
         self.printer.finish()?;
-        misses::partly(&self.misses, Ok(Done::Wholly))
+        self.add_cost();
+        let Cost { missing, is_unknown } = self.before;
+        if missing == 0 && !is_unknown && !self.is_away {
+            return misses::partly(&self.misses, Ok(Done::Wholly));
+        }
+        let sentence = match (missing, is_unknown || self.is_away) {
+            (0, _) => "the khz was away; whether rows are missing is unknown".to_owned(),
+            (missing, false) => format!("the khz was away; rows that are missing: {missing}"),
+            (missing, true) => format!("the khz was away; rows that are missing: {missing}, or more"),
+        };
+        Ok(Done::Lacking { sentence })
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod follow;
 mod lines;
+mod outage;
 mod past;
 mod printer;
 mod rates;
@@ -47,7 +48,11 @@ a node were lost since the start.
 
 With --json a row is an object: node, time (seconds since 1970), rate, lost (how
 many rows of the node were lost since the start), and values by series. A value
-that is not there is an object: absent, failed or unknown, with the reason.";
+that is not there is an object: absent, failed or unknown, with the reason.
+
+When the khz that is watched goes away, the command asks again until it is back,
+and says how many rows are missing. Exit code 3: rows are missing, or nobody
+knows how many.";
 
 /// `khz watch`.
 #[derive(Debug, Args)]
@@ -109,8 +114,8 @@ pub fn run(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
         let replay = Replay::new(&flags.target, &plan, interest.patterns, span, flags.speed)?;
         return replay.show(|next| onto(watch, flags.json, terminal::size(), out, next));
     }
-    let stream = flags.target.rows(&plan, interest, watch.left())?;
-    onto(watch, flags.json, terminal::size(), out, stream)
+    let mut rows = flags.target.rows(&plan, interest, watch.left())?.until(until);
+    onto(watch, flags.json, terminal::size(), out, move || rows.next())
 }
 
 /// Prints on a screen where stdout is a terminal, else as lines.

@@ -159,7 +159,7 @@ impl<'a> Replay<'a> {
                 cells[*part] = reading.cell.clone();
             }
             let row = Row { time, clock: boot, cells };
-            rows.push((time, Piece::Rows { node: node.clone(), lost: 0, rows: vec![row] }));
+            rows.push((time, Piece::Rows { node: node.clone(), lost: 0, rows: vec![row], last: None }));
             Ok(())
         });
         let Ok(()) = taken;

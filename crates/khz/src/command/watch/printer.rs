@@ -43,6 +43,15 @@ pub enum Change<'a> {
         /// How long nothing came from it.
         span: Duration,
     },
+    /// The server was away, and rows come again.
+    Outage {
+        /// For how long.
+        away: Duration,
+        /// Rows that are missing, as far as that is known.
+        missing: u64,
+        /// Nodes of which nobody knows how many are missing.
+        unknown: &'a [String],
+    },
 }
 
 /// Prints rows: as lines or on a screen.

@@ -29,8 +29,18 @@ fn rows_of_n1() -> Vec<Piece> {
     let node = || "n1".to_owned();
     vec![
         Piece::Columns { node: node(), rate: "10Hz".to_owned(), columns },
-        Piece::Rows { node: node(), lost: 0, rows: vec![row(0, Some(1000), 52), row(100, Some(2000), 52)] },
-        Piece::Rows { node: node(), lost: 2, rows: vec![row(400, Some(500), 61), row(500, None, 61)] },
+        Piece::Rows {
+            node: node(),
+            lost: 0,
+            rows: vec![row(0, Some(1000), 52), row(100, Some(2000), 52)],
+            last: None,
+        },
+        Piece::Rows {
+            node: node(),
+            lost: 2,
+            rows: vec![row(400, Some(500), 61), row(500, None, 61)],
+            last: None,
+        },
     ]
 }
 
@@ -159,7 +169,7 @@ fn two_nodes() -> Vec<Piece> {
     };
     let other = rows_of_n1().into_iter().map(|feed| match feed {
         Piece::Columns { rate, columns, .. } => Piece::Columns { node: "n2".to_owned(), rate, columns },
-        Piece::Rows { lost, rows, .. } => Piece::Rows { node: "n2".to_owned(), lost, rows },
+        Piece::Rows { lost, rows, last, .. } => Piece::Rows { node: "n2".to_owned(), lost, rows, last },
         other => other,
     });
     let mut pieces = vec![notice()];

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use khz_channel::Registry;
 use khz_client::place::ALONE_LINK_SOCKET;
 use khz_door::LocalSocket;
 use khz_hub::{Cluster, LinkDoor, LinkServer};
@@ -18,6 +19,7 @@ use crate::config::Plan;
 use crate::role::agent;
 use crate::role::agent::lanes::AgentLanes;
 use crate::role::agent::texts::{self, AgentTexts};
+use crate::role::channels;
 use crate::role::hub;
 use crate::role::local_socket;
 use crate::role::store::RunningStore;
@@ -37,14 +39,15 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct OwnLink {
     socket: LocalSocket,
     listener: UnixListener,
+    channels: Arc<Registry>,
 }
 
 impl OwnLink {
-    /// Binds the socket; `None` where it cannot be bound, which is only logged.
-    pub fn bind(plan: &Plan) -> Option<Self> {
+    /// Binds the socket; `None` where it cannot be bound, which is only logged. Readers may name these channels.
+    pub fn bind(plan: &Plan, channels: Arc<Registry>) -> Option<Self> {
         let mut socket = local_socket::bind(plan, ALONE_LINK_SOCKET)?;
         let listener = local_socket::listener(&mut socket)?;
-        Some(OwnLink { socket, listener })
+        Some(OwnLink { socket, listener, channels })
     }
 
     /// Opens the door when a reader connects, and closes it some seconds after the last one. Never ends.
@@ -112,6 +115,9 @@ impl Open {
         let cluster = Cluster::new(settings, hub::identity()?);
         if let Some(store) = store {
             store.serve(&cluster);
+        }
+        if let Some(readers) = readers {
+            channels::make_known(&readers.channels, &cluster);
         }
         let listener = readers.map(|link| link.listener.try_clone().map_err(failed)).transpose()?;
         let link = LinkDoor {

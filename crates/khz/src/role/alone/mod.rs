@@ -3,6 +3,9 @@
 
 pub mod link;
 
+use std::sync::Arc;
+
+use khz_channel::Registry;
 use khz_gather::Lanes;
 use khz_ring::{Folder, RingError};
 use rustix::io::Errno;
@@ -20,7 +23,8 @@ use crate::show::outcome::{Outcome, sentence};
 
 /// Gathers and serves until a signal ends it.
 pub fn run(plan: &Plan) -> Outcome {
-    let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
+    let channels = Arc::new(Registry::in_memory());
+    let doors = Doors::closed().with_http(plan)?.with_text(plan)?.with_channels(Arc::clone(&channels));
     let store = RunningStore::of_node(plan)?;
     let jobs = JobSocket::open(plan);
     let stored = store.as_ref().map(RunningStore::metrics).unwrap_or_default();
@@ -28,7 +32,7 @@ pub fn run(plan: &Plan) -> Outcome {
     let counts =
         gatherer::single(doors.metrics().into_iter().chain(stored)).chain(writers.counts()).collect();
     let mut agent = gatherer::start(plan, counts, jobs.as_ref().map(JobSocket::door))?;
-    let link = OwnLink::bind(plan);
+    let link = OwnLink::bind(plan, channels);
     let runtime = signals::runtime()?;
     let (query, lanes) = (agent.query(), agent.shared_lanes());
     let stored = match store {

@@ -19,12 +19,12 @@ const PERIOD: Duration = Duration::from_secs(1);
 const SAID_MAX: usize = 4_096;
 
 /// The running thread. When this is dropped, no channel is kept any more; what came is in the store.
-pub struct KeptChannels {
+pub struct KnownChannels {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl KeptChannels {
+impl KnownChannels {
     /// Starts with the channels of this list that are to be kept.
     pub fn start(registry: Arc<Registry>, cluster: Arc<Cluster>) -> Result<Self, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
@@ -34,11 +34,11 @@ impl KeptChannels {
             std::thread::Builder::new().name("kept".into()).spawn(move || run(&registry, keeper, &is_over));
         let thread =
             thread.map_err(|error| Failure::work(format!("cannot start to keep channels: {error}")))?;
-        Ok(KeptChannels { stop, thread: Some(thread) })
+        Ok(KnownChannels { stop, thread: Some(thread) })
     }
 }
 
-impl Drop for KeptChannels {
+impl Drop for KnownChannels {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

@@ -24,7 +24,7 @@ use crate::config::rrd::Recording;
 use crate::config::sinks::Sink;
 use crate::role::channels;
 use crate::role::doors::{self, Daemon, Doors};
-use crate::role::hub::kept::KeptChannels;
+use crate::role::hub::kept::KnownChannels;
 use crate::role::hub::recorder::{HubRecorder, LostRows, Wanted};
 use crate::role::local_socket;
 use crate::role::remote_write::RemoteWriters;
@@ -51,16 +51,14 @@ pub fn run(plan: &Plan) -> Outcome {
     if let Some(store) = &store {
         store.serve(&cluster);
     }
-    let server =
-        LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
-    let sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
+    // Before readers come: to one that names a channel, a hub that knows none yet would say that there is none.
     let registry = channels::open(plan);
     registry.has_sinks(plan.sinks.iter().map(|sink| sink.name.clone()).collect());
     warn_of_sinks(plan, &registry);
-    cluster.keep_channels(Arc::new({
-        let registry = Arc::clone(&registry);
-        move |name| Some(registry.get(name.as_str()).ok()?.interest.clone())
-    }));
+    channels::make_known(&registry, &cluster);
+    let server =
+        LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
+    let sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
     let kept = keep_channels(plan, store.as_ref(), &registry, &cluster)?;
     let channels = Arc::clone(&registry);
     let doors = doors.with_channels(registry).with_origins({
@@ -139,7 +137,7 @@ fn keep_channels(
     store: Option<&RunningStore>,
     registry: &Arc<Registry>,
     cluster: &Arc<Cluster>,
-) -> Result<Option<KeptChannels>, Failure> {
+) -> Result<Option<KnownChannels>, Failure> {
     if store.is_none() {
         for kept in registry.list().iter().filter(|kept| kept.definition.keep.is_some()) {
             tracing::warn!("channel {} is not kept: this hub has no store", kept.definition.name);
@@ -147,7 +145,7 @@ fn keep_channels(
         return Ok(None);
     }
     registry.has_store(plan.store.raw);
-    KeptChannels::start(Arc::clone(registry), Arc::clone(cluster)).map(Some)
+    KnownChannels::start(Arc::clone(registry), Arc::clone(cluster)).map(Some)
 }
 
 /// Reads the list of nodes that an earlier start wrote, and keeps it up to date. A failure is only logged.

@@ -1,5 +1,6 @@
 //! The whole tree, with a hub that the test plays. Time is an argument: no test sleeps.
 
+mod channels;
 mod listing;
 mod tables;
 mod texts;
@@ -12,11 +13,11 @@ use khz_model::{Nanos, NodeName, NodeStatus, Rate, Reading, Series, Stamp};
 
 use super::*;
 use crate::answer::Answer;
-use crate::effects::Command;
+use crate::effects::{Command, Push};
 use crate::file::{Caller, Opened, Read};
 use crate::limits::LEASE;
 use crate::sample::series;
-use crate::upstream::Subscription;
+use crate::upstream::{ChannelSubscription, Subscription};
 
 const WAIT: Duration = Duration::from_secs(5);
 const READER: Caller = Caller { user: 1_000, since: None };
@@ -27,6 +28,11 @@ struct Lab {
     now: Instant,
     subscriptions: Vec<Subscription>,
     lists_nodes: bool,
+    /// Channels that the tree follows.
+    channels: Vec<ChannelSubscription>,
+    lists_channels: bool,
+    /// Sleepers that were woken.
+    woken: Vec<u64>,
 }
 
 impl Lab {
@@ -44,6 +50,9 @@ impl Lab {
             now: Instant::now(),
             subscriptions: Vec::new(),
             lists_nodes: false,
+            channels: Vec::new(),
+            lists_channels: false,
+            woken: Vec::new(),
         };
         lab.tree.connected(true, "test", lab.now);
         // A program lists the nodes.
@@ -54,11 +63,20 @@ impl Lab {
 
     /// Does what has to be done.
     fn work(&mut self) {
-        for command in self.tree.work(self.now).commands {
+        let work = self.tree.work(self.now);
+        let wakes = work.pushes.iter().filter_map(|push| match push {
+            Push::Wake(sleeper) => Some(*sleeper),
+            _ => None,
+        });
+        self.woken.extend(wakes);
+        for command in work.commands {
             match command {
                 Command::Subscribe(subscription) => self.subscriptions.push(subscription),
                 Command::Unsubscribe(number) => self.subscriptions.retain(|known| known.number != number),
                 Command::ListNodes(wanted) => self.lists_nodes = wanted,
+                Command::ListChannels(wanted) => self.lists_channels = wanted,
+                Command::SubscribeChannel(channel) => self.channels.push(channel),
+                Command::UnsubscribeChannel(number) => self.channels.retain(|known| known.number != number),
                 Command::SubscribeText(_) | Command::ReadTextNow(..) | Command::UnsubscribeText(_) => {}
             }
         }

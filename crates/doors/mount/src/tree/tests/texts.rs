@@ -114,7 +114,7 @@ const MS: Duration = Duration::from_millis(1);
 fn an_open_asks_for_the_text_of_the_first_read() {
     let (mut lab, handle) = Lab::opened();
     assert_eq!(lab.begin(handle), ready("one"));
-    assert_eq!(lab.asked(), [], "one request went along with the subscription, and it was answered");
+    assert_eq!(lab.asked(), [0_u32; 0], "one request went along with the subscription, and it was answered");
 }
 
 #[test]
@@ -164,12 +164,12 @@ fn a_text_older_than_50_ms_is_asked_for_again_and_readers_share_the_answer() {
     lab.now += 9 * MS;
     let later = lab.now;
     assert_eq!(lab.begin(handle), Answer::Wait);
-    assert_eq!(lab.asked(), [], "the request is under way");
+    assert_eq!(lab.asked(), [0_u32; 0], "the request is under way");
     lab.says("three", 3);
     lab.tree.kernel_text_answered(lab.subscription, 2, true, lab.now);
     assert_eq!(lab.read(handle, began, false), ready("three"));
     assert_eq!(lab.read(handle, later, false), ready("three"));
-    assert_eq!(lab.asked(), []);
+    assert_eq!(lab.asked(), [0_u32; 0]);
 }
 
 #[test]

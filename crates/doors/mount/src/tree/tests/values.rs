@@ -59,7 +59,7 @@ fn files_keep_their_values_while_the_hub_is_away_and_opens_wait_when_it_is_back(
     lab.tree.connected(false, "gone", lab.now);
     assert_eq!(lab.cat(free, false), text("7\n"));
     assert_eq!(lab.list(mem), Answer::Ready(vec!["free".into()]));
-    let nodes = [".by", ".control", ".mount", "n1", "n2"].map(str::to_owned).to_vec();
+    let nodes = [".by", ".channels", ".control", ".mount", "n1", "n2"].map(str::to_owned).to_vec();
     assert_eq!(lab.list(Inode::ROOT), Answer::Ready(nodes));
     assert!(matches!(lab.cat(status, false), Answer::Ready(text) if text.contains("hub away\n")));
     assert_eq!(lab.find("n1/metrics/mem/used"), Answer::Fail(libc::ENOENT));
@@ -100,7 +100,8 @@ fn a_series_that_came_while_nobody_was_subscribed_is_found() {
 #[test]
 fn a_late_lookup_never_waits() {
     let (mut lab, _) = Lab::forgotten(&["n1"], |_| {});
-    let parents = ["n1", "n1/metrics", "n1/metrics/mem", "n1/proc", "n1/.control/metrics", ".by"];
+    let parents =
+        ["n1", "n1/metrics", "n1/metrics/mem", "n1/proc", "n1/.control/metrics", ".by", ".channels"];
     let parents = parents.map(|path| lab.at(path)).into_iter().chain([Inode::ROOT]);
     for (parent, name) in parents.flat_map(|parent| [(parent, "unheard"), (parent, "n2")]) {
         let answer = lab.tree.lookup(parent, name.as_bytes(), lab.now, true);

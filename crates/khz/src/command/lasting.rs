@@ -1,0 +1,141 @@
+//! Rows that go on when their khz goes away: it is asked again, after growing pauses, until it is back. `khz watch`, `khz channel
+//! watch` and `khz wait` share this. It counts nothing: who prints the rows knows their numbers.
+
+use std::time::{Duration, Instant};
+
+use khz_ask::{AskError, Piece};
+
+use super::this_node::Stream;
+use crate::show::outcome::Failure;
+
+/// The pause before the second attempt; each further one is twice as long.
+const PAUSE_MIN: Duration = Duration::from_millis(125);
+
+/// The longest pause: a khz that is back is found soon, and one that is gone for long costs nothing.
+const PAUSE_MAX: Duration = Duration::from_secs(4);
+
+/// Asks the same khz for the same rows again, for at most this time.
+pub type Reopen = Box<dyn Fn(Option<Duration>) -> Result<Stream, AskError>>;
+
+/// A stream of rows that survives its khz.
+pub struct Lasting {
+    /// `None`: the khz is away.
+    stream: Option<Stream>,
+    /// `None`: nobody can be asked again, since this process reads the kernel itself.
+    reopen: Option<Reopen>,
+    until: Option<Instant>,
+    away: Away,
+}
+
+/// An absence of the khz.
+struct Away {
+    since: Instant,
+    /// The pause before the next attempt.
+    pause: Duration,
+}
+
+impl Lasting {
+    /// A stream that was opened, and how to open it again.
+    pub fn new(stream: Stream, reopen: Option<Reopen>) -> Self {
+        let away = Away { since: Instant::now(), pause: Duration::ZERO };
+        Lasting { stream: Some(stream), reopen, until: None, away }
+    }
+
+    /// It is not opened again after this moment.
+    pub fn until(self, until: Option<Instant>) -> Self {
+        Lasting { until, ..self }
+    }
+
+    fn left(&self) -> Option<Duration> {
+        self.until.map(|until| until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Waits for the next pieces: none where it only waited, `None` at the end.
+    ///
+    /// # Errors
+    /// Returns why the rows cannot come any more: nobody can be asked again, or the khz that is back refuses.
+    pub fn next(&mut self) -> Result<Option<Vec<Piece>>, Failure> {
+        match &mut self.stream {
+            Some(stream) => match stream() {
+                Ok(Some(pieces)) => Ok(Some(pieces)),
+                ended => self.lose(ended),
+            },
+            None => self.try_again(),
+        }
+    }
+
+    /// The stream has ended.
+    fn lose(&mut self, ended: Result<Option<Vec<Piece>>, Failure>) -> Result<Option<Vec<Piece>>, Failure> {
+        let is_over = self.left().is_some_and(|left| left.is_zero());
+        if self.reopen.is_none() || is_over {
+            return ended;
+        }
+        let text = match ended {
+            Err(failure) => failure.to_string(),
+            Ok(_) => "the khz that was asked has ended".to_owned(),
+        };
+        self.stream = None;
+        self.away = Away { since: Instant::now(), pause: Duration::ZERO };
+        Ok(Some(vec![Piece::Gone { text }]))
+    }
+
+    fn try_again(&mut self) -> Result<Option<Vec<Piece>>, Failure> {
+        let Some(reopen) = &self.reopen else { return Ok(None) };
+        let left = self.left();
+        if left.is_some_and(|left| left.is_zero()) {
+            return Ok(None);
+        }
+        std::thread::sleep(left.map_or(self.away.pause, |left| left.min(self.away.pause)));
+        self.away.pause = (self.away.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+        match reopen(self.left()) {
+            Ok(stream) => {
+                self.stream = Some(stream);
+                Ok(Some(vec![Piece::Again { away: self.away.since.elapsed() }]))
+            }
+            Err(error) if error.is_final() => Err(error.into()),
+            Err(_) => Ok(Some(Vec::new())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    fn stream(mut answers: Vec<Result<Option<Vec<Piece>>, Failure>>) -> Stream {
+        answers.reverse();
+        Box::new(move || answers.pop().unwrap_or(Ok(None)))
+    }
+
+    fn nobody() -> AskError {
+        AskError::NobodyThere { url: "http://h".to_owned(), reason: "refused".to_owned() }
+    }
+
+    #[test]
+    fn it_is_opened_again_until_it_is_back_and_says_so() {
+        let answers = Rc::new(RefCell::new(vec![Ok(stream(vec![Ok(Some(vec![]))])), Err(nobody())]));
+        let reopen: Reopen = Box::new(move |_| answers.borrow_mut().pop().unwrap_or_else(|| Err(nobody())));
+        let mut rows = Lasting::new(stream(vec![Err(Failure::work("it broke off"))]), Some(reopen));
+        let mut next = || rows.next().unwrap().unwrap();
+        assert_eq!(next(), [Piece::Gone { text: "it broke off".to_owned() }]);
+        assert_eq!(next(), [], "nobody is there yet");
+        assert!(matches!(next()[..], [Piece::Again { .. }]));
+        assert_eq!(next(), [], "the new stream");
+        assert!(matches!(&next()[..], [Piece::Gone { text }] if text.contains("has ended")));
+    }
+
+    #[test]
+    fn a_refusal_is_final_and_so_is_the_end_of_what_cannot_be_opened_again() {
+        let refused = || AskError::NotAllowed("you may not".to_owned());
+        let mut rows = Lasting::new(stream(vec![]), Some(Box::new(move |_| Err(refused()))));
+        assert!(matches!(&rows.next().unwrap().unwrap()[..], [Piece::Gone { .. }]));
+        assert!(matches!(rows.next(), Err(Failure::Usage(text)) if text == "you may not"));
+        assert_eq!(Lasting::new(stream(vec![]), None).next().unwrap(), None);
+        let over =
+            Lasting::new(stream(vec![]), Some(Box::new(|_| Err(nobody())))).until(Some(Instant::now()));
+        assert_eq!({ over }.next().unwrap(), None, "the time is over");
+    }
+}

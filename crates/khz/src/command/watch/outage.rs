@@ -1,0 +1,165 @@
+//! What an outage of the khz has cost: how many rows of each node are missing, by their numbers before and after. It prints nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use khz_model::RowNumber;
+use khz_model::fold::fold;
+
+use crate::show::quantities::of_time;
+
+/// After this time it is told what is known, even if not every node has sent a row: one of a condition may come in days.
+const SETTLED: Duration = Duration::from_secs(5);
+
+/// An outage that is over, while its cost is counted.
+pub struct Outage {
+    away: Duration,
+    back: Instant,
+    /// Nodes that have not sent a row with a number since.
+    awaited: BTreeMap<String, Awaited>,
+    missing: u64,
+    /// Nodes that count otherwise than before, or not at all.
+    unknown: BTreeSet<String>,
+    is_told: bool,
+}
+
+/// A node from which a row is awaited.
+struct Awaited {
+    /// Its last row before; `None`: it had no number.
+    before: Option<RowNumber>,
+    /// Rows that have come since, and rows that were reported as lost.
+    since: u64,
+}
+
+/// What is known after some rows of a node have come.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Rows that are missing before these.
+    pub missing: u64,
+    /// How many of these had come before the outage.
+    pub known: usize,
+}
+
+impl Outage {
+    /// The khz was away for this long, after these nodes had sent rows.
+    pub fn new(away: Duration, nodes: impl Iterator<Item = (String, Option<RowNumber>)>) -> Self {
+        let awaited = nodes.map(|(node, before)| (node, Awaited { before, since: 0 })).collect();
+        let (missing, unknown) = (0, BTreeSet::new());
+        Outage { away, back: Instant::now(), awaited, missing, unknown, is_told: false }
+    }
+
+    /// Rows of a node have come, of which the last has this number; `lost` more were reported as lost before them.
+    pub fn rows(&mut self, node: &str, rows: usize, lost: u64, last: Option<RowNumber>) -> Counted {
+        let Some(awaited) = self.awaited.get_mut(node) else { return Counted::default() };
+        awaited.since += rows as u64 + lost;
+        let since = awaited.since;
+        match (awaited.before, last) {
+            // Of many rows at a time only the last ones come with a number.
+            (Some(_), None) => return Counted::default(),
+            (Some(before), Some(last)) if before.epoch == last.epoch => {
+                let missing = last.number.saturating_sub(before.number).saturating_sub(since);
+                let first = last.number.saturating_add(1).saturating_sub(rows as u64);
+                let known = before.number.saturating_add(1).saturating_sub(first);
+                self.awaited.remove(node);
+                self.missing += missing;
+                return Counted { missing, known: usize::try_from(known).unwrap_or(rows).min(rows) };
+            }
+            _ => {}
+        }
+        self.awaited.remove(node);
+        self.unknown.insert(node.to_owned());
+        Counted::default()
+    }
+
+    /// True once, when it is time to tell; `is_last`: nothing more will come.
+    pub fn is_due(&mut self, is_last: bool) -> bool {
+        let is_due = is_last || self.awaited.is_empty() || self.back.elapsed() >= SETTLED;
+        is_due && !std::mem::replace(&mut self.is_told, true)
+    }
+
+    /// How long it was.
+    pub fn away(&self) -> Duration {
+        self.away
+    }
+
+    /// Rows that are known to be missing.
+    pub fn missing(&self) -> u64 {
+        self.missing
+    }
+
+    /// Nodes of which nobody knows how many are missing.
+    pub fn unknown(&self) -> Vec<String> {
+        self.unknown.iter().chain(self.awaited.keys()).cloned().collect()
+    }
+
+    /// What is known, as a sentence.
+    pub fn sentence(&self) -> String {
+        let mut parts = vec![format!("the rows come again after {}", of_time(self.away))];
+        match (self.missing, self.unknown.is_empty() && self.awaited.is_empty()) {
+            (0, true) => parts.push("none is missing".to_owned()),
+            (0, false) => {}
+            (1, _) => parts.push("1 row is missing".to_owned()),
+            (rows, _) => parts.push(format!("{rows} rows are missing")),
+        }
+        if !self.unknown.is_empty() {
+            parts.push(format!("how many of {} are missing is unknown", fold(&self.unknown)));
+        }
+        if !self.awaited.is_empty() {
+            parts
+                .push(format!("{} has sent none so far, so that is unknown, too", fold(self.awaited.keys())));
+        }
+        parts.join("; ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(epoch: u64, number: u64) -> Option<RowNumber> {
+        Some(RowNumber { epoch, number })
+    }
+
+    fn outage(before: Option<RowNumber>) -> Outage {
+        Outage::new(Duration::from_secs(2), [("n1".to_owned(), before)].into_iter())
+    }
+
+    #[test]
+    fn numbers_of_one_epoch_tell_what_is_missing() {
+        let mut one = outage(at(5, 100));
+        assert_eq!(one.rows("n1", 2, 3, at(5, 110)), Counted { missing: 5, known: 0 });
+        assert_eq!((one.missing(), one.is_due(false), one.is_due(false)), (5, true, false));
+        assert_eq!(one.rows("n1", 2, 0, at(5, 120)), Counted::default(), "that was later");
+        assert_eq!(outage(at(5, 100)).rows("n1", 1, 0, at(5, 101)), Counted::default());
+        let mut none = outage(at(5, 100));
+        none.rows("n1", 1, 0, at(5, 101));
+        assert_eq!(none.sentence(), "the rows come again after 2.0s; none is missing");
+    }
+
+    #[test]
+    fn rows_that_come_a_second_time_are_known() {
+        assert_eq!(outage(at(5, 100)).rows("n1", 3, 0, at(5, 101)), Counted { missing: 0, known: 2 });
+        assert_eq!(outage(at(5, 100)).rows("n1", 1, 0, at(5, 100)), Counted { missing: 0, known: 1 });
+    }
+
+    #[test]
+    fn only_the_last_of_many_rows_has_a_number() {
+        let mut many = outage(at(5, 100));
+        assert_eq!(many.rows("n1", 50, 0, None), Counted::default());
+        assert_eq!(many.rows("n1", 50, 0, at(5, 210)).missing, 10);
+    }
+
+    #[test]
+    fn what_cannot_be_counted_is_unknown() {
+        for (before, after) in [(at(5, 100), at(6, 101)), (None, at(5, 1)), (None, None)] {
+            let mut unknown = outage(before);
+            unknown.rows("n1", 1, 0, after);
+            assert_eq!((unknown.missing(), unknown.unknown()), (0, vec!["n1".to_owned()]));
+            assert!(unknown.sentence().ends_with("how many of n1 are missing is unknown"));
+        }
+        let mut silent = outage(at(5, 100));
+        assert!(!silent.is_due(false) && silent.is_due(true));
+        assert_eq!(silent.unknown(), ["n1"]);
+        assert!(silent.sentence().contains("n1 has sent none so far"), "{}", silent.sentence());
+    }
+}

@@ -64,6 +64,9 @@ fn says_the_same(frame: &Frame<'_>) {
         Frame::Goodbye(goodbye) => goodbye.put(&mut out),
         Frame::TextNow { number, ask } => put::text_now(&mut out, *number, *ask),
         Frame::TextGiven(given) => given.put(&mut out),
+        Frame::Channels { wanted } => khz_link::definition::put_wanted(&mut out, *wanted),
+        Frame::Definition(definition) => definition.put(&mut out),
+        Frame::Definitions { count } => khz_link::definition::put_end(&mut out, *count as usize),
         Frame::Standing(standing) => standing.put(&mut out),
         Frame::Schema(_) | Frame::Block { .. } | Frame::Rows { .. } | Frame::Past { .. } | Frame::Newer { .. } => return,
     }

@@ -79,8 +79,8 @@ struct Agent {
 impl Agent {
     fn start(program: &Path, name: &'static str, place: Place) -> Result<Self, BenchError> {
         let mut command = Command::new(program);
-        command.args(["agent", "--listen", "127.0.0.1:0", "--node", name, "--quiet"]);
-        command.args(["--sources", "net/dev=1Hz", "--root"]).arg(&place.0);
+        command.args(["--listen", "127.0.0.1:0", "--node", name, "--quiet"]);
+        command.args(["--text-listen", "none", "--sources", "net/dev=1Hz", "--root"]).arg(&place.0);
         let mut process = Watched::start(&mut command)?;
         let mut output = BufReader::new(process.output()?);
         announced(&mut output)?;

@@ -75,7 +75,7 @@ pub static SUITE: Suite = Suite {
         },
         Section {
             name: "gzip",
-            seconds: (60, 10),
+            seconds: (10, 5),
             about: "what gzip costs a hub at a scrape of one node, and the bytes that it saves",
             run: gzip::run,
         },

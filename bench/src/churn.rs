@@ -95,7 +95,8 @@ impl Agent {
     }
 
     fn end_turn(&mut self, record: &mut Record, turn: usize) -> Result<(), BenchError> {
-        let used = self.process.counted()?.cpu_ns - self.cpu_before;
+        // A thread that ends takes its time with it; that happens at the start only.
+        let used = self.process.counted()?.cpu_ns.saturating_sub(self.cpu_before);
         let cost = used as f64 / 1e3 / TURN.as_secs_f64();
         let memory = self.process.held()?.anonymous_kb as f64;
         for (what, value) in [("cpu_us", cost), ("rss_anon_kb", memory)] {

@@ -70,7 +70,7 @@ pub static SUITE: Suite = Suite {
         Section {
             name: "scrape",
             seconds: (820, 160),
-            about: "how evenly counters grow over scrapes, every 2 s and every 15 s, beside node_exporter (Debian package\nprometheus-node-exporter)",
+            about: "how evenly counters grow over scrapes, every 2 s and every 15 s, beside node_exporter\n(Debian package prometheus-node-exporter)",
             run: scrape::run,
         },
         Section {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
 
 use khz_model::{Interest, Nanos, printable::printable, suggest};
 use khz_promql::FindChannel;
@@ -35,6 +36,8 @@ pub struct Registry {
     channels: Mutex<Arc<Channels>>,
     /// Grows with every change.
     revision: AtomicU64,
+    /// The thread that is woken at each change.
+    follower: OnceLock<Thread>,
     /// Held while something changes, so that a reader of the list never waits for the disk.
     file: Mutex<Option<ChannelsFile>>,
     /// How long the store keeps rows as they came; not set: there is no store.
@@ -79,8 +82,14 @@ impl Registry {
     }
 
     fn of(channels: Channels, file: Option<ChannelsFile>) -> Self {
-        let (revision, store, sinks) = Default::default();
-        Registry { channels: Mutex::new(Arc::new(channels)), revision, file: Mutex::new(file), store, sinks }
+        let (revision, follower, store, sinks) = Default::default();
+        let (channels, file) = (Mutex::new(Arc::new(channels)), Mutex::new(file));
+        Registry { channels, revision, follower, file, store, sinks }
+    }
+
+    /// From now on each change unparks this thread. The first call counts.
+    pub fn wake(&self, follower: Thread) {
+        let _ = self.follower.set(follower);
     }
 
     /// There is a store, which keeps rows as they came for this long. The first call counts.
@@ -260,6 +269,9 @@ impl Registry {
         }
         *self.channels.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(channels);
         self.revision.fetch_add(1, Ordering::Release);
+        if let Some(follower) = self.follower.get() {
+            follower.unpark();
+        }
         Ok(())
     }
 

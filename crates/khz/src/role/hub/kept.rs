@@ -13,18 +13,18 @@ use khz_model::Interest;
 
 use crate::show::outcome::Failure;
 
-/// The time between two looks at the list and at the nodes.
+/// The time between two looks for nodes that have come, while channels are kept.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Sentences of nodes that are remembered, so that none is logged twice; with more, all are forgotten.
 const SAID_MAX: usize = 4_096;
 
 /// The running thread. When this is dropped, no channel is kept any more; what came is in the store.
-pub struct KnownChannels {
+pub struct StoredChannels {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl KnownChannels {
+impl StoredChannels {
     /// Starts with the channels of this list that are to be kept.
     pub fn start(registry: Arc<Registry>, cluster: Arc<Cluster>) -> Result<Self, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
@@ -34,11 +34,11 @@ impl KnownChannels {
             std::thread::Builder::new().name("kept".into()).spawn(move || run(&registry, keeper, &is_over));
         let thread =
             thread.map_err(|error| Failure::work(format!("cannot start to keep channels: {error}")))?;
-        Ok(KnownChannels { stop, thread: Some(thread) })
+        Ok(StoredChannels { stop, thread: Some(thread) })
     }
 }
 
-impl Drop for KnownChannels {
+impl Drop for StoredChannels {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -50,12 +50,15 @@ impl Drop for KnownChannels {
 }
 
 fn run(registry: &Registry, mut keeper: ChannelKeeper, is_over: &AtomicBool) {
-    let (mut revision, mut said) = (None, HashSet::new());
+    registry.wake(std::thread::current());
+    let (mut revision, mut said, mut is_idle) = (None, HashSet::new(), true);
     while !is_over.load(Ordering::Relaxed) {
         // The number first: a change that comes in between is seen the next time.
         let now = registry.revision();
         if revision.replace(now) != Some(now) {
-            keeper.keep(kept(registry));
+            let kept = kept(registry);
+            is_idle = kept.is_empty();
+            keeper.keep(kept);
         }
         for notice in keeper.tend() {
             let sentence = format!("{}: {}", notice.node, notice.text);
@@ -66,7 +69,10 @@ fn run(registry: &Registry, mut keeper: ChannelKeeper, is_over: &AtomicBool) {
                 tracing::warn!("a channel that the store keeps: {sentence}");
             }
         }
-        std::thread::park_timeout(PERIOD);
+        match is_idle {
+            true => std::thread::park(),
+            false => std::thread::park_timeout(PERIOD),
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use crate::config::rrd::Recording;
 use crate::config::sinks::Sink;
 use crate::role::channels;
 use crate::role::doors::{self, Daemon, Doors};
-use crate::role::hub::kept::KnownChannels;
+use crate::role::hub::kept::StoredChannels;
 use crate::role::hub::recorder::{HubRecorder, LostRows, Wanted};
 use crate::role::local_socket;
 use crate::role::remote_write::RemoteWriters;
@@ -137,7 +137,7 @@ fn keep_channels(
     store: Option<&RunningStore>,
     registry: &Arc<Registry>,
     cluster: &Arc<Cluster>,
-) -> Result<Option<KnownChannels>, Failure> {
+) -> Result<Option<StoredChannels>, Failure> {
     if store.is_none() {
         for kept in registry.list().iter().filter(|kept| kept.definition.keep.is_some()) {
             tracing::warn!("channel {} is not kept: this hub has no store", kept.definition.name);
@@ -145,7 +145,7 @@ fn keep_channels(
         return Ok(None);
     }
     registry.has_store(plan.store.raw);
-    KnownChannels::start(Arc::clone(registry), Arc::clone(cluster)).map(Some)
+    StoredChannels::start(Arc::clone(registry), Arc::clone(cluster)).map(Some)
 }
 
 /// Reads the list of nodes that an earlier start wrote, and keeps it up to date. A failure is only logged.

@@ -112,7 +112,7 @@ impl Definition {
         Ok(())
     }
 
-    /// The names of metrics in its expressions, each once; a name that is a regular expression is none.
+    /// The names of metrics in its expressions, each once. A name that is a regular expression is none, nor is that of another channel.
     pub fn metrics(&self) -> Vec<String> {
         let texts = [&self.expr, &self.when, &self.unless].into_iter().flatten();
         let plans: Vec<Plan> = texts.filter_map(|text| khz_promql::compile(text).ok()).collect();
@@ -123,7 +123,8 @@ impl Definition {
                 Test::Is(name) if condition.label == METRIC_NAME => Some(name),
                 _ => None,
             });
-            if let Some(name) = named.filter(|name| !names.contains(*name)) {
+            let is_metric = |name: &&String| !name.starts_with(ChannelName::PREFIX) && !names.contains(*name);
+            if let Some(name) = named.filter(is_metric) {
                 names.push(name.clone());
             }
         }
@@ -208,6 +209,9 @@ impl Definition {
         let deadband = self.deadband.as_deref().map(deadband::read).transpose();
         let deadband = deadband.map_err(|problem| ChannelError::field("deadband", problem))?;
         let every = span("every", self.every.as_deref())?;
+        if self.every.is_some() && every == Nanos(0) {
+            return Err(ChannelError::field("every", "0 leaves nothing out; leave the field out"));
+        }
         Ok(Handler { values, when: self.condition(compiler)?, deadband, every, effect: self.effect()? })
     }
 
@@ -352,6 +356,7 @@ mod tests {
             (r#""expr":"a","quiet":"5s""#, "quiet: it needs 'once'"),
             (r#""expr":"a","once":true,"every":"5s""#, "every: with 'once'"),
             (r#""expr":"a","every":"5""#, "every: '5' is not a duration"),
+            (r#""expr":"a","every":"0s""#, "every: 0 leaves nothing out"),
             (r#""expr":"a","for":"2d""#, "for: 172800s is more than a day"),
             (r#""expr":"a","rate":"fast""#, "rate: 'fast' is not a rate"),
             (r#""expr":"a","deadband":"5 bananas""#, "deadband: "),

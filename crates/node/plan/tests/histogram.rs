@@ -28,7 +28,11 @@ fn bind(seconds: u64, series: &[Series]) -> Result<BoundHandler, khz_plan::PlanE
 
 /// Takes a row; a series without a value is absent in it. Returns whether it is sent.
 fn row(bound: &mut BoundHandler, second: u64, values: &[Option<f64>]) -> bool {
-    let stamp = Stamp { boot: Nanos::from_secs(100 + second), real_offset: 1_700_000_000_000_000_000 };
+    row_at(bound, Nanos::from_secs(100 + second), values)
+}
+
+fn row_at(bound: &mut BoundHandler, boot: Nanos, values: &[Option<f64>]) -> bool {
+    let stamp = Stamp { boot, real_offset: 1_700_000_000_000_000_000 };
     bound.row(stamp, |slot| values.get(slot as usize).copied().flatten().map(f64::to_bits))
 }
 
@@ -124,6 +128,25 @@ fn value() -> impl Strategy<Value = f64> {
 }
 
 proptest! {
+    #[test]
+    fn windows_that_follow_each_other_share_no_sample_and_leave_none_out(
+        late in prop::collection::vec(-400_000_000i64..400_000_000, 10..80),
+    ) {
+        // Rows come early or late, by less than half a period.
+        let mut bound = bind(10, &series(1)).unwrap();
+        let (mut seen, mut taken) = (0, 0.0);
+        for (number, late) in (1u64..).zip(late) {
+            let boot = Nanos((Nanos::from_secs(100 + number).0 as i64 + late / 2) as u64);
+            row_at(&mut bound, boot, &[Some(number as f64)]);
+            seen += 1;
+            if number % 10 == 0 {
+                taken += counts(&bound).values().flatten().sum::<f64>();
+                prop_assert_eq!(taken, f64::from(seen));
+            }
+        }
+    }
+
+
     /// Two windows that follow each other, or two nodes: whoever adds the counts of equal buckets has the histogram of both.
     #[test]
     fn counts_of_equal_buckets_add_up_to_the_histogram_of_both(

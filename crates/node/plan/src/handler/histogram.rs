@@ -21,7 +21,8 @@ const BUCKETS_EACH: usize = BUCKETS_MAX + 1;
 /// The histograms of some series.
 #[derive(Debug)]
 pub(crate) struct Histograms {
-    /// ns.
+    /// ns: half a period less than what was asked for. Rows come some microseconds early or late, and windows that follow each other
+    /// must not share the sample between them.
     length: i64,
     /// Sorted by their slots.
     each: Box<[Histogram]>,
@@ -71,7 +72,7 @@ impl Histograms {
             buckets: Vec::with_capacity(BUCKETS_EACH),
         };
         Ok(Histograms {
-            length: i64::try_from(length.0).unwrap_or(i64::MAX),
+            length: i64::try_from(length.0.saturating_sub(period.0 / 2)).unwrap_or(i64::MAX),
             each: meant.iter().map(histogram).collect(),
             used: Vec::new(),
             held: windows + meant.len() * BUCKETS_EACH * BYTES_A_BUCKET,

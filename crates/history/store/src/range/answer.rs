@@ -15,6 +15,7 @@ use crate::joined::Rows;
 use crate::lane_of::are_of_channel;
 use crate::limits::{BUCKETS_MAX, RANGE_QUERY_BYTES};
 use crate::range::RangeReader;
+use crate::range::ahead::COLUMNS_AHEAD;
 use crate::range::chosen::Chosen;
 use crate::range::live::{LiveReader, LiveRows};
 use crate::range::strand::{SeriesList, Strip};
@@ -161,6 +162,9 @@ impl Asked {
         strips.retain(|strip| {
             let selected = strip.selected(|list| self.chosen.of(&self.patterns, &of_node, list));
             let is_left_out = self.is_of_base && are_of_channel(strip.series());
+            if selected.slots().len() > COLUMNS_AHEAD && !is_left_out {
+                strip.expect();
+            }
             !is_left_out && !selected.slots().is_empty()
         });
         strips

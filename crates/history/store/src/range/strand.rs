@@ -10,7 +10,6 @@ use crate::file::ColumnFile;
 use crate::joined::{Joined, Overlap, Rows, overlaps};
 use crate::layout::Key;
 use crate::part::Part;
-use crate::range::ahead::COLUMNS_AHEAD;
 use crate::range::chosen::{List, Selected};
 use crate::range::live::LiveRows;
 use crate::range::unpacked::{Place, Unpacked};
@@ -61,27 +60,23 @@ impl Strip {
     /// Its selected series; `select` selects them from a list, where that has not been done.
     pub fn selected(&self, select: impl FnOnce(&List) -> Arc<Selected>) -> Arc<Selected> {
         match self {
-            Strip::Section(section) => {
-                let selected = select(&List::Columns(section.section.layout.clone()));
-                if selected.slots().len() > COLUMNS_AHEAD {
-                    section.expect();
-                }
-                selected
-            }
+            Strip::Section(section) => select(&List::Columns(section.section.layout.clone())),
             Strip::Live(rows) => rows.selected().clone(),
+        }
+    }
+
+    /// All its columns will be read soon.
+    pub fn expect(&self) {
+        // Where no read has waited, all of the file is in memory.
+        if let Strip::Section(FileSection { file, section, .. }) = self
+            && file.waits() > 0
+        {
+            file.expect(section.extent());
         }
     }
 }
 
 impl FileSection {
-    /// All its columns will be read soon.
-    fn expect(&self) {
-        // Where no read has waited, all of the file is in memory.
-        if self.file.waits() > 0 {
-            self.file.expect(self.section.extent());
-        }
-    }
-
     fn place(&self, part: Part) -> Place {
         Place::Part(self.file.identity(), part.offset)
     }

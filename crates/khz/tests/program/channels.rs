@@ -3,40 +3,15 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::exposition::get_at;
-use crate::process::{Running, code, err, khz, out, run, until};
+use crate::process::{Ended, Running, code, err, khz, out, run, until};
 use crate::text::free_port;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A process that is killed when the test is over.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Ended {
-    fn start(command: &mut Command) -> Self {
-        Ended(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
-    }
-
-    /// Its exit code, stdout and stderr, when it has ended by itself.
-    fn end(mut self) -> (i32, String, String) {
-        let (mut out, mut err) = (String::new(), String::new());
-        self.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        self.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        (self.0.wait().unwrap().code().unwrap(), out, err)
-    }
-}
 
 /// A folder of one test.
 struct Place(PathBuf);
@@ -58,6 +33,19 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Starts a hub that may be killed: each time at the same ports, with the same state.
+fn hub_in(place: &Place) -> impl Fn() -> Running {
+    let (http, link) = (free_port(), free_port());
+    let (state, run_dir) = (place.path("state"), place.path("run"));
+    move || {
+        let words =
+            ["hub", "--listen", &http, "--link-listen", &link, "--state-dir", &state, "--node", "hub"];
+        let mut command = khz(&words);
+        command.env("KHZ_RUN_DIR", &run_dir);
+        Running::of(command)
     }
 }
 
@@ -162,15 +150,7 @@ fn a_node_that_takes_no_handlers_says_so_and_nobody_waits_for_it() {
 #[test]
 fn channels_survive_a_hub_that_is_killed_and_a_wait_goes_on_with_the_next_one() {
     let place = Place::new("restart");
-    let (http, link) = (free_port(), free_port());
-    let (state, run_dir) = (place.path("state"), place.path("run"));
-    let start = || {
-        let words =
-            ["hub", "--listen", &http, "--link-listen", &link, "--state-dir", &state, "--node", "hub"];
-        let mut command = khz(&words);
-        command.env("KHZ_RUN_DIR", &run_dir);
-        Running::of(command)
-    };
+    let start = hub_in(&place);
     let mut hub = start();
     let _agent = agent(&hub, "n1", &[]);
     let create = ["channel", "create", "hot", "--expr", "node_load1 >= 0", "--rate", "10Hz"];
@@ -206,15 +186,7 @@ fn nanos(row: &Value) -> u64 {
 /// Follows rows of 10 Hz while the hub is killed and started again. The rows go on, and what is missing is counted.
 fn survives_a_hub(name: &str, words: &[&str]) {
     let place = Place::new(name);
-    let (http, link) = (free_port(), free_port());
-    let (state, run_dir) = (place.path("state"), place.path("run"));
-    let start = || {
-        let words =
-            ["hub", "--listen", &http, "--link-listen", &link, "--state-dir", &state, "--node", "hub"];
-        let mut command = khz(&words);
-        command.env("KHZ_RUN_DIR", &run_dir);
-        Running::of(command)
-    };
+    let start = hub_in(&place);
     let mut hub = start();
     let _agent = agent(&hub, "n1", &[]);
     assert_eq!(code(&ask(&hub, &["channel", "create", "loads", "load.1m", "--rate", "10Hz"])), 0);

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::process::{Running, code, khz, out};
-use crate::watched::Ended;
+use crate::process::{Ended, Running, code, khz, out};
 
 /// Interfaces at a time: three times as many need more slots than a node may have (262,144).
 const INTERFACES: usize = 6_000;

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::exposition::get_at;
-use crate::process::{Running, code, err, khz, out, run, until};
+use crate::process::{Ended, Running, code, err, khz, out, run, until};
 use crate::text::free_port;
 
 /// The limit only ends a hanging test.
@@ -23,28 +22,6 @@ struct Place {
     folder: PathBuf,
     http: String,
     link: String,
-}
-
-/// A process that is killed when the test is over.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Ended {
-    fn start(command: &mut Command) -> Self {
-        Ended(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-    }
-
-    fn end(mut self, signal: &str) -> Option<i32> {
-        let pid = self.0.id().to_string();
-        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
-        self.0.wait().unwrap().code()
-    }
 }
 
 impl Drop for Place {
@@ -82,7 +59,7 @@ impl Place {
     /// An agent that is of the same user, and up.
     fn agent(&self, hub: &Running, node: &str) -> Ended {
         let words = ["agent", "--node", node, "--hub", &self.link, "--sources", "loadavg,meminfo,uptime"];
-        let agent = Ended::start(&mut hub.beside(&words));
+        let agent = Ended::start_silent(&mut hub.beside(&words));
         until(PATIENCE, "the agent is up", || {
             out(&ask(hub, &["nodes", node, "--json"])).contains("\"state\":\"up\"")
         });
@@ -191,7 +168,7 @@ fn rows_of_a_channel_that_is_kept_survive_a_hub_that_is_killed_without_any_reade
     // Another reader of the same rows: it says which there were, with their numbers, also across the kill.
     let witness = place.path("witness.khzt");
     let words = ["record", "--channel", "up", "--hub", &place.link, "--quiet", "-o", &witness];
-    let recording = Ended::start(&mut hub.beside(&words));
+    let recording = Ended::start_silent(&mut hub.beside(&words));
     let before = stored(&hub, "n1:channel.up").len();
     enough(&hub, "n1:channel.up", before + 20);
     hub.child.kill().unwrap();
@@ -202,7 +179,7 @@ fn rows_of_a_channel_that_is_kept_survive_a_hub_that_is_killed_without_any_reade
     let before = stored(&hub, "n1:channel.up").len();
     assert!(before > 0, "what was on the disk is there at once");
     enough(&hub, "n1:channel.up", before + 60);
-    assert_eq!(recording.end("INT"), Some(0));
+    assert_eq!(recording.end_by("INT"), Some(0));
     let witnessed = rows_of(&witness);
     let numbers = |node: &str| -> Vec<u64> {
         let of_node = witnessed.iter().filter(|row| row["node"] == node && row["lane"] == "channel.up");
@@ -242,7 +219,7 @@ fn rows_of_a_channel_that_is_kept_survive_a_hub_that_is_killed_without_any_reade
     assert_eq!(code(&checked), 0, "{}", err(&checked));
     let hub = place.hub(&[]);
     assert!(stored(&hub, "n1:channel.up").is_superset(&all));
-    // When it is not kept any more, no row comes, whoever reads it, and those that came stay.
+    // When it is not kept any more, no row comes, even if it has readers, and those that came stay.
     operate(&hub, &["channel", "set", "up", "--expr", "{\"uptime.up\"}", "--rate", "10Hz"]);
     until(PATIENCE, "no more rows are stored", || {
         let before = stored(&hub, "n1:channel.up");
@@ -321,7 +298,7 @@ fn a_channel_uses_others_and_writes_into_a_sink_of_the_hub() {
     };
     let (value, up) = (row("2"), up());
     assert!((value - 2.0 * up).abs() < 200.0, "{value} is not twice {up}");
-    // Its rows are in a file, whoever else reads them.
+    // Its rows are in a file, also if others read them.
     let file = format!("{sink}/n1/channel.double.rrd");
     let last = || {
         let last = run(&["rrd", "lastupdate", &file]);

@@ -151,3 +151,40 @@ impl Drop for Running {
         let _ = self.child.wait();
     }
 }
+
+/// A process that is killed when the test is over.
+pub struct Ended(pub Child);
+
+impl Ended {
+    /// Starts it; [`Ended::end`] has what it says.
+    pub fn start(command: &mut Command) -> Self {
+        Ended(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// Starts it; nobody reads what it says.
+    pub fn start_silent(command: &mut Command) -> Self {
+        Ended(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Its exit code, stdout and stderr, when it has ended by itself.
+    pub fn end(mut self) -> (i32, String, String) {
+        let (mut out, mut err) = (String::new(), String::new());
+        self.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        self.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        (self.0.wait().unwrap().code().unwrap(), out, err)
+    }
+
+    /// Its exit code after this signal.
+    pub fn end_by(mut self, signal: &str) -> Option<i32> {
+        let pid = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        self.0.wait().unwrap().code()
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

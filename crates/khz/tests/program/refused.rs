@@ -4,10 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::process::{Running, khz, until};
+use crate::process::{Ended, Running, khz, until};
 use crate::record::folder;
 use crate::text::own;
-use crate::watched::Ended;
 
 /// Awaited things have happened by then, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -6,20 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::process::{Running, code, err, khz, out, until};
+use crate::process::{Ended, Running, code, err, khz, out, until};
 
 /// Awaited things have happened by then, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A program that is ended with the test.
-pub struct Ended(pub Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn signal(child: &Child, name: &str) {
     let pid = child.id().to_string();
@@ -39,7 +29,7 @@ fn cluster() -> (Running, Ended) {
 
 fn start_agent(hub: &Running) -> Ended {
     let mut agent = hub.beside(&["agent", "--node", "n1", "--hub", &hub.link()]);
-    Ended(agent.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    Ended::start_silent(&mut agent)
 }
 
 /// A watch whose lines are read as they come.

@@ -59,7 +59,7 @@ def job(seconds):
 
 
 class Follower(threading.Thread):
-    """Reads a stream and counts its rows, until it is told to end."""
+    """Reads a stream and counts its rows, until somebody ends it."""
 
     def __init__(self, khz, terms):
         super().__init__(daemon=True)

@@ -232,7 +232,7 @@ impl Registry {
         Ok(kept)
     }
 
-    /// Whether the store can keep the rows of a channel beside those of so many others.
+    /// Whether the store can keep the rows of a channel beside those of this many others.
     fn check_keep(&self, kept: &Kept, others: usize) -> Result<(), ChannelError> {
         let Some(keep) = kept.definition.keep_time()? else { return Ok(()) };
         let Some(&most) = self.store.get() else {

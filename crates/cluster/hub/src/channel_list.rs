@@ -136,7 +136,7 @@ mod tests {
         list.pump(&cluster, &mut out);
         assert!(out.is_empty(), "it is not due");
         at(2);
-        // It writes no more than may wait, and goes on where it stopped.
+        // It stops when as much waits as may, and goes on from there.
         let full = cluster.out_bytes_max();
         out = vec![0; full];
         list.pump(&cluster, &mut out);

@@ -66,7 +66,7 @@ pub const CHANNELS_PER_USER_MAX: usize = 8;
 pub const CHANNEL_NAMES_MAX: usize = 32_767;
 
 /// Bytes of lines that wait for the readers of a channel's `rows`, all together. Beyond, the oldest are dropped for readers who
-/// have not read them, and those are told how many.
+/// have not read them, and a line tells them how many.
 pub const ROWS_BYTES_MAX: usize = 4 << 20;
 
 /// Names below `.by` that were looked up, whether a node has such a metric or not: a sixty-fourth of all names, so that a

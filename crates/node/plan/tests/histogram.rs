@@ -147,7 +147,7 @@ proptest! {
     }
 
 
-    /// Two windows that follow each other, or two nodes: whoever adds the counts of equal buckets has the histogram of both.
+    /// Two windows that follow each other, or two nodes: the sums of equal buckets are the histogram of both.
     #[test]
     fn counts_of_equal_buckets_add_up_to_the_histogram_of_both(
         one in prop::collection::vec(value(), 0..80), two in prop::collection::vec(value(), 0..80),

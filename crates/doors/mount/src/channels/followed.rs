@@ -170,7 +170,7 @@ impl Followed {
         true
     }
 
-    /// A channel was removed. True if it was followed: its readers are told.
+    /// A channel was removed. True if it was followed: the caller then tells its readers.
     pub fn end(&mut self, channel: ChannelId, effects: &mut Effects) -> bool {
         let Some(follow) = self.channels.get_mut(&channel) else { return false };
         follow.rows.push(|| line::event(&[("event", "removed")]), effects);

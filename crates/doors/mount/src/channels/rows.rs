@@ -1,5 +1,5 @@
 //! The lines that wait for the readers of a channel's `rows`. Each line is kept once, for all of them; each reader has a place, and
-//! begins with the first line after its open. A reader who is too slow is told how many lines it has not got.
+//! begins with the first line after its open. A reader that is too slow learns how many lines it has missed.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! A program that is run for each row, one at a time, with the row as JSON on its stdin. Rows wait while it runs, up to a limit. Its
-//! first failure is told, the others are counted.
+//! first failure is printed, the others are counted.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use crate::show::table::{json_line, remark};
 /// Rows that wait while the program runs; of more, the oldest are left out.
 const ROWS_WAITING_MAX: usize = 64;
 
-/// How long the program may take for the rows that wait when the command ends: whoever wrote `--for 10s` does not want to wait for
+/// How long the program may take for the rows that wait when the command ends: who writes `--for 10s` does not want to wait for
 /// minutes.
 const END_MAX: Duration = Duration::from_secs(10);
 

@@ -8,7 +8,7 @@ use khz_model::fold::fold;
 
 use crate::show::quantities::of_time;
 
-/// After this time it is told what is known, even if not every node has sent a row: one of a condition may come in days.
+/// After this time the command prints what it knows, even if not every node has sent a row: one of a condition may come in days.
 const SETTLED: Duration = Duration::from_secs(5);
 
 /// An outage that is over, while its cost is counted.

@@ -86,7 +86,13 @@ impl Bound {
             Binding { series, identity, period, gives: Vec::new(), labels: Vec::new(), bytes: 0 };
         let (does, labels) = match over {
             None => binding.selected(&any, is_meant),
-            Some((over, length)) => binding.window(&any, is_meant, length, over)?,
+            Some((over, length)) => {
+                let (mut does, labels) = binding.window(&any, is_meant, length, over)?;
+                if let Does::Windows(windows) = &mut does {
+                    windows.iter_mut().for_each(|(_, window)| window.join(period));
+                }
+                (does, labels)
+            }
         };
         most("series in one step", labels.len(), SERIES_MAX)?;
         Ok(Bound::of(vec![does], vec![labels.len()], labels, binding.bytes))

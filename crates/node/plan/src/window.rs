@@ -25,6 +25,9 @@ pub(crate) struct Window {
     over: Over,
     /// ns.
     length: i64,
+    /// ns: how far a sample comes later than the window begins. Rows come some microseconds early or late, and windows that follow
+    /// each other must not share the sample between them.
+    margin: i64,
     scale: Scale,
     samples: Samples,
     state: State,
@@ -74,12 +77,19 @@ impl Window {
             _ => State::Nothing,
         };
         let length = i64::try_from(length.0).unwrap_or(i64::MAX);
-        Window { over, length, scale, samples: Samples::new(rows), state }
+        Window { over, length, margin: 0, scale, samples: Samples::new(rows), state }
+    }
+
+    /// Rows come with this period: samples lie half a period inside, so that one that comes early or late by less is in one of two
+    /// windows that follow each other.
+    pub fn join(&mut self, period: Nanos) {
+        self.margin = i64::try_from(period.0 / 2).unwrap_or(0);
     }
 
     /// Takes the reading of a row, if it has one, and gives the function's value at this time (ns).
     pub fn row(&mut self, time: i64, bits: Option<u64>) -> f64 {
-        let after = time.saturating_sub(self.length);
+        let begin = time.saturating_sub(self.length);
+        let after = begin.saturating_add(self.margin);
         while self.samples.oldest().is_some_and(|(oldest, _)| oldest <= after) {
             self.remove();
         }
@@ -96,7 +106,7 @@ impl Window {
         if let State::Quantile(quantile) = &mut self.state {
             quantile.settle(&self.samples);
         }
-        self.value(after, time)
+        self.value(begin, time)
     }
 
     fn add(&mut self, time: i64, value: f64, bits: u64) {
@@ -139,7 +149,7 @@ impl Window {
         }
     }
 
-    fn value(&self, after: i64, end: i64) -> f64 {
+    fn value(&self, begin: i64, end: i64) -> f64 {
         let (Some(first), Some(last)) = (self.samples.oldest(), self.samples.newest()) else { return ABSENT };
         let count = self.samples.len() as f64;
         match (&self.state, self.over) {
@@ -148,7 +158,7 @@ impl Window {
             (State::Extremes(extremes), _) => extremes.value(&self.samples),
             (State::Growth(growth), over) => {
                 let parts = if over == Over::Rate { self.length as f64 / 1e9 } else { 1.0 };
-                growth.extrapolated((first, last, count), (after, end), parts, &self.scale)
+                growth.extrapolated((first, last, count), (begin, end), parts, &self.scale)
             }
             (State::Pairs(pairs), _) => *pairs as f64,
             (State::Quantile(quantile), _) => quantile.value(&self.samples),

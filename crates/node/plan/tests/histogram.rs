@@ -146,7 +146,6 @@ proptest! {
         }
     }
 
-
     /// Two windows that follow each other, or two nodes: the sums of equal buckets are the histogram of both.
     #[test]
     fn counts_of_equal_buckets_add_up_to_the_histogram_of_both(

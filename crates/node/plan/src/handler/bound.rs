@@ -29,6 +29,12 @@ pub struct BoundHandler {
     is_on: bool,
     /// The interval in which the last row was sent.
     interval: Option<u64>,
+    /// Half the time between two rows.
+    half_period: Nanos,
+    /// Windows that follow each other: rows have to come for this long before one is full.
+    length: Option<Nanos>,
+    /// When the first row came.
+    begun: Option<Nanos>,
     /// With a deadband of readings: which reading each compared value is, and for each reading whether it stays what was sent.
     compared_slots: Box<[u32]>,
     kept: Box<[bool]>,
@@ -113,7 +119,11 @@ impl BoundHandler {
         let readings = change.as_ref().and_then(|change| change.readings.as_ref());
         let compared_slots: Box<[u32]> = readings.into_iter().flat_map(Bound::series_slots).collect();
         let kept = vec![false; if readings.is_some() { series.len() } else { 0 }].into();
-        let (every, out, interval) = (handler.every, vec![ABSENT; width], None);
+        let (every, out) = (handler.every, vec![ABSENT; width]);
+        let length = match handler.values {
+            Values::Each { length, .. } | Values::Histogram { length } => Some(length),
+            Values::Readings | Values::Plan(_) => None,
+        };
         let (effect, is_on) = (handler.effect, false);
         Ok(BoundHandler {
             values,
@@ -123,7 +133,10 @@ impl BoundHandler {
             every,
             effect,
             is_on,
-            interval,
+            interval: None,
+            half_period: Nanos(period.0 / 2),
+            length: length.filter(|length| *length <= every),
+            begun: None,
             compared_slots,
             kept,
             results,
@@ -135,7 +148,7 @@ impl BoundHandler {
     /// Goes on where the same handler was, bound to the same lane before its slots changed; `slot`: the number that a slot of
     /// then has now. What windows hold, which conditions are on, and what was sent last, stays.
     pub fn take_over(&mut self, before: BoundHandler, slot: impl Fn(u32) -> Option<u32>) {
-        (self.interval, self.is_on) = (before.interval, before.is_on);
+        (self.interval, self.begun, self.is_on) = (before.interval, before.begun, before.is_on);
         if let (Some(new), Some(old)) = (&mut self.when, before.when) {
             let (now, then) =
                 (new.plan.as_ref().or(self.values.as_ref()), old.plan.as_ref().or(before.values.as_ref()));
@@ -214,7 +227,8 @@ impl BoundHandler {
     pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> Option<u64>) -> bool {
         let (time, now) = (stamp.real().0 as i64, stamp.boot);
         let is_counted = self.count(time, &reading);
-        let BoundHandler { values, when, change, every, interval, out, kept, compared_slots, .. } = self;
+        let (is_full, present) = (self.is_full(now), self.interval_of(stamp));
+        let BoundHandler { values, when, change, interval, out, kept, compared_slots, .. } = self;
         let (effect, now_on) = (self.effect, &mut self.is_on);
         let computed = values.as_mut().map(|values| values.row(time, &reading));
         // What the readings are is known even if no condition is true now.
@@ -236,7 +250,10 @@ impl BoundHandler {
                 return false;
             }
         }
-        let present = now.0.checked_div(every.0);
+        if !is_full {
+            // The next interval's first row is the first one.
+            *interval = present;
+        }
         if !is_counted || !is_on || present.is_some() && *interval == present {
             return false;
         }
@@ -259,6 +276,19 @@ impl BoundHandler {
         }
         *interval = present;
         true
+    }
+
+    /// Whether windows that follow each other are full: rows have come for long enough.
+    fn is_full(&mut self, now: Nanos) -> bool {
+        let begun = self.begun.get_or_insert(now).0;
+        // The first row stands for the period before it; and this one may come early by half a period.
+        self.length.is_none_or(|length| now.0 + 3 * self.half_period.0 >= begun + length.0)
+    }
+
+    /// The interval that a row is in, `None` where each row may be sent. A row that comes early or late by less than half a period is
+    /// in the interval that it is meant for.
+    fn interval_of(&self, stamp: Stamp) -> Option<u64> {
+        (stamp.real().0 + self.half_period.0).checked_div(self.every.0)
     }
 
     /// The values of the row, in the order of [`BoundHandler::results`]; [`ABSENT`] where there is none.

@@ -40,6 +40,8 @@ pub enum Push {
     Forget(Inode),
     /// Wake a sleeper in `poll`.
     Wake(u64),
+    /// Nothing of its own: the page of a polled handle has its news, once the pushes before this one are done.
+    News(u64),
 }
 
 /// A page to be stored.
@@ -90,6 +92,7 @@ pub(crate) struct Effects {
     forget: Vec<Inode>,
     invalidate: Vec<Inode>,
     wakes: Vec<u64>,
+    news: BTreeSet<u64>,
     retry: Retry,
     /// Requests that wait for something.
     waiting: usize,
@@ -115,6 +118,11 @@ impl Effects {
     /// See [`Push::Wake`].
     pub fn wake(&mut self, sleeper: u64) {
         self.wakes.push(sleeper);
+    }
+
+    /// See [`Push::News`].
+    pub fn news(&mut self, handle: u64) {
+        self.news.insert(handle);
     }
 
     /// Something of a node came that a request may wait for.
@@ -146,21 +154,23 @@ impl Effects {
 
     /// True when there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        let Effects { commands, forget, invalidate, wakes, retry, has_new_demand, .. } = self;
+        let Effects { commands, forget, invalidate, wakes, news, retry, has_new_demand, waiting: _ } = self;
         commands.is_empty()
             && forget.is_empty()
             && invalidate.is_empty()
             && wakes.is_empty()
+            && news.is_empty()
             && retry.is_empty()
             && !has_new_demand
     }
 
-    /// Takes out what has to be done. `pages` are the new values of files; they come before the wake-ups, so that a sleeper
-    /// finds the new value when it reads at once.
+    /// Takes out what has to be done. `pages` are the new values of files; they come before the news and the wake-ups, so that
+    /// a sleeper finds the new value when it reads at once.
     pub fn take(&mut self, pages: Vec<Push>) -> Work {
         let mut pushes: Vec<Push> = self.forget.drain(..).map(Push::Forget).collect();
         pushes.extend(self.invalidate.drain(..).map(Push::Invalidate));
         pushes.extend(pages);
+        pushes.extend(std::mem::take(&mut self.news).into_iter().map(Push::News));
         pushes.extend(self.wakes.drain(..).map(Push::Wake));
         Work { commands: std::mem::take(&mut self.commands), pushes, retry: std::mem::take(&mut self.retry) }
     }
@@ -187,10 +197,13 @@ mod tests {
     fn sleepers_are_woken_after_the_pages_are_new() {
         let mut effects = Effects::default();
         effects.wake(7);
+        effects.news(5);
         effects.invalidate(Inode::ROOT);
         effects.forget(Inode::ROOT);
         let page = Push::Invalidate(Inode::plain(NodeId(1), crate::inode::PathId(1)));
         let pushes = effects.take(vec![page.clone()]).pushes;
-        assert_eq!(pushes, [Push::Forget(Inode::ROOT), Push::Invalidate(Inode::ROOT), page, Push::Wake(7)]);
+        let before = [Push::Forget(Inode::ROOT), Push::Invalidate(Inode::ROOT), page];
+        assert_eq!(pushes, [&before[..], &[Push::News(5), Push::Wake(7)]].concat());
+        assert!(effects.is_empty());
     }
 }

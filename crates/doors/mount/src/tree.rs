@@ -213,9 +213,14 @@ impl Tree {
         self.effects.take(pages)
     }
 
-    /// These pushes were done.
-    pub fn pushed(&mut self, pushes: &[Push]) {
+    /// These pushes were done. Returns whom to wake in `poll`: who sleeps at a file whose page has news now.
+    pub fn pushed(&mut self, pushes: &[Push]) -> Vec<u64> {
         self.value_files.pushed(pushes);
+        let handle = |push: &Push| match push {
+            Push::News(handle) => Some(*handle),
+            _ => None,
+        };
+        pushes.iter().filter_map(handle).filter_map(|handle| self.polls.arrive(handle)).collect()
     }
 
     /// When [`Tree::work`] has to be called next if nothing happens; `None`: nothing is open or wanted.

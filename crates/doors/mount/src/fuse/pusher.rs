@@ -34,9 +34,12 @@ pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, upstream: &Arc<dyn 
                 Push::Store(page) => store(notifier, page, directory),
                 Push::Forget(inode) => notifier.inval_inode(INodeNo(inode.number()), -1, 0),
                 Push::Wake(sleeper) => notifier.poll(PollHandle(*sleeper)),
+                Push::News(_) => Ok(()),
             };
         }
-        shared.pushed(&work);
+        for sleeper in shared.pushed(&work) {
+            let _ = notifier.poll(PollHandle(sleeper));
+        }
         shared.retry(&work);
     }
 }

@@ -175,9 +175,9 @@ impl Shared {
         }
     }
 
-    /// The pushes of this work were done.
-    pub fn pushed(&self, work: &Work) {
-        self.lock().tree.pushed(&work.pushes);
+    /// The pushes of this work were done. Returns whom to wake in `poll`.
+    pub fn pushed(&self, work: &Work) -> Vec<u64> {
+        self.lock().tree.pushed(&work.pushes)
     }
 
     /// Tries waiting requests again: those whose node has news, and those that have waited long enough.

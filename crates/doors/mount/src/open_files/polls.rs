@@ -1,4 +1,8 @@
 //! Sleeping until a value comes that passes the settings: `poll`, `select` and `epoll`.
+//!
+//! A program that hears of a value reads at once, out of the page cache. So it hears of the value only when the page has it:
+//! [`Polls::change`] notes the news, the thread that pushes renews the page, and [`Polls::arrive`] tells. Otherwise the
+//! program would read the value before, and sleep through the one that it waits for.
 
 use std::collections::HashMap;
 
@@ -22,25 +26,34 @@ struct Poller {
     filter: Filter,
     /// The last value that passed.
     last: Option<u64>,
-    /// Something has passed since the last poll.
+    /// Something has passed since the last poll, and is in the file's page.
     has_news: bool,
     /// What wakes it, while it sleeps.
     sleeper: Option<u64>,
 }
 
+/// A handle that is polled for the first time.
+pub(crate) struct First {
+    pub handle: u64,
+    pub inode: Inode,
+    pub process: u32,
+    pub filter: Filter,
+    pub reading: Option<(Reading, ValueFormat)>,
+    /// The reading is still on the way into the file's page.
+    pub is_coming: bool,
+}
+
 impl Polls {
-    /// A process polls a handle for the first time. There is news at once if the filter lets the present reading pass, or if
-    /// there is no value.
-    pub fn begin(
-        &mut self,
-        handle: u64,
-        inode: Inode,
-        process: u32,
-        filter: Filter,
-        reading: Option<(Reading, ValueFormat)>,
-    ) {
+    /// A process polls a handle for the first time. There is news if the filter lets the present reading pass, or if there is
+    /// no value: at once, or when the page has the reading.
+    pub fn begin(&mut self, first: First, effects: &mut Effects) {
+        let First { handle, inode, process, filter, reading, is_coming } = first;
         let last = reading.and_then(|(reading, _)| reading.value());
-        let has_news = is_news(&filter, reading);
+        let is_news = is_news(&filter, reading);
+        if is_news && is_coming {
+            effects.news(handle);
+        }
+        let has_news = is_news && !is_coming;
         self.pollers.insert(handle, Poller { process, filter, last, has_news, sleeper: None });
         self.by_file.entry(inode).or_default().push(handle);
     }
@@ -54,7 +67,7 @@ impl Polls {
         Some(has_news)
     }
 
-    /// The reading of a file has changed.
+    /// The reading of a file has changed. Its page gets it with the next pushes.
     pub fn change(&mut self, inode: Inode, reading: Reading, format: ValueFormat, effects: &mut Effects) {
         for handle in self.by_file.get(&inode).into_iter().flatten() {
             let Some(poller) = self.pollers.get_mut(handle) else { continue };
@@ -64,10 +77,18 @@ impl Polls {
             };
             if passes {
                 poller.last = reading.value().or(poller.last);
-                poller.has_news = true;
-                self.woken += u64::from(poller.wake(effects));
+                effects.news(*handle);
             }
         }
+    }
+
+    /// The file's page has the news of a handle. Returns whom to wake.
+    pub fn arrive(&mut self, handle: u64) -> Option<u64> {
+        let poller = self.pollers.get_mut(&handle)?;
+        poller.has_news = true;
+        let sleeper = poller.sleeper.take();
+        self.woken += u64::from(sleeper.is_some());
+        sleeper
     }
 
     /// Settings have changed: each poller of a file gets the filter that its process has now.
@@ -84,11 +105,10 @@ impl Polls {
             if filter == poller.filter {
                 continue;
             }
-            poller.has_news |= is_news(&filter, reading);
-            poller.filter = filter;
-            if poller.has_news {
-                poller.wake(effects);
+            if is_news(&filter, reading) {
+                effects.news(*handle);
             }
+            poller.filter = filter;
         }
     }
 
@@ -124,44 +144,63 @@ fn is_news(filter: &Filter, reading: Option<(Reading, ValueFormat)>) -> bool {
     }
 }
 
-impl Poller {
-    /// True when there was a sleeper.
-    fn wake(&mut self, effects: &mut Effects) -> bool {
-        let sleeper = self.sleeper.take();
-        sleeper.into_iter().for_each(|sleeper| effects.wake(sleeper));
-        sleeper.is_some()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::effects::Push;
 
-    const VALUE: Option<(Reading, ValueFormat)> = Some((Reading::Present(1), ValueFormat::WHOLE));
+    fn begin(polls: &mut Polls, handle: u64, is_coming: bool, effects: &mut Effects) {
+        let reading = Some((Reading::Present(1), ValueFormat::WHOLE));
+        let (inode, filter) = (Inode::ROOT, Filter::default());
+        polls.begin(First { handle, inode, process: 7, filter, reading, is_coming }, effects);
+    }
+
+    /// Does what the thread that pushes does; who is woken.
+    fn push(polls: &mut Polls, effects: &mut Effects) -> Vec<u64> {
+        let pushes = effects.take(Vec::new()).pushes;
+        let handle = |push| match push {
+            Push::News(handle) => handle,
+            other => panic!("{other:?}"),
+        };
+        pushes.into_iter().map(handle).filter_map(|handle| polls.arrive(handle)).collect()
+    }
 
     #[test]
     fn a_sleeper_is_woken_once_and_news_are_told_once() {
         let (mut polls, mut effects) = (Polls::default(), Effects::default());
         assert_eq!(polls.poll(1, None), None);
-        polls.begin(1, Inode::ROOT, 7, Filter::default(), VALUE);
+        begin(&mut polls, 1, false, &mut effects);
         assert_eq!(polls.poll(1, None), Some(true), "the value that is there");
         assert_eq!(polls.poll(1, Some(99)), Some(false));
         polls.change(Inode::ROOT, Reading::Present(2), ValueFormat::WHOLE, &mut effects);
         polls.change(Inode::ROOT, Reading::Present(3), ValueFormat::WHOLE, &mut effects);
-        assert_eq!(effects.take(Vec::new()).pushes, [Push::Wake(99)]);
+        assert_eq!(push(&mut polls, &mut effects), [99]);
         assert_eq!((polls.poll(1, None), polls.poll(1, None)), (Some(true), Some(false)));
         assert_eq!(polls.woken(), 1);
     }
 
     #[test]
+    fn nobody_hears_of_a_value_before_its_page_has_it() {
+        let (mut polls, mut effects) = (Polls::default(), Effects::default());
+        begin(&mut polls, 1, true, &mut effects);
+        assert_eq!(polls.poll(1, Some(99)), Some(false), "the value is still on the way");
+        assert_eq!(push(&mut polls, &mut effects), [99]);
+        assert_eq!(polls.poll(1, None), Some(true));
+        polls.change(Inode::ROOT, Reading::Present(2), ValueFormat::WHOLE, &mut effects);
+        assert_eq!(polls.poll(1, Some(98)), Some(false), "a program that reads now finds the value before");
+        assert_eq!(push(&mut polls, &mut effects), [98]);
+        assert_eq!(polls.poll(1, None), Some(true));
+    }
+
+    #[test]
     fn a_file_whose_pollers_have_closed_it_is_polled_no_more() {
-        let mut polls = Polls::default();
-        polls.begin(1, Inode::ROOT, 7, Filter::default(), VALUE);
-        polls.begin(2, Inode::ROOT, 7, Filter::default(), VALUE);
+        let (mut polls, mut effects) = (Polls::default(), Effects::default());
+        begin(&mut polls, 1, false, &mut effects);
+        begin(&mut polls, 2, true, &mut effects);
         polls.close(1, Inode::ROOT);
         assert!(polls.has(Inode::ROOT));
         polls.close(2, Inode::ROOT);
         assert!(!polls.has(Inode::ROOT));
+        assert!(push(&mut polls, &mut effects).is_empty(), "its news come too late");
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct ValueFile {
     followed: bool,
     /// It waits to be pushed.
     dirty: bool,
+    /// It is being pushed.
+    is_on_the_way: bool,
     page: Page,
     opened: Instant,
     /// A value with another number of digits waits until then.
@@ -70,6 +72,7 @@ impl ValueFile {
             rate,
             followed: false,
             dirty: false,
+            is_on_the_way: false,
             page: Page::new(reading),
             opened: now,
             held_until: None,
@@ -172,6 +175,22 @@ impl ValueFile {
         if self.followed { Need::Renew(self.page.renew(self.shown, now)) } else { Need::Nothing }
     }
 
+    /// A push brings its value into the page cache.
+    pub fn begin_push(&mut self) {
+        self.is_on_the_way = true;
+    }
+
+    /// That push is done.
+    pub fn end_push(&mut self) {
+        self.is_on_the_way = false;
+        self.page.end_store();
+    }
+
+    /// True while the page cache may have the value before.
+    pub fn is_behind(&self) -> bool {
+        self.dirty || self.is_on_the_way
+    }
+
     /// Until when a value with another number of digits has to wait: a program that has just opened the file knows a length.
     /// A file that is polled does not wait, since its pollers are woken at once.
     fn hold(&mut self, is_polled: bool, now: Instant) -> Option<Instant> {
@@ -179,7 +198,7 @@ impl ValueFile {
         let is_another = length(self.shown) != length(self.page.served());
         let is_new = now.saturating_duration_since(self.opened) < LENGTH_HOLD;
         let until = match self.held_until {
-            Some(until) if is_another => until,
+            Some(until) if is_another && !is_polled => until,
             None if is_another && is_new && !is_polled && self.handles > 0 => now + LENGTH_HOLD,
             _ => now,
         };
@@ -238,6 +257,20 @@ mod tests {
         let mut file = file(now);
         assert!(file.change(value(10), ValueFormat::WHOLE) && file.mark_dirty());
         assert_eq!(file.clean(true, now), Need::Renew(Renewal::Drop));
+    }
+
+    #[test]
+    fn a_longer_value_that_waits_goes_when_a_program_begins_to_poll() {
+        let now = Instant::now();
+        let mut file = file(now);
+        assert!(file.change(value(10), ValueFormat::WHOLE) && file.mark_dirty());
+        assert_eq!(file.clean(false, now), Need::Delay(now + LENGTH_HOLD));
+        assert!(file.is_behind());
+        assert_eq!(file.clean(true, now), Need::Renew(Renewal::Drop));
+        file.begin_push();
+        assert!(file.is_behind());
+        file.end_push();
+        assert!(!file.is_behind());
     }
 
     #[test]

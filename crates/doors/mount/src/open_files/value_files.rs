@@ -197,6 +197,7 @@ impl ValueFiles {
             Renewal::Drop => None,
             Renewal::Store => file.text().filter(|_| !around.roster.is_unreachable(inode.node)),
         };
+        file.begin_push();
         let Some(text) = text else { return Some(Push::Invalidate(inode)) };
         if self.stores >= STORES_PER_SECOND_MAX {
             self.counts.not_stored += 1;
@@ -213,12 +214,24 @@ impl ValueFiles {
     /// These pushes are done.
     pub fn pushed(&mut self, pushes: &[Push]) {
         for push in pushes {
-            if let Push::Store(page) = push
-                && let Some(file) = self.files.get_mut(&page.inode)
-            {
-                file.page().end_store();
+            let inode = match push {
+                Push::Invalidate(inode) => inode,
+                Push::Store(page) => &page.inode,
+                Push::Forget(_) | Push::Wake(_) | Push::News(_) => continue,
+            };
+            if let Some(file) = self.files.get_mut(inode) {
+                file.end_push();
             }
         }
+    }
+
+    /// A program begins to poll a file: a value that waits because of its length goes now. True when the page cache may still
+    /// have the value before.
+    pub fn hasten(&mut self, inode: Inode) -> bool {
+        if let Some(place) = self.delayed.iter().position(|&delayed| delayed == inode) {
+            self.dirty.push(self.delayed.swap_remove(place));
+        }
+        self.files.get(&inode).is_some_and(ValueFile::is_behind)
     }
 
     /// Every file.

@@ -13,6 +13,7 @@ use crate::controls::settings::Filter;
 use crate::file::{Attributes, Caller, Entry, Kind, Opened, Read, Readiness, line};
 use crate::inode::{ChannelId, Class, Inode, NodeId, PathId};
 use crate::open_files::handles::Content;
+use crate::open_files::polls::First;
 use crate::upstream::ChannelRow;
 
 impl Tree {
@@ -270,7 +271,9 @@ impl Tree {
     /// The first poll of a value of a channel. That nothing has come yet is no news.
     fn begin_to_poll(&mut self, handle: u64, inode: Inode, process: u32, sleeper: Option<u64>) -> bool {
         let reading = self.channels.values().reading(inode);
-        self.polls.begin(handle, inode, process, Filter::default(), reading);
+        // No page holds such a value: each read comes to us.
+        let (filter, is_coming) = (Filter::default(), false);
+        self.polls.begin(First { handle, inode, process, filter, reading, is_coming }, &mut self.effects);
         if reading.is_none() {
             self.polls.poll(handle, None);
         }

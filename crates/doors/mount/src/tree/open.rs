@@ -10,6 +10,7 @@ use crate::inode::{Class, Inode, NodeId};
 use crate::kernel_files::{OpenedText, Reader};
 use crate::limits::{ATTRIBUTES_TTL, NAME_TTL};
 use crate::open_files::handles::{Content, Handle};
+use crate::open_files::polls::First;
 use crate::open_files::value_file::Opening;
 use crate::paths::Area;
 
@@ -304,7 +305,9 @@ impl Tree {
         let places = self.names.places(inode);
         self.controls.serve(&places, process);
         let filter = self.controls.filter(&places, Some(process));
-        self.polls.begin(handle, inode, process, filter, self.cluster.values().reading(inode));
+        let is_coming = self.value_files.hasten(inode);
+        let reading = self.cluster.values().reading(inode);
+        self.polls.begin(First { handle, inode, process, filter, reading, is_coming }, &mut self.effects);
         Answer::or_fail(self.polls.poll(handle, sleeper).map(readiness), libc::EBADF)
     }
 

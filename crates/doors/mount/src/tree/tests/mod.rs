@@ -69,6 +69,7 @@ impl Lab {
             _ => None,
         });
         self.woken.extend(wakes);
+        self.woken.extend(self.tree.pushed(&work.pushes));
         for command in work.commands {
             match command {
                 Command::Subscribe(subscription) => self.subscriptions.push(subscription),

@@ -11,6 +11,8 @@ use crate::section::in_words;
 /// A person who waits wants a sign of life this often; one wake-up in this time does not disturb the
 /// measurement.
 const BETWEEN_LINES: Duration = Duration::from_secs(15);
+/// Steps that follow each other faster are not all told: nobody reads a thousand lines.
+const BETWEEN_STEPS: Duration = Duration::from_secs(1);
 
 /// A run's progress. After it is dropped nothing more is printed.
 pub struct Progress {
@@ -55,11 +57,13 @@ impl Progress {
         state.tell();
     }
 
-    /// Begins a step of the section.
+    /// Begins a step of the section. It is told if the line before is a second old.
     pub fn step(&self, what: &str) {
         let mut state = lock(&self.state);
         state.step = what.to_owned();
-        state.tell();
+        if state.last_line.elapsed() >= BETWEEN_STEPS {
+            state.tell();
+        }
     }
 }
 

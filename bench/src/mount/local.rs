@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// A value that changes with every row, ten times a second.
 const VALUE: &str = "n1/metrics/kernel/context_switches";
 const CHANNEL: &str = "local";
-/// Longest wait for the first file of a channel.
+/// Longest wait for the first value of a channel.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The length of a value.
 const ASKED: usize = 12;
@@ -131,40 +131,13 @@ fn channel_file(site: &Site, tree: &Path) -> Result<Option<PathBuf>, BenchError>
     if !done.status.success() {
         return Err(failed("khz channel create", String::from_utf8_lossy(&done.stderr)));
     }
-    let (begun, node) = (Instant::now(), channels.join(CHANNEL).join("n1"));
+    // A listing subscribes to nothing, and so shows no value that nobody has asked for: the path is known.
+    let (begun, path) = (Instant::now(), channels.join(CHANNEL).join("n1/kernel/context_switches"));
     while begun.elapsed() < PATIENCE {
-        if let Some(path) = first_value(&node) {
+        if std::fs::read(&path).is_ok_and(|text| !text.is_empty()) {
             return Ok(Some(path));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    Err(failed(node.display().to_string(), format!("no value came within {PATIENCE:?}")))
-}
-
-/// The first file below a folder that has a text.
-fn first_value(folder: &Path) -> Option<PathBuf> {
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    paths.into_iter().find_map(|path| match path.is_dir() {
-        true => first_value(&path),
-        false => std::fs::read(&path).is_ok_and(|text| !text.is_empty()).then_some(path),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_file_with_a_text_is_found_below_folders() {
-        let folder = std::env::temp_dir().join(format!("khz-bench-first-{}", std::process::id()));
-        let below = folder.join("b/c");
-        std::fs::create_dir_all(&below).unwrap();
-        std::fs::write(folder.join("a"), "").unwrap();
-        assert_eq!(first_value(&folder), None, "an empty file is no value");
-        std::fs::write(below.join("free"), "7\n").unwrap();
-        assert_eq!(first_value(&folder), Some(below.join("free")));
-        std::fs::remove_dir_all(folder).unwrap();
-    }
+    Err(failed(path.display().to_string(), format!("no value came within {PATIENCE:?}")))
 }

@@ -11,6 +11,7 @@ use crate::message::{End, WantFrame};
 use crate::older::{Older, Rewrite};
 use crate::put;
 use crate::ring_walk::{Walk, header};
+use crate::schemas_sent::SchemasSent;
 use crate::source::Lane;
 
 /// Whether there is more to send.
@@ -59,8 +60,7 @@ pub(crate) struct LaneSender {
     sent: u64,
     /// First row of the present block; after its end, of the next.
     row: u64,
-    /// Bytes that the peer has of the newest generation's schema, and of one older.
-    schemas: Vec<(u32, u64)>,
+    schemas: SchemasSent,
     /// How the present block is written for a peer of an older version; `None`: as it is.
     rewrite: Option<Rewrite>,
     backfill: Backfill,
@@ -88,7 +88,7 @@ impl LaneSender {
         let mut is_known = |&generation: &u32| {
             same && schema_bytes(lane, older, generation).is_some_and(|bytes| want.schema_bytes <= bytes)
         };
-        let known = generation.filter(&mut is_known).map(|generation| (generation, want.schema_bytes));
+        let known = generation.filter(&mut is_known);
         let mut sender = LaneSender {
             number,
             prompt: want.prompt,
@@ -99,7 +99,8 @@ impl LaneSender {
             at: 0,
             sent: 0,
             row: if same { want.from_row } else { 0 },
-            schemas: known.into_iter().collect(),
+            schemas: known
+                .map_or_else(SchemasSent::default, |known| SchemasSent::of_peer(known, want.schema_bytes)),
             rewrite: None,
             backfill: Backfill::default(),
             answered: 0,
@@ -312,39 +313,27 @@ impl LaneSender {
         generation: u32,
         out: &mut Vec<u8>,
     ) -> Progress {
-        let index = match self.schemas.iter().position(|&(known, _)| known == generation) {
-            Some(index) => index,
-            None => {
-                self.forget_generations();
-                self.schemas.push((generation, 0));
-                self.schemas.len() - 1
-            }
-        };
-        let known = &mut self.schemas[index].1;
-        while schema_bytes(lane, older, generation).is_some_and(|bytes| bytes > *known) {
+        while schema_bytes(lane, older, generation)
+            .is_some_and(|bytes| bytes > self.schemas.bytes(generation))
+        {
             if out.len() >= OUT_MAX {
                 return Progress::Full;
             }
-            let frame = put::open_schema(out, self.number, generation, *known);
-            match schema(lane, older, generation, *known, out) {
-                Some(copied) if copied > 0 => {
-                    frame.close(out);
-                    *known += copied as u64;
-                }
-                _ => {
-                    frame.cancel(out);
-                    break;
-                }
-            }
+            let from = self.schemas.bytes(generation);
+            let frame = put::open_schema(out, self.number, generation, from);
+            let Some(copied) = schema(lane, older, generation, from, out).filter(|&copied| copied > 0) else {
+                frame.cancel(out);
+                break;
+            };
+            frame.close(out);
+            self.schemas.sent(generation, copied as u64);
         }
         Progress::Done
     }
 
-    /// The peer gets a generation that is new to it. It keeps a few, and which of the older ones had to go for that only it
-    /// knows: they are said from the start where they are needed again.
+    /// The peer may have got another generation otherwise.
     pub fn forget_generations(&mut self) {
-        let newest = self.schemas.iter().map(|&(known, _)| known).max();
-        self.schemas.retain(|&(known, _)| Some(known) == newest);
+        self.schemas.forget_older();
     }
 
     /// When the newest missing block was gathered; `None`: nothing is missing.

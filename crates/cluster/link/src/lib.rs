@@ -32,6 +32,7 @@ pub mod put;
 mod ranges;
 mod reader_end;
 mod ring_walk;
+mod schemas_sent;
 mod source;
 mod standing;
 pub mod texts;

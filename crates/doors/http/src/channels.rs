@@ -14,6 +14,7 @@ use khz_model::http_names::CHANNELS_PATH;
 use tokio::task::spawn_blocking;
 
 use crate::bodies;
+use crate::channel_cost::ChannelCost;
 use crate::json;
 use crate::pages::{self, Writer};
 use crate::params::Params;
@@ -65,7 +66,8 @@ pub(crate) async fn show(
 ) -> Result<Response, Refusal> {
     Params::parse(request.uri().query(), &[])?;
     let kept = app.channels.get(&name)?;
-    Ok(shown(&app, &kept))
+    let cost = ChannelCost::of(&app, &kept.definition.name).await?;
+    Ok(shown(&app, &kept, Some(&cost)))
 }
 
 /// `PUT /khz/v1/channels/NAME`: defines a channel; with `new=1` only if there is none of this name, or an equal one.
@@ -90,7 +92,7 @@ pub(crate) async fn put(
         true => registry.create(definition, caller.role),
         false => registry.set(definition, caller.role),
     });
-    Ok(shown(&app, &*kept.await?))
+    Ok(shown(&app, &*kept.await?, None))
 }
 
 /// `DELETE /khz/v1/channels/NAME`
@@ -121,7 +123,7 @@ async fn changed<T: Send + 'static>(
     Ok(spawn_blocking(change).await.map_err(stopped)??)
 }
 
-fn shown(app: &App, kept: &Kept) -> Response {
+fn shown(app: &App, kept: &Kept, cost: Option<&ChannelCost>) -> Response {
     let mut out = String::from("{");
     entry(&mut out, app, kept);
     out.push_str(",\"notices\":");
@@ -134,6 +136,10 @@ fn shown(app: &App, kept: &Kept) -> Response {
         json::text(out, text);
         out.push('}');
     });
+    if let Some(cost) = cost {
+        out.push_str(",\"cost\":");
+        cost.put(&mut out);
+    }
     out.push_str("}\n");
     json::response(out)
 }

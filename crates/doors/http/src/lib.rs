@@ -9,6 +9,7 @@ mod assets;
 mod bearer;
 mod bodies;
 mod catalog;
+mod channel_cost;
 mod channel_rows;
 mod channels;
 mod collect;

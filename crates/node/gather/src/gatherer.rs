@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
 use futures_channel::oneshot;
-use khz_model::{Budget, ByteSize, Nanos, Pattern, QueryError, Rate, Stamp};
+use khz_model::{Budget, ByteSize, ChannelName, Nanos, Pattern, QueryError, Rate, Stamp};
 use khz_ring::{Ring, RingError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -16,6 +16,7 @@ use crate::asked::{Asked, Toll};
 use crate::clock;
 use crate::cost::{Cost, LOOK_EVERY, Pace};
 use crate::handled::{self, Channel, Handled};
+use crate::handler_cost::HandlerCost;
 use crate::inbox::{Inbox, LaneAnswer, LaneWish, Request};
 use crate::lane::{Call, Lane, LaneView};
 use crate::own_memory::OwnMemory;
@@ -336,7 +337,7 @@ impl Gatherer {
         let lane = match channel {
             Some(channel) => self.open_channel(wish, channel, members, now)?,
             None => {
-                let ring = self.rings.of_readers(self.lanes_opened, &self.free_name("boost"));
+                let ring = self.rings.of_readers(self.lanes_opened, &self.free_boost());
                 Lane::new(*rate, members, self.ring(ring)?, now).only(patterns)
             }
         };
@@ -363,8 +364,10 @@ impl Gatherer {
         // A plan that this node cannot execute is refused here, with the reason.
         let series = series.cloned().collect();
         handled.bind(series, period)?;
-        let ring = self.rings.of_channel(self.lanes_opened, &self.free_name("channel"), handled.slots_max());
-        Ok(Lane::of_channel(*rate, members, self.ring(ring)?, now, handled))
+        let name = self.free_channel(&channel.terms.name);
+        let ring = self.rings.of_channel(self.lanes_opened, &name, handled.slots_max());
+        let cost = HandlerCost::shared(&channel.terms.name, self.lanes.iter().filter_map(Lane::cost));
+        Ok(Lane::of_channel(*rate, members, self.ring(ring)?, now, handled, cost))
     }
 
     /// The ring of a new lane, if there is memory for it.
@@ -390,12 +393,23 @@ impl Gatherer {
         }
     }
 
-    /// The lowest free name of `boost1`, `boost2` and so on, or of another kind. Names are used again, so that the agent's
-    /// numbers about lanes need no new slots each time.
-    fn free_name(&self, kind: &str) -> String {
-        let taken = |name: &String| self.lanes.iter().any(|lane| lane.view.name.name() == name);
-        let mut names = (1..).map(|n| format!("{kind}{n}"));
-        names.find(|name| !taken(name)).unwrap_or_default()
+    /// The lowest free name of `boost1`, `boost2` and so on. Names are used again, so that the agent's numbers about lanes
+    /// need no new slots each time.
+    fn free_boost(&self) -> String {
+        let mut names = (1..).map(|n| format!("boost{n}"));
+        names.find(|name| !self.is_taken(name)).unwrap_or_default()
+    }
+
+    /// The name of another lane of a channel: `channel.hot`, then `channel.hot.2` for readers that ask something else of it.
+    fn free_channel(&self, channel: &ChannelName) -> String {
+        let first = channel.metric();
+        let others = (2..).map(|n| format!("{first}.{n}"));
+        let mut names = std::iter::once(first.clone()).chain(others);
+        names.find(|name| !self.is_taken(name)).unwrap_or_default()
+    }
+
+    fn is_taken(&self, name: &str) -> bool {
+        self.lanes.iter().any(|lane| lane.view.name.name() == name)
     }
 
     /// Gathers the sources of a new lane once: its slots exist from its first row on.
@@ -561,7 +575,7 @@ impl Gatherer {
         ];
         let (files, own) = self.sources.split_at_mut(index);
         let Some(own) = own.first_mut().and_then(Source::own_numbers) else { return };
-        own.begin(process);
+        own.begin(process, now.boot);
         for (i, source) in files.iter().enumerate() {
             let (counts, budget) = (&source.counts, &source.budget);
             let asked = self.asked.tolls.get(i).map(Toll::counts).unwrap_or_default();
@@ -594,6 +608,9 @@ impl Gatherer {
                 Some(lane.readers() as u64),
             ];
             own.lane(&lane.view.name, numbers);
+            if let Some(cost) = lane.cost() {
+                own.handler(&cost.channel, cost.counts());
+            }
         }
     }
 }

@@ -237,8 +237,7 @@ impl Jobs {
             };
             let new = self.heard.len();
             self.append(series.clone());
-            (self.readings.states[new], self.readings.values[new]) =
-                (before.states[slot], before.values[slot]);
+            self.readings.take_over(new, &before, slot);
             (self.heard[new], self.measured[new]) = (heard, measured);
             new_slots[slot] = Some(new as u32);
         }

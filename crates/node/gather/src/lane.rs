@@ -9,7 +9,9 @@ use khz_model::{Instance, LaneStatus, Nanos, Pattern, Rate, Series, Stamp};
 use khz_ring::{Reader, Ring, Writer};
 use rustix::fd::OwnedFd;
 
+use crate::clock;
 use crate::handled::{Channel, Handled};
+use crate::handler_cost::HandlerCost;
 use crate::past::Past;
 use crate::readings::{Cell, NOT_YET};
 use crate::source::Source;
@@ -125,6 +127,8 @@ pub(crate) struct Lane {
     wanted: Option<Vec<Pattern>>,
     /// What makes rows of the readings; `None`: a row is the readings.
     handled: Option<Handled>,
+    /// What that costs.
+    cost: Option<Arc<HandlerCost>>,
     /// The number of slots for which binding the handler was tried last.
     slots_bound: usize,
     /// The handler knows what the lane's slots mean; of new ones it may know nothing.
@@ -197,7 +201,7 @@ impl Lane {
     /// A lane of the sources for which `members` has a refresh. Its first tick is the next multiple of the
     /// period; without a rate it has no ticks. The ring gives it name and number. It has all series of its sources.
     pub fn new(rate: Option<Rate>, members: Vec<Option<Nanos>>, ring: Ring, now: Stamp) -> Self {
-        Lane::made(rate, members, ring, now, None)
+        Lane::made(rate, members, ring, now, None, None)
     }
 
     /// The lane of a channel, with this handler.
@@ -207,8 +211,9 @@ impl Lane {
         ring: Ring,
         now: Stamp,
         handled: Handled,
+        cost: Arc<HandlerCost>,
     ) -> Self {
-        Lane::made(rate, members, ring, now, Some(handled))
+        Lane::made(rate, members, ring, now, Some(handled), Some(cost))
     }
 
     fn made(
@@ -217,6 +222,7 @@ impl Lane {
         ring: Ring,
         now: Stamp,
         handled: Option<Handled>,
+        cost: Option<Arc<HandlerCost>>,
     ) -> Self {
         let Ring { writer, reader, next_row } = ring;
         let period = rate.map_or(Nanos(0), Rate::period);
@@ -252,6 +258,7 @@ impl Lane {
             slots_bound: handled.as_ref().map_or(0, Handled::readings),
             is_bound: true,
             handled,
+            cost,
             slots: Vec::new(),
             dirty: Vec::new(),
             encoder,
@@ -276,6 +283,11 @@ impl Lane {
             (Some(handled), Some(channel)) => handled.is_of(channel, patterns),
             (handled, channel) => handled.is_none() && channel.is_none(),
         }
+    }
+
+    /// What its handler costs, if it has one.
+    pub fn cost(&self) -> Option<&Arc<HandlerCost>> {
+        self.cost.as_ref()
     }
 
     /// Whether readers get what a handler makes.
@@ -472,6 +484,18 @@ impl Lane {
 
     /// Appends a row, unless the lane's handler leaves it out. Then `false`: what changed goes into the next row.
     fn record_unrung(&mut self, stamp: Stamp, sources: &mut [Source]) -> bool {
+        if self.cost.is_none() {
+            return self.append(stamp, sources);
+        }
+        let begun = clock::boot();
+        let is_written = self.append(stamp, sources);
+        if let Some(cost) = &self.cost {
+            cost.took_row(clock::boot().since(begun));
+        }
+        is_written
+    }
+
+    fn append(&mut self, stamp: Stamp, sources: &mut [Source]) -> bool {
         let is_sent = self.is_sent(stamp, sources);
         if let Some(past) = self.handled.as_mut().and_then(Handled::take_past) {
             return self.record_past(past, sources);
@@ -527,6 +551,9 @@ impl Lane {
 
     /// Readers learn that there is a row.
     fn wrote(&self, stamp: Stamp) {
+        if let Some(cost) = &self.cost {
+            cost.sent_row(self.bytes.len());
+        }
         self.view.newest.store(stamp.boot.0, Ordering::Relaxed);
         self.view.rows.store(self.rows(), Ordering::Release);
     }

@@ -12,6 +12,7 @@ mod cost;
 mod error;
 mod gatherer;
 mod handled;
+mod handler_cost;
 mod inbox;
 mod job_door;
 mod job_names;

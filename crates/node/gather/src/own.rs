@@ -1,10 +1,10 @@
-//! The agent's own numbers, as metrics like all others: the work and the cost of each source and lane, and of
+//! The agent's own numbers, as metrics like all others: the work and the cost of each source, lane and channel, and of
 //! the process. Other parts of the program add theirs as tallies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use khz_model::{Absence, Instance, Metric, Reading, Series, Unit};
+use khz_model::{Absence, Instance, Metric, Nanos, Reading, Series, Unit};
 use khz_parse::Entry;
 use khz_parse::entry::{counter, gauge};
 
@@ -128,6 +128,29 @@ static PER_LANE: &[Entry] = &[
         .exposed("khz_lane_readers", &[]),
 ];
 
+/// The metrics of each channel that runs here, in slot order from the channel's first slot.
+static PER_HANDLER: &[Entry] = &[
+    counter(
+        "khz.handler.rows_in",
+        "rows in",
+        Unit::Count,
+        "Rows of readings that the channel's handler took.",
+    )
+    .exposed("khz_handler_rows_in_total", &[]),
+    counter("khz.handler.rows_out", "rows out", Unit::Count, "Rows that it wrote for its readers.")
+        .exposed("khz_handler_rows_out_total", &[]),
+    counter("khz.handler.bytes_out", "bytes out", Unit::Bytes, "Bytes of these rows in the ring.")
+        .exposed("khz_handler_bytes_out_total", &[]),
+    counter(
+        "khz.handler.time",
+        "time",
+        Unit::Seconds,
+        "Time spent computing and writing; without gathering.",
+    )
+    .steps(9)
+    .exposed("khz_handler_seconds_total", &[]),
+];
+
 /// The current numbers of one source, in the order of its entries; `None` if a number is not known yet.
 pub(crate) type SourceNumbers = [Option<u64>; 9];
 /// The current numbers of one lane; `None` if it has no such number: an on-demand lane has no period.
@@ -135,12 +158,55 @@ pub(crate) type LaneNumbers = [Option<u64>; 6];
 /// The current numbers of the process; `None` if the kernel did not give them.
 pub(crate) type ProcessNumbers = [Option<u64>; 9];
 
+/// What comes and goes, and has numbers of its own.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Lane,
+    Handler,
+}
+
+impl Kind {
+    fn entries(self) -> &'static [Entry] {
+        match self {
+            Kind::Lane => PER_LANE,
+            Kind::Handler => PER_HANDLER,
+        }
+    }
+
+    /// The label of its instances.
+    fn label(self) -> &'static str {
+        match self {
+            Kind::Lane => "lane",
+            Kind::Handler => "channel",
+        }
+    }
+}
+
+/// The slots of a lane or a channel.
+struct Part {
+    kind: Kind,
+    name: Instance,
+    first: usize,
+    /// When it had numbers last.
+    heard: Nanos,
+}
+
+impl Part {
+    fn slots(&self) -> std::ops::Range<usize> {
+        self.first..self.first + self.kind.entries().len()
+    }
+}
+
 /// The slots and current readings of the agent's own numbers.
 pub(crate) struct OwnNumbers {
     readings: Readings,
     tallies: Vec<Tally>,
     first_source: usize,
-    lanes: Vec<(Instance, usize)>,
+    /// The slots before this one are of the process, the tallies and the sources, which stay.
+    first_part: usize,
+    parts: Vec<Part>,
+    /// When the present round of numbers began.
+    now: Nanos,
 }
 
 impl OwnNumbers {
@@ -156,7 +222,8 @@ impl OwnNumbers {
         for source in sources {
             append_instance(&mut readings, PER_SOURCE, "source", &Instance::from_kernel(source.as_bytes()));
         }
-        OwnNumbers { readings, tallies, first_source, lanes: Vec::new() }
+        let first_part = readings.schema.len();
+        OwnNumbers { readings, tallies, first_source, first_part, parts: Vec::new(), now: Nanos(0) }
     }
 
     pub fn readings(&self) -> &Readings {
@@ -164,7 +231,8 @@ impl OwnNumbers {
     }
 
     /// Begins a new round of numbers.
-    pub fn begin(&mut self, process: ProcessNumbers) {
+    pub fn begin(&mut self, process: ProcessNumbers, now: Nanos) {
+        self.now = now;
         self.readings.changed.clear();
         for (slot, number) in process.into_iter().enumerate() {
             self.readings
@@ -177,10 +245,8 @@ impl OwnNumbers {
             };
             self.readings.set(PROCESS.len() + i, reading);
         }
-        for i in 0..self.lanes.len() {
-            let first = self.lanes[i].1;
-            (first..first + PER_LANE.len())
-                .for_each(|slot| self.readings.set(slot, Reading::Absent(Absence::InstanceGone)));
+        for slot in self.parts.iter().flat_map(Part::slots) {
+            self.readings.set(slot, Reading::Absent(Absence::InstanceGone));
         }
     }
 
@@ -190,20 +256,63 @@ impl OwnNumbers {
     }
 
     pub fn lane(&mut self, name: &Instance, numbers: LaneNumbers) {
-        let first = match self.lanes.iter().find(|(known, _)| known == name) {
-            Some((_, first)) => *first,
-            None => {
-                let first = self.readings.schema.len();
-                append_instance(&mut self.readings, PER_LANE, "lane", name);
-                if self.readings.schema.len() != first + PER_LANE.len() {
-                    // No slots are left: run the lane without numbers about it.
-                    return;
-                }
-                self.lanes.push((name.clone(), first));
-                first
+        self.part(Kind::Lane, name, &numbers);
+    }
+
+    /// The numbers of a channel: rows in, rows out, bytes out, and time.
+    pub fn handler(&mut self, channel: &Instance, numbers: [u64; 4]) {
+        self.part(Kind::Handler, channel, &numbers.map(Some));
+    }
+
+    fn part(&mut self, kind: Kind, name: &Instance, numbers: &[Option<u64>]) {
+        let known = self.parts.iter_mut().find(|part| part.kind == kind && part.name == *name);
+        let first = match known {
+            Some(part) => {
+                part.heard = self.now;
+                part.first
             }
+            None => match self.add(kind, name.clone(), self.now) {
+                Some(first) => first,
+                // No slots are left: it runs without numbers about it.
+                None => return,
+            },
         };
-        self.set(first, &numbers);
+        self.set(first, numbers);
+    }
+
+    /// Gives it slots; `None`: none are left.
+    fn add(&mut self, kind: Kind, name: Instance, heard: Nanos) -> Option<usize> {
+        let first = self.readings.schema.len();
+        append_instance(&mut self.readings, kind.entries(), kind.label(), &name);
+        if self.readings.schema.len() != first + kind.entries().len() {
+            return None;
+        }
+        self.parts.push(Part { kind, name, first, heard });
+        Some(first)
+    }
+
+    /// The number of slots of lanes and channels that have had no numbers for this long.
+    pub fn slots_gone(&self, now: Nanos, age: Nanos) -> usize {
+        let gone = self.parts.iter().filter(|part| now.since(part.heard) >= age);
+        gone.map(|part| part.slots().len()).sum()
+    }
+
+    /// Gives those slots back; the others get new ones.
+    pub fn renew(&mut self, now: Nanos, age: Nanos) {
+        let before = std::mem::take(&mut self.readings);
+        for slot in 0..self.first_part {
+            self.readings.append(before.schema.series()[slot].clone());
+            self.readings.take_over(slot, &before, slot);
+        }
+        for part in std::mem::take(&mut self.parts) {
+            if now.since(part.heard) >= age {
+                continue;
+            }
+            let slots = part.slots();
+            if let Some(first) = self.add(part.kind, part.name, part.heard) {
+                (first..).zip(slots).for_each(|(new, old)| self.readings.take_over(new, &before, old));
+            }
+        }
     }
 
     /// Sets the slots from `first` on to these numbers.
@@ -230,5 +339,57 @@ fn append_instance(
 pub(crate) fn metrics() -> Vec<Arc<Metric>> {
     let process = PROCESS.iter().map(|e| e.metric(ORIGIN, None));
     let sources = PER_SOURCE.iter().map(|e| e.metric(ORIGIN, Some("source")));
-    process.chain(sources).chain(PER_LANE.iter().map(|e| e.metric(ORIGIN, Some("lane")))).collect()
+    let parts = [Kind::Lane, Kind::Handler];
+    let of_parts = parts
+        .into_iter()
+        .flat_map(|kind| kind.entries().iter().map(move |e| e.metric(ORIGIN, Some(kind.label()))));
+    process.chain(sources).chain(of_parts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Nanos = Nanos::SECOND;
+
+    fn name(text: &str) -> Instance {
+        Instance::from_kernel(text.as_bytes())
+    }
+
+    /// The value of a channel's rows, by the schema.
+    fn rows(own: &OwnNumbers, channel: &str) -> Option<Reading> {
+        let is_it = |series: &Series| {
+            &*series.metric.name == "khz.handler.rows_in" && series.instance == Some(name(channel))
+        };
+        let slot = own.readings.schema.series().iter().position(is_it)?;
+        Some(Reading::from_parts(own.readings.states[slot], own.readings.values[slot]))
+    }
+
+    #[test]
+    fn slots_of_lanes_and_channels_that_are_gone_are_given_back_and_the_others_keep_their_numbers() {
+        let mut own = OwnNumbers::new(&["meminfo"], Vec::new());
+        let fixed = own.readings.schema.len();
+        own.begin([Some(7); 9], S);
+        own.source(0, [Some(5); 9]);
+        for n in 0..30 {
+            own.handler(&name(&format!("c{n}")), [n, 0, 0, 0]);
+        }
+        own.lane(&name("base"), [Some(9); 6]);
+        own.begin([Some(7); 9], Nanos(40 * S.0));
+        own.source(0, [Some(5); 9]);
+        own.lane(&name("base"), [Some(9); 6]);
+        own.handler(&name("c4"), [44, 0, 0, 0]);
+        let now = Nanos(41 * S.0);
+        assert_eq!(own.slots_gone(now, Nanos(30 * S.0)), 29 * 4);
+        let base = own.parts.iter().find(|part| part.kind == Kind::Lane).map(|part| part.slots()).unwrap();
+        assert_eq!(own.readings.values[base], [9; 6]);
+        own.renew(now, Nanos(30 * S.0));
+        assert_eq!(own.readings.schema.len(), fixed + 6 + 4);
+        assert_eq!((own.slots_gone(now, Nanos(30 * S.0)), own.readings.values.len()), (0, fixed + 10));
+        assert_eq!(own.readings.values[own.first_source..fixed], [5; 9]);
+        assert_eq!((rows(&own, "c4"), rows(&own, "c5")), (Some(Reading::Present(44)), None));
+        // A channel of an old name begins with new slots.
+        own.handler(&name("c5"), [55, 0, 0, 0]);
+        assert_eq!(rows(&own, "c5"), Some(Reading::Present(55)));
+    }
 }

@@ -27,6 +27,11 @@ impl Readings {
         self.states.resize(self.schema.len(), Absence::NotYet as u8);
     }
 
+    /// The slot has the reading that a slot had before.
+    pub fn take_over(&mut self, slot: usize, before: &Readings, old: usize) {
+        (self.states[slot], self.values[slot]) = (before.states[old], before.values[old]);
+    }
+
     pub fn set(&mut self, slot: usize, reading: Reading) {
         let (state, value) = (reading.state(), reading.bits());
         if (self.states[slot], self.values[slot]) != (state, value) {

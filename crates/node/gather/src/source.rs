@@ -335,8 +335,7 @@ impl Source {
         match &mut self.numbers {
             Numbers::File { parser, .. } => parser.slots_gone(now, age),
             Numbers::Jobs(jobs) => jobs.slots_gone(now),
-            // Its instances are the agent's sources and lanes, whose names are used again.
-            Numbers::Own(_) => 0,
+            Numbers::Own(own) => own.slots_gone(now, age),
         }
     }
 
@@ -353,7 +352,10 @@ impl Source {
                 jobs.renew(now);
                 &jobs.readings().schema
             }
-            Numbers::Own(_) => return,
+            Numbers::Own(own) => {
+                own.renew(now, age);
+                &own.readings().schema
+            }
         };
         self.schema = Arc::new(schema.clone());
         self.published = None;

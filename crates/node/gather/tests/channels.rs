@@ -8,6 +8,7 @@ mod made_up;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_executor::block_on;
 use khz_gather::{Agent, CHANNELS_MAX, Handlers, LaneHandle, Plan};
 use khz_model::{
     ChannelName, ChannelTerms, Delivery, Interest, Nanos, NodeName, Pattern, QueryError, Rate, Series,
@@ -320,6 +321,40 @@ fn readers_of_one_channel_share_its_lane_and_the_next_one_takes_it_over() {
     // Longer than the gather thread's look at lanes without readers.
     std::thread::sleep(Duration::from_millis(1_500));
     assert_eq!(follow(&agent, "*", &one).unwrap().epoch(), epoch, "its reader was away for a moment");
+    agent.stop();
+}
+
+#[test]
+fn a_node_tells_what_each_channel_costs_it() {
+    let place = Place::new("cost");
+    place.show([("eth0", 5)]);
+    let agent = Agent::start(plan(&place)).unwrap();
+    let never = Handler { values: Values::Plan(above(10.0)), ..Handler::default() };
+    let always = Handler { values: Values::Plan(highest()), ..Handler::default() };
+    let number = |name: &str| {
+        let pattern = [Pattern::new(&format!("khz.handler.{name}")).unwrap()];
+        let snapshot = block_on(agent.query().latest(&pattern, Nanos(0))).ok()?;
+        snapshot.nodes[0].1[0].reading.value()
+    };
+    let quiet = follow(&agent, "*", &terms("quiet", &never)).unwrap();
+    let lanes =
+        [follow(&agent, "*", &terms("all", &always)), follow(&agent, "mem.*", &terms("all", &always))];
+    let lanes = lanes.map(Result::unwrap);
+    assert_eq!(lanes.each_ref().map(|lane| lane.name().to_owned()), ["channel.all", "channel.all.2"]);
+    wait_for("rows of both lanes", || lanes.iter().all(|lane| lane.reader().head() > 0).then_some(()));
+    let counts = || Some((number("rows_in[all]")?, number("rows_out[all]")?, number("bytes_out[all]")?));
+    let (taken, sent, bytes) = wait_for("the numbers of both", || counts().filter(|counts| counts.1 > 1));
+    assert!(taken >= sent && bytes > sent, "{taken} rows in, {sent} rows out, {bytes} bytes");
+    assert!(number("time[all]").unwrap() > 0);
+    // A handler that sends nothing has its cost all the same.
+    let of_quiet = wait_for("rows in", || number("rows_in[quiet]").filter(|&rows| rows > 0));
+    assert!(of_quiet > 0 && number("rows_out[quiet]") == Some(0) && number("bytes_out[quiet]") == Some(0));
+    // The numbers of a channel do not fall when one of its lanes is left.
+    let [one, two] = lanes;
+    drop(one);
+    assert!(number("rows_in[all]").unwrap() >= taken);
+    drop((two, quiet));
+    wait_for("the channels' end", || number("rows_in[all]").is_none().then_some(()));
     agent.stop();
 }
 

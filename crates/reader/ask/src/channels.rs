@@ -28,6 +28,52 @@ pub struct Channel {
     /// What nodes have said that have sent no row since. Not in a list of channels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<ChannelNotice>,
+    /// What it costs the nodes. Not in a list of channels, and `None` from a khz that does not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<ChannelCost>,
+}
+
+/// What nodes have told of a channel, each since it began with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChannelCost {
+    /// How many nodes execute it now.
+    pub nodes: u64,
+    /// Their numbers together.
+    #[serde(flatten)]
+    pub all: NodeCost,
+    /// The node that takes the most time for a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dearest: Option<DearestNode>,
+}
+
+/// What a channel has cost nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeCost {
+    /// Rows of readings that its handler has taken.
+    pub rows_in: u64,
+    /// Rows that it has written for readers.
+    pub rows_out: u64,
+    /// Bytes of these rows.
+    pub bytes_out: u64,
+    /// Time spent computing and writing, without gathering.
+    pub time_ns: u64,
+}
+
+/// A node, and what a channel costs it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DearestNode {
+    /// Its name.
+    pub node: String,
+    /// What the channel costs it.
+    #[serde(flatten)]
+    pub cost: NodeCost,
+}
+
+impl NodeCost {
+    /// The time of a row in ns; `None` before the first.
+    pub fn row_ns(&self) -> Option<f64> {
+        (self.rows_in > 0).then(|| self.time_ns as f64 / self.rows_in as f64)
+    }
 }
 
 /// What nodes have said about a channel.

@@ -39,7 +39,7 @@ mod transport;
 
 pub use answer::{Answer, NodeAnswer, SeriesAnswer, State, series_name};
 pub use cell::Cell;
-pub use channels::{Channel, ChannelNotice, Channels};
+pub use channels::{Channel, ChannelCost, ChannelNotice, Channels, DearestNode, NodeCost};
 pub use engine::{Engine, EngineAnswer, Way};
 pub use error::AskError;
 pub use foreign::is_secret_header;

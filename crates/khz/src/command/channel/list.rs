@@ -3,14 +3,15 @@
 use std::io::Write;
 
 use clap::Args;
-use khz_ask::Channel;
+use khz_ask::{Channel, ChannelCost, NodeCost};
+use khz_model::Rate;
 use khz_model::fold::fold;
 use serde_json::{Value, json};
 
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::outcome::{Done, Failure, Outcome};
-use crate::show::quantities::{of_bytes, of_count};
+use crate::show::quantities::{of_bytes, of_count, of_span};
 use crate::show::table::{Side, Table, json_line, printable, remark};
 use crate::show::terminal;
 
@@ -26,8 +27,10 @@ Examples:
   khz channel show hot              what it is, was sent, who refuses it
   khz channel show hot --json
 
-Rows and bytes are what the door that is asked has sent since its start. Nodes
-execute a channel only while somebody follows it.";
+'sent' is what the door that is asked has sent since its start. 'executed' and
+'cost' are what the nodes tell: since each began with the channel, up to a
+second ago, without gathering. Nodes execute a channel only while somebody
+follows it.";
 
 /// Flags of `khz channel list`.
 #[derive(Debug, Args)]
@@ -129,7 +132,7 @@ fn word(value: Option<&Value>) -> Option<String> {
 /// The channel as lines: the definition first, then what was sent.
 fn lines(channel: &Channel) -> String {
     let mut pairs: Vec<(&str, String)> =
-        vec![("channel", format!("{}, by a {}", channel.name, channel.maker))];
+        vec![("channel", format!("{}, by {} {}", channel.name, article(&channel.maker), channel.maker))];
     let members = channel.definition.as_object().into_iter().flatten();
     let members = members.filter(|(field, _)| *field != "name");
     pairs.extend(members.filter_map(|(field, value)| Some((field.as_str(), word(Some(value))?))));
@@ -142,16 +145,63 @@ fn lines(channel: &Channel) -> String {
             lost => format!("{sent}; readers have missed {}", of_count(lost)),
         },
     ));
+    if let Some(cost) = &channel.cost {
+        pairs.push(("executed", executed(cost)));
+        pairs.extend(share(channel, cost).map(|share| ("cost", share)));
+    }
     pairs.extend(
         channel.notices.iter().map(|notice| ("notice", format!("{}: {}", fold(&notice.nodes), notice.text))),
     );
     pairs.iter().map(|(field, value)| format!("{field:<10}{}\n", printable(value))).collect()
 }
 
+fn article(word: &str) -> &'static str {
+    if word.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
+}
+
+/// What the nodes have done.
+fn executed(cost: &ChannelCost) -> String {
+    let NodeCost { rows_in, rows_out, bytes_out, .. } = &cost.all;
+    match cost.nodes {
+        0 => "by no node now".to_owned(),
+        nodes => format!(
+            "by {} {}: {} rows in, {} out, {}",
+            of_count(nodes),
+            if nodes == 1 { "node" } else { "nodes" },
+            of_count(*rows_in),
+            of_count(*rows_out),
+            of_bytes(*bytes_out as f64, "")
+        ),
+    }
+}
+
+/// The share of a core that its handler takes at its rate; `None` before the first row.
+fn share(channel: &Channel, cost: &ChannelCost) -> Option<String> {
+    let rate = word(channel.definition.get("rate")).unwrap_or_else(|| "1Hz".to_owned());
+    let period = rate.parse::<Rate>().ok()?.period().0 as f64;
+    let percent = |cost: &NodeCost| cost.row_ns().map(|row| 100.0 * row / period);
+    let of_row = cost.all.row_ns()?;
+    let mut text =
+        format!("{} of a core for {rate} ({} a row)", of_percent(percent(&cost.all)?), of_span(of_row / 1e9));
+    if let Some(dearest) = cost.dearest.as_ref().filter(|_| cost.nodes > 1) {
+        text += &format!("; most at {}: {}", dearest.node, of_percent(percent(&dearest.cost)?));
+    }
+    Some(text)
+}
+
+/// A share of a core, which may be very small.
+fn of_percent(percent: f64) -> String {
+    match percent {
+        small if small < 0.000_1 => "less than 0.0001 %".to_owned(),
+        small if small < 0.1 => format!("{small:.4} %"),
+        large => format!("{large:.1} %"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use khz_ask::ChannelNotice;
+    use khz_ask::{ChannelNotice, DearestNode};
 
     fn channel() -> Channel {
         Channel {
@@ -166,7 +216,27 @@ mod tests {
                 nodes: vec!["n1".into(), "n2".into()],
                 text: "takes no\nhandlers".into(),
             }],
+            cost: None,
         }
+    }
+
+    #[test]
+    fn what_a_channel_costs_the_nodes_is_a_share_of_a_core() {
+        let cost = |rows_in, time_ns| NodeCost { rows_in, rows_out: 7, bytes_out: 90, time_ns };
+        let dearest = DearestNode { node: "n2".into(), cost: cost(10, 20_000) };
+        let of_two = ChannelCost { nodes: 2, all: cost(1_000, 500_000), dearest: Some(dearest) };
+        let shown =
+            |cost| lines(&Channel { cost: Some(cost), definition: json!({"rate": "100Hz"}), ..channel() });
+        let text = shown(of_two.clone());
+        assert!(text.contains("executed  by 2 nodes: 1000 rows in, 7 out, 90 B\n"), "{text}");
+        assert!(
+            text.contains("cost      0.0050 % of a core for 100Hz (500ns a row); most at n2: 0.0200 %\n"),
+            "{text}"
+        );
+        let text = shown(ChannelCost { nodes: 1, ..of_two });
+        assert!(text.contains("for 100Hz (500ns a row)\n"), "{text}");
+        let text = shown(ChannelCost::default());
+        assert!(text.contains("executed  by no node now\n") && !text.contains("cost "), "{text}");
     }
 
     #[test]

@@ -79,6 +79,7 @@ pub(crate) struct NodeLane {
     /// Slots of the open block; 0: the next row begins another.
     slots: usize,
     last: Nanos,
+    /// It has connected the node, and not disconnected it. Another connection may have taken the node over since.
     is_up: bool,
 }
 
@@ -89,15 +90,13 @@ impl NodeLane {
     /// Connects the node, as if it had connected itself. `false`: it is connected another way, or there is no room for it.
     fn connect(&mut self, below: &NodesBelow, period: Nanos) -> bool {
         let now = clock::boot();
-        if !self.is_up {
-            // While nothing came, the cluster may have forgotten the node and made a new entry with its name.
-            let Some(node) = below.cluster.node_or_new(&self.node.name, now) else { return false };
-            self.node = node;
-        }
-        let mut node = self.node.lock();
-        if node.link().is_linked(self.connection) {
+        if self.node.lock().link().is_linked(self.connection) {
             return true;
         }
+        // While it was not connected this way, the cluster may have forgotten the node and made a new entry with its name.
+        let Some(node) = below.cluster.node_or_new(&self.node.name, now) else { return false };
+        self.node = node;
+        let mut node = self.node.lock();
         if node.link().is_up() {
             return false;
         }
@@ -111,6 +110,7 @@ impl NodeLane {
             lane.late.want(Some(self.next_row.saturating_sub(1)));
         }
         drop(node);
+        below.cluster.keep(&self.node);
         self.node.set_up(true);
         self.is_up = true;
         // The node may have been connected itself meanwhile: no block of ours is open there.

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod alert;
+mod board;
 mod duration;
 mod error;
 mod file;
@@ -25,6 +26,7 @@ mod template;
 mod yaml;
 
 pub use alert::{ALERT_NAME, Alert, AlertState, Change, RESOLVED_KEPT};
+pub use board::{Board, GroupStanding, Reloaded, RuleStanding, Standing, counted};
 pub use duration::{duration_text, parse_duration};
 pub use error::RulesError;
 pub use finding::{Finding, Findings, Place, Severity};

@@ -30,5 +30,7 @@ pub const EXPANSION_STEPS_MAX: usize = 100_000;
 pub const EXPANSION_BYTES_MAX: usize = 64 << 10;
 /// Queries of one expansion: each may read the whole store.
 pub const EXPANSION_QUERIES_MAX: usize = 16;
+/// Requests to load the files again that wait at one time: they wait for the evaluation that runs.
+pub const RELOADS_WAITING_MAX: usize = 16;
 /// Bytes of a saved state: 65,536 alerts of 1 kB.
 pub const STATE_BYTES_MAX: usize = 64 << 20;

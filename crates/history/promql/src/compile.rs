@@ -19,7 +19,7 @@ use crate::steps::Steps;
 use crate::text::{self, Position};
 
 /// What an expression for a node may contain.
-const MAY_CONTAIN: &str = "an expression for a node may have selectors, numbers, + - * / % ^, comparisons, and, or, unless; rate, \
+pub(crate) const MAY_CONTAIN: &str = "an expression for a node may have selectors, numbers, + - * / % ^, comparisons, and, or, unless; rate, \
 irate, increase, delta, idelta, deriv, changes, resets and ..._over_time of ranges up to 5 minutes; abs, ceil, floor, \
 round, clamp, sqrt, ln, exp, log2, log10, sgn, time; sum, avg, min, max, count, group, stddev, stdvar, quantile, topk and \
 bottomk with by or without";

@@ -54,7 +54,8 @@ impl LabelSet {
     }
 
     /// The same with another value of a label; without it if the value is empty.
-    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
+    #[must_use]
+    pub fn with(&self, name: &str, value: &str) -> Self {
         let mut all: Vec<(Arc<str>, Arc<str>)> =
             self.0.iter().filter(|(known, _)| **known != *name).cloned().collect();
         if !value.is_empty() {

@@ -102,8 +102,8 @@ pub(crate) fn rfc3339(time: i64) -> String {
     )
 }
 
-/// Labels in braces, the name of the metric among them.
-pub(crate) fn labels(labels: &LabelSet) -> String {
+/// Labels in braces as Prometheus prints them, the name of the metric among them: `{__name__="up", job="node"}`.
+pub fn label_text(labels: &LabelSet) -> String {
     let mut all = String::from("{");
     for (at, (name, value)) in labels.iter().enumerate() {
         if at > 0 {

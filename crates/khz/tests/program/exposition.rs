@@ -20,14 +20,29 @@ fn metrics(running: &Running) -> String {
 
 /// The answer of its door to this path.
 pub fn get_at(running: &Running, path: &str) -> String {
+    let (head, body) = answer_at(running, path);
+    assert!(head.split(' ').nth(1) == Some("200"), "{head}");
+    body
+}
+
+/// The same; `None` while the door knows none of what is asked for.
+pub fn found_at(running: &Running, path: &str) -> Option<String> {
+    let (head, body) = answer_at(running, path);
+    match head.split(' ').nth(1) {
+        Some("200") => Some(body),
+        Some("404") => None,
+        _ => panic!("{head}"),
+    }
+}
+
+fn answer_at(running: &Running, path: &str) -> (String, String) {
     let address = running.url.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.split(' ').nth(1) == Some("200"), "{head}");
-    body.to_owned()
+    (head.to_owned(), body.to_owned())
 }
 
 /// Seconds since boot, from the kernel, now.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::exposition::{get_at, promtool_is_content_with};
+use crate::exposition::{found_at, get_at, promtool_is_content_with};
 use crate::process::{Running, code, err, khz, out, run, until};
 use crate::text::{ask, connect, described_with, text_door};
 
@@ -157,7 +157,8 @@ fn published_types_and_labels_reach_the_readers_of_a_hub() {
     let published = agent.beside(&[&["publish"], &lines[..]].concat()).output().unwrap();
     assert_eq!((code(&published), err(&published)), (0, String::new()));
     until(Duration::from_secs(60), "the hub hears what the job published", || {
-        get_at(&hub, "/khz/v1/query?match=*:job.steps").contains("\"18446744073709551615\"")
+        found_at(&hub, "/khz/v1/query?match=*:job.steps")
+            .is_some_and(|text| text.contains("\"18446744073709551615\""))
     });
     let text = get_at(&hub, "/metrics?node=lbp12");
     for (_, shown) in TYPED {

@@ -48,10 +48,12 @@ fn every_message_reads_as_it_was_said() {
     let greeting =
         Greeting { lowest: 1, highest: 2, nonce: [3; 32], identity: [4; 16], name: text, sources: &[5; 32] };
     let mut out = Vec::new();
+    let mut said = String::new();
     let mut check = |put: &dyn Fn(&mut Vec<u8>), expected: Frame<'_>| {
         out.clear();
         put(&mut out);
         assert_eq!(whole(&out), expected);
+        said += &line(&out);
         if !matches!(expected, Frame::Rows { .. } | Frame::Schema(_) | Frame::Past { .. }) {
             cuts_are_noticed(&out);
         }
@@ -147,11 +149,19 @@ fn every_message_reads_as_it_was_said() {
         },
         Frame::Rows { lane, bytes },
     );
+    assert_eq!(said, include_str!("golden.frames"), "peers of other versions know these bytes");
+}
+
+/// A frame as a line of `golden*.frames`: its name and its bytes.
+fn line(bytes: &[u8]) -> String {
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{} {hex}\n", whole(bytes).name())
 }
 
 #[test]
 fn lists_read_as_they_were_said() {
     let mut out = Vec::new();
+    let mut told = String::new();
     let want = Want {
         epoch: 1,
         from_row: 2,
@@ -164,6 +174,7 @@ fn lists_read_as_they_were_said() {
     let Frame::Want(said) = whole(&out) else { panic!() };
     assert_eq!((said.lane, said.to_want()), (9, want));
     cuts_are_noticed(&out);
+    told += &line(&out);
 
     out.clear();
     Ask {
@@ -180,6 +191,7 @@ fn lists_read_as_they_were_said() {
     assert_eq!(said.patterns().collect::<Vec<_>>(), ["cpu.*", "n1:mem.*[*]"]);
     assert_eq!((said.exact, said.prompt, said.past, said.channel), (true, false, true, None));
     cuts_are_noticed(&out);
+    told += &line(&out);
 
     for handler in [&[][..], &[7; 300], &[8; HANDLER_BYTES_MAX]] {
         out.clear();
@@ -193,6 +205,9 @@ fn lists_read_as_they_were_said() {
         assert_eq!((said.number, said.channel), (300, channel));
         assert_eq!(said.patterns().collect::<Vec<_>>(), ["cpu.*"]);
         cuts_are_noticed(&out);
+        if handler.len() <= 300 {
+            told += &line(&out);
+        }
     }
 
     out.clear();
@@ -201,6 +216,8 @@ fn lists_read_as_they_were_said() {
     let Frame::Beaten(said) = whole(&out) else { panic!() };
     assert_eq!(said.acks().collect::<Vec<_>>(), acks);
     cuts_are_noticed(&out);
+    told += &line(&out);
+    assert_eq!(told, include_str!("golden_lists.frames"), "peers of other versions know these bytes");
 }
 
 #[test]

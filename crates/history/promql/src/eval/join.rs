@@ -110,12 +110,13 @@ impl Evaluator<'_> {
                         continue;
                     }
                     let Some(before) = first[step].replace(row) else { continue };
-                    let mut both = [print::labels(&one.labels[before]), print::labels(&one.labels[row])];
+                    let mut both =
+                        [print::label_text(&one.labels[before]), print::label_text(&one.labels[row])];
                     both.sort();
                     return Err(QueryError::Execution(format!(
                         "found duplicate series for the match group {} on the {} hand-side of the operation: [{}, \
                          {}];many-to-many matching not allowed: matching labels must be unique on one side",
-                        print::labels(signature),
+                        print::label_text(signature),
                         if swapped { "left" } else { "right" },
                         both[0],
                         both[1],

@@ -1,0 +1,317 @@
+//! The alerts of one rule, and how they go on from one evaluation to the next. It is given the results of the expression, with
+//! labels and annotations expanded; it knows neither queries nor clocks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use khz_promql::LabelSet;
+
+use crate::limits::ALERTS_MAX;
+
+/// The label with the name of an alert.
+pub const ALERT_NAME: &str = "alertname";
+
+/// For how long a resolved alert is kept (ms), as in Prometheus: whoever sends it may need that long to be sure that it arrived.
+pub const RESOLVED_KEPT: i64 = 15 * 60_000;
+
+/// What an alert does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AlertState {
+    /// It is resolved.
+    Inactive,
+    /// Its series is there, but not yet for long enough.
+    Pending,
+    /// It fires.
+    Firing,
+}
+
+impl AlertState {
+    /// The word for it, as Prometheus has it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            AlertState::Inactive => "inactive",
+            AlertState::Pending => "pending",
+            AlertState::Firing => "firing",
+        }
+    }
+}
+
+/// An alert. Times are ms since 1970.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alert {
+    /// What it does.
+    pub state: AlertState,
+    /// What it is known by, its name ([`ALERT_NAME`]) among them.
+    pub labels: LabelSet,
+    /// What people read, sorted by name.
+    pub annotations: Arc<[(Arc<str>, String)]>,
+    /// The value of its series when it was there last.
+    pub value: f64,
+    /// Since when its series is there.
+    pub active_at: i64,
+    /// Since when it fires.
+    pub fired_at: Option<i64>,
+    /// When it was resolved.
+    pub resolved_at: Option<i64>,
+    /// Since when it fires only because of `keep_firing_for`.
+    pub keep_firing_since: Option<i64>,
+}
+
+/// What an evaluation did to an alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Its series is new, and has to stay for some time.
+    Pending,
+    /// It fires now.
+    Fired,
+    /// It does not fire any more.
+    Resolved,
+    /// It was pending, and its series is gone.
+    Dropped,
+}
+
+/// A series that the expression gave, with what the rule makes of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub labels: LabelSet,
+    pub annotations: Arc<[(Arc<str>, String)]>,
+    pub value: f64,
+}
+
+/// The alerts of a rule.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Alerts(BTreeMap<LabelSet, Arc<Alert>>);
+
+/// Why the alerts of a rule could not be made; the words are those of Prometheus where it has some.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AlertsError {
+    #[error("vector contains metrics with the same labelset after applying alert labels")]
+    Same,
+    #[error("exceeded limit of {0} with {1} alerts")]
+    Limit(usize, usize),
+}
+
+impl Alerts {
+    /// All alerts: active ones and those that were resolved not long ago.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Alert>> {
+        self.0.values()
+    }
+
+    /// Puts an alert back that was saved.
+    pub fn put(&mut self, alert: Alert) {
+        self.0.insert(alert.labels.clone(), Arc::new(alert));
+    }
+
+    /// Takes what the expression gave at a time, and says what has changed. `hold` and `keep_firing` are those of the rule (ms).
+    pub fn step(
+        &mut self,
+        found: Vec<Found>,
+        time: i64,
+        (hold, keep_firing): (i64, i64),
+        limit: Option<usize>,
+    ) -> Result<Vec<(Arc<Alert>, Option<Change>)>, AlertsError> {
+        let mut present: BTreeMap<LabelSet, Found> = BTreeMap::new();
+        for found in found {
+            if present.insert(found.labels.clone(), found).is_some() {
+                return Err(AlertsError::Same);
+            }
+        }
+        let mut all = Vec::new();
+        let mut next: BTreeMap<LabelSet, Arc<Alert>> = BTreeMap::new();
+        for (labels, alert) in std::mem::take(&mut self.0) {
+            let found = present.remove(&labels);
+            let (alert, change) = match found {
+                Some(found) if alert.state != AlertState::Inactive => seen(alert, found, time, hold),
+                Some(found) => begun(found, time, hold),
+                None => match missed(alert, time, (hold, keep_firing)) {
+                    (alert, Some(Change::Dropped)) => {
+                        all.push((alert, Some(Change::Dropped)));
+                        continue;
+                    }
+                    (alert, None) if is_old(&alert, time) => continue,
+                    going_on => going_on,
+                },
+            };
+            all.push((alert.clone(), change));
+            next.insert(labels, alert);
+        }
+        for (labels, found) in present {
+            let (alert, change) = begun(found, time, hold);
+            all.push((alert.clone(), change));
+            next.insert(labels, alert);
+        }
+        let active = next.values().filter(|alert| alert.state != AlertState::Inactive).count();
+        let most = limit.unwrap_or(ALERTS_MAX).min(ALERTS_MAX);
+        if active > most {
+            // As Prometheus: nothing is known of the rule then.
+            return Err(AlertsError::Limit(most, active));
+        }
+        self.0 = next;
+        all.sort_by(|one, two| one.0.labels.cmp(&two.0.labels));
+        Ok(all)
+    }
+}
+
+fn begun(found: Found, time: i64, hold: i64) -> (Arc<Alert>, Option<Change>) {
+    let Found { labels, annotations, value } = found;
+    let mut alert = Alert {
+        state: AlertState::Pending,
+        labels,
+        annotations,
+        value,
+        active_at: time,
+        fired_at: None,
+        resolved_at: None,
+        keep_firing_since: None,
+    };
+    let change = advance(&mut alert, time, hold).or(Some(Change::Pending));
+    (Arc::new(alert), change)
+}
+
+/// The series of an active alert is there.
+fn seen(mut alert: Arc<Alert>, found: Found, time: i64, hold: i64) -> (Arc<Alert>, Option<Change>) {
+    let now = Arc::make_mut(&mut alert);
+    (now.value, now.annotations, now.keep_firing_since) = (found.value, found.annotations, None);
+    let change = advance(now, time, hold);
+    (alert, change)
+}
+
+/// The series of an alert is not there.
+fn missed(mut alert: Arc<Alert>, time: i64, (hold, keep_firing): (i64, i64)) -> (Arc<Alert>, Option<Change>) {
+    match alert.state {
+        AlertState::Inactive => (alert, None),
+        AlertState::Pending => {
+            let now = Arc::make_mut(&mut alert);
+            (now.state, now.resolved_at) = (AlertState::Inactive, Some(time));
+            (alert, Some(Change::Dropped))
+        }
+        AlertState::Firing => {
+            let now = Arc::make_mut(&mut alert);
+            if keep_firing > 0 {
+                let since = *now.keep_firing_since.get_or_insert(time);
+                if time - since < keep_firing {
+                    let change = advance(now, time, hold);
+                    return (alert, change);
+                }
+            }
+            (now.state, now.resolved_at) = (AlertState::Inactive, Some(time));
+            (alert, Some(Change::Resolved))
+        }
+    }
+}
+
+/// Lets an alert fire that is active for long enough, and wait again one that is not since the rule was changed.
+fn advance(alert: &mut Alert, time: i64, hold: i64) -> Option<Change> {
+    let has_held = time - alert.active_at >= hold;
+    match (alert.state, has_held) {
+        (AlertState::Pending, true) => {
+            (alert.state, alert.fired_at) = (AlertState::Firing, Some(time));
+            Some(Change::Fired)
+        }
+        (AlertState::Firing, false) => {
+            (alert.state, alert.fired_at, alert.keep_firing_since) = (AlertState::Pending, None, None);
+            Some(Change::Pending)
+        }
+        _ => None,
+    }
+}
+
+fn is_old(alert: &Alert, time: i64) -> bool {
+    alert.resolved_at.is_some_and(|resolved| time - resolved > RESOLVED_KEPT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps of 10 s: for each, which of the series a and b are there, and what is said then.
+    fn play(hold: i64, keep_firing: i64, steps: &[&str]) -> Vec<String> {
+        let mut alerts = Alerts::default();
+        let mut said = Vec::new();
+        for (at, present) in steps.iter().enumerate() {
+            let found = present.chars().map(|c| Found {
+                labels: LabelSet::new([("x", c.to_string())]),
+                annotations: Arc::from([]),
+                value: at as f64,
+            });
+            let all = alerts.step(found.collect(), at as i64 * 10_000, (hold, keep_firing), None).unwrap();
+            let words = all.iter().map(|(alert, change)| {
+                let change = change.map_or_else(|| String::from("-"), |change| format!("{change:?}"));
+                format!("{} {} {change}", alert.labels.get("x"), alert.state.as_str())
+            });
+            said.push(words.collect::<Vec<_>>().join(", "));
+        }
+        said
+    }
+
+    #[test]
+    fn an_alert_waits_fires_and_is_resolved() {
+        assert_eq!(
+            play(20_000, 0, &["a", "a", "ab", "a", "", "", "a"]),
+            [
+                "a pending Pending",
+                "a pending -",
+                "a firing Fired, b pending Pending",
+                "a firing -, b inactive Dropped",
+                "a inactive Resolved",
+                "a inactive -",
+                "a pending Pending",
+            ]
+        );
+        assert_eq!(play(0, 0, &["a", ""]), ["a firing Fired", "a inactive Resolved"]);
+    }
+
+    #[test]
+    fn an_alert_that_keeps_firing_bridges_gaps_shorter_than_that_time() {
+        assert_eq!(
+            play(0, 20_000, &["a", "", "", "a", "", "", ""]),
+            [
+                "a firing Fired",
+                "a firing -",
+                "a firing -",
+                "a firing -",
+                "a firing -",
+                "a firing -",
+                "a inactive Resolved",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_resolved_alert_is_kept_for_fifteen_minutes() {
+        let mut steps = vec!["a", ""];
+        steps.resize(2 + 92, "");
+        let said = play(0, 0, &steps);
+        // Resolved at 10 s; kept up to and with 910 s.
+        assert_eq!((&*said[91], &*said[92]), ("a inactive -", ""));
+    }
+
+    #[test]
+    fn the_limit_forgets_all_alerts_and_two_of_the_same_labels_change_nothing() {
+        let found = |names: &[&str]| -> Vec<Found> {
+            let one = |name: &&str| Found {
+                labels: LabelSet::new([("x", *name)]),
+                annotations: Arc::from([]),
+                value: 1.0,
+            };
+            names.iter().map(one).collect()
+        };
+        let mut alerts = Alerts::default();
+        assert!(alerts.step(found(&["a", "b"]), 0, (0, 0), Some(2)).is_ok());
+        assert_eq!(alerts.step(found(&["a", "a"]), 1, (0, 0), None), Err(AlertsError::Same));
+        assert_eq!(alerts.iter().count(), 2);
+        assert_eq!(alerts.step(found(&["a", "b", "c"]), 2, (0, 0), Some(2)), Err(AlertsError::Limit(2, 3)));
+        assert_eq!(alerts.iter().count(), 0);
+    }
+
+    #[test]
+    fn a_longer_hold_time_lets_a_firing_alert_wait_again() {
+        let found = || vec![Found { labels: LabelSet::default(), annotations: Arc::from([]), value: 1.0 }];
+        let mut alerts = Alerts::default();
+        let mut change = |time, hold| alerts.step(found(), time, (hold, 0), None).unwrap().remove(0).1;
+        assert_eq!(change(0, 0), Some(Change::Fired));
+        assert_eq!(change(10, 100), Some(Change::Pending));
+        assert_eq!(change(99, 100), None);
+        assert_eq!(change(100, 100), Some(Change::Fired));
+    }
+}

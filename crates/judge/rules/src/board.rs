@@ -1,0 +1,177 @@
+//! What rules said last, for those who ask. The thread that evaluates puts whole states up; readers take them and wait for nobody.
+//! It also carries requests to load the files again to that thread. It evaluates nothing and reads no files.
+
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+use std::time::Duration;
+
+use crate::alert::{Alert, AlertState};
+use crate::group::{Evaluator, Pass, RuleReport};
+use crate::limits::RELOADS_WAITING_MAX;
+use crate::rule::{Group, RuleSet};
+
+/// What rules said last.
+#[derive(Debug, Default)]
+pub struct Board {
+    standing: Mutex<Arc<Standing>>,
+    waiting: Mutex<Waiting>,
+}
+
+/// All groups.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    /// In the order of their files.
+    pub groups: Vec<Arc<GroupStanding>>,
+    /// Why the newest files are not in use, one line for each error; those before are. Empty: they are in use.
+    pub refused: String,
+}
+
+/// A group after its last evaluation.
+#[derive(Clone, Debug)]
+pub struct GroupStanding {
+    /// The group.
+    pub group: Arc<Group>,
+    /// How often it is evaluated (ms).
+    pub interval: i64,
+    /// When it was evaluated last (ms since 1970).
+    pub last: Option<i64>,
+    /// How long that took.
+    pub duration: Duration,
+    /// Its rules, in their order.
+    pub rules: Vec<RuleStanding>,
+}
+
+/// A rule after its last evaluation.
+#[derive(Clone, Debug, Default)]
+pub struct RuleStanding {
+    /// How it went; `None`: it was never evaluated.
+    pub report: Option<RuleReport>,
+    /// Its active alerts.
+    pub alerts: Vec<Arc<Alert>>,
+}
+
+impl GroupStanding {
+    /// The group as it is now. `pass` is its last evaluation, if there was one.
+    pub fn of(evaluator: &Evaluator, pass: Option<&Pass>) -> Self {
+        let group = evaluator.group().clone();
+        let is_active = |alert: &&Arc<Alert>| alert.state != AlertState::Inactive;
+        let rules = (0..group.rules.len()).map(|rule| RuleStanding {
+            report: pass.and_then(|pass| pass.rules.get(rule).cloned()),
+            alerts: evaluator.alerts(rule).filter(is_active).cloned().collect(),
+        });
+        let (interval, last) = (evaluator.interval(), evaluator.last());
+        let duration = pass.into_iter().flat_map(|pass| &pass.rules).map(|report| report.duration).sum();
+        GroupStanding { interval, last, duration, rules: rules.collect(), group }
+    }
+}
+
+impl RuleStanding {
+    /// What the rule's alerts do: fires one, it fires.
+    pub fn state(&self) -> AlertState {
+        self.alerts.iter().map(|alert| alert.state).max().unwrap_or(AlertState::Inactive)
+    }
+}
+
+/// What came of loading the files again: how many groups and rules are in use, or why the new files are not.
+pub type Reloaded = Result<(usize, usize), String>;
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// The thread that evaluates; `None`: there is none.
+    thread: Option<Thread>,
+    senders: Vec<SyncSender<Reloaded>>,
+}
+
+impl Board {
+    /// What there is now.
+    pub fn standing(&self) -> Arc<Standing> {
+        locked(&self.standing).clone()
+    }
+
+    /// From now on this is what there is.
+    pub fn put(&self, standing: Standing) {
+        *locked(&self.standing) = Arc::new(standing);
+    }
+
+    /// This thread evaluates from now on: requests wake it.
+    pub fn evaluated_by(&self, thread: Thread) {
+        locked(&self.waiting).thread = Some(thread);
+    }
+
+    /// Nobody evaluates any more: requests fail.
+    pub fn ended(&self) {
+        *locked(&self.waiting) = Waiting::default();
+    }
+
+    /// Asks for the files to be loaded again, and waits for what comes of it.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the new files are not in use: those before are.
+    pub fn reload(&self) -> Reloaded {
+        let (sender, answer) = sync_channel(1);
+        {
+            let mut waiting = locked(&self.waiting);
+            let Some(thread) = waiting.thread.clone() else {
+                return Err(String::from("this khz has no rules: start its hub with --rules DIR"));
+            };
+            if waiting.senders.len() >= RELOADS_WAITING_MAX {
+                return Err(format!("{RELOADS_WAITING_MAX} requests to load the rules wait already"));
+            }
+            waiting.senders.push(sender);
+            thread.unpark();
+        }
+        answer.recv().unwrap_or_else(|_| Err(String::from("the hub ends")))
+    }
+
+    /// True if somebody has asked for the files to be loaded.
+    pub fn is_asked_to_reload(&self) -> bool {
+        !locked(&self.waiting).senders.is_empty()
+    }
+
+    /// Tells everybody who has asked until now what came of it.
+    pub fn reloaded(&self, told: &Reloaded) {
+        for sender in locked(&self.waiting).senders.drain(..) {
+            // Who asked may be gone.
+            let _ = sender.try_send(told.clone());
+        }
+    }
+}
+
+/// How many groups and rules there are.
+pub fn counted(set: &RuleSet) -> (usize, usize) {
+    (set.groups().count(), set.groups().map(|group| group.rules.len()).sum())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_to_load_is_answered_by_the_thread_that_evaluates_or_fails() {
+        let board = Arc::new(Board::default());
+        assert!(board.reload().unwrap_err().contains("--rules DIR"));
+        let (ready, begun) = sync_channel(1);
+        let worker = std::thread::spawn({
+            let board = board.clone();
+            move || {
+                board.evaluated_by(std::thread::current());
+                ready.send(()).unwrap();
+                while !board.is_asked_to_reload() {
+                    std::thread::park();
+                }
+                board.reloaded(&Ok((2, 5)));
+                board.ended();
+            }
+        });
+        begun.recv().unwrap();
+        assert_eq!(board.reload(), Ok((2, 5)));
+        worker.join().unwrap();
+        assert!(board.reload().is_err(), "nobody evaluates any more");
+    }
+}

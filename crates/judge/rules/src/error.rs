@@ -1,0 +1,32 @@
+//! Why rules cannot be used.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::finding::Findings;
+use crate::limits::{FILES_MAX, STATE_BYTES_MAX};
+
+/// Why rules cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RulesError {
+    /// At least one file has errors: none of the set is used.
+    #[error("{0}")]
+    Refused(Findings),
+    /// A file or a directory cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// There are too many files.
+    #[error("there are more than {FILES_MAX} rule files, which is the limit: put more groups into one file")]
+    TooManyFiles,
+    /// The saved state cannot be used.
+    #[error("the saved state of alerts cannot be used: {0}")]
+    State(String),
+    /// The saved state is too long.
+    #[error("the saved state of alerts has {0} bytes, and may have {STATE_BYTES_MAX}")]
+    StateTooLong(usize),
+}

@@ -1,0 +1,345 @@
+//! Evaluates the rules of a group, one after another, at a time that the caller gives, over samples that the caller has. What
+//! comes out goes back to the caller: nothing is stored or sent here.
+
+mod record;
+mod saved;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use khz_promql::{Engine, LabelSet, METRIC_NAME, Source, Value, VectorSample, stale};
+
+pub use saved::{Saved, SavedAlert, SavedGroup, SavedRule};
+
+use crate::alert::{ALERT_NAME, Alert, AlertState, Alerts, Change, Found};
+use crate::memory::{Memory, Overlay};
+use crate::rule::{Alerting, Group, Rule, RuleKind};
+use crate::template::TemplateData;
+
+/// What all groups have in common.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The interval of groups that name none (ms): a minute, as in Prometheus.
+    pub interval: i64,
+    /// How far back the queries of groups ask that do not say so (ms).
+    pub query_offset: i64,
+    /// Labels of this whole system, for templates.
+    pub external_labels: BTreeMap<String, String>,
+    /// Where people find this system, for templates.
+    pub external_url: String,
+    /// How long a pause may be after which alerts go on (ms): an hour, as in Prometheus.
+    pub outage_tolerance: i64,
+    /// For how long a pending alert waits at least after a pause (ms): ten minutes, as in Prometheus.
+    pub grace: i64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            interval: 60_000,
+            query_offset: 0,
+            external_labels: BTreeMap::new(),
+            external_url: String::new(),
+            outage_tolerance: 3_600_000,
+            grace: 600_000,
+        }
+    }
+}
+
+/// A sample that a rule gives. Its value may be [`stale()`]: the series ends there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// The series.
+    pub labels: LabelSet,
+    /// When (ms since 1970).
+    pub time: i64,
+    /// The value.
+    pub value: f64,
+}
+
+/// An alert after a pass.
+#[derive(Clone, Debug)]
+pub struct PassedAlert {
+    /// The number of its rule in the group.
+    pub rule: usize,
+    /// The alert as it is now.
+    pub alert: Arc<Alert>,
+    /// What the pass did to it; `None`: it is as it was, but for its value and its annotations.
+    pub change: Option<Change>,
+}
+
+/// What a pass was for one rule.
+#[derive(Clone, Debug, Default)]
+pub struct RuleReport {
+    /// Why it failed.
+    pub error: Option<String>,
+    /// What the reader should know, in the words of PromQL.
+    pub warnings: Vec<String>,
+    /// Samples that it gave.
+    pub samples: usize,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// What an evaluation of all rules of a group gave.
+#[derive(Clone, Debug, Default)]
+pub struct Pass {
+    /// When (ms since 1970).
+    pub time: i64,
+    /// Recorded series, `ALERTS` and `ALERTS_FOR_STATE`, in the order of the rules.
+    pub samples: Vec<Recorded>,
+    /// Active alerts, and those that were resolved at most 15 minutes ago.
+    pub alerts: Vec<PassedAlert>,
+    /// A report for each rule.
+    pub rules: Vec<RuleReport>,
+}
+
+/// What is known of a rule between two passes.
+#[derive(Clone, Debug, Default)]
+struct Progress {
+    alerts: Alerts,
+    /// The series that it gave last.
+    series: BTreeSet<LabelSet>,
+}
+
+/// A group, and what is known of its rules between two passes.
+#[derive(Clone, Debug)]
+pub struct Evaluator {
+    group: Arc<Group>,
+    settings: Arc<Settings>,
+    rules: Vec<Progress>,
+    /// Series of rules that are not there any more: they end at the next pass.
+    ended: BTreeSet<LabelSet>,
+    /// The time of the last pass.
+    last: Option<i64>,
+}
+
+impl Evaluator {
+    /// A group that was never evaluated.
+    pub fn new(group: Arc<Group>, settings: Arc<Settings>) -> Self {
+        let rules = vec![Progress::default(); group.rules.len()];
+        Evaluator { group, settings, rules, ended: BTreeSet::new(), last: None }
+    }
+
+    /// The group.
+    pub fn group(&self) -> &Arc<Group> {
+        &self.group
+    }
+
+    /// How often the group is to be evaluated (ms).
+    pub fn interval(&self) -> i64 {
+        self.group.interval.unwrap_or(self.settings.interval).max(1)
+    }
+
+    /// The first time after this one at which the group is due: at multiples of its interval, moved by a part of it that depends
+    /// on the group, so that groups do not all come at once.
+    pub fn next(&self, after: i64) -> i64 {
+        let interval = self.interval();
+        let moved = (spread(&self.group) % interval.unsigned_abs()).cast_signed();
+        let since = after.saturating_sub(moved);
+        since.div_euclid(interval).saturating_add(1).saturating_mul(interval).saturating_add(moved)
+    }
+
+    /// The time of the last pass.
+    pub fn last(&self) -> Option<i64> {
+        self.last
+    }
+
+    /// The alerts of a rule: active ones, and those that were resolved at most 15 minutes ago.
+    pub fn alerts(&self, rule: usize) -> impl Iterator<Item = &Arc<Alert>> {
+        self.rules.get(rule).into_iter().flat_map(|progress| progress.alerts.iter())
+    }
+
+    /// The group as it is written now, with what is known of rules that have the same name and labels. Series of the others end
+    /// with the next pass.
+    #[must_use]
+    pub fn changed(mut self, group: Arc<Group>) -> Self {
+        let mut next = Evaluator::new(group, self.settings.clone());
+        (next.last, next.ended) = (self.last, std::mem::take(&mut self.ended));
+        let mut old: Vec<Option<Progress>> = self.rules.into_iter().map(Some).collect();
+        for (at, rule) in next.group.rules.iter().enumerate() {
+            let alike = |known: &Rule| known.name == rule.name && known.label_texts().eq(rule.label_texts());
+            let found = (0..old.len()).find(|from| old[*from].is_some() && alike(&self.group.rules[*from]));
+            if let Some(mut progress) = found.and_then(|from| old[from].take()) {
+                if rule.alerting().is_none() {
+                    progress.alerts = Alerts::default();
+                }
+                next.rules[at] = progress;
+            }
+        }
+        next.ended.extend(old.into_iter().flatten().flat_map(|progress| progress.series));
+        next
+    }
+
+    /// The ends of all series of a group that is not evaluated any more.
+    pub fn end(self, time: i64) -> Vec<Recorded> {
+        let all: BTreeSet<LabelSet> =
+            self.rules.into_iter().flat_map(|progress| progress.series).chain(self.ended).collect();
+        all.into_iter().map(|labels| Recorded { labels, time, value: stale() }).collect()
+    }
+
+    /// Evaluates all rules at a time (ms since 1970). A rule sees what those before it have recorded in this pass. `clock` says how
+    /// much time has passed since some moment, so that each rule's duration is known.
+    pub fn evaluate(
+        &mut self,
+        engine: &Engine,
+        source: &dyn Source,
+        time: i64,
+        clock: &mut dyn FnMut() -> Duration,
+    ) -> Pass {
+        let group = self.group.clone();
+        let at = time - group.query_offset.unwrap_or(self.settings.query_offset);
+        let mut pass = Pass { time, ..Pass::default() };
+        let mut above = Memory::default();
+        for (number, rule) in group.rules.iter().enumerate() {
+            let begin = clock();
+            let overlay = Overlay::new(source, &above);
+            let mut report = RuleReport::default();
+            let mut work =
+                Work { engine, source: &overlay, settings: &self.settings, group: &group, time, at };
+            let given = work.rule(rule, &mut self.rules[number].alerts, &mut report);
+            match given {
+                Ok((samples, alerts)) => {
+                    report.samples = samples.len();
+                    pass.alerts.extend(alerts.into_iter().map(|(alert, change)| PassedAlert {
+                        rule: number,
+                        alert,
+                        change,
+                    }));
+                    let series: BTreeSet<LabelSet> =
+                        samples.iter().map(|sample| sample.labels.clone()).collect();
+                    let gone = self.rules[number].series.difference(&series).cloned();
+                    let ends = gone.map(|labels| Recorded { labels, time: at, value: stale() });
+                    let samples: Vec<Recorded> = samples.into_iter().chain(ends).collect();
+                    for sample in samples {
+                        // A series of the same time that an earlier rule gave stays as it is.
+                        if above.add(&sample.labels, sample.time, sample.value) {
+                            pass.samples.push(sample);
+                        }
+                    }
+                    self.rules[number].series = series;
+                }
+                Err(error) => {
+                    report.error = Some(error);
+                    let known = self.rules[number].alerts.iter();
+                    pass.alerts.extend(known.map(|alert| PassedAlert {
+                        rule: number,
+                        alert: alert.clone(),
+                        change: None,
+                    }));
+                }
+            }
+            report.duration = clock().saturating_sub(begin);
+            pass.rules.push(report);
+        }
+        for labels in std::mem::take(&mut self.ended) {
+            if above.add(&labels, at, stale()) {
+                pass.samples.push(Recorded { labels, time: at, value: stale() });
+            }
+        }
+        self.last = Some(time);
+        pass
+    }
+}
+
+/// A number that depends on the name and the file of a group (FNV-1a).
+fn spread(group: &Group) -> u64 {
+    let bytes = group.file.bytes().chain([0]).chain(group.name.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// The evaluation of one rule.
+struct Work<'a> {
+    engine: &'a Engine,
+    source: &'a dyn Source,
+    settings: &'a Settings,
+    group: &'a Group,
+    /// The time of the pass.
+    time: i64,
+    /// The time of queries and of samples.
+    at: i64,
+}
+
+/// Samples, and alerts with what has changed.
+type Given = (Vec<Recorded>, Vec<(Arc<Alert>, Option<Change>)>);
+
+impl Work<'_> {
+    fn rule(&mut self, rule: &Rule, alerts: &mut Alerts, report: &mut RuleReport) -> Result<Given, String> {
+        let vector = self.query(&rule.expr, self.at, report)?;
+        match &rule.kind {
+            RuleKind::Record { labels } => {
+                let samples = record::record(&rule.name, labels, vector, self.at, self.group.limit)?;
+                Ok((samples, Vec::new()))
+            }
+            RuleKind::Alert(alerting) => self.alert(rule, alerting, vector, alerts),
+        }
+    }
+
+    fn query(&self, text: &str, time: i64, report: &mut RuleReport) -> Result<Vec<VectorSample>, String> {
+        let answer = self.engine.query(self.source, text, time).map_err(|error| error.to_string())?;
+        report.warnings.extend(answer.warnings);
+        vector(answer.value)
+    }
+
+    fn alert(
+        &mut self,
+        rule: &Rule,
+        alerting: &Alerting,
+        vector: Vec<VectorSample>,
+        alerts: &mut Alerts,
+    ) -> Result<Given, String> {
+        let found = vector.iter().map(|sample| self.found(rule, alerting, sample)).collect();
+        let times = (alerting.hold, alerting.keep_firing);
+        let limit = self.group.limit;
+        let all = alerts.step(found, self.time, times, limit).map_err(|error| {
+            if matches!(error, crate::alert::AlertsError::Limit(..)) {
+                *alerts = Alerts::default();
+            }
+            error.to_string()
+        })?;
+        let active = all.iter().filter(|(alert, _)| alert.state != AlertState::Inactive);
+        let samples = active.flat_map(|(alert, _)| record::states(&rule.name, alert, self.at)).collect();
+        Ok((samples, all))
+    }
+
+    /// A series as an alert, with its texts expanded.
+    fn found(&self, rule: &Rule, alerting: &Alerting, sample: &VectorSample) -> Found {
+        let query = |text: &str| self.query(text, self.time, &mut RuleReport::default());
+        let data = TemplateData {
+            labels: &sample.labels,
+            external_labels: &self.settings.external_labels,
+            external_url: &self.settings.external_url,
+            value: sample.value,
+            now: self.time,
+            query: &query,
+        };
+        let expand = |template: &crate::template::Template| {
+            let expanded = template.expand(&format!("__alert_{}", rule.name), &data);
+            expanded.unwrap_or_else(|error| format!("<error expanding template: {error}>"))
+        };
+        let mut labels: Vec<(Arc<str>, Arc<str>)> = Vec::new();
+        for (name, value) in sample.labels.iter().filter(|(name, _)| &***name != METRIC_NAME) {
+            labels.push((name.clone(), value.clone()));
+        }
+        for (name, template) in &alerting.labels {
+            labels.push((name.clone(), expand(template).into()));
+        }
+        labels.push((ALERT_NAME.into(), rule.name.clone()));
+        let annotations =
+            alerting.annotations.iter().map(|(name, template)| (name.clone(), expand(template))).collect();
+        Found { labels: LabelSet::new(labels), annotations, value: sample.value }
+    }
+}
+
+/// The series of a result.
+pub(crate) fn vector(value: Value) -> Result<Vec<VectorSample>, String> {
+    match value {
+        Value::Vector(vector) => Ok(vector),
+        Value::Scalar(time, value) => Ok(vec![VectorSample { labels: LabelSet::default(), time, value }]),
+        Value::Text(..) | Value::Matrix(_) => Err(String::from("rule result is not a vector or scalar")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! What is known of groups between two passes, as bytes, so that alerts go on after a restart. The format is JSON with a version.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use khz_promql::{LabelSet, put_value};
+use serde::{Deserialize, Serialize};
+
+use super::{Evaluator, Settings};
+use crate::alert::{Alert, AlertState, Alerts};
+use crate::error::RulesError;
+use crate::limits::STATE_BYTES_MAX;
+use crate::rule::{Group, Rule};
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// The state of some groups.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Saved {
+    khz_rules: u32,
+    /// The groups.
+    pub groups: Vec<SavedGroup>,
+}
+
+/// The state of a group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SavedGroup {
+    /// Its file.
+    pub file: String,
+    /// Its name.
+    pub name: String,
+    /// The time of its last pass (ms since 1970).
+    pub time: i64,
+    /// Its rules, in their order.
+    pub rules: Vec<SavedRule>,
+}
+
+/// The state of a rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SavedRule {
+    /// Its name.
+    pub name: String,
+    /// Its labels, as they are written.
+    pub labels: BTreeMap<String, String>,
+    /// Its alerts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alerts: Vec<SavedAlert>,
+    /// The series that it gave last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<BTreeMap<String, String>>,
+}
+
+/// An alert. Times are ms since 1970.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SavedAlert {
+    /// `inactive`, `pending` or `firing`.
+    pub state: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// Its value, as Prometheus prints it.
+    pub value: String,
+    /// See [`Alert::active_at`].
+    pub active_at: i64,
+    /// See [`Alert::fired_at`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fired_at: Option<i64>,
+    /// See [`Alert::resolved_at`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved_at: Option<i64>,
+    /// See [`Alert::keep_firing_since`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_firing_since: Option<i64>,
+}
+
+impl Saved {
+    /// The state of these groups.
+    pub fn new(groups: Vec<SavedGroup>) -> Self {
+        Saved { khz_rules: VERSION, groups }
+    }
+
+    /// As bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Reads such bytes.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with them; then alerts begin as if there was no state.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RulesError> {
+        if bytes.len() > STATE_BYTES_MAX {
+            return Err(RulesError::StateTooLong(bytes.len()));
+        }
+        let saved: Saved =
+            serde_json::from_slice(bytes).map_err(|error| RulesError::State(error.to_string()))?;
+        match saved.khz_rules {
+            VERSION => Ok(saved),
+            other => {
+                Err(RulesError::State(format!("it has version {other}; this khz reads version {VERSION}")))
+            }
+        }
+    }
+
+    /// The state of a group.
+    pub fn group(&self, group: &Group) -> Option<&SavedGroup> {
+        self.groups.iter().find(|saved| *saved.file == *group.file && *saved.name == *group.name)
+    }
+}
+
+impl Evaluator {
+    /// What is to be saved; `None`: there was no pass yet.
+    pub fn save(&self) -> Option<SavedGroup> {
+        let time = self.last?;
+        let rules = self.group.rules.iter().zip(&self.rules).map(|(rule, progress)| SavedRule {
+            name: rule.name.to_string(),
+            labels: texts(rule),
+            alerts: progress.alerts.iter().map(|alert| saved(alert)).collect(),
+            series: progress.series.iter().map(plain).collect(),
+        });
+        let (file, name) = (self.group.file.to_string(), self.group.name.to_string());
+        Some(SavedGroup { file, name, time, rules: rules.collect() })
+    }
+
+    /// A group whose alerts go on from a saved state, at this time. After a pause that is longer than
+    /// [`Settings::outage_tolerance`], or if the saved time lies in the future, they begin as if there was no state.
+    pub fn restore(group: Arc<Group>, settings: Arc<Settings>, saved: &SavedGroup, now: i64) -> Self {
+        let mut evaluator = Evaluator::new(group, settings);
+        let pause = now.saturating_sub(saved.time);
+        let goes_on = pause >= 0 && pause <= evaluator.settings.outage_tolerance;
+        let mut left: Vec<&SavedRule> = saved.rules.iter().collect();
+        for (at, rule) in evaluator.group.rules.iter().enumerate() {
+            let labels = texts(rule);
+            let alike = |saved: &&SavedRule| *saved.name == *rule.name && saved.labels == labels;
+            let Some(found) = left.iter().position(alike).map(|found| left.remove(found)) else { continue };
+            let progress = &mut evaluator.rules[at];
+            progress.series = found.series.iter().map(|labels| LabelSet::new(labels.clone())).collect();
+            let Some(hold) = rule.alerting().map(|alerting| alerting.hold).filter(|_| goes_on) else {
+                continue;
+            };
+            progress.alerts = alerts(found, hold, saved.time, now, &evaluator.settings);
+        }
+        let gone = left.into_iter().flat_map(|rule| &rule.series).map(|labels| LabelSet::new(labels.clone()));
+        evaluator.ended = gone.collect::<BTreeSet<_>>();
+        evaluator
+    }
+}
+
+/// The alerts of a rule after a pause.
+fn alerts(saved: &SavedRule, hold: i64, down_at: i64, now: i64, settings: &Settings) -> Alerts {
+    let mut alerts = Alerts::default();
+    for alert in &saved.alerts {
+        let Some(mut alert) = restored(alert) else { continue };
+        if alert.state == AlertState::Pending {
+            alert.active_at = active_since(alert.active_at, hold, down_at, now, settings.grace);
+        }
+        alerts.put(alert);
+    }
+    alerts
+}
+
+/// Since when a pending alert counts as active after a pause, by Prometheus' rules: the pause does not count, and what has less
+/// than the grace time left waits that long, because much is still coming in.
+fn active_since(active_at: i64, hold: i64, down_at: i64, now: i64, grace: i64) -> i64 {
+    let left = hold.saturating_sub(down_at.saturating_sub(active_at));
+    if left <= 0 {
+        active_at
+    } else if hold < grace {
+        now
+    } else if left < grace {
+        now.saturating_add(grace).saturating_sub(hold)
+    } else {
+        active_at.saturating_add(now.saturating_sub(down_at))
+    }
+}
+
+fn texts(rule: &Rule) -> BTreeMap<String, String> {
+    rule.label_texts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+fn plain(labels: &LabelSet) -> BTreeMap<String, String> {
+    labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}
+
+fn saved(alert: &Alert) -> SavedAlert {
+    let mut value = String::new();
+    put_value(&mut value, alert.value);
+    SavedAlert {
+        state: alert.state.as_str().to_owned(),
+        labels: plain(&alert.labels),
+        annotations: alert.annotations.iter().map(|(name, text)| (name.to_string(), text.clone())).collect(),
+        value,
+        active_at: alert.active_at,
+        fired_at: alert.fired_at,
+        resolved_at: alert.resolved_at,
+        keep_firing_since: alert.keep_firing_since,
+    }
+}
+
+/// `None`: the state is none that this version knows.
+fn restored(saved: &SavedAlert) -> Option<Alert> {
+    let states = [AlertState::Inactive, AlertState::Pending, AlertState::Firing];
+    Some(Alert {
+        state: states.into_iter().find(|state| state.as_str() == saved.state)?,
+        labels: LabelSet::new(saved.labels.clone()),
+        annotations: saved
+            .annotations
+            .iter()
+            .map(|(name, text)| (Arc::from(&**name), text.clone()))
+            .collect(),
+        value: saved.value.parse().unwrap_or(f64::NAN),
+        active_at: saved.active_at,
+        fired_at: saved.fired_at,
+        resolved_at: saved.resolved_at,
+        keep_firing_since: saved.keep_firing_since,
+    })
+}

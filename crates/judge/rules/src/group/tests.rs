@@ -1,0 +1,233 @@
+use std::path::Path;
+
+use khz_promql::{Limits, is_stale, label_text};
+
+use super::*;
+use crate::rule::RuleSet;
+
+fn group(text: &str) -> Arc<Group> {
+    let set =
+        RuleSet::parse(Path::new("test.yml"), text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    set.groups().next().unwrap().clone()
+}
+
+/// A group, and what it has recorded.
+struct Stage {
+    evaluator: Evaluator,
+    memory: Memory,
+}
+
+impl Stage {
+    fn new(text: &str) -> Self {
+        Stage { evaluator: Evaluator::new(group(text), Arc::default()), memory: Memory::default() }
+    }
+
+    fn set(&mut self, name: &str, label: &str, time: i64, value: f64) {
+        let labels = LabelSet::new([(METRIC_NAME, name), ("x", label)]);
+        self.memory.add(&labels, time, value);
+    }
+
+    fn pass(&mut self, time: i64) -> Pass {
+        let mut clock = || Duration::ZERO;
+        let pass = self.evaluator.evaluate(&Engine::new(Limits::default()), &self.memory, time, &mut clock);
+        for sample in &pass.samples {
+            self.memory.add(&sample.labels, sample.time, sample.value);
+        }
+        pass
+    }
+}
+
+fn samples(pass: &Pass) -> Vec<String> {
+    let text = |sample: &Recorded| {
+        let value = if is_stale(sample.value) { String::from("stale") } else { sample.value.to_string() };
+        format!("{} {} {value}", label_text(&sample.labels), sample.time)
+    };
+    pass.samples.iter().map(text).collect()
+}
+
+#[test]
+fn a_rule_sees_what_those_before_it_recorded_in_the_same_pass() {
+    let text =
+        "groups: [{name: g, rules: [{record: a, expr: b + 1, labels: {y: z}}, {record: c, expr: a * 2}]}]";
+    let mut stage = Stage::new(text);
+    stage.set("b", "1", 0, 1.0);
+    assert_eq!(
+        samples(&stage.pass(1_000)),
+        ["{__name__=\"a\", x=\"1\", y=\"z\"} 1000 2", "{__name__=\"c\", x=\"1\", y=\"z\"} 1000 4"]
+    );
+    // The samples of the pass before are below, those of this one above.
+    stage.set("b", "1", 1_500, 5.0);
+    let pass = stage.pass(2_000);
+    assert_eq!(samples(&pass)[1], "{__name__=\"c\", x=\"1\", y=\"z\"} 2000 12");
+    assert!(pass.rules.iter().all(|report| report.error.is_none() && report.samples == 1));
+}
+
+#[test]
+fn a_series_that_a_rule_no_longer_gives_ends_and_so_does_the_state_of_an_alert() {
+    let mut stage = Stage::new(
+        "groups: [{name: g, rules: [{alert: A, expr: b > 0, for: 1s}, {record: r, expr: b > 0}]}]",
+    );
+    stage.set("b", "1", 0, 1.0);
+    let state =
+        |state: &str| format!("{{__name__=\"ALERTS\", alertname=\"A\", alertstate=\"{state}\", x=\"1\"}}");
+    let since = "{__name__=\"ALERTS_FOR_STATE\", alertname=\"A\", x=\"1\"}";
+    let recorded = "{__name__=\"r\", x=\"1\"}";
+    let pass = stage.pass(1_000);
+    assert_eq!(
+        samples(&pass),
+        [format!("{} 1000 1", state("pending")), format!("{since} 1000 1"), format!("{recorded} 1000 1")]
+    );
+    assert_eq!(
+        samples(&stage.pass(2_000)),
+        [
+            format!("{} 2000 1", state("firing")),
+            format!("{since} 2000 1"),
+            format!("{} 2000 stale", state("pending")),
+            format!("{recorded} 2000 1")
+        ]
+    );
+    stage.set("b", "1", 2_500, 0.0);
+    let pass = stage.pass(3_000);
+    assert_eq!(
+        samples(&pass),
+        [
+            format!("{} 3000 stale", state("firing")),
+            format!("{since} 3000 stale"),
+            format!("{recorded} 3000 stale")
+        ]
+    );
+    assert_eq!(pass.alerts[0].change, Some(Change::Resolved));
+    assert!(stage.pass(4_000).samples.is_empty());
+}
+
+#[test]
+fn what_fails_keeps_its_alerts_and_says_why() {
+    let text = "groups:\n- name: g\n  limit: 1\n  rules:\n  - {alert: A, expr: b, labels: {x: same}}\n  - {record: r, expr: b, labels: {x: same}}\n  - {record: s, expr: b}\n  - {record: t, expr: 'b[5m]'}\n  - {alert: B, expr: b}";
+    let mut stage = Stage::new(text);
+    stage.set("b", "1", 0, 1.0);
+    assert!(stage.pass(1).rules[0].error.is_none());
+    stage.set("b", "2", 2, 1.0);
+    let pass = stage.pass(3);
+    let errors: Vec<&str> =
+        pass.rules.iter().map(|report| report.error.as_deref().unwrap_or_default()).collect();
+    assert_eq!(
+        errors,
+        [
+            "vector contains metrics with the same labelset after applying alert labels",
+            "vector contains metrics with the same labelset after applying rule labels",
+            "exceeded limit of 1 with 2 series",
+            "rule result is not a vector or scalar",
+            "exceeded limit of 1 with 2 alerts",
+        ]
+    );
+    let firing: Vec<usize> = pass.alerts.iter().map(|alert| alert.rule).collect();
+    assert_eq!(firing, [0]);
+}
+
+#[test]
+fn queries_and_samples_lie_back_by_the_offset_of_the_group() {
+    let mut stage = Stage::new("groups: [{name: g, query_offset: 1m, rules: [{record: r, expr: b}]}]");
+    stage.set("b", "1", 0, 1.0);
+    stage.set("b", "1", 30_000, 2.0);
+    assert_eq!(samples(&stage.pass(80_000)), ["{__name__=\"r\", x=\"1\"} 20000 1"]);
+}
+
+const FOR_15M: &str =
+    "groups: [{name: g, rules: [{alert: A, expr: b > 0, for: 15m, labels: {s: '{{ $value }}'}}]}]";
+
+/// A group whose alert is pending since 0, saved at some minute and restored at another; the minute since when it is active.
+fn restored_at(saved: i64, now: i64) -> Option<i64> {
+    let mut stage = Stage::new(FOR_15M);
+    stage.set("b", "1", 0, 1.0);
+    for minute in 0..=saved {
+        stage.set("b", "1", minute * 60_000 + 1, 1.0);
+        stage.pass(minute * 60_000 + 1);
+    }
+    let bytes = Saved::new(vec![stage.evaluator.save().unwrap()]).to_bytes();
+    let saved = Saved::from_bytes(&bytes).unwrap();
+    let group = group(FOR_15M);
+    let found = saved.group(&group).unwrap();
+    let evaluator = Evaluator::restore(group.clone(), Arc::default(), found, now * 60_000 + 1);
+    let alert = evaluator.alerts(0).next()?;
+    Some((alert.active_at - 1) / 60_000)
+}
+
+#[test]
+fn a_pending_alert_goes_on_after_a_restart_as_in_prometheus() {
+    // Eleven of fifteen minutes are left: the pause does not count.
+    assert_eq!(restored_at(4, 10), Some(6));
+    // Five are left: it waits for ten.
+    assert_eq!(restored_at(10, 12), Some(7));
+    // Longer than an hour, and a clock that went back: it begins again.
+    assert_eq!((restored_at(4, 70), restored_at(4, 3)), (None, None));
+}
+
+#[test]
+fn a_firing_alert_goes_on_after_a_restart_and_is_resolved_when_its_series_is_gone() {
+    let mut stage = Stage::new("groups: [{name: g, rules: [{alert: A, expr: b > 0}, {record: r, expr: b}]}]");
+    stage.set("b", "1", 0, f64::NAN);
+    stage.set("b", "1", 1, f64::INFINITY);
+    let before = stage.pass(1);
+    let saved = stage.evaluator.save().unwrap();
+    let group = stage.evaluator.group().clone();
+    let restored = Evaluator::restore(group, Arc::default(), &saved, 60_000);
+    assert_eq!(restored.alerts(0).next().unwrap(), &before.alerts[0].alert);
+    let mut stage = Stage { evaluator: restored, memory: Memory::default() };
+    let pass = stage.pass(60_000);
+    assert_eq!(pass.alerts[0].change, Some(Change::Resolved));
+    assert_eq!(samples(&pass).iter().filter(|sample| sample.ends_with("stale")).count(), 3);
+}
+
+#[test]
+fn a_state_of_another_version_or_that_is_none_is_refused() {
+    let text = |bytes: &[u8]| Saved::from_bytes(bytes).unwrap_err().to_string();
+    assert!(text(b"{\"khz_rules\":2,\"groups\":[]}").contains("version 2"));
+    assert!(text(b"{").contains("cannot be used"));
+    assert!(text(&vec![b' '; crate::limits::STATE_BYTES_MAX + 1]).contains("may have"));
+}
+
+#[test]
+fn the_bytes_of_a_saved_state_stay() {
+    let mut stage = Stage::new(
+        "groups: [{name: g, rules: [{alert: A, expr: b > 0, annotations: {t: u}}, {record: r, expr: b}]}]",
+    );
+    stage.set("b", "1", 0, 1.5);
+    stage.pass(7);
+    let bytes = Saved::new(vec![stage.evaluator.save().unwrap()]).to_bytes();
+    let expected = concat!(
+        r#"{"khz_rules":1,"groups":[{"file":"test.yml","name":"g","time":7,"rules":[{"name":"A","labels":{},"#,
+        r#""alerts":[{"state":"firing","labels":{"alertname":"A","x":"1"},"annotations":{"t":"u"},"value":"1.5","#,
+        r#""active_at":7,"fired_at":7}],"series":[{"__name__":"ALERTS","alertname":"A","alertstate":"firing","x":"1"},"#,
+        r#"{"__name__":"ALERTS_FOR_STATE","alertname":"A","x":"1"}]},"#,
+        r#"{"name":"r","labels":{},"series":[{"__name__":"r","x":"1"}]}]}]}"#,
+    );
+    assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+}
+
+#[test]
+fn a_changed_group_keeps_the_state_of_rules_that_are_still_there_and_ends_the_series_of_others() {
+    let mut stage = Stage::new("groups: [{name: g, rules: [{record: q, expr: b}, {alert: A, expr: b > 0}]}]");
+    stage.set("b", "1", 0, 1.0);
+    stage.pass(1);
+    let changed =
+        group("groups: [{name: g, rules: [{alert: A, expr: b > 0.5, for: 1s}, {alert: B, expr: b > 0}]}]");
+    assert!(*changed != **stage.evaluator.group());
+    stage.evaluator = stage.evaluator.changed(changed);
+    let pass = stage.pass(1_001);
+    assert_eq!(pass.alerts.iter().map(|alert| alert.change).collect::<Vec<_>>(), [None, Some(Change::Fired)]);
+    assert_eq!(samples(&pass).last().unwrap(), "{__name__=\"q\", x=\"1\"} 1001 stale");
+    let ends = stage.evaluator.end(2_000);
+    assert!(ends.len() == 4 && ends.iter().all(|end| is_stale(end.value) && end.time == 2_000));
+}
+
+#[test]
+fn groups_are_due_at_multiples_of_their_interval_moved_by_a_part_that_is_their_own() {
+    let one = Stage::new("groups: [{name: g, interval: 15s, rules: []}]").evaluator;
+    let two = Stage::new("groups: [{name: h, interval: 15s, rules: []}]").evaluator;
+    assert_ne!(one.next(0) % 15_000, two.next(0) % 15_000);
+    for after in [-1, 0, 14_999, 1_800_000_000_000] {
+        let due = one.next(after);
+        assert!(due > after && due <= after + 15_000 && (due - one.next(0)) % 15_000 == 0);
+        assert_eq!(one.next(due), due + 15_000);
+    }
+}

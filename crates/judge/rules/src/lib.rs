@@ -1,0 +1,40 @@
+//! Rule files of Prometheus: checked, evaluated, their alerts.
+//!
+//! Start with two types:
+//!
+//! - [`RuleSet`] is what rule files say. [`RuleSet::load`] checks them, whole or not at all.
+//! - [`Evaluator`] is a group of such rules with what is known of them between two passes. [`Evaluator::evaluate`] makes a pass,
+//!   at a time and over samples that the caller gives, and returns samples and alerts.
+//!
+//! The crate starts no threads, reads no clocks and opens no sockets; only the loader reads files.
+
+#![forbid(unsafe_code)]
+
+mod alert;
+mod board;
+mod duration;
+mod error;
+mod file;
+mod finding;
+mod group;
+pub mod limits;
+mod load;
+mod memory;
+mod placement;
+mod rule;
+mod template;
+mod yaml;
+
+pub use alert::{ALERT_NAME, Alert, AlertState, Change, RESOLVED_KEPT};
+pub use board::{Board, GroupStanding, Reloaded, RuleStanding, Standing, counted};
+pub use duration::{duration_text, parse_duration};
+pub use error::RulesError;
+pub use finding::{Finding, Findings, Place, Severity};
+pub use group::{
+    Evaluator, Pass, PassedAlert, Recorded, RuleReport, Saved, SavedAlert, SavedGroup, SavedRule, Settings,
+};
+pub use load::files;
+pub use memory::{Memory, Overlay};
+pub use placement::{AtHub, Placement, place};
+pub use rule::{Alerting, Group, Rule, RuleFile, RuleKind, RuleSet};
+pub use template::{Template, TemplateData, TemplateFault};

@@ -1,0 +1,36 @@
+//! What rules may take, in numbers.
+
+/// Bytes of a rule file, or of a test file: 10,000 rules of 400 bytes.
+pub const FILE_BYTES_MAX: usize = 4 << 20;
+/// Files of a set: a site has some dozens.
+pub const FILES_MAX: usize = 1_000;
+/// Groups of all files together: each has its own times of evaluation.
+pub const GROUPS_MAX: usize = 10_000;
+/// Rules of all files together: each is evaluated at each interval of its group.
+pub const RULES_MAX: usize = 50_000;
+/// Labels of a rule, and annotations of a rule: each is expanded for each alert.
+pub const LABELS_MAX: usize = 64;
+/// Bytes of the name of a group, a rule or a label.
+pub const NAME_BYTES_MAX: usize = 1 << 10;
+/// Lists and maps within each other in a YAML file: a rule file needs five.
+pub const YAML_DEPTH_MAX: usize = 32;
+/// Values of a YAML file, those of an alias counted at each use: a few lines of aliases could stand for billions.
+pub const YAML_VALUES_MAX: usize = 1_000_000;
+/// Errors that are kept of one set: nobody reads more, and a large wrong file could give millions.
+pub const FINDINGS_MAX: usize = 1_000;
+/// Active alerts of one rule: some on each of 4,096 nodes.
+pub const ALERTS_MAX: usize = 65_536;
+/// Bytes of a template: a page of text.
+pub const TEMPLATE_BYTES_MAX: usize = 16 << 10;
+/// Actions of a template within each other: each takes stack.
+pub const TEMPLATE_DEPTH_MAX: usize = 64;
+/// Steps of one expansion of a template: an action, an argument, a turn of a loop each; a hundred times what a long table takes.
+pub const EXPANSION_STEPS_MAX: usize = 100_000;
+/// Bytes that one expansion gives, and that any text within it has: an e-mail shows less.
+pub const EXPANSION_BYTES_MAX: usize = 64 << 10;
+/// Queries of one expansion: each may read the whole store.
+pub const EXPANSION_QUERIES_MAX: usize = 16;
+/// Requests to load the files again that wait at one time: they wait for the evaluation that runs.
+pub const RELOADS_WAITING_MAX: usize = 16;
+/// Bytes of a saved state: 65,536 alerts of 1 kB.
+pub const STATE_BYTES_MAX: usize = 64 << 20;

@@ -1,0 +1,102 @@
+//! Loads rule files and directories of them, whole or not at all. It is the only file of this crate that reads files.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::error::RulesError;
+use crate::file;
+use crate::finding::Findings;
+use crate::limits::{FILE_BYTES_MAX, FILES_MAX, GROUPS_MAX, RULES_MAX};
+use crate::rule::RuleSet;
+
+/// The endings of rule files in a directory.
+const ENDINGS: [&str; 3] = ["yml", "yaml", "rules"];
+
+impl RuleSet {
+    /// Loads these files, and all files of these directories that end in `.yml`, `.yaml` or `.rules`, by name; directories within
+    /// them are not searched.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RulesError::Refused`] with all that is wrong if a file has an error: then no file is used, and the caller keeps
+    /// what it has.
+    pub fn load(paths: &[PathBuf]) -> Result<Self, RulesError> {
+        let mut set = RuleSet::default();
+        let mut findings = Findings::default();
+        for path in files(paths)? {
+            let text = read(&path)?;
+            set.files.push(file::parse(&path, &text, &mut findings));
+        }
+        let rules = set.groups().map(|group| group.rules.len()).sum::<usize>();
+        for (noun, count, most) in [("groups", set.groups().count(), GROUPS_MAX), ("rules", rules, RULES_MAX)]
+        {
+            if let (true, Some(last)) = (count > most, set.files.last()) {
+                let problem = format!("all files together have {count} {noun}, and may have {most}");
+                findings.add(crate::Severity::Error, &last.path, None, problem);
+            }
+        }
+        if findings.is_refused() {
+            return Err(RulesError::Refused(findings));
+        }
+        set.warnings = findings;
+        Ok(set)
+    }
+
+    /// Reads the text of one file, which is named `path` in errors.
+    ///
+    /// # Errors
+    ///
+    /// As for [`RuleSet::load`].
+    pub fn parse(path: &Path, text: &[u8]) -> Result<Self, RulesError> {
+        let mut warnings = Findings::default();
+        let files = vec![file::parse(path, text, &mut warnings)];
+        if warnings.is_refused() {
+            return Err(RulesError::Refused(warnings));
+        }
+        Ok(RuleSet { files, warnings })
+    }
+}
+
+/// The files that these paths mean.
+pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, RulesError> {
+    let mut all: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        let failed = |source| RulesError::Read { path: path.clone(), source };
+        if !std::fs::metadata(path).map_err(failed)?.is_dir() {
+            all.push(path.clone());
+            continue;
+        }
+        let mut inside = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(failed)? {
+            let file = entry.map_err(failed)?.path();
+            let is_hidden = file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            let ending = file.extension().and_then(OsStr::to_str).unwrap_or_default();
+            if !is_hidden && ENDINGS.contains(&ending) && file.is_file() {
+                inside.push(file);
+            }
+            if all.len() + inside.len() > FILES_MAX {
+                return Err(RulesError::TooManyFiles);
+            }
+        }
+        inside.sort();
+        all.extend(inside);
+    }
+    // A file that is named twice would be evaluated twice.
+    let mut seen = std::collections::HashSet::new();
+    all.retain(|path| seen.insert(path.clone()));
+    if all.len() > FILES_MAX {
+        return Err(RulesError::TooManyFiles);
+    }
+    Ok(all)
+}
+
+/// The bytes of a file; of one that is too long, one more than it may have.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, RulesError> {
+    let failed = |source| RulesError::Read { path: path.to_owned(), source };
+    let mut text = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut text).map_err(failed)?;
+    Ok(text)
+}

@@ -10,6 +10,8 @@ pub const RANGE_PATH: &str = "/khz/v1/range";
 pub const CATALOG_PATH: &str = "/khz/v1/catalog";
 /// Path of the channels; a channel is below it, and its rows at `/stream` below that.
 pub const CHANNELS_PATH: &str = "/khz/v1/channels";
+/// Path of the rules in use; PUT loads their files again.
+pub const RULES_PATH: &str = "/khz/v1/rules";
 /// Path of the nodes and the status of each.
 pub const NODES_PATH: &str = "/khz/v1/nodes";
 /// Header of an answer that another engine gave: the address of that engine.

@@ -11,6 +11,7 @@ use khz_door::{
     receive_all,
 };
 use khz_model::{Budget, Nanos, Query};
+use khz_rules::Board;
 use khz_trust::TlsServer;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -49,6 +50,8 @@ pub struct Door {
     pub engine: Option<Arc<dyn Engine>>,
     /// The channels that can be followed by their names.
     pub channels: Arc<Registry>,
+    /// What rules said last.
+    pub rules: Arc<Board>,
     /// The local socket.
     pub local: Option<LocalSocket>,
     /// The limits of this door.
@@ -70,6 +73,7 @@ impl Door {
             access: Access::default(),
             engine: None,
             channels: Arc::new(Registry::in_memory()),
+            rules: Arc::default(),
             local: None,
             limits: Limits::default(),
             counters: Counters::default(),
@@ -131,7 +135,7 @@ struct Hall {
 
 impl Hall {
     fn new(door: Door, closing: watch::Receiver<bool>) -> Self {
-        let Door { query, window, hosts, job, tls, access, engine, channels, limits, counters, .. } = door;
+        let Door { query, window, hosts, job, tls, access, engine, channels, rules, limits, counters, .. } = door;
         let answers = Budget::new(limits.answers, Arc::clone(&counters.answer_bytes));
         let app = App {
             query,
@@ -147,6 +151,7 @@ impl Hall {
             engine,
             engine_questions: Arc::new(Semaphore::new(ENGINE_QUESTIONS_MAX)),
             channels,
+            rules,
             tallies: Arc::default(),
             places: Arc::default(),
             turns: Arc::default(),

@@ -7,7 +7,7 @@ use axum::http::header::{self, HeaderMap, HeaderName};
 use axum::http::uri::Authority;
 use axum::http::{Method, Request, StatusCode, Version};
 use khz_door::Way;
-use khz_model::http_names::NODES_PATH;
+use khz_model::http_names::{NODES_PATH, RULES_PATH};
 
 use crate::bodies::body_max;
 use crate::channels;
@@ -105,12 +105,14 @@ fn check_method(method: &Method, path: &str, takes_body: bool) -> Result<(), Ref
         // It reads, too: its parameters are in the body.
         Method::POST if takes_body => Ok(()),
         Method::GET | Method::HEAD => Ok(()),
-        // The only paths that do more than read: nodes are forgotten, channels are defined and removed. A page of another
+        // The only paths that do more than read: nodes are forgotten, channels are defined and removed, rule files are loaded. A page of another
         // origin cannot send the request: its browser asks first, and gets 405.
         Method::DELETE if path == NODES_PATH => Ok(()),
         Method::PUT | Method::DELETE if channels::name_in(path).is_some() => Ok(()),
+        Method::PUT if path == RULES_PATH => Ok(()),
         _ => Err(Refusal::method(match path {
             NODES_PATH => "GET, HEAD, DELETE",
+            RULES_PATH => "GET, HEAD, PUT",
             _ if channels::name_in(path).is_some() => "GET, HEAD, PUT, DELETE",
             _ if body_max(&Method::POST, path).is_some() => "GET, HEAD, POST",
             _ => "GET, HEAD",

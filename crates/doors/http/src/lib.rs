@@ -40,6 +40,7 @@ mod range;
 mod refusal;
 mod roster;
 mod routes;
+mod rules;
 mod scrape_nodes;
 mod stream;
 mod talk;

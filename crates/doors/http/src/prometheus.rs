@@ -13,6 +13,7 @@ mod names;
 mod numbers;
 mod query;
 mod read;
+mod rules;
 mod series;
 mod times;
 
@@ -75,8 +76,8 @@ pub(crate) fn table() -> Vec<Route> {
         asked("/api/v1/metadata", data::METADATA_PARAMS, data::metadata),
         asked("/api/v1/query_exemplars", data::EXEMPLARS_PARAMS, data::exemplars),
         ("/api/v1/format_query", query::FORMAT_PARAMS, get(query::format_query).post(query::format_query)),
-        ("/api/v1/rules", data::RULES_PARAMS, get(data::rules)),
-        ("/api/v1/alerts", &[], get(data::alerts)),
+        ("/api/v1/rules", rules::RULES_PARAMS, get(rules::rules)),
+        ("/api/v1/alerts", &[], get(rules::alerts)),
         (READ, &[], get(read::read_remotely).post(read::read_remotely)),
         ("/api/v1/status/buildinfo", &[], get(data::build)),
     ]

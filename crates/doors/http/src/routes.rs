@@ -9,8 +9,11 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 use axum::{Extension, Router};
 use khz_channel::Registry;
-use khz_model::http_names::{CATALOG_PATH, CHANNELS_PATH, NODES_PATH, QUERY_PATH, RANGE_PATH, STREAM_PATH};
+use khz_model::http_names::{
+    CATALOG_PATH, CHANNELS_PATH, NODES_PATH, QUERY_PATH, RANGE_PATH, RULES_PATH, STREAM_PATH,
+};
 use khz_model::{Budget, Nanos, Query};
+use khz_rules::Board;
 use tokio::sync::{Semaphore, watch};
 
 use crate::counters::Counters;
@@ -24,8 +27,8 @@ use crate::roster::Roster;
 use crate::tallies::Tallies;
 use crate::turns::Turns;
 use crate::{
-    assets, catalog, channel_rows, channels, history, latest, nodes, prometheus, range, stream, targets,
-    tiles,
+    assets, catalog, channel_rows, channels, history, latest, nodes, prometheus, range, rules, stream,
+    targets, tiles,
 };
 
 /// The only path that needs no token: it says that the program runs, and nothing else.
@@ -53,6 +56,8 @@ pub(crate) struct App {
     pub engine_questions: Arc<Semaphore>,
     /// The channels that readers and operators have defined.
     pub channels: Arc<Registry>,
+    /// What rules said last.
+    pub rules: Arc<Board>,
     /// What was sent of each.
     pub tallies: Arc<Tallies>,
     /// The places of readers' streams.
@@ -86,6 +91,7 @@ fn table() -> Vec<Route> {
             channel_rows::CHANNEL_STREAM_PARAMS,
             get(channel_rows::channel_stream),
         ),
+        (RULES_PATH, &[], get(rules::summary).put(rules::load)),
         ("/khz/v1/tiles", tiles::TILES_PARAMS, get(tiles::tiles)),
         ("/khz/v1/targets", targets::TARGETS_PARAMS, get(targets::targets)),
         ("/khz/v1/openapi.json", &[], get(catalog::openapi)),

@@ -58,6 +58,12 @@ pub struct Plan {
     pub rrd: Option<(PathBuf, Recording)>,
     /// Where a hub writes the rows of channels that say so.
     pub sinks: Vec<Sink>,
+    /// Rule files, and directories of them, that a hub evaluates.
+    pub rules: Vec<PathBuf>,
+    /// How often a group of rules is evaluated that does not say so.
+    pub rules_interval: Nanos,
+    /// Where people find this hub: links in alerts begin with it.
+    pub external_url: String,
     /// The local address that connections go out from; `None`: the kernel chooses.
     pub bind: Option<IpAddr>,
     /// Everybody who reaches a door may read there, without TLS.
@@ -174,6 +180,9 @@ impl Plan {
             answers_max: checked(layers, "answers_max", values::answers_max)?,
             rrd: rrd::recording(layers)?,
             sinks: sinks::sinks(&layers.sinks)?,
+            rules: checked(layers, "rules", values::files)?,
+            rules_interval: checked(layers, "rules_interval", values::rules_interval)?,
+            external_url: checked(layers, "external_url", values::external_url)?,
             bind: checked(layers, "bind", addresses::local_address)?,
             insecure,
             trust: Trust::check(layers)?,

@@ -197,6 +197,27 @@ pub const SETTINGS: &[Setting] = &[
         scope: scope::HUB,
     },
     Setting {
+        key: "rules",
+        shape: Shape::List("FILE,..."),
+        default: "",
+        help: "Rule files of Prometheus, and directories of them (*.yml, *.yaml, *.rules), that the hub evaluates; `khz rules check` checks them",
+        scope: scope::HUB,
+    },
+    Setting {
+        key: "rules_interval",
+        shape: Shape::Text("TIME"),
+        default: "15s",
+        help: "How often a group of rules is evaluated that does not say so itself",
+        scope: scope::HUB,
+    },
+    Setting {
+        key: "external_url",
+        shape: Shape::Text("URL"),
+        default: "",
+        help: "Where people find this hub, as https://khz.example.org: links in alerts begin with it [default: http, the node's name and the port of the HTTP door]",
+        scope: scope::HUB,
+    },
+    Setting {
         key: "bind",
         shape: Shape::Text("ADDRESS"),
         default: "",

@@ -24,6 +24,9 @@ const STORE_TIME_MIN: Nanos = Nanos::from_secs(3_600);
 /// Less does not hold one block of a large host; more belongs in a store.
 const RING_LIMITS: (u64, u64) = (256 << 10, 64 << 30);
 
+/// More often, a hub would do little else; more seldom, an alert comes too late for anybody.
+const RULES_INTERVALS: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_secs(86_400));
+
 /// The same as spans of time.
 const RING_SPANS: (Nanos, Nanos) = (Nanos::from_secs(10), Nanos::from_secs(30 * 86_400));
 
@@ -82,6 +85,30 @@ pub(super) fn switch(text: &str) -> Result<bool, String> {
 /// A path; none for an empty text.
 pub(super) fn file(text: &str) -> Option<PathBuf> {
     (!text.is_empty()).then(|| text.into())
+}
+
+/// Paths, separated by commas.
+pub(super) fn files(text: &str) -> Result<Vec<PathBuf>, String> {
+    Ok(items(text).map(PathBuf::from).collect())
+}
+
+/// How often rules are evaluated.
+pub(super) fn rules_interval(text: &str) -> Result<Nanos, String> {
+    let (least, most) = RULES_INTERVALS;
+    let interval: Nanos = quantity(text)?;
+    match (least..=most).contains(&interval) {
+        true => Ok(interval),
+        false => Err(format!("'{text}' is out of range: rules are evaluated every {least} to {most}")),
+    }
+}
+
+/// The address of a hub for people; an empty text if none is given.
+pub(super) fn external_url(text: &str) -> Result<String, String> {
+    let is_url = text.starts_with("http://") || text.starts_with("https://");
+    match text.is_empty() || is_url && !text.contains(char::is_whitespace) {
+        true => Ok(text.trim_end_matches('/').to_owned()),
+        false => Err(format!("'{text}' is no address of a web page: write https://khz.example.org")),
+    }
 }
 
 pub(super) fn root(text: &str) -> Result<PathBuf, String> {

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use khz_channel::Registry;
 use khz_http::{Counters, Door};
 use khz_model::{Metric, Query};
+use khz_rules::Board;
 
 use crate::config::Plan;
 use crate::role::signals::stop_signal;
@@ -37,6 +38,7 @@ pub struct Doors {
     text_counts: khz_text::Counters,
     origins: Option<khz_text::Origins>,
     channels: Arc<Registry>,
+    rules: Arc<Board>,
 }
 
 impl Doors {
@@ -44,7 +46,8 @@ impl Doors {
     pub fn closed() -> Self {
         let (http_counts, text_counts) = (Counters::default(), khz_text::Counters::default());
         let channels = Arc::new(Registry::in_memory());
-        Doors { http: Vec::new(), text: Vec::new(), http_counts, text_counts, origins: None, channels }
+        let (http, text, rules) = (Vec::new(), Vec::new(), Arc::default());
+        Doors { http, text, http_counts, text_counts, origins: None, channels, rules }
     }
 
     /// Binds the addresses of the HTTP door. A daemon does this before it starts anything.
@@ -75,6 +78,11 @@ impl Doors {
         Doors { channels, ..self }
     }
 
+    /// Lets everybody see what rules say.
+    pub fn with_rules(self, rules: Arc<Board>) -> Self {
+        Doors { rules, ..self }
+    }
+
     /// The counters of the open doors, with their catalogue entries.
     pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
         let http = (!self.http.is_empty()).then(|| self.http_counts.metrics());
@@ -85,7 +93,8 @@ impl Doors {
 
 /// Serves until a signal ends it.
 pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Daemon) -> Outcome {
-    let Doors { http: http_sockets, text: text_sockets, http_counts, text_counts, origins, channels } = doors;
+    let Doors { http: http_sockets, text: text_sockets, http_counts, text_counts, .. } = doors;
+    let Doors { origins, channels, rules, .. } = doors;
     let [http_socket, text_socket] = match daemon {
         Daemon::Alone => [ALONE_SOCKET, "khz-text.sock"],
         Daemon::Agent => [AGENT_SOCKET, "agent-text.sock"],
@@ -103,6 +112,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
         tls: access.http.clone(),
         engine: engine::open(plan)?,
         channels,
+        rules,
         access: access.http_access.clone(),
         ..Door::new(Arc::clone(&query))
     };

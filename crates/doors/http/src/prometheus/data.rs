@@ -1,4 +1,4 @@
-//! What data sources ask beside queries: metadata of metrics, the version; rules, alerts and exemplars, of which khz has none.
+//! What data sources ask beside queries: metadata of metrics, the version; exemplars, of which khz has none.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,8 +18,6 @@ use crate::routes::App;
 pub(crate) const METADATA_PARAMS: &[&str] = &["metric", "limit", "limit_per_metric"];
 /// Parameters of `/api/v1/query_exemplars`.
 pub(crate) const EXEMPLARS_PARAMS: &[&str] = &["query", "start", "end"];
-/// Parameters of `/api/v1/rules`, by which clients choose among rules.
-pub(crate) const RULES_PARAMS: &[&str] = &["type"];
 
 /// The version of Prometheus whose interface and language this is: data sources choose by it what they ask.
 const VERSION: &str = "3.5.0";
@@ -88,14 +86,4 @@ pub(crate) async fn build(State(app): State<Arc<App>>) -> Result<Response, Failu
 /// `/api/v1/query_exemplars`
 pub(crate) async fn exemplars(State(app): State<Arc<App>>) -> Result<Response, Failure> {
     answer::fixed(&app, "[]").await
-}
-
-/// `/api/v1/rules`
-pub(crate) async fn rules(State(app): State<Arc<App>>) -> Result<Response, Failure> {
-    answer::fixed(&app, "{\"groups\":[]}").await
-}
-
-/// `/api/v1/alerts`
-pub(crate) async fn alerts(State(app): State<Arc<App>>) -> Result<Response, Failure> {
-    answer::fixed(&app, "{\"alerts\":[]}").await
 }

@@ -1,5 +1,6 @@
 //! The work of `khz hub`: collects from agents at the link door, and answers for all of them at the other doors.
 
+mod judge;
 mod kept;
 pub mod recorder;
 
@@ -24,6 +25,7 @@ use crate::config::rrd::Recording;
 use crate::config::sinks::Sink;
 use crate::role::channels;
 use crate::role::doors::{self, Daemon, Doors};
+use crate::role::hub::judge::{Judge, RunningJudge};
 use crate::role::hub::kept::StoredChannels;
 use crate::role::hub::recorder::{HubRecorder, LostRows, Wanted};
 use crate::role::local_socket;
@@ -31,11 +33,12 @@ use crate::role::remote_write::RemoteWriters;
 use crate::role::signals;
 use crate::role::state_dir;
 use crate::role::store::RunningStore;
-use crate::show::outcome::{Failure, Outcome, sentence};
+use crate::show::outcome::{Done, Failure, Outcome, sentence};
 
 /// Serves until a signal ends it.
 pub fn run(plan: &Plan) -> Outcome {
     raise_descriptors();
+    let judge = Judge::load(plan)?;
     let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
     let mut local = local_socket::bind(plan, HUB_LINK_SOCKET);
     let listener = local.as_mut().and_then(local_socket::listener);
@@ -65,6 +68,10 @@ pub fn run(plan: &Plan) -> Outcome {
         let cluster = Arc::clone(&cluster);
         Arc::new(move || cluster.origins())
     });
+    let doors = match &judge {
+        Some(judge) => doors.with_rules(judge.board()),
+        None => doors,
+    };
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
     let stored = store.as_ref().map(RunningStore::metrics).unwrap_or_default();
     let mut writers = RemoteWriters::new(&plan.remote_write);
@@ -74,7 +81,8 @@ pub fn run(plan: &Plan) -> Outcome {
     let lost = LostRows::default();
     let records = plan.rrd.is_some() || !plan.sinks.is_empty();
     let recorded = records.then(|| lost.metrics()).into_iter().flatten();
-    let stored = stored.into_iter().chain(recorded).collect();
+    let judged = judge.as_ref().map(Judge::metrics).unwrap_or_default();
+    let stored = stored.into_iter().chain(recorded).chain(judged).collect();
     let query = HubQuery::new(cluster.clone()).telling(doors.metrics()).telling(stored);
     let query = query.telling_each(writers.counts());
     let query: Arc<dyn Query> = Arc::new(match &store {
@@ -82,14 +90,16 @@ pub fn run(plan: &Plan) -> Outcome {
         None => query,
     });
     let _recorders = start_recorders(&plan, &channels, &query, &lost)?;
+    let judge = judge.map(|judge| judge.start(query.clone(), &cluster, notifier(&plan)?)).transpose()?;
     let outcome = signals::runtime()?.block_on(async {
         tokio::select! {
             outcome = doors::serve(&plan, doors, query, Daemon::Hub) => outcome,
+            () = reload_at_hangups(judge.as_ref()) => Ok(Done::Wholly),
             () = ended(&server) => Err(Failure::work("the link door has ended unexpectedly; what it printed above says why")),
         }
     });
     // Nothing comes any more.
-    drop((server, sources, writers, kept));
+    drop((judge, server, sources, writers, kept));
     if let Some(store) = store {
         store.end();
     }
@@ -195,6 +205,14 @@ fn ask_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<TextSource>, F
             .map_err(|error| Failure::work(format!("cannot ask text://{}: {error}", door.host)))
     };
     plan.source_doors.iter().enumerate().map(ask).collect()
+}
+
+/// Loads rules again at each SIGHUP, if there are some. Never ready.
+async fn reload_at_hangups(judge: Option<&RunningJudge>) {
+    match judge {
+        Some(judge) => judge.reload_at_hangups().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Ready when the link's thread has ended. A hub without it is useless.

@@ -1,0 +1,64 @@
+//! `/khz/v1/rules`: how many rules are in use and what they say, in short; and loading their files again. The rules themselves, and
+//! their alerts, are in Prometheus' interface (`prometheus/rules.rs`).
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use khz_door::Caller;
+use khz_rules::AlertState;
+use tokio::task::spawn_blocking;
+
+use crate::json;
+use crate::params::Params;
+use crate::refusal::Refusal;
+use crate::routes::App;
+
+/// `GET /khz/v1/rules`
+pub(crate) async fn summary(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    Params::parse(request.uri().query(), &[])?;
+    let standing = app.rules.standing();
+    let rules = || standing.groups.iter().flat_map(|group| &group.rules);
+    let alerts = |state| rules().flat_map(|rule| &rule.alerts).filter(|alert| alert.state == state).count();
+    let is_failed = |rule: &&khz_rules::RuleStanding| {
+        rule.report.as_ref().is_some_and(|report| report.error.is_some())
+    };
+    let mut out = String::from("{");
+    for (number, (name, count)) in [
+        ("groups", standing.groups.len()),
+        ("rules", rules().count()),
+        ("failed", rules().filter(is_failed).count()),
+        ("firing", alerts(AlertState::Firing)),
+        ("pending", alerts(AlertState::Pending)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        json::next(&mut out, number);
+        json::text(&mut out, name);
+        out.push(':');
+        json::number(&mut out, count as u64);
+    }
+    out.push_str(",\"refused\":");
+    json::text(&mut out, &standing.refused);
+    out.push_str("}\n");
+    Ok(json::response(out))
+}
+
+/// `PUT /khz/v1/rules`: loads the rule files again. If one of them has an error, those before stay in use.
+pub(crate) async fn load(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    Params::parse(request.uri().query(), &[])?;
+    caller.check_operator("loading rules")?;
+    let board = app.rules.clone();
+    let stopped = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the hub ends");
+    // It waits for the evaluation that runs.
+    let told = spawn_blocking(move || board.reload()).await.map_err(stopped)?;
+    let (groups, rules) = told.map_err(|problem| Refusal::new(StatusCode::CONFLICT, problem))?;
+    Ok(json::response(format!("{{\"groups\":{groups},\"rules\":{rules}}}\n")))
+}

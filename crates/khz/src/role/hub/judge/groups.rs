@@ -1,0 +1,253 @@
+//! The groups of rules of a hub: which one is due, its evaluation, and what is new after it. It sleeps for nobody, and does not
+//! know where results go.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use khz_hub::RecordedSeries;
+use khz_model::{Nanos, Query};
+use khz_notify::Notifier;
+use khz_past::PastSource;
+use khz_promql::{Engine, LabelSet, Limits};
+use khz_rules::{
+    AlertState, Board, Change, Evaluator, Group, GroupStanding, Pass, RuleSet, Saved, Settings, Standing,
+};
+
+use super::numbers::Numbers;
+
+/// Changes of alerts that are logged for each evaluation; the others are counted in one line.
+const LOGGED_MAX: usize = 20;
+
+/// All groups, with what is known of them.
+pub(super) struct Groups {
+    settings: Arc<Settings>,
+    all: Vec<Judged>,
+    /// An alert has changed since somebody asked.
+    has_changed: bool,
+}
+
+struct Judged {
+    evaluator: Evaluator,
+    /// When it is evaluated next (ms since 1970).
+    due: i64,
+    standing: Arc<GroupStanding>,
+}
+
+impl Judged {
+    fn new(evaluator: Evaluator, now: i64) -> Self {
+        let standing = Arc::new(GroupStanding::of(&evaluator, None));
+        Judged { due: evaluator.next(now), evaluator, standing }
+    }
+}
+
+/// An evaluation, with the group's name for those who record it.
+pub(super) struct Passed {
+    name: String,
+    group: Arc<Group>,
+    pass: Pass,
+}
+
+impl Groups {
+    /// The groups of a set; their alerts go on as they were saved.
+    pub fn new(set: &RuleSet, settings: Arc<Settings>, saved: Option<&Saved>, now: i64) -> Self {
+        let evaluator = |group: &Arc<Group>| match saved.and_then(|saved| saved.group(group)) {
+            Some(saved) => Evaluator::restore(group.clone(), settings.clone(), saved, now),
+            None => Evaluator::new(group.clone(), settings.clone()),
+        };
+        let all = set.groups().map(|group| Judged::new(evaluator(group), now)).collect();
+        Groups { settings, all, has_changed: true }
+    }
+
+    /// The groups of another set: what is known of rules that stay goes on. Series of groups that have gone end now.
+    pub fn change(&mut self, set: &RuleSet, recorded: &RecordedSeries, now: i64) {
+        let mut old = std::mem::take(&mut self.all);
+        for group in set.groups() {
+            let is_same = |judged: &Judged| {
+                let known = judged.evaluator.group();
+                (&known.file, &known.name) == (&group.file, &group.name)
+            };
+            let evaluator = match old.iter().position(is_same) {
+                Some(at) => old.swap_remove(at).evaluator.changed(group.clone()),
+                None => Evaluator::new(group.clone(), self.settings.clone()),
+            };
+            self.all.push(Judged::new(evaluator, now));
+        }
+        self.has_changed = true;
+        for judged in old {
+            // An evaluation without samples ends all series of its group.
+            let time = judged.evaluator.last().unwrap_or(now).saturating_add(1).max(now);
+            if let Err(error) = recorded.append(&name_of(judged.evaluator.group()), time, &[]) {
+                tracing::debug!("a group of rules has gone: {error}");
+            }
+        }
+    }
+
+    /// Evaluates the group that is due, the longest due one first; `None`: none is.
+    pub fn evaluate_next(
+        &mut self,
+        query: &Arc<dyn Query>,
+        job: &Arc<str>,
+        now: i64,
+        is_over: &Arc<AtomicBool>,
+        numbers: &Numbers,
+    ) -> Option<Passed> {
+        let next = self.all.iter_mut().min_by_key(|judged| judged.due)?;
+        if next.due > now {
+            // Somebody has set the clock back by far: what was due in the future is not waited for.
+            let farthest = now.saturating_add(next.evaluator.interval());
+            next.due = if next.due > farthest { next.evaluator.next(now) } else { next.due };
+            return None;
+        }
+        let interval = next.evaluator.interval();
+        let missed = now.saturating_sub(next.due) / interval;
+        let time = next.due.saturating_add(missed.saturating_mul(interval));
+        next.due = next.evaluator.next(time);
+        numbers.missed.fetch_add(missed.unsigned_abs(), Ordering::Relaxed);
+        let stamp = Nanos(time.unsigned_abs().saturating_mul(1_000_000));
+        let source = PastSource::of(query.clone(), job.clone(), stamp);
+        let limits = Limits { time: time_max(interval), ..Limits::default() };
+        let engine = Engine::new(limits).cancelled_by(is_over.clone());
+        let begin = Instant::now();
+        let pass = next.evaluator.evaluate(&engine, &source, time, &mut || begin.elapsed());
+        if is_over.load(Ordering::Relaxed) {
+            // It was cut short: its errors say nothing.
+            return None;
+        }
+        next.standing = Arc::new(GroupStanding::of(&next.evaluator, Some(&pass)));
+        self.has_changed |= pass.alerts.iter().any(|passed| passed.change.is_some());
+        let group = next.evaluator.group().clone();
+        let passed = Passed { name: name_of(&group), group, pass };
+        passed.log();
+        numbers.evaluated(&passed.pass);
+        Some(passed)
+    }
+
+    /// Puts everything up on the board.
+    pub fn show(&self, board: &Board, refused: String) {
+        let groups = self.all.iter().map(|judged| judged.standing.clone()).collect();
+        board.put(Standing { groups, refused });
+    }
+
+    /// How long it is until a group is due.
+    pub fn until_next(&self, now: i64) -> Duration {
+        let next = self.all.iter().map(|judged| judged.due).min().unwrap_or(i64::MAX);
+        Duration::from_millis(u64::try_from(next.saturating_sub(now)).unwrap_or(0))
+    }
+
+    /// Whether an alert has changed since the last call.
+    pub fn has_changed(&mut self) -> bool {
+        std::mem::take(&mut self.has_changed)
+    }
+
+    /// What is to be kept over a restart.
+    pub fn saved(&self) -> Saved {
+        Saved::new(self.all.iter().filter_map(|judged| judged.evaluator.save()).collect())
+    }
+
+    /// Counts the alerts that there are.
+    pub fn count(&self, numbers: &Numbers) {
+        let alerts = || self.all.iter().flat_map(|judged| &judged.standing.rules).flat_map(|rule| &rule.alerts);
+        let of = |state| alerts().filter(|alert| alert.state == state).count() as u64;
+        numbers.firing.store(of(AlertState::Firing), Ordering::Relaxed);
+        numbers.pending.store(of(AlertState::Pending), Ordering::Relaxed);
+    }
+
+    /// Where people find this hub.
+    pub fn external_url(&self) -> &str {
+        &self.settings.external_url
+    }
+}
+
+/// A group has as long as its interval, and some seconds if that is short: one that is too slow makes others late.
+fn time_max(interval: i64) -> Duration {
+    const LEAST: Duration = Duration::from_secs(5);
+    Duration::from_millis(interval.unsigned_abs()).max(LEAST).min(khz_promql::limits::TIME_MAX)
+}
+
+/// The name under which a group's series are recorded: two files may have a group of the same name.
+fn name_of(group: &Group) -> String {
+    format!("{};{}", group.file, group.name)
+}
+
+impl Passed {
+    fn log(&self) {
+        let changed: Vec<_> = self.pass.alerts.iter().filter(|passed| passed.change.is_some()).collect();
+        for passed in changed.iter().take(LOGGED_MAX) {
+            let labels = khz_promql::label_text(&passed.alert.labels);
+            match passed.change {
+                Some(Change::Fired) => tracing::warn!("alert {labels} fires, at {}", passed.alert.value),
+                Some(Change::Resolved) => tracing::info!("alert {labels} is resolved"),
+                _ => tracing::debug!("alert {labels} is pending"),
+            }
+        }
+        if changed.len() > LOGGED_MAX {
+            tracing::warn!("group {}: {} more alerts have changed", self.group.name, changed.len() - LOGGED_MAX);
+        }
+        for (rule, report) in self.group.rules.iter().zip(&self.pass.rules) {
+            if let Some(error) = &report.error {
+                tracing::warn!("rule {} of group {}: {error}", rule.name, self.group.name);
+            }
+        }
+    }
+
+    /// Records what the rules gave.
+    pub fn record(&self, recorded: &RecordedSeries, numbers: &Numbers) {
+        let Some(time) = self.pass.samples.first().map(|sample| sample.time).or(Some(self.pass.time)) else {
+            return;
+        };
+        let samples: Vec<(LabelSet, f64)> =
+            self.pass.samples.iter().map(|sample| (sample.labels.clone(), sample.value)).collect();
+        match recorded.append(&self.name, time, &samples) {
+            Ok(appended) => {
+                numbers.refused.fetch_add(appended.refused as u64, Ordering::Relaxed);
+                if let Some(problem) = appended.problem {
+                    tracing::warn!("group {}: {} samples were not recorded: {problem}", self.group.name, appended.refused);
+                }
+            }
+            Err(error) => {
+                numbers.refused.fetch_add(samples.len() as u64, Ordering::Relaxed);
+                tracing::warn!("{error}");
+            }
+        }
+    }
+
+    /// Hands firing alerts, and those that were resolved, to those who tell people.
+    pub fn tell(&self, notifier: &Notifier, external_url: &str) {
+        let alerts: Vec<khz_notify::Alert> = self
+            .pass
+            .alerts
+            .iter()
+            .filter(|passed| passed.alert.fired_at.is_some())
+            .map(|passed| {
+                let alert = &passed.alert;
+                let expr = &self.group.rules[passed.rule].expr;
+                let text = |(name, value): (&Arc<str>, &Arc<str>)| (name.to_string(), value.to_string());
+                khz_notify::Alert {
+                    labels: alert.labels.iter().map(text).collect(),
+                    annotations: alert
+                        .annotations
+                        .iter()
+                        .map(|(name, value)| (name.to_string(), value.clone()))
+                        .collect(),
+                    starts_at: alert.fired_at.unwrap_or(alert.active_at),
+                    ends_at: alert.resolved_at,
+                    generator_url: link(external_url, expr),
+                }
+            })
+            .collect();
+        notifier.tell(&alerts);
+    }
+}
+
+/// The page of an expression.
+fn link(external_url: &str, expr: &str) -> String {
+    let mut link = format!("{external_url}/#query?expr=");
+    for byte in expr.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => link.push(char::from(byte)),
+            _ => link.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    link
+}

@@ -1,0 +1,189 @@
+//! The thread that judges: it evaluates the rules of a hub over what the hub remembers, records what they give, hands their alerts
+//! to those who tell people, and keeps their state over restarts. It sleeps until a group is due. What it found is on a board
+//! (`khz_rules::Board`), which the HTTP door reads.
+
+mod clock;
+mod groups;
+mod numbers;
+mod state;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use khz_hub::{Cluster, RecordedSeries};
+use khz_model::{Metric, Query};
+use khz_notify::Notifier;
+use khz_rules::{Board, RuleSet, Settings, counted};
+
+use self::clock::now;
+use self::groups::Groups;
+use self::numbers::Numbers;
+use self::state::AlertState;
+use crate::config::Plan;
+use crate::role::state_dir;
+use crate::show::outcome::{Failure, sentence};
+
+/// The longest sleep: after it, the wall clock is read again, which somebody may have set.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
+
+/// What the rules are, before anything runs.
+pub struct Judge {
+    paths: Vec<PathBuf>,
+    set: RuleSet,
+    settings: Arc<Settings>,
+    job: Arc<str>,
+    board: Arc<Board>,
+    numbers: Arc<Numbers>,
+    is_over: Arc<AtomicBool>,
+    state: Option<AlertState>,
+}
+
+impl Judge {
+    /// Loads the rules that the plan names; `None`: it names none. A hub does not start with rules that have errors.
+    pub fn load(plan: &Plan) -> Result<Option<Self>, Failure> {
+        if plan.rules.is_empty() {
+            return Ok(None);
+        }
+        let set = RuleSet::load(&plan.rules).map_err(|error| {
+            Failure::usage(format!("the rules cannot be used (`khz rules check` says the same):\n{error}"))
+        })?;
+        set.warnings.iter().for_each(|finding| tracing::warn!("rules: {finding}"));
+        let state = state_dir::find(plan, "alerts will begin again after a restart")
+            .and_then(|directory| AlertState::open(&directory));
+        Ok(Some(Judge {
+            paths: plan.rules.clone(),
+            set,
+            settings: Arc::new(Settings {
+                interval: (plan.rules_interval.0 / 1_000_000).cast_signed(),
+                external_url: external_url(plan),
+                ..Settings::default()
+            }),
+            job: plan.job.as_str().into(),
+            board: Arc::default(),
+            numbers: Arc::default(),
+            is_over: Arc::default(),
+            state,
+        }))
+    }
+
+    /// Where everybody sees what the rules say.
+    pub fn board(&self) -> Arc<Board> {
+        self.board.clone()
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> Vec<(Metric, Arc<std::sync::atomic::AtomicU64>)> {
+        self.numbers.metrics()
+    }
+
+    /// Starts to evaluate.
+    pub fn start(
+        self,
+        query: Arc<dyn Query>,
+        cluster: &Arc<Cluster>,
+        notifier: Option<Notifier>,
+    ) -> Result<RunningJudge, Failure> {
+        let (is_over, board) = (self.is_over.clone(), self.board.clone());
+        let recorded = RecordedSeries::new(cluster.clone());
+        let work = move || self.run(query, recorded, notifier);
+        let thread = std::thread::Builder::new().name("rules".into()).spawn(work);
+        let thread = thread.map_err(|error| Failure::work(format!("cannot start to evaluate rules: {error}")))?;
+        Ok(RunningJudge { is_over, board, thread: Some(thread) })
+    }
+
+    fn run(self, query: Arc<dyn Query>, recorded: RecordedSeries, notifier: Option<Notifier>) {
+        let Judge { paths, set, settings, job, board, numbers, is_over, mut state } = self;
+        board.evaluated_by(std::thread::current());
+        let saved = state.as_ref().and_then(AlertState::read);
+        let mut groups = Groups::new(&set, settings, saved.as_ref(), now());
+        groups.show(&board, String::new());
+        while !is_over.load(Ordering::Relaxed) {
+            if board.is_asked_to_reload() {
+                let told = match RuleSet::load(&paths) {
+                    Ok(set) => {
+                        groups.change(&set, &recorded, now());
+                        groups.show(&board, String::new());
+                        tracing::info!("{} rules of {} groups are in use", counted(&set).1, counted(&set).0);
+                        Ok(counted(&set))
+                    }
+                    Err(error) => {
+                        tracing::warn!("the new rules are refused, and those before stay in use: {error}");
+                        groups.show(&board, error.to_string());
+                        Err(error.to_string())
+                    }
+                };
+                board.reloaded(&told);
+            }
+            let mut judged = false;
+            while let Some(passed) = groups.evaluate_next(&query, &job, now(), &is_over, &numbers) {
+                judged = true;
+                passed.record(&recorded, &numbers);
+                if let Some(notifier) = &notifier {
+                    passed.tell(notifier, groups.external_url());
+                }
+                if is_over.load(Ordering::Relaxed) || board.is_asked_to_reload() {
+                    break;
+                }
+            }
+            if judged {
+                groups.show(&board, board.standing().refused.clone());
+                groups.count(&numbers);
+                if let Some(state) = &mut state {
+                    state.keep(&mut groups, now());
+                }
+            }
+            std::thread::park_timeout(groups.until_next(now()).min(SLEEP_MAX));
+        }
+        if let Some(state) = &mut state {
+            state.write(&groups, now());
+        }
+        board.ended();
+    }
+}
+
+/// The running thread. When this is dropped, its state is written, and nobody evaluates any more.
+pub struct RunningJudge {
+    is_over: Arc<AtomicBool>,
+    board: Arc<Board>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl RunningJudge {
+    /// Loads the rule files again at each SIGHUP, as Prometheus does. Never ends.
+    pub async fn reload_at_hangups(&self) {
+        let hangup = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup());
+        let Ok(mut hangup) = hangup.inspect_err(|error| tracing::warn!("SIGHUP loads no rules: {}", sentence(error)))
+        else {
+            return std::future::pending().await;
+        };
+        while hangup.recv().await.is_some() {
+            let board = self.board.clone();
+            // What comes of it is in the log.
+            let _ = tokio::task::spawn_blocking(move || board.reload()).await;
+        }
+    }
+}
+
+impl Drop for RunningJudge {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // If it panicked, the message was printed then.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Where people find this hub.
+fn external_url(plan: &Plan) -> String {
+    if !plan.external_url.is_empty() {
+        return plan.external_url.clone();
+    }
+    let scheme = if plan.trust.pair.is_some() { "https" } else { "http" };
+    let port = plan.listen.first().map_or(7070, std::net::SocketAddr::port);
+    format!("{scheme}://{}:{port}", plan.node)
+}

@@ -1,7 +1,6 @@
 //! `khz config`: the effective configuration as TOML that can be read back, each value with where it came from.
 
 use crate::config::NodeFlags;
-use crate::role::foreign::authorization;
 use crate::show::outcome::{Done, Failure, Outcome};
 use clap::Args;
 use std::fmt;
@@ -141,11 +140,11 @@ fn without_query(url: &str) -> String {
 /// Checks what is in the files of secrets, as a daemon does when it starts.
 fn check_secrets(plan: &Plan) -> Result<(), Failure> {
     if let Some(engine) = &plan.engine {
-        authorization(&engine.login).map_err(|problem| Failure::usage(format!("engine: {problem}")))?;
+        engine.login.authorization().map_err(|problem| Failure::usage(format!("engine: {problem}")))?;
     }
     for receiver in &plan.remote_write {
         let failed = |problem| Failure::usage(format!("remote_write '{}': {problem}", receiver.name));
-        authorization(&receiver.server.login).map_err(failed)?;
+        receiver.server.login.authorization().map_err(failed)?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use khz_ask::is_secret_header;
+use khz_ask::{ForeignServer, Login, is_secret_header};
 use khz_model::Nanos;
 use khz_trust::ClientFiles;
 
@@ -29,32 +29,6 @@ const OUR_HEADERS: [&str; 9] = [
     "transfer-encoding",
     "user-agent",
 ];
-
-/// A server of somebody else.
-#[derive(Clone, Debug)]
-pub struct ForeignServer {
-    /// Where it is.
-    pub url: String,
-    /// How long an answer may take.
-    pub timeout: Duration,
-    /// What it is shown.
-    pub login: Login,
-    /// Further headers.
-    pub headers: Vec<(String, String)>,
-    /// The files of TLS; `None`: the address has none.
-    pub files: Option<ClientFiles>,
-}
-
-/// How a server knows us.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Login {
-    /// It does not, or by our certificate.
-    Nothing,
-    /// By the token in this file.
-    Bearer(PathBuf),
-    /// By a name and the password in this file.
-    Basic(String, PathBuf),
-}
 
 /// Checks the table `[engine]`. `may_show` says that secrets may travel without TLS.
 pub(super) fn engine(values: &ForeignValues, may_show: bool) -> Result<ForeignServer, ConfigError> {

@@ -4,12 +4,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use khz_ask::ForeignServer;
 use khz_gather::{AllowList, Handlers, Placement, RingSize};
 use khz_model::{ByteSize, Nanos, NodeName, Rate};
 use khz_trust::{Exposure, Means};
 
 use super::addresses::{self, HubAddress};
-use super::foreign::{self, ForeignServer};
+use super::foreign;
 use super::nodes;
 use super::remote::{self, RemoteWrite};
 use super::rrd::{self, Recording};

@@ -7,7 +7,6 @@ pub mod channels;
 pub mod door_access;
 pub mod doors;
 pub mod engine;
-pub mod foreign;
 pub mod gatherer;
 pub mod hub;
 pub mod job_socket;

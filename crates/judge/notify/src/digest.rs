@@ -61,7 +61,7 @@ struct Group {
 }
 
 /// What is to be sent, and which alerts people then know.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub message: Message,
     told: Vec<(u64, bool)>,
@@ -358,11 +358,15 @@ impl Core for Digest {
     }
 
     fn record(&mut self) -> Option<Vec<Record>> {
-        if !std::mem::take(&mut self.is_changed) {
-            return None;
-        }
+        std::mem::take(&mut self.is_changed).then(|| self.records())
+    }
+}
+
+impl Digest {
+    /// What people believe to fire.
+    pub fn records(&mut self) -> Vec<Record> {
         let told = self.table.rows();
         let told = told.filter_map(|(_, row)| Some((row.state.told_at?, &row.alert)));
-        Some(told.map(|(told_at, alert)| Record { alert: alert.clone(), told_at }).collect())
+        told.map(|(told_at, alert)| Record { alert: alert.clone(), told_at }).collect()
     }
 }

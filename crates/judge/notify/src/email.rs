@@ -110,7 +110,14 @@ impl Door<Job> for Email {
     }
 }
 
-/// An address, as `khz <khz@example.org>`.
+/// Checks an address, as `khz <khz@example.org>`.
+///
+/// # Errors
+/// Returns what is wrong with it, as a sentence.
+pub fn check_address(text: &str) -> Result<(), String> {
+    mailbox(text).map(|_| ())
+}
+
 fn mailbox(text: &str) -> Result<Mailbox, String> {
     text.parse().map_err(|error| format!("'{}' is no address of e-mail: {error}", printable(text)))
 }

@@ -45,7 +45,7 @@ pub(crate) struct Queue {
 }
 
 /// Alerts that are sent together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Batch {
     pub alerts: Vec<(u64, Arc<Alert>)>,
     /// Until when firing ones are believed, in ms since 1970.

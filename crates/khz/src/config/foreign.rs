@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use khz_ask::is_secret_header;
+use khz_ask::{ForeignServer, Login, is_secret_header};
 use khz_model::Nanos;
 use khz_trust::ClientFiles;
 
@@ -13,7 +13,7 @@ use super::values::{bad, quantity, switch};
 use super::{ConfigError, ForeignValues, Value};
 
 /// How long an answer may take, if the file does not say it.
-const TIMEOUT: Nanos = Nanos::from_secs(30);
+const TIMEOUT: u64 = 30;
 /// The longest that an answer may take, in seconds.
 const TIMEOUT_MAX: u64 = 600;
 
@@ -29,32 +29,6 @@ const OUR_HEADERS: [&str; 9] = [
     "transfer-encoding",
     "user-agent",
 ];
-
-/// A server of somebody else.
-#[derive(Clone, Debug)]
-pub struct ForeignServer {
-    /// Where it is.
-    pub url: String,
-    /// How long an answer may take.
-    pub timeout: Duration,
-    /// What it is shown.
-    pub login: Login,
-    /// Further headers.
-    pub headers: Vec<(String, String)>,
-    /// The files of TLS; `None`: the address has none.
-    pub files: Option<ClientFiles>,
-}
-
-/// How a server knows us.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Login {
-    /// It does not, or by our certificate.
-    Nothing,
-    /// By the token in this file.
-    Bearer(PathBuf),
-    /// By a name and the password in this file.
-    Basic(String, PathBuf),
-}
 
 /// Checks the table `[engine]`. `may_show` says that secrets may travel without TLS.
 pub(super) fn engine(values: &ForeignValues, may_show: bool) -> Result<ForeignServer, ConfigError> {
@@ -112,6 +86,16 @@ impl Table<'_> {
 
     /// The server; `example` is an address of its kind.
     pub(super) fn server(&self, example: &str, may_show: bool) -> Result<ForeignServer, ConfigError> {
+        self.server_within(example, may_show, TIMEOUT)
+    }
+
+    /// The same, with another time in seconds that an answer may take if the file does not say it.
+    pub(super) fn server_within(
+        &self,
+        example: &str,
+        may_show: bool,
+        usual: u64,
+    ) -> Result<ForeignServer, ConfigError> {
         let url =
             self.text("url").ok_or_else(|| self.bad("url", format!("it is missing: url = \"{example}\"")))?;
         let host = host(&url).map_err(|problem| self.bad("url", problem))?;
@@ -147,7 +131,7 @@ impl Table<'_> {
             return Err(self.bad("url", problem.to_owned()));
         }
         Ok(ForeignServer {
-            timeout: Duration::from_nanos(self.read("timeout", TIMEOUT, timeout)?.0),
+            timeout: Duration::from_nanos(self.read("timeout", Nanos::from_secs(usual), timeout)?.0),
             login,
             headers,
             files,
@@ -201,7 +185,7 @@ pub(super) fn host(url: &str) -> Result<String, String> {
     if is_host { Ok(host.to_owned()) } else { Err(format!("'{}' is not an address", shown(url))) }
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),

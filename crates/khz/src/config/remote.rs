@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use khz_ask::ForeignServer;
 use khz_model::{Nanos, Pattern};
 use khz_remote::write::{Action, Rule, Rules, Settings};
 
-use super::foreign::{ForeignServer, Table, host, within};
+use super::foreign::{Table, host, within};
 use super::values::{bad, quantity};
 use super::{ConfigError, ForeignValues, Value};
 
@@ -135,7 +136,7 @@ impl Table<'_> {
 }
 
 /// A text as the name of a file.
-fn file_name(text: &str) -> String {
+pub(super) fn file_name(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
     let name: String = text.chars().map(plain).take(NAME_BYTES_MAX).collect();
     name.trim_start_matches('.').to_owned()
@@ -156,10 +157,10 @@ fn delay(text: &str) -> Result<Nanos, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::foreign::Login;
     use super::super::layers::tests::layers;
     use super::super::plan::Plan;
     use super::*;
+    use khz_ask::Login;
     use std::time::Duration;
 
     fn plan(file: &str) -> Result<Vec<RemoteWrite>, String> {

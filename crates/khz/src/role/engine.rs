@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use khz_ask::{AskError, Way};
+use khz_ask::{AskError, ForeignServer, Way};
 use khz_http::{EngineAnswer, EngineError, Question};
 
 use crate::config::Plan;
-use crate::config::foreign::ForeignServer;
-use crate::role::foreign::authorization;
 use crate::show::outcome::{Failure, sentence};
 
 /// An engine, and what it is shown.
@@ -22,7 +20,7 @@ pub fn open(plan: &Plan) -> Result<Option<Arc<dyn khz_http::Engine>>, Failure> {
     let failed = |problem: String| Failure::usage(format!("engine: {problem}"));
     let engine = khz_ask::Engine::new(&server.url, server.files.clone(), server.timeout);
     let engine = engine.map_err(|error| failed(sentence(&error)))?;
-    authorization(&server.login).map_err(failed)?;
+    server.login.authorization().map_err(failed)?;
     Ok(Some(Arc::new(OtherEngine { engine, server })))
 }
 
@@ -33,7 +31,7 @@ impl khz_http::Engine for OtherEngine {
 
     fn ask(&self, question: &Question) -> Result<Box<dyn EngineAnswer>, EngineError> {
         // Read each time: a secret may be changed while khz runs.
-        let authorization = authorization(&self.server.login).map_err(EngineError::Unusable)?;
+        let authorization = self.server.login.authorization().map_err(EngineError::Unusable)?;
         let headers = self.server.headers.iter().map(|(name, value)| (&**name, &**value));
         let headers: Vec<_> =
             headers.chain(authorization.as_deref().map(|text| ("Authorization", text))).collect();

@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+pub use khz_ask::sentence;
 use khz_model::fold::fold;
 
 /// The end of a command: how complete it was, or why it failed.
@@ -42,22 +43,6 @@ pub enum Failure {
     /// The terminal, file or pipe that we print to went wrong.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
-}
-
-/// An error with its causes, in one sentence: `cannot listen on ...: permission denied`.
-pub fn sentence(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        // The text of some errors includes their cause.
-        let cause_text = error.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        cause = error.source();
-    }
-    text
 }
 
 impl Failure {

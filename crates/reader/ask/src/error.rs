@@ -141,3 +141,19 @@ impl AskError {
         )
     }
 }
+
+/// An error with its causes, in one sentence: `cannot listen on ...: permission denied`.
+pub fn sentence(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        // The text of some errors includes their cause.
+        let cause_text = error.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        cause = error.source();
+    }
+    text
+}

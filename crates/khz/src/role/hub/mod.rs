@@ -29,6 +29,7 @@ use crate::role::hub::judge::{Judge, RunningJudge};
 use crate::role::hub::kept::StoredChannels;
 use crate::role::hub::recorder::{HubRecorder, LostRows, Wanted};
 use crate::role::local_socket;
+use crate::role::notify;
 use crate::role::remote_write::RemoteWriters;
 use crate::role::signals;
 use crate::role::state_dir;
@@ -78,6 +79,7 @@ pub fn run(plan: &Plan) -> Outcome {
     if let Some(store) = &store {
         writers.start(store.folder(), &store.followed(&cluster))?;
     }
+    let notifier = notify::open(&plan)?;
     let lost = LostRows::default();
     let records = plan.rrd.is_some() || !plan.sinks.is_empty();
     let recorded = records.then(|| lost.metrics()).into_iter().flatten();
@@ -85,12 +87,13 @@ pub fn run(plan: &Plan) -> Outcome {
     let stored = stored.into_iter().chain(recorded).chain(judged).collect();
     let query = HubQuery::new(cluster.clone()).telling(doors.metrics()).telling(stored);
     let query = query.telling_each(writers.counts());
+    let query = query.telling_each(notifier.as_ref().map(notify::counts).unwrap_or_default());
     let query: Arc<dyn Query> = Arc::new(match &store {
         Some(store) => query.remembering(store.past(&cluster)),
         None => query,
     });
     let _recorders = start_recorders(&plan, &channels, &query, &lost)?;
-    let judge = judge.map(|judge| judge.start(query.clone(), &cluster, notifier(&plan)?)).transpose()?;
+    let judge = judge.map(|judge| judge.start(query.clone(), &cluster, notifier)).transpose()?;
     let outcome = signals::runtime()?.block_on(async {
         tokio::select! {
             outcome = doors::serve(&plan, doors, query, Daemon::Hub) => outcome,

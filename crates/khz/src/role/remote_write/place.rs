@@ -1,47 +1,33 @@
 //! A receiver as HTTP has it: what it is shown, and what its answers mean.
 
-use khz_ask::{Post, PostAnswer};
+use khz_ask::PostAnswer;
 use khz_remote::write::{Answer, Receiver};
 
-use crate::config::foreign::ForeignServer;
 use crate::config::remote::RemoteWrite;
-use crate::role::foreign::authorization;
 use crate::show::outcome::sentence;
 
 /// A receiver behind HTTP.
-pub struct Place {
-    post: Post,
-    server: ForeignServer,
-}
+pub struct Place(khz_ask::Place);
 
 impl Place {
     /// The receiver of this table. Its secrets must be there.
     pub fn new(receiver: &RemoteWrite) -> Result<Self, String> {
         let server = receiver.server.clone();
-        let post = Post::new(&server.url, server.files.clone(), server.timeout);
-        let post = post.map_err(|error| sentence(&error))?;
-        authorization(&server.login)?;
-        Ok(Place { post, server })
+        server.login.authorization()?;
+        khz_ask::Place::new(server).map(Place).map_err(|error| sentence(&error))
     }
 }
 
 impl Receiver for Place {
     fn send(&mut self, packed: &[u8]) -> Answer {
-        // Read each time: a secret may be changed while khz runs.
-        let authorization = match authorization(&self.server.login) {
-            Ok(authorization) => authorization,
-            Err(problem) => return Answer::Later(problem, None),
-        };
-        let mut headers = vec![
+        let headers = [
             ("Content-Type", "application/x-protobuf"),
             ("Content-Encoding", "snappy"),
             ("X-Prometheus-Remote-Write-Version", "0.1.0"),
         ];
-        headers.extend(self.server.headers.iter().map(|(name, value)| (&**name, &**value)));
-        headers.extend(authorization.as_deref().map(|text| ("Authorization", text)));
-        match self.post.send(&headers, packed) {
+        match self.0.send(&headers, packed) {
             Ok(answer) => meaning(&answer),
-            Err(error) => Answer::Later(sentence(&error), None),
+            Err(problem) => Answer::Later(problem, None),
         }
     }
 }

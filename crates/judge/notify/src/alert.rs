@@ -1,0 +1,145 @@
+//! An alert as the judge hands it over, and what is derived from its labels. Does not know where it goes.
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use crate::limits::{ALERT_BYTES_MAX, ALERT_LABELS_MAX};
+
+/// Names with their texts.
+pub type Labels = BTreeMap<String, String>;
+
+/// The label that has the alert's name.
+pub const ALERT_NAME: &str = "alertname";
+
+/// An alert: one label set of a rule that fires, or has fired. Times are in ms since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Alert {
+    /// Its labels, which are its identity, with `alertname`.
+    pub labels: Labels,
+    /// Texts for people.
+    pub annotations: Labels,
+    /// When it began to fire.
+    pub starts_at: i64,
+    /// When it was resolved; `None` while it fires.
+    pub ends_at: Option<i64>,
+    /// Where people can see its expression; may be empty.
+    pub generator_url: String,
+}
+
+impl Alert {
+    /// True while it fires.
+    pub fn is_firing(&self) -> bool {
+        self.ends_at.is_none()
+    }
+
+    /// The name of its rule; empty if it has none.
+    pub fn name(&self) -> &str {
+        self.labels.get(ALERT_NAME).map_or("", String::as_str)
+    }
+
+    /// The same event, though its annotations may have changed.
+    pub fn is_same_event(&self, other: &Alert) -> bool {
+        self.ends_at == other.ends_at && (self.starts_at == other.starts_at || !self.is_firing())
+    }
+
+    /// About the memory that it takes.
+    pub fn bytes(&self) -> usize {
+        let texts = self.labels.iter().chain(&self.annotations);
+        let texts: usize = texts.map(|(name, value)| name.len() + value.len() + PAIR_BYTES).sum();
+        texts + self.generator_url.len() + size_of::<Alert>()
+    }
+
+    /// True if it is larger than alerts may be.
+    pub fn is_too_large(&self) -> bool {
+        self.labels.len() > ALERT_LABELS_MAX
+            || self.annotations.len() > ALERT_LABELS_MAX
+            || self.bytes() > ALERT_BYTES_MAX
+    }
+
+    /// The number that Alertmanager gives to its labels, FNV-1a of 64 bits.
+    pub fn fingerprint(&self, external: &Labels) -> u64 {
+        const SEPARATOR: &[u8] = &[0xff];
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for (name, value) in with_external(&self.labels, external) {
+            for byte in [name.as_bytes(), SEPARATOR, value.as_bytes(), SEPARATOR].into_iter().flatten() {
+                hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        hash
+    }
+}
+
+/// What a pair of short texts takes beyond its letters.
+const PAIR_BYTES: usize = 2 * size_of::<String>();
+
+/// Labels with the external ones. The alert's own win.
+pub fn with_external<'a>(labels: &'a Labels, external: &'a Labels) -> BTreeMap<&'a str, &'a str> {
+    let all = external.iter().chain(labels);
+    all.map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+/// An alert as the key of a table: two are the same if their labels are.
+#[derive(Clone, Debug)]
+pub(crate) struct ByLabels(pub Arc<Alert>);
+
+impl PartialEq for ByLabels {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.labels == other.0.labels
+    }
+}
+
+impl Eq for ByLabels {}
+
+impl Hash for ByLabels {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.labels.hash(state);
+    }
+}
+
+impl Borrow<Labels> for ByLabels {
+    fn borrow(&self) -> &Labels {
+        &self.0.labels
+    }
+}
+
+/// An alert that is told: copied once if somebody keeps it, however many do.
+pub(crate) struct Told<'a> {
+    pub alert: &'a Alert,
+    kept: Option<Arc<Alert>>,
+}
+
+impl<'a> Told<'a> {
+    pub fn new(alert: &'a Alert) -> Self {
+        Told { alert, kept: None }
+    }
+
+    pub fn keep(&mut self) -> Arc<Alert> {
+        self.kept.get_or_insert_with(|| Arc::new(self.alert.clone())).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fingerprint_is_alertmanagers() {
+        let labels = [("alertname", "Down"), ("node", "n1")];
+        let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let alert = Alert { labels, ..Alert::default() };
+        let external = [("cluster".to_owned(), "a".to_owned())].into();
+        assert_ne!(alert.fingerprint(&external), alert.fingerprint(&Labels::new()));
+        // Of no labels: the start of FNV-1a, as Prometheus' common/model has it.
+        assert_eq!(Alert::default().fingerprint(&Labels::new()), 14_695_981_039_346_656_037);
+    }
+
+    #[test]
+    fn an_alerts_own_labels_win_over_external_ones() {
+        let own: Labels = [("a".to_owned(), "own".to_owned())].into();
+        let external = [("a".to_owned(), "ext".to_owned()), ("b".to_owned(), "ext".to_owned())].into();
+        let all: Vec<_> = with_external(&own, &external).into_iter().collect();
+        assert_eq!(all, [("a", "own"), ("b", "ext")]);
+    }
+}

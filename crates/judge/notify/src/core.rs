@@ -1,0 +1,54 @@
+//! What the two kinds of ways have in common: state that is fed with alerts and moments, and says what is to be sent and when.
+//! It does no I/O, so a test can run days of it in no time.
+
+use crate::alert::{Alert, Told};
+use crate::answer::Answer;
+use crate::now::Now;
+
+/// The state of a way.
+pub(crate) trait Core: Send + 'static {
+    /// What is sent at a time.
+    type Job: Send;
+
+    /// Takes the newest state of an alert.
+    fn take(&mut self, told: &mut Told<'_>, now: Now);
+
+    /// All alerts of a pass were taken: those that nobody has mentioned for long are no longer judged.
+    fn end_of_pass(&mut self, now: Now);
+
+    /// When something is to be done, on the steady clock; `None`: not before something new is taken.
+    fn due(&self) -> Option<u64>;
+
+    /// What is to be sent now, if it is time.
+    fn next(&mut self, now: Now) -> Option<Self::Job>;
+
+    /// What came of it.
+    fn done(&mut self, job: Self::Job, answer: &Answer, now: Now);
+
+    /// Alerts of a job.
+    fn alerts(job: &Self::Job) -> u64;
+
+    /// Alerts that wait to be sent, and alerts that were dropped since the last call.
+    fn numbers(&mut self) -> (u64, u64);
+
+    /// What survives a restart, if it has changed since the last call.
+    fn record(&mut self) -> Option<Vec<Record>> {
+        None
+    }
+}
+
+/// What is known of one alert over a restart: people were told that it fires.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub alert: std::sync::Arc<Alert>,
+    /// When they were told, in ms since 1970.
+    pub told_at: i64,
+}
+
+/// An alert that the judge has not mentioned for this long, in ms, while it mentioned others, is no longer judged: its rule is
+/// gone, or its series were forgotten over a restart.
+pub(crate) const UNHEARD_MAX: u64 = 15 * 60_000;
+/// The time between two searches for such alerts, in ms.
+pub(crate) const SEARCH_EVERY: u64 = 60_000;
+/// A resolved alert is repeated for this long, in ms, as Prometheus does.
+pub(crate) const RESOLVED_KEPT: u64 = 15 * 60_000;

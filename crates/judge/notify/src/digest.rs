@@ -1,0 +1,372 @@
+//! What people without an Alertmanager are told: once when an alert fires, once when it is resolved, and again after some hours.
+//! Alerts of one name that come together make one message, and there are at most some messages an hour.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::alert::{Alert, Told};
+use crate::answer::Answer;
+use crate::core::{Core, Record, SEARCH_EVERY, UNHEARD_MAX};
+use crate::hour::{Hour, Turn};
+use crate::limits::{MESSAGE_ALERTS_MAX, MESSAGE_BYTES_MAX};
+use crate::message::{Message, summary_alert};
+use crate::now::Now;
+use crate::pauses::Pauses;
+use crate::table::{Table, Worth};
+
+/// The longest pause, in ms, before a message that was not taken is sent again.
+const PAUSE_MAX: u64 = 5 * 60_000;
+
+/// When people are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// For how long the first alert of a message waits for others, in ms.
+    pub wait: u64,
+    /// After how long people are reminded of what still fires, in ms.
+    pub repeat: u64,
+    /// Messages an hour, at most. One more sums up what is beyond.
+    pub per_hour: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace { wait: 10_000, repeat: 4 * 3_600_000, per_hour: 60 }
+    }
+}
+
+/// What is noted about an alert.
+#[derive(Debug)]
+struct State {
+    heard: u64,
+    /// When people were told that it fires, in ms since 1970; `None`: they believe that it does not.
+    told_at: Option<i64>,
+    /// A message that names it is on its way.
+    is_on_way: bool,
+}
+
+/// The alerts of one name.
+#[derive(Debug, Default)]
+struct Group {
+    members: BTreeSet<u64>,
+    /// Those whose state people do not know.
+    news: BTreeSet<u64>,
+    /// How many of the members fire.
+    firing: u64,
+    /// When the first of the news came.
+    news_since: Option<u64>,
+    /// When the last message was sent.
+    told: Option<u64>,
+    /// When it is due.
+    due: Option<u64>,
+}
+
+/// What is to be sent, and which alerts people then know.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub message: Message,
+    told: Vec<(u64, bool)>,
+    names: Vec<Arc<str>>,
+}
+
+impl Job {
+    /// A message that no alert waits for.
+    pub fn of(message: Message) -> Self {
+        Job { message, told: Vec::new(), names: Vec::new() }
+    }
+}
+
+/// The alerts for one way to people.
+#[derive(Debug)]
+pub(crate) struct Digest {
+    table: Table<State>,
+    groups: BTreeMap<Arc<str>, Group>,
+    due: BTreeSet<(u64, Arc<str>)>,
+    pace: Pace,
+    hour: Hour,
+    not_before: u64,
+    pauses: Pauses,
+    searched: u64,
+    dropped: u64,
+    /// What people were told has changed since it was recorded.
+    is_changed: bool,
+}
+
+impl Digest {
+    /// Nothing fires, as far as people know, but what these records say.
+    pub fn new(pace: Pace, records: Vec<Record>, now: Now) -> Self {
+        let mut digest = Digest {
+            table: Table::default(),
+            groups: BTreeMap::new(),
+            due: BTreeSet::new(),
+            hour: Hour::new(pace.per_hour),
+            pace,
+            not_before: 0,
+            pauses: Pauses::new(PAUSE_MAX),
+            searched: now.steady,
+            dropped: 0,
+            is_changed: false,
+        };
+        for Record { alert, told_at } in records {
+            let name: Arc<str> = alert.name().into();
+            let state = State { heard: now.steady, told_at: Some(told_at), is_on_way: false };
+            let Some(id) = digest.table.add(alert, Worth::Repeated, state, &mut Vec::new()) else { break };
+            let group = digest.groups.entry(name.clone()).or_default();
+            group.members.insert(id);
+            group.firing += 1;
+            // A clock that was set does not delay the reminder for ever.
+            let ago = u64::try_from(now.wall.saturating_sub(told_at)).unwrap_or(0).min(digest.pace.repeat);
+            let told = now.steady.saturating_sub(ago);
+            group.told = Some(group.told.unwrap_or(0).max(told));
+            digest.plan(&name);
+        }
+        digest
+    }
+
+    /// Computes when a group is due, and forgets one that is empty.
+    fn plan(&mut self, name: &Arc<str>) {
+        let Some(group) = self.groups.get_mut(name) else { return };
+        let first = group.news_since.map(|since| since.saturating_add(self.pace.wait));
+        let again = group.told.map(|told| told.saturating_add(self.pace.repeat));
+        let due = match (first, again.filter(|_| group.firing > 0)) {
+            (Some(first), Some(again)) => Some(first.min(again)),
+            (first, again) => first.or(again),
+        };
+        if let Some(old) = std::mem::replace(&mut group.due, due) {
+            self.due.remove(&(old, name.clone()));
+        }
+        self.due.extend(due.map(|due| (due, name.clone())));
+        if group.members.is_empty() {
+            self.groups.remove(name);
+        }
+    }
+
+    /// Brings a group up to date after one of its alerts has changed.
+    fn note(&mut self, id: u64, was_firing: bool, now: Now) {
+        let Some(row) = self.table.get(id) else { return };
+        let (firing, is_told) = (row.alert.is_firing(), row.state.told_at.is_some());
+        let is_on_way = row.state.is_on_way;
+        let name: Arc<str> = row.alert.name().into();
+        let group = self.groups.entry(name.clone()).or_default();
+        group.firing = group.firing + u64::from(firing) - u64::from(was_firing);
+        if firing == is_told {
+            group.news.remove(&id);
+            self.table.set_worth(id, Worth::Repeated);
+        } else {
+            group.news.insert(id);
+            group.news_since.get_or_insert(now.steady);
+            self.table.set_worth(id, if firing { Worth::News } else { Worth::Resolved });
+        }
+        if group.news.is_empty() {
+            group.news_since = None;
+        }
+        if !firing && !is_told && !is_on_way {
+            // People never heard of it, and need not.
+            group.members.remove(&id);
+            self.table.remove(id);
+        }
+        self.plan(&name);
+    }
+
+    fn add(&mut self, told: &mut Told<'_>, now: Now) {
+        // People were not told that it fires.
+        if !told.alert.is_firing() {
+            return;
+        }
+        let (mut removed, state) = (Vec::new(), State { heard: now.steady, told_at: None, is_on_way: false });
+        let added = self.table.add(told.keep(), Worth::News, state, &mut removed);
+        for (id, row) in removed {
+            self.dropped += 1;
+            self.is_changed |= row.state.told_at.is_some();
+            let name: Arc<str> = row.alert.name().into();
+            if let Some(group) = self.groups.get_mut(&name) {
+                group.members.remove(&id);
+                group.news.remove(&id);
+                group.firing -= u64::from(row.alert.is_firing());
+                group.news_since = group.news_since.filter(|_| !group.news.is_empty());
+            }
+            self.plan(&name);
+        }
+        match added {
+            Some(id) => {
+                self.groups.entry(told.alert.name().into()).or_default().members.insert(id);
+                self.note(id, false, now);
+            }
+            None => self.dropped += 1,
+        }
+    }
+
+    fn set_on_way(&mut self, job: &Job, is_on_way: bool) {
+        for (id, _) in &job.told {
+            if let Some(state) = self.table.state(*id) {
+                state.is_on_way = is_on_way;
+            }
+        }
+    }
+
+    /// Forgets what was resolved while a message was on its way that nobody got.
+    fn forget_untold(&mut self, job: &Job, now: Now) {
+        for (id, _) in &job.told {
+            if let Some(firing) = self.table.get(*id).map(|row| row.alert.is_firing()) {
+                self.note(*id, firing, now);
+            }
+        }
+    }
+
+    /// The message about one name.
+    fn message(&self, name: &Arc<str>, group: &Group, now: Now) -> Job {
+        let told = group.news.iter().filter_map(|id| Some((*id, self.table.get(*id)?.alert.is_firing())));
+        let told: Vec<(u64, bool)> = told.collect();
+        let resolved = told.iter().filter(|(_, firing)| !firing).count() as u64;
+        let others = group.members.iter().filter(|id| !group.news.contains(id));
+        let (mut alerts, mut bytes) = (Vec::new(), 0);
+        for id in group.news.iter().chain(others) {
+            let Some(row) = self.table.get(*id) else { continue };
+            bytes += row.alert.bytes();
+            if alerts.len() == MESSAGE_ALERTS_MAX || bytes > MESSAGE_BYTES_MAX {
+                break;
+            }
+            alerts.push(row.alert.clone());
+        }
+        let left_out = group.firing + resolved - alerts.len() as u64;
+        let message = Message {
+            name: Some(name.clone()),
+            firing: group.firing,
+            resolved,
+            alerts,
+            left_out,
+            is_repeat: group.news.is_empty(),
+            at: now.wall,
+        };
+        Job { message, told, names: vec![name.clone()] }
+    }
+
+    /// One message about everything that waits: the names with the most alerts.
+    fn summary(&self, now: Now) -> Job {
+        let waits = |group: &&Group| !group.news.is_empty() || group.due.is_some_and(|due| due <= now.steady);
+        let groups: Vec<(&Arc<str>, &Group)> = self.groups.iter().filter(|(_, group)| waits(group)).collect();
+        let (mut told, mut rows) = (Vec::new(), Vec::new());
+        for (name, group) in &groups {
+            let before = told.len();
+            let news = group.news.iter();
+            told.extend(news.filter_map(|id| Some((*id, self.table.get(*id)?.alert.is_firing()))));
+            let resolved = told[before..].iter().filter(|(_, firing)| !firing).count() as u64;
+            rows.push((group.firing, resolved, *name));
+        }
+        rows.sort_by_key(|(firing, resolved, name)| (std::cmp::Reverse((*firing, *resolved)), *name));
+        let shown = rows.iter().take(MESSAGE_ALERTS_MAX);
+        let alerts: Vec<Arc<Alert>> =
+            shown.map(|(firing, resolved, name)| summary_alert(name, *firing, *resolved, now.wall)).collect();
+        let message = Message {
+            name: None,
+            firing: rows.iter().map(|(firing, ..)| firing).sum(),
+            resolved: rows.iter().map(|(_, resolved, _)| resolved).sum(),
+            left_out: (rows.len() - alerts.len()) as u64,
+            alerts,
+            is_repeat: told.is_empty(),
+            at: now.wall,
+        };
+        Job { message, told, names: groups.into_iter().map(|(name, _)| name.clone()).collect() }
+    }
+}
+
+impl Core for Digest {
+    type Job = Job;
+
+    fn take(&mut self, told: &mut Told<'_>, now: Now) {
+        let Some(id) = self.table.id(&told.alert.labels) else { return self.add(told, now) };
+        let Some(row) = self.table.get(id) else { return };
+        let was_firing = row.alert.is_firing();
+        if *row.alert != *told.alert {
+            self.table.replace(id, told.keep());
+        }
+        if let Some(state) = self.table.state(id) {
+            state.heard = now.steady;
+        }
+        if was_firing != told.alert.is_firing() {
+            self.note(id, was_firing, now);
+        }
+    }
+
+    fn end_of_pass(&mut self, now: Now) {
+        if now.steady < self.searched.saturating_add(SEARCH_EVERY) {
+            return;
+        }
+        self.searched = now.steady;
+        let rows = self.table.rows().filter(|(_, row)| row.alert.is_firing());
+        let unheard = rows.filter(|(_, row)| now.steady - row.state.heard.min(now.steady) > UNHEARD_MAX);
+        for (id, alert) in unheard.map(|(id, row)| (id, row.alert.clone())).collect::<Vec<_>>() {
+            self.table.replace(id, Arc::new(Alert { ends_at: Some(now.wall), ..(*alert).clone() }));
+            self.note(id, true, now);
+        }
+    }
+
+    fn due(&self) -> Option<u64> {
+        let due = self.due.first().map(|(due, _)| *due)?;
+        Some(due.max(self.not_before).max(self.hour.silent_until()))
+    }
+
+    fn next(&mut self, now: Now) -> Option<Job> {
+        let (due, name) = self.due.first()?;
+        if *due > now.steady || now.steady < self.not_before {
+            return None;
+        }
+        let job = match self.hour.turn(now) {
+            Turn::Message => self.message(name, self.groups.get(name)?, now),
+            Turn::Summary => self.summary(now),
+            Turn::Silence(_) => return None,
+        };
+        self.set_on_way(&job, true);
+        Some(job)
+    }
+
+    fn done(&mut self, job: Job, answer: &Answer, now: Now) {
+        self.set_on_way(&job, false);
+        if let Answer::Later(_, wish) = answer {
+            self.not_before = now.steady.saturating_add(self.pauses.take(*wish));
+            return self.forget_untold(&job, now);
+        }
+        self.pauses.reset();
+        self.hour.said(now);
+        for name in &job.names {
+            if let Some(group) = self.groups.get_mut(name) {
+                (group.told, group.news_since) = (Some(now.steady), None);
+            }
+        }
+        for (id, firing) in job.told {
+            let Some(state) = self.table.state(id) else { continue };
+            state.told_at = firing.then_some(now.wall);
+            self.is_changed = true;
+            let Some(is_firing) = self.table.get(id).map(|row| row.alert.is_firing()) else { continue };
+            self.note(id, is_firing, now);
+        }
+        // What came while the message was on its way waits from now on.
+        for name in &job.names {
+            if let Some(group) = self.groups.get_mut(name) {
+                group.news_since = (!group.news.is_empty()).then_some(now.steady);
+            }
+            self.plan(name);
+        }
+    }
+
+    fn alerts(job: &Job) -> u64 {
+        job.message.firing + job.message.resolved
+    }
+
+    fn numbers(&mut self) -> (u64, u64) {
+        let waiting = self.groups.values().map(|group| group.news.len() as u64).sum();
+        (waiting, std::mem::take(&mut self.dropped))
+    }
+
+    fn record(&mut self) -> Option<Vec<Record>> {
+        std::mem::take(&mut self.is_changed).then(|| self.records())
+    }
+}
+
+impl Digest {
+    /// What people believe to fire.
+    pub fn records(&mut self) -> Vec<Record> {
+        let told = self.table.rows();
+        let told = told.filter_map(|(_, row)| Some((row.state.told_at?, &row.alert)));
+        told.map(|(told_at, alert)| Record { alert: alert.clone(), told_at }).collect()
+    }
+}

@@ -1,0 +1,50 @@
+//! Alerts go to people: to all Alertmanagers, or by e-mail, webhooks and programs. Owns its threads and connections; who hands
+//! it alerts never waits.
+//!
+//! Start with two types:
+//!
+//! - [`Notifier`] has the ways to people. [`Notifier::tell`] takes the alerts of an evaluation pass; [`Notifier::ways`] says what
+//!   each way counts, and how it is.
+//! - [`Settings`] says who is told. [`try_out`] sends one alert through all of it, and says what came back.
+//!
+//! There are two kinds of ways. An Alertmanager is told again and again what fires (`queue.rs`); it groups, silences and
+//! forgets by itself. People and webhooks are told once (`digest.rs`). Both are state without I/O, and get the time as an
+//! argument. A thread for each way (`worker.rs`) sends what they say through a door (`door.rs`, `email.rs`, `exec.rs`).
+//!
+//! The crate does not judge, reads no configuration, and does not know where alerts come from.
+
+#![forbid(unsafe_code)]
+
+mod alert;
+mod answer;
+mod body;
+mod core;
+mod counts;
+mod digest;
+mod door;
+mod email;
+mod error;
+mod exec;
+mod hour;
+pub mod limits;
+mod memory;
+mod message;
+mod notifier;
+mod now;
+mod pauses;
+mod queue;
+mod settings;
+#[cfg(test)]
+mod simulation;
+mod table;
+mod worker;
+
+pub use alert::{ALERT_NAME, Alert, Labels};
+pub use answer::Answer;
+pub use counts::Counts;
+pub use digest::Pace;
+pub use email::check_address;
+pub use error::NotifyError;
+pub use notifier::{Notifier, WayStanding, try_out};
+pub use settings::{AlertmanagerSettings, EmailSettings, ExecSettings, Settings, SmtpTls, WebhookSettings};
+pub use worker::Standing;

@@ -1,0 +1,99 @@
+//! What people were told, over restarts: the file `notify.jsonl` of the state directory, a line for each alert that they believe
+//! to fire. Without it, a restart would tell everything again. Does not know who is told.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use khz_state::{StateError, StateFile};
+use serde::{Deserialize, Serialize};
+
+use crate::alert::{Alert, Labels};
+use crate::core::Record;
+use crate::limits::{ALERTS_MAX, STATE_BYTES_MAX};
+
+/// The file's name.
+const NAME: &str = "notify";
+
+/// A line.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    way: String,
+    labels: Labels,
+    starts_at: i64,
+    told_at: i64,
+}
+
+/// The file, with the lines of each way.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    file: StateFile,
+    texts: Mutex<BTreeMap<String, String>>,
+}
+
+impl Memory {
+    /// Opens it in this directory, and reads what each way was told.
+    pub fn open(directory: &Path) -> Result<(Self, BTreeMap<String, Vec<Record>>), StateError> {
+        let file = StateFile::open(directory, NAME)?;
+        let bytes = file.read(STATE_BYTES_MAX)?.unwrap_or_default();
+        let is_too_large = bytes.len() as u64 > STATE_BYTES_MAX;
+        let mut records: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+        let mut damaged = None;
+        for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+            if line.is_empty() {
+                continue;
+            }
+            match serde_json::from_slice::<Line>(line) {
+                Ok(Line { way, labels, starts_at, told_at }) => {
+                    let alert = Arc::new(Alert { labels, starts_at, ..Alert::default() });
+                    let records = records.entry(way).or_default();
+                    if records.len() < ALERTS_MAX && !alert.is_too_large() {
+                        records.push(Record { alert, told_at });
+                    }
+                }
+                Err(error) => _ = damaged.get_or_insert((number + 1, error)),
+            }
+        }
+        if let Some((line, error)) = damaged {
+            file.put_aside()?;
+            tracing::warn!(
+                "{}: line {line} cannot be read ({error}); it is kept as {}, and what the other lines say holds",
+                file.path().display(),
+                file.aside().display()
+            );
+        } else if is_too_large {
+            tracing::warn!("{}: only its first {STATE_BYTES_MAX} bytes were read", file.path().display());
+        }
+        let texts = records.iter().map(|(way, records)| (way.clone(), text(way, records)));
+        Ok((Memory { texts: Mutex::new(texts.collect()), file }, records))
+    }
+
+    /// Forgets ways that the configuration does not name any more.
+    pub fn retain(&self, is_known: impl Fn(&str) -> bool) {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).retain(|way, _| is_known(way));
+    }
+
+    /// Writes what one way was told.
+    pub fn keep(&self, way: &str, records: &[Record]) {
+        let text = text(way, records);
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        texts.insert(way.to_owned(), text);
+        let whole: String = texts.values().map(String::as_str).collect();
+        // Under the lock: of two ways that write, the later one has both.
+        if let Err(error) = self.file.write(&whole) {
+            tracing::warn!("{}: what people were told is not kept: {}", way, khz_ask::sentence(&error));
+        }
+    }
+}
+
+fn text(way: &str, records: &[Record]) -> String {
+    let mut text = String::new();
+    for Record { alert, told_at } in records {
+        let Alert { labels, starts_at, .. } = &**alert;
+        let (way, labels, starts_at, told_at) = (way.to_owned(), labels.clone(), *starts_at, *told_at);
+        let line = Line { way, labels, starts_at, told_at };
+        text.push_str(&serde_json::to_string(&line).expect("BUG: texts cannot be written as JSON"));
+        text.push('\n');
+    }
+    text
+}

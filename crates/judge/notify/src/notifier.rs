@@ -1,0 +1,180 @@
+//! The ways to people, opened as the settings say, and one call that tells all of them. It never waits.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::alert::{Alert, Labels, Told};
+use crate::answer::Answer;
+use crate::core::Record;
+use crate::counts::Counts;
+use crate::digest::{Digest, Job, Pace};
+use crate::door::{Alertmanager, Door, Webhook};
+use crate::email::Email;
+use crate::error::NotifyError;
+use crate::exec::Exec;
+use crate::memory::Memory;
+use crate::message::Message;
+use crate::now::{Now, millis};
+use crate::queue::{Batch, Queue};
+use crate::settings::{EMAIL, Settings};
+use crate::worker::{Keep, Standing, Way, Worker};
+
+/// Tells people about alerts. Its threads end with it.
+pub struct Notifier {
+    ways: Vec<Arc<dyn Way>>,
+    is_over: Arc<AtomicBool>,
+}
+
+/// A way as others see it.
+#[derive(Clone, Debug)]
+pub struct WayStanding {
+    /// Its name.
+    pub name: String,
+    /// What it counts.
+    pub counts: Counts,
+    /// How it is.
+    pub standing: Standing,
+}
+
+impl Notifier {
+    /// Opens the ways. What people were told survives a restart in `state`, a directory; `None`: after a restart they are told
+    /// again.
+    ///
+    /// # Errors
+    /// Returns which way cannot be used, and why: a secret or a certificate that cannot be read, two ways with one name.
+    pub fn new(settings: &Settings, state: Option<&Path>) -> Result<Self, NotifyError> {
+        settings.check()?;
+        let (memory, mut records) = match state.filter(|_| settings.ways() > settings.alertmanagers.len()) {
+            Some(directory) => {
+                let (memory, records) = Memory::open(directory)?;
+                memory.retain(|way| settings.names().any(|name| name == way));
+                (Some(Arc::new(memory)), records)
+            }
+            None => (None, BTreeMap::new()),
+        };
+        let is_over = Arc::<AtomicBool>::default();
+        let mut ways: Vec<Arc<dyn Way>> = Vec::new();
+        open(settings, &is_over, &mut |name, door| {
+            ways.push(match door {
+                Opened::Queue(resend, door) => Worker::new(name, Queue::new(resend), door, None, &is_over),
+                Opened::Digest(pace, door) => {
+                    let known = records.remove(name).unwrap_or_default();
+                    let keep = memory.as_ref().map(|memory| keep(memory.clone(), name.to_owned()));
+                    Worker::new(name, Digest::new(pace, known, Now::read()), door, keep, &is_over)
+                }
+            });
+        })?;
+        Ok(Notifier { ways, is_over })
+    }
+
+    /// Tells the state of these alerts, as an evaluation pass has found it: all that fire, and those that were resolved. An alert
+    /// that fires is told in each pass, at least every 5 minutes: one that 15 minutes of passes have not mentioned is taken
+    /// for resolved, since its rule is gone. Does not wait for anybody.
+    pub fn tell(&self, alerts: &[Alert]) {
+        let (fit, large): (Vec<&Alert>, Vec<&Alert>) = alerts.iter().partition(|alert| !alert.is_too_large());
+        let mut told: Vec<Told<'_>> = fit.into_iter().map(Told::new).collect();
+        for way in &self.ways {
+            way.clone().tell(&mut told, large.len() as u64);
+        }
+    }
+
+    /// The ways, in the order of the settings: Alertmanagers, e-mail, webhooks, programs.
+    pub fn ways(&self) -> Vec<WayStanding> {
+        let standing = |way: &Arc<dyn Way>| WayStanding {
+            name: way.name().to_owned(),
+            counts: way.counts(),
+            standing: way.standing(),
+        };
+        self.ways.iter().map(standing).collect()
+    }
+}
+
+impl Drop for Notifier {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        // A request that is on its way may take as long as its timeout: nobody waits for it. A program is told to end.
+        self.ways.iter().for_each(|way| way.ring());
+    }
+}
+
+/// Sends one alert through the ways now, or through the one of this name, and says for each what came of it.
+///
+/// # Errors
+/// Returns which way cannot be used, and that no way has this name.
+pub fn try_out(
+    settings: &Settings,
+    name: Option<&str>,
+    alert: &Alert,
+) -> Result<Vec<(String, Answer)>, NotifyError> {
+    settings.check()?;
+    if let Some(name) = name.filter(|name| !settings.names().any(|known| known == *name)) {
+        let known = settings.names().collect::<Vec<_>>().join(", ");
+        return Err(NotifyError::Unknown { name: name.to_owned(), known });
+    }
+    let (alert, at) = (Arc::new(alert.clone()), Now::read());
+    let mut answers = Vec::new();
+    open(settings, &Arc::default(), &mut |known, door| {
+        if name.is_some_and(|name| name != known) {
+            return;
+        }
+        let answer = match door {
+            Opened::Queue(_, mut door) => {
+                let believed_until = at.wall.saturating_add(TRIED_FOR);
+                door.send(&Batch { alerts: vec![(0, alert.clone())], believed_until })
+            }
+            Opened::Digest(_, mut door) => {
+                let message = Message {
+                    name: Some(alert.name().into()),
+                    firing: u64::from(alert.is_firing()),
+                    resolved: u64::from(!alert.is_firing()),
+                    alerts: vec![alert.clone()],
+                    left_out: 0,
+                    is_repeat: false,
+                    at: at.wall,
+                };
+                door.send(&Job::of(message))
+            }
+        };
+        answers.push((known.to_owned(), answer));
+    })?;
+    Ok(answers)
+}
+
+/// How long an alert that tries a way out is believed, in ms.
+const TRIED_FOR: i64 = 5 * 60_000;
+
+/// A door, with what its core needs.
+enum Opened {
+    Queue(u64, Box<dyn Door<Batch>>),
+    Digest(Pace, Box<dyn Door<Job>>),
+}
+
+/// Opens the door of each way, in their order.
+fn open(
+    settings: &Settings,
+    is_over: &Arc<AtomicBool>,
+    each: &mut dyn FnMut(&str, Opened),
+) -> Result<(), NotifyError> {
+    let external: Arc<Labels> = Arc::new(settings.labels.clone());
+    for way in &settings.alertmanagers {
+        let door = Alertmanager::new(&way.name, &way.server, &external)?;
+        each(&way.name, Opened::Queue(millis(way.resend).max(1), Box::new(door)));
+    }
+    if let Some(way) = &settings.email {
+        each(EMAIL, Opened::Digest(way.pace, Box::new(Email::new(EMAIL, way, &external)?)));
+    }
+    for way in &settings.webhooks {
+        let door = Webhook::new(&way.name, &way.server, &external)?;
+        each(&way.name, Opened::Digest(way.pace, Box::new(door)));
+    }
+    for way in &settings.execs {
+        each(&way.name, Opened::Digest(way.pace, Box::new(Exec::new(way, &external, is_over))));
+    }
+    Ok(())
+}
+
+fn keep(memory: Arc<Memory>, name: String) -> Keep {
+    Box::new(move |records: Vec<Record>| memory.keep(&name, &records))
+}

@@ -1,0 +1,227 @@
+//! What an Alertmanager is to know: firing alerts again and again, since it forgets what it does not hear of, and resolved ones
+//! for a quarter of an hour. Each alert is here once, in its newest state, so an hour without Alertmanager needs no more room.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::alert::{Alert, Told};
+use crate::answer::Answer;
+use crate::core::{Core, RESOLVED_KEPT, SEARCH_EVERY, UNHEARD_MAX};
+use crate::limits::BATCH_ALERTS_MAX;
+use crate::now::Now;
+use crate::pauses::Pauses;
+use crate::table::{Table, Worth};
+
+/// The longest pause, in ms, before an Alertmanager that does not answer is tried again.
+const PAUSE_MAX: u64 = 30_000;
+/// How many intervals an Alertmanager believes that an alert fires without hearing of it, as Prometheus has it.
+const INTERVALS_BELIEVED: u64 = 4;
+
+/// What is noted about an alert.
+#[derive(Debug)]
+struct State {
+    /// When it is sent next; `None`: it is on its way.
+    due: Option<u64>,
+    /// When it was mentioned last.
+    heard: u64,
+    /// Since when it is known to be resolved.
+    resolved: Option<u64>,
+    /// The Alertmanager has its present state.
+    is_known: bool,
+}
+
+/// The alerts for one Alertmanager.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    table: Table<State>,
+    due: BTreeSet<(u64, u64)>,
+    /// The time between two sendings of a firing alert, in ms.
+    resend: u64,
+    not_before: u64,
+    pauses: Pauses,
+    searched: u64,
+    unknown: u64,
+    dropped: u64,
+}
+
+/// Alerts that are sent together.
+#[derive(Clone, Debug)]
+pub(crate) struct Batch {
+    pub alerts: Vec<(u64, Arc<Alert>)>,
+    /// Until when firing ones are believed, in ms since 1970.
+    pub believed_until: i64,
+}
+
+impl Queue {
+    /// Nothing is known yet. Firing alerts are sent again after this many ms.
+    pub fn new(resend: u64) -> Self {
+        Queue {
+            table: Table::default(),
+            due: BTreeSet::new(),
+            resend,
+            not_before: 0,
+            pauses: Pauses::new(PAUSE_MAX),
+            searched: 0,
+            unknown: 0,
+            dropped: 0,
+        }
+    }
+
+    fn add(&mut self, told: &mut Told<'_>, now: Now) {
+        let firing = told.alert.is_firing();
+        let age = told.alert.ends_at.map_or(0, |end| now.wall.saturating_sub(end));
+        if !firing && u64::try_from(age).is_ok_and(|age| age > RESOLVED_KEPT) {
+            return;
+        }
+        let worth = if firing { Worth::News } else { Worth::Resolved };
+        let state = State {
+            due: Some(now.steady),
+            heard: now.steady,
+            resolved: (!firing).then_some(now.steady),
+            is_known: false,
+        };
+        let mut removed = Vec::new();
+        let added = self.table.add(told.keep(), worth, state, &mut removed);
+        for (id, row) in removed {
+            if let Some(due) = row.state.due {
+                self.due.remove(&(due, id));
+            }
+            self.unknown -= u64::from(!row.state.is_known);
+            // Of what is over and known, nothing is lost.
+            self.dropped += u64::from(row.alert.is_firing() || !row.state.is_known);
+        }
+        match added {
+            Some(id) => {
+                self.due.insert((now.steady, id));
+                self.unknown += 1;
+            }
+            None => self.dropped += 1,
+        }
+    }
+
+    fn set_due(&mut self, id: u64, due: Option<u64>) {
+        let Some(state) = self.table.state(id) else { return };
+        if let Some(old) = std::mem::replace(&mut state.due, due) {
+            self.due.remove(&(old, id));
+        }
+        if let Some(due) = due {
+            self.due.insert((due, id));
+        }
+    }
+
+    /// It has another state than the Alertmanager knows.
+    fn is_news(&mut self, id: u64, firing: bool, now: Now) {
+        self.table.set_worth(id, if firing { Worth::News } else { Worth::Resolved });
+        let Some(state) = self.table.state(id) else { return };
+        self.unknown += u64::from(std::mem::replace(&mut state.is_known, false));
+        state.resolved = (!firing).then_some(now.steady);
+        // One that is on its way is due when its batch is done.
+        if state.due.is_some() {
+            self.set_due(id, Some(now.steady));
+        }
+    }
+
+    fn remove(&mut self, id: u64) {
+        self.set_due(id, None);
+        self.unknown -= u64::from(self.table.state(id).is_some_and(|state| !state.is_known));
+        self.table.remove(id);
+    }
+
+    /// The Alertmanager has had its word about an alert in this state.
+    fn settle(&mut self, id: u64, sent: &Arc<Alert>, is_taken: bool, now: Now) {
+        let Some(row) = self.table.get(id) else { return };
+        if !row.alert.is_same_event(sent) {
+            return self.set_due(id, Some(now.steady));
+        }
+        let is_over = row.state.resolved.is_some_and(|since| {
+            !is_taken || now.steady.saturating_add(self.resend) > since.saturating_add(RESOLVED_KEPT)
+        });
+        if is_over {
+            return self.remove(id);
+        }
+        let firing = row.alert.is_firing();
+        if let Some(state) = self.table.state(id) {
+            self.unknown -= u64::from(!std::mem::replace(&mut state.is_known, true));
+        }
+        self.table.set_worth(id, if firing { Worth::Repeated } else { Worth::Over });
+        self.set_due(id, Some(now.steady.saturating_add(self.resend)));
+    }
+}
+
+impl Core for Queue {
+    type Job = Batch;
+
+    fn take(&mut self, told: &mut Told<'_>, now: Now) {
+        let Some(id) = self.table.id(&told.alert.labels) else { return self.add(told, now) };
+        let Some(row) = self.table.get(id) else { return };
+        let (is_same, is_equal) = (row.alert.is_same_event(told.alert), *row.alert == *told.alert);
+        if !is_equal {
+            self.table.replace(id, told.keep());
+        }
+        if let Some(state) = self.table.state(id) {
+            state.heard = now.steady;
+        }
+        if !is_same {
+            self.is_news(id, told.alert.is_firing(), now);
+        }
+    }
+
+    fn end_of_pass(&mut self, now: Now) {
+        if now.steady < self.searched.saturating_add(SEARCH_EVERY) {
+            return;
+        }
+        self.searched = now.steady;
+        let rows = self.table.rows().filter(|(_, row)| row.alert.is_firing());
+        let unheard = rows.filter(|(_, row)| now.steady - row.state.heard.min(now.steady) > UNHEARD_MAX);
+        for (id, alert) in unheard.map(|(id, row)| (id, row.alert.clone())).collect::<Vec<_>>() {
+            self.table.replace(id, Arc::new(Alert { ends_at: Some(now.wall), ..(*alert).clone() }));
+            self.is_news(id, false, now);
+        }
+    }
+
+    fn due(&self) -> Option<u64> {
+        self.due.first().map(|(due, _)| (*due).max(self.not_before))
+    }
+
+    fn next(&mut self, now: Now) -> Option<Batch> {
+        if now.steady < self.not_before {
+            return None;
+        }
+        let due = self.due.iter().take_while(|(due, _)| *due <= now.steady).take(BATCH_ALERTS_MAX);
+        let ids: Vec<u64> = due.map(|(_, id)| *id).collect();
+        let mut alerts = Vec::new();
+        for id in ids {
+            self.set_due(id, None);
+            alerts.extend(self.table.get(id).map(|row| (id, row.alert.clone())));
+        }
+        let believed = i64::try_from(self.resend.saturating_mul(INTERVALS_BELIEVED)).unwrap_or(i64::MAX);
+        let believed_until = now.wall.saturating_add(believed);
+        (!alerts.is_empty()).then_some(Batch { alerts, believed_until })
+    }
+
+    fn done(&mut self, job: Batch, answer: &Answer, now: Now) {
+        match answer {
+            Answer::Taken(_) | Answer::Refused(_) => {
+                self.pauses.reset();
+                let is_taken = matches!(answer, Answer::Taken(_));
+                for (id, sent) in &job.alerts {
+                    self.settle(*id, sent, is_taken, now);
+                }
+            }
+            Answer::Later(_, wish) => {
+                self.not_before = now.steady.saturating_add(self.pauses.take(*wish));
+                for (id, _) in &job.alerts {
+                    self.set_due(*id, Some(now.steady));
+                }
+            }
+        }
+    }
+
+    fn alerts(job: &Batch) -> u64 {
+        job.alerts.len() as u64
+    }
+
+    fn numbers(&mut self) -> (u64, u64) {
+        (self.unknown, std::mem::take(&mut self.dropped))
+    }
+}

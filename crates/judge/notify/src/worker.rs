@@ -1,0 +1,231 @@
+//! The thread of a way: it sleeps until something is due or its bell rings, and sends. It exists only while there is something
+//! to send now or later. Who tells an alert takes a lock for a moment, and never waits for a server.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use khz_model::{Nanos, Repeats};
+
+use crate::alert::Told;
+use crate::answer::Answer;
+use crate::core::{Core, Record};
+use crate::counts::Counts;
+use crate::door::Door;
+use crate::now::Now;
+
+/// The longest sleep of a thread that has something to do later: moments far away are computed again.
+const SLEEP_MAX: u64 = 3_600_000;
+
+/// What is known of a way, for people.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    /// What the other side said last, good or bad.
+    pub said: Option<String>,
+    /// The problem that lasts; `None`: all is well, as far as is known.
+    pub problem: Option<String>,
+    /// What the last program has printed.
+    pub output: Option<String>,
+}
+
+/// Where what people were told is kept.
+pub(crate) type Keep = Box<dyn Fn(Vec<Record>) + Send + Sync>;
+
+/// A way: its state, its thread, and its door.
+pub(crate) struct Worker<C: Core, D: Door<C::Job>> {
+    name: String,
+    desk: Mutex<Desk<C>>,
+    bell: Condvar,
+    door: Mutex<D>,
+    keep: Option<Keep>,
+    counts: Counts,
+    standing: Mutex<Standing>,
+    refusals: Mutex<Repeats>,
+    is_over: Arc<AtomicBool>,
+}
+
+/// What thread and tellers share.
+struct Desk<C> {
+    core: C,
+    /// There is a thread.
+    is_attended: bool,
+}
+
+/// A way, of whatever kind.
+pub(crate) trait Way: Send + Sync {
+    fn name(&self) -> &str;
+    fn tell(self: Arc<Self>, alerts: &mut [Told<'_>], dropped: u64);
+    fn counts(&self) -> Counts;
+    fn standing(&self) -> Standing;
+    fn ring(&self);
+}
+
+impl<C: Core, D: Door<C::Job>> Worker<C, D> {
+    pub fn new(name: &str, core: C, door: D, keep: Option<Keep>, is_over: &Arc<AtomicBool>) -> Arc<Self> {
+        let worker = Arc::new(Worker {
+            name: name.to_owned(),
+            desk: Mutex::new(Desk { core, is_attended: false }),
+            bell: Condvar::new(),
+            door: Mutex::new(door),
+            keep,
+            counts: Counts::default(),
+            standing: Mutex::default(),
+            refusals: Mutex::default(),
+            is_over: is_over.clone(),
+        });
+        // What people were told before a restart is repeated, also if nobody tells anything.
+        let mut desk = held(&worker.desk);
+        worker.attend(&mut desk, None);
+        drop(desk);
+        worker
+    }
+
+    /// Wakes the thread if something is due earlier than `before`; starts it if there is none.
+    fn attend(self: &Arc<Self>, desk: &mut Desk<C>, before: Option<u64>) {
+        let Some(due) = desk.core.due() else { return };
+        if desk.is_attended {
+            if before.is_none_or(|before| due < before) {
+                self.bell.notify_one();
+            }
+            return;
+        }
+        let worker = self.clone();
+        let started = std::thread::Builder::new().name("notify".into()).spawn(move || worker.run());
+        match started {
+            Ok(_) => desk.is_attended = true,
+            // The next pass tries again.
+            Err(error) => self.warn(format!("cannot start a thread: {error}")),
+        }
+    }
+
+    fn run(&self) {
+        let mut door = held(&self.door);
+        while let Some(job) = self.wait() {
+            let began = Instant::now();
+            let answer = door.send(&job);
+            self.note(&answer, C::alerts(&job), began.elapsed(), door.output());
+            let mut desk = held(&self.desk);
+            desk.core.done(job, &answer, Now::read());
+            self.count(&mut desk.core);
+            let records = desk.core.record();
+            drop(desk);
+            if let (Some(keep), Some(records)) = (&self.keep, records) {
+                keep(records);
+            }
+        }
+    }
+
+    /// The next job; `None`: there is nothing to do, now or later, and no thread any more.
+    fn wait(&self) -> Option<C::Job> {
+        let mut desk = held(&self.desk);
+        loop {
+            let now = Now::read();
+            let due = desk.core.due().filter(|_| !self.is_over.load(Ordering::Acquire));
+            let Some(due) = due else {
+                desk.is_attended = false;
+                return None;
+            };
+            if due <= now.steady
+                && let Some(job) = desk.core.next(now)
+            {
+                return Some(job);
+            }
+            // At least a moment: what is due and yet not sent waits for an hour to end.
+            let sleep = Duration::from_millis(due.saturating_sub(now.steady).clamp(1, SLEEP_MAX));
+            let woken = self.bell.wait_timeout(desk, sleep);
+            desk = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn note(&self, answer: &Answer, alerts: u64, took: Duration, output: Option<String>) {
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        Counts::set(&self.counts.latency, nanos);
+        Counts::add(&self.counts.busy, nanos);
+        let mut standing = held(&self.standing);
+        standing.said = Some(answer.text().to_owned());
+        standing.output = output.or(standing.output.take());
+        match answer {
+            Answer::Taken(_) => {
+                Counts::add(&self.counts.sent, alerts);
+                Counts::add(&self.counts.requests, 1);
+                if standing.problem.take().is_some() {
+                    tracing::info!("notify '{}': it takes alerts again", self.name);
+                }
+            }
+            Answer::Refused(problem) => {
+                Counts::add(&self.counts.refused, 1);
+                if standing.problem.as_ref() != Some(problem) {
+                    self.warn(format!("it refuses {alerts} alerts: {problem}"));
+                }
+                standing.problem = Some(problem.clone());
+            }
+            Answer::Later(problem, _) => {
+                Counts::add(&self.counts.failed, 1);
+                if standing.problem.as_ref() != Some(problem) {
+                    self.warn(format!("{alerts} alerts wait: {problem}"));
+                }
+                standing.problem = Some(problem.clone());
+            }
+        }
+    }
+
+    /// A line in the log, at most once a minute.
+    fn warn(&self, problem: String) {
+        let now = Nanos(Now::read().steady.saturating_mul(1_000_000));
+        if let Some(times) = held(&self.refusals).happened(now) {
+            tracing::warn!("notify '{}': {problem}{times}", self.name);
+        }
+    }
+
+    fn count(&self, core: &mut C) {
+        let (waiting, dropped) = core.numbers();
+        Counts::set(&self.counts.waiting, waiting);
+        self.dropped(dropped);
+    }
+
+    fn dropped(&self, dropped: u64) {
+        if dropped > 0 {
+            Counts::add(&self.counts.dropped, dropped);
+            self.warn(format!("{dropped} alerts were dropped: there are too many, or one is too large"));
+        }
+    }
+}
+
+impl<C: Core, D: Door<C::Job>> Way for Worker<C, D> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn tell(self: Arc<Self>, alerts: &mut [Told<'_>], dropped: u64) {
+        let now = Now::read();
+        let mut desk = held(&self.desk);
+        let before = desk.core.due();
+        for alert in alerts {
+            desk.core.take(alert, now);
+        }
+        desk.core.end_of_pass(now);
+        self.count(&mut desk.core);
+        self.attend(&mut desk, before);
+        drop(desk);
+        self.dropped(dropped);
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts.clone()
+    }
+
+    fn standing(&self) -> Standing {
+        held(&self.standing).clone()
+    }
+
+    fn ring(&self) {
+        // With the lock, so that a thread that is about to sleep hears it.
+        let _desk = held(&self.desk);
+        self.bell.notify_one();
+    }
+}
+
+/// A lock. What a panic left is whole: each change is small.
+fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,7 +1,7 @@
 //! Passes the series of a range on as samples. A slot that turns Absent or Failed ends its series, a node that falls silent ends
 //! all of its own, and labels that change end one series and begin another.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use khz_model::metric::Text;
 use khz_model::reading::LABELS_STATE;
@@ -36,6 +36,11 @@ pub(crate) struct Feed<'a> {
     values: Vec<f64>,
     /// The label sets that are in use, each with the number of its strand.
     taken: HashMap<LabelSet, (SeriesId, usize)>,
+    /// The label sets of series of nodes: a recorded series with one of them is not shown.
+    of_nodes: HashSet<LabelSet>,
+    /// Several groups may have recorded one series, one after the other as a rule: the time of the last sample (ms) of each series,
+    /// which later ones follow.
+    passed: HashMap<SeriesId, i64>,
 }
 
 /// One series of a node, which may have had several label sets.
@@ -57,7 +62,15 @@ impl<'a> Feed<'a> {
     pub fn new(form: Form, job: &'a str, matchers: &'a [Matcher], wanted: (i64, i64), end: i64) -> Self {
         let (words, strands, taken) = (Words::default(), HashMap::new(), HashMap::new());
         let (times, values) = (Vec::new(), Vec::new());
-        Feed { form, job, matchers, words, wanted, end, strands, times, values, taken }
+        let (of_nodes, passed) = Default::default();
+        Feed { form, job, matchers, words, wanted, end, strands, times, values, taken, of_nodes, passed }
+    }
+
+    /// A feed for recorded series after this one, and label sets that are in use besides those of this one.
+    pub fn recorded(self, others: impl IntoIterator<Item = LabelSet>) -> Self {
+        let Feed { job, matchers, words, wanted, end, taken, .. } = self;
+        let of_nodes = taken.into_keys().chain(others).collect();
+        Feed { words, of_nodes, ..Feed::new(Form::Recorded, job, matchers, wanted, end) }
     }
 
     /// Takes what there is of one node in one step.
@@ -140,16 +153,37 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
+    /// Names the recorded series that have a value in their newest reading; true: others had an end in it.
+    pub fn newest_recorded(&mut self, group: &Group, sink: &mut dyn Sink) -> Result<bool, QueryError> {
+        let Some(owner) = group.node() else { return Ok(false) };
+        let mut has_ended = false;
+        for rows in group.series() {
+            let Some((_, newest, _)) = rows.merged().pop() else { continue };
+            if !matches!(newest, Reading::Present(_)) {
+                has_ended = true;
+                continue;
+            }
+            let labels = self.words.labels(self.form, owner, self.job, rows.series(), None);
+            self.begin(self.taken.len(), labels, sink)?;
+        }
+        Ok(has_ended)
+    }
+
     /// Ends the series of nodes that are silent, and passes on what waits.
     pub fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), QueryError> {
-        for strand in self.strands.values_mut() {
-            if let Some(end) = strand.bucket_end.filter(|end| end + BUCKET_END_LATE <= self.end) {
+        let has_pace = self.form.has_pace();
+        let mut strands: Vec<&mut Strand> = self.strands.values_mut().collect();
+        if !has_pace {
+            strands.sort_by_key(|strand| strand.samples.times.first().copied());
+        }
+        for strand in strands {
+            if let Some(end) = strand.bucket_end.filter(|end| has_pace && end + BUCKET_END_LATE <= self.end) {
                 strand.samples.end(end);
             }
-            if let Some(end) = strand.pace.silent_by(self.end.saturating_add(1)) {
+            if let Some(end) = strand.pace.silent_by(self.end.saturating_add(1)).filter(|_| has_pace) {
                 strand.samples.end(end);
             }
-            pass(strand, true, sink)?;
+            pass(strand, true, (!has_pace).then_some(&mut self.passed), sink)?;
         }
         Ok(())
     }
@@ -162,7 +196,10 @@ impl<'a> Feed<'a> {
         sink: &mut dyn Sink,
     ) -> Result<Option<SeriesId>, QueryError> {
         if let Some((id, owner)) = self.taken.get(&labels) {
-            return Ok((*owner == number).then_some(*id));
+            return Ok((*owner == number || self.form == Form::Recorded).then_some(*id));
+        }
+        if self.of_nodes.contains(&labels) {
+            return Ok(None);
         }
         if !self.matchers.iter().all(|matcher| matcher.matches(labels.get(&matcher.name))) {
             return Ok(None);
@@ -213,7 +250,8 @@ impl Filler<'_, '_> {
                 continue;
             };
             let (begin, end) = (milliseconds(point.begin.0), milliseconds(point.begin.0 + length.0));
-            if let Some(ended) = self.strand.bucket_end.replace(end).filter(|ended| *ended < begin) {
+            let before = self.strand.bucket_end.replace(end);
+            if let Some(ended) = before.filter(|ended| self.feed.form.has_pace() && *ended < begin) {
                 self.strand.samples.end(ended);
             }
             let own = (series.metric.value_type == ValueType::Labels)
@@ -224,6 +262,13 @@ impl Filler<'_, '_> {
             let Some(Some(id)) = self.strand.current else { continue };
             if as_summaries {
                 self.pass(true)?;
+                if !self.feed.form.has_pace() {
+                    let passed = self.feed.passed.entry(id).or_insert(i64::MIN);
+                    if summary.first.0 <= *passed {
+                        continue;
+                    }
+                    *passed = summary.last.0;
+                }
                 self.sink.summaries(id, &[summary])?;
             } else {
                 let samples = summary.samples().filter(|(time, _)| *time > after && *time <= to);
@@ -261,16 +306,24 @@ impl Filler<'_, '_> {
     fn numbers(&mut self, times: &[u64], bits: &[u64], scale: Scale<'_>) -> Result<bool, QueryError> {
         let Strand { pace, current, description, samples, bucket_end, .. } = &mut *self.strand;
         let (Some(current), None, None) = (*current, description, bucket_end) else { return Ok(false) };
-        let Feed { times: ms, values, .. } = &mut *self.feed;
+        let Feed { times: ms, values, form, passed, .. } = &mut *self.feed;
+        let has_pace = form.has_pace();
         ms.clear();
         ms.extend(times.iter().map(|time| milliseconds(*time)));
-        if !scale.numbers(bits, values) || !samples.is_before(ms[0]) || !pace.rows(ms) {
+        if !scale.numbers(bits, values) || !samples.is_before(ms[0]) || has_pace && !pace.rows(ms) {
             return Ok(false);
         }
         if let Some(id) = current {
             // What waits is before all of these. Of these only the last one waits, and no other one is copied.
-            pass(self.strand, true, self.sink)?;
+            pass(self.strand, true, (!has_pace).then_some(&mut *passed), self.sink)?;
             let last = ms.len() - 1;
+            if !has_pace {
+                let passed = passed.entry(id).or_insert(i64::MIN);
+                if *passed >= ms[0] {
+                    return Ok(false);
+                }
+                *passed = if last > 0 { ms[last - 1] } else { *passed };
+            }
             if last > 0 {
                 self.sink.samples(id, &ms[..last], &values[..last])?;
             }
@@ -287,10 +340,12 @@ impl Filler<'_, '_> {
         described: Option<&[(Nanos, Reading)]>,
     ) -> Result<(), QueryError> {
         let time = milliseconds(at.0);
-        if let Some(end) = self.strand.bucket_end.take().filter(|end| end + BUCKET_END_LATE < time) {
+        let has_pace = self.feed.form.has_pace();
+        let bucket_end = self.strand.bucket_end.take();
+        if let Some(end) = bucket_end.filter(|end| has_pace && end + BUCKET_END_LATE < time) {
             self.strand.samples.end(end);
         }
-        if let Some(end) = self.strand.pace.row(time) {
+        if let Some(end) = self.strand.pace.row(time).filter(|_| has_pace) {
             self.strand.samples.end(end);
         }
         let value = match reading {
@@ -330,16 +385,36 @@ impl Filler<'_, '_> {
     }
 
     fn pass(&mut self, is_over: bool) -> Result<(), QueryError> {
-        pass(self.strand, is_over, self.sink)
+        let Feed { form, passed, .. } = &mut *self.feed;
+        match form.has_pace() {
+            true => pass(self.strand, is_over, None, self.sink),
+            // A group has no two samples at one time, and another group may go on with the series.
+            false => pass(self.strand, true, Some(passed), self.sink),
+        }
     }
 }
 
-fn pass(strand: &mut Strand, is_over: bool, sink: &mut dyn Sink) -> Result<(), QueryError> {
-    let passed = strand.samples.passed(is_over);
+/// Passes samples on; `later_than` are the times (ms) after which each series goes on, if it may come from several strands.
+fn pass(
+    strand: &mut Strand,
+    is_over: bool,
+    later_than: Option<&mut HashMap<SeriesId, i64>>,
+    sink: &mut dyn Sink,
+) -> Result<(), QueryError> {
+    let end = strand.samples.passed(is_over);
     if let Some(Some(id)) = strand.current
-        && passed > 0
+        && end > 0
     {
-        sink.samples(id, &strand.samples.times[..passed], &strand.samples.values[..passed])?;
+        let (times, values) = (&strand.samples.times[..end], &strand.samples.values[..end]);
+        let mut begin = 0;
+        if let Some(later_than) = later_than {
+            let last = later_than.entry(id).or_insert(i64::MIN);
+            begin = times.partition_point(|time| time <= last);
+            *last = (*last).max(times[end - 1]);
+        }
+        if begin < end {
+            sink.samples(id, &times[begin..], &values[begin..])?;
+        }
     }
     strand.samples.clear(is_over);
     Ok(())

@@ -37,5 +37,5 @@ pub use load::files;
 pub use memory::{Memory, Overlay};
 pub use placement::{AtHub, Placement, place};
 pub use rule::{Alerting, Group, Rule, RuleFile, RuleKind, RuleSet};
-pub use template::{Template, TemplateData, TemplateFault};
+pub use template::{QuerySeries, Template, TemplateData, TemplateFault};
 pub use test_file::{AlertTest, ExprTest, Test, TestFailure, TestFile, TestOutcome, Texts};

@@ -310,10 +310,12 @@ impl Parser {
         loop {
             self.skip_space();
             if self.is(end) {
-                match commands.is_empty() {
-                    true => return fail(at, "a value is missing here"),
-                    false => return fail(self.peek().0, "a command is missing after |"),
+                if commands.is_empty() {
+                    return fail(at, "a value is missing here");
                 }
+                // As in Go, a bar may be the last.
+                self.depth -= 1;
+                return Ok(Pipe { at, declares: Vec::new(), is_assignment: false, commands });
             }
             let command = self.command(end)?;
             let first = &command.arguments[0];

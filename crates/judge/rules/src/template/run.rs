@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use khz_promql::VectorSample;
+use khz_promql::{Moment, VectorSample};
 
 use super::functions::{self, Function};
 use super::tree::{Command, Kind, Node, Operand, Pipe, Tree};
@@ -173,6 +173,9 @@ impl Run<'_> {
         let over = self.value_of(pipe, dot)?;
         let entries: Box<dyn Iterator<Item = (Value, Value)>> = match over {
             Value::Nil => Box::new(std::iter::empty()),
+            Value::Int(count) if pipe.declares.len() > 1 => {
+                return fail(pipe.at, format!("can't use {count} to iterate over more than one variable"));
+            }
             Value::Int(count) => Box::new((0..count).map(|number| (Value::Int(number), Value::Int(number)))),
             Value::Samples(all) => {
                 let samples: Vec<_> = all.iter().cloned().map(Value::Sample).collect();
@@ -352,6 +355,19 @@ impl Run<'_> {
             (Value::Data(data), "ExternalLabels") => Ok(data.external_labels.clone()),
             (Value::Data(data), "ExternalURL") => Ok(data.external_url.clone()),
             (Value::Data(data), "Value") => Ok(data.value.clone()),
+            (Value::Time(ms), name) => {
+                let moment = Moment::of(ms.div_euclid(1_000));
+                match name {
+                    "Year" => Ok(Value::Int(moment.year)),
+                    "Day" => Ok(Value::Int(moment.day)),
+                    "Hour" => Ok(Value::Int(moment.hour)),
+                    "Minute" => Ok(Value::Int(moment.minute)),
+                    "Second" => Ok(Value::Int(moment.second)),
+                    "Unix" => Ok(Value::Int(ms.div_euclid(1_000))),
+                    name => fail(at, format!("can't evaluate field {name} in type *time.Time")),
+                }
+            }
+            (Value::Duration(ns), "Seconds") => Ok(Value::Float(*ns as f64 / 1e9)),
             (Value::Nil, name) => fail(at, format!("nil data; no entry for key {name:?}")),
             (value, name) => fail(at, format!("can't evaluate field {name} in type {}", value.kind())),
         }

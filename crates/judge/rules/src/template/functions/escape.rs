@@ -25,9 +25,11 @@ pub(super) fn js(text: &str) -> String {
             '\\' => all.push_str("\\\\"),
             '\'' => all.push_str("\\'"),
             '"' => all.push_str("\\\""),
-            '<' | '>' | '&' | '=' => drop(write!(all, "\\u{:04X}", u32::from(c))),
+            '<' | '>' | '&' | '=' => {
+                let _ = write!(all, "\\u{:04X}", u32::from(c));
+            }
             c if c.is_control() || (!c.is_ascii() && is_hidden(c)) => {
-                drop(write!(all, "\\u{:04X}", u32::from(c)))
+                let _ = write!(all, "\\u{:04X}", u32::from(c));
             }
             c => all.push(c),
         }
@@ -48,7 +50,9 @@ pub(super) fn query(text: &str) -> String {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => all.push(char::from(byte)),
             b' ' => all.push('+'),
-            byte => drop(write!(all, "%{byte:02X}")),
+            byte => {
+                let _ = write!(all, "%{byte:02X}");
+            }
         }
     }
     all

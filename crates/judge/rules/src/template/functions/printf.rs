@@ -29,6 +29,8 @@ pub(super) fn println(arguments: &[Value]) -> String {
 fn printed(value: &Value) -> String {
     match value {
         Value::Nil => String::from("<nil>"),
+        // A pointer, for Go.
+        Value::Sample(_) => format!("&{}", value.print()),
         value => value.print(),
     }
 }
@@ -43,6 +45,8 @@ struct Verb {
     zero: bool,
     width: Option<usize>,
     precision: Option<usize>,
+    /// It names its argument.
+    is_chosen: bool,
 }
 
 /// A width or a precision that is larger is refused: Go's limit is a million.
@@ -57,11 +61,12 @@ pub(super) fn printf(arguments: &[Value]) -> Result<String, String> {
     };
     let mut all = String::new();
     let mut rest = &**format;
-    let mut next = 0;
+    let (mut next, mut any_chosen) = (0, false);
     while let Some(at) = rest.find('%') {
         all.push_str(&rest[..at]);
         rest = &rest[at + 1..];
         let (verb, after) = verb(rest, arguments, &mut next)?;
+        any_chosen |= verb.is_chosen;
         let Some(c) = after.chars().next() else {
             all.push_str("%!(NOVERB)");
             rest = "";
@@ -70,7 +75,10 @@ pub(super) fn printf(arguments: &[Value]) -> Result<String, String> {
         rest = &after[c.len_utf8()..];
         match (c, arguments.get(next)) {
             ('%', _) => all.push('%'),
-            (c, None) => drop(write!(all, "%!{c}(MISSING)")),
+            (c, None) => {
+                let what = if verb.is_chosen { "BADINDEX" } else { "MISSING" };
+                let _ = write!(all, "%!{c}({what})");
+            }
             (c, Some(value)) => {
                 next += 1;
                 all.push_str(&one(&verb, c, value));
@@ -81,8 +89,9 @@ pub(super) fn printf(arguments: &[Value]) -> Result<String, String> {
         }
     }
     all.push_str(rest);
-    if next < arguments.len() {
-        let extra: Vec<String> = arguments[next..].iter().map(|value| typed(&Verb::default(), value)).collect();
+    if next < arguments.len() && !any_chosen {
+        let extra: Vec<String> =
+            arguments[next..].iter().map(|value| typed(&Verb::default(), value)).collect();
         let _ = write!(all, "%!(EXTRA {})", extra.join(", "));
     }
     Ok(all)
@@ -139,6 +148,12 @@ fn verb<'a>(mut rest: &'a str, arguments: &[Value], next: &mut usize) -> Result<
         verb.precision =
             Some(number(&mut rest)?.map_or(0, |precision| usize::try_from(precision).unwrap_or(0)));
     }
+    if let Some((index, after)) = rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        // The number of the argument that comes next.
+        let at = index.parse::<usize>().ok().filter(|at| (1..=arguments.len()).contains(at));
+        *next = at.map_or(usize::MAX, |at| at - 1);
+        (verb.is_chosen, rest) = (true, after);
+    }
     Ok((verb, rest))
 }
 
@@ -151,7 +166,9 @@ fn one(verb: &Verb, c: char, value: &Value) -> String {
         return padded(verb, value.kind().to_owned());
     }
     match (value, c) {
-        (Value::Float(number), 'v' | 'g' | 'G' | 'e' | 'E' | 'f' | 'F' | 'x' | 'X') => double(verb, c, *number),
+        (Value::Float(number), 'v' | 'g' | 'G' | 'e' | 'E' | 'f' | 'F' | 'x' | 'X') => {
+            double(verb, c, *number)
+        }
         (Value::Int(number), 'v' | 'd' | 'x' | 'X' | 'o' | 'b' | 'c' | 'q' | 'U') => whole(verb, c, *number),
         (Value::Bool(is_true), 'v' | 't') => padded(verb, is_true.to_string()),
         (Value::Text(text) | Value::Html(text), 'v' | 's' | 'q' | 'x' | 'X') => self::text(verb, c, text),
@@ -161,7 +178,7 @@ fn one(verb: &Verb, c: char, value: &Value) -> String {
         (
             Value::Labels(_) | Value::Map(_) | Value::Sample(_) | Value::Samples(_) | Value::Data(_),
             'v' | 's',
-        ) => padded(verb, value.print()),
+        ) => padded(verb, printed(value)),
         _ => wrong(),
     }
 }
@@ -208,8 +225,8 @@ fn double(verb: &Verb, c: char, number: f64) -> String {
             ..Verb::default()
         };
         let digits = if number.is_nan() { "NaN" } else { "Inf" };
-        // Infinity has its sign by %v.
-        let plain = Verb { plus: verb.plus || (number == f64::INFINITY && c == 'v' && !verb.space), ..plain };
+        // Infinity has its sign always.
+        let plain = Verb { plus: verb.plus || (number == f64::INFINITY && !verb.space), ..plain };
         return signed(&plain, number == f64::NEG_INFINITY, digits);
     }
     let size = number.abs();

@@ -78,7 +78,9 @@ pub(super) fn call(a: &Arguments<'_>, run: &Run<'_>) -> Result {
         }
         F::ToDuration => {
             a.count(1)?;
-            Ok(Value::Duration((humanize::number(&arguments[0])? * 1e9) as i64))
+            let ns = humanize::number(&arguments[0])? * 1e9;
+            // As Go converts: what does not fit becomes the lowest number.
+            Ok(Value::Duration(if ns.abs() < 9_223_372_036_854_775_808.0 { ns as i64 } else { i64::MIN }))
         }
         F::Now => a.count(0).map(|()| Value::Float(run.data.now as f64 / 1_000.0)),
         F::PathPrefix => a.count(0).map(|()| Value::text(path(run.data.external_url))),
@@ -132,21 +134,27 @@ fn path(url: &str) -> &str {
     path.split(['?', '#']).next().unwrap_or_default()
 }
 
-/// Each word with its first letter large.
+/// Each word with its first letter large. Digits belong to words, and so do an apostrophe or a dot within them.
 fn title(text: &str) -> String {
-    let mut all = String::with_capacity(text.len());
-    let (mut before, mut earlier) = (' ', ' ');
-    for c in text.chars() {
-        let in_word = |c: char| c.is_alphanumeric() || c == '_';
-        // An apostrophe within a word does not end it.
-        let joins = matches!(before, '\'' | '.' | ':' | '\u{b7}' | '\u{2019}') && earlier.is_alphanumeric();
-        match c.is_alphabetic() && !in_word(before) && !joins {
-            true => all.extend(c.to_uppercase()),
-            false => all.push(c),
+    let all: Vec<char> = text.chars().collect();
+    let is_part = |at: usize| all.get(at).is_some_and(|c| c.is_alphanumeric() || *c == '_');
+    let mut titled = String::with_capacity(text.len());
+    let mut has_letter = false;
+    for (at, c) in all.iter().enumerate() {
+        let joins = matches!(c, '\'' | '.' | ':' | '\u{b7}' | '\u{2019}')
+            && at > 0
+            && is_part(at - 1)
+            && is_part(at + 1);
+        if !is_part(at) && !joins {
+            has_letter = false;
         }
-        (earlier, before) = (before, c);
+        match c.is_alphabetic() && !has_letter {
+            true => titled.extend(c.to_uppercase()),
+            false => titled.push(*c),
+        }
+        has_letter |= c.is_alphabetic();
     }
-    all
+    titled
 }
 
 /// Host and port, as Go's `net.SplitHostPort` divides them.

@@ -2,19 +2,23 @@
 
 /// A second as a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moment {
-    pub(crate) year: i64,
+pub struct Moment {
+    /// The year; 0 is 1 BC.
+    pub year: i64,
     /// From 1.
-    pub(crate) month: i64,
+    pub month: i64,
     /// Of the month, from 1.
-    pub(crate) day: i64,
-    pub(crate) hour: i64,
-    pub(crate) minute: i64,
-    pub(crate) second: i64,
+    pub day: i64,
+    /// From 0.
+    pub hour: i64,
+    /// From 0.
+    pub minute: i64,
+    /// From 0.
+    pub second: i64,
     /// From 0, a Sunday.
-    pub(crate) weekday: i64,
+    pub weekday: i64,
     /// From 1.
-    pub(crate) day_of_year: i64,
+    pub day_of_year: i64,
 }
 
 const SECONDS_OF_A_DAY: i64 = 86_400;
@@ -25,7 +29,7 @@ const DAYS_BEFORE_1970: i64 = 719_468;
 
 impl Moment {
     /// The date of a second since 1970.
-    pub(crate) fn of(seconds: i64) -> Self {
+    pub fn of(seconds: i64) -> Self {
         let (days, of_day) = (seconds.div_euclid(SECONDS_OF_A_DAY), seconds.rem_euclid(SECONDS_OF_A_DAY));
         // Years begin with March here: the leap day is then the last day of a year.
         let since = days + DAYS_BEFORE_1970;

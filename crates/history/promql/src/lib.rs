@@ -27,6 +27,7 @@ mod summary;
 mod text;
 
 pub use answer::{Answer, MatrixSeries, Value, VectorSample};
+pub use calendar::Moment;
 pub use check::{ResultType, check, place};
 pub use compile::{CHAIN_MAX, FindChannel, compile, compile_channel};
 pub use each_node::{EachNode, ForEachNode, compile_for_each_node};

@@ -22,7 +22,9 @@ mod load;
 mod memory;
 mod placement;
 mod rule;
+mod series;
 mod template;
+mod test_file;
 mod yaml;
 
 pub use alert::{ALERT_NAME, Alert, AlertState, Change, RESOLVED_KEPT};
@@ -37,4 +39,5 @@ pub use load::files;
 pub use memory::{Memory, Overlay};
 pub use placement::{AtHub, Placement, place};
 pub use rule::{Alerting, Group, Rule, RuleFile, RuleKind, RuleSet};
-pub use template::{Template, TemplateData, TemplateFault};
+pub use template::{QuerySeries, Template, TemplateData, TemplateFault};
+pub use test_file::{AlertTest, ExprTest, Test, TestFailure, TestFile, TestOutcome, Texts};

@@ -34,3 +34,7 @@ pub const EXPANSION_QUERIES_MAX: usize = 16;
 pub const RELOADS_WAITING_MAX: usize = 16;
 /// Bytes of a saved state: 65,536 alerts of 1 kB.
 pub const STATE_BYTES_MAX: usize = 64 << 20;
+/// Values of one input series of a test: 11 days at 1 Hz.
+pub const SERIES_VALUES_MAX: usize = 1_000_000;
+/// Evaluations of all rules in one test: 11 days at 1 Hz.
+pub const EVALUATIONS_MAX: i64 = 1_000_000;

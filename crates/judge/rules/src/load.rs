@@ -100,3 +100,74 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, RulesError> {
     file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut text).map_err(failed)?;
     Ok(text)
 }
+
+/// The files that fit a path whose names may have `*` and `?`, by name.
+pub(crate) fn resolve(pattern: &Path) -> Result<Vec<PathBuf>, RulesError> {
+    let mut found = vec![PathBuf::new()];
+    for part in pattern.components() {
+        let part = part.as_os_str();
+        let glob = part.to_str().filter(|text| text.contains(['*', '?']));
+        let Some(glob) = glob else {
+            found.iter_mut().for_each(|path| path.push(part));
+            continue;
+        };
+        let mut next = Vec::new();
+        for folder in found {
+            let here = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
+            // A folder that is not there has no file that fits.
+            let Ok(entries) = std::fs::read_dir(here) else { continue };
+            let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+            let fitting =
+                names.filter(|name| fits(glob, name) && (!name.starts_with('.') || glob.starts_with('.')));
+            next.extend(fitting.map(|name| folder.join(name)));
+            if next.len() > FILES_MAX {
+                return Err(RulesError::TooManyFiles);
+            }
+        }
+        next.sort();
+        found = next;
+    }
+    found.retain(|path| path.exists());
+    Ok(found)
+}
+
+/// Whether a name fits a pattern of `*` and `?`.
+fn fits(glob: &str, name: &str) -> bool {
+    let (glob, name): (Vec<char>, Vec<char>) = (glob.chars().collect(), name.chars().collect());
+    // The last star, and how much of the name it has taken.
+    let (mut at, mut of, mut star) = (0, 0, None);
+    while of < name.len() {
+        match glob.get(at) {
+            Some('*') => {
+                star = Some((at, of));
+                at += 1;
+            }
+            Some(c) if *c == '?' || *c == name[of] => (at, of) = (at + 1, of + 1),
+            _ => {
+                let Some((from, taken)) = star else { return false };
+                star = Some((from, taken + 1));
+                (at, of) = (from + 1, taken + 1);
+            }
+        }
+    }
+    glob[at..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_and_question_marks_fit_names() {
+        for (glob, name, expected) in [
+            ("*.yml", "a.yml", true),
+            ("*.yml", "a.yaml", false),
+            ("a?c*", "abcd", true),
+            ("a*b*c", "aXbXbc", true),
+            ("*", "", true),
+            ("?", "", false),
+        ] {
+            assert_eq!(fits(glob, name), expected, "{glob} {name}");
+        }
+    }
+}

@@ -1,27 +1,43 @@
-//! Stub.
-use khz_promql::{LabelSet, VectorSample};
+//! The template language of labels and annotations: the part of Go's text/template that Prometheus' rules use, with Prometheus'
+//! functions. It is bounded, and asks for series only through what the caller gives.
+
+mod functions;
+mod lex;
+mod parse;
+mod run;
+mod tree;
+mod value;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A text with actions in braces.
+use khz_promql::{LabelSet, VectorSample};
+
+use self::tree::Tree;
+use crate::finding::Place;
+
+/// A text with actions in double braces.
 #[derive(Clone, Debug)]
 pub struct Template {
     text: Arc<str>,
-    fault: Option<TemplateFault>,
+    tree: Result<Arc<Tree>, TemplateFault>,
 }
 
 /// What is wrong with a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateFault {
-    /// Where, in bytes.
+    /// Where, in bytes from the beginning.
     pub at: usize,
-    /// What is wrong.
+    /// What is wrong, and what to do.
     pub problem: String,
 }
 
-/// What a template knows.
+/// Series for `query`, or why there are none.
+pub type QuerySeries<'a> = dyn Fn(&str) -> Result<Vec<VectorSample>, String> + 'a;
+
+/// What a template is expanded with.
 pub struct TemplateData<'a> {
-    /// `$labels`
+    /// `$labels`: those of the series.
     pub labels: &'a LabelSet,
     /// `$externalLabels`
     pub external_labels: &'a BTreeMap<String, String>,
@@ -29,37 +45,48 @@ pub struct TemplateData<'a> {
     pub external_url: &'a str,
     /// `$value`
     pub value: f64,
-    /// ms
+    /// The time of the evaluation (ms since 1970).
     pub now: i64,
-    /// `query`
-    pub query: &'a dyn Fn(&str) -> Result<Vec<VectorSample>, String>,
+    /// What `query` asks.
+    pub query: &'a QuerySeries<'a>,
 }
 
 impl Template {
-    /// Parses.
+    /// Parses a text. One that is no template is one, too: [`Template::fault`] says what is wrong, and it cannot be expanded.
     pub fn parse(text: &str) -> Self {
-        Template { text: text.into(), fault: None }
+        Template { text: Arc::from(text), tree: parse::parse(text).map(Arc::new) }
     }
-    /// As written.
+
+    /// The text as it is written.
     pub fn text(&self) -> &str {
         &self.text
     }
-    /// What is wrong.
+
+    /// What is wrong with it.
     pub fn fault(&self) -> Option<&TemplateFault> {
-        self.fault.as_ref()
+        self.tree.as_ref().err()
     }
-    /// Expands.
-    pub fn expand(&self, _name: &str, data: &TemplateData<'_>) -> Result<String, String> {
-        let mut text = self.text.to_string();
-        let mut value = String::new();
-        khz_promql::put_value(&mut value, data.value);
-        text = text.replace("{{ $value }}", &value);
-        for (name, value) in data.labels.iter() {
-            text = text.replace(&format!("{{{{ $labels.{name} }}}}"), value);
-        }
-        Ok(text)
+
+    /// The text with its actions replaced. `name` is that of the template, for errors.
+    ///
+    /// # Errors
+    ///
+    /// In the words that Prometheus begins such errors with, with line and column of the text.
+    pub fn expand(&self, name: &str, data: &TemplateData<'_>) -> Result<String, String> {
+        let words = |what: &str, fault: &TemplateFault| {
+            format!("error {what} template {name}: {}: {}", self.place(fault.at), fault.problem)
+        };
+        let tree = self.tree.as_ref().map_err(|fault| words("parsing", fault))?;
+        run::expand(tree, data).map_err(|fault| words("executing", &fault))
+    }
+
+    fn place(&self, at: usize) -> Place {
+        let before = &self.text[..self.text.floor_char_boundary(at.min(self.text.len()))];
+        let line = before.matches('\n').count() + 1;
+        Place { line, column: before.rsplit('\n').next().unwrap_or_default().chars().count() + 1 }
     }
 }
+
 impl PartialEq for Template {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text

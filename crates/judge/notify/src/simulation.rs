@@ -15,7 +15,7 @@ use crate::now::Now;
 use crate::queue::{Batch, Queue};
 
 /// The time between two passes of the judge, in ms.
-const PASS: u64 = 1_000;
+const PASS: u64 = 5_000;
 const MINUTE: u64 = 60_000;
 
 /// What happens.

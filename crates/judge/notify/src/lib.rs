@@ -36,6 +36,7 @@ mod queue;
 mod settings;
 #[cfg(test)]
 mod simulation;
+mod smtp;
 mod table;
 mod worker;
 

@@ -58,7 +58,9 @@ impl Notifier {
         let mut ways: Vec<Arc<dyn Way>> = Vec::new();
         open(settings, &is_over, &mut |name, door| {
             ways.push(match door {
-                Opened::Queue(resend, door) => Worker::new(name, Queue::new(resend), door, None, &is_over),
+                Opened::Queue(resend, door) => {
+                    Worker::new(name, Queue::new(resend, Now::read()), door, None, &is_over)
+                }
                 Opened::Digest(pace, door) => {
                     let known = records.remove(name).unwrap_or_default();
                     let keep = memory.as_ref().map(|memory| keep(memory.clone(), name.to_owned()));
@@ -71,7 +73,7 @@ impl Notifier {
 
     /// Tells the state of these alerts, as an evaluation pass has found it: all that fire, and those that were resolved. An alert
     /// that fires is told in each pass, at least every 5 minutes: one that 15 minutes of passes have not mentioned is taken
-    /// for resolved, since its rule is gone. Does not wait for anybody.
+    /// for resolved, since its rule is gone. While there are no passes, nothing follows from that. Does not wait for anybody.
     pub fn tell(&self, alerts: &[Alert]) {
         let (fit, large): (Vec<&Alert>, Vec<&Alert>) = alerts.iter().partition(|alert| !alert.is_too_large());
         let mut told: Vec<Told<'_>> = fit.into_iter().map(Told::new).collect();

@@ -39,7 +39,12 @@ fn server(manners: Vec<Manner>, tls: Option<Arc<rustls::ServerConfig>>) -> (u16,
     (port, mails)
 }
 
-fn talk(mut socket: TcpStream, manner: Manner, tls: Option<&Arc<rustls::ServerConfig>>, taken: &Sender<String>) -> std::io::Result<()> {
+fn talk(
+    mut socket: TcpStream,
+    manner: Manner,
+    tls: Option<&Arc<rustls::ServerConfig>>,
+    taken: &Sender<String>,
+) -> std::io::Result<()> {
     socket.write_all(b"220 test\r\n")?;
     match manner {
         Manner::Close => return Ok(()),
@@ -111,7 +116,8 @@ fn converse(stream: &mut (impl Read + Write), manner: Manner, said: &mut String)
 }
 
 fn email(port: u16, tls: SmtpTls, login: Option<(String, PathBuf)>) -> Settings {
-    let (from, to) = ("Kilohertz <khz@example.org>".into(), vec!["ops@example.org".into(), "boss@example.org".into()]);
+    let (from, to) =
+        ("Kilohertz <khz@example.org>".into(), vec!["ops@example.org".into(), "boss@example.org".into()]);
     let timeout = Duration::from_secs(2);
     let host = "localhost".into();
     let email = EmailSettings { host, port, tls, from, to, login, timeout, pace: at_once() };
@@ -127,7 +133,12 @@ fn a_mail_reaches_all_people_after_the_server_was_busy_babbled_and_closed_and_it
     let mail = until("a mail comes", || {
         Some(mails.recv_timeout(Duration::from_secs(120)).unwrap()).filter(|said| said.contains("DATA"))
     });
-    for part in ["MAIL FROM:<khz@example.org>", "RCPT TO:<ops@example.org>", "RCPT TO:<boss@example.org>", "Subject: [FIRING: 1] Down"] {
+    for part in [
+        "MAIL FROM:<khz@example.org>",
+        "RCPT TO:<ops@example.org>",
+        "RCPT TO:<boss@example.org>",
+        "Subject: [FIRING: 1] Down",
+    ] {
         assert!(mail.contains(part), "{part}: {mail}");
     }
     assert!(!mail.contains("\r\nQUIT"), "the alert's text is no command: {mail}");
@@ -159,8 +170,10 @@ fn with_starttls_the_password_goes_through_tls_and_a_foreign_certificate_gets_no
     let other = folder.file("other.pem", &other.cert.pem(), 0o644);
     let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let config = config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key.into()).unwrap();
+    let config =
+        rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config =
+        config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key.into()).unwrap();
     let (port, mails) = server(Vec::new(), Some(Arc::new(config)));
     let login = Some(("khz".to_owned(), folder.file("password", "s3cret\n", 0o600)));
     let notifier = Notifier::new(&email(port, SmtpTls::Start(ca), login.clone()), None).unwrap();

@@ -33,7 +33,13 @@ fn a_program_gets_the_alert_on_stdin_and_in_its_environment_and_no_shell_reads_i
     let (body, rest) = output.split_once('\n').unwrap();
     let body: serde_json::Value = serde_json::from_str(body).unwrap();
     assert_eq!(body["alerts"][0]["labels"]["node"], "n1");
-    for line in ["KHZ_ALERT_NAME=Down", "KHZ_ALERT_STATUS=firing", "KHZ_ALERT_LABEL_node=n1", "KHZ_ALERT_FIRING=1", "a b it's"] {
+    for line in [
+        "KHZ_ALERT_NAME=Down",
+        "KHZ_ALERT_STATUS=firing",
+        "KHZ_ALERT_LABEL_node=n1",
+        "KHZ_ALERT_FIRING=1",
+        "a b it's",
+    ] {
         assert!(rest.lines().any(|found| found == line), "{line} in {rest}");
     }
 }
@@ -84,7 +90,10 @@ fn a_program_that_says_later_is_run_again() {
 fn the_end_of_khz_ends_a_program() {
     let folder = Folder::new();
     let pid = folder.0.join("pid");
-    let notifier = told(&program(&format!("echo $$ > {}.new; mv {0}.new {0}; exec sleep 1000", pid.display()), 500), None);
+    let notifier = told(
+        &program(&format!("echo $$ > {}.new; mv {0}.new {0}; exec sleep 1000", pid.display()), 500),
+        None,
+    );
     let pid: u32 = until("it runs", || std::fs::read_to_string(&pid).ok()?.trim().parse().ok());
     drop(notifier);
     until("it has ended", || (!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(()));

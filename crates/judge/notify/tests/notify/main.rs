@@ -79,6 +79,9 @@ fn until<T>(what: &str, mut is_so: impl FnMut() -> Option<T>) -> T {
 }
 
 /// A count of the first way.
-fn count(notifier: &Notifier, of: impl Fn(&khz_notify::Counts) -> &std::sync::Arc<std::sync::atomic::AtomicU64>) -> u64 {
+fn count(
+    notifier: &Notifier,
+    of: impl Fn(&khz_notify::Counts) -> &std::sync::Arc<std::sync::atomic::AtomicU64>,
+) -> u64 {
     of(&notifier.ways()[0].counts).load(Ordering::Relaxed)
 }

@@ -73,7 +73,9 @@ fn request(socket: &mut TcpStream) -> Option<String> {
     loop {
         let text = String::from_utf8_lossy(&all).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            let length = head
+                .lines()
+                .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
             if body.len() >= length.unwrap_or(0) {
                 return Some(text.clone());
             }

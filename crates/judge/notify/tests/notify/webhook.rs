@@ -78,13 +78,23 @@ fn what_people_were_told_survives_a_restart_and_a_damaged_file_is_put_aside() {
     assert_eq!((&next["status"], &next["alerts"][0]["labels"]["node"]), (&"resolved".into(), &"n1".into()));
     until("it is kept", || std::fs::read_to_string(&file).ok().filter(String::is_empty));
     drop(notifier);
-    std::fs::write(&file, "{\"way\":\"hook\",\"labels\":{\"alertname\":\"Old\"},\"starts_at\":1,\"told_at\":1}\nrubbish\n").unwrap();
+    std::fs::write(
+        &file,
+        "{\"way\":\"hook\",\"labels\":{\"alertname\":\"Old\"},\"starts_at\":1,\"told_at\":1}\nrubbish\n",
+    )
+    .unwrap();
     let notifier = open();
     assert!(folder.0.join("notify.jsonl.damaged").exists());
-    let old = khz_notify::Alert { labels: [("alertname".to_owned(), "Old".to_owned())].into(), ends_at: Some(now()), ..alert("Old", "n1") };
+    let old = khz_notify::Alert {
+        labels: [("alertname".to_owned(), "Old".to_owned())].into(),
+        ends_at: Some(now()),
+        ..alert("Old", "n1")
+    };
     notifier.tell(&[old]);
     // People were reminded of it, since that was long ago, or told its end.
-    until("its end is told", || (body(&bodies.recv_timeout(WAIT).unwrap())["status"] == "resolved").then_some(()));
+    until("its end is told", || {
+        (body(&bodies.recv_timeout(WAIT).unwrap())["status"] == "resolved").then_some(())
+    });
 }
 
 #[test]

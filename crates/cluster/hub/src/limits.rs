@@ -171,6 +171,8 @@ pub const GROUP_NAME_BYTES_MAX: usize = 4_096;
 pub const GROUP_SERIES_MAX: usize = 1 << 16;
 /// Series of all groups of rules together, those included that have ended a while ago: 64 for each of 4,096 nodes.
 pub const RECORDED_SERIES_MAX: usize = 1 << 18;
+/// Names of groups that made room for others, so that questions about the past find them; those of 16 sets of rules.
+pub const OWNERS_FORMER_MAX: usize = 1 << 14;
 /// How long (ms) a recorded series keeps its slot without a sample: ten minutes.
 pub const GONE_SERIES_KEPT: i64 = 600_000;
 /// A group gives up the slots of no fewer gone series than this, nor of fewer than a quarter of all.

@@ -4,7 +4,7 @@
 
 mod group;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -15,7 +15,8 @@ use khz_store::log::{LoggedBlock, Take};
 use crate::cluster::Cluster;
 use crate::lane::{Block, Lane};
 use crate::limits::{
-    GROUP_NAME_BYTES_MAX, GROUP_SERIES_MAX, GROUP_SILENT_KEPT, GROUPS_MAX, RECORDED_SERIES_MAX,
+    GROUP_NAME_BYTES_MAX, GROUP_SERIES_MAX, GROUP_SILENT_KEPT, GROUPS_MAX, OWNERS_FORMER_MAX,
+    RECORDED_SERIES_MAX,
 };
 use group::Group;
 
@@ -77,7 +78,8 @@ pub enum RecordError {
 }
 
 impl RecordedSeries {
-    /// The results of this hub's rules.
+    /// The results of this hub's rules. A group's lane goes into the log that the cluster has at the group's first evaluation: evaluate
+    /// none before [`Cluster::log_to`].
     pub fn new(cluster: Arc<Cluster>) -> Self {
         RecordedSeries { cluster }
     }
@@ -115,6 +117,8 @@ impl RecordedSeries {
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
     groups: RwLock<HashMap<NodeName, Arc<Mutex<Group>>>>,
+    /// Owners that made room: the store may have what they have recorded.
+    former: Mutex<BTreeSet<NodeName>>,
     /// Series of all groups.
     series: AtomicUsize,
     /// Lanes made so far.
@@ -139,6 +143,10 @@ impl Recorded {
             };
             if let Some(group) = groups.remove(&oldest) {
                 self.release(locked(&group, |group| group.series()));
+            }
+            let mut former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
+            if former.len() < OWNERS_FORMER_MAX {
+                former.insert(oldest);
             }
         }
         let made = self.made.fetch_add(1, Ordering::Relaxed) as u64;
@@ -178,10 +186,12 @@ impl Recorded {
         bytes
     }
 
-    /// The owners of which there is something here, in order.
+    /// The owners that there are and were since the start, in order.
     pub fn owners(&self) -> Vec<NodeName> {
         let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
-        let mut owners: Vec<NodeName> = groups.keys().cloned().collect();
+        let former = self.former.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = former.iter().filter(|owner| !groups.contains_key(*owner));
+        let mut owners: Vec<NodeName> = groups.keys().chain(gone).cloned().collect();
         owners.sort();
         owners
     }
@@ -206,7 +216,8 @@ impl Recorded {
 
     /// What the log does not have yet of an owner in this time.
     pub fn open(&self, owner: &NodeName, from: Nanos, to: Nanos) -> Vec<LoggedBlock> {
-        let is_within = |lane: &Lane| lane.open_span().is_some_and(|(first, last)| first < to && last >= from);
+        let is_within =
+            |lane: &Lane| lane.open_span().is_some_and(|(first, last)| first < to && last >= from);
         let open = self.lane(owner, |lane| if is_within(lane) { lane.open_for_log() } else { None });
         open.flatten().into_iter().collect()
     }

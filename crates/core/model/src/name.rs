@@ -48,7 +48,9 @@ impl NodeName {
     /// Checks `text`.
     pub fn new(text: &str) -> Result<Self, NameError> {
         if text.starts_with(OWNER_PREFIX) {
-            let problem = format!("a node name cannot begin with '{OWNER_PREFIX}': khz keeps the results of rules there");
+            let problem = format!(
+                "a node name cannot begin with '{OWNER_PREFIX}': khz keeps the results of rules there"
+            );
             return Err(NameError::new(text, 0, problem));
         }
         NodeName::stored(text)

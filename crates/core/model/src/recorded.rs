@@ -112,7 +112,8 @@ mod tests {
 
     #[test]
     fn a_recorded_series_has_its_own_name_and_labels() {
-        let one = series("job:node_cpu:rate5m", [("mode", "user"), ("instance", "n1"), ("none", "")]).unwrap();
+        let one =
+            series("job:node_cpu:rate5m", [("mode", "user"), ("instance", "n1"), ("none", "")]).unwrap();
         let labels = vec![("instance".into(), "n1".into()), ("mode".into(), "user".into())];
         assert_eq!(recorded(&one), ("job:node_cpu:rate5m".to_owned(), labels));
         assert_eq!(recorded(&series("ALERTS", []).unwrap()), ("ALERTS".to_owned(), vec![]));
@@ -137,7 +138,8 @@ mod tests {
         let owner = NodeName::of_group("rules.yml;cpu load");
         assert_eq!(owner.as_str(), "khz_rules.rules.yml_3Bcpu_20load");
         let one = series("a:b", [("x", "1")]).unwrap();
-        for written in ["*", "*:*", "khz*:*", "khz_rules.*:recorded", "khz_rules.rules.yml_3Bcpu_20load,n*:*"] {
+        for written in ["*", "*:*", "khz*:*", "khz_rules.*:recorded", "khz_rules.rules.yml_3Bcpu_20load,n*:*"]
+        {
             let pattern = Pattern::new(written).unwrap();
             assert!(!pattern.matches_node(owner.as_str()), "{written}");
         }

@@ -17,6 +17,7 @@ use crate::labelled::{self, Labelled};
 use crate::limits::SILENCE_UNKNOWN;
 use crate::nodes::Known;
 use crate::rows::Group;
+use crate::values::Form;
 
 /// Warnings of one selection: a disk that fails fails everywhere.
 const WARNINGS_MAX: usize = 8;
@@ -227,6 +228,23 @@ impl Source for PastSource {
 }
 
 impl PastSource {
+    /// The same as [`Source::series`], of what rules have recorded alone.
+    pub fn recorded_series(
+        &self,
+        matchers: &[Matcher],
+        after: i64,
+        to: i64,
+        limit: usize,
+    ) -> Result<(Vec<LabelSet>, bool), QueryError> {
+        let mut listed = Listed { all: Vec::new(), limit, is_full: false };
+        let feed = Feed::new(Form::Recorded, &self.known.job, matchers, (after, to), self.end(to));
+        match self.list_recorded(matchers, span(after, to), feed, &mut listed) {
+            Err(_) if listed.is_full => {}
+            read => read?,
+        }
+        Ok((listed.all, listed.is_full))
+    }
+
     /// Gives the series that are made of the times of rows; their labels are added to `made`. Returns what is damaged.
     fn derive(
         &self,
@@ -295,8 +313,18 @@ impl PastSource {
         };
         let take = |group: &Group| group.node().map_or(Ok(()), &mut derived);
         self.read(chosen.clock.clone(), span, RangeShape::Newest, take)?;
+        self.list_recorded(matchers, span, feed.recorded(made), listed)
+    }
+
+    /// The same of series that rules have recorded, into a feed for those.
+    fn list_recorded(
+        &self,
+        matchers: &[Matcher],
+        span: (Nanos, Nanos),
+        mut feed: Feed<'_>,
+        listed: &mut Listed,
+    ) -> Result<(), QueryError> {
         let recorded = Chosen::recorded(matchers, &self.known);
-        let mut feed = feed.recorded(made);
         let mut has_ended = false;
         self.read(recorded.patterns.clone(), span, RangeShape::Newest, |group| {
             has_ended |= feed.newest_recorded(group, listed)?;

@@ -121,7 +121,8 @@ impl Group {
         let mut next = 0;
         for (labels, value) in samples {
             let is_next = |slot: &usize| self.cells.get(*slot).is_some_and(|cell| cell.labels == *labels);
-            let known = Some(next).filter(is_next).or_else(|| self.slots.get(labels).map(|slot| *slot as usize));
+            let known =
+                Some(next).filter(is_next).or_else(|| self.slots.get(labels).map(|slot| *slot as usize));
             let slot = match known {
                 Some(slot) if self.cells[slot].seen == self.evaluations => {
                     Err(format!("the series {} is there twice", shown(labels)))
@@ -131,8 +132,7 @@ impl Group {
             };
             match slot {
                 Ok(slot) => {
-                    let reading =
-                        if is_stale(*value) { NOTHING } else { Reading::Present(value.to_bits()) };
+                    let reading = if is_stale(*value) { NOTHING } else { Reading::Present(value.to_bits()) };
                     let cell = &mut self.cells[slot];
                     (cell.reading, cell.seen) = (reading, self.evaluations);
                     if reading != NOTHING {
@@ -210,9 +210,8 @@ impl Group {
 
     /// Gives the slots up that had no sample for long, if they are many.
     fn give_up_gone(&mut self, cluster: &Cluster, time: i64) -> Result<(), Reject> {
-        let is_gone = |cell: &Cell| {
-            cell.reading == NOTHING && time.saturating_sub(cell.at) > GONE_SERIES_KEPT
-        };
+        let is_gone =
+            |cell: &Cell| cell.reading == NOTHING && time.saturating_sub(cell.at) > GONE_SERIES_KEPT;
         let gone = self.cells.iter().filter(|cell| is_gone(cell)).count();
         if gone <= GONE_SERIES_MIN.max(self.cells.len() / 4) {
             return Ok(());

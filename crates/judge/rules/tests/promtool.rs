@@ -15,7 +15,11 @@ const VERSION: &str = "v0.316.0";
 /// Debian's promtool, and that of Prometheus 3; with a reason if there is none.
 fn promtools() -> Vec<Result<PathBuf, String>> {
     let debian = Path::new("/usr/bin/promtool").to_owned();
-    let debian = if debian.is_file() { Ok(debian) } else { Err(String::from("promtool is not installed (package prometheus)")) };
+    let debian = if debian.is_file() {
+        Ok(debian)
+    } else {
+        Err(String::from("promtool is not installed (package prometheus)"))
+    };
     vec![debian, built()]
 }
 
@@ -44,7 +48,8 @@ fn built() -> Result<PathBuf, String> {
 /// Whether promtool accepts a file, and what it says.
 fn judged(promtool: &Path, verb: &str, file: &Path) -> (bool, String) {
     let output = Command::new(promtool).args([verb, "rules"]).arg(file).output().unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     (output.status.success(), said)
 }
 
@@ -70,7 +75,8 @@ fn tested(file: &Path) -> (bool, String) {
 /// The files of a folder whose name begins so.
 fn files(folder: &Path, begin: &str) -> Vec<PathBuf> {
     let all = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut all: Vec<PathBuf> = all.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(begin)).collect();
+    let mut all: Vec<PathBuf> =
+        all.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(begin)).collect();
     all.sort();
     all
 }
@@ -96,7 +102,8 @@ fn promtool_comes_to_the_same_verdict_on_rule_files() {
             }
         };
         let is_old = promtool.starts_with("/usr");
-        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("check-{}-{is_old}", std::process::id()));
+        let scratch =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("check-{}-{is_old}", std::process::id()));
         fs::create_dir_all(&scratch).unwrap();
         let cases = fs::read_to_string(here().join("cases.txt")).unwrap();
         for (number, case) in cases.split("\n%%").enumerate().skip(1) {
@@ -107,7 +114,14 @@ fn promtool_comes_to_the_same_verdict_on_rule_files() {
                 continue;
             }
             let (ours, theirs) = (checked(&file), judged(&promtool, "check", &file));
-            assert_eq!(ours.0, theirs.0, "{}: {title}\nours: {}\ntheirs: {}", promtool.display(), ours.1, theirs.1);
+            assert_eq!(
+                ours.0,
+                theirs.0,
+                "{}: {title}\nours: {}\ntheirs: {}",
+                promtool.display(),
+                ours.1,
+                theirs.1
+            );
             assert_eq!(ours.0, title.contains("good"), "{title}: {}", ours.1);
             count += 1;
         }
@@ -144,7 +158,8 @@ fn module() -> Result<PathBuf, String> {
         .current_dir(std::env::temp_dir())
         .output()
         .map_err(|error| format!("the Go tool does not run: {error}"))?;
-    let found: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+    let found: serde_json::Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
     found["Dir"].as_str().map(PathBuf::from).ok_or_else(|| format!("{MODULE} cannot be fetched"))
 }
 
@@ -156,13 +171,22 @@ fn prometheus_own_files_get_the_verdict_of_promtool() {
     };
     let mut compared = 0;
     let mut wrong = Vec::new();
-    for (under, verb) in [("model/rulefmt/testdata", "check"), ("rules/fixtures", "check"), ("cmd/promtool/testdata", "both")] {
+    for (under, verb) in
+        [("model/rulefmt/testdata", "check"), ("rules/fixtures", "check"), ("cmd/promtool/testdata", "both")]
+    {
         for file in files(&folder.join(under), "") {
             let name = file.file_name().unwrap().to_string_lossy().into_owned();
             let text = fs::read_to_string(&file).unwrap_or_default();
             // What PromQL has here is in its own tests.
-            let is_foreign = text.contains("{{schema") || text.contains("histogram:") || name.contains("experimental") || name.contains("features");
-            if !file.is_file() || !(name.ends_with(".yml") || name.ends_with(".yaml")) || is_foreign || text.len() > 1 << 20 {
+            let is_foreign = text.contains("{{schema")
+                || text.contains("histogram:")
+                || name.contains("experimental")
+                || name.contains("features");
+            if !file.is_file()
+                || !(name.ends_with(".yml") || name.ends_with(".yaml"))
+                || is_foreign
+                || text.len() > 1 << 20
+            {
                 continue;
             }
             let mut verdicts = vec![("check", checked(&file))];
@@ -173,7 +197,10 @@ fn prometheus_own_files_get_the_verdict_of_promtool() {
                 let theirs = judged(&promtool, verb, &file);
                 compared += 1;
                 if ours.0 != theirs.0 {
-                    wrong.push(format!("{verb} {name}: ours {} {}\ntheirs {} {}", ours.0, ours.1, theirs.0, theirs.1));
+                    wrong.push(format!(
+                        "{verb} {name}: ours {} {}\ntheirs {} {}",
+                        ours.0, ours.1, theirs.0, theirs.1
+                    ));
                 }
             }
         }

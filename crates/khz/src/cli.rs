@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     agent, catalog, certs, channel, check, completions, config, correlate, export, get, hub, man, mount,
-    nodes, notify, plot, publish, query, record, ring, rrd, simulate, store, umount, wait, watch,
+    nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, store, umount, wait, watch,
 };
 use crate::config::NodeFlags;
 
@@ -97,6 +97,9 @@ pub enum Command {
     /// Tell people about alerts: try the ways of the configuration.
     #[command(subcommand)]
     Notify(notify::NotifyCommand),
+    /// Rules of Prometheus: check rule files, run their tests, show where each rule is judged.
+    #[command(subcommand)]
+    Rules(rules::RulesCommand),
     /// Show which sources work on this host, what they hold and cost, and which rate fits.
     ///
     /// Each source is gathered several times in a row; the time is the median. At low rates on an idle machine

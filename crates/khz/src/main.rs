@@ -48,7 +48,7 @@ use clap::{CommandFactory, Parser};
 use crate::cli::{Cli, Command};
 use crate::command::{
     agent, alone, catalog, certs, channel, check, completions, correlate, export, get, hub, man, mount,
-    nodes, notify, plot, publish, query, record, ring, rrd, simulate, umount, wait, watch,
+    nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, umount, wait, watch,
 };
 use crate::config::secrets::hidden;
 use crate::show::outcome::{self, Outcome};
@@ -86,6 +86,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Wait(flags) => wait::run(flags, outer, out),
         Command::Channel(command) => channel::run(command, outer, out),
         Command::Notify(command) => notify::run(command, outer, out),
+        Command::Rules(command) => rules::run(command, out),
         Command::Check(flags) => check::run(flags, outer, out),
         Command::Config(flags) => command::config::run(flags, outer, out),
         Command::Certs(flags) => certs::run(flags, out),

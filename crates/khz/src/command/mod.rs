@@ -28,6 +28,7 @@ pub mod record;
 pub mod recording;
 pub mod ring;
 pub mod rrd;
+pub mod rules;
 pub mod simulate;
 pub mod store;
 pub mod target;

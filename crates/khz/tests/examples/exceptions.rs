@@ -28,6 +28,12 @@ pub const NOT_RUN: &[(&str, &str)] = &[
         "khz mount /cluster --hub hub1 --tls-ca ca.pem --token /etc/khz/token",
         "needs a hub with TLS on another machine",
     ),
+    ("khz rules check /etc/khz/rules", "needs rule files of the site"),
+    ("khz rules check a.yml b.yml --json", "needs rule files of the site"),
+    ("khz rules test disk_test.yml", "needs rule files of the site"),
+    ("khz rules test *_test.yml --run full", "needs rule files of the site"),
+    ("khz rules show /etc/khz/rules", "needs rule files of the site"),
+    ("khz rules show disk.yml --json", "needs rule files of the site"),
 ];
 
 /// The example, and the exit code that it ends with here.

@@ -57,6 +57,7 @@ fn help_fits_a_terminal_of_80_columns() {
     asked.extend([vec!["rrd", "create"], vec!["rrd", "doctor"]]);
     let of_channels = ["create", "set", "list", "show", "rm", "watch"];
     asked.extend(of_channels.map(|command| vec!["channel", command]));
+    asked.extend(["check", "test", "show"].map(|command| vec!["rules", command]));
     for mut arguments in asked {
         arguments.push("--help");
         let output = run(&arguments);

@@ -1,0 +1,112 @@
+//! What is wrong in rule files is named with file, line and column, and all of it.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+use khz_rules::{RuleSet, RulesError};
+
+fn problems(text: &str) -> String {
+    match RuleSet::parse(Path::new("a.yml"), text.as_bytes()) {
+        Ok(set) => set.warnings.to_string(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn every_error_of_a_file_is_named_with_its_place() {
+    let text = "\
+groups:
+- name: g
+  interval: 5x
+  rule: []
+  rules:
+  - alert: A
+    expr: |
+      sum by (instance) (
+        rate(x[5m]
+      ) > 1
+    for: 5
+    annotation: {}
+    labels:
+      __name__: x
+  - record: 'r{a=\"b\"}'
+    expr: >-
+      up
+      ==
+    annotations: {a: b}
+  - alert: B
+    expr: up
+    annotations:
+      text: >
+        on {{ $labels.instance }}
+        it is {{ humanise $value }}
+- name: g
+";
+    let expected = "\
+a.yml:3:13: interval: \"5x\" has the unknown unit \"x\": the units are y, w, d, h, m, s, ms
+a.yml:8:13: parse error: '(' is never closed
+a.yml:11:10: for: \"5\" has no unit: write it as 30s, 5m or 1h30m
+a.yml:14:7: a label cannot be __name__: that is the name of a series
+a.yml:12:5: a rule has no key 'annotation' (did you mean 'annotations'?)
+a.yml:18:9: parse error: unexpected end of the query
+a.yml:19:19: a recording rule has no annotations: write labels
+a.yml:15:13: 'r{a=\"b\"}' is no name of a series: labels belong to labels, conditions to expr
+a.yml:25:18: annotation 'text': there is no function 'humanise' (did you mean 'humanize'?)
+a.yml:4:3: a group has no key 'rule' (did you mean 'rules'?)
+a.yml:26:3: the group 'g' is there twice (first at 2:3): give each its own name";
+    assert_eq!(problems(text), expected);
+}
+
+#[test]
+fn what_is_probably_not_meant_is_a_warning() {
+    let text = "\
+groups:
+- name: g
+  labels: {a: '{{ $x }}'}
+  rules:
+  - {record: r, expr: 'up[5m]'}
+  - {record: r, expr: up}
+  - {alert: A, expr: up}
+---
+";
+    let expected = "\
+a.yml:8:1: warning: only the first document of a file is read
+a.yml:5:23: warning: this expression gives a range: the rule will fail, it needs series or a number
+a.yml:3:18: warning: label 'a': there is no variable $x
+a.yml:6:5: warning: another rule of the name 'r' has the same labels (5:5): their results may mix";
+    assert_eq!(problems(text), expected);
+}
+
+#[test]
+fn a_file_that_is_no_text_too_long_or_no_yaml_is_refused_with_its_place() {
+    let refused = |text: &[u8]| RuleSet::parse(Path::new("a.yml"), text).unwrap_err().to_string();
+    assert_eq!(refused(b"groups:\n- \xff"), "a.yml:2:3: the file is no UTF-8");
+    assert!(refused(&vec![b'#'; (4 << 20) + 1]).contains("may have 4194304"));
+    assert!(refused(b"groups: [").starts_with("a.yml:1:"));
+    assert!(refused(b"groups: &a [*a]").contains("1:13: an alias cannot stand within"));
+}
+
+#[test]
+fn a_directory_is_loaded_whole_or_not_at_all_and_all_errors_are_named() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("rules-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("inner.yml")).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let load = || RuleSet::load(std::slice::from_ref(&folder));
+    write("b.yml", "groups: [{name: g, rules: [{record: r, expr: up}]}]");
+    write("a.rules", "groups: [{name: g, rules: [{record: s, expr: up}]}]");
+    write("notes.txt", "no rules");
+    write(".hidden.yml", "no rules");
+    let names: Vec<PathBuf> = load().unwrap().files.into_iter().map(|file| file.path).collect();
+    assert_eq!(names, [folder.join("a.rules"), folder.join("b.yml")]);
+    write("c.yaml", "groups: [{name: g, rules: [{record: r}]}]");
+    write("d.yaml", "group: []");
+    let Err(RulesError::Refused(findings)) = load() else { panic!("it was taken") };
+    let named: Vec<String> = findings
+        .iter()
+        .map(|finding| finding.path.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(named, ["c.yaml", "d.yaml"]);
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(matches!(load(), Err(RulesError::Read { .. })));
+}

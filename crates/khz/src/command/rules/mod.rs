@@ -1,0 +1,62 @@
+//! `khz rules`: checks rule files of Prometheus, runs their tests, and shows where each rule would be judged. It asks no running
+//! khz.
+
+mod check;
+mod show;
+mod test;
+
+use std::io::Write;
+
+use clap::Subcommand;
+use khz_rules::{Finding, Findings, Severity};
+use serde_json::{Value, json};
+
+use crate::show::outcome::Outcome;
+use crate::show::table::remark;
+
+/// `khz rules`.
+#[derive(Debug, Subcommand)]
+pub enum RulesCommand {
+    /// Check rule files: names, durations, labels, expressions, templates.
+    ///
+    /// Of a directory all files are checked that end in .yml, .yaml or .rules. Each error is named with its file, line and
+    /// column. What is only probably wrong is a warning, and does not fail.
+    #[command(after_help = check::EXAMPLES)]
+    Check(check::RulesCheckFlags),
+    /// Run tests of rules, in the format of `promtool test rules`.
+    #[command(after_help = test::EXAMPLES)]
+    Test(test::RulesTestFlags),
+    /// Show each rule: how often it is evaluated, and where, at the nodes or at the hub, and why.
+    #[command(after_help = show::EXAMPLES)]
+    Show(show::RulesShowFlags),
+}
+
+/// Runs one of them.
+pub fn run(command: RulesCommand, out: &mut impl Write) -> Outcome {
+    match command {
+        RulesCommand::Check(flags) => check::run(&flags, out),
+        RulesCommand::Test(flags) => test::run(&flags, out),
+        RulesCommand::Show(flags) => show::run(&flags, out),
+    }
+}
+
+/// Names all findings on stderr.
+fn name_all(findings: &Findings) {
+    for finding in findings.iter() {
+        remark!("{finding}");
+    }
+    if findings.more > 0 {
+        remark!("and {} more", findings.more);
+    }
+}
+
+/// A finding for programs.
+fn object(finding: &Finding) -> Value {
+    json!({
+        "severity": if finding.severity == Severity::Error { "error" } else { "warning" },
+        "path": finding.path.to_string_lossy(),
+        "line": finding.place.map(|place| place.line),
+        "column": finding.place.map(|place| place.column),
+        "problem": finding.problem,
+    })
+}

@@ -1,0 +1,114 @@
+//! `khz rules show`: what each rule of some files is, and where it would be judged.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use khz_model::ValueType;
+use khz_rules::{Group, Placement, Rule, RuleSet, RulesError, duration_text, place};
+use serde_json::{Value, json};
+
+use super::name_all;
+use crate::show::outcome::{Done, Failure, Outcome, sentence};
+use crate::show::table::{Side, Table, json_line};
+use crate::show::terminal;
+
+/// Examples for `khz rules show --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz rules show /etc/khz/rules     which rules the nodes judge themselves
+  khz rules show disk.yml --json    one object a line";
+
+/// The interval of groups that name none (ms).
+const INTERVAL: i64 = 60_000;
+
+/// `khz rules show`.
+#[derive(Debug, Args)]
+pub struct RulesShowFlags {
+    /// Rule files, or directories of them.
+    #[arg(value_name = "FILE|DIR", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Shows the rules of the files.
+pub fn run(flags: &RulesShowFlags, out: &mut impl Write) -> Outcome {
+    let set = match RuleSet::load(&flags.paths) {
+        Ok(set) => set,
+        Err(RulesError::Refused(findings)) => {
+            name_all(&findings);
+            return Err(Failure::Reported);
+        }
+        Err(error) => return Err(Failure::work(sentence(&error))),
+    };
+    let gathered = gathered();
+    let gathers = |name: &str| gathered.contains(name) || name.starts_with("job.");
+    let titles = ["GROUP", "RULE", "EVERY", "FOR", "WHERE", "WHY"].map(|title| (title, Side::Left));
+    let mut table = Table::wrapping(&titles);
+    for group in set.groups() {
+        for rule in &group.rules {
+            let placement = place(group, rule, &gathers);
+            match flags.json {
+                true => writeln!(out, "{}", json_line(&object(group, rule, &placement)))?,
+                false => table.row(cells(group, rule, &placement)),
+            }
+        }
+    }
+    if !flags.json {
+        out.write_all(table.render(terminal::width()).as_bytes())?;
+    }
+    out.flush()?;
+    Ok(Done::Wholly)
+}
+
+/// All names under which nodes have numbers: khz's own and node_exporter's.
+fn gathered() -> HashSet<String> {
+    let metrics = khz_parse::catalogue();
+    let numbers = metrics.iter().filter(|metric| metric.value_type != ValueType::Labels);
+    numbers.flat_map(|metric| [metric.name.to_string(), metric.exposition.name.to_string()]).collect()
+}
+
+fn interval(group: &Group) -> i64 {
+    group.interval.unwrap_or(INTERVAL)
+}
+
+fn cells(group: &Group, rule: &Rule, placement: &Placement) -> [String; 6] {
+    let hold = rule.alerting().map_or_else(
+        || String::from("records"),
+        |alerting| match alerting.hold {
+            0 => String::from("at once"),
+            hold => duration_text(hold),
+        },
+    );
+    let (at, why) = match placement {
+        Placement::AtNodes(_) => (String::from("nodes"), String::new()),
+        Placement::AtHub(hub) => (String::from("hub"), format!("{}:{}: {}", group.file, hub.place, hub.why)),
+    };
+    [group.name.to_string(), rule.name.to_string(), duration_text(interval(group)), hold, at, why]
+}
+
+fn object(group: &Group, rule: &Rule, placement: &Placement) -> Value {
+    let (at, why) = match placement {
+        Placement::AtNodes(_) => ("nodes", Value::Null),
+        Placement::AtHub(hub) => {
+            ("hub", json!({ "line": hub.place.line, "column": hub.place.column, "why": hub.why }))
+        }
+    };
+    let alerting = rule.alerting();
+    json!({
+        "path": &*group.file,
+        "line": rule.place.line,
+        "group": &*group.name,
+        "rule": &*rule.name,
+        "kind": if alerting.is_some() { "alert" } else { "record" },
+        "expr": &*rule.expr,
+        "interval": duration_text(interval(group)),
+        "for": alerting.map(|alerting| duration_text(alerting.hold)),
+        "keep_firing_for": alerting.map(|alerting| duration_text(alerting.keep_firing)),
+        "at": at,
+        "reason": why,
+    })
+}

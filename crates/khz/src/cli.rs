@@ -4,8 +4,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    agent, catalog, certs, channel, check, completions, config, correlate, export, get, hub, man, mount,
-    nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, store, umount, wait, watch,
+    agent, alerts, catalog, certs, channel, check, completions, config, correlate, export, get, hub, man,
+    mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, store, umount, wait,
+    watch,
 };
 use crate::config::NodeFlags;
 
@@ -49,6 +50,9 @@ pub enum Command {
     /// text door unless --text-listen is.
     #[command(after_help = agent::EXAMPLES)]
     Agent(agent::AgentCommand),
+    /// List the alerts of a hub: what fires, since when, and why.
+    #[command(after_help = alerts::EXAMPLES)]
+    Alerts(alerts::AlertsFlags),
     /// Collect from agents, and answer for all nodes.
     ///
     /// Agents connect to the link door (port 7071) and send their base lane. Readers ask at the HTTP door (port 7070), as

@@ -47,8 +47,8 @@ use clap::{CommandFactory, Parser};
 
 use crate::cli::{Cli, Command};
 use crate::command::{
-    agent, alone, catalog, certs, channel, check, completions, correlate, export, get, hub, man, mount,
-    nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, umount, wait, watch,
+    agent, alerts, alone, catalog, certs, channel, check, completions, correlate, export, get, hub, man,
+    mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, umount, wait, watch,
 };
 use crate::config::secrets::hidden;
 use crate::show::outcome::{self, Outcome};
@@ -78,6 +78,7 @@ fn dispatch(cli: Cli) -> Outcome {
     match command {
         Command::Agent(flags) => agent::run(flags, outer),
         Command::Hub(flags) => hub::run(flags, outer),
+        Command::Alerts(flags) => alerts::run(flags, outer, out),
         Command::Catalog(flags) => catalog::run(flags, outer, out),
         Command::Nodes(flags) => nodes::run(flags, outer, out),
         Command::Get(flags) => get::run(flags, outer, out),
@@ -86,7 +87,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Wait(flags) => wait::run(flags, outer, out),
         Command::Channel(command) => channel::run(command, outer, out),
         Command::Notify(command) => notify::run(command, outer, out),
-        Command::Rules(command) => rules::run(command, out),
+        Command::Rules(command) => rules::run(command, outer, out),
         Command::Check(flags) => check::run(flags, outer, out),
         Command::Config(flags) => command::config::run(flags, outer, out),
         Command::Certs(flags) => certs::run(flags, out),

@@ -135,7 +135,9 @@ struct Hall {
 
 impl Hall {
     fn new(door: Door, closing: watch::Receiver<bool>) -> Self {
-        let Door { query, window, hosts, job, tls, access, engine, channels, rules, limits, counters, .. } = door;
+        let Door {
+            query, window, hosts, job, tls, access, engine, channels, rules, limits, counters, ..
+        } = door;
         let answers = Budget::new(limits.answers, Arc::clone(&counters.answer_bytes));
         let app = App {
             query,

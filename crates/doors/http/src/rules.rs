@@ -22,9 +22,8 @@ pub(crate) async fn summary(State(app): State<Arc<App>>, request: Request) -> Re
     let standing = app.rules.standing();
     let rules = || standing.groups.iter().flat_map(|group| &group.rules);
     let alerts = |state| rules().flat_map(|rule| &rule.alerts).filter(|alert| alert.state == state).count();
-    let is_failed = |rule: &&khz_rules::RuleStanding| {
-        rule.report.as_ref().is_some_and(|report| report.error.is_some())
-    };
+    let is_failed =
+        |rule: &&khz_rules::RuleStanding| rule.report.as_ref().is_some_and(|report| report.error.is_some());
     let mut out = String::from("{");
     for (number, (name, count)) in [
         ("groups", standing.groups.len()),

@@ -298,7 +298,11 @@ mod tests {
         let plain = |values: &NotifyValues| {
             let mut text = notify_tables(values);
             // Where a value was written is another line.
-            text = text.lines().map(|line| line.split("  #").next().unwrap_or_default().trim_end()).collect::<Vec<_>>().join("\n");
+            text = text
+                .lines()
+                .map(|line| line.split("  #").next().unwrap_or_default().trim_end())
+                .collect::<Vec<_>>()
+                .join("\n");
             text
         };
         let again = read(&shown(text, &[], &[]));

@@ -2,6 +2,7 @@
 //! other files are parts that several commands use: whom they ask, this node, recordings.
 
 pub mod agent;
+pub mod alerts;
 pub mod alone;
 pub mod catalog;
 pub mod certs;

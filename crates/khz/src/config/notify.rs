@@ -70,7 +70,8 @@ pub(super) fn settings(values: &NotifyValues, may_show: bool) -> Result<Settings
             return Err(table.bad("command", "a word has a zero byte".to_owned()));
         }
         if !program.starts_with('/') {
-            let problem = format!("'{program}' is not a path from /: the search path of a service is not yours");
+            let problem =
+                format!("'{program}' is not a path from /: the search path of a service is not yours");
             return Err(table.bad("command", problem));
         }
         let name = table.way_name(program.rsplit('/').next().unwrap_or_default())?;
@@ -88,14 +89,19 @@ pub(super) fn settings(values: &NotifyValues, may_show: bool) -> Result<Settings
 
 fn email(table: Table<'_>, may_show: bool) -> Result<EmailSettings, ConfigError> {
     let missing = |key: &str, example: &str| {
-        table.text(key).filter(|text| !text.is_empty()).ok_or_else(|| {
-            table.bad(key, format!("it is missing: {key} = {example}"))
-        })
+        table
+            .text(key)
+            .filter(|text| !text.is_empty())
+            .ok_or_else(|| table.bad(key, format!("it is missing: {key} = {example}")))
     };
     let server = missing("server", "\"mail.example.org:587\"")?;
-    let (host, port) = server.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)))
+    let (host, port) = server
+        .rsplit_once(':')
+        .and_then(|(host, port)| Some((host, port.parse().ok()?)))
         .filter(|(host, port)| !host.is_empty() && *port > 0u16 && !host.contains(char::is_whitespace))
-        .ok_or_else(|| table.bad("server", format!("'{server}' is not HOST:PORT, as mail.example.org:587")))?;
+        .ok_or_else(|| {
+            table.bad("server", format!("'{server}' is not HOST:PORT, as mail.example.org:587"))
+        })?;
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let word = table.text("tls").unwrap_or_else(|| "starttls".to_owned());
     let tls = match (word.as_str(), table.file("ca")) {
@@ -124,9 +130,8 @@ fn email(table: Table<'_>, may_show: bool) -> Result<EmailSettings, ConfigError>
                        true in this table";
         return Err(table.bad("tls", problem.to_owned()));
     }
-    let address = |key: &str, text: &str| {
-        khz_notify::check_address(text).map_err(|problem| table.bad(key, problem))
-    };
+    let address =
+        |key: &str, text: &str| khz_notify::check_address(text).map_err(|problem| table.bad(key, problem));
     let from = missing("from", "\"khz@example.org\"")?;
     address("from", &from)?;
     let to: Vec<String> =
@@ -147,12 +152,7 @@ impl Table<'_> {
         })
     }
 
-    fn seconds(
-        &self,
-        key: &str,
-        default: u64,
-        (least, most): (u64, u64),
-    ) -> Result<Duration, ConfigError> {
+    fn seconds(&self, key: &str, default: u64, (least, most): (u64, u64)) -> Result<Duration, ConfigError> {
         let default = khz_model::Nanos::from_secs(default);
         self.read(key, default, |text| within(text, least, most)).map(Duration::from)
     }

@@ -222,6 +222,14 @@ impl Server {
         if response.status().is_success() { self.read(response) } else { Err(self.refusal(response)) }
     }
 
+    /// One PUT without a body; the answer's JSON.
+    pub(crate) fn put_nothing<T: DeserializeOwned>(&self, path: &str) -> Result<T, AskError> {
+        let agent = self.agent(FIRST_BYTE_WAIT_MAX, Some(ANSWER_WAIT_MAX));
+        let request = self.authorized(agent.put(format!("{}{path}", self.base)));
+        let response = request.send_empty().map_err(|error| self.unanswered(error))?;
+        if response.status().is_success() { self.read(response) } else { Err(self.refusal(response)) }
+    }
+
     /// The answer's JSON.
     fn read<T: DeserializeOwned>(&self, response: ureq::http::Response<ureq::Body>) -> Result<T, AskError> {
         self.read_at_most(response, ANSWER_BYTES_MAX)

@@ -17,8 +17,7 @@ use crate::refusal::Refusal;
 use crate::routes::App;
 
 /// Parameters of `/api/v1/rules`, by which clients choose among rules.
-pub(crate) const RULES_PARAMS: &[&str] =
-    &["type", "rule_name[]", "rule_group[]", "file[]", "exclude_alerts"];
+pub(crate) const RULES_PARAMS: &[&str] = &["type", "rule_name[]", "rule_group[]", "file[]", "exclude_alerts"];
 
 /// What a client wants to see.
 struct Wanted {
@@ -39,7 +38,9 @@ impl Wanted {
         let with_alerts = match form.get("exclude_alerts").unwrap_or("false") {
             "true" => false,
             "false" => true,
-            other => return Err(Failure::parameter("exclude_alerts", format!("{other:?} is not true or false"))),
+            other => {
+                return Err(Failure::parameter("exclude_alerts", format!("{other:?} is not true or false")));
+            }
         };
         let (mut names, mut groups, mut files) = (Vec::new(), Vec::new(), Vec::new());
         for (name, value) in form.only(&["rule_name[]", "rule_group[]", "file[]"]) {

@@ -1,7 +1,8 @@
-//! `khz rules`: checks rule files of Prometheus, runs their tests, and shows where each rule would be judged. It asks no running
-//! khz.
+//! `khz rules`: checks rule files of Prometheus, runs their tests, and shows where each rule would be judged; has a hub load its
+//! rule files again.
 
 mod check;
+mod reload;
 mod show;
 mod test;
 
@@ -11,6 +12,7 @@ use clap::Subcommand;
 use khz_rules::{Finding, Findings, Severity};
 use serde_json::{Value, json};
 
+use crate::config::NodeFlags;
 use crate::show::outcome::Outcome;
 use crate::show::table::remark;
 
@@ -29,14 +31,18 @@ pub enum RulesCommand {
     /// Show each rule: how often it is evaluated, and where, at the nodes or at the hub, and why.
     #[command(after_help = show::EXAMPLES)]
     Show(show::RulesShowFlags),
+    /// Have a hub load its rule files again (as SIGHUP does). If one has an error, those before stay in use.
+    #[command(after_help = reload::EXAMPLES)]
+    Reload(reload::RulesReloadFlags),
 }
 
 /// Runs one of them.
-pub fn run(command: RulesCommand, out: &mut impl Write) -> Outcome {
+pub fn run(command: RulesCommand, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     match command {
         RulesCommand::Check(flags) => check::run(&flags, out),
         RulesCommand::Test(flags) => test::run(&flags, out),
         RulesCommand::Show(flags) => show::run(&flags, out),
+        RulesCommand::Reload(flags) => reload::run(flags, outer, out),
     }
 }
 

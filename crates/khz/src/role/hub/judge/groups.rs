@@ -147,7 +147,8 @@ impl Groups {
 
     /// Counts the alerts that there are.
     pub fn count(&self, numbers: &Numbers) {
-        let alerts = || self.all.iter().flat_map(|judged| &judged.standing.rules).flat_map(|rule| &rule.alerts);
+        let alerts =
+            || self.all.iter().flat_map(|judged| &judged.standing.rules).flat_map(|rule| &rule.alerts);
         let of = |state| alerts().filter(|alert| alert.state == state).count() as u64;
         numbers.firing.store(of(AlertState::Firing), Ordering::Relaxed);
         numbers.pending.store(of(AlertState::Pending), Ordering::Relaxed);
@@ -182,7 +183,11 @@ impl Passed {
             }
         }
         if changed.len() > LOGGED_MAX {
-            tracing::warn!("group {}: {} more alerts have changed", self.group.name, changed.len() - LOGGED_MAX);
+            tracing::warn!(
+                "group {}: {} more alerts have changed",
+                self.group.name,
+                changed.len() - LOGGED_MAX
+            );
         }
         for (rule, report) in self.group.rules.iter().zip(&self.pass.rules) {
             if let Some(error) = &report.error {
@@ -202,7 +207,11 @@ impl Passed {
             Ok(appended) => {
                 numbers.refused.fetch_add(appended.refused as u64, Ordering::Relaxed);
                 if let Some(problem) = appended.problem {
-                    tracing::warn!("group {}: {} samples were not recorded: {problem}", self.group.name, appended.refused);
+                    tracing::warn!(
+                        "group {}: {} samples were not recorded: {problem}",
+                        self.group.name,
+                        appended.refused
+                    );
                 }
             }
             Err(error) => {
@@ -245,7 +254,9 @@ fn link(external_url: &str, expr: &str) -> String {
     let mut link = format!("{external_url}/#query?expr=");
     for byte in expr.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => link.push(char::from(byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                link.push(char::from(byte))
+            }
             _ => link.push_str(&format!("%{byte:02X}")),
         }
     }

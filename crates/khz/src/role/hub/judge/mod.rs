@@ -90,7 +90,8 @@ impl Judge {
         let recorded = RecordedSeries::new(cluster.clone());
         let work = move || self.run(query, recorded, notifier);
         let thread = std::thread::Builder::new().name("rules".into()).spawn(work);
-        let thread = thread.map_err(|error| Failure::work(format!("cannot start to evaluate rules: {error}")))?;
+        let thread =
+            thread.map_err(|error| Failure::work(format!("cannot start to evaluate rules: {error}")))?;
         Ok(RunningJudge { is_over, board, thread: Some(thread) })
     }
 
@@ -155,7 +156,8 @@ impl RunningJudge {
     /// Loads the rule files again at each SIGHUP, as Prometheus does. Never ends.
     pub async fn reload_at_hangups(&self) {
         let hangup = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup());
-        let Ok(mut hangup) = hangup.inspect_err(|error| tracing::warn!("SIGHUP loads no rules: {}", sentence(error)))
+        let Ok(mut hangup) =
+            hangup.inspect_err(|error| tracing::warn!("SIGHUP loads no rules: {}", sentence(error)))
         else {
             return std::future::pending().await;
         };

@@ -34,8 +34,20 @@ impl Numbers {
             ..Metric::plain(name, exposition, kind, Unit::Count)
         };
         [
-            ("khz.rules.evaluations", "khz_rules_evaluations_total", "Rules that were evaluated.", Counter, &self.evaluations),
-            ("khz.rules.failures", "khz_rules_failures_total", "Evaluations of rules that failed.", Counter, &self.failures),
+            (
+                "khz.rules.evaluations",
+                "khz_rules_evaluations_total",
+                "Rules that were evaluated.",
+                Counter,
+                &self.evaluations,
+            ),
+            (
+                "khz.rules.failures",
+                "khz_rules_failures_total",
+                "Evaluations of rules that failed.",
+                Counter,
+                &self.failures,
+            ),
             (
                 "khz.rules.missed",
                 "khz_rules_missed_total",

@@ -32,11 +32,15 @@ impl AlertState {
     /// What an earlier hub left. A damaged file is put aside.
     pub fn read(&self) -> Option<Saved> {
         let bytes = self.file.read(STATE_BYTES_MAX as u64);
-        let bytes = bytes.inspect_err(|error| tracing::warn!("alerts begin again: {}", sentence(error))).ok()??;
+        let bytes =
+            bytes.inspect_err(|error| tracing::warn!("alerts begin again: {}", sentence(error))).ok()??;
         let saved = Saved::from_bytes(&bytes);
         saved
             .inspect_err(|error| {
-                tracing::warn!("alerts begin again: {}: {error}; the file is put aside", self.file.path().display());
+                tracing::warn!(
+                    "alerts begin again: {}: {error}; the file is put aside",
+                    self.file.path().display()
+                );
                 if let Err(error) = self.file.put_aside() {
                     tracing::warn!("{}", sentence(&error));
                 }

@@ -1,0 +1,135 @@
+//! `khz alerts`: which alerts there are at a hub, since when, and why.
+
+use std::io::Write;
+
+use clap::Args;
+use khz_ask::AlertAnswer;
+use khz_model::{Nanos, moment};
+use serde_json::json;
+
+use crate::command::past::now;
+use crate::command::target::Target;
+use crate::config::{NodeFlags, ReaderFlags};
+use crate::show::outcome::{Done, Outcome};
+use crate::show::quantities::of_span;
+use crate::show::table::{Side, Table, json_line, remark};
+use crate::show::terminal;
+
+/// Examples for `khz alerts --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz alerts                        what fires, and what may fire soon
+  khz alerts --firing               what fires
+  khz alerts --json                 one object a line
+
+A pending alert has not been true for as long as its rule says (`for`).
+docs/rules.md says how a hub gets rules: khz hub --rules DIR.";
+
+/// `khz alerts`.
+#[derive(Debug, Args)]
+pub struct AlertsFlags {
+    /// Only alerts that fire.
+    #[arg(long)]
+    pub firing: bool,
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// Lists the alerts.
+pub fn run(flags: AlertsFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
+    let server = flags.target.running(&plan)?;
+    let answer = server.alerts()?;
+    answer.warnings.iter().for_each(|warning| remark!("{warning}"));
+    let mut alerts = answer.data.alerts;
+    alerts.retain(|alert| !flags.firing || alert.state == "firing");
+    // What fires comes first, then what is there the longest.
+    alerts.sort_by(|one, other| (&one.state, &one.active_at).cmp(&(&other.state, &other.active_at)));
+    if flags.json {
+        for alert in &alerts {
+            writeln!(out, "{}", json_line(&json!(alert)))?;
+        }
+    } else if !alerts.is_empty() {
+        write!(out, "{}", table(&alerts, now()).render(terminal::width()))?;
+    }
+    out.flush()?;
+    if alerts.is_empty() && !flags.json {
+        let rules = server.rules_in_use()?.rules;
+        match rules {
+            0 => remark!("no alerts: this khz has no rules (khz hub --rules DIR)"),
+            _ => remark!("no alerts, of {rules} rules"),
+        }
+    }
+    Ok(Done::Wholly)
+}
+
+fn table(alerts: &[AlertAnswer], now: Nanos) -> Table {
+    let titles = [
+        ("ALERT", Side::Left),
+        ("STATE", Side::Left),
+        ("FOR", Side::Right),
+        ("VALUE", Side::Right),
+        ("WHERE", Side::Left),
+        ("WHY", Side::Left),
+    ];
+    let mut table = Table::new(&titles, 5);
+    for alert in alerts {
+        let labels = alert.labels.iter().filter(|(name, _)| *name != "alertname");
+        let place: Vec<String> = labels.map(|(name, value)| format!("{name}={value}")).collect();
+        let text = |name: &str| alert.annotations.get(name).filter(|text| !text.is_empty());
+        let why = text("summary").or_else(|| text("description")).cloned().unwrap_or_default();
+        table.row([
+            alert.labels.get("alertname").cloned().unwrap_or_default(),
+            alert.state.clone(),
+            age(&alert.active_at, now),
+            number(&alert.value),
+            place.join(" "),
+            why,
+        ]);
+    }
+    table
+}
+
+/// How long it is since this date.
+fn age(date: &str, now: Nanos) -> String {
+    match moment::read(date, now, None) {
+        Ok(time) => of_span(now.0.saturating_sub(time.0) as f64 / 1e9),
+        Err(_) => date.to_owned(),
+    }
+}
+
+/// A value as people read it: `1.5e+00` is 1.5.
+fn number(text: &str) -> String {
+    text.parse::<f64>().map_or_else(|_| text.to_owned(), |value| format!("{value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alert_is_a_line_with_its_age_its_place_and_its_reason() {
+        let alert = |name: &str, state: &str| AlertAnswer {
+            labels: [("alertname", name), ("instance", "n1"), ("severity", "warning")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            annotations: [("summary".to_owned(), "load is 9 on n1".to_owned())].into(),
+            state: state.to_owned(),
+            active_at: "2026-11-21T10:29:01.000Z".to_owned(),
+            keep_firing_since: None,
+            value: "9.25e+00".to_owned(),
+        };
+        let text = table(&[alert("Busy", "firing")], Nanos(1_795_257_001_000_000_000)).render(Some(120));
+        let line = text.lines().nth(1).unwrap();
+        for word in ["Busy", "firing", "1m", "9.25", "instance=n1 severity=warning", "load is 9 on n1"] {
+            assert!(line.contains(word), "{word}: {text}");
+        }
+    }
+}

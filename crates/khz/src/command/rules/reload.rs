@@ -1,0 +1,35 @@
+//! `khz rules reload`: a hub loads its rule files again.
+
+use std::io::Write;
+
+use clap::Args;
+
+use crate::command::target::Target;
+use crate::config::{NodeFlags, ReaderFlags};
+use crate::show::outcome::{Done, Outcome};
+
+/// Examples for `khz rules reload --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz rules reload                  of the hub on this machine
+  khz rules reload --server https://hub1:7070";
+
+/// Flags of `khz rules reload`.
+#[derive(Debug, Args)]
+pub struct RulesReloadFlags {
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// Asks for it, and says how many rules are in use then.
+pub fn run(flags: RulesReloadFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
+    let found = flags.target.running(&plan)?.load_rules()?;
+    writeln!(out, "{} rules of {} groups are in use", found.rules, found.groups)?;
+    out.flush()?;
+    Ok(Done::Wholly)
+}

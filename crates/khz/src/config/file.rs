@@ -2,6 +2,7 @@
 //! errors, a key with the nearest known one. What a value means is checked later.
 
 mod foreign;
+mod notify;
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::settings::{SETTINGS, Shape, position};
-use super::{ConfigError, ForeignValues, Origin, SinkValues, SourceValues, Value};
+use super::{ConfigError, ForeignValues, NotifyValues, Origin, SinkValues, SourceValues, Value};
 use khz_model::{ChannelName, suggest};
 
 /// A file larger than this is not a khz.toml.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use khz_ask::is_secret_header;
 use khz_notify::{
-    AlertmanagerSettings, EmailSettings, ExecSettings, Labels, Pace, Settings, SmtpTls, WebhookSettings,
+    AlertmanagerSettings, EmailSettings, ExecSettings, Pace, Settings, SmtpTls, WebhookSettings,
 };
 
 use super::foreign::{Table, host, is_loopback, within};

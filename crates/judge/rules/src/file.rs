@@ -18,12 +18,14 @@ const GROUP_KEYS: [&str; 6] = ["name", "interval", "query_offset", "limit", "lab
 
 /// Reads and checks the text of a rule file. What is wrong is added to `findings`; the file is of use if none of it is an error.
 pub fn parse(path: &Path, text: &[u8], findings: &mut Findings) -> RuleFile {
+    let before = findings.count();
     let mut report = Report { path, findings };
     let mut file = RuleFile { path: path.to_owned(), groups: Vec::new() };
     if let Some((value, source)) = document(text, &mut report) {
         file.groups = groups(&value, &source, &mut report);
     }
     report_duplicates(&file, &mut report);
+    findings.sort_from(before);
     file
 }
 

@@ -389,7 +389,10 @@ impl Parser {
             }
             Word::Variable(name) => {
                 if !self.variables.contains(&name) {
-                    let hint = suggest::hint(&name, self.variables.iter().map(String::as_str));
+                    let hint = suggest::hint(
+                        &name,
+                        self.variables.iter().map(String::as_str).filter(|known| !known.is_empty()),
+                    );
                     return fail(at, format!("there is no variable ${name}{hint}"));
                 }
                 return Ok(Operand { at, kind: Kind::Variable(name, self.fields()) });

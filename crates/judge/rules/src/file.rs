@@ -108,11 +108,13 @@ fn group(value: &Value, source: &Source, report: &mut Report<'_>) -> Option<Grou
 
 /// Two rules of a file that give the same series, as promtool reports them.
 fn report_duplicates(file: &RuleFile, report: &mut Report<'_>) {
-    let mut seen: HashMap<(&str, Vec<(&str, &str)>), Place> = HashMap::new();
+    let mut seen = HashMap::new();
     let mut duplicates = Vec::new();
     for rule in file.groups.iter().flat_map(|group| &group.rules) {
-        match seen.entry((&rule.name, rule.label_texts().collect())) {
-            std::collections::hash_map::Entry::Vacant(entry) => drop(entry.insert(rule.place)),
+        match seen.entry((&*rule.name, rule.label_texts().collect::<Vec<_>>())) {
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(rule.place);
+            }
             std::collections::hash_map::Entry::Occupied(first) => {
                 duplicates.push((rule.place, rule.name.clone(), *first.get()));
             }

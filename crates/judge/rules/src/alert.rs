@@ -78,6 +78,9 @@ pub(crate) struct Found {
     pub value: f64,
 }
 
+/// An alert, and what a step did to it.
+pub(crate) type Stepped = (Arc<Alert>, Option<Change>);
+
 /// The alerts of a rule.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Alerts(BTreeMap<LabelSet, Arc<Alert>>);
@@ -109,7 +112,7 @@ impl Alerts {
         time: i64,
         (hold, keep_firing): (i64, i64),
         limit: Option<usize>,
-    ) -> Result<Vec<(Arc<Alert>, Option<Change>)>, AlertsError> {
+    ) -> Result<Vec<Stepped>, AlertsError> {
         let mut present: BTreeMap<LabelSet, Found> = BTreeMap::new();
         for found in found {
             if present.insert(found.labels.clone(), found).is_some() {

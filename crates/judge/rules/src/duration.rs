@@ -66,7 +66,7 @@ pub fn duration_text(ms: i64) -> String {
     for (unit, length) in UNITS {
         // Years and weeks only if nothing is left: 90d is easier to read than 12w6d.
         let is_exact = matches!(unit, "y" | "w");
-        if rest >= length && !(is_exact && !rest.is_multiple_of(length)) {
+        if rest >= length && (!is_exact || rest.is_multiple_of(length)) {
             text.push_str(&format!("{}{unit}", rest / length));
             rest %= length;
         }

@@ -18,12 +18,14 @@ const GROUP_KEYS: [&str; 6] = ["name", "interval", "query_offset", "limit", "lab
 
 /// Reads and checks the text of a rule file. What is wrong is added to `findings`; the file is of use if none of it is an error.
 pub fn parse(path: &Path, text: &[u8], findings: &mut Findings) -> RuleFile {
+    let before = findings.count();
     let mut report = Report { path, findings };
     let mut file = RuleFile { path: path.to_owned(), groups: Vec::new() };
     if let Some((value, source)) = document(text, &mut report) {
         file.groups = groups(&value, &source, &mut report);
     }
     report_duplicates(&file, &mut report);
+    findings.sort_from(before);
     file
 }
 
@@ -106,11 +108,13 @@ fn group(value: &Value, source: &Source, report: &mut Report<'_>) -> Option<Grou
 
 /// Two rules of a file that give the same series, as promtool reports them.
 fn report_duplicates(file: &RuleFile, report: &mut Report<'_>) {
-    let mut seen: HashMap<(&str, Vec<(&str, &str)>), Place> = HashMap::new();
+    let mut seen = HashMap::new();
     let mut duplicates = Vec::new();
     for rule in file.groups.iter().flat_map(|group| &group.rules) {
-        match seen.entry((&rule.name, rule.label_texts().collect())) {
-            std::collections::hash_map::Entry::Vacant(entry) => drop(entry.insert(rule.place)),
+        match seen.entry((&*rule.name, rule.label_texts().collect::<Vec<_>>())) {
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(rule.place);
+            }
             std::collections::hash_map::Entry::Occupied(first) => {
                 duplicates.push((rule.place, rule.name.clone(), *first.get()));
             }

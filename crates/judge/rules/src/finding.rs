@@ -78,6 +78,16 @@ impl Findings {
         }
     }
 
+    /// How many are kept.
+    pub(crate) fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Puts those after the first `from` in the order of their places.
+    pub(crate) fn sort_from(&mut self, from: usize) {
+        self.found[from..].sort_by_key(|finding| finding.place);
+    }
+
     /// All findings that were kept.
     pub fn iter(&self) -> impl Iterator<Item = &Finding> {
         self.found.iter()

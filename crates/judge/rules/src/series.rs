@@ -42,14 +42,14 @@ pub(crate) fn values(text: &str) -> Result<Vec<Option<f64>>, (usize, String)> {
 
 /// Reads `1`, `1x3`, `1+2x3`, `_`, `_x3` or `stale`.
 fn item(word: &str, all: &mut Vec<Option<f64>>) -> Result<(), String> {
-    let (value, times) =
-        match word.rsplit_once('x').filter(|(value, _)| *value != "0" && !value.ends_with(['+', '-'])) {
-            Some((value, times)) => {
-                let times = times.parse::<usize>();
-                (value, Some(times.map_err(|_| format!("'{word}' has no number of times after its x"))?))
-            }
-            None => (word, None),
-        };
+    // There are no hexadecimal numbers here: 0x4 is 0, and four times more.
+    let (value, times) = match word.rsplit_once('x') {
+        Some((value, times)) => {
+            let times = times.parse::<usize>();
+            (value, Some(times.map_err(|_| format!("'{word}' has no number of times after its x"))?))
+        }
+        None => (word, None),
+    };
     // `1x3` is a value and three more, `_x3` are three pauses.
     let count = times.map_or(1, |times| times.saturating_add(usize::from(value != "_")));
     if all.len().saturating_add(count) > SERIES_VALUES_MAX {
@@ -87,11 +87,8 @@ fn number(text: &str) -> Option<f64> {
     let value = match plain.to_ascii_lowercase().as_str() {
         "inf" => f64::INFINITY,
         "nan" => f64::NAN,
-        word => match word.strip_prefix("0x") {
-            Some(digits) => i64::from_str_radix(digits, 16).ok()? as f64,
-            None if word.starts_with(|c: char| c.is_ascii_digit() || c == '.') => word.parse().ok()?,
-            None => return None,
-        },
+        word if word.starts_with(|c: char| c.is_ascii_digit() || c == '.') => word.parse().ok()?,
+        _ => return None,
     };
     Some(if is_negative { -value } else { value })
 }
@@ -105,7 +102,7 @@ mod tests {
     fn values_are_those_of_promtool() {
         let plain = |text: &str| -> Vec<Option<f64>> { values(text).unwrap() };
         let of = |numbers: &[f64]| -> Vec<Option<f64>> { numbers.iter().copied().map(Some).collect() };
-        assert_eq!(plain("1 -2 +3 1e3 0x10"), of(&[1.0, -2.0, 3.0, 1000.0, 16.0]));
+        assert_eq!(plain("1 -2 +3 1e3 0x1"), of(&[1.0, -2.0, 3.0, 1000.0, 0.0, 0.0]));
         assert_eq!(plain("1x2"), of(&[1.0, 1.0, 1.0]));
         assert_eq!(plain("1+2x2 10-5x2"), of(&[1.0, 3.0, 5.0, 10.0, 5.0, 0.0]));
         assert_eq!(plain("-2+1e1x1 1x0"), of(&[-2.0, 8.0, 1.0]));

@@ -45,15 +45,15 @@ groups:
 ";
     let expected = "\
 a.yml:3:13: interval: \"5x\" has the unknown unit \"x\": the units are y, w, d, h, m, s, ms
-a.yml:8:13: parse error: '(' is never closed
+a.yml:4:3: a group has no key 'rule' (did you mean 'rules'?)
+a.yml:8:25: parse error: '(' is never closed
 a.yml:11:10: for: \"5\" has no unit: write it as 30s, 5m or 1h30m
-a.yml:14:7: a label cannot be __name__: that is the name of a series
 a.yml:12:5: a rule has no key 'annotation' (did you mean 'annotations'?)
+a.yml:14:7: a label cannot be __name__: that is the name of a series
+a.yml:15:13: 'r{a=\"b\"}' is no name of a series: labels belong to labels, conditions to expr
 a.yml:18:9: parse error: unexpected end of the query
 a.yml:19:19: a recording rule has no annotations: write labels
-a.yml:15:13: 'r{a=\"b\"}' is no name of a series: labels belong to labels, conditions to expr
 a.yml:25:18: annotation 'text': there is no function 'humanise' (did you mean 'humanize'?)
-a.yml:4:3: a group has no key 'rule' (did you mean 'rules'?)
 a.yml:26:3: the group 'g' is there twice (first at 2:3): give each its own name";
     assert_eq!(problems(text), expected);
 }
@@ -71,10 +71,10 @@ groups:
 ---
 ";
     let expected = "\
-a.yml:8:1: warning: only the first document of a file is read
+a.yml:3:19: warning: label 'a': there is no variable $x
 a.yml:5:23: warning: this expression gives a range: the rule will fail, it needs series or a number
-a.yml:3:18: warning: label 'a': there is no variable $x
-a.yml:6:5: warning: another rule of the name 'r' has the same labels (5:5): their results may mix";
+a.yml:6:5: warning: another rule of the name 'r' has the same labels (5:5): their results may mix
+a.yml:8:1: warning: only the first document of a file is read";
     assert_eq!(problems(text), expected);
 }
 
@@ -83,7 +83,8 @@ fn a_file_that_is_no_text_too_long_or_no_yaml_is_refused_with_its_place() {
     let refused = |text: &[u8]| RuleSet::parse(Path::new("a.yml"), text).unwrap_err().to_string();
     assert_eq!(refused(b"groups:\n- \xff"), "a.yml:2:3: the file is no UTF-8");
     assert!(refused(&vec![b'#'; (4 << 20) + 1]).contains("may have 4194304"));
-    assert!(refused(b"groups: [").starts_with("a.yml:1:"));
+    let error = refused(b"groups: [{a: b, c: [\n");
+    assert!(error.starts_with("a.yml:") && error.contains(": this is no YAML: "), "{error}");
     assert!(refused(b"groups: &a [*a]").contains("1:13: an alias cannot stand within"));
 }
 

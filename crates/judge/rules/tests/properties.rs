@@ -156,7 +156,7 @@ fn what_loops_or_explodes_in_a_template_ends_at_a_limit() {
             "{text}: {error}"
         );
     }
-    let deep = format!("{}1{}", "{{ (".repeat(1) + &"(".repeat(5_000), ")".repeat(5_001) + " }}");
+    let deep = format!("{}1{}", String::from("{{ (") + &"(".repeat(5_000), ")".repeat(5_001) + " }}");
     assert!(Template::parse(&deep).fault().unwrap().problem.contains("nested deeper"));
     assert!(Template::parse(&"{{ if 1 }}".repeat(1_000)).fault().unwrap().problem.contains("nested deeper"));
     assert!(Template::parse(&"x".repeat(20_000)).fault().unwrap().problem.contains("16384"));

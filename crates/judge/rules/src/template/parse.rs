@@ -45,9 +45,9 @@ struct Parser {
 /// What ended a list of nodes.
 #[derive(PartialEq)]
 enum Ended {
-    AtEnd,
-    AtElse,
-    AtText,
+    End,
+    Else,
+    Text,
 }
 
 impl Parser {
@@ -91,14 +91,14 @@ impl Parser {
             match self.take() {
                 (_, Word::End) => {
                     self.next -= 1;
-                    break Ended::AtText;
+                    break Ended::Text;
                 }
                 (_, Word::Text(text)) => nodes.push(Node::Text(Arc::from(text))),
                 (at, Word::Open) => {
                     self.skip_space();
                     match self.keyword() {
-                        Some("end") => break Ended::AtEnd,
-                        Some("else") => break Ended::AtElse,
+                        Some("end") => break Ended::End,
+                        Some("else") => break Ended::Else,
                         keyword => {
                             if let Some(node) = self.action(at, keyword, is_top)? {
                                 nodes.push(node);
@@ -109,7 +109,7 @@ impl Parser {
                 (at, _) => return fail(at, "this cannot stand here"),
             }
         };
-        if is_top && ended != Ended::AtText {
+        if is_top && ended != Ended::Text {
             return fail(self.peek().0, "this end or else belongs to nothing");
         }
         self.depth -= 1;
@@ -206,7 +206,7 @@ impl Parser {
         let outer = std::mem::replace(&mut self.variables, vec![String::new()]);
         let loops = std::mem::take(&mut self.loops);
         let (nodes, ended) = self.list(false)?;
-        if ended != Ended::AtEnd {
+        if ended != Ended::End {
             return fail(self.peek().0, "a definition ends with {{end}}");
         }
         self.next += 1;
@@ -229,9 +229,9 @@ impl Parser {
         self.loops -= usize::from(keyword == "range");
         let at = self.peek().0;
         let other = match ended {
-            Ended::AtText => return fail(at, format!("{keyword} has no {{{{end}}}}")),
-            Ended::AtEnd => Vec::new(),
-            Ended::AtElse => {
+            Ended::Text => return fail(at, format!("{keyword} has no {{{{end}}}}")),
+            Ended::End => Vec::new(),
+            Ended::Else => {
                 self.next += 1;
                 self.skip_space();
                 if let Some(inner @ ("if" | "with")) = self.keyword().filter(|inner| *inner == keyword) {
@@ -246,7 +246,7 @@ impl Parser {
                 }
                 self.close()?;
                 let (nodes, ended) = self.list(false)?;
-                if ended != Ended::AtEnd {
+                if ended != Ended::End {
                     return fail(
                         self.peek().0,
                         format!("{keyword} ends with {{{{end}}}}, after at most one else"),
@@ -389,7 +389,10 @@ impl Parser {
             }
             Word::Variable(name) => {
                 if !self.variables.contains(&name) {
-                    let hint = suggest::hint(&name, self.variables.iter().map(String::as_str));
+                    let hint = suggest::hint(
+                        &name,
+                        self.variables.iter().map(String::as_str).filter(|known| !known.is_empty()),
+                    );
                     return fail(at, format!("there is no variable ${name}{hint}"));
                 }
                 return Ok(Operand { at, kind: Kind::Variable(name, self.fields()) });

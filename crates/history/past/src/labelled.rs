@@ -1,14 +1,15 @@
 //! Lists the label sets that series had within a time, where labels are values and so may have changed. Reads the latest times
-//! first, and stops after some millions of readings: before them, the newest labels stand for all.
+//! first, rows or what is left of them, and stops after some millions of readings: before them, the newest labels stand for all.
 
 use std::collections::BTreeSet;
 
 use khz_model::metric::Text;
-use khz_model::{Metric, Nanos, RANGE_STEP_READINGS, RangeShape, ValueType};
+use khz_model::{Metric, Nanos, Reach, ValueType};
 use khz_promql::{QueryError, Sink};
 
 use crate::chosen::Chosen;
 use crate::feed::Feed;
+use crate::interval::plain;
 use crate::limits::{LISTED_FIRST, LISTED_READINGS_MAX, METRICS_NAMED_MAX};
 use crate::source::PastSource;
 
@@ -29,7 +30,7 @@ impl Labelled {
         self,
         source: &PastSource,
         chosen: &Chosen,
-        span: (Nanos, Nanos),
+        (span, reach): ((Nanos, Nanos), &Reach),
         is_wanted: impl Fn(&Metric) -> bool,
         feed: &mut Feed<'_>,
         sink: &mut dyn Sink,
@@ -39,9 +40,11 @@ impl Labelled {
         for span in back(span) {
             for names in names.chunks(METRICS_NAMED_MAX) {
                 let mut is_over = false;
-                let shape = RangeShape::Columns(RANGE_STEP_READINGS);
-                let read = source.read(chosen.of_names(names), span, shape, |group| {
-                    feed.group(group, &is_wanted, sink)?;
+                let read = source.read_all(&chosen.of_names(names), &plain(span, reach), |group, bucket| {
+                    match bucket {
+                        None => feed.group(group, false, &is_wanted, sink)?,
+                        Some(length) => feed.had(group, length, &is_wanted, sink)?,
+                    }
                     left = left.saturating_sub(group.count());
                     is_over = left == 0;
                     if is_over { Err(QueryError::Cancelled) } else { Ok(()) }

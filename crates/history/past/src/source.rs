@@ -13,8 +13,8 @@ use crate::clock::{self, Clocks, Derived};
 use crate::earlier::Earlier;
 use crate::feed::Feed;
 use crate::interval::{Interval, intervals};
-use crate::labelled::Labelled;
 use crate::limits::SILENCE_UNKNOWN;
+use crate::listing;
 use crate::nodes::Known;
 use crate::rows::Group;
 
@@ -37,7 +37,7 @@ impl Ranges for AnyQuery {
 /// The past of nodes as a source of samples.
 pub struct PastSource {
     ranges: Arc<dyn Ranges>,
-    known: Known,
+    pub(crate) known: Known,
 }
 
 impl PastSource {
@@ -74,7 +74,7 @@ impl PastSource {
                 take(&group)?;
                 group = Group::default();
             }
-            group.add(part);
+            group.add(part, answer.width());
             damage.extend(answer.damage());
             damage.truncate(WARNINGS_MAX);
         }
@@ -84,8 +84,13 @@ impl PastSource {
         Ok(damage)
     }
 
+    /// Of which times there is something.
+    pub(crate) fn reach(&self) -> Reach {
+        self.ranges.reach()
+    }
+
     /// Reads all intervals, each group with the length of its buckets; returns what is damaged.
-    fn read_all(
+    pub(crate) fn read_all(
         &self,
         patterns: &[Pattern],
         intervals: &[Interval],
@@ -127,7 +132,7 @@ impl PastSource {
         Ok(away.collect())
     }
 
-    fn end(&self, to: i64) -> i64 {
+    pub(crate) fn end(&self, to: i64) -> i64 {
         to.min(clock::milliseconds(self.known.now.0))
     }
 }
@@ -160,13 +165,13 @@ fn failed(error: RangeError) -> QueryError {
 }
 
 /// The time after the one and up to the other (ms), as a range.
-fn span(after: i64, to: i64) -> (Nanos, Nanos) {
+pub(crate) fn span(after: i64, to: i64) -> (Nanos, Nanos) {
     let nanos = |ms: i64| Nanos(u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000));
     (nanos(after.saturating_add(1)), nanos(to.saturating_add(1)))
 }
 
 /// True for metrics whose name can be meant.
-fn is_named<'a>(chosen: &'a Chosen, matchers: &'a [Matcher]) -> impl Fn(&Metric) -> bool + 'a {
+pub(crate) fn is_named<'a>(chosen: &'a Chosen, matchers: &'a [Matcher]) -> impl Fn(&Metric) -> bool + 'a {
     let names: Vec<&Matcher> = matchers.iter().filter(|matcher| matcher.name == METRIC_NAME).collect();
     move |metric| {
         let name = chosen.form.name(metric);
@@ -179,7 +184,7 @@ impl Source for PastSource {
         let matchers = &wanted.matchers[..];
         let chosen = Chosen::of(matchers, &self.known);
         let end = self.end(wanted.to);
-        let reach = self.ranges.reach();
+        let reach = self.reach();
         let span = span(wanted.after, wanted.to);
         let intervals = intervals(wanted, span, &reach, chosen.is_exact);
         let is_named = is_named(&chosen, matchers);
@@ -187,7 +192,7 @@ impl Source for PastSource {
         let mut feed = Feed::new(chosen.form, job, matchers, (wanted.after, wanted.to), end);
         let as_summaries = wanted.summaries != Summaries::Nowhere;
         let mut warnings = self.read_all(&chosen.patterns, &intervals, |group, bucket| match bucket {
-            None => feed.group(group, &is_named, sink),
+            None => feed.group(group, as_summaries, &is_named, sink),
             Some(length) => feed.buckets(group, (length, as_summaries), &is_named, sink),
         })?;
         feed.finish(sink)?;
@@ -232,56 +237,6 @@ impl Source for PastSource {
         to: i64,
         limit: usize,
     ) -> Result<(Vec<LabelSet>, bool), QueryError> {
-        let mut listed = Listed { all: Vec::new(), limit, is_full: false };
-        let chosen = Chosen::of(matchers, &self.known);
-        let (span, end) = (span(after, to), self.end(to));
-        let is_named = is_named(&chosen, matchers);
-        let mut feed = Feed::new(chosen.form, &self.known.job, matchers, (after, to), end);
-        let mut labelled = Labelled::default();
-        let take = |group: &Group| feed.newest(group, &is_named, &mut labelled, &mut listed);
-        let read = self.read(chosen.patterns.clone(), span, RangeShape::Newest, take);
-        let read = read.and_then(|_| labelled.list(self, &chosen, span, &is_named, &mut feed, &mut listed));
-        let mut words = feed.words;
-        let read = read.and_then(|_| {
-            let mut derived = |node: &_| {
-                let sets =
-                    chosen.derived.iter().map(|derived| words.plain(derived.name(), node, &self.known.job));
-                let fits = |labels: &LabelSet| {
-                    matchers.iter().all(|matcher| matcher.matches(labels.get(&matcher.name)))
-                };
-                let sets: Vec<LabelSet> = sets.filter(fits).collect();
-                sets.into_iter().try_for_each(|labels| listed.series(labels).map(|_| ()))
-            };
-            let take = |group: &Group| group.node().map_or(Ok(()), &mut derived);
-            self.read(chosen.clock.clone(), span, RangeShape::Newest, take)
-        });
-        match read {
-            // The list is full.
-            Err(_) if listed.is_full => {}
-            read => _ = read?,
-        }
-        Ok((listed.all, listed.is_full))
-    }
-}
-
-/// Takes series, up to a limit.
-struct Listed {
-    all: Vec<LabelSet>,
-    limit: usize,
-    is_full: bool,
-}
-
-impl Sink for Listed {
-    fn series(&mut self, labels: LabelSet) -> Result<SeriesId, QueryError> {
-        if self.all.len() >= self.limit {
-            self.is_full = true;
-            return Err(QueryError::Cancelled);
-        }
-        self.all.push(labels);
-        Ok(SeriesId(self.all.len() - 1))
-    }
-
-    fn samples(&mut self, _: SeriesId, _: &[i64], _: &[f64]) -> Result<(), QueryError> {
-        Ok(())
+        listing::list(self, matchers, (after, to), limit)
     }
 }

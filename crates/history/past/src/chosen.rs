@@ -115,6 +115,14 @@ impl Chosen {
         Chosen { form: self.form, nodes, patterns, derived, clock, is_exact: false }
     }
 
+    /// The patterns of one metric and instance on these nodes.
+    pub fn of_series(&self, nodes: &[NodeName], metric: &str, instance: Option<&Instance>) -> Vec<Pattern> {
+        let narrow = instance.map(|instance| format!("{metric}[{instance}]"));
+        // An instance that no pattern can name: all of the metric.
+        let narrow = narrow.filter(|text| Pattern::new(text).is_ok());
+        patterns(&Nodes::these(nodes), &[narrow.unwrap_or_else(|| metric.to_owned())])
+    }
+
     /// The patterns of these metrics on the nodes that can be meant.
     pub fn of_names(&self, metrics: &[String]) -> Vec<Pattern> {
         patterns(&self.nodes, metrics)

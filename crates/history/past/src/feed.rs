@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use khz_model::metric::Text;
 use khz_model::reading::LABELS_STATE;
 use khz_model::{
-    Absence, Instance, Labels, Metric, Nanos, NodeName, RangeColumn, Reading, Series, ValueType, exposed,
+    Instance, Labels, Metric, Nanos, NodeName, RangeColumn, RangePoint, Reading, Series, ValueType, exposed,
 };
 use khz_promql::{LabelSet, Matcher, QueryError, SeriesId, Sink, Summary, is_stale};
 
@@ -15,6 +15,7 @@ use crate::labelled::Labelled;
 use crate::limits::{BUCKET_END_LATE, SAMPLES_HELD_MAX};
 use crate::rows::{Group, Rows, labels_at};
 use crate::strand::{Pace, Samples};
+use crate::unclear::Unclear;
 use crate::values::{Form, Scale, Words};
 
 /// A step of an answer lies in one hour (ns).
@@ -87,17 +88,22 @@ impl<'a> Feed<'a> {
         Feed { words, of_nodes, ..Feed::new(Form::Recorded, job, matchers, wanted, end) }
     }
 
-    /// Takes what there is of one node in one step.
+    /// Takes what there is of one node in one step: rows, and buckets in place of rows that are damaged, as summaries or as
+    /// samples.
     pub fn group(
         &mut self,
         group: &Group,
+        as_summaries: bool,
         is_wanted: impl Fn(&Metric) -> bool,
         sink: &mut dyn Sink,
     ) -> Result<(), QueryError> {
         if let Some(step) = group.step().filter(|_| !self.form.has_pace()) {
             self.hold(step.0 - step.0 % HOUR, sink)?;
         }
-        self.each_series(group, is_wanted, sink, |filler, rows, described| filler.rows(rows, described))
+        self.each_series(group, is_wanted, sink, |filler, rows, described| match rows.are_buckets() {
+            true => filler.buckets(rows, (group.width(), as_summaries), described),
+            false => filler.rows(rows, described),
+        })
     }
 
     /// Takes what there is of one node in buckets of this length, as summaries or as samples.
@@ -144,32 +150,27 @@ impl<'a> Feed<'a> {
         self.held.count = 0;
     }
 
-    /// Names the series of which this is the newest reading; those that never had a value are left out. Those whose labels are
-    /// values may have had further ones: their metrics are noted.
+    /// Names the series of which this is the newest reading, if that is a value; of the others it is unclear whether they had one
+    /// before. Those whose labels are values may have had further ones: their metrics are noted.
     pub fn newest(
         &mut self,
         group: &Group,
         is_wanted: impl Fn(&Metric) -> bool,
-        labelled: &mut Labelled,
+        (labelled, unclear): (&mut Labelled, &mut Unclear),
         sink: &mut dyn Sink,
     ) -> Result<(), QueryError> {
         let Some(node) = group.node() else { return Ok(()) };
         let descriptions = group.descriptions();
-        for rows in group.series() {
+        for rows in group.series().filter(|rows| is_wanted(&rows.series().metric)) {
             let series = rows.series();
-            if is_wanted(&series.metric) {
-                labelled.note(&series.metric);
-            }
-            let newest = rows.merged().pop();
-            let Some((_, newest, _)) =
-                newest.filter(|(_, newest, _)| is_wanted(&series.metric) && had_value(*newest))
-            else {
-                continue;
-            };
+            labelled.note(&series.metric);
+            let Some((_, newest, _)) = rows.merged().pop() else { continue };
             let description = newest.labels().or_else(|| descriptions.of(series)?.last()?.1.labels());
             let labels = self.words.labels(self.form, node, self.job, series, description.as_ref());
-            let number = self.taken.len();
-            self.begin(number, labels, sink)?;
+            match newest {
+                Reading::Present(_) | Reading::Labels(_) => self.list(labels, sink)?,
+                Reading::Absent(_) | Reading::Failed(_) => unclear.note(node, series, newest, labels),
+            }
         }
         Ok(())
     }
@@ -188,6 +189,45 @@ impl<'a> Feed<'a> {
             self.begin(self.taken.len(), labels, sink)?;
         }
         Ok(has_ended)
+    }
+
+    /// Names the series that have a value in these buckets, and in the wanted time. The buckets are not longer than `length`.
+    pub fn had(
+        &mut self,
+        group: &Group,
+        length: Nanos,
+        is_wanted: impl Fn(&Metric) -> bool,
+        sink: &mut dyn Sink,
+    ) -> Result<(), QueryError> {
+        let Some(node) = group.node() else { return Ok(()) };
+        let ((after, to), descriptions) = (self.wanted, group.descriptions());
+        for rows in group.series().filter(|rows| is_wanted(&rows.series().metric)) {
+            let described = descriptions.of(rows.series());
+            let mut last: Option<Option<Labels>> = None;
+            for (point, series) in rows.buckets() {
+                // When labels were in force within a bucket is not known.
+                let (first, end) = match series.metric.value_type {
+                    ValueType::Labels => (point.begin, point.begin.0.saturating_add(length.0)),
+                    _ => (point.first.0, point.last.0.0.saturating_add(1)),
+                };
+                if milliseconds(first.0) > to || milliseconds(end - 1) <= after {
+                    continue;
+                }
+                let description = description(point, series, described);
+                if last.as_ref() == Some(&description) {
+                    continue;
+                }
+                let labels = self.words.labels(self.form, node, self.job, series, description.as_ref());
+                self.list(labels, sink)?;
+                last = Some(description);
+            }
+        }
+        Ok(())
+    }
+
+    /// Names a series of a listing, unless it was named before.
+    pub fn list(&mut self, labels: LabelSet, sink: &mut dyn Sink) -> Result<(), QueryError> {
+        self.begin(self.taken.len(), labels, sink).map(|_| ())
     }
 
     /// Ends the series of nodes that are silent, and passes on what waits.
@@ -278,9 +318,16 @@ impl<'a> Feed<'a> {
     }
 }
 
-/// False for a reading of a series that never had a value.
-fn had_value(newest: Reading) -> bool {
-    !matches!(newest, Reading::Absent(Absence::NoField | Absence::NoSource | Absence::NotYet))
+/// What describes a series in a bucket: its own labels, or those of another one.
+fn description(
+    point: &RangePoint,
+    series: &Series,
+    described: Option<&[(Nanos, Reading)]>,
+) -> Option<Labels> {
+    let own = (series.metric.value_type == ValueType::Labels)
+        .then(|| Reading::from_parts(LABELS_STATE, point.last.1).labels())
+        .flatten();
+    own.or_else(|| labels_at(described?, point.begin))
 }
 
 /// Fills one strand.
@@ -322,11 +369,7 @@ impl Filler<'_, '_> {
             if let Some(ended) = before.filter(|ended| self.feed.form.has_pace() && *ended < begin) {
                 self.strand.samples.end(ended);
             }
-            let own = (series.metric.value_type == ValueType::Labels)
-                .then(|| Reading::from_parts(LABELS_STATE, point.last.1).labels())
-                .flatten();
-            let description = own.or_else(|| labels_at(described?, point.begin));
-            self.named(summary.first.0, description)?;
+            self.named(summary.first.0, description(point, series, described))?;
             let Some(Some(id)) = self.strand.current else { continue };
             if as_summaries {
                 if !self.feed.form.has_pace() {

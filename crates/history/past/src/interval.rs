@@ -27,20 +27,41 @@ pub(crate) fn intervals(
     reach: &Reach,
     is_exact: bool,
 ) -> Vec<Interval> {
-    let gone = to.min(reach.rows);
-    let mut all = Vec::new();
-    if from < gone {
-        without_rows(from, gone, reach, &mut all);
-    }
-    let from = from.max(reach.rows);
     let is_worth_it = wanted.step == 0 || wanted.step >= STEP_OF_SUMS_MIN;
     let may_sum = is_exact && is_worth_it && wanted.summaries == Summaries::WhereWhole;
-    match may_sum && reach.rolled.contains(&HOUR) {
-        true => with_sums(wanted, from, to, &mut all),
-        false if from < to => all.push(Interval { from, to, bucket: None }),
-        false => {}
+    if !(may_sum && reach.rolled.contains(&HOUR)) {
+        return plain((from, to), reach);
+    }
+    let mut all = Vec::new();
+    without_rows(from, to.min(reach.rows), reach, &mut all);
+    with_sums(wanted, from.max(reach.rows), to, &mut all);
+    all
+}
+
+/// The parts of a time in their order: rows, where there are some, and before them the buckets that are left.
+pub(crate) fn plain((from, to): (Nanos, Nanos), reach: &Reach) -> Vec<Interval> {
+    let mut all = Vec::new();
+    without_rows(from, to.min(reach.rows), reach, &mut all);
+    let from = from.max(reach.rows);
+    if from < to {
+        all.push(Interval { from, to, bucket: None });
     }
     all
+}
+
+/// The buckets within which a time begins or ends, where only buckets are left of it.
+pub(crate) fn divided((from, to): (Nanos, Nanos), reach: &Reach) -> Vec<Interval> {
+    let mut gone = Vec::new();
+    without_rows(from, to.min(reach.rows), reach, &mut gone);
+    let at = |time: u64, length: Nanos| {
+        let begin = Nanos(time - time % length.0);
+        Interval { from: begin, to: Nanos(begin.0.saturating_add(length.0)), bucket: Some(length) }
+    };
+    let first = gone.first().filter(|first| first.from < from);
+    let first = first.and_then(|first| Some(at(from.0, first.bucket?)));
+    let last = gone.last().and_then(|last| Some(at(to.min(reach.rows).0.saturating_sub(1), last.bucket?)));
+    let last = last.filter(|last| last.to > to.min(reach.rows) && first != Some(*last));
+    first.into_iter().chain(last).collect()
 }
 
 /// Time of which no rows are left: the shortest buckets that there are.
@@ -120,6 +141,19 @@ mod tests {
         let all = intervals(&wanted, (Nanos(0), Nanos(25 * H)), &reach(), true);
         assert_eq!(shown(&all), [(1_440, 1_500, 60)], "nothing is left of the first day");
         assert_eq!(intervals(&wanted, (Nanos(0), Nanos(5 * H)), &reach(), true), []);
+    }
+
+    #[test]
+    fn the_buckets_that_a_time_divides_are_those_at_its_bounds_where_no_rows_are_left() {
+        let minute = H / 60;
+        let divided = |from, to| shown(&divided((Nanos(from), Nanos(to)), &reach()));
+        assert_eq!(divided(30 * H + 7 * minute, 30 * H + 9 * minute), [(1_800, 1_860, 60)]);
+        assert_eq!(divided(30 * H, 40 * H), []);
+        assert_eq!(divided(30 * H, 40 * H + 1), [(2_400, 2_460, 60)]);
+        assert_eq!(divided(30 * H + 1, 50 * H + 1), [(1_800, 1_860, 60), (3_000, 3_001, 1)]);
+        assert_eq!(divided(99 * H + 1, 101 * H + 1), [(5_940, 5_941, 1)], "then there are rows");
+        assert_eq!(divided(101 * H + 1, 102 * H + 1), []);
+        assert_eq!(divided(1, 2), [], "nothing is left of it");
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! Lists the label sets that series had within a time, where labels are values and so may have changed. Reads the latest times
-//! first, and stops after some millions of readings: before them, the newest labels stand for all.
+//! first, rows or what is left of them, and stops after some millions of readings: before them, the newest labels stand for all.
 
 use std::collections::BTreeSet;
 
 use khz_model::metric::Text;
-use khz_model::{Metric, Nanos, Pattern, RANGE_STEP_READINGS, RangeShape, ValueType};
+use khz_model::{Metric, Nanos, Pattern, Reach, ValueType};
 use khz_promql::{QueryError, Sink};
 
 use crate::chosen::Chosen;
 use crate::feed::Feed;
+use crate::interval::plain;
 use crate::limits::{LISTED_FIRST, LISTED_READINGS_MAX, METRICS_NAMED_MAX};
 use crate::source::PastSource;
 
@@ -29,7 +30,7 @@ impl Labelled {
         self,
         source: &PastSource,
         chosen: &Chosen,
-        span: (Nanos, Nanos),
+        (span, reach): ((Nanos, Nanos), &Reach),
         is_wanted: impl Fn(&Metric) -> bool,
         feed: &mut Feed<'_>,
         sink: &mut dyn Sink,
@@ -38,7 +39,8 @@ impl Labelled {
         let mut left = LISTED_READINGS_MAX;
         for span in back(span) {
             for names in names.chunks(METRICS_NAMED_MAX) {
-                if !part(source, chosen.of_names(names), span, (&mut left, &is_wanted), feed, sink)? {
+                let part_of = (&mut left, &is_wanted);
+                if !part(source, &chosen.of_names(names), (span, reach), part_of, feed, sink)? {
                     return Ok(());
                 }
             }
@@ -52,13 +54,13 @@ impl Labelled {
 pub(crate) fn list_within(
     source: &PastSource,
     patterns: &[Pattern],
-    span: (Nanos, Nanos),
+    (span, reach): ((Nanos, Nanos), &Reach),
     feed: &mut Feed<'_>,
     sink: &mut dyn Sink,
 ) -> Result<(), QueryError> {
     let mut left = LISTED_READINGS_MAX;
     for span in back(span) {
-        if !part(source, patterns.to_vec(), span, (&mut left, |_: &Metric| true), feed, sink)? {
+        if !part(source, patterns, (span, reach), (&mut left, &|_: &Metric| true), feed, sink)? {
             return Ok(());
         }
         feed.forget_rows();
@@ -69,15 +71,18 @@ pub(crate) fn list_within(
 /// Lists what a part of the time has; false: no more may be read.
 fn part(
     source: &PastSource,
-    patterns: Vec<Pattern>,
-    span: (Nanos, Nanos),
-    (left, is_wanted): (&mut usize, impl Fn(&Metric) -> bool),
+    patterns: &[Pattern],
+    (span, reach): ((Nanos, Nanos), &Reach),
+    (left, is_wanted): (&mut usize, &impl Fn(&Metric) -> bool),
     feed: &mut Feed<'_>,
     sink: &mut dyn Sink,
 ) -> Result<bool, QueryError> {
     let mut is_over = false;
-    let read = source.read(patterns, span, RangeShape::Columns(RANGE_STEP_READINGS), |group| {
-        feed.group(group, &is_wanted, sink)?;
+    let read = source.read_all(patterns, &plain(span, reach), |group, bucket| {
+        match bucket {
+            None => feed.group(group, false, is_wanted, sink)?,
+            Some(length) => feed.had(group, length, is_wanted, sink)?,
+        }
         *left = left.saturating_sub(group.count());
         is_over = *left == 0;
         if is_over { Err(QueryError::Cancelled) } else { Ok(()) }

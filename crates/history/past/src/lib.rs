@@ -11,10 +11,12 @@ mod feed;
 mod interval;
 mod labelled;
 mod limits;
+mod listing;
 mod nodes;
 mod rows;
 mod source;
 mod strand;
+mod unclear;
 mod values;
 
 pub use nodes::{Known, Roster};

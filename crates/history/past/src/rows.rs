@@ -26,43 +26,53 @@ impl Descriptions<'_> {
 
 /// What a range has of one node in one step.
 #[derive(Debug, Default)]
-pub(crate) struct Group(Vec<RangePart>);
+pub(crate) struct Group {
+    parts: Vec<RangePart>,
+    /// How long its buckets are, if it has some.
+    width: Nanos,
+}
 
 impl Group {
     /// True if a part belongs to the same node and step.
     pub fn takes(&self, part: &RangePart) -> bool {
-        self.0.first().is_none_or(|first| first.node == part.node && first.step == part.step)
+        self.parts.first().is_none_or(|first| first.node == part.node && first.step == part.step)
     }
 
-    /// Adds a part.
-    pub fn add(&mut self, part: RangePart) {
-        self.0.push(part);
+    /// Adds a part, and how long its buckets are.
+    pub fn add(&mut self, part: RangePart, width: Option<Nanos>) {
+        self.parts.push(part);
+        self.width = width.unwrap_or(self.width);
+    }
+
+    /// How long its buckets are.
+    pub fn width(&self) -> Nanos {
+        self.width
     }
 
     /// The node.
     pub fn node(&self) -> Option<&NodeName> {
-        self.0.first().map(|part| &part.node)
+        self.parts.first().map(|part| &part.node)
     }
 
     /// The step.
     pub fn step(&self) -> Option<Nanos> {
-        self.0.first().map(|part| part.step)
+        self.parts.first().map(|part| part.step)
     }
 
     /// How many readings there are.
     pub fn count(&self) -> usize {
-        self.0.iter().map(|part| part.content.count()).sum()
+        self.parts.iter().map(|part| part.content.count()).sum()
     }
 
     /// The series, each once.
     pub fn series(&self) -> impl Iterator<Item = Rows<'_>> {
         // Those of one name come one after the other.
-        self.0.chunk_by(|one, two| one.series == two.series).map(|parts| Rows { parts })
+        self.parts.chunk_by(|one, two| one.series == two.series).map(|parts| Rows { parts })
     }
 
     /// What describes series.
     pub fn descriptions(&self) -> Descriptions<'_> {
-        let names = self.0.iter().filter_map(|part| part.series.metric.labels_from.as_deref());
+        let names = self.parts.iter().filter_map(|part| part.series.metric.labels_from.as_deref());
         let names: HashSet<&str> = names.collect();
         let described = self.series().filter(|rows| names.contains(&*rows.series().metric.name));
         let labels = described.map(|rows| {
@@ -76,7 +86,7 @@ impl Group {
     /// The times of all rows, in order (ns since 1970).
     pub fn times(&self) -> Vec<u64> {
         let mut all: Vec<u64> = Vec::new();
-        for part in &self.0 {
+        for part in &self.parts {
             let times = times(part);
             // Most series have all rows of their node.
             if times[..] != all[..] {
@@ -96,7 +106,7 @@ impl Group {
     /// Times in place of those of all rows, where only buckets are left: one each minute in which there were rows.
     pub fn bucket_times(&self) -> Vec<u64> {
         let mut spans: BTreeMap<Nanos, (u64, u64)> = BTreeMap::new();
-        let points = self.0.iter().filter_map(|part| match &part.content {
+        let points = self.parts.iter().filter_map(|part| match &part.content {
             RangeContent::Points(points) => Some(points),
             _ => None,
         });
@@ -113,6 +123,16 @@ impl Group {
     }
 }
 
+impl Group {
+    /// True if there is such a bucket, by the times of its first and its last value.
+    pub fn has_bucket(&self, is_such: impl Fn(Nanos, Nanos) -> bool) -> bool {
+        self.parts.iter().any(|part| match &part.content {
+            RangeContent::Points(points) => points.iter().any(|point| is_such(point.first.0, point.last.0)),
+            RangeContent::Readings(_) | RangeContent::Column(_) => false,
+        })
+    }
+}
+
 /// When the readings of a part were.
 fn times(part: &RangePart) -> Vec<u64> {
     match &part.content {
@@ -120,8 +140,15 @@ fn times(part: &RangePart) -> Vec<u64> {
         RangeContent::Column(column) => {
             column.runs.iter().flat_map(|run| column.of_run(run).0).copied().collect()
         }
-        RangeContent::Points(_) => Vec::new(),
+        RangeContent::Points(points) => points.iter().flat_map(evenly).collect(),
     }
+}
+
+/// Times in place of those of the rows of a bucket: as many, at equal distances.
+fn evenly(point: &RangePoint) -> impl Iterator<Item = u64> {
+    let ((first, last), count) = ((point.first.0.0, point.last.0.0), point.count.max(1));
+    let length = u128::from(last.saturating_sub(first));
+    (0..count).map(move |row| first + (length * u128::from(row) / u128::from(count.max(2) - 1)) as u64)
 }
 
 /// The readings of a part.
@@ -151,6 +178,11 @@ impl<'a> Rows<'a> {
     /// The series, as it was last.
     pub fn series(self) -> &'a Series {
         &self.parts[self.parts.len() - 1].series
+    }
+
+    /// True if there are only buckets, where rows were asked for: the rows are damaged.
+    pub fn are_buckets(self) -> bool {
+        self.parts.iter().all(|part| matches!(part.content, RangeContent::Points(_)))
     }
 
     /// The column of the only part, if there is one.

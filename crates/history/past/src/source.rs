@@ -13,11 +13,10 @@ use crate::clock::{self, Clocks, Derived};
 use crate::earlier::Earlier;
 use crate::feed::Feed;
 use crate::interval::{Interval, intervals};
-use crate::labelled::{self, Labelled};
 use crate::limits::SILENCE_UNKNOWN;
+use crate::listing;
 use crate::nodes::Known;
 use crate::rows::Group;
-use crate::values::Form;
 
 /// Warnings of one selection: a disk that fails fails everywhere.
 const WARNINGS_MAX: usize = 8;
@@ -38,7 +37,7 @@ impl Ranges for AnyQuery {
 /// The past of nodes as a source of samples.
 pub struct PastSource {
     ranges: Arc<dyn Ranges>,
-    known: Known,
+    pub(crate) known: Known,
 }
 
 impl PastSource {
@@ -75,7 +74,7 @@ impl PastSource {
                 take(&group)?;
                 group = Group::default();
             }
-            group.add(part);
+            group.add(part, answer.width());
             damage.extend(answer.damage());
             damage.truncate(WARNINGS_MAX);
         }
@@ -85,8 +84,13 @@ impl PastSource {
         Ok(damage)
     }
 
+    /// Of which times there is something.
+    pub(crate) fn reach(&self) -> Reach {
+        self.ranges.reach()
+    }
+
     /// Reads all intervals, each group with the length of its buckets; returns what is damaged.
-    fn read_all(
+    pub(crate) fn read_all(
         &self,
         patterns: &[Pattern],
         intervals: &[Interval],
@@ -128,7 +132,7 @@ impl PastSource {
         Ok(away.collect())
     }
 
-    fn end(&self, to: i64) -> i64 {
+    pub(crate) fn end(&self, to: i64) -> i64 {
         to.min(clock::milliseconds(self.known.now.0))
     }
 }
@@ -161,13 +165,13 @@ fn failed(error: RangeError) -> QueryError {
 }
 
 /// The time after the one and up to the other (ms), as a range.
-fn span(after: i64, to: i64) -> (Nanos, Nanos) {
+pub(crate) fn span(after: i64, to: i64) -> (Nanos, Nanos) {
     let nanos = |ms: i64| Nanos(u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000));
     (nanos(after.saturating_add(1)), nanos(to.saturating_add(1)))
 }
 
 /// True for metrics whose name can be meant.
-fn is_named<'a>(chosen: &'a Chosen, matchers: &'a [Matcher]) -> impl Fn(&Metric) -> bool + 'a {
+pub(crate) fn is_named<'a>(chosen: &'a Chosen, matchers: &'a [Matcher]) -> impl Fn(&Metric) -> bool + 'a {
     let names: Vec<&Matcher> = matchers.iter().filter(|matcher| matcher.name == METRIC_NAME).collect();
     move |metric| {
         let name = chosen.form.name(metric);
@@ -180,7 +184,7 @@ impl Source for PastSource {
         let matchers = &wanted.matchers[..];
         let chosen = Chosen::of(matchers, &self.known);
         let end = self.end(wanted.to);
-        let reach = self.ranges.reach();
+        let reach = self.reach();
         let span = span(wanted.after, wanted.to);
         let intervals = intervals(wanted, span, &reach, chosen.is_exact);
         let is_named = is_named(&chosen, matchers);
@@ -188,7 +192,7 @@ impl Source for PastSource {
         let mut feed = Feed::new(chosen.form, job, matchers, (wanted.after, wanted.to), end);
         let as_summaries = wanted.summaries != Summaries::Nowhere;
         let mut warnings = self.read_all(&chosen.patterns, &intervals, |group, bucket| match bucket {
-            None => feed.group(group, &is_named, sink),
+            None => feed.group(group, as_summaries, &is_named, sink),
             Some(length) => feed.buckets(group, (length, as_summaries), &is_named, sink),
         })?;
         feed.finish(sink)?;
@@ -201,7 +205,7 @@ impl Source for PastSource {
             let intervals = self::intervals(wanted, span, &reach, recorded.is_exact);
             let mut feed = feed.recorded(made);
             let read = self.read_all(&recorded.patterns, &intervals, |group, bucket| match bucket {
-                None => feed.group(group, |_| true, sink),
+                None => feed.group(group, as_summaries, |_| true, sink),
                 Some(length) => feed.buckets(group, (length, as_summaries), |_| true, sink),
             });
             warnings.extend(read?);
@@ -217,13 +221,7 @@ impl Source for PastSource {
         to: i64,
         limit: usize,
     ) -> Result<(Vec<LabelSet>, bool), QueryError> {
-        let mut listed = Listed { all: Vec::new(), limit, is_full: false };
-        match self.list(matchers, (after, to), &mut listed) {
-            // The list is full.
-            Err(_) if listed.is_full => {}
-            read => read?,
-        }
-        Ok((listed.all, listed.is_full))
+        listing::list(self, matchers, (after, to), limit)
     }
 }
 
@@ -236,13 +234,7 @@ impl PastSource {
         to: i64,
         limit: usize,
     ) -> Result<(Vec<LabelSet>, bool), QueryError> {
-        let mut listed = Listed { all: Vec::new(), limit, is_full: false };
-        let feed = Feed::new(Form::Recorded, &self.known.job, matchers, (after, to), self.end(to));
-        match self.list_recorded(matchers, span(after, to), feed, &mut listed) {
-            Err(_) if listed.is_full => {}
-            read => read?,
-        }
-        Ok((listed.all, listed.is_full))
+        listing::list_recorded(self, matchers, (after, to), limit)
     }
 
     /// Gives the series that are made of the times of rows; their labels are added to `made`. Returns what is damaged.
@@ -283,79 +275,5 @@ impl PastSource {
             }
         }
         Ok(warnings)
-    }
-
-    /// Lists the series that had samples after the one time and up to the other (ms).
-    fn list(
-        &self,
-        matchers: &[Matcher],
-        (after, to): (i64, i64),
-        listed: &mut Listed,
-    ) -> Result<(), QueryError> {
-        let chosen = Chosen::of(matchers, &self.known);
-        let (span, end) = (span(after, to), self.end(to));
-        let is_named = is_named(&chosen, matchers);
-        let mut feed = Feed::new(chosen.form, &self.known.job, matchers, (after, to), end);
-        let mut labelled = Labelled::default();
-        let take = |group: &Group| feed.newest(group, &is_named, &mut labelled, listed);
-        self.read(chosen.patterns.clone(), span, RangeShape::Newest, take)?;
-        labelled.list(self, &chosen, span, &is_named, &mut feed, listed)?;
-        let mut made = Vec::new();
-        let mut derived = |node: &_| {
-            for derived in &chosen.derived {
-                let labels = feed.words.plain(derived.name(), node, &self.known.job);
-                if matchers.iter().all(|matcher| matcher.matches(labels.get(&matcher.name))) {
-                    made.push(labels.clone());
-                    listed.series(labels)?;
-                }
-            }
-            Ok(())
-        };
-        let take = |group: &Group| group.node().map_or(Ok(()), &mut derived);
-        self.read(chosen.clock.clone(), span, RangeShape::Newest, take)?;
-        self.list_recorded(matchers, span, feed.recorded(made), listed)
-    }
-
-    /// The same of series that rules have recorded, into a feed for those.
-    fn list_recorded(
-        &self,
-        matchers: &[Matcher],
-        span: (Nanos, Nanos),
-        mut feed: Feed<'_>,
-        listed: &mut Listed,
-    ) -> Result<(), QueryError> {
-        let recorded = Chosen::recorded(matchers, &self.known);
-        let mut has_ended = false;
-        self.read(recorded.patterns.clone(), span, RangeShape::Newest, |group| {
-            has_ended |= feed.newest_recorded(group, listed)?;
-            Ok(())
-        })?;
-        if has_ended {
-            // Whether these had samples in this time only the rows know.
-            labelled::list_within(self, &recorded.patterns, span, &mut feed, listed)?;
-        }
-        Ok(())
-    }
-}
-
-/// Takes series, up to a limit.
-struct Listed {
-    all: Vec<LabelSet>,
-    limit: usize,
-    is_full: bool,
-}
-
-impl Sink for Listed {
-    fn series(&mut self, labels: LabelSet) -> Result<SeriesId, QueryError> {
-        if self.all.len() >= self.limit {
-            self.is_full = true;
-            return Err(QueryError::Cancelled);
-        }
-        self.all.push(labels);
-        Ok(SeriesId(self.all.len() - 1))
-    }
-
-    fn samples(&mut self, _: SeriesId, _: &[i64], _: &[f64]) -> Result<(), QueryError> {
-        Ok(())
     }
 }

@@ -15,7 +15,7 @@ use khz_model::{
     Reading, Series, Stamp, ValueType,
 };
 use khz_past::{Known, PastSource, Roster};
-use khz_promql::{Engine, Limits, Value};
+use khz_promql::{Engine, Limits, METRIC_NAME, Matcher, Source, Value};
 use khz_store::range::RangeReader;
 use khz_store::{ColumnFile, NodeRows, StoreReader, roll_up, write_rows};
 use proptest::test_runner::{RngAlgorithm, TestRng};
@@ -158,13 +158,6 @@ fn world(seed: u8) -> World {
     let is_late = |name: &str| !name.starts_with("raw/") || *name >= *format!("raw/2025-11-01T{GONE:02}");
     copy(&paths[0], &paths[1], &is_late);
     copy(&paths[1], &paths[2], &|name| name != "minute/2025-11-01.0.col");
-    let known = || Known {
-        metrics: metrics().into_iter().map(Arc::new).collect(),
-        job: "node".into(),
-        now: Nanos(BEGIN + (HOURS + 1) * HOUR),
-        roster: Roster::Listed(Vec::new()),
-        owners: Vec::new(),
-    };
     let reader = |path: &Path| {
         let store = StoreReader::open(path).unwrap();
         RangeReader::new(store.shelf().clone(), Some(store.log()), Arc::new(()))
@@ -174,6 +167,16 @@ fn world(seed: u8) -> World {
         both: PastSource::new(Arc::new(reader(&paths[0])), known()),
         minutes: PastSource::new(Arc::new(reader(&paths[1])), known()),
         hours: PastSource::new(Arc::new(reader(&paths[2])), known()),
+    }
+}
+
+fn known() -> Known {
+    Known {
+        metrics: metrics().into_iter().map(Arc::new).collect(),
+        job: "node".into(),
+        now: Nanos(BEGIN + (HOURS + 1) * HOUR),
+        roster: Roster::Listed(Vec::new()),
+        owners: Vec::new(),
     }
 }
 
@@ -376,5 +379,90 @@ fn an_average_of_up_does_not_depend_on_what_is_left() {
         let (rows, minutes, hours) = (up(&world.rows), up(&world.minutes), up(&world.hours));
         assert!((rows - minutes).abs() < 0.08, "{text}: {rows} of rows, {minutes} of minutes");
         assert!((rows - hours).abs() < 0.2, "{text}: {rows} of rows, {hours} of hours");
+    }
+}
+
+/// The series that a listing has of a time (ms), in order.
+fn listed(source: &PastSource, (after, to): (i64, i64), name: &str) -> Vec<String> {
+    let named = Matcher::new(METRIC_NAME, "=", name).unwrap().unwrap();
+    let (all, is_cut) = source.series(&[named], after, to, 100).unwrap();
+    assert!(!is_cut);
+    let mut all: Vec<String> = all.iter().map(|labels| format!("{labels:?}")).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_listing_has_what_was_there_where_only_roll_ups_are_left() {
+    let world = world(6);
+    let begin = (BEGIN / 1_000_000) as i64;
+    let (minute, hour) = (60_000, 3_600_000);
+    // The labels of a build change each four hours; the second node is away from hour 5 to 7.
+    for (from, to, builds) in [
+        (hour, 13 * hour, 6),
+        (hour, 3 * hour, 2),
+        (5 * hour + 20 * minute, 6 * hour + 40 * minute, 1),
+        (8 * hour + 10 * minute, 8 * hour + 50 * minute, 2),
+        (3 * hour + 50 * minute, 4 * hour + 10 * minute, 4),
+        (12 * hour + 10 * minute, 20 * hour, 4),
+        (15 * hour, 16 * hour, 2),
+    ] {
+        let time = (begin + from, begin + to);
+        let expected = listed(&world.rows, time, "app_build_info");
+        assert_eq!(expected.len(), builds, "{from} {to}");
+        for name in ["app_build_info", "app_requests_total", "app_rare", "up", "node_time_seconds"] {
+            let expected = listed(&world.rows, time, name);
+            for (source, what) in [(&world.minutes, "minutes"), (&world.hours, "hours")] {
+                assert_eq!(listed(source, time, name), expected, "{name} of {what} from {from} to {to}");
+            }
+        }
+    }
+    assert_eq!(listed(&world.hours, (begin - 20 * hour, begin - 10 * hour), "app_depth"), [""; 0]);
+}
+
+/// A byte in the middle of the file, or its end.
+fn damage(path: &Path, is_whole: bool) {
+    let mut bytes = fs::read(path).unwrap();
+    if is_whole {
+        bytes.truncate(bytes.len() - 9);
+    } else {
+        let at = bytes.len() / 3;
+        bytes[at] ^= 1;
+    }
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_damaged_hour_is_answered_out_of_its_roll_up_with_a_warning() {
+    for (seed, is_whole) in [(7, true), (8, false)] {
+        let whole = world(seed);
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("past-rolled-{seed}/whole"));
+        damage(&folder.join("raw/2025-11-01T20.0.col"), is_whole);
+        let store = StoreReader::open(&folder).unwrap();
+        let reader = || RangeReader::new(store.shelf().clone(), Some(store.log()), Arc::new(()));
+        let damaged = PastSource::new(Arc::new(reader()), known());
+        let begin = (BEGIN / 1_000_000) as i64;
+        let (minute, hour) = (60_000, 3_600_000);
+        // Whole minutes: as of rows.
+        let time = (begin + 19 * hour, begin + 23 * hour, 20 * minute);
+        let mut are_told = 0;
+        for name in NAMES {
+            for function in ["count_over_time", "sum_over_time", "increase", "max_over_time"] {
+                let text = format!("{function}({name}[20m])");
+                compare(&text, &ask(&whole.minutes, &text, time), &ask(&damaged, &text, time), 1e-11);
+            }
+            let answer = Engine::new(Limits::default()).query_range(&damaged, name, time.0, time.1, time.2);
+            let warnings = answer.unwrap().warnings;
+            are_told += warnings.iter().filter(|it| it.contains("2025-11-01T20.0.col")).count();
+            let in_hour = (begin + 20 * hour, begin + 21 * hour - 1, minute);
+            let count = |source| ask(source, name, in_hour).iter().map(|it| it.1.len()).sum::<usize>();
+            assert!(count(&damaged) * 10 >= count(&whole.minutes) * 9, "{name}");
+        }
+        assert!(are_told >= 1, "{is_whole}");
+        assert!(!is_whole || are_told == NAMES.len(), "all of it");
+        // A node whose rows cannot be read was not away.
+        let up = "avg_over_time(up{instance=\"n0\"}[3h])";
+        let time = (begin + 22 * hour, begin + 22 * hour, hour);
+        assert_eq!(ask(&damaged, up, time)[0].1[0].1, 1.0);
     }
 }

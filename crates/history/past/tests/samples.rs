@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use khz_model::metric::{Kind, Unit};
 use khz_model::{
     Absence, Fault, Instance, Labels, Metric, Nanos, NodeName, QueryError as RangeError, RangeAnswer,
-    RangeColumn, RangeContent, RangePart, RangeRequest, RangeRun, RangeShape, Ranges, Reading, Series, Stamp,
-    ValueType,
+    RangeColumn, RangeContent, RangePart, RangePoint, RangeRequest, RangeRun, RangeShape, RangeTotal, Ranges,
+    Reading, Series, Stamp, ValueType,
 };
 use khz_past::{Known, PastSource, Roster};
 use khz_promql::{
@@ -46,6 +46,17 @@ impl Ranges for Hand {
             let rows = readings.iter().map(|(ms, reading)| (stamp(*ms), *reading));
             let rows: Vec<_> =
                 rows.filter(|(stamp, _)| (request.from..request.to).contains(&stamp.real())).collect();
+            if let RangeShape::Points(_) = request.shape {
+                parts.extend(one_point(&rows).map(|point| RangePart {
+                    node: node.clone(),
+                    series: series.clone(),
+                    step: request.from,
+                    shift: 0,
+                    content: RangeContent::Points(vec![point]),
+                    labels: Vec::new(),
+                }));
+                continue;
+            }
             let chunks: Vec<Vec<(Stamp, Reading)>> = match is_newest {
                 true => rows.last().map(|row| vec![*row]).into_iter().collect(),
                 false => rows
@@ -70,6 +81,30 @@ impl Ranges for Hand {
         parts.sort_by_key(|part| (part.step, part.node.clone(), part.series.to_string()));
         Ok(Box::new(Parts(parts.into_iter())))
     }
+}
+
+/// What some rows did; only that they had values, and when, is right.
+fn one_point(rows: &[(Stamp, Reading)]) -> Option<RangePoint> {
+    let bits = |(stamp, reading): &(Stamp, Reading)| match reading {
+        Reading::Present(bits) => Some((stamp.real(), *bits)),
+        Reading::Labels(number) => Some((stamp.real(), *number)),
+        _ => None,
+    };
+    let values: Vec<(Nanos, u64)> = rows.iter().filter_map(bits).collect();
+    let (first, last) = (*values.first()?, *values.last()?);
+    let zero = RangeTotal::Exact(0);
+    Some(RangePoint {
+        begin: first.0,
+        count: values.len() as u64,
+        first,
+        last,
+        lowest: 0,
+        highest: 0,
+        sum: zero,
+        resets: 0,
+        changes: 0,
+        correction: zero,
+    })
 }
 
 struct Parts(std::vec::IntoIter<RangePart>);
@@ -650,6 +685,47 @@ fn a_listing_of_labels_ends_however_many_rows_there_are() {
         listed(&source, (0, i64::MAX / 1_000_000), &[(NAME, "=", "node_uname_info")]),
         ["node_uname_info{instance=n1,job=node,release=6.1}"]
     );
+}
+
+#[test]
+fn a_listing_has_each_series_that_had_a_value_in_its_time_whatever_its_last_reading_is() {
+    let states = [
+        Reading::Absent(Absence::NoField),
+        Reading::Absent(Absence::NoSource),
+        Reading::Absent(Absence::InstanceGone),
+        Reading::Failed(Fault::Unreadable),
+    ];
+    let mut lines = Vec::new();
+    for (number, state) in states.into_iter().enumerate() {
+        let rows = vec![(1_000, Reading::Present(7)), (2_000, state), (3_000, state)];
+        lines.push((node("n1"), series(&received(), Some(&format!("eth{number}"))), rows));
+    }
+    // It never had one.
+    let never = Reading::Absent(Absence::InstanceGone);
+    lines.push((node("n1"), series(&received(), Some("lo")), vec![(1_000, never), (3_000, never)]));
+    let (source, hand) = source(lines, 3_500);
+    let name = (NAME, "=", "node_network_receive_bytes_total");
+    let of = |device| format!("node_network_receive_bytes_total{{device={device},instance=n1,job=node}}");
+    let all: Vec<String> = (0..4).map(|number| of(format!("eth{number}"))).collect();
+    assert_eq!(listed(&source, (0, 9_000), &[name]), all);
+    assert_eq!(listed(&source, (0, 9_000), &[name, ("device", "=~", "eth2|lo")]), [of("eth2".to_owned())]);
+    assert_eq!(listed(&source, (1_500, 9_000), &[name]), [""; 0], "that was before");
+    let asked = hand.asked.lock().unwrap();
+    assert!(asked.iter().any(|asked| asked.contains("n1:net.rx_bytes[lo]")), "{asked:?}");
+}
+
+#[test]
+fn a_listing_of_more_series_than_it_can_ask_for_goes_by_the_reason_of_their_absence() {
+    let absent = |why| vec![(1_000, Reading::Present(1)), (2_000, Reading::Absent(why))];
+    let count = 4_200;
+    let mut lines: Vec<Line> = (0..count)
+        .map(|n| (node(&format!("n{n}")), series(&load(), None), absent(Absence::InstanceGone)))
+        .collect();
+    // What few nodes lack is asked for all the same.
+    lines.push((node("n1"), series(&received(), Some("eth0")), absent(Absence::NoField)));
+    let (source, _) = source(lines, 2_500);
+    let list = |name| source.series(&matchers(&[(NAME, "=~", name)]), 0, 9_000, 10_000).unwrap().0.len();
+    assert_eq!(list("node_load1|node_network.*"), count + 1);
 }
 
 #[test]

@@ -39,4 +39,4 @@ pub use matcher::{Matcher, MatcherError, Operator};
 pub use print::{label_text, put_value};
 pub use source::{Selection, SeriesId, Sink, Source, Summaries, is_stale, stale};
 pub use summary::Summary;
-pub use text::{format, selector};
+pub use text::{format, metric_names, selector};

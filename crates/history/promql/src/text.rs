@@ -8,13 +8,15 @@ mod numbers;
 mod positions;
 mod tokens;
 
-use promql_parser::parser::Expr;
+use promql_parser::parser::{Expr, VectorSelector};
+use promql_parser::util::{ExprVisitor, walk_expr};
 
 pub(crate) use bytes::{byte_of, is_label_name};
 pub(crate) use positions::{Position, Positions};
 
 use crate::error::QueryError;
-use crate::matcher::Matcher;
+use crate::labels::METRIC_NAME;
+use crate::matcher::{Matcher, Operator};
 use crate::plan;
 
 /// Parses a query. Fails as Prometheus does for a text that is no query (`bad_data`).
@@ -51,5 +53,70 @@ pub fn selector(text: &str) -> Result<Vec<Matcher>, QueryError> {
             plan::matchers(&selector)
         }
         _ => Err(QueryError::Bad(format!("{text:?} is no selector; write NAME{{LABEL=\"VALUE\"}}"))),
+    }
+}
+
+/// The names of metrics in the selectors of a query, each once. A name that is a regular expression is none.
+///
+/// # Errors
+///
+/// If the text is no query.
+pub fn metric_names(text: &str) -> Result<Vec<String>, QueryError> {
+    let mut names = Names::default();
+    walk_expr(&mut names, &parse(text)?)?;
+    Ok(names.0)
+}
+
+/// Collects names.
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl ExprVisitor for Names {
+    type Error = QueryError;
+
+    fn pre_visit(&mut self, expression: &Expr) -> Result<bool, QueryError> {
+        match expression {
+            Expr::VectorSelector(selector) => self.selector(selector)?,
+            Expr::MatrixSelector(range) => self.selector(&range.vs)?,
+            // The walk leaves parameters out, as the number of `topk`.
+            Expr::Aggregate(aggregate) => {
+                if let Some(parameter) = &aggregate.param {
+                    walk_expr(self, parameter)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(true)
+    }
+}
+
+impl Names {
+    fn selector(&mut self, selector: &VectorSelector) -> Result<(), QueryError> {
+        for matcher in plan::matchers(selector)? {
+            let is_name = matcher.name == METRIC_NAME && matches!(matcher.operator, Operator::Equal);
+            if is_name && !self.0.contains(&matcher.value) {
+                self.0.push(matcher.value);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_in_a_query_are_found_wherever_a_selector_stands() {
+        let names = |text| metric_names(text).unwrap();
+        assert_eq!(names("1 + 2"), [""; 0]);
+        assert_eq!(
+            names(
+                "topk(scalar(a), -sum by (x) (rate(b[5m] offset 1h))) / on (x) (c or {\"d.e\"}) and {__name__=~\"f.*\"} \
+                 == max_over_time((b + {__name__=\"g\"})[1h:1m])"
+            ),
+            ["a", "b", "c", "d.e", "g"]
+        );
+        assert!(metric_names("sum(").is_err());
     }
 }

@@ -68,6 +68,8 @@ pub enum Step {
         /// How many pieces it had.
         pieces: usize,
     },
+    /// There was too little room for what had to be done. The next step makes twice as much.
+    NoRoom,
     /// The oldest segment of the log was dropped, because it was not possible to make columns of it.
     Dropped {
         /// The rows that it had.
@@ -232,6 +234,7 @@ impl Compactor {
         let done = self.carry_out(&task, log, now, tick);
         if done.is_err() && self.room.was_too_small() {
             self.tries += 1;
+            tick.step = Step::NoRoom;
             return self.shelf.renew().map(drop);
         }
         self.tries = 0;

@@ -29,6 +29,7 @@ pub mod limits;
 pub mod log;
 mod merge;
 mod part;
+mod part_file;
 pub mod range;
 mod rollup;
 mod room;

@@ -13,11 +13,12 @@ use crate::file::ColumnFile;
 use crate::joined::{Joined, Piece, Rows};
 use crate::lane_of::lane_of;
 use crate::layout::Key;
+use crate::part_file::{PartFile, WholeFile};
 use crate::rollup::Buckets;
 use crate::room::Out;
 use crate::shelf::Tier;
 use crate::times::Times;
-use crate::writer::{Content, OpenSection, PartFile, Writer, Written};
+use crate::writer::{Content, OpenSection, Writer, Written};
 
 /// A file that was made of others.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ pub struct Merged {
 pub fn merge(path: &Path, files: &[ColumnFile]) -> Result<Merged, StoreError> {
     let disk = Disk::default();
     let (file, damage) = merged(&disk, path, files)?;
-    Ok(Merged { written: file.finish(|| Ok(()))?, damage })
+    Ok(Merged { written: file.finish()?, damage })
 }
 
 /// The same, before the file gets its name.
@@ -60,7 +61,7 @@ pub fn roll_up(path: &Path, files: &[ColumnFile], resolution: Nanos) -> Result<M
             Ok::<_, StoreError>(rolled(&buckets, &column, &series[place], &joined.times))
         })
     })?;
-    Ok(Merged { written: file.finish(|| Ok(()))?, damage })
+    Ok(Merged { written: file.finish()?, damage })
 }
 
 /// A column in buckets.
@@ -126,23 +127,15 @@ impl<'a> HourFiles<'a> {
         Ok(damage)
     }
 
-    /// Gives the roll-ups their names. After an error all three are gone, or have their names.
-    pub fn finish_roll_ups(self) -> Result<PartFile<'a>, StoreError> {
+    /// Gives the roll-ups their names, when all three files are whole: if there is no room for one of them, none is there. After
+    /// an error all three are gone, or have their names.
+    pub fn finish_roll_ups(self) -> Result<WholeFile<'a>, StoreError> {
         let HourFiles { merged, minutes, hours } = self;
-        let done = match minutes.finish(|| Ok(())) {
-            Ok(_) => hours.finish(|| Ok(())),
-            Err(error) => {
-                hours.remove();
-                Err(error)
-            }
-        };
-        match done {
-            Ok(_) => Ok(merged),
-            Err(error) => {
-                merged.remove();
-                Err(error)
-            }
-        }
+        let [minutes, hours, merged] = [minutes, hours, merged].map(PartFile::complete);
+        let (minutes, hours, merged) = (minutes?, hours?, merged?);
+        minutes.name(|| Ok(()))?;
+        hours.name(|| Ok(()))?;
+        Ok(merged)
     }
 
     /// Gives up.

@@ -8,6 +8,7 @@ mod ahead;
 mod answer;
 mod chosen;
 mod hours;
+mod instead;
 mod inventory;
 mod live;
 mod newest;

@@ -13,9 +13,10 @@ use khz_model::{Instance, Labels, Nanos, NodeName, Series, Stamp};
 use crate::StoreError;
 use crate::disk::Disk;
 use crate::limits::ROWS_MAX;
+use crate::part_file::write_file;
 use crate::times::{Beside, Kind, Times};
 use crate::track::{NO_READING, Track};
-use crate::writer::{Content, Writer, Written, write_file};
+use crate::writer::{Content, Writer, Written};
 
 /// The rows of one node.
 #[derive(Debug, Default)]

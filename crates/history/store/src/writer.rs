@@ -3,21 +3,17 @@
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
 
-use khz_model::{Nanos, NodeName, Series, ValueType};
+use khz_model::{Labels, Nanos, NodeName, Series, ValueType};
 
-use crate::StoreError;
 use crate::column::{self, Span};
 use crate::directory::{self, Entry, Page, Root};
-use crate::disk::{Disk, failed, part_of};
 use crate::group::{Group, SectionBytes, Waiting};
 use crate::layout::{pack, schema_bytes};
 use crate::limits::{COLUMN_BYTES_MAX, LAYOUTS_REMEMBERED_BYTES, PAGE_NODES, PAGES_MAX, ROWS_MAX};
 use crate::part::Part;
 use crate::rollup;
-use crate::room::{Out, RoomFile};
 use crate::section::{Columns, Index};
 use crate::summary::Summary;
 use crate::times::Times;
@@ -31,6 +27,22 @@ pub(crate) enum Content {
 }
 
 impl Content {
+    /// The labels that are among the readings.
+    pub fn labels(&self) -> &[Labels] {
+        match self {
+            Content::Readings(track) => &track.labels,
+            Content::Summaries(_) => &[],
+        }
+    }
+
+    /// How many rows have a value.
+    pub fn values(&self) -> u64 {
+        match self {
+            Content::Readings(track) => track.values.len() as u64,
+            Content::Summaries(track) => track.values.len() as u64,
+        }
+    }
+
     /// Roughly how many bytes it takes beside itself.
     pub fn held(&self) -> usize {
         match self {
@@ -278,82 +290,5 @@ fn put(content: &Content, value_type: ValueType, times: &Times, out: &mut Vec<u8
     match content {
         Content::Readings(track) => column::put(track, value_type, times, out),
         Content::Summaries(track) => rollup::put(track, value_type, times, out),
-    }
-}
-
-/// A column file that is being written under a name of its own (`.part`).
-pub(crate) struct PartFile<'a> {
-    disk: &'a Disk,
-    path: PathBuf,
-    part: PathBuf,
-    writer: Writer<Out>,
-}
-
-impl<'a> PartFile<'a> {
-    pub fn create(disk: &'a Disk, path: &Path, resolution: Nanos) -> Result<Self, StoreError> {
-        let part = part_of(path);
-        let file = disk.create(&part)?;
-        let out = BufWriter::new(RoomFile::new(file, disk.room()));
-        let writer = Writer::new(out, resolution).map_err(failed("write", &part))?;
-        Ok(PartFile { disk, path: path.to_owned(), part, writer })
-    }
-
-    /// Writes to it. After an error it can only be removed.
-    pub fn write<T>(
-        &mut self,
-        fill: impl FnOnce(&mut Writer<Out>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        fill(&mut self.writer).map_err(|error| match error {
-            StoreError::Write(source) => failed("write", &self.part)(source),
-            error => error,
-        })
-    }
-
-    /// Writes the rest, waits until the file is on the disk, calls `before`, and gives the file its name.
-    pub fn finish(self, before: impl FnOnce() -> Result<(), StoreError>) -> Result<Written, StoreError> {
-        let PartFile { disk, path, part, writer } = self;
-        let done = finish_writing(disk, &part, writer).and_then(|written| {
-            before()?;
-            disk.rename(&part, &path)?;
-            Ok(written)
-        });
-        if done.is_err() {
-            remove(disk, &part);
-        }
-        done
-    }
-
-    /// Gives up.
-    pub fn remove(self) {
-        remove(self.disk, &self.part);
-    }
-}
-
-fn finish_writing(disk: &Disk, part: &Path, writer: Writer<Out>) -> Result<Written, StoreError> {
-    let (file, written) = writer.finish().map_err(failed("write", part))?;
-    let file = file.into_inner().map_err(|error| failed("write", part)(error.into_error()))?;
-    disk.sync(part, &file.into_file())?;
-    Ok(written)
-}
-
-fn remove(disk: &Disk, part: &Path) {
-    // If that fails too, a file is left whose name says that it is not whole.
-    let _ = disk.remove(part);
-}
-
-/// Writes a file, and gives it its name when it is whole and on the disk.
-pub(crate) fn write_file(
-    disk: &Disk,
-    path: &Path,
-    resolution: Nanos,
-    fill: impl FnOnce(&mut Writer<Out>) -> Result<(), StoreError>,
-) -> Result<Written, StoreError> {
-    let mut file = PartFile::create(disk, path, resolution)?;
-    match file.write(fill) {
-        Ok(()) => file.finish(|| Ok(())),
-        Err(error) => {
-            file.remove();
-            Err(error)
-        }
     }
 }

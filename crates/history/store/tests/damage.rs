@@ -4,13 +4,16 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use common::stored::*;
 use common::{folder, node};
-use khz_model::{Nanos, Stamp};
+use khz_model::{Nanos, Pattern, RangeContent, RangeRequest, RangeShape, Ranges, Stamp, ValueType};
 use khz_store::compact::Step;
+use khz_store::range::RangeReader;
 use khz_store::shelf::{Shelf, Tier};
 use khz_store::{Keep, Store, StoreError, StoreReader};
 
@@ -110,6 +113,75 @@ fn a_file_that_cannot_be_read_is_named_and_kept_and_the_others_answer() {
         drop(store);
         fs::remove_dir_all(copy_of).unwrap();
     }
+}
+
+/// The buckets of an answer, by node and series, or the times of the newest readings; and what could not be read.
+fn asked(folder: &Path, shape: RangeShape) -> (Vec<String>, Vec<String>) {
+    let store = StoreReader::open(folder).unwrap();
+    let reader = RangeReader::new(store.shelf().clone(), Some(store.log()), Arc::new(()));
+    let (from, to) = (Nanos(BEGIN), Nanos(BEGIN + HOUR));
+    let mut answer =
+        reader.range(RangeRequest { patterns: vec![Pattern::everything()], from, to, shape }).unwrap();
+    let (mut found, mut damage) = (Vec::new(), Vec::new());
+    while let Some(part) = answer.next().unwrap() {
+        // Of labels a roll-up has the last ones only.
+        if part.series.metric.value_type != ValueType::Labels {
+            let content = match &part.content {
+                RangeContent::Readings(readings) => format!("{}", readings.last().unwrap().0.real()),
+                content => format!("{content:?} of {:?}", answer.width()),
+            };
+            found.push(format!("{} {} {content}", part.node, part.series));
+        }
+        damage.extend(answer.damage());
+    }
+    damage.extend(answer.damage());
+    (found, damage)
+}
+
+#[test]
+fn a_damaged_hour_is_answered_out_of_its_roll_up_and_the_damage_is_named() {
+    let folder = folder("damage-rolled");
+    three_pieces(&folder);
+    settle(&open(&folder), BEGIN + 2 * HOUR);
+    let path = piece(&folder, 0);
+    let whole = fs::read(&path).unwrap();
+    let minutes = RangeShape::Buckets(Nanos(MINUTE));
+    let expected = asked(&folder, minutes);
+    assert!(expected.0.len() > NODES * 4 && expected.1.is_empty(), "{expected:?}");
+    let newest = asked(&folder, RangeShape::Newest).0;
+    let name = path.to_str().unwrap();
+    fs::write(&path, &whole[..whole.len() - 9]).unwrap();
+    for shape in [minutes, RangeShape::Columns(1_000)] {
+        let (found, damage) = asked(&folder, shape);
+        assert_eq!(found, expected.0, "{shape:?}");
+        assert!(damage.iter().all(|line| line.starts_with(name)) && !damage.is_empty(), "{damage:?}");
+    }
+    // Buckets that no roll-up fits into, too: each minute counts where it begins.
+    let (halves, _) = asked(&folder, RangeShape::Buckets(Nanos(30 * SECOND)));
+    assert_eq!(halves.len(), expected.0.len());
+    // The last values, where the last readings are gone.
+    let (found, damage) = asked(&folder, RangeShape::Newest);
+    let names = |all: &[String]| -> Vec<String> {
+        all.iter().map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect()
+    };
+    assert!(names(&found).iter().all(|name| names(&newest).contains(name)), "{found:?} {newest:?}");
+    assert!(found.len() + NODES >= newest.len() && !damage.is_empty(), "{found:?} {newest:?}");
+    // Some column: only its series is answered so, and each has a part.
+    let series = |all: &[String]| -> BTreeSet<String> {
+        all.iter().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
+    };
+    let mut damaged_columns = 0;
+    for at in (60..whole.len() - 200).step_by(97) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        let (found, damage) = asked(&folder, RangeShape::Columns(1_000));
+        assert_eq!(series(&found), series(&expected.0), "byte {at}: {damage:?}");
+        let of_roll_up = found.iter().filter(|line| line.contains("Points")).count();
+        damaged_columns += usize::from(of_roll_up == 1);
+        assert!(!damage.is_empty() || of_roll_up == 0, "byte {at}");
+    }
+    assert!(damaged_columns > 3, "{damaged_columns}");
 }
 
 #[test]

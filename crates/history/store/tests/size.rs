@@ -1,5 +1,5 @@
 //! The size of a store is a limit: after weeks of many nodes, at every operation on a file, its folder has no more, and what
-//! is left is the newest. What cannot be less is the log.
+//! is left is the newest. What cannot be less is the log. `KHZ_STORE_CASES` random worlds of each kind, else a few.
 
 #![allow(clippy::unwrap_used)]
 
@@ -93,6 +93,12 @@ fn check_size(folder: &Path, keep: Keep, may: impl Fn(&Path) -> bool) {
     let is_column = |path: &Path| path.to_string_lossy().contains(".col");
     let columns: Vec<_> = found.into_iter().filter(|(path, _)| is_column(path) && !may(path)).collect();
     assert!(columns.is_empty(), "{bytes} of {:?} in {columns:?}", keep.size);
+}
+
+/// How many random worlds.
+fn cases() -> ProptestConfig {
+    let cases = std::env::var("KHZ_STORE_CASES").ok().and_then(|text| text.parse().ok());
+    ProptestConfig::with_cases(cases.unwrap_or(4))
 }
 
 struct World {
@@ -224,6 +230,12 @@ impl World {
         count
     }
 
+    fn remove(self) {
+        let folder = self.folder.clone();
+        drop(self);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
     fn check(&self) -> [usize; 2] {
         self.check_rows();
         [(Tier::Minute, MINUTE), (Tier::Hour, HOUR)].map(|(tier, width)| self.check_roll_ups(tier, width))
@@ -231,7 +243,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4))]
+    #![proptest_config(cases())]
 
     #[test]
     fn weeks_of_many_nodes_never_take_more_than_the_size_and_leave_the_newest(
@@ -251,10 +263,35 @@ proptest! {
             }
         }
         world.check();
-        let folder = world.folder.clone();
-        drop(world);
-        fs::remove_dir_all(folder).unwrap();
+        world.remove();
     }
+
+    #[test]
+    fn a_store_that_has_hardly_room_for_its_newest_hours_leaves_these_without_a_gap(
+        nodes in 1usize..8,
+        size in 10_000u64..60_000,
+        part in prop_oneof![Just(HOUR), Just(20 * MINUTE), Just(90 * MINUTE), Just(5 * HOUR)],
+        case in any::<u32>(),
+    ) {
+        let mut world = World::new(&format!("small-{case}"), size, nodes);
+        for _ in 0..30 {
+            world.pass(part);
+            world.check();
+        }
+        world.remove();
+    }
+}
+
+/// The steps of this world need more room than they seem to: with what had been done by then, it looked as if nothing was left to
+/// do, and the newest hour was in one roll-up and not in the other.
+#[test]
+fn a_step_without_room_is_not_the_last_one() {
+    let mut world = World::new("size-steps", 38_490, 6);
+    for _ in 0..10 {
+        world.pass(5 * HOUR);
+        world.check();
+    }
+    world.remove();
 }
 
 #[test]

@@ -75,6 +75,26 @@ impl Span {
     }
 }
 
+/// What was asked for, in a sentence about what is not there.
+#[derive(Clone, Copy, Debug)]
+pub enum Within {
+    /// Rows of this span.
+    Rows(Span),
+    /// Anything of a span.
+    Span,
+    /// The newest readings up to this moment.
+    UpTo(Nanos),
+}
+
+impl std::fmt::Display for Within {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Within::Rows(_) | Within::Span => f.write_str("in that time"),
+            Within::UpTo(at) => write!(f, "up to {}", utc(*at)),
+        }
+    }
+}
+
 /// A question, and what has come of its answer.
 pub struct Asked {
     server: Server,
@@ -168,6 +188,12 @@ impl Asked {
         Ok(Some(step))
     }
 
+    /// True if nothing more comes.
+    pub fn is_empty(&mut self) -> Result<bool, Failure> {
+        self.ahead = self.next_part()?;
+        Ok(self.ahead.is_none())
+    }
+
     /// The khz that was asked.
     pub fn server(&self) -> &Server {
         &self.server
@@ -185,7 +211,7 @@ impl Asked {
     }
 
     /// How the command ends: in part, if a pattern selected nothing.
-    pub fn end(&self, within: &str) -> Outcome {
+    pub fn end(&self, within: Within) -> Outcome {
         end(&self.server, &self.patterns, &self.unmatched(), self.is_damaged, within)
     }
 }
@@ -206,11 +232,15 @@ pub fn end(
     patterns: &[Pattern],
     unmatched: &[&Pattern],
     is_damaged: bool,
-    within: &str,
+    within: Within,
 ) -> Outcome {
     let names = if unmatched.is_empty() { Names::default() } else { Names::of(server) };
     let texts: Vec<String> = unmatched.iter().map(|pattern| names.with_near(pattern)).collect();
-    let reason = |pattern: &&Pattern| past_reason::of(server, pattern, now());
+    let rows = match within {
+        Within::Rows(span) => Some(span),
+        Within::Span | Within::UpTo(_) => None,
+    };
+    let reason = |pattern: &&Pattern| past_reason::of(server, pattern, rows, now());
     let reasons: Vec<Option<String>> = unmatched.iter().take(REASONS_MAX).map(reason).collect();
     if unmatched.len() == patterns.len() {
         let reasons: Vec<String> = reasons.into_iter().flatten().collect();

@@ -40,6 +40,7 @@ mod service;
 mod simulate;
 mod slowed;
 mod store;
+mod summaries;
 mod text;
 mod text_source;
 mod usage;

@@ -41,6 +41,17 @@ pub enum PromqlData {
     String(PromqlPoint),
 }
 
+impl PromqlData {
+    /// True if no series has a sample. A number or a text is never empty.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            PromqlData::Vector(samples) => samples.is_empty(),
+            PromqlData::Matrix(series) => series.is_empty(),
+            PromqlData::Scalar(_) | PromqlData::String(_) => false,
+        }
+    }
+}
+
 /// A time in seconds since 1970, and a value as a text.
 pub type PromqlPoint = (f64, String);
 /// Names and values, in the order of their names.

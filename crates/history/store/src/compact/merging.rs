@@ -8,9 +8,9 @@ use crate::StoreError;
 use crate::compact::{Compactor, Step, Tick};
 use crate::file::ColumnFile;
 use crate::merge::{HourFiles, merged};
+use crate::part_file::{PartFile, WholeFile};
 use crate::shelf::listing::{DAMAGED, Piece};
 use crate::shelf::{Tier, Unit};
-use crate::writer::PartFile;
 
 /// The pieces of a unit, opened.
 struct Opened {
@@ -56,7 +56,7 @@ impl Compactor {
         &self,
         (unit, number): (Unit, u32),
         pieces: &[Piece],
-        merged: PartFile<'_>,
+        merged: WholeFile<'_>,
         mut damage: Vec<StoreError>,
         found: Vec<StoreError>,
         tick: &mut Tick,
@@ -64,7 +64,7 @@ impl Compactor {
         damage.extend(found);
         let damaged: HashSet<PathBuf> = damage.iter().filter_map(damaged_path).collect();
         let path = self.shelf.path(unit, number);
-        merged.finish(|| match damaged.contains(&path) {
+        merged.name(|| match damaged.contains(&path) {
             // The new file takes the name of the lowest piece, so a damaged one needs another first.
             true => self.disk.link(&path, &set_aside(&path)),
             false => Ok(()),
@@ -108,7 +108,7 @@ impl Compactor {
             merged.remove();
             return Err(error);
         }
-        self.replace((unit, number), pieces, merged, damage, found, tick)
+        self.replace((unit, number), pieces, merged.complete()?, damage, found, tick)
     }
 
     /// Opens pieces. Those that are damaged as a whole are returned as damage; of those that this program cannot read for

@@ -13,10 +13,10 @@ use crate::disk::Disk;
 use crate::lane_of::lane_of;
 use crate::limits::{HOURS_AT_ONCE, NODE_ROWS_BYTES};
 use crate::log::{LogView, LoggedBlock, SchemaHash};
+use crate::part_file::PartFile;
 use crate::rows::{NodeRows, write_section};
 use crate::shelf::listing::Listing;
 use crate::shelf::{Shelf, Tier, Unit};
-use crate::writer::PartFile;
 
 /// What came of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -242,7 +242,7 @@ impl<'a> Pass<'a> {
     /// Gives the files their names. Returns the hours that wait.
     fn finish(mut self) -> Result<(Taken, BTreeSet<Unit>), StoreError> {
         while let Some((_, file)) = self.files.pop_first() {
-            if let Err(error) = file.finish(|| Ok(())) {
+            if let Err(error) = file.finish() {
                 self.give_up();
                 return Err(error);
             }

@@ -15,13 +15,20 @@ pub(crate) struct HourFiles {
     files: Arc<dyn ColumnFiles>,
     version: u64,
     open: BTreeMap<u64, Vec<Arc<ColumnFile>>>,
+    /// The open hours of which a file cannot be read.
+    damaged: BTreeSet<u64>,
 }
 
 impl HourFiles {
     /// The files at the begin of an answer.
     pub fn new(files: &Arc<dyn ColumnFiles>) -> Self {
         files.list_again();
-        HourFiles { files: files.clone(), version: files.version(), open: BTreeMap::new() }
+        HourFiles {
+            files: files.clone(),
+            version: files.version(),
+            open: BTreeMap::new(),
+            damaged: BTreeSet::new(),
+        }
     }
 
     /// Forgets all files if the store has changed. After rows of the log were read, this finds the files of those rows that
@@ -32,6 +39,7 @@ impl HourFiles {
         if is_old {
             self.version = version;
             self.open.clear();
+            self.damaged.clear();
         }
         is_old
     }
@@ -39,8 +47,18 @@ impl HourFiles {
     /// The files with rows of this hour.
     pub fn of(&mut self, hour: u64, damage: &mut Vec<StoreError>) -> &[Arc<ColumnFile>] {
         self.open.entry(hour).or_insert_with(|| {
-            self.files.files(Nanos(0), Nanos(hour), Nanos(hour.saturating_add(HOUR)), damage)
+            let known = damage.len();
+            let files = self.files.files(Nanos(0), Nanos(hour), Nanos(hour.saturating_add(HOUR)), damage);
+            if damage.len() > known {
+                self.damaged.insert(hour);
+            }
+            files
         })
+    }
+
+    /// True if a file of this hour, whose files were asked for, cannot be read.
+    pub fn is_damaged(&self, hour: u64) -> bool {
+        self.damaged.contains(&hour)
     }
 
     /// The files of several hours, each once; later ones win.
@@ -64,6 +82,7 @@ impl HourFiles {
     /// Closes the files before this hour.
     pub fn close_before(&mut self, hour: u64) {
         self.open = self.open.split_off(&hour);
+        self.damaged = self.damaged.split_off(&hour);
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct NewestAnswer {
     /// The nodes that are still to come; `None`: before the first.
     nodes: Option<IntoIter<NodeName>>,
     hours: Hours,
+    /// Rows of the present node cannot be read.
+    is_damaged: bool,
     /// What was found of a node.
     found: IntoIter<RangePart>,
     ahead: Ahead,
@@ -38,7 +40,8 @@ impl NewestAnswer {
     pub fn new(asked: Asked) -> Self {
         let files = HourFiles::new(&asked.reader.files);
         let (rolled, hours, ahead) = Default::default();
-        NewestAnswer { asked, files, rolled, nodes: None, hours, found: Vec::new().into_iter(), ahead }
+        let (nodes, is_damaged, found) = (None, false, Vec::new().into_iter());
+        NewestAnswer { asked, files, rolled, nodes, hours, is_damaged, found, ahead }
     }
 
     fn begin(&mut self) -> Result<IntoIter<NodeName>, QueryError> {
@@ -73,9 +76,11 @@ impl NewestAnswer {
 
     fn node(&mut self, node: &NodeName) -> Result<Vec<RangePart>, QueryError> {
         let mut newest: HashMap<Key, RangePart> = HashMap::new();
+        let known = self.asked.damage.len();
         for hour in self.hours.recent.clone() {
             self.recent(node, hour, &mut newest)?;
         }
+        self.is_damaged = self.asked.damage.len() > known;
         let recent: HashSet<Key> = newest.keys().cloned().collect();
         self.rolled_up(node, &mut newest);
         for hour in self.hours.others.clone() {
@@ -181,18 +186,23 @@ impl NewestAnswer {
     fn rolled_up(&mut self, node: &NodeName, newest: &mut HashMap<Key, RangePart>) {
         let (from, to) = (self.asked.from, self.asked.to);
         self.list_rolled();
+        let is_damaged = self.is_damaged || self.hours.recent.iter().any(|hour| self.files.is_damaged(*hour));
         for files in self.rolled.1.clone() {
-            if !self.misses(node, &files, newest) {
+            if !is_damaged && !self.misses(node, &files, newest) {
                 continue;
             }
             let strips = self.asked.sections(&files, node);
             let mut list = SeriesList::default();
             self.asked.select(node, strips.iter(), &mut list);
             let mut missed = list.sorted();
-            missed.retain(|(key, _)| !newest.contains_key(key));
+            // A roll-up may have what is newer than the rows that are left.
+            missed.retain(|(key, _)| is_damaged || !newest.contains_key(key));
             let strand = Strand::of(strips, &mut self.asked.damage);
             for (key, series) in missed {
-                if let Some(part) = last_of(&strand, &key, &series, node, (from, to), &mut self.asked) {
+                let known = newest.get(&key).and_then(time_of);
+                let part = last_of(&strand, &key, &series, node, (from, to), &mut self.asked);
+                if let Some(part) = part.filter(|part| known.is_none_or(|known| time_of(part) > Some(known)))
+                {
                     newest.insert(key, part);
                 }
             }
@@ -244,7 +254,7 @@ fn time_of(part: &RangePart) -> Option<Nanos> {
     }
 }
 
-/// The last value in a roll-up that lies within the time.
+/// The last value that a roll-up knows and that lies within the time.
 fn last_of(
     strand: &Strand,
     key: &Key,
@@ -257,8 +267,10 @@ fn last_of(
         let (mut last, mut labels) = (None, Vec::new());
         match &*stretch.joined.column(key, &mut asked.damage) {
             Content::Summaries(track) => track.each_value(|_, summary| {
-                if (from..to).contains(&summary.last.time) {
-                    last = Some((summary.last.time, Reading::Present(summary.last.bits)));
+                // The time may end within the bucket, after its first value.
+                let known = [summary.last, summary.first];
+                if let Some(value) = known.into_iter().find(|value| (from..to).contains(&value.time)) {
+                    last = Some((value.time, Reading::Present(value.bits)));
                 }
             }),
             // Of labels, the time within the bucket is not known: only that it is over.

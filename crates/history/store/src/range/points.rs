@@ -10,6 +10,7 @@ use khz_model::{
     Series, ValueType,
 };
 
+use crate::StoreError;
 use crate::file::ColumnFile;
 use crate::joined::Rows;
 use crate::layout::Key;
@@ -21,6 +22,7 @@ use crate::range::hours::HourFiles;
 use crate::range::live::LiveRows;
 use crate::range::segments::{Available, Rolled, Segment};
 use crate::range::strand::{SeriesList, Strand, Strip};
+use crate::shelf::Tier;
 use crate::summary::{Summary, Total};
 use crate::sums::Sums;
 use crate::writer::Content;
@@ -75,6 +77,7 @@ impl Grid {
 /// What a node has.
 struct NodePoints {
     node: NodeName,
+    available: Available,
     /// Rows, then roll-ups, finest first.
     strands: Vec<Strand>,
     /// What answers for numbers, and what for everything else: roll-ups have only the last labels of each bucket.
@@ -168,27 +171,31 @@ impl PointsAnswer {
         for rows in &live {
             available.live.extend(rows.instants().iter().map(|time| time - time % HOUR));
         }
-        let numbers = available.segments(from.0, to.0);
-        available.rolled.iter_mut().for_each(|rolled| rolled.fits = false);
+        let numbers = available.segments(from.0, to.0, true);
+        let others = available.segments(from.0, to.0, false);
         let mut series = SeriesList::default();
-        let others = available.segments(from.0, to.0);
         // Labels are rare: only where some are asked for, all rows are needed.
         strands.iter().for_each(|strand| self.asked.select(&node, strand.strips(), &mut series));
         live.iter().for_each(|rows| series.add(rows.selected()));
         let has_labels = series.has(|series| !is_number(series.metric.value_type));
         let needed = numbers.iter().chain(others.iter().filter(|_| has_labels));
         let hours: BTreeSet<u64> = needed.filter(|segment| segment.source == 0).flat_map(hours_of).collect();
-        strands[0] = self.raw(&node, hours, &live);
+        let known = self.asked.damage.len();
+        strands[0] = self.raw(&node, hours.iter().copied(), &live);
+        let of_node: BTreeSet<u64> = self.asked.damage[known..].iter().filter_map(hour_of).collect();
+        let is_damaged = |hour: &u64| of_node.contains(hour) || self.files.is_damaged(*hour);
+        let available = available.without(&hours.into_iter().filter(is_damaged).collect());
         self.asked.select(&node, strands[0].strips(), &mut series);
         let held: usize = strands.iter().map(Strand::held).sum();
         let live: usize = live.iter().map(|rows| rows.held()).sum();
         self.asked.hold(held + live)?;
         let series = series.sorted().into_iter();
-        Ok(Some(NodePoints { node, strands, numbers, others, series }))
+        let [numbers, others] = [true, false].map(|may_fit| available.segments(from.0, to.0, may_fit));
+        Ok(Some(NodePoints { node, available, strands, numbers, others, series }))
     }
 
     /// The node's rows of these hours.
-    fn raw(&mut self, node: &NodeName, hours: BTreeSet<u64>, live: &[Arc<LiveRows>]) -> Strand {
+    fn raw(&mut self, node: &NodeName, hours: impl Iterator<Item = u64>, live: &[Arc<LiveRows>]) -> Strand {
         let files = self.files.of_all(hours, &mut self.asked.damage);
         let mut strips = self.asked.sections(&files, node);
         self.read.extend(files);
@@ -229,10 +236,31 @@ impl NodePoints {
         asked: &mut Asked,
         grid: Grid,
     ) -> Result<(Vec<RangePoint>, Vec<Labels>), QueryError> {
+        let may_fit = is_number(key.format.value_type);
+        let segments = if may_fit { &self.numbers } else { &self.others };
+        let mut damaged = BTreeSet::new();
+        let found = self.sums(key, segments, asked, grid, &mut damaged)?;
+        if damaged.is_empty() {
+            return Ok(found);
+        }
+        // Roll-ups answer for the hours whose rows are damaged.
+        let available = self.available.clone().without(&damaged);
+        let segments = available.segments(asked.from.0, asked.to.0, may_fit);
+        self.sums(key, &segments, asked, grid, &mut damaged)
+    }
+
+    /// What a series did in these segments; notes the hours whose rows of it are damaged.
+    fn sums(
+        &self,
+        key: &Key,
+        segments: &[Segment],
+        asked: &mut Asked,
+        grid: Grid,
+        damaged: &mut BTreeSet<u64>,
+    ) -> Result<(Vec<RangePoint>, Vec<Labels>), QueryError> {
         let value_type = key.format.value_type;
         let sums = Sums::new(value_type, Nanos(grid.origin), (asked.from, asked.to), Nanos(grid.width));
         let mut sums = sums.map_err(|_| QueryError::RangeTooFine { limit: BUCKETS_MAX as u64 })?;
-        let segments = if is_number(value_type) { &self.numbers } else { &self.others };
         let mut labels = Vec::new();
         // The stretch that was unpacked last: several segments may lie in it.
         let mut unpacked: Option<((usize, usize), Arc<Content>)> = None;
@@ -245,10 +273,10 @@ impl NodePoints {
                 }
                 let place = (segment.source, number);
                 if unpacked.as_ref().is_none_or(|(known, _)| *known != place) {
+                    let known = asked.damage.len();
                     let content = stretch.joined.column(key, &mut asked.damage);
-                    if let Content::Readings(track) = &*content {
-                        labels.extend(track.labels.iter().cloned());
-                    }
+                    damaged.extend(asked.damage[known..].iter().filter_map(hour_of));
+                    labels.extend(content.labels().iter().cloned());
                     unpacked = Some((place, content));
                 }
                 if let Some((_, content)) = &unpacked {
@@ -256,15 +284,26 @@ impl NodePoints {
                 }
             }
         }
-        let point = |(bucket, summary): (usize, &Option<Summary>)| {
-            summary.as_ref().map(|summary| point(sums.begin_of(bucket), summary))
-        };
-        Ok((sums.buckets.iter().enumerate().filter_map(point).collect(), labels))
+        Ok((points_of(&sums), labels))
     }
 }
 
+/// The hour whose file of rows has this damage.
+fn hour_of(error: &StoreError) -> Option<u64> {
+    let (StoreError::Damaged { path, .. } | StoreError::File { path, .. }) = error else { return None };
+    Tier::Raw.unit_of(path).map(|unit| unit.begin.0)
+}
+
+/// The buckets with a value.
+pub(crate) fn points_of(sums: &Sums) -> Vec<RangePoint> {
+    let point = |(bucket, summary): (usize, &Option<Summary>)| {
+        summary.as_ref().map(|summary| point(sums.begin_of(bucket), summary))
+    };
+    sums.buckets.iter().enumerate().filter_map(point).collect()
+}
+
 /// Adds what lies in a segment.
-fn add(sums: &mut Sums, content: &Content, times: &[u64], segment: &Segment) {
+pub(crate) fn add(sums: &mut Sums, content: &Content, times: &[u64], segment: &Segment) {
     match content {
         Content::Readings(track) => track.each_run(|row, values| {
             let times = &times[row..row + values.len()];

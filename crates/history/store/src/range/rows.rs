@@ -1,6 +1,8 @@
 //! Every reading: hour by hour, node by node, series by series. It holds the times of one node's hour and one column. In
-//! short steps, an hour with many readings is given piece by piece, and each piece unpacks its columns again.
+//! short steps, an hour with many readings is given piece by piece, and each piece unpacks its columns again. Where columns are
+//! asked for and rows are damaged, roll-ups answer.
 
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::vec::IntoIter;
@@ -13,6 +15,7 @@ use crate::range::HOUR;
 use crate::range::ahead::Ahead;
 use crate::range::answer::Asked;
 use crate::range::hours::HourFiles;
+use crate::range::instead::Instead;
 use crate::range::strand::{SeriesList, Strip};
 use crate::times::Times;
 use crate::track::Track;
@@ -30,8 +33,14 @@ pub(crate) struct RowsAnswer {
     ahead: Ahead,
     /// The most readings of a step.
     step_max: usize,
-    /// They are given as columns.
+    /// They are given as columns, and summaries in place of those that are damaged.
     is_columns: bool,
+    /// What roll-ups have of the present node in this hour, if something of it is damaged.
+    instead: Option<Instead>,
+    /// Parts that come next, with the length of their buckets.
+    waiting: VecDeque<(RangePart, Option<Nanos>)>,
+    /// The length of the buckets of the last part.
+    width: Option<Nanos>,
 }
 
 /// A node in one hour.
@@ -45,6 +54,10 @@ pub(crate) struct NodeHour {
     place: usize,
     /// The times of the present step's rows, if somebody wants columns.
     columns: Option<(u64, Arc<[u64]>)>,
+    /// Series with damage that nobody has looked at yet.
+    damaged: Vec<Key>,
+    /// Series that something else answers for.
+    left_out: HashSet<Key>,
 }
 
 /// Bytes for each row of a column while it becomes readings: what pieces have of it, joined, and the readings.
@@ -54,8 +67,20 @@ impl RowsAnswer {
     /// An answer in steps of an hour; in shorter ones where a node has more readings than `step_max` in it.
     pub fn new(asked: Asked, step_max: usize) -> Self {
         let files = HourFiles::new(&asked.reader.files);
-        let (nodes, ahead, is_columns) = (Vec::new().into_iter(), Ahead::default(), false);
-        RowsAnswer { asked, files, hours: None, hour: 0, nodes, node: None, ahead, step_max, is_columns }
+        RowsAnswer {
+            asked,
+            files,
+            hours: None,
+            hour: 0,
+            nodes: Vec::new().into_iter(),
+            node: None,
+            ahead: Ahead::default(),
+            step_max,
+            is_columns: false,
+            instead: None,
+            waiting: VecDeque::new(),
+            width: None,
+        }
     }
 
     /// The same as columns.
@@ -72,9 +97,79 @@ impl RowsAnswer {
         let Some(hour) = hours.next() else { return Ok(false) };
         self.hour = hour;
         self.files.close_before(hour);
-        let files = self.files.of(hour, &mut self.asked.damage).to_vec();
-        self.nodes = self.asked.nodes(&files).into_iter();
+        let mut files = self.files.of(hour, &mut self.asked.damage).to_vec();
+        let known = self.asked.damage.len();
+        let mut nodes = self.asked.nodes(&files);
+        if self.is_columns && (self.files.is_damaged(hour) || self.asked.damage.len() > known) {
+            let (of_store, end) = (self.asked.reader.files.clone(), hour.saturating_add(HOUR));
+            for width in of_store.resolutions() {
+                files.extend(of_store.files(width, Nanos(hour), Nanos(end), &mut self.asked.damage));
+            }
+            nodes = self.asked.nodes(&files);
+        }
+        self.nodes = nodes.into_iter();
         Ok(true)
+    }
+
+    /// Begins the next node of this hour; false after the last.
+    fn next_node(&mut self) -> Result<bool, QueryError> {
+        let Some(node) = self.nodes.next() else { return Ok(false) };
+        let known = self.asked.damage.len();
+        self.node = NodeHour::of(&mut self.asked, &mut self.files, self.hour, node.clone())?;
+        let is_damaged = self.files.is_damaged(self.hour) || self.asked.damage.len() > known;
+        self.instead = None;
+        if self.is_columns && is_damaged {
+            self.find_instead(&node);
+            let series = self.instead.as_ref().map_or_else(Vec::new, |instead| instead.series.clone());
+            series.into_iter().for_each(|(key, series)| _ = self.replace(&node, &key, &series));
+        }
+        if let Some(node) = &mut self.node {
+            node.divide(self.step_max);
+        }
+        Ok(true)
+    }
+
+    fn find_instead(&mut self, node: &NodeName) {
+        if self.instead.is_none() {
+            self.instead = Instead::of(&mut self.asked, node, self.hour);
+        }
+    }
+
+    /// Gives what a roll-up has of a series in place of its rows, if it knows more of them than are left.
+    fn replace(&mut self, node: &NodeName, key: &Key, series: &Series) -> bool {
+        let (asked, Some(instead)) = (&mut self.asked, &self.instead) else { return false };
+        let left = self.node.as_ref().map_or(0, |rows| rows.joined.column(key, &mut asked.damage).values());
+        if instead.count(key, asked) <= left {
+            return false;
+        }
+        let time = asked.within(self.hour);
+        let (points, labels) = instead.points(key, time, asked);
+        let (node, series) = (node.clone(), series.clone());
+        let part =
+            RangePart { node, series, step: time.0, shift: 0, content: RangeContent::Points(points), labels };
+        if part.content.count() > 0 {
+            self.waiting.push_back((part, Some(instead.width)));
+        }
+        if let Some(rows) = &mut self.node {
+            rows.left_out.insert(key.clone());
+        }
+        true
+    }
+
+    /// Takes a part of rows, and looks at the series that were damaged on the way to it.
+    fn take(&mut self, mut part: Option<RangePart>) {
+        let Some(rows) = self.node.as_mut().filter(|_| self.is_columns) else {
+            return self.waiting.extend(part.map(|part| (part, None)));
+        };
+        let (node, damaged) = (rows.node.clone(), std::mem::take(&mut rows.damaged));
+        for key in damaged {
+            self.find_instead(&node);
+            let of_rows = self.node.as_ref().and_then(|rows| rows.series.iter().find(|it| it.0 == key));
+            let Some((_, series)) = of_rows.cloned() else { continue };
+            let is_replaced = self.replace(&node, &key, &series);
+            part = part.filter(|part| !is_replaced || Key::of(&part.series) != key);
+        }
+        self.waiting.extend(part.map(|part| (part, None)));
     }
 }
 
@@ -120,7 +215,8 @@ impl NodeHour {
         };
         asked.hold(held + joined.times.rows() * (32 + BYTES_A_ROW))?;
         let steps = vec![(from.0, to.0)];
-        Ok(Some(NodeHour { node, joined, series, steps, place: 0, columns: None }))
+        let (columns, damaged, left_out) = Default::default();
+        Ok(Some(NodeHour { node, joined, series, steps, place: 0, columns, damaged, left_out }))
     }
 
     /// Leaves out series.
@@ -183,7 +279,14 @@ impl NodeHour {
                 continue;
             };
             self.place += 1;
+            if self.left_out.contains(key) {
+                continue;
+            }
+            let known = asked.damage.len();
             let column = self.joined.column(key, &mut asked.damage);
+            if asked.damage.len() > known {
+                self.damaged.push(key.clone());
+            }
             let Content::Readings(track) = &*column else { continue };
             let times = &self.joined.times;
             let place = |time: u64| times.at.partition_point(|at| *at < time);
@@ -199,27 +302,32 @@ impl NodeHour {
 impl RangeAnswer for RowsAnswer {
     fn next(&mut self) -> Result<Option<RangePart>, QueryError> {
         loop {
+            if let Some((part, width)) = self.waiting.pop_front() {
+                self.width = width;
+                return self.asked.give(part);
+            }
             if let Some(node) = &mut self.node {
                 let part = match self.is_columns {
                     true => node.next_column(&mut self.asked),
                     false => node.next(&mut self.asked),
                 };
-                if let Some(part) = part {
-                    return self.asked.give(part);
+                let is_over = part.is_none();
+                self.take(part);
+                if is_over {
+                    self.node = None;
                 }
-                self.node = None;
+                continue;
             }
             let files = self.files.of(self.hour, &mut self.asked.damage);
             self.ahead.look(&mut self.asked, files, self.nodes.as_slice());
-            if let Some(node) = self.nodes.next() {
-                self.node = NodeHour::of(&mut self.asked, &mut self.files, self.hour, node)?;
-                if let Some(node) = &mut self.node {
-                    node.divide(self.step_max);
-                }
-            } else if !self.next_hour()? {
+            if !self.next_node()? && !self.next_hour()? {
                 return Ok(None);
             }
         }
+    }
+
+    fn width(&self) -> Option<Nanos> {
+        self.width
     }
 
     fn damage(&mut self) -> Vec<String> {

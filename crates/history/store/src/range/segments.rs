@@ -14,6 +14,7 @@ pub(crate) struct Segment {
 }
 
 /// What a node has at one resolution of roll-ups.
+#[derive(Clone)]
 pub(crate) struct Rolled {
     pub resolution: u64,
     /// The hours in which it has buckets.
@@ -23,6 +24,7 @@ pub(crate) struct Rolled {
 }
 
 /// What there is of a node.
+#[derive(Clone)]
 pub(crate) struct Available {
     /// Finest first.
     pub rolled: Vec<Rolled>,
@@ -33,8 +35,16 @@ pub(crate) struct Available {
 }
 
 impl Available {
-    /// What answers for the time from `from` on and before `to`, in the order of time.
-    pub fn segments(&self, from: u64, to: u64) -> Vec<Segment> {
+    /// The same without the rows of these hours that a roll-up has: they are damaged.
+    pub fn without(mut self, damaged: &BTreeSet<u64>) -> Self {
+        let has = |hour: &u64| self.rolled.iter().any(|rolled| rolled.hours.contains(hour));
+        self.filed.retain(|(hour, _)| !(damaged.contains(hour) && has(hour)));
+        self
+    }
+
+    /// What answers for the time from `from` on and before `to`, in the order of time. `may_fit`: roll-ups may stand in for rows
+    /// that are there.
+    pub fn segments(&self, from: u64, to: u64, may_fit: bool) -> Vec<Segment> {
         let mut hours: BTreeSet<u64> = self.live.clone();
         hours.extend(self.filed.iter().map(|(hour, _)| *hour));
         self.rolled.iter().for_each(|rolled| hours.extend(&rolled.hours));
@@ -42,13 +52,13 @@ impl Available {
         let first = from - from % HOUR;
         for &hour in hours.range(first..to) {
             let end = hour.saturating_add(HOUR);
-            self.hour(hour, hour.max(from), end.min(to), &mut segments);
+            self.hour(hour, (hour.max(from), end.min(to)), may_fit, &mut segments);
         }
         segments.0
     }
 
     /// The segments of one hour, of which the time from `from` to `to` is asked for.
-    fn hour(&self, hour: u64, from: u64, to: u64, segments: &mut Segments) {
+    fn hour(&self, hour: u64, (from, to): (u64, u64), may_fit: bool, segments: &mut Segments) {
         let filed = self.filed.binary_search_by_key(&hour, |(hour, _)| *hour).ok();
         let has_files = filed.is_some();
         let is_live = self.live.contains(&hour);
@@ -58,7 +68,7 @@ impl Available {
         let fitting = self.rolled.iter().enumerate().rev().find_map(|(number, rolled)| {
             let first = from.next_multiple_of(rolled.resolution);
             let last = to - to % rolled.resolution;
-            let is_it = rolled.fits && has(rolled) && (is_settled || !has_files) && first < last;
+            let is_it = may_fit && rolled.fits && has(rolled) && (is_settled || !has_files) && first < last;
             is_it.then_some((number + 1, first, last))
         });
         // Rows, where there are any; else the finest roll-up that there is.
@@ -104,7 +114,7 @@ mod tests {
     }
 
     fn shown(available: &Available, from: u64, to: u64) -> Vec<(u64, u64, usize)> {
-        let segments = available.segments(from, to).into_iter();
+        let segments = available.segments(from, to, true).into_iter();
         segments.map(|it| (it.from / MINUTE, it.to / MINUTE, it.source)).collect()
     }
 
@@ -117,7 +127,7 @@ mod tests {
         };
         let half = MINUTE / 2;
         assert_eq!(
-            available.segments(HOUR + half, 5 * HOUR),
+            available.segments(HOUR + half, 5 * HOUR, true),
             [
                 Segment { from: HOUR + half, to: HOUR + MINUTE, source: 0 },
                 Segment { from: HOUR + MINUTE, to: 2 * HOUR, source: 1 },
@@ -128,6 +138,19 @@ mod tests {
         );
         // Nothing finer than the roll-up's hour fits into a part of it but minutes.
         assert_eq!(shown(&available, 2 * HOUR + 10 * MINUTE, 3 * HOUR), [(130, 180, 1)]);
+    }
+
+    #[test]
+    fn damaged_rows_do_not_count_where_a_roll_up_has_their_hour() {
+        let available = Available {
+            rolled: vec![rolled(MINUTE, &[1, 2], true)],
+            filed: [1, 2, 3].map(|hour| (hour * HOUR, true)).into(),
+            live: BTreeSet::new(),
+        };
+        let damaged = available.without(&BTreeSet::from([2 * HOUR, 3 * HOUR]));
+        let segments = damaged.segments(HOUR, 4 * HOUR, false).into_iter();
+        let shown: Vec<_> = segments.map(|it| (it.from / MINUTE, it.to / MINUTE, it.source)).collect();
+        assert_eq!(shown, [(60, 120, 0), (120, 180, 1), (180, 240, 0)]);
     }
 
     #[test]

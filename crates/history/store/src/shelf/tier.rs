@@ -1,6 +1,7 @@
 //! Tiers, and the names of files: which time a file has, and which of several files of that time comes later.
 
 use std::fmt;
+use std::path::Path;
 
 use khz_model::Nanos;
 use khz_model::calendar::Civil;
@@ -47,6 +48,14 @@ impl Tier {
             Tier::Raw => Nanos::from_secs(3_600),
             Tier::Minute => Nanos::from_secs(86_400),
             Tier::Hour => Nanos::from_secs(31 * 86_400),
+        }
+    }
+
+    /// The unit of which a file of this tier is a piece.
+    pub(crate) fn unit_of(self, path: &Path) -> Option<Unit> {
+        match Name::of(self, path.file_name()?.to_str()?) {
+            Name::Piece(unit, _) => Some(unit),
+            Name::Damaged(..) | Name::Part | Name::Foreign => None,
         }
     }
 

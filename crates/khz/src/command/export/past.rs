@@ -9,7 +9,7 @@ use khz_model::RangeShape;
 use serde_json::{Map, Value, json};
 
 use super::{ExportFlags, create};
-use crate::command::past::{Asked, Span, Step};
+use crate::command::past::{Asked, Span, Step, Within};
 use crate::config::NodeFlags;
 use crate::show::outcome::{Failure, Outcome};
 use crate::show::quantities::{csv, labels_json};
@@ -27,17 +27,21 @@ pub fn run(flags: &ExportFlags, outer: NodeFlags, span: Span, out: &mut impl Wri
         let mut newest = ask(RangeShape::Newest)?;
         let columns = PastColumns::of(&mut newest)?;
         if columns.series.is_empty() {
-            return newest.end("in that time");
+            return newest.end(Within::Rows(span));
         }
         columns
     };
     let mut asked = ask(RangeShape::Rows)?;
+    // Nothing is printed, and no file made, if there are only summaries.
+    if asked.is_empty()? {
+        return asked.end(Within::Rows(span));
+    }
     match &flags.output {
         None => write(flags, &mut asked, &columns, out)?,
         Some(path) if flags.parquet => write_parquet(&mut asked, &columns, create(path)?)?,
         Some(path) => write(flags, &mut asked, &columns, &mut BufWriter::new(create(path)?))?,
     }
-    asked.end("in that time")
+    asked.end(Within::Rows(span))
 }
 
 /// The columns of a table: the series of all nodes, each once. A series that nodes have in different formats is one column,

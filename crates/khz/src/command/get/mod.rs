@@ -7,10 +7,9 @@ use std::io::Write;
 
 use clap::{Args, ValueEnum};
 use khz_ask::Answer;
-use khz_model::calendar::utc;
 use khz_model::{Nanos, Pattern, RangeShape};
 
-use crate::command::past::{self, Asked, Span};
+use crate::command::past::{self, Asked, Span, Within};
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::outcome::{Failure, Outcome};
@@ -110,7 +109,7 @@ pub fn run(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let older = older.as_ref();
     let unmatched = older.map_or_else(|| asked.unmatched(), Asked::unmatched);
     let is_damaged = asked.is_damaged() || older.is_some_and(Asked::is_damaged);
-    past::end(asked.server(), &patterns, &unmatched, is_damaged, &format!("up to {}", utc(at)))
+    past::end(asked.server(), &patterns, &unmatched, is_damaged, Within::UpTo(at))
 }
 
 /// How far back `--at` looks for all readings. Only if a pattern selects nothing in this time, its last readings are

@@ -5,6 +5,7 @@ mod axes;
 mod curves;
 mod past;
 
+use crate::command::past::Within;
 use crate::command::recording::Chosen;
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
@@ -97,7 +98,7 @@ pub fn run(flags: PlotFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome 
     if let Some(span) = flags.chosen.past()? {
         let (chart, asked) = past::chart(&flags, outer, span)?;
         show(&flags, &chart, writer, out)?;
-        return asked.end("in that time");
+        return asked.end(Within::Span);
     }
     let opened = open(&flags.chosen)?;
     show(&flags, &chart(&flags, &opened)?, writer, out)?;

@@ -7,7 +7,7 @@ use khz_view::{Chart, Point};
 
 use super::curves::{CURVES_MAX, Curve, GAP_PERIODS};
 use super::{Frame, PlotFlags, draw};
-use crate::command::past::{Asked, Span};
+use crate::command::past::{Asked, Span, Within};
 use crate::config::NodeFlags;
 use crate::show::outcome::Failure;
 
@@ -36,7 +36,7 @@ pub fn chart(flags: &PlotFlags, outer: NodeFlags, span: Span) -> Result<(Chart, 
         }
     }
     if curves.is_empty() && labels == 0 {
-        asked.end("in that time")?;
+        asked.end(Within::Span)?;
     }
     let frame = Frame { from: span.from, seconds, period: None, measure: Measure::PerSecond };
     Ok((draw(flags, &patterns, &right, (curves, left_out), frame)?, asked))

@@ -1,8 +1,9 @@
 //! `khz query`: its flags, and the question that they ask. `print.rs` prints the answer, `store.rs` answers out of the files
-//! of a store.
+//! of a store, `unknown.rs` says which names nobody has.
 
 mod print;
 mod store;
+mod unknown;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -12,12 +13,13 @@ use std::time::Duration;
 use clap::Args;
 use khz_ask::PromqlAnswer;
 use khz_model::Nanos;
+use serde_json::Value;
 
 use self::store::When;
 use crate::command::past::{self, now};
 use crate::command::target::Target;
 use crate::config::{NodeFlags, Plan, ReaderFlags};
-use crate::show::outcome::{Failure, Outcome};
+use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::table::remark;
 
 /// Examples for `khz query --help`.
@@ -45,7 +47,8 @@ PromQL in one minute:
   sum by (instance) (...)           one number a node; also avg, max, topk(3, ...)
 
 Where no series has a sample, stderr says so and the exit code is 0: `up == 0`
-has no answer while all is well.
+has no answer while all is well. If a part of the past could not be read, stderr
+names it and the exit code is 3.
 
 A plot has a row of blocks for each series, a column for some points: its
 height is the largest value. `_` is 0, `·` is a time without a sample.
@@ -92,7 +95,8 @@ const POINTS: u64 = 200;
 
 /// Asks and prints.
 pub fn run(flags: QueryFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    let end = flags.at.as_deref().map_or(Ok(now()), |text| past::moment("at", text))?;
+    let at = flags.at.as_deref().map(|text| past::moment("at", text)).transpose()?;
+    let end = at.unwrap_or_else(now);
     let (_, plan) = super::plan(flags.settings.clone().over(outer))?;
     let when = match flags.range {
         None => When::At(end),
@@ -101,19 +105,28 @@ pub fn run(flags: QueryFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
         }
     };
     let answer = match &flags.store {
-        Some(directory) => of_store(directory, &flags.query, &plan, when)?,
+        Some(directory) => of_store(directory, &flags, &plan, when)?,
         None => of_server(&flags, &plan, when)?,
     };
     for note in answer.warnings.iter().chain(&answer.infos) {
         remark!("{note}");
     }
     let span = flags.range.map(|range| (Nanos(end.0.saturating_sub(range.0)), range));
-    print::print(&flags.query, &answer.data, span, flags.json, out)
+    print::print(&flags.query, &answer.data, span, flags.json, out)?;
+    Ok(match answer.warnings.iter().any(|warning| is_of_source(warning)) {
+        true => Done::Partly { missing: Vec::new() },
+        false => Done::Wholly,
+    })
 }
 
-fn of_store(directory: &Path, query: &str, plan: &Plan, when: When) -> Result<PromqlAnswer, Failure> {
+/// True for a warning that something could not be read: those about the query itself begin with these words, as Prometheus' do.
+fn is_of_source(warning: &str) -> bool {
+    !warning.starts_with("PromQL warning: ") && !warning.ends_with(" warning annotations omitted")
+}
+
+fn of_store(directory: &Path, flags: &QueryFlags, plan: &Plan, when: When) -> Result<PromqlAnswer, Failure> {
     let _asking = Asking::begin(directory.display().to_string());
-    store::ask(directory, &plan.job, query, when)
+    store::ask(directory, &plan.job, &flags.query, when, flags.at.is_some())
 }
 
 /// The answer of the khz or the engine that the flags name.
@@ -123,17 +136,29 @@ fn of_server(flags: &QueryFlags, plan: &Plan, when: When) -> Result<PromqlAnswer
         Some(url) => target.engine(url, plan)?,
         None => target.running(plan)?,
     };
-    let _asking = Asking::begin(server.url().to_owned());
+    let asking = Asking::begin(server.url().to_owned());
     let answer = match when {
         When::At(end) => server.promql(&flags.query, &seconds(end)),
         When::Range(start, end, step) => {
             server.promql_range(&flags.query, &seconds(start), &seconds(end), &seconds(step))
         }
     };
-    answer.map_err(|error| match error {
+    drop(asking);
+    let answer = answer.map_err(|error| match error {
         khz_ask::AskError::BadRequest(problem) => Failure::usage(pointed(&flags.query, &problem)),
-        error => error.into(),
-    })
+        error => Failure::from(error),
+    })?;
+    if answer.data.is_empty() {
+        // Another engine has no such catalogue.
+        let catalogue = server.catalogue().unwrap_or_default();
+        let name = |entry: &Value, at: &str| entry.pointer(at)?.as_str().map(str::to_owned);
+        let names = catalogue.iter().flat_map(|it| [name(it, "/name"), name(it, "/exposition/name")]);
+        let known: Vec<String> = names.flatten().collect();
+        if !known.is_empty() {
+            unknown::sentences(&flags.query, &known, "now").iter().for_each(|sentence| remark!("{sentence}"));
+        }
+    }
+    Ok(answer)
 }
 
 /// A question that is being asked: after a while somebody at a terminal reads where. Dropped when there is an answer.
@@ -201,6 +226,13 @@ mod tests {
         assert_eq!(pointed("x", "Try a longer step (?step=XX)"), "Try a longer step (--step)");
         assert_eq!(pointed("x", "9:9: no such place"), "9:9: no such place");
         assert_eq!(pointed("x", "invalid parameter \"query\": it is wrong"), "it is wrong");
+    }
+
+    #[test]
+    fn a_warning_about_the_query_is_no_damage() {
+        assert!(!is_of_source("PromQL warning: quantile value should be between 0 and 1, got 2 (1:1)"));
+        assert!(!is_of_source("3 more warning annotations omitted"));
+        assert!(is_of_source("/var/lib/khz/store/raw/2026-11-23T14.0.col: 20 bytes at 80 are damaged"));
     }
 
     #[test]

@@ -4,16 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use khz_ask::{PromqlAnswer, PromqlData, PromqlLabels, PromqlPoint, PromqlSample, PromqlSeries};
-use khz_model::Nanos;
 use khz_model::calendar::utc;
+use khz_model::{Metric, Nanos};
 use khz_past::{Known, PastSource, Roster};
 use khz_promql::{Answer, Engine, LabelSet, Limits, QueryError, Value, put_value};
 use khz_store::StoreReader;
 use khz_store::range::RangeReader;
 
 use crate::command::past::now;
+use crate::command::query::unknown;
 use crate::show::outcome::{Failure, sentence};
-use crate::show::table::{remark, say};
+use crate::show::table::remark;
 
 /// When a query is evaluated.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +25,14 @@ pub enum When {
     Range(Nanos, Nanos, Nanos),
 }
 
-/// The answer to a query out of the store in a directory; `job` is the label of all nodes.
-pub fn ask(directory: &Path, job: &str, query: &str, when: When) -> Result<PromqlAnswer, Failure> {
+/// The answer to a query out of the store in a directory; `job` is the label of all nodes. `is_at`: somebody has said when.
+pub fn ask(
+    directory: &Path,
+    job: &str,
+    query: &str,
+    when: When,
+    is_at: bool,
+) -> Result<PromqlAnswer, Failure> {
     if !directory.is_dir() {
         let directory = directory.display();
         return Err(Failure::usage(format!(
@@ -35,7 +42,9 @@ pub fn ask(directory: &Path, job: &str, query: &str, when: When) -> Result<Promq
     let store = StoreReader::open(directory).map_err(|error| Failure::work(sentence(&error)))?;
     let reader = RangeReader::new(store.shelf().clone(), Some(store.log()), Arc::new(()));
     let inventory = reader.inventory();
-    store.damage().iter().chain(&inventory.damage).for_each(|error| say(&sentence(error)));
+    let damage: Vec<String> = store.damage().iter().chain(&inventory.damage).map(|it| sentence(it)).collect();
+    let names = |metric: &Arc<Metric>| [metric.name.to_string(), metric.exposition.name.to_string()];
+    let names: Vec<String> = inventory.metrics.iter().flat_map(names).collect();
     // Nobody knows which of them are there: their rows say it.
     let roster = Roster::Listed(inventory.nodes.into_iter().map(|node| (node, None)).collect());
     let owners = inventory.owners.into_iter().collect();
@@ -50,34 +59,39 @@ pub fn ask(directory: &Path, job: &str, query: &str, when: When) -> Result<Promq
         QueryError::Bad(problem) => Failure::usage(super::pointed(query, &problem)),
         error => Failure::work(sentence(&error)),
     })?;
-    if is_empty(&answer.value)
-        && let Some(newest) = newest(&store)
-    {
-        remark!(
-            "the newest row in {} is of {}: --at asks at another moment",
-            directory.display(),
-            utc(newest)
-        );
+    let mut answer = told(answer);
+    if answer.data.is_empty() {
+        let place = format!("in {}", directory.display());
+        let mut sentences = unknown::sentences(query, &names, &place);
+        if sentences.is_empty() {
+            sentences.extend(reach(&store, when, is_at, &place));
+        }
+        sentences.iter().for_each(|sentence| remark!("{sentence}"));
     }
-    Ok(told(answer))
+    // What the query has met again is said once.
+    let new = damage.into_iter().filter(|sentence| !answer.warnings.contains(sentence));
+    answer.warnings = new.collect::<Vec<_>>().into_iter().chain(answer.warnings).collect();
+    Ok(answer)
 }
 
 fn ms(time: Nanos) -> i64 {
     i64::try_from(time.0 / 1_000_000).unwrap_or(i64::MAX)
 }
 
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Scalar(..) | Value::Text(..) => false,
-        Value::Vector(samples) => samples.is_empty(),
-        Value::Matrix(series) => series.is_empty(),
-    }
-}
-
-/// When the newest row was.
-fn newest(store: &StoreReader) -> Option<Nanos> {
+/// From when to when there is something, for somebody who has asked at another time.
+fn reach(store: &StoreReader, when: When, is_at: bool, place: &str) -> Option<String> {
     let filed = store.shelf().facts().into_iter().filter_map(|facts| facts.span);
-    filed.chain(store.log().span(None)).map(|(_, last)| last).max()
+    let spans = filed.chain(store.log().span(None));
+    let (first, last) = spans.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))?;
+    if !is_at {
+        return Some(format!("the newest row {place} is of {}: --at asks at another moment", utc(last)));
+    }
+    let (from, to) = match when {
+        When::At(time) => (time, time),
+        When::Range(from, to, _) => (from, to),
+    };
+    let is_outside = to < first || from > last;
+    is_outside.then(|| format!("what is {place} is from {} to {}", utc(first), utc(last)))
 }
 
 /// The answer as another khz gives it over HTTP.

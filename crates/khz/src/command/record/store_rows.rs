@@ -9,7 +9,7 @@ use serde_json::json;
 use super::flags::RecordFlags;
 use super::progress::Progress;
 use super::{Task, done, note_of, remark_missing};
-use crate::command::past::{self, Span};
+use crate::command::past::{self, Span, Within};
 use crate::command::past_chunks::{End, PastChunks};
 use crate::command::recording::of_error;
 use crate::command::target::Target;
@@ -41,7 +41,13 @@ pub fn record(flags: &RecordFlags, task: &Task, plan: &Plan, span: Span) -> Outc
     );
     let Some(recorder) = recorder else {
         copied?;
-        return past::end(&server, &task.patterns, &chunks.unmatched(), chunks.is_damaged, "in that time");
+        return past::end(
+            &server,
+            &task.patterns,
+            &chunks.unmatched(),
+            chunks.is_damaged,
+            Within::Rows(span),
+        );
     };
     let path = recorder.path().to_owned();
     let end = if copied.is_ok() { "everything was copied" } else { "it was cut off" };
@@ -51,7 +57,7 @@ pub fn record(flags: &RecordFlags, task: &Task, plan: &Plan, span: Span) -> Outc
     progress.end(&counts, &path);
     remark_missing(&lacking, flags.quiet);
     copied?;
-    match past::end(&server, &task.patterns, &chunks.unmatched(), chunks.is_damaged, "in that time")? {
+    match past::end(&server, &task.patterns, &chunks.unmatched(), chunks.is_damaged, Within::Rows(span))? {
         Done::Wholly => Ok(done(Done::Wholly, &counts.missing)),
         partly => Ok(partly),
     }

@@ -57,6 +57,8 @@ pub fn all(store: &Store, out: &mut impl Write) -> Outcome {
             Step::Segment { number, rows } => writeln!(out, "segment {number}: {rows} rows are columns now")?,
             // It makes questions quicker while the hub runs, and is nothing to tell.
             Step::Bundled { .. } => {}
+            // The next step tries again.
+            Step::NoRoom => {}
             Step::Merged { unit, pieces } => writeln!(out, "{unit}: {pieces} files merged")?,
             Step::Dropped { rows } => writeln!(out, "the log has no room: {rows} rows are dropped")?,
         }

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::command::past::{Span, now};
 use crate::command::past_chunks::PastChunks;
+use crate::command::past_reason::ONLY_SUMMARIES;
 use crate::command::recording::of_error;
 use crate::config::StoreFlags;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
@@ -99,10 +100,21 @@ pub fn export(flags: &StoreExportFlags, directory: &Path, out: &mut impl Write) 
     writeln!(out, "{rows} rows of {nodes} nodes")?;
     out.flush()?;
     match (damage, rows) {
-        (0, 0) => Err(Failure::work("the store has nothing of these series in that time")),
+        (0, 0) => Err(nothing(&reader, patterns, Span { from, to })),
         (0, _) => Ok(Done::Wholly),
         _ => Err(Failure::Reported),
     }
+}
+
+/// Says that there are no rows of a time, and whether something else is left of it.
+fn nothing(reader: &RangeReader, patterns: Vec<Pattern>, Span { from, to }: Span) -> Failure {
+    let (shape, to) = (RangeShape::Points(1), to.min(now()));
+    let summaries = reader.range(RangeRequest { patterns, from, to, shape }).and_then(|mut it| it.next());
+    let reason = match summaries {
+        Ok(Some(_)) => format!(": {ONLY_SUMMARIES}"),
+        _ => String::new(),
+    };
+    Failure::work(format!("the store has nothing of these series in that time{reason}"))
 }
 
 fn say_all(sentences: Vec<String>) -> usize {

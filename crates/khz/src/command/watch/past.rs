@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use khz_ask::{Cell, Column, PastPart, Piece, Row};
 use khz_model::{Kind, Nanos, Pattern, RangeShape};
 
-use crate::command::past::{self, Asked, Span, Step};
+use crate::command::past::{self, Asked, Span, Step, Within};
 use crate::command::target::Target;
 use crate::config::Plan;
 use crate::show::outcome::{Done, Failure, Outcome};
@@ -25,6 +25,8 @@ pub struct Replay<'a> {
     target: &'a Target,
     plan: &'a Plan,
     patterns: Vec<Pattern>,
+    /// All of it.
+    whole: Span,
     /// What is still to be asked for.
     span: Span,
     slice: Nanos,
@@ -75,6 +77,7 @@ impl<'a> Replay<'a> {
             plan,
             unmatched: patterns.clone(),
             patterns,
+            whole: span,
             span,
             slice,
             empty: 0,
@@ -97,7 +100,7 @@ impl<'a> Replay<'a> {
         if is_whole && !self.unmatched.is_empty() {
             let unmatched: Vec<&Pattern> = self.unmatched.iter().collect();
             let server = self.target.running(self.plan)?;
-            return past::end(&server, &self.patterns, &unmatched, false, "in that time");
+            return past::end(&server, &self.patterns, &unmatched, false, Within::Rows(self.whole));
         }
         Ok(if self.is_partly { Done::Partly { missing: Vec::new() } } else { outcome })
     }

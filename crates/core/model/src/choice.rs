@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::hostlist::Hostlist;
+use crate::name::is_owner;
 use crate::pattern::Pattern;
 
 /// Most names of one choice to look up: thirty racks. Further hostlists are compared. Names cost memory for
@@ -67,7 +68,8 @@ impl Choice {
 
     /// The numbers of the patterns that select a node, in order; none where no pattern does.
     pub fn speaking(&self, node: &str) -> Vec<u32> {
-        let mut speaking = self.of_all.clone();
+        // A pattern without nodes means no owner of recorded series.
+        let mut speaking = if is_owner(node) { Vec::new() } else { self.of_all.clone() };
         speaking.extend(self.named.get(node).into_iter().flatten());
         let speaks = |&&number: &&u32| self.patterns[number as usize].matches_node(node);
         speaking.extend(self.compared.iter().filter(speaks));

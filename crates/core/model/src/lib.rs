@@ -33,6 +33,7 @@ pub mod range;
 pub mod rate_unit;
 pub mod reading;
 pub mod recent;
+pub mod recorded;
 pub mod repeats;
 pub mod schema;
 pub mod stay;

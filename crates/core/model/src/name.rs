@@ -34,13 +34,52 @@ impl NameError {
     }
 }
 
-/// The name of a node: a letter or digit, then letters, digits, `-`, `.`, `_`; at most [`NODE_NAME_MAX`] bytes.
+/// How the names of owners of recorded series begin. No node can have such a name.
+const OWNER_PREFIX: &str = "khz_rules.";
+/// The most bytes of an owner's name that are its group's, escaped. A longer one is cut, and its hash follows.
+const OWNER_GROUP_BYTES: usize = 200;
+
+/// The name of a node: a letter or digit, then letters, digits, `-`, `.`, `_`; at most [`NODE_NAME_MAX`] bytes. A few names are no
+/// nodes' but those of owners of recorded series ([`crate::recorded`]); nobody outside can say them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeName(Arc<str>);
 
 impl NodeName {
     /// Checks `text`.
     pub fn new(text: &str) -> Result<Self, NameError> {
+        if text.starts_with(OWNER_PREFIX) {
+            let problem = format!(
+                "a node name cannot begin with '{OWNER_PREFIX}': khz keeps the results of rules there"
+            );
+            return Err(NameError::new(text, 0, problem));
+        }
+        NodeName::stored(text)
+    }
+
+    /// The owner of what a group of rules records. Each group has its own.
+    pub fn of_group(group: &str) -> Self {
+        let mut name = OWNER_PREFIX.to_owned();
+        for byte in group.bytes() {
+            match byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.') {
+                true => name.push(byte.into()),
+                false => name.push_str(&format!("_{byte:02X}")),
+            }
+            if name.len() > OWNER_PREFIX.len() + OWNER_GROUP_BYTES {
+                // No escaped byte begins like this.
+                name.push_str(&format!("_.{:016x}", hash(group)));
+                break;
+            }
+        }
+        NodeName(name.into())
+    }
+
+    /// True for an owner of recorded series.
+    pub fn is_owner(&self) -> bool {
+        is_owner(&self.0)
+    }
+
+    /// Checks `text` out of a file of khz: the name of a node or of an owner of recorded series.
+    pub fn stored(text: &str) -> Result<Self, NameError> {
         if text.is_empty() {
             return Err(NameError::new(text, 0, "a node name cannot be empty"));
         }
@@ -72,6 +111,17 @@ impl fmt::Display for NodeName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// True for the name of an owner of recorded series.
+pub(crate) fn is_owner(name: &str) -> bool {
+    name.starts_with(OWNER_PREFIX)
+}
+
+/// FNV-1a: the same in every version, because names on the disk have it.
+fn hash(text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// True for a dotted metric name: words of `a-z 0-9 _` with single dots between them.

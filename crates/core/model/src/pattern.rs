@@ -8,7 +8,7 @@ use std::str::FromStr;
 use crate::glob::Glob;
 use crate::hostlist::Hostlist;
 use crate::instance_pattern::InstancePattern;
-use crate::name::{Instance, NameError, Parts};
+use crate::name::{Instance, NameError, Parts, is_owner};
 
 /// A longer pattern is refused: it would cost more to match than two requests.
 pub const PATTERN_MAX: usize = 4_096;
@@ -112,9 +112,13 @@ impl Pattern {
         pieces.filter(|piece| !piece.is_empty()).map(Pattern::new).collect()
     }
 
-    /// True when the node of that name is selected.
+    /// True when the node of that name is selected. An owner of recorded series is no node: only a pattern that spells out all its
+    /// names selects it.
     pub fn matches_node(&self, node: &str) -> bool {
-        self.nodes.as_ref().is_none_or(|nodes| nodes.matches(node))
+        match &self.nodes {
+            None => !is_owner(node),
+            Some(nodes) => nodes.matches(node) && (!is_owner(node) || nodes.is_countable()),
+        }
     }
 
     /// True when the metric of that name is selected, for some instance.

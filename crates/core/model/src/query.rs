@@ -108,6 +108,11 @@ pub trait Query: Send + Sync {
         Vec::new()
     }
 
+    /// The owners of recorded series ([`crate::recorded`]). They are no nodes: only ranges have them.
+    fn owners(&self) -> Vec<NodeName> {
+        Vec::new()
+    }
+
     /// Of which times there is something in the past.
     fn reach(&self) -> Reach {
         Reach::default()

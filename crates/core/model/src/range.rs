@@ -265,6 +265,11 @@ pub trait Ranges: Send + Sync {
         Vec::new()
     }
 
+    /// The owners of recorded series ([`crate::recorded`]) that it has had; the newest ones may be missing.
+    fn owners(&self) -> Vec<NodeName> {
+        Vec::new()
+    }
+
     /// Begins an answer.
     fn range(&self, request: RangeRequest) -> Result<Box<dyn RangeAnswer>, QueryError>;
 }

@@ -142,5 +142,5 @@ pub(crate) fn take_page(bytes: &[u8]) -> Read<Vec<Entry>> {
 }
 
 fn name(bytes: &mut Bytes<'_>) -> Read<NodeName> {
-    NodeName::new(bytes.text(NODE_NAME_MAX)?).map_err(|_| "the name of a node that no node can have")
+    NodeName::stored(bytes.text(NODE_NAME_MAX)?).map_err(|_| "the name of a node that no node can have")
 }

@@ -122,6 +122,12 @@ impl OpenRows for () {
     }
 }
 
+/// What a question by names needs to know of all files.
+struct Listed {
+    metrics: Vec<Arc<Metric>>,
+    owners: Vec<NodeName>,
+}
+
 /// Answers range queries, from any thread. Copies share the budget, and what was unpacked last.
 #[derive(Clone)]
 pub struct RangeReader {
@@ -133,16 +139,23 @@ pub struct RangeReader {
     unpacked: Arc<Unpacked>,
     /// It looks ahead as if each read had waited for the disk.
     is_looking: bool,
-    /// The metrics of all files, found when somebody asks for them first.
-    metrics: Arc<OnceLock<Vec<Arc<Metric>>>>,
+    /// What is in all files, found when somebody asks for it first.
+    listed: Arc<OnceLock<Listed>>,
 }
 
 impl RangeReader {
     /// A reader of these files, of this log, and of rows that have not come so far.
     pub fn new(files: Arc<dyn ColumnFiles>, log: Option<LogView>, open: Arc<dyn OpenRows>) -> Self {
         let budget = Budget::new(RANGE_BYTES, Arc::default());
-        let (readings_max, unpacked, metrics) = (RANGE_READINGS_MAX, Arc::default(), Arc::default());
-        RangeReader { files, log, open, budget, readings_max, unpacked, is_looking: false, metrics }
+        let (readings_max, unpacked, listed) = (RANGE_READINGS_MAX, Arc::default(), Arc::default());
+        RangeReader { files, log, open, budget, readings_max, unpacked, is_looking: false, listed }
+    }
+
+    fn listed(&self) -> &Listed {
+        self.listed.get_or_init(|| {
+            let Inventory { metrics, owners, .. } = self.inventory();
+            Listed { metrics, owners: owners.into_iter().collect() }
+        })
     }
 
     /// The same, which remembers nothing that was unpacked.
@@ -169,7 +182,11 @@ impl std::fmt::Debug for RangeReader {
 
 impl Ranges for RangeReader {
     fn metrics(&self) -> Vec<Arc<Metric>> {
-        self.metrics.get_or_init(|| self.inventory().metrics).clone()
+        self.listed().metrics.clone()
+    }
+
+    fn owners(&self) -> Vec<NodeName> {
+        self.listed().owners.clone()
     }
 
     fn reach(&self) -> Reach {

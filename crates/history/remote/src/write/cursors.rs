@@ -154,7 +154,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<(u64, BTreeMap<NodeName, u64>), usize
             return Ok((since, nodes));
         }
         let (time, node) = line.split_once(' ').ok_or(number)?;
-        nodes.insert(NodeName::new(node).map_err(|_| number)?, time.parse().map_err(|_| number)?);
+        nodes.insert(NodeName::stored(node).map_err(|_| number)?, time.parse().map_err(|_| number)?);
     }
     Err(text.lines().count() + 1)
 }

@@ -148,7 +148,7 @@ impl LaneRecord {
 
     pub fn take(mut bytes: Bytes<'_>) -> Read<Self> {
         let (number, epoch) = (bytes.u32()?, bytes.u64()?);
-        let node = NodeName::new(bytes.text(khz_model::name::NODE_NAME_MAX)?);
+        let node = NodeName::stored(bytes.text(khz_model::name::NODE_NAME_MAX)?);
         let node = node.map_err(|_| "it is no name of a node")?;
         let mut stored = Vec::new();
         for _ in 0..bytes.count(STORED_RANGES_MAX)? {

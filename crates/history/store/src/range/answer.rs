@@ -111,7 +111,7 @@ impl Asked {
         let named = named_nodes(&self.patterns);
         if self.patterns.iter().all(is_countable) && named.len() < EXPAND_MAX {
             let named: BTreeSet<NodeName> =
-                named.iter().filter_map(|name| NodeName::new(name).ok()).collect();
+                named.iter().filter_map(|name| NodeName::stored(name).ok()).collect();
             return named.into_iter().collect();
         }
         let mut nodes: BTreeSet<NodeName> = self.reader.open.nodes().into_iter().collect();

@@ -20,7 +20,9 @@ const LISTS_HELD: usize = 64;
 pub struct Inventory {
     /// The nodes.
     pub nodes: BTreeSet<NodeName>,
-    /// The metrics, each name once; of several with one name, one of them.
+    /// The owners of recorded series: groups of rules.
+    pub owners: BTreeSet<NodeName>,
+    /// The metrics of nodes, each name once; of several with one name, one of them.
     pub metrics: Vec<Arc<Metric>>,
     /// What could not be read.
     pub damage: Vec<StoreError>,
@@ -44,6 +46,10 @@ impl RangeReader {
             let (nodes, damage) = file.nodes();
             found.damage.extend(damage);
             for node in nodes {
+                if node.is_owner() {
+                    found.owners.insert(node);
+                    continue;
+                }
                 match file.layouts_of(&node) {
                     Ok(layouts) => layouts.into_iter().for_each(|list| metrics.take(List::Columns(list))),
                     Err(error) => found.damage.push(error),
@@ -58,6 +64,10 @@ impl RangeReader {
     fn log_lists(&self, found: &mut Inventory, metrics: &mut Metrics) {
         let Some(log) = &self.log else { return };
         for node in log.nodes(None) {
+            if node.is_owner() {
+                found.owners.insert(node);
+                continue;
+            }
             let lists = log.lists(&node, Nanos(0), Nanos(u64::MAX));
             lists.into_iter().for_each(|(_, list)| metrics.take(List::Slots(list)));
             found.nodes.insert(node);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use khz_model::name::is_metric_name;
-use khz_model::{Instance, Metric, NodeName, Pattern, ValueType, exposed};
+use khz_model::{Instance, Metric, NodeName, Pattern, ValueType, exposed, recorded};
 use khz_promql::{METRIC_NAME, Matcher, Operator};
 
 use crate::clock::{self, Derived};
@@ -89,6 +89,22 @@ impl Chosen {
             chosen.clock = chosen.of_names(&clock::METRICS.map(str::to_owned));
         }
         chosen
+    }
+
+    /// What these conditions can mean of recorded series.
+    pub fn recorded(matchers: &[Matcher], known: &Known) -> Self {
+        let equal = |matcher: &&Matcher| matches!(matcher.operator, Operator::Equal);
+        let (names, labels): (Vec<&Matcher>, Vec<&Matcher>) =
+            matchers.iter().filter(equal).partition(|matcher| matcher.name == METRIC_NAME);
+        let name = names.first().map(|name| &*name.value);
+        let labels: Vec<(&str, &str)> = labels
+            .iter()
+            .filter(|label| !label.value.is_empty())
+            .map(|label| (&*label.name, &*label.value))
+            .collect();
+        let (nodes, patterns) = (Nodes::Listed(Vec::new()), recorded::patterns(&known.owners, name, &labels));
+        let (derived, clock) = Default::default();
+        Chosen { form: Form::Recorded, nodes, patterns, derived, clock, is_exact: false }
     }
 
     /// The times of rows of these nodes, and nothing else.

@@ -1,22 +1,24 @@
 //! Passes the series of a range on as samples. A slot that turns Absent or Failed ends its series, a node that falls silent ends
 //! all of its own, and labels that change end one series and begin another.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use khz_model::metric::Text;
 use khz_model::reading::LABELS_STATE;
 use khz_model::{
     Absence, Instance, Labels, Metric, Nanos, NodeName, RangeColumn, Reading, Series, ValueType, exposed,
 };
-use khz_promql::{LabelSet, Matcher, QueryError, SeriesId, Sink};
+use khz_promql::{LabelSet, Matcher, QueryError, SeriesId, Sink, Summary, is_stale};
 
 use crate::clock::milliseconds;
 use crate::labelled::Labelled;
-use crate::limits::BUCKET_END_LATE;
+use crate::limits::{BUCKET_END_LATE, SAMPLES_HELD_MAX};
 use crate::rows::{Group, Rows, labels_at};
 use crate::strand::{Pace, Samples};
 use crate::values::{Form, Scale, Words};
 
+/// A step of an answer lies in one hour (ns).
+const HOUR: u64 = 3_600_000_000_000;
 /// [`Reading::state`] of a number.
 const NUMBER: u8 = 0;
 
@@ -36,6 +38,21 @@ pub(crate) struct Feed<'a> {
     values: Vec<f64>,
     /// The label sets that are in use, each with the number of its strand.
     taken: HashMap<LabelSet, (SeriesId, usize)>,
+    /// The label sets of series of nodes: a recorded series with one of them is not shown.
+    of_nodes: HashSet<LabelSet>,
+    held: Held,
+}
+
+/// Recorded series that wait in their strands: several groups may have recorded one series, because its rule was moved, and a range has
+/// one group after the other.
+#[derive(Default)]
+struct Held {
+    /// Samples that wait.
+    count: usize,
+    /// The time of which they are: the begin of its hour, or of its buckets (ns).
+    of: u64,
+    /// The time of the last sample (ms) of each series that was passed on.
+    passed: HashMap<SeriesId, i64>,
 }
 
 /// One series of a node, which may have had several label sets.
@@ -48,6 +65,8 @@ struct Strand {
     /// The series that has the last samples; `None` in it: that one is not wanted.
     current: Option<Option<SeriesId>>,
     samples: Samples,
+    /// Buckets of a recorded series that wait.
+    summaries: Vec<Summary>,
     /// When the last bucket ends (ms), if no row came since.
     bucket_end: Option<i64>,
 }
@@ -57,7 +76,15 @@ impl<'a> Feed<'a> {
     pub fn new(form: Form, job: &'a str, matchers: &'a [Matcher], wanted: (i64, i64), end: i64) -> Self {
         let (words, strands, taken) = (Words::default(), HashMap::new(), HashMap::new());
         let (times, values) = (Vec::new(), Vec::new());
-        Feed { form, job, matchers, words, wanted, end, strands, times, values, taken }
+        let (of_nodes, held) = Default::default();
+        Feed { form, job, matchers, words, wanted, end, strands, times, values, taken, of_nodes, held }
+    }
+
+    /// A feed for recorded series after this one, and label sets that are in use besides those of this one.
+    pub fn recorded(self, others: impl IntoIterator<Item = LabelSet>) -> Self {
+        let Feed { job, matchers, words, wanted, end, taken, .. } = self;
+        let of_nodes = taken.into_keys().chain(others).collect();
+        Feed { words, of_nodes, ..Feed::new(Form::Recorded, job, matchers, wanted, end) }
     }
 
     /// Takes what there is of one node in one step.
@@ -67,6 +94,9 @@ impl<'a> Feed<'a> {
         is_wanted: impl Fn(&Metric) -> bool,
         sink: &mut dyn Sink,
     ) -> Result<(), QueryError> {
+        if let Some(step) = group.step().filter(|_| !self.form.has_pace()) {
+            self.hold(step.0 - step.0 % HOUR, sink)?;
+        }
         self.each_series(group, is_wanted, sink, |filler, rows, described| filler.rows(rows, described))
     }
 
@@ -78,6 +108,9 @@ impl<'a> Feed<'a> {
         is_wanted: impl Fn(&Metric) -> bool,
         sink: &mut dyn Sink,
     ) -> Result<(), QueryError> {
+        if let Some(step) = group.step().filter(|_| !self.form.has_pace()) {
+            self.hold(step.0, sink)?;
+        }
         self.each_series(group, is_wanted, sink, |filler, rows, described| {
             filler.buckets(rows, (length, as_summaries), described)
         })
@@ -108,6 +141,7 @@ impl<'a> Feed<'a> {
     /// Forgets the rows, so that earlier ones may follow; what was listed stays.
     pub fn forget_rows(&mut self) {
         self.strands.clear();
+        self.held.count = 0;
     }
 
     /// Names the series of which this is the newest reading; those that never had a value are left out. Those whose labels are
@@ -140,8 +174,27 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
+    /// Names the recorded series that have a value in their newest reading; true: others had an end in it.
+    pub fn newest_recorded(&mut self, group: &Group, sink: &mut dyn Sink) -> Result<bool, QueryError> {
+        let Some(owner) = group.node() else { return Ok(false) };
+        let mut has_ended = false;
+        for rows in group.series() {
+            let Some((_, newest, _)) = rows.merged().pop() else { continue };
+            if !matches!(newest, Reading::Present(_)) {
+                has_ended = true;
+                continue;
+            }
+            let labels = self.words.labels(self.form, owner, self.job, rows.series(), None);
+            self.begin(self.taken.len(), labels, sink)?;
+        }
+        Ok(has_ended)
+    }
+
     /// Ends the series of nodes that are silent, and passes on what waits.
     pub fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), QueryError> {
+        if !self.form.has_pace() {
+            return self.pass_held(sink);
+        }
         for strand in self.strands.values_mut() {
             if let Some(end) = strand.bucket_end.filter(|end| end + BUCKET_END_LATE <= self.end) {
                 strand.samples.end(end);
@@ -154,6 +207,55 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
+    /// What comes now is of this time. What waits is passed on if it is of another one, or too much.
+    fn hold(&mut self, of: u64, sink: &mut dyn Sink) -> Result<(), QueryError> {
+        if std::mem::replace(&mut self.held.of, of) != of || self.held.count > SAMPLES_HELD_MAX {
+            self.pass_held(sink)?;
+        }
+        Ok(())
+    }
+
+    /// Passes on what waits, each series in the order of time.
+    fn pass_held(&mut self, sink: &mut dyn Sink) -> Result<(), QueryError> {
+        let mut waiting: BTreeMap<SeriesId, Vec<&mut Strand>> = BTreeMap::new();
+        for strand in self.strands.values_mut() {
+            if let Some(Some(id)) = strand.current
+                && !(strand.samples.times.is_empty() && strand.summaries.is_empty())
+            {
+                waiting.entry(id).or_default().push(strand);
+            }
+        }
+        for (id, mut strands) in waiting {
+            let passed = self.held.passed.entry(id).or_insert(i64::MIN);
+            if let [strand] = &mut strands[..] {
+                pass_after(id, (&strand.samples.times, &strand.samples.values), passed, sink)?;
+            } else {
+                let samples =
+                    strands.iter().flat_map(|strand| strand.samples.times.iter().zip(&strand.samples.values));
+                let mut samples: Vec<(i64, f64)> = samples.map(|(time, value)| (*time, *value)).collect();
+                // Of two at one time the one with a value counts.
+                samples.sort_by_key(|(time, value)| (*time, is_stale(*value)));
+                samples.dedup_by_key(|(time, _)| *time);
+                let (times, values): (Vec<i64>, Vec<f64>) = samples.into_iter().unzip();
+                pass_after(id, (&times, &values), passed, sink)?;
+            }
+            let mut summaries: Vec<Summary> =
+                strands.iter_mut().flat_map(|strand| std::mem::take(&mut strand.summaries)).collect();
+            summaries.sort_by_key(|summary| summary.first.0);
+            summaries.retain(|summary| {
+                let is_later = summary.first.0 > *passed;
+                *passed = if is_later { summary.last.0 } else { *passed };
+                is_later
+            });
+            if !summaries.is_empty() {
+                sink.summaries(id, &summaries)?;
+            }
+            strands.iter_mut().for_each(|strand| strand.samples.clear(true));
+        }
+        self.held.count = 0;
+        Ok(())
+    }
+
     /// The series with these labels, if it is wanted and no other one has them.
     fn begin(
         &mut self,
@@ -162,7 +264,10 @@ impl<'a> Feed<'a> {
         sink: &mut dyn Sink,
     ) -> Result<Option<SeriesId>, QueryError> {
         if let Some((id, owner)) = self.taken.get(&labels) {
-            return Ok((*owner == number).then_some(*id));
+            return Ok((*owner == number || self.form == Form::Recorded).then_some(*id));
+        }
+        if self.of_nodes.contains(&labels) {
+            return Ok(None);
         }
         if !self.matchers.iter().all(|matcher| matcher.matches(labels.get(&matcher.name))) {
             return Ok(None);
@@ -213,7 +318,8 @@ impl Filler<'_, '_> {
                 continue;
             };
             let (begin, end) = (milliseconds(point.begin.0), milliseconds(point.begin.0 + length.0));
-            if let Some(ended) = self.strand.bucket_end.replace(end).filter(|ended| *ended < begin) {
+            let before = self.strand.bucket_end.replace(end);
+            if let Some(ended) = before.filter(|ended| self.feed.form.has_pace() && *ended < begin) {
                 self.strand.samples.end(ended);
             }
             let own = (series.metric.value_type == ValueType::Labels)
@@ -223,6 +329,11 @@ impl Filler<'_, '_> {
             self.named(summary.first.0, description)?;
             let Some(Some(id)) = self.strand.current else { continue };
             if as_summaries {
+                if !self.feed.form.has_pace() {
+                    self.strand.summaries.push(summary);
+                    self.feed.held.count += 1;
+                    continue;
+                }
                 self.pass(true)?;
                 self.sink.summaries(id, &[summary])?;
             } else {
@@ -261,13 +372,19 @@ impl Filler<'_, '_> {
     fn numbers(&mut self, times: &[u64], bits: &[u64], scale: Scale<'_>) -> Result<bool, QueryError> {
         let Strand { pace, current, description, samples, bucket_end, .. } = &mut *self.strand;
         let (Some(current), None, None) = (*current, description, bucket_end) else { return Ok(false) };
-        let Feed { times: ms, values, .. } = &mut *self.feed;
+        let Feed { times: ms, values, form, held, .. } = &mut *self.feed;
+        let has_pace = form.has_pace();
         ms.clear();
         ms.extend(times.iter().map(|time| milliseconds(*time)));
-        if !scale.numbers(bits, values) || !samples.is_before(ms[0]) || !pace.rows(ms) {
+        if !scale.numbers(bits, values) || !samples.is_before(ms[0]) || has_pace && !pace.rows(ms) {
             return Ok(false);
         }
         if let Some(id) = current {
+            if !has_pace {
+                samples.extend(ms, values);
+                held.count += ms.len();
+                return Ok(true);
+            }
             // What waits is before all of these. Of these only the last one waits, and no other one is copied.
             pass(self.strand, true, self.sink)?;
             let last = ms.len() - 1;
@@ -287,10 +404,12 @@ impl Filler<'_, '_> {
         described: Option<&[(Nanos, Reading)]>,
     ) -> Result<(), QueryError> {
         let time = milliseconds(at.0);
-        if let Some(end) = self.strand.bucket_end.take().filter(|end| end + BUCKET_END_LATE < time) {
+        let has_pace = self.feed.form.has_pace();
+        let bucket_end = self.strand.bucket_end.take();
+        if let Some(end) = bucket_end.filter(|end| has_pace && end + BUCKET_END_LATE < time) {
             self.strand.samples.end(end);
         }
-        if let Some(end) = self.strand.pace.row(time) {
+        if let Some(end) = self.strand.pace.row(time).filter(|_| has_pace) {
             self.strand.samples.end(end);
         }
         let value = match reading {
@@ -311,6 +430,7 @@ impl Filler<'_, '_> {
         self.named(time, description)?;
         if let Some(Some(_)) = self.strand.current {
             self.strand.samples.push(time, value);
+            self.feed.held.count += 1;
         }
         Ok(())
     }
@@ -330,8 +450,27 @@ impl Filler<'_, '_> {
     }
 
     fn pass(&mut self, is_over: bool) -> Result<(), QueryError> {
-        pass(self.strand, is_over, self.sink)
+        match self.feed.form.has_pace() {
+            true => pass(self.strand, is_over, self.sink),
+            // It waits for other groups.
+            false => Ok(()),
+        }
     }
+}
+
+/// Passes on the samples after a time, which becomes that of the last one.
+fn pass_after(
+    id: SeriesId,
+    (times, values): (&[i64], &[f64]),
+    passed: &mut i64,
+    sink: &mut dyn Sink,
+) -> Result<(), QueryError> {
+    let begin = times.partition_point(|time| time <= passed);
+    if let Some(last) = times[begin..].last() {
+        *passed = *last;
+        sink.samples(id, &times[begin..], &values[begin..])?;
+    }
+    Ok(())
 }
 
 fn pass(strand: &mut Strand, is_over: bool, sink: &mut dyn Sink) -> Result<(), QueryError> {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use khz_model::metric::Text;
-use khz_model::{Metric, Nanos, RANGE_STEP_READINGS, RangeShape, ValueType};
+use khz_model::{Metric, Nanos, Pattern, RANGE_STEP_READINGS, RangeShape, ValueType};
 use khz_promql::{QueryError, Sink};
 
 use crate::chosen::Chosen;
@@ -38,22 +38,53 @@ impl Labelled {
         let mut left = LISTED_READINGS_MAX;
         for span in back(span) {
             for names in names.chunks(METRICS_NAMED_MAX) {
-                let mut is_over = false;
-                let shape = RangeShape::Columns(RANGE_STEP_READINGS);
-                let read = source.read(chosen.of_names(names), span, shape, |group| {
-                    feed.group(group, &is_wanted, sink)?;
-                    left = left.saturating_sub(group.count());
-                    is_over = left == 0;
-                    if is_over { Err(QueryError::Cancelled) } else { Ok(()) }
-                });
-                match read {
-                    Err(_) if is_over => return Ok(()),
-                    read => _ = read?,
+                if !part(source, chosen.of_names(names), span, (&mut left, &is_wanted), feed, sink)? {
+                    return Ok(());
                 }
             }
             feed.forget_rows();
         }
         Ok(())
+    }
+}
+
+/// Lists the series of these patterns that have values in this time and that the feed has not listed.
+pub(crate) fn list_within(
+    source: &PastSource,
+    patterns: &[Pattern],
+    span: (Nanos, Nanos),
+    feed: &mut Feed<'_>,
+    sink: &mut dyn Sink,
+) -> Result<(), QueryError> {
+    let mut left = LISTED_READINGS_MAX;
+    for span in back(span) {
+        if !part(source, patterns.to_vec(), span, (&mut left, |_: &Metric| true), feed, sink)? {
+            return Ok(());
+        }
+        feed.forget_rows();
+    }
+    Ok(())
+}
+
+/// Lists what a part of the time has; false: no more may be read.
+fn part(
+    source: &PastSource,
+    patterns: Vec<Pattern>,
+    span: (Nanos, Nanos),
+    (left, is_wanted): (&mut usize, impl Fn(&Metric) -> bool),
+    feed: &mut Feed<'_>,
+    sink: &mut dyn Sink,
+) -> Result<bool, QueryError> {
+    let mut is_over = false;
+    let read = source.read(patterns, span, RangeShape::Columns(RANGE_STEP_READINGS), |group| {
+        feed.group(group, &is_wanted, sink)?;
+        *left = left.saturating_sub(group.count());
+        is_over = *left == 0;
+        if is_over { Err(QueryError::Cancelled) } else { Ok(()) }
+    });
+    match read {
+        Err(_) if is_over => Ok(false),
+        read => read.map(|_| true),
     }
 }
 

@@ -44,3 +44,7 @@ pub(crate) const STEP_OF_SUMS_MIN: i64 = 4 * 3_600_000;
 
 /// How long after a bucket (ms) its series ends, if no row comes: a row each minute may follow.
 pub(crate) const BUCKET_END_LATE: i64 = 60_000;
+
+/// Samples of recorded series that wait until all groups of an hour are read: 32 MiB. Beyond it they are passed on, and of a series that
+/// several groups have recorded in that hour only what follows is.
+pub(crate) const SAMPLES_HELD_MAX: usize = 1 << 21;

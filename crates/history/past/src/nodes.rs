@@ -20,6 +20,8 @@ pub struct Known {
     pub now: Nanos,
     /// The nodes.
     pub roster: Roster,
+    /// The owners of recorded series.
+    pub owners: Vec<NodeName>,
 }
 
 /// The nodes that are known; of those that are not there, since when (since 1970).
@@ -55,7 +57,7 @@ impl Known {
         let mut others = query.past_metrics();
         others.retain(|metric| !known.contains(&*metric.name));
         metrics.extend(others);
-        Known { metrics, job, now, roster: Roster::Of(query) }
+        Known { metrics, job, now, owners: query.owners(), roster: Roster::Of(query) }
     }
 }
 

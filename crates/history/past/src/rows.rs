@@ -44,6 +44,11 @@ impl Group {
         self.0.first().map(|part| &part.node)
     }
 
+    /// The step.
+    pub fn step(&self) -> Option<Nanos> {
+        self.0.first().map(|part| part.step)
+    }
+
     /// How many readings there are.
     pub fn count(&self) -> usize {
         self.0.iter().map(|part| part.content.count()).sum()

@@ -13,10 +13,11 @@ use crate::clock::{self, Clocks, Derived};
 use crate::earlier::Earlier;
 use crate::feed::Feed;
 use crate::interval::{Interval, intervals};
-use crate::labelled::Labelled;
+use crate::labelled::{self, Labelled};
 use crate::limits::SILENCE_UNKNOWN;
 use crate::nodes::Known;
 use crate::rows::Group;
+use crate::values::Form;
 
 /// Warnings of one selection: a disk that fails fails everywhere.
 const WARNINGS_MAX: usize = 8;
@@ -191,36 +192,20 @@ impl Source for PastSource {
             Some(length) => feed.buckets(group, (length, as_summaries), &is_named, sink),
         })?;
         feed.finish(sink)?;
-        if chosen.derived.is_empty() {
-            return Ok(different(warnings));
+        let mut made = Vec::new();
+        if !chosen.derived.is_empty() {
+            warnings.extend(self.derive(wanted, &chosen, &intervals, (&mut feed, &mut made), sink)?);
         }
-        let mut words = feed.words;
-        let mut begin = |node: &_, wanted: &[Derived], sink: &mut dyn Sink| {
-            let mut begun: Vec<(Derived, SeriesId)> = Vec::new();
-            for derived in wanted {
-                let labels = words.plain(derived.name(), node, job);
-                if matchers.iter().all(|matcher| matcher.matches(labels.get(&matcher.name))) {
-                    begun.push((*derived, sink.series(labels)?));
-                }
-            }
-            Ok(begun)
-        };
-        let mut clocks =
-            Clocks::between(wanted.after, end, intervals.iter().any(|interval| interval.bucket.is_some()));
-        let mut earlier = Earlier::before(self, &chosen, span.0);
-        let read = self.read_all(&chosen.clock, &intervals, |group, bucket| {
-            let Some(node) = group.node() else { return Ok(()) };
-            let times = if bucket.is_some() { group.bucket_times() } else { group.times() };
-            let begin = |sink: &mut dyn Sink| begin(node, &chosen.derived, sink);
-            clocks.rows(node, &times, || earlier.of(node), sink, begin)
-        });
-        warnings.extend(read?);
-        clocks.finish(sink)?;
-        if chosen.derived.contains(&Derived::Up) {
-            for (node, since) in self.away(&clocks, &earlier, matchers)? {
-                let since = since.max(wanted.after.saturating_add(1));
-                clocks.down(&node, since, sink, |sink| begin(&node, &[Derived::Up], sink))?;
-            }
+        let recorded = Chosen::recorded(matchers, &self.known);
+        if !recorded.patterns.is_empty() {
+            let intervals = self::intervals(wanted, span, &reach, recorded.is_exact);
+            let mut feed = feed.recorded(made);
+            let read = self.read_all(&recorded.patterns, &intervals, |group, bucket| match bucket {
+                None => feed.group(group, |_| true, sink),
+                Some(length) => feed.buckets(group, (length, as_summaries), |_| true, sink),
+            });
+            warnings.extend(read?);
+            feed.finish(sink)?;
         }
         Ok(different(warnings))
     }
@@ -233,34 +218,123 @@ impl Source for PastSource {
         limit: usize,
     ) -> Result<(Vec<LabelSet>, bool), QueryError> {
         let mut listed = Listed { all: Vec::new(), limit, is_full: false };
+        match self.list(matchers, (after, to), &mut listed) {
+            // The list is full.
+            Err(_) if listed.is_full => {}
+            read => read?,
+        }
+        Ok((listed.all, listed.is_full))
+    }
+}
+
+impl PastSource {
+    /// The same as [`Source::series`], of what rules have recorded alone.
+    pub fn recorded_series(
+        &self,
+        matchers: &[Matcher],
+        after: i64,
+        to: i64,
+        limit: usize,
+    ) -> Result<(Vec<LabelSet>, bool), QueryError> {
+        let mut listed = Listed { all: Vec::new(), limit, is_full: false };
+        let feed = Feed::new(Form::Recorded, &self.known.job, matchers, (after, to), self.end(to));
+        match self.list_recorded(matchers, span(after, to), feed, &mut listed) {
+            Err(_) if listed.is_full => {}
+            read => read?,
+        }
+        Ok((listed.all, listed.is_full))
+    }
+
+    /// Gives the series that are made of the times of rows; their labels are added to `made`. Returns what is damaged.
+    fn derive(
+        &self,
+        wanted: &Selection,
+        chosen: &Chosen,
+        intervals: &[Interval],
+        (feed, made): (&mut Feed<'_>, &mut Vec<LabelSet>),
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<String>, QueryError> {
+        let (matchers, job, end) = (&wanted.matchers[..], &*self.known.job, self.end(wanted.to));
+        let mut begin = |node: &_, wanted: &[Derived], sink: &mut dyn Sink| {
+            let mut begun: Vec<(Derived, SeriesId)> = Vec::new();
+            for derived in wanted {
+                let labels = feed.words.plain(derived.name(), node, job);
+                if matchers.iter().all(|matcher| matcher.matches(labels.get(&matcher.name))) {
+                    made.push(labels.clone());
+                    begun.push((*derived, sink.series(labels)?));
+                }
+            }
+            Ok(begun)
+        };
+        let mut clocks =
+            Clocks::between(wanted.after, end, intervals.iter().any(|interval| interval.bucket.is_some()));
+        let mut earlier = Earlier::before(self, chosen, span(wanted.after, wanted.to).0);
+        let warnings = self.read_all(&chosen.clock, intervals, |group, bucket| {
+            let Some(node) = group.node() else { return Ok(()) };
+            let times = if bucket.is_some() { group.bucket_times() } else { group.times() };
+            let begin = |sink: &mut dyn Sink| begin(node, &chosen.derived, sink);
+            clocks.rows(node, &times, || earlier.of(node), sink, begin)
+        })?;
+        clocks.finish(sink)?;
+        if chosen.derived.contains(&Derived::Up) {
+            for (node, since) in self.away(&clocks, &earlier, matchers)? {
+                let since = since.max(wanted.after.saturating_add(1));
+                clocks.down(&node, since, sink, |sink| begin(&node, &[Derived::Up], sink))?;
+            }
+        }
+        Ok(warnings)
+    }
+
+    /// Lists the series that had samples after the one time and up to the other (ms).
+    fn list(
+        &self,
+        matchers: &[Matcher],
+        (after, to): (i64, i64),
+        listed: &mut Listed,
+    ) -> Result<(), QueryError> {
         let chosen = Chosen::of(matchers, &self.known);
         let (span, end) = (span(after, to), self.end(to));
         let is_named = is_named(&chosen, matchers);
         let mut feed = Feed::new(chosen.form, &self.known.job, matchers, (after, to), end);
         let mut labelled = Labelled::default();
-        let take = |group: &Group| feed.newest(group, &is_named, &mut labelled, &mut listed);
-        let read = self.read(chosen.patterns.clone(), span, RangeShape::Newest, take);
-        let read = read.and_then(|_| labelled.list(self, &chosen, span, &is_named, &mut feed, &mut listed));
-        let mut words = feed.words;
-        let read = read.and_then(|_| {
-            let mut derived = |node: &_| {
-                let sets =
-                    chosen.derived.iter().map(|derived| words.plain(derived.name(), node, &self.known.job));
-                let fits = |labels: &LabelSet| {
-                    matchers.iter().all(|matcher| matcher.matches(labels.get(&matcher.name)))
-                };
-                let sets: Vec<LabelSet> = sets.filter(fits).collect();
-                sets.into_iter().try_for_each(|labels| listed.series(labels).map(|_| ()))
-            };
-            let take = |group: &Group| group.node().map_or(Ok(()), &mut derived);
-            self.read(chosen.clock.clone(), span, RangeShape::Newest, take)
-        });
-        match read {
-            // The list is full.
-            Err(_) if listed.is_full => {}
-            read => _ = read?,
+        let take = |group: &Group| feed.newest(group, &is_named, &mut labelled, listed);
+        self.read(chosen.patterns.clone(), span, RangeShape::Newest, take)?;
+        labelled.list(self, &chosen, span, &is_named, &mut feed, listed)?;
+        let mut made = Vec::new();
+        let mut derived = |node: &_| {
+            for derived in &chosen.derived {
+                let labels = feed.words.plain(derived.name(), node, &self.known.job);
+                if matchers.iter().all(|matcher| matcher.matches(labels.get(&matcher.name))) {
+                    made.push(labels.clone());
+                    listed.series(labels)?;
+                }
+            }
+            Ok(())
+        };
+        let take = |group: &Group| group.node().map_or(Ok(()), &mut derived);
+        self.read(chosen.clock.clone(), span, RangeShape::Newest, take)?;
+        self.list_recorded(matchers, span, feed.recorded(made), listed)
+    }
+
+    /// The same of series that rules have recorded, into a feed for those.
+    fn list_recorded(
+        &self,
+        matchers: &[Matcher],
+        span: (Nanos, Nanos),
+        mut feed: Feed<'_>,
+        listed: &mut Listed,
+    ) -> Result<(), QueryError> {
+        let recorded = Chosen::recorded(matchers, &self.known);
+        let mut has_ended = false;
+        self.read(recorded.patterns.clone(), span, RangeShape::Newest, |group| {
+            has_ended |= feed.newest_recorded(group, listed)?;
+            Ok(())
+        })?;
+        if has_ended {
+            // Whether these had samples in this time only the rows know.
+            labelled::list_within(self, &recorded.patterns, span, &mut feed, listed)?;
         }
-        Ok((listed.all, listed.is_full))
+        Ok(())
     }
 }
 

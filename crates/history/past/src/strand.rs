@@ -75,6 +75,13 @@ impl Samples {
         self.is_there = true;
     }
 
+    /// Adds samples that are later than all before.
+    pub fn extend(&mut self, times: &[i64], values: &[f64]) {
+        self.times.extend_from_slice(times);
+        self.values.extend_from_slice(values);
+        self.is_there |= !times.is_empty();
+    }
+
     /// True if all samples are before this time.
     pub fn is_before(&self, time: i64) -> bool {
         self.times.last().is_none_or(|last| *last < time)

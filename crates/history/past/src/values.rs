@@ -1,12 +1,14 @@
-//! The two forms of a series: as `/metrics` shows it, and as khz itself does, under its own name and in its own unit. Turns
-//! readings into doubles, and series into labels.
+//! The forms of a series: as `/metrics` shows it, as khz itself does, under its own name and in its own unit, and as a rule has recorded
+//! it. Turns readings into doubles, and series into labels.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use khz_model::decimal::PLACES_MAX;
 use khz_model::exposed::{self, Identity};
-use khz_model::{Instance, Labels, Metric, Nanos, NodeName, RangePoint, RangeTotal, Series, ValueType};
+use khz_model::{
+    Instance, Labels, Metric, Nanos, NodeName, RangePoint, RangeTotal, Series, ValueType, recorded,
+};
 use khz_promql::{LabelSet, METRIC_NAME, Summary};
 
 use crate::clock::milliseconds;
@@ -18,6 +20,8 @@ pub(crate) enum Form {
     Exposed,
     /// As in khz: `net.rx_bytes`.
     Own,
+    /// Series that rules have recorded, with the name and labels that the rules gave them.
+    Recorded,
 }
 
 impl Form {
@@ -25,15 +29,21 @@ impl Form {
     pub fn name(self, metric: &Metric) -> &str {
         match self {
             Form::Exposed => &metric.exposition.name,
-            Form::Own => &metric.name,
+            Form::Own | Form::Recorded => &metric.name,
         }
+    }
+
+    /// False for series whose silence says nothing: they end when their group's next evaluation lacks them, and otherwise with the
+    /// look-back of the query.
+    pub fn has_pace(self) -> bool {
+        self != Form::Recorded
     }
 
     /// The label that carries an instance's primary name, as it stands beside the label `instance` of the node.
     pub fn instance_label(self, metric: &Metric) -> &str {
         let label = match self {
             Form::Exposed => exposed::instance_label(metric),
-            Form::Own => metric.instances.as_deref().unwrap_or(exposed::INSTANCE),
+            Form::Own | Form::Recorded => metric.instances.as_deref().unwrap_or(exposed::INSTANCE),
         };
         exposed::exported(label, true)
     }
@@ -50,7 +60,7 @@ impl Form {
     fn number(self, metric: &Metric, bits: u64) -> Option<f64> {
         let number = match self {
             Form::Exposed => exposed::number(metric, bits),
-            Form::Own => metric.format().number(bits),
+            Form::Own | Form::Recorded => metric.format().number(bits),
         };
         number.map(khz_model::Number::to_f64)
     }
@@ -182,6 +192,11 @@ impl Words {
                     .collect();
                 all.reverse();
                 all.into_iter().map(|(name, value)| (self.word(name), self.word(value))).collect()
+            }
+            Form::Recorded => {
+                let all = [(METRIC_NAME, recorded::name(series).unwrap_or_default())].into_iter();
+                let all = all.chain(recorded::labels(series));
+                all.map(|(name, value)| (self.word(name), self.word(value))).collect()
             }
         };
         LabelSet::new(labels)

@@ -163,6 +163,7 @@ fn world(seed: u8) -> World {
         job: "node".into(),
         now: Nanos(BEGIN + (HOURS + 1) * HOUR),
         roster: Roster::Listed(Vec::new()),
+        owners: Vec::new(),
     };
     let reader = |path: &Path| {
         let store = StoreReader::open(path).unwrap();

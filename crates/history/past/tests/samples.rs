@@ -133,8 +133,13 @@ fn source(lines: Vec<Line>, now: u64) -> (PastSource, Arc<Hand>) {
     }
     let hand = Arc::new(Hand { lines, asked: Mutex::default() });
     let roster = vec![(node("dead"), Some(Nanos(5_000_000_000))), (node("n1"), None)];
-    let known =
-        Known { metrics, job: "node".into(), now: Nanos(now * 1_000_000), roster: Roster::Listed(roster) };
+    let known = Known {
+        metrics,
+        job: "node".into(),
+        now: Nanos(now * 1_000_000),
+        roster: Roster::Listed(roster),
+        owners: Vec::new(),
+    };
     (PastSource::new(hand.clone(), known), hand)
 }
 
@@ -352,6 +357,7 @@ fn several_rows_in_one_millisecond_are_one_sample_the_last_one() {
         job: "node".into(),
         now: Nanos(8_000_000),
         roster: Roster::Listed(Vec::new()),
+        owners: Vec::new(),
     };
     let source = PastSource::new(Arc::new(Fast), known);
     let all = samples(&source, 100, &[(NAME, "=", "node_load1")]);
@@ -638,7 +644,7 @@ impl RangeAnswer for Endless {
 fn a_listing_of_labels_ends_however_many_rows_there_are() {
     let labels = Labels::new([("release", "6.1")]).unwrap();
     let (metrics, roster) = (vec![Arc::new(uname())], Roster::Listed(Vec::new()));
-    let known = Known { metrics, job: "node".into(), now: Nanos(u64::MAX), roster };
+    let known = Known { metrics, job: "node".into(), now: Nanos(u64::MAX), roster, owners: Vec::new() };
     let source = PastSource::new(Arc::new(Endless { labels, is_newest: false, given: 0 }), known);
     assert_eq!(
         listed(&source, (0, i64::MAX / 1_000_000), &[(NAME, "=", "node_uname_info")]),

@@ -38,7 +38,8 @@ pub fn ask(directory: &Path, job: &str, query: &str, when: When) -> Result<Promq
     store.damage().iter().chain(&inventory.damage).for_each(|error| say(&sentence(error)));
     // Nobody knows which of them are there: their rows say it.
     let roster = Roster::Listed(inventory.nodes.into_iter().map(|node| (node, None)).collect());
-    let known = Known { metrics: inventory.metrics, job: job.into(), now: now(), roster };
+    let owners = inventory.owners.into_iter().collect();
+    let known = Known { metrics: inventory.metrics, job: job.into(), now: now(), roster, owners };
     let source = PastSource::new(Arc::new(reader), known);
     let engine = Engine::new(Limits::default());
     let answer = match when {

@@ -64,13 +64,16 @@ pub fn show(
     let log = Part { count, bytes, span: store.log().span(None) };
     let lines = lines(log, &store.shelf().facts(), &plan.store);
     let inventory = RangeReader::new(store.shelf().clone(), Some(store.log()), Arc::new(())).inventory();
-    let channels = inventory.channels();
+    let (channels, groups) = (inventory.channels(), inventory.owners.len());
     if json {
         for line in &lines {
             writeln!(out, "{}", json_line(&line.object()))?;
         }
         if !channels.is_empty() {
             writeln!(out, "{}", json_line(&json!({ "what": "channels", "names": channels })))?;
+        }
+        if groups > 0 {
+            writeln!(out, "{}", json_line(&json!({ "what": "rules", "groups": groups })))?;
         }
     } else {
         out.write_all(table(&lines).render(width).as_bytes())?;
@@ -80,6 +83,11 @@ pub fn show(
         if !channels.is_empty() {
             let names: Vec<&str> = channels.into_iter().collect();
             writeln!(out, "among them rows of the channels {}", printable(&names.join(", ")))?;
+        }
+        match groups {
+            0 => {}
+            1 => writeln!(out, "among them what one group of rules has recorded")?,
+            _ => writeln!(out, "among them what {groups} groups of rules have recorded")?,
         }
     }
     out.flush()?;

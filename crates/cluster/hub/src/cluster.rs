@@ -17,6 +17,7 @@ use crate::limits::{
 use crate::mailbox::Mailbox;
 use crate::memory::{Changes, Entry};
 use crate::node::SharedNode;
+use crate::recorded::Recorded;
 use crate::schemas::{Schema, Schemas};
 use crate::texts::TextBytes;
 
@@ -71,6 +72,8 @@ pub struct Cluster {
     gave_back: OnceLock<fn()>,
     /// Where the rows of base lanes go beside this.
     intake: OnceLock<Intake>,
+    /// The results of rules.
+    pub(crate) recorded: Recorded,
     /// Channels that readers may name.
     pub(crate) channels: Channels,
     /// Lanes of all nodes, which share the history's memory.
@@ -110,6 +113,7 @@ impl Cluster {
             is_short_of_memory: AtomicBool::new(false),
             gave_back: OnceLock::new(),
             intake: OnceLock::new(),
+            recorded: Recorded::default(),
             channels: Channels::default(),
             lanes: AtomicU64::new(0),
             changes: Arc::default(),
@@ -338,8 +342,10 @@ impl Cluster {
     pub(crate) fn keep_house(&self, now: Nanos) -> Option<Nanos> {
         let nodes = self.nodes();
         let lanes: usize = nodes.iter().map(|node| node.lock().lanes().history_lanes()).sum();
+        let lanes = lanes + self.recorded.len();
         self.lanes.store(lanes as u64, Ordering::Relaxed);
         let share = self.history_share();
+        self.recorded.each_lane(|lane| lane.trim(share));
         let is_short = self.is_short_of_memory.swap(false, Ordering::Relaxed);
         let before = self.node_bytes.held() + self.schemas.held();
         let (mut next, mut gives_back) = (None, false);

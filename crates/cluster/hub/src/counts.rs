@@ -48,6 +48,7 @@ counts! {
     roster_failures Counter Count "khz.hub.roster_failures" "khz_hub_roster_failures_total" "Times that the roster of nodes could not be written.";
     texts Counter Count "khz.hub.texts" "khz_hub_texts_total" "Kernel texts received.";
     texts_refused Counter Count "khz.hub.texts_refused" "khz_hub_texts_refused_total" "Kernel texts not taken because they or all of a node's were too large.";
+    recorded Counter Count "khz.hub.recorded" "khz_hub_recorded_total" "Evaluations of groups of rules whose results were recorded.";
     reader_rows Counter Count "khz.hub.reader_rows" "khz_hub_reader_rows_total" "Rows sent to readers on links.";
     reader_lost Counter Count "khz.hub.reader_rows_lost" "khz_hub_reader_rows_lost_total" "Rows that readers on links were too slow for.";
 }

@@ -159,3 +159,21 @@ pub const BLOCKS_UNMEASURED_MAX: usize = 64;
 /// History that a node is asked for after the hub has started: "the last ten minutes". With a store it is asked for all rows
 /// that the store does not have, too.
 pub const HISTORY_SPAN: Nanos = Nanos::from_secs(600);
+
+/// Groups of rules whose results are kept: more than a site writes. Beyond it, one that has not been evaluated for
+/// [`GROUP_SILENT_KEPT`] makes room, or the new one is refused.
+pub const GROUPS_MAX: usize = 1_024;
+/// How long (ms) a group whose evaluations have stopped keeps its place: an hour.
+pub const GROUP_SILENT_KEPT: i64 = 3_600_000;
+/// Bytes of the name of a group of rules: the longest path of a file, or a file's and a group's name.
+pub const GROUP_NAME_BYTES_MAX: usize = 4_096;
+/// Series of one group of rules: 16 for each of 4,096 nodes. Its largest block is below [`BLOCK_BYTES_MAX`].
+pub const GROUP_SERIES_MAX: usize = 1 << 16;
+/// Series of all groups of rules together, those included that have ended a while ago: 64 for each of 4,096 nodes.
+pub const RECORDED_SERIES_MAX: usize = 1 << 18;
+/// Names of groups that made room for others, so that questions about the past find them; those of 16 sets of rules.
+pub const OWNERS_FORMER_MAX: usize = 1 << 14;
+/// How long (ms) a recorded series keeps its slot without a sample: ten minutes.
+pub const GONE_SERIES_KEPT: i64 = 600_000;
+/// A group gives up the slots of no fewer gone series than this, nor of fewer than a quarter of all.
+pub const GONE_SERIES_MIN: usize = 64;

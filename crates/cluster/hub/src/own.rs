@@ -51,6 +51,7 @@ pub(crate) fn samples(cluster: &Cluster, tallies: &[(Series, Arc<AtomicU64>)]) -
         Reading::Present(missing),
     );
     let history: u64 = cluster.nodes().iter().map(|node| history_bytes(&node.lock())).sum();
+    let history = history + cluster.recorded.history_bytes();
     let bytes = own_metric(
         "khz.hub.history_bytes",
         "khz_hub_history_bytes",

@@ -289,6 +289,14 @@ impl Query for HubQuery {
         self.past.as_ref().map_or_else(Vec::new, |past| past.metrics())
     }
 
+    fn owners(&self) -> Vec<NodeName> {
+        let mut owners = self.cluster.recorded.owners();
+        owners.extend(self.past.as_ref().map_or_else(Vec::new, |past| past.owners()));
+        owners.sort();
+        owners.dedup();
+        owners
+    }
+
     fn reach(&self) -> Reach {
         self.past.as_ref().map_or_else(Reach::default, |past| past.reach())
     }
@@ -388,7 +396,8 @@ struct RecentBlocks {
 
 impl Recent for RecentBlocks {
     fn nodes(&self) -> Vec<NodeName> {
-        self.cluster.nodes().iter().map(|node| node.name.clone()).collect()
+        let nodes = self.cluster.nodes();
+        nodes.iter().map(|node| node.name.clone()).chain(self.cluster.recorded.owners()).collect()
     }
 
     fn span(&self) -> Option<(Nanos, Nanos)> {
@@ -398,7 +407,9 @@ impl Recent for RecentBlocks {
             let newest = node.lock().lanes().base().and_then(Lane::newest)?;
             Some((first, newest.real().max(first)))
         });
-        spans.reduce(|one, two| (one.0.min(two.0), one.1.max(two.1)))
+        let mut recorded = Vec::new();
+        self.cluster.recorded.each_lane(|lane| recorded.extend(lane.span()));
+        spans.chain(recorded).reduce(|one, two| (one.0.min(two.0), one.1.max(two.1)))
     }
 
     fn rows(
@@ -408,8 +419,11 @@ impl Recent for RecentBlocks {
         from: Nanos,
         to: Nanos,
     ) -> Result<Option<Delivery>, QueryError> {
-        let Some(node) = self.cluster.node(node) else { return Ok(None) };
-        let mut blocks = base_blocks(&node);
+        let blocks = match node.is_owner() {
+            true => self.cluster.recorded.blocks(node),
+            false => self.cluster.node(node).map(|node| base_blocks(&node)),
+        };
+        let Some(mut blocks) = blocks else { return Ok(None) };
         blocks.sort_by_key(|block| block.header.stamp.real());
         // Those that begin in this time, and the one before, which reaches into it.
         let first = blocks.partition_point(|block| block.header.stamp.real() <= from).saturating_sub(1);
@@ -436,13 +450,13 @@ impl Recent for RecentBlocks {
                 }
                 readings += wide.series.len();
                 if readings > HISTORY_READINGS_MAX {
-                    return Err(QueryError::TooMuch { node: node.name.clone() });
+                    return Err(QueryError::TooMuch { node: node.clone() });
                 }
                 rows.push(wide.row(&columns, &places, &decoder));
             }
         }
         Ok(Some(Delivery {
-            node: node.name.clone(),
+            node: node.clone(),
             columns: Arc::new(wide.series),
             rows,
             lost: 0,

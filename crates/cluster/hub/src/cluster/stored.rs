@@ -1,4 +1,4 @@
-//! What the cluster gives to a store: the rows of base lanes, and those of channels that are kept. It knows no file.
+//! What the cluster gives to a store: the rows of base lanes, those of channels that are kept, and the results of rules. It knows no file.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -80,6 +80,7 @@ impl Cluster {
         for node in self.nodes() {
             node.lock().lanes_mut().logged_mut().for_each(|lane| lane.hand_over(age, now));
         }
+        self.recorded.each_lane(|lane| lane.hand_over(age, now));
     }
 }
 
@@ -89,16 +90,21 @@ impl OpenBlocks for Cluster {
         for node in self.nodes() {
             node.lock().lanes_mut().logged_mut().for_each(|lane| lane.give_log(take));
         }
+        self.recorded.grown(take);
     }
 }
 
 /// What answers about the past have from the hub itself: rows that have just come.
 impl OpenRows for Cluster {
     fn nodes(&self) -> Vec<NodeName> {
-        self.nodes().iter().map(|node| node.name.clone()).collect()
+        let nodes = self.nodes();
+        nodes.iter().map(|node| node.name.clone()).chain(self.recorded.owners()).collect()
     }
 
     fn of(&self, node: &NodeName, from: Nanos, to: Nanos) -> Vec<LoggedBlock> {
+        if node.is_owner() {
+            return self.recorded.open(node, from, to);
+        }
         let Some(node) = self.node(node) else { return Vec::new() };
         let node = node.lock();
         // A block is copied only if it is needed.
@@ -111,7 +117,9 @@ impl OpenRows for Cluster {
         let nodes = self.nodes();
         let span =
             |node: &Arc<SharedNode>| node.lock().lanes().logged().filter_map(Lane::open_span).reduce(wider);
-        nodes.iter().filter_map(span).reduce(wider)
+        let mut recorded = Vec::new();
+        self.recorded.each_lane(|lane| recorded.extend(lane.open_span()));
+        nodes.iter().filter_map(span).chain(recorded).reduce(wider)
     }
 }
 

@@ -108,6 +108,13 @@ impl Lane {
         take(bytes, schema, place, out)
     }
 
+    /// The first and the last time of the rows that are here.
+    pub fn span(&self) -> Option<(Nanos, Nanos)> {
+        let oldest = self.recent.iter().map(|block| block.header.stamp.real());
+        let first = oldest.chain(self.open.iter().map(|open| open.header.stamp.real())).min()?;
+        Some((first, self.newest()?.real().max(first)))
+    }
+
     /// The present block as it is, if it has rows.
     pub(super) fn open_block(&self) -> Option<Block> {
         let open = self.open.as_ref().filter(|open| open.scanner.rows() > 0)?;

@@ -11,7 +11,7 @@ use khz_block::{Encoder, Header};
 use khz_model::metric::{Kind, Unit};
 use khz_model::{
     Absence, ByteSize, Columns, Instance, Labels, Metric, Nanos, NodeName, Pattern, Reading, Series, Stamp,
-    ValueType,
+    ValueType, recorded,
 };
 use khz_promql::is_stale;
 use khz_remote::message::WriteRequest;
@@ -107,7 +107,7 @@ impl Lab {
 
     /// A block of a node, with rows at these seconds; the row numbers begin with `first`.
     fn block(&self, node: &str, epoch: u64, first: u64, seconds: &[f64], rows: &[Vec<(Series, Reading)>]) {
-        let lane = self.intake.lane(&NodeName::new(node).unwrap(), epoch);
+        let lane = self.intake.lane(&NodeName::stored(node).unwrap(), epoch);
         let columns: Vec<Series> = rows[0].iter().map(|(series, _)| series.clone()).collect();
         let mut encoder = Encoder::new(0, 1, Nanos(SECOND));
         encoder.resume(first, 1);
@@ -213,6 +213,45 @@ fn a_series_without_a_value_ends_at_the_row_that_says_so_and_one_that_is_gone_at
     lab.pass(13);
     assert_eq!(lab.got.of(&["__name__=a"]), "0:5 1:end 3:6 4:7");
     assert_eq!(lab.got.of(&["__name__=b", "device=eth0"]), "0:1 1:2 2:3 3:end");
+}
+
+#[test]
+fn what_rules_have_recorded_is_sent_with_its_own_labels_and_times() {
+    let external = BTreeMap::from([("cluster".to_owned(), "c1".to_owned())]);
+    let rules = Rules::new(external, Vec::new()).unwrap();
+    let mut lab = Lab::new("recorded", Settings { rules, ..settings() });
+    let one = |name: &str, reading| {
+        (recorded::series(name, [("instance", "n1"), ("mode", "user")]).unwrap(), reading)
+    };
+    let (value, none) = (|value: f64| Reading::Present(value.to_bits()), Reading::Absent(Absence::NoResult));
+    let owner = NodeName::of_group("cpu.yml;load");
+    let rows = [
+        vec![one("a:b", value(0.5)), one("c", none)],
+        vec![one("a:b", none), one("c", value(1.0))],
+        vec![one("a:b", none), one("c", value(2.0))],
+    ];
+    lab.block(owner.as_str(), 1, 0, &[0.25, 2.125, 9.25], &rows);
+    lab.pass(13);
+    let names: Vec<&String> = lab.got.0.keys().collect();
+    let of = |name: &str| format!("__name__={name} cluster=c1 instance=n1 mode=user");
+    assert_eq!(names, [&of("a:b"), &of("c")]);
+    assert_eq!(lab.got.of(&["a:b"]), "0.25:0.5 2.125:end");
+    assert_eq!(lab.got.of(&["=c "]), "2.125:1 9.25:2");
+    // A restart begins where it was; a group that is silent goes on if it comes back.
+    lab.begin();
+    lab.block(owner.as_str(), 1, 3, &[60.0], &[vec![one("a:b", value(3.0)), one("c", none)]]);
+    lab.pass(73);
+    assert_eq!(lab.got.of(&["a:b"]), "0.25:0.5 2.125:end 60:3");
+    // Patterns of nodes mean none of it; those of recorded series do.
+    for (pattern, is_sent) in [("n*:*", false), ("made", false), ("recorded[a%3A*]", true)] {
+        let patterns = vec![Pattern::new(pattern).unwrap()];
+        let mut lab = Lab::new("recorded-some", Settings { patterns, ..settings() });
+        lab.block(owner.as_str(), 1, 0, &[0.25, 2.125, 9.25], &rows);
+        lab.pass(13);
+        let names: Vec<&str> = lab.got.0.keys().map(String::as_str).collect();
+        let expected: &[&str] = if is_sent { &["__name__=a:b instance=n1 mode=user"] } else { &[] };
+        assert_eq!(names, expected, "{pattern}");
+    }
 }
 
 #[test]

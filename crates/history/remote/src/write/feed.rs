@@ -12,6 +12,7 @@ use khz_store::range::{NodeReader, NodeRowsRead, RangeReader};
 use super::counts::Counts;
 use super::cursors::{CursorError, Cursors};
 use super::node::{NodeState, Writing};
+use super::recorded::OwnerState;
 use super::request::Request;
 use super::rules::Rules;
 use super::seconds::{SECOND, last_begin};
@@ -61,6 +62,8 @@ pub struct Feed {
     reader: NodeReader,
     cursors: Cursors,
     nodes: BTreeMap<NodeName, NodeState>,
+    /// Groups of rules.
+    owners: BTreeMap<NodeName, OwnerState>,
     /// The number of the column files at the last pass; `None`: before the first.
     version: Option<u64>,
     /// The time up to which the last pass has sent what there was.
@@ -89,12 +92,13 @@ impl Feed {
         let reader = reader.nodes_reader();
         let newest = cursors.nodes.values().copied().max().unwrap_or(cursors.since);
         Counts::set(&counts.front, newest);
-        let nodes = cursors
-            .nodes
-            .iter()
-            .map(|(node, cursor)| (node.clone(), NodeState::from_before(*cursor)))
-            .collect();
+        let (owners, nodes): (Vec<_>, Vec<_>) = cursors.nodes.iter().partition(|(node, _)| node.is_owner());
+        let nodes =
+            nodes.into_iter().map(|(node, cursor)| (node.clone(), NodeState::from_before(*cursor))).collect();
+        let owners =
+            owners.into_iter().map(|(owner, cursor)| (owner.clone(), OwnerState::new(*cursor))).collect();
         Feed {
+            owners,
             settings,
             reader,
             cursors,
@@ -136,6 +140,32 @@ impl Feed {
         };
         let (mut oldest, mut is_held) = (until, false);
         for node in nodes {
+            if node.is_owner() {
+                let state =
+                    self.owners.entry(node.clone()).or_insert_with(|| OwnerState::new(self.cursors.since));
+                state.has_columns |= has_changed;
+                let mut writing = Writing {
+                    settings: &self.settings,
+                    request: &mut request,
+                    full: &mut full,
+                    is_over: false,
+                };
+                let span = (until, CATCH_UP);
+                let is_behind = state.take(&node, &mut self.reader, span, &mut writing, &mut damage);
+                let is_behind = is_behind.unwrap_or_else(|error| {
+                    pass.problems.push(format!("results of rules cannot be read: {error}"));
+                    is_held = true;
+                    false
+                });
+                pass.is_behind |= is_behind;
+                if is_behind {
+                    oldest = oldest.min(state.cursor);
+                }
+                if writing.is_over {
+                    return pass;
+                }
+                continue;
+            }
             let is_new = !self.nodes.contains_key(&node);
             let state = self.nodes.entry(node.clone()).or_insert_with(|| NodeState::new(self.cursors.since));
             state.has_columns |= has_changed;
@@ -187,7 +217,7 @@ impl Feed {
             let from = self.cursors.since.max(self.passed.saturating_sub(SEARCHED));
             nodes.extend(self.reader.stored_nodes(Nanos(from), Nanos(until), damage));
         }
-        nodes.extend(self.nodes.keys().cloned());
+        nodes.extend(self.nodes.keys().chain(self.owners.keys()).cloned());
         nodes
     }
 
@@ -196,6 +226,7 @@ impl Feed {
         let begin = begin.map_or(0, |begin| begin.0);
         let logged = self.reader.nodes();
         self.nodes.retain(|node, state| state.cursor >= begin || !state.is_ended() || logged.contains(node));
+        self.owners.retain(|owner, state| state.cursor >= begin || logged.contains(owner));
         let beyond = self.nodes.len().saturating_sub(CURSORS_MAX);
         if beyond > 0 {
             let mut cursors: Vec<u64> = self.nodes.values().map(|state| state.cursor).collect();
@@ -206,10 +237,12 @@ impl Feed {
 
     /// Everything that was given to `send` was taken: writes how far each node is.
     pub fn save(&mut self) -> Result<(), CursorError> {
-        let mut has_changed = self.cursors.retain(|node| self.nodes.contains_key(node));
-        for (node, state) in &self.nodes {
-            if self.cursors.nodes.get(node) != Some(&state.cursor) {
-                self.cursors.set(node, state.cursor);
+        let mut has_changed =
+            self.cursors.retain(|node| self.nodes.contains_key(node) || self.owners.contains_key(node));
+        let nodes = self.nodes.iter().map(|(node, state)| (node, state.cursor));
+        for (node, cursor) in nodes.chain(self.owners.iter().map(|(owner, state)| (owner, state.cursor))) {
+            if self.cursors.nodes.get(node) != Some(&cursor) {
+                self.cursors.set(node, cursor);
                 has_changed = true;
             }
         }

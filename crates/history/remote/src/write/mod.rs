@@ -4,6 +4,7 @@
 //! - `node.rs` knows how far a node was sent, and which of its series a receiver believes to be alive.
 //! - `holes.rs` says which rows are missing so far, and waits for them.
 //! - `seconds.rs` chooses rows and rounds their times; `exposed.rs` and [`Rules`] say what a series is called.
+//! - `recorded.rs` is the same for a group of rules, whose results travel as they are.
 //! - [`Parcel`] is a request as it travels; one that is too large can be halved.
 //! - [`Sender`] sends requests through a [`Receiver`], again and again where that helps, while the next one is made.
 //! - [`Cursors`] remembers on the disk how far each node was sent.
@@ -15,6 +16,7 @@ mod feed;
 mod holes;
 mod node;
 mod parcel;
+mod recorded;
 mod request;
 mod rules;
 mod seconds;

@@ -174,7 +174,7 @@ impl NodeState {
     }
 }
 
-impl Writing<'_> {
+impl<'a> Writing<'a> {
     /// Writes the samples of a series, and notes what is alive at the end.
     fn series(
         &mut self,
@@ -223,14 +223,22 @@ impl Writing<'_> {
     }
 
     fn write(&mut self, node: &NodeName, series: &Series, info: Option<&Labels>, samples: &[(i64, f64)]) {
-        if self.is_over {
-            return;
-        }
         let settings = self.settings;
         let mut labels = Vec::with_capacity(12);
         exposed::labels(series, node, &settings.job, info, &mut labels);
-        let request = &mut *self.request;
-        settings.rules.apply(&mut labels, |labels| request.add(labels.iter().copied(), samples));
+        self.add(&mut labels, samples);
+    }
+
+    /// Adds samples of the series with these labels, which the rules may change.
+    pub fn add<'b>(&mut self, labels: &mut Vec<(&'b str, &'b str)>, samples: &[(i64, f64)])
+    where
+        'a: 'b,
+    {
+        if self.is_over {
+            return;
+        }
+        let (settings, request) = (self.settings, &mut *self.request);
+        settings.rules.apply(labels, |labels| request.add(labels.iter().copied(), samples));
         if request.is_full(settings.samples_max) {
             self.is_over = !(self.full)(request);
         }

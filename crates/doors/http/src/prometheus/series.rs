@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
+use khz_model::Nanos;
 use khz_model::exposed::{INSTANCE, JOB, TIME, UP};
+use khz_past::PastSource;
 use khz_promql::{LabelSet, METRIC_NAME, Matcher, Operator, QueryError, Source, selector};
 
 use crate::json;
@@ -153,8 +155,14 @@ pub(crate) async fn values(
     let name = unescaped(&name).ok_or_else(|| Failure::bad(format!("invalid label name: {name:?}")))?;
     let wanted = Wanted::of(request).await?;
     let limit = wanted.limit;
-    if let Some(known) = known(&app, &name).filter(|_| wanted.selectors.is_empty()) {
-        return list(&app, known, limit, false).await;
+    if let Some(mut known) = known(&app, &name).filter(|_| wanted.selectors.is_empty()) {
+        let mut is_cut = false;
+        if !app.query.owners().is_empty() {
+            let (recorded, is_more) = recorded(&app, wanted, name).await?;
+            known.extend(recorded);
+            is_cut = is_more;
+        }
+        return list(&app, known, limit, is_cut).await;
     }
     let values = move |(sets, is_cut): Sets| {
         let values = sets.iter().map(|set| set.get(&name)).filter(|value| !value.is_empty());
@@ -177,6 +185,20 @@ fn known(app: &App, name: &str) -> Option<BTreeSet<String>> {
         JOB => Some([app.job.to_string()].into()),
         _ => None,
     }
+}
+
+/// The values of a label in what rules have recorded; true: there may be more.
+async fn recorded(app: &Arc<App>, wanted: Wanted, name: String) -> Result<(BTreeSet<String>, bool), Failure> {
+    let (query, job, (after, to)) = (Arc::clone(&app.query), Arc::clone(&app.job), wanted.span);
+    let now = Nanos(u64::try_from(wanted.asked.now).unwrap_or(0).saturating_mul(1_000_000));
+    let work = move |_: &dyn Source, stop: &Stop| {
+        stop.check()?;
+        let source = PastSource::of(query.clone(), job.clone(), now);
+        let (sets, is_cut) = source.recorded_series(&[], after, to, SERIES_LISTED_MAX)?;
+        let values = sets.iter().map(|set| set.get(&name)).filter(|value| !value.is_empty());
+        Ok((values.map(str::to_owned).collect(), is_cut))
+    };
+    evaluate(app, wanted.asked, work).await
 }
 
 async fn list(

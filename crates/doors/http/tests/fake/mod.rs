@@ -562,6 +562,11 @@ impl Server {
     }
 
     pub fn start_with(query: Arc<FakeNode>, change: impl FnOnce(&mut Door)) -> Server {
+        Server::of(query, change)
+    }
+
+    /// The door of whatever answers.
+    pub fn of(query: Arc<dyn Query>, change: impl FnOnce(&mut Door)) -> Server {
         let mut door = Door::new(query);
         door.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
         // As for khz alone: every local caller may use any rate.

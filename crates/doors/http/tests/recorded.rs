@@ -154,7 +154,6 @@ fn remote_read_has_what_rules_have_recorded() {
         start_timestamp_ms: hub.begin,
         end_timestamp_ms: hub.begin + 60_000,
         matchers,
-        ..Question::default()
     };
     let request = ReadRequest { queries: vec![question], accepted_response_types: Vec::new() };
     let body = request.pack().unwrap();

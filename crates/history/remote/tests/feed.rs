@@ -230,13 +230,13 @@ fn what_rules_have_recorded_is_sent_with_its_own_labels_and_times() {
         vec![one("a:b", none), one("c", value(1.0))],
         vec![one("a:b", none), one("c", value(2.0))],
     ];
-    lab.block(owner.as_str(), 1, 0, &[0.25, 2.125, 9.5], &rows);
+    lab.block(owner.as_str(), 1, 0, &[0.25, 2.125, 9.25], &rows);
     lab.pass(13);
     let names: Vec<&String> = lab.got.0.keys().collect();
     let of = |name: &str| format!("__name__={name} cluster=c1 instance=n1 mode=user");
     assert_eq!(names, [&of("a:b"), &of("c")]);
     assert_eq!(lab.got.of(&["a:b"]), "0.25:0.5 2.125:end");
-    assert_eq!(lab.got.of(&["=c "]), "2.125:1 9.5:2");
+    assert_eq!(lab.got.of(&["=c "]), "2.125:1 9.25:2");
     // A restart begins where it was; a group that is silent goes on if it comes back.
     lab.begin();
     lab.block(owner.as_str(), 1, 3, &[60.0], &[vec![one("a:b", value(3.0)), one("c", none)]]);
@@ -246,7 +246,7 @@ fn what_rules_have_recorded_is_sent_with_its_own_labels_and_times() {
     for (pattern, is_sent) in [("n*:*", false), ("made", false), ("recorded[a%3A*]", true)] {
         let patterns = vec![Pattern::new(pattern).unwrap()];
         let mut lab = Lab::new("recorded-some", Settings { patterns, ..settings() });
-        lab.block(owner.as_str(), 1, 0, &[0.25, 2.125, 9.5], &rows);
+        lab.block(owner.as_str(), 1, 0, &[0.25, 2.125, 9.25], &rows);
         lab.pass(13);
         let names: Vec<&str> = lab.got.0.keys().map(String::as_str).collect();
         let expected: &[&str] = if is_sent { &["__name__=a:b instance=n1 mode=user"] } else { &[] };

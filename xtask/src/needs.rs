@@ -5,11 +5,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program, or a path where there is none; the Debian package that has it; and what needs it.
-const PROGRAMS: [(&str, &str, &str); 20] = [
+const PROGRAMS: [(&str, &str, &str); 21] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
     ("chromium", "chromium", "the tests of the page"),
     ("chromedriver", "chromium-driver", "the tests of the page"),
     ("promtool", "prometheus", "the check of /metrics"),
+    ("prometheus-alertmanager", "prometheus-alertmanager", "the tests of alerts that go to people"),
     ("victoria-metrics", "victoria-metrics", "the tests of remote write"),
     ("prometheus-node-exporter", "prometheus-node-exporter", "the test of labels that describe a node"),
     ("ip", "iproute2", "the test with 500 interfaces"),

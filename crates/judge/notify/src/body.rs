@@ -110,12 +110,12 @@ fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("BUG: texts cannot be written as JSON")
 }
 
-/// A time in ms since 1970 as RFC 3339. Times before 1970 and after the year 9999, which nobody means, are the nearest of the
+/// A time in ms since 1970 as RFC 3339. Times before 1970 and after the year 2554, which nobody means, are the nearest of the
 /// others.
 fn time(ms: i64) -> String {
-    const LAST: u64 = 253_402_300_799_999;
+    const LAST: u64 = u64::MAX / 1_000_000;
     let ms = u64::try_from(ms).unwrap_or(0).min(LAST);
-    let Civil { year, month, day, hour, minute, second } = Civil::of(Nanos(ms / 1_000 * 1_000_000_000));
+    let Civil { year, month, day, hour, minute, second } = Civil::of(Nanos(ms * 1_000_000));
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", ms % 1_000)
 }
 
@@ -192,6 +192,6 @@ mod tests {
     #[test]
     fn every_number_is_a_time() {
         assert_eq!(time(i64::MIN), "1970-01-01T00:00:00.000Z");
-        assert_eq!(time(i64::MAX), "9999-12-31T23:59:59.999Z");
+        assert_eq!(time(i64::MAX), "2554-07-21T23:34:33.709Z");
     }
 }

@@ -45,10 +45,39 @@ pub(crate) struct Record {
     pub told_at: i64,
 }
 
-/// An alert that the judge has not mentioned for this long, in ms, while it mentioned others, is no longer judged: its rule is
-/// gone, or its series were forgotten over a restart.
+/// An alert that the judge has not mentioned in this time of passes, in ms, is no longer judged: its rule is gone, or its series were
+/// forgotten over a restart.
 pub(crate) const UNHEARD_MAX: u64 = 15 * 60_000;
 /// The time between two searches for such alerts, in ms.
-pub(crate) const SEARCH_EVERY: u64 = 60_000;
+const SEARCH_EVERY: u64 = 60_000;
+/// A longer pause between two passes, in ms, is no time of passes: the judge stood still, and nothing follows from its silence.
+const PASS_EVERY_MAX: u64 = 60_000;
+
+/// The time of passes.
+#[derive(Debug)]
+pub(crate) struct Passes {
+    /// For how long the judge has judged, in ms.
+    pub time: u64,
+    last: u64,
+    searched: u64,
+}
+
+impl Passes {
+    /// None yet.
+    pub fn new(now: Now) -> Self {
+        Passes { time: 0, last: now.steady, searched: 0 }
+    }
+
+    /// A pass has ended; true: it is time to search for alerts that nobody mentions.
+    pub fn ended(&mut self, now: Now) -> bool {
+        self.time += now.steady.saturating_sub(self.last).min(PASS_EVERY_MAX);
+        self.last = now.steady;
+        let is_due = self.time >= self.searched + SEARCH_EVERY;
+        if is_due {
+            self.searched = self.time;
+        }
+        is_due
+    }
+}
 /// A resolved alert is repeated for this long, in ms, as Prometheus does.
 pub(crate) const RESOLVED_KEPT: u64 = 15 * 60_000;

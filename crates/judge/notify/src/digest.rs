@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::alert::{Alert, Told};
 use crate::answer::Answer;
-use crate::core::{Core, Record, SEARCH_EVERY, UNHEARD_MAX};
+use crate::core::{Core, Passes, Record, UNHEARD_MAX};
 use crate::hour::{Hour, Turn};
 use crate::limits::{MESSAGE_ALERTS_MAX, MESSAGE_BYTES_MAX};
 use crate::message::{Message, summary_alert};
@@ -37,6 +37,7 @@ impl Default for Pace {
 /// What is noted about an alert.
 #[derive(Debug)]
 struct State {
+    /// When it was mentioned last, in the time of passes.
     heard: u64,
     /// When people were told that it fires, in ms since 1970; `None`: they believe that it does not.
     told_at: Option<i64>,
@@ -61,7 +62,7 @@ struct Group {
 }
 
 /// What is to be sent, and which alerts people then know.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub message: Message,
     told: Vec<(u64, bool)>,
@@ -85,7 +86,7 @@ pub(crate) struct Digest {
     hour: Hour,
     not_before: u64,
     pauses: Pauses,
-    searched: u64,
+    passes: Passes,
     dropped: u64,
     /// What people were told has changed since it was recorded.
     is_changed: bool,
@@ -102,13 +103,15 @@ impl Digest {
             pace,
             not_before: 0,
             pauses: Pauses::new(PAUSE_MAX),
-            searched: now.steady,
+            passes: Passes::new(now),
             dropped: 0,
             is_changed: false,
         };
         for Record { alert, told_at } in records {
+            // They believe that it fires, whatever has become of it.
+            let alert = Arc::new(Alert { ends_at: None, ..(*alert).clone() });
             let name: Arc<str> = alert.name().into();
-            let state = State { heard: now.steady, told_at: Some(told_at), is_on_way: false };
+            let state = State { heard: 0, told_at: Some(told_at), is_on_way: false };
             let Some(id) = digest.table.add(alert, Worth::Repeated, state, &mut Vec::new()) else { break };
             let group = digest.groups.entry(name.clone()).or_default();
             group.members.insert(id);
@@ -172,7 +175,8 @@ impl Digest {
         if !told.alert.is_firing() {
             return;
         }
-        let (mut removed, state) = (Vec::new(), State { heard: now.steady, told_at: None, is_on_way: false });
+        let (mut removed, state) =
+            (Vec::new(), State { heard: self.passes.time, told_at: None, is_on_way: false });
         let added = self.table.add(told.keep(), Worth::News, state, &mut removed);
         for (id, row) in removed {
             self.dropped += 1;
@@ -279,8 +283,9 @@ impl Core for Digest {
         if *row.alert != *told.alert {
             self.table.replace(id, told.keep());
         }
+        let time = self.passes.time;
         if let Some(state) = self.table.state(id) {
-            state.heard = now.steady;
+            state.heard = time;
         }
         if was_firing != told.alert.is_firing() {
             self.note(id, was_firing, now);
@@ -288,12 +293,12 @@ impl Core for Digest {
     }
 
     fn end_of_pass(&mut self, now: Now) {
-        if now.steady < self.searched.saturating_add(SEARCH_EVERY) {
+        if !self.passes.ended(now) {
             return;
         }
-        self.searched = now.steady;
+        let time = self.passes.time;
         let rows = self.table.rows().filter(|(_, row)| row.alert.is_firing());
-        let unheard = rows.filter(|(_, row)| now.steady - row.state.heard.min(now.steady) > UNHEARD_MAX);
+        let unheard = rows.filter(|(_, row)| time - row.state.heard > UNHEARD_MAX);
         for (id, alert) in unheard.map(|(id, row)| (id, row.alert.clone())).collect::<Vec<_>>() {
             self.table.replace(id, Arc::new(Alert { ends_at: Some(now.wall), ..(*alert).clone() }));
             self.note(id, true, now);
@@ -358,11 +363,15 @@ impl Core for Digest {
     }
 
     fn record(&mut self) -> Option<Vec<Record>> {
-        if !std::mem::take(&mut self.is_changed) {
-            return None;
-        }
+        std::mem::take(&mut self.is_changed).then(|| self.records())
+    }
+}
+
+impl Digest {
+    /// What people believe to fire.
+    pub fn records(&mut self) -> Vec<Record> {
         let told = self.table.rows();
         let told = told.filter_map(|(_, row)| Some((row.state.told_at?, &row.alert)));
-        Some(told.map(|(told_at, alert)| Record { alert: alert.clone(), told_at }).collect())
+        told.map(|(told_at, alert)| Record { alert: alert.clone(), told_at }).collect()
     }
 }

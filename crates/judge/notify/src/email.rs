@@ -1,26 +1,26 @@
-//! A message as an e-mail, and the way to an SMTP server. The server's sentences are foreign text.
+//! A message as an e-mail to some people. `smtp.rs` brings it to the server.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use khz_model::printable::{printable, printable_lines};
+use khz_trust::{ClientFiles, Protocol, TlsClient};
+use lettre::Message as Mail;
+use lettre::address::AddressError;
 use lettre::message::header::ContentType;
 use lettre::message::{Mailbox, Mailboxes};
-use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Certificate, CertificateStore, Tls, TlsParameters};
-use lettre::transport::smtp::extension::ClientId;
-use lettre::{Message as Mail, SmtpTransport, Transport};
 
 use crate::alert::{Alert, Labels, with_external};
-use crate::answer::{Answer, cut};
+use crate::answer::Answer;
 use crate::body::{status, time_for_people};
 use crate::digest::Job;
 use crate::door::Door;
 use crate::error::NotifyError;
 use crate::message::Message;
 use crate::settings::{EmailSettings, SmtpTls};
+use crate::smtp::{Envelope, Server, SmtpError};
 
-/// Statuses by which a server says that it does not let us in: somebody mends that, so the message waits.
+/// Statuses by which a server says that it does not let us in: somebody mends that, and the message waits.
 const NOT_LET_IN: [u16; 5] = [454, 530, 534, 535, 538];
 
 /// E-mail to some people.
@@ -28,6 +28,7 @@ pub(crate) struct Email {
     settings: EmailSettings,
     from: Mailbox,
     to: Mailboxes,
+    tls: Option<TlsClient>,
     external: Arc<Labels>,
 }
 
@@ -38,32 +39,24 @@ impl Email {
         let from = mailbox(&settings.from).map_err(failed)?;
         let to = settings.to.iter().map(|text| mailbox(text));
         let to: Mailboxes = to.collect::<Result<Vec<_>, _>>().map_err(failed)?.into();
-        let email = Email { settings: settings.clone(), from, to, external: external.clone() };
-        email.transport().map_err(failed)?;
+        let tls = match &settings.tls {
+            SmtpTls::Nothing => None,
+            SmtpTls::Start(ca) | SmtpTls::Whole(ca) => {
+                let files = ClientFiles { ca: ca.clone(), pair: None };
+                // The handshake names no protocol: servers of mail know none.
+                let tls = TlsClient::load(files, Protocol::Text);
+                Some(tls.map_err(|error| failed(khz_ask::sentence(&error)))?)
+            }
+        };
+        let email = Email { settings: settings.clone(), from, to, tls, external: external.clone() };
+        email.password().map_err(failed)?;
         Ok(email)
     }
 
-    /// The server as it is now: files of secrets and certificates are read again.
-    fn transport(&self) -> Result<SmtpTransport, String> {
-        let EmailSettings { host, port, timeout, .. } = &self.settings;
-        let tls = match &self.settings.tls {
-            SmtpTls::Nothing => Tls::None,
-            SmtpTls::Start(ca) => Tls::Required(trust(host, ca)?),
-            SmtpTls::Whole(ca) => Tls::Wrapper(trust(host, ca)?),
-        };
-        let name = rustix::system::uname();
-        let hello = name.nodename().to_string_lossy().into_owned();
-        let builder = SmtpTransport::builder_dangerous(host)
-            .port(*port)
-            .tls(tls)
-            .hello_name(ClientId::Domain(hello))
-            .timeout(Some(*timeout));
-        Ok(match &self.settings.login {
-            None => builder.build(),
-            Some((user, file)) => {
-                builder.credentials(Credentials::new(user.clone(), khz_ask::secret(file)?)).build()
-            }
-        })
+    /// User and password, as the file has it now.
+    fn password(&self) -> Result<Option<(&str, String)>, String> {
+        let login = self.settings.login.as_ref();
+        login.map(|(user, file)| Ok((user.as_str(), khz_ask::secret(file)?))).transpose()
     }
 
     fn mail(&self, message: &Message) -> Result<Mail, String> {
@@ -87,40 +80,52 @@ impl Door<Job> for Email {
             Ok(mail) => mail,
             Err(problem) => return Answer::Refused(problem),
         };
-        let transport = match self.transport() {
-            Ok(transport) => transport,
+        let login = match self.password() {
+            Ok(login) => login,
             Err(problem) => return Answer::Later(problem, None),
         };
-        match transport.send(&mail) {
-            Ok(response) => {
-                let words: Vec<&str> = response.message().collect();
-                Answer::Taken(
-                    cut(printable(&format!("{} {}", response.code(), words.join(" "))).into_owned()),
-                )
+        // If the CA cannot be read again, the old one goes on.
+        let config = self.tls.as_ref().map(|tls| {
+            let _ = tls.refresh();
+            tls.config()
+        });
+        let name = rustix::system::uname();
+        let hello: String =
+            name.nodename().to_string_lossy().chars().filter(char::is_ascii_graphic).collect();
+        let EmailSettings { host, port, tls, timeout, .. } = &self.settings;
+        let server = Server { host, port: *port, tls, config, login, timeout: *timeout, hello: &hello };
+        let to = self.to.iter().map(|to| to.email.as_ref()).collect();
+        let envelope = Envelope { from: self.from.email.as_ref(), to, mail: &mail.formatted() };
+        match server.send(&envelope) {
+            Ok(said) => Answer::Taken(said),
+            Err(error @ SmtpError::Refused { status: 500.., .. }) if !is_login(&error) => {
+                Answer::Refused(error.to_string())
             }
-            Err(error) => {
-                let status = error.status().map(u16::from);
-                let problem = cut(printable(&khz_ask::sentence(&error)).into_owned());
-                match status.is_some_and(|status| status >= 500 && !NOT_LET_IN.contains(&status)) {
-                    true => Answer::Refused(problem),
-                    false => Answer::Later(problem, None),
-                }
-            }
+            Err(error) => Answer::Later(error.to_string(), None),
         }
     }
 }
 
-/// An address, as `khz <khz@example.org>`.
-fn mailbox(text: &str) -> Result<Mailbox, String> {
-    text.parse().map_err(|error| format!("'{}' is no address of e-mail: {error}", printable(text)))
+/// True for a server that does not let us in.
+fn is_login(error: &SmtpError) -> bool {
+    matches!(error, SmtpError::Refused { status, .. } if NOT_LET_IN.contains(status))
 }
 
-fn trust(host: &str, ca: &std::path::Path) -> Result<TlsParameters, String> {
-    let bytes = khz_trust::read_public(ca).map_err(|error| khz_ask::sentence(&error))?;
-    let wrong = |error| format!("{}: {}", ca.display(), khz_ask::sentence(&error));
-    let certificate = Certificate::from_pem(&bytes).map_err(wrong)?;
-    let trusted = TlsParameters::builder(host.to_owned()).certificate_store(CertificateStore::None);
-    trusted.add_root_certificate(certificate).build().map_err(wrong)
+/// Checks an address, as `khz <khz@example.org>`.
+///
+/// # Errors
+/// Returns what is wrong with it, as a sentence.
+pub fn check_address(text: &str) -> Result<(), String> {
+    mailbox(text).map(|_| ())
+}
+
+fn mailbox(text: &str) -> Result<Mailbox, String> {
+    let wrong = |problem: &str| format!("'{}' is no address of e-mail: {problem}", printable(text));
+    let mailbox: Mailbox = text.parse().map_err(|error: AddressError| wrong(&error.to_string()))?;
+    match AsRef::<str>::as_ref(&mailbox.email).bytes().all(|byte| (b'!'..0x7f).contains(&byte)) {
+        true => Ok(mailbox),
+        false => Err(wrong("it has other characters than ASCII")),
+    }
 }
 
 /// The text of a mail: foreign texts stay texts, whatever they are made of.

@@ -34,6 +34,9 @@ mod now;
 mod pauses;
 mod queue;
 mod settings;
+#[cfg(test)]
+mod simulation;
+mod smtp;
 mod table;
 mod worker;
 
@@ -41,6 +44,7 @@ pub use alert::{ALERT_NAME, Alert, Labels};
 pub use answer::Answer;
 pub use counts::Counts;
 pub use digest::Pace;
+pub use email::check_address;
 pub use error::NotifyError;
 pub use notifier::{Notifier, WayStanding, try_out};
 pub use settings::{AlertmanagerSettings, EmailSettings, ExecSettings, Settings, SmtpTls, WebhookSettings};

@@ -16,6 +16,8 @@ pub const MESSAGE_ALERTS_MAX: usize = 64;
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a program's output that are kept, the last ones.
 pub const OUTPUT_BYTES_MAX: usize = 16 << 10;
+/// Bytes of a reply of an SMTP server: RFC 5321 has lines of 512 bytes, and servers list some twenty abilities.
+pub const SMTP_REPLY_BYTES_MAX: usize = 16 << 10;
 /// Bytes of the file that says what people were told: the labels of all alerts of a few ways.
 pub const STATE_BYTES_MAX: u64 = 64 << 20;
 /// Ways of one configuration: each may have a thread.

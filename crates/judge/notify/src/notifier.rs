@@ -14,16 +14,12 @@ use crate::door::{Alertmanager, Door, Webhook};
 use crate::email::Email;
 use crate::error::NotifyError;
 use crate::exec::Exec;
-use crate::limits::WAYS_MAX;
 use crate::memory::Memory;
 use crate::message::Message;
 use crate::now::{Now, millis};
 use crate::queue::{Batch, Queue};
-use crate::settings::Settings;
+use crate::settings::{EMAIL, Settings};
 use crate::worker::{Keep, Standing, Way, Worker};
-
-/// The name of the only way by e-mail.
-const EMAIL: &str = "email";
 
 /// Tells people about alerts. Its threads end with it.
 pub struct Notifier {
@@ -49,11 +45,11 @@ impl Notifier {
     /// # Errors
     /// Returns which way cannot be used, and why: a secret or a certificate that cannot be read, two ways with one name.
     pub fn new(settings: &Settings, state: Option<&Path>) -> Result<Self, NotifyError> {
-        check(settings)?;
+        settings.check()?;
         let (memory, mut records) = match state.filter(|_| settings.ways() > settings.alertmanagers.len()) {
             Some(directory) => {
                 let (memory, records) = Memory::open(directory)?;
-                memory.retain(|way| names(settings).any(|name| name == way));
+                memory.retain(|way| settings.names().any(|name| name == way));
                 (Some(Arc::new(memory)), records)
             }
             None => (None, BTreeMap::new()),
@@ -62,7 +58,9 @@ impl Notifier {
         let mut ways: Vec<Arc<dyn Way>> = Vec::new();
         open(settings, &is_over, &mut |name, door| {
             ways.push(match door {
-                Opened::Queue(resend, door) => Worker::new(name, Queue::new(resend), door, None, &is_over),
+                Opened::Queue(resend, door) => {
+                    Worker::new(name, Queue::new(resend, Now::read()), door, None, &is_over)
+                }
                 Opened::Digest(pace, door) => {
                     let known = records.remove(name).unwrap_or_default();
                     let keep = memory.as_ref().map(|memory| keep(memory.clone(), name.to_owned()));
@@ -75,7 +73,7 @@ impl Notifier {
 
     /// Tells the state of these alerts, as an evaluation pass has found it: all that fire, and those that were resolved. An alert
     /// that fires is told in each pass, at least every 5 minutes: one that 15 minutes of passes have not mentioned is taken
-    /// for resolved, since its rule is gone. Does not wait for anybody.
+    /// for resolved, since its rule is gone. While there are no passes, nothing follows from that. Does not wait for anybody.
     pub fn tell(&self, alerts: &[Alert]) {
         let (fit, large): (Vec<&Alert>, Vec<&Alert>) = alerts.iter().partition(|alert| !alert.is_too_large());
         let mut told: Vec<Told<'_>> = fit.into_iter().map(Told::new).collect();
@@ -112,9 +110,9 @@ pub fn try_out(
     name: Option<&str>,
     alert: &Alert,
 ) -> Result<Vec<(String, Answer)>, NotifyError> {
-    check(settings)?;
-    if let Some(name) = name.filter(|name| !names(settings).any(|known| known == *name)) {
-        let known = names(settings).collect::<Vec<_>>().join(", ");
+    settings.check()?;
+    if let Some(name) = name.filter(|name| !settings.names().any(|known| known == *name)) {
+        let known = settings.names().collect::<Vec<_>>().join(", ");
         return Err(NotifyError::Unknown { name: name.to_owned(), known });
     }
     let (alert, at) = (Arc::new(alert.clone()), Now::read());
@@ -177,25 +175,6 @@ fn open(
         each(&way.name, Opened::Digest(way.pace, Box::new(Exec::new(way, &external, is_over))));
     }
     Ok(())
-}
-
-fn names(settings: &Settings) -> impl Iterator<Item = &str> {
-    let alertmanagers = settings.alertmanagers.iter().map(|way| way.name.as_str());
-    let email = settings.email.iter().map(|_| EMAIL);
-    let webhooks = settings.webhooks.iter().map(|way| way.name.as_str());
-    let execs = settings.execs.iter().map(|way| way.name.as_str());
-    alertmanagers.chain(email).chain(webhooks).chain(execs)
-}
-
-fn check(settings: &Settings) -> Result<(), NotifyError> {
-    if settings.ways() > WAYS_MAX {
-        return Err(NotifyError::TooMany(settings.ways()));
-    }
-    let mut known = std::collections::BTreeSet::new();
-    match names(settings).find(|name| !known.insert(*name)) {
-        Some(name) => Err(NotifyError::Twice(name.to_owned())),
-        None => Ok(()),
-    }
 }
 
 fn keep(memory: Arc<Memory>, name: String) -> Keep {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::alert::{Alert, Told};
 use crate::answer::Answer;
-use crate::core::{Core, RESOLVED_KEPT, SEARCH_EVERY, UNHEARD_MAX};
+use crate::core::{Core, Passes, RESOLVED_KEPT, UNHEARD_MAX};
 use crate::limits::BATCH_ALERTS_MAX;
 use crate::now::Now;
 use crate::pauses::Pauses;
@@ -22,7 +22,7 @@ const INTERVALS_BELIEVED: u64 = 4;
 struct State {
     /// When it is sent next; `None`: it is on its way.
     due: Option<u64>,
-    /// When it was mentioned last.
+    /// When it was mentioned last, in the time of passes.
     heard: u64,
     /// Since when it is known to be resolved.
     resolved: Option<u64>,
@@ -39,13 +39,13 @@ pub(crate) struct Queue {
     resend: u64,
     not_before: u64,
     pauses: Pauses,
-    searched: u64,
+    passes: Passes,
     unknown: u64,
     dropped: u64,
 }
 
 /// Alerts that are sent together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Batch {
     pub alerts: Vec<(u64, Arc<Alert>)>,
     /// Until when firing ones are believed, in ms since 1970.
@@ -54,14 +54,14 @@ pub(crate) struct Batch {
 
 impl Queue {
     /// Nothing is known yet. Firing alerts are sent again after this many ms.
-    pub fn new(resend: u64) -> Self {
+    pub fn new(resend: u64, now: Now) -> Self {
         Queue {
             table: Table::default(),
             due: BTreeSet::new(),
             resend,
             not_before: 0,
             pauses: Pauses::new(PAUSE_MAX),
-            searched: 0,
+            passes: Passes::new(now),
             unknown: 0,
             dropped: 0,
         }
@@ -76,7 +76,7 @@ impl Queue {
         let worth = if firing { Worth::News } else { Worth::Resolved };
         let state = State {
             due: Some(now.steady),
-            heard: now.steady,
+            heard: self.passes.time,
             resolved: (!firing).then_some(now.steady),
             is_known: false,
         };
@@ -158,8 +158,9 @@ impl Core for Queue {
         if !is_equal {
             self.table.replace(id, told.keep());
         }
+        let time = self.passes.time;
         if let Some(state) = self.table.state(id) {
-            state.heard = now.steady;
+            state.heard = time;
         }
         if !is_same {
             self.is_news(id, told.alert.is_firing(), now);
@@ -167,12 +168,12 @@ impl Core for Queue {
     }
 
     fn end_of_pass(&mut self, now: Now) {
-        if now.steady < self.searched.saturating_add(SEARCH_EVERY) {
+        if !self.passes.ended(now) {
             return;
         }
-        self.searched = now.steady;
+        let time = self.passes.time;
         let rows = self.table.rows().filter(|(_, row)| row.alert.is_firing());
-        let unheard = rows.filter(|(_, row)| now.steady - row.state.heard.min(now.steady) > UNHEARD_MAX);
+        let unheard = rows.filter(|(_, row)| time - row.state.heard > UNHEARD_MAX);
         for (id, alert) in unheard.map(|(id, row)| (id, row.alert.clone())).collect::<Vec<_>>() {
             self.table.replace(id, Arc::new(Alert { ends_at: Some(now.wall), ..(*alert).clone() }));
             self.is_news(id, false, now);

@@ -1,5 +1,6 @@
 //! Who is told, as the configuration says it. The program checks the texts; here they have their types.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +8,8 @@ use khz_ask::ForeignServer;
 
 use crate::alert::Labels;
 use crate::digest::Pace;
+use crate::error::NotifyError;
+use crate::limits::WAYS_MAX;
 
 /// Everybody who is told.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +26,34 @@ pub struct Settings {
     pub execs: Vec<ExecSettings>,
 }
 
+/// The name of the only way by e-mail.
+pub(crate) const EMAIL: &str = "email";
+
 impl Settings {
+    /// The names of the ways, in their order: Alertmanagers, e-mail, webhooks, programs.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let alertmanagers = self.alertmanagers.iter().map(|way| way.name.as_str());
+        let email = self.email.iter().map(|_| EMAIL);
+        let webhooks = self.webhooks.iter().map(|way| way.name.as_str());
+        let execs = self.execs.iter().map(|way| way.name.as_str());
+        alertmanagers.chain(email).chain(webhooks).chain(execs)
+    }
+
+    /// Checks the ways against each other.
+    ///
+    /// # Errors
+    /// Returns that there are too many, or two with one name.
+    pub fn check(&self) -> Result<(), NotifyError> {
+        if self.ways() > WAYS_MAX {
+            return Err(NotifyError::TooMany(self.ways()));
+        }
+        let mut known = BTreeSet::new();
+        match self.names().find(|name| !known.insert(*name)) {
+            Some(name) => Err(NotifyError::Twice(name.to_owned())),
+            None => Ok(()),
+        }
+    }
+
     /// How many ways there are.
     pub fn ways(&self) -> usize {
         self.alertmanagers.len() + usize::from(self.email.is_some()) + self.webhooks.len() + self.execs.len()

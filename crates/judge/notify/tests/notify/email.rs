@@ -1,0 +1,187 @@
+//! E-mail to a server of SMTP in the test: plain, with STARTTLS and a password, and one that misbehaves.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use khz_notify::{EmailSettings, Notifier, Settings, SmtpTls};
+
+use super::*;
+
+/// What the server does with a connection.
+#[derive(Clone, Copy, PartialEq)]
+enum Manner {
+    Take,
+    /// It refuses every recipient for good.
+    Refuse,
+    /// It is busy.
+    Busy,
+    /// It says a line without end.
+    Babble,
+    /// It closes after its greeting.
+    Close,
+}
+
+/// Starts it; `tls` has its certificate. Gives the port, and of each mail all that the client said.
+fn server(manners: Vec<Manner>, tls: Option<Arc<rustls::ServerConfig>>) -> (u16, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (taken, mails) = channel();
+    std::thread::spawn(move || {
+        let mut manners = manners.into_iter();
+        while let Ok((socket, _)) = listener.accept() {
+            let manner = manners.next().unwrap_or(Manner::Take);
+            let _ = talk(socket, manner, tls.as_ref(), &taken);
+        }
+    });
+    (port, mails)
+}
+
+fn talk(
+    mut socket: TcpStream,
+    manner: Manner,
+    tls: Option<&Arc<rustls::ServerConfig>>,
+    taken: &Sender<String>,
+) -> std::io::Result<()> {
+    socket.write_all(b"220 test\r\n")?;
+    match manner {
+        Manner::Close => return Ok(()),
+        Manner::Babble => loop {
+            socket.write_all(&[b'x'; 1_000])?;
+        },
+        _ => {}
+    }
+    let mut said = String::new();
+    if let Some(config) = tls {
+        // A byte at a time: what follows STARTTLS is not ours to read.
+        loop {
+            let line = line(&mut socket)?;
+            if line.starts_with("STARTTLS") {
+                break;
+            }
+            socket.write_all(b"250-test\r\n250 STARTTLS\r\n")?;
+        }
+        socket.write_all(b"220 go\r\n")?;
+        let session = rustls::ServerConnection::new(config.clone()).unwrap();
+        let mut stream = rustls::StreamOwned::new(session, socket);
+        said.push_str("(TLS)\n");
+        converse(&mut stream, manner, &mut said)?;
+    } else {
+        converse(&mut socket, manner, &mut said)?;
+    }
+    let _ = taken.send(said);
+    Ok(())
+}
+
+fn line(stream: &mut impl Read) -> std::io::Result<String> {
+    let (mut line, mut byte) = (String::new(), [0]);
+    while !line.ends_with('\n') {
+        stream.read_exact(&mut byte)?;
+        line.push(char::from(byte[0]));
+    }
+    Ok(line)
+}
+
+fn converse(stream: &mut (impl Read + Write), manner: Manner, said: &mut String) -> std::io::Result<()> {
+    loop {
+        let mut words = line(stream)?;
+        said.push_str(&words);
+        words.make_ascii_uppercase();
+        let answer: &[u8] = match words.split([' ', '\r']).next().unwrap_or_default() {
+            "EHLO" => b"250-test\r\n250-8BITMIME\r\n250 AUTH PLAIN\r\n",
+            "AUTH" => b"235 ok\r\n",
+            "RCPT" if manner == Manner::Refuse => b"550 no such user\r\n",
+            "MAIL" if manner == Manner::Busy => b"451 busy\r\n",
+            "DATA" => {
+                stream.write_all(b"354 go\r\n")?;
+                while !said.ends_with("\r\n.\r\n") {
+                    said.push_str(&line(stream)?);
+                }
+                b"250 queued as 77\r\n"
+            }
+            "QUIT" => {
+                let _ = stream.write_all(b"221 bye\r\n");
+                return Ok(());
+            }
+            _ => b"250 ok\r\n",
+        };
+        stream.write_all(answer)?;
+        stream.flush()?;
+        if answer.starts_with(b"250 queued") {
+            return Ok(());
+        }
+    }
+}
+
+fn email(port: u16, tls: SmtpTls, login: Option<(String, PathBuf)>) -> Settings {
+    let (from, to) =
+        ("Kilohertz <khz@example.org>".into(), vec!["ops@example.org".into(), "boss@example.org".into()]);
+    let timeout = Duration::from_secs(2);
+    let host = "localhost".into();
+    let email = EmailSettings { host, port, tls, from, to, login, timeout, pace: at_once() };
+    Settings { email: Some(email), ..Settings::default() }
+}
+
+#[test]
+fn a_mail_reaches_all_people_after_the_server_was_busy_babbled_and_closed_and_its_text_ends_nothing() {
+    let (port, mails) = server(vec![Manner::Busy, Manner::Babble, Manner::Close], None);
+    let notifier = Notifier::new(&email(port, SmtpTls::Nothing, None), None).unwrap();
+    let down = alert("Down", "n1");
+    notifier.tell(std::slice::from_ref(&down));
+    let mail = until("a mail comes", || {
+        Some(mails.recv_timeout(Duration::from_secs(120)).unwrap()).filter(|said| said.contains("DATA"))
+    });
+    for part in [
+        "MAIL FROM:<khz@example.org>",
+        "RCPT TO:<ops@example.org>",
+        "RCPT TO:<boss@example.org>",
+        "Subject: [FIRING: 1] Down",
+    ] {
+        assert!(mail.contains(part), "{part}: {mail}");
+    }
+    assert!(!mail.contains("\r\nQUIT"), "the alert's text is no command: {mail}");
+    until("it is counted", || (count(&notifier, |counts| &counts.requests) == 1).then_some(()));
+    assert!(count(&notifier, |counts| &counts.failed) >= 3);
+    assert_eq!(notifier.ways()[0].standing.said.as_deref(), Some("250 queued as 77"));
+    notifier.tell(&[resolved(&down)]);
+    let mail = mails.recv_timeout(Duration::from_secs(120)).unwrap();
+    assert!(mail.contains("Subject: [RESOLVED: 1] Down"), "{mail}");
+}
+
+#[test]
+fn a_server_that_refuses_people_for_good_is_told_once() {
+    let (port, _mails) = server(vec![Manner::Refuse; 9], None);
+    let notifier = Notifier::new(&email(port, SmtpTls::Nothing, None), None).unwrap();
+    notifier.tell(&[alert("Down", "n1")]);
+    until("it is refused", || (count(&notifier, |counts| &counts.refused) == 1).then_some(()));
+    let problem = notifier.ways()[0].standing.problem.clone().unwrap();
+    assert!(problem.contains("no such user"), "{problem}");
+    assert_eq!(count(&notifier, |counts| &counts.waiting), 0);
+}
+
+#[test]
+fn with_starttls_the_password_goes_through_tls_and_a_foreign_certificate_gets_none() {
+    let folder = Folder::new();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let ca = folder.file("ca.pem", &made.cert.pem(), 0o644);
+    let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let other = folder.file("other.pem", &other.cert.pem(), 0o644);
+    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config =
+        rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config =
+        config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key.into()).unwrap();
+    let (port, mails) = server(Vec::new(), Some(Arc::new(config)));
+    let login = Some(("khz".to_owned(), folder.file("password", "s3cret\n", 0o600)));
+    let notifier = Notifier::new(&email(port, SmtpTls::Start(ca), login.clone()), None).unwrap();
+    notifier.tell(&[alert("Down", "n1")]);
+    let mail = mails.recv_timeout(Duration::from_secs(120)).unwrap();
+    assert!(mail.starts_with("(TLS)\n") && mail.contains("AUTH PLAIN AGtoegBzM2NyZXQ="), "{mail}");
+    let notifier = Notifier::new(&email(port, SmtpTls::Start(other), login), None).unwrap();
+    notifier.tell(&[alert("Down", "n1")]);
+    until("it fails", || (count(&notifier, |counts| &counts.failed) > 0).then_some(()));
+    assert!(mails.try_recv().is_err(), "nobody was shown the password");
+}

@@ -1,0 +1,88 @@
+//! A server of HTTP whose every answer a test decides.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// How it treats a request.
+#[derive(Clone, Copy, Debug)]
+pub enum Manner {
+    /// This status, with a text.
+    Status(u16),
+    /// It sends somewhere else.
+    Redirect,
+    /// It reads everything and never answers.
+    Hang,
+    /// It closes after the first bytes.
+    Close,
+    /// It answers a byte at a time, for ever.
+    Drip,
+}
+
+/// Starts it. It treats connections in these manners, and those after the last one with status 200. Gives the address and the
+/// bodies that it has taken.
+pub fn start(manners: Vec<Manner>) -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (taken, bodies) = channel();
+    std::thread::spawn(move || {
+        let mut manners = manners.into_iter();
+        while let Ok((mut socket, _)) = listener.accept() {
+            let manner = manners.next().unwrap_or(Manner::Status(200));
+            let taken = taken.clone();
+            std::thread::spawn(move || {
+                if let (Manner::Status(200), Some(body)) = (manner, treat(&mut socket, manner)) {
+                    let _ = taken.send(body);
+                }
+            });
+        }
+    });
+    (address, bodies)
+}
+
+/// Treats one connection; the body of its request.
+fn treat(socket: &mut TcpStream, manner: Manner) -> Option<String> {
+    if matches!(manner, Manner::Close) {
+        let _ = socket.read(&mut [0; 10]);
+        return None;
+    }
+    let body = request(socket)?;
+    match manner {
+        Manner::Status(status) => {
+            let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 3\r\nConnection: close\r\n\r\nwhy");
+            let _ = socket.write_all(answer.as_bytes());
+        }
+        Manner::Redirect => {
+            let answer = "HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
+            let _ = socket.write_all(answer.as_bytes());
+        }
+        Manner::Hang | Manner::Close => _ = socket.read(&mut [0; 1]),
+        Manner::Drip => {
+            let _ = socket.write_all(b"HTTP/1.1 200 X\r\nA: ");
+            while socket.write_all(b"a").is_ok() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    }
+    Some(body)
+}
+
+fn request(socket: &mut TcpStream) -> Option<String> {
+    let (mut all, mut bytes) = (Vec::new(), [0; 65_536]);
+    loop {
+        let text = String::from_utf8_lossy(&all).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head
+                .lines()
+                .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            if body.len() >= length.unwrap_or(0) {
+                return Some(text.clone());
+            }
+        }
+        match socket.read(&mut bytes) {
+            Ok(count) if count > 0 => all.extend(&bytes[..count]),
+            _ => return None,
+        }
+    }
+}

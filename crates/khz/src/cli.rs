@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     agent, catalog, certs, channel, check, completions, config, correlate, export, get, hub, man, mount,
-    nodes, plot, publish, query, record, ring, rrd, simulate, store, umount, wait, watch,
+    nodes, notify, plot, publish, query, record, ring, rrd, simulate, store, umount, wait, watch,
 };
 use crate::config::NodeFlags;
 
@@ -94,6 +94,9 @@ pub enum Command {
     /// Channels: named subscriptions with conditions. Define, list, show, remove and follow them.
     #[command(subcommand)]
     Channel(channel::ChannelCommand),
+    /// Tell people about alerts: try the ways of the configuration.
+    #[command(subcommand)]
+    Notify(notify::NotifyCommand),
     /// Show which sources work on this host, what they hold and cost, and which rate fits.
     ///
     /// Each source is gathered several times in a row; the time is the median. At low rates on an idle machine

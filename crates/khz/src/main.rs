@@ -48,7 +48,7 @@ use clap::{CommandFactory, Parser};
 use crate::cli::{Cli, Command};
 use crate::command::{
     agent, alone, catalog, certs, channel, check, completions, correlate, export, get, hub, man, mount,
-    nodes, plot, publish, query, record, ring, rrd, simulate, umount, wait, watch,
+    nodes, notify, plot, publish, query, record, ring, rrd, simulate, umount, wait, watch,
 };
 use crate::config::secrets::hidden;
 use crate::show::outcome::{self, Outcome};
@@ -85,6 +85,7 @@ fn dispatch(cli: Cli) -> Outcome {
         Command::Watch(flags) => watch::run(flags, outer, out),
         Command::Wait(flags) => wait::run(flags, outer, out),
         Command::Channel(command) => channel::run(command, outer, out),
+        Command::Notify(command) => notify::run(command, outer, out),
         Command::Check(flags) => check::run(flags, outer, out),
         Command::Config(flags) => command::config::run(flags, outer, out),
         Command::Certs(flags) => certs::run(flags, out),

@@ -13,7 +13,7 @@ use khz_model::Pattern;
 use crate::config::places;
 use crate::config::secrets::{hidden, is_secret};
 use crate::config::settings::{SETTINGS, Setting, Shape};
-use crate::config::{ForeignValues, Layers, Plan, SinkValues, SourceValues, Value};
+use crate::config::{ForeignValues, Layers, NotifyValues, Plan, SinkValues, SourceValues, Value};
 use crate::show::table::printable;
 
 /// Examples for `khz config --help`.
@@ -76,6 +76,7 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
         text.push_str(&format!("\n[engine]\n{}", foreign_keys(engine)));
     }
     layers.remote_writes.iter().for_each(|receiver| text.push_str(&receiver_table(receiver)));
+    text.push_str(&notify_tables(&layers.notify));
     text
 }
 
@@ -102,12 +103,39 @@ fn receiver_table(receiver: &ForeignValues) -> String {
     text
 }
 
+/// The tables below `[notify]`.
+fn notify_tables(values: &NotifyValues) -> String {
+    let mut text = String::new();
+    if !values.labels.is_empty() {
+        text.push_str("\n[notify.labels]\n");
+        for (name, value) in &values.labels {
+            text.push_str(&line(&key(name), &quoted(&hidden(&value.text)), &value.origin));
+        }
+    }
+    for table in &values.alertmanagers {
+        text.push_str(&format!("\n[[notify.alertmanager]]\n{}", foreign_keys(table)));
+    }
+    if let Some(table) = &values.email {
+        text.push_str(&format!("\n[notify.email]\n{}", foreign_keys(table)));
+    }
+    for table in &values.webhooks {
+        text.push_str(&format!("\n[[notify.webhook]]\n{}", foreign_keys(table)));
+    }
+    for (table, command) in &values.execs {
+        let words: Vec<String> = command.iter().map(|word| quoted(&hidden(word))).collect();
+        let command = line("command", &format!("[{}]", words.join(", ")), &table.at);
+        text.push_str(&format!("\n[[notify.exec]]\n{command}{}", foreign_keys(table)));
+    }
+    text
+}
+
 /// The keys of a table that names a server of somebody else.
 fn foreign_keys(values: &ForeignValues) -> String {
     let mut text = String::new();
     for (key, value) in &values.keys {
         let shown = match key.as_str() {
             "match" => patterns(&value.text),
+            "to" => list(&value.text),
             // Somebody may have written the secret itself where the name of its file belongs.
             "bearer" | "password" if is_secret(&value.text) || !Path::new(&value.text).exists() => quoted(""),
             "url" => quoted(&without_query(&value.text)),
@@ -141,6 +169,15 @@ fn without_query(url: &str) -> String {
 fn check_secrets(plan: &Plan) -> Result<(), Failure> {
     if let Some(engine) = &plan.engine {
         engine.login.authorization().map_err(|problem| Failure::usage(format!("engine: {problem}")))?;
+    }
+    let servers = plan.notify.alertmanagers.iter().map(|way| (&way.name, &way.server));
+    let servers = servers.chain(plan.notify.webhooks.iter().map(|way| (&way.name, &way.server)));
+    for (name, server) in servers {
+        let failed = |problem| Failure::usage(format!("notify '{name}': {problem}"));
+        server.login.authorization().map_err(failed)?;
+    }
+    if let Some((_, file)) = plan.notify.email.as_ref().and_then(|way| way.login.as_ref()) {
+        khz_ask::secret(file).map_err(|problem| Failure::usage(format!("notify 'email': {problem}")))?;
     }
     for receiver in &plan.remote_write {
         let failed = |problem| Failure::usage(format!("remote_write '{}': {problem}", receiver.name));
@@ -248,6 +285,30 @@ mod tests {
             all.iter().map(one).collect::<Vec<_>>()
         };
         assert_eq!(plain(read(&shown)), plain(read(text)), "{shown}");
+    }
+
+    #[test]
+    fn ways_to_people_can_be_read_back() {
+        let text = "[notify.labels]\ncluster = \"a\"\n\
+                    [[notify.alertmanager]]\nurl = \"http://am:9093\"\nresend = \"30s\"\n\
+                    [notify.email]\nserver = \"mail:25\"\ntls = \"none\"\nfrom = \"k@a.b\"\nto = [\"x@a.b\", \"y@a.b\"]\n\
+                    [[notify.webhook]]\nurl = \"http://hook/x\"\nheaders = { X-Scope-OrgID = \"t\" }\nper_hour = 10\n\
+                    [[notify.exec]]\ncommand = [\"/bin/page\", \"a, b\"]\nwait = \"1m\"\n";
+        let read = |text: &str| file::read("k.toml", text, &["stat", "meminfo", "net_dev"]).unwrap().notify;
+        let plain = |values: &NotifyValues| {
+            let mut text = notify_tables(values);
+            // Where a value was written is another line.
+            text = text
+                .lines()
+                .map(|line| line.split("  #").next().unwrap_or_default().trim_end())
+                .collect::<Vec<_>>()
+                .join("\n");
+            text
+        };
+        let again = read(&shown(text, &[], &[]));
+        assert_eq!(plain(&again), plain(&read(text)));
+        assert_eq!(again.execs[0].1, ["/bin/page", "a, b"]);
+        assert_eq!((again.alertmanagers.len(), again.webhooks.len(), again.labels.len()), (1, 1, 1));
     }
 
     fn shown(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> String {

@@ -17,6 +17,7 @@ pub mod lasting;
 pub mod man;
 pub mod mount;
 pub mod nodes;
+pub mod notify;
 pub mod past;
 pub mod past_chunks;
 mod past_reason;

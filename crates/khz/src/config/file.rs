@@ -2,6 +2,7 @@
 //! errors, a key with the nearest known one. What a value means is checked later.
 
 mod foreign;
+mod notify;
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::settings::{SETTINGS, Shape, position};
-use super::{ConfigError, ForeignValues, Origin, SinkValues, SourceValues, Value};
+use super::{ConfigError, ForeignValues, NotifyValues, Origin, SinkValues, SourceValues, Value};
 use khz_model::{ChannelName, suggest};
 
 /// A file larger than this is not a khz.toml.
@@ -28,6 +29,8 @@ pub struct FileValues {
     pub engine: Option<ForeignValues>,
     /// The `[[remote_write]]` tables, in the order of the file.
     pub remote_writes: Vec<ForeignValues>,
+    /// The tables below `[notify]`.
+    pub notify: NotifyValues,
 }
 
 /// Keys inside `[store]`, and the settings that they are.
@@ -59,6 +62,7 @@ pub fn read(path: &str, text: &str, source_names: &[&str]) -> Result<FileValues,
             ("sinks", DeValue::Table(tables)) => values.sinks = reader.sinks(tables)?,
             ("engine", _) => values.engine = Some(reader.engine(key, value)?),
             ("remote_write", _) => values.remote_writes = reader.remote_writes(value)?,
+            ("notify", _) => values.notify = reader.notify(key, value)?,
             ("store", DeValue::Table(keys)) => reader.store(keys, &mut values.settings)?,
             (name, _) => match position(name) {
                 Some(at) => values.settings[at] = Some(reader.setting(name, SETTINGS[at].shape, value)?),

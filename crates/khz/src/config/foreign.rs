@@ -13,7 +13,7 @@ use super::values::{bad, quantity, switch};
 use super::{ConfigError, ForeignValues, Value};
 
 /// How long an answer may take, if the file does not say it.
-const TIMEOUT: Nanos = Nanos::from_secs(30);
+const TIMEOUT: u64 = 30;
 /// The longest that an answer may take, in seconds.
 const TIMEOUT_MAX: u64 = 600;
 
@@ -86,6 +86,16 @@ impl Table<'_> {
 
     /// The server; `example` is an address of its kind.
     pub(super) fn server(&self, example: &str, may_show: bool) -> Result<ForeignServer, ConfigError> {
+        self.server_within(example, may_show, TIMEOUT)
+    }
+
+    /// The same, with another time in seconds that an answer may take if the file does not say it.
+    pub(super) fn server_within(
+        &self,
+        example: &str,
+        may_show: bool,
+        usual: u64,
+    ) -> Result<ForeignServer, ConfigError> {
         let url =
             self.text("url").ok_or_else(|| self.bad("url", format!("it is missing: url = \"{example}\"")))?;
         let host = host(&url).map_err(|problem| self.bad("url", problem))?;
@@ -121,7 +131,7 @@ impl Table<'_> {
             return Err(self.bad("url", problem.to_owned()));
         }
         Ok(ForeignServer {
-            timeout: Duration::from_nanos(self.read("timeout", TIMEOUT, timeout)?.0),
+            timeout: Duration::from_nanos(self.read("timeout", Nanos::from_secs(usual), timeout)?.0),
             login,
             headers,
             files,
@@ -175,7 +185,7 @@ pub(super) fn host(url: &str) -> Result<String, String> {
     if is_host { Ok(host.to_owned()) } else { Err(format!("'{}' is not an address", shown(url))) }
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),

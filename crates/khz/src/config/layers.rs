@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FILE_BYTES_MAX, FileValues};
 use super::flags::NodeFlags;
 use super::settings::{SETTINGS, position};
-use super::{ConfigError, FILE, ForeignValues, Origin, SinkValues, SourceValues, Value};
+use super::{ConfigError, FILE, ForeignValues, NotifyValues, Origin, SinkValues, SourceValues, Value};
 use khz_model::suggest;
 
 /// For every setting its value, and where it came from.
@@ -21,6 +21,8 @@ pub struct Layers {
     pub engine: Option<ForeignValues>,
     /// The file's `[[remote_write]]` tables.
     pub remote_writes: Vec<ForeignValues>,
+    /// The file's tables below `[notify]`.
+    pub notify: NotifyValues,
     /// Variables that are probably misspelt, each with the name that was probably meant.
     pub suspects: Vec<(String, String)>,
 }
@@ -68,6 +70,7 @@ impl Layers {
             sinks: file.sinks,
             engine: file.engine,
             remote_writes: file.remote_writes,
+            notify: file.notify,
             suspects: suspects(variables),
         }
     }

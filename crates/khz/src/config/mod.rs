@@ -2,7 +2,7 @@
 //!
 //! - `settings.rs` lists the settings. Everything else about a setting follows from its line there.
 //! - `file.rs`, `flags.rs` and `layers.rs` read and merge the values as text.
-//! - `plan.rs` checks them, with `addresses.rs`, `nodes.rs`, `remote.rs`, `rrd.rs`, `sinks.rs`, `sources.rs`, `trust.rs` and `values.rs`.
+//! - `plan.rs` checks them, with `addresses.rs`, `nodes.rs`, `notify.rs`, `remote.rs`, `rrd.rs`, `sinks.rs`, `sources.rs`, `trust.rs` and `values.rs`.
 //! - `places.rs` has the directories that khz uses without a setting.
 
 use std::fmt;
@@ -13,6 +13,7 @@ pub mod flags;
 pub mod foreign;
 pub mod layers;
 mod nodes;
+pub mod notify;
 pub mod places;
 pub mod plan;
 pub mod remote;
@@ -108,6 +109,21 @@ impl Default for ForeignValues {
             rules: Vec::new(),
         }
     }
+}
+
+/// The tables below `[notify]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotifyValues {
+    /// `[notify.labels]`.
+    pub labels: Vec<(String, Value)>,
+    /// `[[notify.alertmanager]]`.
+    pub alertmanagers: Vec<ForeignValues>,
+    /// `[notify.email]`.
+    pub email: Option<ForeignValues>,
+    /// `[[notify.webhook]]`.
+    pub webhooks: Vec<ForeignValues>,
+    /// `[[notify.exec]]`, each with its command.
+    pub execs: Vec<(ForeignValues, Vec<String>)>,
 }
 
 /// Why the configuration cannot be used. Each of these ends the program with exit code 2 before it starts anything.

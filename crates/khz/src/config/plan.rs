@@ -12,6 +12,7 @@ use khz_trust::{Exposure, Means};
 use super::addresses::{self, HubAddress};
 use super::foreign;
 use super::nodes;
+use super::notify;
 use super::remote::{self, RemoteWrite};
 use super::rrd::{self, Recording};
 use super::sinks::{self, Sink};
@@ -51,6 +52,8 @@ pub struct Plan {
     pub store: StorePlan,
     /// Where a hub sends the rows of its store.
     pub remote_write: Vec<RemoteWrite>,
+    /// Who is told of alerts.
+    pub notify: khz_notify::Settings,
     /// Another engine that answers queries in PromQL.
     pub engine: Option<ForeignServer>,
     /// Memory for all HTTP answers together.
@@ -149,6 +152,7 @@ impl Plan {
         let insecure = checked(layers, "insecure", switch)?;
         let plan = Plan {
             engine: layers.engine.as_ref().map(|table| foreign::engine(table, insecure)).transpose()?,
+            notify: notify::settings(&layers.notify, insecure)?,
             remote_write: remote::receivers(&layers.remote_writes, &job, insecure)?,
             listen: checked(layers, "listen", addresses::listen_addresses)?,
             listen_is_flag: matches!(layers.value("listen").origin, Origin::Flag(_)),

@@ -136,7 +136,7 @@ impl Table<'_> {
 }
 
 /// A text as the name of a file.
-fn file_name(text: &str) -> String {
+pub(super) fn file_name(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
     let name: String = text.chars().map(plain).take(NAME_BYTES_MAX).collect();
     name.trim_start_matches('.').to_owned()

@@ -11,6 +11,7 @@ pub mod gatherer;
 pub mod hub;
 pub mod job_socket;
 pub mod local_socket;
+pub mod notify;
 pub mod remote_write;
 pub mod restart;
 pub mod signals;

@@ -35,6 +35,11 @@ pub const WITH_CODE: &[(&str, i32)] = &[
     // Simulated nodes execute no handlers, and say so.
     ("khz wait --expr 'avg_over_time(node_load1[1m]) > 4' --on 'node[1-8]'", 1),
     ("khz wait 'node3:load.1m > 8 and mem.available < 4GiB' --for 10s", 1),
+    // The configuration here names nobody to tell.
+    ("khz notify test", 2),
+    ("khz notify test email", 2),
+    ("khz notify test --resolved", 2),
+    ("khz notify test --json", 2),
     // Nobody knows most of them, as its line says.
     ("khz nodes 'node[001-128]'", 3),
     // The hub here has stored for minutes, and has nothing of that day.

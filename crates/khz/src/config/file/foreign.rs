@@ -8,7 +8,7 @@ use crate::config::settings::Shape;
 use crate::config::{ConfigError, ForeignValues, Value};
 
 /// Keys with one value that every such table has.
-const KEYS: [(&str, Shape); 9] = [
+pub(super) const KEYS: [(&str, Shape); 9] = [
     ("url", Shape::Text("URL")),
     ("timeout", Shape::Text("TIME")),
     ("bearer", Shape::Text("FILE")),
@@ -120,7 +120,7 @@ impl Reader<'_> {
     }
 
     /// A table of texts.
-    fn texts(&self, key: &str, item: &Item<'_>) -> Result<Vec<(String, Value)>, ConfigError> {
+    pub(super) fn texts(&self, key: &str, item: &Item<'_>) -> Result<Vec<(String, Value)>, ConfigError> {
         let DeValue::Table(table) = item.get_ref() else {
             return Err(self.wrong_type(key, item.span(), "a table of texts: { name = \"value\" }"));
         };
@@ -132,7 +132,7 @@ impl Reader<'_> {
     }
 
     /// A list of tables, and where each begins.
-    fn tables<'t>(
+    pub(super) fn tables<'t>(
         &self,
         key: &str,
         item: &'t Item<'_>,

@@ -27,6 +27,7 @@ use crate::role::doors::{self, Daemon, Doors};
 use crate::role::hub::kept::StoredChannels;
 use crate::role::hub::recorder::{HubRecorder, LostRows, Wanted};
 use crate::role::local_socket;
+use crate::role::notify;
 use crate::role::remote_write::RemoteWriters;
 use crate::role::signals;
 use crate::role::state_dir;
@@ -71,12 +72,14 @@ pub fn run(plan: &Plan) -> Outcome {
     if let Some(store) = &store {
         writers.start(store.folder(), &store.followed(&cluster))?;
     }
+    let notifier = notify::open(&plan)?;
     let lost = LostRows::default();
     let records = plan.rrd.is_some() || !plan.sinks.is_empty();
     let recorded = records.then(|| lost.metrics()).into_iter().flatten();
     let stored = stored.into_iter().chain(recorded).collect();
     let query = HubQuery::new(cluster.clone()).telling(doors.metrics()).telling(stored);
     let query = query.telling_each(writers.counts());
+    let query = query.telling_each(notifier.as_ref().map(notify::counts).unwrap_or_default());
     let query: Arc<dyn Query> = Arc::new(match &store {
         Some(store) => query.remembering(store.past(&cluster)),
         None => query,
@@ -89,7 +92,7 @@ pub fn run(plan: &Plan) -> Outcome {
         }
     });
     // Nothing comes any more.
-    drop((server, sources, writers, kept));
+    drop((server, sources, writers, kept, notifier));
     if let Some(store) = store {
         store.end();
     }

@@ -187,3 +187,129 @@ pub fn warnings(values: &NotifyValues) -> Vec<String> {
 fn is_open(path: &str) -> bool {
     std::fs::metadata(path).is_ok_and(|about| about.permissions().mode() & 0o007 != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::layers::tests::layers;
+    use super::super::plan::Plan;
+    use super::*;
+
+    fn plan(file: &str) -> Result<Settings, String> {
+        super::super::file::read("/etc/khz/khz.toml", file, &["stat"]).map_err(|error| error.to_string())?;
+        let plan = Plan::check(&layers(file, &[], &[]), "hub", &["stat"]);
+        plan.map(|plan| plan.notify).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn all_ways_have_names_and_times_of_their_own() {
+        let settings = plan(
+            "[notify.labels]\ncluster = \"a\"\n\
+             [[notify.alertmanager]]\nurl = \"http://am1:9093/prefix/\"\n\
+             [[notify.alertmanager]]\nurl = \"http://am2:9093\"\nname = \"second\"\nresend = \"30s\"\n\
+             [notify.email]\nserver = \"[::1]:25\"\ntls = \"none\"\nfrom = \"khz <khz@a.b>\"\nto = [\"x@a.b\", \"y@a.b\"]\n\
+             [[notify.webhook]]\nurl = \"http://hook/x\"\nwait = \"0s\"\nrepeat = \"1h\"\nper_hour = 5\n\
+             [[notify.exec]]\ncommand = [\"/bin/page\", \"a, b\"]\n",
+        )
+        .unwrap();
+        assert_eq!(settings.names().collect::<Vec<_>>(), ["am1-9093", "second", "email", "hook", "page"]);
+        assert_eq!(settings.alertmanagers[0].resend, Duration::from_secs(60));
+        assert_eq!(settings.alertmanagers[1].resend, Duration::from_secs(30));
+        let email = settings.email.unwrap();
+        assert_eq!((email.host.as_str(), email.port, email.to.len()), ("::1", 25, 2));
+        assert_eq!(settings.webhooks[0].pace, Pace { wait: 0, repeat: 3_600_000, per_hour: 5 });
+        assert_eq!(settings.execs[0].command, ["/bin/page", "a, b"]);
+        assert_eq!(settings.labels["cluster"], "a");
+        assert_eq!(plan("").unwrap().ways(), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_line() {
+        let mail = "[notify.email]\nserver = \"m:25\"\ntls = \"none\"\nfrom = \"k@a.b\"\nto = [\"x@a.b\"]\n";
+        for (file, expected) in [
+            (
+                "[notify]\nemial = 1\n",
+                "/etc/khz/khz.toml:2: no setting is called 'notify.emial' (did you mean 'email'?)",
+            ),
+            (
+                "[[notify.webhook]]\nurll = \"x\"\n",
+                "/etc/khz/khz.toml:2: no setting is called 'notify.webhook.urll' (did you mean 'url'?)",
+            ),
+            (
+                "[[notify.alertmanager]]\nname = \"x\"\n",
+                "notify.alertmanager.url (from /etc/khz/khz.toml:1): it is missing",
+            ),
+            (
+                "[[notify.alertmanager]]\nurl = \"http://am/api/v2/alerts\"\n",
+                "notify.alertmanager.url (from /etc/khz/khz.toml:2): leave out /api/v2/alerts, which khz adds: url = \"http://am\"",
+            ),
+            (
+                "[[notify.alertmanager]]\nurl = \"http://am\"\nresend = \"1s\"\n",
+                "notify.alertmanager.resend (from /etc/khz/khz.toml:3): '1s' is not between 5s and 600s",
+            ),
+            (
+                "[[notify.webhook]]\nurl = \"http://hook\"\nbearer = \"/t\"\n",
+                "notify.webhook.url (from /etc/khz/khz.toml:2): without TLS everybody",
+            ),
+            (
+                "[[notify.exec]]\ncommand = []\n",
+                "notify.exec.command (from /etc/khz/khz.toml:1): it is missing",
+            ),
+            (
+                "[[notify.exec]]\ncommand = [\"page\"]\n",
+                "notify.exec.command (from /etc/khz/khz.toml:1): 'page' is not a path from /",
+            ),
+            (
+                "[[notify.exec]]\ncommand = \"/bin/page\"\n",
+                "/etc/khz/khz.toml:2: notify.exec.command takes a list of texts",
+            ),
+            (
+                "[notify.labels]\n1a = \"x\"\n",
+                "notify.labels.1a (from /etc/khz/khz.toml:2): this is no name of a label",
+            ),
+            (
+                "[[notify.exec]]\ncommand = [\"/bin/page\"]\n[[notify.exec]]\ncommand = [\"/usr/bin/page\"]\n",
+                "notify (from /etc/khz/khz.toml:3): two ways are called 'page'",
+            ),
+            (
+                "[notify.email]\nserver = \"mail\"\n",
+                "notify.email.server (from /etc/khz/khz.toml:2): 'mail' is not HOST:PORT",
+            ),
+            (
+                &mail.replace("\"none\"", "\"starttls\""),
+                "notify.email.ca (from /etc/khz/khz.toml:1): TLS needs the CA",
+            ),
+            (
+                &mail.replace("k@a.b", "nobody"),
+                "notify.email.from (from /etc/khz/khz.toml:4): 'nobody' is no address of e-mail",
+            ),
+            (
+                &format!("{mail}user = \"u\"\npassword = \"/p\"\n"),
+                "notify.email.tls (from /etc/khz/khz.toml:3): without TLS everybody on the way could read the password",
+            ),
+        ] {
+            let got = plan(file).unwrap_err();
+            assert!(got.starts_with(expected), "{file}: {got}");
+        }
+        assert!(plan(&format!("{mail}user = \"u\"\npassword = \"/p\"\ninsecure = true\n")).is_ok());
+    }
+
+    #[test]
+    fn a_secret_header_in_a_file_that_everybody_reads_is_warned_about() {
+        let path = std::env::temp_dir().join(format!("khz-open-{}", std::process::id()));
+        std::fs::write(&path, "").unwrap();
+        let name = path.to_str().unwrap();
+        let text =
+            "[[notify.webhook]]\nurl = \"https://hook\"\nca = \"/ca\"\nheaders = { X-API-Key = \"s\" }\n";
+        let values = super::super::file::read(name, text, &[]).unwrap().notify;
+        let warned = |mode| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            warnings(&values)
+        };
+        assert!(warned(0o640).is_empty());
+        let expected = format!(
+            "everybody may read {name}, which has a secret in line 4 (header X-API-Key): chmod 640 {name}"
+        );
+        assert_eq!(warned(0o644), [expected]);
+        std::fs::remove_file(path).unwrap();
+    }
+}

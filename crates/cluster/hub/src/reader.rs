@@ -259,10 +259,10 @@ impl Reader {
                 Ok(rate) => (true, rate.period(), ""),
                 Err(text) => (false, Nanos(0), text.as_str()),
             };
-            Told { interest, granted, period, text, lane: 0 }.put(out);
+            Told { interest, granted, period, text, lane: 0, refused_by: "" }.put(out);
         }
         for (interest, text) in self.remarks.drain(..) {
-            Told { interest, granted: true, period: Nanos(0), text: &text, lane: 0 }.put(out);
+            Told { interest, granted: true, period: Nanos(0), text: &text, lane: 0, refused_by: "" }.put(out);
         }
         let out_max = cluster.out_bytes_max();
         if let Some(roster) = self.roster.as_mut().filter(|_| !prompt_only) {

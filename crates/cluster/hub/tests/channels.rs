@@ -103,7 +103,7 @@ fn heard(node: &mut Node) -> Vec<&'static str> {
 fn grant(node: &mut Node, interest: u32, epoch: u64) -> Want {
     let want = node.offer_lane("boost1", epoch, 0, interest);
     let lane = node.lane;
-    Told { interest, granted: true, period: Nanos::from_millis(10), text: "", lane }.put(&mut node.out);
+    Told { interest, granted: true, period: Nanos::from_millis(10), text: "", lane, refused_by: "" }.put(&mut node.out);
     node.beat();
     want
 }
@@ -344,7 +344,7 @@ fn a_channel_that_a_node_refuses_is_a_notice_and_no_other_rows_come_in_its_place
     ask(&mut link, 1, 100, "hot", false);
     let text = "channel hot: 4 MiB of windows are in use";
     let interest = next_channel(&mut a).0;
-    Told { interest, granted: false, period: Nanos(0), text, lane: 0 }.put(&mut a.out);
+    Told { interest, granted: false, period: Nanos(0), text, lane: 0, refused_by: "" }.put(&mut a.out);
     a.send();
     a.row(1, [1; 4]).beat();
     old.row(1, [1; 4]).beat();

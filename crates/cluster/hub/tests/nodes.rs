@@ -219,8 +219,15 @@ fn a_faster_rate_is_asked_of_the_node_once_and_taken_back_when_the_last_reader_g
         }
         _ => None,
     });
-    khz_link::Told { interest: number, granted: true, period: Nanos::from_millis(2), text: "", lane: 0 }
-        .put(&mut a.out);
+    khz_link::Told {
+        interest: number,
+        granted: true,
+        period: Nanos::from_millis(2),
+        text: "",
+        lane: 0,
+        refused_by: "",
+    }
+    .put(&mut a.out);
     let base = std::mem::replace(&mut a.encoder, khz_block::Encoder::new(2, 1, Nanos::from_millis(2)));
     a.lane = 2;
     a.offer_lane("boost1", 5, 0, number);

@@ -146,7 +146,7 @@ impl Work {
         while let Some(event) = self.events.try_next() {
             self.take(event);
         }
-        let now = crate::command::record::now();
+        let now = since_boot();
         let mut problems = Vec::new();
         for recording in self.recordings.values_mut() {
             let Some(recorder) = &mut recording.recorder else { continue };
@@ -190,6 +190,12 @@ impl Work {
     }
 }
 
+/// The time since boot, by which a recording tells how old its files are.
+fn since_boot() -> Nanos {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
+
 /// The number of the subscription that an event is about.
 fn subscription_of(event: &Event) -> Option<u32> {
     match event {
@@ -229,7 +235,7 @@ impl Recording {
         let path = directory.join(format!("{}-{seconds}.khzt", self.channel));
         let rotation = Rotation { bytes: Some(limits.file.0), span: None, keep: None };
         let note = json!({ "program": "khz hub", "channel": self.channel.as_str() });
-        Recorder::create(&path, rotation, note.to_string(), crate::command::record::now())
+        Recorder::create(&path, rotation, note.to_string(), since_boot())
     }
 
     fn take(&mut self, event: Event, directory: &Path, limits: RecordingLimits) -> Result<(), RecordError> {

@@ -96,7 +96,8 @@ impl Publisher {
             _ => None,
         })?;
         self.out.clear();
-        Told { interest, granted: true, period: self.period, text: "", lane: 1 }.put(&mut self.out);
+        Told { interest, granted: true, period: self.period, text: "", lane: 1, refused_by: "" }
+            .put(&mut self.out);
         self.socket.write_all(&self.out).map_err(|e| failed("the publisher", e))
     }
 }

@@ -240,6 +240,7 @@ impl Registry {
             return Err(ChannelError::field("keep", problem));
         };
         if keep > most {
+            let (most, keep) = (in_days(most), in_days(keep));
             let problem = format!(
                 "the store keeps rows for {most}, and this is {keep}: ask for less, or raise the hub's setting store_raw"
             );
@@ -335,6 +336,15 @@ fn check_may_change(there: &Kept, role: Role) -> Result<(), ChannelError> {
 fn unknown(name: &str, channels: &Channels) -> ChannelError {
     let near = suggest::nearest(name, channels.keys().map(String::as_str)).map(str::to_owned);
     ChannelError::Unknown(name.chars().take(khz_model::channel::CHANNEL_NAME_MAX).collect(), near)
+}
+
+/// A time as people write it who keep rows: in days or hours if it is a number of them.
+fn in_days(time: Nanos) -> String {
+    let units = [(86_400, "d"), (3_600, "h")].map(|(seconds, unit)| (Nanos::from_secs(seconds).0, unit));
+    match units.into_iter().find(|(step, _)| time.0.is_multiple_of(*step)) {
+        Some((step, unit)) => format!("{}{unit}", time.0 / step),
+        None => time.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -457,7 +467,9 @@ mod tests {
         let reader = registry.create(kept("a", "7d"), Role::Reader).unwrap_err();
         assert!(matches!(reader, ChannelError::ForOperators("keep")));
         let long = registry.create(kept("a", "22d"), Role::Operator).unwrap_err().to_string();
-        assert!(long.contains("keep: the store keeps rows for") && long.contains("store_raw"), "{long}");
+        assert!(long.contains("keep: the store keeps rows for 21d, and this is 22d: ask for less"), "{long}");
+        let longer = registry.create(kept("a", "505h"), Role::Operator).unwrap_err().to_string();
+        assert!(longer.contains("and this is 505h: "), "{longer}");
         for n in 0..KEPT_MAX {
             registry.create(kept(&format!("k{n}"), "21d"), Role::Operator).unwrap();
         }

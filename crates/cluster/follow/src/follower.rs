@@ -174,8 +174,14 @@ impl<R: Reader> LaneSink for Follower<R> {
         if told.granted && told.text.is_empty() {
             return;
         }
-        if let Some(subscription) = self.subscriptions.get(told.interest) {
-            self.reader.notice(&subscription, told.granted, told.text);
+        let Some(subscription) = self.subscriptions.get(told.interest) else { return };
+        match NodeName::new(told.refused_by) {
+            Ok(node) if told.granted => {
+                let after_name = told.text.strip_prefix(told.refused_by);
+                let text = after_name.and_then(|text| text.strip_prefix(": ")).unwrap_or(told.text);
+                self.reader.refused(&subscription, &node, text);
+            }
+            _ => self.reader.notice(&subscription, told.granted, told.text),
         }
     }
 

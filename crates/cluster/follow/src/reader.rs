@@ -78,6 +78,11 @@ pub trait Reader: Sized {
     /// a text needs no notice.
     fn notice(&mut self, subscription: &Self::Subscription, granted: bool, text: &str);
 
+    /// A node refuses a channel that the hub grants of other nodes, for this reason.
+    fn refused(&mut self, subscription: &Self::Subscription, node: &NodeName, text: &str) {
+        self.notice(subscription, true, &format!("{node}: {text}"));
+    }
+
     /// A part of the list of nodes; `is_last` ends the list.
     fn nodes(&mut self, nodes: Vec<NodeStatus>, is_last: bool) {
         let _ = (nodes, is_last);

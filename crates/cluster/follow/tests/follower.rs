@@ -299,7 +299,8 @@ fn answers_that_come_before_the_number_of_a_subscription_is_known_wait_for_it() 
             let ((answers, done), follower) = (channel(), follower.clone());
             threads.push(std::thread::spawn(move || {
                 let text = "no such node yet";
-                let told = Told { interest: number, granted: true, period: Nanos(0), text, lane: 0 };
+                let told =
+                    Told { interest: number, granted: true, period: Nanos(0), text, lane: 0, refused_by: "" };
                 follower.lock().unwrap().answered(&told);
                 let lane = Sent::new("n1", number, 7);
                 let accepted = follower.lock().unwrap().offered(&lane.key, &lane.offer(0)).is_some();
@@ -390,7 +391,7 @@ fn a_row_tells_what_changed_and_what_all_slots_have() {
 fn a_subscription_that_is_granted_without_a_text_gets_no_notice() {
     let mut link = Link::new();
     let mut told = |interest, granted, text| {
-        link.follower.answered(&Told { interest, granted, period: Nanos(0), text, lane: 0 });
+        link.follower.answered(&Told { interest, granted, period: Nanos(0), text, lane: 0, refused_by: "" });
     };
     told(1, true, "");
     told(1, true, "slower");

@@ -9,6 +9,7 @@ use khz_store::log::Intake;
 
 use crate::channels::{Channels, KnownChannels};
 use crate::counts::Counts;
+use crate::followed::FollowedChannels;
 use crate::known::Known;
 use crate::limits::{
     FOLLOW_BYTES_A_NODE, FOLLOW_BYTES_MAX, NODES_AT_ONCE, NODES_BYTES_EACH, NODES_BYTES_MAX, NODES_DROPPED,
@@ -76,6 +77,8 @@ pub struct Cluster {
     pub(crate) recorded: Recorded,
     /// Channels that readers may name.
     pub(crate) channels: Channels,
+    /// Channels that readers follow.
+    pub(crate) followed: FollowedChannels,
     /// Lanes of all nodes, which share the history's memory.
     pub(crate) lanes: AtomicU64,
     /// Rung when a node comes, goes or is forgotten.
@@ -115,6 +118,7 @@ impl Cluster {
             intake: OnceLock::new(),
             recorded: Recorded::default(),
             channels: Channels::default(),
+            followed: FollowedChannels::default(),
             lanes: AtomicU64::new(0),
             changes: Arc::default(),
             door: Mutex::default(),

@@ -47,6 +47,11 @@ impl Generations {
         self.known.front().map(|(_, schema)| schema)
     }
 
+    /// The newest generation of which a schema is here.
+    pub fn newest(&self) -> Option<u32> {
+        self.known.front().map(|(generation, _)| *generation)
+    }
+
     /// The schema of a generation.
     pub fn of(&self, generation: u32) -> Option<&Arc<Schema>> {
         self.known.iter().find(|(number, _)| *number == generation).map(|(_, schema)| schema)

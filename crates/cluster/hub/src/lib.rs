@@ -13,6 +13,7 @@ mod connection;
 mod counts;
 mod cursor;
 mod due;
+mod followed;
 mod generations;
 mod kept;
 mod known;

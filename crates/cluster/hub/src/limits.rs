@@ -156,6 +156,10 @@ pub const CLOCK_OFF_MAX: Nanos = Nanos::from_secs(5);
 /// some seconds. Further blocks are stored as if the clock were right.
 pub const BLOCKS_UNMEASURED_MAX: usize = 64;
 
+/// Rows of a channel that came through a hub below before older ones, which wait for these: what comes within a flush of 100 ms
+/// at 1,000 Hz, and as much again. Beyond, the older rows are missing.
+pub const EARLY_ROWS_MAX: usize = 256;
+
 /// History that a node is asked for after the hub has started: "the last ten minutes". With a store it is asked for all rows
 /// that the store does not have, too.
 pub const HISTORY_SPAN: Nanos = Nanos::from_secs(600);

@@ -1,7 +1,8 @@
 //! Commands from readers to the threads that own connections, with a bell that wakes the thread.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use khz_link::driver::Waker;
 use khz_link::texts::ReadFrame;
 use khz_link::{Ask, ChannelFrame, HubEnd};
 use khz_model::{Nanos, Rate};
@@ -71,13 +72,20 @@ impl Command {
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     bell: OwnedFd,
+    /// What wakes the thread, if it does not wait on the bell.
+    waker: OnceLock<Waker>,
     commands: Mutex<Vec<(u64, Command)>>,
 }
 
 impl Mailbox {
     pub fn new() -> Result<Self, rustix::io::Errno> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Mailbox { bell, commands: Mutex::default() })
+        Ok(Mailbox { bell, waker: OnceLock::new(), commands: Mutex::default() })
+    }
+
+    /// Its thread is a link's, which this wakes. Only the first call counts.
+    pub fn wakes(&self, waker: Waker) {
+        let _ = self.waker.set(waker);
     }
 
     fn commands(&self) -> MutexGuard<'_, Vec<(u64, Command)>> {
@@ -99,6 +107,9 @@ impl Mailbox {
 
     /// Wakes the thread.
     pub fn ring(&self) {
+        if let Some(waker) = self.waker.get() {
+            return waker.wake();
+        }
         // It fails only if the counter is full, and then the bell is ringing already.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }

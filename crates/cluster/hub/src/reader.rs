@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use khz_link::limits::VERSION_OF_NUMBERS;
 use khz_link::{InterestFrame, Told, WantFrame};
-use khz_model::{Interest, Misses, Nanos, Pattern, Rate};
+use khz_model::{ChannelName, Interest, Misses, Nanos, Pattern, Rate};
 use khz_trust::Identity;
 
 use crate::channel_list::ChannelList;
@@ -20,6 +20,7 @@ use crate::turn::Turn;
 mod feed_lane;
 mod generations;
 mod late_block;
+mod redefined;
 
 use feed_lane::{FeedLane, Numbering};
 
@@ -40,6 +41,8 @@ pub(crate) struct Reader {
     roster: Option<Roster>,
     /// The list of channels, if the reader wants it.
     channels: Option<ChannelList>,
+    /// The revision of the channels when the definitions of those that it named were compared.
+    revision: u64,
     /// Kernel texts that it wants.
     pub texts: ReaderTexts,
 }
@@ -56,6 +59,8 @@ struct Feed {
     next: usize,
     /// The subscription or one of its lanes is new: its newest row does not wait for the next flush.
     fresh: bool,
+    /// The channel that it named, and what that was.
+    named: Option<(ChannelName, Interest)>,
 }
 
 /// A subscription that is not answered yet.
@@ -77,6 +82,7 @@ impl Reader {
             remarks: Vec::new(),
             roster: None,
             channels: None,
+            revision: 0,
             texts: ReaderTexts::default(),
         }
     }
@@ -99,11 +105,33 @@ impl Reader {
         }
         let channel = frame.channel.map(|channel| channel.to_terms()).transpose();
         let channel = channel.map_err(|error| error.to_string())?;
-        let interest = match channel {
+        if channel.is_some() && frame.past {
+            return Err("a channel has no stored rows: subscribe without the past".to_owned());
+        }
+        let (interest, named) = match channel {
             // Only its name: the hub knows the rest.
-            Some(terms) if terms.handler.is_empty() => cluster.channels.find(&terms.name)?,
-            channel => Interest { channel, ..asked(frame)? },
+            Some(terms) if terms.handler.is_empty() => {
+                let interest = cluster.channels.find(&terms.name)?;
+                (interest.clone(), Some((terms.name.clone(), interest)))
+            }
+            channel => (Interest { channel, ..asked(frame)? }, None),
         };
+        let pace = match (frame.past, frame.prompt) {
+            (true, _) => Pace::Past,
+            (false, true) => Pace::Prompt,
+            (false, false) => Pace::Flushed,
+        };
+        Ok(Feed { named, ..self.feed(cluster, frame.number, interest, pace)? })
+    }
+
+    /// A subscription, if this reader may have it.
+    fn feed(
+        &self,
+        cluster: &Arc<Cluster>,
+        number: u32,
+        interest: Interest,
+        pace: Pace,
+    ) -> Result<Feed, String> {
         let (rate, patterns) = (interest.rate, interest.patterns.clone());
         if !self.identity.role.may_read_at(rate) {
             return Err(format!(
@@ -121,24 +149,17 @@ impl Reader {
                 "the patterns have {said} bytes without their nodes, and may have {SUBSCRIPTION_BYTES_MAX}: subscribe in several parts"
             ));
         }
-        if interest.channel.is_some() && frame.past {
-            return Err("a channel has no stored rows: subscribe without the past".to_owned());
-        }
-        let pace = match (frame.past, frame.prompt) {
-            (true, _) => Pace::Past,
-            (false, true) => Pace::Prompt,
-            (false, false) => Pace::Flushed,
-        };
         let numbers = self.numbering.numbers();
         let subscription = ClusterSubscription::begin(cluster.clone(), interest, pace, numbers);
         Ok(Feed {
-            number: frame.number,
+            number,
             pace,
             subscription: subscription.map_err(|error| error.to_string())?.spoken(self.version),
             asked: Some(Asked { rate, patterns }),
             lanes: Vec::new(),
             next: 0,
             fresh: true,
+            named: None,
         })
     }
 
@@ -253,16 +274,17 @@ impl Reader {
     ) -> bool {
         let mut has_more = false;
         self.let_go(out);
+        self.follow_definitions(cluster, out);
         self.open(cluster, turn);
         for (interest, answer) in self.answers.drain(..) {
             let (granted, period, text) = match &answer {
                 Ok(rate) => (true, rate.period(), ""),
                 Err(text) => (false, Nanos(0), text.as_str()),
             };
-            Told { interest, granted, period, text, lane: 0 }.put(out);
+            Told { interest, granted, period, text, lane: 0, refused_by: "" }.put(out);
         }
         for (interest, text) in self.remarks.drain(..) {
-            Told { interest, granted: true, period: Nanos(0), text: &text, lane: 0 }.put(out);
+            Told { interest, granted: true, period: Nanos(0), text: &text, lane: 0, refused_by: "" }.put(out);
         }
         let out_max = cluster.out_bytes_max();
         if let Some(roster) = self.roster.as_mut().filter(|_| !prompt_only) {

@@ -1,186 +1,119 @@
-//! Another hub as a source of nodes (`--source`, nested hubs): they appear here under their names, at their base rate.
-//! This hub reads the other one as any reader does, and puts each row into the node's lane as if the node had sent it. It
-//! refuses a hub that gets nodes from here, since that would be a loop.
+//! Another hub as a source of nodes (`--source`, nested hubs): they appear here under their names, at their base rate, and with the
+//! channels that readers follow here. This hub reads the other one as any reader does, and puts each row into a lane of the node as
+//! if the node had sent it. It refuses a hub that gets nodes from here, since that would be a loop.
+
+mod asked;
+mod early_rows;
+mod fed_channel;
+mod fed_lane;
+mod node_below;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use khz_block::{Decoder, Encoder};
 use khz_follow::{Follower, Lane, Lanes, Reader, Row, Subscriber, Subscriptions};
 use khz_link::driver::FollowingSettings;
 use khz_link::{HubName, LaneOffer, SchemaPiece};
-use khz_model::{Interest, Nanos, NodeName, NodeStatus, Pattern, Rate};
+use khz_model::{Interest, NodeName, NodeStatus, Pattern, Rate};
 
 use crate::clock;
 use crate::cluster::Cluster;
-use crate::counts::Counts;
+use crate::followed::AsksBelow;
 use crate::generations::Generations;
 use crate::mailbox::{Command, Mailbox};
-use crate::node::{Answer, Arrival, BASE, Link, SharedNode, THROUGH_HUB, silent_after};
+use crate::node::{SharedNode, THROUGH_HUB};
+use asked::Asking;
+pub(crate) use asked::{Asked, Wanted};
+use fed_lane::Origin;
+use node_below::{Here, LANE, NodeBelow};
 
 /// A hub whose nodes come here. Dropping it ends that; its nodes are down then.
 pub struct Source {
-    _subscriber: Subscriber<()>,
+    _asking: Arc<Asking>,
 }
 
 impl Source {
     /// Connects to the hub, or to the first of several that answers. Each source has another `number`.
     pub fn start(cluster: Arc<Cluster>, settings: FollowingSettings, number: usize) -> std::io::Result<Self> {
-        let subscriber = Subscriber::start(settings, NodesBelow::new(cluster, number)?)?;
+        let asked = Asked::default();
+        let nodes = NodesBelow::new(cluster.clone(), number, Some(asked.clone()))?;
+        let mailbox = nodes.here.mailbox.clone();
+        let subscriber = Subscriber::start(settings, nodes)?;
+        mailbox.wakes(subscriber.link().waker());
         let everything = Interest::new(
             vec![Pattern::everything()],
             Rate::from_hz(1).ok_or_else(|| std::io::Error::other("BUG: once a second is a rate"))?,
             false,
         );
-        subscriber.subscribe(&everything, false, ()).map_err(std::io::Error::other)?;
+        subscriber.subscribe(&everything, false, Wanted::Everything).map_err(std::io::Error::other)?;
         // Nodes that are down, and nodes that are missing there, are known here too.
         subscriber.link().roster(true);
-        Ok(Source { _subscriber: subscriber })
+        let asking = Arc::new(Asking { subscriber, cluster: cluster.clone(), asked });
+        cluster.followed.tell(&asking);
+        // Readers may have come before it.
+        asking.followed();
+        Ok(Source { _asking: asking })
     }
 }
 
 /// The number of the one subscription, to everything, if rows do not come over a [`Subscriber`].
 pub(crate) const EVERYTHING: u32 = 1;
 
-/// A follower that puts rows into the cluster. The caller gives it lanes and rows.
+/// A follower that puts rows into the cluster, and passes no channels on. The caller gives it lanes and rows.
 pub(crate) fn follower(cluster: Arc<Cluster>, number: usize) -> std::io::Result<Follower<NodesBelow>> {
-    Ok(Follower::new(NodesBelow::new(cluster, number)?, Subscriptions::from_iter([(EVERYTHING, ())])))
+    let everything = Subscriptions::from_iter([(EVERYTHING, Wanted::Everything)]);
+    Ok(Follower::new(NodesBelow::new(cluster, number, None)?, everything))
+}
+
+/// The same, which passes on what is asked for in `asked`.
+#[cfg(test)]
+pub(crate) fn follower_of(cluster: Arc<Cluster>, number: usize, asked: Asked) -> Follower<NodesBelow> {
+    let nodes = NodesBelow::new(cluster, number, Some(asked)).expect("a bell");
+    Follower::new(nodes, Subscriptions::from_iter([(EVERYTHING, Wanted::Everything)]))
 }
 
 /// The nodes of a source, as they appear here.
 pub(crate) struct NodesBelow {
-    pub cluster: Arc<Cluster>,
+    here: Here,
     number: usize,
-    /// Subscriptions of readers here that these nodes cannot serve, because they need more than the base lane. They are refused.
-    mailbox: Arc<Mailbox>,
     /// Lanes of all connections until now.
     lanes_made: u64,
-    hub: String,
     refusal: Option<String>,
+    nodes: HashMap<NodeName, NodeBelow>,
     /// Nodes in the part of the hub's list that has arrived.
     listing: HashMap<NodeName, Arc<SharedNode>>,
     /// Nodes in its list before.
     listed: HashMap<NodeName, Arc<SharedNode>>,
 }
 
-/// A node's lane.
-pub(crate) struct NodeLane {
-    node: Arc<SharedNode>,
-    connection: u64,
-    /// An epoch for this connection only: the hub below has chosen the slots of its blocks on it. The rows have the node's
-    /// numbers.
-    epoch: u64,
-    /// The row that came next when the lane was offered.
-    next_row: u64,
-    encoder: Encoder,
+/// A lane of the hub below.
+pub(crate) struct LaneBelow {
+    /// Its number among all lanes of all connections.
+    id: u64,
+    /// The number of the node's lane here that gets its rows.
+    here: u32,
     /// What its slots mean, also while the node is connected here itself.
     schemas: Generations,
     generation: u32,
-    /// Slots of the open block; 0: the next row begins another.
-    slots: usize,
-    last: Nanos,
-    /// It has connected the node, and not disconnected it. Another connection may have taken the node over since.
-    is_up: bool,
 }
 
-/// The number that the one lane of such a node has.
-const LANE: u32 = 1;
-
-impl NodeLane {
-    /// Connects the node, as if it had connected itself. `false`: it is connected another way, or there is no room for it.
-    fn connect(&mut self, below: &NodesBelow, period: Nanos) -> bool {
-        let now = clock::boot();
-        if self.node.lock().link().is_linked(self.connection) {
-            return true;
-        }
-        // While it was not connected this way, the cluster may have forgotten the node and made a new entry with its name.
-        let Some(node) = below.cluster.node_or_new(&self.node.name, now) else { return false };
-        self.node = node;
-        let mut node = self.node.lock();
-        if node.link().is_up() {
-            return false;
-        }
-        let link = Link::new(below.mailbox.clone(), self.connection);
-        let arrival = Arrival { version: &format!("through {}", below.hub), ..Arrival::default() };
-        node.connect(&arrival, link, now);
-        let Some(id) = node.lanes_mut().offered(LANE, BASE, self.epoch, period) else { return false };
-        node.log_lane(id, &below.cluster);
-        if let Some(lane) = node.lanes_mut().numbered(LANE) {
-            (lane.alive, lane.next_offered) = (true, self.next_row);
-            lane.late.want(Some(self.next_row.saturating_sub(1)));
-        }
-        drop(node);
-        below.cluster.keep(&self.node);
-        self.node.set_up(true);
-        self.is_up = true;
-        // The node may have been connected itself meanwhile: no block of ours is open there.
-        self.encoder.close();
-        self.slots = 0;
-        true
-    }
-
-    fn disconnect(&mut self, why: &str) {
-        self.node.disconnect(self.connection, Some(why.to_owned()), clock::boot());
-        self.is_up = false;
-        self.encoder.close();
-    }
-
-    /// Writes one row. After an error the next row begins a block.
-    fn row(&mut self, number: u64, row: &Decoder, counts: &Counts, keep: bool) -> Result<(), &'static str> {
-        let slots = row.slots();
-        let gap = self.encoder.rows() != number;
-        let begins = gap || slots != self.slots || self.encoder.wants_new_block(row.stamp());
-        let mut node = self.node.lock();
-        let lane = node.lanes_mut().numbered(LANE).ok_or("no lane")?;
-        if begins && let Some((rows, bytes, crc)) = self.encoder.close().and_then(|header| header.closed) {
-            lane.end(rows, bytes, crc)?;
-        }
-        let reading = |slot: usize| (row.states()[slot], row.values()[slot]);
-        let mut bytes = Vec::new();
-        let added = if begins {
-            if let Some(schema) = self.schemas.of(self.generation) {
-                lane.set_schema(self.generation, schema.clone());
-            }
-            self.encoder.resume(number, self.generation);
-            self.slots = slots;
-            self.encoder.key_row(row.stamp(), slots, reading, &mut bytes);
-            Counts::add(&counts.blocks, 1);
-            lane.begin(&bytes, keep)?
-        } else {
-            self.encoder.delta_row(
-                row.stamp(),
-                row.changed().iter().map(|&slot| slot as usize),
-                reading,
-                &mut bytes,
-            );
-            lane.append(&bytes)?
-        };
-        self.last = clock::boot();
-        node.link_mut().heard(self.last);
-        drop(node);
-        self.node.touch();
-        Counts::add(&counts.rows, added);
-        Ok(())
-    }
-}
-
-impl Drop for NodeLane {
-    fn drop(&mut self) {
-        self.disconnect("this hub does not follow that one any more");
+impl LaneBelow {
+    fn origin(&self) -> Origin<'_> {
+        let schema = self.schemas.of(self.generation);
+        Origin { lane: self.id, generation: self.generation, schema }
     }
 }
 
 impl NodesBelow {
     /// A source without nodes.
-    fn new(cluster: Arc<Cluster>, number: usize) -> std::io::Result<Self> {
+    fn new(cluster: Arc<Cluster>, number: usize, asked: Option<Asked>) -> std::io::Result<Self> {
         let mailbox = Arc::new(Mailbox::new()?);
         Ok(NodesBelow {
-            cluster,
+            here: Here { cluster, mailbox, hub: String::new(), asked },
             number,
-            mailbox,
             lanes_made: 0,
-            hub: String::new(),
             refusal: None,
+            nodes: HashMap::new(),
             listing: HashMap::new(),
             listed: HashMap::new(),
         })
@@ -188,17 +121,30 @@ impl NodesBelow {
 
     /// The source is gone. The states of its nodes stay known. While it is away, it is not known which nodes it expects.
     fn forget(&mut self) {
-        self.cluster.sources.forget(self.number);
+        self.here.cluster.sources.forget(self.number);
         for (_, node) in self.listing.drain().chain(self.listed.drain()) {
             node.lock().link_mut().forget_report();
         }
+        for node in self.nodes.values_mut() {
+            node.forget_refusals();
+        }
+        self.here.asked.iter().for_each(Asked::forget_refusals);
+    }
+
+    /// The node of this name; `None`: there is no room for it.
+    fn node(&mut self, name: &NodeName) -> Option<&mut NodeBelow> {
+        if !self.nodes.contains_key(name) {
+            let node = self.here.cluster.node_or_new(name, clock::boot())?;
+            self.nodes.insert(name.clone(), NodeBelow::new(node));
+        }
+        self.nodes.get_mut(name)
     }
 
     fn list(&mut self, status: &NodeStatus) {
         // A node that is up comes with its lane.
         let node = match status.up {
-            true => self.cluster.node(&status.node),
-            false => self.cluster.node_or_new(&status.node, clock::boot()),
+            true => self.here.cluster.node(&status.node),
+            false => self.here.cluster.node_or_new(&status.node, clock::boot()),
         };
         let Some(node) = node else { return };
         let is_news = {
@@ -207,84 +153,99 @@ impl NodesBelow {
             if let Some(ahead) = status.clock_offset.filter(|_| !node.link().is_direct()) {
                 node.set_clock(ahead);
             }
-            node.link_mut().reported_by(&self.hub, status)
+            node.link_mut().reported_by(&self.here.hub, status)
         };
         if is_news {
-            self.cluster.changes.ring();
+            self.here.cluster.changes.ring();
         }
         self.listing.insert(status.node.clone(), node);
     }
 }
 
 impl Reader for NodesBelow {
-    type Subscription = ();
-    type Lane = NodeLane;
+    type Subscription = Wanted;
+    type Lane = LaneBelow;
 
-    fn offered(&mut self, name: &NodeName, offer: &LaneOffer<'_>, (): &()) -> Option<NodeLane> {
-        let node = self.cluster.node_or_new(name, clock::boot())?;
+    fn offered(&mut self, name: &NodeName, offer: &LaneOffer<'_>, wanted: &Wanted) -> Option<LaneBelow> {
         self.lanes_made += 1;
-        let connection = THROUGH_HUB | (self.number as u64) << 40 | self.lanes_made;
-        Some(NodeLane {
-            node,
-            connection,
-            epoch: self.cluster.epochs(connection) ^ offer.epoch,
-            next_row: offer.next_row,
-            encoder: Encoder::new(0, offer.generation, offer.period),
-            schemas: Generations::default(),
-            generation: offer.generation,
-            slots: 0,
-            last: Nanos(0),
-            is_up: false,
-        })
+        let id = self.lanes_made;
+        let connection = THROUGH_HUB | (self.number as u64) << 40 | id;
+        self.node(name)?;
+        let NodesBelow { here, nodes, .. } = self;
+        let node = nodes.get_mut(name)?;
+        let number = match wanted {
+            Wanted::Everything => {
+                node.begin(connection, id, offer, here);
+                LANE
+            }
+            Wanted::Channel(channel) => {
+                let terms = channel.terms_at(name.as_str())?;
+                node.offered(channel, terms, id, offer, here)
+            }
+        };
+        let (schemas, generation) = (Generations::default(), offer.generation);
+        Some(LaneBelow { id, here: number, schemas, generation })
+    }
+
+    fn changed(&mut self, lane: &mut Lane<Self>) {
+        if let Some(node) = self.nodes.get_mut(lane.node()) {
+            node.changed(lane.data.here, lane.period());
+        }
     }
 
     /// The cluster shares schemas among all its nodes, so they are decoded there.
     fn schema(&mut self, lane: &mut Lane<Self>, generation: u32, offset: u64, bytes: &[u8]) -> bool {
-        let data = &mut lane.data;
+        let name = lane.node().clone();
+        let (cluster, data) = (&self.here.cluster, &mut lane.data);
         let piece = SchemaPiece { lane: LANE, generation, offset, bytes };
         let known = data.schemas.of(generation).map_or(0, |schema| schema.series().len());
-        match data.schemas.take(&piece, &self.cluster.schemas) {
-            Ok(Some(schema)) => self.cluster.note_metrics(&schema, known),
+        match data.schemas.take(&piece, &cluster.schemas) {
+            Ok(Some(schema)) => cluster.note_metrics(&schema, known),
             Ok(None) => {}
-            Err(problem) => self.refusal = Some(format!("{}: {problem}", data.node.name)),
+            Err(problem) => self.refusal = Some(format!("{name}: {problem}")),
         }
-        if data.generation != generation {
-            // The same number of slots may mean other series.
-            (data.generation, data.slots) = (generation, 0);
-        }
+        // As many slots may mean other series.
+        data.generation = generation;
         true
     }
 
     fn row(&mut self, lane: &mut Lane<Self>, row: &Row<'_>) {
-        let period = lane.period();
-        let lane = &mut lane.data;
-        if !lane.connect(self, period) {
-            return;
-        }
-        let (counts, keep) = (&self.cluster.counts, self.cluster.keeps_history());
-        if let Err(problem) = lane.row(row.number(), row.decoder(), counts, keep) {
-            tracing::debug!("{} through {}: {problem}", lane.node.name, self.hub);
-            lane.encoder.close();
-            lane.slots = 0;
+        let NodesBelow { here, nodes, .. } = self;
+        let Some(node) = nodes.get_mut(lane.node()) else { return };
+        let row = (row.number(), row.decoder());
+        if let Err(problem) = node.row(lane.data.here, lane.data.origin(), row, here) {
+            tracing::debug!("{} through {}: {problem}", lane.node(), here.hub);
         }
     }
 
     fn lost(&mut self, lane: &mut Lane<Self>, from: u64, to: u64) {
-        if let Some(place) = lane.data.node.lock().lanes_mut().numbered(LANE) {
-            Counts::add(&self.cluster.counts.rows_lost, place.lose(from, to));
+        if let Some(node) = self.nodes.get_mut(lane.node()) {
+            node.lost(lane.data.here, lane.data.id, (from, to), &self.here);
         }
     }
 
-    fn closed(&mut self, mut lane: Lane<Self>, ended: Option<&str>) {
-        match ended {
-            Some(problem) => lane.data.disconnect(problem),
-            None => lane.data.disconnect(&format!("hub {} has it no more", self.hub)),
+    fn closed(&mut self, lane: Lane<Self>, ended: Option<&str>) {
+        if let Some(node) = self.nodes.get_mut(lane.node()) {
+            node.closed(lane.data.here, lane.data.id, ended, &self.here);
         }
     }
 
-    fn notice(&mut self, (): &(), granted: bool, text: &str) {
-        if !granted {
-            tracing::warn!("hub {}: {text}", self.hub);
+    fn notice(&mut self, wanted: &Wanted, granted: bool, text: &str) {
+        if granted {
+            return;
+        }
+        tracing::warn!("hub {}: {text}", self.here.hub);
+        if let (Wanted::Channel(channel), Some(asked)) = (wanted, &self.here.asked) {
+            asked.refused(channel, text);
+            self.nodes.values().for_each(|node| node.refused_by_hub(channel, &self.here));
+        }
+    }
+
+    fn refused(&mut self, wanted: &Wanted, name: &NodeName, text: &str) {
+        if let Wanted::Channel(channel) = wanted
+            && let Some(node) = self.node(name)
+        {
+            node.refuses(channel, text);
         }
     }
 
@@ -305,12 +266,12 @@ impl Reader for NodesBelow {
 
     /// A source without an identity gets no nodes from other hubs.
     fn up(&mut self, hub: &HubName) {
-        self.hub.clone_from(&hub.name);
+        self.here.hub.clone_from(&hub.name);
         self.refusal = None;
         if hub.identity == HubName::default().identity {
-            return self.cluster.sources.forget(self.number);
+            return self.here.cluster.sources.forget(self.number);
         }
-        if self.cluster.sources.set(self.number, hub) {
+        if self.here.cluster.sources.set(self.number, hub) {
             return;
         }
         let text = format!(
@@ -324,27 +285,28 @@ impl Reader for NodesBelow {
         self.forget();
     }
 
-    /// Silent nodes are down, and Interests of readers beyond the base rate are refused.
-    fn rest(&mut self, lanes: &mut Lanes<Self>) {
+    /// Silent nodes are down, and what readers here have subscribed to is answered.
+    fn rest(&mut self, _: &mut Lanes<Self>) {
+        let NodesBelow { here, nodes, .. } = self;
         let now = clock::boot();
-        for lane in lanes.iter_mut().filter(|lane| lane.data.is_up) {
-            let last = lane.data.last;
-            if now.since(last) > silent_after(lane.period()) && last > Nanos(0) {
-                lane.data.disconnect(&format!("silent at hub {}", self.hub));
+        nodes.retain(|_, node| {
+            node.silence(now, &here.hub);
+            !node.is_over(here)
+        });
+        let commands = here.mailbox.take();
+        if !commands.is_empty() {
+            let mut by_connection: HashMap<u64, &mut NodeBelow> =
+                nodes.values_mut().map(|node| (node.connection(), node)).collect();
+            for (connection, command) in commands {
+                // What else a hub sends to a node, the hub below sends itself.
+                if let Command::Interest { number, terms } = command
+                    && let Some(node) = by_connection.get_mut(&connection)
+                {
+                    node.wanted(number, &terms, here);
+                }
             }
         }
-        for (connection, command) in self.mailbox.take() {
-            let Command::Interest { number, terms } = command else { continue };
-            let Some(lane) = lanes.iter().find(|lane| lane.data.connection == connection) else { continue };
-            let text = match terms.channel {
-                None => format!("comes through hub {}, at its base rate", self.hub),
-                Some(_) => {
-                    format!("comes through hub {}, which passes no channels on: ask that hub", self.hub)
-                }
-            };
-            lane.data.node.lock().answered(number, Answer { granted: false, text }, None);
-        }
-        self.cluster.stir();
+        here.cluster.stir();
     }
 
     fn refusal(&mut self) -> Option<String> {
@@ -354,6 +316,9 @@ impl Reader for NodesBelow {
 
 impl Drop for NodesBelow {
     fn drop(&mut self) {
+        for node in self.nodes.values_mut() {
+            node.disconnect("this hub does not follow that one any more");
+        }
         self.forget();
     }
 }

@@ -12,6 +12,7 @@ use khz_model::{
 
 use crate::cluster::Cluster;
 use crate::cursor::{Cursor, Numbers, Selection, deliveries};
+use crate::followed::Follows;
 use crate::lane::Lane;
 use crate::limits::NOTICES_MAX;
 use crate::node::{SharedNode, Terms};
@@ -70,6 +71,8 @@ pub(crate) struct ClusterSubscription {
     numbers: Numbers,
     /// The store keeps its rows.
     is_kept: bool,
+    /// It follows a channel, for which hubs below are asked.
+    _follows: Option<Follows>,
     /// The version of the link that its reader speaks.
     version: u8,
     cursors: Vec<Cursor>,
@@ -112,12 +115,15 @@ impl ClusterSubscription {
         pace: Pace,
         numbers: Numbers,
     ) -> Result<Self, QueryError> {
+        let is_of_channel = interest.channel.is_some();
+        let follows = is_of_channel.then(|| Follows::new(cluster.clone(), &interest, pace == Pace::Prompt));
         let Interest { patterns, rate, exact, channel } = interest;
         let choice = Choice::new(patterns.into());
         let handler_bytes = channel.as_ref().map_or(0, |channel| channel.handler.len());
         let choice_bytes = (choice.held() + handler_bytes) as u64;
         let share = may_hold(&cluster, choice_bytes)?;
         Ok(ClusterSubscription {
+            _follows: follows,
             choice_bytes,
             share,
             rate,

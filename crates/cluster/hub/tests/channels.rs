@@ -6,6 +6,7 @@
 mod fake;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fake::{Hub, Node, interest, until};
 use khz_block::{Decoder, SchemaDecoder, Step};
@@ -103,7 +104,8 @@ fn heard(node: &mut Node) -> Vec<&'static str> {
 fn grant(node: &mut Node, interest: u32, epoch: u64) -> Want {
     let want = node.offer_lane("boost1", epoch, 0, interest);
     let lane = node.lane;
-    Told { interest, granted: true, period: Nanos::from_millis(10), text: "", lane }.put(&mut node.out);
+    Told { interest, granted: true, period: Nanos::from_millis(10), text: "", lane, refused_by: "" }
+        .put(&mut node.out);
     node.beat();
     want
 }
@@ -136,6 +138,8 @@ struct Received {
     rows: Vec<(u64, u64)>,
     told: Vec<(bool, String)>,
     lost: u64,
+    /// Lanes that were closed.
+    closed: usize,
 }
 
 impl Received {
@@ -159,6 +163,10 @@ impl Received {
                 }
                 Frame::Told(told) => self.told.push((told.granted, told.text.to_owned())),
                 Frame::Lost { from, to, .. } => self.lost += to - from,
+                Frame::Closed { .. } => {
+                    self.closed += 1;
+                    (self.schema, self.decoder) = Default::default();
+                }
                 _ => {}
             });
             took.expect("the hub goes on");
@@ -344,7 +352,7 @@ fn a_channel_that_a_node_refuses_is_a_notice_and_no_other_rows_come_in_its_place
     ask(&mut link, 1, 100, "hot", false);
     let text = "channel hot: 4 MiB of windows are in use";
     let interest = next_channel(&mut a).0;
-    Told { interest, granted: false, period: Nanos(0), text, lane: 0 }.put(&mut a.out);
+    Told { interest, granted: false, period: Nanos(0), text, lane: 0, refused_by: "" }.put(&mut a.out);
     a.send();
     a.row(1, [1; 4]).beat();
     old.row(1, [1; 4]).beat();
@@ -478,6 +486,63 @@ fn a_reader_may_name_a_channel_that_the_hub_keeps() {
     assert!(!granted && text.contains(key_is_missing), "{text}");
     let (_, name, handler) = next_channel(&mut a);
     assert_eq!((&name[..], &handler[..]), ("hot", &[7, 7][..]));
+}
+
+/// Keeps one channel, whose handler is its revision; 0: it is removed.
+#[derive(Default)]
+struct Changing(AtomicU64);
+
+impl KnownChannels for Changing {
+    fn find(&self, name: &ChannelName) -> Option<Interest> {
+        let revision = self.revision() as u8;
+        (revision > 0 && name.as_str() == "hot").then(|| channel("hot", &[revision]))
+    }
+    fn revision(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+    fn list(&self) -> Vec<KnownChannel> {
+        Vec::new()
+    }
+}
+
+#[test]
+fn a_reader_that_has_named_a_channel_gets_the_rows_of_its_present_definition() {
+    let (hub, kept) = (Hub::new(), Arc::new(Changing(AtomicU64::new(1))));
+    hub.cluster.know_channels(kept.clone());
+    let mut a = node(&hub, "a");
+    let mut reader = reader(&hub);
+    let channel = Some(ChannelFrame { name: "hot", handler: &[] });
+    let (number, period, patterns) = (1, Nanos::SECOND, &["*"]);
+    Ask { number, period, exact: false, prompt: true, past: false, channel, patterns }.put(&mut reader.out);
+    reader.send();
+    let (before, _, handler) = next_channel(&mut a);
+    assert_eq!(handler, [1]);
+    grant(&mut a, before, 5);
+    let mut received = Received::default();
+    received.read_until(&mut reader, |received| !received.told.is_empty());
+    a.row(3, [1; 4]).row(4, [2; 4]).beat();
+    received.read_until(&mut reader, |received| received.rows.len() == 2);
+    // It is changed: with its next Beat at the latest the reader goes over to another lane, under the same number.
+    kept.0.store(2, Ordering::Relaxed);
+    let (after, name, handler) = next_channel(&mut a);
+    assert_eq!((&name[..], &handler[..]), ("hot", &[2][..]));
+    assert_ne!(before, after);
+    a.end();
+    a.lane += 1;
+    grant(&mut a, after, 6);
+    a.row(9, [3; 4]).row(70, [4; 4]).beat();
+    received.read_until(&mut reader, |received| received.rows.len() == 4);
+    assert_eq!(received.rows, [(0, 3), (1, 4), (2, 9), (3, 70)], "each lane has numbers of its own");
+    assert_eq!((received.closed, received.lost), (1, 0));
+    assert!(received.told.iter().all(|(granted, text)| *granted && text.is_empty()), "{:?}", received.told);
+    // It is removed.
+    kept.0.store(0, Ordering::Relaxed);
+    received.read_until(&mut reader, |received| received.told.iter().any(|(granted, _)| !granted));
+    assert_eq!(
+        received.told.last().map(|(_, text)| &text[..]),
+        Some("there is no channel hot; `khz channel list` shows all")
+    );
+    assert_eq!(received.closed, 2);
 }
 
 #[test]

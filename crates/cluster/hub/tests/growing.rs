@@ -294,7 +294,8 @@ fn a_lane_that_an_answer_names_is_wanted_with_the_length_of_the_schema_that_is_h
             Frame::Interest(interest) => Some(interest.number),
             _ => None,
         });
-        Told { interest: number, granted: true, period: PERIOD, text: "", lane: 2 }.put(&mut a.node.out);
+        Told { interest: number, granted: true, period: PERIOD, text: "", lane: 2, refused_by: "" }
+            .put(&mut a.node.out);
         assert_eq!(a.wanted().schema_bytes, 0, "nothing of generation {generation} is here");
         a.say(schema, 0);
         a.block(10 + u64::from(generation), if generation == 1 { 1 } else { 3 }, 1);

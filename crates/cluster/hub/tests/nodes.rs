@@ -219,8 +219,15 @@ fn a_faster_rate_is_asked_of_the_node_once_and_taken_back_when_the_last_reader_g
         }
         _ => None,
     });
-    khz_link::Told { interest: number, granted: true, period: Nanos::from_millis(2), text: "", lane: 0 }
-        .put(&mut a.out);
+    khz_link::Told {
+        interest: number,
+        granted: true,
+        period: Nanos::from_millis(2),
+        text: "",
+        lane: 0,
+        refused_by: "",
+    }
+    .put(&mut a.out);
     let base = std::mem::replace(&mut a.encoder, khz_block::Encoder::new(2, 1, Nanos::from_millis(2)));
     a.lane = 2;
     a.offer_lane("boost1", 5, 0, number);
@@ -264,7 +271,7 @@ fn a_lane_is_left_when_nothing_is_served_by_it_and_not_while_an_interest_waits_f
     };
     let told = |a: &mut Node, interest: u32, lane: u32| {
         let period = Nanos::from_millis(2);
-        khz_link::Told { interest, granted: true, period, text: "", lane }.put(&mut a.out);
+        khz_link::Told { interest, granted: true, period, text: "", lane, refused_by: "" }.put(&mut a.out);
         a.send();
     };
     let first = hub.subscribe(&["mem.*"], 500);
@@ -307,7 +314,7 @@ fn who_comes_to_a_lane_that_was_left_gets_what_comes_and_not_what_was_there() {
     };
     let told = |a: &mut Node, interest: u32| {
         let period = Nanos::from_millis(2);
-        khz_link::Told { interest, granted: true, period, text: "", lane: 2 }.put(&mut a.out);
+        khz_link::Told { interest, granted: true, period, text: "", lane: 2, refused_by: "" }.put(&mut a.out);
     };
     let mut first = subscribe();
     a.encoder = khz_block::Encoder::new(2, 1, Nanos::from_millis(2));
@@ -364,7 +371,8 @@ fn a_reader_hears_of_a_refusal_and_gets_the_base_lane() {
     let mut subscription = hub.subscribe(&["mem.free"], 1_000);
     assert!(subscription.notices().is_empty());
     let text = "1000Hz is above this agent's ceiling of 500Hz";
-    khz_link::Told { interest: 1, granted: false, period: Nanos(0), text, lane: 0 }.put(&mut a.out);
+    khz_link::Told { interest: 1, granted: false, period: Nanos(0), text, lane: 0, refused_by: "" }
+        .put(&mut a.out);
     a.beat();
     let notices = subscription.notices();
     assert_eq!(notices[0].text, format!("{text}; showing the base lane"));

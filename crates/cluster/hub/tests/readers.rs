@@ -347,7 +347,8 @@ fn a_reader_that_does_not_read_loses_rows_and_no_other_peer_does() {
         Frame::Interest(interest) => Some(interest.number),
         _ => None,
     });
-    khz_link::Told { interest, granted: true, period: Nanos(0), text: "", lane: 1 }.put(&mut a.out);
+    khz_link::Told { interest, granted: true, period: Nanos(0), text: "", lane: 1, refused_by: "" }
+        .put(&mut a.out);
     a.beat();
     read_until(&mut slow, &mut received, |r| !r.lanes.is_empty());
     // More rows than the sockets and the hub buffer. The reader sips: if it read nothing at all, the hub would end it.

@@ -202,7 +202,8 @@ impl<L: Lane> AgentEnd<L> {
         self.dismiss(ask.number, lanes);
         if self.interests.len() == INTERESTS_MAX {
             let text = "this node answers no more interests at a time";
-            Told { interest: ask.number, granted: false, period: Nanos(0), text, lane: 0 }.put(out);
+            Told { interest: ask.number, granted: false, period: Nanos(0), text, lane: 0, refused_by: "" }
+                .put(out);
             return;
         }
         self.interests.push(ask.number);
@@ -325,7 +326,15 @@ impl<L: Lane> AgentEnd<L> {
         for answer in answers.iter().filter(|answer| self.interests.contains(&answer.interest)) {
             let Answer { interest, lane, period, text } = answer;
             let number = self.book.number_of(*lane);
-            Told { interest: *interest, granted: number != 0, period: *period, text, lane: number }.put(out);
+            Told {
+                interest: *interest,
+                granted: number != 0,
+                period: *period,
+                text,
+                lane: number,
+                refused_by: "",
+            }
+            .put(out);
         }
     }
 

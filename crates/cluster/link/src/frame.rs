@@ -326,6 +326,7 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
             period: body.period()?,
             text: body.text(TEXT_MAX)?,
             lane: body.number()?,
+            refused_by: if body.is_at_end() { "" } else { body.text(NODE_NAME_MAX)? },
         }),
         kind::BEAT => Frame::Beat(Beat {
             stamp: body.i64()?,

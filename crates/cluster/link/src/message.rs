@@ -300,6 +300,8 @@ pub struct Told<'a> {
     pub text: &'a str,
     /// The lane that serves it, if that was offered before; 0: one that is offered now, or none.
     pub lane: u32,
+    /// The node that refuses a channel, where a hub grants it of other nodes; the text begins with its name then. Empty: none.
+    pub refused_by: &'a str,
 }
 
 /// A piece of a schema.

@@ -121,7 +121,8 @@ fn what_is_settled_is_not_asked_for_again() {
     welcome(&mut said);
     offer("local", 2, &mut said);
     offer("base", 1, &mut said);
-    Told { interest: 1, granted: true, period: Nanos(1_000), text: "", lane: 0 }.put(&mut said);
+    Told { interest: 1, granted: true, period: Nanos(1_000), text: "", lane: 0, refused_by: "" }
+        .put(&mut said);
     let schema = put::open_schema(&mut said, 1, 1, 0);
     said.extend_from_slice(&[0; 10]);
     schema.close(&mut said);

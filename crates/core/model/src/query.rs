@@ -200,12 +200,14 @@ pub struct Notice {
     pub text: String,
     /// The new state of the node, and since when (ns since 1970); `None`: the notice is about something else.
     pub change: Option<(Presence, Nanos)>,
+    /// The node refuses the channel: it will send no rows of it.
+    pub is_refusal: bool,
 }
 
 impl Notice {
     /// A notice that is not about a node's state.
     pub fn of(node: NodeName, text: impl Into<String>) -> Self {
-        Notice { node, text: text.into(), change: None }
+        Notice { node, text: text.into(), change: None, is_refusal: false }
     }
 }
 

@@ -137,7 +137,9 @@ fn columns_event(delivery: &Delivery, rate: Rate, out: &mut String) {
 pub(crate) fn notices<'a>(notices: impl IntoIterator<Item = &'a Notice>, out: &mut String) {
     let mut sentences: Vec<(&Notice, Vec<&NodeName>)> = Vec::new();
     for notice in notices {
-        let same = |known: &Notice| known.text == notice.text && state(known) == state(notice);
+        let same = |known: &Notice| {
+            (known.is_refusal, &known.text, state(known)) == (notice.is_refusal, &notice.text, state(notice))
+        };
         match sentences.iter_mut().find(|(known, _)| same(known)) {
             Some((_, nodes)) => nodes.push(&notice.node),
             None => sentences.push((notice, vec![&notice.node])),
@@ -153,6 +155,9 @@ pub(crate) fn notices<'a>(notices: impl IntoIterator<Item = &'a Notice>, out: &m
             json::text(out, state);
             out.push_str(",\"since\":");
             json::text(out, &since.seconds_text());
+        }
+        if notice.is_refusal {
+            out.push_str(",\"refused\":true");
         }
         out.push_str("}\n\n");
     }

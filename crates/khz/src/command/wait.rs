@@ -206,9 +206,9 @@ impl Wait {
                     remark!("{sentence}; khz waits for it");
                 }
             }
-            Piece::Notice { nodes, text } => {
+            Piece::Notice { nodes, text, is_refusal } => {
                 remark!("{}: {text}", fold(&nodes));
-                if is_refusal(&text) {
+                if is_refusal || is_said_to_refuse(&text) {
                     self.refused.extend(nodes);
                 }
                 if self.named.as_ref().is_some_and(|named| named.is_subset(&self.refused)) {
@@ -232,8 +232,9 @@ impl Wait {
     }
 }
 
-/// Whether a node that says this will never send a row: it cannot execute this channel, or none at all.
-fn is_refusal(text: &str) -> bool {
+/// Whether a node that says this will never send a row: it cannot execute this channel, or none at all. Hubs of before do not mark
+/// such notices.
+fn is_said_to_refuse(text: &str) -> bool {
     text.starts_with("channel ") || text.contains("no handlers") || text.contains("older than channels")
 }
 

@@ -46,7 +46,13 @@ const STORE_KEYS: [(&str, &str); 5] = [
 const SOURCE_KEYS: [&str; 3] = ["rate", "enabled", "budget"];
 
 /// Keys inside `[sinks.NAME]`.
-const SINK_KEYS: [(&str, Shape); 2] = [("rrd", Shape::Text("DIR")), ("layout", Shape::List("LAYOUT"))];
+const SINK_KEYS: [(&str, Shape); 5] = [
+    ("rrd", Shape::Text("DIR")),
+    ("layout", Shape::List("LAYOUT")),
+    ("record", Shape::Text("DIR")),
+    ("rotate", Shape::Text("SIZE")),
+    ("size", Shape::Text("SIZE")),
+];
 
 /// Reads the text of the file called `path`; `source_names` are the sources that exist.
 pub fn read(path: &str, text: &str, source_names: &[&str]) -> Result<FileValues, ConfigError> {

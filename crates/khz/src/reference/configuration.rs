@@ -39,6 +39,11 @@ A hub may have sinks, which channels name with `to` ([channels.md](channels.md#s
 [sinks.hot]
 rrd    = \"/var/lib/khz/rrd-hot\"              # a directory of .rrd files, DIR/NODE/SERIES.rrd
 layout = [\"10\", \"AVERAGE:0.5:1:8640\"]       # step and archives, as rrd_layout; MRTG's without it
+
+[sinks.seen]
+record = \"/var/lib/khz/seen\"                 # a directory of recordings, DIR/CHANNEL-START.NNNN.khzt
+rotate = \"64MiB\"                             # a file, about
+size   = \"1GiB\"                              # all files of a channel: the oldest goes
 ```
 
 `khz check` names the sources. The column \"for\" says which commands take a setting as a flag: `khz` (without a command), `agent`, `hub`, and readers (`get`, `watch`, `nodes` and the like). `store` is `khz store`. The file may hold every

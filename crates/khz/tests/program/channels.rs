@@ -321,3 +321,31 @@ fn readers_are_refused_what_is_for_operators_and_errors_say_what_to_do() {
     let list = out(&ask(&hub, &["channel", "list"]));
     assert!(list.contains("fast     operator  1kHz"), "{list}");
 }
+
+#[test]
+fn an_upper_hub_has_the_rows_of_a_channel_of_nodes_of_the_hub_below_and_their_refusals() {
+    let lower = Running::start_hub(&[]);
+    let _willing = agent(&lower, "n1", &[]);
+    let _stubborn = agent(&lower, "n2", &["--handlers", "none"]);
+    let upper = crate::text::nested_hub("upper", "127.0.0.1:0", &lower.link());
+    until(PATIENCE, "the nodes have come up above", || {
+        let nodes = ask(&upper, &["nodes", "--json"]);
+        out(&nodes).matches("\"state\":\"up\"").count() >= 2
+    });
+    let wait = ask(&upper, &["wait", "n1:load.1m >= 0", "--rate", "10Hz", "--timeout", "60s"]);
+    assert_eq!(code(&wait), 0, "{}", err(&wait));
+    assert!(out(&wait).starts_with("n1 at "), "{}", out(&wait));
+    let refused = ask(&upper, &["wait", "n2:load.1m >= 0", "--timeout", "60s"]);
+    assert_eq!(code(&refused), 1, "{}", err(&refused));
+    assert!(err(&refused).contains("this node takes no handlers"), "{}", err(&refused));
+    assert_eq!(code(&ask(&upper, &["channel", "create", "loads", "load.*", "--rate", "10Hz"])), 0);
+    let watched = ask(&upper, &["channel", "watch", "loads", "--count", "20", "--json"]);
+    assert_eq!(code(&watched), 0, "{}", err(&watched));
+    let rows: Vec<Value> = out(&watched).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(rows.iter().filter(|row| row["node"] == "n1").count() >= 20, "{}", out(&watched));
+    // With its last reader the channel ends at the hub below, and with it the lane of the node there.
+    until(PATIENCE, "nobody follows it below", || {
+        let nodes = ask(&lower, &["nodes", "n1", "--json"]);
+        !out(&nodes).contains("channel.loads")
+    });
+}

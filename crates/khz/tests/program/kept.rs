@@ -316,3 +316,51 @@ fn a_channel_uses_others_and_writes_into_a_sink_of_the_hub() {
         last().and_then(|value| value.parse::<f64>().ok()) == Some(20.0)
     });
 }
+
+/// The rows of all recordings in a folder, of the channel's files in their order.
+fn rows_in(folder: &str) -> Vec<Value> {
+    let files =
+        std::fs::read_dir(folder).map(|files| files.filter_map(Result::ok).collect()).unwrap_or(vec![]);
+    let mut paths: Vec<String> = files.iter().map(|file| file.path().to_str().unwrap().to_owned()).collect();
+    paths.sort();
+    paths.iter().flat_map(|path| rows_of(path)).collect()
+}
+
+#[test]
+fn a_sink_that_is_a_recording_has_the_rows_of_the_channel_before_and_after_it_was_changed() {
+    let place = Place::new("recordings");
+    let (config, seen) = (place.path("khz.toml"), place.path("seen"));
+    let text = format!("[sinks.seen]\nrecord = \"{seen}\"\nrotate = \"1MiB\"\nsize = \"4MiB\"\n");
+    std::fs::write(&config, text).unwrap();
+    let hub = place.hub(&["--config", &config]);
+    let _agent = place.agent(&hub, "n1");
+    let of = |value: &'static str| move |row: &Value| row["values"]["channel.two"].as_str() == Some(value);
+    operate(
+        &hub,
+        &["channel", "create", "two", "--expr", "{\"uptime.up\"} * 0 + 1", "--rate", "10Hz", "--to", "seen"],
+    );
+    // Blocks are written when they are complete: the change ends the first one.
+    let outside = place.path("outside.khzt");
+    let words =
+        ["record", "--channel", "two", "--hub", &place.link, "--quiet", "--for", "10s", "-o", &outside];
+    let recording = Ended::start(&mut hub.beside(&words));
+    until(PATIENCE, "somebody records it", || {
+        out(&ask(&hub, &["channel", "show", "two"])).contains("executed  by 1 node")
+    });
+    operate(
+        &hub,
+        &["channel", "set", "two", "--expr", "{\"uptime.up\"} * 0 + 2", "--rate", "10Hz", "--to", "seen"],
+    );
+    assert_eq!(recording.end().0, 0, "no row of either definition is missing");
+    assert!(rows_of(&outside).iter().any(of("2")), "a recording follows the change");
+    operate(&hub, &["channel", "rm", "two"]);
+    until(PATIENCE, "the sink has rows of both", || {
+        let rows = rows_in(&seen);
+        rows.iter().any(of("1")) && rows.iter().any(of("2"))
+    });
+    let rows = rows_in(&seen);
+    assert!(rows.iter().all(|row| row["lane"] == "channel.two" && row["node"] == "n1"), "{rows:?}");
+    let numbers: Vec<u64> =
+        rows.iter().filter(|row| of("2")(row)).map(|row| row["row"].as_u64().unwrap()).collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
+}

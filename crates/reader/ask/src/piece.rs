@@ -42,6 +42,8 @@ pub enum Piece {
         nodes: Vec<String>,
         /// One sentence.
         text: String,
+        /// These nodes refuse the channel: no row of it comes from them.
+        is_refusal: bool,
     },
     /// Nodes have changed their state.
     Change {
@@ -147,10 +149,10 @@ impl Piece {
             }
             "notice" => {
                 let parsed: NoticeEvent = serde_json::from_str(data).map_err(unreadable)?;
-                let NoticeEvent { nodes, text, state, since } = parsed;
+                let NoticeEvent { nodes, text, state, since, refused } = parsed;
                 Ok(Some(match (state, since) {
                     (Some(state), Some(since)) => Piece::Change { nodes, state, since, text },
-                    _ => Piece::Notice { nodes, text },
+                    _ => Piece::Notice { nodes, text, is_refusal: refused },
                 }))
             }
             _ => Ok(None),
@@ -159,7 +161,8 @@ impl Piece {
 
     /// From a notice of a subscription in this process.
     pub fn from_notice(notice: khz_model::Notice) -> Piece {
-        Piece::Notice { nodes: vec![notice.node.to_string()], text: notice.text }
+        let (nodes, is_refusal) = (vec![notice.node.to_string()], notice.is_refusal);
+        Piece::Notice { nodes, text: notice.text, is_refusal }
     }
 
     /// The columns of a delivery in this process.
@@ -235,6 +238,8 @@ struct NoticeEvent {
     text: String,
     state: Option<String>,
     since: Option<String>,
+    #[serde(default)]
+    refused: bool,
 }
 
 #[derive(Deserialize)]
@@ -343,7 +348,14 @@ mod tests {
     fn an_unknown_event_passes_and_a_broken_one_says_what_is_wrong() {
         assert_eq!(Piece::decode("weather", "sunny").unwrap(), None);
         let notice = Piece::decode("notice", r#"{"nodes":["n1"],"text":"too fast"}"#).unwrap();
-        assert_eq!(notice, Some(Piece::Notice { nodes: vec!["n1".to_owned()], text: "too fast".to_owned() }));
+        assert_eq!(
+            notice,
+            Some(Piece::Notice {
+                nodes: vec!["n1".to_owned()],
+                text: "too fast".to_owned(),
+                is_refusal: false
+            })
+        );
         let gone =
             r#"{"nodes":["n1"],"text":"is down since 12:03:11 UTC","state":"down","since":"1763690591.5"}"#;
         let gone = Piece::decode("notice", gone).unwrap();

@@ -248,7 +248,8 @@ impl Client {
     /// There are too many subscriptions.
     pub fn subscribe(&self, selection: Selection) -> Result<Subscription, ClientError> {
         let queue = Queue::default();
-        let route = Route { condition: selection.condition, queue: queue.clone() };
+        let is_of_channel = selection.interest.channel.is_some();
+        let route = Route { condition: selection.condition, is_of_channel, queue: queue.clone() };
         let feed = match (&self.link, &self.own) {
             (Some(link), _) => {
                 let number = link.subscribe(&selection.interest, selection.prompt, route)?;

@@ -18,6 +18,8 @@ use crate::queue::Queue;
 #[derive(Clone)]
 pub(crate) struct Route {
     pub condition: Condition,
+    /// Rows come at any time, so time does not tell how many are missing.
+    pub is_of_channel: bool,
     pub queue: Queue,
 }
 
@@ -60,7 +62,8 @@ impl Router {
 /// How many rows could have been made since the last one, if its lane had another epoch; within an epoch the hub reports
 /// losses.
 fn ticks_missed(lane: &Lane<Router>, stamp: Stamp) -> u64 {
-    let Some(last) = lane.data.last.filter(|last| last.epoch != lane.epoch()) else { return 0 };
+    let is_other = |last: &Last| last.epoch != lane.epoch() && !lane.subscription().is_of_channel;
+    let Some(last) = lane.data.last.filter(is_other) else { return 0 };
     let period = lane.period().0;
     let passed = stamp.real().since(last.stamp.real()).0.saturating_add(period / 2);
     passed.checked_div(period).unwrap_or(0).saturating_sub(1)

@@ -16,6 +16,7 @@ impl Cursor {
         let subscription = node.subscriptions().get(number)?;
         let (answer, lane) = (subscription.answer()?.clone(), subscription.lane());
         drop(node);
+        let is_refusal = !self.has_answered && !answer.granted && self.is_of_channel();
         let text = match self.has_answered || (answer.granted && answer.text.is_empty()) {
             true => self.pace_notice(lane.filter(|_| answer.granted))?,
             false => {
@@ -27,7 +28,7 @@ impl Cursor {
                 }
             }
         };
-        Some(Notice::of(self.node.name.clone(), text))
+        Some(Notice { is_refusal, ..Notice::of(self.node.name.clone(), text) })
     }
 
     /// From now on: the reader believes that the node is gone, so it hears of the return.
@@ -55,7 +56,7 @@ impl Cursor {
                 format!("is down since {at} UTC{why}")
             }
         };
-        Some(Notice { node: status.node, text, change: Some((presence, since)) })
+        Some(Notice { node: status.node, text, change: Some((presence, since)), is_refusal: false })
     }
 
     /// A notice about the rate of the lane that serves.

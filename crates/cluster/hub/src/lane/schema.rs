@@ -29,6 +29,11 @@ impl Lane {
         self.schemas.present().cloned()
     }
 
+    /// The newest generation of which a schema is here.
+    pub fn newest_generation(&self) -> Option<u32> {
+        self.schemas.newest()
+    }
+
     /// The schema of a generation.
     pub fn schema(&self, generation: u32) -> Option<&Arc<Schema>> {
         self.schemas.of(generation)

@@ -25,6 +25,15 @@ pub(crate) struct Terms {
     pub channel: Option<Arc<ChannelTerms>>,
 }
 
+impl Terms {
+    /// True if both have the same rows, whether at once or flushed.
+    pub fn has_rows_of(&self, other: &Terms) -> bool {
+        self.channel == other.channel
+            && (self.rate, self.exact) == (other.rate, other.exact)
+            && self.patterns == other.patterns
+    }
+}
+
 /// A subscription at one node.
 #[derive(Debug)]
 pub(crate) struct NodeSubscription {
@@ -219,6 +228,11 @@ impl Subscriptions {
     /// True once the node has answered all of them.
     pub fn are_answered(&self) -> bool {
         self.all.iter().all(|known| known.answer.is_some())
+    }
+
+    /// The subscriptions that want the rows of these terms.
+    pub fn wanting(&self, terms: &Terms) -> Vec<u32> {
+        self.all.iter().filter(|known| known.terms.has_rows_of(terms)).map(|known| known.number).collect()
     }
 
     fn served_by(&self, lane: u64) -> impl Iterator<Item = &NodeSubscription> {

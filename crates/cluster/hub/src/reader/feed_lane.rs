@@ -123,7 +123,8 @@ impl FeedLane {
                 self.offer(interest, node.as_str(), &columns.series, lane, out);
                 if columns.are_all_left_out() && !std::mem::replace(&mut self.is_told, true) {
                     let text = &format!("{node}: {LEFT_OUT}");
-                    Told { interest, granted: true, period: Nanos(0), text, lane: 0 }.put(out);
+                    Told { interest, granted: true, period: Nanos(0), text, lane: 0, refused_by: "" }
+                        .put(out);
                 }
             }
             Event::Row(columns, decoder, number, all_changes) if !columns.is_empty() && self.wanted => {
@@ -153,7 +154,8 @@ impl FeedLane {
         Counts::add(&cluster.counts.reader_lost, lost);
         if let Some(notice) = cursor.take_notice() {
             let text = &format!("{node}: {}", notice.text);
-            Told { interest, granted: true, period: Nanos(0), text, lane: 0 }.put(out);
+            let refused_by = if notice.is_refusal { node.as_str() } else { "" };
+            Told { interest, granted: true, period: Nanos(0), text, lane: 0, refused_by }.put(out);
         }
         !cursor.is_caught_up()
     }

@@ -11,6 +11,8 @@ use khz_model::{ChannelName, ChannelTerms, Nanos};
 
 use super::random::Random;
 use super::wire::Shared;
+use crate::followed::FollowedChannel;
+use crate::source::{NodesBelow, Wanted};
 
 /// A subscription.
 #[derive(Clone, Debug)]
@@ -25,9 +27,11 @@ pub struct Interest {
     pub asked: Nanos,
 }
 
-/// For a follower that has one subscription and no name for it.
-impl From<Interest> for () {
-    fn from(_: Interest) {}
+/// For the source, whose other subscriptions are channels ([`Reader::follow`]).
+impl From<Interest> for Wanted {
+    fn from(_: Interest) -> Self {
+        Wanted::Everything
+    }
 }
 
 /// A reader of one hub.
@@ -95,11 +99,15 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
         pattern: &str,
         channel: Option<Arc<ChannelTerms>>,
     ) {
-        self.asked += 1;
-        let (number, pattern, asked) = (self.asked, pattern.into(), self.now);
-        let interest = Interest { number, period, exact, prompt, pattern, channel, asked };
+        let (pattern, asked) = (pattern.into(), self.now);
+        let interest = Interest { number: self.asked + 1, period, exact, prompt, pattern, channel, asked };
+        self.add(interest.clone(), interest.into());
+    }
+
+    fn add(&mut self, interest: Interest, subscription: R::Subscription) {
+        self.asked = interest.number;
         let number = || Ok::<_, Infallible>(interest.number);
-        let Ok(_) = self.follower.subscriptions().add(interest.clone().into(), number);
+        let Ok(_) = self.follower.subscriptions().add(subscription, number);
         self.interests.push(interest);
     }
 
@@ -178,17 +186,24 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
             if channel.is_some() && !reader_end.knows_channels() {
                 // As the driver answers.
                 let text = "the hub's khz is older than channels: update it";
-                follower.answered(&Told {
-                    interest: number,
-                    granted: false,
-                    period: Nanos(0),
-                    text,
-                    lane: 0,
-                });
+                let (granted, period, lane, refused_by) = (false, Nanos(0), 0, "");
+                follower.answered(&Told { interest: number, granted, period, text, lane, refused_by });
                 continue;
             }
             let (patterns, channel) = (&[pattern.as_str()], channel.as_deref().map(ChannelFrame::from));
             reader_end.ask(&Ask { number, period, exact, prompt, past: false, channel, patterns }, out);
         }
+    }
+}
+
+impl Reader<NodesBelow> {
+    /// Subscribes to what readers follow above, as the source does.
+    pub fn follow(&mut self, followed: &Arc<FollowedChannel>) -> u32 {
+        let FollowedChannel { interest, prompt, .. } = &**followed;
+        let (number, pattern) = (self.asked + 1, interest.patterns[0].to_string());
+        let (period, exact, channel) = (interest.rate.period(), interest.exact, interest.channel.clone());
+        let interest = Interest { number, period, exact, prompt: *prompt, pattern, channel, asked: self.now };
+        self.add(interest, Wanted::Channel(followed.clone()));
+        number
     }
 }

@@ -21,7 +21,7 @@ use crate::counts::own_metric;
 use crate::limits::GENERATIONS_MAX;
 use crate::node::BASE;
 use crate::query::HubQuery;
-use crate::source::{self, NodesBelow};
+use crate::source::{self, Asked, NodesBelow};
 
 /// The hub that the nodes report to, and the one above it, which gets them from there.
 const LEAF: usize = 0;
@@ -57,6 +57,8 @@ pub struct World {
     agents: Vec<Agent>,
     readers: Vec<Reader<Judge>>,
     source: Reader<NodesBelow>,
+    /// The channels that the source was asked for.
+    asked: Asked,
     faults: SharedFaults,
     metrics: [Arc<Metric>; 4],
     /// Versions of programs that start; `None`: all speak the newest.
@@ -109,7 +111,8 @@ impl World {
         });
         let faults = SharedFaults::default();
         let hubs = [Hub::new(1), Hub::new(2)];
-        let follower = source::follower(hubs[ROOT].cluster.clone(), 0).expect("a bell");
+        let asked = Asked::default();
+        let follower = source::follower_of(hubs[ROOT].cluster.clone(), 0, asked.clone());
         let mut source = Reader::new(follower, LEAF, Role::Hub, 2, now);
         source.ask(Nanos::SECOND, (false, false), "*");
         let late = Nanos::from_millis(250);
@@ -127,6 +130,7 @@ impl World {
             agents: Vec::new(),
             readers,
             source,
+            asked,
             faults,
             metrics,
             versions,
@@ -182,7 +186,8 @@ impl World {
         let removes = self.seed.is_multiple_of(2);
         self.faults.borrow_mut().has_no_memory = history.0 == 0;
         self.hubs.iter_mut().for_each(|hub| hub.store(history, removes));
-        let follower = source::follower(self.hubs[ROOT].cluster.clone(), 0).expect("a bell");
+        self.asked = Asked::default();
+        let follower = source::follower_of(self.hubs[ROOT].cluster.clone(), 0, self.asked.clone());
         self.source = Reader::new(follower, LEAF, Role::Hub, 2, self.now);
         self.source.ask(Nanos::SECOND, (false, false), "*");
         self.source.version = self.hubs[ROOT].version;
@@ -225,10 +230,23 @@ impl World {
         }
         self.hubs[LEAF].turn(self.now, self.lag, &mut self.random);
         self.connect_readers();
+        self.pass_channels_on();
         self.source.turn(self.now, self.lag, &mut self.random);
         self.hubs[ROOT].turn(self.now, self.lag, &mut self.random);
         for reader in &mut self.readers {
             reader.turn(self.now, self.lag, &mut self.random);
+        }
+    }
+
+    /// The source asks the leaf for what readers of the root follow.
+    fn pass_channels_on(&mut self) {
+        let (source, mut over) = (&mut self.source, Vec::new());
+        let follow = |channel: &_| Ok(source.follow(channel));
+        self.asked.follow(&self.hubs[ROOT].cluster, follow, |number| over.push(number));
+        for number in over {
+            if let Some(at) = self.source.interests.iter().position(|known| known.number == number) {
+                self.source.dismiss(at);
+            }
         }
     }
 
@@ -355,10 +373,10 @@ impl World {
         }
     }
 
-    /// A reader of the leaf wants a channel, or no longer wants what it wanted last.
+    /// A reader, also one of the root, wants a channel, or no longer wants what it wanted last.
     fn want_channel(&mut self, random: &mut Random) {
-        let leaf = self.readers.len() as u64 - 1;
-        let reader = &mut self.readers[random.below(leaf) as usize];
+        let all = self.readers.len() as u64;
+        let reader = &mut self.readers[random.below(all) as usize];
         if random.once_in(3) && reader.interests.len() > 1 {
             return reader.dismiss(reader.interests.len() - 1);
         }
@@ -387,6 +405,10 @@ impl World {
             agent.wire.borrow_mut().is_cut = true;
             self.faults.borrow_mut().happen(None, Some(&agent.node.name));
         } else if let Some(reader) = self.readers.get_mut(at - self.agents.len()) {
+            // The root ends its subscriptions at the leaf with their last reader: what nodes send meanwhile, it does not get.
+            if reader.hub == ROOT && self.channels.is_some() {
+                self.faults.borrow_mut().happen(Some(ROOT), None);
+            }
             reader.cut();
         } else {
             self.faults.borrow_mut().happen(Some(ROOT), None);
@@ -473,10 +495,9 @@ impl World {
                 let (name, lanes) = (&agent.node.name, reader.follower.lanes());
                 let unserved = reader.follower.reader().unserved(&reader.interests, lanes, &agent.node);
                 assert!(unserved.is_none(), "{name} at {:?}: {unserved:?}", self.now);
-                let old = [agent.version, reader.version, self.hubs[LEAF].version]
-                    .into_iter()
-                    .any(|it| it < VERSION);
-                if reader.hub != agent.hub || old {
+                let hubs = self.hubs.iter().map(|hub| hub.version);
+                let old = hubs.chain([agent.version, reader.version]).any(|it| it < VERSION);
+                if old {
                     continue;
                 }
                 for interest in
@@ -493,6 +514,8 @@ impl World {
         }
         outcome.read = self.readers.iter().map(|reader| reader.follower.reader().rows).sum();
         outcome.of_channels = self.readers.iter().map(|reader| reader.follower.reader().of_channels).sum();
+        let above = self.readers.iter().filter(|reader| reader.hub == ROOT);
+        outcome.of_channels_above = above.map(|reader| reader.follower.reader().of_channels).sum();
         outcome.too_old = self.readers.iter().map(|reader| reader.follower.reader().too_old).sum();
         outcome.gaps = self.readers.iter().map(|reader| reader.follower.reader().gaps).sum();
         (outcome.gained, outcome.forgets) = (self.gained, self.forgets);
@@ -586,6 +609,8 @@ pub struct Outcome {
     /// Rows of channels among those, and times that a program was too old for channels.
     pub of_channels: u64,
     pub too_old: u64,
+    /// Those that came through the hub below.
+    pub of_channels_above: u64,
     /// Gaps that a fault has brought.
     pub gaps: u64,
     pub gained: u64,

@@ -1,13 +1,41 @@
 //! Tests of following another hub, whose nodes are shown here.
 
-use khz_block::SchemaEncoder;
-use khz_link::{LaneKey, LaneSink};
-use khz_model::{ByteSize, Instance, Reading, Series, Stamp, metric};
+use khz_block::{Decoder, Encoder, SchemaEncoder};
+use khz_link::{LaneKey, LaneSink, Told};
+use khz_model::{ByteSize, ChannelName, ChannelTerms, Instance, Nanos, Reading, Series, Stamp, metric};
 
 use super::*;
 use crate::clock::played;
 use crate::cluster::Settings;
 use crate::counts::own_metric;
+use crate::followed::{FollowedChannel, Follows};
+use crate::node::{Answer, Arrival, BASE, Link, Terms};
+
+/// How the base lane is offered.
+const OFFER: LaneOffer<'static> = LaneOffer {
+    lane: 1,
+    node: "a",
+    name: "interest1",
+    epoch: 9,
+    generation: 1,
+    period: Nanos::SECOND,
+    interest: EVERYTHING,
+    oldest_row: 0,
+    next_row: 0,
+    schema_bytes: 1,
+    schema_hash: [0; 16],
+};
+
+/// A schema of these instances.
+fn schema(names: &[&str]) -> Vec<u8> {
+    let metric = own_metric("a.b", "a_b", "A.", metric::Kind::Gauge, metric::Unit::Count, Some("x"));
+    let (metric, mut encoder, mut bytes) = (Arc::new(metric), SchemaEncoder::new(), Vec::new());
+    for name in names {
+        let instance = Some(Instance::from_kernel(name.as_bytes()));
+        encoder.append(&Series { metric: metric.clone(), instance }, &mut bytes).expect("room");
+    }
+    bytes
+}
 
 /// The hub below, with one node.
 struct Below {
@@ -18,30 +46,29 @@ struct Below {
 
 impl Below {
     fn new() -> Self {
+        Below::asking(None)
+    }
+
+    fn asking(asked: Option<Asked>) -> Self {
         let rate_max = Rate::from_hz(1_000).expect("a rate");
         let settings = Settings { name: "hub".into(), history: ByteSize(1 << 20), rate_max };
-        let follower = follower(Cluster::new(settings, [1; 16]), 0).expect("a bell");
+        let cluster = Cluster::new(settings, [1; 16]);
+        let follower = match asked {
+            Some(asked) => follower_of(cluster, 0, asked),
+            None => follower(cluster, 0).expect("a bell"),
+        };
         let key = LaneKey { node: "a".into(), name: "interest1".into(), epoch: 9 };
         let mut below = Below { follower, key, encoder: Encoder::new(0, 1, Nanos::SECOND) };
-        let offer = LaneOffer {
-            lane: 1,
-            node: "a",
-            name: "interest1",
-            epoch: 9,
-            generation: 1,
-            period: Nanos::SECOND,
-            interest: EVERYTHING,
-            oldest_row: 0,
-            next_row: 0,
-            schema_bytes: 0,
-            schema_hash: [0; 16],
-        };
-        below.follower.offered(&below.key, &offer).expect("it is wanted");
+        below.offer_base();
         below
     }
 
+    fn offer_base(&mut self) {
+        self.follower.offered(&self.key, &OFFER).expect("it is wanted");
+    }
+
     fn cluster(&self) -> &Cluster {
-        &self.follower.reader().cluster
+        &self.follower.reader().here.cluster
     }
 
     fn node(&self) -> Arc<SharedNode> {
@@ -49,13 +76,7 @@ impl Below {
     }
 
     fn schema(&mut self, generation: u32, names: &[&str]) {
-        let metric = own_metric("a.b", "a_b", "A.", metric::Kind::Gauge, metric::Unit::Count, Some("x"));
-        let (metric, mut encoder, mut bytes) = (Arc::new(metric), SchemaEncoder::new(), Vec::new());
-        for name in names {
-            let instance = Some(Instance::from_kernel(name.as_bytes()));
-            encoder.append(&Series { metric: metric.clone(), instance }, &mut bytes).expect("room");
-        }
-        self.follower.schema(&self.key, generation, 0, &bytes);
+        self.follower.schema(&self.key, generation, 0, &schema(names));
     }
 
     /// A row of this second, with the second as its one value.
@@ -94,7 +115,7 @@ fn a_node_that_spoke_for_itself_when_its_schema_came_is_shown_when_it_does_no_mo
     let mut below = Below::new();
     below.schema(1, &["x"]);
     below.row(1);
-    let link = Link::new(below.follower.reader().mailbox.clone(), 5);
+    let link = Link::new(below.follower.reader().here.mailbox.clone(), 5);
     let connect = |node: &mut crate::node::Node| {
         node.connect(&Arrival { version: "itself", ..Arrival::default() }, link, Nanos(0));
         node.lanes_mut().offered(LANE, BASE, 77, Nanos::SECOND);
@@ -109,24 +130,188 @@ fn a_node_that_spoke_for_itself_when_its_schema_came_is_shown_when_it_does_no_mo
     assert_eq!(below.there(), (3, Some(("y".into(), Reading::Present(4)))));
 }
 
+/// What readers subscribe to at the node, and the answer.
+fn subscribes(below: &Below, terms: &Terms) -> u32 {
+    let number = below.node().lock().subscribe(&Arc::new(terms.clone())).expect("room");
+    number
+}
+
+fn answer(below: &Below, number: u32) -> Option<Answer> {
+    below.node().lock().subscriptions().get(number).and_then(|known| known.answer()).cloned()
+}
+
+fn terms(channel: Option<Arc<ChannelTerms>>) -> Terms {
+    let patterns = vec![Pattern::everything()];
+    Terms { patterns, rate: Rate::from_hz(10), exact: false, prompt: false, channel }
+}
+
+fn hot() -> Arc<ChannelTerms> {
+    let name = ChannelName::new("hot").expect("a name");
+    Arc::new(ChannelTerms { name, handler: [1].as_slice().into() })
+}
+
 #[test]
 fn a_node_of_another_hub_refuses_what_only_its_own_hub_can_ask_of_it() {
     let mut below = Below::new();
     below.schema(1, &["x"]);
     below.row(1);
-    let name = khz_model::ChannelName::new("hot").expect("a name");
-    let channel = Arc::new(khz_model::ChannelTerms { name, handler: [1].as_slice().into() });
-    for (channel, part) in [(None, "at its base rate"), (Some(channel), "passes no channels on")] {
-        let patterns = vec![Pattern::everything()];
-        let terms =
-            crate::node::Terms { patterns, rate: Rate::from_hz(10), exact: false, prompt: false, channel };
-        let number = below.node().lock().subscribe(&Arc::new(terms)).expect("room");
+    for (channel, part) in [(None, "at its base rate"), (Some(hot()), "passes no channels on")] {
+        let number = subscribes(&below, &terms(channel));
         below.follower.rest();
-        let node = below.node();
-        let node = node.lock();
-        let answer = node.subscriptions().get(number).and_then(|known| known.answer()).expect("an answer");
+        let answer = answer(&below, number).expect("an answer");
         assert!(!answer.granted && answer.text.contains(part), "{}", answer.text);
     }
+}
+
+/// The number of the subscription to the channel at the hub below.
+const HOT: u32 = 2;
+
+/// The hub below was asked for a channel that somebody follows here.
+struct Passing {
+    below: Below,
+    asked: Asked,
+    follows: Option<Follows>,
+    channel: Arc<FollowedChannel>,
+    key: LaneKey,
+    encoder: Encoder,
+}
+
+impl Passing {
+    fn new() -> Self {
+        let asked = Asked::default();
+        let mut below = Below::asking(Some(asked.clone()));
+        below.schema(1, &["x"]);
+        below.row(1);
+        let rate = Rate::from_hz(10).expect("a rate");
+        let interest =
+            Interest { channel: Some(hot()), ..Interest::new(vec![Pattern::everything()], rate, false) };
+        let cluster = below.follower.reader().here.cluster.clone();
+        let follows = Some(Follows::new(cluster.clone(), &interest, false));
+        asked.follow(&cluster, |_| Ok(HOT), |_| {});
+        let channel = cluster.followed.all().pop().expect("it is followed");
+        let sent = || Ok::<_, std::convert::Infallible>(HOT);
+        let Ok(_) = below.follower.subscriptions().add(Wanted::Channel(channel.clone()), sent);
+        let key = LaneKey { node: "a".into(), name: "interest2".into(), epoch: 21 };
+        Passing { below, asked, follows, channel, key, encoder: Encoder::new(0, 1, Nanos::from_millis(100)) }
+    }
+
+    /// The hub below offers the lane; rows from `first` on are for this hub.
+    fn offer(&mut self, first: u64) {
+        let offer =
+            LaneOffer { lane: 2, name: "interest2", interest: HOT, epoch: 21, next_row: first + 1, ..OFFER };
+        self.below.follower.offered(&self.key, &offer).expect("it is wanted");
+        let bytes = schema(&["h"]);
+        self.below.follower.schema(&self.key, 1, 0, &bytes);
+    }
+
+    fn row(&mut self, number: u64) {
+        let (mut bytes, mut row) = (Vec::new(), Decoder::new());
+        let stamp = Stamp { boot: Nanos::from_millis(1_000 + number * 100), real_offset: 0 };
+        self.encoder.close();
+        self.encoder.resume(number, 1);
+        self.encoder.key_row(stamp, 1, |_| (0, number), &mut bytes);
+        row.catch_up(&bytes).expect("a row");
+        self.below.follower.row(&self.key, number, &row);
+    }
+
+    fn tells(&mut self, granted: bool, text: &str, refused_by: &str) {
+        let told = Told { interest: HOT, granted, period: Nanos(0), text, lane: 0, refused_by };
+        self.below.follower.answered(&told);
+    }
+
+    /// Of the lane of the channel here: its rows, those that are lost, and those that are missing. `None`: there is none.
+    fn there(&self) -> Option<(u64, u64, u64)> {
+        let node = self.below.node();
+        let node = node.lock();
+        let lane = node.lanes().present().iter().find(|lane| lane.name == "channel.hot")?;
+        Some((lane.rows(), lane.lost(), lane.awaited()))
+    }
+}
+
+#[test]
+fn rows_of_a_channel_come_under_the_numbers_of_the_node_and_lost_ones_are_counted() {
+    let mut passing = Passing::new();
+    let number = subscribes(&passing.below, &terms(Some(hot())));
+    passing.below.follower.rest();
+    assert_eq!(answer(&passing.below, number).map(|answer| answer.granted), Some(true));
+    passing.offer(40);
+    passing.row(40);
+    passing.row(41);
+    assert_eq!(passing.there(), Some((2, 0, 0)));
+    let served = passing.below.node().lock().subscriptions().get(number).and_then(|known| known.start());
+    assert_eq!(served.map(|start| start.row), Some(40), "a reader gets the first row too");
+    // The connection to the hub below ends: it is known from the numbers what came meanwhile.
+    passing.below.follower.down("cut");
+    passing.below.offer_base();
+    passing.below.schema(1, &["x"]);
+    passing.below.row(5);
+    passing.offer(50);
+    passing.below.follower.lost(&passing.key, 42, 52);
+    passing.row(52);
+    passing.row(53);
+    assert_eq!(passing.there(), Some((4, 10, 0)));
+    passing.row(56);
+    assert_eq!(passing.there(), Some((5, 10, 2)));
+}
+
+#[test]
+fn the_lane_of_a_channel_ends_with_its_last_reader_here() {
+    let mut passing = Passing::new();
+    let number = subscribes(&passing.below, &terms(Some(hot())));
+    passing.offer(0);
+    passing.row(0);
+    assert_eq!(passing.there(), Some((1, 0, 0)));
+    passing.below.node().lock().unsubscribe(number);
+    passing.follows = None;
+    let mut ended = Vec::new();
+    let cluster = passing.below.follower.reader().here.cluster.clone();
+    passing.asked.follow(&cluster, |_| unreachable!("nobody follows anything"), |number| ended.push(number));
+    assert_eq!(ended, [HOT]);
+    passing.below.follower.closed(&passing.key);
+    passing.below.follower.rest();
+    assert_eq!(passing.there(), None);
+}
+
+#[test]
+fn what_a_node_refuses_and_what_the_hub_below_refuses_is_said_to_readers_here() {
+    let mut passing = Passing::new();
+    let number = subscribes(&passing.below, &terms(Some(hot())));
+    passing.tells(true, "a: its handlers are off", "a");
+    passing.below.follower.rest();
+    let refused = |text: &str| Some(Answer { granted: false, text: text.to_owned() });
+    assert_eq!(answer(&passing.below, number), refused("its handlers are off"));
+    // The node is started again with another setting.
+    passing.offer(7);
+    assert_eq!(answer(&passing.below, number).map(|answer| answer.granted), Some(true));
+
+    let mut passing = Passing::new();
+    let number = subscribes(&passing.below, &terms(Some(hot())));
+    passing.below.follower.rest();
+    passing.tells(false, "1000Hz is above this hub's ceiling of 100Hz", "");
+    let why = "comes through hub : 1000Hz is above this hub's ceiling of 100Hz";
+    assert_eq!(answer(&passing.below, number), refused(why));
+    assert!(passing.asked.problem(&terms(Some(hot())), "a").is_some() && passing.asked.has(&passing.channel));
+}
+
+#[test]
+fn two_readers_of_other_nodes_share_a_lane_here_and_no_row_comes_twice() {
+    let mut passing = Passing::new();
+    passing.offer(0);
+    passing.row(0);
+    let (first, second) = (passing.key.clone(), LaneKey { name: "interest3".into(), ..passing.key.clone() });
+    let sent = || Ok::<_, std::convert::Infallible>(HOT + 1);
+    let wanted = Wanted::Channel(passing.channel.clone());
+    let Ok(_) = passing.below.follower.subscriptions().add(wanted, sent);
+    let offer = LaneOffer { lane: 3, name: "interest3", interest: HOT + 1, epoch: 21, next_row: 1, ..OFFER };
+    passing.below.follower.offered(&second, &offer).expect("it is wanted");
+    passing.below.follower.schema(&second, 1, 0, &schema(&["h"]));
+    passing.row(1);
+    passing.key = second;
+    (0..3).for_each(|number| passing.row(number));
+    assert_eq!(passing.there(), Some((3, 0, 0)));
+    passing.below.follower.closed(&first);
+    passing.row(3);
+    assert_eq!(passing.there(), Some((4, 0, 0)));
 }
 
 #[test]

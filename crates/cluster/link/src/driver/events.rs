@@ -492,7 +492,14 @@ mod tests {
         assert_eq!(events.shared.lock().bytes, 0, "what was taken is not counted any more");
         // Only blocks can be dropped: the connection of a reader that leaves other events ends.
         for _ in 0..40 {
-            sink.answered(&Told { interest: 1, granted: true, period: Nanos(0), text: "", lane: 0 });
+            sink.answered(&Told {
+                interest: 1,
+                granted: true,
+                period: Nanos(0),
+                text: "",
+                lane: 0,
+                refused_by: "",
+            });
         }
         assert!(sink.refusal().is_some());
         all(&events);

@@ -19,6 +19,7 @@ use crate::driver::counters::Counters;
 use crate::driver::dialer::{Dialer, FindNear, HubAddress, TlsSettings};
 use crate::driver::session::End;
 use crate::driver::texts::{self, TextSubscriptions};
+use crate::driver::waker::Waker;
 use crate::driver::worker::{Caller, Running};
 use crate::error::{LinkError, Reject};
 use crate::limits::{HANDLER_BYTES_MAX, INTERESTS_A_SECOND, INTERESTS_AT_ONCE, INTERESTS_MAX, PATTERNS_MAX};
@@ -84,6 +85,7 @@ pub enum FollowingError {
 /// A reader's running thread. Dropping it ends the connection and the thread.
 pub struct Following {
     requests: Arc<Mutex<Requests>>,
+    waker: Waker,
     running: Running,
 }
 
@@ -123,12 +125,12 @@ impl Following {
     pub fn start<S: ConnectionSink>(settings: FollowingSettings, sink: S) -> std::io::Result<Self> {
         let FollowingSettings { hubs, identity, tls, near, from, counters } = settings;
         let requests = Arc::<Mutex<Requests>>::default();
-        let reader = Reader { end: ReaderEnd::new(identity, clock::now()), sink, requests: requests.clone() };
         let shared = Shared::new(Bell::new()?, counters);
-        Ok(Following {
-            requests,
-            running: Running::start(Dialer::new(hubs, tls, near, from), shared, reader, None)?,
-        })
+        let waker = Waker::of(&shared);
+        let end = ReaderEnd::new(identity, clock::now());
+        let reader = Reader { end, sink, requests: requests.clone(), waker: waker.clone() };
+        let running = Running::start(Dialer::new(hubs, tls, near, from), shared, reader, None)?;
+        Ok(Following { requests, waker, running })
     }
 
     /// Subscribes, now and on every later connection; `prompt`: every row at once, not in flushes. The hub's answer and the
@@ -218,6 +220,11 @@ impl Following {
         self.running.shared.bell.ring();
     }
 
+    /// What wakes its thread.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
     /// What it counts.
     pub fn counters(&self) -> &Counters {
         &self.running.shared.counters
@@ -229,6 +236,7 @@ struct Reader<S> {
     end: ReaderEnd,
     sink: S,
     requests: Arc<Mutex<Requests>>,
+    waker: Waker,
 }
 
 impl<S: ConnectionSink> Caller for Reader<S> {
@@ -281,6 +289,8 @@ impl<S: ConnectionSink> ReaderSession<'_, S> {
     /// Sends what the hub does not know yet, and ends what the reader has ended.
     fn send(&mut self, now: Nanos, out: &mut Vec<u8>) {
         let Reader { end, sink, requests, .. } = &mut *self.reader;
+        // Told after the lock: a sink may take locks within which others subscribe.
+        let mut refused = Vec::new();
         let mut requests = lock(requests);
         let is_current = |number: &u32| requests.subscriptions.iter().any(|known| known.number == *number);
         for number in self.sent.extract_if(|number| !is_current(number)) {
@@ -306,14 +316,19 @@ impl<S: ConnectionSink> ReaderSession<'_, S> {
                 *subscription;
             self.sent.insert(number);
             if channel.is_some() && !end.knows_channels() {
-                let text = "the hub's khz is older than channels: update it";
-                sink.answered(&Told { interest: number, granted: false, period: Nanos(0), text, lane: 0 });
+                refused.push(number);
                 continue;
             }
             let channel = channel.as_deref().map(ChannelFrame::from);
             end.ask(&Ask { number, period, exact, prompt, past, channel, patterns }, out);
         }
         requests.texts.send(end, sink, || self.text_allowance.take(now), out);
+        drop(requests);
+        for interest in refused {
+            let text = "the hub's khz is older than channels: update it";
+            let (granted, period, lane, refused_by) = (false, Nanos(0), 0, "");
+            sink.answered(&Told { interest, granted, period, text, lane, refused_by });
+        }
     }
 }
 
@@ -331,6 +346,9 @@ impl<S: ConnectionSink> End for ReaderSession<'_, S> {
         self.reader.end.poll(now, wall, out)?;
         if self.reader.end.is_welcome() {
             self.send(now, out);
+            if self.reader.waker.was_used() {
+                self.reader.sink.rest();
+            }
         }
         Ok(())
     }

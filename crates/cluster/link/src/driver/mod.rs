@@ -16,6 +16,7 @@ mod session;
 mod tcp;
 mod texts;
 mod transport;
+mod waker;
 mod worker;
 
 use std::net::IpAddr;
@@ -28,6 +29,7 @@ pub use dialer::{FindNear, HubAddress, Near, TlsSettings};
 pub use events::{EVENT_BYTES, Event, EventSink, Events};
 pub use following::{ConnectionSink, Following, FollowingError, FollowingSettings, SUBSCRIPTIONS_MAX};
 pub use tcp::{connect_from, socket_to};
+pub use waker::Waker;
 
 use crate::dial::Identity;
 use crate::source::Lanes;

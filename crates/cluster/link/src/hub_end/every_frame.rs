@@ -137,7 +137,7 @@ fn every_frame_of_a_node_is_heard_as_what_it_is() {
             past.close(out);
         }
         put::lost(out, 1, 4, 6);
-        Told { interest: 8, granted: true, period: Nanos(5), text: "", lane: 1 }.put(out);
+        Told { interest: 8, granted: true, period: Nanos(5), text: "", lane: 1, refused_by: "" }.put(out);
         put::given(out, 1, 12);
         put::closed(out, 1);
         Beat { stamp: 13, round_trip: None, offset: 0, retransmits: 0 }.put(out);

@@ -116,8 +116,10 @@ fn every_message_reads_as_it_was_said() {
     check(&|out| again(out, 3, 4, 9), Frame::Again { lane: 3, from: 4, to: 9 });
     let end = End { lane: 1, rows: 2, bytes: 3, crc: 4 };
     check(&|out| end.put(out), Frame::End(end));
-    let told = Told { interest: 1, granted: true, period: Nanos(5), text, lane: 2 };
+    let told = Told { interest: 1, granted: true, period: Nanos(5), text, lane: 2, refused_by: "" };
     check(&|out| told.put(out), Frame::Told(told.clone()));
+    let refused = Told { refused_by: "n7", ..told };
+    check(&|out| refused.put(out), Frame::Told(refused.clone()));
     for round_trip in [None, Some(Nanos(5))] {
         let beat = Beat { stamp: -1, round_trip, offset: -7, retransmits: 300 };
         check(&|out| beat.put(out), Frame::Beat(beat));

@@ -143,7 +143,7 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
             Piece::Columns { node, rate, columns } => self.columns(node, rate, columns),
             Piece::Rows { node, lost, rows, last } => return self.rows(&node, lost, &rows, last),
             Piece::Misses(misses) => self.misses(misses)?,
-            Piece::Notice { nodes, text } => self.notice(fold(nodes), text)?,
+            Piece::Notice { nodes, text, .. } => self.notice(fold(nodes), text)?,
             Piece::Change { nodes, state, since, text } => {
                 self.remark(&format!("{} {text}", fold(&nodes)))?;
                 for node in &nodes {

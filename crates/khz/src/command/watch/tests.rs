@@ -166,6 +166,7 @@ fn two_nodes() -> Vec<Piece> {
     let notice = || Piece::Notice {
         nodes: vec!["n2".to_owned(), "n1".to_owned()],
         text: "1000Hz is above the ceiling".to_owned(),
+        is_refusal: false,
     };
     let other = rows_of_n1().into_iter().map(|feed| match feed {
         Piece::Columns { rate, columns, .. } => Piece::Columns { node: "n2".to_owned(), rate, columns },
@@ -200,7 +201,8 @@ fn several_nodes_are_rows_of_one_screen_and_a_notice_is_printed_once() {
 
 #[test]
 fn a_notice_is_printed_again_after_another_one() {
-    let notice = |text: &str| Piece::Notice { nodes: vec!["n1".to_owned()], text: text.to_owned() };
+    let notice =
+        |text: &str| Piece::Notice { nodes: vec!["n1".to_owned()], text: text.to_owned(), is_refusal: false };
     let notices = ["slow", "slow", "as asked", "slow"].map(notice);
     let (mut pieces, mut remarks) = (notices.into_iter(), Vec::new());
     let next = || Ok(pieces.next().map(|feed| vec![feed]));

@@ -3,7 +3,9 @@
 mod judge;
 mod kept;
 pub mod recorder;
+pub mod sink_recordings;
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,12 +24,13 @@ use tokio::net::UnixStream;
 use crate::config::Plan;
 use crate::config::addresses::HubAddress;
 use crate::config::rrd::Recording;
-use crate::config::sinks::Sink;
+use crate::config::sinks::{Sink, SinkFiles};
 use crate::role::channels;
 use crate::role::doors::{self, Daemon, Doors};
 use crate::role::hub::judge::{Judge, RunningJudge};
 use crate::role::hub::kept::StoredChannels;
 use crate::role::hub::recorder::{HubRecorder, LostRows, Wanted};
+use crate::role::hub::sink_recordings::SinkRecorder;
 use crate::role::local_socket;
 use crate::role::notify;
 use crate::role::remote_write::RemoteWriters;
@@ -81,7 +84,8 @@ pub fn run(plan: &Plan) -> Outcome {
     }
     let notifier = notify::open(&plan)?;
     let lost = LostRows::default();
-    let records = plan.rrd.is_some() || !plan.sinks.is_empty();
+    let is_rrd = |sink: &Sink| matches!(sink.files, SinkFiles::Rrd(_));
+    let records = plan.rrd.is_some() || plan.sinks.iter().any(is_rrd);
     let recorded = records.then(|| lost.metrics()).into_iter().flatten();
     let judged = judge.as_ref().map(Judge::metrics).unwrap_or_default();
     let stored = stored.into_iter().chain(recorded).chain(judged).collect();
@@ -92,7 +96,8 @@ pub fn run(plan: &Plan) -> Outcome {
         Some(store) => query.remembering(store.past(&cluster)),
         None => query,
     });
-    let _recorders = start_recorders(&plan, &channels, &query, &lost)?;
+    let recorders = start_recorders(&plan, &channels, &query, &lost)?;
+    let recordings = start_recordings(&plan, &channels)?;
     let judge = judge.map(|judge| judge.start(query.clone(), &cluster, notifier)).transpose()?;
     let outcome = signals::runtime()?.block_on(async {
         tokio::select! {
@@ -101,6 +106,8 @@ pub fn run(plan: &Plan) -> Outcome {
             () = ended(&server) => Err(Failure::work("the link door has ended unexpectedly; what it printed above says why")),
         }
     });
+    // They end while the hub still sends them what has come.
+    drop((recordings, recorders));
     // Nothing comes any more.
     drop((judge, server, sources, writers, kept));
     if let Some(store) = store {
@@ -138,10 +145,36 @@ fn start_recorders(
     if let Some((directory, Recording { patterns, every, layout })) = &plan.rrd {
         start(directory, layout, Wanted::Series(patterns.clone(), *every))?;
     }
-    for Sink { name, directory, layout } in &plan.sinks {
-        start(directory, layout, Wanted::Channels(Arc::clone(channels), name.clone()))?;
+    for Sink { name, directory, files } in &plan.sinks {
+        if let SinkFiles::Rrd(layout) = files {
+            start(directory, layout, Wanted::Channels(Arc::clone(channels), name.clone()))?;
+        }
     }
     Ok(recorders)
+}
+
+/// Starts to record channels whose sinks are recordings. The rows come over a link to this hub itself.
+fn start_recordings(plan: &Plan, channels: &Arc<Registry>) -> Result<Vec<SinkRecorder>, Failure> {
+    let mut all = Vec::new();
+    for Sink { name, directory, files } in &plan.sinks {
+        let SinkFiles::Recordings(limits) = files else { continue };
+        all.push(SinkRecorder::start(name, directory, *limits, Arc::clone(channels), &itself(plan)?)?);
+    }
+    Ok(all)
+}
+
+/// The way to this hub's own link door.
+fn itself(plan: &Plan) -> Result<Access, Failure> {
+    let Some(address) = plan.link_listen.first() else {
+        return Err(Failure::usage("a sink that is a recording needs the link door (--link-listen)"));
+    };
+    let host = match address.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    let (name, run_dir, insecure) = (plan.node.clone(), plan.run_dir.clone(), plan.insecure);
+    Ok(Access { name, run_dir, insecure, ..Access::hub(host.to_string(), address.port()) })
 }
 
 /// Has the store keep the channels of which the list says so. Without a store none is kept.

@@ -1,0 +1,195 @@
+//! A lane here whose rows come from a hub below. Rows keep the numbers that they have at the node, so that a row that is missing
+//! is missed here too. It decides nothing about the node.
+
+use std::sync::Arc;
+
+use khz_block::{Decoder, Encoder};
+use khz_model::Nanos;
+use ring::digest::{Context, SHA256};
+
+use crate::counts::Counts;
+use crate::lane::Lane;
+use crate::node::Node;
+use crate::schemas::Schema;
+
+/// A row below: the lane there, the generation of its slots, and what they mean.
+#[derive(Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub lane: u64,
+    pub generation: u32,
+    pub schema: Option<&'a Arc<Schema>>,
+}
+
+/// A lane of a node that comes through a hub below.
+pub(super) struct FedLane {
+    /// Its number on the connection that speaks for the node here.
+    number: u32,
+    name: String,
+    epoch: u64,
+    period: Nanos,
+    /// The row that was said to come next when the lane was offered, and the first that comes.
+    offered: u64,
+    first: u64,
+    encoder: Encoder,
+    /// The lane below and its generation of which the last row was.
+    from: Option<(u64, u32)>,
+    /// The generation here.
+    generation: u32,
+    /// Slots of the open block; 0: the next row begins another.
+    slots: usize,
+}
+
+impl FedLane {
+    /// A base lane: the hub below begins with the row before the next one.
+    pub fn base(number: u32, name: &str, epoch: u64, period: Nanos, next_row: u64) -> Self {
+        FedLane::new(number, name, epoch, period, (next_row, next_row.saturating_sub(1)))
+    }
+
+    /// A lane of a channel: `next_row` is one more than the first row that is for this hub.
+    pub fn of_channel(number: u32, name: &str, epoch: u64, period: Nanos, next_row: u64) -> Self {
+        let first = next_row.saturating_sub(1);
+        FedLane::new(number, name, through(epoch), period, (first, first))
+    }
+
+    fn new(number: u32, name: &str, epoch: u64, period: Nanos, (offered, first): (u64, u64)) -> Self {
+        FedLane {
+            number,
+            name: name.to_owned(),
+            epoch,
+            period,
+            offered,
+            first,
+            encoder: Encoder::new(0, 0, period),
+            from: None,
+            generation: 0,
+            slots: 0,
+        }
+    }
+
+    /// Its name here.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its number on the connection that speaks for the node.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// True if it has the rows of a channel's lane with this epoch.
+    pub fn continues(&self, epoch: u64) -> bool {
+        self.epoch == through(epoch)
+    }
+
+    /// The first row that has not come.
+    pub fn next(&self) -> u64 {
+        self.encoder.rows().max(self.first)
+    }
+
+    /// Time between two rows, as the hub below said last.
+    pub fn set_period(&mut self, period: Nanos) {
+        self.period = period;
+        self.encoder.set_period(period);
+    }
+
+    /// Offers the lane at the node, which a connection of ours speaks for. Returns its id; `None`: the node has too many lanes.
+    pub fn open(&mut self, node: &mut Node) -> Option<u64> {
+        if let Some(id) = node.lanes().id_of(self.number) {
+            return Some(id);
+        }
+        let id = node.lanes_mut().offered(self.number, &self.name, self.epoch, self.period)?;
+        let next = self.next();
+        let lane = node.lanes_mut().get_mut(id)?;
+        lane.alive = true;
+        lane.next_offered = self.offered.max(self.encoder.rows());
+        lane.late.want(Some(next));
+        if self.from.is_none() {
+            // Another one wrote into this lane before, and what the slots of those blocks mean stays.
+            self.generation = lane.newest_generation().map_or(1, |generation| generation.saturating_add(1));
+        }
+        self.close();
+        Some(id)
+    }
+
+    /// The next row begins a block.
+    pub fn close(&mut self) {
+        self.encoder.close();
+        self.slots = 0;
+    }
+
+    /// Writes one row, and returns how many are to be counted. After an error the next row begins a block.
+    pub fn row(
+        &mut self,
+        lane: &mut Lane,
+        origin: Origin<'_>,
+        number: u64,
+        row: &Decoder,
+        (counts, keep): (&Counts, bool),
+    ) -> Result<u64, &'static str> {
+        let written = self.write(lane, origin, number, row, (counts, keep));
+        if written.is_err() {
+            self.close();
+        }
+        written
+    }
+
+    fn write(
+        &mut self,
+        lane: &mut Lane,
+        origin: Origin<'_>,
+        number: u64,
+        row: &Decoder,
+        (counts, keep): (&Counts, bool),
+    ) -> Result<u64, &'static str> {
+        let slots = row.slots();
+        let from = (origin.lane, origin.generation);
+        let is_elsewhere = self.encoder.rows() != number || slots != self.slots || self.from != Some(from);
+        let begins = is_elsewhere || self.encoder.wants_new_block(row.stamp());
+        if begins && let Some((rows, bytes, crc)) = self.encoder.close().and_then(|header| header.closed) {
+            lane.end(rows, bytes, crc)?;
+        }
+        let reading = |slot: usize| (row.states()[slot], row.values()[slot]);
+        let mut bytes = Vec::new();
+        if !begins {
+            let changed = row.changed().iter().map(|&slot| slot as usize);
+            self.encoder.delta_row(row.stamp(), changed, reading, &mut bytes);
+            return lane.append(&bytes);
+        }
+        let means = |schema: &Arc<Schema>| {
+            lane.schema(self.generation).is_none_or(|known| Arc::ptr_eq(known, schema))
+        };
+        let is_other = self.from.replace(from).is_some_and(|before| before != from);
+        if is_other && !origin.schema.is_some_and(means) {
+            self.generation = self.generation.saturating_add(1);
+        }
+        if let Some(schema) = origin.schema {
+            lane.set_schema(self.generation, schema.clone());
+        }
+        self.encoder.resume(number, self.generation);
+        self.slots = slots;
+        self.encoder.key_row(row.stamp(), slots, reading, &mut bytes);
+        Counts::add(&counts.blocks, 1);
+        lane.begin(&bytes, keep)
+    }
+}
+
+/// The epoch that a lane of a channel has above the hub at which it has this one. Every hub computes the same, so that its rows go
+/// on there after restarts of hubs between. It is another epoch because the slots of blocks are numbered differently.
+fn through(epoch: u64) -> u64 {
+    let mut context = Context::new(&SHA256);
+    context.update(b"khz through");
+    context.update(&epoch.to_le_bytes());
+    let digest = context.finish();
+    digest.as_ref().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_epoch_above_a_hub_never_changes_since_other_hubs_compute_the_same() {
+        assert_ne!(through(7), through(8));
+        assert_eq!(through(0x0123_4567_89ab_cdef), 0x4313_9f60_398c_0fc5);
+    }
+}

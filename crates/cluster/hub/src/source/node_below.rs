@@ -1,0 +1,397 @@
+//! A node as it comes through a hub below: when it is up here, and which lanes it has here. A row of any of its lanes brings it up.
+//! It asks the hub below nothing.
+
+use std::sync::Arc;
+
+use khz_block::Decoder;
+use khz_link::LaneOffer;
+use khz_model::Nanos;
+
+use super::asked::Asked;
+use super::fed_channel::FedChannel;
+use super::fed_lane::{FedLane, Origin};
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::counts::Counts;
+use crate::followed::FollowedChannel;
+use crate::mailbox::Mailbox;
+use crate::node::{Answer, Arrival, BASE, Link, Node, SharedNode, Terms, silent_after};
+
+/// The number of a base lane here; those of channels count on from there.
+pub(super) const LANE: u32 = 1;
+
+/// What the nodes of one source share.
+pub(super) struct Here {
+    pub cluster: Arc<Cluster>,
+    /// Subscriptions of readers here that their nodes get.
+    pub mailbox: Arc<Mailbox>,
+    /// The name of the hub below.
+    pub hub: String,
+    /// What it was asked for; `None`: it passes no channels on.
+    pub asked: Option<Asked>,
+}
+
+impl Here {
+    /// Where rows count, and whether their blocks are kept.
+    pub fn kept(&self) -> (&Counts, bool) {
+        (&self.cluster.counts, self.cluster.keeps_history())
+    }
+
+    fn through(&self, text: &str) -> Answer {
+        Answer { granted: false, text: format!("comes through hub {}{text}", self.hub) }
+    }
+}
+
+/// A node.
+pub(super) struct NodeBelow {
+    node: Arc<SharedNode>,
+    /// Which of our connections speaks for it: another one for each base lane that the hub below offers.
+    connection: u64,
+    /// The base lane, with the number of its lane below.
+    base: Option<(u64, FedLane)>,
+    period: Nanos,
+    channels: Vec<FedChannel>,
+    /// Lanes of channels made so far.
+    made: u32,
+    /// What the node refuses, and why.
+    refused: Vec<(Arc<FollowedChannel>, String)>,
+    last: Nanos,
+    /// It was connected here, and not disconnected. Another connection may have taken it over since.
+    is_up: bool,
+}
+
+/// How a node comes and goes.
+impl NodeBelow {
+    /// One that is not up so far.
+    pub fn new(node: Arc<SharedNode>) -> Self {
+        NodeBelow {
+            node,
+            connection: 0,
+            base: None,
+            period: Nanos::SECOND,
+            channels: Vec::new(),
+            made: LANE,
+            refused: Vec::new(),
+            last: Nanos(0),
+            is_up: false,
+        }
+    }
+
+    /// The connection that speaks for it.
+    pub fn connection(&self) -> u64 {
+        self.connection
+    }
+
+    /// Its base lane is this one of the hub below from now on. It has an epoch for this connection only: the hub below has chosen
+    /// the slots of its blocks on it.
+    pub fn begin(&mut self, connection: u64, below: u64, offer: &LaneOffer<'_>, here: &Here) {
+        self.disconnect(&format!("hub {} has it no more", here.hub));
+        let epoch = here.cluster.epochs(connection) ^ offer.epoch;
+        let lane = FedLane::base(LANE, BASE, epoch, offer.period, offer.next_row);
+        (self.connection, self.base) = (connection, Some((below, lane)));
+        (self.period, self.last) = (offer.period, Nanos(0));
+    }
+
+    /// Connects the node, as if it had connected itself. `false`: it is connected another way, or there is no room for it.
+    fn connect(&mut self, here: &Here) -> bool {
+        let now = clock::boot();
+        let Some((_, base)) = &mut self.base else { return false };
+        if self.node.lock().link().is_linked(self.connection) {
+            return true;
+        }
+        // While it was not connected this way, the cluster may have forgotten the node and made a new entry with its name.
+        let Some(node) = here.cluster.node_or_new(&self.node.name, now) else { return false };
+        self.node = node;
+        let mut node = self.node.lock();
+        if node.link().is_up() {
+            return false;
+        }
+        let link = Link::new(here.mailbox.clone(), self.connection);
+        let arrival = Arrival { version: &format!("through {}", here.hub), ..Arrival::default() };
+        node.connect(&arrival, link, now);
+        // The node may have been connected itself meanwhile: no block of ours is open there.
+        let Some(id) = base.open(&mut node) else { return false };
+        node.log_lane(id, &here.cluster);
+        for channel in &mut self.channels {
+            channel.open(&mut node, &here.cluster);
+        }
+        node.send_subscriptions();
+        drop(node);
+        here.cluster.keep(&self.node);
+        self.node.set_up(true);
+        self.is_up = true;
+        true
+    }
+
+    /// The node is not up here any more.
+    pub fn disconnect(&mut self, why: &str) {
+        self.node.disconnect(self.connection, Some(why.to_owned()), clock::boot());
+        self.is_up = false;
+        let base = self.base.iter_mut().map(|(_, lane)| lane);
+        base.chain(self.channels.iter_mut().map(|channel| &mut channel.lane)).for_each(FedLane::close);
+    }
+
+    /// Disconnects it if nothing has come for too long.
+    pub fn silence(&mut self, now: Nanos, hub: &str) {
+        if self.is_up && self.last > Nanos(0) && now.since(self.last) > silent_after(self.period) {
+            self.disconnect(&format!("silent at hub {hub}"));
+        }
+    }
+
+    /// True if nothing is left to remember of it. Lanes of channels that the hub below is still asked for wait for its next
+    /// connection, so that their numbers go on.
+    pub fn is_over(&mut self, here: &Here) -> bool {
+        let is_asked =
+            |channel: &Arc<FollowedChannel>| here.asked.as_ref().is_some_and(|asked| asked.has(channel));
+        self.channels.retain(|one| !one.below.is_empty() || one.channels.iter().any(is_asked));
+        self.refused.retain(|(channel, _)| is_asked(channel));
+        self.base.is_none() && self.channels.is_empty() && self.refused.is_empty()
+    }
+
+    /// The connection to the hub below has ended: the next one says anew what nodes refuse.
+    pub fn forget_refusals(&mut self) {
+        self.refused.clear();
+    }
+}
+
+/// Its lanes.
+impl NodeBelow {
+    /// The hub below offers a lane for a channel. Returns the number of the lane here.
+    pub fn offered(
+        &mut self,
+        channel: &Arc<FollowedChannel>,
+        terms: Terms,
+        below: u64,
+        offer: &LaneOffer<'_>,
+        here: &Here,
+    ) -> u32 {
+        self.refused.retain(|(refused, _)| !Arc::ptr_eq(refused, channel));
+        let is_it = |one: &FedChannel| one.lane.continues(offer.epoch) && one.terms.has_rows_of(&terms);
+        let at = match self.channels.iter().position(is_it) {
+            Some(at) => at,
+            None => {
+                // Its epoch is over at the node.
+                self.channels.retain(|one| !one.below.is_empty() || !one.terms.has_rows_of(&terms));
+                self.made += 1;
+                let name = self.free_name(&terms);
+                let lane = FedLane::of_channel(self.made, &name, offer.epoch, offer.period, offer.next_row);
+                let (channels, below, early) = Default::default();
+                self.channels.push(FedChannel { lane, terms, channels, below, early });
+                self.channels.len() - 1
+            }
+        };
+        let one = &mut self.channels[at];
+        one.below.push((below, offer.next_row.saturating_sub(1)));
+        one.channels.retain(|known| !Arc::ptr_eq(known, channel));
+        one.channels.push(channel.clone());
+        let mut node = self.node.lock();
+        if node.link().is_linked(self.connection) && one.open(&mut node, &here.cluster).is_none() {
+            for number in node.subscriptions().wanting(&one.terms) {
+                node.answered(number, here.through(", and has too many lanes here"), None);
+            }
+        }
+        one.lane.number()
+    }
+
+    /// The name of a lane of a channel: the channel's, or if a lane of other terms has it, with a number, as at a node.
+    fn free_name(&self, terms: &Terms) -> String {
+        let channel = terms.channel.as_ref().map_or_else(String::new, |channel| channel.name.metric());
+        let is_free = |name: &String| {
+            let mut others = self.channels.iter().filter(|one| !one.terms.has_rows_of(terms));
+            others.all(|one| one.lane.name() != name)
+        };
+        let numbered = (2u32..).map(|number| format!("{channel}.{number}"));
+        std::iter::once(channel.clone()).chain(numbered).find(is_free).unwrap_or(channel)
+    }
+
+    /// A lane below has another period.
+    pub fn changed(&mut self, number: u32, period: Nanos) {
+        if number == LANE {
+            self.period = period;
+        }
+        if let Some(one) = self.channels.iter_mut().find(|one| one.lane.number() == number) {
+            one.lane.set_period(period);
+        }
+    }
+
+    /// A row of the lane with this number here.
+    pub fn row(
+        &mut self,
+        number: u32,
+        origin: Origin<'_>,
+        (row, decoder): (u64, &Decoder),
+        here: &Here,
+    ) -> Result<(), &'static str> {
+        let is_base_of_before = || self.base.as_ref().is_none_or(|(below, _)| *below != origin.lane);
+        if number == LANE && is_base_of_before() || !self.connect(here) {
+            return Ok(());
+        }
+        let mut node = self.node.lock();
+        let added = match self.channels.iter_mut().find(|one| one.lane.number() == number) {
+            Some(one) => {
+                one.passed(origin.lane, row + 1);
+                if row < one.lane.next() {
+                    // Another lane below has brought it.
+                    return Ok(());
+                }
+                let is_early = row > one.lane.next() && one.oldest_to_come() <= Some(one.lane.next());
+                if is_early && one.early.keep(row, origin, decoder) {
+                    return Ok(());
+                }
+                if node.lanes().id_of(number).is_none() {
+                    one.open(&mut node, &here.cluster).ok_or("too many lanes")?;
+                }
+                let place = node.lanes_mut().numbered(number).ok_or("no lane")?;
+                one.lane.row(place, origin, row, decoder, here.kept())? + one.write_due(&mut node, here)?
+            }
+            None => {
+                let (_, base) = self.base.as_mut().filter(|_| number == LANE).ok_or("no lane")?;
+                let place = node.lanes_mut().numbered(number).ok_or("no lane")?;
+                base.row(place, origin, row, decoder, here.kept())?
+            }
+        };
+        self.last = clock::boot();
+        node.link_mut().heard(self.last);
+        drop(node);
+        self.came(added, here);
+        Ok(())
+    }
+
+    fn came(&self, rows: u64, here: &Here) {
+        self.node.touch();
+        Counts::add(&here.cluster.counts.rows, rows);
+    }
+
+    /// Rows of the lane with this number here will not come in this lane below.
+    pub fn lost(&mut self, number: u32, below: u64, (from, to): (u64, u64), here: &Here) {
+        let mut node = self.node.lock();
+        if !node.link().is_linked(self.connection) {
+            return;
+        }
+        let (mut from, mut added) = (from, 0);
+        if let Some(one) = self.channels.iter_mut().find(|one| one.lane.number() == number) {
+            one.passed(below, to);
+            // What another lane below has brought, or may bring, is not lost.
+            from = from.max(one.lane.next());
+            let to_come = one.oldest_to_come().unwrap_or(to);
+            if from < to.min(to_come) {
+                lose(&mut node, number, (from, to.min(to_come)), here);
+            }
+            added = one.write_due(&mut node, here).unwrap_or(0);
+        } else {
+            lose(&mut node, number, (from, to), here);
+        }
+        drop(node);
+        self.came(added, here);
+    }
+
+    /// A lane below is over, which fed the lane with this number here. `None`: it was closed; otherwise the connection has ended.
+    pub fn closed(&mut self, number: u32, below: u64, ended: Option<&str>, here: &Here) {
+        if number == LANE {
+            if self.base.as_ref().is_some_and(|(known, _)| *known == below) {
+                match ended {
+                    Some(problem) => self.disconnect(problem),
+                    None => self.disconnect(&format!("hub {} has it no more", here.hub)),
+                }
+                self.base = None;
+            }
+            return;
+        }
+        let Some(at) = self.channels.iter().position(|one| one.lane.number() == number) else { return };
+        let one = &mut self.channels[at];
+        one.below.retain(|&(known, _)| known != below);
+        if !one.early.is_empty() {
+            // Nothing older comes of the lane that is over.
+            let mut node = self.node.lock();
+            let is_linked = node.link().is_linked(self.connection);
+            let added = if is_linked { one.write_due(&mut node, here).unwrap_or(0) } else { 0 };
+            drop(node);
+            self.node.touch();
+            Counts::add(&here.cluster.counts.rows, added);
+        }
+        if !one.below.is_empty() || ended.is_some() {
+            return;
+        }
+        self.channels.remove(at);
+        let mut node = self.node.lock();
+        if node.link().is_linked(self.connection) {
+            node.close_lane(number);
+            drop(node);
+            self.node.touch();
+        }
+    }
+}
+
+fn lose(node: &mut Node, number: u32, (from, to): (u64, u64), here: &Here) {
+    if let Some(place) = node.lanes_mut().numbered(number) {
+        Counts::add(&here.cluster.counts.rows_lost, place.lose(from, to));
+    }
+}
+
+/// What readers here want of it.
+impl NodeBelow {
+    /// The node refuses a channel.
+    pub fn refuses(&mut self, channel: &Arc<FollowedChannel>, text: &str) {
+        self.refused.retain(|(known, _)| !Arc::ptr_eq(known, channel));
+        self.refused.push((channel.clone(), text.to_owned()));
+        if let Some(terms) = channel.terms_at(self.node.name.as_str()) {
+            self.refuse(&terms, &Answer { granted: false, text: text.to_owned() });
+        }
+    }
+
+    /// The subscriptions that want the rows of these terms, and have no lane, get this answer.
+    pub fn refuse(&self, terms: &Terms, answer: &Answer) {
+        if self.channels.iter().any(|one| one.terms.has_rows_of(terms)) {
+            return;
+        }
+        let mut node = self.node.lock();
+        if !node.link().is_linked(self.connection) {
+            return;
+        }
+        for number in node.subscriptions().wanting(terms) {
+            node.answered(number, answer.clone(), None);
+        }
+        drop(node);
+        self.node.touch();
+    }
+
+    /// The hub below refuses a channel, of all its nodes.
+    pub fn refused_by_hub(&self, channel: &Arc<FollowedChannel>, here: &Here) {
+        let name = self.node.name.as_str();
+        let Some(terms) = channel.terms_at(name) else { return };
+        if let Some(problem) = here.asked.as_ref().and_then(|asked| asked.problem(&terms, name)) {
+            self.refuse(&terms, &here.through(&format!(": {problem}")));
+        }
+    }
+
+    /// A reader here has subscribed.
+    pub fn wanted(&mut self, number: u32, terms: &Terms, here: &Here) {
+        let name = self.node.name.as_str();
+        let mut node = self.node.lock();
+        if !node.link().is_linked(self.connection) {
+            return;
+        }
+        if terms.channel.is_some()
+            && let Some(one) = self.channels.iter_mut().find(|one| one.terms.has_rows_of(terms))
+            && let Some(id) = one.lane.open(&mut node)
+        {
+            one.serve(&mut node, number, id, &here.cluster);
+            drop(node);
+            return self.node.touch();
+        }
+        let refused = self.refused.iter().find(|(channel, _)| channel.is_of(terms, name));
+        let answer = match (&terms.channel, &here.asked) {
+            (None, _) => here.through(", at its base rate"),
+            (Some(_), None) => here.through(", which passes no channels on: ask that hub"),
+            (Some(_), Some(asked)) => match (refused, asked.problem(terms, name)) {
+                (Some((_, text)), _) => Answer { granted: false, text: text.clone() },
+                (None, Some(problem)) => here.through(&format!(": {problem}")),
+                // Its lane comes, or its refusal.
+                (None, None) => Answer { granted: true, text: String::new() },
+            },
+        };
+        node.answered(number, answer, None);
+        drop(node);
+        self.node.touch();
+    }
+}

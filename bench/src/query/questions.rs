@@ -214,6 +214,7 @@ impl World {
             job: Arc::from("node"),
             now: Nanos(self.end.0 + HOUR * Nanos::SECOND.0),
             roster: Roster::Listed(Vec::new()),
+            owners: Vec::new(),
         };
         let source = PastSource::new(Arc::new(reader.clone()), known);
         let ms = |second: u64| second.cast_signed() * 1_000;

@@ -116,7 +116,7 @@ fn compact(store: &Store, now: Nanos, sums: &mut [(&str, Sum); 4]) -> Result<(),
         let (peak, start) = (Peak::begin()?, thread_cpu_ns());
         let tick = store.tick_compaction(now).map_err(|error| failed("compaction", error))?;
         let kind = match tick.step {
-            Step::Nothing | Step::Dropped { .. } => return Ok(()),
+            Step::Nothing | Step::Dropped { .. } | Step::NoRoom => return Ok(()),
             Step::Segment { .. } => 0,
             Step::Merged { unit, .. } if unit.tier == Tier::Raw => 1,
             Step::Merged { .. } => 2,

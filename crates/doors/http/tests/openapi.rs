@@ -166,7 +166,12 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             get("?expr=a&at_least=x&of=3", 400),
             get("?nodes=n[1-", 400),
         ]),
-        "/khz/v1/channels" => requests.push(get("?x=1", 400)),
+        "/khz/v1/channels" | "/khz/v1/rules" => requests.push(get("?x=1", 400)),
+        "/api/v1/rules" => requests.extend([
+            get("?type=alert&exclude_alerts=true&rule_name[]=A&rule_group[]=g&file[]=f", 200),
+            get("?type=both", 400),
+            get("?exclude_alerts=perhaps", 400),
+        ]),
         "/khz/v1/channels/device" => {
             let unknown = ("GET", "/khz/v1/channels/nobody".to_owned(), vec![], 404);
             requests.extend([get("?x=1", 400), unknown]);

@@ -59,11 +59,6 @@ impl Group {
         self.parts.first().map(|part| part.step)
     }
 
-    /// The step.
-    pub fn step(&self) -> Option<Nanos> {
-        self.0.first().map(|part| part.step)
-    }
-
     /// How many readings there are.
     pub fn count(&self) -> usize {
         self.parts.iter().map(|part| part.content.count()).sum()

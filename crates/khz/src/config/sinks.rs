@@ -165,7 +165,7 @@ mod tests {
             ("layout = [\"1\", \"LAST:0.5:1:60\"]\n", "it belongs to a sink with 'rrd'"),
             ("rrd = \"/srv/rrd\"\n", "either 'rrd' or 'record'"),
         ] {
-            let error = limits(text).unwrap_err();
+            let error: String = limits(text).unwrap_err();
             assert!(error.contains(part), "{error}");
         }
     }

@@ -125,7 +125,10 @@ fn cluster(start: u8) -> Arc<Cluster> {
 type Found = BTreeMap<LabelSet, Vec<(i64, Option<u64>)>>;
 
 #[derive(Default)]
-struct Collected(Vec<(LabelSet, Vec<(i64, Option<u64>)>)>);
+struct Collected(Vec<(LabelSet, Samples)>);
+
+/// Times and bits; `None`: the series ends.
+type Samples = Vec<(i64, Option<u64>)>;
 
 impl Sink for Collected {
     fn series(&mut self, labels: LabelSet) -> Result<SeriesId, QueryError> {

@@ -132,8 +132,7 @@ fn a_node_that_spoke_for_itself_when_its_schema_came_is_shown_when_it_does_no_mo
 
 /// What readers subscribe to at the node, and the answer.
 fn subscribes(below: &Below, terms: &Terms) -> u32 {
-    let number = below.node().lock().subscribe(&Arc::new(terms.clone())).expect("room");
-    number
+    below.node().lock().subscribe(&Arc::new(terms.clone())).expect("room")
 }
 
 fn answer(below: &Below, number: u32) -> Option<Answer> {

@@ -211,10 +211,9 @@ pub(crate) async fn alerts(State(app): State<Arc<App>>) -> Result<Response, Fail
     let notes = notes(&standing);
     let write = async move |mut writer: Writer| {
         writer.page().push_str("{\"alerts\":[");
-        let mut count = 0;
-        for alert in standing.groups.iter().flat_map(|group| &group.rules).flat_map(|rule| &rule.alerts) {
-            json::next(writer.page(), count);
-            count += 1;
+        let rules = standing.groups.iter().flat_map(|group| &group.rules);
+        for (number, alert) in rules.flat_map(|rule| &rule.alerts).enumerate() {
+            json::next(writer.page(), number);
             write_alert(writer.page(), alert);
             writer.turn().await?;
         }

@@ -1,5 +1,7 @@
 //! The ways to people from outside: a real Alertmanager, servers that misbehave, programs that do.
 
+#![allow(clippy::unwrap_used)]
+
 mod alertmanager;
 mod email;
 mod exec;

@@ -36,6 +36,7 @@ mod ring;
 mod ring_place;
 mod roles;
 mod rrd;
+mod rules;
 mod service;
 mod simulate;
 mod slowed;

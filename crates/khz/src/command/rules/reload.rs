@@ -29,7 +29,9 @@ pub struct RulesReloadFlags {
 pub fn run(flags: RulesReloadFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
     let found = flags.target.running(&plan)?.load_rules()?;
-    writeln!(out, "{} rules of {} groups are in use", found.rules, found.groups)?;
+    let count = |count: u64, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+    let verb = if found.rules == 1 { "is" } else { "are" };
+    writeln!(out, "{} {verb} in use, in {}", count(found.rules, "rule"), count(found.groups, "group"))?;
     out.flush()?;
     Ok(Done::Wholly)
 }

@@ -19,6 +19,9 @@ use super::numbers::Numbers;
 /// Changes of alerts that are logged for each evaluation; the others are counted in one line.
 const LOGGED_MAX: usize = 20;
 
+/// How long a hub waits after a restart before it judges (ms): its nodes connect again meanwhile.
+const SETTLING: i64 = 10_000;
+
 /// All groups, with what is known of them.
 pub(super) struct Groups {
     settings: Arc<Settings>,
@@ -55,7 +58,9 @@ impl Groups {
             Some(saved) => Evaluator::restore(group.clone(), settings.clone(), saved, now),
             None => Evaluator::new(group.clone(), settings.clone()),
         };
-        let all = set.groups().map(|group| Judged::new(evaluator(group), now)).collect();
+        // Alerts that fire must not be resolved because their nodes are not back yet.
+        let first = if saved.is_some() { now.saturating_add(SETTLING) } else { now };
+        let all = set.groups().map(|group| Judged::new(evaluator(group), first)).collect();
         Groups { settings, all, has_changed: true }
     }
 
@@ -95,7 +100,7 @@ impl Groups {
         let next = self.all.iter_mut().min_by_key(|judged| judged.due)?;
         if next.due > now {
             // Somebody has set the clock back by far: what was due in the future is not waited for.
-            let farthest = now.saturating_add(next.evaluator.interval());
+            let farthest = now.saturating_add(next.evaluator.interval()).saturating_add(SETTLING);
             next.due = if next.due > farthest { next.evaluator.next(now) } else { next.due };
             return None;
         }

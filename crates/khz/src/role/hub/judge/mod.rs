@@ -121,6 +121,10 @@ impl Judge {
             let mut judged = false;
             while let Some(passed) = groups.evaluate_next(&query, &job, now(), &is_over, &numbers) {
                 judged = true;
+                // What anybody sees or is told outlives this process.
+                if let Some(state) = &mut state {
+                    state.keep(&mut groups, now());
+                }
                 passed.record(&recorded, &numbers);
                 if let Some(notifier) = &notifier {
                     passed.tell(notifier, groups.external_url());
@@ -132,9 +136,6 @@ impl Judge {
             if judged {
                 groups.show(&board, board.standing().refused.clone());
                 groups.count(&numbers);
-                if let Some(state) = &mut state {
-                    state.keep(&mut groups, now());
-                }
             }
             std::thread::park_timeout(groups.until_next(now()).min(SLEEP_MAX));
         }

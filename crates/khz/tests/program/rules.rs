@@ -1,0 +1,143 @@
+//! A hub that judges: rules of a directory are evaluated, recorded and shown; people are told; alerts outlive a killed hub; files with
+//! errors leave those before in use.
+
+use std::time::Duration;
+
+use crate::exposition::get_at;
+use crate::process::{Running, code, err, khz, out, until};
+use crate::remote_write::Place;
+use crate::text::free_port;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An alert that is true as soon as the node is there, and one that is not. The first uses what a rule before it has recorded.
+const RULES: &str = "groups:
+- name: memory
+  interval: 1s
+  rules:
+  - record: instance:memory:bytes
+    expr: max by (instance) (node_memory_MemTotal_bytes)
+  - alert: HasMemory
+    expr: instance:memory:bytes > 0
+    for: 1s
+    labels: {severity: info}
+    annotations: {summary: '{{ $labels.instance }} has {{ $value | humanize1024 }}B'}
+  - alert: Nothing
+    expr: node_load1 < 0
+";
+
+/// A program that keeps each message that it gets.
+fn keeps(place: &Place) -> String {
+    let file = place.0.join("told");
+    format!(
+        "[[notify.exec]]\nname = \"keep\"\ncommand = [\"/bin/sh\", \"-c\", \"cat >> {}\"]\nwait = \"100ms\"\n",
+        file.to_str().unwrap()
+    )
+}
+
+fn start(place: &Place, link: &str) -> Running {
+    let (rules, state) = (place.0.join("rules"), place.0.join("state"));
+    let (rules, state) = (rules.to_str().unwrap(), state.to_str().unwrap());
+    let (config, store) = (place.file("khz.toml", &keeps(place)), place.0.join("store"));
+    let words =
+        ["hub", "--config", &config, "--listen", "127.0.0.1:0", "--link-listen", link, "--node", "hub"];
+    let more = ["--rules", rules, "--state-dir", state, "--store", store.to_str().unwrap()];
+    let mut command = khz(&[&words[..], &more].concat());
+    command.env("KHZ_RUN_DIR", place.0.join("run"));
+    Running::of(command)
+}
+
+fn write_rules(place: &Place, text: &str) {
+    std::fs::create_dir_all(place.0.join("rules")).unwrap();
+    place.file("rules/memory.yml", text);
+}
+
+fn fires(hub: &Running) -> bool {
+    get_at(hub, "/api/v1/alerts").contains("\"state\":\"firing\"")
+}
+
+#[test]
+fn a_hub_evaluates_rules_records_what_they_give_and_tells_people() {
+    let (place, link) = (Place::new("rules"), free_port());
+    write_rules(&place, RULES);
+    let hub = start(&place, &link);
+    let agent = place.agent(&link, "n1");
+    until(PATIENCE, "the alert fires", || fires(&hub));
+    let alerts = get_at(&hub, "/api/v1/alerts");
+    assert!(alerts.contains("\"alertname\":\"HasMemory\"") && !alerts.contains("Nothing"), "{alerts}");
+    let rules = get_at(&hub, "/api/v1/rules?type=alert");
+    assert!(rules.contains("\"state\":\"inactive\",\"name\":\"Nothing\""), "{rules}");
+    assert!(!rules.contains("\"type\":\"recording\""), "{rules}");
+    let listed = out(&hub.beside(&["alerts", "--server", &hub.url]).output().unwrap());
+    assert!(
+        listed.contains("HasMemory") && listed.contains("firing") && listed.contains("n1 has "),
+        "{listed}"
+    );
+    for (query, part) in [
+        ("instance:memory:bytes", "\"__name__\":\"instance:memory:bytes\""),
+        ("ALERTS{alertstate=\"firing\"}", "\"severity\":\"info\""),
+        ("ALERTS_FOR_STATE", "\"alertname\":\"HasMemory\""),
+    ] {
+        until(PATIENCE, query, || {
+            get_at(&hub, &format!("/api/v1/query?query={}", coded(query))).contains(part)
+        });
+    }
+    until(PATIENCE, "a program is told", || {
+        std::fs::read_to_string(place.0.join("told")).is_ok_and(|told| told.contains("HasMemory"))
+    });
+    let nodes = out(&hub.beside(&["nodes", "--server", &hub.url]).output().unwrap());
+    assert!(nodes.contains("1 node: 1 up"), "a group of rules is no node: {nodes}");
+    let own = get_at(&hub, "/metrics");
+    assert!(own.lines().any(|line| line == "khz_rules_firing 1"), "{own}");
+    drop(agent);
+    until(PATIENCE, "the alert is resolved when its node is down", || !fires(&hub));
+}
+
+/// A query as part of a URL.
+fn coded(query: &str) -> String {
+    query.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+#[test]
+fn alerts_outlive_a_killed_hub_and_files_with_errors_leave_those_before_in_use() {
+    let (place, link) = (Place::new("rules-kill"), free_port());
+    write_rules(&place, RULES);
+    let hub = start(&place, &link);
+    let _agent = place.agent(&link, "n1");
+    until(PATIENCE, "the alert fires", || fires(&hub));
+    let since = |hub: &Running| {
+        let alerts = get_at(hub, "/api/v1/alerts");
+        let (_, after) = alerts.split_once("\"activeAt\":\"").unwrap_or_default();
+        after.split('"').next().unwrap_or_default().to_owned()
+    };
+    let before = since(&hub);
+    drop(hub);
+    let hub = start(&place, &link);
+    until(PATIENCE, "the alert goes on", || fires(&hub));
+    assert_eq!(since(&hub), before, "it fires since it began, not since the restart");
+
+    write_rules(&place, &RULES.replace("max by (instance) (", "max by (instance ("));
+    let refused = hub.beside(&["rules", "reload"]).output().unwrap();
+    assert_eq!(code(&refused), 1, "{}", err(&refused));
+    assert!(err(&refused).contains("memory.yml:6:"), "the place of the error: {}", err(&refused));
+    let rules = get_at(&hub, "/api/v1/rules");
+    assert!(rules.contains("\"warnings\"") && rules.contains("max by (instance) ("), "{rules}");
+    assert!(fires(&hub), "those before are in use");
+
+    write_rules(&place, &RULES.replace("instance:memory:bytes > 0", "instance:memory:bytes < 0"));
+    let loaded = hub.beside(&["rules", "reload"]).output().unwrap();
+    assert_eq!((code(&loaded), out(&loaded)), (0, "3 rules are in use, in 1 group\n".to_owned()));
+    until(PATIENCE, "the alert is resolved by its new rule", || !fires(&hub));
+    assert!(!get_at(&hub, "/api/v1/rules").contains("\"warnings\""));
+}
+
+#[test]
+fn a_hub_does_not_start_with_rules_that_have_errors() {
+    let place = Place::new("rules-bad");
+    write_rules(&place, &RULES.replace("for: 1s", "for: soon"));
+    let rules = place.0.join("rules");
+    let words = ["hub", "--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0", "--rules"];
+    let ended = crate::process::run(&[&words[..], &[rules.to_str().unwrap()]].concat());
+    assert_eq!(code(&ended), 2);
+    assert!(err(&ended).contains("memory.yml:9:"), "{}", err(&ended));
+}

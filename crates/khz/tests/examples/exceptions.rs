@@ -42,6 +42,8 @@ pub const WITH_CODE: &[(&str, i32)] = &[
     ("khz wait --expr 'avg_over_time(node_load1[1m]) > 4' --on 'node[1-8]'", 1),
     ("khz wait 'node3:load.1m > 8 and mem.available < 4GiB' --for 10s", 1),
     // The configuration here names nobody to tell.
+    // The hub of the examples has no rules.
+    ("khz rules reload", 1),
     ("khz notify test", 2),
     ("khz notify test email", 2),
     ("khz notify test --resolved", 2),

@@ -12,7 +12,7 @@ use crate::show::outcome::{Done, Outcome};
 pub const EXAMPLES: &str = "\
 Examples:
   khz rules reload                  of the hub on this machine
-  khz rules reload --server https://hub1:7070";
+  kill -HUP $(pidof khz)            does the same, if that is the hub";
 
 /// Flags of `khz rules reload`.
 #[derive(Debug, Args)]

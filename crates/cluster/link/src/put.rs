@@ -314,9 +314,7 @@ impl Told<'_> {
         put_u64(out, self.period.0);
         put_text(out, self.text, TEXT_MAX);
         put_varint(out, u64::from(self.lane));
-        if !self.refused_by.is_empty() {
-            put_text(out, self.refused_by, NODE_NAME_MAX);
-        }
+        put_text(out, self.refused_by, NODE_NAME_MAX);
         frame.close(out);
     }
 }

@@ -20,6 +20,9 @@ pub enum RulesError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// There is none.
+    #[error("there is no rule file: they end in .yml, .yaml or .rules")]
+    NoFile,
     /// There are too many files.
     #[error("there are more than {FILES_MAX} rule files, which is the limit: put more groups into one file")]
     TooManyFiles,

@@ -25,7 +25,11 @@ impl RuleSet {
     pub fn load(paths: &[PathBuf]) -> Result<Self, RulesError> {
         let mut set = RuleSet::default();
         let mut findings = Findings::default();
-        for path in files(paths)? {
+        let files = files(paths)?;
+        if files.is_empty() {
+            return Err(RulesError::NoFile);
+        }
+        for path in files {
             let text = read(&path)?;
             set.files.push(file::parse(&path, &text, &mut findings));
         }
@@ -73,7 +77,12 @@ pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, RulesError> {
             let file = entry.map_err(failed)?.path();
             let is_hidden = file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
             let ending = file.extension().and_then(OsStr::to_str).unwrap_or_default();
-            if !is_hidden && ENDINGS.contains(&ending) && file.is_file() {
+            if is_hidden || !ENDINGS.contains(&ending) {
+                continue;
+            }
+            // A link that leads nowhere is meant to be a file: without it the set would not be whole.
+            let found = std::fs::metadata(&file);
+            if found.map_err(|source| RulesError::Read { path: file.clone(), source })?.is_file() {
                 inside.push(file);
             }
             if all.len() + inside.len() > FILES_MAX {

@@ -60,11 +60,14 @@ pub fn run(flags: AlertsFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
         write!(out, "{}", table(&alerts, now()).render(terminal::width()))?;
     }
     out.flush()?;
+    let known = server.rules_in_use()?;
+    if known.failed > 0 {
+        remark!("{} of {} rules fail: /api/v1/rules and the hub's log say why", known.failed, known.rules);
+    }
     if alerts.is_empty() && !flags.json {
-        let rules = server.rules_in_use()?.rules;
-        match rules {
-            0 => remark!("no alerts: this khz has no rules (khz hub --rules DIR)"),
-            _ => remark!("no alerts, of {rules} rules"),
+        match known.rules {
+            0 => remark!("no alerts: this khz has no rules in use (khz hub --rules DIR)"),
+            rules => remark!("no alerts, of {rules} rules"),
         }
     }
     Ok(Done::Wholly)

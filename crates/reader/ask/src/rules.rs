@@ -51,6 +51,9 @@ pub struct RulesInUse {
     pub groups: u64,
     /// Rules.
     pub rules: u64,
+    /// Rules whose last evaluation failed; not known when files were loaded.
+    #[serde(default)]
+    pub failed: u64,
 }
 
 impl Server {

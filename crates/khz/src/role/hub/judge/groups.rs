@@ -35,12 +35,14 @@ struct Judged {
     /// When it is evaluated next (ms since 1970).
     due: i64,
     standing: Arc<GroupStanding>,
+    /// The errors of its rules in the last evaluation, which are logged.
+    errors: Vec<Option<String>>,
 }
 
 impl Judged {
     fn new(evaluator: Evaluator, now: i64) -> Self {
         let standing = Arc::new(GroupStanding::of(&evaluator, None));
-        Judged { due: evaluator.next(now), evaluator, standing }
+        Judged { due: evaluator.next(now), evaluator, standing, errors: Vec::new() }
     }
 }
 
@@ -123,7 +125,7 @@ impl Groups {
         self.has_changed |= pass.alerts.iter().any(|passed| passed.change.is_some());
         let group = next.evaluator.group().clone();
         let passed = Passed { name: name_of(&group), group, pass };
-        passed.log();
+        passed.log(&mut next.errors);
         numbers.evaluated(&passed.pass);
         Some(passed)
     }
@@ -177,7 +179,8 @@ fn name_of(group: &Group) -> String {
 }
 
 impl Passed {
-    fn log(&self) {
+    /// Logs which alerts have changed, and which rules fail now that did not fail so before.
+    fn log(&self, errors: &mut Vec<Option<String>>) {
         let changed: Vec<_> = self.pass.alerts.iter().filter(|passed| passed.change.is_some()).collect();
         for passed in changed.iter().take(LOGGED_MAX) {
             let labels = khz_promql::label_text(&passed.alert.labels);
@@ -194,11 +197,19 @@ impl Passed {
                 changed.len() - LOGGED_MAX
             );
         }
-        for (rule, report) in self.group.rules.iter().zip(&self.pass.rules) {
-            if let Some(error) = &report.error {
-                tracing::warn!("rule {} of group {}: {error}", rule.name, self.group.name);
+        for (at, (rule, report)) in self.group.rules.iter().zip(&self.pass.rules).enumerate() {
+            let known = errors.get(at).and_then(Option::as_ref);
+            match &report.error {
+                Some(error) if Some(error) != known => {
+                    tracing::warn!("rule {} of group {} fails: {error}", rule.name, self.group.name);
+                }
+                None if known.is_some() => {
+                    tracing::warn!("rule {} of group {} does not fail any more", rule.name, self.group.name);
+                }
+                _ => {}
             }
         }
+        *errors = self.pass.rules.iter().map(|report| report.error.clone()).collect();
     }
 
     /// Records what the rules gave.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use khz_model::{Nanos, NodeName, Series, ValueType};
+use khz_model::{Nanos, NodeName, RangeBits, Series, ValueType};
 
 use crate::StoreError;
 use crate::column::{self, Span};
@@ -28,6 +28,22 @@ use crate::track::Track;
 pub(crate) enum Content {
     Readings(Track<u64>),
     Summaries(Track<Summary>),
+}
+
+impl RangeBits for Content {
+    fn bits(&self) -> &[u64] {
+        match self {
+            Content::Readings(track) => &track.values,
+            Content::Summaries(_) => &[],
+        }
+    }
+
+    fn rises(&self) -> bool {
+        match self {
+            Content::Readings(track) => track.rises(),
+            Content::Summaries(_) => false,
+        }
+    }
 }
 
 impl Content {

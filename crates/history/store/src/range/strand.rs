@@ -1,6 +1,7 @@
 //! A strand: what a node has at one resolution, in the order of time. Pieces that overlap are joined, the later ones on top.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use khz_model::{NodeName, Series};
@@ -139,6 +140,19 @@ pub(crate) struct Stretch {
     pub joined: Joined<Strip>,
 }
 
+impl Stretch {
+    /// The rows from one time on and before another.
+    pub fn rows(&self, from: u64, to: u64) -> Range<usize> {
+        let times = &self.joined.times.at;
+        let is_whole =
+            times.first().is_some_and(|first| *first >= from) && times.last().is_some_and(|last| *last < to);
+        match is_whole {
+            true => 0..times.len(),
+            false => times.partition_point(|at| *at < from)..times.partition_point(|at| *at < to),
+        }
+    }
+}
+
 /// What a node has at one resolution.
 #[derive(Default)]
 pub(crate) struct Strand {
@@ -164,9 +178,14 @@ impl Strand {
         self.stretches.iter().flat_map(|stretch| stretch.joined.pieces())
     }
 
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.stretches.iter().map(|stretch| stretch.joined.times.rows()).sum()
+    }
+
     /// Roughly how many bytes it holds.
     pub fn held(&self) -> usize {
-        self.stretches.iter().map(|stretch| stretch.joined.times.rows() * 32).sum()
+        self.rows() * 32
     }
 }
 

@@ -59,11 +59,6 @@ impl Group {
         self.parts.first().map(|part| part.step)
     }
 
-    /// The step.
-    pub fn step(&self) -> Option<Nanos> {
-        self.0.first().map(|part| part.step)
-    }
-
     /// How many readings there are.
     pub fn count(&self) -> usize {
         self.parts.iter().map(|part| part.content.count()).sum()
@@ -142,9 +137,7 @@ impl Group {
 fn times(part: &RangePart) -> Vec<u64> {
     match &part.content {
         RangeContent::Readings(readings) => readings.iter().map(|(stamp, _)| stamp.real().0).collect(),
-        RangeContent::Column(column) => {
-            column.runs.iter().flat_map(|run| column.of_run(run).0).copied().collect()
-        }
+        RangeContent::Column(column) => column.times().collect(),
         RangeContent::Points(points) => points.iter().flat_map(evenly).collect(),
     }
 }

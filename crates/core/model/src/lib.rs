@@ -59,8 +59,8 @@ pub use query::{
     Query, QueryError, Row, RowNumber, Sample, Snapshot, Subscription, WaitFor,
 };
 pub use range::{
-    RANGE_POINTS_MAX, RANGE_STEP_READINGS, RangeAnswer, RangeColumn, RangeContent, RangePart, RangePoint,
-    RangeRequest, RangeRun, RangeShape, RangeTotal, Ranges, Reach,
+    RANGE_POINTS_MAX, RANGE_STEP_READINGS, RangeAnswer, RangeBits, RangeColumn, RangeContent, RangePart,
+    RangePiece, RangePoint, RangeRequest, RangeRun, RangeShape, RangeTimes, RangeTotal, Ranges, Reach,
 };
 pub use rate_unit::RateUnit;
 pub use reading::{Absence, Fault, Reading};

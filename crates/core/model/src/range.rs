@@ -2,9 +2,12 @@
 //! ask it through [`crate::Query::range`]; a store answers it through [`Ranges`]. An answer comes in parts, each with one
 //! series of one node, so that nobody holds it whole.
 
+mod column;
+
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
+
+pub use column::{RangeBits, RangeColumn, RangePiece, RangeRun, RangeTimes};
 
 use crate::labels::Labels;
 use crate::metric::Metric;
@@ -97,62 +100,16 @@ impl RangeContent {
         }
     }
 
-    /// Roughly how many bytes it takes.
+    /// Roughly how many bytes it takes, beside what it shares with others.
     pub fn held(&self) -> usize {
         match self {
             RangeContent::Readings(readings) => readings.capacity() * size_of::<(Stamp, Reading)>(),
             RangeContent::Column(column) => {
-                size_of_val(&*column.times)
-                    + column.runs.capacity() * size_of::<RangeRun>()
-                    + column.values.capacity() * size_of::<u64>()
+                let runs: usize = column.pieces.iter().map(|piece| piece.runs.capacity()).sum();
+                column.pieces.capacity() * size_of::<RangePiece>() + runs * size_of::<RangeRun>()
             }
             RangeContent::Points(points) => points.capacity() * size_of::<RangePoint>(),
         }
-    }
-}
-
-/// The readings of a series, run by run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RangeColumn {
-    /// When the rows of the step were gathered (ns since 1970, corrected), in order. All series of a step share them.
-    pub times: Arc<[u64]>,
-    /// Rows of one state, in order. Rows in none of them do not have the series.
-    pub runs: Vec<RangeRun>,
-    /// The bits of each row with a value.
-    pub values: Vec<u64>,
-}
-
-/// Rows that follow each other and have readings of one state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RangeRun {
-    /// Their numbers among the times.
-    pub rows: Range<usize>,
-    /// [`Reading::state`].
-    pub state: u8,
-    /// Where their values begin; `None`: they have none.
-    pub values: Option<usize>,
-}
-
-impl RangeColumn {
-    /// How many readings there are.
-    pub fn count(&self) -> usize {
-        self.runs.iter().map(|run| run.rows.len()).sum()
-    }
-
-    /// The times of a run, and its values if it has some.
-    pub fn of_run(&self, run: &RangeRun) -> (&[u64], Option<&[u64]>) {
-        (&self.times[run.rows.clone()], run.values.map(|begin| &self.values[begin..begin + run.rows.len()]))
-    }
-
-    /// Every reading with its time.
-    pub fn readings(&self) -> impl Iterator<Item = (Nanos, Reading)> {
-        self.runs.iter().flat_map(|run| {
-            let (times, values) = self.of_run(run);
-            let bits = move |row: usize| values.map_or(0, |values| values[row]);
-            let reading =
-                move |(row, time): (usize, &u64)| (Nanos(*time), Reading::from_parts(run.state, bits(row)));
-            times.iter().enumerate().map(reading)
-        })
     }
 }
 

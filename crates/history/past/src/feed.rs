@@ -6,15 +6,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use khz_model::metric::Text;
 use khz_model::reading::LABELS_STATE;
 use khz_model::{
-    Instance, Labels, Metric, Nanos, NodeName, RangeColumn, RangePoint, Reading, Series, ValueType, exposed,
+    Instance, Labels, Metric, Nanos, NodeName, RangeColumn, RangePiece, RangePoint, Reading, Series,
+    ValueType, exposed,
 };
-use khz_promql::{LabelSet, Matcher, QueryError, SeriesId, Sink, Summary, is_stale};
+use khz_promql::{LabelSet, Matcher, QueryError, Run, SeriesId, Sink, Summary, is_stale};
 
 use crate::clock::milliseconds;
 use crate::labelled::Labelled;
 use crate::limits::{BUCKET_END_LATE, SAMPLES_HELD_MAX};
 use crate::rows::{Group, Rows, labels_at};
-use crate::strand::{Pace, Samples};
+use crate::strand::{Pace, Samples, distances_ms};
 use crate::unclear::Unclear;
 use crate::values::{Form, Scale, Words};
 
@@ -393,15 +394,17 @@ impl Filler<'_, '_> {
         described: Option<&[(Nanos, Reading)]>,
     ) -> Result<(), QueryError> {
         let scale = self.feed.form.scale(&self.series.metric);
-        for run in &column.runs {
-            let (times, values) = column.of_run(run);
+        for (piece, run) in
+            column.pieces.iter().flat_map(|piece| piece.runs.iter().map(move |run| (piece, run)))
+        {
+            let (times, values) = piece.of_run(run);
             let is_plain = run.state == NUMBER && described.is_none();
             for (row, &time) in times.iter().enumerate() {
                 // The first row of a series needs labels; those after it are looked at together where that suffices.
                 let bits = values.map_or(0, |values| values[row]);
                 if is_plain
                     && row < 2
-                    && self.numbers(&times[row..], &values.unwrap_or_default()[row..], scale)?
+                    && self.numbers(piece, &times[row..], &values.unwrap_or_default()[row..], scale)?
                 {
                     break;
                 }
@@ -411,31 +414,63 @@ impl Filler<'_, '_> {
         Ok(())
     }
 
-    /// Takes numbers without gaps, many at a time; false, and none is taken: they must be looked at one by one.
-    fn numbers(&mut self, times: &[u64], bits: &[u64], scale: Scale<'_>) -> Result<bool, QueryError> {
+    /// Takes numbers of a piece without gaps, many at a time; false, and none is taken: they must be looked at one by one.
+    fn numbers(
+        &mut self,
+        piece: &RangePiece,
+        times: &[u64],
+        bits: &[u64],
+        scale: Scale<'_>,
+    ) -> Result<bool, QueryError> {
         let Strand { pace, current, description, samples, bucket_end, .. } = &mut *self.strand;
         let (Some(current), None, None) = (*current, description, bucket_end) else { return Ok(false) };
-        let Feed { times: ms, values, form, held, .. } = &mut *self.feed;
-        let has_pace = form.has_pace();
-        ms.clear();
-        ms.extend(times.iter().map(|time| milliseconds(*time)));
-        if !scale.numbers(bits, values) || !samples.is_before(ms[0]) || has_pace && !pace.rows(ms) {
+        let (&[first, ..], &[.., newest], &[.., newest_bits]) = (times, times, bits) else {
+            return Ok(false);
+        };
+        let has_pace = self.feed.form.has_pace();
+        let rises = piece.values.rises();
+        // What waits for other groups waits as times and values.
+        let divisor = scale.divisor(bits, rises).filter(|_| has_pace);
+        if divisor.is_none() && !scale.numbers(bits, &mut self.feed.values) {
             return Ok(false);
         }
-        if let Some(id) = current {
-            if !has_pace {
-                samples.extend(ms, values);
-                held.count += ms.len();
-                return Ok(true);
-            }
-            // What waits is before all of these. Of these only the last one waits, and no other one is copied.
-            pass(self.strand, true, self.sink)?;
-            let last = ms.len() - 1;
-            if last > 0 {
-                self.sink.samples(id, &ms[..last], &values[..last])?;
-            }
-            self.strand.samples.push(ms[last], values[last]);
+        let (Some(newest_value), true) = (scale.number(newest_bits), samples.is_before(milliseconds(first)))
+        else {
+            return Ok(false);
+        };
+        // All rows of the piece are known better than these.
+        if has_pace
+            && !(pace.rows(times, piece.times.distances_ms()) || pace.rows(times, distances_ms(times)))
+        {
+            return Ok(false);
         }
+        let Some(id) = current else { return Ok(true) };
+        if divisor.is_none() {
+            let ms = &mut self.feed.times;
+            ms.clear();
+            ms.extend(times.iter().map(|time| milliseconds(*time)));
+        }
+        if !has_pace {
+            let Feed { times: ms, values, held, .. } = &mut *self.feed;
+            self.strand.samples.extend(ms, values);
+            held.count += ms.len();
+            return Ok(true);
+        }
+        // What waits is before all of these. Of these only the last one waits, and no other one is copied.
+        pass(self.strand, true, self.sink)?;
+        let last = times.len() - 1;
+        if last > 0 {
+            match divisor {
+                Some(divisor) => {
+                    self.sink.run(id, &Run::new(&times[..last], &bits[..last], divisor, rises))?
+                }
+                None => {
+                    let Feed { times: ms, values, .. } = &*self.feed;
+                    self.sink.samples(id, &ms[..last], &values[..last])?;
+                }
+            }
+        }
+        self.strand.samples.push(milliseconds(newest), newest_value);
         Ok(true)
     }
 

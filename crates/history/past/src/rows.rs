@@ -137,9 +137,7 @@ impl Group {
 fn times(part: &RangePart) -> Vec<u64> {
     match &part.content {
         RangeContent::Readings(readings) => readings.iter().map(|(stamp, _)| stamp.real().0).collect(),
-        RangeContent::Column(column) => {
-            column.runs.iter().flat_map(|run| column.of_run(run).0).copied().collect()
-        }
+        RangeContent::Column(column) => column.times().collect(),
         RangeContent::Points(points) => points.iter().flat_map(evenly).collect(),
     }
 }

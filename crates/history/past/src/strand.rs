@@ -2,6 +2,7 @@
 
 use khz_promql::stale;
 
+use crate::clock::milliseconds;
 use crate::limits::{PERIODS_MISSED, SILENCE_MIN};
 
 /// The pace of a node's rows, and whether it has fallen silent.
@@ -26,26 +27,25 @@ impl Pace {
         silent
     }
 
-    /// Notes rows, if the node was not silent between any of them; else it returns false, and they are to be noted one by one.
-    pub fn rows(&mut self, times: &[i64]) -> bool {
-        let (Some(last), Some(&newest)) = (self.last, times.last()) else { return false };
-        let (mut before, mut shortest, mut longest) = (last, i64::MAX, 0);
-        for &time in times {
-            let distance = time - before;
-            (shortest, longest) = (shortest.min(distance), longest.max(distance));
-            before = time;
-        }
+    /// Notes rows at these times (ns), if the node was not silent between any of them; else it returns false, and they are to be noted
+    /// one by one. `distances` are the shortest and the longest between these rows, and maybe between others (ms).
+    pub fn rows(&mut self, times: &[u64], distances: Option<(i64, i64)>) -> bool {
+        let (Some(last), [first, ..]) = (self.last, times) else { return false };
+        let to_first = milliseconds(*first) - last;
+        let (shortest, longest) = distances.unwrap_or((to_first, to_first));
+        let (shortest, longest) = (shortest.min(to_first), longest.max(to_first));
         // No period is shorter than this, so no silence is noticed earlier.
         let period = self.distances.iter().flatten().fold(shortest, |shortest, known| shortest.min(*known));
         if shortest <= 0 || longest > (period * PERIODS_MISSED).max(SILENCE_MIN) {
             return false;
         }
-        let before = |back: usize| times.len().checked_sub(back + 1).map_or(last, |place| times[place]);
+        let back =
+            |rows: usize| times.len().checked_sub(rows).map_or(last, |place| milliseconds(times[place]));
         self.distances = match times.len() {
-            1 => [Some(newest - last), self.distances[0]],
-            _ => [Some(newest - before(1)), Some(before(1) - before(2))],
+            1 => [Some(to_first), self.distances[0]],
+            _ => [Some(back(1) - back(2)), Some(back(2) - back(3))],
         };
-        self.last = Some(newest);
+        self.last = Some(back(1));
         true
     }
 
@@ -56,6 +56,15 @@ impl Pace {
         let end = self.last? + (period * PERIODS_MISSED).max(SILENCE_MIN);
         (end < time).then_some(end)
     }
+}
+
+/// The shortest and the longest distance between two of these times (ns) that follow each other, in ms; `None`: there are no two.
+pub(crate) fn distances_ms(times: &[u64]) -> Option<(i64, i64)> {
+    let distances = times.windows(2).map(|two| milliseconds(two[1]) - milliseconds(two[0]));
+    distances.fold(None, |known, distance| {
+        let (shortest, longest) = known.unwrap_or((distance, distance));
+        Some((shortest.min(distance), longest.max(distance)))
+    })
 }
 
 /// Samples of one series that are not passed on yet. Of several at one time the last one counts, so the last of all waits
@@ -141,6 +150,36 @@ mod tests {
         assert_eq!(silences(&[0, 60_000, 120_000, 301_000]), [300_000]);
         assert_eq!(silences(&[0, 600_000]), [], "its period is not known");
         assert_eq!(silences(&[0, 1_000, 700_000, 1_400_000]), [6_000, 705_000], "silence is no period");
+    }
+
+    #[test]
+    fn rows_that_are_noted_together_leave_what_rows_one_by_one_leave() {
+        let rows = |rows: &[u64]| rows.iter().map(|ms| ms * 1_000_000 + 7).collect::<Vec<u64>>();
+        for (first, then) in [
+            (vec![1_000, 2_000], vec![3_000]),
+            (vec![1_000, 2_000], vec![3_000, 4_500]),
+            (vec![1_000], vec![61_000, 122_000, 183_000]),
+            (vec![1_000, 2_000], vec![3_000, 4_000, 12_000]),
+            (vec![1_000, 2_000], vec![2_000, 3_000]),
+        ] {
+            let mut one_by_one = Pace::default();
+            first.iter().for_each(|row| _ = one_by_one.row(*row as i64));
+            let mut together = one_by_one;
+            let silences = then.iter().filter_map(|row| one_by_one.row(*row as i64)).count();
+            let is_silent = silences > 0;
+            let times = rows(&then);
+            let is_even = then[0] != *first.last().unwrap();
+            assert_eq!(
+                together.rows(&times, distances_ms(&times)),
+                !is_silent && is_even,
+                "{first:?} {then:?}"
+            );
+            if !is_silent && is_even {
+                assert_eq!((together.last, together.distances), (one_by_one.last, one_by_one.distances));
+            }
+            // Wider distances of other rows say nothing, or the same.
+            assert!(!Pace { last: Some(0), ..Pace::default() }.rows(&times, Some((0, 90_000))));
+        }
     }
 
     #[test]

@@ -106,20 +106,21 @@ impl Scale<'_> {
         })
     }
 
-    /// The numbers of present readings; false: one of them cannot be read, or needs more than is usual.
+    /// What each of these whole numbers must be divided by; `None`: they need more than a division. `rises`: none is lower than the
+    /// one before.
+    pub fn divisor(&self, bits: &[u64], rises: bool) -> Option<f64> {
+        let all = match bits {
+            [.., last] if rises => *last,
+            _ => bits.iter().fold(0, |all, one| all | one),
+        };
+        self.step.filter(|_| all >> f64::MANTISSA_DIGITS == 0)
+    }
+
+    /// The numbers of present readings; false: one of them cannot be read.
     pub fn numbers(&self, bits: &[u64], out: &mut Vec<f64>) -> bool {
         out.clear();
-        let Some(step) =
-            self.step.filter(|_| bits.iter().fold(0, |all, one| all | one) >> f64::MANTISSA_DIGITS == 0)
-        else {
-            out.extend(bits.iter().map_while(|bits| self.number(*bits)));
-            return out.len() == bits.len();
-        };
-        match step == 1.0 {
-            true => out.extend(bits.iter().map(|bits| *bits as f64)),
-            false => out.extend(bits.iter().map(|bits| *bits as f64 / step)),
-        }
-        true
+        out.extend(bits.iter().map_while(|bits| self.number(*bits)));
+        out.len() == bits.len()
     }
 }
 

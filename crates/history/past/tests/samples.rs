@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use khz_model::metric::{Kind, Unit};
 use khz_model::{
     Absence, Fault, Instance, Labels, Metric, Nanos, NodeName, QueryError as RangeError, RangeAnswer,
-    RangeColumn, RangeContent, RangePart, RangePoint, RangeRequest, RangeRun, RangeShape, RangeTotal, Ranges,
-    Reading, Series, Stamp, ValueType,
+    RangeColumn, RangeContent, RangePart, RangePiece, RangePoint, RangeRequest, RangeRun, RangeShape,
+    RangeTotal, Ranges, Reading, Series, Stamp, ValueType,
 };
 use khz_past::{Known, PastSource, Roster};
 use khz_promql::{
@@ -663,11 +663,13 @@ impl RangeAnswer for Endless {
         let row = Reading::Labels(number);
         let content = match self.is_newest {
             true => RangeContent::Readings(vec![(stamp(ROWS), row)]),
-            false => RangeContent::Column(RangeColumn {
-                times: (first..first + ROWS).map(|ms| ms * 1_000_000).collect(),
-                runs: vec![RangeRun { rows: 0..ROWS as usize, state: row.state(), values: Some(0) }],
-                values: vec![number; ROWS as usize],
-            }),
+            false => {
+                let times: Vec<u64> = (first..first + ROWS).map(|ms| ms * 1_000_000).collect();
+                let runs = vec![RangeRun { rows: 0..ROWS as usize, state: row.state(), values: Some(0) }];
+                let values = Arc::new(vec![number; ROWS as usize]);
+                let piece = RangePiece { times: Arc::new(times.into()), runs, values };
+                RangeContent::Column(RangeColumn { pieces: vec![piece] })
+            }
         };
         let (node, series, step) = (node("n1"), series(&uname(), None), Nanos(first));
         let part = RangePart { node, series, step, content, labels: Vec::new(), shift: 0 };

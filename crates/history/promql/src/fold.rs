@@ -42,6 +42,10 @@ pub(crate) trait Fold {
     /// Summaries of samples give the same result as the samples.
     const SUMS: bool = false;
 
+    /// [`Fold::join`] needs neither the sum nor the changes of a summary. So of samples that rise, the first one, the last one and how
+    /// many they are give the same result as all of them.
+    const ENDS: bool = false;
+
     /// Before the first sample.
     fn begin(window: &Window) -> Self;
 

@@ -3,6 +3,7 @@
 use crate::error::QueryError;
 use crate::labels::LabelSet;
 use crate::matcher::Matcher;
+use crate::run::Run;
 use crate::summary::Summary;
 
 /// The bits of a sample that says: from here on the series is not there. It is a NaN of its own, as in Prometheus.
@@ -83,6 +84,11 @@ pub trait Sink {
     /// Further samples of a series, in the order of time, each time once. Samples of several series may come in turns. A
     /// stale one ends the series until its next sample. A call costs as much as some ten samples.
     fn samples(&mut self, series: SeriesId, times: &[i64], values: &[f64]) -> Result<(), QueryError>;
+
+    /// Further samples of a series, at least one, as [`Sink::samples`] takes them, but in the form in which the source has them.
+    fn run(&mut self, series: SeriesId, run: &Run<'_>) -> Result<(), QueryError> {
+        run.unpack(|times, values| self.samples(series, times, values))
+    }
 
     /// Further samples of a series, as summaries: only where [`Selection::summaries`] allows it. They come in the order of
     /// time, with the samples.

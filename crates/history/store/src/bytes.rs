@@ -5,7 +5,10 @@ use khz_block::varint;
 /// What reading a part of a file returns: the part, or what is wrong with it.
 pub(crate) type Read<T> = Result<T, &'static str>;
 
-const TOO_SHORT: &str = "it ends in the middle of a field";
+/// What is wrong with bytes that end too early...
+pub(crate) const TOO_SHORT: &str = "it ends in the middle of a field";
+/// ...and with a number that is larger than it may be.
+pub(crate) const BEYOND_LIMIT: &str = "a count is beyond its limit";
 
 /// The rest of some bytes.
 #[derive(Clone, Copy)]
@@ -45,7 +48,7 @@ impl<'a> Bytes<'a> {
     /// A number that counts or measures something, of which there may be up to `limit`.
     pub fn count(&mut self, limit: usize) -> Read<usize> {
         let count = usize::try_from(self.number()?).unwrap_or(usize::MAX);
-        if count > limit { Err("a count is beyond its limit") } else { Ok(count) }
+        if count > limit { Err(BEYOND_LIMIT) } else { Ok(count) }
     }
 
     pub fn text(&mut self, limit: usize) -> Read<&'a str> {

@@ -113,21 +113,39 @@ impl Table {
     fn slots(&self) -> Vec<Slot> {
         let mut slots = Vec::with_capacity(1 << self.precision);
         for (class, &frequency) in self.frequencies.iter().enumerate() {
-            slots.extend((0..frequency).map(|place| Slot {
-                class: class as u8,
-                frequency: frequency as u16,
-                place: place as u16,
-            }));
+            let first = Slot::of(class, frequency).0;
+            slots.extend((0..frequency).map(|place| Slot(first + (place << PLACE_SHIFT))));
         }
         slots
     }
 }
 
+/// A class, its frequency and a place in its range, in one number: a table of them is made for each stream.
 #[derive(Clone, Copy)]
-struct Slot {
-    class: u8,
-    frequency: u16,
-    place: u16,
+struct Slot(u32);
+
+/// A class is below 2^7, ...
+const FREQUENCY_SHIFT: u32 = 7;
+/// ... and a frequency is at most two to the highest precision.
+const PLACE_SHIFT: u32 = FREQUENCY_SHIFT + PRECISION_MAX + 1;
+
+impl Slot {
+    /// The first place of a class.
+    fn of(class: usize, frequency: u32) -> Self {
+        Slot(class as u32 | frequency << FREQUENCY_SHIFT)
+    }
+
+    fn class(self) -> u8 {
+        self.0 as u8 & ((1 << FREQUENCY_SHIFT) - 1)
+    }
+
+    fn frequency(self) -> u32 {
+        self.0 >> FREQUENCY_SHIFT & ((1 << (PRECISION_MAX + 1)) - 1)
+    }
+
+    fn place(self) -> u32 {
+        self.0 >> PLACE_SHIFT
+    }
 }
 
 /// Long streams have several coders, which take turns: their steps depend on each other less, so a processor overlaps
@@ -222,13 +240,13 @@ fn take_coded<const CODERS: usize>(bytes: &mut Bytes<'_>, count: usize, table: &
     let mut taken = 0;
     let mut class = |state: &mut u32| {
         let slot = slots[*state as usize & mask];
-        let next = u32::from(slot.frequency) * (*state >> table.precision) + u32::from(slot.place);
+        let next = slot.frequency() * (*state >> table.precision) + slot.place();
         // Without a branch: which class it is cannot be foreseen.
         let is_low = next < STATE_MIN;
         let word = words.get(taken).map_or(0, |&word| u32::from(u16::from_le_bytes(word)));
         *state = if is_low { next << 16 | word } else { next };
         taken += usize::from(is_low);
-        slot.class
+        slot.class()
     };
     let mut classes = vec![0; count];
     let mut rounds = classes.chunks_exact_mut(CODERS);

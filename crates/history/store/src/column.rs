@@ -64,7 +64,7 @@ pub(crate) fn take(mut bytes: Bytes<'_>, rows: usize) -> Read<Track<u64>> {
     if flags & LABELS != 0 {
         number_labels(&runs, &mut values, &dictionary)?;
     }
-    Ok(Track { runs, values, labels: dictionary })
+    Ok(Track { runs, values, labels: dictionary, ..Track::default() })
 }
 
 /// The summary of a column, without decoding it; `None` where only decoding can tell.
@@ -231,7 +231,7 @@ mod tests {
     fn times(rows: usize) -> Times {
         use crate::times::Beside;
         let at = (0..rows as u64).map(|n| 1_000 + n * 10).collect();
-        Times { kind: crate::times::Kind::Rows, at, beside: [Beside::Same(0), Beside::Same(0)] }
+        Times::of(crate::times::Kind::Rows, at, [Beside::Same(0), Beside::Same(0)])
     }
 
     fn track(readings: &[Option<Reading>]) -> Track<u64> {

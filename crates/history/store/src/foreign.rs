@@ -17,7 +17,7 @@ const ROWS: usize = 120;
 
 fn times() -> Times {
     let at = (0..ROWS as u64).map(|row| 1_000_000 + row * 1_000 + row * 7 % 13).collect();
-    Times { kind: Kind::Rows, at, beside: [Beside::Same(5), Beside::Same(0)] }
+    Times::of(Kind::Rows, at, [Beside::Same(5), Beside::Same(0)])
 }
 
 fn track() -> Track<u64> {

@@ -252,15 +252,19 @@ fn chain_times(all: &[&Times]) -> Option<(Times, Vec<Places>)> {
     if !all.is_sorted_by(|one, two| one.span().1 < two.span().0) {
         return None;
     }
-    let mut chained = Times::new(all.first().map_or(Kind::Rows, |times| times.kind));
+    let mut at = Vec::with_capacity(all.iter().map(|times| times.rows()).sum());
     let mut places = Vec::with_capacity(all.len());
     for times in all {
-        places.push(Places::From(chained.rows()));
-        chained.at.extend_from_slice(&times.at);
+        places.push(Places::From(at.len()));
+        at.extend_from_slice(&times.at);
     }
-    chained.beside =
-        [0, 1].map(|n| Beside::chained(all.iter().map(|times| (&times.beside[n], times.rows()))));
-    Some((chained, places))
+    let beside = [0, 1].map(|n| Beside::chained(all.iter().map(|times| (&times.beside[n], times.rows()))));
+    Some((Times::of(kind_of(all), at, beside), places))
+}
+
+/// What the rows of all are.
+fn kind_of(all: &[&Times]) -> Kind {
+    all.first().map_or(Kind::Rows, |times| times.kind)
 }
 
 /// The times of all, in order, and for each the places of its rows.
@@ -270,14 +274,14 @@ fn join_times(all: &[&Times]) -> (Times, Vec<Places>) {
     let mut order: Vec<(usize, usize)> = rows.collect();
     // The sort is stable and quick where most is in order: a later piece comes after an earlier one.
     order.sort_by_key(|&(piece, row)| all[piece].at[row]);
-    let mut joined = Times::new(all.first().map_or(Kind::Rows, |times| times.kind));
+    let mut joined: Vec<u64> = Vec::new();
     let mut beside = [Vec::new(), Vec::new()];
     let mut places: Vec<Vec<usize>> = all.iter().map(|times| vec![0; times.rows()]).collect();
     for (piece, row) in order {
         let at = all[piece].at[row];
-        let is_new = joined.at.last() != Some(&at);
+        let is_new = joined.last() != Some(&at);
         if is_new {
-            joined.at.push(at);
+            joined.push(at);
         }
         for (beside, own) in beside.iter_mut().zip(&all[piece].beside) {
             if is_new {
@@ -286,8 +290,8 @@ fn join_times(all: &[&Times]) -> (Times, Vec<Places>) {
                 *last = own.of_row(row);
             }
         }
-        places[piece][row] = joined.rows() - 1;
+        places[piece][row] = joined.len() - 1;
     }
-    joined.beside = beside.map(Beside::of);
+    let joined = Times::of(kind_of(all), joined, beside.map(Beside::of));
     (joined, places.into_iter().map(Places::Each).collect())
 }

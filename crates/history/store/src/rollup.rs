@@ -20,7 +20,7 @@ pub(crate) struct Buckets {
 impl Buckets {
     /// Buckets of `resolution`, which begin at multiples of it since 1970. Rows may be buckets of a finer roll-up.
     pub fn of(rows: &Times, resolution: Nanos) -> Self {
-        let (mut times, mut ends) = (Times::new(Kind::Buckets), Vec::new());
+        let (mut begins, mut ends) = (Vec::new(), Vec::new());
         let (mut firsts, mut lasts) = (Vec::new(), Vec::new());
         for (row, &at) in rows.at.iter().enumerate() {
             // A row as it was gathered begins and ends at its time.
@@ -29,18 +29,18 @@ impl Buckets {
                 Kind::Rows => (at, at),
             };
             let begin = at - at % resolution.0.max(1);
-            if times.at.last() != Some(&begin) {
-                times.at.push(begin);
+            if begins.last() != Some(&begin) {
+                begins.push(begin);
                 firsts.push(first);
                 lasts.push(last);
                 ends.push(row);
             }
-            let bucket = times.rows() - 1;
+            let bucket = begins.len() - 1;
             lasts[bucket] = last;
             ends[bucket] = row + 1;
         }
-        times.beside = [Beside::of(firsts), Beside::of(lasts)];
-        Buckets { times, ends }
+        let beside = [Beside::of(firsts), Beside::of(lasts)];
+        Buckets { times: Times::of(Kind::Buckets, begins, beside), ends }
     }
 
     /// Rolls up readings.
@@ -110,7 +110,7 @@ impl Buckets {
 
 impl Track<()> {
     fn without_values<T>(self) -> Track<T> {
-        Track { runs: self.runs, values: Vec::new(), labels: Vec::new() }
+        Track { runs: self.runs, ..Track::default() }
     }
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn take(mut bytes: Bytes<'_>, value_type: ValueType, times: &Times) -
         return Err("a column of an unknown kind");
     }
     let (runs, count) = take_runs(&mut bytes, times.rows())?;
-    let track: Track<()> = Track { runs, values: vec![(); count], labels: Vec::new() };
+    let track: Track<()> = Track { runs, values: vec![(); count], ..Track::default() };
     let rows = rows_of(&track);
     let mut part = || stream::take(&mut bytes, count);
     let (counts, first, last, lowest, highest) = (part()?, part()?, part()?, part()?, part()?);

@@ -189,21 +189,20 @@ impl NodeRows {
     pub(crate) fn times(&self) -> (Times, Vec<usize>) {
         let mut order: Vec<usize> = (0..self.stamps.len()).collect();
         order.sort_by_key(|&row| self.stamps[row].real());
-        let (mut times, mut places) = (Times::new(Kind::Rows), vec![0; order.len()]);
+        let (mut times, mut places) = (Vec::new(), vec![0; order.len()]);
         let (mut offsets, mut shifts) = (Vec::with_capacity(order.len()), Vec::with_capacity(order.len()));
         for row in order {
             let at = self.stamps[row].real().0;
-            if times.at.last() != Some(&at) {
-                times.at.push(at);
+            if times.last() != Some(&at) {
+                times.push(at);
                 offsets.push(0);
                 shifts.push(0);
             }
-            places[row] = times.rows() - 1;
+            places[row] = times.len() - 1;
             offsets[places[row]] = self.stamps[row].real_offset.cast_unsigned();
             shifts[places[row]] = self.shifts[row].cast_unsigned();
         }
-        times.beside = [Beside::of(offsets), Beside::of(shifts)];
-        (times, places)
+        (Times::of(Kind::Rows, times, [Beside::of(offsets), Beside::of(shifts)]), places)
     }
 }
 

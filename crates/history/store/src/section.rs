@@ -7,7 +7,7 @@ use khz_block::schema::SLOTS_MAX;
 use khz_block::varint;
 use khz_model::{NodeName, Series};
 
-use crate::bytes::{Bytes, Read};
+use crate::bytes::{BEYOND_LIMIT, Bytes, Read, TOO_SHORT};
 use crate::column::Span;
 use crate::layout::{Key, Layout};
 use crate::limits::{COLUMN_BYTES_MAX, PART_BYTES_MAX, ROWS_MAX};
@@ -104,13 +104,21 @@ impl Index {
         let mut columns = Columns::from(begin);
         // A damaged count must not take memory that its bytes cannot fill.
         columns.columns.reserve_exact(count.min(bytes.0.len() / 5));
+        // A question about one series of many nodes reads little else than indexes, so this is a loop without calls.
+        let (mut rest, mut end) = (bytes.0, begin);
         for _ in 0..count {
-            let gap = if has_gaps { bytes.number()? } else { 0 };
-            let offset = columns.end().checked_add(gap).ok_or("a column beyond the end of any file")?;
-            let (length, checksum) = (bytes.count(COLUMN_BYTES_MAX)?, bytes.u32()?);
-            columns.push(Part { offset, length, checksum });
+            let (gap, after) = if has_gaps { varint::get(rest).ok_or(TOO_SHORT)? } else { (0, rest) };
+            let (length, after) = varint::get(after).ok_or(TOO_SHORT)?;
+            let (checksum, after) = after.split_first_chunk().ok_or(TOO_SHORT)?;
+            if length > COLUMN_BYTES_MAX as u64 {
+                return Err(BEYOND_LIMIT);
+            }
+            let offset = end.checked_add(gap).ok_or("a column beyond the end of any file")?;
+            let checksum = u32::from_le_bytes(*checksum);
+            columns.columns.push(Column { offset, length: length as u32, checksum });
+            (rest, end) = (after, offset.saturating_add(length));
         }
-        bytes.end()?;
+        Bytes(rest).end()?;
         Ok(Index { layout, span: Span { rows, first, last }, times, columns })
     }
 }

@@ -1,7 +1,9 @@
 //! The times of a section's rows, which all its series share. Rows are in order of time, and no two have the same.
 
+use std::sync::Arc;
+
 use khz_block::varint;
-use khz_model::{Nanos, Stamp};
+use khz_model::{Nanos, RangeTimes, Stamp};
 
 use crate::bytes::{Bytes, Read};
 use crate::limits::ROWS_MAX;
@@ -11,8 +13,8 @@ use crate::stream;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Times {
     pub kind: Kind,
-    /// Nanoseconds since 1970; of a bucket its begin.
-    pub at: Vec<u64>,
+    /// Nanoseconds since 1970; of a bucket its begin. Answers share them.
+    pub at: Arc<RangeTimes>,
     pub beside: [Beside; 2],
 }
 
@@ -96,9 +98,9 @@ pub(crate) enum Kind {
 }
 
 impl Times {
-    /// No rows yet.
-    pub fn new(kind: Kind) -> Self {
-        Times { kind, at: Vec::new(), beside: [Beside::Same(0), Beside::Same(0)] }
+    /// These times, in order.
+    pub fn of(kind: Kind, at: Vec<u64>, beside: [Beside; 2]) -> Self {
+        Times { kind, at: Arc::new(at.into()), beside }
     }
 
     pub fn rows(&self) -> usize {
@@ -113,7 +115,7 @@ impl Times {
     /// Roughly how many bytes they take.
     pub fn held(&self) -> usize {
         let beside: usize = self.beside.iter().map(Beside::held).sum();
-        size_of::<Self>() + self.at.capacity() * size_of::<u64>() + beside
+        size_of::<Self>() + self.at.held() + beside
     }
 
     /// The stamp of a row. A bucket of a roll-up has only its begin.
@@ -153,7 +155,7 @@ impl Times {
         }
         let beside = [Beside::take(bytes, rows)?, Beside::take(bytes, rows)?];
         bytes.end()?;
-        Ok(Times { kind: Kind::of(resolution), at, beside })
+        Ok(Times::of(Kind::of(resolution), at, beside))
     }
 }
 
@@ -171,7 +173,7 @@ mod tests {
     #[test]
     fn an_hour_on_the_tick_takes_fewer_bytes_than_a_line_of_text() {
         let at = (0..3_600).map(|n| 1_763_000_000_000_000_000 + n * 1_000_000_000).collect();
-        let times = Times { kind: Kind::Rows, at, beside: [Beside::Same(5), Beside::Same(0)] };
+        let times = Times::of(Kind::Rows, at, [Beside::Same(5), Beside::Same(0)]);
         let mut bytes = Vec::new();
         times.put(&mut bytes);
         assert!(bytes.len() < 60, "{}", bytes.len());
@@ -182,8 +184,7 @@ mod tests {
     #[test]
     fn rows_out_of_order_are_refused() {
         let mut bytes = Vec::new();
-        Times { kind: Kind::Rows, at: vec![5, 5], beside: [Beside::Same(0), Beside::Same(0)] }
-            .put(&mut bytes);
+        Times::of(Kind::Rows, vec![5, 5], [Beside::Same(0), Beside::Same(0)]).put(&mut bytes);
         assert!(Times::take(&mut Bytes(&bytes), Nanos(0)).is_err());
     }
 }

@@ -2,11 +2,11 @@
 //! The values of rows are bits, those of roll-ups are summaries. It knows no times.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::OnceLock;
 
 use khz_block::varint;
 use khz_model::reading::LABELS_STATE;
-use khz_model::{Labels, RangeColumn, RangeRun, Reading, Stamp};
+use khz_model::{Labels, RangeRun, Reading, Stamp};
 
 use crate::bytes::{Bytes, Read};
 
@@ -28,19 +28,27 @@ pub(crate) struct Run {
 }
 
 /// One series in all rows of a section.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Track<T> {
     pub runs: Vec<Run>,
     /// One for each row with a value.
     pub values: Vec<T>,
     /// Holds the labels whose numbers are among the values, so that this process does not forget them.
     pub labels: Vec<Labels>,
+    /// Whether no value is lower than the one before, once somebody has asked.
+    pub rises: OnceLock<bool>,
+}
+
+impl<T> Default for Track<T> {
+    fn default() -> Self {
+        Track { runs: Vec::new(), values: Vec::new(), labels: Vec::new(), rises: OnceLock::new() }
+    }
 }
 
 impl<T: Copy> Track<T> {
     /// The track with these states, and these values where a state has one.
     pub fn of(states: &[u16], values: &[T]) -> Self {
-        let mut track = Track { runs: Vec::new(), values: Vec::new(), labels: Vec::new() };
+        let mut track = Track::default();
         for same in states.chunk_by(|one, two| one == two) {
             track.runs.push(Run { state: same[0], rows: same.len() });
         }
@@ -59,7 +67,7 @@ impl<T: Copy> Track<T> {
     where
         T: 'a,
     {
-        let (mut all, mut end) = (Track { runs: Vec::new(), values: Vec::new(), labels: Vec::new() }, 0);
+        let (mut all, mut end) = (Track::default(), 0);
         for (track, begin) in tracks {
             all.run(NO_READING, begin - end);
             end = begin;
@@ -139,49 +147,46 @@ impl<T: Copy> Track<T> {
 }
 
 impl Track<u64> {
-    /// The readings of some rows, each with the stamp that `stamp` has for its row. Rows without the series are left out.
-    pub fn readings_of(&self, rows: Range<usize>, stamp: impl Fn(usize) -> Stamp) -> Vec<(Stamp, Reading)> {
-        let (mut row, mut values, mut readings) = (0, &self.values[..], Vec::with_capacity(rows.len()));
-        for run in &self.runs {
-            let (begin, end) = (row.max(rows.start), (row + run.rows).min(rows.end));
-            if has_value(run.state) {
-                let (these, rest) = values.split_at(run.rows.min(values.len()));
-                if let Some(these) = these.get(begin - row..end.max(begin) - row) {
+    /// Adds the readings of some rows, each with the stamp that `stamp` has for its row. Rows without the series are left out.
+    pub fn readings_of(
+        &self,
+        rows: Range<usize>,
+        stamp: impl Fn(usize) -> Stamp,
+        readings: &mut Vec<(Stamp, Reading)>,
+    ) {
+        for RangeRun { rows, state, values } in self.runs_of(rows) {
+            match values {
+                Some(begin) => {
+                    let values = &self.values[begin..begin + rows.len()];
                     let reading: fn(u64) -> Reading =
-                        if run.state == LABELS { Reading::Labels } else { Reading::Present };
-                    let with_stamp = |(bits, row): (&u64, usize)| (stamp(row), reading(*bits));
-                    readings.extend(these.iter().zip(begin..end).map(with_stamp));
+                        if u16::from(state) == LABELS { Reading::Labels } else { Reading::Present };
+                    readings.extend(values.iter().zip(rows).map(|(bits, row)| (stamp(row), reading(*bits))));
                 }
-                values = rest;
-            } else if let Ok(state) = u8::try_from(run.state) {
-                let reading = Reading::from_parts(state, 0);
-                readings.extend((begin..end).map(|row| (stamp(row), reading)));
+                None => {
+                    let reading = Reading::from_parts(state, 0);
+                    readings.extend(rows.map(|row| (stamp(row), reading)));
+                }
             }
-            row += run.rows;
         }
-        readings
     }
 
-    /// The readings of some rows, as a column of these rows, which were gathered at these times.
-    pub fn column_of(&self, rows: Range<usize>, times: Arc<[u64]>) -> RangeColumn {
-        let (mut row, mut from, mut runs, mut values) = (0, 0, Vec::new(), Vec::new());
-        for run in &self.runs {
+    /// The runs of some rows that have the series.
+    pub fn runs_of(&self, rows: Range<usize>) -> impl Iterator<Item = RangeRun> {
+        let (mut row, mut value) = (0, 0);
+        self.runs.iter().filter_map(move |run| {
             let (begin, end) = (row.max(rows.start), (row + run.rows).min(rows.end));
             let has_values = has_value(run.state);
-            if begin < end
-                && let Ok(state) = u8::try_from(run.state)
-            {
-                let place = has_values.then_some(values.len());
-                if has_values {
-                    let skipped = from + (begin - row);
-                    values.extend_from_slice(&self.values[skipped..skipped + (end - begin)]);
-                }
-                runs.push(RangeRun { rows: begin - rows.start..end - rows.start, state, values: place });
-            }
-            from += if has_values { run.rows } else { 0 };
+            let values = has_values.then_some(value + begin.saturating_sub(row));
+            value += if has_values { run.rows } else { 0 };
             row += run.rows;
-        }
-        RangeColumn { times, runs, values }
+            let state = u8::try_from(run.state).ok()?;
+            (begin < end).then_some(RangeRun { rows: begin..end, state, values })
+        })
+    }
+
+    /// True if no value is lower than the one before.
+    pub fn rises(&self) -> bool {
+        *self.rises.get_or_init(|| self.values.is_sorted())
     }
 
     /// Every row that has the series, with its number.

@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use khz_model::{Labels, Nanos, NodeName, Series, ValueType};
+use khz_model::{Labels, Nanos, NodeName, RangeBits, Series, ValueType};
 
 use crate::column::{self, Span};
 use crate::directory::{self, Entry, Page, Root};
@@ -24,6 +24,22 @@ use crate::track::Track;
 pub(crate) enum Content {
     Readings(Track<u64>),
     Summaries(Track<Summary>),
+}
+
+impl RangeBits for Content {
+    fn bits(&self) -> &[u64] {
+        match self {
+            Content::Readings(track) => &track.values,
+            Content::Summaries(_) => &[],
+        }
+    }
+
+    fn rises(&self) -> bool {
+        match self {
+            Content::Readings(track) => track.rises(),
+            Content::Summaries(_) => false,
+        }
+    }
 }
 
 impl Content {

@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -182,6 +182,50 @@ fn a_damaged_hour_is_answered_out_of_its_roll_up_and_the_damage_is_named() {
         assert!(!damage.is_empty() || of_roll_up == 0, "byte {at}");
     }
     assert!(damaged_columns > 3, "{damaged_columns}");
+}
+
+#[test]
+fn in_short_steps_a_damaged_series_is_answered_out_of_its_roll_up_alone() {
+    let folder = folder("damage-steps");
+    let (store, intake) = open_store(&folder, everything(), BEGIN);
+    let mut nodes = Nodes::default();
+    let mut send = |time: u64, count: u64| {
+        (0..NODES).for_each(|number| nodes.send(&intake, number, time, count));
+        store.commit(Nanos(BEGIN)).unwrap();
+    };
+    send(BEGIN + 20 * MINUTE, 40);
+    store.seal();
+    settle(&store, BEGIN + 2 * HOUR);
+    // The first steps have rows that came late: they are in the log, where nothing is damaged.
+    send(BEGIN + MINUTE, 10);
+    drop((store, intake));
+    let path = piece(&folder, 0);
+    let whole = fs::read(&path).unwrap();
+    let steps = RangeShape::Columns(16);
+    let of_series = |all: &[String]| {
+        let mut parts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+        for line in all {
+            let (columns, points) =
+                parts.entry(line.split(' ').take(2).collect::<Vec<_>>().join(" ")).or_default();
+            *(if line.contains("Points(") { points } else { columns }) += 1;
+        }
+        parts
+    };
+    let (found, damage) = asked(&folder, steps);
+    let expected = of_series(&found);
+    assert!(damage.is_empty() && expected.values().all(|(_, points)| *points == 0), "{expected:?}");
+    assert!(expected.values().filter(|(columns, _)| *columns > 3).count() > NODES, "{expected:?}");
+    let mut damaged = 0;
+    for at in (60..whole.len() - 200).step_by(97) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        for (series, (columns, points)) in of_series(&asked(&folder, steps).0) {
+            assert!(points == 0 || (columns, points) == (0, 1), "byte {at}: {series} {columns} {points}");
+            damaged += points;
+        }
+    }
+    assert!(damaged > 3, "{damaged}");
 }
 
 #[test]

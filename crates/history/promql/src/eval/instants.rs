@@ -9,6 +9,7 @@ use crate::error::QueryError;
 use crate::grid::{Grid, absent, is_absent};
 use crate::labels::LabelSet;
 use crate::plan::Selector;
+use crate::run::{Place, Run};
 use crate::source::{Selection, SeriesId, Sink, Summaries};
 use crate::steps::Steps;
 
@@ -61,6 +62,33 @@ impl Instants {
         }
     }
 
+    /// Takes further samples of a series. `seen` says how many of them are not after a time, which grows from call to call, and
+    /// which one is the last of these.
+    fn take(
+        &mut self,
+        series: SeriesId,
+        samples: usize,
+        mut seen: impl FnMut(i64) -> (usize, Option<(i64, f64)>),
+    ) -> Result<(), QueryError> {
+        self.budget.read(samples)?;
+        let Some(&State { mut next, mut last }) = self.series.get(series.0) else {
+            return Err(unknown_series(series));
+        };
+        while next < self.times.count {
+            let time = self.times.time(next);
+            let (seen, newest) = seen(time);
+            last = newest.or(last);
+            if seen == samples {
+                break;
+            }
+            let cell = self.cell(time, last);
+            self.grid.row_mut(series.0)[next] = cell;
+            next += 1;
+        }
+        self.series[series.0] = State { next, last };
+        Ok(())
+    }
+
     fn finish(mut self) -> Result<Grid, QueryError> {
         for series in 0..self.series.len() {
             let State { next, last } = self.series[series];
@@ -85,27 +113,19 @@ impl Sink for Instants {
     }
 
     fn samples(&mut self, series: SeriesId, times: &[i64], values: &[f64]) -> Result<(), QueryError> {
-        self.budget.read(times.len())?;
-        let Some(&State { mut next, mut last }) = self.series.get(series.0) else {
-            return Err(unknown_series(series));
-        };
         let mut at = 0;
-        while next < self.times.count {
-            let time = self.times.time(next);
-            // How many samples are not after this step.
-            let seen = after(times, at, time);
-            if seen > at {
-                last = Some((times[seen - 1], values[seen - 1]));
-            }
-            if seen == times.len() {
-                break;
-            }
-            let cell = self.cell(time, last);
-            self.grid.row_mut(series.0)[next] = cell;
-            (at, next) = (seen, next + 1);
-        }
-        self.series[series.0] = State { next, last };
-        Ok(())
+        self.take(series, times.len(), |time| {
+            at = after(times, at, time);
+            (at, at.checked_sub(1).map(|last| (times[last], values[last])))
+        })
+    }
+
+    fn run(&mut self, series: SeriesId, run: &Run<'_>) -> Result<(), QueryError> {
+        let mut place = Place::default();
+        self.take(series, run.len(), |time| {
+            place.go_after(run, time);
+            (place.at, place.at.checked_sub(1).map(|last| run.sample(last)))
+        })
     }
 }
 

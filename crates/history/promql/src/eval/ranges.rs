@@ -13,6 +13,7 @@ use crate::grid::{Grid, is_absent};
 use crate::labels::{LabelSet, METRIC_NAME};
 use crate::limits::OPEN_RANGES_MAX;
 use crate::plan::{Kind, Moved, Node, Selector};
+use crate::run::{Place, Run};
 use crate::source::{Selection, SeriesId, Sink, Summaries, is_stale};
 use crate::steps::Steps;
 use crate::summary::Summary;
@@ -160,6 +161,20 @@ impl<F: Fold> Folding<'_, F> {
         })
     }
 
+    /// The same of samples that rise, for a function that needs no more of them than their ends.
+    fn rise(&mut self, series: usize, run: &Run<'_>) -> Result<(), QueryError> {
+        let Some(last) = run.len().checked_sub(1) else { return Ok(()) };
+        let (mut low, mut high) = (Place::default(), Place::default());
+        self.each_range(series, run.sample(last).0, |window, state, _| {
+            low.go_after(run, window.after);
+            high.go_after(run, window.end);
+            if let Some(risen) = run.risen(low.at..high.at) {
+                state.join(&risen);
+            }
+            Ok(0)
+        })
+    }
+
     /// Hands something whose last sample has this time to each range that has begun by then; ranges that end by then are written.
     /// `hand` returns how many bytes the range keeps of it.
     fn each_range(
@@ -222,6 +237,17 @@ impl<F: Fold> Sink for Folding<'_, F> {
             return Err(unknown_series(series));
         }
         live(times, values, |times, values| self.push(series.0, times, values))
+    }
+
+    fn run(&mut self, series: SeriesId, run: &Run<'_>) -> Result<(), QueryError> {
+        if !(F::ENDS && run.rises()) {
+            return run.unpack(|times, values| self.samples(series, times, values));
+        }
+        self.budget.read(run.len())?;
+        if series.0 >= self.series.len() {
+            return Err(unknown_series(series));
+        }
+        self.rise(series.0, run)
     }
 
     fn summaries(&mut self, series: SeriesId, summaries: &[Summary]) -> Result<(), QueryError> {

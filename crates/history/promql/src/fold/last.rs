@@ -8,6 +8,7 @@ pub(crate) struct Last(Option<f64>);
 
 impl Fold for Last {
     const SUMS: bool = true;
+    const ENDS: bool = true;
 
     fn begin(_: &Window) -> Self {
         Last(None)
@@ -31,6 +32,7 @@ pub(crate) struct First(Option<f64>);
 
 impl Fold for First {
     const SUMS: bool = true;
+    const ENDS: bool = true;
 
     fn begin(_: &Window) -> Self {
         First(None)

@@ -9,6 +9,7 @@ pub(crate) struct Count(usize);
 
 impl Fold for Count {
     const SUMS: bool = true;
+    const ENDS: bool = true;
 
     fn begin(_: &Window) -> Self {
         Count(0)
@@ -33,6 +34,7 @@ pub(crate) struct Present(bool);
 
 impl Fold for Present {
     const SUMS: bool = true;
+    const ENDS: bool = true;
 
     fn begin(_: &Window) -> Self {
         Present(false)
@@ -57,6 +59,7 @@ pub(crate) struct Highest(Option<f64>);
 
 impl Fold for Highest {
     const SUMS: bool = true;
+    const ENDS: bool = true;
 
     fn begin(_: &Window) -> Self {
         Highest(None)
@@ -82,6 +85,7 @@ pub(crate) struct Lowest(Option<f64>);
 
 impl Fold for Lowest {
     const SUMS: bool = true;
+    const ENDS: bool = true;
 
     fn begin(_: &Window) -> Self {
         Lowest(None)
@@ -163,6 +167,7 @@ pub(crate) struct Resets(Pairs);
 
 impl Fold for Resets {
     const SUMS: bool = true;
+    const ENDS: bool = true;
 
     fn begin(_: &Window) -> Self {
         Resets(Pairs { last: None, count: 0 })

@@ -83,6 +83,7 @@ pub(crate) struct Increase(Growth);
 
 impl Fold for Increase {
     const SUMS: bool = true;
+    const ENDS: bool = true;
 
     fn begin(_: &Window) -> Self {
         Increase::default()
@@ -107,6 +108,7 @@ pub(crate) struct Rate(Growth);
 
 impl Fold for Rate {
     const SUMS: bool = true;
+    const ENDS: bool = true;
 
     fn begin(_: &Window) -> Self {
         Rate::default()
@@ -132,6 +134,7 @@ pub(crate) struct Delta(Growth);
 
 impl Fold for Delta {
     const SUMS: bool = true;
+    const ENDS: bool = true;
 
     fn begin(_: &Window) -> Self {
         Delta::default()

@@ -43,6 +43,18 @@ pub(crate) struct Selected {
     /// The series in the same order.
     layout: Layout,
     keys: Vec<Key>,
+    /// The same in the order of their names. Lists that have the same series share it.
+    sorted: Arc<[(Key, Series)]>,
+}
+
+/// Puts series into the order of their names, those of one name into the order of their formats.
+pub(crate) fn sort(all: &mut [(Key, Series)]) {
+    let order = |(key, _): &(Key, Series)| (key.format.value_type as u8, key.format.places);
+    all.sort_by(|one, two| {
+        (&one.0.metric, &one.0.instance)
+            .cmp(&(&two.0.metric, &two.0.instance))
+            .then(order(one).cmp(&order(two)))
+    });
 }
 
 impl Selected {
@@ -55,7 +67,11 @@ impl Selected {
                 keys.push(Key::of(series));
             }
         }
-        Selected { slots: slots.into(), layout: Layout::of(schema), keys }
+        let layout = Layout::of(schema);
+        let mut sorted: Vec<(Key, Series)> =
+            keys.iter().cloned().zip(layout.series().iter().cloned()).collect();
+        sort(&mut sorted);
+        Selected { slots: slots.into(), layout, keys, sorted: sorted.into() }
     }
 
     /// Where the series are in the list, in order.
@@ -78,6 +94,11 @@ impl Selected {
         &self.keys
     }
 
+    /// Each with its key, in the order of their names.
+    pub fn sorted(&self) -> &Arc<[(Key, Series)]> {
+        &self.sorted
+    }
+
     /// The place of a series among them.
     pub fn place(&self, key: &Key) -> Option<usize> {
         self.layout.place(key)
@@ -93,6 +114,16 @@ pub(crate) struct Chosen {
     lists: HashMap<Place, (List, Arc<Selected>)>,
     /// The patterns of the last node.
     last: Option<Arc<[usize]>>,
+    /// What the last list that was looked through has.
+    sorted: Option<Arc<[(Key, Series)]>>,
+}
+
+/// True if two lists have the same series, down to the last detail of their metrics.
+fn are_same(one: &[(Key, Series)], two: &[(Key, Series)]) -> bool {
+    let is_same = |((one, of_one), (two, of_two)): (&(Key, Series), &(Key, Series))| {
+        one == two && of_one.metric == of_two.metric
+    };
+    one.len() == two.len() && one.iter().zip(two).all(is_same)
 }
 
 impl Chosen {
@@ -116,7 +147,12 @@ impl Chosen {
             self.lists.clear();
         }
         let patterns: Vec<Pattern> = chosen.iter().map(|number| patterns[*number].clone()).collect();
-        let selected = Arc::new(Selected::of(list, &patterns));
+        let mut selected = Selected::of(list, &patterns);
+        match &self.sorted {
+            Some(last) if are_same(last, &selected.sorted) => selected.sorted = last.clone(),
+            _ => self.sorted = Some(selected.sorted.clone()),
+        }
+        let selected = Arc::new(selected);
         self.lists.insert(place, (list.clone(), selected.clone()));
         selected
     }

@@ -27,7 +27,7 @@ impl Instead {
         files.resolutions().into_iter().find_map(|width| {
             let of_hour = files.files(width, Nanos(hour), Nanos(end), &mut asked.damage);
             let strand = Strand::of(asked.sections(&of_hour, node), &mut asked.damage);
-            let mut begins = strand.stretches.iter().flat_map(|stretch| &stretch.joined.times.at);
+            let mut begins = strand.stretches.iter().flat_map(|stretch| &stretch.joined.times.at[..]);
             begins.any(|begin| (hour..end).contains(begin)).then(|| {
                 let mut series = SeriesList::default();
                 asked.select(node, strand.strips(), &mut series);

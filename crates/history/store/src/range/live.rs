@@ -67,10 +67,10 @@ impl LiveRows {
                 Line::State(state) => (u16::from(state), Vec::new()),
                 Line::InBlock => return None,
             };
-            let track = Track { runs: vec![Run { state, rows }], values, labels: Vec::new() };
+            let track = Track { runs: vec![Run { state, rows }], values, ..Track::default() };
             columns.push(Arc::new(Content::Readings(track)));
         }
-        let times = Arc::new(Times { kind: Kind::Rows, at, beside });
+        let times = Arc::new(Times::of(Kind::Rows, at, beside));
         Some(LiveRows { times, selected: selected.clone(), columns })
     }
 
@@ -149,7 +149,7 @@ impl Picked {
     fn times(&self, shift: i64) -> Times {
         let at = self.stamps.iter().map(|stamp| stamp.real().0).collect();
         let offsets = self.stamps.iter().map(|stamp| stamp.real_offset.cast_unsigned()).collect();
-        Times { kind: Kind::Rows, at, beside: [Beside::of(offsets), Beside::Same(shift.cast_unsigned())] }
+        Times::of(Kind::Rows, at, [Beside::of(offsets), Beside::Same(shift.cast_unsigned())])
     }
 
     fn track(&self, column: usize) -> Track<u64> {

@@ -24,6 +24,8 @@ pub struct NodeReader {
 pub struct NodeRowsRead {
     hour: NodeHour,
     asked: Asked,
+    /// The times of all rows of the hour.
+    times: Vec<u64>,
     /// Numbers of the rows within the time that was asked for.
     first: usize,
     end: usize,
@@ -119,11 +121,17 @@ impl NodeReader {
             let read = NodeHour::of(&mut asked, &mut self.files, hour, node.clone())?;
             damage.append(&mut asked.damage);
             let Some(read) = read else { continue };
-            let times = &read.joined.times.at;
+            let times: Vec<u64> = read
+                .strand
+                .stretches
+                .iter()
+                .flat_map(|stretch| &stretch.joined.times.at[..])
+                .copied()
+                .collect();
             let (first, end) =
                 (times.partition_point(|time| *time < from.0), times.partition_point(|time| *time < to.0));
             if first < end {
-                return Ok(Some(NodeRowsRead { hour: read, asked, first, end }));
+                return Ok(Some(NodeRowsRead { hour: read, asked, times, first, end }));
             }
         }
         Ok(None)
@@ -138,12 +146,12 @@ impl NodeReader {
 impl NodeRowsRead {
     /// When each row was gathered, in order, in ns.
     pub fn times(&self) -> &[u64] {
-        &self.hour.joined.times.at[self.first..self.end]
+        &self.times[self.first..self.end]
     }
 
     /// Leaves out the rows from this time on.
     pub fn cut(&mut self, to: Nanos) {
-        let end = self.hour.joined.times.at.partition_point(|time| *time < to.0);
+        let end = self.times.partition_point(|time| *time < to.0);
         self.end = self.end.min(end).max(self.first);
     }
 
@@ -159,18 +167,28 @@ impl NodeRowsRead {
         out.clear();
         out.resize(rows.len(), None);
         let Some((key, _)) = self.hour.series.get(place) else { return Vec::new() };
-        let column = self.hour.joined.column(key, &mut self.asked.damage);
-        let Content::Readings(track) = &*column else { return Vec::new() };
         let mut wanted = rows.iter().map(|row| row + self.first).zip(out.iter_mut()).peekable();
-        for (row, reading) in track.readings() {
-            while wanted.next_if(|(next, _)| *next < row).is_some() {}
-            if let Some((_, place)) = wanted.next_if(|(next, _)| *next == row) {
-                *place = Some(reading);
-            } else if wanted.peek().is_none() {
-                break;
+        let (mut begin, mut labels) = (0, Vec::new());
+        for stretch in &self.hour.strand.stretches {
+            let (first, end) = (begin, begin + stretch.joined.times.rows());
+            begin = end;
+            while wanted.next_if(|(next, _)| *next < first).is_some() {}
+            if wanted.peek().is_none_or(|(next, _)| *next >= end) {
+                continue;
             }
+            let column = stretch.joined.column(key, &mut self.asked.damage);
+            let Content::Readings(track) = &*column else { continue };
+            for (row, reading) in track.readings().map(|(row, reading)| (first + row, reading)) {
+                while wanted.next_if(|(next, _)| *next < row).is_some() {}
+                if let Some((_, place)) = wanted.next_if(|(next, _)| *next == row) {
+                    *place = Some(reading);
+                } else if wanted.peek().is_none() {
+                    break;
+                }
+            }
+            labels.extend(track.labels.iter().cloned());
         }
-        track.labels.clone()
+        labels
     }
 
     /// What could not be read since the last call.

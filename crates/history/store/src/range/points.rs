@@ -160,7 +160,7 @@ impl PointsAnswer {
             let strips = self.asked.sections(&rolled.files, &node);
             self.read.extend(rolled.files.iter().cloned());
             let strand = Strand::of(strips, &mut self.asked.damage);
-            let begins = strand.stretches.iter().flat_map(|stretch| &stretch.joined.times.at);
+            let begins = strand.stretches.iter().flat_map(|stretch| &stretch.joined.times.at[..]);
             let hours = begins.map(|begin| begin - begin % HOUR).collect();
             let resolution = rolled.resolution;
             available.rolled.push(Rolled { resolution, hours, fits: grid.fits(resolution) });

@@ -1,5 +1,6 @@
 //! Every reading: hour by hour, node by node, series by series. It holds the times of one node's hour and one column. In
-//! short steps, an hour with many readings is given piece by piece, and each piece unpacks its columns again. Where columns are
+//! Every reading: hour by hour, node by node, series by series. It holds the times of one node's hour and one column. In
+//! short steps, an hour with many readings is given step by step, and each step unpacks its columns again. Where columns are
 //! asked for and rows are damaged, roll-ups answer.
 
 use std::collections::{HashSet, VecDeque};
@@ -7,17 +8,19 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::vec::IntoIter;
 
-use khz_model::{Nanos, NodeName, QueryError, RangeAnswer, RangeContent, RangePart, Reading, Series, Stamp};
+use khz_model::{
+    Nanos, NodeName, QueryError, RangeAnswer, RangeColumn, RangeContent, RangePart, RangePiece, RangeRun,
+    RangeTimes, Reading, Series, Stamp,
+};
 
-use crate::joined::{Joined, Rows};
+use crate::joined::Rows;
 use crate::layout::Key;
 use crate::range::HOUR;
 use crate::range::ahead::Ahead;
 use crate::range::answer::Asked;
 use crate::range::hours::HourFiles;
 use crate::range::instead::Instead;
-use crate::range::strand::{SeriesList, Strip};
-use crate::times::Times;
+use crate::range::strand::{SeriesList, Strand, Stretch, Strip};
 use crate::track::Track;
 use crate::writer::Content;
 
@@ -46,14 +49,16 @@ pub(crate) struct RowsAnswer {
 /// A node in one hour.
 pub(crate) struct NodeHour {
     node: NodeName,
-    pub joined: Joined<Strip>,
+    pub strand: Strand,
     pub series: Vec<(Key, Series)>,
     /// The present step, from its begin to its end, and the later ones before it.
     steps: Vec<(u64, u64)>,
     /// The series of the present step that comes next.
     place: usize,
-    /// The times of the present step's rows, if somebody wants columns.
-    columns: Option<(u64, Arc<[u64]>)>,
+    /// The present step is the first one: its columns are looked at in all of the time, and damage is known before rows are given.
+    is_first: bool,
+    /// Of stretches of which the present step has a small part: these times, as the columns of all series share them.
+    parts: Vec<(usize, Arc<RangeTimes>)>,
     /// Series with damage that nobody has looked at yet.
     damaged: Vec<Key>,
     /// Series that something else answers for.
@@ -138,7 +143,7 @@ impl RowsAnswer {
     /// Gives what a roll-up has of a series in place of its rows, if it knows more of them than are left.
     fn replace(&mut self, node: &NodeName, key: &Key, series: &Series) -> bool {
         let (asked, Some(instead)) = (&mut self.asked, &self.instead) else { return false };
-        let left = self.node.as_ref().map_or(0, |rows| rows.joined.column(key, &mut asked.damage).values());
+        let left = self.node.as_ref().map_or(0, |rows| rows.values(key, asked));
         if instead.count(key, asked) <= left {
             return false;
         }
@@ -206,17 +211,17 @@ impl NodeHour {
         if series.is_empty() {
             return Ok(None);
         }
-        let joined = match Joined::of(strips, &mut asked.damage) {
-            Ok(joined) => joined,
-            Err(error) => {
-                asked.damage.push(error);
-                return Ok(None);
-            }
-        };
-        asked.hold(held + joined.times.rows() * (32 + BYTES_A_ROW))?;
+        let strand = Strand::of(strips, &mut asked.damage);
+        asked.hold(held + strand.rows() * (32 + BYTES_A_ROW))?;
         let steps = vec![(from.0, to.0)];
-        let (columns, damaged, left_out) = Default::default();
-        Ok(Some(NodeHour { node, joined, series, steps, place: 0, columns, damaged, left_out }))
+        let (parts, damaged, left_out) = Default::default();
+        Ok(Some(NodeHour { node, strand, series, steps, place: 0, is_first: true, parts, damaged, left_out }))
+    }
+
+    /// How many values of a series are left in all of it.
+    fn values(&self, key: &Key, asked: &mut Asked) -> u64 {
+        let of_stretch = |stretch: &Stretch| stretch.joined.column(key, &mut asked.damage).values();
+        self.strand.stretches.iter().map(of_stretch).sum()
     }
 
     /// Leaves out series.
@@ -227,55 +232,43 @@ impl NodeHour {
     /// Divides the time into steps of at most this many readings, or one row.
     fn divide(&mut self, readings_max: usize) {
         let rows_max = (readings_max / self.series.len().max(1)).max(1);
-        let times = &self.joined.times.at;
-        let divided = self.steps.drain(..).flat_map(|(from, to)| {
-            let first = times.partition_point(|time| *time < from);
-            let last = times.partition_point(|time| *time < to);
-            let later = times[first..last].chunks(rows_max).skip(1).map(|rows| rows[0]);
-            let begins: Vec<u64> = std::iter::once(from).chain(later).collect();
-            let ends = begins.clone().into_iter().skip(1).chain([to]);
-            begins.into_iter().zip(ends).collect::<Vec<_>>()
-        });
-        let mut steps: Vec<(u64, u64)> = divided.collect();
+        if self.strand.rows() <= rows_max {
+            return;
+        }
+        let mut steps: Vec<(u64, u64)> = Vec::new();
+        for (from, to) in self.steps.drain(..) {
+            let (mut begin, mut rows) = (from, 0);
+            let times = self.strand.stretches.iter().flat_map(|stretch| &stretch.joined.times.at[..]);
+            for &time in times.filter(|time| (from..to).contains(time)) {
+                if rows == rows_max {
+                    steps.push((std::mem::replace(&mut begin, time), time));
+                    rows = 0;
+                }
+                rows += 1;
+            }
+            steps.push((begin, to));
+        }
         steps.reverse();
         self.steps = steps;
     }
 
     /// The readings of the next series that has some in this step; after the last one those of the next step.
     pub fn next(&mut self, asked: &mut Asked) -> Option<RangePart> {
-        self.next_as(asked, |track, rows, times| {
-            let readings = track.readings_of(rows, |row| times.stamp(row));
-            (!readings.is_empty()).then_some(RangeContent::Readings(readings))
-        })
+        self.next_as(asked, false)
     }
 
     /// The same as a column.
     pub fn next_column(&mut self, asked: &mut Asked) -> Option<RangePart> {
-        let mut columns = self.columns.take();
-        let part = self.next_as(asked, |track, rows, times| {
-            let first = rows.start as u64;
-            let of_step = |known: &&mut (u64, Arc<[u64]>)| known.0 == first && known.1.len() == rows.len();
-            let shared = match columns.as_mut().filter(of_step) {
-                Some((_, shared)) => shared.clone(),
-                None => columns.insert((first, times.at[rows.clone()].into())).1.clone(),
-            };
-            let column = track.column_of(rows, shared);
-            (!column.runs.is_empty()).then_some(RangeContent::Column(column))
-        });
-        self.columns = columns;
-        part
+        self.next_as(asked, true)
     }
 
-    fn next_as(
-        &mut self,
-        asked: &mut Asked,
-        mut content: impl FnMut(&Track<u64>, Range<usize>, &Times) -> Option<RangeContent>,
-    ) -> Option<RangePart> {
+    fn next_as(&mut self, asked: &mut Asked, is_column: bool) -> Option<RangePart> {
         loop {
             let &(from, to) = self.steps.last()?;
             let Some((key, series)) = self.series.get(self.place) else {
                 self.steps.pop();
-                self.place = 0;
+                (self.place, self.is_first) = (0, false);
+                self.parts.clear();
                 continue;
             };
             self.place += 1;
@@ -283,20 +276,76 @@ impl NodeHour {
                 continue;
             }
             let known = asked.damage.len();
-            let column = self.joined.column(key, &mut asked.damage);
+            let all = self.strand.stretches.iter().map(|stretch| stretch.rows(from, to).len());
+            let mut readings = Vec::with_capacity(if is_column { 0 } else { all.sum() });
+            let (mut pieces, mut labels, mut shift) = (Vec::new(), Vec::new(), 0);
+            for (number, stretch) in self.strand.stretches.iter().enumerate() {
+                let rows = stretch.rows(from, to);
+                if rows.is_empty() && !(is_column && self.is_first) {
+                    continue;
+                }
+                let column = stretch.joined.column(key, &mut asked.damage);
+                let Content::Readings(track) = &*column else { continue };
+                if rows.is_empty() {
+                    continue;
+                }
+                shift = larger(shift, stretch.joined.times.largest_shift(rows.clone()));
+                match is_column {
+                    true => pieces.extend(piece(&column, track, rows, (number, stretch), &mut self.parts)),
+                    false => track.readings_of(rows, |row| stretch.joined.times.stamp(row), &mut readings),
+                }
+                labels.extend(track.labels.iter().cloned());
+            }
             if asked.damage.len() > known {
                 self.damaged.push(key.clone());
             }
-            let Content::Readings(track) = &*column else { continue };
-            let times = &self.joined.times;
-            let place = |time: u64| times.at.partition_point(|at| *at < time);
-            let rows = place(from)..place(to);
-            let Some(content) = content(track, rows.clone(), times) else { continue };
+            let content = match is_column {
+                true if !pieces.is_empty() => RangeContent::Column(RangeColumn { pieces }),
+                false if !readings.is_empty() => RangeContent::Readings(readings),
+                _ => continue,
+            };
             let (node, series, step) = (self.node.clone(), series.clone(), Nanos(from));
-            let shift = times.largest_shift(rows);
-            return Some(RangePart { node, series, step, shift, content, labels: track.labels.clone() });
+            return Some(RangePart { node, series, step, shift, content, labels });
         }
     }
+}
+
+/// The larger of two shifts, up or down; of equal ones the later.
+fn larger(one: i64, later: i64) -> i64 {
+    if later.unsigned_abs() >= one.unsigned_abs() { later } else { one }
+}
+
+/// Some rows of a column, without a copy, unless most of the column is not wanted: then it would be held for nothing.
+fn piece(
+    column: &Arc<Content>,
+    track: &Track<u64>,
+    rows: Range<usize>,
+    (number, stretch): (usize, &Stretch),
+    parts: &mut Vec<(usize, Arc<RangeTimes>)>,
+) -> Option<RangePiece> {
+    let all = &stretch.joined.times.at;
+    let mut runs: Vec<RangeRun> = track.runs_of(rows.clone()).collect();
+    if runs.is_empty() {
+        return None;
+    }
+    if rows.len() >= all.len() / 2 {
+        return Some(RangePiece { times: all.clone(), runs, values: column.clone() });
+    }
+    let mut values = Vec::new();
+    for run in &mut runs {
+        if let Some(begin) = &mut run.values {
+            let from = std::mem::replace(begin, values.len());
+            values.extend_from_slice(&track.values[from..from + run.rows.len()]);
+        }
+        run.rows = run.rows.start - rows.start..run.rows.end - rows.start;
+    }
+    let known = parts.iter().find(|(known, _)| *known == number).map(|(_, times)| times.clone());
+    let times = known.unwrap_or_else(|| {
+        let times = Arc::new(all[rows].to_vec().into());
+        parts.push((number, Arc::clone(&times)));
+        times
+    });
+    Some(RangePiece { times, runs, values: Arc::new(values) })
 }
 
 impl RangeAnswer for RowsAnswer {

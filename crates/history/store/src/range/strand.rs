@@ -1,6 +1,7 @@
 //! A strand: what a node has at one resolution, in the order of time. Pieces that overlap are joined, the later ones on top.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use khz_model::{NodeName, Series};
@@ -10,7 +11,7 @@ use crate::file::ColumnFile;
 use crate::joined::{Joined, Overlap, Rows, overlaps};
 use crate::layout::Key;
 use crate::part::Part;
-use crate::range::chosen::{List, Selected};
+use crate::range::chosen::{List, Selected, sort};
 use crate::range::live::LiveRows;
 use crate::range::unpacked::{Place, Unpacked};
 use crate::section::Section;
@@ -139,6 +140,19 @@ pub(crate) struct Stretch {
     pub joined: Joined<Strip>,
 }
 
+impl Stretch {
+    /// The rows from one time on and before another.
+    pub fn rows(&self, from: u64, to: u64) -> Range<usize> {
+        let times = &self.joined.times.at;
+        let is_whole =
+            times.first().is_some_and(|first| *first >= from) && times.last().is_some_and(|last| *last < to);
+        match is_whole {
+            true => 0..times.len(),
+            false => times.partition_point(|at| *at < from)..times.partition_point(|at| *at < to),
+        }
+    }
+}
+
 /// What a node has at one resolution.
 #[derive(Default)]
 pub(crate) struct Strand {
@@ -164,32 +178,41 @@ impl Strand {
         self.stretches.iter().flat_map(|stretch| stretch.joined.pieces())
     }
 
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.stretches.iter().map(|stretch| stretch.joined.times.rows()).sum()
+    }
+
     /// Roughly how many bytes it holds.
     pub fn held(&self) -> usize {
-        self.stretches.iter().map(|stretch| stretch.joined.times.rows() * 32).sum()
+        self.rows() * 32
     }
 }
 
 /// The selected series of a node, each once.
 #[derive(Default)]
 pub(crate) struct SeriesList {
+    /// All that there are, if one list has them: so it is of most nodes.
+    only: Option<Arc<[(Key, Series)]>>,
+    /// Otherwise those of all lists.
     known: HashMap<Key, Series>,
-    /// What was added last: most pieces of a node share one list.
-    last: Option<Arc<Selected>>,
 }
 
 impl SeriesList {
     /// Adds selected series.
-    pub fn add(&mut self, selected: &Arc<Selected>) {
-        if self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, selected)) {
-            return;
+    pub fn add(&mut self, selected: &Selected) {
+        match &self.only {
+            Some(only) if Arc::ptr_eq(only, selected.sorted()) => {}
+            None if self.known.is_empty() => self.only = Some(selected.sorted().clone()),
+            _ => selected.sorted().iter().for_each(|(key, series)| self.insert(key, series)),
         }
-        selected.keys().iter().zip(selected.series()).for_each(|(key, series)| self.insert(key, series));
-        self.last = Some(selected.clone());
     }
 
     /// Adds one.
     pub fn insert(&mut self, key: &Key, series: &Series) {
+        if let Some(only) = self.only.take() {
+            self.known.extend(only.iter().cloned());
+        }
         if !self.known.contains_key(key) {
             self.known.insert(key.clone(), series.clone());
         }
@@ -197,18 +220,17 @@ impl SeriesList {
 
     /// True if one of them is such a series.
     pub fn has(&self, is_such: impl Fn(&Series) -> bool) -> bool {
-        self.known.values().any(is_such)
+        let mut only = self.only.iter().flat_map(|only| only.iter()).map(|(_, series)| series);
+        only.any(&is_such) || self.known.values().any(is_such)
     }
 
     /// All of them in the order of their names; those of one name in the order of their formats.
     pub fn sorted(self) -> Vec<(Key, Series)> {
+        if let Some(only) = self.only {
+            return only.to_vec();
+        }
         let mut all: Vec<(Key, Series)> = self.known.into_iter().collect();
-        let order = |(key, _): &(Key, Series)| (key.format.value_type as u8, key.format.places);
-        all.sort_by(|one, two| {
-            (&one.0.metric, &one.0.instance)
-                .cmp(&(&two.0.metric, &two.0.instance))
-                .then(order(one).cmp(&order(two)))
-        });
+        sort(&mut all);
         all
     }
 }

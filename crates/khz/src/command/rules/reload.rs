@@ -12,7 +12,9 @@ use crate::show::outcome::{Done, Outcome};
 pub const EXAMPLES: &str = "\
 Examples:
   khz rules reload                  of the hub on this machine
-  kill -HUP $(pidof khz)            does the same, if that is the hub";
+
+SIGHUP to the hub's process does the same. Over the network one needs an
+operator's token or certificate: docs/security.md.";
 
 /// Flags of `khz rules reload`.
 #[derive(Debug, Args)]

@@ -67,7 +67,7 @@ impl Hub {
         answer.json()
     }
 
-    /// The result of a query at so many seconds after the begin.
+    /// The result of a query at this number of seconds after the begin.
     fn at(&self, query: &str, seconds: i64) -> Value {
         let time = (self.begin + seconds * 1_000) as f64 / 1_000.0;
         self.get(&format!("/api/v1/query?query={query}&time={time}"))["data"]["result"].clone()

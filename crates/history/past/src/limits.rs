@@ -36,7 +36,7 @@ pub(crate) const LISTED_FIRST: Nanos = Nanos::from_secs(3_600);
 /// Series whose newest reading is no value, of which a listing asks whether they had one before: those of one metric on 4,096
 /// nodes, some tenths of a second.
 pub(crate) const LISTED_UNCLEAR_MAX: usize = 1 << 12;
-/// And so many names and instances of them: eight questions.
+/// Names and instances of these series that are asked for: eight questions.
 pub(crate) const LISTED_UNCLEAR_NAMES_MAX: usize = 8 * METRICS_NAMED_MAX;
 /// Bytes of one hostlist in a pattern, with room for the metric below the limit of a pattern.
 pub(crate) const HOSTLIST_BYTES: usize = 3_072;

@@ -12,15 +12,23 @@ use crate::source::{PastSource, is_named, span};
 use crate::unclear::Unclear;
 use crate::values::Form;
 
-/// The series after the one time and up to the other (ms), at most so many; true: there are more.
+/// The series after the one time and up to the other (ms), at most `limit` of them; true: there are more.
 pub(crate) fn list(
     source: &PastSource,
     matchers: &[Matcher],
     time: (i64, i64),
     limit: usize,
 ) -> Result<(Vec<LabelSet>, bool), QueryError> {
+    up_to(limit, |listed| fill(source, matchers, time, listed))
+}
+
+/// What `fill` lists, up to a limit; true: there are more.
+fn up_to(
+    limit: usize,
+    fill: impl FnOnce(&mut Listed) -> Result<(), QueryError>,
+) -> Result<(Vec<LabelSet>, bool), QueryError> {
     let mut listed = Listed { all: Vec::new(), limit, is_full: false };
-    match fill(source, matchers, time, &mut listed) {
+    match fill(&mut listed) {
         // The list is full.
         Err(_) if listed.is_full => {}
         filled => filled?,
@@ -95,13 +103,8 @@ pub(crate) fn list_recorded(
     (after, to): (i64, i64),
     limit: usize,
 ) -> Result<(Vec<LabelSet>, bool), QueryError> {
-    let mut listed = Listed { all: Vec::new(), limit, is_full: false };
     let feed = Feed::new(Form::Recorded, &source.known.job, matchers, (after, to), source.end(to));
-    match fill_recorded(source, matchers, (span(after, to), &source.reach()), feed, &mut listed) {
-        Err(_) if listed.is_full => {}
-        filled => filled?,
-    }
-    Ok((listed.all, listed.is_full))
+    up_to(limit, |listed| fill_recorded(source, matchers, (span(after, to), &source.reach()), feed, listed))
 }
 
 /// Lists series that rules have recorded, by a feed for those.

@@ -11,7 +11,7 @@ use crate::limits::ALERTS_MAX;
 /// The label with the name of an alert.
 pub const ALERT_NAME: &str = "alertname";
 
-/// For how long a resolved alert is kept (ms), as in Prometheus: whoever sends it may need that long to be sure that it arrived.
+/// For how long a resolved alert is kept (ms), as in Prometheus: a sender may need that long to be sure that it arrived.
 pub const RESOLVED_KEPT: i64 = 15 * 60_000;
 
 /// What an alert does.

@@ -148,7 +148,7 @@ impl NodeBelow {
         self.base.is_none() && self.channels.is_empty() && self.refused.is_empty()
     }
 
-    /// The connection to the hub below has ended: the next one says anew what nodes refuse.
+    /// The connection to the hub below has ended: the next one says again what nodes refuse.
     pub fn forget_refusals(&mut self) {
         self.refused.clear();
     }

@@ -151,7 +151,7 @@ pub(super) fn with_exponent(digits: &str, exponent: i32) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// `%.Ng`: so many digits, without zeros at the end.
+/// `%.Ng`: N digits, without zeros at the end.
 pub(super) fn significant(number: f64, digits: usize) -> String {
     if !number.is_finite() {
         return float(number);

@@ -3,7 +3,7 @@
 use khz_model::{ChannelName, exposed, suggest};
 use khz_promql::metric_names;
 
-/// So many names get a sentence.
+/// Names that get a sentence at most.
 const NAMES_MAX: usize = 4;
 
 /// The sentences. `known` are the names that metrics have, ours and those at Prometheus; `place` says where.

@@ -214,9 +214,7 @@ impl Passed {
 
     /// Records what the rules gave.
     pub fn record(&self, recorded: &RecordedSeries, numbers: &Numbers) {
-        let Some(time) = self.pass.samples.first().map(|sample| sample.time).or(Some(self.pass.time)) else {
-            return;
-        };
+        let time = self.pass.samples.first().map_or(self.pass.time, |sample| sample.time);
         let samples: Vec<(LabelSet, f64)> =
             self.pass.samples.iter().map(|sample| (sample.labels.clone(), sample.value)).collect();
         match recorded.append(&self.name, time, &samples) {

@@ -107,8 +107,9 @@ impl Judge {
                     Ok(set) => {
                         groups.change(&set, &recorded, now());
                         groups.show(&board, String::new());
-                        tracing::info!("{} rules of {} groups are in use", counted(&set).1, counted(&set).0);
-                        Ok(counted(&set))
+                        let (of_groups, rules) = counted(&set);
+                        tracing::info!("{rules} rules of {of_groups} groups are in use");
+                        Ok((of_groups, rules))
                     }
                     Err(error) => {
                         tracing::warn!("the new rules are refused, and those before stay in use: {error}");

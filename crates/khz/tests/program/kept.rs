@@ -349,6 +349,9 @@ fn a_sink_that_is_a_recording_has_the_rows_of_the_channel_before_and_after_it_wa
     until(PATIENCE, "somebody records it", || {
         out(&ask(&hub, &["channel", "show", "two"])).contains("executed  by 1 node")
     });
+    // A node that executes it may not have sent a row yet.
+    let watched = ask(&hub, &["channel", "watch", "two", "--count", "5", "--json"]);
+    assert_eq!(code(&watched), 0, "{}", err(&watched));
     operate(
         &hub,
         &["channel", "set", "two", "--expr", "{\"uptime.up\"} * 0 + 2", "--rate", "10Hz", "--to", "seen"],

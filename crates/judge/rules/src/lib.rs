@@ -21,6 +21,7 @@ pub mod limits;
 mod load;
 mod memory;
 mod placement;
+mod records;
 mod rule;
 mod series;
 mod template;

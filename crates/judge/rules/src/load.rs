@@ -9,6 +9,7 @@ use crate::error::RulesError;
 use crate::file;
 use crate::finding::Findings;
 use crate::limits::{FILE_BYTES_MAX, FILES_MAX, GROUPS_MAX, RULES_MAX};
+use crate::records;
 use crate::rule::RuleSet;
 
 /// The endings of rule files in a directory.
@@ -45,6 +46,7 @@ impl RuleSet {
         if findings.is_refused() {
             return Err(RulesError::Refused(findings));
         }
+        records::warn(&set.files, &mut findings);
         set.warnings = findings;
         Ok(set)
     }
@@ -60,6 +62,7 @@ impl RuleSet {
         if warnings.is_refused() {
             return Err(RulesError::Refused(warnings));
         }
+        records::warn(&files, &mut warnings);
         Ok(RuleSet { files, warnings })
     }
 }

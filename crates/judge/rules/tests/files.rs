@@ -68,14 +68,45 @@ groups:
   - {record: r, expr: 'up[5m]'}
   - {record: r, expr: up}
   - {alert: A, expr: up}
+  - {record: one, expr: 'sum(two) + three'}
+  - {record: two, expr: 'rate(three[5m])'}
+  - {record: three, expr: 'one or up'}
+  - {record: own, expr: own + 1}
+  - {record: ALERTS, expr: '2'}
 ---
 ";
     let expected = "\
 a.yml:3:19: warning: label 'a': there is no variable $x
 a.yml:5:23: warning: this expression gives a range: the rule will fail, it needs series or a number
 a.yml:6:5: warning: another rule of the name 'r' has the same labels (5:5): their results may mix
-a.yml:8:1: warning: only the first document of a file is read";
+a.yml:13:1: warning: only the first document of a file is read
+a.yml:12:5: warning: khz itself writes series of the name ALERTS: record another name
+a.yml:8:5: warning: these records need each other in a circle: one needs two needs three needs one. One of them sees values of the evaluation before
+a.yml:11:5: warning: own needs itself: it sees its value of the evaluation before";
     assert_eq!(problems(text), expected);
+}
+
+#[test]
+fn two_thousand_records_that_need_each_other_are_one_circle_and_a_chain_of_them_is_none() {
+    let file = |last: &str| {
+        let rules: String =
+            (0..1_999).map(|at| format!("  - {{record: 'r{at}', expr: 'r{}'}}\n", at + 1)).collect();
+        problems(&format!("groups:\n- name: g\n  rules:\n{rules}  - {{record: r1999, expr: {last}}}\n"))
+    };
+    assert_eq!(file("up"), "");
+    let circle = file("r0");
+    assert_eq!(circle.lines().count(), 1, "{circle}");
+    assert!(circle.contains(": r0 needs r1 needs") && circle.contains("r7 needs ... needs r0."), "{circle}");
+}
+
+#[test]
+fn a_record_with_the_name_of_a_gathered_metric_is_a_warning() {
+    let text = "groups: [{name: g, rules: [{record: node_load1, expr: up}, {alert: node_load5, expr: up}]}]";
+    let mut set = RuleSet::parse(Path::new("a.yml"), text.as_bytes()).unwrap();
+    set.warn_of_gathered(&|name| name.starts_with("node_"));
+    let warnings = set.warnings.to_string();
+    assert!(warnings.starts_with("a.yml:1:28: warning: nodes gather node_load1: "), "{warnings}");
+    assert_eq!(warnings.lines().count(), 1, "{warnings}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use clap::Args;
 use khz_rules::{RuleSet, RulesError};
 use serde_json::json;
 
-use super::{name_all, object};
+use super::{Gathered, name_all, object};
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::table::{json_line, printable};
 
@@ -31,7 +31,7 @@ pub struct RulesCheckFlags {
 
 /// Checks the files.
 pub fn run(flags: &RulesCheckFlags, out: &mut impl Write) -> Outcome {
-    let set = match RuleSet::load(&flags.paths) {
+    let mut set = match RuleSet::load(&flags.paths) {
         Ok(set) => set,
         Err(RulesError::Refused(findings)) => {
             if flags.json {
@@ -46,6 +46,8 @@ pub fn run(flags: &RulesCheckFlags, out: &mut impl Write) -> Outcome {
         }
         Err(error) => return Err(Failure::work(sentence(&error))),
     };
+    let gathered = Gathered::new();
+    set.warn_of_gathered(&|name| gathered.has(name));
     for file in &set.files {
         let (groups, rules) =
             (file.groups.len(), file.groups.iter().map(|group| group.rules.len()).sum::<usize>());

@@ -6,9 +6,11 @@ mod reload;
 mod show;
 mod test;
 
+use std::collections::HashSet;
 use std::io::Write;
 
 use clap::Subcommand;
+use khz_model::ValueType;
 use khz_rules::{Finding, Findings, Severity};
 use serde_json::{Value, json};
 
@@ -43,6 +45,24 @@ pub fn run(command: RulesCommand, outer: NodeFlags, out: &mut impl Write) -> Out
         RulesCommand::Test(flags) => test::run(&flags, out),
         RulesCommand::Show(flags) => show::run(&flags, out),
         RulesCommand::Reload(flags) => reload::run(flags, outer, out),
+    }
+}
+
+/// The names under which nodes have numbers.
+struct Gathered(HashSet<String>);
+
+impl Gathered {
+    /// khz's own names and those of node_exporter.
+    fn new() -> Self {
+        let metrics = khz_parse::catalogue();
+        let numbers = metrics.iter().filter(|metric| metric.value_type != ValueType::Labels);
+        let names = numbers.flat_map(|metric| [&metric.name, &metric.exposition.name].map(ToString::to_string));
+        Gathered(names.collect())
+    }
+
+    /// Whether nodes may have numbers of this name. They publish those that begin with `job.`.
+    fn has(&self, name: &str) -> bool {
+        self.0.contains(name) || name.starts_with("job.")
     }
 }
 

@@ -1,15 +1,13 @@
 //! `khz rules show`: what each rule of some files is, and where it would be judged.
 
-use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use khz_model::ValueType;
 use khz_rules::{Group, Placement, Rule, RuleSet, RulesError, duration_text, place};
 use serde_json::{Value, json};
 
-use super::name_all;
+use super::{Gathered, name_all};
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::table::{Side, Table, json_line};
 use crate::show::terminal;
@@ -44,8 +42,8 @@ pub fn run(flags: &RulesShowFlags, out: &mut impl Write) -> Outcome {
         }
         Err(error) => return Err(Failure::work(sentence(&error))),
     };
-    let gathered = gathered();
-    let gathers = |name: &str| gathered.contains(name) || name.starts_with("job.");
+    let gathered = Gathered::new();
+    let gathers = |name: &str| gathered.has(name);
     let titles = ["GROUP", "RULE", "EVERY", "FOR", "WHERE", "WHY"].map(|title| (title, Side::Left));
     let mut table = Table::wrapping(&titles);
     for group in set.groups() {
@@ -62,13 +60,6 @@ pub fn run(flags: &RulesShowFlags, out: &mut impl Write) -> Outcome {
     }
     out.flush()?;
     Ok(Done::Wholly)
-}
-
-/// All names under which nodes have numbers: khz's own and node_exporter's.
-fn gathered() -> HashSet<String> {
-    let metrics = khz_parse::catalogue();
-    let numbers = metrics.iter().filter(|metric| metric.value_type != ValueType::Labels);
-    numbers.flat_map(|metric| [metric.name.to_string(), metric.exposition.name.to_string()]).collect()
 }
 
 fn interval(group: &Group) -> i64 {

@@ -412,6 +412,9 @@ mod tests {
         assert_eq!(registry.get("hot").unwrap().interest.rate.to_string(), "2Hz");
         let unknown = registry.get("hut").unwrap_err().to_string();
         assert_eq!(unknown, "there is no channel 'hut' (did you mean 'hot'?)");
+        registry.replace(named("hot", "3Hz"), Role::Reader).unwrap();
+        assert_eq!(registry.replace(named("hut", "1Hz"), Role::Reader).unwrap_err().to_string(), unknown);
+        assert_eq!(registry.list().len(), 1);
     }
 
     #[test]

@@ -61,7 +61,12 @@ fn a_channel_is_defined_shown_changed_and_removed() {
             "another channel 'hot'",
         ),
         (server.put(&hot, r#"{"expr":"node_load1 > 3","rate":"1kHz"}"#), "put", 200, r#""maker":"operator""#),
-        (server.put(&format!("{hot}?known=1"), r#"{"expr":"node_load1 > 4","rate":"1kHz"}"#), "put", 200, "> 4"),
+        (
+            server.put(&format!("{hot}?known=1"), r#"{"expr":"node_load1 > 4","rate":"1kHz"}"#),
+            "put",
+            200,
+            "> 4",
+        ),
         (
             server.put(&format!("{PATH}/hto?known=1"), r#"{"expr":"node_load1 > 4"}"#),
             "put",

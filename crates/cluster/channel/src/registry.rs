@@ -182,8 +182,29 @@ impl Registry {
     /// # Errors
     /// Returns what is wrong with it, that this role may not change it, or which limit is reached.
     pub fn set(&self, definition: Definition, maker: Role) -> Result<Arc<Kept>, ChannelError> {
+        self.set_if(definition, maker, |_, _| Ok(()))
+    }
+
+    /// Replaces the channel of this name. Waits for the disk.
+    ///
+    /// # Errors
+    /// As for [`Registry::set`]; also that there is none, with a name that is near.
+    pub fn replace(&self, definition: Definition, maker: Role) -> Result<Arc<Kept>, ChannelError> {
+        self.set_if(definition, maker, |name, channels| match channels.contains_key(name) {
+            true => Ok(()),
+            false => Err(unknown(name, channels)),
+        })
+    }
+
+    fn set_if(
+        &self,
+        definition: Definition,
+        maker: Role,
+        check: impl Fn(&str, &Channels) -> Result<(), ChannelError>,
+    ) -> Result<Arc<Kept>, ChannelError> {
         let file = self.file();
         let channels = self.channels();
+        check(&definition.name, &channels)?;
         let kept = Kept::new(definition, maker, &|name| of_channels(&channels, name))?;
         if let Some(there) = channels.get(&kept.definition.name) {
             check_may_change(there, maker)?;
@@ -391,6 +412,9 @@ mod tests {
         assert_eq!(registry.get("hot").unwrap().interest.rate.to_string(), "2Hz");
         let unknown = registry.get("hut").unwrap_err().to_string();
         assert_eq!(unknown, "there is no channel 'hut' (did you mean 'hot'?)");
+        registry.replace(named("hot", "3Hz"), Role::Reader).unwrap();
+        assert_eq!(registry.replace(named("hut", "1Hz"), Role::Reader).unwrap_err().to_string(), unknown);
+        assert_eq!(registry.list().len(), 1);
     }
 
     #[test]

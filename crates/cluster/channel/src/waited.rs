@@ -1,6 +1,7 @@
 //! A simple condition in khz's own names and units, `node3:mem.available < 1GiB and load.1m > 4`, as an expression in PromQL and the
 //! nodes that judge it. Knows no metric: the caller says what each is.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use khz_model::{Kind, Nanos, Pattern, Rate, RateUnit, Unit};
@@ -48,6 +49,12 @@ const RATE_SPAN_MIN: Nanos = Nanos::from_secs(5);
 /// Rows that a rate is taken over, at least.
 const RATE_ROWS: u64 = 4;
 
+/// Parts of a condition whose values the row has: a plan has few steps, and a line has room for few values.
+const SHOWN_MAX: usize = 8;
+
+/// The label of an instance whose metric nobody knows.
+const UNKNOWN_INSTANCE: &str = "exported_instance";
+
 impl Waited {
     /// Reads a condition that is judged at this rate: `SERIES OP VALUE`, several with `and`. A value with `/s` is compared with the
     /// rate of a counter.
@@ -56,7 +63,7 @@ impl Waited {
     /// Returns what is wrong, and what to write instead.
     pub fn read(text: &str, rate: Rate, about: impl Fn(&str) -> Option<About>) -> Result<Self, String> {
         let (mut nodes, mut parts): (Option<Option<String>>, Vec<String>) = (None, Vec::new());
-        let mut compared = Vec::new();
+        let (mut compared, mut labels) = (Vec::new(), BTreeSet::new());
         if let Some(slip) = slips::of_condition(text) {
             return Err(slip);
         }
@@ -80,17 +87,39 @@ impl Waited {
             let metric = pattern.metric().to_owned();
             compared.push(Compared { metric, is_rate: is_rate(value, about.as_ref()) });
             let left = left(&pattern, value, rate, about.as_ref())?;
+            labels.extend(labels_of(&pattern, about.as_ref()).map(|(label, _)| label.to_owned()));
             let number = number(&pattern, value, about.as_ref());
             let number = number.map_err(|problem| format!("{problem} ({})", at(value)))?;
             parts.push(format!("{left} {comparison} {number}"));
         }
-        // Each part may be of other instances: all must hold somewhere on the node.
-        let expr = match parts.as_slice() {
-            [one] => one.clone(),
-            several => several.iter().map(|part| format!("({part})")).collect::<Vec<_>>().join(" and on() "),
-        };
-        Ok(Waited { nodes: nodes.flatten(), expr, compared })
+        Ok(Waited { nodes: nodes.flatten(), expr: joined(&parts, &compared, &labels), compared })
     }
+
+    /// What a value of the condition is of, by the label `metric` of its series.
+    pub fn of_value(&self, metric: Option<&str>) -> Option<&Compared> {
+        let first_rate = || self.compared.iter().find(|one| one.is_rate);
+        match metric {
+            Some(metric) => self.compared.iter().find(|one| one.metric == metric && !one.is_rate),
+            // A rate has no name; nor has a result whose parts are all of one metric.
+            None => first_rate().or(self.compared.first()),
+        }
+    }
+}
+
+/// The whole condition, with the values of its parts. Each part may be of other instances: all must hold somewhere on the node.
+fn joined(parts: &[String], compared: &[Compared], labels: &BTreeSet<String>) -> String {
+    if let [one] = parts {
+        return one.clone();
+    }
+    // A rate has no name by which to tell it from another one.
+    let first_rate = compared.iter().position(|one| one.is_rate);
+    let is_shown = |at: &usize| !compared[*at].is_rate || Some(*at) == first_rate;
+    let bracketed = |at: usize| format!("({})", parts[at]);
+    let shown: Vec<String> = (0..parts.len()).filter(is_shown).take(SHOWN_MAX).map(bracketed).collect();
+    let by: Vec<&str> = ["__name__"].into_iter().chain(labels.iter().map(String::as_str)).collect();
+    let values = shown.join(&format!(" or on({}) ", by.join(",")));
+    let all: Vec<String> = (0..parts.len()).map(bracketed).collect();
+    format!("({values}) and on() {}", all.join(" and on() "))
 }
 
 /// Series, comparison and value of `mem.available < 1GiB`.
@@ -168,13 +197,10 @@ fn selector(pattern: &Pattern, about: Option<&About>) -> Result<String, String> 
         ));
     }
     let mut out = format!("{{\"{metric}\"");
-    let label = about.and_then(|about| about.instances.as_deref()).unwrap_or("exported_instance");
-    for (at, part) in pattern.instance().into_iter().flat_map(|instance| instance.split(',').enumerate()) {
-        let (label, value) = match part.split_once('=') {
-            Some((label, value)) => (label, value),
-            None if at == 0 => (label, part),
-            None => return Err(format!("'{part}' is no label: write [NAME,label=value]")),
-        };
+    for (label, value) in labels_of(pattern, about) {
+        if label.is_empty() {
+            return Err(format!("'{value}' is no label: write [NAME,label=value]"));
+        }
         let is_glob = value.contains(['*', '?']);
         let value = unescaped(value);
         let text = if is_glob { regex(&value) } else { value };
@@ -183,6 +209,17 @@ fn selector(pattern: &Pattern, about: Option<&About>) -> Result<String, String> 
     }
     out.push('}');
     Ok(out)
+}
+
+/// The labels that a pattern wants, with their values; without a name where it is none.
+fn labels_of<'a>(pattern: &'a Pattern, about: Option<&'a About>) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let instances = about.and_then(|about| about.instances.as_deref()).unwrap_or(UNKNOWN_INSTANCE);
+    let parts = pattern.instance().into_iter().flat_map(|instance| instance.split(',').enumerate());
+    parts.map(move |(at, part)| match part.split_once('=') {
+        Some(labelled) => labelled,
+        None if at == 0 => (instances, part),
+        None => ("", part),
+    })
 }
 
 /// Undoes the `%2F` of names. A pattern has been read already, so its escapes are whole.
@@ -265,13 +302,34 @@ mod tests {
             (
                 "n1:load.1m > 4 and mem.available < 1GiB",
                 Some("n1"),
-                r#"({"load.1m"} > 4) and on() ({"mem.available"} < 1073741824)"#,
+                r#"(({"load.1m"} > 4) or on(__name__) ({"mem.available"} < 1073741824)) and on() ({"load.1m"} > 4) and on() ({"mem.available"} < 1073741824)"#,
+            ),
+            (
+                "net.rx_bytes[eth0] > 1MB/s and net.rx_bytes[eth1] > 2MB/s and net.rx_bytes[*] > 5MB",
+                None,
+                r#"((rate({"net.rx_bytes",device="eth0"}[5000ms]) > 1000000) or on(__name__,device) ({"net.rx_bytes",device=~".*"} > 5000000)) and on() (rate({"net.rx_bytes",device="eth0"}[5000ms]) > 1000000) and on() (rate({"net.rx_bytes",device="eth1"}[5000ms]) > 2000000) and on() ({"net.rx_bytes",device=~".*"} > 5000000)"#,
             ),
         ] {
             let waited = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!((waited.nodes.as_deref(), &*waited.expr), (nodes, expr), "{text}");
             khz_promql::compile(&waited.expr).unwrap_or_else(|error| panic!("{expr}: {error}"));
         }
+    }
+
+    #[test]
+    fn a_value_is_of_the_part_that_its_label_names_or_of_the_rate() {
+        let waited = read("load.1m > 4 and net.rx_bytes[*] > 1MB/s and mem.available < 1GiB").unwrap();
+        let of = |metric| waited.of_value(metric).map(|one| (&*one.metric, one.is_rate));
+        assert_eq!(of(Some("mem.available")), Some(("mem.available", false)));
+        assert_eq!(of(Some("net.rx_bytes")), None, "its rate has no name");
+        assert_eq!(of(None), Some(("net.rx_bytes", true)));
+        assert_eq!(read("load.1m > 4").unwrap().of_value(None).unwrap().metric, "load.1m");
+    }
+
+    #[test]
+    fn forty_parts_are_one_condition() {
+        let text = (0..40).map(|n| format!("load.1m > {n}")).collect::<Vec<_>>().join(" and ");
+        khz_promql::compile(&read(&text).unwrap().expr).unwrap();
     }
 
     #[test]

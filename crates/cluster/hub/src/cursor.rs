@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use khz_block::Decoder;
 use khz_link::WantFrame;
-use khz_model::{Nanos, Pace, Stamp};
+use khz_model::{Bell, Nanos, Pace, Stamp};
 
 use crate::cluster::Cluster;
 use crate::lane::{Piece, Place};
@@ -69,6 +69,8 @@ pub(crate) struct Cursor {
     numbers: Numbers,
     /// The subscription at the node that serves it; `None`: the base lane does.
     subscribed: Option<u32>,
+    /// Rung when rows of that subscription come.
+    bell: Option<Arc<Bell>>,
     /// Where its first row is; `None`: where the lane begins to serve. Only of a channel.
     start: Option<Start>,
     /// Rows are handed out about this far apart; 0: all rows.
@@ -158,6 +160,7 @@ impl Cursor {
             selection,
             numbers,
             subscribed: None,
+            bell: None,
             start: None,
             period,
             since: Nanos(0),
@@ -192,10 +195,21 @@ impl Cursor {
         if self.selection.is_kept {
             node.keep(number, true);
         }
+        if let Some(bell) = &self.bell {
+            node.hear(number, bell);
+        }
         self.start = node.start_of_reader(number);
         // The handler of a channel may change its rate: that is not the node's ceiling.
         self.pace = terms.rate.filter(|_| terms.channel.is_none()).map(Pace::new);
         true
+    }
+
+    /// Rings this bell from now on when rows of its subscription come. It is dropped when the reader has gone.
+    pub fn ring(&mut self, bell: &Arc<Bell>) {
+        self.bell = Some(bell.clone());
+        if let Some(number) = self.subscribed {
+            self.node.lock().hear(number, bell);
+        }
     }
 
     /// True if it gets rows of a channel: never those of the base lane.

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use khz_link::Reason;
-use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
+use khz_model::{Bell, LaneStatus, Nanos, NodeName, NodeStatus, Rate};
 
 use crate::clock;
 use crate::cluster::Cluster;
@@ -300,6 +300,20 @@ impl Node {
     pub fn want(&mut self, lane: u64, from: Option<u64>) {
         let commands = self.lanes.want(lane, from, self.can_resend());
         self.send(commands);
+    }
+
+    /// A reader of a subscription sleeps until this bell rings: when rows have come.
+    pub fn hear(&mut self, subscription: u32, bell: &Arc<Bell>) {
+        self.subscriptions.hear(subscription, bell);
+    }
+
+    /// Rows of the lane with this number have come, or are lost: [`SharedNode::news`] rings for them.
+    pub fn has_news(&mut self, lane: u32) {
+        if self.subscriptions.have_bells()
+            && let Some(id) = self.lanes.id_of(lane)
+        {
+            self.subscriptions.has_news(id);
+        }
     }
 
     /// Asks the node to send rows of a lane again. `false`: it cannot be asked.

@@ -67,7 +67,7 @@ impl Talk<'_> {
             return Err(Reject { reason: Reason::Superseded, text: node.has_connected_again() });
         }
         let done = act(&mut node);
-        shared.touch();
+        shared.news(&mut node);
         done
     }
 
@@ -179,25 +179,28 @@ impl HubSide for Talk<'_> {
         })
     }
 
-    fn block(&mut self, lane: u32, bytes: &[u8]) -> Taken {
+    fn block(&mut self, number: u32, bytes: &[u8]) -> Taken {
         let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
         Counts::add(&self.cluster.counts.blocks, 1);
         let rows = self.grown(bytes.len(), |node| {
             node.link_mut().heard(self.now);
-            let lane = node.lanes_mut().numbered(lane).ok_or_else(|| protocol("a block of no lane"))?;
+            let lane = node.lanes_mut().numbered(number).ok_or_else(|| protocol("a block of no lane"))?;
             let rows = lane.begin(bytes, keep).map_err(protocol)?;
             lane.trim(share);
+            node.has_news(number);
             Ok(rows)
         })?;
         self.took(rows);
         Ok(())
     }
 
-    fn rows(&mut self, lane: u32, bytes: &[u8]) -> Taken {
+    fn rows(&mut self, number: u32, bytes: &[u8]) -> Taken {
         let rows = self.grown(bytes.len(), |node| {
             node.link_mut().heard(self.now);
-            let lane = node.lanes_mut().numbered(lane).ok_or_else(|| protocol("rows of no lane"))?;
-            lane.append(bytes).map_err(protocol)
+            let lane = node.lanes_mut().numbered(number).ok_or_else(|| protocol("rows of no lane"))?;
+            let rows = lane.append(bytes).map_err(protocol)?;
+            node.has_news(number);
+            Ok(rows)
         })?;
         self.took(rows);
         Ok(())
@@ -213,13 +216,15 @@ impl HubSide for Talk<'_> {
         })
     }
 
-    fn past(&mut self, lane: u32, last: bool, bytes: &[u8]) -> Taken {
+    fn past(&mut self, number: u32, last: bool, bytes: &[u8]) -> Taken {
         let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
         Counts::add(&self.cluster.counts.blocks, u64::from(last));
         let rows = self.grown(bytes.len(), |node| {
-            let lane = node.lanes_mut().numbered(lane).ok_or_else(|| protocol("a past block of no lane"))?;
+            let lane =
+                node.lanes_mut().numbered(number).ok_or_else(|| protocol("a past block of no lane"))?;
             let rows = lane.past(last, bytes, keep).map_err(protocol)?;
             lane.trim(share);
+            node.has_news(number);
             Ok(rows)
         })?;
         Counts::add(&self.cluster.counts.rows_late, rows);
@@ -227,10 +232,12 @@ impl HubSide for Talk<'_> {
         Ok(())
     }
 
-    fn lost(&mut self, lane: u32, from: u64, to: u64) -> Taken {
+    fn lost(&mut self, number: u32, from: u64, to: u64) -> Taken {
         let lost = self.node(|node| {
-            let lane = node.lanes_mut().numbered(lane).ok_or_else(|| protocol("lost rows of no lane"))?;
-            Ok(lane.lose(from, to))
+            let lane = node.lanes_mut().numbered(number).ok_or_else(|| protocol("lost rows of no lane"))?;
+            let lost = lane.lose(from, to);
+            node.has_news(number);
+            Ok(lost)
         })?;
         Counts::add(&self.cluster.counts.rows_lost, lost);
         Ok(())

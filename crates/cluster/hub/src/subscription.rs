@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 
 use khz_link::limits::VERSION;
 use khz_model::{
-    ChannelTerms, Choice, Delivery, Interest, Nanos, NodeName, Notice, QueryError, Rate, Share, Subscription,
+    Bell, ChannelTerms, Choice, Delivery, Interest, Nanos, NodeName, Notice, QueryError, Rate, Share,
+    Subscription,
 };
 
 use crate::cluster::Cluster;
@@ -71,6 +72,8 @@ pub(crate) struct ClusterSubscription {
     numbers: Numbers,
     /// The store keeps its rows.
     is_kept: bool,
+    /// Rung for rows, if its reader sleeps until then.
+    bell: Option<Arc<Bell>>,
     /// It follows a channel, for which hubs below are asked.
     _follows: Option<Follows>,
     /// The version of the link that its reader speaks.
@@ -134,6 +137,7 @@ impl ClusterSubscription {
             pace,
             numbers,
             is_kept: false,
+            bell: None,
             version: VERSION,
             cursors: Vec::new(),
             next: 0,
@@ -343,6 +347,9 @@ impl ClusterSubscription {
             // The node was forgotten and is back: the reader learns that it is up.
             cursor.knows_as_gone();
         }
+        if let (Some(bell), Some(cursor)) = (&self.bell, &mut cursor) {
+            cursor.ring(bell);
+        }
         self.cursors.extend(cursor);
     }
 
@@ -447,6 +454,16 @@ impl Subscription for ClusterSubscription {
 
     fn rate(&self) -> Rate {
         self.rate
+    }
+
+    fn ring(&mut self, bell: &Bell) -> bool {
+        if self.pace != Pace::Prompt {
+            return false;
+        }
+        // The bells at the nodes end with this one, also where the caller keeps its own.
+        let bell = self.bell.insert(Arc::new(bell.clone()));
+        self.cursors.iter_mut().for_each(|cursor| cursor.ring(bell));
+        true
     }
 
     fn notices(&mut self) -> Vec<Notice> {

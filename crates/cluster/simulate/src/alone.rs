@@ -8,7 +8,7 @@ use std::sync::Arc;
 use khz_link::frame::{kind, split};
 use khz_link::limits::{FRAME_MAX, SILENCE, VERSION};
 use khz_link::{AgentEnd, Frame, Greeting, Identity, LinkError, Role, Want, Welcome, put};
-use khz_model::{Nanos, Stamp};
+use khz_model::{Nanos, NodeName, Stamp};
 
 use crate::lanes::{NodeLanes, Part};
 use crate::library::Library;
@@ -31,7 +31,8 @@ pub struct Said {
 /// What a node that plays this recording sends in this time.
 pub fn said(library: Library, workload: usize, period: Nanos, length: Nanos) -> Result<Said, LinkError> {
     let slots = library.recordings()[workload].slots() as u64;
-    let part = Part { seed: 1, workload, period, held: Nanos(0), epoch: 1 };
+    let node = NodeName::new("node1").expect("BUG: this is a name");
+    let part = Part { node, seed: 1, workload, period, held: Nanos(0), epoch: 1 };
     let mut lanes = NodeLanes::new(Rc::new(RefCell::new(library)), part);
     let mut end = AgentEnd::new(Arc::new(identity()), START.boot);
     let (mut now, mut hub, mut out, mut said) = (START, Vec::new(), Vec::new(), Said::default());

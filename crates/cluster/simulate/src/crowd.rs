@@ -315,6 +315,7 @@ fn node(
         prove: token.map(|token| -> khz_link::Prove { Box::new(move |nonce| token.proof(nonce)) }),
     };
     let part = Part {
+        node: name,
         seed,
         workload: (chance::number(seed, 6) % library.borrow().recordings().len() as u64) as usize,
         period: settings.period,

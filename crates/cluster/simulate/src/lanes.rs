@@ -1,13 +1,15 @@
-//! The lanes of one simulated node: its base lane, and further lanes for interests. Sends nothing.
+//! The lanes of one simulated node: its base lane, and further lanes for interests and channels. Sends nothing.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use khz_link::{Answer, InterestFrame, Lane, Lanes};
-use khz_model::{Nanos, Pattern, Stamp};
+use khz_link::{Answer, InterestFrame, Lane, Lanes, Overtaken};
+use khz_model::{Nanos, NodeName, Pattern, Stamp};
 
 use crate::chance;
+use crate::channels::{Channels, Played};
 use crate::library::{Library, PERIOD_MIN};
+use crate::made_ring::MadeRing;
 use crate::reel::Reel;
 use crate::ring::{PlayedRing, Score};
 use crate::variation::Variation;
@@ -15,6 +17,8 @@ use crate::variation::Variation;
 /// What a node plays, and how.
 #[derive(Clone, Debug)]
 pub struct Part {
+    /// Its name.
+    pub node: NodeName,
     /// The seed from which everything about the node is derived.
     pub seed: u64,
     /// The number of its recording.
@@ -28,7 +32,6 @@ pub struct Part {
 }
 
 /// All lanes of one node.
-#[derive(Debug)]
 pub struct NodeLanes {
     library: Rc<RefCell<Library>>,
     part: Part,
@@ -36,6 +39,7 @@ pub struct NodeLanes {
     boosts: Vec<(u32, PlayedRing)>,
     /// Lanes on demand: they have the rows that were asked for.
     demands: Vec<(u32, PlayedRing)>,
+    channels: Channels,
     answers: Vec<Answer>,
     revision: u64,
     made: u64,
@@ -54,6 +58,7 @@ impl NodeLanes {
             base: None,
             boosts: Vec::new(),
             demands: Vec::new(),
+            channels: Channels::default(),
             answers: Vec::new(),
             revision: 0,
             made: 0,
@@ -108,21 +113,42 @@ impl NodeLanes {
         self.now = now;
         let rings = self.base.iter().chain(self.boosts.iter().map(|(_, ring)| ring));
         rings.for_each(|ring| ring.advance(now.boot));
+        self.revision += u64::from(self.channels.advance(now));
     }
 
     /// When any lane gathers its next row.
     pub fn next_tick(&self) -> Nanos {
         let rings = self.base.iter().chain(self.boosts.iter().map(|(_, ring)| ring));
-        rings.map(PlayedRing::next_tick).min().unwrap_or(Nanos(u64::MAX))
+        let ticks = rings.map(PlayedRing::next_tick).chain(self.channels.next_tick());
+        ticks.min().unwrap_or(Nanos(u64::MAX))
+    }
+
+    /// When a lane with this period begins now, and at which of its rows: at the same moment of the recording as the base lane.
+    fn place_now(&self, base: &PlayedRing, period: Nanos) -> (Stamp, u64) {
+        let reel = self.library.borrow_mut().reel(self.part.workload, self.part.period);
+        let phase = chance::number(self.part.seed, 3) % reel.rows();
+        let shown = (phase + base.rows() - 1) * self.part.period.0;
+        (last_tick(self.now, period), shown / period.0)
     }
 
     /// The lane that serves an interest; an error if none can.
     fn serve(&mut self, ask: &InterestFrame<'_>) -> Result<(u64, Nanos), String> {
         let patterns: Result<Vec<Pattern>, _> = ask.patterns().map(Pattern::new).collect();
         let patterns = patterns.map_err(|error| error.to_string())?;
-        let base = self.base.as_ref().ok_or("the node has not begun")?;
-        if ask.channel.is_some() {
-            return Err("a simulated node executes no handlers".to_owned());
+        let base = &self.base.clone().ok_or("the node has not begun")?;
+        if let Some(channel) = &ask.channel {
+            let terms = channel.to_terms().map_err(|error| error.to_string())?;
+            if let Some(lane) = self.channels.share(ask.number, &terms, &patterns, ask.period) {
+                return Ok((lane, ask.period));
+            }
+            let reel = self.library.borrow_mut().readable(self.part.workload, ask.period)?;
+            let (start, phase) = self.place_now(base, ask.period);
+            self.made += 1;
+            let (id, epoch) = (self.made, chance::number(self.part.seed ^ self.part.epoch, self.made));
+            let played = Played { reel, phase, variation: Variation::of_seed(self.part.seed), start };
+            self.channels.open((ask.number, id, epoch), terms, patterns, &self.part.node, played)?;
+            self.revision += 1;
+            return Ok((id, ask.period));
         }
         let is_demand = ask.period == Nanos(0);
         if ask.period >= base.period() {
@@ -130,13 +156,9 @@ impl NodeLanes {
         }
         let period = if is_demand { PERIOD_MIN } else { ask.period };
         let reel = self.library.borrow_mut().boost(self.part.workload, period, &patterns)?;
-        // It begins at the same moment of the recording as the base lane.
-        let start = last_tick(self.now, period);
-        let base_reel = self.library.borrow_mut().reel(self.part.workload, self.part.period);
-        let phase = chance::number(self.part.seed, 3) % base_reel.rows();
-        let shown = (phase + base.rows() - 1) * self.part.period.0;
+        let (start, phase) = self.place_now(base, period);
         let kind = if is_demand { "demand" } else { "boost" };
-        let ring = self.ring(format!("{kind}{}", ask.number), reel, shown / period.0, start, is_demand);
+        let ring = self.ring(format!("{kind}{}", ask.number), reel, phase, start, is_demand);
         let id = ring.id();
         let lanes = if is_demand { &mut self.demands } else { &mut self.boosts };
         lanes.push((ask.number, ring));
@@ -150,16 +172,90 @@ fn last_tick(now: Stamp, period: Nanos) -> Stamp {
     Stamp { boot: Nanos(now.boot.0 - now.real().0 % period.0), ..now }
 }
 
+/// A lane of a simulated node.
+#[derive(Clone)]
+pub enum NodeLane {
+    /// It plays what was recorded.
+    Played(PlayedRing),
+    /// A channel makes its rows.
+    Made(MadeRing),
+}
+
+/// Calls the same of the ring.
+macro_rules! of_ring {
+    ($lane:expr, $ring:ident => $call:expr) => {
+        match $lane {
+            NodeLane::Played($ring) => $call,
+            NodeLane::Made($ring) => $call,
+        }
+    };
+}
+
+impl Lane for NodeLane {
+    fn id(&self) -> u64 {
+        of_ring!(self, ring => ring.id())
+    }
+
+    fn name(&self) -> &str {
+        of_ring!(self, ring => ring.name())
+    }
+
+    fn epoch(&self) -> u64 {
+        of_ring!(self, ring => ring.epoch())
+    }
+
+    fn generation(&self) -> u32 {
+        of_ring!(self, ring => ring.generation())
+    }
+
+    fn period(&self) -> Nanos {
+        of_ring!(self, ring => ring.period())
+    }
+
+    fn is_regular(&self) -> bool {
+        of_ring!(self, ring => ring.is_regular())
+    }
+
+    fn answered(&self) -> u32 {
+        of_ring!(self, ring => ring.answered())
+    }
+
+    fn head(&self) -> u64 {
+        of_ring!(self, ring => ring.head())
+    }
+
+    fn oldest(&self) -> u64 {
+        of_ring!(self, ring => ring.oldest())
+    }
+
+    fn newest(&self) -> u64 {
+        of_ring!(self, ring => ring.newest())
+    }
+
+    fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken> {
+        of_ring!(self, ring => ring.copy(from, most, out))
+    }
+
+    fn schema_bytes(&self, generation: u32) -> Option<u64> {
+        of_ring!(self, ring => ring.schema_bytes(generation))
+    }
+
+    fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize> {
+        of_ring!(self, ring => ring.schema(generation, from, most, out))
+    }
+}
+
 impl Lanes for NodeLanes {
-    type Lane = PlayedRing;
+    type Lane = NodeLane;
 
     fn revision(&self) -> u64 {
         self.revision
     }
 
-    fn list(&self, each: &mut dyn FnMut(PlayedRing)) {
+    fn list(&self, each: &mut dyn FnMut(NodeLane)) {
         let besides = self.boosts.iter().chain(&self.demands).map(|(_, ring)| ring);
-        self.base.iter().chain(besides).cloned().for_each(each);
+        self.base.iter().chain(besides).cloned().map(NodeLane::Played).for_each(&mut *each);
+        self.channels.rings().cloned().map(NodeLane::Made).for_each(each);
     }
 
     fn ask(&mut self, interest: &InterestFrame<'_>) {
@@ -173,6 +269,7 @@ impl Lanes for NodeLanes {
     fn dismiss(&mut self, number: u32) {
         self.boosts.retain(|(known, _)| *known != number);
         self.demands.retain(|(known, _)| *known != number);
+        self.channels.dismiss(number, self.now.boot);
         self.revision += 1;
     }
 

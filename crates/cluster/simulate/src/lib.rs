@@ -6,12 +6,14 @@
 
 mod alone;
 mod chance;
+mod channels;
 mod clock;
 mod crowd;
 mod error;
 mod files;
 mod lanes;
 mod library;
+mod made_ring;
 mod node;
 mod packed;
 mod recording;

@@ -28,6 +28,8 @@ type Title = (usize, Nanos, Vec<String>);
 pub struct Library {
     recordings: Vec<Arc<Recording>>,
     reels: HashMap<Title, Rc<Reel>>,
+    /// Reels without bytes, for channels.
+    readable: HashMap<(usize, Nanos), Rc<Reel>>,
 }
 
 impl Library {
@@ -42,7 +44,8 @@ impl Library {
     /// A library of these recordings.
     pub fn of(recordings: Vec<Recording>, slots: usize) -> Result<Self, SimulateError> {
         let recordings = if slots == 0 { recordings } else { busiest(recordings, slots)? };
-        Ok(Library { recordings: recordings.into_iter().map(Arc::new).collect(), reels: HashMap::new() })
+        let recordings = recordings.into_iter().map(Arc::new).collect();
+        Ok(Library { recordings, reels: HashMap::new(), readable: HashMap::new() })
     }
 
     /// The recordings.
@@ -57,12 +60,27 @@ impl Library {
         self.reels.entry((which, period, Vec::new())).or_insert_with(make).clone()
     }
 
+    /// A recording with all its slots, at this rate, for readings one by one; or why not.
+    pub fn readable(&mut self, which: usize, period: Nanos) -> Result<Rc<Reel>, String> {
+        check_period(period)?;
+        if let Some(reel) = self.readable.get(&(which, period)) {
+            return Ok(reel.clone());
+        }
+        if self.readable.len() >= REELS_MAX {
+            self.readable.retain(|_, reel| Rc::strong_count(reel) > 1);
+        }
+        if self.readable.len() >= REELS_MAX {
+            return Err(format!("the simulation has channels at {REELS_MAX} different rates already"));
+        }
+        let reel = Rc::new(Reel::unencoded(self.recordings[which].clone(), period));
+        self.readable.insert((which, period), reel.clone());
+        Ok(reel)
+    }
+
     /// The slots of a recording that come from the kernel files that the patterns need, at this rate; or why
     /// not.
     pub fn boost(&mut self, which: usize, period: Nanos, patterns: &[Pattern]) -> Result<Rc<Reel>, String> {
-        if period < PERIOD_MIN {
-            return Err("a simulated node gathers 1,000 times a second at most".into());
-        }
+        check_period(period)?;
         let recording = &self.recordings[which];
         let file = |slot: usize| &*recording.series[slot].metric.origin.file;
         let is_wanted = |slot: &usize| recording.series[*slot].is_selected(patterns);
@@ -89,6 +107,13 @@ impl Library {
         let reel = Rc::new(Reel::new(Arc::new(recording.only(&slots)), period));
         self.reels.insert(title, reel.clone());
         Ok(reel)
+    }
+}
+
+fn check_period(period: Nanos) -> Result<(), String> {
+    match period < PERIOD_MIN {
+        true => Err("a simulated node gathers 1,000 times a second at most".into()),
+        false => Ok(()),
     }
 }
 

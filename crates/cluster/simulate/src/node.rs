@@ -8,7 +8,7 @@ use khz_link::{AgentEnd, Identity, Lane, LinkError, Vouch};
 use khz_model::{Nanos, Stamp};
 
 use crate::chance;
-use crate::lanes::NodeLanes;
+use crate::lanes::{NodeLane, NodeLanes};
 use crate::report::LATE;
 use crate::ring::PlayedRing;
 use crate::wire::{Wire, WireError};
@@ -41,7 +41,7 @@ enum Link {
 /// An established connection.
 struct Up {
     wire: Wire,
-    end: AgentEnd<PlayedRing>,
+    end: AgentEnd<NodeLane>,
     /// Bytes for which the socket had no room.
     pending: Vec<u8>,
     since: Nanos,
@@ -244,7 +244,7 @@ impl Node {
 }
 
 /// How many rows of the base lane have arrived without a gap.
-fn received(end: &AgentEnd<PlayedRing>, lanes: &NodeLanes) -> u64 {
+fn received(end: &AgentEnd<NodeLane>, lanes: &NodeLanes) -> u64 {
     lanes.base().and_then(|base| end.received(base.id())).unwrap_or(0)
 }
 

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use khz_block::{Encoder, SchemaEncoder};
-use khz_model::{Nanos, Stamp};
+use khz_model::{Nanos, Series, Stamp};
 
 use crate::recording::{Recording, has_value};
 use crate::variation::{Variation, Vary, vary};
@@ -36,8 +36,15 @@ impl Reel {
     /// The recording with one row every `period`. At a higher rate than recorded, counters go in a straight
     /// line from row to row and gauges jump; at a lower rate, rows are left out.
     pub fn new(recording: Arc<Recording>, period: Nanos) -> Self {
+        let mut reel = Reel::unencoded(recording, period);
+        reel.encode();
+        reel
+    }
+
+    /// The same without the bytes of rows: to ask it for readings only.
+    pub fn unencoded(recording: Arc<Recording>, period: Nanos) -> Self {
         let length = recording.rows() as u64 * recording.period.0;
-        let mut reel = Reel {
+        Reel {
             period,
             schema: schema(&recording),
             rows: (length / period.0.max(1)).max(1),
@@ -47,9 +54,12 @@ impl Reel {
             vary: (0..recording.slots()).map(|slot| vary(&recording, slot)).collect(),
             encoder: RefCell::new(Encoder::new(0, 1, period)),
             recording,
-        };
-        reel.encode();
-        reel
+        }
+    }
+
+    /// The meaning of its slots.
+    pub fn series(&self) -> &[Series] {
+        &self.recording.series
     }
 
     fn encode(&mut self) {
@@ -103,6 +113,13 @@ impl Reel {
         (self.recording.states[slot], value.wrapping_add(gained))
     }
 
+    /// State and value of a slot at a node with this variation.
+    pub fn reading_at(&self, row: u64, slot: usize, variation: &Variation) -> (u8, u64) {
+        let (state, value) = self.reading(row, slot);
+        let more = variation.of(self.vary[slot], self.recording.value(0, slot));
+        (state, if has_value(state) { value.wrapping_add(more) } else { 0 })
+    }
+
     fn within_loop(&self, row: u64, slot: usize) -> u64 {
         let time = row * self.period.0;
         let (at, part) = ((time / self.recording.period.0) as usize, time % self.recording.period.0);
@@ -125,12 +142,7 @@ impl Reel {
     pub fn key_row(&self, (row, number): (u64, u64), stamp: Stamp, variation: &Variation, out: &mut Vec<u8>) {
         let mut encoder = self.encoder.borrow_mut();
         encoder.resume(number, 1);
-        let reading = |slot: usize| {
-            let (state, value) = self.reading(row, slot);
-            let more = variation.of(self.vary[slot], self.recording.value(0, slot));
-            (state, if has_value(state) { value.wrapping_add(more) } else { 0 })
-        };
-        encoder.key_row(stamp, self.slots(), reading, out);
+        encoder.key_row(stamp, self.slots(), |slot| self.reading_at(row, slot, variation), out);
         encoder.close();
     }
 

@@ -2,14 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use khz_channel::Definition;
 use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings as HubSettings};
-use khz_model::{ByteSize, Interest, Nanos, Pattern, Query, Rate};
+use khz_model::{ByteSize, Interest, Nanos, Pattern, Query, Rate, Subscription};
 use khz_simulate::{Crowd, Library, Report, Settings};
 use khz_trust::ClusterKey;
 
@@ -65,7 +67,8 @@ impl Simulation {
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
+    // It only ends a test that hangs: on a busy machine a crowd begins late.
+    let end = Instant::now() + Duration::from_secs(180);
     while !is_so() {
         assert!(Instant::now() < end, "this never happened: {what}");
         std::thread::sleep(Duration::from_millis(5));
@@ -161,4 +164,66 @@ fn nodes_show_the_tokens_that_a_hub_wants() {
     let known = Simulation::of(server.addresses()[0], Some(key()));
     until("a row of every node", || rows_of_every_node(&query, 1));
     assert_eq!(known.end().unacknowledged, 0);
+}
+
+/// Values by node and time.
+type Values = BTreeMap<(String, u64), u64>;
+
+fn take(rows: &mut dyn Subscription, values: &mut Values) -> u64 {
+    let mut lost = 0;
+    for delivery in rows.poll() {
+        lost += delivery.lost;
+        for row in delivery.rows {
+            let value = row.readings[0].value().unwrap();
+            assert_eq!(
+                values.insert((delivery.node.to_string(), row.stamp.boot.0), value),
+                None,
+                "a row came twice"
+            );
+        }
+    }
+    lost
+}
+
+#[test]
+fn simulated_nodes_execute_channels_on_the_rows_that_they_play() {
+    let (server, query) = hub(1, "127.0.0.1:0", None);
+    let simulation = Simulation::of(server.addresses()[0], None);
+    until("a row of every node", || rows_of_every_node(&query, 1));
+    let pattern = Pattern::new("kernel.context_switches").unwrap();
+    let plain = Interest::new(vec![pattern], Rate::from_hz(100).unwrap(), false);
+    let channel =
+        |definition: &str| Definition::from_json(definition.as_bytes()).unwrap().interest().unwrap();
+    let (mut played, mut every_fifth, mut never) = (
+        query.subscribe(plain).unwrap(),
+        query
+            .subscribe(channel(
+                r#"{"name":"some","series":["kernel.context_switches"],"rate":"100Hz","every":"50ms"}"#,
+            ))
+            .unwrap(),
+        query
+            .subscribe(channel(
+                r#"{"name":"never","expr":"{\"kernel.context_switches\"} < 0","rate":"100Hz"}"#,
+            ))
+            .unwrap(),
+    );
+    let (mut all, mut some) = (Values::new(), Values::new());
+    until("a second of rows of every node", || {
+        assert_eq!(take(&mut *played, &mut all), 0);
+        assert_eq!(take(&mut *every_fifth, &mut some), 0, "rows of a channel are numbered without gaps");
+        let of_node = |n: usize| {
+            let name = format!("n{:02}", n + 1);
+            some.iter().filter(|(key, value)| key.0 == name && all.get(key) == Some(value)).count()
+        };
+        (0..NODES).all(|n| of_node(n) >= 20)
+    });
+    for (key, value) in &some {
+        if let Some(known) = all.get(key) {
+            assert_eq!(value, known, "{key:?}");
+        }
+    }
+    let times: Vec<u64> = some.keys().filter(|key| key.0 == "n07").map(|key| key.1).collect();
+    assert!(times.windows(2).all(|two| two[1] - two[0] == 50_000_000), "{times:?}");
+    assert!(never.poll().is_empty(), "a condition that does not hold sends nothing");
+    simulation.end();
 }

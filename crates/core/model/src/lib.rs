@@ -55,8 +55,8 @@ pub use pace::Pace;
 pub use pattern::Pattern;
 pub use quantity::{ByteSize, Nanos, QuantityError, Rate, Stamp};
 pub use query::{
-    Away, Delivery, Forgotten, HISTORY_READINGS_MAX, Interest, LaneStatus, NodeStatus, Notice, Presence,
-    Query, QueryError, Row, RowNumber, Sample, Snapshot, Subscription, WaitFor,
+    Away, Bell, Delivery, Forgotten, HISTORY_READINGS_MAX, Interest, LaneStatus, NodeStatus, Notice,
+    Presence, Query, QueryError, Row, RowNumber, Sample, Snapshot, Subscription, WaitFor,
 };
 pub use range::{
     RANGE_POINTS_MAX, RANGE_STEP_READINGS, RangeAnswer, RangeBits, RangeColumn, RangeContent, RangePart,

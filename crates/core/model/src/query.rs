@@ -170,6 +170,10 @@ impl LaneStatus {
     }
 }
 
+/// A function that is called when something may have come, from any thread. Its caller may hold locks and have a tick to keep: it
+/// must not wait, must not touch the subscription, and should not allocate.
+pub type Bell = Arc<dyn Fn() + Send + Sync>;
+
 /// A stream of rows that the reader empties by polling.
 pub trait Subscription: Send {
     /// Everything since the last call; never waits. One delivery for each node with something new.
@@ -179,6 +183,13 @@ pub trait Subscription: Send {
     fn poll_some(&mut self, readings_max: usize) -> Vec<Delivery> {
         let _ = readings_max;
         self.poll()
+    }
+
+    /// Rings this bell from now on after each row, as soon as the row can be polled. `false`: it cannot, and the reader polls
+    /// at its own times. Only rows ring: notices do not.
+    fn ring(&mut self, bell: &Bell) -> bool {
+        let _ = bell;
+        false
     }
 
     /// The rate that was granted.

@@ -9,7 +9,7 @@ use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use khz_channel::{Definition, Kept, Registry};
 use khz_door::{Caller, Connection};
-use khz_model::Interest;
+use khz_model::{Bell, Interest};
 
 use crate::event_stream::{Due, EventStream, Source, place};
 use crate::json;
@@ -89,7 +89,7 @@ pub(crate) async fn channel_stream(
     let rows = rows(&app, &kept, changes)?;
     connection.set_streaming();
     let (rate, closing) = (kept.interest.rate, app.closing.clone());
-    let rows = ChannelRows { rows, kept, revision, changes, caller, app };
+    let rows = ChannelRows { rows, kept, revision, changes, caller, app, bell: None };
     Ok(EventStream::new(rows, rate, closing, open).into_response())
 }
 
@@ -113,6 +113,8 @@ struct ChannelRows {
     changes: bool,
     caller: Caller,
     app: Arc<App>,
+    /// What each subscription in turn rings.
+    bell: Option<Bell>,
 }
 
 impl ChannelRows {
@@ -127,6 +129,7 @@ impl ChannelRows {
         if kept.interest != self.kept.interest {
             self.caller.check_rate(kept.interest.rate)?;
             self.rows = rows(&self.app, &kept, self.changes)?;
+            self.bell.iter().for_each(|bell| _ = self.rows.ring(bell.clone()));
         }
         (self.kept, self.revision) = (kept, revision);
         Ok(())
@@ -152,5 +155,10 @@ impl Source for ChannelRows {
 
     fn held(&self) -> u64 {
         self.rows.held()
+    }
+
+    fn ring(&mut self, bell: Bell) -> bool {
+        self.bell = Some(bell.clone());
+        self.rows.ring(bell)
     }
 }

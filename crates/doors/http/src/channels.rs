@@ -25,7 +25,7 @@ use crate::routes::App;
 pub(crate) const CHANNEL_PARAMS: &[&str] = &["name"];
 
 /// Parameters of `PUT /khz/v1/channels/NAME`.
-const PUT_PARAMS: &[&str] = &["new"];
+const PUT_PARAMS: &[&str] = &["new", "known"];
 
 /// The name in `/khz/v1/channels/NAME`; `None`: it is another path.
 pub(crate) fn name_in(path: &str) -> Option<&str> {
@@ -70,14 +70,19 @@ pub(crate) async fn show(
     Ok(shown(&app, &kept, Some(&cost)))
 }
 
-/// `PUT /khz/v1/channels/NAME`: defines a channel; with `new=1` only if there is none of this name, or an equal one.
+/// `PUT /khz/v1/channels/NAME`: defines a channel; with `new=1` only if there is none of this name, or an equal one;
+/// with `known=1` only if there is one.
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let is_new = Params::parse(request.uri().query(), PUT_PARAMS)?.switch("new")?;
+    let params = Params::parse(request.uri().query(), PUT_PARAMS)?;
+    let (is_new, is_known) = (params.switch("new")?, params.switch("known")?);
+    if is_new && is_known {
+        return Err(Refusal::bad_request("new and known contradict each other"));
+    }
     let body = bodies::whole(request, DEFINITION_BYTES, "a definition").await?;
     let mut definition = Definition::from_json(&body)?;
     if definition.name.is_empty() {
@@ -88,9 +93,10 @@ pub(crate) async fn put(
     }
     caller.check_rate(definition.rate()?)?;
     let registry = Arc::clone(&app.channels);
-    let kept = changed(move || match is_new {
-        true => registry.create(definition, caller.role),
-        false => registry.set(definition, caller.role),
+    let kept = changed(move || match (is_new, is_known) {
+        (true, _) => registry.create(definition, caller.role),
+        (false, true) => registry.replace(definition, caller.role),
+        (false, false) => registry.set(definition, caller.role),
     });
     Ok(shown(&app, &*kept.await?, None))
 }

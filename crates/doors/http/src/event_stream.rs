@@ -1,6 +1,6 @@
-//! A body of server-sent events. On every tick it asks its source for the events that are due, and sends
-//! heartbeats while there are none. It buffers nothing: while the socket takes no bytes, it does not ask the
-//! source.
+//! A body of server-sent events. On every tick, and whenever its source rings, it asks the source for the events that
+//! are due, and sends heartbeats while there are none. It buffers nothing: while the socket takes no bytes, it does not
+//! ask the source.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use khz_door::Caller;
 use khz_model::http_names::HEARTBEAT_HEADER;
-use khz_model::{Nanos, Rate, Share};
+use khz_model::{Bell, Nanos, Rate, Share};
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
@@ -27,10 +27,12 @@ use crate::places::ReaderPlace;
 use crate::prometheus::line::Client;
 use crate::refusal::Refusal;
 use crate::routes::App;
+use crate::stream_bell::StreamBell;
 
 /// Sixty times a second: a screen shows no more.
 const POLL_PERIOD_MIN: Duration = Duration::from_nanos(16_666_667);
-/// Polls slow rows four times a second, so that a late row is still shown soon.
+/// Polls slow rows four times a second, so that a late row is still shown soon. A source that rings for rows is polled as
+/// often for everything else.
 const POLL_PERIOD_MAX: Duration = Duration::from_millis(250);
 /// Rows are gathered at multiples of their period; polling shortly afterwards finds them fresh.
 const POLL_AFTER_TICK: Duration = Duration::from_millis(2);
@@ -51,6 +53,12 @@ pub(crate) trait Source: Send + Unpin + 'static {
 
     /// Roughly how many bytes it holds between two calls.
     fn held(&self) -> u64;
+
+    /// Rings this bell from now on when events are due. `false`: it does not, and is to be polled at its rate.
+    fn ring(&mut self, bell: Bell) -> bool {
+        let _ = bell;
+        false
+    }
 }
 
 /// The text of some events.
@@ -67,6 +75,12 @@ pub(crate) enum Due {
 pub(crate) struct EventStream<S> {
     source: S,
     tick: Interval,
+    /// `None`: the source does not ring.
+    bell: Option<Arc<StreamBell>>,
+    /// When a ring is answered at the earliest.
+    answers_at: Instant,
+    /// The next tick is that time.
+    is_hurried: bool,
     heartbeat_at: Instant,
     closing: watch::Receiver<bool>,
     phase: Phase,
@@ -103,20 +117,51 @@ pub(crate) fn place(app: &App, caller: &Caller, client: Client) -> Result<Place,
 }
 
 impl<S: Source> EventStream<S> {
-    /// Sends the events of `source`, which has news about `rate` times a second.
-    pub(crate) fn new(source: S, rate: Rate, closing: watch::Receiver<bool>, place: Place) -> Self {
+    /// Sends the events of `source`, which has news about `rate` times a second, or rings when it has.
+    pub(crate) fn new(mut source: S, rate: Rate, closing: watch::Receiver<bool>, place: Place) -> Self {
+        let bell = Arc::new(StreamBell::default());
+        let bell = source.ring(bell.rope()).then_some(bell);
+        // What is here already rings no more.
+        bell.iter().for_each(|bell| bell.ring());
+        let period = if bell.is_some() { POLL_PERIOD_MAX } else { Duration::from(rate.period()) };
+        let now = Instant::now();
         EventStream {
             source,
-            tick: poll_timer(rate),
-            heartbeat_at: Instant::now() + HEARTBEAT_PERIOD,
+            tick: poll_timer(period),
+            bell,
+            answers_at: now,
+            is_hurried: false,
+            heartbeat_at: now + HEARTBEAT_PERIOD,
             closing,
             phase: Phase::Opening,
             place,
         }
     }
 
+    /// Ready at a tick, and at a ring: at once, or a moment after the last time, so that no more events come than a screen
+    /// shows.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.tick.poll_tick(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        let Some(bell) = &self.bell else { return Poll::Pending };
+        ready!(bell.poll_rung(cx));
+        if Instant::now() >= self.answers_at {
+            return Poll::Ready(());
+        }
+        if !std::mem::replace(&mut self.is_hurried, true) {
+            self.tick.reset_at(self.answers_at);
+        }
+        self.tick.poll_tick(cx).map(drop)
+    }
+
     fn due(&mut self) -> String {
         self.phase = Phase::Running;
+        self.is_hurried = false;
+        if let Some(bell) = &self.bell {
+            self.answers_at = Instant::now() + POLL_PERIOD_MIN;
+            bell.answer();
+        }
         let mut events = match self.source.due() {
             Due::Events(events) => events,
             Due::More(events) => {
@@ -172,7 +217,7 @@ impl<S: Source> http_body::Body for EventStream<S> {
                 }
                 Phase::Running | Phase::Hurrying => {
                     if self.phase == Phase::Running {
-                        ready!(self.tick.poll_tick(cx));
+                        ready!(self.poll_turn(cx));
                     }
                     if *self.closing.borrow() {
                         return Poll::Ready(None);
@@ -188,8 +233,8 @@ impl<S: Source> http_body::Body for EventStream<S> {
 }
 
 /// Ticks shortly after each multiple of the period, so that all streams of one rate wake together.
-fn poll_timer(rate: Rate) -> Interval {
-    let period = Duration::from(rate.period()).clamp(POLL_PERIOD_MIN, POLL_PERIOD_MAX);
+fn poll_timer(period: Duration) -> Interval {
+    let period = period.clamp(POLL_PERIOD_MIN, POLL_PERIOD_MAX);
     let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let into = Nanos((real.as_nanos() % period.as_nanos()) as u64);
     let start = Instant::now() + (period - Duration::from(into)) + POLL_AFTER_TICK;

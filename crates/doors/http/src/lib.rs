@@ -43,6 +43,7 @@ mod routes;
 mod rules;
 mod scrape_nodes;
 mod stream;
+mod stream_bell;
 mod talk;
 mod tallies;
 mod targets;

@@ -1,5 +1,5 @@
 //! `/khz/v1/stream`: one subscription as server-sent events. A timer empties it at most sixty times a second
-//! at any rate; no work is done for a single row. A reader for whom too many readings wait is dropped.
+//! at any rate; no work is done for a single row, unless the subscription rings for it. A reader for whom too many readings wait is dropped.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use khz_channel::Registry;
 use khz_door::{Caller, Connection};
-use khz_model::{Delivery, Interest, Rate, Reading, Row, Subscription};
+use khz_model::{Bell, Delivery, Interest, Rate, Reading, Row, Subscription};
 
 use crate::channel_rows;
 use crate::counters::{Counters, count, count_n};
@@ -167,6 +167,10 @@ impl Source for Rows {
         };
         self.encoder.held() + self.waiting.iter().map(rows).sum::<usize>() as u64
     }
+
+    fn ring(&mut self, bell: Bell) -> bool {
+        self.subscription.ring(&bell)
+    }
 }
 
 #[cfg(test)]
@@ -177,6 +181,7 @@ mod tests {
     use khz_model::{Nanos, NodeName, Stamp};
     use std::future::poll_fn;
     use std::pin::Pin;
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
     use tokio::sync::watch;
@@ -248,6 +253,111 @@ mod tests {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         assert_eq!(count(&counters.stream_events), count(&counters.stream_rows));
         assert!((9..=10).contains(&count(&counters.stream_rows)));
+    }
+
+    /// Rows that ring: the test puts them in.
+    #[derive(Clone, Default)]
+    struct Belled(Arc<Mutex<Puts>>);
+
+    #[derive(Default)]
+    struct Puts {
+        rows: u64,
+        taken: u64,
+        polls: u64,
+        bell: Option<Bell>,
+    }
+
+    impl Belled {
+        fn put(&self) {
+            let mut puts = self.0.lock().unwrap();
+            puts.rows += 1;
+            puts.bell.as_ref().unwrap()();
+        }
+
+        fn stream(&self, hz: u64) -> (EventStream<Rows>, watch::Sender<bool>) {
+            let (close, closing) = watch::channel(false);
+            let rows = Rows::new(Box::new(self.clone()), false, 1 << 20, Counters::default());
+            (EventStream::new(rows, Rate::from_hz(hz).unwrap(), closing, Place::of_a_test()), close)
+        }
+    }
+
+    impl Subscription for Belled {
+        fn poll(&mut self) -> Vec<Delivery> {
+            let mut puts = self.0.lock().unwrap();
+            puts.polls += 1;
+            let new = puts.taken..puts.rows;
+            puts.taken = puts.rows;
+            let row = |n| Row { stamp: Stamp { boot: Nanos(n), real_offset: 0 }, readings: vec![] };
+            let rows: Vec<Row> = new.map(row).collect();
+            let node = NodeName::new("n1").unwrap();
+            let delivery = Delivery { node, columns: Arc::default(), rows, lost: 0, rate: None, last: None };
+            Some(delivery).filter(|delivery| !delivery.rows.is_empty()).into_iter().collect()
+        }
+
+        fn rate(&self) -> Rate {
+            Rate::from_hz(1).unwrap()
+        }
+
+        fn ring(&mut self, bell: &Bell) -> bool {
+            self.0.lock().unwrap().bell = Some(bell.clone());
+            true
+        }
+    }
+
+    /// The next frame with rows: how many.
+    async fn rows_of(stream: &mut EventStream<Rows>) -> usize {
+        loop {
+            let frame = poll_fn(|cx| Pin::new(&mut *stream).poll_frame(cx)).await.unwrap().unwrap();
+            let text = String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap();
+            if let rows @ 1.. = text.matches("\"t\":").count() {
+                return rows;
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_row_that_rings_comes_at_once_and_those_of_one_moment_together() {
+        let source = Belled::default();
+        let (mut stream, _open) = source.stream(1);
+        for n in 0..40 {
+            // Anywhere between the ticks.
+            let (begun, wait) = (Instant::now(), Duration::from_millis(100 + 37 * n));
+            let put = async {
+                tokio::time::sleep(wait).await;
+                source.put();
+            };
+            let ((), rows) = tokio::join!(put, rows_of(&mut stream));
+            assert_eq!(rows, 1);
+            let late = begun.elapsed() - wait;
+            assert!(late < Duration::from_millis(20), "row {n} came {late:?} later");
+        }
+        (0..3).for_each(|_| source.put());
+        assert_eq!(rows_of(&mut stream).await, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thousand_rings_a_second_make_sixty_events_and_silence_at_any_rate_four_polls() {
+        let source = Belled::default();
+        let (mut stream, _open) = source.stream(1_000);
+        let polls = || source.0.lock().unwrap().polls;
+        let puts = async {
+            for _ in 0..10_000 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                source.put();
+            }
+        };
+        let takes = async {
+            let mut rows = 0;
+            while rows < 10_000 {
+                rows += rows_of(&mut stream).await;
+            }
+            polls()
+        };
+        let ((), looked) = tokio::join!(puts, takes);
+        assert!((300..=620).contains(&looked), "{looked} polls for 10,000 rows in 10 s");
+        let ten_seconds = tokio::time::timeout(Duration::from_secs(10), rows_of(&mut stream)).await;
+        assert!(ten_seconds.is_err(), "no row comes");
+        assert!((38..=43).contains(&(polls() - looked)), "{} polls in 10 s of silence", polls() - looked);
     }
 
     #[tokio::test(start_paused = true)]

@@ -61,6 +61,19 @@ fn a_channel_is_defined_shown_changed_and_removed() {
             "another channel 'hot'",
         ),
         (server.put(&hot, r#"{"expr":"node_load1 > 3","rate":"1kHz"}"#), "put", 200, r#""maker":"operator""#),
+        (
+            server.put(&format!("{hot}?known=1"), r#"{"expr":"node_load1 > 4","rate":"1kHz"}"#),
+            "put",
+            200,
+            "> 4",
+        ),
+        (
+            server.put(&format!("{PATH}/hto?known=1"), r#"{"expr":"node_load1 > 4"}"#),
+            "put",
+            404,
+            "no channel 'hto' (did you mean 'hot'?)",
+        ),
+        (server.put(&format!("{hot}?known=1&new=1"), r#"{"expr":"a"}"#), "put", 400, "contradict each other"),
         (server.get(&hot), "get", 200, r#""readers":0,"rows":0"#),
         (server.get(&format!("{PATH}/hto")), "get", 404, "no channel 'hto' (did you mean 'hot'?)"),
         (

@@ -48,7 +48,7 @@ pub fn compile_channel(name: &str, text: &str, find: &FindChannel<'_>) -> Result
 }
 
 fn compiled(text: &str, chain: Vec<String>, find: Option<&FindChannel<'_>>) -> Result<Plan, QueryError> {
-    let mut steps = Steplist { text, steps: Vec::new(), chain, find };
+    let mut steps = Steplist { text, steps: Vec::new(), chain, find, is_chain_wrong: false };
     steps.add_all()?;
     Plan::new(steps.steps).map_err(|error| QueryError::Bad(format!("{error}; {MAY_CONTAIN}")))
 }
@@ -60,11 +60,31 @@ struct Steplist<'a> {
     chain: Vec<String>,
     /// Finds other channels; `None`: there are none.
     find: Option<&'a FindChannel<'a>>,
+    /// It was refused because of the way through its channels, which the error names whole.
+    is_chain_wrong: bool,
 }
 
 impl Steplist<'_> {
     fn refuse<T>(&self, at: Position, problem: &str) -> Result<T, QueryError> {
         Err(QueryError::Bad(format!("{problem} {}; {MAY_CONTAIN}", at.place(self.text))))
+    }
+
+    /// Refuses a channel: what an expression may contain is not the matter.
+    fn refuse_channel<T>(&self, at: Position, problem: &str) -> Result<T, QueryError> {
+        Err(QueryError::Bad(format!("{problem} {}", at.place(self.text))))
+    }
+
+    /// Refuses the way through channels, which the problem names; the outermost text has the place where it begins.
+    fn refuse_chain<T>(&mut self, at: Position, problem: &str) -> Result<T, QueryError> {
+        self.is_chain_wrong = true;
+        match self.is_outermost() {
+            true => self.refuse_channel(at, problem),
+            false => Err(QueryError::Bad(problem.to_owned())),
+        }
+    }
+
+    fn is_outermost(&self) -> bool {
+        self.chain.len() <= 1
     }
 
     /// The steps of the whole text.
@@ -86,22 +106,29 @@ impl Steplist<'_> {
         }
         let chain = || self.chain.iter().map(String::as_str).chain([&*name]).collect::<Vec<_>>().join(" -> ");
         if self.chain.contains(&name) {
-            return self.refuse(at, &format!("a channel cannot use itself: {}", chain()));
+            let problem = format!("a channel cannot use itself: {}", chain());
+            return self.refuse_chain(at, &problem);
         }
         if self.chain.len() > CHAIN_MAX {
             let problem = format!("more than {CHAIN_MAX} channels use one another: {}", chain());
-            return self.refuse(at, &problem);
+            return self.refuse_chain(at, &problem);
         }
         let text = match find(&name) {
             Ok(text) => text,
-            Err(problem) => return self.refuse(at, &problem),
+            Err(problem) => return self.refuse_channel(at, &problem),
         };
         let chain = self.chain.iter().cloned().chain([name.clone()]).collect();
-        let mut other =
-            Steplist { text: &text, steps: std::mem::take(&mut self.steps), chain, find: self.find };
+        let (steps, find) = (std::mem::take(&mut self.steps), self.find);
+        let mut other = Steplist { text: &text, steps, chain, find, is_chain_wrong: false };
         let added = other.add_all();
-        self.steps = other.steps;
+        (self.steps, self.is_chain_wrong) = (other.steps, other.is_chain_wrong);
         added.map(Some).map_err(|error| match error {
+            QueryError::Bad(problem) if self.is_chain_wrong && !self.is_outermost() => {
+                QueryError::Bad(problem)
+            }
+            QueryError::Bad(problem) if self.is_chain_wrong => {
+                QueryError::Bad(format!("{problem} {}", at.place(self.text)))
+            }
             // Only the outermost channel has a place in this text.
             QueryError::Bad(problem) => QueryError::Bad(format!("channel '{name}': {problem}")),
             error => error,
@@ -433,9 +460,10 @@ mod tests {
             compile_channel(name, text, &among(channels)).unwrap_err().to_string()
         };
         let error = refused("a", loops[0].1, &loops);
-        let way = "channel 'b': channel 'c': a channel cannot use itself: a -> b -> c -> a (1:2)";
-        assert!(error.contains(way), "{error}");
-        assert!(refused("a", "{\"channel.a\"}", &loops).contains("itself: a -> a (1:1)"));
+        assert_eq!(error, "a channel cannot use itself: a -> b -> c -> a (1:5)");
+        assert_eq!(refused("a", "{\"channel.a\"}", &loops), "a channel cannot use itself: a -> a (1:1)");
+        let error = refused("x", "{\"channel.y\"}", &[("y", "1 + {\"channel.no\"}")]);
+        assert_eq!(error, "channel 'y': there is no channel 'no' (1:5)");
         for (text, problem) in [
             ("1 + {\"channel.no\"}", "there is no channel 'no' (1:5)"),
             ("{\"channel.c\",x=\"y\"}", "name it alone (1:1)"),
@@ -450,8 +478,11 @@ mod tests {
             (1..31).map(|n| format!("{{\"channel.n{n}\"}} + {{\"channel.n{n}\"}}")).collect();
         let long: Vec<(&str, &str)> =
             names.iter().map(|name| &**name).zip(twice.iter().map(|text| &**text)).collect();
+        let error = refused("x", "1 + {\"channel.n0\"}", &long);
         assert!(
-            refused("x", "{\"channel.n0\"}", &long).contains("more than 8 channels use one another: x -> n0")
+            error.starts_with("more than 8 channels use one another: x -> n0")
+                && error.ends_with("n7 -> n8 (1:5)"),
+            "{error}"
         );
         let wide = "a + a + a + a + a + a + a + a + a + a + a + a + a + a + a + a";
         let mut grows = long[..7].to_vec();

@@ -15,7 +15,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(125);
 const PAUSE_MAX: Duration = Duration::from_secs(4);
 
 /// Asks the same khz for the same rows again, for at most this time.
-pub type Reopen = Box<dyn Fn(Option<Duration>) -> Result<Stream, AskError>>;
+pub type Reopen = Box<dyn FnMut(Option<Duration>) -> Result<Stream, AskError>>;
 
 /// A stream of rows that survives its khz.
 pub struct Lasting {
@@ -80,14 +80,15 @@ impl Lasting {
     }
 
     fn try_again(&mut self) -> Result<Option<Vec<Piece>>, Failure> {
-        let Some(reopen) = &self.reopen else { return Ok(None) };
         let left = self.left();
+        let Some(reopen) = &mut self.reopen else { return Ok(None) };
         if left.is_some_and(|left| left.is_zero()) {
             return Ok(None);
         }
         std::thread::sleep(left.map_or(self.away.pause, |left| left.min(self.away.pause)));
         self.away.pause = (self.away.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
-        match reopen(self.left()) {
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        match reopen(left) {
             Ok(stream) => {
                 self.stream = Some(stream);
                 Ok(Some(vec![Piece::Again { away: self.away.since.elapsed() }]))

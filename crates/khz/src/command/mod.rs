@@ -23,6 +23,7 @@ pub mod past;
 pub mod past_chunks;
 mod past_reason;
 pub mod plot;
+mod preferred;
 pub mod publish;
 pub mod query;
 pub mod record;

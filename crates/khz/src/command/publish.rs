@@ -14,10 +14,15 @@ use khz_model::{Nanos, Rate};
 use crate::config::{NodeFlags, Plan, ReaderFlags, places};
 use crate::role::job_socket::PUBLISH_SOCKET;
 use crate::show::outcome::{Done, Failure, Outcome};
+use crate::show::table::remark;
 
 /// The longest wait for a full socket. The agent empties it ten times a second.
 const FULL_MAX: Duration = Duration::from_secs(2);
 const FULL_PAUSE: Duration = Duration::from_millis(20);
+/// The longest wait for an agent that has gone: an update of its machine takes less, and a job should learn that it tells
+/// nobody anything.
+const AWAY_MAX: Duration = Duration::from_secs(5 * 60);
+const AWAY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Examples for `khz publish --help`.
 pub const EXAMPLES: &str = "\
@@ -112,7 +117,8 @@ pub fn run(flags: PublishFlags, outer: NodeFlags) -> Outcome {
     loop {
         // Again each time: what was measured long ago is refused.
         lines.iter().try_for_each(|line| check(line, &mut names).map_err(Failure::usage))?;
-        datagrams.iter().try_for_each(|datagram| socket.send(datagram))?;
+        let send = if every.is_some() { Socket::send_to_next } else { Socket::send };
+        datagrams.iter().try_for_each(|datagram| send(&socket, datagram))?;
         match every {
             Some(every) => std::thread::sleep(every),
             None => return Ok(Done::Wholly),
@@ -131,9 +137,9 @@ fn lines(flags: &PublishFlags, socket: &Socket) -> Outcome {
         }
         let line = line(text.trim(), flags);
         match check(&line, &mut names) {
-            Ok(()) => socket.send(&line)?,
+            Ok(()) => socket.send_to_next(&line)?,
             Err(problem) => {
-                crate::show::table::remark!("{problem}");
+                remark!("{problem}");
                 bad += 1;
             }
         }
@@ -186,6 +192,12 @@ fn period(text: &str) -> Result<Duration, Failure> {
     period.map(Duration::from).map_err(Failure::usage)
 }
 
+/// Whether an error says that nobody reads at the other end any more.
+fn has_gone(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotConnected, NotFound};
+    matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset | NotConnected | NotFound)
+}
+
 /// The agent's socket.
 struct Socket {
     socket: UnixDatagram,
@@ -213,6 +225,29 @@ impl Socket {
     }
 
     fn send(&self, text: &str) -> Result<(), Failure> {
+        self.try_send(text).map_err(|error| self.failed(&error))
+    }
+
+    /// The same for a job that goes on: if the agent has gone, waits until there is one again.
+    fn send_to_next(&self, text: &str) -> Result<(), Failure> {
+        let began = Instant::now();
+        let mut is_told = false;
+        loop {
+            match self.try_send(text) {
+                Err(error) if has_gone(&error) && began.elapsed() < AWAY_MAX => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        remark!("{}; khz waits until it is back", self.failed(&error));
+                    }
+                    std::thread::sleep(AWAY_PAUSE);
+                    // Where nobody listens yet, the next attempt to send says so.
+                    let _ = self.socket.connect(&self.path);
+                }
+                sent => return sent.map_err(|error| self.failed(&error)),
+            }
+        }
+    }
+
+    fn try_send(&self, text: &str) -> std::io::Result<()> {
         let began = Instant::now();
         loop {
             match self.socket.send(text.as_bytes()) {
@@ -222,7 +257,7 @@ impl Socket {
                 {
                     std::thread::sleep(FULL_PAUSE);
                 }
-                Err(error) => return Err(self.failed(&error)),
+                Err(error) => return Err(error),
             }
         }
     }

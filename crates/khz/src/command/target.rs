@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::catalog;
 use super::lasting::Lasting;
+use super::preferred::{Preferred, SERVERS_MAX};
 use super::this_node::{self, Stream};
 use crate::config::Plan;
 use crate::config::trust::TokenPlace;
@@ -25,10 +26,13 @@ use crate::show::table::remark;
 pub const AGENT_ALONE: &str = "no hub answers on this machine; its agent did, which knows no node but its own: \
      name the hub with --server";
 
+/// Between the addresses of several servers.
+const SEPARATOR: char = ',';
+
 /// Where a reading command asks.
 #[derive(Debug, Args)]
 pub struct Target {
-    /// Ask the khz at this address only.
+    /// Ask the khz at this address only. Those that follow rows (watch, wait, channel watch) take several, A,B: if one goes away, the next is asked.
     #[arg(long, value_name = "URL", conflicts_with = "direct")]
     pub server: Option<String>,
     /// Ask no running khz: read this machine's kernel in this process.
@@ -70,6 +74,9 @@ impl Target {
 
     /// The entries of the catalogue: those of the running khz, or those that this program knows.
     pub fn catalogue(&self, plan: &Plan) -> Result<Vec<Value>, Failure> {
+        if let Some(mut servers) = self.list(plan)? {
+            return Ok(servers.first_of(None, &|server, _| server.catalogue())?);
+        }
         match self.find(plan)?.map(|server| server.catalogue()) {
             Some(Err(AskError::NobodyThere { .. })) if self.server.is_none() => {}
             Some(answer) => return Ok(answer?),
@@ -116,10 +123,31 @@ impl Target {
 
     /// Rows of the channel that the running khz keeps under this name, for at most `span`.
     pub fn channel_rows(&self, plan: &Plan, name: &str, span: Option<Duration>) -> Result<Lasting, Failure> {
-        let (server, name) = (self.running(plan)?, name.to_owned());
-        let rows = server.channel_rows(&name, span)?;
-        let again = move |span| Ok(stream(server.channel_rows(&name, span)?));
+        let name = name.to_owned();
+        let mut servers = match self.list(plan)? {
+            Some(servers) => servers,
+            None => Preferred::new(vec![self.running(plan)?]),
+        };
+        let ask = move |server: &Server, span| server.channel_rows(&name, span);
+        let rows = servers.first_of(span, &ask)?;
+        let again = move |span| servers.first_of(span, &ask).map(stream);
         Ok(Lasting::new(stream(rows), Some(Box::new(again))))
+    }
+
+    /// The servers of `--server A,B`; `None`: it names one or none.
+    fn list(&self, plan: &Plan) -> Result<Option<Preferred>, Failure> {
+        let Some(urls) = self.server.as_deref().filter(|urls| urls.contains(SEPARATOR)) else {
+            return Ok(None);
+        };
+        let servers: Vec<Server> =
+            urls.split(SEPARATOR).map(|url| server(url.trim(), plan, plan.bind)).collect::<Result<_, _>>()?;
+        if servers.len() > SERVERS_MAX {
+            return Err(Failure::usage(format!(
+                "--server has {} addresses, {SERVERS_MAX} at most",
+                servers.len()
+            )));
+        }
+        Ok(Some(Preferred::new(servers)))
     }
 
     /// Rows of the running khz, which `ask` asks for them, or of this machine's kernel. If the khz goes away, the kernel does not
@@ -131,6 +159,12 @@ impl Target {
         span: Option<Duration>,
         ask: impl Fn(&Server, Option<Duration>) -> Result<khz_ask::Stream, AskError> + 'static,
     ) -> Result<Lasting, Failure> {
+        if let Some(mut servers) = self.list(plan)? {
+            let rows = servers.first_of(span, &ask)?;
+            remark_away(servers.present(), &interest.patterns);
+            let again = move |span| servers.first_of(span, &ask).map(stream);
+            return Ok(Lasting::new(stream(rows), Some(Box::new(again))));
+        }
         let Some(server) = self.find(plan)? else {
             check_this_node(plan, &interest.patterns, None)?;
             return Ok(Lasting::new(this_node::rows(plan, interest)?, None));
@@ -173,6 +207,11 @@ impl Target {
             return Ok(None);
         }
         if let Some(url) = &self.server {
+            if url.contains(SEPARATOR) {
+                let problem =
+                    "takes several addresses only where rows are followed (khz watch, wait, channel watch)";
+                return Err(Failure::usage(format!("--server {url}: {problem}; name one")));
+            }
             return server(url, plan, plan.bind).map(Some);
         }
         // A flag that says where to listen means that address, not the local socket.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use khz_ask::{Answer, Piece};
 use khz_gather::Agent;
 use khz_model::{
-    Columns, Interest, Known, Metric, Misses, Nanos, NodeName, Pattern, QueryError, Series, Subscription,
+    Bell, Columns, Interest, Known, Metric, Misses, Nanos, NodeName, Pattern, QueryError, Series,
+    Subscription,
 };
 
 use crate::config::Plan;
@@ -94,10 +95,20 @@ fn stream(agent: Agent, mut subscription: Box<dyn Subscription>, misses: Misses)
     let mut known = None;
     let mut misses = Some(misses).filter(|misses| !misses.is_empty());
     let pause = Duration::from(subscription.rate().period()).clamp(POLL_PERIOD_MIN, POLL_PERIOD_MAX);
+    // The rows of a channel ring, and wake the thread that waits here.
+    let reader = std::thread::current();
+    let bell: Bell = Arc::new(move || reader.unpark());
+    let rings = subscription.ring(&bell);
     Box::new(move || {
         // The gatherer lives as long as this closure.
         let _ = &agent;
-        std::thread::sleep(pause);
+        match rings {
+            true => {
+                std::thread::sleep(POLL_PERIOD_MIN);
+                std::thread::park_timeout(POLL_PERIOD_MAX);
+            }
+            false => std::thread::sleep(pause),
+        }
         let mut pieces: Vec<Piece> = misses.take().map(Piece::Misses).into_iter().collect();
         let deliveries = subscription.poll();
         pieces.extend(subscription.notices().into_iter().map(Piece::from_notice));

@@ -76,6 +76,9 @@ pub struct WaitFlags {
 /// The name of the metric of the rows.
 const METRIC: &str = "channel.adhoc";
 
+/// The label of a value that says of which metric it is, where there are several.
+const METRIC_LABEL: &str = "metric=";
+
 /// Waits and prints the row that made it true.
 pub fn run(flags: WaitFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     // clap does not check what a flag requires where an argument excludes that.
@@ -92,6 +95,7 @@ pub fn run(flags: WaitFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome 
         }
         (None, expr) => Waited { nodes: flags.on, expr: expr.unwrap_or_default(), compared: Vec::new() },
     };
+    let parts = waited.clone();
     for Compared { metric, .. } in waited.compared.iter().filter(|one| metrics.about(&one.metric).is_none()) {
         let hint = suggest::hint(metric, metrics.names());
         remark!("no metric is called {metric} so far{hint}; khz waits for it");
@@ -110,7 +114,7 @@ pub fn run(flags: WaitFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome 
         unknown_metrics::sentences(&definition, catalogue).iter().for_each(|sentence| remark!("{sentence}"));
     }
     let until = flags.timeout.and_then(|span| Instant::now().checked_add(span.into()));
-    let what = What { condition: flags.condition.as_deref(), metrics: &metrics, compared: &waited.compared };
+    let what = What { condition: flags.condition.as_deref(), metrics: &metrics, waited: &parts };
     let mut wait =
         Wait { until, timeout: flags.timeout, named: named(&definition), refused: BTreeSet::new() };
     let mut rows = flags.target.channel(&plan, &definition, interest, wait.left())?.until(until);
@@ -242,14 +246,29 @@ fn is_said_to_refuse(text: &str) -> bool {
 struct What<'a> {
     condition: Option<&'a str>,
     metrics: &'a Metrics,
-    compared: &'a [Compared],
+    waited: &'a Waited,
 }
 
 impl What<'_> {
+    /// What the value of a series is of, and the other labels of that series.
+    fn part(&self, series: &str) -> (Option<&Compared>, String) {
+        let labels = series.strip_prefix(METRIC).unwrap_or_default();
+        let named = labels.trim_start_matches('[').trim_end_matches(']').split(',');
+        let metric = named.clone().find_map(|label| label.strip_prefix(METRIC_LABEL));
+        let others: Vec<&str> =
+            named.filter(|label| !label.is_empty() && !label.starts_with(METRIC_LABEL)).collect();
+        let others = if others.is_empty() { String::new() } else { format!("[{}]", others.join(",")) };
+        match self.waited.compared.is_empty() {
+            true => (None, labels.to_owned()),
+            false => (self.waited.of_value(metric), others),
+        }
+    }
+
     /// `mem.available[x] is 812.3 MiB`
-    fn sentence(&self, labels: &str, text: &str) -> String {
-        // Of several parts with 'and', the row has the value of the first one.
-        let ([Compared { metric, is_rate }, ..], number) = (self.compared, text.parse::<f64>()) else {
+    fn sentence(&self, series: &str, text: &str) -> String {
+        let ((Some(Compared { metric, is_rate }), labels), number) = (self.part(series), text.parse::<f64>())
+        else {
+            let labels = series.strip_prefix(METRIC).unwrap_or_default();
             return format!("{}{labels} is {text}", self.condition.unwrap_or("the expression"));
         };
         let unit = self.metrics.about(metric).map_or(Unit::Count, |about| about.unit);
@@ -272,16 +291,22 @@ impl Found {
         let values: serde_json::Map<String, Value> =
             self.values().map(|(column, text)| (column.series.clone(), json!(text))).collect();
         let mut row = json!({ "node": self.node, "time": self.row.time.seconds_text(), "values": values });
-        if let Some(Compared { metric, .. }) = what.compared.first() {
+        let compared = &what.waited.compared;
+        if let Some(Compared { metric, .. }) = compared.first() {
             row["metric"] = json!(metric);
+        }
+        if compared.len() > 1 {
+            let of = |(column, _): (&Column, String)| {
+                Some((column.series.clone(), json!(what.part(&column.series).0?.metric)))
+            };
+            row["metrics"] = self.values().filter_map(of).collect::<serde_json::Map<String, Value>>().into();
         }
         row
     }
 
     /// `node3 at 12:03:11 UTC: mem.available is 812.3 MiB`
     fn text(&self, what: &What<'_>) -> String {
-        let labels = |column: &Column| column.series.strip_prefix(METRIC).unwrap_or_default().to_owned();
-        let values = self.values().map(|(column, text)| what.sentence(&labels(column), &text));
+        let values = self.values().map(|(column, text)| what.sentence(&column.series, &text));
         let values: Vec<String> = values.collect();
         format!("{} at {} UTC: {}", self.node, self.row.time.time_of_day(), values.join(", "))
     }

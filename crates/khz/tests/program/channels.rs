@@ -84,8 +84,15 @@ fn a_wait_ends_when_a_program_publishes_what_it_waits_for() {
     let (code, out, err) = wait.end();
     assert_eq!(code, 0, "{err}");
     let row: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((&row["node"], &row["values"]["channel.adhoc"]), (&"n1".into(), &"4".into()), "{out}");
-    assert_eq!(row["metric"], "job.phase", "which value it is: {out}");
+    assert_eq!(row["node"], "n1", "{out}");
+    // The value of each part.
+    let (phase, load) = ("channel.adhoc[metric=job.phase]", "channel.adhoc[metric=load.1m]");
+    assert_eq!((&row["values"][phase], row["values"][load].is_string()), (&"4".into(), true), "{out}");
+    assert_eq!(
+        (&row["metrics"][phase], &row["metrics"][load]),
+        (&"job.phase".into(), &"load.1m".into()),
+        "{out}"
+    );
     assert!(err.contains("no metric is called job.phase so far"), "{err}");
 }
 
@@ -105,6 +112,10 @@ fn a_wait_that_does_not_come_true_in_time_has_the_exit_code_1_and_a_wrong_one_2(
         assert!(out(&now).contains("mem.available is ") && out(&now).contains("iB"), "{}", out(&now));
         let both = wait(&["mem.available > 1KiB and load.1m >= 0", "--timeout", "60s"]);
         assert!(out(&both).contains(": mem.available is "), "{place}: {}", out(&both));
+        assert!(out(&both).contains("iB, load.1m is "), "{place}: {}", out(&both));
+        let rated = wait(&["mem.available > 1KiB and kernel.context_switches > 0/s", "--timeout", "60s"]);
+        assert!(out(&rated).contains("iB, kernel.context_switches is "), "{place}: {}", out(&rated));
+        assert!(out(&rated).trim_end().ends_with("/s"), "{place}: {}", out(&rated));
         let language =
             wait(&["--expr", "max(node_load1) >= 0", "--for", "1s", "--rate", "5Hz", "--timeout", "60s"]);
         assert_eq!(code(&language), 0, "{place}: {}", err(&language));

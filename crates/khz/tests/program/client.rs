@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use khz_client::{Access, Client, ClientError, Condition, Event, Page, Selection, Subscription};
 use khz_model::Nanos;
 
-use crate::process::{Running, code, run};
+use crate::process::{Ended, Running, code, err, khz, run};
 
 /// Events come within this time, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -188,4 +188,45 @@ fn a_function_is_called_for_each_value_until_its_handle_is_dropped() {
     drop(calls);
     while values.try_recv().is_ok() {}
     assert!(values.recv().is_err(), "the function is gone, and with it its end of the channel");
+}
+
+#[test]
+fn a_subscription_to_a_channel_goes_on_with_its_new_definition_when_it_is_changed() {
+    let place = Place::new("changed");
+    let dir = place.0.to_str().unwrap();
+    let hub = Running::start_hub(&["--run-dir", dir]);
+    let words = ["agent", "--node", "n1", "--hub", &hub.link(), "--run-dir", dir];
+    let _agent = Ended::start_silent(&mut khz(&words));
+    let define = |words: &[&str]| {
+        let done = run(&[&["channel"], words, &["--rate", "10Hz", "--server", &hub.url]].concat());
+        assert_eq!(code(&done), 0, "{words:?}: {}", err(&done));
+    };
+    define(&["create", "seen", "load.1m"]);
+    let client = place.client();
+    let seen = client.subscribe(Selection::channel("seen").unwrap()).unwrap();
+    // The name of the next value.
+    let next = || {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match seen.next_within(PATIENCE) {
+                Some(Event::Value(value)) => return value.series.metric.name.to_string(),
+                Some(_) if Instant::now() < end => {}
+                other => panic!("no value came: {other:?}"),
+            }
+        }
+    };
+    assert_eq!(next(), "load.1m");
+    for (definition, metric) in [
+        (&["mem.available"][..], "mem.available"),
+        (&["--expr", "node_load1 >= 0"], "channel.seen"),
+        // Of the same series, by another rule.
+        (&["--expr", "node_load1 + 1"], "channel.seen"),
+        (&["load.1m", "--every", "200ms"], "load.1m"),
+    ] {
+        define(&[&["set", "seen"], definition].concat());
+        while next() != metric {}
+        for _ in 0..5 {
+            assert_eq!(next(), metric, "{definition:?}: what was before has ended");
+        }
+    }
 }

@@ -7,8 +7,11 @@ use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::exposition::{found_at, get_at, promtool_is_content_with};
-use crate::process::{Running, code, err, khz, out, run, until};
+use crate::process::{Ended, Running, code, err, first_line, khz, out, run, until};
 use crate::text::{ask, connect, described_with, text_door};
+
+/// Awaited things have happened by then, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Place(PathBuf);
 
@@ -108,6 +111,27 @@ fn a_wrong_line_and_a_missing_agent_are_errors() {
     }
     let period = run(&["publish", "a=1", "--every", "soon", "--run-dir", place.dir()]);
     assert_eq!(code(&period), 2, "{}", err(&period));
+}
+
+#[test]
+fn a_job_that_publishes_lines_goes_on_with_the_next_agent() {
+    let place = Place::new("next");
+    let agent = Running::start(&["--run-dir", place.dir()]);
+    let mut command = khz(&["publish", "-", "--run-dir", place.dir()]);
+    let mut job = Ended::start(command.stdin(Stdio::piped()));
+    let mut lines = job.0.stdin.take().unwrap();
+    let is_at_an_agent =
+        |value: &str| out(&run(&["get", "job.phase", "--json", "--run-dir", place.dir()])).contains(value);
+    writeln!(lines, "phase=1").unwrap();
+    until(PATIENCE, "the first line is there", || is_at_an_agent("\"1\""));
+    agent.end("TERM");
+    writeln!(lines, "phase=2").unwrap();
+    let told = first_line(job.0.stderr.as_mut().unwrap());
+    assert!(told.contains("cannot publish at") && told.contains("waits until it is back"), "{told}");
+    let _next = Running::start(&["--run-dir", place.dir()]);
+    until(PATIENCE, "the second line is there", || is_at_an_agent("\"2\""));
+    drop(lines);
+    assert_eq!(job.end().0, 0);
 }
 
 /// Values and labels as jobs publish them, and as `/metrics` shows them.

@@ -2,8 +2,12 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
-use crate::process::{Running, err, khz, out};
+use crate::process::{Ended, Running, err, khz, out, until};
+
+/// Awaited things have happened by then, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Hides the sources' recordings from what follows; needs the privileges of a mount namespace.
 const HIDDEN: &str = "mount -t tmpfs none \"$0\" && exec \"$@\"";
@@ -49,4 +53,24 @@ fn a_copied_program_plays_every_workload_where_there_are_no_recordings() {
         assert!(nodes.contains(&format!("{workload}1")), "{nodes}");
     }
     std::fs::remove_dir_all(empty).unwrap();
+}
+
+#[test]
+fn channels_can_be_tried_on_simulated_nodes() {
+    let hub = Running::start_hub(&[]);
+    let link = hub.link();
+    let _nodes =
+        Ended::start_silent(&mut hub.beside(&["simulate", "--nodes", "3", "--rate", "10Hz", "--hub", &link]));
+    let ask = |words: &[&str]| khz(&[words, &["--server", &hub.url]].concat()).output().unwrap();
+    until(PATIENCE, "three nodes", || {
+        out(&ask(&["nodes", "--json"])).matches("\"state\":\"up\"").count() == 3
+    });
+    let wait = ask(&["wait", "node[1-3]:mem.available > 1B and load.1m >= 0", "--timeout", "60s"]);
+    assert_eq!(wait.status.code(), Some(0), "{}", err(&wait));
+    assert!(out(&wait).contains(": mem.available is "), "{}", out(&wait));
+    let create = ask(&["channel", "create", "means", "mem.available", "--each", "mean 1s", "--rate", "10Hz"]);
+    assert_eq!(create.status.code(), Some(0), "{}", err(&create));
+    let watch = ask(&["channel", "watch", "means", "--json", "--count", "9"]);
+    assert_eq!(watch.status.code(), Some(0), "{}", err(&watch));
+    assert!(out(&watch).contains("channel.means.mem.available"), "{}", out(&watch));
 }

@@ -40,7 +40,11 @@ struct Watch {
 
 impl Watch {
     fn start(hub: &Running) -> Self {
-        let words = ["watch", "n1:load.1m", "--json", "--server", &hub.url];
+        Watch::at(&hub.url)
+    }
+
+    fn at(server: &str) -> Self {
+        let words = ["watch", "n1:load.1m", "--json", "--server", server];
         let mut command = khz(&words);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
@@ -101,6 +105,35 @@ fn commands_that_ask_once_say_which_hub_stands_still_and_what_to_do_and_ask_no_o
     let output = hub.beside(&["get", "mem.free"]).output().unwrap();
     assert_eq!((code(&output), out(&output).as_str()), (1, ""), "{}", err(&output));
     assert!(err(&output).contains("hub.sock/ takes connections and does not answer"), "{}", err(&output));
+}
+
+#[test]
+fn a_watch_of_two_hubs_goes_on_at_the_second_one_when_the_first_goes_away() {
+    let (first, second) = (Running::start_hub(&["--insecure"]), Running::start_hub(&["--insecure"]));
+    let (links, both) =
+        (format!("{},{}", first.link(), second.link()), format!("{},{}", first.url, second.url));
+    let _agent = Ended::start_silent(&mut khz(&["agent", "--node", "n1", "--hub", &links]));
+    let is_up = |hub: &str| out(&khz(&["nodes", "--server", hub]).output().unwrap()).contains("n1    up");
+    until(PATIENCE, "n1 is up at the first", || is_up(&first.url));
+    let mut watch = Watch::at(&both);
+    watch.row();
+    let gone = first.url.clone();
+    drop(first);
+    let outage = watch.line("an outage", |line| line["event"] == "outage");
+    assert!(outage["away_seconds"].is_string() && outage["missing"].is_u64(), "{outage}");
+    watch.row();
+    let second_url = second.url.trim_end_matches('/');
+    let message = watch.message();
+    assert!(message.contains(&format!("khz: {second_url} is asked now")), "{message}");
+    // One that is not there from the start is left out.
+    let wait = khz(&["wait", "n1:load.1m >= 0", "--timeout", "60s", "--server", &both]).output().unwrap();
+    assert_eq!(code(&wait), 0, "{}", err(&wait));
+    // Who asks once asks one.
+    let get = khz(&["get", "n1:load.1m", "--server", &both]).output().unwrap();
+    assert_eq!(code(&get), 2, "{}", err(&get));
+    assert!(err(&get).contains("only where rows are followed"), "{}", err(&get));
+    let nobody = khz(&["channel", "watch", "hot", "--server", &format!("{gone},{gone}")]).output().unwrap();
+    assert_eq!(code(&nobody), 1, "{}", err(&nobody));
 }
 
 #[test]

@@ -169,9 +169,7 @@ impl LaneHandle {
     }
 
     fn ring(&self, bell: Bell) -> Result<Prompt, QueryError> {
-        let bell = Arc::new(bell);
-        self.inbox.put(Request::Prompt { lane: self.view.clone(), bell: Arc::downgrade(&bell) })?;
-        Ok(Prompt { _bell: bell })
+        Prompt::new(self.view.clone(), &self.inbox, bell)
     }
 }
 
@@ -186,4 +184,13 @@ impl Drop for LaneHandle {
 /// A bell that rings at every row of a lane, until this is dropped.
 pub struct Prompt {
     _bell: Arc<Bell>,
+}
+
+impl Prompt {
+    /// Rings this bell at every row of the lane.
+    pub(crate) fn new(lane: Arc<LaneView>, inbox: &Inbox, bell: Bell) -> Result<Self, QueryError> {
+        let bell = Arc::new(bell);
+        inbox.put(Request::Prompt { lane, bell: Arc::downgrade(&bell) })?;
+        Ok(Prompt { _bell: bell })
+    }
 }

@@ -7,6 +7,7 @@ mod agent;
 mod asked;
 mod budget;
 mod catalogue;
+mod channel_rows;
 mod clock;
 mod cost;
 mod error;
@@ -42,6 +43,7 @@ pub mod ticks;
 
 pub use agent::{Agent, Ending};
 pub use catalogue::catalogue;
+pub use channel_rows::ChannelRows;
 pub use error::GatherError;
 pub use gatherer::{CHANNEL_LINGER, CHANNELS_BYTES, CHANNELS_MAX, LANES_MAX, LINGER, LINGERING_MAX};
 pub use inbox::REQUESTS_MAX;

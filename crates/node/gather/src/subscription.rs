@@ -7,13 +7,14 @@ use std::sync::atomic::Ordering;
 use khz_block::schema::SCHEMA_BYTES_MAX;
 use khz_block::{Decoder, Header, SchemaDecoder};
 use khz_model::{
-    Absence, Delivery, HISTORY_READINGS_MAX, Instance, Nanos, NodeName, Notice, Pace, Pattern, Rate, Reading,
-    Row, Series, Subscription,
+    Absence, Bell, Delivery, HISTORY_READINGS_MAX, Instance, Nanos, NodeName, Notice, Pace, Pattern, Rate,
+    Reading, Row, Series, Subscription,
 };
 use khz_ring::{Cursor, Event};
 
 use crate::inbox::{Inbox, Request};
-use crate::lane::LaneView;
+use crate::lane::{self, LaneView};
+use crate::lane_handle::Prompt;
 
 /// A poll returns at most this many rows; the next poll returns the rest.
 const ROWS_A_POLL: usize = 4_096;
@@ -163,6 +164,8 @@ pub(crate) struct LaneSubscription {
     /// The newest row at the start, which is delivered first, so that the reader of a slow lane need not
     /// wait.
     first: Option<Row>,
+    /// Rings the reader's bell at every row.
+    prompt: Option<Prompt>,
 }
 
 impl LaneSubscription {
@@ -186,7 +189,19 @@ impl LaneSubscription {
         });
         let period = block.map_or(Nanos(0), |block| block.period);
         let pace = (!lane.is_channel).then(|| Pace::new(rate));
-        LaneSubscription { node, lane, patterns, rate, pace, inbox, cursor, columns, period, first }
+        LaneSubscription {
+            node,
+            lane,
+            patterns,
+            rate,
+            pace,
+            inbox,
+            cursor,
+            columns,
+            period,
+            first,
+            prompt: None,
+        }
     }
 
     fn delivery(&mut self, rows: Vec<Row>) -> Delivery {
@@ -240,6 +255,14 @@ impl Subscription for LaneSubscription {
 
     fn rate(&self) -> Rate {
         Rate::from_period(self.lane.period()).unwrap_or(self.rate)
+    }
+
+    fn ring(&mut self, bell: &Bell) -> bool {
+        // Rows as they are come at known times, so that nobody need be woken for each.
+        if self.lane.is_channel {
+            self.prompt = Prompt::new(self.lane.clone(), &self.inbox, lane::Bell::Call(bell.clone())).ok();
+        }
+        self.prompt.is_some()
     }
 
     fn notices(&mut self) -> Vec<Notice> {

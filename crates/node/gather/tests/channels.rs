@@ -6,12 +6,13 @@
 mod made_up;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_executor::block_on;
 use khz_gather::{Agent, CHANNELS_MAX, Handlers, LaneHandle, Plan};
 use khz_model::{
-    ChannelName, ChannelTerms, Delivery, Interest, Nanos, NodeName, Pattern, QueryError, Rate, Series,
+    Bell, ChannelName, ChannelTerms, Delivery, Interest, Nanos, NodeName, Pattern, QueryError, Rate, Series,
     Subscription, ValueType,
 };
 use khz_plan::{
@@ -93,6 +94,35 @@ fn results_are_series_of_the_channel_and_go_on_when_interfaces_come() {
     let both = wait_for("the second interface", || newest(rows.poll()).filter(|row| row.len() == 2));
     // What was the highest before is so still.
     assert_eq!(both, [of_eth0(70.0), of_eth1]);
+    agent.stop();
+}
+
+#[test]
+fn a_row_of_a_channel_rings_once_it_can_be_polled_and_readings_do_not() {
+    let place = Place::new("bell");
+    place.show([("eth0", 1)]);
+    let agent = Agent::start(plan(&place)).unwrap();
+    let handler = Handler { values: Values::Plan(above(100.0)), ..Handler::default() };
+    let mut rows = subscribe(&agent, "*", terms("above", &handler));
+    let mut plain = agent
+        .query()
+        .subscribe(Interest { channel: None, ..interest("net.*", 100, terms("above", &handler)) })
+        .unwrap();
+    let rings = Arc::new(AtomicUsize::new(0));
+    let counted = rings.clone();
+    let bell: Bell = Arc::new(move || _ = counted.fetch_add(1, Ordering::Release));
+    assert!(!plain.ring(&bell), "rows of readings come at known times");
+    assert!(rows.ring(&bell));
+    let mut came = 0;
+    wait_for("rows of readings", || {
+        came += plain.poll().iter().map(|of| of.rows.len()).sum::<usize>();
+        (came > 3).then_some(())
+    });
+    assert_eq!(rings.load(Ordering::Acquire), 0, "the condition does not hold");
+    place.show([("eth0", 200)]);
+    wait_for("a ring", || (rings.load(Ordering::Acquire) > 0).then_some(()));
+    assert_eq!(newest(rows.poll()), Some(vec![("channel.above[device=eth0]".to_owned(), Some(200.0))]));
+    drop(rows);
     agent.stop();
 }
 

@@ -108,9 +108,15 @@ impl Server {
         self.get_json(&path(name))
     }
 
-    /// Defines a channel as JSON; `is_new`: only if there is no other one of this name.
+    /// Defines a channel as JSON; `is_new`: only if there is no other one of this name. Otherwise only if there is one; a khz
+    /// that is older than this condition refuses.
     pub fn define_channel(&self, name: &str, definition: &str, is_new: bool) -> Result<Channel, AskError> {
-        self.put(&format!("{}{}", path(name), if is_new { "?new=1" } else { "" }), definition)
+        let done =
+            self.put(&format!("{}?{}", path(name), if is_new { "new=1" } else { "known=1" }), definition);
+        done.map_err(|error| match error {
+            AskError::Refused(text) if !is_new && self.has_no_channel(name) => AskError::NoSuchChannel(text),
+            other => other,
+        })
     }
 
     /// Removes a channel.

@@ -41,6 +41,15 @@ impl SharedNode {
         self.touched.fetch_add(1, Ordering::Release);
     }
 
+    /// Something came from the node, perhaps rows: readers that sleep until then are woken. The bells ring after the touch,
+    /// so that whoever wakes up sees that there is something new.
+    pub fn news(&self, node: &mut Node) {
+        self.touch();
+        if node.subscriptions.have_bells() {
+            node.subscriptions.ring();
+        }
+    }
+
     /// Shows whether the node is up, for threads that do not lock it, and rings for the roster.
     pub fn set_up(&self, up: bool) {
         self.up.store(up, Ordering::Relaxed);

@@ -2,10 +2,11 @@
 //! subscription: the node gets one Interest for all of them, and one Dismiss when the last of them is gone. Another rate
 //! is another subscription. It sends nothing: it returns what the caller is to send to the node.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Weak};
 
 use khz_link::Allowance;
-use khz_model::{ChannelTerms, Nanos, Pattern, Rate};
+use khz_model::{Bell, ChannelTerms, Nanos, Pattern, Rate};
 
 use crate::limits::{SUBSCRIPTIONS_A_SECOND, SUBSCRIPTIONS_AT_ONCE, SUBSCRIPTIONS_MAX};
 use crate::mailbox::Command;
@@ -35,7 +36,6 @@ impl Terms {
 }
 
 /// A subscription at one node.
-#[derive(Debug)]
 pub(crate) struct NodeSubscription {
     /// Its number, never used twice for one node.
     pub number: u32,
@@ -51,6 +51,10 @@ pub(crate) struct NodeSubscription {
     start: Option<Start>,
     /// The store keeps its rows.
     is_kept: bool,
+    /// Rung when rows have come, for readers that sleep until then.
+    bells: Vec<Weak<Bell>>,
+    /// Rows have come since its bells were rung.
+    has_news: bool,
 }
 
 /// Where a lane was when it began to serve a subscription. It is kept while the node is away.
@@ -75,6 +79,13 @@ impl NodeSubscription {
     /// Where its lane was when it began to serve.
     pub fn start(&self) -> Option<Start> {
         self.start
+    }
+
+    /// Rings its bells if rows have come, and drops those without a holder.
+    fn ring(&mut self) {
+        if std::mem::take(&mut self.has_news) {
+            self.bells.retain(|bell| bell.upgrade().inspect(|bell| bell()).is_some());
+        }
     }
 
     fn serve(&mut self, lane: u64, start: Start) {
@@ -113,10 +124,19 @@ pub(crate) struct Answer {
     pub text: String,
 }
 
+impl fmt::Debug for NodeSubscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NodeSubscription { number, terms, readers, lane, .. } = self;
+        write!(f, "subscription {number} of {readers} readers, lane {lane:?}: {terms:?}")
+    }
+}
+
 /// All subscriptions at one node.
 #[derive(Debug)]
 pub(crate) struct Subscriptions {
     all: Vec<NodeSubscription>,
+    /// Some may have a bell.
+    have_bells: bool,
     /// New subscriptions that may come.
     allowance: Allowance<SUBSCRIPTIONS_AT_ONCE, SUBSCRIPTIONS_A_SECOND>,
     /// Subscriptions made so far.
@@ -126,7 +146,7 @@ pub(crate) struct Subscriptions {
 impl Subscriptions {
     /// None yet.
     pub fn new(now: Nanos) -> Self {
-        Subscriptions { all: Vec::new(), allowance: Allowance::full(now), made: 0 }
+        Subscriptions { all: Vec::new(), have_bells: false, allowance: Allowance::full(now), made: 0 }
     }
 
     /// One more reader subscribes. Returns the subscription's number and, if it is a new one, the command for the node.
@@ -149,6 +169,8 @@ impl Subscriptions {
             lane: None,
             start: None,
             is_kept: false,
+            bells: Vec::new(),
+            has_news: false,
         };
         let command = new.command();
         self.all.push(new);
@@ -164,6 +186,32 @@ impl Subscriptions {
         }
         self.all.remove(at);
         Some(Command::Dismiss { number })
+    }
+
+    /// A reader of a subscription sleeps until this bell rings.
+    pub fn hear(&mut self, number: u32, bell: &Arc<Bell>) {
+        if let Some(known) = self.get_mut(number) {
+            known.bells.retain(|bell| bell.strong_count() > 0);
+            known.bells.push(Arc::downgrade(bell));
+            self.have_bells = true;
+        }
+    }
+
+    /// True if a reader may sleep until a bell rings.
+    pub fn have_bells(&self) -> bool {
+        self.have_bells
+    }
+
+    /// Rows of a lane have come, or are lost: the bells of its subscriptions are to be rung.
+    pub fn has_news(&mut self, lane: u64) {
+        let served = self.all.iter_mut().filter(|known| known.lane == Some(lane));
+        served.for_each(|known| known.has_news = !known.bells.is_empty());
+    }
+
+    /// Rings the bells of subscriptions of which rows have come.
+    pub fn ring(&mut self) {
+        self.all.iter_mut().for_each(NodeSubscription::ring);
+        self.have_bells = self.all.iter().any(|known| !known.bells.is_empty());
     }
 
     /// The store keeps the rows of a subscription from now on, or does not any more.

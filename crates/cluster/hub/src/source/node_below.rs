@@ -252,13 +252,14 @@ impl NodeBelow {
         };
         self.last = clock::boot();
         node.link_mut().heard(self.last);
-        drop(node);
-        self.came(added, here);
+        self.came(&mut node, number, added, here);
         Ok(())
     }
 
-    fn came(&self, rows: u64, here: &Here) {
-        self.node.touch();
+    /// Rows have come of the lane with this number here, or are lost.
+    fn came(&self, node: &mut Node, number: u32, rows: u64, here: &Here) {
+        node.has_news(number);
+        self.node.news(node);
         Counts::add(&here.cluster.counts.rows, rows);
     }
 
@@ -281,8 +282,7 @@ impl NodeBelow {
         } else {
             lose(&mut node, number, (from, to), here);
         }
-        drop(node);
-        self.came(added, here);
+        self.came(&mut node, number, added, here);
     }
 
     /// A lane below is over, which fed the lane with this number here. `None`: it was closed; otherwise the connection has ended.
@@ -305,8 +305,8 @@ impl NodeBelow {
             let mut node = self.node.lock();
             let is_linked = node.link().is_linked(self.connection);
             let added = if is_linked { one.write_due(&mut node, here).unwrap_or(0) } else { 0 };
-            drop(node);
-            self.node.touch();
+            node.has_news(number);
+            self.node.news(&mut node);
             Counts::add(&here.cluster.counts.rows, added);
         }
         if !one.below.is_empty() || ended.is_some() {

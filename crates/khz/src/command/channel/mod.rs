@@ -9,6 +9,7 @@ mod watch;
 use std::io::Write;
 
 use clap::{Args, Subcommand};
+use khz_ask::AskError;
 
 use self::definition::DefinitionFlags;
 use self::list::{ListFlags, ShowFlags};
@@ -96,12 +97,14 @@ fn define(flags: DefineFlags, outer: NodeFlags, is_new: bool, out: &mut impl Wri
     let definition = flags.definition.checked()?;
     let (_, plan) = super::plan(flags.settings.over(outer))?;
     let server = flags.target.running(&plan)?;
-    if !is_new {
-        // Who misspells a name does not want another channel.
-        let known = server.channel(&definition.name);
-        known.map_err(|error| Failure::work(format!("{error}; `khz channel create` makes a new one")))?;
-    }
-    let channel = server.define_channel(&definition.name, &definition.to_json(), is_new)?;
+    // Who misspells a name of one that is to be changed does not want another channel.
+    let defined = server.define_channel(&definition.name, &definition.to_json(), is_new);
+    let channel = defined.map_err(|error| match error {
+        AskError::NoSuchChannel(text) => {
+            Failure::work(format!("{text}; `khz channel create` makes a new one"))
+        }
+        error => error.into(),
+    })?;
     for sentence in unknown_metrics::sentences(&definition, server.catalogue().unwrap_or_default()) {
         remark!("{sentence}");
     }

@@ -4,7 +4,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    agent, alerts, catalog, certs, channel, check, completions, config, correlate, export, get, hub, man,
+    actions, agent, alerts, catalog, certs, channel, check, completions, config, correlate, export, get, health, hub, man,
     mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, store, umount, wait,
     watch,
 };
@@ -50,9 +50,18 @@ pub enum Command {
     /// text door unless --text-listen is.
     #[command(after_help = agent::EXAMPLES)]
     Agent(agent::AgentCommand),
+    /// What a hub does when alerts fire: the actions of its configuration, and the log of what they did.
+    #[command(subcommand)]
+    Actions(actions::ActionsCommand),
     /// List the alerts of a hub: what fires, since when, and why.
     #[command(after_help = alerts::EXAMPLES)]
     Alerts(alerts::AlertsFlags),
+    /// Say whether this node is healthy, out of its agent's shared memory: for Slurm's HealthCheckProgram.
+    ///
+    /// Asks no khz and no hub. A condition is SERIES < VALUE, as for `khz wait`, of the latest values. Where nothing is known,
+    /// such as without an agent, the node is not healthy: the exit code is 3, or what --unknown says.
+    #[command(after_help = health::EXAMPLES)]
+    Health(health::HealthFlags),
     /// Collect from agents, and answer for all nodes.
     ///
     /// Agents connect to the link door (port 7071) and send their base lane. Readers ask at the HTTP door (port 7070), as

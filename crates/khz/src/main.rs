@@ -47,7 +47,7 @@ use clap::{CommandFactory, Parser};
 
 use crate::cli::{Cli, Command};
 use crate::command::{
-    agent, alerts, alone, catalog, certs, channel, check, completions, correlate, export, get, hub, man,
+    actions, agent, alerts, alone, catalog, certs, channel, check, completions, correlate, export, get, health, hub, man,
     mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, umount, wait, watch,
 };
 use crate::config::secrets::hidden;
@@ -78,9 +78,11 @@ fn dispatch(cli: Cli) -> Outcome {
     match command {
         Command::Agent(flags) => agent::run(flags, outer),
         Command::Hub(flags) => hub::run(flags, outer),
+        Command::Actions(command) => actions::run(command, outer, out),
         Command::Alerts(flags) => alerts::run(flags, outer, out),
         Command::Catalog(flags) => catalog::run(flags, outer, out),
         Command::Nodes(flags) => nodes::run(flags, outer, out),
+        Command::Health(flags) => health::run(flags, outer, out),
         Command::Get(flags) => get::run(flags, outer, out),
         Command::Query(flags) => query::run(flags, outer, out),
         Command::Watch(flags) => watch::run(flags, outer, out),

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod amount;
+mod comparison;
 mod deadband;
 mod definition;
 mod each;
@@ -28,4 +29,5 @@ pub use amount::amount;
 pub use definition::Definition;
 pub use error::ChannelError;
 pub use registry::{Kept, Registry};
+pub use comparison::Comparison;
 pub use waited::{About, Compared, Waited};

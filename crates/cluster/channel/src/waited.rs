@@ -94,7 +94,7 @@ impl Waited {
 }
 
 /// Series, comparison and value of `mem.available < 1GiB`.
-fn split(part: &str) -> Result<(&str, &'static str, &str), String> {
+pub(crate) fn split(part: &str) -> Result<(&str, &'static str, &str), String> {
     // What stands between brackets is the name of an instance.
     let after = part.rfind(']').map_or(0, |at| at + 1);
     let found = COMPARISONS.iter().filter_map(|one| Some((after + part[after..].find(one)?, *one)));
@@ -112,13 +112,13 @@ fn split(part: &str) -> Result<(&str, &'static str, &str), String> {
 }
 
 /// Whether a value is compared with a rate.
-fn is_rate(value: &str, about: Option<&About>) -> bool {
+pub(crate) fn is_rate(value: &str, about: Option<&About>) -> bool {
     let of_time = |about: &About| about.kind == Kind::Counter && about.unit == Unit::Seconds;
     value.ends_with("/s") || value.ends_with("CPUs") || value.ends_with('%') && about.is_some_and(of_time)
 }
 
 /// The number on the right side.
-fn number(pattern: &Pattern, value: &str, about: Option<&About>) -> Result<f64, String> {
+pub(crate) fn number(pattern: &Pattern, value: &str, about: Option<&About>) -> Result<f64, String> {
     let metric = pattern.metric();
     let unit = about.map(|about| about.unit);
     let read = match value {
@@ -154,8 +154,8 @@ fn left(pattern: &Pattern, value: &str, rate: Rate, about: Option<&About>) -> Re
     Ok(format!("rate({selector}[{}ms])", span.0.div_ceil(1_000_000)))
 }
 
-/// `{"net.rx_bytes",device=~"eth.*"}`
-fn selector(pattern: &Pattern, about: Option<&About>) -> Result<String, String> {
+/// The metric of a pattern, which must be one of khz.
+pub(crate) fn check_metric(pattern: &Pattern) -> Result<&str, String> {
     let metric = pattern.metric();
     if metric.contains(['*', '?']) {
         return Err(format!(
@@ -167,6 +167,12 @@ fn selector(pattern: &Pattern, about: Option<&About>) -> Result<String, String> 
             "'{metric}' is no metric of khz: their names have a dot, as load.1m (`khz catalog` lists them)"
         ));
     }
+    Ok(metric)
+}
+
+/// `{"net.rx_bytes",device=~"eth.*"}`
+fn selector(pattern: &Pattern, about: Option<&About>) -> Result<String, String> {
+    let metric = check_metric(pattern)?;
     let mut out = format!("{{\"{metric}\"");
     let label = about.and_then(|about| about.instances.as_deref()).unwrap_or("exported_instance");
     for (at, part) in pattern.instance().into_iter().flat_map(|instance| instance.split(',').enumerate()) {

@@ -72,7 +72,8 @@ impl Actor {
             let text = "khz ended while it ran, and nobody knows what came of it".to_owned();
             let event = Event::End { outcome: Outcome::Interrupted, text, output: false };
             let line = Line { at: begin, run, event };
-            let written = book.log.append(&line, Vec::new);
+            let kept = || desk.keys().map(|key| Line { at: begin, run: 0, event: Event::Kept { key: key.clone() } });
+            let written = book.log.append(&line, || kept().collect());
             written.unwrap_or_else(|error| tracing::warn!("the log of actions cannot be written: {error}"));
             book.ledger.take(&line);
         }

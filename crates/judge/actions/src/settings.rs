@@ -70,7 +70,7 @@ pub struct Slurm {
 pub struct Boost {
     /// Series, without nodes.
     pub series: Vec<String>,
-    /// How often a second they are sampled, in thousandths of a hertz.
+    /// How often they are sampled.
     pub rate: khz_model::Rate,
     /// For how long.
     pub lasts: Duration,
@@ -96,8 +96,11 @@ impl Settings {
         self.actions.iter().position(|action| action.name == name)
     }
 
-    /// The names, with commas.
+    /// The names, with commas; `none` if there are none.
     pub fn known(&self) -> String {
+        if self.actions.is_empty() {
+            return "none".to_owned();
+        }
         self.actions.iter().map(|action| action.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 }

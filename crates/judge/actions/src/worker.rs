@@ -108,13 +108,15 @@ impl Shared {
         while let Some(due) = lane.next(&self.is_over) {
             let again = self.step(at, due);
             lane.counts.waiting.fetch_sub(1, Ordering::Relaxed);
-            match again {
-                Next::Again(due) => _ = lane.put(due),
-                Next::Pass(mut due) => {
-                    if let Some(next) = due.rest.pop_front() {
-                        self.pass(next, due);
-                    }
-                }
+            let passed = match again {
+                // Without room for another attempt, it stays failed.
+                Next::Again(due) => lane.put(due).err(),
+                Next::Pass(due) => Some(due),
+            };
+            if let Some(Due { alert, mut rest, .. }) = passed
+                && let Some(next) = rest.pop_front()
+            {
+                self.pass(next, Due::new(alert, rest));
             }
         }
     }

@@ -194,7 +194,7 @@ fn look(page: &mut Page, conditions: &[Comparison], age_max: Nanos) -> Found {
 }
 
 fn judge(page: &mut Page, slot: u32, condition: &Comparison, (now, age_max): (Nanos, Nanos), found: &mut Found) {
-    let name = page.names().get(slot as usize).map(|slot| (slot.name.clone(), slot.unit)).unwrap_or_default();
+    let name = page.names().get(slot as usize).map(|slot| (slot.name.clone(), slot.unit.clone())).unwrap_or_default();
     let mut unknown = |why: String| found.unknown.push(format!("{}: {why}", condition.text));
     let latest = match page.read(slot) {
         Ok(Some(latest)) => latest,

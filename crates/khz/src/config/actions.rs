@@ -9,7 +9,7 @@ use khz_model::{Nanos, Pattern, Rate};
 
 use super::foreign::{Table, within};
 use super::values::{bad, quantity, switch};
-use super::{ActionValues, ConfigError, ForeignValues, Value};
+use super::{ActionValues, ConfigError, Value};
 
 /// How long a program may run, and one of Slurm's, in seconds.
 const TIMEOUT: u64 = 30;
@@ -205,7 +205,7 @@ mod tests {
                 format!("actions.a.boost.series {place}2): 'n1:cpu.*' names nodes"),
             ),
             ("[actions.a]\nboost = { rate = \"1Hz\" }\n", format!("actions.a.boost.series {place}2): it is missing")),
-            ("[actions.\"a,b\"]\nexec = [\"/x\"]\n", "/etc/khz/khz.toml:1: no setting is called 'actions.a,b'".into()),
+            ("[actions.\"a,b\"]\nexec = [\"/x\"]\n", format!("actions.a,b {place}1): a name has letters")),
             ("actions = 1\n", "/etc/khz/khz.toml:1: no setting is called 'actions'".into()),
         ] {
             let got = plan(file).unwrap_err();

@@ -5,7 +5,6 @@ use toml::de::{DeTable, DeValue};
 use super::{Item, Key, Reader};
 use crate::config::settings::Shape;
 use crate::config::{ActionValues, ConfigError, ForeignValues};
-use khz_model::ChannelName;
 
 /// Keys of all actions.
 const KEYS: [(&str, Shape); 7] = [
@@ -42,6 +41,13 @@ const HEALTH_KEYS: [(&str, Shape); 4] = [
     ("on_unhealthy", Shape::Text("ACTION")),
 ];
 
+/// Whether this can be the name of an action.
+fn is_name(text: &str) -> bool {
+    const NAME_BYTES_MAX: usize = 64;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_plain)
+}
+
 impl Reader<'_> {
     /// The table `[health]`.
     pub(super) fn health(&self, name: &Key<'_>, item: &Item<'_>) -> Result<ForeignValues, ConfigError> {
@@ -58,10 +64,11 @@ impl Reader<'_> {
         for (key, table) in tables.iter() {
             let name = key.get_ref().as_ref();
             // So that it can be written everywhere as it is, also in a list with commas.
-            if ChannelName::new(name).is_err() {
-                return Err(self.unknown(key, "actions.", []));
-            }
             let full = format!("actions.{name}");
+            if !is_name(name) {
+                let problem = "a name has letters, digits, '-' and '_', and 64 of them at most".to_owned();
+                return Err(ConfigError::BadValue { at: self.origin(key.span()), key: full, problem });
+            }
             let DeValue::Table(table) = table.get_ref() else {
                 return Err(self.wrong_type(&full, table.span(), "a table: [actions.drain-node]"));
             };

@@ -145,3 +145,76 @@ fn run(id: u64, about: &About, at: i64, attempts: u32) -> Run {
         has_output: false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Kind;
+
+    fn action(per_hour: u32, cooldown: u64) -> Action {
+        Action {
+            name: "a".to_owned(),
+            kind: Kind::Exec(Vec::new()),
+            dry_run: false,
+            node_label: "instance".to_owned(),
+            timeout: Duration::ZERO,
+            retries: 0,
+            retry_after: Duration::ZERO,
+            cooldown: Duration::from_secs(cooldown),
+            per_hour,
+        }
+    }
+
+    fn about(node: &str, fingerprint: u64) -> About {
+        About {
+            action: "a".to_owned(),
+            kind: "exec".to_owned(),
+            node: node.to_owned(),
+            alert: khz_notify::Labels::new(),
+            fingerprint,
+            starts_at: 0,
+            dry_run: false,
+        }
+    }
+
+    fn begin(ledger: &mut Ledger, at: i64, attempt: u32, about: About) {
+        let run = if attempt == 1 { ledger.number() } else { ledger.next };
+        ledger.take(&Line { at, run, event: Event::Begin { attempt, about } });
+    }
+
+    #[test]
+    fn an_hour_has_so_many_runs_and_no_more_whatever_the_clock_does() {
+        let mut ledger = Ledger::default();
+        let action = action(2, 0);
+        begin(&mut ledger, 10, 1, about("n1", 1));
+        begin(&mut ledger, 20, 1, about("n2", 2));
+        begin(&mut ledger, 30, 2, about("n2", 2));
+        let may = |now| ledger.hold(&action, &about("n3", 3), now).is_none();
+        assert!(!may(40) && !may(HOUR + 9), "two within an hour");
+        assert!(may(HOUR + 10), "the first is an hour ago; another attempt is no other run");
+        assert!(!may(-HOUR + 30), "somebody has set the clock back");
+    }
+
+    #[test]
+    fn a_cooldown_is_a_node_s_or_an_alert_s_that_names_none() {
+        let mut ledger = Ledger::default();
+        let action = action(60, 600);
+        begin(&mut ledger, 0, 1, about("n1", 1));
+        begin(&mut ledger, 0, 1, about("", 2));
+        let may = |about: About, now| ledger.hold(&action, &about, now).is_none();
+        assert!(!may(about("n1", 9), 599_999) && may(about("n1", 9), 600_000));
+        assert!(may(about("n2", 1), 1));
+        assert!(!may(about("", 2), 1) && may(about("", 3), 1));
+    }
+
+    #[test]
+    fn people_see_the_newest_runs() {
+        let mut ledger = Ledger::default();
+        for _ in 0..=RUNS_MAX {
+            begin(&mut ledger, 0, 1, about("n1", 1));
+        }
+        let numbers: Vec<u64> = ledger.runs().map(|run| run.id).collect();
+        assert_eq!((numbers.len(), numbers[0]), (RUNS_MAX, 2));
+        assert_eq!(ledger.unended().len(), RUNS_MAX);
+    }
+}

@@ -120,10 +120,14 @@ fn drain(plan: &Plan, action: &khz_actions::Action, reason: &str) {
 
 /// The snapshot of this node.
 fn open(plan: &Plan) -> Result<Page, String> {
-    let ours = places::rings_of(&plan.ring_dir, &plan.node).map(|folder| folder.join(SNAPSHOT_FILE));
-    let page = match ours.filter(|path| path.exists() || !matches!(plan.ring_dir, RingDir::Usual)) {
-        Some(path) => Page::open(&path),
-        None => Page::local(),
+    let Some(folder) = places::rings_of(&plan.ring_dir, &plan.node) else {
+        return Err("no agent has shared memory here (ring_dir is none)".to_owned());
+    };
+    let path = folder.join(SNAPSHOT_FILE);
+    let page = match plan.ring_dir {
+        // It may run as another user, who has a directory of his own.
+        RingDir::Usual if !path.exists() => Page::local(),
+        _ => Page::open(&path),
     };
     page.map_err(|error| format!("no agent: {}", crate::show::outcome::sentence(&error)))
 }

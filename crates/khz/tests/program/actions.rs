@@ -29,6 +29,7 @@ fn config(place: &Place) -> String {
     let file = |name: &str| place.0.join(name).display().to_string();
     format!(
         "[actions.look]\ndiagnose = [\"/bin/sh\", \"-c\", \"echo looks at $KHZ_ACTION_NODE\"]\n\
+         [actions.fast]\nboost = {{ series = [\"load.1m\"], rate = \"20Hz\", for = \"10m\" }}\n\
          [actions.hang]\nexec = [\"/bin/sh\", \"-c\", \"echo $KHZ_ACTION_NODE >> {}; exec sleep 1000\"]\n\
          [actions.never]\nexec = [\"/usr/bin/touch\", \"{}\"]\n",
         file("hangs"),
@@ -57,21 +58,25 @@ fn log(hub: &Running) -> Vec<serde_json::Value> {
 fn a_killed_hub_knows_what_it_had_begun_and_does_it_once() {
     let (place, link) = (Place::new("actions"), free_port());
     std::fs::create_dir_all(place.0.join("rules")).unwrap();
-    place.file("rules/memory.yml", &rules("look, hang, nobody"));
+    place.file("rules/memory.yml", &rules("look, fast, hang, nobody"));
     let hub = start(&place, &link);
     let _agent = place.agent(&link, "n1");
     let hangs = || std::fs::read_to_string(place.0.join("hangs")).unwrap_or_default();
     until(PATIENCE, "the second action has begun", || hangs() == "n1\n");
     let runs = log(&hub);
-    assert_eq!(runs.len(), 2, "{runs:?}");
+    assert_eq!(runs.len(), 3, "{runs:?}");
     assert_eq!((&runs[0]["outcome"], &runs[0]["output"]), (&"done".into(), &true.into()), "{runs:?}");
-    assert!(runs[1]["outcome"].is_null() && runs[1]["action"] == "hang", "{runs:?}");
+    assert_eq!(runs[1]["text"], "n1 samples load.1m at 20Hz for 600 s", "{runs:?}");
+    assert!(runs[2]["outcome"].is_null() && runs[2]["action"] == "hang", "{runs:?}");
+    until(PATIENCE, "the node samples faster", || {
+        get_at(&hub, "/khz/v1/nodes").contains("20Hz")
+    });
     let printed = hub.beside(&["actions", "output", "1"]).output().unwrap();
     assert_eq!(out(&printed), "looks at n1\n");
-    let none = hub.beside(&["actions", "output", "2"]).output().unwrap();
-    assert!(code(&none) == 1 && err(&none).contains("no output of a run 2"), "{}", err(&none));
+    let none = hub.beside(&["actions", "output", "3"]).output().unwrap();
+    assert!(code(&none) == 1 && err(&none).contains("no output of a run 3"), "{}", err(&none));
     let alerts = out(&hub.beside(&["alerts"]).output().unwrap());
-    assert!(alerts.contains("hang: runs (run 2)"), "{alerts}");
+    assert!(alerts.contains("hang: runs (run 3)"), "{alerts}");
     let own = get_at(&hub, "/metrics");
     for line in [
         "khz_actions_done_total{action=\"look\"} 1",
@@ -85,11 +90,11 @@ fn a_killed_hub_knows_what_it_had_begun_and_does_it_once() {
     let hub = start(&place, &link);
     until(PATIENCE, "the alert goes on", || get_at(&hub, "/api/v1/alerts").contains("\"state\":\"firing\""));
     let runs = log(&hub);
-    assert_eq!((runs.len(), &runs[1]["outcome"]), (2, &"interrupted".into()), "{runs:?}");
+    assert_eq!((runs.len(), &runs[2]["outcome"]), (3, &"interrupted".into()), "{runs:?}");
     assert_eq!(hangs(), "n1\n", "it was done once");
     assert!(!place.0.join("never").exists());
     let recent = hub.beside(&["actions", "log", "--since", "1h"]).output().unwrap();
-    assert_eq!(out(&recent).lines().count(), 3, "{}", out(&recent));
+    assert_eq!(out(&recent).lines().count(), 4, "{}", out(&recent));
 }
 
 #[test]

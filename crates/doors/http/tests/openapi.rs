@@ -548,6 +548,26 @@ fn forgetting_nodes_is_described_with_each_of_its_answers() {
 }
 
 #[test]
+fn readers_see_what_was_done_about_alerts_and_operators_what_it_printed() {
+    let doc = description();
+    let output = "/khz/v1/actions/7/output";
+    let reader = Server::start_with(Arc::new(FakeNode::default()), |door| {
+        door.actions = Some(Arc::new(Acted));
+        door.access.door = khz_trust::Door::Http;
+    });
+    assert!(reader.get("/khz/v1/actions").body.contains(r#""outcome":"done""#));
+    let refused = reader.get(output);
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    check(&doc, "/khz/v1/actions/{run}/output", &refused);
+    for method in ["POST", "PUT", "DELETE"] {
+        assert_eq!(reader.ask(method, "/khz/v1/actions", &[]).status, 405, "nothing is started over HTTP");
+    }
+    let none = Server::start(Arc::new(FakeNode::default()));
+    assert_eq!(none.get("/khz/v1/actions").body, "{\"actions\":[],\"runs\":[]}\n");
+    assert_eq!(none.get(output).status, 404);
+}
+
+#[test]
 fn unknown_names_and_silent_nodes_are_told_apart() {
     let doc = description();
     let node = FakeNode::many(3);

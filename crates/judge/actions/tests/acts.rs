@@ -354,3 +354,27 @@ fn a_boost_is_asked_of_the_node_of_the_alert() {
     assert_eq!((runs[0].outcome, runs[0].text.as_str()), (Some(Outcome::Done), "n1 samples cpu.*"));
     assert_eq!((runs[1].outcome, runs[1].text.as_str()), (Some(Outcome::Failed), "there is no n9"));
 }
+
+#[test]
+fn of_two_hubs_that_judge_the_same_the_second_finds_the_node_drained() {
+    let (place, other) = (Place::new("two"), Place::new("two-other"));
+    let scontrol = place.script(
+        "scontrol",
+        "d=$(dirname $0)
+case \"$*\" in
+'-o show node n1') test -e $d/told && echo 'NodeName=n1 State=IDLE+DRAIN' || echo 'NodeName=n1 State=IDLE' ;;
+*) echo \"$1\" >> $d/told ;;
+esac",
+    );
+    let actions = [drain(&scontrol)];
+    let (one, two) = (place.actor(&actions), other.actor(&actions));
+    let alert = alert("A", "n1", 1, "drain");
+    one.tell(std::slice::from_ref(&alert));
+    assert_eq!(ended(&one, 1)[0].outcome, Some(Outcome::Done));
+    two.tell(std::slice::from_ref(&alert));
+    let runs = ended(&two, 1);
+    assert_eq!(runs[0].outcome, Some(Outcome::Nothing), "{}", runs[0].text);
+    assert_eq!(place.file("told"), "update\n", "it was told once");
+    let refused = Actor::new(Settings { actions: actions.to_vec() }, &place.state(), None);
+    assert!(refused.is_err_and(|error| error.to_string().contains("another khz")), "one log has one writer");
+}

@@ -6,9 +6,9 @@ use std::ffi::OsString;
 use clap::{Args, FromArgMatches, Parser, Subcommand};
 
 use crate::command::{
-    actions, agent, alerts, catalog, certs, channel, check, completions, config, correlate, export, get, health, hub, man,
-    mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, store, umount, wait,
-    watch,
+    actions, agent, alerts, catalog, certs, channel, check, completions, config, correlate, export, get,
+    health, hub, man, mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, store,
+    umount, wait, watch,
 };
 use crate::config::NodeFlags;
 
@@ -230,7 +230,9 @@ mod tests {
             let whole = Cli::try_parse_from(words).unwrap();
             assert_eq!(format!("{short:?}"), format!("{whole:?}"));
         }
-        for words in [&["khz"][..], &["khz", "get"], &["khz", "health", "--help"], &["khz", "health", "--nonsense"]] {
+        for words in
+            [&["khz"][..], &["khz", "get"], &["khz", "health", "--help"], &["khz", "health", "--nonsense"]]
+        {
             assert!(health(words.iter().map(OsString::from)).is_none(), "{words:?}");
         }
     }

@@ -47,8 +47,9 @@ use clap::{CommandFactory, Parser};
 
 use crate::cli::{Cli, Command};
 use crate::command::{
-    actions, agent, alerts, alone, catalog, certs, channel, check, completions, correlate, export, get, health, hub, man,
-    mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, umount, wait, watch,
+    actions, agent, alerts, alone, catalog, certs, channel, check, completions, correlate, export, get,
+    health, hub, man, mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, umount,
+    wait, watch,
 };
 use crate::config::secrets::hidden;
 use crate::show::outcome::{self, Outcome};

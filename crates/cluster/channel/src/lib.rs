@@ -26,8 +26,8 @@ mod slips;
 mod waited;
 
 pub use amount::amount;
+pub use comparison::Comparison;
 pub use definition::Definition;
 pub use error::ChannelError;
 pub use registry::{Kept, Registry};
-pub use comparison::Comparison;
 pub use waited::{About, Compared, Waited};

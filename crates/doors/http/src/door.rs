@@ -16,8 +16,8 @@ use khz_trust::TlsServer;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::counters::Counters;
 use crate::actions::Actions;
+use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::guard::Guard;
 use crate::limits::{
@@ -140,7 +140,19 @@ struct Hall {
 impl Hall {
     fn new(door: Door, closing: watch::Receiver<bool>) -> Self {
         let Door {
-            query, window, hosts, job, tls, access, engine, channels, rules, actions, limits, counters, ..
+            query,
+            window,
+            hosts,
+            job,
+            tls,
+            access,
+            engine,
+            channels,
+            rules,
+            actions,
+            limits,
+            counters,
+            ..
         } = door;
         let answers = Budget::new(limits.answers, Arc::clone(&counters.answer_bytes));
         let app = App {

@@ -16,6 +16,7 @@ use khz_model::{Budget, Nanos, Query};
 use khz_rules::Board;
 use tokio::sync::{Semaphore, watch};
 
+use crate::actions::{self, ACTIONS_PATH, Actions};
 use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::limits::Limits;
@@ -26,7 +27,6 @@ use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::tallies::Tallies;
 use crate::turns::Turns;
-use crate::actions::{self, ACTIONS_PATH, Actions};
 use crate::{
     assets, catalog, channel_rows, channels, history, latest, nodes, prometheus, range, rules, stream,
     targets, tiles,

@@ -355,7 +355,11 @@ fn every_described_parameter_takes_its_example() {
                 _ => needed(path).trim_start_matches('?'),
             };
             let is_in_path = parameter["in"] == "path";
-            let path = if is_in_path { path.replace("{name}", example).replace("{run}", example) } else { filled(path) };
+            let path = if is_in_path {
+                path.replace("{name}", example).replace("{run}", example)
+            } else {
+                filled(path)
+            };
             let given = if is_in_path { String::new() } else { format!("{name}={}", encoded(example)) };
             let answer = server.ask("HEAD", &format!("{path}?{given}&{others}"), &[]);
             assert_eq!(answer.status, 200, "{path}?{name}={example}");

@@ -52,7 +52,11 @@ impl Actor {
     ///
     /// # Errors
     /// Returns that the log cannot be used, or another reason: then nothing is ever done.
-    pub fn new(settings: Settings, state: &Path, booster: Option<Arc<dyn Booster>>) -> Result<Self, ActionError> {
+    pub fn new(
+        settings: Settings,
+        state: &Path,
+        booster: Option<Arc<dyn Booster>>,
+    ) -> Result<Self, ActionError> {
         if settings.actions.len() > ACTIONS_MAX {
             return Err(ActionError::TooMany(settings.actions.len()));
         }
@@ -72,7 +76,8 @@ impl Actor {
             let text = "khz ended while it ran, and nobody knows what came of it".to_owned();
             let event = Event::End { outcome: Outcome::Interrupted, text, output: false };
             let line = Line { at: begin, run, event };
-            let kept = || desk.keys().map(|key| Line { at: begin, run: 0, event: Event::Kept { key: key.clone() } });
+            let kept =
+                || desk.keys().map(|key| Line { at: begin, run: 0, event: Event::Kept { key: key.clone() } });
             let written = book.log.append(&line, || kept().collect());
             written.unwrap_or_else(|error| tracing::warn!("the log of actions cannot be written: {error}"));
             book.ledger.take(&line);

@@ -132,7 +132,10 @@ mod tests {
         let more = alert("more", 1, "drain");
         let asked = desk.take(&more, position, 1);
         assert_eq!((asked.actions, asked.dropped), (vec![], vec![0]));
-        assert!(desk.take(&alert(&name(7), 1, "drain"), position, 1).actions.is_empty(), "it is still in hand");
+        assert!(
+            desk.take(&alert(&name(7), 1, "drain"), position, 1).actions.is_empty(),
+            "it is still in hand"
+        );
         let over = Alert { ends_at: Some(2), ..alert(&name(7), 1, "drain") };
         desk.take(&over, position, 2);
         assert_eq!(desk.take(&more, position, 3).actions, [0]);

@@ -33,8 +33,22 @@ mod tests {
         }
         let long = "n".repeat(254);
         for text in [
-            "", "ALL", "all", "localhost", "-n1", ".n1", "n[1-9]", "n1,n2", "n1 State=RESUME", "n1\n", "n1:9100",
-            "n1=n2", "$(reboot)", "ñ1", "n1\0", &long,
+            "",
+            "ALL",
+            "all",
+            "localhost",
+            "-n1",
+            ".n1",
+            "n[1-9]",
+            "n1,n2",
+            "n1 State=RESUME",
+            "n1\n",
+            "n1:9100",
+            "n1=n2",
+            "$(reboot)",
+            "ñ1",
+            "n1\0",
+            &long,
         ] {
             assert!(!is_host_name(text), "{text}");
         }

@@ -129,7 +129,8 @@ fn read(path: &Path, max: u64, each: &mut impl FnMut(Line)) -> io::Result<bool> 
     }
     bytes.truncate(at);
     let mut damaged = None;
-    for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
+    for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
+    {
         match serde_json::from_slice(line) {
             Ok(line) => each(line),
             Err(error) => _ = damaged.get_or_insert((number + 1, error)),
@@ -205,8 +206,11 @@ mod tests {
             assert!((1..900).contains(&bytes), "{}: {bytes}", path.display());
         }
         let (_, lines) = open(&place, 500);
-        let ends: Vec<u64> =
-            lines.iter().filter(|line| matches!(line.event, Event::End { .. })).map(|line| line.run).collect();
+        let ends: Vec<u64> = lines
+            .iter()
+            .filter(|line| matches!(line.event, Event::End { .. }))
+            .map(|line| line.run)
+            .collect();
         assert_eq!(ends.last(), Some(&40));
         assert!(ends.windows(2).all(|pair| pair[1] == pair[0] + 1), "none is missing between them: {ends:?}");
         let keeps = lines.iter().filter(|line| matches!(line.event, Event::Kept { .. })).count();
@@ -219,7 +223,10 @@ mod tests {
         let place = place("none");
         std::fs::create_dir_all(place.join("actions.jsonl")).unwrap();
         let error = AuditLog::open(&place, |_| {}).unwrap_err().to_string();
-        assert!(error.contains("actions.jsonl") && error.contains("without a log nothing is done"), "{error}");
+        assert!(
+            error.contains("actions.jsonl") && error.contains("without a log nothing is done"),
+            "{error}"
+        );
         std::fs::remove_dir_all(place).unwrap();
     }
 }

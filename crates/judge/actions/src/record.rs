@@ -58,7 +58,8 @@ impl About {
         let is_short = |text: &str| text.len() <= LABELS_BYTES_MAX / 4;
         let mut labels = all.clone();
         if bytes > LABELS_BYTES_MAX {
-            labels.retain(|name, value| (name == ALERT_NAME || *name == action.node_label) && is_short(value));
+            labels
+                .retain(|name, value| (name == ALERT_NAME || *name == action.node_label) && is_short(value));
         }
         About {
             action: action.name.clone(),
@@ -78,7 +79,11 @@ impl About {
 
 /// The node that an alert is about.
 pub(crate) fn node_of<'a>(action: &Action, alert: &'a Alert) -> Option<&'a str> {
-    alert.labels.get(&action.node_label).map(|label| crate::host::host_of(label)).filter(|node| !node.is_empty())
+    alert
+        .labels
+        .get(&action.node_label)
+        .map(|label| crate::host::host_of(label))
+        .filter(|node| !node.is_empty())
 }
 
 /// One firing of one alert, for one action: it acts once.

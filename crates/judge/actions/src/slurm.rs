@@ -91,7 +91,9 @@ impl Asker<'_> {
         match (host.is_empty(), is_host_name(host)) {
             (true, _) => Err(Result::new(Outcome::Failed, "the alert names no node")),
             (_, true) => Ok(host),
-            (_, false) => Err(Result::new(Outcome::Failed, format!("{host:?} is not the plain name of a host"))),
+            (_, false) => {
+                Err(Result::new(Outcome::Failed, format!("{host:?} is not the plain name of a host")))
+            }
         }
     }
 

@@ -163,7 +163,9 @@ impl Shared {
         counts.ended(result.outcome);
         self.end(action, &about, run, &result);
         match result.outcome == Outcome::Failed && number <= action.retries {
-            true => Next::Again(Due { again: Some((run, number, Instant::now() + action.retry_after)), ..due }),
+            true => {
+                Next::Again(Due { again: Some((run, number, Instant::now() + action.retry_after)), ..due })
+            }
             false => Next::Pass(due),
         }
     }
@@ -229,12 +231,8 @@ impl Shared {
 
     fn act(&self, attempt: Attempt<'_>) -> Result {
         let Attempt { action, alert, .. } = attempt;
-        let asker = |slurm| Asker {
-            slurm,
-            timeout: action.timeout,
-            dry_run: action.dry_run,
-            is_over: &self.is_over,
-        };
+        let asker =
+            |slurm| Asker { slurm, timeout: action.timeout, dry_run: action.dry_run, is_over: &self.is_over };
         match &action.kind {
             Kind::Exec(words) | Kind::Checkpoint(words) => attempt.program(words, false, &self.is_over),
             Kind::Diagnose(words) => attempt.program(words, true, &self.is_over),

@@ -32,8 +32,11 @@ impl Place {
             .stdin(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        std::io::Write::write_all(&mut child.stdin.take().unwrap(), format!("#!/bin/sh\n{text}\n").as_bytes())
-            .unwrap();
+        std::io::Write::write_all(
+            &mut child.stdin.take().unwrap(),
+            format!("#!/bin/sh\n{text}\n").as_bytes(),
+        )
+        .unwrap();
         assert!(child.wait().unwrap().success());
         assert!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o100 != 0);
         path.display().to_string()
@@ -78,7 +81,8 @@ fn exec(name: &str, script: &str) -> Action {
 
 fn drain(scontrol: &str) -> Action {
     let squeue = format!("{scontrol}-squeue");
-    let slurm = Slurm { scontrol: scontrol.to_owned(), squeue, conf: None, strips_domain: false, reason: None };
+    let slurm =
+        Slurm { scontrol: scontrol.to_owned(), squeue, conf: None, strips_domain: false, reason: None };
     action("drain", Kind::Drain(slurm))
 }
 
@@ -223,7 +227,10 @@ fn an_action_is_held_back_when_it_acted_too_often_or_too_soon() {
     let runs = ended(&actor, 4);
     let held = |run: &Run| (run.node.clone(), run.outcome == Some(Outcome::Held));
     let expected = [("n1", false), ("n1", true), ("n2", false), ("n3", true)];
-    assert_eq!(runs.iter().map(held).collect::<Vec<_>>(), expected.map(|(node, held)| (node.to_owned(), held)));
+    assert_eq!(
+        runs.iter().map(held).collect::<Vec<_>>(),
+        expected.map(|(node, held)| (node.to_owned(), held))
+    );
     assert!(runs[1].text.contains("cooldown is 3600 s"), "{}", runs[1].text);
     assert_eq!(runs[3].text, "2 within the last hour, and per_hour is 2");
     assert_eq!(place.file("done"), "n1\nn2\n");
@@ -260,7 +267,8 @@ fn the_log_has_an_action_before_it_begins_and_one_that_was_cut_short_is_not_repe
 #[test]
 fn what_a_diagnosis_prints_is_kept_within_its_size() {
     let place = Place::new("output");
-    let script = place.script("look", "head -c 1000000 /dev/zero | tr '\\0' x; echo; echo the end of $KHZ_ACTION_NODE");
+    let script = place
+        .script("look", "head -c 1000000 /dev/zero | tr '\\0' x; echo; echo the end of $KHZ_ACTION_NODE");
     let actor = place.actor(&[action("look", Kind::Diagnose(vec![script]))]);
     actor.tell(&[alert("A", "n1:9100", 1, "look")]);
     let runs = ended(&actor, 1);

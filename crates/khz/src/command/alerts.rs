@@ -174,7 +174,8 @@ mod tests {
             text: "exit code 0".to_owned(),
             output: true,
         };
-        let text = table(&[alert("Busy", "firing")], &[run], Nanos(1_795_257_001_000_000_000)).render(Some(120));
+        let text =
+            table(&[alert("Busy", "firing")], &[run], Nanos(1_795_257_001_000_000_000)).render(Some(120));
         let line = text.lines().nth(1).unwrap();
         for word in ["Busy", "firing", "1m", "9.25", "instance=n1 severity=warning", "load is 9 on n1"] {
             assert!(line.contains(word), "{word}: {text}");

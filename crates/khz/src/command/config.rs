@@ -13,7 +13,9 @@ use khz_model::Pattern;
 use crate::config::places;
 use crate::config::secrets::{hidden, is_secret};
 use crate::config::settings::{SETTINGS, Setting, Shape};
-use crate::config::{ActionValues, ForeignValues, Layers, NotifyValues, Plan, SinkValues, SourceValues, Value};
+use crate::config::{
+    ActionValues, ForeignValues, Layers, NotifyValues, Plan, SinkValues, SourceValues, Value,
+};
 use crate::show::table::printable;
 
 /// Examples for `khz config --help`.

@@ -2,12 +2,13 @@
 //! nothing; only `--on-unhealthy` starts a program.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use clap::Args;
 use khz_actions::{Outcome as Acted, drain_by_hand};
 use khz_channel::{About, Comparison};
 use khz_client::Page;
-use khz_model::Nanos;
+use khz_model::{Metric, Nanos, SeriesName};
 use khz_ring::SNAPSHOT_FILE;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
@@ -61,7 +62,8 @@ pub struct HealthFlags {
 pub fn run(flags: HealthFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let (_, plan) = super::plan(flags.settings.over(outer))?;
     let texts = if flags.conditions.is_empty() { &plan.health.conditions } else { &flags.conditions };
-    let read = |text: &String| Comparison::read(text, about).map_err(Failure::usage);
+    let known = khz_parse::catalogue();
+    let read = |text: &String| Comparison::read(text, |metric| about(&known, metric)).map_err(Failure::usage);
     let conditions: Vec<Comparison> = texts.iter().map(read).collect::<Result<Vec<_>, _>>()?.concat();
     let drains = flags.on_unhealthy.as_ref().or(plan.health.on_unhealthy.as_ref());
     let drains = drains.map(|name| action(&plan, name)).transpose()?;
@@ -93,8 +95,7 @@ pub fn run(flags: HealthFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
 }
 
 /// What there is to know of a metric: the catalogue of this program.
-fn about(metric: &str) -> Option<About> {
-    let known = khz_parse::catalogue();
+fn about(known: &[Arc<Metric>], metric: &str) -> Option<About> {
     let metric = known.iter().find(|known| known.name == metric)?;
     let instances = metric.instances.as_deref().map(str::to_owned);
     Some(About { unit: metric.unit, kind: metric.kind, instances })
@@ -186,7 +187,7 @@ fn look(page: &mut Page, conditions: &[Comparison], age_max: Nanos) -> Found {
     }
     let now = boot_clock();
     for condition in conditions {
-        let slots = page.select(std::slice::from_ref(&condition.pattern));
+        let slots = select(page, condition);
         if slots.is_empty() {
             found.unknown.push(format!("{}: this node has no such series", condition.text));
         }
@@ -197,8 +198,30 @@ fn look(page: &mut Page, conditions: &[Comparison], age_max: Nanos) -> Found {
     found
 }
 
-fn judge(page: &mut Page, slot: u32, condition: &Comparison, (now, age_max): (Nanos, Nanos), found: &mut Found) {
-    let name = page.names().get(slot as usize).map(|slot| (slot.name.clone(), slot.unit.clone())).unwrap_or_default();
+/// The slots of a condition. Names of other metrics are not even read.
+fn select(page: &mut Page, condition: &Comparison) -> Vec<u32> {
+    let pattern = &condition.pattern;
+    let is_meant = |name: &str| {
+        let is_near = name.starts_with(pattern.metric());
+        let series = is_near.then(|| SeriesName::parse(name).ok()).flatten();
+        series.is_some_and(|series| pattern.matches_series(&series.metric, series.instance.as_ref()))
+    };
+    let names = page.names().iter().enumerate();
+    names.filter(|(_, slot)| is_meant(&slot.name)).map(|(slot, _)| slot as u32).collect()
+}
+
+fn judge(
+    page: &mut Page,
+    slot: u32,
+    condition: &Comparison,
+    (now, age_max): (Nanos, Nanos),
+    found: &mut Found,
+) {
+    let name = page
+        .names()
+        .get(slot as usize)
+        .map(|slot| (slot.name.clone(), slot.unit.clone()))
+        .unwrap_or_default();
     let mut unknown = |why: String| found.unknown.push(format!("{}: {why}", condition.text));
     let latest = match page.read(slot) {
         Ok(Some(latest)) => latest,

@@ -133,12 +133,18 @@ fn boost(table: &Table<'_>) -> Result<Boost, ConfigError> {
             return Err(table.bad("series", problem));
         }
     }
-    let rate = table.text("rate").ok_or_else(|| table.bad("rate", "it is missing: rate = \"100Hz\"".to_owned()))?;
+    let rate =
+        table.text("rate").ok_or_else(|| table.bad("rate", "it is missing: rate = \"100Hz\"".to_owned()))?;
     let rate: Rate = quantity(&rate).map_err(|problem| table.bad("rate", problem))?;
     Ok(Boost { series, rate, lasts: seconds(table, "for", BOOST, (1, 3_600))? })
 }
 
-fn seconds(table: &Table<'_>, key: &str, default: u64, (least, most): (u64, u64)) -> Result<Duration, ConfigError> {
+fn seconds(
+    table: &Table<'_>,
+    key: &str,
+    default: u64,
+    (least, most): (u64, u64),
+) -> Result<Duration, ConfigError> {
     table.read(key, Nanos::from_secs(default), |text| within(text, least, most)).map(Duration::from)
 }
 
@@ -168,7 +174,12 @@ mod tests {
         };
         assert_eq!(
             settings.actions.iter().map(shown).collect::<Vec<_>>(),
-            ["drain-node drain true 1", "again requeue false 3", "look diagnose false 10", "fast boost false 10"]
+            [
+                "drain-node drain true 1",
+                "again requeue false 3",
+                "look diagnose false 10",
+                "fast boost false 10"
+            ]
         );
         let [drain, again, look, fast] = &settings.actions[..] else { panic!("{settings:?}") };
         let Kind::Drain(slurm) = &drain.kind else { panic!("{drain:?}") };

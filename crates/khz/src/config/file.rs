@@ -11,7 +11,9 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::settings::{SETTINGS, Shape, position};
-use super::{ActionValues, ConfigError, ForeignValues, NotifyValues, Origin, SinkValues, SourceValues, Value};
+use super::{
+    ActionValues, ConfigError, ForeignValues, NotifyValues, Origin, SinkValues, SourceValues, Value,
+};
 use khz_model::{ChannelName, suggest};
 
 /// A file larger than this is not a khz.toml.

@@ -59,13 +59,14 @@ pub(super) fn settings(
     let table = Table { name: "health", values: values.unwrap_or(&none) };
     let conditions = table.text("conditions").unwrap_or_else(|| CONDITIONS.to_owned());
     let conditions = conditions.split(';').map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
-    let on_unhealthy = table.read("on_unhealthy", None, |name| {
-        match actions.iter().find(|action| action.name == name) {
-            Some(action) if action.tables.iter().any(|(word, _)| word == "drain") => Ok(Some(name.to_owned())),
+    let on_unhealthy =
+        table.read("on_unhealthy", None, |name| match actions.iter().find(|action| action.name == name) {
+            Some(action) if action.tables.iter().any(|(word, _)| word == "drain") => {
+                Ok(Some(name.to_owned()))
+            }
             Some(_) => Err(format!("the action '{name}' does not drain")),
             None => Err(format!("there is no action [actions.{name}]")),
-        }
-    })?;
+        })?;
     Ok(HealthPlan {
         conditions: conditions.collect(),
         age: table.read("age", khz_model::Nanos::from_secs(AGE), |text| within(text, 1, AGE_MAX))?.into(),
@@ -102,14 +103,23 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_refused_with_its_line() {
         for (file, expected) in [
-            ("[health]\nunknown = \"fine\"\n", "health.unknown (from /etc/khz/khz.toml:2): 'fine' is not one of"),
-            ("[health]\non_unhealthy = \"x\"\n", "health.on_unhealthy (from /etc/khz/khz.toml:2): there is no action"),
+            (
+                "[health]\nunknown = \"fine\"\n",
+                "health.unknown (from /etc/khz/khz.toml:2): 'fine' is not one of",
+            ),
+            (
+                "[health]\non_unhealthy = \"x\"\n",
+                "health.on_unhealthy (from /etc/khz/khz.toml:2): there is no action",
+            ),
             (
                 "[health]\non_unhealthy = \"x\"\n[actions.x]\nexec = [\"/x\"]\n",
                 "health.on_unhealthy (from /etc/khz/khz.toml:2): the action 'x' does not drain",
             ),
             ("[health]\nage = \"0s\"\n", "health.age (from /etc/khz/khz.toml:2): '0s' is not between"),
-            ("[health]\nag = 1\n", "/etc/khz/khz.toml:2: no setting is called 'health.ag' (did you mean 'age'?)"),
+            (
+                "[health]\nag = 1\n",
+                "/etc/khz/khz.toml:2: no setting is called 'health.ag' (did you mean 'age'?)",
+            ),
         ] {
             let got = plan(file).unwrap_err();
             assert!(got.starts_with(expected), "{file}: {got}");

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FILE_BYTES_MAX, FileValues};
 use super::flags::NodeFlags;
 use super::settings::{SETTINGS, position};
-use super::{ActionValues, ConfigError, FILE, ForeignValues, NotifyValues, Origin, SinkValues, SourceValues, Value};
+use super::{
+    ActionValues, ConfigError, FILE, ForeignValues, NotifyValues, Origin, SinkValues, SourceValues, Value,
+};
 use khz_model::suggest;
 
 /// For every setting its value, and where it came from.

@@ -9,11 +9,11 @@ use khz_gather::{AllowList, Handlers, Placement, RingSize};
 use khz_model::{ByteSize, Nanos, NodeName, Rate};
 use khz_trust::{Exposure, Means};
 
+use super::actions;
 use super::addresses::{self, HubAddress};
 use super::foreign;
-use super::nodes;
-use super::actions;
 use super::health::{self, HealthPlan};
+use super::nodes;
 use super::notify;
 use super::remote::{self, RemoteWrite};
 use super::rrd::{self, Recording};

@@ -71,7 +71,13 @@ fn of_hub() -> Vec<Arc<Metric>> {
     cluster.expect(&[NodeName::new("n1").unwrap()]);
     let recorded = LostRows::default().metrics();
     let query = HubQuery::new(cluster).telling(store::metrics()).telling(recorded);
-    let samples = query.telling_each(remote_write::counts()).telling_each(notify::example()).telling_each(actions::example()).telling(vec![(actions::unknown(), Arc::default())]).own().unwrap();
+    let samples = query
+        .telling_each(remote_write::counts())
+        .telling_each(notify::example())
+        .telling_each(actions::example())
+        .telling(vec![(actions::unknown(), Arc::default())])
+        .own()
+        .unwrap();
     samples.into_iter().map(|sample| sample.series.metric).collect()
 }
 

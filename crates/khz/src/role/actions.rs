@@ -43,7 +43,8 @@ impl Actions {
         let boosts = Arc::<Late>::default();
         let actor = Actor::new(plan.actions.clone(), &state, Some(boosts.clone()));
         let actor = actor.map_err(|error| Failure::usage(sentence(&error)))?;
-        for ActionStanding { action, .. } in actor.actions().iter().filter(|standing| standing.action.dry_run) {
+        for ActionStanding { action, .. } in actor.actions().iter().filter(|standing| standing.action.dry_run)
+        {
             let name = &action.name;
             tracing::info!("action {name} only logs what it would do (actions.{name}.dry_run)");
         }
@@ -136,7 +137,8 @@ pub fn example() -> Vec<(Series, Arc<AtomicU64>)> {
 /// The count of all actions, for the same.
 pub fn unknown() -> Metric {
     Metric {
-        help: "Alerts' names of actions that the configuration does not define; each name counts once.".into(),
+        help: "Alerts' names of actions that the configuration does not define; each name counts once."
+            .into(),
         ..Metric::plain("khz.actions.unknown", "khz_actions_unknown_total", Kind::Counter, Unit::Count)
     }
 }
@@ -175,7 +177,11 @@ fn of(name: &str, counts: &Counts) -> Vec<(Series, Arc<AtomicU64>)> {
             &counts.waiting,
         ),
     ];
-    let series = |((name, exposition, kind), help, count): ((&'static str, &'static str, Kind), &str, &Arc<AtomicU64>)| {
+    let series = |((name, exposition, kind), help, count): (
+        (&'static str, &'static str, Kind),
+        &str,
+        &Arc<AtomicU64>,
+    )| {
         let plain = Metric::plain(name, exposition, kind, Unit::Count);
         let metric = Metric { help: help.to_owned().into(), ..plain }.of_instances("action");
         (Series { metric: Arc::new(metric), instance: instance.clone() }, count.clone())

@@ -61,7 +61,8 @@ impl Boosts {
         if !khz_actions::is_host_name(node) {
             return Err(format!("{node:?} is not the plain name of a host"));
         }
-        let pattern = |series: &String| Pattern::new(&format!("{node}:{series}")).map_err(|error| error.to_string());
+        let pattern =
+            |series: &String| Pattern::new(&format!("{node}:{series}")).map_err(|error| error.to_string());
         let patterns = boost.series.iter().map(pattern).collect::<Result<Vec<_>, _>>()?;
         {
             let mut state = self.shared.state();

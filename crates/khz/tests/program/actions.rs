@@ -68,9 +68,7 @@ fn a_killed_hub_knows_what_it_had_begun_and_does_it_once() {
     assert_eq!((&runs[0]["outcome"], &runs[0]["output"]), (&"done".into(), &true.into()), "{runs:?}");
     assert_eq!(runs[1]["text"], "n1 samples load.1m at 20Hz for 600 s", "{runs:?}");
     assert!(runs[2]["outcome"].is_null() && runs[2]["action"] == "hang", "{runs:?}");
-    until(PATIENCE, "the node samples faster", || {
-        get_at(&hub, "/khz/v1/nodes").contains("20Hz")
-    });
+    until(PATIENCE, "the node samples faster", || get_at(&hub, "/khz/v1/nodes").contains("20Hz"));
     let printed = hub.beside(&["actions", "output", "1"]).output().unwrap();
     assert_eq!(out(&printed), "looks at n1\n");
     let none = hub.beside(&["actions", "output", "3"]).output().unwrap();
@@ -100,7 +98,8 @@ fn a_killed_hub_knows_what_it_had_begun_and_does_it_once() {
 #[test]
 fn a_check_of_rules_names_actions_that_the_configuration_does_not_define() {
     let place = Place::new("actions-check");
-    let (rules, config) = (place.file("a.yml", &rules("look, drain-node")), place.file("khz.toml", &config(&place)));
+    let (rules, config) =
+        (place.file("a.yml", &rules("look, drain-node")), place.file("khz.toml", &config(&place)));
     let without = run(&["rules", "check", &rules]);
     assert_eq!((code(&without), err(&without).as_str()), (0, ""));
     let with = run(&["rules", "check", &rules, "--config", &config]);

@@ -56,7 +56,9 @@ impl Cluster {
         for program in ["munged", "slurmctld", "slurmd", "scontrol", "sbatch", "unshare"] {
             let place = |folder: &&str| Path::new(folder).join(program).exists();
             if !["/usr/bin", "/usr/sbin", "/bin", "/sbin"].iter().any(|folder| place(&folder)) {
-                return Err(format!("there is no {program} (Debian packages munge, slurmctld, slurmd, slurm-client)"));
+                return Err(format!(
+                    "there is no {program} (Debian packages munge, slurmctld, slurmd, slurm-client)"
+                ));
             }
         }
         let apart = ["--pid", "--fork", "--kill-child", "--mount-proc"];
@@ -162,7 +164,8 @@ fn start(place: &Place, link: &str, conf: &str) -> Running {
          [actions.drain-node]\ndrain = {{ conf = \"{conf}\" }}\ndry_run = false\nper_hour = 2\n\
          [actions.again]\nrequeue = {{ conf = \"{conf}\" }}\ndry_run = false\nper_hour = 9\n"
     );
-    let (config, rules, state) = (place.file("khz.toml", &text), place.0.join("rules"), place.0.join("state"));
+    let (config, rules, state) =
+        (place.file("khz.toml", &text), place.0.join("rules"), place.0.join("state"));
     let words =
         ["hub", "--config", &config, "--listen", "127.0.0.1:0", "--link-listen", link, "--node", "hub"];
     let more = ["--rules", rules.to_str().unwrap(), "--state-dir", state.to_str().unwrap()];
@@ -205,7 +208,8 @@ fn an_alert_drains_a_node_of_a_real_slurm_and_requeues_its_jobs_but_not_too_many
     let _n1 = place.agent(&link, "n1");
     let dry = ended(&hub, "dry", "n1");
     assert_eq!(dry.0, "dry_run", "{}", dry.1);
-    let would = "would run /usr/bin/scontrol update NodeName=n1 State=DRAIN Reason=khz: NodeBroken: n1 is broken";
+    let would =
+        "would run /usr/bin/scontrol update NodeName=n1 State=DRAIN Reason=khz: NodeBroken: n1 is broken";
     assert!(dry.1.starts_with(would), "{}", dry.1);
     let done = ended(&hub, "drain-node", "n1");
     assert_eq!((done.0.as_str(), done.1.as_str()), ("done", "n1 drains: khz: NodeBroken: n1 is broken"));
@@ -225,7 +229,11 @@ fn an_alert_drains_a_node_of_a_real_slurm_and_requeues_its_jobs_but_not_too_many
     assert_eq!((held.0.as_str(), held.1.as_str()), ("held", "2 within the last hour, and per_hour is 2"));
     let idle = ended(&hub, "again", "n3");
     assert_eq!((idle.0.as_str(), idle.1.as_str()), ("nothing", "no job runs on n3"));
-    assert_eq!(cluster.node("n3"), "idle: none", "neither the dry run nor the one that was held has done anything");
+    assert_eq!(
+        cluster.node("n3"),
+        "idle: none",
+        "neither the dry run nor the one that was held has done anything"
+    );
 
     let listed = out(&hub.beside(&["actions", "list"]).output().unwrap());
     assert!(listed.contains("drain (dry run)") && listed.contains("requeue"), "{listed}");

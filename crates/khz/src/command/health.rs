@@ -24,7 +24,7 @@ use crate::show::table::{json_line, printable, remark};
 pub const EXAMPLES: &str = "\
 Examples:
   khz health                        as [health] in khz.toml says
-  khz health 'mem.available > 1GiB' 'pressure.memory.full.avg10 < 50%'
+  khz health 'mem.available > 256MiB' 'load.1m < 500'
                                     these conditions, all of which must be true
   khz health --on-unhealthy out     has [actions.out] drain this node
   khz health --json                 one object, for programs

@@ -44,10 +44,6 @@ pub const WITH_CODE: &[(&str, i32)] = &[
     ("khz wait 'node3:load.1m > 8 and mem.available < 4GiB' --for 10s", 1),
     // No action has run.
     ("khz actions output 7", 1),
-    // No agent has shared memory here.
-    ("khz health", 3),
-    ("khz health 'mem.available > 1GiB' 'pressure.memory.full.avg10 < 50%'", 3),
-    ("khz health --json", 3),
     // The configuration here has no actions.
     ("khz health --on-unhealthy out", 2),
     // The configuration here names nobody to tell.

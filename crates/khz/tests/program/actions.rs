@@ -30,7 +30,7 @@ fn config(place: &Place) -> String {
     format!(
         "[actions.look]\ndiagnose = [\"/bin/sh\", \"-c\", \"echo looks at $KHZ_ACTION_NODE\"]\n\
          [actions.fast]\nboost = {{ series = [\"load.1m\"], rate = \"20Hz\", for = \"10m\" }}\n\
-         [actions.hang]\nexec = [\"/bin/sh\", \"-c\", \"echo $KHZ_ACTION_NODE >> {}; exec sleep 1000\"]\n\
+         [actions.hang]\nexec = [\"/bin/sh\", \"-c\", \"echo $KHZ_ACTION_NODE >> {}; exec sleep 200\"]\n\
          [actions.never]\nexec = [\"/usr/bin/touch\", \"{}\"]\n",
         file("hangs"),
         file("never"),

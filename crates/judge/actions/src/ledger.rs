@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_has_so_many_runs_and_no_more_whatever_the_clock_does() {
+    fn an_hour_has_at_most_its_number_of_runs_also_if_the_clock_is_set_back() {
         let mut ledger = Ledger::default();
         let action = action(2, 0);
         begin(&mut ledger, 10, 1, about("n1", 1));

@@ -327,7 +327,7 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
 }
 
 #[test]
-fn a_slurm_that_is_not_there_is_told() {
+fn a_slurm_that_is_missing_is_a_failure_with_its_reason() {
     let place = Place::new("absent");
     let actor = place.actor(&[drain("/nonexistent/scontrol")]);
     actor.tell(&[alert("A", "n1", 1, "drain")]);
@@ -382,7 +382,7 @@ esac",
     two.tell(std::slice::from_ref(&alert));
     let runs = ended(&two, 1);
     assert_eq!(runs[0].outcome, Some(Outcome::Nothing), "{}", runs[0].text);
-    assert_eq!(place.file("told"), "update\n", "it was told once");
+    assert_eq!(place.file("told"), "update\n", "Slurm was asked for it once");
     let refused = Actor::new(Settings { actions: actions.to_vec() }, &place.state(), None);
     assert!(refused.is_err_and(|error| error.to_string().contains("another khz")), "one log has one writer");
 }

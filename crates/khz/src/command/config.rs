@@ -154,7 +154,11 @@ fn foreign_keys(values: &ForeignValues) -> String {
     let mut text = String::new();
     for (key, value) in &values.keys {
         let shown = match key.as_str() {
-            "match" | "series" | "conditions" => patterns(&value.text),
+            "match" | "series" => patterns(&value.text),
+            "conditions" => {
+                let all: Vec<String> = value.text.split(';').map(quoted).collect();
+                format!("[{}]", all.join(", "))
+            }
             "to" => list(&value.text),
             // Somebody may have written the secret itself where the name of its file belongs.
             "bearer" | "password" if is_secret(&value.text) || !Path::new(&value.text).exists() => quoted(""),
@@ -305,6 +309,21 @@ mod tests {
             all.iter().map(one).collect::<Vec<_>>()
         };
         assert_eq!(plain(read(&shown)), plain(read(text)), "{shown}");
+    }
+
+    #[test]
+    fn actions_and_health_can_be_read_back() {
+        let text = "[actions.look]\ndiagnose = [\"/bin/look\", \"a, b\"]\nretries = 2\n\
+                    [actions.out]\ndrain = { strip_domain = true }\ndry_run = false\n\
+                    [actions.fast]\nboost = { series = [\"cpu.*\", \"load.1m\"], rate = \"100Hz\" }\n\
+                    [health]\nconditions = [\"mem.available > 1GiB\", \"load.1m < 64\"]\non_unhealthy = \"out\"\n";
+        let plan = |text: &str| {
+            let plan = Plan::check(&layers(text, &[], &[]), "n1", &["stat", "meminfo", "net_dev"]).unwrap();
+            (plan.actions, plan.health)
+        };
+        let (actions, health) = plan(text);
+        assert_eq!((actions.actions.len(), health.conditions.len()), (3, 2));
+        assert_eq!(plan(&shown(text, &[], &[])), (actions, health));
     }
 
     #[test]

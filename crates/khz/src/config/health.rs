@@ -59,6 +59,11 @@ pub(super) fn settings(
     let table = Table { name: "health", values: values.unwrap_or(&none) };
     let conditions = table.text("conditions").unwrap_or_else(|| CONDITIONS.to_owned());
     let conditions = conditions.split(';').map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+    let conditions: Vec<String> = conditions.collect();
+    if conditions.is_empty() {
+        // A node of which nothing is looked at would be healthy.
+        return Err(table.bad("conditions", "it names no condition: [\"mem.available > 1GiB\"]".to_owned()));
+    }
     let on_unhealthy =
         table.read("on_unhealthy", None, |name| match actions.iter().find(|action| action.name == name) {
             Some(action) if action.tables.iter().any(|(word, _)| word == "drain") => {
@@ -68,7 +73,7 @@ pub(super) fn settings(
             None => Err(format!("there is no action [actions.{name}]")),
         })?;
     Ok(HealthPlan {
-        conditions: conditions.collect(),
+        conditions,
         age: table.read("age", khz_model::Nanos::from_secs(AGE), |text| within(text, 1, AGE_MAX))?.into(),
         unknown: table.read("unknown", Unknown::default(), str::parse)?,
         on_unhealthy,
@@ -114,6 +119,10 @@ mod tests {
             (
                 "[health]\non_unhealthy = \"x\"\n[actions.x]\nexec = [\"/x\"]\n",
                 "health.on_unhealthy (from /etc/khz/khz.toml:2): the action 'x' does not drain",
+            ),
+            (
+                "[health]\nconditions = []\n",
+                "health.conditions (from /etc/khz/khz.toml:2): it names no condition",
             ),
             ("[health]\nage = \"0s\"\n", "health.age (from /etc/khz/khz.toml:2): '0s' is not between"),
             (

@@ -163,7 +163,7 @@ impl Found {
     fn verdict(&self, unknown: Unknown) -> Verdict {
         match (self.wrong.is_empty(), self.unknown.is_empty(), unknown) {
             (false, ..) | (true, false, Unknown::Unhealthy) => Verdict::Unhealthy,
-            (true, false, Unknown::Unknown) => Verdict::Unknown,
+            (true, false, Unknown::Neither) => Verdict::Unknown,
             (true, false, Unknown::Healthy) | (true, true, _) => Verdict::Healthy,
         }
     }

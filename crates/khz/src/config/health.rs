@@ -30,7 +30,7 @@ pub struct HealthPlan {
 pub enum Unknown {
     /// Neither: an exit code of its own.
     #[default]
-    Unknown,
+    Neither,
     /// The node is healthy.
     Healthy,
     /// The node is unhealthy.
@@ -42,7 +42,7 @@ impl FromStr for Unknown {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "unknown" => Ok(Unknown::Unknown),
+            "unknown" => Ok(Unknown::Neither),
             "healthy" => Ok(Unknown::Healthy),
             "unhealthy" => Ok(Unknown::Unhealthy),
             _ => Err(format!("'{text}' is not one of unknown, healthy, unhealthy")),
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn without_a_table_an_agent_and_some_memory_are_looked_at() {
         let usual = plan("").unwrap();
-        assert_eq!((usual.conditions, usual.unknown), (vec![CONDITIONS.to_owned()], Unknown::Unknown));
+        assert_eq!((usual.conditions, usual.unknown), (vec![CONDITIONS.to_owned()], Unknown::Neither));
         let all = plan(
             "[health]\nconditions = [\"mem.available > 1GiB\", \"load.1m < 64\"]\nage = \"30s\"\nunknown = \"unhealthy\"\n\
              on_unhealthy = \"out\"\n[actions.out]\ndrain = {}\n",

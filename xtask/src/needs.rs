@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program, or a path where there is none; the Debian package that has it; and what needs it.
-const PROGRAMS: [(&str, &str, &str); 21] = [
+const PROGRAMS: [(&str, &str, &str); 24] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
     ("chromium", "chromium", "the tests of the page"),
     ("chromedriver", "chromium-driver", "the tests of the page"),
@@ -13,6 +13,9 @@ const PROGRAMS: [(&str, &str, &str); 21] = [
     ("prometheus-alertmanager", "prometheus-alertmanager", "the tests of alerts that go to people"),
     ("victoria-metrics", "victoria-metrics", "the tests of remote write"),
     ("prometheus-node-exporter", "prometheus-node-exporter", "the test of labels that describe a node"),
+    ("munged", "munge", "the tests of actions with Slurm"),
+    ("slurmctld", "slurmctld slurm-client", "the tests of actions with Slurm"),
+    ("slurmd", "slurmd", "the tests of actions with Slurm"),
     ("ip", "iproute2", "the test with 500 interfaces"),
     ("openssl", "openssl", "the tests of certificates and TLS"),
     ("systemd-analyze", "systemd", "the check of the units"),

@@ -1,12 +1,14 @@
 //! The command line: the list of all commands, each with its description. Flags and examples of a command are in its own
 //! file in `command/`. Help, man pages and completions are made from this.
 
-use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{Args, FromArgMatches, Parser, Subcommand};
 
 use crate::command::{
-    agent, alerts, catalog, certs, channel, check, completions, config, correlate, export, get, hub, man,
-    mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, store, umount, wait,
-    watch,
+    actions, agent, alerts, catalog, certs, channel, check, completions, config, correlate, export, get,
+    health, hub, man, mount, nodes, notify, plot, publish, query, record, ring, rrd, rules, simulate, store,
+    umount, wait, watch,
 };
 use crate::config::NodeFlags;
 
@@ -23,6 +25,19 @@ pub struct Cli {
     /// The settings.
     #[command(flatten)]
     pub settings: NodeFlags,
+}
+
+/// The command line of `khz health`, read without the other commands; `None`: it is another command, asks for help, or has a
+/// mistake, which the whole command line names.
+pub fn health(words: impl Iterator<Item = OsString>) -> Option<Cli> {
+    let words: Vec<OsString> = words.skip(1).collect();
+    if words.first()? != "health" {
+        return None;
+    }
+    let command = health::HealthFlags::augment_args(clap::Command::new("health").disable_help_flag(true));
+    let matches = command.try_get_matches_from(words).ok()?;
+    let flags = health::HealthFlags::from_arg_matches(&matches).ok()?;
+    Some(Cli { command: Some(Command::Health(flags)), settings: NodeFlags::none() })
 }
 
 const EXAMPLES: &str = "\
@@ -50,9 +65,18 @@ pub enum Command {
     /// text door unless --text-listen is.
     #[command(after_help = agent::EXAMPLES)]
     Agent(agent::AgentCommand),
+    /// What a hub does when alerts fire: the actions of its configuration, and the log of what they did.
+    #[command(subcommand)]
+    Actions(actions::ActionsCommand),
     /// List the alerts of a hub: what fires, since when, and why.
     #[command(after_help = alerts::EXAMPLES)]
     Alerts(alerts::AlertsFlags),
+    /// Say whether this node is healthy, out of its agent's shared memory: for Slurm's HealthCheckProgram.
+    ///
+    /// Asks no khz and no hub. A condition is SERIES < VALUE, as for `khz wait`, of the latest values. Where nothing is known,
+    /// such as without an agent, the node is not healthy: the exit code is 3, or what --unknown says.
+    #[command(after_help = health::EXAMPLES)]
+    Health(health::HealthFlags),
     /// Collect from agents, and answer for all nodes.
     ///
     /// Agents connect to the link door (port 7071) and send their base lane. Readers ask at the HTTP door (port 7070), as
@@ -194,6 +218,24 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    #[test]
+    fn health_is_read_the_same_without_the_other_commands() {
+        for words in [
+            &["khz", "health"][..],
+            &["khz", "health", "mem.available > 1GiB", "--age", "5s", "--json", "--config", "/k.toml"],
+            &["khz", "health", "--unknown", "healthy", "--on-unhealthy", "out"],
+        ] {
+            let short = health(words.iter().map(OsString::from)).unwrap();
+            let whole = Cli::try_parse_from(words).unwrap();
+            assert_eq!(format!("{short:?}"), format!("{whole:?}"));
+        }
+        for words in
+            [&["khz"][..], &["khz", "get"], &["khz", "health", "--help"], &["khz", "health", "--nonsense"]]
+        {
+            assert!(health(words.iter().map(OsString::from)).is_none(), "{words:?}");
+        }
+    }
 
     #[test]
     fn the_table_of_commands_is_sound() {

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod amount;
+mod comparison;
 mod deadband;
 mod definition;
 mod each;
@@ -25,6 +26,7 @@ mod slips;
 mod waited;
 
 pub use amount::amount;
+pub use comparison::Comparison;
 pub use definition::Definition;
 pub use error::ChannelError;
 pub use registry::{Kept, Registry};

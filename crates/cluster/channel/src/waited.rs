@@ -123,7 +123,7 @@ fn joined(parts: &[String], compared: &[Compared], labels: &BTreeSet<String>) ->
 }
 
 /// Series, comparison and value of `mem.available < 1GiB`.
-fn split(part: &str) -> Result<(&str, &'static str, &str), String> {
+pub(crate) fn split(part: &str) -> Result<(&str, &'static str, &str), String> {
     // What stands between brackets is the name of an instance.
     let after = part.rfind(']').map_or(0, |at| at + 1);
     let found = COMPARISONS.iter().filter_map(|one| Some((after + part[after..].find(one)?, *one)));
@@ -141,13 +141,13 @@ fn split(part: &str) -> Result<(&str, &'static str, &str), String> {
 }
 
 /// Whether a value is compared with a rate.
-fn is_rate(value: &str, about: Option<&About>) -> bool {
+pub(crate) fn is_rate(value: &str, about: Option<&About>) -> bool {
     let of_time = |about: &About| about.kind == Kind::Counter && about.unit == Unit::Seconds;
     value.ends_with("/s") || value.ends_with("CPUs") || value.ends_with('%') && about.is_some_and(of_time)
 }
 
 /// The number on the right side.
-fn number(pattern: &Pattern, value: &str, about: Option<&About>) -> Result<f64, String> {
+pub(crate) fn number(pattern: &Pattern, value: &str, about: Option<&About>) -> Result<f64, String> {
     let metric = pattern.metric();
     let unit = about.map(|about| about.unit);
     let read = match value {
@@ -183,8 +183,8 @@ fn left(pattern: &Pattern, value: &str, rate: Rate, about: Option<&About>) -> Re
     Ok(format!("rate({selector}[{}ms])", span.0.div_ceil(1_000_000)))
 }
 
-/// `{"net.rx_bytes",device=~"eth.*"}`
-fn selector(pattern: &Pattern, about: Option<&About>) -> Result<String, String> {
+/// The metric of a pattern, which must be one of khz.
+pub(crate) fn check_metric(pattern: &Pattern) -> Result<&str, String> {
     let metric = pattern.metric();
     if metric.contains(['*', '?']) {
         return Err(format!(
@@ -196,6 +196,12 @@ fn selector(pattern: &Pattern, about: Option<&About>) -> Result<String, String> 
             "'{metric}' is no metric of khz: their names have a dot, as load.1m (`khz catalog` lists them)"
         ));
     }
+    Ok(metric)
+}
+
+/// `{"net.rx_bytes",device=~"eth.*"}`
+fn selector(pattern: &Pattern, about: Option<&About>) -> Result<String, String> {
+    let metric = check_metric(pattern)?;
     let mut out = format!("{{\"{metric}\"");
     for (label, value) in labels_of(pattern, about) {
         if label.is_empty() {

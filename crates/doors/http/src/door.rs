@@ -16,6 +16,7 @@ use khz_trust::TlsServer;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use crate::actions::Actions;
 use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::guard::Guard;
@@ -52,6 +53,8 @@ pub struct Door {
     pub channels: Arc<Registry>,
     /// What rules said last.
     pub rules: Arc<Board>,
+    /// What is done about alerts; `None`: nothing.
+    pub actions: Option<Arc<dyn Actions>>,
     /// The local socket.
     pub local: Option<LocalSocket>,
     /// The limits of this door.
@@ -74,6 +77,7 @@ impl Door {
             engine: None,
             channels: Arc::new(Registry::in_memory()),
             rules: Arc::default(),
+            actions: None,
             local: None,
             limits: Limits::default(),
             counters: Counters::default(),
@@ -136,7 +140,19 @@ struct Hall {
 impl Hall {
     fn new(door: Door, closing: watch::Receiver<bool>) -> Self {
         let Door {
-            query, window, hosts, job, tls, access, engine, channels, rules, limits, counters, ..
+            query,
+            window,
+            hosts,
+            job,
+            tls,
+            access,
+            engine,
+            channels,
+            rules,
+            actions,
+            limits,
+            counters,
+            ..
         } = door;
         let answers = Budget::new(limits.answers, Arc::clone(&counters.answer_bytes));
         let app = App {
@@ -154,6 +170,7 @@ impl Hall {
             engine_questions: Arc::new(Semaphore::new(ENGINE_QUESTIONS_MAX)),
             channels,
             rules,
+            actions,
             tallies: Arc::default(),
             places: Arc::default(),
             turns: Arc::default(),

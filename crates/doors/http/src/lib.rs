@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod actions;
 mod assets;
 mod bearer;
 mod bodies;
@@ -50,6 +51,7 @@ mod targets;
 mod tiles;
 mod turns;
 
+pub use actions::Actions;
 pub use collect::collectors;
 pub use counters::Counters;
 pub use door::{Bound, Door};

@@ -16,6 +16,7 @@ use khz_model::{Budget, Nanos, Query};
 use khz_rules::Board;
 use tokio::sync::{Semaphore, watch};
 
+use crate::actions::{self, ACTIONS_PATH, Actions};
 use crate::counters::Counters;
 use crate::engine::Engine;
 use crate::limits::Limits;
@@ -58,6 +59,8 @@ pub(crate) struct App {
     pub channels: Arc<Registry>,
     /// What rules said last.
     pub rules: Arc<Board>,
+    /// What is done about alerts; `None`: nothing.
+    pub actions: Option<Arc<dyn Actions>>,
     /// What was sent of each.
     pub tallies: Arc<Tallies>,
     /// The places of readers' streams.
@@ -92,6 +95,8 @@ fn table() -> Vec<Route> {
             get(channel_rows::channel_stream),
         ),
         (RULES_PATH, &[], get(rules::summary).put(rules::load)),
+        (ACTIONS_PATH, &[], get(actions::list)),
+        ("/khz/v1/actions/{run}/output", actions::OUTPUT_PARAMS, get(actions::output)),
         ("/khz/v1/tiles", tiles::TILES_PARAMS, get(tiles::tiles)),
         ("/khz/v1/targets", targets::TARGETS_PARAMS, get(targets::targets)),
         ("/khz/v1/openapi.json", &[], get(catalog::openapi)),

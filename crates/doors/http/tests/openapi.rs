@@ -101,7 +101,7 @@ fn needed(path: &str) -> &'static str {
 
 /// The path with a name in place of its parameter.
 fn filled(path: &str) -> String {
-    path.replace("{name}", "device")
+    path.replace("{name}", "device").replace("{run}", "7")
 }
 
 /// Paths that take a form in the body of a POST request.
@@ -166,7 +166,11 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             get("?expr=a&at_least=x&of=3", 400),
             get("?nodes=n[1-", 400),
         ]),
-        "/khz/v1/channels" | "/khz/v1/rules" => requests.push(get("?x=1", 400)),
+        "/khz/v1/channels" | "/khz/v1/rules" | "/khz/v1/actions" => requests.push(get("?x=1", 400)),
+        "/khz/v1/actions/7/output" => {
+            let unknown = |run: &str| ("GET", format!("/khz/v1/actions/{run}/output"), vec![], 404);
+            requests.extend([get("?x=1", 400), unknown("8"), unknown("x")]);
+        }
         "/api/v1/rules" => requests.extend([
             get("?type=alert&exclude_alerts=true&rule_name[]=A&rule_group[]=g&file[]=f", 200),
             get("?type=both", 400),
@@ -246,6 +250,29 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
     requests
 }
 
+/// An action that has run once; run 7 has an output.
+struct Acted;
+
+impl khz_http::Actions for Acted {
+    fn actions(&self) -> Vec<String> {
+        let last = &self.runs()[0];
+        vec![format!(
+            r#"{{"name":"look","kind":"diagnose","dry_run":false,"per_hour":10,"cooldown":"600","done":1,"failed":0,"nothing":0,"held":0,"dropped":0,"waiting":0,"last":{last}}}"#
+        )]
+    }
+
+    fn runs(&self) -> Vec<String> {
+        vec![
+            r#"{"run":7,"action":"look","kind":"diagnose","node":"n1","alert":{"alertname":"A"},"starts_at":"1.000","dry_run":false,"began":"2.000","attempts":1,"ended":"3.000","outcome":"done","text":"exit code 0","output":true}"#
+                .to_owned(),
+        ]
+    }
+
+    fn output(&self, run: u64) -> Option<String> {
+        (run == 7).then(|| "what it printed\n".to_owned())
+    }
+}
+
 /// The channel `device`, as [`filled`] names it.
 fn with_a_channel(door: &mut khz_http::Door) {
     let definition = khz_channel::Definition {
@@ -254,6 +281,7 @@ fn with_a_channel(door: &mut khz_http::Door) {
         ..khz_channel::Definition::default()
     };
     door.channels.create(definition, khz_trust::Role::Reader).unwrap();
+    door.actions = Some(Arc::new(Acted));
 }
 
 #[test]
@@ -327,7 +355,11 @@ fn every_described_parameter_takes_its_example() {
                 _ => needed(path).trim_start_matches('?'),
             };
             let is_in_path = parameter["in"] == "path";
-            let path = if is_in_path { path.replace("{name}", example) } else { filled(path) };
+            let path = if is_in_path {
+                path.replace("{name}", example).replace("{run}", example)
+            } else {
+                filled(path)
+            };
             let given = if is_in_path { String::new() } else { format!("{name}={}", encoded(example)) };
             let answer = server.ask("HEAD", &format!("{path}?{given}&{others}"), &[]);
             assert_eq!(answer.status, 200, "{path}?{name}={example}");
@@ -517,6 +549,26 @@ fn forgetting_nodes_is_described_with_each_of_its_answers() {
     }
     let left = server.get("/khz/v1/nodes?brief=1").json();
     assert_eq!(left["nodes"], json!(["n1", "n2", "n4"]));
+}
+
+#[test]
+fn readers_see_what_was_done_about_alerts_and_operators_what_it_printed() {
+    let doc = description();
+    let output = "/khz/v1/actions/7/output";
+    let reader = Server::start_with(Arc::new(FakeNode::default()), |door| {
+        door.actions = Some(Arc::new(Acted));
+        door.access.door = khz_trust::Door::Http;
+    });
+    assert!(reader.get("/khz/v1/actions").body.contains(r#""outcome":"done""#));
+    let refused = reader.get(output);
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    check(&doc, "/khz/v1/actions/{run}/output", &refused);
+    for method in ["POST", "PUT", "DELETE"] {
+        assert_eq!(reader.ask(method, "/khz/v1/actions", &[]).status, 405, "nothing is started over HTTP");
+    }
+    let none = Server::start(Arc::new(FakeNode::default()));
+    assert_eq!(none.get("/khz/v1/actions").body, "{\"actions\":[],\"runs\":[]}\n");
+    assert_eq!(none.get(output).status, 404);
 }
 
 #[test]

@@ -32,6 +32,7 @@ mod message;
 mod notifier;
 mod now;
 mod pauses;
+pub mod program;
 mod queue;
 mod settings;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use khz_ask::AlertAnswer;
+use khz_ask::{ActionRun, AlertAnswer, Server};
 use khz_model::{Nanos, moment};
 use serde_json::json;
 
@@ -52,12 +52,17 @@ pub fn run(flags: AlertsFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
     alerts.retain(|alert| !flags.firing || alert.state == "firing");
     // What fires comes first, then what is there the longest.
     alerts.sort_by(|one, other| (&one.state, &one.active_at).cmp(&(&other.state, &other.active_at)));
+    let runs = runs(&server, &alerts);
     if flags.json {
         for alert in &alerts {
-            writeln!(out, "{}", json_line(&json!(alert)))?;
+            let mut object = json!(alert);
+            if let Some(run) = last_of(alert, &runs) {
+                object["action"] = json!(run);
+            }
+            writeln!(out, "{}", json_line(&object))?;
         }
     } else if !alerts.is_empty() {
-        write!(out, "{}", table(&alerts, now()).render(terminal::width()))?;
+        write!(out, "{}", table(&alerts, &runs, now()).render(terminal::width()))?;
     }
     out.flush()?;
     let known = server.rules_in_use()?;
@@ -73,7 +78,20 @@ pub fn run(flags: AlertsFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
     Ok(Done::Wholly)
 }
 
-fn table(alerts: &[AlertAnswer], now: Nanos) -> Table {
+/// What was done about these alerts. A khz of before knows nothing of actions, and that is no failure.
+fn runs(server: &Server, alerts: &[AlertAnswer]) -> Vec<ActionRun> {
+    match alerts.iter().any(|alert| alert.annotations.contains_key(khz_actions::ANNOTATION)) {
+        true => server.actions().map(|answer| answer.runs).unwrap_or_default(),
+        false => Vec::new(),
+    }
+}
+
+/// The last run for an alert.
+fn last_of<'a>(alert: &AlertAnswer, runs: &'a [ActionRun]) -> Option<&'a ActionRun> {
+    runs.iter().rev().find(|run| run.alert == alert.labels)
+}
+
+fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos) -> Table {
     let titles = [
         ("ALERT", Side::Left),
         ("STATE", Side::Left),
@@ -96,8 +114,20 @@ fn table(alerts: &[AlertAnswer], now: Nanos) -> Table {
             place.join(" "),
             why,
         ]);
+        if let Some(run) = last_of(alert, runs) {
+            table.remark(String::new(), &done(run));
+        }
     }
     table
+}
+
+/// `drain-node: done: n3 drains (run 4: khz actions output 4)`
+fn done(run: &ActionRun) -> String {
+    let ActionRun { action, run: number, text, .. } = run;
+    let colon = if text.is_empty() { "" } else { ": " };
+    let outcome = run.outcome.as_deref().unwrap_or("runs");
+    let output = if run.output { format!(", khz actions output {number}") } else { String::new() };
+    format!("{action}: {outcome}{colon}{text} (run {number}{output})")
 }
 
 /// How long it is since this date.
@@ -129,10 +159,27 @@ mod tests {
             keep_firing_since: None,
             value: "9.25e+00".to_owned(),
         };
-        let text = table(&[alert("Busy", "firing")], Nanos(1_795_257_001_000_000_000)).render(Some(120));
+        let run = ActionRun {
+            run: 4,
+            action: "look".to_owned(),
+            kind: "diagnose".to_owned(),
+            node: "n1".to_owned(),
+            alert: alert("Busy", "firing").labels,
+            starts_at: "1.000".to_owned(),
+            dry_run: false,
+            began: "1.000".to_owned(),
+            attempts: 1,
+            ended: Some("2.000".to_owned()),
+            outcome: Some("done".to_owned()),
+            text: "exit code 0".to_owned(),
+            output: true,
+        };
+        let text =
+            table(&[alert("Busy", "firing")], &[run], Nanos(1_795_257_001_000_000_000)).render(Some(120));
         let line = text.lines().nth(1).unwrap();
         for word in ["Busy", "firing", "1m", "9.25", "instance=n1 severity=warning", "load is 9 on n1"] {
             assert!(line.contains(word), "{word}: {text}");
         }
+        assert!(text.contains("look: done: exit code 0 (run 4, khz actions output 4)"), "{text}");
     }
 }

@@ -13,7 +13,9 @@ use khz_model::Pattern;
 use crate::config::places;
 use crate::config::secrets::{hidden, is_secret};
 use crate::config::settings::{SETTINGS, Setting, Shape};
-use crate::config::{ForeignValues, Layers, NotifyValues, Plan, SinkValues, SourceValues, Value};
+use crate::config::{
+    ActionValues, ForeignValues, Layers, NotifyValues, Plan, SinkValues, SourceValues, Value,
+};
 use crate::show::table::printable;
 
 /// Examples for `khz config --help`.
@@ -77,6 +79,10 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
     }
     layers.remote_writes.iter().for_each(|receiver| text.push_str(&receiver_table(receiver)));
     text.push_str(&notify_tables(&layers.notify));
+    layers.actions.iter().for_each(|action| text.push_str(&action_tables(action)));
+    if let Some(health) = &layers.health {
+        text.push_str(&format!("\n[health]\n{}", foreign_keys(health)));
+    }
     text
 }
 
@@ -129,17 +135,35 @@ fn notify_tables(values: &NotifyValues) -> String {
     text
 }
 
-/// The keys of a table that names a server of somebody else.
+/// The table `[actions.NAME]`, and the one below it.
+fn action_tables(action: &ActionValues) -> String {
+    let mut text = format!("\n[actions.{}]\n", action.name);
+    for (word, command) in &action.programs {
+        let words: Vec<String> = command.iter().map(|word| quoted(&hidden(word))).collect();
+        text.push_str(&line(word, &format!("[{}]", words.join(", ")), &action.values.at));
+    }
+    text.push_str(&foreign_keys(&action.values));
+    for (word, values) in &action.tables {
+        text.push_str(&format!("\n[actions.{}.{word}]\n{}", action.name, foreign_keys(values)));
+    }
+    text
+}
+
+/// The keys of a table that names a server of somebody else, or of an action.
 fn foreign_keys(values: &ForeignValues) -> String {
     let mut text = String::new();
     for (key, value) in &values.keys {
         let shown = match key.as_str() {
-            "match" => patterns(&value.text),
+            "match" | "series" => patterns(&value.text),
+            "conditions" => {
+                let all: Vec<String> = value.text.split(';').map(quoted).collect();
+                format!("[{}]", all.join(", "))
+            }
             "to" => list(&value.text),
             // Somebody may have written the secret itself where the name of its file belongs.
             "bearer" | "password" if is_secret(&value.text) || !Path::new(&value.text).exists() => quoted(""),
             "url" => quoted(&without_query(&value.text)),
-            "insecure" => value.text.clone(),
+            "insecure" | "dry_run" | "strip_domain" => value.text.clone(),
             _ => quoted(&hidden(&value.text)),
         };
         text.push_str(&line(key, &shown, &value.origin));
@@ -285,6 +309,21 @@ mod tests {
             all.iter().map(one).collect::<Vec<_>>()
         };
         assert_eq!(plain(read(&shown)), plain(read(text)), "{shown}");
+    }
+
+    #[test]
+    fn actions_and_health_can_be_read_back() {
+        let text = "[actions.look]\ndiagnose = [\"/bin/look\", \"a, b\"]\nretries = 2\n\
+                    [actions.out]\ndrain = { strip_domain = true }\ndry_run = false\n\
+                    [actions.fast]\nboost = { series = [\"cpu.*\", \"load.1m\"], rate = \"100Hz\" }\n\
+                    [health]\nconditions = [\"mem.available > 1GiB\", \"load.1m < 64\"]\non_unhealthy = \"out\"\n";
+        let plan = |text: &str| {
+            let plan = Plan::check(&layers(text, &[], &[]), "n1", &["stat", "meminfo", "net_dev"]).unwrap();
+            (plan.actions, plan.health)
+        };
+        let (actions, health) = plan(text);
+        assert_eq!((actions.actions.len(), health.conditions.len()), (3, 2));
+        assert_eq!(plan(&shown(text, &[], &[])), (actions, health));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The commands: each file or folder has the flags of one command, its examples for `--help`, and `run`. The
 //! other files are parts that several commands use: whom they ask, this node, recordings.
 
+pub mod actions;
 pub mod agent;
 pub mod alerts;
 pub mod alone;
@@ -13,6 +14,7 @@ pub mod config;
 pub mod correlate;
 pub mod export;
 pub mod get;
+pub mod health;
 pub mod hub;
 pub mod lasting;
 pub mod man;

@@ -1,6 +1,7 @@
 //! The TOML file: its text to values with the line of each. Unknown keys and values of the wrong type are
 //! errors, a key with the nearest known one. What a value means is checked later.
 
+mod actions;
 mod foreign;
 mod notify;
 
@@ -10,7 +11,9 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::settings::{SETTINGS, Shape, position};
-use super::{ConfigError, ForeignValues, NotifyValues, Origin, SinkValues, SourceValues, Value};
+use super::{
+    ActionValues, ConfigError, ForeignValues, NotifyValues, Origin, SinkValues, SourceValues, Value,
+};
 use khz_model::{ChannelName, suggest};
 
 /// A file larger than this is not a khz.toml.
@@ -31,6 +34,10 @@ pub struct FileValues {
     pub remote_writes: Vec<ForeignValues>,
     /// The tables below `[notify]`.
     pub notify: NotifyValues,
+    /// The `[actions.NAME]` tables, in the order of the file.
+    pub actions: Vec<ActionValues>,
+    /// The `[health]` table.
+    pub health: Option<ForeignValues>,
 }
 
 /// Keys inside `[store]`, and the settings that they are.
@@ -69,6 +76,8 @@ pub fn read(path: &str, text: &str, source_names: &[&str]) -> Result<FileValues,
             ("engine", _) => values.engine = Some(reader.engine(key, value)?),
             ("remote_write", _) => values.remote_writes = reader.remote_writes(value)?,
             ("notify", _) => values.notify = reader.notify(key, value)?,
+            ("actions", DeValue::Table(tables)) => values.actions = reader.actions(tables)?,
+            ("health", _) => values.health = Some(reader.health(key, value)?),
             ("store", DeValue::Table(keys)) => reader.store(keys, &mut values.settings)?,
             (name, _) => match position(name) {
                 Some(at) => values.settings[at] = Some(reader.setting(name, SETTINGS[at].shape, value)?),

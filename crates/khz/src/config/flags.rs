@@ -31,6 +31,11 @@ pub type StoreFlags = SettingFlags<{ scope::STORE }>;
 pub type ReaderFlags = SettingFlags<{ scope::READER }>;
 
 impl<const SCOPE: u8> SettingFlags<SCOPE> {
+    /// No setting is given.
+    pub fn none() -> Self {
+        SettingFlags { config: None, given: SETTINGS.iter().map(|_| None).collect() }
+    }
+
     /// These settings, and those of `outer` where they are not given here.
     pub fn over(self, outer: NodeFlags) -> NodeFlags {
         let given = self.given.into_iter().zip(outer.given).map(|(inner, outer)| inner.or(outer)).collect();

@@ -49,7 +49,7 @@ pub(super) fn engine(values: &ForeignValues, may_show: bool) -> Result<ForeignSe
 /// A table of the file, and what it is called there.
 #[derive(Clone, Copy)]
 pub(super) struct Table<'a> {
-    pub name: &'static str,
+    pub name: &'a str,
     pub values: &'a ForeignValues,
 }
 

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use super::file::{self, FILE_BYTES_MAX, FileValues};
 use super::flags::NodeFlags;
 use super::settings::{SETTINGS, position};
-use super::{ConfigError, FILE, ForeignValues, NotifyValues, Origin, SinkValues, SourceValues, Value};
+use super::{
+    ActionValues, ConfigError, FILE, ForeignValues, NotifyValues, Origin, SinkValues, SourceValues, Value,
+};
 use khz_model::suggest;
 
 /// For every setting its value, and where it came from.
@@ -23,6 +25,10 @@ pub struct Layers {
     pub remote_writes: Vec<ForeignValues>,
     /// The file's tables below `[notify]`.
     pub notify: NotifyValues,
+    /// The file's `[actions.NAME]` tables.
+    pub actions: Vec<ActionValues>,
+    /// The file's `[health]` table.
+    pub health: Option<ForeignValues>,
     /// Variables that are probably misspelt, each with the name that was probably meant.
     pub suspects: Vec<(String, String)>,
 }
@@ -71,6 +77,8 @@ impl Layers {
             engine: file.engine,
             remote_writes: file.remote_writes,
             notify: file.notify,
+            actions: file.actions,
+            health: file.health,
             suspects: suspects(variables),
         }
     }

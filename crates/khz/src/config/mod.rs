@@ -2,15 +2,17 @@
 //!
 //! - `settings.rs` lists the settings. Everything else about a setting follows from its line there.
 //! - `file.rs`, `flags.rs` and `layers.rs` read and merge the values as text.
-//! - `plan.rs` checks them, with `addresses.rs`, `nodes.rs`, `notify.rs`, `remote.rs`, `rrd.rs`, `sinks.rs`, `sources.rs`, `trust.rs` and `values.rs`.
+//! - `plan.rs` checks them, with `actions.rs`, `addresses.rs`, `health.rs`, `nodes.rs`, `notify.rs`, `remote.rs`, `rrd.rs`, `sinks.rs`, `sources.rs`, `trust.rs` and `values.rs`.
 //! - `places.rs` has the directories that khz uses without a setting.
 
 use std::fmt;
 
+mod actions;
 pub mod addresses;
 pub mod file;
 pub mod flags;
 pub mod foreign;
+pub mod health;
 pub mod layers;
 mod nodes;
 pub mod notify;
@@ -124,6 +126,19 @@ pub struct NotifyValues {
     pub webhooks: Vec<ForeignValues>,
     /// `[[notify.exec]]`, each with its command.
     pub execs: Vec<(ForeignValues, Vec<String>)>,
+}
+
+/// An `[actions.NAME]` table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActionValues {
+    /// Its name.
+    pub name: String,
+    /// What all actions have.
+    pub values: ForeignValues,
+    /// `exec`, `diagnose`, `checkpoint`, each with its command.
+    pub programs: Vec<(String, Vec<String>)>,
+    /// `drain`, `requeue`, `boost`, each with its keys.
+    pub tables: Vec<(String, ForeignValues)>,
 }
 
 /// Why the configuration cannot be used. Each of these ends the program with exit code 2 before it starts anything.

@@ -62,19 +62,11 @@ pub(super) fn settings(values: &NotifyValues, may_show: bool) -> Result<Settings
     }
     for (values, command) in &values.execs {
         let table = Table { name: "notify.exec", values };
-        let Some(program) = command.first().filter(|program| !program.is_empty()) else {
-            let problem = "it is missing: command = [\"/usr/local/bin/page\", \"ops\"]".to_owned();
-            return Err(table.bad("command", problem));
-        };
-        if command.iter().any(|word| word.contains('\0')) {
-            return Err(table.bad("command", "a word has a zero byte".to_owned()));
-        }
-        if !program.starts_with('/') {
-            let problem =
-                format!("'{program}' is not a path from /: the search path of a service is not yours");
-            return Err(table.bad("command", problem));
-        }
-        let name = table.way_name(program.rsplit('/').next().unwrap_or_default())?;
+        let problem = || "it is missing: command = [\"/usr/local/bin/page\", \"ops\"]".to_owned();
+        let first = command.first().filter(|first| !first.is_empty());
+        let first = first.ok_or_else(|| table.bad("command", problem()))?;
+        program(command).map_err(|problem| table.bad("command", problem))?;
+        let name = table.way_name(first.rsplit('/').next().unwrap_or_default())?;
         let timeout = table.seconds("timeout", PROGRAM_TIMEOUT, (1, TIMEOUT_MAX))?;
         settings.execs.push(ExecSettings { name, command: command.clone(), timeout, pace: table.pace()? });
     }
@@ -85,6 +77,18 @@ pub(super) fn settings(values: &NotifyValues, may_show: bool) -> Result<Settings
         return Err(bad("notify", &Value { text: String::new(), origin: at }, error.to_string()));
     }
     Ok(settings)
+}
+
+/// The words of a command, if the kernel can run it without a search path.
+pub(super) fn program(command: &[String]) -> Result<Vec<String>, String> {
+    let first = command.first().filter(|first| !first.is_empty()).ok_or("it names no program")?;
+    if command.iter().any(|word| word.contains('\0')) {
+        return Err("a word has a zero byte".to_owned());
+    }
+    if !first.starts_with('/') {
+        return Err(format!("'{first}' is not a path from /: the search path of a service is not yours"));
+    }
+    Ok(command.to_vec())
 }
 
 fn email(table: Table<'_>, may_show: bool) -> Result<EmailSettings, ConfigError> {

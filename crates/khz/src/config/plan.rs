@@ -9,8 +9,10 @@ use khz_gather::{AllowList, Handlers, Placement, RingSize};
 use khz_model::{ByteSize, Nanos, NodeName, Rate};
 use khz_trust::{Exposure, Means};
 
+use super::actions;
 use super::addresses::{self, HubAddress};
 use super::foreign;
+use super::health::{self, HealthPlan};
 use super::nodes;
 use super::notify;
 use super::remote::{self, RemoteWrite};
@@ -54,6 +56,10 @@ pub struct Plan {
     pub remote_write: Vec<RemoteWrite>,
     /// Who is told of alerts.
     pub notify: khz_notify::Settings,
+    /// What is done about alerts.
+    pub actions: khz_actions::Settings,
+    /// What `khz health` looks at.
+    pub health: HealthPlan,
     /// Another engine that answers queries in PromQL.
     pub engine: Option<ForeignServer>,
     /// Memory for all HTTP answers together.
@@ -159,6 +165,8 @@ impl Plan {
         let plan = Plan {
             engine: layers.engine.as_ref().map(|table| foreign::engine(table, insecure)).transpose()?,
             notify: notify::settings(&layers.notify, insecure)?,
+            actions: actions::settings(&layers.actions)?,
+            health: health::settings(layers.health.as_ref(), &layers.actions)?,
             remote_write: remote::receivers(&layers.remote_writes, &job, insecure)?,
             listen: checked(layers, "listen", addresses::listen_addresses)?,
             listen_is_flag: matches!(layers.value("listen").origin, Origin::Flag(_)),

@@ -7,7 +7,7 @@ use khz_model::{ByteSize, Metric, NodeName, Query, Rate, RateUnit, ValueType};
 
 use super::{code, table};
 use crate::role::hub::recorder::LostRows;
-use crate::role::{gatherer, notify, remote_write, store};
+use crate::role::{actions, gatherer, notify, remote_write, store};
 
 const TOP: &str = "# Metrics
 
@@ -71,7 +71,13 @@ fn of_hub() -> Vec<Arc<Metric>> {
     cluster.expect(&[NodeName::new("n1").unwrap()]);
     let recorded = LostRows::default().metrics();
     let query = HubQuery::new(cluster).telling(store::metrics()).telling(recorded);
-    let samples = query.telling_each(remote_write::counts()).telling_each(notify::example()).own().unwrap();
+    let samples = query
+        .telling_each(remote_write::counts())
+        .telling_each(notify::example())
+        .telling_each(actions::example())
+        .telling(vec![(actions::unknown(), Arc::default())])
+        .own()
+        .unwrap();
     samples.into_iter().map(|sample| sample.series.metric).collect()
 }
 

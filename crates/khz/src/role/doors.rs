@@ -39,6 +39,7 @@ pub struct Doors {
     origins: Option<khz_text::Origins>,
     channels: Arc<Registry>,
     rules: Arc<Board>,
+    actions: Option<Arc<dyn khz_http::Actions>>,
 }
 
 impl Doors {
@@ -47,7 +48,7 @@ impl Doors {
         let (http_counts, text_counts) = (Counters::default(), khz_text::Counters::default());
         let channels = Arc::new(Registry::in_memory());
         let (http, text, rules) = (Vec::new(), Vec::new(), Arc::default());
-        Doors { http, text, http_counts, text_counts, origins: None, channels, rules }
+        Doors { http, text, http_counts, text_counts, origins: None, channels, rules, actions: None }
     }
 
     /// Binds the addresses of the HTTP door. A daemon does this before it starts anything.
@@ -83,6 +84,11 @@ impl Doors {
         Doors { rules, ..self }
     }
 
+    /// Lets everybody see what is done about alerts.
+    pub fn with_actions(self, actions: Arc<dyn khz_http::Actions>) -> Self {
+        Doors { actions: Some(actions), ..self }
+    }
+
     /// The counters of the open doors, with their catalogue entries.
     pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
         let http = (!self.http.is_empty()).then(|| self.http_counts.metrics());
@@ -94,7 +100,7 @@ impl Doors {
 /// Serves until a signal ends it.
 pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Daemon) -> Outcome {
     let Doors { http: http_sockets, text: text_sockets, http_counts, text_counts, .. } = doors;
-    let Doors { origins, channels, rules, .. } = doors;
+    let Doors { origins, channels, rules, actions, .. } = doors;
     let [http_socket, text_socket] = match daemon {
         Daemon::Alone => [ALONE_SOCKET, "khz-text.sock"],
         Daemon::Agent => [AGENT_SOCKET, "agent-text.sock"],
@@ -113,6 +119,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, daemon: Dae
         engine: engine::open(plan)?,
         channels,
         rules,
+        actions,
         access: access.http_access.clone(),
         ..Door::new(Arc::clone(&query))
     };

@@ -1,8 +1,10 @@
 //! What runs until somebody stops it: `khz` alone, an agent, a hub, and the parts that they share. Only here
 //! configuration, gathering, the link and the doors meet.
 
+pub mod actions;
 pub mod agent;
 pub mod alone;
+pub mod boosts;
 pub mod channels;
 pub mod door_access;
 pub mod doors;

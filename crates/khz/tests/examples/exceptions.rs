@@ -29,6 +29,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
         "needs a hub with TLS on another machine",
     ),
     ("khz rules check /etc/khz/rules", "needs rule files of the site"),
+    ("khz rules check DIR --config /etc/khz/khz.toml", "needs rule files of the site"),
     ("khz rules check a.yml b.yml --json", "needs rule files of the site"),
     ("khz rules test disk_test.yml", "needs rule files of the site"),
     ("khz rules test *_test.yml --run full", "needs rule files of the site"),
@@ -41,6 +42,10 @@ pub const WITH_CODE: &[(&str, i32)] = &[
     // Simulated nodes execute no handlers, and say so.
     ("khz wait --expr 'avg_over_time(node_load1[1m]) > 4' --on 'node[1-8]'", 1),
     ("khz wait 'node3:load.1m > 8 and mem.available < 4GiB' --for 10s", 1),
+    // No action has run.
+    ("khz actions output 7", 1),
+    // The configuration here has no actions.
+    ("khz health --on-unhealthy out", 2),
     // The configuration here names nobody to tell.
     // The hub of the examples has no rules.
     ("khz rules reload", 1),

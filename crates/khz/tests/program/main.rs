@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod actions;
 mod bind;
 mod certs;
 mod channels;
@@ -14,6 +15,7 @@ mod elsewhere;
 mod engine;
 mod examples;
 mod exposition;
+mod health;
 mod hostlists;
 mod kept;
 mod link;
@@ -40,6 +42,7 @@ mod rules;
 mod service;
 mod simulate;
 mod slowed;
+mod slurm;
 mod store;
 mod summaries;
 mod text;

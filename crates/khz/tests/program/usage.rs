@@ -58,6 +58,7 @@ fn help_fits_a_terminal_of_80_columns() {
     let of_channels = ["create", "set", "list", "show", "rm", "watch"];
     asked.extend(of_channels.map(|command| vec!["channel", command]));
     asked.extend(["check", "test", "show"].map(|command| vec!["rules", command]));
+    asked.extend(["list", "log", "output"].map(|command| vec!["actions", command]));
     for mut arguments in asked {
         arguments.push("--help");
         let output = run(&arguments);

@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+mod actions;
 mod address;
 mod answer;
 mod cell;
@@ -40,6 +41,7 @@ mod silence;
 mod stream;
 mod transport;
 
+pub use actions::{ActionAnswer, ActionRun, ActionsAnswer};
 pub use answer::{Answer, NodeAnswer, SeriesAnswer, State, series_name};
 pub use cell::Cell;
 pub use channels::{Channel, ChannelCost, ChannelNotice, Channels, DearestNode, NodeCost};

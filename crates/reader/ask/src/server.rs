@@ -207,6 +207,19 @@ impl Server {
         self.read(response)
     }
 
+    /// The text of a path.
+    pub(crate) fn get_text(&self, path: &str) -> Result<String, AskError> {
+        let response = self.call(&format!("{}{path}", self.base), Some(ANSWER_WAIT_MAX))?;
+        let (mut text, mut bytes) = (response.into_body().into_reader().take(ANSWER_BYTES_MAX), Vec::new());
+        let broke_off =
+            |error: std::io::Error| AskError::BrokeOff { url: self.url.clone(), reason: error.to_string() };
+        text.read_to_end(&mut bytes).map_err(broke_off)?;
+        match text.limit() {
+            0 => Err(AskError::TooLong { url: self.url.clone(), bytes: ANSWER_BYTES_MAX }),
+            _ => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+
     /// One DELETE; the answer's JSON.
     pub(crate) fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, AskError> {
         let url = format!("{}{path}", self.base);

@@ -1,22 +1,25 @@
 //! `khz rules check`: reads rule files, and names everything that is wrong with them.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use khz_rules::{RuleSet, RulesError};
+use khz_rules::{Finding, RuleSet, RulesError, Severity};
 use serde_json::json;
 
 use super::{Gathered, name_all, object};
+use crate::config::NodeFlags;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
-use crate::show::table::{json_line, printable};
+use crate::show::table::{json_line, printable, remark};
 
 /// Examples for `khz rules check --help`.
 pub const EXAMPLES: &str = "\
 Examples:
   khz rules check /etc/khz/rules    all rule files of a directory
   khz rules check a.yml b.yml --json
-                                    one object a line: files, then findings";
+                                    one object a line: files, then findings
+  khz rules check DIR --config /etc/khz/khz.toml
+                                    also the names of actions (docs/actions.md)";
 
 /// `khz rules check`.
 #[derive(Debug, Args)]
@@ -27,6 +30,9 @@ pub struct RulesCheckFlags {
     /// One JSON object a line.
     #[arg(long)]
     pub json: bool,
+    /// Check the names of actions (khz_actions) against this configuration, too.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 /// Checks the files.
@@ -73,9 +79,43 @@ pub fn run(flags: &RulesCheckFlags, out: &mut impl Write) -> Outcome {
             writeln!(out, "{}", json_line(&object(finding)))?;
         }
     }
+    let unknown = match &flags.config {
+        Some(config) => unknown_actions(&set, config)?,
+        None => Vec::new(),
+    };
+    if flags.json {
+        for finding in &unknown {
+            writeln!(out, "{}", json_line(&object(finding)))?;
+        }
+    }
     out.flush()?;
     if !flags.json {
         name_all(&set.warnings);
+        unknown.iter().for_each(|finding| remark!("{finding}"));
     }
-    Ok(Done::Wholly)
+    if unknown.is_empty() { Ok(Done::Wholly) } else { Err(Failure::Reported) }
+}
+
+/// Names of actions that the configuration does not define. A name that a template makes is known only when the alert fires.
+fn unknown_actions(set: &RuleSet, config: &Path) -> Result<Vec<Finding>, Failure> {
+    let flags = NodeFlags { config: Some(config.to_owned()), given: Vec::new() };
+    let (_, plan) = crate::command::plan(flags)?;
+    let mut findings = Vec::new();
+    for rule in set.groups().flat_map(|group| group.rules.iter().map(move |rule| (group, rule))) {
+        let (group, rule) = rule;
+        let annotations = rule.alerting().map(|alerting| &alerting.annotations[..]).unwrap_or_default();
+        let asked = annotations.iter().filter(|(name, _)| &**name == khz_actions::ANNOTATION);
+        for name in asked.flat_map(|(_, template)| khz_actions::names(template.text())) {
+            if !name.contains(['{', '}']) && plan.actions.position(name).is_none() {
+                let problem = format!(
+                    "alert {} asks for the action '{name}', which the configuration does not define: it has {}",
+                    rule.name,
+                    plan.actions.known()
+                );
+                let (path, place) = (PathBuf::from(&*group.file), Some(rule.place));
+                findings.push(Finding { severity: Severity::Error, path, place, problem });
+            }
+        }
+    }
+    Ok(findings)
 }

@@ -117,7 +117,7 @@ impl Reader<'_> {
     }
 
     /// A list of words, which may have commas.
-    fn words(&self, full: &str, item: &Item<'_>) -> Result<Vec<String>, ConfigError> {
+    pub(super) fn words(&self, full: &str, item: &Item<'_>) -> Result<Vec<String>, ConfigError> {
         let DeValue::Array(items) = item.get_ref() else {
             return Err(self.wrong_type(full, item.span(), "a list of texts: [\"a\", \"b\"]"));
         };

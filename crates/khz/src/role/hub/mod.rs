@@ -25,9 +25,10 @@ use crate::config::Plan;
 use crate::config::addresses::HubAddress;
 use crate::config::rrd::Recording;
 use crate::config::sinks::{Sink, SinkFiles};
+use crate::role::actions::Actions;
 use crate::role::channels;
 use crate::role::doors::{self, Daemon, Doors};
-use crate::role::hub::judge::{Judge, RunningJudge};
+use crate::role::hub::judge::{Audience, Judge, RunningJudge};
 use crate::role::hub::kept::StoredChannels;
 use crate::role::hub::recorder::{HubRecorder, LostRows, Wanted};
 use crate::role::hub::sink_recordings::SinkRecorder;
@@ -76,6 +77,11 @@ pub fn run(plan: &Plan) -> Outcome {
         Some(judge) => doors.with_rules(judge.board()),
         None => doors,
     };
+    let actions = Actions::open(plan)?;
+    let doors = match &actions {
+        Some(actions) => doors.with_actions(Arc::new(actions.clone())),
+        None => doors,
+    };
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
     let stored = store.as_ref().map(RunningStore::metrics).unwrap_or_default();
     let mut writers = RemoteWriters::new(&plan.remote_write);
@@ -88,17 +94,23 @@ pub fn run(plan: &Plan) -> Outcome {
     let records = plan.rrd.is_some() || plan.sinks.iter().any(is_rrd);
     let recorded = records.then(|| lost.metrics()).into_iter().flatten();
     let judged = judge.as_ref().map(Judge::metrics).unwrap_or_default();
-    let stored = stored.into_iter().chain(recorded).chain(judged).collect();
+    let acted = actions.iter().flat_map(Actions::metrics);
+    let stored = stored.into_iter().chain(recorded).chain(judged).chain(acted).collect();
     let query = HubQuery::new(cluster.clone()).telling(doors.metrics()).telling(stored);
     let query = query.telling_each(writers.counts());
     let query = query.telling_each(notifier.as_ref().map(notify::counts).unwrap_or_default());
+    let query = query.telling_each(actions.as_ref().map(Actions::counts).unwrap_or_default());
     let query: Arc<dyn Query> = Arc::new(match &store {
         Some(store) => query.remembering(store.past(&cluster)),
         None => query,
     });
+    if let Some(actions) = &actions {
+        actions.ask_nodes_with(&query);
+    }
     let recorders = start_recorders(&plan, &channels, &query, &lost)?;
     let recordings = start_recordings(&plan, &channels)?;
-    let judge = judge.map(|judge| judge.start(query.clone(), &cluster, notifier)).transpose()?;
+    let audience = Audience { notifier, actions };
+    let judge = judge.map(|judge| judge.start(query.clone(), &cluster, audience)).transpose()?;
     let outcome = signals::runtime()?.block_on(async {
         tokio::select! {
             outcome = doors::serve(&plan, doors, query, Daemon::Hub) => outcome,

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use khz_hub::RecordedSeries;
 use khz_model::{Nanos, Query};
-use khz_notify::Notifier;
 use khz_past::PastSource;
 use khz_promql::{Engine, LabelSet, Limits};
 use khz_rules::{
@@ -235,10 +234,9 @@ impl Passed {
         }
     }
 
-    /// Hands firing alerts, and those that were resolved, to those who tell people.
-    pub fn tell(&self, notifier: &Notifier, external_url: &str) {
-        let alerts: Vec<khz_notify::Alert> = self
-            .pass
+    /// Firing alerts, and those that were resolved: for those who tell people, and those who act.
+    pub fn alerts(&self, external_url: &str) -> Vec<khz_notify::Alert> {
+        self.pass
             .alerts
             .iter()
             .filter(|passed| passed.alert.fired_at.is_some())
@@ -258,8 +256,7 @@ impl Passed {
                     generator_url: link(external_url, expr),
                 }
             })
-            .collect();
-        notifier.tell(&alerts);
+            .collect()
     }
 }
 

@@ -19,15 +19,36 @@ use khz_notify::Notifier;
 use khz_rules::{Board, RuleSet, Settings, counted};
 
 use self::clock::now;
-use self::groups::Groups;
+use self::groups::{Groups, Passed};
 use self::numbers::Numbers;
 use self::state::AlertState;
 use crate::config::Plan;
+use crate::role::actions::Actions;
 use crate::role::state_dir;
 use crate::show::outcome::{Failure, sentence};
 
 /// The longest sleep: after it, the wall clock is read again, which somebody may have set.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
+
+/// Whom alerts are handed to.
+#[derive(Default)]
+pub struct Audience {
+    /// Those who tell people.
+    pub notifier: Option<Notifier>,
+    /// Those who act.
+    pub actions: Option<Actions>,
+}
+
+impl Audience {
+    fn tell(&self, passed: &Passed, external_url: &str) {
+        if self.notifier.is_none() && self.actions.is_none() {
+            return;
+        }
+        let alerts = passed.alerts(external_url);
+        self.notifier.iter().for_each(|notifier| notifier.tell(&alerts));
+        self.actions.iter().for_each(|actions| actions.tell(&alerts));
+    }
+}
 
 /// What the rules are, before anything runs.
 pub struct Judge {
@@ -84,18 +105,18 @@ impl Judge {
         self,
         query: Arc<dyn Query>,
         cluster: &Arc<Cluster>,
-        notifier: Option<Notifier>,
+        audience: Audience,
     ) -> Result<RunningJudge, Failure> {
         let (is_over, board) = (self.is_over.clone(), self.board.clone());
         let recorded = RecordedSeries::new(cluster.clone());
-        let work = move || self.run(query, recorded, notifier);
+        let work = move || self.run(query, recorded, &audience);
         let thread = std::thread::Builder::new().name("rules".into()).spawn(work);
         let thread =
             thread.map_err(|error| Failure::work(format!("cannot start to evaluate rules: {error}")))?;
         Ok(RunningJudge { is_over, board, thread: Some(thread) })
     }
 
-    fn run(self, query: Arc<dyn Query>, recorded: RecordedSeries, notifier: Option<Notifier>) {
+    fn run(self, query: Arc<dyn Query>, recorded: RecordedSeries, audience: &Audience) {
         let Judge { paths, set, settings, job, board, numbers, is_over, mut state } = self;
         board.evaluated_by(std::thread::current());
         let saved = state.as_ref().and_then(AlertState::read);
@@ -127,9 +148,7 @@ impl Judge {
                     state.keep(&mut groups, now());
                 }
                 passed.record(&recorded, &numbers);
-                if let Some(notifier) = &notifier {
-                    passed.tell(notifier, groups.external_url());
-                }
+                audience.tell(&passed, groups.external_url());
                 if is_over.load(Ordering::Relaxed) || board.is_asked_to_reload() {
                     break;
                 }

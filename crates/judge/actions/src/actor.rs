@@ -1,0 +1,178 @@
+//! The actions, started as the settings say, and one call that takes the alerts of a pass. It never waits for a disk or a program.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use khz_notify::Alert;
+
+use crate::counts::Counts;
+use crate::desk::Desk;
+use crate::error::ActionError;
+use crate::ledger::Ledger;
+use crate::limits::ACTIONS_MAX;
+use crate::log::AuditLog;
+use crate::outputs::Outputs;
+use crate::record::{Event, Line, Outcome, Run};
+use crate::settings::{Action, Boost, Settings};
+use crate::worker::{Book, Due, Lane, Shared, held};
+
+/// Has nodes sample faster: what the actor needs of a hub.
+pub trait Booster: Send + Sync {
+    /// Begins, and says in a sentence what was begun. Does not wait for the end.
+    ///
+    /// # Errors
+    /// Returns why it cannot, in a sentence.
+    fn boost(&self, node: &str, boost: &Boost) -> Result<String, String>;
+}
+
+/// Acts on alerts. Its threads, and the programs that they run, end with it.
+pub struct Actor {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    unknown: Arc<AtomicU64>,
+}
+
+/// An action as others see it.
+#[derive(Clone, Debug)]
+pub struct ActionStanding {
+    /// What it is.
+    pub action: Action,
+    /// What it counts since khz began.
+    pub counts: Counts,
+    /// Its last run.
+    pub last: Option<Run>,
+}
+
+impl Actor {
+    /// Starts the actions. The audit log and what they print are kept in `state`, a directory.
+    ///
+    /// # Errors
+    /// Returns that the log cannot be used, or another reason: then nothing is ever done.
+    pub fn new(
+        settings: Settings,
+        state: &Path,
+        booster: Option<Arc<dyn Booster>>,
+    ) -> Result<Self, ActionError> {
+        if settings.actions.len() > ACTIONS_MAX {
+            return Err(ActionError::TooMany(settings.actions.len()));
+        }
+        let (mut ledger, mut desk, begin) = (Ledger::default(), Desk::default(), now());
+        let log = AuditLog::open(state, |line| {
+            match &line.event {
+                Event::Begin { about, .. } | Event::Held { about, .. } => desk.restore(about.key(), begin),
+                Event::Kept { key } => desk.restore(key.clone(), begin),
+                Event::End { .. } => {}
+            }
+            ledger.take(&line);
+        })?;
+        let outputs = Outputs::open(state)?;
+        ledger.goes_on_after(outputs.last());
+        let mut book = Book { ledger, log };
+        for run in book.ledger.unended() {
+            let text = "khz ended while it ran, and nobody knows what came of it".to_owned();
+            let event = Event::End { outcome: Outcome::Interrupted, text, output: false };
+            let line = Line { at: begin, run, event };
+            let kept =
+                || desk.keys().map(|key| Line { at: begin, run: 0, event: Event::Kept { key: key.clone() } });
+            let written = book.log.append(&line, || kept().collect());
+            written.unwrap_or_else(|error| tracing::warn!("the log of actions cannot be written: {error}"));
+            book.ledger.take(&line);
+        }
+        let lanes = settings.actions.iter().map(|_| Lane::default()).collect();
+        let shared = Arc::new(Shared {
+            settings,
+            lanes,
+            desk: Mutex::new(desk),
+            book: Mutex::new(book),
+            outputs,
+            booster,
+            is_over: AtomicBool::new(false),
+        });
+        let mut actor = Actor { shared, threads: Vec::new(), unknown: Arc::default() };
+        for (at, action) in actor.shared.settings.actions.iter().enumerate() {
+            let shared = actor.shared.clone();
+            let thread = std::thread::Builder::new().name("action".into()).spawn(move || shared.work(at));
+            let failed = |source| ActionError::Thread { name: action.name.clone(), source };
+            actor.threads.push(thread.map_err(failed)?);
+        }
+        Ok(actor)
+    }
+
+    /// Takes the alerts of an evaluation pass, as [`khz_notify::Notifier::tell`] does: all that fire, and those that were resolved.
+    /// Each firing is handed to each of its actions once, over restarts too. Does not wait for anybody.
+    pub fn tell(&self, alerts: &[Alert]) {
+        let (now, settings) = (now(), &self.shared.settings);
+        for alert in alerts.iter().filter(|alert| !alert.is_too_large()) {
+            let asked = held(&self.shared.desk).take(alert, |name| settings.position(name), now);
+            for name in &asked.unknown {
+                self.unknown.fetch_add(1, Ordering::Relaxed);
+                let (name, known) = (khz_model::printable::printable(name), settings.known());
+                tracing::warn!(
+                    "alert {} asks for the action '{name}', which the configuration does not define: it has {known}",
+                    khz_model::printable::printable(alert.name()),
+                );
+            }
+            for at in asked.dropped {
+                self.shared.lanes[at].counts.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+            let mut rest: VecDeque<usize> = asked.actions.into();
+            if let Some(first) = rest.pop_front() {
+                self.shared.pass(first, Due::new(Arc::new(alert.clone()), rest));
+            }
+        }
+    }
+
+    /// The actions, in the order of the settings.
+    pub fn actions(&self) -> Vec<ActionStanding> {
+        let book = held(&self.shared.book);
+        let settings = &self.shared.settings.actions;
+        let all = settings.iter().zip(&self.shared.lanes).map(|(action, lane)| ActionStanding {
+            action: action.clone(),
+            counts: lane.counts.clone(),
+            last: book.ledger.runs().rev().find(|run| run.action == action.name).cloned(),
+        });
+        all.collect()
+    }
+
+    /// The last runs, oldest first.
+    pub fn runs(&self) -> Vec<Run> {
+        held(&self.shared.book).ledger.runs().cloned().collect()
+    }
+
+    /// What a run printed, if that was kept.
+    pub fn output(&self, run: u64) -> Option<String> {
+        self.shared.outputs.read(run)
+    }
+
+    /// What each action counts, by its name.
+    pub fn counts(&self) -> Vec<(String, Counts)> {
+        let names = self.shared.settings.actions.iter().map(|action| action.name.clone());
+        names.zip(self.shared.lanes.iter().map(|lane| lane.counts.clone())).collect()
+    }
+
+    /// Names of actions that alerts have asked for, and that there are not.
+    pub fn unknown(&self) -> Arc<AtomicU64> {
+        self.unknown.clone()
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Release);
+        self.shared.lanes.iter().for_each(Lane::ring);
+        // A program that runs is told to end, and killed two seconds later.
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,232 @@
+//! The audit log: `actions.jsonl` in the state directory, a line for each step, on the disk before the step is done. When it is
+//! full, it becomes `actions.1.jsonl`, and a new one begins with what must not be forgotten. Nothing is ever changed in it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use khz_state::StateFile;
+
+use crate::error::ActionError;
+use crate::limits::LOG_BYTES_MAX;
+use crate::record::Line;
+
+/// The file's name, without its ending.
+const NAME: &str = "actions";
+/// Nobody else reads it: labels may say more than everybody should know.
+const MODE: u32 = 0o640;
+
+/// The log. It is this process's as long as this lives.
+#[derive(Debug)]
+pub(crate) struct AuditLog {
+    directory: PathBuf,
+    _lock: StateFile,
+    file: File,
+    bytes: u64,
+    max: u64,
+}
+
+impl AuditLog {
+    /// Opens it in this directory; `each` gets every line that there is, oldest first.
+    pub fn open(directory: &Path, each: impl FnMut(Line)) -> Result<Self, ActionError> {
+        Self::open_with(directory, LOG_BYTES_MAX, each)
+    }
+
+    fn open_with(directory: &Path, max: u64, mut each: impl FnMut(Line)) -> Result<Self, ActionError> {
+        let lock = StateFile::open(directory, NAME)?;
+        let mut ends_whole = true;
+        for path in [older(directory), newer(directory)] {
+            ends_whole = read(&path, max, &mut each).map_err(failed("read", &path))?;
+        }
+        let path = newer(directory);
+        let file = append_to(&path).map_err(failed("write", &path))?;
+        let bytes = file.metadata().map_err(failed("read", &path))?.len();
+        let mut log = AuditLog { directory: directory.to_owned(), _lock: lock, file, bytes, max };
+        if !ends_whole {
+            // A process was killed while it wrote: the next line begins a line.
+            log.write(b"\n").map_err(failed("write", &path))?;
+        }
+        Ok(log)
+    }
+
+    /// Adds a line and waits until it is on the disk. `kept` gives what a new file begins with.
+    pub fn append(&mut self, line: &Line, kept: impl FnOnce() -> Vec<Line>) -> io::Result<()> {
+        if self.bytes >= self.max {
+            self.rotate(&kept())?;
+        }
+        self.write(&text(line))?;
+        self.file.sync_data()
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let written = self.file.write_all(bytes);
+        match written {
+            Ok(()) => self.bytes += bytes.len() as u64,
+            // Half a line would spoil the next one. If it stays, reading leaves it out.
+            Err(_) => _ = self.file.set_len(self.bytes),
+        }
+        written
+    }
+
+    /// Begins a new file. At every moment the two files together have all that matters.
+    fn rotate(&mut self, kept: &[Line]) -> io::Result<()> {
+        let next = self.directory.join(format!("{NAME}.jsonl.new"));
+        match std::fs::remove_file(&next) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = append_to(&next)?;
+        let begin: Vec<u8> = kept.iter().flat_map(text).collect();
+        file.write_all(&begin)?;
+        file.sync_all()?;
+        std::fs::rename(newer(&self.directory), older(&self.directory))?;
+        std::fs::rename(&next, newer(&self.directory))?;
+        File::open(&self.directory)?.sync_all()?;
+        // What is kept must leave room for what comes.
+        (self.file, self.bytes) = (file, (begin.len() as u64).min(self.max / 2));
+        Ok(())
+    }
+}
+
+fn newer(directory: &Path) -> PathBuf {
+    directory.join(format!("{NAME}.jsonl"))
+}
+
+fn older(directory: &Path) -> PathBuf {
+    directory.join(format!("{NAME}.1.jsonl"))
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).read(true).create(true).mode(MODE).open(path)
+}
+
+fn text(line: &Line) -> Vec<u8> {
+    let mut text = serde_json::to_vec(line).expect("BUG: texts cannot be written as JSON");
+    text.push(b'\n');
+    text
+}
+
+/// Reads a file of the log; false: its last line is cut off.
+fn read(path: &Path, max: u64, each: &mut impl FnMut(Line)) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    // A file is full before its last line is written, and begins with what is kept. Of a larger one, the end counts.
+    let (most, length) = (4 * max, file.metadata()?.len());
+    let mut bytes = vec![0; usize::try_from(length.min(most)).unwrap_or(0)];
+    let from = length.saturating_sub(most);
+    let mut at = 0;
+    while at < bytes.len() {
+        match file.read_at(&mut bytes[at..], from + at as u64) {
+            Ok(0) => break,
+            Ok(count) => at += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(at);
+    let mut damaged = None;
+    for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
+    {
+        match serde_json::from_slice(line) {
+            Ok(line) => each(line),
+            Err(error) => _ = damaged.get_or_insert((number + 1, error)),
+        }
+    }
+    if let Some((number, error)) = damaged {
+        tracing::warn!(
+            "{}: line {number} cannot be read, and perhaps others ({error}); what the other lines say holds",
+            path.display()
+        );
+    }
+    Ok(bytes.last().is_none_or(|last| *last == b'\n'))
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ActionError {
+    let path = path.to_owned();
+    move |source| ActionError::Log { what, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Event, Key, Outcome};
+
+    fn place(name: &str) -> PathBuf {
+        let place = std::env::temp_dir().join(format!("khz-actions-log-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&place);
+        place
+    }
+
+    fn end(run: u64) -> Line {
+        Line { at: 1, run, event: Event::End { outcome: Outcome::Done, text: "x".repeat(50), output: false } }
+    }
+
+    fn kept(run: u64) -> Line {
+        let key = Key { action: "a".into(), fingerprint: u64::MAX, starts_at: -1 };
+        Line { at: 1, run, event: Event::Kept { key } }
+    }
+
+    fn open(place: &Path, max: u64) -> (AuditLog, Vec<Line>) {
+        let mut lines = Vec::new();
+        let log = AuditLog::open_with(place, max, |line| lines.push(line)).unwrap();
+        (log, lines)
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_spoils_no_other() {
+        let place = place("cut");
+        let (mut log, lines) = open(&place, 1 << 20);
+        assert!(lines.is_empty());
+        log.append(&end(1), Vec::new).unwrap();
+        drop(log);
+        let mut file = OpenOptions::new().append(true).open(newer(&place)).unwrap();
+        file.write_all(b"{\"at\":1,\"run\":2,\"eve").unwrap();
+        let (mut log, lines) = open(&place, 1 << 20);
+        assert_eq!(lines, [end(1)]);
+        log.append(&end(3), Vec::new).unwrap();
+        drop(log);
+        assert_eq!(open(&place, 1 << 20).1, [end(1), end(3)]);
+        std::fs::remove_dir_all(place).unwrap();
+    }
+
+    #[test]
+    fn a_full_file_becomes_the_older_one_and_what_must_not_be_forgotten_is_in_the_new_one() {
+        let place = place("full");
+        let (mut log, _) = open(&place, 500);
+        for run in 1..=40 {
+            log.append(&end(run), || vec![kept(run)]).unwrap();
+        }
+        drop(log);
+        for path in [older(&place), newer(&place)] {
+            let bytes = std::fs::metadata(&path).unwrap().len();
+            assert!((1..900).contains(&bytes), "{}: {bytes}", path.display());
+        }
+        let (_, lines) = open(&place, 500);
+        let ends: Vec<u64> = lines
+            .iter()
+            .filter(|line| matches!(line.event, Event::End { .. }))
+            .map(|line| line.run)
+            .collect();
+        assert_eq!(ends.last(), Some(&40));
+        assert!(ends.windows(2).all(|pair| pair[1] == pair[0] + 1), "none is missing between them: {ends:?}");
+        let keeps = lines.iter().filter(|line| matches!(line.event, Event::Kept { .. })).count();
+        assert_eq!(keeps, 2, "each of the two files began with what was kept");
+        std::fs::remove_dir_all(place).unwrap();
+    }
+
+    #[test]
+    fn a_log_in_a_directory_that_cannot_be_written_is_an_error_with_its_place() {
+        let place = place("none");
+        std::fs::create_dir_all(place.join("actions.jsonl")).unwrap();
+        let error = AuditLog::open(&place, |_| {}).unwrap_err().to_string();
+        assert!(
+            error.contains("actions.jsonl") && error.contains("without a log nothing is done"),
+            "{error}"
+        );
+        std::fs::remove_dir_all(place).unwrap();
+    }
+}

@@ -1,0 +1,266 @@
+//! `khz actions`: what a hub does when alerts fire, what it has done, and what a run printed. It starts nothing.
+
+use std::io::Write;
+
+use clap::{Args, Subcommand};
+use khz_ask::{ActionAnswer, ActionRun, ActionsAnswer};
+use khz_model::Nanos;
+use serde_json::json;
+
+use crate::command::past::now;
+use crate::command::target::Target;
+use crate::config::{NodeFlags, ReaderFlags};
+use crate::show::outcome::{Done, Outcome};
+use crate::show::quantities::of_span;
+use crate::show::table::{Side, Table, json_line, printable, remark};
+use crate::show::terminal;
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  khz actions list                  what is configured, and what each has done
+  khz actions list --json           one object a line
+
+An action acts when an alert fires whose rule names it in the annotation
+khz_actions. docs/actions.md says how to configure some.";
+
+const LOG_EXAMPLES: &str = "\
+Examples:
+  khz actions log                   what was done, and what was held back
+  khz actions log --since 1h        within the last hour
+  khz actions log --json            one object a line
+
+The hub shows its last 1,024 runs; actions.jsonl in its state directory has more.";
+
+const OUTPUT_EXAMPLES: &str = "\
+Examples:
+  khz actions output 7              what run 7 printed (see: khz actions log)
+
+Over the network one needs an operator's token or certificate: docs/security.md.";
+
+/// `khz actions`.
+#[derive(Debug, Subcommand)]
+pub enum ActionsCommand {
+    /// List the actions of a hub: what each does, how often it may, and what it has done since the hub began.
+    #[command(after_help = LIST_EXAMPLES)]
+    List(ListFlags),
+    /// Show what was done, for which alert, and what came of it.
+    #[command(after_help = LOG_EXAMPLES)]
+    Log(LogFlags),
+    /// Print the output of one run, if its action keeps it (diagnose).
+    #[command(after_help = OUTPUT_EXAMPLES)]
+    Output(OutputFlags),
+}
+
+/// `khz actions list`.
+#[derive(Debug, Args)]
+pub struct ListFlags {
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// `khz actions log`.
+#[derive(Debug, Args)]
+pub struct LogFlags {
+    /// Only what began within this time: 1h, 2d.
+    #[arg(long, value_name = "DURATION")]
+    pub since: Option<Nanos>,
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// `khz actions output`.
+#[derive(Debug, Args)]
+pub struct OutputFlags {
+    /// The number of the run.
+    #[arg(value_name = "RUN")]
+    pub run: u64,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// Runs one of them.
+pub fn run(command: ActionsCommand, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    match command {
+        ActionsCommand::List(flags) => list(flags, outer, out),
+        ActionsCommand::Log(flags) => log(flags, outer, out),
+        ActionsCommand::Output(flags) => output(flags, outer, out),
+    }
+}
+
+fn list(flags: ListFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let ActionsAnswer { actions, .. } = asked(flags.settings, &flags.target, outer)?;
+    if flags.json {
+        for action in &actions {
+            writeln!(out, "{}", json_line(&json!(action)))?;
+        }
+    } else if actions.is_empty() {
+        remark!("this khz does nothing about alerts: docs/actions.md says how to configure actions");
+    } else {
+        write!(out, "{}", table_of_actions(&actions, now()).render(terminal::width()))?;
+    }
+    out.flush()?;
+    Ok(Done::Wholly)
+}
+
+fn log(flags: LogFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let ActionsAnswer { actions, mut runs } = asked(flags.settings, &flags.target, outer)?;
+    let (now, since) = (now(), flags.since);
+    runs.retain(|run| since.is_none_or(|since| age(&run.began, now) <= since.0 as f64 / 1e9));
+    if flags.json {
+        for run in &runs {
+            writeln!(out, "{}", json_line(&json!(run)))?;
+        }
+    } else if !runs.is_empty() {
+        write!(out, "{}", table_of_runs(&runs, now).render(terminal::width()))?;
+    } else if actions.is_empty() {
+        remark!("this khz does nothing about alerts: docs/actions.md says how to configure actions");
+    } else {
+        remark!("nothing was done");
+    }
+    out.flush()?;
+    Ok(Done::Wholly)
+}
+
+fn output(flags: OutputFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
+    let text = flags.target.running(&plan)?.action_output(flags.run)?;
+    for line in text.lines() {
+        writeln!(out, "{}", printable(line))?;
+    }
+    out.flush()?;
+    Ok(Done::Wholly)
+}
+
+fn asked(
+    settings: ReaderFlags,
+    target: &Target,
+    outer: NodeFlags,
+) -> Result<ActionsAnswer, crate::show::outcome::Failure> {
+    let (_, plan) = crate::command::plan(settings.over(outer))?;
+    Ok(target.running(&plan)?.actions()?)
+}
+
+fn table_of_actions(actions: &[ActionAnswer], now: Nanos) -> Table {
+    let titles = [
+        ("ACTION", Side::Left),
+        ("DOES", Side::Left),
+        ("AN HOUR", Side::Right),
+        ("DONE", Side::Right),
+        ("FAILED", Side::Right),
+        ("HELD", Side::Right),
+        ("WAITING", Side::Right),
+        ("LAST", Side::Left),
+    ];
+    let mut table = Table::new(&titles, 7);
+    for action in actions {
+        let dry = if action.dry_run { " (dry run)" } else { "" };
+        table.row([
+            action.name.clone(),
+            format!("{}{dry}", action.kind),
+            action.per_hour.to_string(),
+            (action.done + action.nothing).to_string(),
+            action.failed.to_string(),
+            (action.held + action.dropped).to_string(),
+            action.waiting.to_string(),
+            action.last.as_ref().map(|run| last(run, now)).unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+/// `2m ago for NodeBroken on n3: done`
+fn last(run: &ActionRun, now: Nanos) -> String {
+    let place = if run.node.is_empty() { String::new() } else { format!(" on {}", run.node) };
+    format!("{} ago for {}{place}: {}", ago(&run.began, now), alert(run), outcome(run))
+}
+
+fn table_of_runs(runs: &[ActionRun], now: Nanos) -> Table {
+    let titles = [
+        ("RUN", Side::Right),
+        ("AGO", Side::Right),
+        ("ACTION", Side::Left),
+        ("NODE", Side::Left),
+        ("ALERT", Side::Left),
+        ("OUTCOME", Side::Left),
+        ("WHAT", Side::Left),
+    ];
+    let mut table = Table::new(&titles, 6);
+    for run in runs {
+        let output = if run.output { format!(" (khz actions output {})", run.run) } else { String::new() };
+        table.row([
+            run.run.to_string(),
+            ago(&run.began, now),
+            run.action.clone(),
+            run.node.clone(),
+            alert(run).to_owned(),
+            outcome(run).to_owned(),
+            format!("{}{output}", run.text),
+        ]);
+    }
+    table
+}
+
+fn alert(run: &ActionRun) -> &str {
+    run.alert.get("alertname").map_or("", String::as_str)
+}
+
+fn outcome(run: &ActionRun) -> &str {
+    run.outcome.as_deref().unwrap_or("runs")
+}
+
+/// Seconds since a time that is given in seconds since 1970.
+fn age(time: &str, now: Nanos) -> f64 {
+    time.parse().map_or(f64::INFINITY, |time: f64| (now.0 as f64 / 1e9 - time).max(0.0))
+}
+
+fn ago(time: &str, now: Nanos) -> String {
+    of_span(age(time, now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_a_line_with_what_it_was_about_and_what_came_of_it() {
+        let run = ActionRun {
+            run: 12,
+            action: "drain-node".to_owned(),
+            kind: "drain".to_owned(),
+            node: "n3".to_owned(),
+            alert: [("alertname".to_owned(), "NodeBroken".to_owned())].into(),
+            starts_at: "90.000".to_owned(),
+            dry_run: false,
+            began: "100.000".to_owned(),
+            attempts: 1,
+            ended: Some("100.100".to_owned()),
+            outcome: Some("done".to_owned()),
+            text: "n3 drains: khz: NodeBroken".to_owned(),
+            output: false,
+        };
+        let text = table_of_runs(std::slice::from_ref(&run), Nanos::from_secs(160)).render(Some(120));
+        let line = text.lines().nth(1).unwrap();
+        for word in ["12", "1m", "drain-node", "n3", "NodeBroken", "done", "n3 drains: khz: NodeBroken"] {
+            assert!(line.contains(word), "{word}: {text}");
+        }
+        assert_eq!(last(&run, Nanos::from_secs(160)), "1m ago for NodeBroken on n3: done");
+    }
+}

@@ -1,0 +1,190 @@
+//! What a hub does about alerts: the actions as a daemon has them, opened as the plan says; what they count, as series; and what the
+//! HTTP door shows of them.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+
+use khz_actions::{ActionStanding, Actor, Booster, Counts, Run};
+use khz_model::metric::{Kind, Unit};
+use khz_model::{Instance, Metric, Query, Series};
+use serde_json::{Value, json};
+
+use crate::config::Plan;
+use crate::role::boosts::Boosts;
+use crate::role::state_dir;
+use crate::show::outcome::{Failure, sentence};
+
+/// The actions of a hub.
+#[derive(Clone)]
+pub struct Actions {
+    actor: Arc<Actor>,
+    boosts: Arc<Late>,
+}
+
+/// Nodes are asked through the hub's query, which is there only after the actions.
+#[derive(Default)]
+struct Late(OnceLock<Boosts>);
+
+impl Booster for Late {
+    fn boost(&self, node: &str, boost: &khz_actions::Boost) -> Result<String, String> {
+        self.0.get().ok_or("the hub has only begun")?.begin(node, boost)
+    }
+}
+
+impl Actions {
+    /// Starts the actions of the plan; `None`: it has none.
+    pub fn open(plan: &Plan) -> Result<Option<Self>, Failure> {
+        if plan.actions.actions.is_empty() {
+            return Ok(None);
+        }
+        let Some(state) = state_dir::find(plan, "nothing is done about alerts") else {
+            return Err(Failure::usage("actions need a state directory for their log: --state-dir"));
+        };
+        let boosts = Arc::<Late>::default();
+        let actor = Actor::new(plan.actions.clone(), &state, Some(boosts.clone()));
+        let actor = actor.map_err(|error| Failure::usage(sentence(&error)))?;
+        for ActionStanding { action, .. } in actor.actions().iter().filter(|standing| standing.action.dry_run)
+        {
+            let name = &action.name;
+            tracing::info!("action {name} only logs what it would do (actions.{name}.dry_run)");
+        }
+        Ok(Some(Actions { actor: Arc::new(actor), boosts }))
+    }
+
+    /// Nodes can be asked from now on.
+    pub fn ask_nodes_with(&self, query: &Arc<dyn Query>) {
+        let _ = self.boosts.0.set(Boosts::new(query.clone()));
+    }
+
+    /// Takes the alerts of a pass.
+    pub fn tell(&self, alerts: &[khz_notify::Alert]) {
+        self.actor.tell(alerts);
+    }
+
+    /// What each action counts.
+    pub fn counts(&self) -> Vec<(Series, Arc<AtomicU64>)> {
+        self.actor.counts().iter().flat_map(|(name, counts)| of(name, counts)).collect()
+    }
+
+    /// What they count together.
+    pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
+        vec![(unknown(), self.actor.unknown())]
+    }
+}
+
+impl khz_http::Actions for Actions {
+    fn actions(&self) -> Vec<String> {
+        self.actor.actions().iter().map(|standing| action(standing).to_string()).collect()
+    }
+
+    fn runs(&self) -> Vec<String> {
+        self.actor.runs().iter().map(|one| run(one).to_string()).collect()
+    }
+
+    fn output(&self, run: u64) -> Option<String> {
+        self.actor.output(run)
+    }
+}
+
+fn action(standing: &ActionStanding) -> Value {
+    let ActionStanding { action, counts, last } = standing;
+    let count = |count: &AtomicU64| count.load(std::sync::atomic::Ordering::Relaxed);
+    json!({
+        "name": action.name,
+        "kind": action.kind.word(),
+        "dry_run": action.dry_run,
+        "per_hour": action.per_hour,
+        "cooldown": action.cooldown.as_secs().to_string(),
+        "done": count(&counts.done),
+        "failed": count(&counts.failed),
+        "nothing": count(&counts.nothing),
+        "held": count(&counts.held),
+        "dropped": count(&counts.dropped),
+        "waiting": count(&counts.waiting),
+        "last": last.as_ref().map(run),
+    })
+}
+
+fn run(run: &Run) -> Value {
+    json!({
+        "run": run.id,
+        "action": run.action,
+        "kind": run.kind,
+        "node": run.node,
+        "alert": run.alert,
+        "starts_at": seconds(run.starts_at),
+        "dry_run": run.dry_run,
+        "began": seconds(run.began),
+        "attempts": run.attempts,
+        "ended": run.ended.map(seconds),
+        "outcome": run.outcome.map(khz_actions::Outcome::word),
+        "text": run.text,
+        "output": run.has_output,
+    })
+}
+
+/// Milliseconds as seconds.
+fn seconds(ms: i64) -> String {
+    format!("{}.{:03}", ms.div_euclid(1_000), ms.rem_euclid(1_000))
+}
+
+/// What actions count, for the page of metrics.
+#[cfg(test)]
+pub fn example() -> Vec<(Series, Arc<AtomicU64>)> {
+    of("drain-node", &Counts::default())
+}
+
+/// The count of all actions, for the same.
+pub fn unknown() -> Metric {
+    Metric {
+        help: "Alerts' names of actions that the configuration does not define; each name counts once."
+            .into(),
+        ..Metric::plain("khz.actions.unknown", "khz_actions_unknown_total", Kind::Counter, Unit::Count)
+    }
+}
+
+fn of(name: &str, counts: &Counts) -> Vec<(Series, Arc<AtomicU64>)> {
+    let instance = Some(Instance::from_kernel(name.as_bytes()));
+    let all = [
+        (
+            ("khz.actions.done", "khz_actions_done_total", Kind::Counter),
+            "Runs of an action that did what it was to do, or said what it would do.",
+            &counts.done,
+        ),
+        (
+            ("khz.actions.failed", "khz_actions_failed_total", Kind::Counter),
+            "Attempts of an action that failed.",
+            &counts.failed,
+        ),
+        (
+            ("khz.actions.nothing", "khz_actions_nothing_total", Kind::Counter),
+            "Runs of an action that found nothing to do.",
+            &counts.nothing,
+        ),
+        (
+            ("khz.actions.held", "khz_actions_held_total", Kind::Counter),
+            "Alerts for which an action did not run: too often, too soon, or over before their turn.",
+            &counts.held,
+        ),
+        (
+            ("khz.actions.dropped", "khz_actions_dropped_total", Kind::Counter),
+            "Alerts that found no room before an action; the next pass of their rule asks again.",
+            &counts.dropped,
+        ),
+        (
+            ("khz.actions.waiting", "khz_actions_waiting", Kind::Gauge),
+            "Alerts that wait for an action, and the one that it works on.",
+            &counts.waiting,
+        ),
+    ];
+    let series = |((name, exposition, kind), help, count): (
+        (&'static str, &'static str, Kind),
+        &str,
+        &Arc<AtomicU64>,
+    )| {
+        let plain = Metric::plain(name, exposition, kind, Unit::Count);
+        let metric = Metric { help: help.to_owned().into(), ..plain }.of_instances("action");
+        (Series { metric: Arc::new(metric), instance: instance.clone() }, count.clone())
+    };
+    all.into_iter().map(series).collect()
+}

@@ -92,6 +92,7 @@ fn table() -> Vec<Route> {
             get(channel_rows::channel_stream),
         ),
         (RULES_PATH, &[], get(rules::summary).put(rules::load)),
+        (rules::PICTURE_PATH, rules::PICTURE_PARAMS, get(rules::picture)),
         ("/khz/v1/tiles", tiles::TILES_PARAMS, get(tiles::tiles)),
         ("/khz/v1/targets", targets::TARGETS_PARAMS, get(targets::targets)),
         ("/khz/v1/openapi.json", &[], get(catalog::openapi)),

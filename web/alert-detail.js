@@ -1,12 +1,13 @@
 // One opened alert: its texts, labels, rule and times, and a plot that begins before it. It refuses to list alerts; the server says
 // what there is to draw.
 
-import { numberText, seriesOfAlert, sinceText } from "./alert-list.js";
+import { numberText, seriesOfAlert } from "./alert-list.js";
 import { ask, askPrometheus } from "./ask.js";
 import { element, visible } from "./panel.js";
 import { seriesOf } from "./query-answer.js";
 import { QueryChart } from "./query-chart.js";
 import { LINES_MAX, RANGES } from "./query-view.js";
+import { duration } from "./units.js";
 
 /** The plot begins this long before the alert, in seconds. */
 const BEFORE = 900;
@@ -25,6 +26,7 @@ export class AlertDetail {
     /** asking, shown, empty or failed. */
     this.state = "asking";
     this.texts = element("dl", { classes: "alert-texts" });
+    this.facts = element("dl", { classes: "alert-texts" });
     this.chart = new QueryChart(element("canvas", { classes: "trace", "aria-hidden": "true" }));
     this.frame = element("div", { classes: "frame", role: "img", "aria-label": "Plot" }, this.chart.canvas);
     this.said = element("p", { classes: "note plot-state", role: "status" });
@@ -38,6 +40,7 @@ export class AlertDetail {
       this.frame,
       this.said,
       this.legend,
+      this.facts,
       element("p", { classes: "alert-links" }, this.query, this.node),
     );
     this.resized = new ResizeObserver(() => this.repaint());
@@ -64,27 +67,27 @@ export class AlertDetail {
     const { alert, rule } = this;
     const moment = (time) => (Number.isNaN(time) ? "" : momentText(time, now));
     const labels = Object.entries(alert.labels).filter(([name]) => name !== "alertname");
+    // The line above has the summary.
+    const texts = Object.entries(alert.annotations).filter(([, text]) => text !== alert.summary);
     const facts = [
-      ...Object.entries(alert.annotations).map(([name, text]) => [name, text]),
-      ["State", sinceText(alert, now)],
       ["There since", moment(alert.active)],
       ["Fires since", moment(alert.fired)],
       ["Series gone since", moment(alert.kept)],
       ["Value", alert.value],
-      ["Rule", rule.query, "code"],
-      ["For", rule.hold > 0 ? `${numberText(rule.hold)} s before it fires` : ""],
+      ["Rule", rule.query],
+      ["For", rule.hold > 0 ? `${duration(rule.hold)} before it fires` : ""],
       ["Group", rule.group],
-      ["Labels", labels.map(([name, value]) => `${name}=${value}`).join("\n"), "lines"],
-    ].filter(([, text]) => text);
-    const text = JSON.stringify(facts);
-    if (text === this.written) return;
-    this.written = text;
-    this.texts.replaceChildren(
-      ...facts.flatMap(([name, text, how = "lines"]) => [
-        element("dt", { text: name }),
-        element("dd", { classes: how === "code" ? "code" : "" }, ...linesOf(text)),
-      ]),
-    );
+      ["Labels", labels.map(([name, value]) => `${name}=${value}`).join("  ")],
+    ];
+    const written = JSON.stringify([texts, facts]);
+    if (written === this.written) return;
+    this.written = written;
+    const pairs = (all) =>
+      all
+        .filter(([, text]) => text)
+        .flatMap(([name, text]) => [element("dt", { text: name }), element("dd", { classes: name === "Rule" ? "code" : "" }, ...linesOf(text))]);
+    this.texts.replaceChildren(...pairs(texts));
+    this.facts.replaceChildren(...pairs(facts));
   }
 
   /** Asks for the series around the beginning, and draws them. */

@@ -93,7 +93,9 @@ function byUrgency(a, b) {
 /** `9.25e+00` as people read it. */
 export function numberText(text) {
   const number = Number(text);
-  return text !== "" && Number.isFinite(number) ? String(Number(number.toPrecision(6))) : String(text);
+  if (text === "" || !Number.isFinite(number)) return String(text);
+  // A whole number keeps all its digits.
+  return String(Number.isSafeInteger(number) ? number : Number(number.toPrecision(6)));
 }
 
 /** The labels by which an alert differs from others of its rule. */

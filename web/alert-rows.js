@@ -96,7 +96,7 @@ export class RuleRow extends Row {
 
   opened() {
     const { rule, now } = this;
-    put(this.hosts, rule.instances > 1 ? cut(this.folded, HOSTS_LONG) : "");
+    put(this.hosts, this.folded.length > HOSTS_SHORT ? cut(this.folded, HOSTS_LONG) : "");
     const shown = rule.alerts.slice(0, ALERTS_MAX);
     reconcile(this.list, this.rows, shown, () => new AlertRow(this.on));
     const isLone = shown.length === 1;

@@ -114,8 +114,7 @@ export class AlertsView {
     const words = [];
     if (firing) words.push(`${count(firing, "alert fires", "alerts fire")}`);
     if (pending) words.push(`${count(pending, "is", "are")} pending`);
-    if (words.length) words.push(`of ${count(rules.length, "rule", "rules")}`);
-    this.say(words.length ? words.join(", ").replace(", of", " of") : all ? `No alert fires, of ${count(all, "rule", "rules")}.` : "");
+    this.say(words.length ? `${words.join(", ")} (${count(rules.length, "rule", "rules")})` : all ? `No alert fires, of ${count(all, "rule", "rules")}.` : "");
     this.root.querySelector(".alerts-time").textContent = `as of ${momentText(this.now, this.now)}`;
     this.put(".alerts-problem", []);
     this.put(".alerts-none", all ? [] : [element("p", { text: "This khz evaluates no rules, so it has no alerts." }), element("p", {}, "Rules are files of Prometheus; a hub evaluates those of a directory: ", element("code", { text: "khz hub --rules DIR" }), ".")]);

@@ -75,7 +75,8 @@ pub(crate) async fn picture(request: Request) -> Result<Response, Refusal> {
     let instance = params.get("instance").map(str::to_owned);
     let stopped = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the hub ends");
     // The text may have regular expressions, which take a while.
-    let picture = spawn_blocking(move || khz_promql::picture(&query, instance.as_deref())).await.map_err(stopped)?;
+    let picture =
+        spawn_blocking(move || khz_promql::picture(&query, instance.as_deref())).await.map_err(stopped)?;
     let picture = picture.map_err(|error| Refusal::bad_request(format!("query: {error}")))?;
     let mut out = String::from("{\"query\":");
     json::text(&mut out, &picture.query);

@@ -105,7 +105,9 @@ fn of_instance(query: &str, instance: &str) -> String {
         let instance = instance.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         // A label_replace inserts groups of its regular expression for a $.
         let instance = instance.replace('$', "$$");
-        format!("({query}) and on (instance) label_replace(vector(1), \"instance\", \"{instance}\", \"\", \"\")")
+        format!(
+            "({query}) and on (instance) label_replace(vector(1), \"instance\", \"{instance}\", \"\", \"\")"
+        )
     })
 }
 
@@ -164,7 +166,11 @@ mod tests {
             ("absent(up)", "absent(up)", None),
         ] {
             let (got, got_bound) = drawn(text, None);
-            assert_eq!((text::parse(&got).unwrap(), got_bound), (text::parse(query).unwrap(), bound), "{text}");
+            assert_eq!(
+                (text::parse(&got).unwrap(), got_bound),
+                (text::parse(query).unwrap(), bound),
+                "{text}"
+            );
         }
         assert!(picture("sum(", None).is_err());
     }
@@ -181,7 +187,12 @@ mod tests {
         ] {
             assert_eq!(text::parse(&drawn(text, Some("n\"1")).0), text::parse(query), "{text}");
         }
-        for text in ["sum(node_x) > 1", "a > on () group_left () quantile(0.5, a)", "up{job=\"x\"} == 0", "a{b=\"$\"}"] {
+        for text in [
+            "sum(node_x) > 1",
+            "a > on () group_left () quantile(0.5, a)",
+            "up{job=\"x\"} == 0",
+            "a{b=\"$\"}",
+        ] {
             let (query, _) = drawn(text, Some("n\"$1"));
             let chosen = if text.starts_with("a{") {
                 "instance=\"n\\\"$1\"}"

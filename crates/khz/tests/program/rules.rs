@@ -76,8 +76,13 @@ fn a_hub_evaluates_rules_records_what_they_give_and_tells_people() {
     assert!(!listed.contains("firing, there"), "the hub says since when it fires: {listed}");
     let shown = hub.beside(&["alerts", "show", "HasMemory", "n1", "--server", &hub.url]).output().unwrap();
     let text = out(&shown);
-    for part in ["HasMemory on n1", "fires since", "instance:memory:bytes > 0 (group memory)", "n1 has ", "(alert if > 0)"]
-    {
+    for part in [
+        "HasMemory on n1",
+        "fires since",
+        "instance:memory:bytes > 0 (group memory)",
+        "n1 has ",
+        "(alert if > 0)",
+    ] {
         assert!(text.contains(part), "{part}: {text}{}", err(&shown));
     }
     let json = hub.beside(&["alerts", "show", "HasMemory", "--json", "--server", &hub.url]).output().unwrap();

@@ -66,13 +66,16 @@ pub fn run(flags: AlertsShowFlags, outer: NodeFlags, out: &mut impl Write) -> Ou
             remark!("the rule {} of the group {} fails: {error}", rule.name, rule.group);
         }
     }
-    let is_of_node = |alert: &AlertAnswer| flags.of_node.is_none() || alert.labels.get("instance") == flags.of_node.as_ref();
+    let is_of_node = |alert: &AlertAnswer| {
+        flags.of_node.is_none() || alert.labels.get("instance") == flags.of_node.as_ref()
+    };
     let mut alerts: Vec<(&AlertRule, &AlertAnswer)> = rules
         .iter()
         .flat_map(|rule| rule.alerts.iter().map(move |alert| (rule, alert)))
         .filter(|(_, alert)| is_of_node(alert))
         .collect();
-    alerts.sort_by(|(_, one), (_, other)| (&one.state, &one.active_at).cmp(&(&other.state, &other.active_at)));
+    alerts
+        .sort_by(|(_, one), (_, other)| (&one.state, &one.active_at).cmp(&(&other.state, &other.active_at)));
     if alerts.is_empty() {
         let of_node = flags.of_node.map(|node| format!(" of {node}")).unwrap_or_default();
         return Err(Failure::work(format!("no alert {}{of_node} fires or is pending", flags.name)));
@@ -155,7 +158,9 @@ fn lines(rule: &AlertRule, alert: &AlertAnswer, now: Nanos) -> String {
     let mut parts = vec![("state", since(alert, now))];
     parts.push(("there since", alert.active_at.clone()));
     parts.extend(alert.fired_at.iter().map(|time| ("fires since", time.clone())));
-    parts.extend(alert.keep_firing_since.iter().map(|time| ("series gone", format!("{time} (keep_firing_for)"))));
+    parts.extend(
+        alert.keep_firing_since.iter().map(|time| ("series gone", format!("{time} (keep_firing_for)"))),
+    );
     parts.push(("value", number(&alert.value)));
     parts.push(("rule", format!("{} (group {})", rule.query, rule.group)));
     if rule.duration > 0.0 {
@@ -240,7 +245,7 @@ Busy on n1
   for          1m
   labels       instance=n1 severity=warning
   description  first
-               second\\u{1b}
+               second?
   summary      load is 9 on n1
 ";
         assert_eq!(text, expected);

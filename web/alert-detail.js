@@ -58,8 +58,11 @@ export class AlertDetail {
   update(alert, rule, now) {
     Object.assign(this, { alert, rule });
     this.writeTexts(now);
-    if (performance.now() - this.askedAt < AGAIN_MS) return;
+    // What has shown nothing, or failed, is asked with the next list.
+    if (this.state === "asking" && Number.isFinite(this.askedAt)) return;
+    if (this.state === "shown" && performance.now() - this.askedAt < AGAIN_MS) return;
     this.askedAt = performance.now();
+    if (this.state !== "shown") this.state = "asking";
     this.draw(now);
   }
 

@@ -162,7 +162,6 @@ mod tests {
             ("a > bool 1", "a > bool 1", None),
             ("a > 1 or b > 2", "a > 1 or b > 2", None),
             ("{\"mem.free\"} < 100", "{__name__=\"mem.free\"}", Some(("<", 100.0))),
-            ("1 > 2", "1 > 2", None),
             ("absent(up)", "absent(up)", None),
         ] {
             let (got, got_bound) = drawn(text, None);

@@ -79,17 +79,26 @@ impl Judging {
         Judging { hub, agent, place }
     }
 
-    /// Waits until the hub says that one alert fires and one is pending.
+    /// Waits until one alert fires, one is pending, and there is a point to draw: the page asks for points from 15 minutes before the
+    /// alert, 4 s apart.
     async fn fires(&self, browser: &Browser) {
+        const ASK: &str = "(async () => { \
+            const ask = async (path) => (await (await fetch(path)).json()); \
+            const { firing, pending } = await ask('khz/v1/rules'); \
+            const alerts = (await ask('api/v1/alerts')).data.alerts; \
+            const begun = Math.floor(Date.parse(alerts.find(({ state }) => state === 'firing')?.activeAt) / 1e3); \
+            if (!begun) return [firing, pending]; \
+            const range = new URLSearchParams({ query: 'node_memory_MemTotal_bytes', start: begun - 900, end: Math.floor(Date.now() / 1e3), step: 4 }); \
+            return [firing, pending, (await ask(`api/v1/query_range?${range}`)).data.result.length]; })()";
         browser.client.goto(self.hub.url()).await.expect("the page opens");
         let page = Page { browser };
         let start = Instant::now();
         loop {
-            let counts = page.eval("(async () => (await fetch('khz/v1/rules')).json())()").await;
-            if counts["firing"] == 1 && counts["pending"] == 1 {
+            let counts = page.eval(ASK).await;
+            if counts == json!([1, 1, 1]) {
                 return;
             }
-            assert!(start.elapsed() < PATIENCE * 2, "no alert fires: {counts}");
+            assert!(start.elapsed() < PATIENCE * 2, "firing, pending, series: {counts}");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }

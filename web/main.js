@@ -1,6 +1,7 @@
-// The page: decides by the address and the number of nodes which view is shown, one node, all of them or a query, and says
-// above it how things stand. It refuses to know what the views do.
+// The page: decides by the address and the number of nodes which view is shown, one node, all of them, a query or the alerts, and
+// says above it how things stand. It refuses to know what the views do.
 
+import { AlertCount } from "./alert-count.js";
 import { ClusterView } from "./cluster-view.js";
 import { NodeView } from "./node-view.js";
 import { visible } from "./panel.js";
@@ -13,16 +14,22 @@ const NOTICE_MS = 20_000;
 
 const find = (selector) => document.querySelector(selector);
 
-/** The modules of queries; null until somebody asks one, so that the page does not wait for them. */
-let queries = null;
+/** Views whose modules come when somebody wants them, so that the page does not wait: how they are loaded, and made of their part. */
+const LAZY = {
+  query: { load: () => import("./query-view.js"), make: ({ QueryView }, ...rest) => new QueryView(...rest) },
+  alerts: { load: () => import("./alerts-view.js"), make: ({ AlertsView }, ...rest) => new AlertsView(...rest) },
+};
 /** True when the server has more than one node. */
 let several = false;
 let view = null;
+/** Which of the lazy views is shown; "": none of them. */
+let lazy = "";
 /** Which node is shown; null is all of them, or the only one. */
 let shownNode;
 let noticeTimer = 0;
 
 readColours();
+const alertCount = new AlertCount(find("#alerts-link"));
 find("#theme").addEventListener("click", () => window.khzTheme.toggle());
 window.addEventListener("khz-theme", () => {
   readColours();
@@ -55,10 +62,12 @@ async function start() {
 /** Shows what the address asks for. */
 function route() {
   const asked = new URLSearchParams(location.hash.slice(1));
-  if (asked.has("query")) return routeQuery(asked);
+  const wanted = Object.keys(LAZY).find((name) => asked.has(name));
+  if (wanted) return routeLazy(wanted, asked);
   const node = several ? asked.get("node") : null;
-  if (view && !query() && node === shownNode && (node || !several)) return;
+  if (view && !lazy && node === shownNode && (node || !several)) return;
   view?.close();
+  lazy = "";
   shownNode = node;
   const cluster = several && !node;
   showParts(cluster ? "cluster" : "node");
@@ -72,23 +81,25 @@ function route() {
   }
 }
 
-/** Shows a query; an open view of queries asks what the address now asks for. */
-async function routeQuery(asked) {
-  if (query()) return query().ask(asked);
+/** Shows a query or the alerts; an open view of them shows what the address now asks for. */
+async function routeLazy(name, asked) {
+  if (view && lazy === name) return view.ask(asked);
   view?.close();
   view = null;
+  lazy = name;
   shownNode = undefined;
-  showParts("query");
+  showParts(name);
   find("#all").hidden = false;
+  let module;
   try {
-    queries ??= await import("./query-view.js");
+    module = await LAZY[name].load();
   } catch (error) {
     return showNotice(`This view cannot be loaded: ${error.message}. Reload the page.`);
   }
   // The address may have changed meanwhile.
   const now = new URLSearchParams(location.hash.slice(1));
-  if (view || !now.has("query")) return;
-  view = new queries.QueryView(find("#query"), now, { name: showName, address: setAddress });
+  if (view || lazy !== name || !now.has(name)) return;
+  view = LAZY[name].make(module, find(`#${name}`), now, { name: showName, address: setAddress, counts: (counts) => alertCount.show(counts) });
 }
 
 /** Shows the parts of one view and hides those of others. */
@@ -99,7 +110,8 @@ function showParts(name) {
   }
   find("#all").textContent = several ? "← All nodes" : "← Live";
   find("#ask").hidden = name === "query";
-  find("#state").hidden = name === "query";
+  find("#alerts-link").hidden = name === "alerts";
+  find("#state").hidden = Object.hasOwn(LAZY, name);
   find("#notice").hidden = true;
 }
 
@@ -150,7 +162,8 @@ function showNotice(text) {
 }
 
 const node = () => (view instanceof NodeView ? view : null);
-const query = () => (queries && view instanceof queries.QueryView ? view : null);
+const query = () => (lazy === "query" ? view : null);
+const alerts = () => (lazy === "alerts" ? view : null);
 const cluster = () => (view instanceof ClusterView ? view : null);
 
 /** For tests and the curious: counts, never a way in. */
@@ -170,6 +183,9 @@ window.khz = {
   get state() { return find("#state").dataset.state; },
   get panels() { return node()?.board.panels.map((p) => ({ title: p.title, hidden: p.root.hidden, last: p.series.map((s) => s.track.last) })); },
   get query() { return query() && { state: query().state, series: query().answer?.series.length, drawn: query().lines?.length }; },
+  get alerts() { return alerts() && { state: alerts().state, rules: alerts().list?.rules.length, firing: alerts().list?.firing, pending: alerts().list?.pending, plots: alerts().open.map(({ detail }) => detail?.state) }; },
+  get firing() { return find("#alerts-link b").textContent; },
+  refreshAlerts: () => alerts()?.refresh() ?? alertCount.refresh(),
   resetFrames: () => node()?.frames.reset(),
   get repaints() { return cluster()?.map.repaints; },
   get paintMs() { return cluster()?.map.paintMs; },

@@ -25,9 +25,9 @@ export class QueryChart {
     this.show([], 0, 1);
   }
 
-  /** `lines`: [{runs, colour, dashed}], of the time from `start` to `end` (s). */
-  show(lines, start, end) {
-    Object.assign(this, { lines, start, end });
+  /** `lines`: [{runs, colour, dashed}], of the time from `start` to `end` (s); `moments` are marked from top to bottom. */
+  show(lines, start, end, moments = []) {
+    Object.assign(this, { lines, start, end, moments });
     this.scale = verticalScale(lines, Math.max(2, Math.floor(this.canvas.clientHeight / ROW)));
     this.draw();
   }
@@ -53,6 +53,7 @@ export class QueryChart {
     c.beginPath();
     c.rect(LEFT - DOT, 0, this.width - LEFT - RIGHT + 2 * DOT, this.height - BELOW + DOT);
     c.clip();
+    for (const moment of this.moments) this.drawMoment(moment);
     // The first line matters most: it is drawn last, above the others.
     for (const line of this.lines.toReversed()) this.drawLine(line);
     c.restore();
@@ -95,6 +96,16 @@ export class QueryChart {
     for (const [[time, value]] of runs.filter((run) => run.length === 1)) {
       c.fillRect(this.x(time) - DOT, this.y(value) - DOT, 2 * DOT, 2 * DOT);
     }
+  }
+
+  drawMoment(time) {
+    const { context: c } = this;
+    c.strokeStyle = colours.muted;
+    c.lineWidth = 1;
+    c.setLineDash([2, 3]);
+    const x = Math.round(this.x(time)) + 0.5;
+    this.stroke(x, 0, x, this.height - BELOW);
+    c.setLineDash([]);
   }
 
   stroke(x0, y0, x1, y1) {

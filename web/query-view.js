@@ -1,6 +1,7 @@
 // The view of a query: a question in PromQL, asked over a time that ends now, as lines and a table. The address's fragment has
 // the question, so that a link to it can be sent. It refuses to know who answers, and to evaluate anything.
 
+import { askPrometheus } from "./ask.js";
 import { element, visible } from "./panel.js";
 import { problemOf, seriesOf, valueAt } from "./query-answer.js";
 import { clockText, QueryChart } from "./query-chart.js";
@@ -18,8 +19,6 @@ const POINT_PIXELS = 2;
 /** Points of a line. */
 const POINTS_MIN = 60;
 const POINTS_MAX = 1_000;
-/** Bytes of an answer: more is too much for a page. */
-const ANSWER_BYTES_MAX = 32 << 20;
 /** Notes of the engine that are shown. */
 const NOTES_MAX = 10;
 
@@ -100,7 +99,7 @@ export class QueryView {
     const step = Math.max(1, Math.ceil(span / points));
     try {
       const asked = { query, start: end - span, end, step };
-      const { answer, engine } = await answerTo(asked, running.signal);
+      const { answer, engine } = await askPrometheus("api/v1/query_range", asked, running.signal);
       if (running.signal.aborted) return;
       this.answer = { ...asked, series: seriesOf(answer.data, step), engine, notes: notesOf(answer) };
       this.state = "shown";
@@ -196,47 +195,6 @@ export class QueryView {
   repaint() {
     if (this.answer?.series.length) this.chart.draw();
   }
-}
-
-/** Asks the server; throws what it says is wrong. */
-async function answerTo(asked, signal) {
-  const response = await fetch("api/v1/query_range", {
-    method: "POST",
-    body: new URLSearchParams(asked),
-    cache: "no-store",
-    signal,
-  }).catch((error) => {
-    throw error.name === "AbortError" ? error : new Error("the server cannot be reached");
-  });
-  const text = await limited(response);
-  let answer;
-  try {
-    answer = JSON.parse(text);
-  } catch {
-    throw new Error(response.ok ? "the answer broke off" : `the server answered ${response.status}`);
-  }
-  if (!response.ok || answer.status !== "success") throw new Error(answer.error ?? `the server answered ${response.status}`);
-  return { answer, engine: response.headers.get("khz-engine") };
-}
-
-/** The text of an answer, unless it is too long. */
-async function limited(response) {
-  const decoder = new TextDecoder();
-  const parts = [];
-  let length = 0;
-  for (const reader = response.body.getReader(); ; ) {
-    const { done, value } = await reader.read().catch((error) => {
-      throw error.name === "AbortError" ? error : new Error("the answer broke off");
-    });
-    if (done) break;
-    length += value.length;
-    if (length > ANSWER_BYTES_MAX) {
-      reader.cancel();
-      throw new Error(`the answer has more than ${ANSWER_BYTES_MAX >> 20} MiB: ask for fewer series or a shorter time`);
-    }
-    parts.push(decoder.decode(value, { stream: true }));
-  }
-  return parts.join("") + decoder.decode();
 }
 
 const notesOf = ({ warnings, infos }) => [...(warnings ?? []), ...(infos ?? [])].map(String);

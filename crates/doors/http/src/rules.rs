@@ -1,5 +1,5 @@
-//! `/khz/v1/rules`: how many rules are in use and what they say, in short; and loading their files again. The rules themselves, and
-//! their alerts, are in Prometheus' interface (`prometheus/rules.rs`).
+//! `/khz/v1/rules`: how many rules are in use and what they say, in short; loading their files again; and what to draw of an alert.
+//! The rules themselves, and their alerts, are in Prometheus' interface (`prometheus/rules.rs`).
 
 use std::sync::Arc;
 
@@ -60,4 +60,34 @@ pub(crate) async fn load(
     let told = spawn_blocking(move || board.reload()).await.map_err(stopped)?;
     let (groups, rules) = told.map_err(|problem| Refusal::new(StatusCode::CONFLICT, problem))?;
     Ok(json::response(format!("{{\"groups\":{groups},\"rules\":{rules}}}\n")))
+}
+
+/// Where one asks what to draw of an alert.
+pub(crate) const PICTURE_PATH: &str = "/khz/v1/rules/picture";
+/// Parameters of it.
+pub(crate) const PICTURE_PARAMS: &[&str] = &["query", "instance"];
+
+/// `GET /khz/v1/rules/picture`: the series that an alert's expression compares, and the number that it compares them with.
+pub(crate) async fn picture(request: Request) -> Result<Response, Refusal> {
+    let params = Params::parse(request.uri().query(), PICTURE_PARAMS)?;
+    let missing = || Refusal::bad_request("parameter 'query' is missing: the expression of a rule");
+    let query = params.get("query").ok_or_else(missing)?.to_owned();
+    let instance = params.get("instance").map(str::to_owned);
+    let stopped = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the hub ends");
+    // The text may have regular expressions, which take a while.
+    let picture =
+        spawn_blocking(move || khz_promql::picture(&query, instance.as_deref())).await.map_err(stopped)?;
+    let picture = picture.map_err(|error| Refusal::bad_request(format!("query: {error}")))?;
+    let mut out = String::from("{\"query\":");
+    json::text(&mut out, &picture.query);
+    if let Some(bound) = picture.bound {
+        out.push_str(",\"operator\":");
+        json::text(&mut out, bound.operator);
+        let mut value = String::new();
+        khz_promql::put_value(&mut value, bound.value);
+        out.push_str(",\"bound\":");
+        json::text(&mut out, &value);
+    }
+    out.push_str("}\n");
+    Ok(json::response(out))
 }

@@ -92,7 +92,7 @@ fn every_route_and_parameter_is_described_and_nothing_else() {
 fn needed(path: &str) -> &'static str {
     match path {
         "/khz/v1/tiles" => "?match=load.1m",
-        "/api/v1/query" | "/api/v1/format_query" => "?query=node_load1",
+        "/api/v1/query" | "/api/v1/format_query" | "/khz/v1/rules/picture" => "?query=node_load1",
         "/api/v1/query_range" => "?query=node_load1&start=1763690000&end=1763690030&step=15",
         "/api/v1/series" => "?match[]=node_load1",
         _ => "",
@@ -171,6 +171,11 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             let unknown = |run: &str| ("GET", format!("/khz/v1/actions/{run}/output"), vec![], 404);
             requests.extend([get("?x=1", 400), unknown("8"), unknown("x")]);
         }
+        "/khz/v1/rules/picture" => requests.extend([
+            get("?query=node_load1%3E5%20and%20up&instance=n1", 200),
+            get("", 400),
+            get("?query=sum(", 400),
+        ]),
         "/api/v1/rules" => requests.extend([
             get("?type=alert&exclude_alerts=true&rule_name[]=A&rule_group[]=g&file[]=f", 200),
             get("?type=both", 400),

@@ -15,7 +15,7 @@ use crate::steps::Steps;
 use crate::text::{self, Position};
 
 /// The label that says of which node a series is.
-const INSTANCE: &str = "instance";
+pub(crate) const INSTANCE: &str = "instance";
 /// The label that says who gathered it.
 const JOB: &str = "job";
 /// Labels that the hub gives to series: a node does not know them.

@@ -57,7 +57,9 @@ fn told(circle: &[(&Path, &Rule)]) -> String {
     }
     shown.push(name);
     let way = shown.join(" needs ");
-    format!("these records need each other in a circle: {way}. One of them sees values of the evaluation before")
+    format!(
+        "these records need each other in a circle: {way}. One of them sees values of the evaluation before"
+    )
 }
 
 /// Which record needs which, by name.

@@ -1,8 +1,10 @@
-//! `khz alerts`: which alerts there are at a hub, since when, and why.
+//! `khz alerts`: which alerts there are at a hub, since when, and why. `alerts/show.rs` shows one with the rows around it.
+
+mod show;
 
 use std::io::Write;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use khz_ask::{ActionRun, AlertAnswer, Server};
 use khz_model::{Nanos, moment};
 use serde_json::json;
@@ -20,14 +22,20 @@ pub const EXAMPLES: &str = "\
 Examples:
   khz alerts                        what fires, and what may fire soon
   khz alerts --firing               what fires
+  khz alerts show NodeDown node7    one with all its texts, and the rows around
   khz alerts --json                 one object a line
 
-A pending alert has not been true for as long as its rule says (`for`).
+STATE says since when: `firing 5m` fires since five minutes, `pending 2m` is
+true since two, but not yet for as long as its rule says (`for`).
 docs/rules.md says how a hub gets rules: khz hub --rules DIR.";
 
 /// `khz alerts`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct AlertsFlags {
+    /// What to do instead of listing the alerts.
+    #[command(subcommand)]
+    pub command: Option<AlertsCommand>,
     /// Only alerts that fire.
     #[arg(long)]
     pub firing: bool,
@@ -42,8 +50,19 @@ pub struct AlertsFlags {
     pub settings: ReaderFlags,
 }
 
+/// What `khz alerts` does besides listing.
+#[derive(Debug, Subcommand)]
+pub enum AlertsCommand {
+    /// Show an alert: its texts and labels, its rule, since when, and a plot that begins before it.
+    #[command(after_help = show::EXAMPLES)]
+    Show(show::AlertsShowFlags),
+}
+
 /// Lists the alerts.
 pub fn run(flags: AlertsFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    if let Some(AlertsCommand::Show(flags)) = flags.command {
+        return show::run(flags, outer, out);
+    }
     let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
     let server = flags.target.running(&plan)?;
     let answer = server.alerts()?;
@@ -95,12 +114,11 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos) -> Table {
     let titles = [
         ("ALERT", Side::Left),
         ("STATE", Side::Left),
-        ("FOR", Side::Right),
         ("VALUE", Side::Right),
         ("WHERE", Side::Left),
         ("WHY", Side::Left),
     ];
-    let mut table = Table::new(&titles, 5);
+    let mut table = Table::new(&titles, 4);
     for alert in alerts {
         let labels = alert.labels.iter().filter(|(name, _)| *name != "alertname");
         let place: Vec<String> = labels.map(|(name, value)| format!("{name}={value}")).collect();
@@ -108,8 +126,7 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos) -> Table {
         let why = text("summary").or_else(|| text("description")).cloned().unwrap_or_default();
         table.row([
             alert.labels.get("alertname").cloned().unwrap_or_default(),
-            alert.state.clone(),
-            age(&alert.active_at, now),
+            since(alert, now),
             number(&alert.value),
             place.join(" "),
             why,
@@ -130,6 +147,16 @@ fn done(run: &ActionRun) -> String {
     format!("{action}: {outcome}{colon}{text} (run {number}{output})")
 }
 
+/// What an alert does, and for how long: `firing 5m` does not count the time in which it was pending.
+fn since(alert: &AlertAnswer, now: Nanos) -> String {
+    match (&*alert.state, &alert.fired_at) {
+        ("firing", Some(fired_at)) => format!("firing {}", age(fired_at, now)),
+        // An older khz does not say since when.
+        ("firing", None) => format!("firing, there {}", age(&alert.active_at, now)),
+        (state, _) => format!("{state} {}", age(&alert.active_at, now)),
+    }
+}
+
 /// How long it is since this date.
 fn age(date: &str, now: Nanos) -> String {
     match moment::read(date, now, None) {
@@ -144,21 +171,28 @@ fn number(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    #[test]
-    fn an_alert_is_a_line_with_its_age_its_place_and_its_reason() {
-        let alert = |name: &str, state: &str| AlertAnswer {
+    /// An alert of n1 that is there since 10:29:01; if it fires, since a minute later.
+    pub(crate) fn alert(name: &str, state: &str) -> AlertAnswer {
+        AlertAnswer {
             labels: [("alertname", name), ("instance", "n1"), ("severity", "warning")]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
             annotations: [("summary".to_owned(), "load is 9 on n1".to_owned())].into(),
             state: state.to_owned(),
             active_at: "2026-11-21T10:29:01.000Z".to_owned(),
+            fired_at: (state == "firing").then(|| "2026-11-21T10:30:01.000Z".to_owned()),
             keep_firing_since: None,
             value: "9.25e+00".to_owned(),
-        };
+        }
+    }
+
+    #[test]
+    fn an_alert_is_a_line_with_its_age_its_place_its_reason_and_its_action() {
+        let older = AlertAnswer { fired_at: None, ..alert("Older", "firing") };
+        let alerts = [alert("Busy", "firing"), alert("Soon", "pending"), older];
         let run = ActionRun {
             run: 4,
             action: "look".to_owned(),
@@ -174,11 +208,12 @@ mod tests {
             text: "exit code 0".to_owned(),
             output: true,
         };
-        let text =
-            table(&[alert("Busy", "firing")], &[run], Nanos(1_795_257_001_000_000_000)).render(Some(120));
-        let line = text.lines().nth(1).unwrap();
-        for word in ["Busy", "firing", "1m", "9.25", "instance=n1 severity=warning", "load is 9 on n1"] {
-            assert!(line.contains(word), "{word}: {text}");
+        let text = table(&alerts, &[run], Nanos(1_795_257_121_000_000_000)).render(Some(120));
+        for state in ["firing 2m", "pending 3m", "firing, there 3m"] {
+            let line = text.lines().find(|line| line.contains(state)).unwrap_or_else(|| panic!("{text}"));
+            for word in ["9.25", "instance=n1 severity=warning", "load is 9 on n1"] {
+                assert!(line.contains(word), "{word}: {text}");
+            }
         }
         assert!(text.contains("look: done: exit code 0 (run 4, khz actions output 4)"), "{text}");
     }

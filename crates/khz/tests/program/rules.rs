@@ -73,6 +73,31 @@ fn a_hub_evaluates_rules_records_what_they_give_and_tells_people() {
         listed.contains("HasMemory") && listed.contains("firing") && listed.contains("n1 has "),
         "{listed}"
     );
+    assert!(!listed.contains("firing, there"), "the hub says since when it fires: {listed}");
+    let shown = hub.beside(&["alerts", "show", "HasMemory", "n1", "--server", &hub.url]).output().unwrap();
+    let text = out(&shown);
+    for part in [
+        "HasMemory on n1",
+        "fires since",
+        "instance:memory:bytes > 0 (group memory)",
+        "n1 has ",
+        "(alert if > 0)",
+    ] {
+        assert!(text.contains(part), "{part}: {text}{}", err(&shown));
+    }
+    let json = hub.beside(&["alerts", "show", "HasMemory", "--json", "--server", &hub.url]).output().unwrap();
+    let object: serde_json::Value = serde_json::from_str(&out(&json)).unwrap();
+    assert_eq!(object["bound"], "0", "{object}");
+    assert!(object["series"][0]["values"][0][1].is_string(), "the rows around it: {object}");
+    for (words, problem) in [
+        (&["alerts", "show", "Nobody"][..], "no alerting rule has the name \"Nobody\""),
+        (&["alerts", "show", "Nothing"], "no alert Nothing fires or is pending"),
+        (&["alerts", "show", "HasMemory", "n2"], "no alert HasMemory of n2 fires or is pending"),
+    ] {
+        let refused = hub.beside(&[words, &["--server", &hub.url]].concat()).output().unwrap();
+        assert_eq!(code(&refused), 1, "{}", err(&refused));
+        assert!(err(&refused).contains(problem), "{}", err(&refused));
+    }
     for (query, part) in [
         ("instance:memory:bytes", "\"__name__\":\"instance:memory:bytes\""),
         ("ALERTS{alertstate=\"firing\"}", "\"severity\":\"info\""),

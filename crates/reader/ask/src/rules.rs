@@ -6,7 +6,7 @@ use khz_model::http_names::RULES_PATH;
 use serde::Deserialize;
 
 use crate::error::AskError;
-use crate::server::Server;
+use crate::server::{Server, percent_encoded};
 
 /// The alerts of a khz.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -37,11 +37,61 @@ pub struct AlertAnswer {
     pub state: String,
     /// Since when its series is there.
     pub active_at: String,
+    /// Since when it fires; an older khz does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fired_at: Option<String>,
     /// Since when it fires only because of `keep_firing_for`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_firing_since: Option<String>,
     /// The value of its series.
     pub value: String,
+}
+
+/// The rules of a khz.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Rules {
+    pub data: RulesData,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct RulesData {
+    pub groups: Vec<RuleGroup>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct RuleGroup {
+    pub name: String,
+    pub rules: Vec<AlertRule>,
+}
+
+/// An alerting rule and its alerts.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AlertRule {
+    /// Its group.
+    #[serde(skip)]
+    pub group: String,
+    /// Its name.
+    pub name: String,
+    /// Its expression.
+    pub query: String,
+    /// `for`, in seconds.
+    pub duration: f64,
+    /// Why its last evaluation failed.
+    pub last_error: Option<String>,
+    /// Its alerts.
+    pub alerts: Vec<AlertAnswer>,
+}
+
+/// What to draw of an alert.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RulePicture {
+    /// The series, as a query.
+    pub query: String,
+    /// How they are compared with the bound.
+    pub operator: Option<String>,
+    /// The number that they are compared with.
+    pub bound: Option<String>,
 }
 
 /// How many rules are in use.
@@ -63,6 +113,29 @@ impl Server {
     /// See [`AskError`].
     pub fn alerts(&self) -> Result<Alerts, AskError> {
         self.get_json("/api/v1/alerts")
+    }
+
+    /// The alerting rules of this name, with their alerts.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn alert_rules(&self, name: &str) -> Result<Vec<AlertRule>, AskError> {
+        let name = percent_encoded(name);
+        let rules: Rules = self.get_json(&format!("/api/v1/rules?type=alert&rule_name[]={name}"))?;
+        let of_group = |group: RuleGroup| {
+            group.rules.into_iter().map(move |rule| AlertRule { group: group.name.clone(), ..rule })
+        };
+        Ok(rules.data.groups.into_iter().flat_map(of_group).collect())
+    }
+
+    /// What to draw of an expression: the series that it compares, of this instance only, and the number that it compares them with.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn rule_picture(&self, expr: &str, instance: Option<&str>) -> Result<RulePicture, AskError> {
+        let of = instance.map(|instance| format!("&instance={}", percent_encoded(instance)));
+        let query = percent_encoded(expr);
+        self.get_json(&format!("{RULES_PATH}/picture?query={query}{}", of.unwrap_or_default()))
     }
 
     /// How many rules there are.

@@ -232,6 +232,11 @@ fn write_alert(out: &mut String, alert: &Alert) {
     json::text(out, alert.state.as_str());
     out.push_str(",\"activeAt\":");
     date(out, alert.active_at);
+    // Prometheus does not tell it: since when an alert fires, not since when its series is there.
+    if let (Some(since), AlertState::Firing) = (alert.fired_at, alert.state) {
+        out.push_str(",\"firedAt\":");
+        date(out, since);
+    }
     if let (Some(since), AlertState::Firing) = (alert.keep_firing_since, alert.state) {
         out.push_str(",\"keepFiringSince\":");
         date(out, since);

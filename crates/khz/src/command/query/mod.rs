@@ -1,7 +1,7 @@
 //! `khz query`: its flags, and the question that they ask. `print.rs` prints the answer, `store.rs` answers out of the files
 //! of a store, `unknown.rs` says which names nobody has.
 
-mod print;
+pub(in crate::command) mod print;
 mod store;
 mod unknown;
 
@@ -91,7 +91,7 @@ pub struct QueryFlags {
 /// People wait this long without a word.
 const SAID_AFTER: Duration = Duration::from_secs(3);
 /// Points of a plot, unless `--step` says otherwise: about the columns of a wide terminal.
-const POINTS: u64 = 200;
+pub(in crate::command) const POINTS: u64 = 200;
 
 /// Asks and prints.
 pub fn run(flags: QueryFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
@@ -181,7 +181,7 @@ impl Asking {
 }
 
 /// Seconds with three places, as Prometheus reads them.
-fn seconds(time: Nanos) -> String {
+pub(in crate::command) fn seconds(time: Nanos) -> String {
     format!("{}.{:03}", time.0 / 1_000_000_000, time.0 / 1_000_000 % 1_000)
 }
 

@@ -56,7 +56,8 @@ impl Gathered {
     fn new() -> Self {
         let metrics = khz_parse::catalogue();
         let numbers = metrics.iter().filter(|metric| metric.value_type != ValueType::Labels);
-        let names = numbers.flat_map(|metric| [&metric.name, &metric.exposition.name].map(ToString::to_string));
+        let names =
+            numbers.flat_map(|metric| [&metric.name, &metric.exposition.name].map(ToString::to_string));
         Gathered(names.collect())
     }
 

@@ -1,0 +1,253 @@
+//! `khz alerts show`: one alert with all that is known of it, and the rows around its beginning. It asks the khz what to draw, and
+//! draws as `khz query` does.
+
+use std::io::Write;
+
+use clap::Args;
+use khz_ask::{AlertAnswer, AlertRule, PromqlData, PromqlSeries, RulePicture, Server};
+use khz_model::{Nanos, moment};
+use serde_json::{Map, Value, json};
+
+use super::{number, since};
+use crate::command::past::now;
+use crate::command::query::{POINTS, print, seconds};
+use crate::command::target::Target;
+use crate::config::{NodeFlags, ReaderFlags};
+use crate::show::outcome::{Done, Failure, Outcome};
+use crate::show::quantities::of_span;
+use crate::show::table::{json_line, printable, remark};
+
+/// Examples for `khz alerts show --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz alerts show NodeDown          the alerts of this name
+  khz alerts show NodeDown node7    that of one node
+  khz alerts show NodeDown node7 --json
+                                    with its series, for programs
+
+The plot begins 15 minutes before the alert. Of a rule such as `load > 5` it
+has the load, and its title says with which number it is compared.";
+
+/// Alerts of one name that are shown, the oldest firing ones first: each costs a query, and a screen.
+const SHOWN_MAX: usize = 5;
+/// The plot begins this long before the alert.
+const BEFORE: Nanos = Nanos::from_secs(15 * 60);
+
+/// `khz alerts show`.
+#[derive(Debug, Args)]
+pub struct AlertsShowFlags {
+    /// The name of the alert.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Only that of this node.
+    #[arg(value_name = "NODE")]
+    pub of_node: Option<String>,
+    /// One JSON object a line, with the series.
+    #[arg(long)]
+    pub json: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// Shows the alerts of a name.
+pub fn run(flags: AlertsShowFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
+    let server = flags.target.running(&plan)?;
+    let rules = server.alert_rules(&flags.name)?;
+    if rules.is_empty() {
+        return Err(Failure::work(format!("no alerting rule has the name {:?}", flags.name)));
+    }
+    for rule in &rules {
+        if let Some(error) = &rule.last_error {
+            remark!("the rule {} of the group {} fails: {error}", rule.name, rule.group);
+        }
+    }
+    let is_of_node = |alert: &AlertAnswer| {
+        flags.of_node.is_none() || alert.labels.get("instance") == flags.of_node.as_ref()
+    };
+    let mut alerts: Vec<(&AlertRule, &AlertAnswer)> = rules
+        .iter()
+        .flat_map(|rule| rule.alerts.iter().map(move |alert| (rule, alert)))
+        .filter(|(_, alert)| is_of_node(alert))
+        .collect();
+    alerts
+        .sort_by(|(_, one), (_, other)| (&one.state, &one.active_at).cmp(&(&other.state, &other.active_at)));
+    if alerts.is_empty() {
+        let of_node = flags.of_node.map(|node| format!(" of {node}")).unwrap_or_default();
+        return Err(Failure::work(format!("no alert {}{of_node} fires or is pending", flags.name)));
+    }
+    for (number, &(rule, alert)) in alerts.iter().take(SHOWN_MAX).enumerate() {
+        let around = Around::of(&server, rule, alert, now())?;
+        match flags.json {
+            true => writeln!(out, "{}", json_line(&object(rule, alert, &around)))?,
+            false => {
+                if number > 0 {
+                    writeln!(out)?;
+                }
+                out.write_all(lines(rule, alert, around.end).as_bytes())?;
+                writeln!(out)?;
+                around.draw(out)?;
+            }
+        }
+        out.flush()?;
+    }
+    if alerts.len() > SHOWN_MAX {
+        remark!("{} more alerts of this name are not shown: name a node", alerts.len() - SHOWN_MAX);
+    }
+    Ok(Done::Wholly)
+}
+
+/// The rows around the beginning of an alert.
+struct Around {
+    picture: RulePicture,
+    start: Nanos,
+    end: Nanos,
+    series: Vec<PromqlSeries>,
+}
+
+impl Around {
+    fn of(server: &Server, rule: &AlertRule, alert: &AlertAnswer, end: Nanos) -> Result<Self, Failure> {
+        let instance = alert.labels.get("instance").map(String::as_str);
+        let picture = server.rule_picture(&rule.query, instance)?;
+        let begun = moment::read(&alert.active_at, end, None).unwrap_or(end);
+        let start = Nanos(begun.0.min(end.0).saturating_sub(BEFORE.0));
+        let step = Nanos::from_secs(((end.0 - start.0) / 1_000_000_000).div_ceil(POINTS).max(1));
+        let answer = server.promql_range(&picture.query, &seconds(start), &seconds(end), &seconds(step))?;
+        for note in answer.warnings.iter().chain(&answer.infos) {
+            remark!("{note}");
+        }
+        let series = match answer.data {
+            PromqlData::Matrix(series) => series,
+            _ => Vec::new(),
+        };
+        Ok(Around { picture, start, end, series: of_alert(series, alert) })
+    }
+
+    fn draw(&self, out: &mut impl Write) -> Outcome {
+        let compared = match (&self.picture.operator, &self.picture.bound) {
+            (Some(operator), Some(bound)) => format!("   (alert if {operator} {bound})"),
+            _ => String::new(),
+        };
+        let title = format!("{}{compared}", self.picture.query);
+        let span = (self.start, Nanos(self.end.0 - self.start.0));
+        print::print(&title, &PromqlData::Matrix(self.series.clone()), Some(span), false, out)
+    }
+}
+
+/// The series with the labels of the alert, as far as they have the same ones; if none has them, a rule has changed its labels, and
+/// all are shown.
+fn of_alert(series: Vec<PromqlSeries>, alert: &AlertAnswer) -> Vec<PromqlSeries> {
+    let is_its = |series: &PromqlSeries| {
+        series.metric.iter().all(|(name, value)| {
+            name == "__name__" || alert.labels.get(name).is_none_or(|of_alert| of_alert == value)
+        })
+    };
+    match series.iter().any(is_its) {
+        true => series.into_iter().filter(is_its).collect(),
+        false => series,
+    }
+}
+
+/// An alert in words, one line for each of its parts.
+fn lines(rule: &AlertRule, alert: &AlertAnswer, now: Nanos) -> String {
+    let place = alert.labels.get("instance").map(|instance| format!(" on {instance}")).unwrap_or_default();
+    let mut parts = vec![("state", since(alert, now))];
+    parts.push(("there since", alert.active_at.clone()));
+    parts.extend(alert.fired_at.iter().map(|time| ("fires since", time.clone())));
+    parts.extend(
+        alert.keep_firing_since.iter().map(|time| ("series gone", format!("{time} (keep_firing_for)"))),
+    );
+    parts.push(("value", number(&alert.value)));
+    parts.push(("rule", format!("{} (group {})", rule.query, rule.group)));
+    if rule.duration > 0.0 {
+        parts.push(("for", of_span(rule.duration)));
+    }
+    let labels = alert.labels.iter().filter(|(name, _)| *name != "alertname");
+    let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={value}")).collect();
+    parts.push(("labels", labels.join(" ")));
+    parts.extend(alert.annotations.iter().map(|(name, text)| (name.as_str(), text.clone())));
+    let width = parts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let mut text = printable(&format!("{}{place}", rule.name)) + "\n";
+    for (name, words) in parts {
+        // A text of several lines stays below its first one.
+        let words: Vec<String> = words.lines().map(printable).collect();
+        let indent = format!("\n  {:width$}  ", "");
+        text += format!("  {:width$}  {}", printable(name), words.join(&indent)).trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn object(rule: &AlertRule, alert: &AlertAnswer, around: &Around) -> Value {
+    let mut object = match json!(alert) {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    };
+    let series = around.series.iter().map(|series| {
+        let values: Vec<Value> =
+            series.values.iter().map(|(time, value)| json!([format!("{time:.3}"), value])).collect();
+        json!({ "metric": series.metric, "values": values })
+    });
+    object.insert("group".to_owned(), json!(rule.group));
+    object.insert("expr".to_owned(), json!(rule.query));
+    object.insert("for".to_owned(), json!(rule.duration));
+    object.insert("drawn".to_owned(), json!(around.picture.query));
+    object.insert("operator".to_owned(), json!(around.picture.operator));
+    object.insert("bound".to_owned(), json!(around.picture.bound));
+    object.insert("series".to_owned(), series.collect());
+    Value::Object(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::alerts::tests::alert;
+
+    fn series(labels: &[(&str, &str)]) -> PromqlSeries {
+        let metric = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        PromqlSeries { metric, values: vec![(1.0, "2".to_owned())] }
+    }
+
+    #[test]
+    fn the_series_of_an_alert_are_those_with_its_labels() {
+        let busy = alert("Busy", "firing");
+        let all = vec![
+            series(&[("__name__", "node_load1"), ("instance", "n1"), ("device", "a")]),
+            series(&[("__name__", "node_load1"), ("instance", "n2")]),
+        ];
+        assert_eq!(of_alert(all.clone(), &busy), all[..1]);
+        assert_eq!(of_alert(all[1..].to_vec(), &busy), all[1..]);
+    }
+
+    #[test]
+    fn an_alert_is_told_with_both_of_its_times_and_all_its_texts() {
+        let mut busy = alert("Busy", "firing");
+        busy.annotations.insert("description".to_owned(), "first\nsecond\u{1b}".to_owned());
+        let rule = AlertRule {
+            group: "load".to_owned(),
+            name: "Busy".to_owned(),
+            query: "node_load1 > 9".to_owned(),
+            duration: 60.0,
+            ..AlertRule::default()
+        };
+        let text = lines(&rule, &busy, Nanos(1_795_257_061_000_000_000));
+        let expected = "\
+Busy on n1
+  state        firing 1m
+  there since  2026-11-21T10:29:01.000Z
+  fires since  2026-11-21T10:30:01.000Z
+  value        9.25
+  rule         node_load1 > 9 (group load)
+  for          1m
+  labels       instance=n1 severity=warning
+  description  first
+               second?
+  summary      load is 9 on n1
+";
+        assert_eq!(text, expected);
+    }
+}

@@ -4,13 +4,16 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use khz_link::{Answer, InterestFrame, Lane, Lanes};
-use khz_model::{Nanos, Pattern, Stamp};
+use khz_model::{ChannelName, Nanos, Pattern, Stamp};
 
 use crate::chance;
 use crate::library::{Library, PERIOD_MIN};
 use crate::reel::Reel;
 use crate::ring::{PlayedRing, Score};
 use crate::variation::Variation;
+
+/// How channels of rules are called. A simulated node plays that it judges them, and that none gives anything.
+const RULES_PREFIX: &str = "khz_rules_";
 
 /// What a node plays, and how.
 #[derive(Clone, Debug)]
@@ -121,8 +124,18 @@ impl NodeLanes {
         let patterns: Result<Vec<Pattern>, _> = ask.patterns().map(Pattern::new).collect();
         let patterns = patterns.map_err(|error| error.to_string())?;
         let base = self.base.as_ref().ok_or("the node has not begun")?;
-        if ask.channel.is_some() {
-            return Err("a simulated node executes no handlers".to_owned());
+        if let Some(channel) = &ask.channel {
+            let name = ChannelName::new(channel.name).map_err(|error| error.to_string())?;
+            if !channel.name.starts_with(RULES_PREFIX) {
+                return Err("a simulated node executes no handlers but those of rules".to_owned());
+            }
+            let reel = self.library.borrow_mut().rules(&name)?;
+            let start = last_tick(self.now, reel.period);
+            let ring = self.ring(name.metric(), reel, 0, start, false);
+            let id = ring.id();
+            self.boosts.push((ask.number, ring));
+            self.revision += 1;
+            return Ok((id, ask.period));
         }
         let is_demand = ask.period == Nanos(0);
         if ask.period >= base.period() {

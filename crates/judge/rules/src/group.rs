@@ -3,6 +3,7 @@
 
 mod record;
 mod saved;
+mod share;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,8 +12,9 @@ use std::time::Duration;
 use khz_promql::{Engine, LabelSet, METRIC_NAME, Source, Value, VectorSample, stale};
 
 pub use saved::{Saved, SavedAlert, SavedGroup, SavedRule};
+pub use share::Share;
 
-use crate::alert::{ALERT_NAME, Alert, AlertState, Alerts, Change, Found};
+use crate::alert::{ALERT_NAME, Alert, AlertState, Alerts, Change, Found, Scope};
 use crate::memory::{Memory, Overlay};
 use crate::rule::{Alerting, Group, Rule, RuleKind};
 use crate::template::TemplateData;
@@ -188,6 +190,20 @@ impl Evaluator {
         time: i64,
         clock: &mut dyn FnMut() -> Duration,
     ) -> Pass {
+        let all = Arc::new(Share::default());
+        self.evaluate_share(engine, source, time, clock, &|_| all.clone())
+    }
+
+    /// The same, where some nodes judge some rules by themselves: the share of each rule, by its number, says what is left. The pass
+    /// has all alerts, those of these nodes among them.
+    pub fn evaluate_share(
+        &mut self,
+        engine: &Engine,
+        source: &dyn Source,
+        time: i64,
+        clock: &mut dyn FnMut() -> Duration,
+        share: &dyn Fn(usize) -> Arc<Share>,
+    ) -> Pass {
         let group = self.group.clone();
         let at = time - group.query_offset.unwrap_or(self.settings.query_offset);
         let mut pass = Pass { time, ..Pass::default() };
@@ -198,7 +214,7 @@ impl Evaluator {
             let mut report = RuleReport::default();
             let mut work =
                 Work { engine, source: &overlay, settings: &self.settings, group: &group, time, at };
-            let given = work.rule(rule, &mut self.rules[number].alerts, &mut report);
+            let given = work.rule(rule, &share(number), &mut self.rules[number].alerts, &mut report);
             match given {
                 Ok((samples, alerts)) => {
                     report.samples = samples.len();
@@ -243,6 +259,39 @@ impl Evaluator {
     }
 }
 
+/// What a node that judges by itself says of its rules.
+impl Evaluator {
+    /// Takes what some alerting rules give on one node, which it says at a time of its own (ms since 1970): for each rule all its
+    /// series there, with the labels of the hub. Returns their alerts on this node, and why rules fail.
+    pub fn take(
+        &mut self,
+        engine: &Engine,
+        source: &dyn Source,
+        (node, time): (&str, i64),
+        given: Vec<(usize, Vec<VectorSample>)>,
+    ) -> (Vec<PassedAlert>, Vec<(usize, String)>) {
+        let group = self.group.clone();
+        let (mut passed, mut failed) = (Vec::new(), Vec::new());
+        for (number, vector) in given {
+            let Some((rule, progress)) = group.rules.get(number).zip(self.rules.get_mut(number)) else { continue };
+            let Some(alerting) = rule.alerting() else { continue };
+            let mut work = Work { engine, source, settings: &self.settings, group: &group, time, at: time };
+            match work.step(rule, alerting, &vector, &mut progress.alerts, Scope::One(node)) {
+                Ok(all) => passed.extend(
+                    all.into_iter().map(|(alert, change)| PassedAlert { rule: number, alert, change }),
+                ),
+                Err(error) => failed.push((number, error)),
+            }
+        }
+        (passed, failed)
+    }
+
+    /// Whether a rule has active alerts on a node.
+    pub fn has_active(&self, rule: usize, node: &str) -> bool {
+        self.rules.get(rule).is_some_and(|progress| progress.alerts.has_active(node))
+    }
+}
+
 /// A number that depends on the name and the file of a group (FNV-1a).
 fn spread(group: &Group) -> u64 {
     let bytes = group.file.bytes().chain([0]).chain(group.name.bytes());
@@ -265,14 +314,30 @@ struct Work<'a> {
 type Given = (Vec<Recorded>, Vec<(Arc<Alert>, Option<Change>)>);
 
 impl Work<'_> {
-    fn rule(&mut self, rule: &Rule, alerts: &mut Alerts, report: &mut RuleReport) -> Result<Given, String> {
-        let vector = self.query(&rule.expr, self.at, report)?;
+    fn rule(
+        &mut self,
+        rule: &Rule,
+        share: &Share,
+        alerts: &mut Alerts,
+        report: &mut RuleReport,
+    ) -> Result<Given, String> {
+        let vector = if share.is_empty() {
+            Vec::new()
+        } else {
+            let left = share.of(self.source);
+            Work { source: &left, ..*self }.query(&rule.expr, self.at, report)?
+        };
         match &rule.kind {
             RuleKind::Record { labels } => {
                 let samples = record::record(&rule.name, labels, vector, self.at, self.group.limit)?;
                 Ok((samples, Vec::new()))
             }
-            RuleKind::Alert(alerting) => self.alert(rule, alerting, vector, alerts),
+            RuleKind::Alert(alerting) => {
+                let all = self.step(rule, alerting, &vector, alerts, Scope::Except(&share.judging))?;
+                let active = all.iter().filter(|(alert, _)| alert.state != AlertState::Inactive);
+                let samples = active.flat_map(|(alert, _)| record::states(&rule.name, alert, self.at));
+                Ok((samples.collect(), all))
+            }
         }
     }
 
@@ -282,25 +347,19 @@ impl Work<'_> {
         vector(answer.value)
     }
 
-    fn alert(
+    /// What becomes of the alerts of a rule, of those that the scope means.
+    fn step(
         &mut self,
         rule: &Rule,
         alerting: &Alerting,
-        vector: Vec<VectorSample>,
+        vector: &[VectorSample],
         alerts: &mut Alerts,
-    ) -> Result<Given, String> {
+        scope: Scope<'_>,
+    ) -> Result<Vec<(Arc<Alert>, Option<Change>)>, String> {
         let found = vector.iter().map(|sample| self.found(rule, alerting, sample)).collect();
         let times = (alerting.hold, alerting.keep_firing);
-        let limit = self.group.limit;
-        let all = alerts.step(found, self.time, times, limit).map_err(|error| {
-            if matches!(error, crate::alert::AlertsError::Limit(..)) {
-                *alerts = Alerts::default();
-            }
-            error.to_string()
-        })?;
-        let active = all.iter().filter(|(alert, _)| alert.state != AlertState::Inactive);
-        let samples = active.flat_map(|(alert, _)| record::states(&rule.name, alert, self.at)).collect();
-        Ok((samples, all))
+        let all = alerts.step(found, self.time, times, self.group.limit, scope);
+        all.map_err(|error| error.to_string())
     }
 
     /// A series as an alert, with its texts expanded.

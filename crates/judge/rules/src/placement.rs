@@ -2,6 +2,7 @@
 
 use khz_promql::{EachNode, ForEachNode};
 
+use crate::alert::NODE_LABEL;
 use crate::finding::Place;
 use crate::rule::{Group, Rule};
 
@@ -27,14 +28,21 @@ pub struct AtHub {
 /// khz's own.
 pub fn place(group: &Group, rule: &Rule, gathers: &dyn Fn(&str) -> bool) -> Placement {
     let at_hub = |place: Place, why: &str| Placement::AtHub(AtHub { place, why: why.to_owned() });
-    let Some(_) = rule.alerting() else {
+    let Some(alerting) = rule.alerting() else {
         return at_hub(rule.place, "what it records belongs to the store, which is at the hub");
     };
+    if alerting.labels.iter().any(|(name, _)| **name == *NODE_LABEL) {
+        return at_hub(rule.place, "its labels have another instance than the node, by which the hub tells its alerts apart");
+    }
     if group.limit.is_some() {
         return at_hub(group.place, "its group has a limit, which counts the alerts of all nodes");
     }
     if group.query_offset.is_some_and(|offset| offset > 0) {
         return at_hub(group.place, "its group asks for the past (query_offset)");
+    }
+    let longest = khz_plan::limits::DURATION_MAX.0.cast_signed() / 1_000_000;
+    if alerting.hold.max(alerting.keep_firing) > longest {
+        return at_hub(rule.place, "it waits for longer than a day");
     }
     match khz_promql::compile_for_each_node(&rule.expr, &EachNode { gathers }) {
         Ok(compiled) => Placement::AtNodes(compiled),

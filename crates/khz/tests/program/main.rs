@@ -37,6 +37,7 @@ mod ring_place;
 mod roles;
 mod rrd;
 mod rules;
+mod rules_at_nodes;
 mod service;
 mod simulate;
 mod slowed;

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use khz_model::{
-    Absence, Budget, ChannelTerms, Instance, Kind, Labels, Metric, Nanos, NodeName, Pattern, QueryError,
+    Absence, Budget, ChannelTerms, Instance, Kind, LabelError, Labels, Metric, Nanos, NodeName, Pattern, QueryError,
     Reading, Series, Share, Stamp, Unit, ValueFormat, ValueType,
 };
 use khz_plan::{
-    BoundHandler, Bucket, Effect, Handler, Identity, LabelSet, METRIC_NAME, ResultSeries, Values,
+    BoundHandler, Bucket, Effect, Handler, Identity, Judged, LabelSet, METRIC_NAME, ResultSeries, Values,
 };
 
 use crate::past::Past;
@@ -24,6 +24,9 @@ const SHARED_LABELS: [&str; 2] = ["instance", "job"];
 
 /// The label with the metric of a result, where one expression gives results of several.
 const METRIC_LABEL: &str = "metric";
+
+/// The same for results of rules; a result that has such a label of its own is refused.
+const RULE_METRIC: &str = khz_plan::RULE_METRIC;
 
 /// The label with the bucket of a histogram.
 const BUCKET_LABEL: &str = "bucket";
@@ -52,7 +55,7 @@ impl Channel {
 
     /// Whether its patterns say what its rows have; if not, an expression does.
     pub fn uses_patterns(&self) -> bool {
-        !matches!(self.handler.values, Values::Plan(_))
+        !matches!(self.handler.values, Values::Plan(_) | Values::Rules(_))
     }
 
     /// Whether the channel may need this metric: its patterns select it for rows of readings, or an expression uses it.
@@ -165,6 +168,10 @@ impl Handled {
         let is_shown = |series: &Series| series.is_selected(&self.patterns);
         let mut bound = BoundHandler::new(&self.channel.handler, &readings, is_shown, identity, period)
             .map_err(|error| refused(&self.channel.terms, error))?;
+        // The hub makes alerts of these labels: it must have them as they are.
+        if let Some(labels) = bound.labels_of_rules().find(|labels| own_labels(labels).is_err()) {
+            return Err(refused(&self.channel.terms, format!("a result has too many or too long labels: {labels}")));
+        }
         let slots = Slots::of(&bound, &self.channel, &self.patterns, &readings, &self.metric);
         let past = match self.channel.handler.effect {
             Effect::Surrounds { before, .. } => Past::bytes(before, period, slots.count()),
@@ -390,7 +397,22 @@ fn series_of(
     let has_names =
         results.windows(2).any(|two| two[0].labels.get(METRIC_NAME) != two[1].labels.get(METRIC_NAME));
     let mut named: HashMap<&str, Arc<Metric>> = HashMap::new();
+    let mut of_rules: HashMap<u16, Arc<Metric>> = HashMap::new();
     let series = |result: &ResultSeries| {
+        match result.judged {
+            Some(Judged::Ready) => {
+                return Series { metric: Arc::new(metric_of_rules(channel, "ready")), instance: None };
+            }
+            Some(Judged::Rule(rule)) => {
+                let metric = of_rules
+                    .entry(rule)
+                    .or_insert_with(|| Arc::new(metric_of_rules(channel, &format!("r{rule}"))));
+                let labels = own_labels(&result.labels).ok().filter(|labels| !labels.is_empty());
+                let instance = labels.map(|labels| Instance::from_kernel(b"").with_labels(&labels));
+                return Series { metric: metric.clone(), instance };
+            }
+            None => {}
+        }
         let Some(of) = result.of.and_then(|of| readings.get(of as usize)) else {
             return Series { metric: metric.clone(), instance: instance(&result.labels, has_names) };
         };
@@ -421,6 +443,20 @@ fn metric_of_each(channel: &Channel, of: &Metric, result: &ResultSeries) -> Metr
         None => plain,
     };
     Metric { value_type, places, help: "Computed by a channel.".into(), ..labelled }
+}
+
+/// The metric of the results of a rule, and of whether the node is ready to judge.
+fn metric_of_rules(channel: &Channel, end: &str) -> Metric {
+    let name = &channel.terms.name;
+    let (full, exposed) = (format!("{}.{end}", name.metric()), format!("khz_channel_{name}_{end}"));
+    let plain = Metric::plain(full, exposed, Kind::Gauge, Unit::Count);
+    Metric { value_type: ValueType::Float, help: "Judged for the hub's rules.".into(), ..plain }
+}
+
+/// The labels of a result of a rule, its metric's name among them, without those that the hub gives.
+fn own_labels(labels: &LabelSet) -> Result<Labels, LabelError> {
+    let own = labels.iter().filter(|(label, _)| !SHARED_LABELS.contains(label));
+    Labels::new(own.map(|(label, value)| if label == METRIC_NAME { (RULE_METRIC, value) } else { (label, value) }))
 }
 
 /// The instance of a bucket of a series.

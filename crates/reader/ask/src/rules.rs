@@ -44,6 +44,50 @@ pub struct AlertAnswer {
     pub value: String,
 }
 
+/// What a hub says of its rules.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RulesAnswer {
+    /// The groups.
+    pub data: RulesData,
+}
+
+/// All groups.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RulesData {
+    /// Each.
+    pub groups: Vec<GroupAnswer>,
+}
+
+/// A group.
+#[derive(Clone, Debug, Deserialize)]
+pub struct GroupAnswer {
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub file: String,
+    /// Its rules.
+    pub rules: Vec<RuleAnswer>,
+}
+
+/// A rule.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RuleAnswer {
+    /// Its name.
+    pub name: String,
+    /// Who judges it; `None`: the hub, for all nodes.
+    #[serde(default)]
+    pub judged: Option<JudgedAnswer>,
+}
+
+/// Who judges a rule.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct JudgedAnswer {
+    /// On how many nodes these do by themselves.
+    pub nodes: u64,
+    /// On how many the hub does.
+    pub hub: u64,
+}
+
 /// How many rules are in use.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct RulesInUse {
@@ -63,6 +107,14 @@ impl Server {
     /// See [`AskError`].
     pub fn alerts(&self) -> Result<Alerts, AskError> {
         self.get_json("/api/v1/alerts")
+    }
+
+    /// The rules, and who judges them.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn rules(&self) -> Result<RulesAnswer, AskError> {
+        self.get_json("/api/v1/rules?exclude_alerts=true")
     }
 
     /// How many rules there are.

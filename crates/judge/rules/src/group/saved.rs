@@ -32,7 +32,7 @@ pub struct SavedGroup {
     pub name: String,
     /// The time of its last pass (ms since 1970).
     pub time: i64,
-    /// Its rules, in their order.
+    /// Its rules, in their order, those without alerts and series left out.
     pub rules: Vec<SavedRule>,
 }
 
@@ -121,6 +121,8 @@ impl Evaluator {
             alerts: progress.alerts.iter().map(|alert| saved(alert)).collect(),
             series: progress.series.iter().map(plain).collect(),
         });
+        // Of a rule that is not there, nothing is known. With thousands of rules this is written at each change.
+        let rules = rules.filter(|rule| !rule.alerts.is_empty() || !rule.series.is_empty());
         let (file, name) = (self.group.file.to_string(), self.group.name.to_string());
         Some(SavedGroup { file, name, time, rules: rules.collect() })
     }

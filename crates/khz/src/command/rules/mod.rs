@@ -29,6 +29,8 @@ pub enum RulesCommand {
     #[command(after_help = test::EXAMPLES)]
     Test(test::RulesTestFlags),
     /// Show each rule: how often it is evaluated, and where, at the nodes or at the hub, and why.
+    ///
+    /// Without files, a running hub says on how many nodes its rules are judged by these themselves.
     #[command(after_help = show::EXAMPLES)]
     Show(show::RulesShowFlags),
     /// Have a hub load its rule files again (as SIGHUP does). If one has an error, those before stay in use.
@@ -41,7 +43,7 @@ pub fn run(command: RulesCommand, outer: NodeFlags, out: &mut impl Write) -> Out
     match command {
         RulesCommand::Check(flags) => check::run(&flags, out),
         RulesCommand::Test(flags) => test::run(&flags, out),
-        RulesCommand::Show(flags) => show::run(&flags, out),
+        RulesCommand::Show(flags) => show::run(flags, outer, out),
         RulesCommand::Reload(flags) => reload::run(flags, outer, out),
     }
 }

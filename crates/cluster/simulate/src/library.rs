@@ -86,7 +86,7 @@ impl Library {
         if period < PERIOD_MIN {
             return Err("a simulated node gathers 1,000 times a second at most".into());
         }
-        let recording = &self.recordings[which];
+        let recording = self.recordings[which].clone();
         let file = |slot: usize| &*recording.series[slot].metric.origin.file;
         let is_wanted = |slot: &usize| recording.series[*slot].is_selected(patterns);
         let mut files: Vec<String> =

@@ -14,7 +14,8 @@ use khz_promql::{Engine, LabelSet, METRIC_NAME, Source, Value, VectorSample, sta
 pub use saved::{Saved, SavedAlert, SavedGroup, SavedRule};
 pub use share::Share;
 
-use crate::alert::{ALERT_NAME, Alert, AlertState, Alerts, Change, Found, Scope};
+use crate::alert::{ALERT_NAME, Alert, AlertState, Change};
+use crate::alerts::{Alerts, Found, Scope};
 use crate::memory::{Memory, Overlay};
 use crate::rule::{Alerting, Group, Rule, RuleKind};
 use crate::template::TemplateData;

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod alert;
+mod alerts;
 mod board;
 mod duration;
 mod error;

@@ -22,7 +22,7 @@ const HANDLER_HEAD: usize = 64;
 const RULE_HEAD: usize = 24;
 
 /// Which rule of a set: the number of its group, and its own number in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleId {
     /// The group.
     pub group: usize,

@@ -2,7 +2,7 @@
 
 use khz_promql::{EachNode, ForEachNode};
 
-use crate::alert::NODE_LABEL;
+use crate::alerts::NODE_LABEL;
 use crate::finding::Place;
 use crate::rule::{Group, Rule};
 
@@ -83,7 +83,6 @@ mod tests {
             "node_load1 > 5",
             "rate(node_cpu[1m]) > 0.5 and on(instance) node_load1 > 3",
             "sum without (cpu) (node_x{cpu=~\"1|2\"}) / on(instance) group_left() node_y > 1",
-            "{\"mem.free\"} < 100",
             "node_x / ignoring(cpu) group_left node_y > time() - 100",
             "topk by (instance) (3, node_x)",
         ] {
@@ -93,6 +92,7 @@ mod tests {
             "sum by (instance, device) (node_x) > 1",
             "node_x / on(instance) node_y > 1",
             "node_x - ignoring(job) node_y",
+            "{\"mem.free\"} < 100",
         ] {
             assert_eq!(placed("", expr), "nodes, no job", "{expr}");
         }

@@ -42,6 +42,8 @@ impl SourceRow {
             };
             let own = series.instance.iter().flat_map(khz_model::Instance::labels);
             let own = own.map(|(name, value)| (if name == RULE_METRIC { METRIC_NAME } else { name }, value));
+            // These are the hub's to give: a node speaks for itself only.
+            let own = own.filter(|(name, _)| *name != exposed::INSTANCE && *name != exposed::JOB);
             let of_the_hub = [(exposed::INSTANCE, node)].into_iter().chain(rule.has_job.then_some((exposed::JOB, job)));
             let labels = LabelSet::new(own.chain(of_the_hub));
             let sample = VectorSample { labels, time, value: f64::from_bits(*bits) };

@@ -166,6 +166,8 @@ fn alerts(evaluator: &Evaluator, rules: usize) -> BTreeMap<(usize, LabelSet), St
 }
 
 proptest! {
+    // Each case evaluates two groups at each of some hundred rows.
+    #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn what_nodes_judge_fires_and_is_resolved_at_the_same_rows_as_at_the_hub(
         rules in prop::collection::vec((0..EXPRS.len(), 0u32..7, 0u32..7), 1..6),

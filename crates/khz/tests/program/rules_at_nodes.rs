@@ -52,14 +52,14 @@ impl Stage {
         let words =
             ["hub", "--config", &config, "--listen", &self.http, "--link-listen", &self.link, "--node", "hub"];
         let (rules, state, store) = (path("rules"), path("state"), path("store"));
-        let more = ["--rules", &rules, "--state-dir", &state, "--store", &store, "--rules-rate", "10Hz"];
+        let more = ["--rules", &rules, "--state-dir", &state, "--store", &store, "--rules-rate", "10Hz", "--insecure"];
         let mut command = khz(&[&words[..], &more].concat());
         command.env("KHZ_RUN_DIR", path("run"));
         Running::of(command)
     }
 
     fn agent(&self, node: &str, more: &[&str]) -> Running {
-        let words = ["agent", "--node", node, "--hub", &self.link, "--sources", "loadavg,jobs", "--ring", "4MiB"];
+        let words = ["agent", "--node", node, "--hub", &self.link, "--sources", "loadavg", "--ring", "4MiB"];
         let mut command = khz(&[&words[..], more].concat());
         command.env("KHZ_RUN_DIR", self.place.0.join(format!("run-{node}")));
         Running::of(command)

@@ -7,7 +7,8 @@ use khz_promql::{LabelSet, put_value};
 use serde::{Deserialize, Serialize};
 
 use super::{Evaluator, Settings};
-use crate::alert::{Alert, AlertState, Alerts};
+use crate::alert::{Alert, AlertState};
+use crate::alerts::Alerts;
 use crate::error::RulesError;
 use crate::limits::STATE_BYTES_MAX;
 use crate::rule::{Group, Rule};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use khz_promql::{LabelSet, Matcher, QueryError, Selection, Sink, Source};
 
-use crate::alert::NODE_LABEL;
+use crate::alerts::NODE_LABEL;
 
 /// Nodes up to which queries are narrowed to them. Of more, everything is asked for, and what others give is left out.
 const NARROWED_MAX: usize = 64;

@@ -2,6 +2,8 @@
 //! comes or goes, and when one has been there, or away, for as long as its rule waits. It makes no alerts: the hub does. A result
 //! becomes a series of the row when it is there for the first time. Nothing is allocated for a row without such a result.
 
+use std::collections::HashMap;
+
 use khz_model::{Nanos, Series, Stamp};
 
 use super::result::{Judged, ResultSeries};
@@ -70,15 +72,19 @@ struct Rule {
     bound: Bound,
     holds: i64,
     keeps: i64,
+    /// For each result: which of the states is its own. Results that differ in their metrics' names only are one alert.
+    of: Box<[u32]>,
+    /// For each result: whether it is a series of the row, because it was there at some time.
+    is_used: Box<[bool]>,
     states: Box<[State]>,
 }
 
-/// A result. Times are ms since 1970, as the hub has them.
+/// What makes an alert. Times are ms since 1970, as the hub has them.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     is_there: bool,
-    /// It was there at some time: it is a series of the row.
-    is_used: bool,
+    /// One of its results is in this row.
+    is_found: bool,
     /// Since when it has been there, or away.
     since: i64,
     /// The time for which its rule waits has not passed yet.
@@ -98,9 +104,11 @@ impl BoundRules {
     ) -> Result<Self, PlanError> {
         let rule = |rule: &RulePlan| {
             let bound = Bound::new(&rule.plan, series, identity, period)?;
-            let states = vec![State::default(); bound.width()].into();
+            let of = alerts_of(&bound);
+            let states = vec![State::default(); of.iter().max().map_or(0, |most| *most as usize + 1)].into();
+            let is_used = vec![false; bound.width()].into();
             let ms = |time: Nanos| time.0.cast_signed() / MS;
-            Ok(Rule { states, bound, holds: ms(rule.holds), keeps: ms(rule.keeps) })
+            Ok(Rule { states, of, is_used, bound, holds: ms(rule.holds), keeps: ms(rule.keeps) })
         };
         Ok(BoundRules {
             each: rules.iter().map(rule).collect::<Result<_, PlanError>>()?,
@@ -120,13 +128,14 @@ impl BoundRules {
         let mut places: Vec<Vec<(usize, usize)>> = Vec::with_capacity(self.each.len());
         for (new, old) in self.each.iter_mut().zip(before.each) {
             let same = super::bound::places(&new.bound, &old.bound);
+            let mut is_known = vec![false; old.states.len()];
             for &(place, from) in &same {
-                new.states[place] = old.states[from];
+                let from_state = old.of[from] as usize;
+                new.states[new.of[place] as usize] = old.states[from_state];
+                new.is_used[place] = old.is_used[from];
+                is_known[from_state] = true;
             }
-            let is_left = |&(from, state): &(usize, &State)| {
-                state.is_there && !same.iter().any(|&(_, known)| known == from)
-            };
-            self.has_lost |= old.states.iter().enumerate().any(|one| is_left(&one));
+            self.has_lost |= old.states.iter().zip(is_known).any(|(state, is_known)| state.is_there && !is_known);
             new.bound.take_over(old.bound, &slot);
             places.push(same);
         }
@@ -140,13 +149,13 @@ impl BoundRules {
 
     /// The bytes that it may come to hold, about.
     pub fn held(&self) -> usize {
-        let results = |rule: &Rule| rule.states.len() * (size_of::<State>() + BYTES_A_RESULT);
+        let results = |rule: &Rule| rule.is_used.len() * (size_of::<State>() + BYTES_A_RESULT);
         self.each.iter().map(|rule| size_of::<Rule>() + rule.bound.held() + results(rule)).sum()
     }
 
     /// The series that rows may come to have.
     pub fn width_max(&self) -> usize {
-        1 + self.each.iter().map(|rule| rule.states.len()).sum::<usize>()
+        1 + self.each.iter().map(|rule| rule.is_used.len()).sum::<usize>()
     }
 
     /// The series of the row from this one on, without the first one, which says whether the node is ready.
@@ -189,14 +198,17 @@ impl BoundRules {
     fn execute(&mut self, time: i64, reading: impl Fn(u32) -> Option<u64>) -> bool {
         let (mut is_news, now) = (std::mem::take(&mut self.has_lost), time.div_euclid(MS));
         for (number, rule) in (0..).zip(self.each.iter_mut()) {
-            let Rule { bound, holds, keeps, states } = rule;
-            let values = bound.row(time, &reading);
-            for (at, (state, &value)) in (0..).zip(states.iter_mut().zip(values)) {
-                is_news |= state.take(!is_absent(value), now, *holds, *keeps);
-                if state.is_there && !state.is_used {
-                    state.is_used = true;
-                    self.used.push((number, at));
+            let Rule { bound, holds, keeps, of, is_used, states } = rule;
+            for (at, &value) in bound.row(time, &reading).iter().enumerate() {
+                if !is_absent(value) {
+                    states[of[at] as usize].is_found = true;
+                    if !std::mem::replace(&mut is_used[at], true) {
+                        self.used.push((number, at as u32));
+                    }
                 }
+            }
+            for state in states {
+                is_news |= state.take(now, *holds, *keeps);
             }
         }
         is_news
@@ -204,7 +216,10 @@ impl BoundRules {
 
     /// Whether a result is there, or went so lately that its rule still waits.
     fn are_busy(&self) -> bool {
-        let state = |&(rule, at): &(u16, u32)| self.each[usize::from(rule)].states[at as usize];
+        let state = |&(rule, at): &(u16, u32)| {
+            let rule = &self.each[usize::from(rule)];
+            rule.states[rule.of[at as usize] as usize]
+        };
         self.used.iter().map(state).any(|state| state.is_there || state.waits)
     }
 
@@ -216,10 +231,24 @@ impl BoundRules {
     }
 }
 
+/// For each result of a plan: the number of the alert that it makes.
+fn alerts_of(bound: &Bound) -> Box<[u32]> {
+    if bound.is_number() {
+        return vec![0; bound.width()].into();
+    }
+    let mut known: HashMap<LabelSet, u32> = HashMap::new();
+    let number = |labels: &LabelSet| {
+        let next = known.len() as u32;
+        *known.entry(labels.unnamed()).or_insert(next)
+    };
+    bound.labels().iter().map(number).collect()
+}
+
 impl State {
     /// Returns whether it has come or gone, or has been so for as long as its rule waits.
     #[inline]
-    fn take(&mut self, is_there: bool, now: i64, holds: i64, keeps: i64) -> bool {
+    fn take(&mut self, now: i64, holds: i64, keeps: i64) -> bool {
+        let is_there = std::mem::take(&mut self.is_found);
         if is_there != self.is_there {
             let waits = if is_there { holds } else { keeps } > 0;
             (self.is_there, self.since, self.waits) = (is_there, now, waits);

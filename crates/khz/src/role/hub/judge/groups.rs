@@ -15,6 +15,7 @@ use khz_rules::{
     Standing,
 };
 
+use super::asked::Asked;
 use super::numbers::Numbers;
 
 /// Changes of alerts that are logged for each evaluation; the others are counted in one line.
@@ -36,6 +37,8 @@ struct Judged {
     /// When it is evaluated next (ms since 1970).
     due: i64,
     standing: Arc<GroupStanding>,
+    /// What is shown of it is older than its alerts.
+    is_stale: bool,
     /// The errors of its rules in the last evaluation, which are logged.
     errors: Vec<Option<String>>,
 }
@@ -43,7 +46,7 @@ struct Judged {
 impl Judged {
     fn new(evaluator: Evaluator, now: i64) -> Self {
         let standing = Arc::new(GroupStanding::of(&evaluator, None, &|_| None));
-        Judged { due: evaluator.next(now), evaluator, standing, errors: Vec::new() }
+        Judged { due: evaluator.next(now), evaluator, standing, is_stale: false, errors: Vec::new() }
     }
 }
 
@@ -126,7 +129,7 @@ impl Groups {
             // It was cut short: its errors say nothing.
             return None;
         }
-        next.standing = Arc::new(GroupStanding::of(&next.evaluator, Some(&pass), &share));
+        (next.standing, next.is_stale) = (Arc::new(GroupStanding::of(&next.evaluator, Some(&pass), &share)), false);
         self.has_changed |= pass.alerts.iter().any(|passed| passed.change.is_some());
         let group = next.evaluator.group().clone();
         let passed = Passed { name: name_of(&group), group, pass };
@@ -145,8 +148,7 @@ impl Groups {
         job: &Arc<str>,
     ) -> Option<Passed> {
         let judged = self.all.get_mut(group)?;
-        let stamp = Nanos(at.1.unsigned_abs().saturating_mul(1_000_000));
-        let source = PastSource::of(query.clone(), job.clone(), stamp);
+        let source = Asked::new(query.clone(), job.clone(), at.1);
         let engine = Engine::new(Limits::default());
         let (mut alerts, failed) = judged.evaluator.take(&engine, &source, at, given);
         for (rule, error) in failed {
@@ -158,7 +160,7 @@ impl Groups {
             return None;
         }
         self.has_changed = true;
-        judged.standing = Arc::new(judged.standing.renewed(&judged.evaluator));
+        judged.is_stale = true;
         let group = judged.evaluator.group().clone();
         let passed = Passed { name: name_of(&group), group, pass: Pass { time: at.1, alerts, ..Pass::default() } };
         passed.log_alerts();
@@ -187,7 +189,11 @@ impl Groups {
     }
 
     /// Puts everything up on the board.
-    pub fn show(&self, board: &Board, refused: String) {
+    pub fn show(&mut self, board: &Board, refused: String) {
+        for judged in self.all.iter_mut().filter(|judged| judged.is_stale) {
+            judged.standing = Arc::new(judged.standing.renewed(&judged.evaluator));
+            judged.is_stale = false;
+        }
         let groups = self.all.iter().map(|judged| judged.standing.clone()).collect();
         board.put(Standing { groups, refused });
     }

@@ -2,6 +2,7 @@
 //! to those who tell people, and keeps their state over restarts. It sleeps until a group is due. What it found is on a board
 //! (`khz_rules::Board`), which the HTTP door reads.
 
+mod asked;
 mod clock;
 mod groups;
 mod numbers;

@@ -43,6 +43,8 @@ pub(super) struct AtSource {
     of_rules: HashMap<RuleId, ChannelName>,
     /// When each node was up last.
     seen: HashMap<NodeName, Instant>,
+    /// The nodes that the shares are of.
+    near: BTreeSet<Arc<str>>,
     tended: Option<Instant>,
     /// Other nodes judge than somebody has taken note of.
     has_changed: bool,
@@ -79,8 +81,8 @@ impl AtSource {
     /// No rules so far; this thread judges.
     pub fn new(cluster: Arc<Cluster>, job: Arc<str>, rate: Rate) -> Self {
         let rows = RuleRows::new(cluster, std::thread::current());
-        let (channels, of_rules, seen) = Default::default();
-        AtSource { rows, job, rate, channels, of_rules, seen, tended: None, has_changed: false }
+        let (channels, of_rules, seen, near) = Default::default();
+        AtSource { rows, job, rate, channels, of_rules, seen, near, tended: None, has_changed: false }
     }
 
     /// From now on these are the rules. Nodes go on with what they have of those that stay.
@@ -178,14 +180,14 @@ impl AtSource {
         news
     }
 
-    /// Says anew who judges on which nodes.
+    /// Who judges on which nodes now.
     fn make_shares(&mut self) {
         let is_near = |(_, seen): &(&NodeName, &Instant)| seen.elapsed() < AWAY_MAX;
         let name = |node: &NodeName| Arc::<str>::from(node.as_str());
         let near: BTreeSet<Arc<str>> = self.seen.iter().filter(is_near).map(|(node, _)| name(node)).collect();
+        let others = near != self.near;
         for judging in self.channels.values_mut() {
-            let all = judging.share.judging.len() + judging.share.left.as_ref().map_or(0, BTreeSet::len);
-            if !std::mem::take(&mut judging.is_stale) && judging.share.left.is_some() && all == near.len() {
+            if !std::mem::take(&mut judging.is_stale) && !others {
                 continue;
             }
             let of_node = judging.nodes.iter().filter(|(_, state)| state.is_judging);
@@ -194,6 +196,7 @@ impl AtSource {
             judging.share = Arc::new(Share { judging: at_nodes, left: Some(left) });
             self.has_changed = true;
         }
+        self.near = near;
     }
 
     fn take(&mut self, news: &RuleNews, groups: &mut Groups, take: &mut impl FnMut(&mut Groups, Said)) {
@@ -238,7 +241,9 @@ impl Judging {
         if *is_stale && !given.is_empty() {
             // The hub must not judge what the node judges from now on.
             let (mut now, name) = ((**share).clone(), Arc::<str>::from(node.as_str()));
-            now.left.iter_mut().for_each(|left| drop(left.remove(&name)));
+            if let Some(left) = &mut now.left {
+                left.remove(&name);
+            }
             now.judging.insert(name);
             *share = Arc::new(now);
         }
@@ -264,7 +269,7 @@ impl NodeState {
 
     /// The node does not judge any more. Returns whether it did.
     fn be_left(&mut self) -> bool {
-        self.rules = NodeRules::default();
+        (self.rules, self.last) = (NodeRules::default(), i64::MIN);
         std::mem::take(&mut self.is_judging)
     }
 

@@ -4,6 +4,7 @@
 mod record;
 mod saved;
 mod share;
+mod taken;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -116,13 +117,15 @@ pub struct Evaluator {
     ended: BTreeSet<LabelSet>,
     /// The time of the last pass.
     last: Option<i64>,
+    /// When a node said something of its rules last.
+    taken: Option<i64>,
 }
 
 impl Evaluator {
     /// A group that was never evaluated.
     pub fn new(group: Arc<Group>, settings: Arc<Settings>) -> Self {
         let rules = vec![Progress::default(); group.rules.len()];
-        Evaluator { group, settings, rules, ended: BTreeSet::new(), last: None }
+        Evaluator { group, settings, rules, ended: BTreeSet::new(), last: None, taken: None }
     }
 
     /// The group.
@@ -159,7 +162,7 @@ impl Evaluator {
     #[must_use]
     pub fn changed(mut self, group: Arc<Group>) -> Self {
         let mut next = Evaluator::new(group, self.settings.clone());
-        (next.last, next.ended) = (self.last, std::mem::take(&mut self.ended));
+        (next.last, next.taken, next.ended) = (self.last, self.taken, std::mem::take(&mut self.ended));
         let mut old: Vec<Option<Progress>> = self.rules.into_iter().map(Some).collect();
         for (at, rule) in next.group.rules.iter().enumerate() {
             let alike = |known: &Rule| known.name == rule.name && known.label_texts().eq(rule.label_texts());
@@ -257,39 +260,6 @@ impl Evaluator {
         }
         self.last = Some(time);
         pass
-    }
-}
-
-/// What a node that judges by itself says of its rules.
-impl Evaluator {
-    /// Takes what some alerting rules give on one node, which it says at a time of its own (ms since 1970): for each rule all its
-    /// series there, with the labels of the hub. Returns their alerts on this node, and why rules fail.
-    pub fn take(
-        &mut self,
-        engine: &Engine,
-        source: &dyn Source,
-        (node, time): (&str, i64),
-        given: Vec<(usize, Vec<VectorSample>)>,
-    ) -> (Vec<PassedAlert>, Vec<(usize, String)>) {
-        let group = self.group.clone();
-        let (mut passed, mut failed) = (Vec::new(), Vec::new());
-        for (number, vector) in given {
-            let Some((rule, progress)) = group.rules.get(number).zip(self.rules.get_mut(number)) else { continue };
-            let Some(alerting) = rule.alerting() else { continue };
-            let mut work = Work { engine, source, settings: &self.settings, group: &group, time, at: time };
-            match work.step(rule, alerting, &vector, &mut progress.alerts, Scope::One(node)) {
-                Ok(all) => passed.extend(
-                    all.into_iter().map(|(alert, change)| PassedAlert { rule: number, alert, change }),
-                ),
-                Err(error) => failed.push((number, error)),
-            }
-        }
-        (passed, failed)
-    }
-
-    /// Whether a rule has active alerts on a node.
-    pub fn has_active(&self, rule: usize, node: &str) -> bool {
-        self.rules.get(rule).is_some_and(|progress| progress.alerts.has_active(node))
     }
 }
 

@@ -31,7 +31,7 @@ pub struct SavedGroup {
     pub file: String,
     /// Its name.
     pub name: String,
-    /// The time of its last pass (ms since 1970).
+    /// The time of its last pass, or of what a node said later (ms since 1970).
     pub time: i64,
     /// Its rules, in their order, those without alerts and series left out.
     pub rules: Vec<SavedRule>,
@@ -113,9 +113,9 @@ impl Saved {
 }
 
 impl Evaluator {
-    /// What is to be saved; `None`: there was no pass yet.
+    /// What is to be saved; `None`: there was no pass yet, and no node has said anything.
     pub fn save(&self) -> Option<SavedGroup> {
-        let time = self.last?;
+        let time = self.last.max(self.taken)?;
         let rules = self.group.rules.iter().zip(&self.rules).map(|(rule, progress)| SavedRule {
             name: rule.name.to_string(),
             labels: texts(rule),

@@ -33,7 +33,9 @@ fn rules() -> String {
     let rule = |n: usize| {
         let (expr, hold) = (EXPRS[n % EXPRS.len()], 1 + n % 5);
         let value = if n % EXPRS.len() == 2 { 0 } else { 1_000_000 + n };
-        format!("  - alert: A{n}\n    expr: {expr}{value}\n    for: {hold}m\n    annotations: {{summary: '{{{{ $labels.instance }}}}'}}\n")
+        format!(
+            "  - alert: A{n}\n    expr: {expr}{value}\n    for: {hold}m\n    annotations: {{summary: '{{{{ $labels.instance }}}}'}}\n"
+        )
     };
     format!("groups:\n- name: g\n  interval: 1s\n  rules:\n{}", (0..RULES).map(rule).collect::<String>())
 }

@@ -75,7 +75,6 @@ impl Site {
         self._outputs.push(output);
         Ok(())
     }
-
 }
 
 impl Drop for Site {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use khz_block::trace::{Chunk, Chunks};
 use khz_block::{BlockError, Decoder, SchemaDecoder, Step};
-use khz_model::reading::LABELS_STATE;
 use khz_model::metric::Unit;
+use khz_model::reading::LABELS_STATE;
 use khz_model::{ChannelName, Kind, Labels, Metric, Nanos, Reading, Series, ValueType};
 
 use crate::error::SimulateError;

@@ -107,7 +107,10 @@ impl Alerts {
         };
         for node in &meant {
             let known = self.nodes.get(node).cloned().unwrap_or_default();
-            next.push((node.clone(), step(known, present.remove(node).unwrap_or_default(), time, times, &mut all)));
+            next.push((
+                node.clone(),
+                step(known, present.remove(node).unwrap_or_default(), time, times, &mut all),
+            ));
         }
         if let Scope::Except(judging) = scope {
             for node in judging.iter().filter(|node| self.nodes.contains_key(*node)) {
@@ -115,7 +118,8 @@ impl Alerts {
                 next.push((node.clone(), pass(known, time, times, &mut all)));
             }
         }
-        let of_next = |(node, alerts): &(Arc<str>, OfNode)| (active(alerts), self.nodes.get(node).map_or(0, active));
+        let of_next =
+            |(node, alerts): &(Arc<str>, OfNode)| (active(alerts), self.nodes.get(node).map_or(0, active));
         let (now, before) = next.iter().map(of_next).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let active = self.active + now - before;
         let most = limit.unwrap_or(ALERTS_MAX).min(ALERTS_MAX);
@@ -276,7 +280,8 @@ mod tests {
                 annotations: Arc::from([]),
                 value: at as f64,
             });
-            let all = step_all(&mut alerts, found.collect(), at as i64 * 10_000, (hold, keep_firing), None).unwrap();
+            let all = step_all(&mut alerts, found.collect(), at as i64 * 10_000, (hold, keep_firing), None)
+                .unwrap();
             let words = all.iter().map(|(alert, change)| {
                 let change = change.map_or_else(|| String::from("-"), |change| format!("{change:?}"));
                 format!("{} {} {change}", alert.labels.get("x"), alert.state.as_str())
@@ -342,7 +347,10 @@ mod tests {
         assert!(step_all(&mut alerts, found(&["a", "b"]), 0, (0, 0), Some(2)).is_ok());
         assert_eq!(step_all(&mut alerts, found(&["a", "a"]), 1, (0, 0), None), Err(AlertsError::Same));
         assert_eq!(alerts.iter().count(), 2);
-        assert_eq!(step_all(&mut alerts, found(&["a", "b", "c"]), 2, (0, 0), Some(2)), Err(AlertsError::Limit(2, 3)));
+        assert_eq!(
+            step_all(&mut alerts, found(&["a", "b", "c"]), 2, (0, 0), Some(2)),
+            Err(AlertsError::Limit(2, 3))
+        );
         assert_eq!(alerts.iter().count(), 0);
     }
 
@@ -350,7 +358,8 @@ mod tests {
     fn a_longer_hold_time_lets_a_firing_alert_wait_again() {
         let found = || vec![Found { labels: LabelSet::default(), annotations: Arc::from([]), value: 1.0 }];
         let mut alerts = Alerts::default();
-        let mut change = |time, hold| step_all(&mut alerts, found(), time, (hold, 0), None).unwrap().remove(0).1;
+        let mut change =
+            |time, hold| step_all(&mut alerts, found(), time, (hold, 0), None).unwrap().remove(0).1;
         assert_eq!(change(0, 0), Some(Change::Fired));
         assert_eq!(change(10, 100), Some(Change::Pending));
         assert_eq!(change(99, 100), None);

@@ -100,7 +100,8 @@ fn has_past(plan: &Plan) -> bool {
 
 /// `None`: there are no rules, or no node would take them.
 fn channel(prefix: &str, every: Nanos, packed: Vec<Packed>) -> Option<RuleChannel> {
-    let (rules, plans): (Vec<_>, Vec<_>) = packed.into_iter().map(|packed| (packed.rule, packed.plan)).unzip();
+    let (rules, plans): (Vec<_>, Vec<_>) =
+        packed.into_iter().map(|packed| (packed.rule, packed.plan)).unzip();
     if rules.is_empty() {
         return None;
     }
@@ -165,10 +166,13 @@ mod tests {
 
     #[test]
     fn ten_thousand_rules_are_some_dozens_of_channels_and_what_has_no_room_stays_at_the_hub() {
-        let text = "groups: [{name: g, rules: [{alert: A, expr: node_memory_MemAvailable_bytes < 1000, for: 5m}]}]";
+        let text =
+            "groups: [{name: g, rules: [{alert: A, expr: node_memory_MemAvailable_bytes < 1000, for: 5m}]}]";
         let set = RuleSet::parse(Path::new("a.yml"), text.as_bytes()).unwrap();
         let group = set.groups().next().unwrap();
-        let Placement::AtNodes(compiled) = place(group, &group.rules[0], &|_| true) else { panic!("at the hub") };
+        let Placement::AtNodes(compiled) = place(group, &group.rules[0], &|_| true) else {
+            panic!("at the hub")
+        };
         let alerting = group.rules[0].alerting().unwrap();
         let many = |count: usize| {
             let rule = |rule| (RuleId { group: 0, rule }, 15_000, &**alerting, &compiled);

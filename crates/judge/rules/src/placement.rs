@@ -32,7 +32,10 @@ pub fn place(group: &Group, rule: &Rule, gathers: &dyn Fn(&str) -> bool) -> Plac
         return at_hub(rule.place, "what it records belongs to the store, which is at the hub");
     };
     if alerting.labels.iter().any(|(name, _)| **name == *NODE_LABEL) {
-        return at_hub(rule.place, "its labels have another instance than the node, by which the hub tells its alerts apart");
+        return at_hub(
+            rule.place,
+            "its labels have another instance than the node, by which the hub tells its alerts apart",
+        );
     }
     if group.limit.is_some() {
         return at_hub(group.place, "its group has a limit, which counts the alerts of all nodes");

@@ -29,7 +29,8 @@ impl SourceRow {
         let prefix = format!("{}.", channel.terms.name.metric());
         let mut read = SourceRow { is_ready: false, present: BTreeMap::new() };
         for (series, reading) in row {
-            let (Some(name), Reading::Present(bits)) = (series.metric.name.strip_prefix(&*prefix), reading) else {
+            let (Some(name), Reading::Present(bits)) = (series.metric.name.strip_prefix(&*prefix), reading)
+            else {
                 continue;
             };
             if name == "ready" {
@@ -37,14 +38,16 @@ impl SourceRow {
                 continue;
             }
             let number = name.strip_prefix('r').and_then(|number| number.parse::<usize>().ok());
-            let Some((number, rule)) = number.and_then(|number| Some((number, channel.rules.get(number)?))) else {
+            let Some((number, rule)) = number.and_then(|number| Some((number, channel.rules.get(number)?)))
+            else {
                 continue;
             };
             let own = series.instance.iter().flat_map(khz_model::Instance::labels);
             let own = own.map(|(name, value)| (if name == RULE_METRIC { METRIC_NAME } else { name }, value));
             // These are the hub's to give: a node speaks for itself only.
             let own = own.filter(|(name, _)| *name != exposed::INSTANCE && *name != exposed::JOB);
-            let of_the_hub = [(exposed::INSTANCE, node)].into_iter().chain(rule.has_job.then_some((exposed::JOB, job)));
+            let of_the_hub =
+                [(exposed::INSTANCE, node)].into_iter().chain(rule.has_job.then_some((exposed::JOB, job)));
             let labels = LabelSet::new(own.chain(of_the_hub));
             let sample = VectorSample { labels, time, value: f64::from_bits(*bits) };
             read.present.entry(number).or_default().push(sample);

@@ -159,7 +159,8 @@ fn alerts(evaluator: &Evaluator, rules: usize) -> BTreeMap<(usize, LabelSet), St
     let of_rule = |rule: usize| evaluator.alerts(rule).map(move |alert| (rule, alert));
     let words = |(rule, alert): (usize, &Arc<khz_rules::Alert>)| {
         let active = (alert.state != AlertState::Inactive).then_some(alert.active_at);
-        let text = format!("{:?} since {active:?}, {:?} to {:?}", alert.state, alert.fired_at, alert.resolved_at);
+        let text =
+            format!("{:?} since {active:?}, {:?} to {:?}", alert.state, alert.fired_at, alert.resolved_at);
         ((rule, alert.labels.clone()), text)
     };
     (0..rules).flat_map(of_rule).map(words).collect()

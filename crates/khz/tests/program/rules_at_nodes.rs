@@ -49,10 +49,29 @@ impl Stage {
             "[[notify.exec]]\nname = \"keep\"\ncommand = [\"/bin/sh\", \"-c\", \"cat >> {told}; echo >> {told}\"]\nwait = \"50ms\"\n"
         );
         let config = self.place.file("khz.toml", &keeps);
-        let words =
-            ["hub", "--config", &config, "--listen", &self.http, "--link-listen", &self.link, "--node", "hub"];
+        let words = [
+            "hub",
+            "--config",
+            &config,
+            "--listen",
+            &self.http,
+            "--link-listen",
+            &self.link,
+            "--node",
+            "hub",
+        ];
         let (rules, state, store) = (path("rules"), path("state"), path("store"));
-        let more = ["--rules", &rules, "--state-dir", &state, "--store", &store, "--rules-rate", "10Hz", "--insecure"];
+        let more = [
+            "--rules",
+            &rules,
+            "--state-dir",
+            &state,
+            "--store",
+            &store,
+            "--rules-rate",
+            "10Hz",
+            "--insecure",
+        ];
         let mut command = khz(&[&words[..], &more].concat());
         command.env("KHZ_RUN_DIR", path("run"));
         Running::of(command)
@@ -79,7 +98,8 @@ fn publish(agent: &Running, value: &str) {
 fn fires(hub: &Running, alert: &str, node: &str) -> bool {
     let listed = hub.beside(&["alerts", "--firing", "--json", "--server", &hub.url]).output().unwrap();
     out(&listed).lines().any(|line| {
-        line.contains(&format!("\"alertname\":\"{alert}\"")) && line.contains(&format!("\"instance\":\"{node}\""))
+        line.contains(&format!("\"alertname\":\"{alert}\""))
+            && line.contains(&format!("\"instance\":\"{node}\""))
     })
 }
 

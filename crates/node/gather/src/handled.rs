@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use khz_model::{
-    Absence, Budget, ChannelTerms, Metric, Nanos, NodeName, Pattern, QueryError, Reading, Series, Share, Stamp,
+    Absence, Budget, ChannelTerms, Metric, Nanos, NodeName, Pattern, QueryError, Reading, Series, Share,
+    Stamp,
 };
 use khz_plan::{BoundHandler, Effect, Handler, Identity, Values};
 
@@ -158,7 +159,10 @@ impl Handled {
             .map_err(|error| refused(&self.channel.terms, error))?;
         // The hub makes alerts of these labels: it must have them as they are.
         if let Some(labels) = bound.labels_of_rules().find(|labels| own_labels(labels).is_err()) {
-            return Err(refused(&self.channel.terms, format!("a result has too many or too long labels: {labels}")));
+            return Err(refused(
+                &self.channel.terms,
+                format!("a result has too many or too long labels: {labels}"),
+            ));
         }
         let slots = Slots::of(&bound, &self.channel, &self.patterns, &readings, &self.metric);
         let past = match self.channel.handler.effect {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use khz_model::metric::{Kind, Unit};
 use khz_model::{Instance, Metric, Nanos, NodeName, Series, Stamp};
 use khz_plan::{
-    BoundHandler, Combine, Condition, Form, Handler, Identity, Judged, Matching, Operator, Over, Plan, RulePlan,
-    Selector, Step, StepId, Test, Values, is_absent,
+    BoundHandler, Combine, Condition, Form, Handler, Identity, Judged, Matching, Operator, Over, Plan,
+    RulePlan, Selector, Step, StepId, Test, Values, is_absent,
 };
 
 fn series(instances: &[&str]) -> Vec<Series> {
@@ -55,8 +55,7 @@ fn bind(rules: Vec<RulePlan>, every: u64, series: &[Series]) -> BoundHandler {
 fn sent(bound: &mut BoundHandler, from: u64, rows: &[&[u64]]) -> Vec<String> {
     let mut all = Vec::new();
     for (second, row) in (from..).zip(rows) {
-        let stamp =
-            Stamp { boot: Nanos::from_secs(100 + second), real_offset: 1_700_000_000_000_000_000 };
+        let stamp = Stamp { boot: Nanos::from_secs(100 + second), real_offset: 1_700_000_000_000_000_000 };
         if !bound.row(stamp, |slot| row.get(slot as usize).copied()) {
             continue;
         }

@@ -55,7 +55,8 @@ pub use post::{Post, PostAnswer};
 pub use promql::{PromqlAnswer, PromqlData, PromqlLabels, PromqlPoint, PromqlSample, PromqlSeries};
 pub use range::{Past, PastBytes, PastLine, PastLines, PastPart, PastPoint, PastRow};
 pub use rules::{
-    AlertAnswer, Alerts, AlertsData, GroupAnswer, JudgedAnswer, RuleAnswer, RulesAnswer, RulesData, RulesInUse,
+    AlertAnswer, Alerts, AlertsData, GroupAnswer, JudgedAnswer, RuleAnswer, RulesAnswer, RulesData,
+    RulesInUse,
 };
 pub use server::Server;
 pub use stream::Stream;

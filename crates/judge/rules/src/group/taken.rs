@@ -20,13 +20,17 @@ impl Evaluator {
         self.taken = self.taken.max(Some(time));
         let (mut passed, mut failed) = (Vec::new(), Vec::new());
         for (number, vector) in given {
-            let Some((rule, progress)) = group.rules.get(number).zip(self.rules.get_mut(number)) else { continue };
+            let Some((rule, progress)) = group.rules.get(number).zip(self.rules.get_mut(number)) else {
+                continue;
+            };
             let Some(alerting) = rule.alerting() else { continue };
             let mut work = Work { engine, source, settings: &self.settings, group: &group, time, at: time };
             match work.step(rule, alerting, &vector, &mut progress.alerts, Scope::One(node)) {
-                Ok(all) => passed.extend(
-                    all.into_iter().map(|(alert, change)| PassedAlert { rule: number, alert, change }),
-                ),
+                Ok(all) => passed.extend(all.into_iter().map(|(alert, change)| PassedAlert {
+                    rule: number,
+                    alert,
+                    change,
+                })),
                 Err(error) => failed.push((number, error)),
             }
         }

@@ -55,12 +55,8 @@ pub fn run(flags: RulesShowFlags, outer: NodeFlags, out: &mut impl Write) -> Out
 fn of_hub(flags: RulesShowFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
     let answer = flags.target.running(&plan)?.rules()?;
-    let titles = [
-        ("GROUP", Side::Left),
-        ("RULE", Side::Left),
-        ("AT NODES", Side::Right),
-        ("AT HUB", Side::Right),
-    ];
+    let titles =
+        [("GROUP", Side::Left), ("RULE", Side::Left), ("AT NODES", Side::Right), ("AT HUB", Side::Right)];
     let mut table = Table::new(&titles, 1);
     for group in &answer.data.groups {
         for rule in &group.rules {

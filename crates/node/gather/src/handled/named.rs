@@ -4,9 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use khz_model::{
-    Instance, Kind, LabelError, Labels, Metric, Series, Unit, ValueFormat, ValueType,
-};
+use khz_model::{Instance, Kind, LabelError, Labels, Metric, Series, Unit, ValueFormat, ValueType};
 use khz_plan::{Bucket, Judged, LabelSet, METRIC_NAME, RULE_METRIC, ResultSeries};
 
 use super::Channel;
@@ -97,7 +95,9 @@ fn metric_of_rules(channel: &Channel, end: &str) -> Metric {
 /// The labels of a result of a rule, its metric's name among them, without those that the hub gives.
 pub(super) fn own_labels(labels: &LabelSet) -> Result<Labels, LabelError> {
     let own = labels.iter().filter(|(label, _)| !SHARED_LABELS.contains(label));
-    Labels::new(own.map(|(label, value)| if label == METRIC_NAME { (RULE_METRIC, value) } else { (label, value) }))
+    Labels::new(
+        own.map(|(label, value)| if label == METRIC_NAME { (RULE_METRIC, value) } else { (label, value) }),
+    )
 }
 
 /// The instance of a bucket of a series.

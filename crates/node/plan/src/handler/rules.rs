@@ -135,7 +135,8 @@ impl BoundRules {
                 new.is_used[place] = old.is_used[from];
                 is_known[from_state] = true;
             }
-            self.has_lost |= old.states.iter().zip(is_known).any(|(state, is_known)| state.is_there && !is_known);
+            self.has_lost |=
+                old.states.iter().zip(is_known).any(|(state, is_known)| state.is_there && !is_known);
             new.bound.take_over(old.bound, &slot);
             places.push(same);
         }

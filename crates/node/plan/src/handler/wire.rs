@@ -198,9 +198,10 @@ mod tests {
         });
         let planned = plan().prop_map(|plan| plan.map_or(Values::Readings, Values::Plan));
         let histogram = (1u64..400_000).prop_map(|ms| Values::Histogram { length: Nanos::from_millis(ms) });
-        let rule = (plan(), 0u64..1 << 47, 0u64..1 << 47).prop_filter_map("a plan", |(plan, holds, keeps)| {
-            Some(RulePlan { plan: plan?, holds: Nanos(holds), keeps: Nanos(keeps) })
-        });
+        let rule = (plan(), 0u64..1 << 47, 0u64..1 << 47)
+            .prop_filter_map("a plan", |(plan, holds, keeps)| {
+                Some(RulePlan { plan: plan?, holds: Nanos(holds), keeps: Nanos(keeps) })
+            });
         let rules = prop::collection::vec(rule, 0..4).prop_map(Values::Rules);
         prop_oneof![planned, each, histogram, rules]
     }

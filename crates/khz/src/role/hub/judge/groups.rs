@@ -11,8 +11,8 @@ use khz_notify::Notifier;
 use khz_past::PastSource;
 use khz_promql::{Engine, LabelSet, Limits, VectorSample};
 use khz_rules::{
-    AlertState, Board, Change, Evaluator, Group, GroupStanding, Pass, RuleId, RuleSet, Saved, Settings, Share,
-    Standing,
+    AlertState, Board, Change, Evaluator, Group, GroupStanding, Pass, RuleId, RuleSet, Saved, Settings,
+    Share, Standing,
 };
 
 use super::asked::Asked;
@@ -129,7 +129,8 @@ impl Groups {
             // It was cut short: its errors say nothing.
             return None;
         }
-        (next.standing, next.is_stale) = (Arc::new(GroupStanding::of(&next.evaluator, Some(&pass), &share)), false);
+        (next.standing, next.is_stale) =
+            (Arc::new(GroupStanding::of(&next.evaluator, Some(&pass), &share)), false);
         self.has_changed |= pass.alerts.iter().any(|passed| passed.change.is_some());
         let group = next.evaluator.group().clone();
         let passed = Passed { name: name_of(&group), group, pass };
@@ -153,7 +154,11 @@ impl Groups {
         let (mut alerts, failed) = judged.evaluator.take(&engine, &source, at, given);
         for (rule, error) in failed {
             let (group, (node, _)) = (judged.evaluator.group(), at);
-            tracing::debug!("rule {} of group {} fails on {node}: {error}", group.rules[rule].name, group.name);
+            tracing::debug!(
+                "rule {} of group {} fails on {node}: {error}",
+                group.rules[rule].name,
+                group.name
+            );
         }
         alerts.retain(|passed| passed.change.is_some());
         if alerts.is_empty() {
@@ -162,7 +167,8 @@ impl Groups {
         self.has_changed = true;
         judged.is_stale = true;
         let group = judged.evaluator.group().clone();
-        let passed = Passed { name: name_of(&group), group, pass: Pass { time: at.1, alerts, ..Pass::default() } };
+        let passed =
+            Passed { name: name_of(&group), group, pass: Pass { time: at.1, alerts, ..Pass::default() } };
         passed.log_alerts();
         Some(passed)
     }

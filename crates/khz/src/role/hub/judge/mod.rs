@@ -159,7 +159,8 @@ impl Judge {
                     judged = true;
                 }
                 let share = |id| source.share(id);
-                let Some(passed) = groups.evaluate_next(&query, &job, now(), &is_over, &numbers, &share) else {
+                let Some(passed) = groups.evaluate_next(&query, &job, now(), &is_over, &numbers, &share)
+                else {
                     break;
                 };
                 judged = true;

@@ -99,7 +99,8 @@ impl AtSource {
                 }
             }
         }
-        let rules = placed.iter().map(|(id, interval, alerting, compiled)| (*id, *interval, &**alerting, compiled));
+        let rules =
+            placed.iter().map(|(id, interval, alerting, compiled)| (*id, *interval, &**alerting, compiled));
         let packed = pack(RULES_PREFIX, rules);
         let mut before = std::mem::take(&mut self.channels);
         self.of_rules.clear();
@@ -111,9 +112,7 @@ impl AtSource {
             wanted.push(Interest { channel: Some(channel.terms.clone()), ..everything });
             let mut judging = match before.remove(&name) {
                 Some(judging) => Judging { channel, ..judging },
-                None => {
-                    Judging { channel, nodes: HashMap::new(), share: Arc::default(), is_stale: true }
-                }
+                None => Judging { channel, nodes: HashMap::new(), share: Arc::default(), is_stale: true },
             };
             // Alerts may be those of another rule of the same name.
             judging.nodes.values_mut().for_each(|state| state.rules = NodeRules::default());

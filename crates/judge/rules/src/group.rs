@@ -16,7 +16,7 @@ pub use saved::{Saved, SavedAlert, SavedGroup, SavedRule};
 pub use share::Share;
 
 use crate::alert::{ALERT_NAME, Alert, AlertState, Change};
-use crate::alerts::{Alerts, Found, Scope};
+use crate::alerts::{Alerts, Found, Scope, Stepped};
 use crate::memory::{Memory, Overlay};
 use crate::rule::{Alerting, Group, Rule, RuleKind};
 use crate::template::TemplateData;
@@ -282,7 +282,7 @@ struct Work<'a> {
 }
 
 /// Samples, and alerts with what has changed.
-type Given = (Vec<Recorded>, Vec<(Arc<Alert>, Option<Change>)>);
+type Given = (Vec<Recorded>, Vec<Stepped>);
 
 impl Work<'_> {
     fn rule(
@@ -326,7 +326,7 @@ impl Work<'_> {
         vector: &[VectorSample],
         alerts: &mut Alerts,
         scope: Scope<'_>,
-    ) -> Result<Vec<(Arc<Alert>, Option<Change>)>, String> {
+    ) -> Result<Vec<Stepped>, String> {
         let found = vector.iter().map(|sample| self.found(rule, alerting, sample)).collect();
         let times = (alerting.hold, alerting.keep_firing);
         let all = alerts.step(found, self.time, times, self.group.limit, scope);

@@ -30,6 +30,7 @@ mod query;
 mod record;
 mod recording;
 mod rrd;
+mod rules;
 mod scale;
 mod section;
 mod sink;
@@ -138,7 +139,7 @@ static BLOCK: Suite = Suite {
     }],
 };
 
-static SUITES: [&Suite; 11] = [
+static SUITES: [&Suite; 12] = [
     &GATHER,
     &BLOCK,
     &recording::SUITE,
@@ -146,6 +147,7 @@ static SUITES: [&Suite; 11] = [
     &store::SUITE,
     &query::SUITE,
     &channels::SUITE,
+    &rules::SUITE,
     &text::SUITE,
     &mount::SUITE,
     &job::SUITE,

@@ -16,6 +16,9 @@ use crate::error::ChannelError;
 use crate::file::{ChannelsFile, Found};
 use crate::limits::{CHANNELS_MAX, CHANNELS_OF_READERS_MAX, DEFINITION_BYTES, KEPT_MAX};
 
+/// How the names of channels begin in which nodes judge rules (`khz_hub::RULES_PREFIX`).
+const OF_RULES: &str = "khz_rules_";
+
 /// A channel that a hub keeps.
 #[derive(Clone, Debug)]
 pub struct Kept {
@@ -51,6 +54,10 @@ impl Kept {
     fn new(definition: Definition, maker: Role, find: &FindChannel<'_>) -> Result<Self, ChannelError> {
         if !maker.may_make_channels() {
             return Err(ChannelError::NoMaker(maker));
+        }
+        if definition.name.starts_with(OF_RULES) {
+            let problem = format!("names that begin with {OF_RULES} are those of the hub's rules");
+            return Err(ChannelError::field("name", problem));
         }
         let bytes = definition.to_json().len();
         if bytes > DEFINITION_BYTES {

@@ -19,6 +19,7 @@ use crate::mailbox::Mailbox;
 use crate::memory::{Changes, Entry};
 use crate::node::SharedNode;
 use crate::recorded::Recorded;
+use crate::rule_rows::Heard;
 use crate::schemas::{Schema, Schemas};
 use crate::texts::TextBytes;
 
@@ -79,6 +80,8 @@ pub struct Cluster {
     pub(crate) channels: Channels,
     /// Channels that readers follow.
     pub(crate) followed: FollowedChannels,
+    /// Rows of rules that nodes judge.
+    pub(crate) heard: Heard,
     /// Lanes of all nodes, which share the history's memory.
     pub(crate) lanes: AtomicU64,
     /// Rung when a node comes, goes or is forgotten.
@@ -119,6 +122,7 @@ impl Cluster {
             recorded: Recorded::default(),
             channels: Channels::default(),
             followed: FollowedChannels::default(),
+            heard: Heard::default(),
             lanes: AtomicU64::new(0),
             changes: Arc::default(),
             door: Mutex::default(),

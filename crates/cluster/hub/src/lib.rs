@@ -34,6 +34,7 @@ mod reader_texts;
 mod recorded;
 mod roster;
 mod round;
+mod rule_rows;
 mod schemas;
 mod server;
 #[cfg(test)]
@@ -53,6 +54,7 @@ pub use kept::ChannelKeeper;
 pub use memory::{RosterError, RosterKeeper};
 pub use query::HubQuery;
 pub use recorded::{Appended, RecordError, RecordedSeries};
+pub use rule_rows::{RULES_PREFIX, RuleNews, RuleRows};
 pub use server::{LinkDoor, LinkDoorError, LinkServer};
 pub use source::Source;
 pub use text_source::{TextAddress, TextSource};

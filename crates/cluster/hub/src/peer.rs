@@ -22,6 +22,7 @@ use crate::mailbox::Mailbox;
 use crate::node::{Answer, NoRoom, Node, SharedNode};
 use crate::proofs::Proofs;
 use crate::reader::Reader;
+use crate::rule_rows;
 use crate::schemas::FULL;
 
 mod wants;
@@ -95,6 +96,14 @@ impl Talk<'_> {
             Peer::Reader(reader) => Ok(reader),
             _ => Err(protocol("interests from a peer that is no reader")),
         }
+    }
+
+    /// Wakes who judges if these rows are of rules.
+    fn ringing(&self, (rows, are_of_rules): (u64, bool)) -> u64 {
+        if let (true, Peer::Node(shared)) = (are_of_rules && rows > 0, &*self.peer) {
+            self.cluster.heard.ring(shared);
+        }
+        rows
     }
 
     fn took(&self, rows: u64) {
@@ -187,9 +196,11 @@ impl HubSide for Talk<'_> {
             let lane = node.lanes_mut().numbered(number).ok_or_else(|| protocol("a block of no lane"))?;
             let rows = lane.begin(bytes, keep).map_err(protocol)?;
             lane.trim(share);
+            let is_of_rules = rule_rows::is_of_rules(&lane.name);
             node.has_news(number);
-            Ok(rows)
+            Ok((rows, is_of_rules))
         })?;
+        let rows = self.ringing(rows);
         self.took(rows);
         Ok(())
     }
@@ -198,10 +209,11 @@ impl HubSide for Talk<'_> {
         let rows = self.grown(bytes.len(), |node| {
             node.link_mut().heard(self.now);
             let lane = node.lanes_mut().numbered(number).ok_or_else(|| protocol("rows of no lane"))?;
-            let rows = lane.append(bytes).map_err(protocol)?;
+            let rows = (lane.append(bytes).map_err(protocol)?, rule_rows::is_of_rules(&lane.name));
             node.has_news(number);
             Ok(rows)
         })?;
+        let rows = self.ringing(rows);
         self.took(rows);
         Ok(())
     }

@@ -407,6 +407,12 @@ impl ClusterSubscription {
         self.notices()
     }
 
+    /// Follows the nodes; the caller reads their cursors. Returns what they say.
+    pub fn find(&mut self) -> Vec<Notice> {
+        self.find_nodes();
+        self.notices()
+    }
+
     /// Takes the notices that come from the hub itself, not from a node.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)

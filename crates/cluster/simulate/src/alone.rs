@@ -32,7 +32,7 @@ pub struct Said {
 pub fn said(library: Library, workload: usize, period: Nanos, length: Nanos) -> Result<Said, LinkError> {
     let slots = library.recordings()[workload].slots() as u64;
     let node = NodeName::new("node1").expect("BUG: this is a name");
-    let part = Part { node, seed: 1, workload, period, held: Nanos(0), epoch: 1 };
+    let part = Part { node, seed: 1, workload, period, held: Nanos(0), epoch: 1, quiet_rules: false };
     let mut lanes = NodeLanes::new(Rc::new(RefCell::new(library)), part);
     let mut end = AgentEnd::new(Arc::new(identity()), START.boot);
     let (mut now, mut hub, mut out, mut said) = (START, Vec::new(), Vec::new(), Said::default());

@@ -66,6 +66,8 @@ pub struct Settings {
     pub length: Option<Nanos>,
     /// How long blocks stay in the nodes' rings.
     pub held: Nanos,
+    /// They play that they judge rules, and that none gives anything.
+    pub quiet_rules: bool,
 }
 
 /// A running simulation.
@@ -321,6 +323,7 @@ fn node(
         period: settings.period,
         held: settings.held,
         epoch: start.0 ^ real_offset as u64,
+        quiet_rules: settings.quiet_rules,
     };
     let due = Nanos(start.0 + chance::number(seed, 7) % ARRIVAL.0);
     Ok(Node::new(Arc::new(identity), NodeLanes::new(library.clone(), part), seed, due))

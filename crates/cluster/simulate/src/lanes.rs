@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use khz_link::{Answer, InterestFrame, Lane, Lanes, Overtaken};
-use khz_model::{Nanos, NodeName, Pattern, Stamp};
+use khz_model::{ChannelName, Nanos, NodeName, Pattern, Stamp};
 
 use crate::chance;
 use crate::channels::{Channels, Played};
@@ -13,6 +13,9 @@ use crate::made_ring::MadeRing;
 use crate::reel::Reel;
 use crate::ring::{PlayedRing, Score};
 use crate::variation::Variation;
+
+/// How channels of rules are called.
+const RULES_PREFIX: &str = "khz_rules_";
 
 /// What a node plays, and how.
 #[derive(Clone, Debug)]
@@ -29,6 +32,8 @@ pub struct Part {
     pub held: Nanos,
     /// Random at the start of the simulation, so that rows of an earlier one are not taken for these.
     pub epoch: u64,
+    /// It plays that it judges rules, and that none gives anything.
+    pub quiet_rules: bool,
 }
 
 /// All lanes of one node.
@@ -131,6 +136,17 @@ impl NodeLanes {
         (last_tick(self.now, period), shown / period.0)
     }
 
+    /// A lane that says of the rules of a channel that they are judged, and that none gives anything.
+    fn quiet_rules(&mut self, interest: u32, channel: &ChannelName) -> Result<u64, String> {
+        let reel = self.library.borrow_mut().rules(channel)?;
+        let start = last_tick(self.now, reel.period);
+        let ring = self.ring(channel.metric().to_string(), reel, 0, start, false);
+        let id = ring.id();
+        self.boosts.push((interest, ring));
+        self.revision += 1;
+        Ok(id)
+    }
+
     /// The lane that serves an interest; an error if none can.
     fn serve(&mut self, ask: &InterestFrame<'_>) -> Result<(u64, Nanos), String> {
         let patterns: Result<Vec<Pattern>, _> = ask.patterns().map(Pattern::new).collect();
@@ -138,6 +154,10 @@ impl NodeLanes {
         let base = &self.base.clone().ok_or("the node has not begun")?;
         if let Some(channel) = &ask.channel {
             let terms = channel.to_terms().map_err(|error| error.to_string())?;
+            if self.part.quiet_rules && channel.name.starts_with(RULES_PREFIX) {
+                let id = self.quiet_rules(ask.number, &terms.name)?;
+                return Ok((id, ask.period));
+            }
             if let Some(lane) = self.channels.share(ask.number, &terms, &patterns, ask.period) {
                 return Ok((lane, ask.period));
             }

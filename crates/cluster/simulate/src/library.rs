@@ -6,11 +6,11 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use khz_model::{Instance, Nanos, Pattern};
+use khz_model::{ChannelName, Instance, Nanos, Pattern};
 
 use crate::error::SimulateError;
 use crate::packed;
-use crate::recording::{NUMBERS_MAX, Recording};
+use crate::recording::{NUMBERS_MAX, QUIET, Recording};
 use crate::reel::Reel;
 
 /// The shortest period that a node grants.
@@ -77,11 +77,34 @@ impl Library {
         Ok(reel)
     }
 
+    /// The rows of a channel of rules that give nothing; or why not.
+    pub fn rules(&mut self, channel: &ChannelName) -> Result<Rc<Reel>, String> {
+        let title = (usize::MAX, QUIET, vec![channel.as_str().to_owned()]);
+        if let Some(reel) = self.reels.get(&title) {
+            return Ok(reel.clone());
+        }
+        self.make_room()?;
+        let reel = Rc::new(Reel::new(Arc::new(Recording::of_rules(channel)), QUIET));
+        self.reels.insert(title, reel.clone());
+        Ok(reel)
+    }
+
+    fn make_room(&mut self) -> Result<(), String> {
+        if self.reels.len() >= REELS_MAX {
+            // Drops reels that no node plays.
+            self.reels.retain(|_, reel| Rc::strong_count(reel) > 1);
+        }
+        match self.reels.len() >= REELS_MAX {
+            true => Err(format!("the simulation plays {REELS_MAX} different reels already")),
+            false => Ok(()),
+        }
+    }
+
     /// The slots of a recording that come from the kernel files that the patterns need, at this rate; or why
     /// not.
     pub fn boost(&mut self, which: usize, period: Nanos, patterns: &[Pattern]) -> Result<Rc<Reel>, String> {
         check_period(period)?;
-        let recording = &self.recordings[which];
+        let recording = self.recordings[which].clone();
         let file = |slot: usize| &*recording.series[slot].metric.origin.file;
         let is_wanted = |slot: &usize| recording.series[*slot].is_selected(patterns);
         let mut files: Vec<String> =
@@ -95,13 +118,7 @@ impl Library {
         if let Some(reel) = self.reels.get(&title) {
             return Ok(reel.clone());
         }
-        if self.reels.len() >= REELS_MAX {
-            // Drops reels that no node plays.
-            self.reels.retain(|_, reel| Rc::strong_count(reel) > 1);
-        }
-        if self.reels.len() >= REELS_MAX {
-            return Err(format!("the simulation plays {REELS_MAX} different reels already"));
-        }
+        self.make_room()?;
         let slots: Vec<usize> =
             (0..recording.slots()).filter(|&slot| title.2.iter().any(|one| one == file(slot))).collect();
         let reel = Rc::new(Reel::new(Arc::new(recording.only(&slots)), period));

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use khz_block::trace::{Chunk, Chunks};
 use khz_block::{BlockError, Decoder, SchemaDecoder, Step};
+use khz_model::metric::Unit;
 use khz_model::reading::LABELS_STATE;
-use khz_model::{Kind, Labels, Nanos, Reading, Series};
+use khz_model::{ChannelName, Kind, Labels, Metric, Nanos, Reading, Series, ValueType};
 
 use crate::error::SimulateError;
 
@@ -18,6 +19,9 @@ const TRACE_BYTES_MAX: u64 = 256 << 20;
 pub const NUMBERS_MAX: usize = 60 << 20;
 /// The state of slots that are not present in every row: they are played as gone.
 const GONE: u8 = Reading::Absent(khz_model::Absence::InstanceGone).state();
+
+/// How often a node says of rules that give nothing that it judges them.
+pub const QUIET: Nanos = Nanos::from_secs(60);
 
 /// One workload.
 #[derive(Debug)]
@@ -57,6 +61,24 @@ impl Recording {
         let rows =
             Rows::decode(trace).map_err(|source| SimulateError::Trace { path: path.to_owned(), source })?;
         rows.recording(name).map_err(|problem| SimulateError::Unplayable { path: path.to_owned(), problem })
+    }
+
+    /// The rows of a channel of rules of which none gives anything: the node is ready to judge.
+    pub fn of_rules(channel: &ChannelName) -> Recording {
+        let name = format!("{}.ready", channel.metric());
+        let plain = Metric::plain(name, "khz_channel_ready", Kind::Gauge, Unit::Count);
+        let metric = Arc::new(Metric { value_type: ValueType::Float, ..plain });
+        let mut recording = Recording {
+            name: channel.as_str().to_owned(),
+            series: vec![Series { metric, instance: None }],
+            period: QUIET,
+            values: vec![1f64.to_bits(); 2],
+            states: vec![0],
+            changed: vec![Vec::new(); 2],
+            labels: Arc::default(),
+        };
+        recording.note_changes();
+        recording
     }
 
     /// Number of rows.

@@ -53,6 +53,7 @@ impl Simulation {
                 seed: 5,
                 length: None,
                 held: Nanos::from_secs(600),
+                quiet_rules: false,
             };
             let crowd = Crowd::new(settings, Library::read(&names, None, 300).unwrap()).unwrap();
             crowd.run(&told, |_| {})

@@ -119,7 +119,8 @@ impl Check<'_> {
             }
         }
         match name {
-            Some(name) if (self.nodes.gathers)(name) => Ok(Labels { has_job: true }),
+            // khz's own names have a point, and their series no job.
+            Some(name) if (self.nodes.gathers)(name) => Ok(Labels { has_job: !name.contains('.') }),
             Some(name) => self.refuse(at, &format!("no node gathers {name}")),
             None => self.refuse(at, "it names no metric, and there may be others at the hub"),
         }

@@ -7,7 +7,7 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use crate::alert::{Alert, AlertState};
-use crate::group::{Evaluator, Pass, RuleReport};
+use crate::group::{Evaluator, Pass, RuleReport, Share};
 use crate::limits::RELOADS_WAITING_MAX;
 use crate::rule::{Group, RuleSet};
 
@@ -49,20 +49,38 @@ pub struct RuleStanding {
     pub report: Option<RuleReport>,
     /// Its active alerts.
     pub alerts: Vec<Arc<Alert>>,
+    /// Which nodes judge it by themselves, and which ones the hub judges; `None`: the hub judges it for all.
+    pub share: Option<Arc<Share>>,
 }
 
 impl GroupStanding {
-    /// The group as it is now. `pass` is its last evaluation, if there was one.
-    pub fn of(evaluator: &Evaluator, pass: Option<&Pass>) -> Self {
+    /// The group as it is now. `pass` is its last evaluation, if there was one, and `share` what nodes judge of each rule.
+    pub fn of(
+        evaluator: &Evaluator,
+        pass: Option<&Pass>,
+        share: &dyn Fn(usize) -> Option<Arc<Share>>,
+    ) -> Self {
         let group = evaluator.group().clone();
         let is_active = |alert: &&Arc<Alert>| alert.state != AlertState::Inactive;
         let rules = (0..group.rules.len()).map(|rule| RuleStanding {
             report: pass.and_then(|pass| pass.rules.get(rule).cloned()),
             alerts: evaluator.alerts(rule).filter(is_active).cloned().collect(),
+            share: share(rule),
         });
         let (interval, last) = (evaluator.interval(), evaluator.last());
         let duration = pass.into_iter().flat_map(|pass| &pass.rules).map(|report| report.duration).sum();
         GroupStanding { interval, last, duration, rules: rules.collect(), group }
+    }
+
+    /// The same with the alerts that there are now, between two evaluations.
+    #[must_use]
+    pub fn renewed(&self, evaluator: &Evaluator) -> Self {
+        let mut renewed = self.clone();
+        let is_active = |alert: &&Arc<Alert>| alert.state != AlertState::Inactive;
+        for (number, rule) in renewed.rules.iter_mut().enumerate() {
+            rule.alerts = evaluator.alerts(number).filter(is_active).cloned().collect();
+        }
+        renewed
     }
 }
 

@@ -3,6 +3,8 @@
 
 mod record;
 mod saved;
+mod share;
+mod taken;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,8 +13,10 @@ use std::time::Duration;
 use khz_promql::{Engine, LabelSet, METRIC_NAME, Source, Value, VectorSample, stale};
 
 pub use saved::{Saved, SavedAlert, SavedGroup, SavedRule};
+pub use share::Share;
 
-use crate::alert::{ALERT_NAME, Alert, AlertState, Alerts, Change, Found};
+use crate::alert::{ALERT_NAME, Alert, AlertState, Change};
+use crate::alerts::{Alerts, Found, Scope, Stepped};
 use crate::memory::{Memory, Overlay};
 use crate::rule::{Alerting, Group, Rule, RuleKind};
 use crate::template::TemplateData;
@@ -113,13 +117,15 @@ pub struct Evaluator {
     ended: BTreeSet<LabelSet>,
     /// The time of the last pass.
     last: Option<i64>,
+    /// When a node said something of its rules last.
+    taken: Option<i64>,
 }
 
 impl Evaluator {
     /// A group that was never evaluated.
     pub fn new(group: Arc<Group>, settings: Arc<Settings>) -> Self {
         let rules = vec![Progress::default(); group.rules.len()];
-        Evaluator { group, settings, rules, ended: BTreeSet::new(), last: None }
+        Evaluator { group, settings, rules, ended: BTreeSet::new(), last: None, taken: None }
     }
 
     /// The group.
@@ -156,7 +162,7 @@ impl Evaluator {
     #[must_use]
     pub fn changed(mut self, group: Arc<Group>) -> Self {
         let mut next = Evaluator::new(group, self.settings.clone());
-        (next.last, next.ended) = (self.last, std::mem::take(&mut self.ended));
+        (next.last, next.taken, next.ended) = (self.last, self.taken, std::mem::take(&mut self.ended));
         let mut old: Vec<Option<Progress>> = self.rules.into_iter().map(Some).collect();
         for (at, rule) in next.group.rules.iter().enumerate() {
             let alike = |known: &Rule| known.name == rule.name && known.label_texts().eq(rule.label_texts());
@@ -188,6 +194,20 @@ impl Evaluator {
         time: i64,
         clock: &mut dyn FnMut() -> Duration,
     ) -> Pass {
+        let all = Arc::new(Share::default());
+        self.evaluate_share(engine, source, time, clock, &|_| all.clone())
+    }
+
+    /// The same, where some nodes judge some rules by themselves: the share of each rule, by its number, says what is left. The pass
+    /// has all alerts, those of these nodes among them.
+    pub fn evaluate_share(
+        &mut self,
+        engine: &Engine,
+        source: &dyn Source,
+        time: i64,
+        clock: &mut dyn FnMut() -> Duration,
+        share: &dyn Fn(usize) -> Arc<Share>,
+    ) -> Pass {
         let group = self.group.clone();
         let at = time - group.query_offset.unwrap_or(self.settings.query_offset);
         let mut pass = Pass { time, ..Pass::default() };
@@ -198,7 +218,7 @@ impl Evaluator {
             let mut report = RuleReport::default();
             let mut work =
                 Work { engine, source: &overlay, settings: &self.settings, group: &group, time, at };
-            let given = work.rule(rule, &mut self.rules[number].alerts, &mut report);
+            let given = work.rule(rule, &share(number), &mut self.rules[number].alerts, &mut report);
             match given {
                 Ok((samples, alerts)) => {
                     report.samples = samples.len();
@@ -262,17 +282,33 @@ struct Work<'a> {
 }
 
 /// Samples, and alerts with what has changed.
-type Given = (Vec<Recorded>, Vec<(Arc<Alert>, Option<Change>)>);
+type Given = (Vec<Recorded>, Vec<Stepped>);
 
 impl Work<'_> {
-    fn rule(&mut self, rule: &Rule, alerts: &mut Alerts, report: &mut RuleReport) -> Result<Given, String> {
-        let vector = self.query(&rule.expr, self.at, report)?;
+    fn rule(
+        &mut self,
+        rule: &Rule,
+        share: &Share,
+        alerts: &mut Alerts,
+        report: &mut RuleReport,
+    ) -> Result<Given, String> {
+        let vector = if share.is_empty() {
+            Vec::new()
+        } else {
+            let left = share.of(self.source);
+            Work { source: &left, ..*self }.query(&rule.expr, self.at, report)?
+        };
         match &rule.kind {
             RuleKind::Record { labels } => {
                 let samples = record::record(&rule.name, labels, vector, self.at, self.group.limit)?;
                 Ok((samples, Vec::new()))
             }
-            RuleKind::Alert(alerting) => self.alert(rule, alerting, vector, alerts),
+            RuleKind::Alert(alerting) => {
+                let all = self.step(rule, alerting, &vector, alerts, Scope::Except(&share.judging))?;
+                let active = all.iter().filter(|(alert, _)| alert.state != AlertState::Inactive);
+                let samples = active.flat_map(|(alert, _)| record::states(&rule.name, alert, self.at));
+                Ok((samples.collect(), all))
+            }
         }
     }
 
@@ -282,25 +318,19 @@ impl Work<'_> {
         vector(answer.value)
     }
 
-    fn alert(
+    /// What becomes of the alerts of a rule, of those that the scope means.
+    fn step(
         &mut self,
         rule: &Rule,
         alerting: &Alerting,
-        vector: Vec<VectorSample>,
+        vector: &[VectorSample],
         alerts: &mut Alerts,
-    ) -> Result<Given, String> {
+        scope: Scope<'_>,
+    ) -> Result<Vec<Stepped>, String> {
         let found = vector.iter().map(|sample| self.found(rule, alerting, sample)).collect();
         let times = (alerting.hold, alerting.keep_firing);
-        let limit = self.group.limit;
-        let all = alerts.step(found, self.time, times, limit).map_err(|error| {
-            if matches!(error, crate::alert::AlertsError::Limit(..)) {
-                *alerts = Alerts::default();
-            }
-            error.to_string()
-        })?;
-        let active = all.iter().filter(|(alert, _)| alert.state != AlertState::Inactive);
-        let samples = active.flat_map(|(alert, _)| record::states(&rule.name, alert, self.at)).collect();
-        Ok((samples, all))
+        let all = alerts.step(found, self.time, times, self.group.limit, scope);
+        all.map_err(|error| error.to_string())
     }
 
     /// A series as an alert, with its texts expanded.

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod alert;
+mod alerts;
 mod board;
 mod duration;
 mod error;
@@ -20,10 +21,12 @@ mod group;
 pub mod limits;
 mod load;
 mod memory;
+mod pack;
 mod placement;
 mod records;
 mod rule;
 mod series;
+mod source_row;
 mod template;
 mod test_file;
 mod yaml;
@@ -35,10 +38,13 @@ pub use error::RulesError;
 pub use finding::{Finding, Findings, Place, Severity};
 pub use group::{
     Evaluator, Pass, PassedAlert, Recorded, RuleReport, Saved, SavedAlert, SavedGroup, SavedRule, Settings,
+    Share,
 };
 pub use load::files;
 pub use memory::{Memory, Overlay};
+pub use pack::{RuleChannel, RuleId, SourceRule, pack};
 pub use placement::{AtHub, Placement, place};
 pub use rule::{Alerting, Group, Rule, RuleFile, RuleKind, RuleSet};
+pub use source_row::{NodeRules, SourceRow};
 pub use template::{QuerySeries, Template, TemplateData, TemplateFault};
 pub use test_file::{AlertTest, ExprTest, Test, TestFailure, TestFile, TestOutcome, Texts};

@@ -2,6 +2,7 @@
 
 use khz_promql::{EachNode, ForEachNode};
 
+use crate::alerts::NODE_LABEL;
 use crate::finding::Place;
 use crate::rule::{Group, Rule};
 
@@ -27,14 +28,24 @@ pub struct AtHub {
 /// khz's own.
 pub fn place(group: &Group, rule: &Rule, gathers: &dyn Fn(&str) -> bool) -> Placement {
     let at_hub = |place: Place, why: &str| Placement::AtHub(AtHub { place, why: why.to_owned() });
-    let Some(_) = rule.alerting() else {
+    let Some(alerting) = rule.alerting() else {
         return at_hub(rule.place, "what it records belongs to the store, which is at the hub");
     };
+    if alerting.labels.iter().any(|(name, _)| **name == *NODE_LABEL) {
+        return at_hub(
+            rule.place,
+            "its labels have another instance than the node, by which the hub tells its alerts apart",
+        );
+    }
     if group.limit.is_some() {
         return at_hub(group.place, "its group has a limit, which counts the alerts of all nodes");
     }
     if group.query_offset.is_some_and(|offset| offset > 0) {
         return at_hub(group.place, "its group asks for the past (query_offset)");
+    }
+    let longest = khz_plan::limits::DURATION_MAX.0.cast_signed() / 1_000_000;
+    if alerting.hold.max(alerting.keep_firing) > longest {
+        return at_hub(rule.place, "it waits for longer than a day");
     }
     match khz_promql::compile_for_each_node(&rule.expr, &EachNode { gathers }) {
         Ok(compiled) => Placement::AtNodes(compiled),
@@ -75,7 +86,6 @@ mod tests {
             "node_load1 > 5",
             "rate(node_cpu[1m]) > 0.5 and on(instance) node_load1 > 3",
             "sum without (cpu) (node_x{cpu=~\"1|2\"}) / on(instance) group_left() node_y > 1",
-            "{\"mem.free\"} < 100",
             "node_x / ignoring(cpu) group_left node_y > time() - 100",
             "topk by (instance) (3, node_x)",
         ] {
@@ -85,6 +95,7 @@ mod tests {
             "sum by (instance, device) (node_x) > 1",
             "node_x / on(instance) node_y > 1",
             "node_x - ignoring(job) node_y",
+            "{\"mem.free\"} < 100",
         ] {
             assert_eq!(placed("", expr), "nodes, no job", "{expr}");
         }

@@ -72,6 +72,10 @@ pub struct SimulateFlags {
     /// How long the nodes' rings keep rows.
     #[arg(long, value_name = "DURATION", default_value = "10m")]
     held: String,
+    /// Play that the nodes judge the hub's rules, and that none gives anything: thousands of nodes with thousands of rules need more
+    /// than one machine's time to judge them.
+    #[arg(long)]
+    quiet_rules: bool,
     /// Stop after this time.
     #[arg(long = "for", value_name = "DURATION")]
     duration: Option<String>,
@@ -117,6 +121,7 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
         seed: flags.seed,
         length,
         held: flags.held.parse().map_err(Failure::usage)?,
+        quiet_rules: flags.quiet_rules,
     };
     let library =
         Library::read(&flags.workload, flags.workloads.as_deref(), flags.slots).map_err(Failure::usage)?;

@@ -72,6 +72,8 @@ pub struct Plan {
     pub rules: Vec<PathBuf>,
     /// How often a group of rules is evaluated that does not say so.
     pub rules_interval: Nanos,
+    /// How often nodes judge the rules that they can judge by themselves.
+    pub rules_rate: Rate,
     /// Where people find this hub: links in alerts begin with it.
     pub external_url: String,
     /// The local address that connections go out from; `None`: the kernel chooses.
@@ -195,6 +197,7 @@ impl Plan {
             sinks: sinks::sinks(&layers.sinks)?,
             rules: checked(layers, "rules", values::files)?,
             rules_interval: checked(layers, "rules_interval", values::rules_interval)?,
+            rules_rate: checked(layers, "rules_rate", quantity::<Rate>)?,
             external_url: checked(layers, "external_url", values::external_url)?,
             bind: checked(layers, "bind", addresses::local_address)?,
             insecure,
@@ -243,7 +246,9 @@ impl Plan {
             Exposure::of_listener(address, self.means())
                 .map_err(|error| bad("link_listen", layers.value("link_listen"), error.to_string()))?;
         }
-        for (key, rate) in [("base_rate", self.base_rate), ("local_rate", self.local_rate)] {
+        let rates =
+            [("base_rate", self.base_rate), ("local_rate", self.local_rate), ("rules_rate", self.rules_rate)];
+        for (key, rate) in rates {
             if rate.period() < self.rate_max.period() {
                 let problem = format!("{rate} is above rate_max, which is {}", self.rate_max);
                 return Err(bad(key, layers.value(key), problem));

@@ -211,6 +211,13 @@ pub const SETTINGS: &[Setting] = &[
         scope: scope::HUB,
     },
     Setting {
+        key: "rules_rate",
+        shape: Shape::Text("RATE"),
+        default: "1Hz",
+        help: "How often nodes judge the rules that they can judge by themselves; 10Hz finds what lasts for 100 ms",
+        scope: scope::HUB,
+    },
+    Setting {
         key: "external_url",
         shape: Shape::Text("URL"),
         default: "",

@@ -39,6 +39,7 @@ mod ring_place;
 mod roles;
 mod rrd;
 mod rules;
+mod rules_at_nodes;
 mod service;
 mod simulate;
 mod slowed;

@@ -1,32 +1,24 @@
 //! The handler of a channel in its lane: it takes the readings of each row, and says whether the lane writes a row, and which
 //! slots with which values. It gathers nothing and writes nothing itself.
 
+mod named;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use khz_model::{
-    Absence, Budget, ChannelTerms, Instance, Kind, Labels, Metric, Nanos, NodeName, Pattern, QueryError,
-    Reading, Series, Share, Stamp, Unit, ValueFormat, ValueType,
+    Absence, Budget, ChannelTerms, Metric, Nanos, NodeName, Pattern, QueryError, Reading, Series, Share,
+    Stamp,
 };
-use khz_plan::{
-    BoundHandler, Bucket, Effect, Handler, Identity, LabelSet, METRIC_NAME, ResultSeries, Values,
-};
+use khz_plan::{BoundHandler, Effect, Handler, Identity, Values};
 
+use self::named::{metric, own_labels, series_of};
 use crate::past::Past;
 use crate::readings::{Cell, NOT_YET};
 use crate::source::Source;
 
 /// The label `job` of a node's series in an expression: a node does not know what its hub calls it.
 const JOB: &str = "node";
-
-/// Labels that all results of one node share.
-const SHARED_LABELS: [&str; 2] = ["instance", "job"];
-
-/// The label with the metric of a result, where one expression gives results of several.
-const METRIC_LABEL: &str = "metric";
-
-/// The label with the bucket of a histogram.
-const BUCKET_LABEL: &str = "bucket";
 
 /// The lane's slot of a reading that its rows do not have.
 const NOT_IN: u32 = u32::MAX;
@@ -52,7 +44,7 @@ impl Channel {
 
     /// Whether its patterns say what its rows have; if not, an expression does.
     pub fn uses_patterns(&self) -> bool {
-        !matches!(self.handler.values, Values::Plan(_))
+        !matches!(self.handler.values, Values::Plan(_) | Values::Rules(_))
     }
 
     /// Whether the channel may need this metric: its patterns select it for rows of readings, or an expression uses it.
@@ -165,6 +157,13 @@ impl Handled {
         let is_shown = |series: &Series| series.is_selected(&self.patterns);
         let mut bound = BoundHandler::new(&self.channel.handler, &readings, is_shown, identity, period)
             .map_err(|error| refused(&self.channel.terms, error))?;
+        // The hub makes alerts of these labels: it must have them as they are.
+        if let Some(labels) = bound.labels_of_rules().find(|labels| own_labels(labels).is_err()) {
+            return Err(refused(
+                &self.channel.terms,
+                format!("a result has too many or too long labels: {labels}"),
+            ));
+        }
         let slots = Slots::of(&bound, &self.channel, &self.patterns, &readings, &self.metric);
         let past = match self.channel.handler.effect {
             Effect::Surrounds { before, .. } => Past::bytes(before, period, slots.count()),
@@ -369,86 +368,6 @@ impl Slots {
             }
             _ => false,
         }
-    }
-}
-
-/// The metric of a channel's results.
-fn metric(channel: &Channel) -> Metric {
-    let name = &channel.terms.name;
-    let exposed = format!("khz_channel_{name}");
-    let plain = Metric::plain(name.metric(), exposed, Kind::Gauge, Unit::Count);
-    Metric { value_type: ValueType::Float, help: "Computed by a channel.".into(), ..plain }
-}
-
-/// The series of a handler's results.
-fn series_of(
-    results: &[ResultSeries],
-    channel: &Channel,
-    readings: &[Series],
-    metric: &Arc<Metric>,
-) -> Vec<Series> {
-    let has_names =
-        results.windows(2).any(|two| two[0].labels.get(METRIC_NAME) != two[1].labels.get(METRIC_NAME));
-    let mut named: HashMap<&str, Arc<Metric>> = HashMap::new();
-    let series = |result: &ResultSeries| {
-        let Some(of) = result.of.and_then(|of| readings.get(of as usize)) else {
-            return Series { metric: metric.clone(), instance: instance(&result.labels, has_names) };
-        };
-        let metric = named
-            .entry(&of.metric.name)
-            .or_insert_with(|| Arc::new(metric_of_each(channel, &of.metric, result)));
-        let instance = match result.bucket {
-            Some(bucket) => Some(of_bucket(of.instance.as_ref(), bucket)),
-            None => of.instance.clone(),
-        };
-        Series { metric: metric.clone(), instance }
-    };
-    results.iter().map(series).collect()
-}
-
-/// The metric of a function of a series of another one: it keeps name and unit, after the channel's name.
-fn metric_of_each(channel: &Channel, of: &Metric, result: &ResultSeries) -> Metric {
-    let name = &channel.terms.name;
-    let full = format!("{}.{}", name.metric(), of.name);
-    let exposed = format!("khz_channel_{name}_{}", of.name.replace('.', "_"));
-    let ValueFormat { value_type, places } = result.format;
-    let is_of_its_unit = value_type != ValueType::Float && result.bucket.is_none();
-    let unit = if is_of_its_unit { of.unit } else { Unit::Count };
-    let plain = Metric::plain(full, exposed, Kind::Gauge, unit);
-    let instances = of.instances.clone();
-    let labelled = match instances {
-        Some(label) => plain.of_instances(label),
-        None => plain,
-    };
-    Metric { value_type, places, help: "Computed by a channel.".into(), ..labelled }
-}
-
-/// The instance of a bucket of a series.
-fn of_bucket(of: Option<&Instance>, bucket: Bucket) -> Instance {
-    let (none, bucket) = (Instance::from_kernel(b""), bucket.to_string());
-    let of = of.unwrap_or(&none);
-    match Labels::new(of.labels().chain([(BUCKET_LABEL, bucket.as_str())])) {
-        Ok(labels) => of.with_labels(&labels),
-        // Its series has such a label, or as many as there may be: their text tells the buckets apart.
-        Err(_) => of.with_name_end(&format!(" {bucket}")),
-    }
-}
-
-/// The labels of a result, without those that all results of a node share.
-fn instance(labels: &LabelSet, has_names: bool) -> Option<Instance> {
-    let named = labels.get(METRIC_NAME);
-    let metric = (has_names && !named.is_empty()).then_some((METRIC_LABEL, named));
-    let is_own = |label: &str| {
-        label != METRIC_NAME
-            && !SHARED_LABELS.contains(&label)
-            && !(metric.is_some() && label == METRIC_LABEL)
-    };
-    let own = labels.iter().filter(|(label, _)| is_own(label)).chain(metric);
-    match Labels::new(own) {
-        Ok(set) if set.is_empty() => None,
-        Ok(set) => Some(Instance::from_kernel(b"").with_labels(&set)),
-        // More labels or bytes than a series may have: their text tells them apart.
-        Err(_) => Some(Instance::from_kernel(labels.to_string().as_bytes())),
     }
 }
 

@@ -108,6 +108,11 @@ impl Bound {
         self.steps.last().map_or(0, |last| last.values.len())
     }
 
+    /// A value of the newest row.
+    pub(crate) fn value(&self, at: usize) -> f64 {
+        self.steps.last().and_then(|last| last.values.get(at)).copied().unwrap_or(ABSENT)
+    }
+
     /// True if the result is a number, which has no labels.
     pub fn is_number(&self) -> bool {
         self.width() > self.labels.len()

@@ -5,6 +5,7 @@ mod bucket;
 mod change;
 mod histogram;
 mod result;
+mod rules;
 mod truth;
 mod wire;
 
@@ -12,7 +13,8 @@ use khz_model::{Metric, Nanos, Series};
 
 pub use bound::BoundHandler;
 pub use bucket::Bucket;
-pub use result::ResultSeries;
+pub use result::{Judged, ResultSeries};
+pub use rules::RulePlan;
 
 use crate::bind::Identity;
 use crate::error::PlanError;
@@ -72,6 +74,9 @@ pub enum Values {
         /// How far it reaches back: a multiple of a millisecond.
         length: Nanos,
     },
+    /// What rules give that the node judges. A row is sent when a result comes or goes, when one was there or away for as long as its
+    /// rule waits, and every [`Handler::every`] while there is one; without any, every minute at least.
+    Rules(Vec<RulePlan>),
 }
 
 /// When rows are sent. A condition is judged for each series of its result: the series is true in a row in which it has a value.
@@ -113,7 +118,8 @@ impl Handler {
     fn plans(&self) -> impl Iterator<Item = &Plan> {
         let when = self.when.iter().flat_map(|when| [when.plan.as_ref(), when.unless.as_ref()]);
         let values = if let Values::Plan(plan) = &self.values { Some(plan) } else { None };
-        when.chain([values]).flatten()
+        let rules = if let Values::Rules(rules) = &self.values { &rules[..] } else { &[] };
+        when.chain([values]).flatten().chain(rules.iter().map(|rule| &rule.plan))
     }
 
     fn selectors(&self) -> impl Iterator<Item = &Selector> {
@@ -190,6 +196,13 @@ impl Handler {
             if self.when.as_ref().is_some_and(|when| when.plan.is_none()) {
                 return refuse("has a histogram, and a condition without an expression");
             }
+        }
+        if let Values::Rules(rules) = &self.values {
+            let is_plain = self.when.is_none() && self.deadband.is_none() && self.effect == Effect::LeavesOut;
+            if !is_plain || self.every == Nanos(0) {
+                return refuse("judges rules, and has a condition or no interval");
+            }
+            rules::check(rules)?;
         }
         if self.every > DURATION_MAX {
             return refuse("has an interval of more than a day");

@@ -8,6 +8,10 @@ use crate::plan::Grouping;
 /// The label that is the metric's name.
 pub const METRIC_NAME: &str = "__name__";
 
+/// The label of a result of a rule, on its way from a node to the hub, that has its metric's name: labels of nodes cannot have the
+/// name of Prometheus' own one.
+pub const RULE_METRIC: &str = "khz_rule_metric";
+
 /// Labels, each name once; none of them is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LabelSet(Arc<[(Arc<str>, Arc<str>)]>);

@@ -33,8 +33,10 @@ mod wire;
 pub use bind::Identity;
 pub use bound::Bound;
 pub use error::PlanError;
-pub use handler::{BoundHandler, Bucket, Deadband, Effect, Handler, ResultSeries, Values, When};
-pub use labels::{LabelSet, METRIC_NAME};
+pub use handler::{
+    BoundHandler, Bucket, Deadband, Effect, Handler, Judged, ResultSeries, RulePlan, Values, When,
+};
+pub use labels::{LabelSet, METRIC_NAME, RULE_METRIC};
 pub use number::{ABSENT, is_absent};
 pub use plan::{
     Aggregate, Aggregator, Combine, Condition, Form, Grouping, Many, Matching, Math, Operator, Over, Plan,

@@ -45,5 +45,11 @@ pub const SLOWER_MAX: u32 = 100_000;
 /// Buckets of the histogram of one series: sixteen doublings, and with the many gaps that real series have much more.
 pub const BUCKETS_MAX: usize = 64;
 
+/// Rules of one handler: as many of the shortest plans as fit into its bytes.
+pub const RULES_MAX: usize = 1_024;
+
+/// How long a handler of rules without results is silent at most: a hub that hears nothing for longer judges itself.
+pub const RULES_SILENCE: Nanos = Nanos::from_secs(60);
+
 /// Bytes of the windows of one plan.
 pub const WINDOWS_BYTES: usize = 4 << 20;

@@ -56,6 +56,9 @@ pub use place::{ForeignServer, Place};
 pub use post::{Post, PostAnswer};
 pub use promql::{PromqlAnswer, PromqlData, PromqlLabels, PromqlPoint, PromqlSample, PromqlSeries};
 pub use range::{Past, PastBytes, PastLine, PastLines, PastPart, PastPoint, PastRow};
-pub use rules::{AlertAnswer, AlertRule, Alerts, AlertsData, RulePicture, RulesInUse};
+pub use rules::{
+    AlertAnswer, Alerts, AlertsData, GroupAnswer, JudgedAnswer, RuleAnswer, RulePicture, RulesAnswer,
+    RulesData, RulesInUse,
+};
 pub use server::Server;
 pub use stream::Stream;

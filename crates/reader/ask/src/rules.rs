@@ -47,27 +47,35 @@ pub struct AlertAnswer {
     pub value: String,
 }
 
-/// The rules of a khz.
+/// What a khz says of its rules.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Rules {
+pub struct RulesAnswer {
+    /// The groups.
     pub data: RulesData,
 }
 
+/// All groups.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct RulesData {
-    pub groups: Vec<RuleGroup>,
+pub struct RulesData {
+    /// Each.
+    pub groups: Vec<GroupAnswer>,
 }
 
+/// A group.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct RuleGroup {
+pub struct GroupAnswer {
+    /// Its name.
     pub name: String,
-    pub rules: Vec<AlertRule>,
+    /// Its file.
+    pub file: String,
+    /// Its rules.
+    pub rules: Vec<RuleAnswer>,
 }
 
-/// An alerting rule and its alerts.
+/// A rule.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AlertRule {
+#[serde(rename_all = "camelCase", default)]
+pub struct RuleAnswer {
     /// Its group.
     #[serde(skip)]
     pub group: String,
@@ -79,8 +87,19 @@ pub struct AlertRule {
     pub duration: f64,
     /// Why its last evaluation failed.
     pub last_error: Option<String>,
-    /// Its alerts.
+    /// Its alerts, where they were asked for.
     pub alerts: Vec<AlertAnswer>,
+    /// Who judges it; `None`: the hub, for all nodes.
+    pub judged: Option<JudgedAnswer>,
+}
+
+/// Who judges a rule.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct JudgedAnswer {
+    /// On how many nodes these do by themselves.
+    pub nodes: u64,
+    /// On how many the hub does.
+    pub hub: u64,
 }
 
 /// What to draw of an alert.
@@ -115,15 +134,23 @@ impl Server {
         self.get_json("/api/v1/alerts")
     }
 
+    /// The rules, and who judges them.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn rules(&self) -> Result<RulesAnswer, AskError> {
+        self.get_json("/api/v1/rules?exclude_alerts=true")
+    }
+
     /// The alerting rules of this name, with their alerts.
     ///
     /// # Errors
     /// See [`AskError`].
-    pub fn alert_rules(&self, name: &str) -> Result<Vec<AlertRule>, AskError> {
+    pub fn alert_rules(&self, name: &str) -> Result<Vec<RuleAnswer>, AskError> {
         let name = percent_encoded(name);
-        let rules: Rules = self.get_json(&format!("/api/v1/rules?type=alert&rule_name[]={name}"))?;
-        let of_group = |group: RuleGroup| {
-            group.rules.into_iter().map(move |rule| AlertRule { group: group.name.clone(), ..rule })
+        let rules: RulesAnswer = self.get_json(&format!("/api/v1/rules?type=alert&rule_name[]={name}"))?;
+        let of_group = |group: GroupAnswer| {
+            group.rules.into_iter().map(move |rule| RuleAnswer { group: group.name.clone(), ..rule })
         };
         Ok(rules.data.groups.into_iter().flat_map(of_group).collect())
     }

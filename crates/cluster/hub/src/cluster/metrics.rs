@@ -5,6 +5,8 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use khz_model::{Metric, Series};
 
+use crate::rule_rows::is_of_rules;
+
 /// Metrics of different names that the cluster may have. A name is the node's word, so their number needs a limit.
 const METRICS_MAX: usize = 16_384;
 
@@ -39,6 +41,10 @@ impl Metrics {
         }
         let mut known = self.write();
         for series in series {
+            // What nodes say of rules is for the hub itself.
+            if is_of_rules(&series.metric.name) {
+                continue;
+            }
             if known.all.len() < METRICS_MAX && !known.names.contains(&*series.metric.name) {
                 known.names.insert(series.metric.name.to_string());
                 known.all.push(series.metric.clone());

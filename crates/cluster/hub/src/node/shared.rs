@@ -18,6 +18,8 @@ pub(crate) struct SharedNode {
     pub up: AtomicBool,
     /// Its number, in the order in which nodes appeared; 0: the cluster has forgotten it, and its followers let go.
     pub appearance: AtomicU64,
+    /// Rows of rules have come from it, and nobody has read them yet.
+    pub is_heard: AtomicBool,
     state: Mutex<Node>,
     /// Rung when the node comes or goes.
     changes: Arc<Changes>,
@@ -28,7 +30,8 @@ impl SharedNode {
     pub fn new(name: NodeName, now: Nanos, changes: Arc<Changes>) -> Self {
         let state = Mutex::new(Node::new(name.clone(), now));
         let (touched, appearance) = (AtomicU64::new(0), AtomicU64::new(0));
-        SharedNode { name, touched, up: AtomicBool::new(false), appearance, state, changes }
+        let (up, is_heard) = (AtomicBool::new(false), AtomicBool::new(false));
+        SharedNode { name, touched, up, appearance, is_heard, state, changes }
     }
 
     /// The node itself.

@@ -1,5 +1,6 @@
 //! `/api/v1/rules` and `/api/v1/alerts` in Prometheus' form: what rules said last. They evaluate nothing: the board has it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -175,6 +176,14 @@ async fn write_rule(
     health(out, standing);
     let took = standing.report.as_ref().map_or(0.0, |report| report.duration.as_secs_f64());
     evaluated(out, took, standing.report.as_ref().and(group.last));
+    if let Some(share) = &standing.share {
+        // Prometheus has nothing like it; its clients pass over it.
+        out.push_str(",\"judged\":{\"nodes\":");
+        json::number(out, share.judging.len() as u64);
+        out.push_str(",\"hub\":");
+        json::number(out, share.left.as_ref().map_or(0, BTreeSet::len) as u64);
+        out.push('}');
+    }
     out.push_str(",\"type\":");
     out.push_str(if rule.alerting().is_some() { "\"alerting\"}" } else { "\"recording\"}" });
     writer.turn().await?;

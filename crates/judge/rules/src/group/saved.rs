@@ -7,7 +7,8 @@ use khz_promql::{LabelSet, put_value};
 use serde::{Deserialize, Serialize};
 
 use super::{Evaluator, Settings};
-use crate::alert::{Alert, AlertState, Alerts};
+use crate::alert::{Alert, AlertState};
+use crate::alerts::Alerts;
 use crate::error::RulesError;
 use crate::limits::STATE_BYTES_MAX;
 use crate::rule::{Group, Rule};
@@ -30,9 +31,9 @@ pub struct SavedGroup {
     pub file: String,
     /// Its name.
     pub name: String,
-    /// The time of its last pass (ms since 1970).
+    /// The time of its last pass, or of what a node said later (ms since 1970).
     pub time: i64,
-    /// Its rules, in their order.
+    /// Its rules, in their order, those without alerts and series left out.
     pub rules: Vec<SavedRule>,
 }
 
@@ -112,15 +113,17 @@ impl Saved {
 }
 
 impl Evaluator {
-    /// What is to be saved; `None`: there was no pass yet.
+    /// What is to be saved; `None`: there was no pass yet, and no node has said anything.
     pub fn save(&self) -> Option<SavedGroup> {
-        let time = self.last?;
+        let time = self.last.max(self.taken)?;
         let rules = self.group.rules.iter().zip(&self.rules).map(|(rule, progress)| SavedRule {
             name: rule.name.to_string(),
             labels: texts(rule),
             alerts: progress.alerts.iter().map(|alert| saved(alert)).collect(),
             series: progress.series.iter().map(plain).collect(),
         });
+        // Of a rule that is not there, nothing is known. With thousands of rules this is written at each change.
+        let rules = rules.filter(|rule| !rule.alerts.is_empty() || !rule.series.is_empty());
         let (file, name) = (self.group.file.to_string(), self.group.name.to_string());
         Some(SavedGroup { file, name, time, rules: rules.collect() })
     }

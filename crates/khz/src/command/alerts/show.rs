@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use clap::Args;
-use khz_ask::{AlertAnswer, AlertRule, PromqlData, PromqlSeries, RulePicture, Server};
+use khz_ask::{AlertAnswer, PromqlData, PromqlSeries, RuleAnswer, RulePicture, Server};
 use khz_model::{Nanos, moment};
 use serde_json::{Map, Value, json};
 
@@ -69,7 +69,7 @@ pub fn run(flags: AlertsShowFlags, outer: NodeFlags, out: &mut impl Write) -> Ou
     let is_of_node = |alert: &AlertAnswer| {
         flags.of_node.is_none() || alert.labels.get("instance") == flags.of_node.as_ref()
     };
-    let mut alerts: Vec<(&AlertRule, &AlertAnswer)> = rules
+    let mut alerts: Vec<(&RuleAnswer, &AlertAnswer)> = rules
         .iter()
         .flat_map(|rule| rule.alerts.iter().map(move |alert| (rule, alert)))
         .filter(|(_, alert)| is_of_node(alert))
@@ -110,7 +110,7 @@ struct Around {
 }
 
 impl Around {
-    fn of(server: &Server, rule: &AlertRule, alert: &AlertAnswer, end: Nanos) -> Result<Self, Failure> {
+    fn of(server: &Server, rule: &RuleAnswer, alert: &AlertAnswer, end: Nanos) -> Result<Self, Failure> {
         let instance = alert.labels.get("instance").map(String::as_str);
         let picture = server.rule_picture(&rule.query, instance)?;
         let begun = moment::read(&alert.active_at, end, None).unwrap_or(end);
@@ -153,7 +153,7 @@ fn of_alert(series: Vec<PromqlSeries>, alert: &AlertAnswer) -> Vec<PromqlSeries>
 }
 
 /// An alert in words, one line for each of its parts.
-fn lines(rule: &AlertRule, alert: &AlertAnswer, now: Nanos) -> String {
+fn lines(rule: &RuleAnswer, alert: &AlertAnswer, now: Nanos) -> String {
     let place = alert.labels.get("instance").map(|instance| format!(" on {instance}")).unwrap_or_default();
     let mut parts = vec![("state", since(alert, now))];
     parts.push(("there since", alert.active_at.clone()));
@@ -182,7 +182,7 @@ fn lines(rule: &AlertRule, alert: &AlertAnswer, now: Nanos) -> String {
     text
 }
 
-fn object(rule: &AlertRule, alert: &AlertAnswer, around: &Around) -> Value {
+fn object(rule: &RuleAnswer, alert: &AlertAnswer, around: &Around) -> Value {
     let mut object = match json!(alert) {
         Value::Object(object) => object,
         _ => Map::new(),
@@ -227,12 +227,12 @@ mod tests {
     fn an_alert_is_told_with_both_of_its_times_and_all_its_texts() {
         let mut busy = alert("Busy", "firing");
         busy.annotations.insert("description".to_owned(), "first\nsecond\u{1b}".to_owned());
-        let rule = AlertRule {
+        let rule = RuleAnswer {
             group: "load".to_owned(),
             name: "Busy".to_owned(),
             query: "node_load1 > 9".to_owned(),
             duration: 60.0,
-            ..AlertRule::default()
+            ..RuleAnswer::default()
         };
         let text = lines(&rule, &busy, Nanos(1_795_257_061_000_000_000));
         let expected = "\

@@ -7,8 +7,9 @@ use clap::Args;
 use khz_rules::{Finding, RuleSet, RulesError, Severity};
 use serde_json::json;
 
-use super::{Gathered, name_all, object};
+use super::{name_all, object};
 use crate::config::NodeFlags;
+use crate::role::hub::judge::Gathered;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 use crate::show::table::{json_line, printable, remark};
 

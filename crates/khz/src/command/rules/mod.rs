@@ -6,11 +6,9 @@ mod reload;
 mod show;
 mod test;
 
-use std::collections::HashSet;
 use std::io::Write;
 
 use clap::Subcommand;
-use khz_model::ValueType;
 use khz_rules::{Finding, Findings, Severity};
 use serde_json::{Value, json};
 
@@ -31,6 +29,8 @@ pub enum RulesCommand {
     #[command(after_help = test::EXAMPLES)]
     Test(test::RulesTestFlags),
     /// Show each rule: how often it is evaluated, and where, at the nodes or at the hub, and why.
+    ///
+    /// Without files, a running hub says on how many nodes its rules are judged by these themselves.
     #[command(after_help = show::EXAMPLES)]
     Show(show::RulesShowFlags),
     /// Have a hub load its rule files again (as SIGHUP does). If one has an error, those before stay in use.
@@ -43,27 +43,8 @@ pub fn run(command: RulesCommand, outer: NodeFlags, out: &mut impl Write) -> Out
     match command {
         RulesCommand::Check(flags) => check::run(&flags, out),
         RulesCommand::Test(flags) => test::run(&flags, out),
-        RulesCommand::Show(flags) => show::run(&flags, out),
+        RulesCommand::Show(flags) => show::run(flags, outer, out),
         RulesCommand::Reload(flags) => reload::run(flags, outer, out),
-    }
-}
-
-/// The names under which nodes have numbers.
-struct Gathered(HashSet<String>);
-
-impl Gathered {
-    /// khz's own names and those of node_exporter.
-    fn new() -> Self {
-        let metrics = khz_parse::catalogue();
-        let numbers = metrics.iter().filter(|metric| metric.value_type != ValueType::Labels);
-        let names =
-            numbers.flat_map(|metric| [&metric.name, &metric.exposition.name].map(ToString::to_string));
-        Gathered(names.collect())
-    }
-
-    /// Whether nodes may have numbers of this name. They publish those that begin with `job.`.
-    fn has(&self, name: &str) -> bool {
-        self.0.contains(name) || name.starts_with("job.")
     }
 }
 

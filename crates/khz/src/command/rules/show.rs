@@ -1,4 +1,4 @@
-//! `khz rules show`: what each rule of some files is, and where it would be judged.
+//! `khz rules show`: what each rule of some files is, and where it would be judged; or where those of a running hub are.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -7,14 +7,19 @@ use clap::Args;
 use khz_rules::{Group, Placement, Rule, RuleSet, RulesError, duration_text, place};
 use serde_json::{Value, json};
 
-use super::{Gathered, name_all};
+use super::name_all;
+use crate::command::target::Target;
+use crate::config::{NodeFlags, ReaderFlags};
+use crate::role::hub::judge::Gathered;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
-use crate::show::table::{Side, Table, json_line};
+use crate::show::table::{Side, Table, json_line, remark};
 use crate::show::terminal;
 
 /// Examples for `khz rules show --help`.
 pub const EXAMPLES: &str = "\
 Examples:
+  khz rules show                    where the rules of the hub on this machine
+                                    are judged, on how many nodes
   khz rules show /etc/khz/rules     which rules the nodes judge themselves
   khz rules show disk.yml --json    one object a line";
 
@@ -25,15 +30,63 @@ const INTERVAL: i64 = 60_000;
 #[derive(Debug, Args)]
 pub struct RulesShowFlags {
     /// Rule files, or directories of them.
-    #[arg(value_name = "FILE|DIR", required = true)]
+    #[arg(value_name = "FILE|DIR")]
     pub paths: Vec<PathBuf>,
     /// One JSON object a line.
     #[arg(long)]
     pub json: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub target: Target,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
 }
 
 /// Shows the rules of the files.
-pub fn run(flags: &RulesShowFlags, out: &mut impl Write) -> Outcome {
+pub fn run(flags: RulesShowFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    match flags.paths.is_empty() {
+        true => of_hub(flags, outer, out),
+        false => of_files(&flags, out),
+    }
+}
+
+/// Where a running hub's rules are judged.
+fn of_hub(flags: RulesShowFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
+    let answer = flags.target.running(&plan)?.rules()?;
+    let titles =
+        [("GROUP", Side::Left), ("RULE", Side::Left), ("AT NODES", Side::Right), ("AT HUB", Side::Right)];
+    let mut table = Table::new(&titles, 1);
+    for group in &answer.data.groups {
+        for rule in &group.rules {
+            let counts = rule.judged.map(|judged| (judged.nodes, judged.hub));
+            if flags.json {
+                let object = json!({
+                    "path": group.file, "group": group.name, "rule": rule.name,
+                    "at_nodes": counts.map(|counts| counts.0), "at_hub": counts.map(|counts| counts.1),
+                });
+                writeln!(out, "{}", json_line(&object))?;
+                continue;
+            }
+            let (nodes, hub) = match counts {
+                Some((nodes, hub)) => (nodes.to_string(), hub.to_string()),
+                None => (String::from("-"), String::from("all")),
+            };
+            table.row([group.name.clone(), rule.name.clone(), nodes, hub]);
+        }
+    }
+    if !flags.json {
+        match answer.data.groups.is_empty() {
+            true => remark!("this khz has no rules in use (khz hub --rules DIR)"),
+            false => out.write_all(table.render(terminal::width()).as_bytes())?,
+        }
+    }
+    out.flush()?;
+    Ok(Done::Wholly)
+}
+
+fn of_files(flags: &RulesShowFlags, out: &mut impl Write) -> Outcome {
     let set = match RuleSet::load(&flags.paths) {
         Ok(set) => set,
         Err(RulesError::Refused(findings)) => {

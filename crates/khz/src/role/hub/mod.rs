@@ -1,6 +1,6 @@
 //! The work of `khz hub`: collects from agents at the link door, and answers for all of them at the other doors.
 
-mod judge;
+pub mod judge;
 mod kept;
 pub mod recorder;
 pub mod sink_recordings;

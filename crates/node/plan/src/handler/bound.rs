@@ -6,7 +6,8 @@ use khz_model::{Nanos, Series, Stamp};
 
 use super::change::Change;
 use super::histogram::Histograms;
-use super::result::{Form, ResultSeries};
+use super::result::{Form, Judged, ResultSeries};
+use super::rules::BoundRules;
 use super::truth::Truth;
 use super::{Effect, Handler, Values, When};
 use crate::bind::Identity;
@@ -21,6 +22,7 @@ use crate::plan::Plan;
 pub struct BoundHandler {
     values: Option<Bound>,
     histograms: Option<Histograms>,
+    rules: Option<BoundRules>,
     when: Option<BoundWhen>,
     change: Option<BoundChange>,
     every: Nanos,
@@ -92,7 +94,7 @@ impl BoundHandler {
         let bind = |plan: &Plan| Bound::new(plan, series, identity, period);
         let each = |over| Bound::each(over, series, is_shown, identity, period);
         let values = match &handler.values {
-            Values::Readings | Values::Histogram { .. } => None,
+            Values::Readings | Values::Histogram { .. } | Values::Rules(_) => None,
             Values::Plan(plan) => Some(bind(plan)?),
             Values::Each { over, length } => Some(each(Some((*over, *length)))?),
         };
@@ -102,7 +104,11 @@ impl BoundHandler {
             }
             _ => None,
         };
-        let width = values.as_ref().map_or(0, Bound::width);
+        let rules = match &handler.values {
+            Values::Rules(rules) => Some(BoundRules::new(rules, series, identity, period)?),
+            _ => None,
+        };
+        let width = values.as_ref().map_or(usize::from(rules.is_some()), Bound::width);
         let when = handler.when.as_ref();
         let when = when.map(|when| BoundWhen::new(when, values.as_ref(), period, bind)).transpose()?;
         let change = match handler.deadband {
@@ -114,20 +120,22 @@ impl BoundHandler {
             }
             None => None,
         };
-        let results = values.as_ref().map_or_else(Vec::new, |values| results(handler, values, series));
-        let forms = results.iter().map(|result| Form::of(result.format)).collect();
+        let mut results = values.as_ref().map_or_else(Vec::new, |values| results(handler, values, series));
+        results.extend(rules.iter().map(|_| ResultSeries::judged(Judged::Ready, LabelSet::default())));
+        let forms: Vec<Form> = results.iter().map(|result| Form::of(result.format)).collect();
         let readings = change.as_ref().and_then(|change| change.readings.as_ref());
         let compared_slots: Box<[u32]> = readings.into_iter().flat_map(Bound::series_slots).collect();
         let kept = vec![false; if readings.is_some() { series.len() } else { 0 }].into();
         let (every, out) = (handler.every, vec![ABSENT; width]);
         let length = match handler.values {
             Values::Each { length, .. } | Values::Histogram { length } => Some(length),
-            Values::Readings | Values::Plan(_) => None,
+            Values::Readings | Values::Plan(_) | Values::Rules(_) => None,
         };
         let (effect, is_on) = (handler.effect, false);
         Ok(BoundHandler {
             values,
             histograms,
+            rules,
             when,
             change,
             every,
@@ -178,29 +186,51 @@ impl BoundHandler {
             new.take_over(old, &slot);
             self.add_results();
         }
+        if let (Some(new), Some(old)) = (&mut self.rules, before.rules) {
+            new.take_over(old, &slot);
+            self.add_results();
+        }
     }
 
     /// The series of the rows that it computes; `None`: its rows have the readings as they are. With histograms, a row may bring
-    /// more of them, at the end.
+    /// more of them, at the end, and so it may with rules.
     pub fn results(&self) -> Option<&[ResultSeries]> {
-        (self.values.is_some() || self.histograms.is_some()).then_some(&self.results)
+        let is_computed = self.values.is_some() || self.histograms.is_some() || self.rules.is_some();
+        is_computed.then_some(&self.results)
     }
 
     /// How many series [`BoundHandler::results`] may come to have.
     pub fn results_max(&self) -> usize {
-        self.histograms.as_ref().map_or(self.results.len(), Histograms::width_max)
+        match &self.rules {
+            Some(rules) => rules.width_max(),
+            None => self.histograms.as_ref().map_or(self.results.len(), Histograms::width_max),
+        }
     }
 
-    /// Adds the buckets that were used for the first time.
-    #[cold]
+    /// The labels of all results of rules that there may be.
+    pub fn labels_of_rules(&self) -> impl Iterator<Item = &LabelSet> {
+        self.rules.iter().flat_map(BoundRules::labels)
+    }
+
+    /// Adds the buckets that were used for the first time, and the results of rules that were there for the first time.
     fn add_results(&mut self) {
-        if let Some(histograms) = &self.histograms {
-            for result in histograms.results_from(self.results.len()) {
-                self.forms.push(Form::of(result.format));
-                self.results.push(result);
-                self.out.push(ABSENT);
-            }
+        let known = self.results.len();
+        let buckets = self.histograms.iter().flat_map(|histograms| histograms.results_from(known));
+        let judged = self.rules.iter().flat_map(|rules| rules.results_from(known));
+        for result in buckets.chain(judged) {
+            self.forms.push(Form::of(result.format));
+            self.results.push(result);
+            self.out.push(ABSENT);
         }
+    }
+
+    /// Takes a row of rules. Returns whether it is to be sent; `None`: there are no rules.
+    fn judge(&mut self, stamp: Stamp, reading: impl Fn(u32) -> Option<u64>) -> Option<bool> {
+        let is_sent = self.rules.as_mut()?.row(stamp, self.half_period, self.every, reading);
+        self.add_results();
+        let values = self.rules.iter().flat_map(BoundRules::values);
+        self.out.iter_mut().zip(values).for_each(|(out, value)| *out = value);
+        Some(is_sent)
     }
 
     /// Counts the readings of a row. `false`: there was none in any window.
@@ -220,11 +250,15 @@ impl BoundHandler {
         let when = self.when.iter().flat_map(|when| [when.plan.as_ref(), when.unless.as_ref()]);
         let change = self.change.iter().map(|change| change.readings.as_ref());
         let plans = when.chain(change).chain([self.values.as_ref()]).flatten().map(Bound::held);
-        plans.sum::<usize>() + self.histograms.as_ref().map_or(0, Histograms::held)
+        let rules = self.rules.as_ref().map_or(0, BoundRules::held);
+        plans.sum::<usize>() + self.histograms.as_ref().map_or(0, Histograms::held) + rules
     }
 
     /// Takes the next row; `reading` gives the bits of a slot that is present. Returns whether it is to be sent.
     pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> Option<u64>) -> bool {
+        if let Some(is_sent) = self.judge(stamp, &reading) {
+            return is_sent;
+        }
         let (time, now) = (stamp.real().0 as i64, stamp.boot);
         let is_counted = self.count(time, &reading);
         let (is_full, present) = (self.is_full(now), self.interval_of(stamp));
@@ -345,7 +379,7 @@ fn results(handler: &Handler, values: &Bound, series: &[Series]) -> Vec<ResultSe
 
 /// The places of the series of two results that have the same labels: those of the one, those of the other. A number has its
 /// one place.
-fn places(new: &Bound, old: &Bound) -> Vec<(usize, usize)> {
+pub(super) fn places(new: &Bound, old: &Bound) -> Vec<(usize, usize)> {
     if new.is_number() && old.is_number() {
         return vec![(0, 0)];
     }

@@ -13,6 +13,15 @@ use crate::plan::Over;
 /// Decimal places that the mean of a gauge has beyond those of the gauge.
 const FURTHER_PLACES: u8 = 3;
 
+/// What a series of the rows of rules is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// 1 once the node has had rows for as long as all windows: from then on its results are those of the hub.
+    Ready,
+    /// A result of the rule with this number.
+    Rule(u16),
+}
+
 /// A series of the rows that a handler computes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultSeries {
@@ -22,6 +31,8 @@ pub struct ResultSeries {
     pub of: Option<u32>,
     /// Which bucket of a histogram of that reading it counts.
     pub bucket: Option<Bucket>,
+    /// What it is among the results of rules.
+    pub judged: Option<Judged>,
     /// How its readings are read.
     pub format: ValueFormat,
 }
@@ -30,19 +41,25 @@ impl ResultSeries {
     /// A result of a plan.
     pub(crate) fn planned(labels: LabelSet) -> Self {
         let format = ValueFormat { value_type: ValueType::Float, places: 0 };
-        ResultSeries { labels, of: None, bucket: None, format }
+        ResultSeries { labels, of: None, bucket: None, judged: None, format }
     }
 
     /// A function of the series with this number.
     pub(crate) fn of_series(over: Over, number: u32, series: &Series, labels: LabelSet) -> Self {
         let format = format(over, &series.metric);
-        ResultSeries { labels, of: Some(number), bucket: None, format }
+        ResultSeries { labels, of: Some(number), bucket: None, judged: None, format }
     }
 
     /// How many samples of the series with this number are in a bucket.
     pub(crate) fn of_bucket(number: u32, bucket: Bucket) -> Self {
         let format = ValueFormat { value_type: ValueType::Unsigned, places: 0 };
-        ResultSeries { labels: LabelSet::default(), of: Some(number), bucket: Some(bucket), format }
+        let labels = LabelSet::default();
+        ResultSeries { labels, of: Some(number), bucket: Some(bucket), judged: None, format }
+    }
+
+    /// A result of rules.
+    pub(crate) fn judged(judged: Judged, labels: LabelSet) -> Self {
+        ResultSeries { judged: Some(judged), ..ResultSeries::planned(labels) }
     }
 }
 

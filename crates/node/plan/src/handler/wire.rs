@@ -3,9 +3,9 @@
 use khz_block::varint;
 use khz_model::Nanos;
 
-use super::{Deadband, Effect, Handler, Values, When};
-use crate::error::PlanError;
-use crate::limits::{HANDLER_BYTES, PLAN_BYTES};
+use super::{Deadband, Effect, Handler, RulePlan, Values, When};
+use crate::error::{PlanError, most};
+use crate::limits::{HANDLER_BYTES, PLAN_BYTES, RULES_MAX};
 use crate::plan::Plan;
 use crate::wire::{Reader, put_f64, put_over};
 
@@ -103,6 +103,15 @@ fn put_values(values: &Values, out: &mut Vec<u8>) {
             out.push(3);
             varint::put(out, length.0);
         }
+        Values::Rules(rules) => {
+            out.push(4);
+            varint::put(out, rules.len() as u64);
+            for RulePlan { plan, holds, keeps } in rules {
+                varint::put(out, holds.0);
+                varint::put(out, keeps.0);
+                put_plan(Some(plan), out);
+            }
+        }
     }
 }
 
@@ -115,8 +124,20 @@ fn take_values(reader: &mut Reader<'_>) -> Result<Values, PlanError> {
             Values::Each { over: reader.over()?, length }
         }
         3 => Values::Histogram { length: Nanos(reader.varint()?) },
+        4 => Values::Rules(take_rules(reader)?),
         _ => return Err(reader.damaged()),
     })
+}
+
+fn take_rules(reader: &mut Reader<'_>) -> Result<Vec<RulePlan>, PlanError> {
+    let count = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
+    most("rules", count, RULES_MAX)?;
+    let mut rules = Vec::new();
+    for _ in 0..count {
+        let (holds, keeps) = (Nanos(reader.varint()?), Nanos(reader.varint()?));
+        rules.push(RulePlan { plan: take_plan(reader)?.ok_or_else(|| reader.damaged())?, holds, keeps });
+    }
+    Ok(rules)
 }
 
 fn take_effect(reader: &mut Reader<'_>) -> Result<Effect, PlanError> {
@@ -177,7 +198,12 @@ mod tests {
         });
         let planned = plan().prop_map(|plan| plan.map_or(Values::Readings, Values::Plan));
         let histogram = (1u64..400_000).prop_map(|ms| Values::Histogram { length: Nanos::from_millis(ms) });
-        prop_oneof![planned, each, histogram]
+        let rule = (plan(), 0u64..1 << 47, 0u64..1 << 47)
+            .prop_filter_map("a plan", |(plan, holds, keeps)| {
+                Some(RulePlan { plan: plan?, holds: Nanos(holds), keeps: Nanos(keeps) })
+            });
+        let rules = prop::collection::vec(rule, 0..4).prop_map(Values::Rules);
+        prop_oneof![planned, each, histogram, rules]
     }
 
     fn effect() -> impl Strategy<Value = Effect> {

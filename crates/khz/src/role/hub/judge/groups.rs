@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 use khz_hub::RecordedSeries;
 use khz_model::{Nanos, Query};
 use khz_past::PastSource;
-use khz_promql::{Engine, LabelSet, Limits};
+use khz_promql::{Engine, LabelSet, Limits, VectorSample};
 use khz_rules::{
-    AlertState, Board, Change, Evaluator, Group, GroupStanding, Pass, RuleSet, Saved, Settings, Standing,
+    AlertState, Board, Change, Evaluator, Group, GroupStanding, Pass, RuleId, RuleSet, Saved, Settings,
+    Share, Standing,
 };
 
+use super::asked::Asked;
 use super::numbers::Numbers;
 
 /// Changes of alerts that are logged for each evaluation; the others are counted in one line.
@@ -34,14 +36,16 @@ struct Judged {
     /// When it is evaluated next (ms since 1970).
     due: i64,
     standing: Arc<GroupStanding>,
+    /// What is shown of it is older than its alerts.
+    is_stale: bool,
     /// The errors of its rules in the last evaluation, which are logged.
     errors: Vec<Option<String>>,
 }
 
 impl Judged {
     fn new(evaluator: Evaluator, now: i64) -> Self {
-        let standing = Arc::new(GroupStanding::of(&evaluator, None));
-        Judged { due: evaluator.next(now), evaluator, standing, errors: Vec::new() }
+        let standing = Arc::new(GroupStanding::of(&evaluator, None, &|_| None));
+        Judged { due: evaluator.next(now), evaluator, standing, is_stale: false, errors: Vec::new() }
     }
 }
 
@@ -97,8 +101,9 @@ impl Groups {
         now: i64,
         is_over: &Arc<AtomicBool>,
         numbers: &Numbers,
+        share: &dyn Fn(RuleId) -> Option<Arc<Share>>,
     ) -> Option<Passed> {
-        let next = self.all.iter_mut().min_by_key(|judged| judged.due)?;
+        let (group, next) = self.all.iter_mut().enumerate().min_by_key(|(_, judged)| judged.due)?;
         if next.due > now {
             // Somebody has set the clock back by far: what was due in the future is not waited for.
             let farthest = now.saturating_add(next.evaluator.interval()).saturating_add(SETTLING);
@@ -115,12 +120,16 @@ impl Groups {
         let limits = Limits { time: time_max(interval), ..Limits::default() };
         let engine = Engine::new(limits).cancelled_by(is_over.clone());
         let begin = Instant::now();
-        let pass = next.evaluator.evaluate(&engine, &source, time, &mut || begin.elapsed());
+        let whole = Arc::new(Share::default());
+        let share = |rule| share(RuleId { group, rule });
+        let of_rule = |rule| share(rule).unwrap_or_else(|| whole.clone());
+        let pass = next.evaluator.evaluate_share(&engine, &source, time, &mut || begin.elapsed(), &of_rule);
         if is_over.load(Ordering::Relaxed) {
             // It was cut short: its errors say nothing.
             return None;
         }
-        next.standing = Arc::new(GroupStanding::of(&next.evaluator, Some(&pass)));
+        (next.standing, next.is_stale) =
+            (Arc::new(GroupStanding::of(&next.evaluator, Some(&pass), &share)), false);
         self.has_changed |= pass.alerts.iter().any(|passed| passed.change.is_some());
         let group = next.evaluator.group().clone();
         let passed = Passed { name: name_of(&group), group, pass };
@@ -129,8 +138,67 @@ impl Groups {
         Some(passed)
     }
 
+    /// Takes what a node says of rules of a group at a time (ms since 1970). Returns the alerts that have changed; `None`: none has.
+    pub fn take(
+        &mut self,
+        group: usize,
+        at: (&str, i64),
+        given: Vec<(usize, Vec<VectorSample>)>,
+        query: &Arc<dyn Query>,
+        job: &Arc<str>,
+    ) -> Option<Passed> {
+        let judged = self.all.get_mut(group)?;
+        let source = Asked::new(query.clone(), job.clone(), at.1);
+        let engine = Engine::new(Limits::default());
+        let (mut alerts, failed) = judged.evaluator.take(&engine, &source, at, given);
+        for (rule, error) in failed {
+            let (group, (node, _)) = (judged.evaluator.group(), at);
+            tracing::debug!(
+                "rule {} of group {} fails on {node}: {error}",
+                group.rules[rule].name,
+                group.name
+            );
+        }
+        alerts.retain(|passed| passed.change.is_some());
+        if alerts.is_empty() {
+            return None;
+        }
+        self.has_changed = true;
+        judged.is_stale = true;
+        let group = judged.evaluator.group().clone();
+        let passed =
+            Passed { name: name_of(&group), group, pass: Pass { time: at.1, alerts, ..Pass::default() } };
+        passed.log_alerts();
+        Some(passed)
+    }
+
+    /// Shows who judges each rule.
+    pub fn shared(&mut self, share: &dyn Fn(RuleId) -> Option<Arc<Share>>) {
+        for (group, judged) in self.all.iter_mut().enumerate() {
+            let mut standing = (*judged.standing).clone();
+            for (rule, one) in standing.rules.iter_mut().enumerate() {
+                one.share = share(RuleId { group, rule });
+            }
+            judged.standing = Arc::new(standing);
+        }
+    }
+
+    /// Whether a rule has active alerts on a node.
+    pub fn has_active(&self, id: RuleId, node: &str) -> bool {
+        self.all.get(id.group).is_some_and(|judged| judged.evaluator.has_active(id.rule, node))
+    }
+
+    /// The groups, in their order, each with its interval (ms).
+    pub fn groups(&self) -> impl Iterator<Item = (&Arc<Group>, i64)> {
+        self.all.iter().map(|judged| (judged.evaluator.group(), judged.evaluator.interval()))
+    }
+
     /// Puts everything up on the board.
-    pub fn show(&self, board: &Board, refused: String) {
+    pub fn show(&mut self, board: &Board, refused: String) {
+        for judged in self.all.iter_mut().filter(|judged| judged.is_stale) {
+            judged.standing = Arc::new(judged.standing.renewed(&judged.evaluator));
+            judged.is_stale = false;
+        }
         let groups = self.all.iter().map(|judged| judged.standing.clone()).collect();
         board.put(Standing { groups, refused });
     }
@@ -180,6 +248,11 @@ fn name_of(group: &Group) -> String {
 impl Passed {
     /// Logs which alerts have changed, and which rules fail now that did not fail so before.
     fn log(&self, errors: &mut Vec<Option<String>>) {
+        self.log_alerts();
+        self.log_errors(errors);
+    }
+
+    fn log_alerts(&self) {
         let changed: Vec<_> = self.pass.alerts.iter().filter(|passed| passed.change.is_some()).collect();
         for passed in changed.iter().take(LOGGED_MAX) {
             let labels = khz_promql::label_text(&passed.alert.labels);
@@ -196,6 +269,9 @@ impl Passed {
                 changed.len() - LOGGED_MAX
             );
         }
+    }
+
+    fn log_errors(&self, errors: &mut Vec<Option<String>>) {
         for (at, (rule, report)) in self.group.rules.iter().zip(&self.pass.rules).enumerate() {
             let known = errors.get(at).and_then(Option::as_ref);
             match &report.error {

@@ -2,9 +2,12 @@
 //! to those who tell people, and keeps their state over restarts. It sleeps until a group is due. What it found is on a board
 //! (`khz_rules::Board`), which the HTTP door reads.
 
+mod asked;
 mod clock;
+mod gathered;
 mod groups;
 mod numbers;
+mod source;
 mod state;
 
 use std::path::PathBuf;
@@ -14,13 +17,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use khz_hub::{Cluster, RecordedSeries};
-use khz_model::{Metric, Query};
+use khz_model::{Metric, Query, Rate};
 use khz_notify::Notifier;
 use khz_rules::{Board, RuleSet, Settings, counted};
 
 use self::clock::now;
+pub(crate) use self::gathered::Gathered;
 use self::groups::{Groups, Passed};
 use self::numbers::Numbers;
+use self::source::AtSource;
 use self::state::AlertState;
 use crate::config::Plan;
 use crate::role::actions::Actions;
@@ -56,6 +61,8 @@ pub struct Judge {
     set: RuleSet,
     settings: Arc<Settings>,
     job: Arc<str>,
+    /// How often nodes judge.
+    rate: Rate,
     board: Arc<Board>,
     numbers: Arc<Numbers>,
     is_over: Arc<AtomicBool>,
@@ -83,6 +90,7 @@ impl Judge {
                 ..Settings::default()
             }),
             job: plan.job.as_str().into(),
+            rate: plan.rules_rate,
             board: Arc::default(),
             numbers: Arc::default(),
             is_over: Arc::default(),
@@ -109,24 +117,34 @@ impl Judge {
     ) -> Result<RunningJudge, Failure> {
         let (is_over, board) = (self.is_over.clone(), self.board.clone());
         let recorded = RecordedSeries::new(cluster.clone());
-        let work = move || self.run(query, recorded, &audience);
+        let cluster = cluster.clone();
+        let work = move || self.run(query, cluster, recorded, &audience);
         let thread = std::thread::Builder::new().name("rules".into()).spawn(work);
         let thread =
             thread.map_err(|error| Failure::work(format!("cannot start to evaluate rules: {error}")))?;
         Ok(RunningJudge { is_over, board, thread: Some(thread) })
     }
 
-    fn run(self, query: Arc<dyn Query>, recorded: RecordedSeries, audience: &Audience) {
-        let Judge { paths, set, settings, job, board, numbers, is_over, mut state } = self;
+    fn run(
+        self,
+        query: Arc<dyn Query>,
+        cluster: Arc<Cluster>,
+        recorded: RecordedSeries,
+        audience: &Audience,
+    ) {
+        let Judge { paths, set, settings, job, rate, board, numbers, is_over, mut state } = self;
         board.evaluated_by(std::thread::current());
         let saved = state.as_ref().and_then(AlertState::read);
         let mut groups = Groups::new(&set, settings, saved.as_ref(), now());
+        let mut source = AtSource::new(cluster, job.clone(), rate);
+        source.change(&groups);
         groups.show(&board, String::new());
         while !is_over.load(Ordering::Relaxed) {
             if board.is_asked_to_reload() {
                 let told = match RuleSet::load(&paths) {
                     Ok(set) => {
                         groups.change(&set, &recorded, now());
+                        source.change(&groups);
                         groups.show(&board, String::new());
                         let (of_groups, rules) = counted(&set);
                         tracing::info!("{rules} rules of {of_groups} groups are in use");
@@ -141,7 +159,29 @@ impl Judge {
                 board.reloaded(&told);
             }
             let mut judged = false;
-            while let Some(passed) = groups.evaluate_next(&query, &job, now(), &is_over, &numbers) {
+            loop {
+                // What nodes say goes first: it is told at once.
+                let mut heard = Vec::new();
+                source.heard(&mut groups, |groups, said| {
+                    let at = (said.node.as_str(), said.time);
+                    heard.extend(groups.take(said.group, at, said.given, &query, &job));
+                });
+                if !heard.is_empty() {
+                    judged = true;
+                    if let Some(state) = &mut state {
+                        state.keep(&mut groups, now());
+                    }
+                    heard.iter().for_each(|passed| audience.tell(passed, groups.external_url()));
+                }
+                if source.has_changed() {
+                    groups.shared(&|id| source.share(id));
+                    judged = true;
+                }
+                let share = |id| source.share(id);
+                let Some(passed) = groups.evaluate_next(&query, &job, now(), &is_over, &numbers, &share)
+                else {
+                    break;
+                };
                 judged = true;
                 // What anybody sees or is told outlives this process.
                 if let Some(state) = &mut state {
@@ -157,7 +197,8 @@ impl Judge {
                 groups.show(&board, board.standing().refused.clone());
                 groups.count(&numbers);
             }
-            std::thread::park_timeout(groups.until_next(now()).min(SLEEP_MAX));
+            let next = groups.until_next(now()).min(SLEEP_MAX);
+            std::thread::park_timeout(source.until_next().map_or(next, |of_source| next.min(of_source)));
         }
         if let Some(state) = &mut state {
             state.write(&groups, now());

@@ -1,0 +1,194 @@
+//! What nodes say of rules that they judge by themselves: the hub follows a channel for each part of the rules on all nodes, and a
+//! thread that judges hears of each row at once. It reads rows of no other channels, and does not know what they mean.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+
+use khz_model::{ChannelName, Interest, NodeName, Row, Series};
+
+use crate::cluster::Cluster;
+use crate::cursor::{Cursor, Event, Numbers};
+use crate::node::SharedNode;
+use crate::subscription::{ClusterSubscription, Pace};
+
+/// How the names of these channels begin. Nobody else may have such a channel.
+pub const RULES_PREFIX: &str = "khz_rules_";
+
+/// True for a lane whose rows are of rules.
+pub(crate) fn is_of_rules(lane: &str) -> bool {
+    lane.strip_prefix(ChannelName::PREFIX).is_some_and(|name| name.starts_with(RULES_PREFIX))
+}
+
+/// The nodes of which rows of rules have come, for the thread that judges.
+#[derive(Default)]
+pub(crate) struct Heard(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    thread: Option<Thread>,
+    /// Each node once: as many as there are, at most.
+    nodes: Vec<Arc<SharedNode>>,
+}
+
+impl Heard {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rows of rules have come from this node.
+    pub fn ring(&self, node: &Arc<SharedNode>) {
+        if node.is_heard.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut waiting = self.lock();
+        let Some(thread) = waiting.thread.clone() else {
+            node.is_heard.store(false, Ordering::Release);
+            return;
+        };
+        waiting.nodes.push(node.clone());
+        thread.unpark();
+    }
+
+    fn take(&self) -> Vec<Arc<SharedNode>> {
+        let nodes = std::mem::take(&mut self.lock().nodes);
+        // Before they are read: what comes from now on rings again.
+        nodes.iter().for_each(|node| node.is_heard.store(false, Ordering::Release));
+        nodes
+    }
+}
+
+impl fmt::Debug for Heard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.lock().nodes.iter().map(|node| &node.name)).finish()
+    }
+}
+
+/// What has come from a node on a channel.
+#[derive(Debug)]
+pub struct RuleNews {
+    /// The channel.
+    pub channel: ChannelName,
+    /// The node.
+    pub node: NodeName,
+    /// Rows in their order, each with its columns.
+    pub rows: Vec<(Arc<Vec<Series>>, Row)>,
+    /// What it said before does not count any more: its lane is over, or rows are lost. Rows above came after that.
+    pub is_broken: bool,
+    /// It will send no rows, for this reason.
+    pub refusal: Option<String>,
+}
+
+/// The channels of rules. When this is dropped, nodes judge no longer.
+pub struct RuleRows {
+    cluster: Arc<Cluster>,
+    followed: Vec<Followed>,
+}
+
+struct Followed {
+    name: ChannelName,
+    interest: Interest,
+    /// `None`: there was no room for it. It is tried again.
+    subscription: Option<ClusterSubscription>,
+    /// The places of nodes among its cursors.
+    places: HashMap<NodeName, usize>,
+}
+
+impl RuleRows {
+    /// Follows nothing so far. This thread is woken when rows have come.
+    pub fn new(cluster: Arc<Cluster>, thread: Thread) -> Self {
+        cluster.heard.lock().thread = Some(thread);
+        RuleRows { cluster, followed: Vec::new() }
+    }
+
+    /// From now on these channels are followed, and no others. Those that stay go on.
+    pub fn follow(&mut self, wanted: Vec<Interest>) {
+        self.followed.retain(|one| wanted.contains(&one.interest));
+        for interest in wanted {
+            let Some(channel) = &interest.channel else { continue };
+            if !self.followed.iter().any(|one| one.interest == interest) {
+                let (name, places) = (channel.name.clone(), HashMap::new());
+                self.followed.push(Followed { name, interest, subscription: None, places });
+            }
+        }
+    }
+
+    /// What has come since the last call from nodes that have woken this thread.
+    pub fn heard(&mut self) -> Vec<RuleNews> {
+        let mut all = Vec::new();
+        for node in self.cluster.heard.take() {
+            for one in &mut self.followed {
+                let Some(place) = one.places.get(&node.name) else { continue };
+                let cursors = one.subscription.as_mut().map(ClusterSubscription::cursors);
+                if let Some(cursor) = cursors.and_then(|cursors| cursors.get_mut(*place)) {
+                    all.extend(read(&one.name, cursor));
+                }
+            }
+        }
+        all
+    }
+
+    /// Looks for nodes that have come, and reads all of them: to be called about once a second.
+    pub fn tend(&mut self) -> Vec<RuleNews> {
+        let RuleRows { cluster, followed } = self;
+        followed.iter_mut().flat_map(|one| one.tend(cluster)).collect()
+    }
+
+    /// Every node, and whether it is up.
+    pub fn nodes(&self) -> Vec<(NodeName, bool)> {
+        let nodes = self.cluster.nodes();
+        nodes.iter().map(|node| (node.name.clone(), node.up.load(Ordering::Relaxed))).collect()
+    }
+}
+
+impl Drop for RuleRows {
+    fn drop(&mut self) {
+        self.cluster.heard.lock().thread = None;
+    }
+}
+
+impl Followed {
+    fn tend(&mut self, cluster: &Arc<Cluster>) -> Vec<RuleNews> {
+        if self.subscription.is_none() {
+            let (pace, numbers) = (Pace::Prompt, Numbers::Doors);
+            let begun = ClusterSubscription::begin(cluster.clone(), self.interest.clone(), pace, numbers);
+            self.subscription = begun.ok();
+        }
+        let Some(subscription) = &mut self.subscription else { return Vec::new() };
+        let notices = subscription.find();
+        let cursors = subscription.cursors();
+        // Cursors change their places when nodes are forgotten.
+        let is_there = |(place, cursor): (usize, &Cursor)| self.places.get(&cursor.node.name) == Some(&place);
+        if cursors.len() != self.places.len() || !cursors.iter().enumerate().all(is_there) {
+            let places = cursors.iter().enumerate().map(|(place, cursor)| (cursor.node.name.clone(), place));
+            self.places = places.collect();
+        }
+        let mut all: Vec<RuleNews> =
+            cursors.iter_mut().filter_map(|cursor| read(&self.name, cursor)).collect();
+        all.extend(notices.into_iter().filter(|notice| notice.is_refusal).map(|notice| RuleNews {
+            channel: self.name.clone(),
+            node: notice.node,
+            rows: Vec::new(),
+            is_broken: true,
+            refusal: Some(notice.text),
+        }));
+        all
+    }
+}
+
+/// What a cursor has that was not read; `None`: nothing.
+fn read(channel: &ChannelName, cursor: &mut Cursor) -> Option<RuleNews> {
+    let (mut rows, mut is_broken) = (Vec::new(), false);
+    cursor.read(|event| match event {
+        Event::Over | Event::Lost(..) => {
+            rows.clear();
+            is_broken = true;
+        }
+        Event::Row(columns, decoder, ..) => rows.push((columns.series.clone(), columns.row(decoder))),
+        Event::Columns(..) | Event::Late(..) => {}
+    });
+    let (channel, node) = (channel.clone(), cursor.node.name.clone());
+    (is_broken || !rows.is_empty()).then_some(RuleNews { channel, node, rows, is_broken, refusal: None })
+}

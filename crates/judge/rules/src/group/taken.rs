@@ -1,0 +1,44 @@
+//! What a node that judges by itself says of the rules of a group: their alerts on this node go on, at the node's time. It evaluates
+//! nothing.
+
+use khz_promql::{Engine, Source, VectorSample};
+
+use super::{Evaluator, PassedAlert, Work};
+use crate::alerts::Scope;
+
+impl Evaluator {
+    /// Takes what some alerting rules give on one node, which it says at a time of its own (ms since 1970): for each rule all its
+    /// series there, with the labels of the hub. Returns their alerts on this node, and why rules fail.
+    pub fn take(
+        &mut self,
+        engine: &Engine,
+        source: &dyn Source,
+        (node, time): (&str, i64),
+        given: Vec<(usize, Vec<VectorSample>)>,
+    ) -> (Vec<PassedAlert>, Vec<(usize, String)>) {
+        let group = self.group.clone();
+        self.taken = self.taken.max(Some(time));
+        let (mut passed, mut failed) = (Vec::new(), Vec::new());
+        for (number, vector) in given {
+            let Some((rule, progress)) = group.rules.get(number).zip(self.rules.get_mut(number)) else {
+                continue;
+            };
+            let Some(alerting) = rule.alerting() else { continue };
+            let mut work = Work { engine, source, settings: &self.settings, group: &group, time, at: time };
+            match work.step(rule, alerting, &vector, &mut progress.alerts, Scope::One(node)) {
+                Ok(all) => passed.extend(all.into_iter().map(|(alert, change)| PassedAlert {
+                    rule: number,
+                    alert,
+                    change,
+                })),
+                Err(error) => failed.push((number, error)),
+            }
+        }
+        (passed, failed)
+    }
+
+    /// Whether a rule has active alerts on a node.
+    pub fn has_active(&self, rule: usize, node: &str) -> bool {
+        self.rules.get(rule).is_some_and(|progress| progress.alerts.has_active(node))
+    }
+}

@@ -1,0 +1,195 @@
+//! Rules that nodes judge by themselves: they fire and are resolved at once, whatever the interval of their group is; nodes that do not
+//! judge are judged by the hub; alerts outlive a killed hub.
+
+use std::time::Duration;
+
+use crate::exposition::get_at;
+use crate::process::{Running, code, err, khz, out, until};
+use crate::remote_write::Place;
+use crate::text::free_port;
+
+/// A node of which the hub knows nothing yet says something within a minute.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// The hub evaluates the first group only once an hour: what it fires, a node has judged.
+const RULES: &str = "groups:
+- name: slow
+  interval: 1h
+  rules:
+  - alert: PhaseAtNode
+    expr: '{\"job.phase\"} > 3'
+    annotations: {summary: '{{ $labels.instance }} is in phase {{ $value }}'}
+- name: quick
+  interval: 1s
+  rules:
+  - alert: PhaseAnywhere
+    expr: '{\"job.phase\"} > 3'
+  - alert: PhaseTogether
+    expr: 'sum({\"job.phase\"}) > 1000'
+";
+
+struct Stage {
+    place: Place,
+    http: String,
+    link: String,
+}
+
+impl Stage {
+    fn new(name: &str, interval: &str) -> Self {
+        let place = Place::new(name);
+        std::fs::create_dir_all(place.0.join("rules")).unwrap();
+        place.file("rules/phase.yml", &RULES.replace("1h", interval));
+        Stage { place, http: free_port(), link: free_port() }
+    }
+
+    fn hub(&self) -> Running {
+        let path = |name: &str| self.place.0.join(name).to_str().unwrap().to_owned();
+        let told = path("told");
+        let keeps = format!(
+            "[[notify.exec]]\nname = \"keep\"\ncommand = [\"/bin/sh\", \"-c\", \"cat >> {told}; echo >> {told}\"]\nwait = \"50ms\"\n"
+        );
+        let config = self.place.file("khz.toml", &keeps);
+        let words = [
+            "hub",
+            "--config",
+            &config,
+            "--listen",
+            &self.http,
+            "--link-listen",
+            &self.link,
+            "--node",
+            "hub",
+        ];
+        let (rules, state, store) = (path("rules"), path("state"), path("store"));
+        let more = [
+            "--rules",
+            &rules,
+            "--state-dir",
+            &state,
+            "--store",
+            &store,
+            "--rules-rate",
+            "10Hz",
+            "--insecure",
+        ];
+        let mut command = khz(&[&words[..], &more].concat());
+        command.env("KHZ_RUN_DIR", path("run"));
+        Running::of(command)
+    }
+
+    fn agent(&self, node: &str, more: &[&str]) -> Running {
+        let words = ["agent", "--node", node, "--hub", &self.link, "--sources", "loadavg", "--ring", "4MiB"];
+        let mut command = khz(&[&words[..], more].concat());
+        command.env("KHZ_RUN_DIR", self.place.0.join(format!("run-{node}")));
+        Running::of(command)
+    }
+
+    fn told(&self, what: &str) -> bool {
+        std::fs::read_to_string(self.place.0.join("told")).is_ok_and(|told| told.contains(what))
+    }
+}
+
+fn publish(agent: &Running, value: &str) {
+    let done = agent.beside(&["publish", value]).output().unwrap();
+    assert_eq!(code(&done), 0, "{}", err(&done));
+}
+
+/// Whether this alert fires on this node.
+fn fires(hub: &Running, alert: &str, node: &str) -> bool {
+    let listed = hub.beside(&["alerts", "--firing", "--json", "--server", &hub.url]).output().unwrap();
+    out(&listed).lines().any(|line| {
+        line.contains(&format!("\"alertname\":\"{alert}\""))
+            && line.contains(&format!("\"instance\":\"{node}\""))
+    })
+}
+
+/// On how many nodes these judge a rule, and on how many the hub does.
+fn judged(hub: &Running, nodes: u64, at_hub: u64) -> bool {
+    let shown = hub.beside(&["rules", "show", "--json", "--server", &hub.url]).output().unwrap();
+    let is_so = |line: &str| {
+        line.contains(&format!("\"at_nodes\":{nodes}")) && line.contains(&format!("\"at_hub\":{at_hub}"))
+    };
+    let text = out(&shown);
+    let of_nodes: Vec<&str> = text.lines().filter(|line| !line.contains("PhaseTogether")).collect();
+    of_nodes.len() == 2 && of_nodes.iter().all(|line| is_so(line))
+}
+
+#[test]
+fn nodes_judge_what_they_can_at_once_and_the_hub_judges_those_that_refuse() {
+    let stage = Stage::new("rules-at-nodes", "1h");
+    let hub = stage.hub();
+    let (judge, refuses) = (stage.agent("n1", &[]), stage.agent("n2", &["--handlers", "none"]));
+    until(PATIENCE, "n1 judges, and n2 does not", || judged(&hub, 1, 1));
+    let shown = out(&hub.beside(&["rules", "show", "--server", &hub.url]).output().unwrap());
+    assert!(shown.lines().any(|line| line.contains("PhaseTogether") && line.ends_with("all")), "{shown}");
+    // What is published is absent after half a minute: it is said again and again.
+    let say = |of_n1: &str| {
+        publish(&judge, of_n1);
+        publish(&refuses, "phase=6");
+    };
+    until(PATIENCE, "n1 fires between two evaluations of the hub", || {
+        say("phase=5");
+        fires(&hub, "PhaseAtNode", "n1")
+    });
+    until(PATIENCE, "both fire in a group that the hub evaluates", || {
+        say("phase=5");
+        fires(&hub, "PhaseAnywhere", "n1") && fires(&hub, "PhaseAnywhere", "n2")
+    });
+    assert!(!fires(&hub, "PhaseAtNode", "n2"), "an hour has not passed");
+    until(PATIENCE, "a program is told", || stage.told("n1 is in phase 5"));
+    until(PATIENCE, "the alerts are recorded", || {
+        say("phase=5");
+        get_at(&hub, "/api/v1/query?query=count(ALERTS)").contains("\"value\"")
+    });
+    until(PATIENCE, "what n1 judges is resolved, and what the hub judges of n2 is not", || {
+        say("phase=2");
+        !fires(&hub, "PhaseAtNode", "n1")
+            && !fires(&hub, "PhaseAnywhere", "n1")
+            && fires(&hub, "PhaseAnywhere", "n2")
+    });
+    until(PATIENCE, "n1 fires again", || {
+        say("phase=7");
+        fires(&hub, "PhaseAnywhere", "n1")
+    });
+    drop(judge);
+    until(PATIENCE, "the hub judges a node that is down, and its alert ends", || {
+        judged(&hub, 0, 2) && !fires(&hub, "PhaseAnywhere", "n1")
+    });
+    let mut mine =
+        hub.beside(&["channel", "create", "khz_rules_x", "--expr", "node_load1", "--server", &hub.url]);
+    let refused = mine.output().unwrap();
+    assert!(code(&refused) != 0 && err(&refused).contains("the hub's rules"), "{}", err(&refused));
+}
+
+#[test]
+fn what_a_node_judges_goes_on_firing_when_its_hub_is_killed_and_is_resolved_by_the_next_one() {
+    // A node says at this interval what is there: so long the next hub may have to wait.
+    let stage = Stage::new("rules-at-nodes-kill", "15s");
+    let hub = stage.hub();
+    let agent = stage.agent("n1", &[]);
+    until(PATIENCE, "n1 judges", || judged(&hub, 1, 0));
+    let both_fire = |hub: &Running, value: &str| {
+        publish(&agent, value);
+        fires(hub, "PhaseAtNode", "n1") && fires(hub, "PhaseAnywhere", "n1")
+    };
+    until(PATIENCE, "n1 fires", || both_fire(&hub, "phase=5"));
+    until(PATIENCE, "a program is told", || {
+        publish(&agent, "phase=5");
+        stage.told("PhaseAtNode") && stage.told("PhaseAnywhere")
+    });
+    drop(hub);
+    publish(&agent, "phase=5");
+    let hub = stage.hub();
+    until(PATIENCE, "the next hub knows what fires", || both_fire(&hub, "phase=5"));
+    until(PATIENCE, "n1 judges for the next hub", || {
+        assert!(both_fire(&hub, "phase=5"), "it goes on firing");
+        judged(&hub, 1, 0)
+    });
+    assert!(both_fire(&hub, "phase=5"));
+    assert!(!stage.told("\"status\":\"resolved\""), "nobody was told that it is over");
+    until(PATIENCE, "it is resolved", || {
+        publish(&agent, "phase=1");
+        !fires(&hub, "PhaseAtNode", "n1") && !fires(&hub, "PhaseAnywhere", "n1")
+    });
+    until(PATIENCE, "a program is told", || stage.told("\"status\":\"resolved\""));
+}

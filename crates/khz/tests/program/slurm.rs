@@ -55,7 +55,7 @@ impl Cluster {
     fn start() -> Result<Self, String> {
         for program in ["munged", "slurmctld", "slurmd", "scontrol", "sbatch", "unshare"] {
             let place = |folder: &&str| Path::new(folder).join(program).exists();
-            if !["/usr/bin", "/usr/sbin", "/bin", "/sbin"].iter().any(|folder| place(folder)) {
+            if !["/usr/bin", "/usr/sbin", "/bin", "/sbin"].iter().any(place) {
                 return Err(format!(
                     "there is no {program} (Debian packages munge, slurmctld, slurmd, slurm-client)"
                 ));

@@ -150,7 +150,7 @@ fn the_end_of_an_alert_that_was_perhaps_told_is_told_also_after_a_restart() {
         } else {
             digest.done(job, &Answer::Unknown("no answer".into(), None), at(20_000));
         }
-        told(&mut digest, &[over.clone()], at(MINUTE));
+        told(&mut digest, std::slice::from_ref(&over), at(MINUTE));
         let jobs = sent(&mut digest, MINUTE, 10 * MINUTE);
         assert_eq!(jobs.iter().map(|(_, job)| job.message.resolved).collect::<Vec<_>>(), [1], "{restarts}");
         assert!(digest.record().unwrap().is_empty());

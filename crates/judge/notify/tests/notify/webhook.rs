@@ -135,7 +135,10 @@ fn what_was_on_its_way_when_the_sender_was_killed_is_told_to_be_over() {
 #[test]
 fn the_status_suffices_though_the_text_has_no_end() {
     let (url, bodies) = start(vec![Manner::DripText; 2]);
-    let notifier = Notifier::new(&hook(url, at_once()), None).unwrap();
+    let mut settings = hook(url, at_once());
+    // The status has time on a busy machine; the text goes on for longer than any time.
+    settings.webhooks[0].server.timeout = Duration::from_secs(5);
+    let notifier = Notifier::new(&settings, None).unwrap();
     let down = alert("Down", "n1");
     notifier.tell(std::slice::from_ref(&down));
     until("it is taken", || (count(&notifier, |counts| &counts.requests) == 1).then_some(()));

@@ -50,7 +50,7 @@ impl Attempt<'_> {
             output_max: OUTPUT_BYTES_MAX,
         };
         match program.run(is_over) {
-            Err(problem) => Result::new(Outcome::Failed, problem),
+            Err(problem) => Result::new(Outcome::Failed, problem.to_string()),
             Ok(run) => {
                 let text = run.sentence(timeout);
                 Result { outcome: outcome(&run), text, output: keeps.then_some(run.output) }

@@ -123,7 +123,8 @@ impl Asker<'_> {
             timeout: self.timeout,
             output_max: SLURM_BYTES_MAX,
         };
-        let run = run.run(self.is_over).map_err(|problem| Result::new(Outcome::Failed, problem))?;
+        let run =
+            run.run(self.is_over).map_err(|problem| Result::new(Outcome::Failed, problem.to_string()))?;
         match outcome(&run) {
             Outcome::Done => Ok(run.output),
             other => {

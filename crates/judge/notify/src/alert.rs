@@ -1,6 +1,6 @@
 //! An alert as the judge hands it over, and what is derived from its labels. Does not know where it goes.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -58,6 +58,43 @@ impl Alert {
             || self.bytes() > ALERT_BYTES_MAX
     }
 
+    /// The same, within the size that alerts may have: the longest annotations are cut, and say so.
+    ///
+    /// # Errors
+    /// Returns what is too much, as a sentence: labels are the alert's identity, and are not cut.
+    pub(crate) fn fitted(&self) -> Result<Cow<'_, Alert>, String> {
+        if !self.is_too_large() {
+            return Ok(Cow::Borrowed(self));
+        }
+        if self.labels.len() > ALERT_LABELS_MAX {
+            return Err(format!(
+                "it has {} labels, and at most {ALERT_LABELS_MAX} are sent",
+                self.labels.len()
+            ));
+        }
+        let mut alert = Alert { annotations: Labels::new(), ..self.clone() };
+        if alert.is_too_large() {
+            alert.generator_url.clear();
+        }
+        if alert.is_too_large() {
+            let bytes = alert.bytes();
+            return Err(format!("its labels have {bytes} bytes, and at most {ALERT_BYTES_MAX} are sent"));
+        }
+        alert.annotations = self.annotations.clone();
+        if let Some(last) = alert.annotations.keys().nth(ALERT_LABELS_MAX - 1).cloned() {
+            let beyond = alert.annotations.split_off(&last);
+            if beyond.len() > 1 {
+                alert.annotations.insert(last, format!("(cut: {} annotations)", beyond.len()));
+            } else {
+                alert.annotations.extend(beyond);
+            }
+        }
+        while let Some(beyond) = alert.bytes().checked_sub(ALERT_BYTES_MAX).filter(|beyond| *beyond > 0) {
+            cut_longest(&mut alert.annotations, beyond);
+        }
+        Ok(Cow::Owned(alert))
+    }
+
     /// The number that Alertmanager gives to its labels, FNV-1a of 64 bits.
     pub fn fingerprint(&self, external: &Labels) -> u64 {
         const SEPARATOR: &[u8] = &[0xff];
@@ -70,6 +107,24 @@ impl Alert {
         hash
     }
 }
+
+/// Cuts some bytes out of the longest annotation; where the texts are short, the one with the longest name goes.
+fn cut_longest(annotations: &mut Labels, bytes: usize) {
+    let Some((name, text)) = annotations.iter_mut().max_by_key(|(_, text)| text.len()) else { return };
+    let longest = name.clone();
+    let left = (text.len().saturating_sub(bytes + CUT_NOTE_BYTES)..=text.len())
+        .find(|&end| text.is_char_boundary(end));
+    match left.filter(|left| left + CUT_NOTE_BYTES < text.len()) {
+        Some(left) => *text = format!("{} (cut: {} bytes)", &text[..left], text.len() - left),
+        None => {
+            let longest = annotations.keys().max_by_key(|name| name.len()).cloned().unwrap_or(longest);
+            annotations.remove(&longest);
+        }
+    }
+}
+
+/// Room for ` (cut: 18446744073709551615 bytes)`.
+const CUT_NOTE_BYTES: usize = 40;
 
 /// What a pair of short texts takes beyond its letters.
 const PAIR_BYTES: usize = 2 * size_of::<String>();
@@ -122,7 +177,48 @@ impl<'a> Told<'a> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn an_alert_of_any_size_fits_or_its_labels_are_too_much(
+            (labels, annotations) in (0..200usize, 0..200usize),
+            (name, label, text) in (0..2_000usize, 0..1_000usize, 0..80_000usize),
+            url in 0..100_000usize,
+        ) {
+            // One of them is long, the others are short: the whole would take long.
+            let texts = |count: usize, name: usize, text: usize| -> Labels {
+                let long = |number: usize, length: usize| if number == 0 { length } else { length.min(500) };
+                let pair = |number| (format!("{number:03}{}", "n".repeat(name)), "\u{20ac}".repeat(long(number, text) / 3));
+                (0..count).map(pair).collect()
+            };
+            let (labels, annotations) = (texts(labels, 5, label), texts(annotations, name, text));
+            let alert = Alert { labels, annotations, generator_url: "u".repeat(url), ..Alert::default() };
+            let bare = Alert { annotations: Labels::new(), generator_url: String::new(), ..alert.clone() };
+            match alert.fitted() {
+                Ok(fitted) => {
+                    prop_assert!(!fitted.is_too_large());
+                    prop_assert_eq!(&fitted.labels, &alert.labels);
+                    prop_assert_eq!(fitted.is_same_event(&alert), true);
+                }
+                Err(_) => prop_assert!(bare.is_too_large()),
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_annotation_is_cut_and_says_so() {
+        let texts = [("summary", "short".to_owned()), ("text", "x".repeat(100_000))];
+        let annotations = texts.map(|(name, text)| (name.to_owned(), text)).into();
+        let alert = Alert { annotations, ..Alert::default() };
+        let fitted = alert.fitted().unwrap();
+        assert_eq!(fitted.annotations["summary"], "short");
+        let text = &fitted.annotations["text"];
+        let (kept, cut) = text.split_once(" (cut: ").unwrap();
+        assert!(text.len() > 60_000 && cut == format!("{} bytes)", 100_000 - kept.len()), "{}", text.len());
+    }
 
     #[test]
     fn the_fingerprint_is_alertmanagers() {

@@ -1,8 +1,8 @@
-//! What came of a request or a message: taken, refused for good, or to be sent again later; and what HTTP's statuses mean.
+//! What came of a request or a message: taken, refused for good, not taken now, or unknown; and what HTTP's statuses mean.
 
 use std::time::Duration;
 
-use khz_ask::PostAnswer;
+use khz_ask::{NoAnswer, PostAnswer};
 
 use crate::limits::PROBLEM_BYTES_MAX;
 
@@ -15,22 +15,39 @@ pub enum Answer {
     Refused(String),
     /// It does not take it now; it may have said for how long.
     Later(String, Option<Duration>),
+    /// It may have it or not: it got all of it, and its answer did not come. It may have said for how long it wants to be left
+    /// alone.
+    Unknown(String, Option<Duration>),
 }
 
 impl Answer {
     /// The sentence.
     pub fn text(&self) -> &str {
         match self {
-            Answer::Taken(text) | Answer::Refused(text) | Answer::Later(text, _) => text,
+            Answer::Taken(text)
+            | Answer::Refused(text)
+            | Answer::Later(text, _)
+            | Answer::Unknown(text, _) => text,
+        }
+    }
+
+    /// The same with another sentence.
+    pub(crate) fn map(self, change: impl FnOnce(&str) -> String) -> Self {
+        match self {
+            Answer::Taken(text) => Answer::Taken(change(&text)),
+            Answer::Refused(text) => Answer::Refused(change(&text)),
+            Answer::Later(text, wish) => Answer::Later(change(&text), wish),
+            Answer::Unknown(text, wish) => Answer::Unknown(change(&text), wish),
         }
     }
 }
 
 /// What a status means.
-pub(crate) fn of_http(answer: Result<PostAnswer, String>) -> Answer {
+pub(crate) fn of_http(answer: Result<PostAnswer, NoAnswer>) -> Answer {
     let PostAnswer { status, retry_after, text } = match answer {
         Ok(answer) => answer,
-        Err(problem) => return Answer::Later(cut(problem), None),
+        Err(NoAnswer { problem, may_have_arrived: true }) => return Answer::Unknown(cut(problem), None),
+        Err(NoAnswer { problem, .. }) => return Answer::Later(cut(problem), None),
     };
     let said = match text.is_empty() {
         true => format!("status {status}"),
@@ -46,6 +63,8 @@ pub(crate) fn of_http(answer: Result<PostAnswer, String>) -> Answer {
         404 | 405 => Answer::Refused(format!("{said}; check url")),
         408 | 425 | 429 => Answer::Later(said, retry_after),
         400..=499 => Answer::Refused(said),
+        // A proxy says that it has no answer of the server: the server may have the request.
+        502 | 504 => Answer::Unknown(said, retry_after),
         _ => Answer::Later(said, retry_after),
     }
 }
@@ -76,11 +95,16 @@ mod tests {
         for status in [301, 307, 400, 401, 403, 404, 410, 413, 422] {
             assert!(matches!(meaning(status), Answer::Refused(_)), "{status}");
         }
-        for status in [100, 408, 429, 500, 502, 503] {
+        for status in [100, 408, 429, 500, 503] {
             let later = Answer::Later(format!("status {status}: why"), Some(Duration::from_secs(7)));
             assert_eq!(meaning(status), later);
         }
-        assert_eq!(of_http(Err("gone".into())), Answer::Later("gone".into(), None));
+        for status in [502, 504] {
+            assert!(matches!(meaning(status), Answer::Unknown(..)), "{status}");
+        }
+        let gone = |may_have_arrived| of_http(Err(NoAnswer { problem: "gone".into(), may_have_arrived }));
+        assert_eq!(gone(false), Answer::Later("gone".into(), None));
+        assert_eq!(gone(true), Answer::Unknown("gone".into(), None));
     }
 
     #[test]

@@ -37,12 +37,14 @@ pub(crate) trait Core: Send + 'static {
     }
 }
 
-/// What is known of one alert over a restart: people were told that it fires.
+/// What is known of one alert over a restart: people were told that it fires, or may have been.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub alert: std::sync::Arc<Alert>,
     /// When they were told, in ms since 1970.
     pub told_at: i64,
+    /// A message about it may have come or not.
+    pub is_unsure: bool,
 }
 
 /// An alert that the judge has not mentioned in this time of passes, in ms, is no longer judged: its rule is gone, or its series were

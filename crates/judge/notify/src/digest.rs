@@ -8,11 +8,12 @@ use crate::alert::{Alert, Told};
 use crate::answer::Answer;
 use crate::core::{Core, Passes, Record, UNHEARD_MAX};
 use crate::hour::{Hour, Turn};
+use crate::known::{Known, State};
 use crate::limits::{MESSAGE_ALERTS_MAX, MESSAGE_BYTES_MAX};
 use crate::message::{Message, summary_alert};
 use crate::now::Now;
 use crate::pauses::Pauses;
-use crate::table::{Table, Worth};
+use crate::table::{Row, Table, Worth};
 
 /// The longest pause, in ms, before a message that was not taken is sent again.
 const PAUSE_MAX: u64 = 5 * 60_000;
@@ -32,17 +33,6 @@ impl Default for Pace {
     fn default() -> Self {
         Pace { wait: 10_000, repeat: 4 * 3_600_000, per_hour: 60 }
     }
-}
-
-/// What is noted about an alert.
-#[derive(Debug)]
-struct State {
-    /// When it was mentioned last, in the time of passes.
-    heard: u64,
-    /// When people were told that it fires, in ms since 1970; `None`: they believe that it does not.
-    told_at: Option<i64>,
-    /// A message that names it is on its way.
-    is_on_way: bool,
 }
 
 /// The alerts of one name.
@@ -107,11 +97,12 @@ impl Digest {
             dropped: 0,
             is_changed: false,
         };
-        for Record { alert, told_at } in records {
+        for Record { alert, told_at, is_unsure } in records {
             // They believe that it fires, whatever has become of it.
             let alert = Arc::new(Alert { ends_at: None, ..(*alert).clone() });
             let name: Arc<str> = alert.name().into();
-            let state = State { heard: 0, told_at: Some(told_at), is_on_way: false };
+            let known = Known { told_at: Some(told_at), is_unsure };
+            let state = State { heard: 0, is_mentioned: false, known, before: None };
             let Some(id) = digest.table.add(alert, Worth::Repeated, state, &mut Vec::new()) else { break };
             let group = digest.groups.entry(name.clone()).or_default();
             group.members.insert(id);
@@ -146,12 +137,13 @@ impl Digest {
     /// Brings a group up to date after one of its alerts has changed.
     fn note(&mut self, id: u64, was_firing: bool, now: Now) {
         let Some(row) = self.table.get(id) else { return };
-        let (firing, is_told) = (row.alert.is_firing(), row.state.told_at.is_some());
-        let is_on_way = row.state.is_on_way;
+        let firing = row.alert.is_firing();
+        let is_news = row.state.is_news(firing);
+        let is_needless = !firing && row.state.known.told_at.is_none() && row.state.before.is_none();
         let name: Arc<str> = row.alert.name().into();
         let group = self.groups.entry(name.clone()).or_default();
         group.firing = group.firing + u64::from(firing) - u64::from(was_firing);
-        if firing == is_told {
+        if !is_news {
             group.news.remove(&id);
             self.table.set_worth(id, Worth::Repeated);
         } else {
@@ -162,7 +154,7 @@ impl Digest {
         if group.news.is_empty() {
             group.news_since = None;
         }
-        if !firing && !is_told && !is_on_way {
+        if is_needless {
             // People never heard of it, and need not.
             group.members.remove(&id);
             self.table.remove(id);
@@ -175,12 +167,11 @@ impl Digest {
         if !told.alert.is_firing() {
             return;
         }
-        let (mut removed, state) =
-            (Vec::new(), State { heard: self.passes.time, told_at: None, is_on_way: false });
+        let (mut removed, state) = (Vec::new(), State::new(self.passes.time));
         let added = self.table.add(told.keep(), Worth::News, state, &mut removed);
         for (id, row) in removed {
             self.dropped += 1;
-            self.is_changed |= row.state.told_at.is_some();
+            self.is_changed |= row.state.known.told_at.is_some();
             let name: Arc<str> = row.alert.name().into();
             if let Some(group) = self.groups.get_mut(&name) {
                 group.members.remove(&id);
@@ -199,20 +190,23 @@ impl Digest {
         }
     }
 
-    fn set_on_way(&mut self, job: &Job, is_on_way: bool) {
+    /// A message is on its way: from now on, people may have got it, whatever becomes of it and of this process.
+    fn set_on_way(&mut self, job: &Job, now: Now) {
         for (id, _) in &job.told {
-            if let Some(state) = self.table.state(*id) {
-                state.is_on_way = is_on_way;
-            }
+            let Some(state) = self.table.state(*id) else { continue };
+            self.is_changed |= state.set_on_way(now.wall);
         }
     }
 
-    /// Forgets what was resolved while a message was on its way that nobody got.
-    fn forget_untold(&mut self, job: &Job, now: Now) {
-        for (id, _) in &job.told {
-            if let Some(firing) = self.table.get(*id).map(|row| row.alert.is_firing()) {
-                self.note(*id, firing, now);
-            }
+    /// A message is not on its way any more, and people know this about its alerts.
+    fn settle(&mut self, job: &Job, now: Now, known: impl Fn(&State, bool) -> Known) {
+        for (id, was_firing) in &job.told {
+            let Some(state) = self.table.state(*id) else { continue };
+            let after = known(state, *was_firing);
+            self.is_changed |= state.known != after;
+            (state.known, state.before) = (after, None);
+            let Some(is_firing) = self.table.get(*id).map(|row| row.alert.is_firing()) else { continue };
+            self.note(*id, is_firing, now);
         }
     }
 
@@ -284,10 +278,10 @@ impl Core for Digest {
             self.table.replace(id, told.keep());
         }
         let time = self.passes.time;
-        if let Some(state) = self.table.state(id) {
-            state.heard = time;
-        }
-        if was_firing != told.alert.is_firing() {
+        let Some(state) = self.table.state(id) else { return };
+        state.heard = time;
+        let was_mentioned = std::mem::replace(&mut state.is_mentioned, true);
+        if was_firing != told.alert.is_firing() || !was_mentioned {
             self.note(id, was_firing, now);
         }
     }
@@ -320,15 +314,23 @@ impl Core for Digest {
             Turn::Summary => self.summary(now),
             Turn::Silence(_) => return None,
         };
-        self.set_on_way(&job, true);
+        self.set_on_way(&job, now);
         Some(job)
     }
 
     fn done(&mut self, job: Job, answer: &Answer, now: Now) {
-        self.set_on_way(&job, false);
-        if let Answer::Later(_, wish) = answer {
-            self.not_before = now.steady.saturating_add(self.pauses.take(*wish));
-            return self.forget_untold(&job, now);
+        match answer {
+            Answer::Later(_, wish) => {
+                self.not_before = now.steady.saturating_add(self.pauses.take(*wish));
+                return self.settle(&job, now, |state, _| state.before.unwrap_or(state.known));
+            }
+            // A reminder that may have come is not repeated.
+            Answer::Unknown(_, wish) if !job.told.is_empty() => {
+                self.not_before = now.steady.saturating_add(self.pauses.take(*wish));
+                self.hour.said(now);
+                return self.settle(&job, now, |state, _| state.known);
+            }
+            _ => {}
         }
         self.pauses.reset();
         self.hour.said(now);
@@ -337,13 +339,8 @@ impl Core for Digest {
                 (group.told, group.news_since) = (Some(now.steady), None);
             }
         }
-        for (id, firing) in job.told {
-            let Some(state) = self.table.state(id) else { continue };
-            state.told_at = firing.then_some(now.wall);
-            self.is_changed = true;
-            let Some(is_firing) = self.table.get(id).map(|row| row.alert.is_firing()) else { continue };
-            self.note(id, is_firing, now);
-        }
+        let told_at = |firing: bool| firing.then_some(now.wall);
+        self.settle(&job, now, |_, firing| Known { told_at: told_at(firing), is_unsure: false });
         // What came while the message was on its way waits from now on.
         for name in &job.names {
             if let Some(group) = self.groups.get_mut(name) {
@@ -368,10 +365,15 @@ impl Core for Digest {
 }
 
 impl Digest {
-    /// What people believe to fire.
+    /// What people believe to fire, or may believe to.
     pub fn records(&mut self) -> Vec<Record> {
         let told = self.table.rows();
-        let told = told.filter_map(|(_, row)| Some((row.state.told_at?, &row.alert)));
-        told.map(|(told_at, alert)| Record { alert: alert.clone(), told_at }).collect()
+        let told = told.filter_map(|(_, row)| Some((row.state.known.told_at?, row)));
+        let record = |(told_at, row): (i64, &Row<State>)| Record {
+            alert: row.alert.clone(),
+            told_at,
+            is_unsure: row.state.known.is_unsure,
+        };
+        told.map(record).collect()
     }
 }

@@ -56,7 +56,7 @@ impl Email {
     /// User and password, as the file has it now.
     fn password(&self) -> Result<Option<(&str, String)>, String> {
         let login = self.settings.login.as_ref();
-        login.map(|(user, file)| Ok((user.as_str(), khz_ask::secret(file)?))).transpose()
+        login.map(|(user, file)| Ok((user.as_str(), khz_ask::secret("password", file)?))).transpose()
     }
 
     fn mail(&self, message: &Message) -> Result<Mail, String> {
@@ -101,6 +101,7 @@ impl Door<Job> for Email {
             Err(error @ SmtpError::Refused { status: 500.., .. }) if !is_login(&error) => {
                 Answer::Refused(error.to_string())
             }
+            Err(error @ SmtpError::Unknown(_)) => Answer::Unknown(error.to_string(), None),
             Err(error) => Answer::Later(error.to_string(), None),
         }
     }

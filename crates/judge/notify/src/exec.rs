@@ -11,7 +11,7 @@ use crate::digest::Job;
 use crate::door::Door;
 use crate::limits::OUTPUT_BYTES_MAX;
 use crate::message::Message;
-use crate::program::{Ended, Program, variable};
+use crate::program::{Ended, Program, RunError, variable};
 use crate::settings::ExecSettings;
 
 /// The exit code by which a program asks to be run again later: EX_TEMPFAIL of sysexits.h.
@@ -23,6 +23,8 @@ pub(crate) struct Exec {
     external: Arc<Labels>,
     is_over: Arc<AtomicBool>,
     output: Option<String>,
+    /// The last run was cut off, and this is its second try.
+    was_cut_off: bool,
 }
 
 impl Exec {
@@ -32,6 +34,7 @@ impl Exec {
             external: external.clone(),
             is_over: is_over.clone(),
             output: None,
+            was_cut_off: false,
         }
     }
 }
@@ -48,21 +51,43 @@ impl Door<Job> for Exec {
         };
         let run = match program.run(&self.is_over) {
             Ok(run) => run,
-            Err(problem) => return Answer::Refused(problem),
+            Err(RunError::NotStarted(problem)) => return Answer::Later(problem, None),
+            Err(RunError::TooMuch(problem)) => return Answer::Refused(problem),
+            Err(RunError::Lost(problem)) => return self.cut_off(problem),
         };
         let sentence = run.sentence(timeout);
-        let answer = match run.ended {
-            Ended::Stopped => Answer::Later(sentence, None),
-            Ended::By(status) if status.success() => Answer::Taken(sentence),
-            Ended::By(status) if status.code() == Some(TRY_LATER) => Answer::Later(sentence, None),
-            Ended::Late | Ended::By(_) => Answer::Refused(sentence),
-        };
         self.output = Some(run.output);
-        answer
+        match run.ended {
+            // It may have told somebody before khz's end ended it.
+            Ended::Stopped => Answer::Unknown(sentence, None),
+            Ended::Late => self.cut_off(sentence),
+            Ended::By(status) if status.code().is_none() => self.cut_off(sentence),
+            Ended::By(status) => {
+                self.was_cut_off = false;
+                match status.code() {
+                    Some(0) => Answer::Taken(sentence),
+                    Some(TRY_LATER) => Answer::Later(sentence, None),
+                    _ => Answer::Refused(sentence),
+                }
+            }
+        }
     }
 
     fn output(&self) -> Option<String> {
         self.output.clone()
+    }
+}
+
+impl Exec {
+    /// The program was killed, so what it did is not known. It is run once more, not for ever: it may always hang.
+    fn cut_off(&mut self, sentence: String) -> Answer {
+        self.was_cut_off = !self.was_cut_off;
+        match self.was_cut_off {
+            true => Answer::Unknown(sentence, None),
+            false => Answer::Refused(format!(
+                "{sentence}, for the second time; it is not run again for this message"
+            )),
+        }
     }
 }
 

@@ -18,15 +18,20 @@
 mod alert;
 mod answer;
 mod body;
+mod confidential;
 mod core;
 mod counts;
+#[cfg(test)]
+mod courses;
 mod digest;
 mod door;
 mod email;
 mod error;
 mod exec;
 mod hour;
+mod known;
 pub mod limits;
+mod lines;
 mod memory;
 mod message;
 mod notifier;
@@ -39,10 +44,12 @@ mod settings;
 mod simulation;
 mod smtp;
 mod table;
+mod unfit;
 mod worker;
 
 pub use alert::{ALERT_NAME, Alert, Labels};
 pub use answer::Answer;
+pub use confidential::secret_words;
 pub use counts::Counts;
 pub use digest::Pace;
 pub use email::check_address;

@@ -4,7 +4,7 @@
 pub const ALERTS_MAX: usize = 16_384;
 /// Bytes of the alerts that one way holds: 2 KiB for each of them.
 pub const ALERTS_BYTES_MAX: usize = 32 << 20;
-/// Bytes of one alert: labels, annotations and the URL. A text of annotations fits; what is longer is no alert.
+/// Bytes of one alert: labels, annotations and the URL. A page of text for people fits.
 pub const ALERT_BYTES_MAX: usize = 64 << 10;
 /// Labels and annotations of one alert, each.
 pub const ALERT_LABELS_MAX: usize = 128;
@@ -24,3 +24,7 @@ pub const STATE_BYTES_MAX: u64 = 64 << 20;
 pub const WAYS_MAX: usize = 16;
 /// Bytes of a problem that is shown or logged.
 pub const PROBLEM_BYTES_MAX: usize = 1_024;
+/// Lines in the log about the problems of a way in a minute: each is another problem.
+pub const LINES_A_MINUTE_MAX: usize = 6;
+/// Alerts with too many or too long labels that are remembered, so that each is named once: 8 KiB.
+pub const UNFIT_MAX: usize = 1_024;

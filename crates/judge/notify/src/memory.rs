@@ -1,5 +1,5 @@
 //! What people were told, over restarts: the file `notify.jsonl` of the state directory, a line for each alert that they believe
-//! to fire. Without it, a restart would tell everything again. Does not know who is told.
+//! to fire, or may believe to. Without it, a restart would tell everything again. Does not know who is told.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,6 +22,9 @@ struct Line {
     labels: Labels,
     starts_at: i64,
     told_at: i64,
+    /// A message about it may have come or not: it was on its way when this line was written, or its answer did not come.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    perhaps: bool,
 }
 
 /// The file, with the lines of each way.
@@ -44,11 +47,11 @@ impl Memory {
                 continue;
             }
             match serde_json::from_slice::<Line>(line) {
-                Ok(Line { way, labels, starts_at, told_at }) => {
+                Ok(Line { way, labels, starts_at, told_at, perhaps }) => {
                     let alert = Arc::new(Alert { labels, starts_at, ..Alert::default() });
                     let records = records.entry(way).or_default();
                     if records.len() < ALERTS_MAX && !alert.is_too_large() {
-                        records.push(Record { alert, told_at });
+                        records.push(Record { alert, told_at, is_unsure: perhaps });
                     }
                 }
                 Err(error) => _ = damaged.get_or_insert((number + 1, error)),
@@ -88,10 +91,10 @@ impl Memory {
 
 fn text(way: &str, records: &[Record]) -> String {
     let mut text = String::new();
-    for Record { alert, told_at } in records {
+    for Record { alert, told_at, is_unsure } in records {
         let Alert { labels, starts_at, .. } = &**alert;
         let (way, labels, starts_at, told_at) = (way.to_owned(), labels.clone(), *starts_at, *told_at);
-        let line = Line { way, labels, starts_at, told_at };
+        let line = Line { way, labels, starts_at, told_at, perhaps: *is_unsure };
         text.push_str(&serde_json::to_string(&line).expect("BUG: texts cannot be written as JSON"));
         text.push('\n');
     }

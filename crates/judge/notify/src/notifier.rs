@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use khz_model::printable::printable;
 
 use crate::alert::{Alert, Labels, Told};
 use crate::answer::Answer;
+use crate::confidential::Confidential;
 use crate::core::Record;
 use crate::counts::Counts;
 use crate::digest::{Digest, Job, Pace};
@@ -19,12 +22,14 @@ use crate::message::Message;
 use crate::now::{Now, millis};
 use crate::queue::{Batch, Queue};
 use crate::settings::{EMAIL, Settings};
-use crate::worker::{Keep, Standing, Way, Worker};
+use crate::unfit::Unfit;
+use crate::worker::{Common, Keep, Standing, Way, Worker, discreet};
 
 /// Tells people about alerts. Its threads end with it.
 pub struct Notifier {
     ways: Vec<Arc<dyn Way>>,
     is_over: Arc<AtomicBool>,
+    unfit: Mutex<Unfit>,
 }
 
 /// A way as others see it.
@@ -54,32 +59,50 @@ impl Notifier {
             }
             None => (None, BTreeMap::new()),
         };
-        let is_over = Arc::<AtomicBool>::default();
+        let confidential = Arc::new(Confidential::of(settings));
+        let common = Common { is_over: Arc::default(), confidential };
+        let is_over = common.is_over.clone();
         let mut ways: Vec<Arc<dyn Way>> = Vec::new();
         open(settings, &is_over, &mut |name, door| {
             ways.push(match door {
                 Opened::Queue(resend, door) => {
-                    Worker::new(name, Queue::new(resend, Now::read()), door, None, &is_over)
+                    Worker::new(name, Queue::new(resend, Now::read()), door, None, &common)
                 }
                 Opened::Digest(pace, door) => {
                     let known = records.remove(name).unwrap_or_default();
                     let keep = memory.as_ref().map(|memory| keep(memory.clone(), name.to_owned()));
-                    Worker::new(name, Digest::new(pace, known, Now::read()), door, keep, &is_over)
+                    Worker::new(name, Digest::new(pace, known, Now::read()), door, keep, &common)
                 }
             });
         })?;
-        Ok(Notifier { ways, is_over })
+        Ok(Notifier { ways, is_over, unfit: Mutex::default() })
     }
 
     /// Tells the state of these alerts, as an evaluation pass has found it: all that fire, and those that were resolved. An alert
     /// that fires is told in each pass, at least every 5 minutes: one that 15 minutes of passes have not mentioned is taken
     /// for resolved, since its rule is gone. While there are no passes, nothing follows from that. Does not wait for anybody.
     pub fn tell(&self, alerts: &[Alert]) {
-        let (fit, large): (Vec<&Alert>, Vec<&Alert>) = alerts.iter().partition(|alert| !alert.is_too_large());
-        let mut told: Vec<Told<'_>> = fit.into_iter().map(Told::new).collect();
-        for way in &self.ways {
-            way.clone().tell(&mut told, large.len() as u64);
+        let (mut fit, mut unfit) = (Vec::with_capacity(alerts.len()), 0);
+        for alert in alerts {
+            match alert.fitted() {
+                Ok(fitted) => fit.push(fitted),
+                Err(problem) => unfit += u64::from(self.name_unfit(alert, &problem)),
+            }
         }
+        let mut told: Vec<Told<'_>> = fit.iter().map(|alert| Told::new(alert)).collect();
+        for way in &self.ways {
+            way.clone().tell(&mut told, unfit);
+        }
+    }
+
+    /// Names an alert that nobody is told of, once; true if it is new.
+    fn name_unfit(&self, alert: &Alert, problem: &str) -> bool {
+        let is_new = self.unfit.lock().unwrap_or_else(PoisonError::into_inner).is_new(alert);
+        if is_new {
+            let name: String = printable(alert.name()).chars().take(NAME_CHARS_MAX).collect();
+            tracing::warn!("nobody is told of an alert '{name}': {problem}; leave labels out in its rule");
+        }
+        is_new
     }
 
     /// The ways, in the order of the settings: Alertmanagers, e-mail, webhooks, programs.
@@ -116,6 +139,7 @@ pub fn try_out(
         return Err(NotifyError::Unknown { name: name.to_owned(), known });
     }
     let (alert, at) = (Arc::new(alert.clone()), Now::read());
+    let confidential = Confidential::of(settings);
     let mut answers = Vec::new();
     open(settings, &Arc::default(), &mut |known, door| {
         if name.is_some_and(|name| name != known) {
@@ -124,7 +148,8 @@ pub fn try_out(
         let answer = match door {
             Opened::Queue(_, mut door) => {
                 let believed_until = at.wall.saturating_add(TRIED_FOR);
-                door.send(&Batch { alerts: vec![(0, alert.clone())], believed_until })
+                let batch = Batch { alerts: vec![(0, alert.clone())], believed_until };
+                discreet(&confidential, &mut door, &batch).0
             }
             Opened::Digest(_, mut door) => {
                 let message = Message {
@@ -136,7 +161,7 @@ pub fn try_out(
                     is_repeat: false,
                     at: at.wall,
                 };
-                door.send(&Job::of(message))
+                discreet(&confidential, &mut door, &Job::of(message)).0
             }
         };
         answers.push((known.to_owned(), answer));
@@ -144,6 +169,8 @@ pub fn try_out(
     Ok(answers)
 }
 
+/// Letters of an alert's name that are logged.
+const NAME_CHARS_MAX: usize = 100;
 /// How long an alert that tries a way out is believed, in ms.
 const TRIED_FOR: i64 = 5 * 60_000;
 

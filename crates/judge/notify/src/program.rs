@@ -50,6 +50,20 @@ pub enum Ended {
     Stopped,
 }
 
+/// Why a program has no end that is known.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// It was not started: it may be missing while a package is renewed, or the machine has no room for it now.
+    #[error("{0}")]
+    NotStarted(String),
+    /// It cannot be started with what it would be told: it is too much for the kernel.
+    #[error("{0}")]
+    TooMuch(String),
+    /// It was started, and what it did is not known.
+    #[error("{0}")]
+    Lost(String),
+}
+
 /// A program that has ended.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -64,9 +78,15 @@ impl Program<'_> {
     ///
     /// # Errors
     /// Returns why it cannot be run, in a sentence.
-    pub fn run(self, is_over: &AtomicBool) -> Result<Run, String> {
-        let (program, arguments) = self.command.split_first().ok_or("it names no program")?;
-        let failed = |error: io::Error| cut(format!("cannot run {program}: {error}"));
+    pub fn run(self, is_over: &AtomicBool) -> Result<Run, RunError> {
+        let names_none = || RunError::NotStarted("it names no program".to_owned());
+        let (program, arguments) = self.command.split_first().ok_or_else(names_none)?;
+        let sentence = |error: &io::Error| cut(format!("cannot run {program}: {error}"));
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::ArgumentListTooLong => RunError::TooMuch(sentence(&error)),
+            _ => RunError::NotStarted(sentence(&error)),
+        };
+        let lost = |error: io::Error| RunError::Lost(sentence(&error));
         let mut command = Command::new(program);
         command.args(arguments).process_group(0).stdin(Stdio::piped());
         // Settings may be secrets, and the supervisor's socket is not for others.
@@ -81,8 +101,8 @@ impl Program<'_> {
         let mut child = command.spawn().map_err(failed)?;
         // The parent's ends of the pipe go with it.
         drop(command);
-        let running = Running::new(&mut child, reader, self.stdin, self.output_max).map_err(failed);
-        let run = running.and_then(|run| run.watch(&mut child, self.timeout, is_over).map_err(failed));
+        let running = Running::new(&mut child, reader, self.stdin, self.output_max);
+        let run = running.and_then(|run| run.watch(&mut child, self.timeout, is_over)).map_err(lost);
         if run.is_err() {
             stop(&child, Signal::KILL);
             let _ = child.wait();

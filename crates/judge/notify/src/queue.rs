@@ -17,6 +17,9 @@ const PAUSE_MAX: u64 = 30_000;
 /// How many intervals an Alertmanager believes that an alert fires without hearing of it, as Prometheus has it.
 const INTERVALS_BELIEVED: u64 = 4;
 
+/// The judge stops mentioning a resolved alert after about [`RESOLVED_KEPT`]; for this long, in ms, it may be late.
+const FORGOTTEN_AFTER: u64 = 60_000;
+
 /// What is noted about an alert.
 #[derive(Debug)]
 struct State {
@@ -28,6 +31,8 @@ struct State {
     resolved: Option<u64>,
     /// The Alertmanager has its present state.
     is_known: bool,
+    /// It is resolved, and not sent again: it stays until the judge stops mentioning it, and then goes.
+    is_finished: bool,
 }
 
 /// The alerts for one Alertmanager.
@@ -79,6 +84,7 @@ impl Queue {
             heard: self.passes.time,
             resolved: (!firing).then_some(now.steady),
             is_known: false,
+            is_finished: false,
         };
         let mut removed = Vec::new();
         let added = self.table.add(told.keep(), worth, state, &mut removed);
@@ -114,10 +120,19 @@ impl Queue {
         self.table.set_worth(id, if firing { Worth::News } else { Worth::Resolved });
         let Some(state) = self.table.state(id) else { return };
         self.unknown += u64::from(std::mem::replace(&mut state.is_known, false));
-        state.resolved = (!firing).then_some(now.steady);
+        (state.resolved, state.is_finished) = ((!firing).then_some(now.steady), false);
         // One that is on its way is due when its batch is done.
         if state.due.is_some() {
             self.set_due(id, Some(now.steady));
+        }
+    }
+
+    /// Removes what is finished and no longer mentioned.
+    fn forget(&mut self, now: Now) {
+        let due = self.due.iter().take_while(|(due, _)| *due <= now.steady).map(|(_, id)| *id);
+        let is_finished = |id: &u64| self.table.get(*id).is_some_and(|row| row.state.is_finished);
+        for id in due.filter(is_finished).collect::<Vec<_>>() {
+            self.remove(id);
         }
     }
 
@@ -133,18 +148,18 @@ impl Queue {
         if !row.alert.is_same_event(sent) {
             return self.set_due(id, Some(now.steady));
         }
-        let is_over = row.state.resolved.is_some_and(|since| {
-            !is_taken || now.steady.saturating_add(self.resend) > since.saturating_add(RESOLVED_KEPT)
-        });
-        if is_over {
-            return self.remove(id);
-        }
+        let last = row.state.resolved.map(|since| since.saturating_add(RESOLVED_KEPT));
+        let is_finished = last.is_some_and(|last| !is_taken || now.steady.saturating_add(self.resend) > last);
         let firing = row.alert.is_firing();
         if let Some(state) = self.table.state(id) {
             self.unknown -= u64::from(!std::mem::replace(&mut state.is_known, true));
+            state.is_finished = is_finished;
         }
         self.table.set_worth(id, if firing { Worth::Repeated } else { Worth::Over });
-        self.set_due(id, Some(now.steady.saturating_add(self.resend)));
+        // Without its row, the judge's next word about it would be news.
+        let forgets =
+            last.filter(|_| is_finished).map(|last| last.max(now.steady).saturating_add(FORGOTTEN_AFTER));
+        self.set_due(id, Some(forgets.unwrap_or(now.steady.saturating_add(self.resend))));
     }
 }
 
@@ -188,6 +203,7 @@ impl Core for Queue {
         if now.steady < self.not_before {
             return None;
         }
+        self.forget(now);
         let due = self.due.iter().take_while(|(due, _)| *due <= now.steady).take(BATCH_ALERTS_MAX);
         let ids: Vec<u64> = due.map(|(_, id)| *id).collect();
         let mut alerts = Vec::new();
@@ -209,7 +225,8 @@ impl Core for Queue {
                     self.settle(*id, sent, is_taken, now);
                 }
             }
-            Answer::Later(_, wish) => {
+            // What may have come is sent again as well: it takes nothing twice.
+            Answer::Later(_, wish) | Answer::Unknown(_, wish) => {
                 self.not_before = now.steady.saturating_add(self.pauses.take(*wish));
                 for (id, _) in &job.alerts {
                     self.set_due(*id, Some(now.steady));

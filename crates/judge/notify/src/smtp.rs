@@ -37,6 +37,9 @@ pub(crate) enum SmtpError {
         /// Its words.
         text: String,
     },
+    /// The server got the whole mail, and its answer did not come.
+    #[error("the server got the mail, and whether it has taken it is not known: {0}")]
+    Unknown(String),
     /// The server cannot do what the configuration asks for.
     #[error("{0}")]
     Unable(&'static str),
@@ -84,7 +87,10 @@ impl Server<'_> {
         }
         talk.command("DATA", "DATA")?;
         talk.write(&stuffed(envelope.mail))?;
-        let said = talk.expect("the mail")?;
+        let said = talk.expect("the mail").map_err(|error| match error {
+            said @ SmtpError::Refused { .. } => said,
+            other => SmtpError::Unknown(other.to_string()),
+        })?;
         // It has the mail, whatever it says now.
         let _ = talk.command("QUIT", "QUIT");
         Ok(said)

@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use khz_model::{Nanos, Repeats};
+use khz_model::Nanos;
 
 use crate::alert::Told;
 use crate::answer::Answer;
+use crate::confidential::Confidential;
 use crate::core::{Core, Record};
 use crate::counts::Counts;
 use crate::door::Door;
+use crate::lines::Lines;
 use crate::now::Now;
 
 /// The longest sleep of a thread that has something to do later: moments far away are computed again.
@@ -40,8 +42,17 @@ pub(crate) struct Worker<C: Core, D: Door<C::Job>> {
     keep: Option<Keep>,
     counts: Counts,
     standing: Mutex<Standing>,
-    refusals: Mutex<Repeats>,
-    is_over: Arc<AtomicBool>,
+    lines: Mutex<Lines>,
+    common: Common,
+}
+
+/// What all ways share.
+#[derive(Clone, Default)]
+pub(crate) struct Common {
+    /// Nobody is told anything any more.
+    pub is_over: Arc<AtomicBool>,
+    /// What nobody is shown.
+    pub confidential: Arc<Confidential>,
 }
 
 /// What thread and tellers share.
@@ -61,7 +72,7 @@ pub(crate) trait Way: Send + Sync {
 }
 
 impl<C: Core, D: Door<C::Job>> Worker<C, D> {
-    pub fn new(name: &str, core: C, door: D, keep: Option<Keep>, is_over: &Arc<AtomicBool>) -> Arc<Self> {
+    pub fn new(name: &str, core: C, door: D, keep: Option<Keep>, common: &Common) -> Arc<Self> {
         let worker = Arc::new(Worker {
             name: name.to_owned(),
             desk: Mutex::new(Desk { core, is_attended: false }),
@@ -70,8 +81,8 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
             keep,
             counts: Counts::default(),
             standing: Mutex::default(),
-            refusals: Mutex::default(),
-            is_over: is_over.clone(),
+            lines: Mutex::default(),
+            common: common.clone(),
         });
         // What people were told before a restart is repeated, also if nobody tells anything.
         let mut desk = held(&worker.desk);
@@ -94,33 +105,39 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
         match started {
             Ok(_) => desk.is_attended = true,
             // The next pass tries again.
-            Err(error) => self.warn(format!("cannot start a thread: {error}")),
+            Err(error) => self.warn("thread", &format!("cannot start a thread: {error}")),
         }
     }
 
     fn run(&self) {
         let mut door = held(&self.door);
-        while let Some(job) = self.wait() {
+        while let Some((job, records)) = self.wait() {
+            // Before it is sent: if this process is killed now, the next one knows who may have heard of it.
+            self.keep(records);
             let began = Instant::now();
-            let answer = door.send(&job);
-            self.note(&answer, C::alerts(&job), began.elapsed(), door.output());
+            let (answer, output) = discreet(&self.common.confidential, &mut *door, &job);
+            self.note(&answer, C::alerts(&job), began.elapsed(), output);
             let mut desk = held(&self.desk);
             desk.core.done(job, &answer, Now::read());
             self.count(&mut desk.core);
             let records = desk.core.record();
             drop(desk);
-            if let (Some(keep), Some(records)) = (&self.keep, records) {
-                keep(records);
-            }
+            self.keep(records);
         }
     }
 
-    /// The next job; `None`: there is nothing to do, now or later, and no thread any more.
-    fn wait(&self) -> Option<C::Job> {
+    fn keep(&self, records: Option<Vec<Record>>) {
+        if let (Some(keep), Some(records)) = (&self.keep, records) {
+            keep(records);
+        }
+    }
+
+    /// The next job, with what is to be kept before it goes; `None`: there is nothing to do, now or later, and no thread any more.
+    fn wait(&self) -> Option<(C::Job, Option<Vec<Record>>)> {
         let mut desk = held(&self.desk);
         loop {
             let now = Now::read();
-            let due = desk.core.due().filter(|_| !self.is_over.load(Ordering::Acquire));
+            let due = desk.core.due().filter(|_| !self.common.is_over.load(Ordering::Acquire));
             let Some(due) = due else {
                 desk.is_attended = false;
                 return None;
@@ -128,7 +145,8 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
             if due <= now.steady
                 && let Some(job) = desk.core.next(now)
             {
-                return Some(job);
+                let records = desk.core.record();
+                return Some((job, records));
             }
             // At least a moment: what is due and yet not sent waits for an hour to end.
             let sleep = Duration::from_millis(due.saturating_sub(now.steady).clamp(1, SLEEP_MAX));
@@ -155,40 +173,59 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
             Answer::Refused(problem) => {
                 Counts::add(&self.counts.refused, 1);
                 if standing.problem.as_ref() != Some(problem) {
-                    self.warn(format!("it refuses {alerts} alerts: {problem}"));
+                    self.warn(problem, &format!("it refuses {alerts} alerts: {problem}"));
                 }
                 standing.problem = Some(problem.clone());
             }
             Answer::Later(problem, _) => {
                 Counts::add(&self.counts.failed, 1);
                 if standing.problem.as_ref() != Some(problem) {
-                    self.warn(format!("{alerts} alerts wait: {problem}"));
+                    self.warn(problem, &format!("{alerts} alerts wait: {problem}"));
+                }
+                standing.problem = Some(problem.clone());
+            }
+            Answer::Unknown(problem, _) => {
+                Counts::add(&self.counts.failed, 1);
+                if standing.problem.as_ref() != Some(problem) {
+                    self.warn(
+                        problem,
+                        &format!("{alerts} alerts were perhaps taken, and are sent again: {problem}"),
+                    );
                 }
                 standing.problem = Some(problem.clone());
             }
         }
     }
 
-    /// A line in the log, at most once a minute.
-    fn warn(&self, problem: String) {
+    /// A line in the log: at once for a new problem, and at most once a minute for the same one.
+    fn warn(&self, problem: &str, line: &str) {
         let now = Nanos(Now::read().steady.saturating_mul(1_000_000));
-        if let Some(times) = held(&self.refusals).happened(now) {
-            tracing::warn!("notify '{}': {problem}{times}", self.name);
+        if let Some(times) = held(&self.lines).happened(problem, now) {
+            tracing::warn!("notify '{}': {line}{times}", self.name);
         }
     }
 
     fn count(&self, core: &mut C) {
         let (waiting, dropped) = core.numbers();
         Counts::set(&self.counts.waiting, waiting);
-        self.dropped(dropped);
-    }
-
-    fn dropped(&self, dropped: u64) {
         if dropped > 0 {
             Counts::add(&self.counts.dropped, dropped);
-            self.warn(format!("{dropped} alerts were dropped: there are too many, or one is too large"));
+            self.warn("full", &format!("{dropped} alerts were dropped: there are too many"));
         }
     }
+}
+
+/// Sends a job, and returns the answer and what a program has printed without any secret.
+pub(crate) fn discreet<J>(
+    confidential: &Confidential,
+    door: &mut impl Door<J>,
+    job: &J,
+) -> (Answer, Option<String>) {
+    let mut secrets = confidential.read();
+    let answer = door.send(job);
+    // Somebody may have renewed one meanwhile.
+    secrets.add_all(&confidential.read());
+    (answer.map(|text| secrets.hide(text)), door.output().map(|text| secrets.hide(&text)))
 }
 
 impl<C: Core, D: Door<C::Job>> Way for Worker<C, D> {
@@ -207,7 +244,7 @@ impl<C: Core, D: Door<C::Job>> Way for Worker<C, D> {
         self.count(&mut desk.core);
         self.attend(&mut desk, before);
         drop(desk);
-        self.dropped(dropped);
+        Counts::add(&self.counts.dropped, dropped);
     }
 
     fn counts(&self) -> Counts {

@@ -7,6 +7,7 @@ use std::io::Write;
 use clap::{Args, Subcommand};
 use khz_ask::{ActionRun, AlertAnswer, Server};
 use khz_model::{Nanos, moment};
+use khz_notify::ALERT_NAME;
 use serde_json::json;
 
 use crate::command::past::now;
@@ -14,8 +15,13 @@ use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::outcome::{Done, Outcome};
 use crate::show::quantities::of_span;
-use crate::show::table::{Side, Table, json_line, remark};
+use crate::show::table::{Side, Table, cut, json_line, remark};
 use crate::show::terminal;
+
+/// Letters of a name, a place and a reason in the table, also where no terminal cuts it: `khz alerts show` has the whole.
+const NAME_CHARS_MAX: usize = 64;
+const PLACE_CHARS_MAX: usize = 120;
+const WHY_CHARS_MAX: usize = 200;
 
 /// Examples for `khz alerts --help`.
 pub const EXAMPLES: &str = "\
@@ -124,12 +130,13 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos) -> Table {
         let place: Vec<String> = labels.map(|(name, value)| format!("{name}={value}")).collect();
         let text = |name: &str| alert.annotations.get(name).filter(|text| !text.is_empty());
         let why = text("summary").or_else(|| text("description")).cloned().unwrap_or_default();
+        let name = alert.labels.get(ALERT_NAME).map_or("", String::as_str);
         table.row([
-            alert.labels.get("alertname").cloned().unwrap_or_default(),
+            cut(name, NAME_CHARS_MAX),
             since(alert, now),
             number(&alert.value),
-            place.join(" "),
-            why,
+            cut(&place.join(" "), PLACE_CHARS_MAX),
+            cut(&why, WHY_CHARS_MAX),
         ]);
         if let Some(run) = last_of(alert, runs) {
             table.remark(String::new(), &done(run));
@@ -165,9 +172,16 @@ fn age(date: &str, now: Nanos) -> String {
     }
 }
 
-/// A value as people read it: `1.5e+00` is 1.5.
+/// A value as people read it, in at most 12 characters: `1.5e+00` is 1.5, and what is longer is rounded (`-1e300`).
 fn number(text: &str) -> String {
-    text.parse::<f64>().map_or_else(|_| text.to_owned(), |value| format!("{value}"))
+    const CHARS_MAX: usize = 12;
+    let Ok(value) = text.parse::<f64>() else { return cut(text, CHARS_MAX) };
+    let short = |number: &String| number.len() <= CHARS_MAX;
+    Some(format!("{value}"))
+        .filter(short)
+        .or_else(|| Some(format!("{value:e}")).filter(short))
+        .or_else(|| (0..=5).rev().map(|places| format!("{value:.places$e}")).find(short))
+        .unwrap_or_else(|| format!("{value:.0e}"))
 }
 
 #[cfg(test)]
@@ -187,6 +201,34 @@ pub(crate) mod tests {
             keep_firing_since: None,
             value: "9.25e+00".to_owned(),
         }
+    }
+
+    #[test]
+    fn a_value_has_at_most_12_characters() {
+        for (value, expected) in [
+            ("9.25e+00", "9.25"),
+            ("-1e+300", "-1e300"),
+            ("123456789012", "123456789012"),
+            ("1e+12", "1e12"),
+            ("0.1234567890123", "1.23457e-1"),
+            ("-1.2345678901234e-300", "-1.2346e-300"),
+            ("-Inf", "-inf"),
+            ("NaN", "NaN"),
+            ("no number, but very long", "no number, …"),
+        ] {
+            assert_eq!(number(value), expected);
+            assert!(number(value).chars().count() <= 12, "{value}");
+        }
+    }
+
+    #[test]
+    fn no_alert_makes_the_table_wide_where_there_is_no_terminal() {
+        let mut wide = alert(&"Name".repeat(1_000), "firing");
+        wide.labels.insert("label".to_owned(), "x".repeat(10_000));
+        wide.annotations.insert("summary".to_owned(), "why ".repeat(10_000));
+        wide.value = "-1e+300".to_owned();
+        let text = table(&[wide], &[], Nanos(1_795_257_121_000_000_000)).render(None);
+        assert!(text.lines().all(|line| line.chars().count() < 430), "{text}");
     }
 
     #[test]

@@ -128,8 +128,7 @@ fn notify_tables(values: &NotifyValues) -> String {
         text.push_str(&format!("\n[[notify.webhook]]\n{}", foreign_keys(table)));
     }
     for (table, command) in &values.execs {
-        let words: Vec<String> = command.iter().map(|word| quoted(&hidden(word))).collect();
-        let command = line("command", &format!("[{}]", words.join(", ")), &table.at);
+        let command = line("command", &words(command), &table.at);
         text.push_str(&format!("\n[[notify.exec]]\n{command}{}", foreign_keys(table)));
     }
     text
@@ -139,8 +138,7 @@ fn notify_tables(values: &NotifyValues) -> String {
 fn action_tables(action: &ActionValues) -> String {
     let mut text = format!("\n[actions.{}]\n", action.name);
     for (word, command) in &action.programs {
-        let words: Vec<String> = command.iter().map(|word| quoted(&hidden(word))).collect();
-        text.push_str(&line(word, &format!("[{}]", words.join(", ")), &action.values.at));
+        text.push_str(&line(word, &words(command), &action.values.at));
     }
     text.push_str(&foreign_keys(&action.values));
     for (word, values) in &action.tables {
@@ -161,7 +159,9 @@ fn foreign_keys(values: &ForeignValues) -> String {
             }
             "to" => list(&value.text),
             // Somebody may have written the secret itself where the name of its file belongs.
-            "bearer" | "password" if is_secret(&value.text) || !Path::new(&value.text).exists() => quoted(""),
+            "bearer" | "password" if is_secret(&value.text) || !khz_ask::is_named(Path::new(&value.text)) => {
+                quoted("")
+            }
             "url" => quoted(&without_query(&value.text)),
             "insecure" | "dry_run" | "strip_domain" => value.text.clone(),
             _ => quoted(&hidden(&value.text)),
@@ -179,6 +179,16 @@ fn foreign_keys(values: &ForeignValues) -> String {
         }
     }
     text
+}
+
+/// The words of a program, without what looks like a secret.
+fn words(command: &[String]) -> String {
+    let one = |(word, at): (&String, Option<usize>)| match at.and_then(|at| word.get(..at)) {
+        Some(before) => quoted(&format!("{}(a secret)", hidden(before))),
+        None => quoted(&hidden(word)),
+    };
+    let words: Vec<String> = command.iter().zip(khz_notify::secret_words(command)).map(one).collect();
+    format!("[{}]", words.join(", "))
 }
 
 /// What follows a '?' is often a secret.
@@ -201,7 +211,8 @@ fn check_secrets(plan: &Plan) -> Result<(), Failure> {
         server.login.authorization().map_err(failed)?;
     }
     if let Some((_, file)) = plan.notify.email.as_ref().and_then(|way| way.login.as_ref()) {
-        khz_ask::secret(file).map_err(|problem| Failure::usage(format!("notify 'email': {problem}")))?;
+        khz_ask::secret("password", file)
+            .map_err(|problem| Failure::usage(format!("notify 'email': {problem}")))?;
     }
     for receiver in &plan.remote_write {
         let failed = |problem| Failure::usage(format!("remote_write '{}': {problem}", receiver.name));
@@ -324,6 +335,21 @@ mod tests {
         let (actions, health) = plan(text);
         assert_eq!((actions.actions.len(), health.conditions.len()), (3, 2));
         assert_eq!(plan(&shown(text, &[], &[])), (actions, health));
+    }
+
+    #[test]
+    fn arguments_and_file_names_that_are_secrets_are_not_shown() {
+        let text = "[[notify.exec]]\ncommand = [\"/bin/page\", \"--password=SECRET\", \"--token\", \"SECRET\", \"ops\"]\n\
+                    [actions.look]\ndiagnose = [\"/bin/look\", \"--api-key=SECRET\"]\n\
+                    [[notify.webhook]]\nurl = \"https://hook/x?t=SECRET\"\nca = \"/ca\"\nbearer = \"/SECRET\"\n";
+        let shown = shown(text, &[], &[]);
+        assert!(!shown.contains("SECRET"), "{shown}");
+        for line in [
+            "command = [\"/bin/page\", \"--password=(a secret)\", \"--token\", \"(a secret)\", \"ops\"]",
+            "diagnose = [\"/bin/look\", \"--api-key=(a secret)\"]",
+        ] {
+            assert!(shown.contains(line), "{line}: {shown}");
+        }
     }
 
     #[test]

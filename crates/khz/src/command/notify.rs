@@ -83,6 +83,7 @@ fn word(answer: &Answer) -> &'static str {
         Answer::Taken(_) => "taken",
         Answer::Refused(_) => "refused",
         Answer::Later(..) => "not taken",
+        Answer::Unknown(..) => "perhaps taken",
     }
 }
 

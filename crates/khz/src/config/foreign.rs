@@ -181,6 +181,10 @@ pub(super) fn host(url: &str) -> Result<String, String> {
     if host.contains('@') {
         return Err("a url has no user and no password: use the keys user and password".to_owned());
     }
+    let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.contains(']'));
+    if let Some(port) = port.filter(|port| !matches!(port.parse::<u16>(), Ok(1..))) {
+        return Err(format!("'{}': '{port}' is no port: there are 1 to 65535", shown(url)));
+    }
     let is_host = !host.is_empty() && !url.chars().any(|c| c.is_whitespace() || c.is_control() || c == '#');
     if is_host { Ok(host.to_owned()) } else { Err(format!("'{}' is not an address", shown(url))) }
 }
@@ -247,6 +251,14 @@ mod tests {
             (
                 "[engine]\nurl = \"http://vm/?a=b\"",
                 "engine.url (from /etc/khz/khz.toml:2): an engine's address has no '?'",
+            ),
+            (
+                "[engine]\nurl = \"http://127.0.0.1:99999/x?t=SECRET\"",
+                "engine.url (from /etc/khz/khz.toml:2): 'http://127.0.0.1:99999/x': '99999' is no port: there are 1 to 65535",
+            ),
+            (
+                "[engine]\nurl = \"http://[::1]:0\"",
+                "engine.url (from /etc/khz/khz.toml:2): 'http://[::1]:0': '0' is no port",
             ),
             ("[engine]\nurl = \"http://u:p@vm\"", "engine.url (from /etc/khz/khz.toml:2): a url has no user"),
             (

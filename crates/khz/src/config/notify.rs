@@ -247,6 +247,14 @@ mod tests {
                 "notify.alertmanager.url (from /etc/khz/khz.toml:2): leave out /api/v2/alerts, which khz adds: url = \"http://am\"",
             ),
             (
+                "[[notify.webhook]]\nurl = \"http://127.0.0.1:99999\"\n",
+                "notify.webhook.url (from /etc/khz/khz.toml:2): 'http://127.0.0.1:99999': '99999' is no port",
+            ),
+            (
+                "[notify.email]\nserver = \"mail:65536\"\n",
+                "notify.email.server (from /etc/khz/khz.toml:2): 'mail:65536' is not HOST:PORT",
+            ),
+            (
                 "[[notify.alertmanager]]\nurl = \"http://am\"\nresend = \"1s\"\n",
                 "notify.alertmanager.resend (from /etc/khz/khz.toml:3): '1s' is not between 5s and 600s",
             ),

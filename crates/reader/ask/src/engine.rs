@@ -97,7 +97,7 @@ impl Engine {
         };
         self.begun(sent.map_err(|error| self.0.unanswered(error))?).map_err(|error| match error {
             AskError::Engine { status, kind, text } => {
-                AskError::Engine { status, kind, text: without_secrets(text, headers) }
+                AskError::Engine { status, kind, text: without_secrets(&text, &self.0.url, headers) }
             }
             other => other,
         })

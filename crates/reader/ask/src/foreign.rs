@@ -13,10 +13,11 @@ use ureq::unversioned::resolver::DefaultResolver;
 
 use crate::AskError;
 use crate::address::Address;
+use crate::secrets::Secrets;
 use crate::transport::{Route, TlsFailed};
 
 /// How long connecting may take.
-const CONNECT_WAIT_MAX: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// A server of somebody else.
 pub(crate) struct Foreign {
@@ -79,6 +80,27 @@ impl Foreign {
         agent.clone()
     }
 
+    /// True where the request may have arrived whole, though no answer came: only a failure that comes before the request is
+    /// sent says that it has not.
+    pub fn may_have_arrived(error: &ureq::Error) -> bool {
+        use std::io::ErrorKind;
+        if TlsFailed::problem(error).is_some() {
+            return false;
+        }
+        match error {
+            ureq::Error::Timeout(of) => !matches!(of, Timeout::Resolve | Timeout::Connect),
+            ureq::Error::Io(error) => !matches!(
+                error.kind(),
+                ErrorKind::ConnectionRefused | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable
+            ),
+            ureq::Error::HostNotFound
+            | ureq::Error::ConnectionFailed
+            | ureq::Error::BadUri(_)
+            | ureq::Error::Http(_) => false,
+            _ => true,
+        }
+    }
+
     /// Why there is no answer.
     pub fn unanswered(&self, error: ureq::Error) -> AskError {
         let url = self.shown.clone();
@@ -120,14 +142,14 @@ pub fn is_secret_header(name: &str) -> bool {
     PARTS.iter().any(|part| name.contains(part))
 }
 
-/// What a server says, without the secrets that it was shown in these headers: some servers quote them in their errors.
-pub(crate) fn without_secrets(text: String, headers: &[(&str, &str)]) -> String {
-    let secrets = headers.iter().filter(|(name, _)| is_secret_header(name));
-    // Of `Bearer TOKEN`, servers quote either.
-    let secrets =
-        secrets.flat_map(|(_, value)| [Some(*value), value.split_once(' ').map(|(_, secret)| secret)]);
-    let secrets = secrets.flatten().filter(|secret| !secret.is_empty());
-    secrets.fold(text, |text, secret| text.replace(secret, "(a secret)"))
+/// What a server says, without the secrets that it was shown in this URL and these headers: some servers quote them in their
+/// errors.
+pub(crate) fn without_secrets(text: &str, url: &str, headers: &[(&str, &str)]) -> String {
+    let mut secrets = Secrets::default();
+    secrets.add_url(url);
+    let shown = headers.iter().filter(|(name, _)| is_secret_header(name));
+    shown.for_each(|(_, value)| secrets.add(value));
+    secrets.hide(text)
 }
 
 #[cfg(test)]
@@ -145,9 +167,10 @@ mod tests {
         for (said, expected) in [
             ("bad token t0k", "bad token (a secret)"),
             ("got Bearer t0k, k-77 of hpc", "got (a secret), (a secret) of hpc"),
+            ("POST /?token=urltoken", "POST /?(a secret)"),
             ("nothing", "nothing"),
         ] {
-            assert_eq!(without_secrets(said.to_owned(), &headers), expected);
+            assert_eq!(without_secrets(said, "http://hook/?token=urltoken", &headers), expected);
         }
     }
 }

@@ -36,6 +36,7 @@ mod post;
 mod promql;
 mod range;
 mod rules;
+mod secrets;
 mod server;
 mod silence;
 mod stream;
@@ -48,17 +49,18 @@ pub use channels::{Channel, ChannelCost, ChannelNotice, Channels, DearestNode, N
 pub use engine::{Engine, EngineAnswer, Way};
 pub use error::{AskError, sentence};
 pub use foreign::is_secret_header;
-pub use login::{Login, secret};
+pub use login::{Login, is_named, secret};
 pub use misses::MissesAnswer;
 pub use nodes::{Ages, Away, Forgotten, LaneStatus, NodeStatus, Nodes, Refused};
 pub use piece::{Column, Piece, PieceError, Row};
 pub use place::{ForeignServer, Place};
-pub use post::{Post, PostAnswer};
+pub use post::{NoAnswer, Post, PostAnswer};
 pub use promql::{PromqlAnswer, PromqlData, PromqlLabels, PromqlPoint, PromqlSample, PromqlSeries};
 pub use range::{Past, PastBytes, PastLine, PastLines, PastPart, PastPoint, PastRow};
 pub use rules::{
     AlertAnswer, Alerts, AlertsData, GroupAnswer, JudgedAnswer, RuleAnswer, RulePicture, RulesAnswer,
     RulesData, RulesInUse,
 };
+pub use secrets::Secrets;
 pub use server::Server;
 pub use stream::Stream;

@@ -31,19 +31,34 @@ impl Login {
     pub fn authorization(&self) -> Result<Option<String>, String> {
         Ok(match self {
             Login::Nothing => None,
-            Login::Bearer(file) => Some(format!("Bearer {}", secret(file)?)),
+            Login::Bearer(file) => Some(format!("Bearer {}", secret("bearer", file)?)),
             Login::Basic(user, file) => {
-                Some(format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{}", secret(file)?))))
+                let pair = format!("{user}:{}", secret("password", file)?);
+                Some(format!("Basic {}", BASE64_STANDARD.encode(pair)))
             }
         })
     }
 }
 
-/// The secret in a file: one line.
+/// True if a text that should be the name of a secret's file is one. Somebody may have written the secret itself: what is no
+/// path from `/` in a directory that there is, is shown to nobody.
+pub fn is_named(file: &Path) -> bool {
+    let is_below_one = file.parent().is_some_and(|parent| parent != Path::new("/") && parent.is_dir());
+    file.exists() || (file.is_absolute() && is_below_one)
+}
+
+/// The secret in the file that this setting names: one line.
 ///
 /// # Errors
-/// Returns why there is none, as a sentence: a file that others may read has none either.
-pub fn secret(file: &Path) -> Result<String, String> {
+/// Returns why there is none, as a sentence: a file that others may read has none either. A value that is no file's name is
+/// not in it.
+pub fn secret(setting: &str, file: &Path) -> Result<String, String> {
+    if !is_named(file) {
+        return Err(format!(
+            "{setting} names no file: it is the path of a file with the secret, and what stands there is not shown, since it \
+             may be the secret"
+        ));
+    }
     let bytes = read_private(file).map_err(|error| sentence(&error))?;
     let text = std::str::from_utf8(&bytes).ok().map(str::trim);
     let is_secret = |text: &&str| {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use khz_trust::ClientFiles;
 
+use crate::AskError;
 use crate::login::Login;
-use crate::post::{Post, PostAnswer};
-use crate::{AskError, sentence};
+use crate::post::{NoAnswer, Post, PostAnswer};
 
 /// A server of somebody else.
 #[derive(Clone, Debug)]
@@ -43,12 +43,12 @@ impl Place {
     /// Sends bytes with these headers, and those that say who we are.
     ///
     /// # Errors
-    /// Returns why there is no answer, as a sentence.
-    pub fn send(&self, headers: &[(&str, &str)], bytes: &[u8]) -> Result<PostAnswer, String> {
-        let authorization = self.server.login.authorization()?;
+    /// Returns why there is no answer, and whether the server may have the bytes.
+    pub fn send(&self, headers: &[(&str, &str)], bytes: &[u8]) -> Result<PostAnswer, NoAnswer> {
+        let authorization = self.server.login.authorization().map_err(NoAnswer::before)?;
         let further = self.server.headers.iter().map(|(name, value)| (&**name, &**value));
         let mut headers: Vec<(&str, &str)> = headers.iter().copied().chain(further).collect();
         headers.extend(authorization.as_deref().map(|text| ("Authorization", text)));
-        self.post.send(&headers, bytes).map_err(|error| sentence(&error))
+        self.post.send(&headers, bytes)
     }
 }

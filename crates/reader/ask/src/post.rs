@@ -4,13 +4,32 @@ use std::io::Read;
 use std::time::Duration;
 
 use khz_trust::ClientFiles;
+use ureq::config::ConfigBuilder;
+use ureq::typestate::AgentScope;
 
-use crate::AskError;
 use crate::address::Address;
-use crate::foreign::{Foreign, without_secrets};
+use crate::foreign::{CONNECT_WAIT_MAX, Foreign, without_secrets};
+use crate::{AskError, sentence};
 
 /// What is read of the text that comes with a status: enough for a sentence.
 const TEXT_BYTES_MAX: u64 = 1_024;
+
+/// No answer came.
+#[derive(Debug, thiserror::Error)]
+#[error("{problem}")]
+pub struct NoAnswer {
+    /// Why, as a sentence.
+    pub problem: String,
+    /// The server may have the bytes, and may have acted on them.
+    pub may_have_arrived: bool,
+}
+
+impl NoAnswer {
+    /// Nothing was sent.
+    pub(crate) fn before(problem: String) -> Self {
+        NoAnswer { problem, may_have_arrived: false }
+    }
+}
 
 /// A place that takes bytes.
 pub struct Post(Foreign);
@@ -37,7 +56,12 @@ impl Post {
             return Err(AskError::Address(format!("'{shown}' is not the path of an address")));
         }
         let address = Address::read(&url[..path_at])?;
-        Foreign::new(address, path, files, |config| config.timeout_global(Some(wait))).map(Post)
+        // Connecting ends before the whole time does: then it is known that nothing was sent.
+        let connects = CONNECT_WAIT_MAX.min(wait * 3 / 4);
+        let times = |config: ConfigBuilder<AgentScope>| {
+            config.timeout_global(Some(wait)).timeout_connect(Some(connects))
+        };
+        Foreign::new(address, path, files, times).map(Post)
     }
 
     /// True where nobody between us and the server can read what we send.
@@ -46,22 +70,25 @@ impl Post {
     }
 
     /// Sends bytes with these headers.
-    pub fn send(&self, headers: &[(&str, &str)], bytes: &[u8]) -> Result<PostAnswer, AskError> {
+    pub fn send(&self, headers: &[(&str, &str)], bytes: &[u8]) -> Result<PostAnswer, NoAnswer> {
         let mut request = self.0.agent().post(&self.0.url);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = request.send(bytes).map_err(|error| self.0.unanswered(error))?;
+        let response = request.send(bytes).map_err(|error| {
+            let may_have_arrived = Foreign::may_have_arrived(&error);
+            NoAnswer { problem: sentence(&self.0.unanswered(error)), may_have_arrived }
+        })?;
         let status = response.status().as_u16();
         let after = response.headers().get("Retry-After").and_then(|value| value.to_str().ok()?.parse().ok());
         let mut text = Vec::new();
-        // A text that breaks off is as good as none.
+        // The status says it all: a text that breaks off, or takes too long, is as good as none.
         let body = response.into_body().into_with_config().limit(TEXT_BYTES_MAX * 64).reader();
         let _ = body.take(TEXT_BYTES_MAX).read_to_end(&mut text);
         let text = String::from_utf8_lossy(&text);
         let text =
             khz_model::printable::printable(text.lines().next().unwrap_or_default().trim()).into_owned();
-        let text = without_secrets(text, headers);
+        let text = without_secrets(&text, &self.0.url, headers);
         Ok(PostAnswer { status, retry_after: after.map(Duration::from_secs), text })
     }
 }

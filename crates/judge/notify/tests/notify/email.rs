@@ -20,6 +20,10 @@ enum Manner {
     Busy,
     /// It says a line without end.
     Babble,
+    /// It takes the mail, says so to the test, and never answers.
+    Swallow,
+    /// It lets nobody in, and quotes what it was shown.
+    Quote,
     /// It closes after its greeting.
     Close,
 }
@@ -89,8 +93,13 @@ fn converse(stream: &mut (impl Read + Write), manner: Manner, said: &mut String)
         let mut words = line(stream)?;
         said.push_str(&words);
         words.make_ascii_uppercase();
+        let quoted;
         let answer: &[u8] = match words.split([' ', '\r']).next().unwrap_or_default() {
             "EHLO" => b"250-test\r\n250-8BITMIME\r\n250 AUTH PLAIN\r\n",
+            "AUTH" if manner == Manner::Quote => {
+                quoted = format!("535 bad {}\r\n", said.lines().last().unwrap_or_default());
+                quoted.as_bytes()
+            }
             "AUTH" => b"235 ok\r\n",
             "RCPT" if manner == Manner::Refuse => b"550 no such user\r\n",
             "MAIL" if manner == Manner::Busy => b"451 busy\r\n",
@@ -98,6 +107,9 @@ fn converse(stream: &mut (impl Read + Write), manner: Manner, said: &mut String)
                 stream.write_all(b"354 go\r\n")?;
                 while !said.ends_with("\r\n.\r\n") {
                     said.push_str(&line(stream)?);
+                }
+                if manner == Manner::Swallow {
+                    return Ok(());
                 }
                 b"250 queued as 77\r\n"
             }
@@ -184,4 +196,30 @@ fn with_starttls_the_password_goes_through_tls_and_a_foreign_certificate_gets_no
     notifier.tell(&[alert("Down", "n1")]);
     until("it fails", || (count(&notifier, |counts| &counts.failed) > 0).then_some(()));
     assert!(mails.try_recv().is_err(), "nobody was shown the password");
+}
+
+#[test]
+fn a_server_that_takes_a_mail_and_closes_is_told_the_end_of_the_alert() {
+    let (port, mails) = server(vec![Manner::Swallow; 2], None);
+    let folder = Folder::new();
+    let notifier = Notifier::new(&email(port, SmtpTls::Nothing, None), Some(&folder.0)).unwrap();
+    let down = alert("Down", "n1");
+    notifier.tell(std::slice::from_ref(&down));
+    let subject = || mails.recv_timeout(Duration::from_secs(120)).unwrap();
+    assert!(subject().contains("Subject: [FIRING: 1] Down"));
+    notifier.tell(&[resolved(&down)]);
+    until("its end is told", || subject().contains("Subject: [RESOLVED: 1] Down").then_some(()));
+    until("all is told", || (count(&notifier, |counts| &counts.waiting) == 0).then_some(()));
+}
+
+#[test]
+fn a_server_that_quotes_the_password_brings_no_form_of_it_into_the_log() {
+    let folder = Folder::new();
+    let login = Some(("khz".to_owned(), folder.file("password", "s3cret-of-khz\n", 0o600)));
+    let (port, _mails) = server(vec![Manner::Quote; 100], None);
+    let notifier = Notifier::new(&email(port, SmtpTls::Nothing, login), None).unwrap();
+    notifier.tell(&[alert("Down", "n1")]);
+    let problem = || notifier.ways().remove(0).standing.problem;
+    let problem = until("it is not let in", || problem().filter(|problem| problem.starts_with("to AUTH")));
+    assert_eq!(problem, "to AUTH the server says 535: bad AUTH PLAIN (a secret)");
 }

@@ -45,13 +45,14 @@ fn a_program_gets_the_alert_on_stdin_and_in_its_environment_and_no_shell_reads_i
 }
 
 #[test]
-fn a_program_that_hangs_is_killed_with_all_that_it_has_started() {
+fn a_program_that_hangs_is_killed_with_all_that_it_has_started_and_run_once_more() {
     let folder = Folder::new();
     let pid = folder.0.join("pid");
     let script = format!("trap '' TERM; sleep 1000 & echo $! > {}; wait; wait", pid.display());
     let notifier = told(&program(&script, 1), None);
     let problem = standing(&notifier).problem.unwrap();
-    assert!(problem.starts_with("it was killed after 1 s"), "{problem}");
+    let expected = "it was killed after 1 s, for the second time; it is not run again for this message";
+    assert_eq!((&*problem, count(&notifier, |counts| &counts.failed)), (expected, 1));
     let sleeper: u32 = std::fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
     until("its child has ended", || {
         let stat = std::fs::read_to_string(format!("/proc/{sleeper}/stat"));
@@ -69,11 +70,45 @@ fn a_program_that_floods_its_output_and_reads_nothing_ends_and_its_last_words_ar
 }
 
 #[test]
-fn a_program_that_does_not_exist_is_told() {
-    let mut settings = program("", 1);
-    settings.execs[0].command = vec!["/nowhere/page".into()];
-    let problem = standing(&told(&settings, None)).problem.unwrap();
-    assert!(problem.starts_with("cannot run /nowhere/page: No such file"), "{problem}");
+fn a_program_that_is_not_there_for_a_while_gets_the_message_when_it_is() {
+    let folder = Folder::new();
+    let mut settings = program("", 30);
+    let path = folder.0.join("page");
+    settings.execs[0].command = vec![path.display().to_string()];
+    let notifier = told(&settings, None);
+    let problem = until("it is missing", || notifier.ways().remove(0).standing.problem);
+    assert!(problem.starts_with(&format!("cannot run {}: No such file", path.display())), "{problem}");
+    let made = folder.file("new", "#!/bin/sh\necho paged\n", 0o700);
+    std::fs::rename(made, path).unwrap();
+    assert_eq!(standing(&notifier).said.unwrap(), "exit code 0: paged");
+    assert_eq!(count(&notifier, |counts| &counts.refused), 0);
+}
+
+#[test]
+fn the_end_of_an_alert_whose_program_was_killed_is_told() {
+    let folder = Folder::new();
+    let seen = folder.0.join("seen");
+    // It tells somebody, and then hangs; the next time it is well.
+    let script = format!(
+        "if [ -e {0} ]; then echo $KHZ_ALERT_STATUS; else echo > {0}.new; mv {0}.new {0}; exec sleep 1000; fi",
+        seen.display()
+    );
+    let notifier = Notifier::new(&program(&script, 3), None).unwrap();
+    let down = alert("Down", "n1");
+    notifier.tell(std::slice::from_ref(&down));
+    until("it runs", || seen.exists().then_some(()));
+    notifier.tell(&[resolved(&down)]);
+    let said = || notifier.ways().remove(0).standing.said;
+    until("its end is told", || said().filter(|said| said == "exit code 0: resolved"));
+}
+
+#[test]
+fn what_a_program_prints_of_its_secret_arguments_is_not_shown() {
+    let mut settings = program("echo \"$@\" >&2; exit 3", 30);
+    settings.execs[0].command.extend(["--password=SECRETPASS".into(), "--token".into(), "T0KENTOKEN".into()]);
+    let standing = standing(&told(&settings, None));
+    assert_eq!(standing.problem.unwrap(), "exit code 3: a b --password=(a secret) --token (a secret)");
+    assert!(!standing.output.unwrap().contains("SECRETPASS"));
 }
 
 #[test]

@@ -98,14 +98,111 @@ fn what_people_were_told_survives_a_restart_and_a_damaged_file_is_put_aside() {
 }
 
 #[test]
-fn an_alert_that_is_too_large_is_dropped_and_counted_and_the_others_go() {
+fn a_receiver_that_reads_an_alert_and_never_answers_is_told_its_end() {
+    let (url, bodies) = start(vec![Manner::Swallow]);
+    let notifier = Notifier::new(&hook(url, at_once()), None).unwrap();
+    let down = alert("Down", "n1");
+    notifier.tell(std::slice::from_ref(&down));
+    assert_eq!(body(&bodies.recv_timeout(WAIT).unwrap())["status"], "firing");
+    // It waits for the answer, which will not come.
+    notifier.tell(&[resolved(&down)]);
+    until("its end is told", || {
+        (body(&bodies.recv_timeout(WAIT).unwrap())["status"] == "resolved").then_some(())
+    });
+    until("all is told", || (count(&notifier, |counts| &counts.waiting) == 0).then_some(()));
+}
+
+#[test]
+fn what_was_on_its_way_when_the_sender_was_killed_is_told_to_be_over() {
+    let (url, bodies) = start(vec![Manner::Swallow]);
+    let (folder, later) = (Folder::new(), Folder::new());
+    let mut settings = hook(url, at_once());
+    settings.webhooks[0].server.timeout = WAIT;
+    let killed = Notifier::new(&settings, Some(&folder.0)).unwrap();
+    let down = alert("Down", "n1");
+    killed.tell(std::slice::from_ref(&down));
+    assert_eq!(body(&bodies.recv_timeout(WAIT).unwrap())["status"], "firing");
+    // As a process leaves it that is killed now.
+    std::fs::copy(folder.0.join("notify.jsonl"), later.0.join("notify.jsonl")).unwrap();
+    let notifier = Notifier::new(&settings, Some(&later.0)).unwrap();
+    notifier.tell(&[resolved(&down)]);
+    let next = body(&bodies.recv_timeout(WAIT).unwrap());
+    assert_eq!((&next["status"], &next["alerts"][0]["labels"]["node"]), (&"resolved".into(), &"n1".into()));
+    let kept = || std::fs::read_to_string(later.0.join("notify.jsonl")).ok();
+    until("nothing is left to be told", || kept().filter(String::is_empty));
+}
+
+#[test]
+fn the_status_suffices_though_the_text_has_no_end() {
+    let (url, bodies) = start(vec![Manner::DripText; 2]);
+    let mut settings = hook(url, at_once());
+    // The status has time on a busy machine; the text goes on for longer than any time.
+    settings.webhooks[0].server.timeout = Duration::from_secs(5);
+    let notifier = Notifier::new(&settings, None).unwrap();
+    let down = alert("Down", "n1");
+    notifier.tell(std::slice::from_ref(&down));
+    until("it is taken", || (count(&notifier, |counts| &counts.requests) == 1).then_some(()));
+    notifier.tell(&[resolved(&down)]);
+    until("its end is taken", || (count(&notifier, |counts| &counts.requests) == 2).then_some(()));
+    let told = bodies.try_iter().map(|request| body(&request)["status"].clone()).collect::<Vec<_>>();
+    assert_eq!(
+        (told, count(&notifier, |counts| &counts.failed)),
+        (vec!["firing".into(), "resolved".into()], 0)
+    );
+}
+
+#[test]
+fn a_server_that_quotes_what_it_was_shown_brings_no_secret_into_the_log() {
+    let folder = Folder::new();
+    let secret = "SECRET/pass+w0rd";
+    let file = folder.file("password", secret, 0o600);
+    let (url, _bodies) = start(vec![Manner::Quote(403); 2]);
+    let mut settings = hook(format!("{url}/hook?token=SECRETQUERY"), at_once());
+    settings.webhooks[0].server.login = Login::Basic("amuser".into(), file);
+    settings.webhooks[0].server.headers = vec![("X-API-Key".into(), "k3y-of-an-api".into())];
+    let check = |said: &str| {
+        assert!(said.contains("status 403: POST /hook?(a secret)"), "{said}");
+        // base64 of `amuser:` and the password begins with YW11c2Vy.
+        for part in ["SECRET", "w0rd", "of-an-api", "YW11c2Vy"] {
+            assert!(!said.contains(part), "{part}: {said}");
+        }
+    };
+    check(khz_notify::try_out(&settings, None, &alert("Down", "n1")).unwrap()[0].1.text());
+    let notifier = Notifier::new(&settings, None).unwrap();
+    notifier.tell(&[alert("Down", "n1")]);
+    until("it is refused", || (count(&notifier, |counts| &counts.refused) == 1).then_some(()));
+    check(notifier.ways()[0].standing.problem.as_ref().unwrap());
+}
+
+#[test]
+fn an_alert_that_is_too_large_is_cut_and_told_and_one_whose_labels_are_is_counted_once() {
     let (url, bodies) = start(Vec::new());
     let notifier = Notifier::new(&hook(url, at_once()), None).unwrap();
-    let mut large = alert("Large", "n1");
+    let (mut large, mut labels) = (alert("Large", "n1"), alert("Labels", "n1"));
     large.annotations.insert("text".into(), "x".repeat(1 << 20));
-    notifier.tell(&[large, alert("Down", "n1")]);
-    assert_eq!(body(&bodies.recv_timeout(WAIT).unwrap())["groupLabels"]["alertname"], "Down");
+    labels.labels.insert("text".into(), "x".repeat(1 << 20));
+    notifier.tell(&[large.clone(), labels.clone()]);
+    let sent = body(&bodies.recv_timeout(WAIT).unwrap());
+    assert_eq!(sent["alerts"][0]["annotations"]["summary"], large.annotations["summary"].as_str());
+    let text = sent["alerts"][0]["annotations"]["text"].as_str().unwrap();
+    assert!(text.ends_with(" bytes)") && text.contains("xx (cut: "), "{}", text.len());
     assert_eq!(count(&notifier, |counts| &counts.dropped), 1);
+    notifier.tell(&[large.clone(), labels.clone()]);
+    notifier.tell(&[resolved(&large), labels]);
+    let sent = body(&bodies.recv_timeout(WAIT).unwrap());
+    assert_eq!((&sent["status"], &sent["groupLabels"]["alertname"]), (&"resolved".into(), &"Large".into()));
+    assert_eq!(count(&notifier, |counts| &counts.dropped), 1, "it is counted once, not in each pass");
+}
+
+#[test]
+fn a_secret_in_place_of_its_files_name_is_not_shown() {
+    for secret in ["SECRET", "/SECRET", "SEC/RET", "/SEC/RET"] {
+        let mut settings = hook("http://127.0.0.1:1".into(), at_once());
+        settings.webhooks[0].server.login = Login::Basic("amuser".into(), secret.into());
+        let problem = Notifier::new(&settings, None).err().unwrap().to_string();
+        assert!(problem.starts_with("notify 'hook': password names no file"), "{problem}");
+        assert!(!problem.contains("SEC") && !problem.contains("RET"), "{problem}");
+    }
 }
 
 #[test]

@@ -27,7 +27,7 @@ impl Receiver for Place {
         ];
         match self.0.send(&headers, packed) {
             Ok(answer) => meaning(&answer),
-            Err(problem) => Answer::Later(problem, None),
+            Err(none) => Answer::Later(none.problem, None),
         }
     }
 }

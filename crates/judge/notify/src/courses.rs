@@ -1,0 +1,242 @@
+//! Single courses of events, step by step: storms, reminders, lost answers, restarts, and what each way then sends. The time is
+//! the test's own.
+
+use std::sync::Arc;
+
+use crate::alert::{Alert, Told};
+use crate::answer::Answer;
+use crate::core::Core;
+use crate::digest::{Digest, Job, Pace};
+use crate::now::Now;
+use crate::queue::{Batch, Queue};
+
+const MINUTE: u64 = 60_000;
+
+fn told<C: Core>(core: &mut C, alerts: &[Alert], now: Now) {
+    alerts.iter().for_each(|alert| core.take(&mut Told::new(alert), now));
+    core.end_of_pass(now);
+}
+
+fn at(steady: u64) -> Now {
+    Now { steady, wall: steady as i64 }
+}
+
+fn named(name: &str, number: usize) -> Alert {
+    let labels = [("alertname", name.to_owned()), ("n", number.to_string())];
+    Alert { labels: labels.map(|(name, value)| (name.to_owned(), value)).into(), ..Alert::default() }
+}
+
+/// Runs a core for this long and returns what it sends.
+fn sent<C: Core>(core: &mut C, from: u64, until: u64) -> Vec<(u64, C::Job)>
+where
+    C::Job: Clone,
+{
+    let (mut jobs, mut steady) = (Vec::new(), from);
+    while steady < until {
+        while let Some(job) = core.next(at(steady)) {
+            jobs.push((steady, job.clone()));
+            core.done(job, &Answer::Taken(String::new()), at(steady));
+        }
+        steady = core.due().unwrap_or(until).max(steady + 1);
+    }
+    jobs
+}
+
+#[test]
+fn a_storm_of_4096_nodes_is_64_requests_to_an_alertmanager_and_one_message_to_people() {
+    let storm: Vec<Alert> = (0..4_096).map(|number| named("Down", number)).collect();
+    let mut queue = Queue::new(MINUTE, at(0));
+    told(&mut queue, &storm, at(0));
+    let jobs = sent(&mut queue, 0, 1);
+    assert_eq!(jobs.iter().map(|(_, job)| job.alerts.len()).collect::<Vec<_>>(), [64; 64]);
+    let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
+    told(&mut digest, &storm, at(0));
+    let jobs = sent(&mut digest, 0, 3_600_000);
+    let [(when, Job { message, .. })] = &jobs[..] else { panic!("{} messages", jobs.len()) };
+    assert_eq!((*when, message.firing, message.alerts.len(), message.left_out), (10_000, 4_096, 64, 4_032));
+    assert_eq!(message.title(), "[FIRING: 4096] Down");
+}
+
+#[test]
+fn a_storm_of_4096_names_is_60_messages_and_a_summary_that_counts_the_rest() {
+    let storm: Vec<Alert> = (0..4_096).map(|number| named(&format!("rule{number:04}"), number)).collect();
+    let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
+    told(&mut digest, &storm, at(0));
+    let jobs = sent(&mut digest, 0, 3_600_000);
+    assert_eq!(jobs.len(), 61);
+    let Job { message, .. } = &jobs[60].1;
+    assert_eq!((message.firing, message.alerts.len(), message.left_out), (4_036, 64, 3_972));
+    assert_eq!(message.title(), "[FIRING: 4036] many alerts");
+    let over: Vec<Alert> = storm.into_iter().map(|alert| Alert { ends_at: Some(1), ..alert }).collect();
+    told(&mut digest, &over, at(3_000_000));
+    let jobs = sent(&mut digest, 3_000_000, 4 * 3_600_000);
+    assert_eq!(jobs.len(), 1, "the hour is full: what waits comes at its end, in one");
+    assert_eq!((jobs[0].1.message.resolved, jobs[0].1.message.firing), (4_096, 0));
+    assert_eq!(jobs[0].0, 10_000 + 3_600_000);
+}
+
+#[test]
+fn firing_alerts_are_sent_again_each_minute_and_resolved_ones_for_a_quarter_of_an_hour() {
+    let mut queue = Queue::new(MINUTE, at(0));
+    told(&mut queue, &[named("Down", 1)], at(0));
+    let times = |jobs: &[(u64, Batch)]| jobs.iter().map(|(when, _)| *when).collect::<Vec<_>>();
+    let jobs = sent(&mut queue, 0, 3 * MINUTE);
+    assert_eq!(times(&jobs), [0, MINUTE, 2 * MINUTE]);
+    assert_eq!(jobs[1].1.believed_until, 5 * MINUTE as i64);
+    let over = Alert { ends_at: Some(3 * MINUTE as i64), ..named("Down", 1) };
+    told(&mut queue, &[over], at(3 * MINUTE));
+    let jobs = sent(&mut queue, 3 * MINUTE, 60 * MINUTE);
+    assert_eq!(jobs.len(), 16, "at once, and fifteen times");
+    assert_eq!(queue.due(), None, "nothing is left to do");
+    assert_eq!(queue.numbers(), (0, 0));
+}
+
+#[test]
+fn what_an_alertmanager_refuses_is_not_sent_again_before_its_time() {
+    let mut queue = Queue::new(MINUTE, at(0));
+    told(&mut queue, &[named("Down", 1)], at(0));
+    let job = queue.next(at(0)).unwrap();
+    queue.done(job, &Answer::Refused("status 400".into()), at(0));
+    assert_eq!(queue.due(), Some(MINUTE));
+}
+
+#[test]
+fn a_resolved_alert_that_an_alertmanager_refuses_is_sent_once_however_often_it_is_mentioned() {
+    let mut queue = Queue::new(MINUTE, at(0));
+    told(&mut queue, &[named("Down", 1)], at(0));
+    assert_eq!(sent(&mut queue, 0, 1).len(), 1);
+    let mut requests = 0;
+    for steady in (1_000..16 * MINUTE).step_by(1_000) {
+        // As the judge does: for a quarter of an hour.
+        if steady <= 15 * MINUTE {
+            told(&mut queue, &[Alert { ends_at: Some(1_000), ..named("Down", 1) }], at(steady));
+        }
+        while let Some(job) = queue.next(at(steady)) {
+            requests += 1;
+            queue.done(job, &Answer::Refused("status 400".into()), at(steady));
+        }
+    }
+    assert_eq!(requests, 1);
+    told(&mut queue, &[named("Down", 1)], at(16 * MINUTE));
+    assert_eq!(sent(&mut queue, 16 * MINUTE, 16 * MINUTE + 1).len(), 1, "it fires again, and that is news");
+}
+
+#[test]
+fn a_resolved_alert_is_sent_for_a_quarter_of_an_hour_though_it_is_mentioned_longer() {
+    let mut queue = Queue::new(MINUTE, at(0));
+    told(&mut queue, &[named("Down", 1)], at(0));
+    let mut requests = sent(&mut queue, 0, 1).len();
+    for steady in (1_000..60 * MINUTE).step_by(1_000) {
+        if steady <= 15 * MINUTE {
+            told(&mut queue, &[Alert { ends_at: Some(1_000), ..named("Down", 1) }], at(steady));
+        }
+        requests += sent(&mut queue, steady, steady + 1).len();
+    }
+    assert_eq!(requests, 1 + 16, "firing, its end, and fifteen times");
+    assert_eq!(queue.due(), None, "nothing is left to do");
+}
+
+#[test]
+fn the_end_of_an_alert_that_was_perhaps_told_is_told_also_after_a_restart() {
+    let over = Alert { ends_at: Some(1), ..named("Down", 1) };
+    for restarts in [false, true] {
+        let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
+        told(&mut digest, &[named("Down", 1)], at(0));
+        let job = digest.next(at(10_000)).unwrap();
+        if restarts {
+            // Killed while the message is on its way: what is kept says so already.
+            digest = Digest::new(Pace::default(), digest.record().unwrap(), at(20_000));
+            assert!(sent(&mut digest, 20_000, MINUTE).is_empty(), "nobody has said that it still fires");
+        } else {
+            digest.done(job, &Answer::Unknown("no answer".into(), None), at(20_000));
+        }
+        told(&mut digest, std::slice::from_ref(&over), at(MINUTE));
+        let jobs = sent(&mut digest, MINUTE, 10 * MINUTE);
+        assert_eq!(jobs.iter().map(|(_, job)| job.message.resolved).collect::<Vec<_>>(), [1], "{restarts}");
+        assert!(digest.record().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn what_was_not_taken_and_is_over_is_not_told() {
+    let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
+    told(&mut digest, &[named("Down", 1)], at(0));
+    let job = digest.next(at(10_000)).unwrap();
+    digest.done(job, &Answer::Later("away".into(), None), at(10_000));
+    told(&mut digest, &[Alert { ends_at: Some(1), ..named("Down", 1) }], at(11_000));
+    assert!(sent(&mut digest, 11_000, 10 * MINUTE).is_empty());
+}
+
+#[test]
+fn a_reminder_whose_answer_is_lost_is_not_repeated() {
+    let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
+    told(&mut digest, &[named("Down", 1)], at(0));
+    assert_eq!(sent(&mut digest, 0, MINUTE).len(), 1);
+    let later = 10_000 + 4 * 3_600_000;
+    let job = digest.next(at(later)).unwrap();
+    assert!(job.message.is_repeat);
+    digest.done(job, &Answer::Unknown("no answer".into(), None), at(later));
+    assert!(digest.due().is_some_and(|due| due >= later + 4 * 3_600_000));
+}
+
+#[test]
+fn people_are_reminded_after_hours_and_told_of_blips_never() {
+    let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
+    told(&mut digest, &[named("Down", 1)], at(0));
+    told(&mut digest, &[named("Down", 1)], at(5_000));
+    let jobs = sent(&mut digest, 0, 5 * 3_600_000);
+    let repeats: Vec<(u64, bool)> = jobs.iter().map(|(when, job)| (*when, job.message.is_repeat)).collect();
+    assert_eq!(repeats, [(10_000, false), (10_000 + 4 * 3_600_000, true)]);
+    told(&mut digest, &[named("Blip", 1)], at(5 * 3_600_000));
+    told(&mut digest, &[Alert { ends_at: Some(1), ..named("Blip", 1) }], at(5 * 3_600_000 + 9_000));
+    assert!(sent(&mut digest, 5 * 3_600_000, 6 * 3_600_000).is_empty());
+}
+
+#[test]
+fn an_alert_that_is_resolved_while_its_message_is_on_its_way_is_told_to_be_over() {
+    let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
+    told(&mut digest, &[named("Down", 1)], at(0));
+    let job = digest.next(at(10_000)).unwrap();
+    told(&mut digest, &[Alert { ends_at: Some(1), ..named("Down", 1) }], at(10_001));
+    digest.done(job, &Answer::Taken(String::new()), at(10_002));
+    let jobs = sent(&mut digest, 10_002, MINUTE);
+    assert_eq!(jobs.iter().map(|(_, job)| job.message.resolved).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn a_restart_tells_nothing_twice_and_what_is_no_longer_judged_is_over() {
+    let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
+    told(&mut digest, &[named("Down", 1), named("Down", 2)], at(0));
+    assert_eq!(sent(&mut digest, 0, MINUTE).len(), 1);
+    let mut digest = Digest::new(Pace::default(), digest.record().unwrap(), at(MINUTE));
+    let mut jobs = Vec::new();
+    for minute in 1..40 {
+        told(&mut digest, &[named("Down", 1)], at(minute * MINUTE));
+        jobs.extend(sent(&mut digest, minute * MINUTE, (minute + 1) * MINUTE));
+    }
+    let [(when, job)] = &jobs[..] else { panic!("{} messages", jobs.len()) };
+    assert!((16 * MINUTE..19 * MINUTE).contains(when), "{when}");
+    assert_eq!((job.message.resolved, job.message.firing), (1, 1));
+}
+
+#[test]
+fn an_hour_without_alertmanager_takes_no_more_room_and_the_newest_state_is_sent() {
+    let mut queue = Queue::new(MINUTE, at(0));
+    let mut steady = 0;
+    while steady < 3_600_000 {
+        let flaps = (steady / 1_000) % 2 == 0;
+        let ends_at = (!flaps).then_some(steady as i64);
+        let alerts: Vec<Alert> = (0..100).map(|n| Alert { ends_at, ..named("Flap", n) }).collect();
+        told(&mut queue, &alerts, at(steady));
+        if let Some(job) = queue.next(at(steady)) {
+            queue.done(job, &Answer::Later("away".into(), None), at(steady));
+        }
+        steady += 1_000;
+    }
+    assert_eq!(queue.numbers(), (100, 0));
+    let jobs = sent(&mut queue, steady + 30_000, steady + 30_001);
+    let states: Vec<Arc<Alert>> =
+        jobs.iter().flat_map(|(_, job)| job.alerts.iter().map(|(_, alert)| alert.clone())).collect();
+    assert_eq!(states.len(), 100);
+    assert!(states.iter().all(|alert| alert.ends_at == Some(3_599_000)));
+}

@@ -21,7 +21,7 @@ pub static SUITE: Suite = Suite {
         Section {
             name: "scale",
             seconds: (420, 120),
-            about: "10,000 rules on 4,096 simulated nodes at 1 Hz: the hub's CPU and memory, beside no rules",
+            about: "10,000 rules on 4,096 simulated nodes at 1 Hz: the hub's CPU and memory,\nbeside no rules",
             run: scale::run,
         },
     ],

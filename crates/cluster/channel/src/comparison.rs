@@ -92,8 +92,9 @@ mod tests {
             ("net.rx_bytes[eth0] > 1MB/s", "compares a rate"),
             ("mem.available > 5%", "does not fit"),
             ("mem.* > 1GiB", "means several metrics"),
-            ("MemFree > 1GiB", "is no metric of khz"),
-            ("mem.available > 1GiB and", "lacks a side"),
+            ("MemFree > 1GiB", "lower-case words"),
+            ("node_load1 > 1", "is no metric of khz"),
+            ("mem.available > 1GiB and", "does not fit"),
         ] {
             let got = Comparison::read(text, about).unwrap_err();
             assert!(got.contains(expected), "{text}: {got}");

@@ -84,9 +84,14 @@ impl Saved {
 
     /// As bytes that can be read again. If they were too many, alerts have no annotations, which the next evaluation gives them; if
     /// they are still too many, the largest groups are left out. Returns how many these are, too.
-    pub fn to_bytes(mut self) -> (Vec<u8>, usize) {
+    pub fn to_bytes(self) -> (Vec<u8>, usize) {
+        self.within(STATE_BYTES_MAX)
+    }
+
+    /// The same, with at most this many bytes.
+    pub(super) fn within(mut self, most: usize) -> (Vec<u8>, usize) {
         let bytes = serde_json::to_vec(&self).unwrap_or_default();
-        if bytes.len() <= STATE_BYTES_MAX {
+        if bytes.len() <= most {
             return (bytes, 0);
         }
         drop(bytes);
@@ -97,7 +102,7 @@ impl Saved {
             std::mem::take(&mut self.groups).into_iter().map(|group| (length(&group), group)).collect();
         groups.sort_by_key(|(length, _)| *length);
         // The braces and the version around them.
-        let (all, mut room) = (groups.len(), STATE_BYTES_MAX - 64);
+        let (all, mut room) = (groups.len(), most.saturating_sub(64));
         for (length, group) in groups {
             let Some(left) = room.checked_sub(length.saturating_add(1)) else { break };
             room = left;

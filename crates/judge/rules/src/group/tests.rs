@@ -323,3 +323,29 @@ fn what_a_node_says_between_two_rules_of_a_pass_is_not_told_again_as_it_was_befo
     let states: Vec<_> = pass.alerts.iter().map(|passed| (passed.alert.state, passed.change)).collect();
     assert_eq!(states, [(AlertState::Inactive, None)]);
 }
+
+#[test]
+fn a_state_that_is_too_large_loses_annotations_first_then_the_largest_groups() {
+    let saved = |name: &str, series: usize| {
+        let text = format!(
+            "groups: [{{name: {name}, rules: [{{alert: A, expr: a, annotations: {{n: a long text}}}}]}}]"
+        );
+        let mut stage = Stage::new(&text);
+        (0..series).for_each(|n| stage.set("a", &n.to_string(), 0, 1.0));
+        stage.pass(1_000);
+        stage.evaluator.save().unwrap()
+    };
+    let all = Saved::new(vec![saved("large", 50), saved("small", 2)]);
+    let (whole, left_out) = all.clone().to_bytes();
+    assert_eq!((Saved::from_bytes(&whole).unwrap(), left_out), (all.clone(), 0));
+    let (bytes, left_out) = all.clone().within(whole.len() - 1);
+    let read = Saved::from_bytes(&bytes).unwrap();
+    assert!(bytes.len() < whole.len() && left_out == 0 && read.groups.len() == 2);
+    assert!(
+        read.groups.iter().flat_map(|group| &group.rules[0].alerts).all(|alert| alert.annotations.is_empty())
+    );
+    let (bytes, left_out) = all.within(2_000);
+    let read = Saved::from_bytes(&bytes).unwrap();
+    assert!(bytes.len() <= 2_000, "{}", bytes.len());
+    assert_eq!((left_out, &*read.groups[0].name, read.groups.len()), (1, "small", 1));
+}

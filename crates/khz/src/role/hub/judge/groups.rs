@@ -44,7 +44,7 @@ pub(super) struct Judged {
     counts: (u64, u64),
     standing: Arc<GroupStanding>,
     /// What is shown of it is older than its alerts.
-    is_stale: bool,
+    pub is_stale: bool,
     /// The errors of its rules in the last evaluation, which are logged.
     errors: Vec<Option<String>>,
 }

@@ -173,3 +173,18 @@ fn link(external_url: &str, expr: &str) -> String {
     }
     link
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_is_logged_once_a_minute_and_a_long_error_is_cut_between_characters() {
+        let mut complaint = Complaint::default();
+        assert_eq!([complaint.is_due(), complaint.is_due()], [true, false]);
+        assert_eq!(bounded("short"), "short");
+        let long = "ü".repeat(LOGGED_ERROR_BYTES_MAX);
+        let cut = bounded(&long);
+        assert!(cut.len() < LOGGED_ERROR_BYTES_MAX + 32 && cut.ends_with("... (2048 bytes)"), "{cut}");
+    }
+}

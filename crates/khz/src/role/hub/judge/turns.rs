@@ -119,7 +119,7 @@ impl Groups {
         let mut given_up = Vec::new();
         for (number, judged) in self.all.iter_mut().enumerate() {
             let Some(turn) = judged.turn.take() else { continue };
-            judged.due = turn.passing.time();
+            (judged.due, judged.is_stale) = (turn.passing.time(), true);
             let (mut pass, group) = (turn.passing.given_up(), judged.evaluator.group().clone());
             pass.alerts.retain(|passed| passed.change.is_some());
             self.has_changed |= !pass.alerts.is_empty();

@@ -57,7 +57,9 @@ pub enum RecordError {
         last: i64,
     },
     /// It is before 1970 or after 2554.
-    #[error("the group {group}: {time} ms since 1970 is no time of an evaluation")]
+    #[error(
+        "the group {group} is not recorded: its times lie before 1970 or after 2554, by its query_offset or by the clock of this machine"
+    )]
     Time {
         /// The group.
         group: String,

@@ -34,10 +34,16 @@ pub(crate) struct Held {
 }
 
 impl Budget {
-    pub(crate) fn new(limits: Limits, cancelled: Option<Arc<AtomicBool>>) -> Rc<Self> {
+    /// The time of the limits begins now; it ends at the deadline at the latest.
+    pub(crate) fn new(
+        limits: Limits,
+        cancelled: Option<Arc<AtomicBool>>,
+        deadline: Option<Instant>,
+    ) -> Rc<Self> {
+        let own = Instant::now().checked_add(limits.time);
         Rc::new(Budget {
             limits,
-            deadline: Instant::now().checked_add(limits.time),
+            deadline: own.into_iter().chain(deadline).min(),
             cancelled,
             samples: Cell::new(0),
             bytes: Cell::new(0),

@@ -1,7 +1,9 @@
 //! Answers queries: the way in. It holds no samples and no state between queries.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use crate::answer::{Answer, MatrixSeries, Value, VectorSample};
 use crate::budget::Budget;
@@ -19,6 +21,8 @@ use crate::text;
 pub struct Engine {
     limits: Limits,
     cancelled: Option<Arc<AtomicBool>>,
+    /// When all its queries must be done.
+    deadline: Option<Instant>,
     names_histograms: bool,
 }
 
@@ -32,6 +36,22 @@ impl Engine {
     #[must_use]
     pub fn cancelled_by(self, flag: Arc<AtomicBool>) -> Self {
         Engine { cancelled: Some(flag), ..self }
+    }
+
+    /// The same engine; from now on all its queries together may take as long as one may.
+    #[must_use]
+    pub fn together(self) -> Self {
+        let deadline = Instant::now().checked_add(self.limits.time);
+        Engine { deadline, ..self }
+    }
+
+    /// Fails if its queries are cancelled, or if the time that they have together is over.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Cancelled`] or [`QueryError::Timeout`].
+    pub fn check(&self) -> Result<(), QueryError> {
+        self.budget().check()
     }
 
     /// The same engine; its sentences about histograms name the metric. Prometheus does so only where it drops the names of
@@ -130,8 +150,12 @@ impl Engine {
     }
 
     fn evaluator<'a>(&self, source: &'a dyn Source) -> Evaluator<'a> {
-        let budget = Budget::new(self.limits, self.cancelled.clone());
+        let budget = self.budget();
         Evaluator { names_histograms: self.names_histograms, ..Evaluator::new(source, budget) }
+    }
+
+    fn budget(&self) -> Rc<Budget> {
+        Budget::new(self.limits, self.cancelled.clone(), self.deadline)
     }
 
     fn answer(&self, value: Value, evaluator: Evaluator<'_>, query: &str) -> Answer {

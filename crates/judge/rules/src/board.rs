@@ -1,14 +1,15 @@
 //! What rules said last, for those who ask. The thread that evaluates puts whole states up; readers take them and wait for nobody.
 //! It also carries requests to load the files again to that thread. It evaluates nothing and reads no files.
 
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::alert::{Alert, AlertState};
 use crate::group::{Evaluator, Pass, RuleReport, Share};
-use crate::limits::RELOADS_WAITING_MAX;
+use crate::limits::{RELOAD_MAX, RELOADS_WAITING_MAX};
 use crate::rule::{Group, RuleSet};
 
 /// What rules said last.
@@ -16,6 +17,9 @@ use crate::rule::{Group, RuleSet};
 pub struct Board {
     standing: Mutex<Arc<Standing>>,
     waiting: Mutex<Waiting>,
+    interrupted: Arc<AtomicBool>,
+    /// The group that is evaluated now, and since when.
+    busy: Mutex<Option<(Arc<str>, Instant)>>,
 }
 
 /// All groups.
@@ -99,6 +103,7 @@ struct Waiting {
     /// The thread that evaluates; `None`: there is none.
     thread: Option<Thread>,
     senders: Vec<SyncSender<Reloaded>>,
+    is_over: bool,
 }
 
 impl Board {
@@ -110,6 +115,18 @@ impl Board {
     /// From now on this is what there is.
     pub fn put(&self, standing: Standing) {
         *locked(&self.standing) = Arc::new(standing);
+    }
+
+    /// From now on this is what there is of one group, by its number.
+    pub fn put_group(&self, number: usize, group: Arc<GroupStanding>) {
+        if let Some(known) = Arc::make_mut(&mut locked(&self.standing)).groups.get_mut(number) {
+            *known = group;
+        }
+    }
+
+    /// True while the evaluation that runs is to stop, since somebody waits for the thread.
+    pub fn interrupted(&self) -> Arc<AtomicBool> {
+        self.interrupted.clone()
     }
 
     /// This thread evaluates from now on: requests wake it.
@@ -138,9 +155,24 @@ impl Board {
                 return Err(format!("{RELOADS_WAITING_MAX} requests to load the rules wait already"));
             }
             waiting.senders.push(sender);
+            self.interrupted.store(true, Ordering::Relaxed);
             thread.unpark();
         }
-        answer.recv().unwrap_or_else(|_| Err(String::from("the hub ends")))
+        match answer.recv_timeout(RELOAD_MAX) {
+            Ok(told) => told,
+            Err(RecvTimeoutError::Disconnected) => Err(String::from("the hub ends")),
+            Err(RecvTimeoutError::Timeout) => {
+                let busy = locked(&self.busy).clone();
+                let of = |(group, since): (Arc<str>, Instant)| {
+                    format!(" (group {group} since {} s)", since.elapsed().as_secs())
+                };
+                let of = busy.map(of).unwrap_or_default();
+                Err(format!(
+                    "rules are being evaluated{of}: the files are loaded as soon as the query that runs ends; the hub's \
+                     log says what came of it"
+                ))
+            }
+        }
     }
 
     /// True if somebody has asked for the files to be loaded.
@@ -150,10 +182,25 @@ impl Board {
 
     /// Tells everybody who has asked until now what came of it.
     pub fn reloaded(&self, told: &Reloaded) {
-        for sender in locked(&self.waiting).senders.drain(..) {
+        let mut waiting = locked(&self.waiting);
+        for sender in waiting.senders.drain(..) {
             // Who asked may be gone.
             let _ = sender.try_send(told.clone());
         }
+        self.interrupted.store(waiting.is_over, Ordering::Relaxed);
+    }
+
+    /// The thread that evaluates is to end, and not to finish what it does.
+    pub fn end(&self) {
+        let mut waiting = locked(&self.waiting);
+        waiting.is_over = true;
+        self.interrupted.store(true, Ordering::Relaxed);
+        waiting.thread.iter().for_each(Thread::unpark);
+    }
+
+    /// This group is evaluated now; `None`: none is.
+    pub fn evaluates(&self, group: Option<Arc<str>>) {
+        *locked(&self.busy) = group.map(|group| (group, Instant::now()));
     }
 }
 

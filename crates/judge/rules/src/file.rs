@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(crate) use fields::{Fields, Report};
 
 use crate::finding::{Findings, Place, Severity};
-use crate::limits::{FILE_BYTES_MAX, GROUPS_MAX, NAME_BYTES_MAX, RULES_MAX};
+use crate::limits::{FILE_BYTES_MAX, GROUPS_MAX, INTERVAL_MIN, NAME_BYTES_MAX, QUERY_OFFSET_MAX, RULES_MAX};
 use crate::rule::{Group, RuleFile};
 use crate::yaml::{self, Source, Value};
 
@@ -91,8 +91,16 @@ fn group(value: &Value, source: &Source, report: &mut Report<'_>) -> Option<Grou
     } else if name.len() > NAME_BYTES_MAX {
         report.error(name_at, &format!("a name has at most {NAME_BYTES_MAX} bytes"));
     }
+    let interval_at = fields.place_of("interval").unwrap_or(value.place);
     let interval = fields.duration("interval", report).filter(|interval| *interval > 0);
+    if interval.is_some_and(|interval| interval < INTERVAL_MIN) {
+        report.error(interval_at, &format!("a group is evaluated at most every {INTERVAL_MIN} ms"));
+    }
+    let offset_at = fields.place_of("query_offset").unwrap_or(value.place);
     let query_offset = fields.duration("query_offset", report);
+    if query_offset.is_some_and(|offset| offset > QUERY_OFFSET_MAX) {
+        report.error(offset_at, "a query_offset is at most 50y: there is nothing before 1970");
+    }
     let limit = fields.count("limit", report).filter(|limit| *limit > 0);
     let labels = rules::labels(fields.take("labels"), "labels", report);
     let list = fields.list("rules", report);

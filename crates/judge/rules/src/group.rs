@@ -1,6 +1,7 @@
 //! Evaluates the rules of a group, one after another, at a time that the caller gives, over samples that the caller has. What
 //! comes out goes back to the caller: nothing is stored or sent here.
 
+mod passing;
 mod record;
 mod saved;
 mod share;
@@ -12,12 +13,13 @@ use std::time::Duration;
 
 use khz_promql::{Engine, LabelSet, METRIC_NAME, Source, Value, VectorSample, stale};
 
+pub use passing::Passing;
 pub use saved::{Saved, SavedAlert, SavedGroup, SavedRule};
 pub use share::Share;
 
 use crate::alert::{ALERT_NAME, Alert, AlertState, Change};
 use crate::alerts::{Alerts, Found, Scope, Stepped};
-use crate::memory::{Memory, Overlay};
+use crate::limits::RULE_TEXTS_BYTES_MAX;
 use crate::rule::{Alerting, Group, Rule, RuleKind};
 use crate::template::TemplateData;
 
@@ -119,13 +121,15 @@ pub struct Evaluator {
     last: Option<i64>,
     /// When a node said something of its rules last.
     taken: Option<i64>,
+    /// How often nodes did.
+    takes: u64,
 }
 
 impl Evaluator {
     /// A group that was never evaluated.
     pub fn new(group: Arc<Group>, settings: Arc<Settings>) -> Self {
         let rules = vec![Progress::default(); group.rules.len()];
-        Evaluator { group, settings, rules, ended: BTreeSet::new(), last: None, taken: None }
+        Evaluator { group, settings, rules, ended: BTreeSet::new(), last: None, taken: None, takes: 0 }
     }
 
     /// The group.
@@ -208,58 +212,13 @@ impl Evaluator {
         clock: &mut dyn FnMut() -> Duration,
         share: &dyn Fn(usize) -> Arc<Share>,
     ) -> Pass {
-        let group = self.group.clone();
-        let at = time - group.query_offset.unwrap_or(self.settings.query_offset);
-        let mut pass = Pass { time, ..Pass::default() };
-        let mut above = Memory::default();
-        for (number, rule) in group.rules.iter().enumerate() {
-            let begin = clock();
-            let overlay = Overlay::new(source, &above);
-            let mut report = RuleReport::default();
-            let mut work =
-                Work { engine, source: &overlay, settings: &self.settings, group: &group, time, at };
-            let given = work.rule(rule, &share(number), &mut self.rules[number].alerts, &mut report);
-            match given {
-                Ok((samples, alerts)) => {
-                    report.samples = samples.len();
-                    pass.alerts.extend(alerts.into_iter().map(|(alert, change)| PassedAlert {
-                        rule: number,
-                        alert,
-                        change,
-                    }));
-                    let series: BTreeSet<LabelSet> =
-                        samples.iter().map(|sample| sample.labels.clone()).collect();
-                    let gone = self.rules[number].series.difference(&series).cloned();
-                    let ends = gone.map(|labels| Recorded { labels, time: at, value: stale() });
-                    let samples: Vec<Recorded> = samples.into_iter().chain(ends).collect();
-                    for sample in samples {
-                        // A series of the same time that an earlier rule gave stays as it is.
-                        if above.add(&sample.labels, sample.time, sample.value) {
-                            pass.samples.push(sample);
-                        }
-                    }
-                    self.rules[number].series = series;
-                }
-                Err(error) => {
-                    report.error = Some(error);
-                    let known = self.rules[number].alerts.iter();
-                    pass.alerts.extend(known.map(|alert| PassedAlert {
-                        rule: number,
-                        alert: alert.clone(),
-                        change: None,
-                    }));
-                }
-            }
-            report.duration = clock().saturating_sub(begin);
-            pass.rules.push(report);
-        }
-        for labels in std::mem::take(&mut self.ended) {
-            if above.add(&labels, at, stale()) {
-                pass.samples.push(Recorded { labels, time: at, value: stale() });
+        let mut passing = self.begin(time);
+        while let Some(rule) = passing.next_rule() {
+            if !self.step(&mut passing, engine, source, clock, &share(rule)) {
+                break;
             }
         }
-        self.last = Some(time);
-        pass
+        self.finish(passing)
     }
 }
 
@@ -304,7 +263,8 @@ impl Work<'_> {
                 Ok((samples, Vec::new()))
             }
             RuleKind::Alert(alerting) => {
-                let all = self.step(rule, alerting, &vector, alerts, Scope::Except(&share.judging))?;
+                let scope = Scope::Except(&share.judging);
+                let all = self.step(rule, alerting, &vector, alerts, scope, report)?;
                 let active = all.iter().filter(|(alert, _)| alert.state != AlertState::Inactive);
                 let samples = active.flat_map(|(alert, _)| record::states(&rule.name, alert, self.at));
                 Ok((samples.collect(), all))
@@ -326,8 +286,27 @@ impl Work<'_> {
         vector: &[VectorSample],
         alerts: &mut Alerts,
         scope: Scope<'_>,
+        report: &mut RuleReport,
     ) -> Result<Vec<Stepped>, String> {
-        let found = vector.iter().map(|sample| self.found(rule, alerting, sample)).collect();
+        let (mut found, mut texts, mut bare) = (Vec::new(), 0, 0);
+        for sample in vector {
+            // Each expansion is bounded, but there may be tens of thousands.
+            self.engine.check().map_err(|error| format!("its templates take too long: {error}"))?;
+            let mut one = self.found(rule, alerting, sample);
+            let bytes = |(name, text): &(Arc<str>, String)| name.len() + text.len();
+            let bytes: usize = one.annotations.iter().map(bytes).sum();
+            if texts + bytes > RULE_TEXTS_BYTES_MAX {
+                (one.annotations, bare) = (Arc::from([]), bare + 1);
+            } else {
+                texts += bytes;
+            }
+            found.push(one);
+        }
+        if bare > 0 {
+            report.warnings.push(format!(
+                "{bare} alerts have no annotations: those of all alerts of a rule have at most {RULE_TEXTS_BYTES_MAX} bytes"
+            ));
+        }
         let times = (alerting.hold, alerting.keep_firing);
         let all = alerts.step(found, self.time, times, self.group.limit, scope);
         all.map_err(|error| error.to_string())

@@ -37,8 +37,8 @@ pub use duration::{duration_text, parse_duration};
 pub use error::RulesError;
 pub use finding::{Finding, Findings, Place, Severity};
 pub use group::{
-    Evaluator, Pass, PassedAlert, Recorded, RuleReport, Saved, SavedAlert, SavedGroup, SavedRule, Settings,
-    Share,
+    Evaluator, Pass, PassedAlert, Passing, Recorded, RuleReport, Saved, SavedAlert, SavedGroup, SavedRule,
+    Settings, Share,
 };
 pub use load::files;
 pub use memory::{Memory, Overlay};

@@ -1,5 +1,7 @@
 //! What rules may take, in numbers.
 
+use std::time::Duration;
+
 /// Bytes of a rule file, or of a test file: 10,000 rules of 400 bytes.
 pub const FILE_BYTES_MAX: usize = 4 << 20;
 /// Files of a set: a site has some dozens.
@@ -34,6 +36,18 @@ pub const EXPANSION_BYTES_MAX: usize = 64 << 10;
 pub const EXPANSION_QUERIES_MAX: usize = 16;
 /// Requests to load the files again that wait at one time: they wait for the evaluation that runs.
 pub const RELOADS_WAITING_MAX: usize = 16;
+/// How long a request to load the files again waits: less than the 5 s that a command waits for the beginning of an answer.
+pub const RELOAD_MAX: Duration = Duration::from_secs(4);
+/// Groups that are evaluated in turns, rule by rule: what each has recorded waits until its last rule.
+pub const PASSES_MAX: usize = 16;
+/// The shortest interval of a group (ms): one pass takes some milliseconds, and who needs more samples rules at nodes (`rules_rate`).
+pub const INTERVAL_MIN: i64 = 10;
+/// The most that queries of a group ask back in time (ms): 50 years; khz has no rows before 1970.
+pub const QUERY_OFFSET_MAX: i64 = 50 * 365 * 86_400_000;
+/// Bytes of an error of rules in a line of the log: the whole of it is at those who ask.
+pub const LOGGED_ERROR_BYTES_MAX: usize = 1 << 10;
+/// Bytes of the annotations of all alerts of a rule: 65,536 of 500 bytes. Beyond it, alerts have none.
+pub const RULE_TEXTS_BYTES_MAX: usize = 32 << 20;
 /// Bytes of a saved state: 65,536 alerts of 1 kB.
 pub const STATE_BYTES_MAX: usize = 64 << 20;
 /// Values of one input series of a test: 11 days at 1 Hz.

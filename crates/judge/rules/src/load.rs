@@ -3,12 +3,13 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::RulesError;
 use crate::file;
-use crate::finding::Findings;
-use crate::limits::{FILE_BYTES_MAX, FILES_MAX, GROUPS_MAX, RULES_MAX};
+use crate::finding::{Findings, Severity};
+use crate::limits::{FILE_BYTES_MAX, FILES_MAX, FINDINGS_MAX, GROUPS_MAX, RULES_MAX};
 use crate::records;
 use crate::rule::RuleSet;
 
@@ -26,21 +27,27 @@ impl RuleSet {
     pub fn load(paths: &[PathBuf]) -> Result<Self, RulesError> {
         let mut set = RuleSet::default();
         let mut findings = Findings::default();
-        let files = files(paths)?;
+        let (files, others) = listed(paths)?;
+        for path in &others {
+            let problem = "it is not a regular file, and is left out: rename or remove it";
+            findings.add(Severity::Warning, path, None, problem.to_owned());
+        }
         // A caller that names none has none; a directory from which all have gone is a mistake.
         if files.is_empty() && !paths.is_empty() {
             return Err(RulesError::NoFile);
         }
         for path in files {
-            let text = read(&path)?;
-            set.files.push(file::parse(&path, &text, &mut findings));
+            match read(&path)? {
+                Text::Whole(text) => set.files.push(file::parse(&path, &text, &mut findings)),
+                Text::Unfit(problem) => findings.add(Severity::Error, &path, None, problem),
+            }
         }
         let rules = set.groups().map(|group| group.rules.len()).sum::<usize>();
         for (noun, count, most) in [("groups", set.groups().count(), GROUPS_MAX), ("rules", rules, RULES_MAX)]
         {
             if let (true, Some(last)) = (count > most, set.files.last()) {
                 let problem = format!("all files together have {count} {noun}, and may have {most}");
-                findings.add(crate::Severity::Error, &last.path, None, problem);
+                findings.add(Severity::Error, &last.path, None, problem);
             }
         }
         if findings.is_refused() {
@@ -69,7 +76,12 @@ impl RuleSet {
 
 /// The files that these paths mean.
 pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, RulesError> {
-    let mut all: Vec<PathBuf> = Vec::new();
+    listed(paths).map(|(files, _)| files)
+}
+
+/// The same, and what else in directories has the name of a rule file, and is none.
+fn listed(paths: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>), RulesError> {
+    let (mut all, mut others): (Vec<PathBuf>, Vec<PathBuf>) = Default::default();
     for path in paths {
         let failed = |source| RulesError::Read { path: path.clone(), source };
         if !std::fs::metadata(path).map_err(failed)?.is_dir() {
@@ -86,8 +98,10 @@ pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, RulesError> {
             }
             // A link that leads nowhere is meant to be a file: without it the set would not be whole.
             let found = std::fs::metadata(&file);
-            if found.map_err(|source| RulesError::Read { path: file.clone(), source })?.is_file() {
-                inside.push(file);
+            match found.map_err(|source| RulesError::Read { path: file.clone(), source })?.is_file() {
+                true => inside.push(file),
+                false if others.len() < FINDINGS_MAX => others.push(file),
+                false => {}
             }
             if all.len() + inside.len() > FILES_MAX {
                 return Err(RulesError::TooManyFiles);
@@ -102,16 +116,36 @@ pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, RulesError> {
     if all.len() > FILES_MAX {
         return Err(RulesError::TooManyFiles);
     }
-    Ok(all)
+    others.sort();
+    Ok((all, others))
 }
 
-/// The bytes of a file; of one that is too long, one more than it may have.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, RulesError> {
+/// What a file has.
+pub(crate) enum Text {
+    /// Its bytes.
+    Whole(Vec<u8>),
+    /// Why it cannot be used.
+    Unfit(String),
+}
+
+/// Reads a file. It waits for no writer of a pipe.
+pub(crate) fn read(path: &Path) -> Result<Text, RulesError> {
     let failed = |source| RulesError::Read { path: path.to_owned(), source };
+    // To open a pipe would wait for its writer.
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(nonblocking).open(path).map_err(failed)?;
+    let about = file.metadata().map_err(failed)?;
+    if !about.is_file() {
+        return Ok(Text::Unfit("it is not a regular file".to_owned()));
+    }
     let mut text = Vec::new();
-    let file = File::open(path).map_err(failed)?;
-    file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut text).map_err(failed)?;
-    Ok(text)
+    let most = FILE_BYTES_MAX as u64;
+    file.take(most + 1).read_to_end(&mut text).map_err(failed)?;
+    if text.len() as u64 > most {
+        let bytes = about.len().max(text.len() as u64);
+        return Ok(Text::Unfit(format!("the file has {bytes} bytes, and may have {most}: divide it")));
+    }
+    Ok(Text::Whole(text))
 }
 
 /// The files that fit a path whose names may have `*` and `?`, by name.

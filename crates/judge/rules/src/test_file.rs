@@ -12,7 +12,7 @@ pub use run::{TestFailure, TestOutcome};
 
 use crate::error::RulesError;
 use crate::finding::{Findings, Place};
-use crate::load::{read, resolve};
+use crate::load::{Text, read, resolve};
 
 /// A file of tests.
 #[derive(Clone, Debug, Default)]
@@ -92,7 +92,15 @@ impl TestFile {
     ///
     /// Says all that is wrong with it.
     pub fn load(path: &Path) -> Result<Self, RulesError> {
-        let mut file = Self::parse(path, &read(path)?)?;
+        let text = match read(path)? {
+            Text::Whole(text) => text,
+            Text::Unfit(problem) => {
+                let mut findings = Findings::default();
+                findings.add(crate::Severity::Error, path, None, problem);
+                return Err(RulesError::Refused(findings));
+            }
+        };
+        let mut file = Self::parse(path, &text)?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         for pattern in std::mem::take(&mut file.rule_files) {
             let found = resolve(&folder.join(&pattern))?;

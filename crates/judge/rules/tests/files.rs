@@ -129,16 +129,55 @@ fn a_directory_is_loaded_whole_or_not_at_all_and_all_errors_are_named() {
     write("a.rules", "groups: [{name: g, rules: [{record: s, expr: up}]}]");
     write("notes.txt", "no rules");
     write(".hidden.yml", "no rules");
-    let names: Vec<PathBuf> = load().unwrap().files.into_iter().map(|file| file.path).collect();
+    let set = load().unwrap();
+    let warnings = set.warnings.to_string();
+    assert!(warnings.contains("inner.yml: warning: it is not a regular file, and is left out"), "{warnings}");
+    let names: Vec<PathBuf> = set.files.into_iter().map(|file| file.path).collect();
     assert_eq!(names, [folder.join("a.rules"), folder.join("b.yml")]);
     write("c.yaml", "groups: [{name: g, rules: [{record: r}]}]");
     write("d.yaml", "group: []");
     let Err(RulesError::Refused(findings)) = load() else { panic!("it was taken") };
     let named: Vec<String> = findings
-        .iter()
+        .of(khz_rules::Severity::Error)
         .map(|finding| finding.path.file_name().unwrap().to_string_lossy().into_owned())
         .collect();
     assert_eq!(named, ["c.yaml", "d.yaml"]);
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(matches!(load(), Err(RulesError::Read { .. })));
+}
+
+#[test]
+fn a_pipe_is_no_rule_file_and_nobody_waits_for_its_writer() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("rules-pipe-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("a.yml"), "groups: []").unwrap();
+    let pipe = folder.join("pipe.yml");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let set = RuleSet::load(std::slice::from_ref(&folder)).unwrap();
+    assert_eq!(set.files.len(), 1);
+    assert!(set.warnings.to_string().contains("pipe.yml: warning: it is not a regular file"));
+    for named in [pipe, PathBuf::from("/dev/zero")] {
+        let Err(RulesError::Refused(findings)) = RuleSet::load(&[named]) else { panic!("it was taken") };
+        assert!(findings.to_string().contains("it is not a regular file"), "{findings}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn of_a_file_that_is_too_large_the_real_size_is_said() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("large-{}.yml", std::process::id()));
+    std::fs::File::create(&path).unwrap().set_len(10 << 20).unwrap();
+    let error = RuleSet::load(std::slice::from_ref(&path)).unwrap_err().to_string();
+    assert!(error.contains("the file has 10485760 bytes, and may have 4194304"), "{error}");
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn intervals_that_nobody_means_and_offsets_to_before_1970_are_refused_with_their_place() {
+    let text = "groups:\n- name: g\n  interval: 1ms\n  query_offset: 200y\n  rules: []\n";
+    let said = problems(text);
+    assert!(said.contains("a.yml:3:13: a group is evaluated at most every 10 ms"), "{said}");
+    assert!(said.contains("a.yml:4:17: a query_offset is at most 50y"), "{said}");
+    assert_eq!(problems("groups: [{name: g, interval: 10ms, query_offset: 50y, rules: []}]"), "");
 }

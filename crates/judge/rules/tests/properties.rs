@@ -92,7 +92,7 @@ proptest! {
             };
             prop_assert_eq!(bits(&of_one), bits(&of_two));
             if step == cut {
-                let saved = Saved::from_bytes(&Saved::new(vec![two.save().unwrap()]).to_bytes()).unwrap();
+                let saved = Saved::from_bytes(&Saved::new(vec![two.save().unwrap()]).to_bytes().0).unwrap();
                 let group = two.group().clone();
                 let now = step as i64 * STEP;
                 two = Evaluator::restore(group.clone(), Arc::new(settings.clone()), saved.group(&group).unwrap(), now);

@@ -156,6 +156,44 @@ fn alerts_outlive_a_killed_hub_and_files_with_errors_leave_those_before_in_use()
     assert!(!get_at(&hub, "/api/v1/rules").contains("\"warnings\""));
 }
 
+/// A group that is never done within its interval, and one that is quick.
+const SLOW: &str = "groups:
+- name: slow
+  interval: 10ms
+  rules:
+  - {record: 'slow:one', expr: 'sum_over_time(vector(1)[3h:10ms])'}
+  - {record: 'slow:two', expr: 'sum_over_time(vector(2)[3h:10ms])'}
+- name: quick
+  interval: 1s
+  rules: [{alert: Always, expr: vector(1)}]
+";
+
+#[test]
+fn a_group_that_is_always_late_hides_no_other_and_delays_neither_a_reload_nor_the_end() {
+    let (place, link) = (Place::new("rules-late"), free_port());
+    write_rules(&place, SLOW);
+    let hub = start(&place, &link);
+    until(PATIENCE, "the alert of the quick group fires", || fires(&hub));
+    let number = |name: &str| {
+        let own = get_at(&hub, "/metrics");
+        let value = own.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+        value.unwrap_or_else(|| panic!("{name}: {own}"))
+    };
+    until(PATIENCE, "what the slow group misses is counted", || number("khz_rules_missed_total ") > 0);
+    until(PATIENCE, "what fires is counted", || number("khz_rules_firing ") == 1);
+    until(PATIENCE, "the slow group is shown, too", || {
+        !get_at(&hub, "/api/v1/rules?rule_group[]=slow").contains("0001-01-01")
+    });
+    write_rules(&place, &SLOW.replace("vector(2)", "vector(3)").replace("alert: Always", "alert: Ever"));
+    let loaded = hub.beside(&["rules", "reload"]).output().unwrap();
+    assert_eq!((code(&loaded), out(&loaded)), (0, "3 rules are in use, in 2 groups\n".to_owned()));
+    until(PATIENCE, "the new rules are used", || get_at(&hub, "/api/v1/alerts").contains("Ever"));
+    let (exit, said) = hub.end("TERM");
+    assert_eq!(exit, Some(0), "{said}");
+    assert!(said.contains("group slow takes longer than its interval of 10ms"), "{said}");
+    assert!(said.contains("its slowest rule, slow:"), "{said}");
+}
+
 #[test]
 fn a_hub_does_not_start_with_rules_that_have_errors() {
     let place = Place::new("rules-bad");

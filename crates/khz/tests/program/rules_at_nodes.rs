@@ -151,6 +151,13 @@ fn nodes_judge_what_they_can_at_once_and_the_hub_judges_those_that_refuse() {
         say("phase=7");
         fires(&hub, "PhaseAnywhere", "n1")
     });
+    // Of one row alone the hub would not know when the series ends: for five minutes it would still be there.
+    let rows = "count_over_time({\"job.phase\",instance=\"n1\"}[1m]) > 3";
+    let rows: String = rows.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    until(PATIENCE, "the hub has some rows of n1", || {
+        say("phase=7");
+        get_at(&hub, &format!("/api/v1/query?query={rows}")).contains("\"value\"")
+    });
     drop(judge);
     until(PATIENCE, "the hub judges a node that is down, and its alert ends", || {
         judged(&hub, 0, 2) && !fires(&hub, "PhaseAnywhere", "n1")

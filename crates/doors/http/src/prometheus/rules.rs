@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -90,17 +91,46 @@ pub(crate) async fn rules(State(app): State<Arc<App>>, request: Request) -> Resu
     answer::success(&app, notes, write).await
 }
 
-/// Why the newest files are not in use, if so.
+/// Why the newest files are not in use, if so, and which groups are late.
 fn notes(standing: &Standing) -> Notes {
-    let warnings = match standing.refused.is_empty() {
+    let mut warnings = match standing.refused.is_empty() {
         true => Vec::new(),
         false => vec![format!(
             "the rule files have errors, and those that were loaded before are in use: {}",
             standing.refused
         )],
     };
+    warnings.extend(late(standing, now()));
     Notes { warnings, ..Notes::default() }
 }
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Which groups were not evaluated for long, if there are some.
+fn late(standing: &Standing, now: i64) -> Option<String> {
+    let age = |group: &GroupStanding| group.last.map_or(0, |last| now.saturating_sub(last));
+    let is_late = |group: &&Arc<GroupStanding>| {
+        age(group) > group.interval.saturating_mul(LATE_INTERVALS).max(LATE_MIN)
+    };
+    let late: Vec<&Arc<GroupStanding>> = standing.groups.iter().filter(is_late).collect();
+    let worst = late.iter().max_by_key(|group| age(group))?;
+    Some(format!(
+        "{} of {} groups are late: {} was evaluated {} s ago, and is due every {}; the hub's log names slow rules",
+        late.len(),
+        standing.groups.len(),
+        worst.group.name,
+        age(worst) / 1_000,
+        khz_rules::duration_text(worst.interval),
+    ))
+}
+
+/// A group is late after this many of its intervals, and after this time (ms) at least: a hub waits as long after a restart.
+const LATE_INTERVALS: i64 = 3;
+const LATE_MIN: i64 = 15_000;
 
 async fn write_group(
     mut writer: Writer,

@@ -1,8 +1,11 @@
 //! Which series of a list a question selects. Most nodes share few lists, so each is looked through once.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use khz_model::hostlist::{EXPAND_MAX, Hostlist};
+use khz_model::pattern::named_nodes;
 use khz_model::{Columns, NodeName, Pattern, Schema, Series};
 
 use crate::layout::{Key, Layout};
@@ -114,8 +117,29 @@ pub(crate) struct Chosen {
     lists: HashMap<Place, (List, Arc<Selected>)>,
     /// The patterns of the last node.
     last: Option<Arc<[usize]>>,
+    /// The patterns of each node, if the patterns name all nodes one by one: comparing each name with each costs 90,000 comparisons
+    /// if 300 groups have recorded something.
+    named: OnceCell<Option<HashMap<String, Vec<usize>>>>,
     /// What the last list that was looked through has.
     sorted: Option<Arc<[(Key, Series)]>>,
+}
+
+/// The patterns of each node; `None`: they do not name them one by one, or too many.
+fn named(patterns: &[Pattern]) -> Option<HashMap<String, Vec<usize>>> {
+    let is_countable = |pattern: &Pattern| pattern.nodes().is_some_and(Hostlist::is_countable);
+    if !patterns.iter().all(is_countable) || named_nodes(patterns).len() >= EXPAND_MAX {
+        return None;
+    }
+    let mut named: HashMap<String, Vec<usize>> = HashMap::new();
+    for (number, pattern) in patterns.iter().enumerate() {
+        for node in named_nodes(std::slice::from_ref(pattern)) {
+            let numbers = named.entry(node).or_default();
+            if numbers.last() != Some(&number) {
+                numbers.push(number);
+            }
+        }
+    }
+    Some(named)
 }
 
 /// True if two lists have the same series, down to the last detail of their metrics.
@@ -130,7 +154,10 @@ impl Chosen {
     /// Which of these patterns mean a node.
     pub fn patterns_of(&mut self, patterns: &[Pattern], node: &NodeName) -> Arc<[usize]> {
         let means = |number: &usize| patterns[*number].matches_node(node.as_str());
-        let of_node: Vec<usize> = (0..patterns.len()).filter(means).collect();
+        let of_node: Vec<usize> = match self.named.get_or_init(|| named(patterns)) {
+            Some(named) => named.get(node.as_str()).cloned().unwrap_or_default(),
+            None => (0..patterns.len()).filter(means).collect(),
+        };
         if let Some(last) = self.last.as_ref().filter(|last| last[..] == of_node[..]) {
             return last.clone();
         }
@@ -155,5 +182,24 @@ impl Chosen {
         let selected = Arc::new(selected);
         self.lists.insert(place, (list.clone(), selected.clone()));
         selected
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_patterns_of_a_node_are_those_that_fit_it_whether_they_name_it_or_not() {
+        for texts in [&["n1,n2:a", "n[2-3]:b", "n1,n1:c"][..], &["n1:a", "n*:b"], &["a", "n2:b"]] {
+            let patterns: Vec<Pattern> = texts.iter().map(|text| Pattern::new(text).unwrap()).collect();
+            let mut chosen = Chosen::default();
+            for node in ["n1", "n2", "n3", "m"] {
+                let fits = |number: &usize| patterns[*number].matches_node(node);
+                let expected: Vec<usize> = (0..patterns.len()).filter(fits).collect();
+                let node = NodeName::stored(node).unwrap();
+                assert_eq!(chosen.patterns_of(&patterns, &node)[..], expected[..], "{texts:?} {node}");
+            }
+        }
     }
 }

@@ -61,6 +61,11 @@ impl Fields {
         Some(self.entries.remove(at).1).filter(|value| !value.is_null())
     }
 
+    /// Where a value stands that nobody has taken.
+    pub fn place_of(&self, key: &str) -> Option<Place> {
+        self.entries.iter().find(|(known, _)| &*known.text == key).map(|(_, value)| value.place)
+    }
+
     /// Takes a single value.
     pub fn scalar(&mut self, key: &'static str, report: &mut Report<'_>) -> Option<(Scalar, Place)> {
         let value = self.take(key)?;

@@ -82,9 +82,34 @@ impl Saved {
         Saved { khz_rules: VERSION, groups }
     }
 
-    /// As bytes.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        serde_json::to_vec(self).unwrap_or_default()
+    /// As bytes that can be read again. If they were too many, alerts have no annotations, which the next evaluation gives them; if
+    /// they are still too many, the largest groups are left out. Returns how many these are, too.
+    pub fn to_bytes(self) -> (Vec<u8>, usize) {
+        self.within(STATE_BYTES_MAX)
+    }
+
+    /// The same, with at most this many bytes.
+    pub(super) fn within(mut self, most: usize) -> (Vec<u8>, usize) {
+        let bytes = serde_json::to_vec(&self).unwrap_or_default();
+        if bytes.len() <= most {
+            return (bytes, 0);
+        }
+        drop(bytes);
+        let rules = self.groups.iter_mut().flat_map(|group| &mut group.rules);
+        rules.flat_map(|rule| &mut rule.alerts).for_each(|alert| alert.annotations.clear());
+        let length = |group: &SavedGroup| serde_json::to_vec(group).map_or(usize::MAX, |bytes| bytes.len());
+        let mut groups: Vec<(usize, SavedGroup)> =
+            std::mem::take(&mut self.groups).into_iter().map(|group| (length(&group), group)).collect();
+        groups.sort_by_key(|(length, _)| *length);
+        // The braces and the version around them.
+        let (all, mut room) = (groups.len(), most.saturating_sub(64));
+        for (length, group) in groups {
+            let Some(left) = room.checked_sub(length.saturating_add(1)) else { break };
+            room = left;
+            self.groups.push(group);
+        }
+        let left_out = all - self.groups.len();
+        (serde_json::to_vec(&self).unwrap_or_default(), left_out)
     }
 
     /// Reads such bytes.

@@ -3,7 +3,7 @@
 
 use khz_promql::{Engine, Source, VectorSample};
 
-use super::{Evaluator, PassedAlert, Work};
+use super::{Evaluator, PassedAlert, RuleReport, Work};
 use crate::alerts::Scope;
 
 impl Evaluator {
@@ -16,8 +16,9 @@ impl Evaluator {
         (node, time): (&str, i64),
         given: Vec<(usize, Vec<VectorSample>)>,
     ) -> (Vec<PassedAlert>, Vec<(usize, String)>) {
-        let group = self.group.clone();
+        let (group, engine) = (self.group.clone(), &engine.clone().together());
         self.taken = self.taken.max(Some(time));
+        self.takes += 1;
         let (mut passed, mut failed) = (Vec::new(), Vec::new());
         for (number, vector) in given {
             let Some((rule, progress)) = group.rules.get(number).zip(self.rules.get_mut(number)) else {
@@ -25,7 +26,8 @@ impl Evaluator {
             };
             let Some(alerting) = rule.alerting() else { continue };
             let mut work = Work { engine, source, settings: &self.settings, group: &group, time, at: time };
-            match work.step(rule, alerting, &vector, &mut progress.alerts, Scope::One(node)) {
+            let (alerts, report) = (&mut progress.alerts, &mut RuleReport::default());
+            match work.step(rule, alerting, &vector, alerts, Scope::One(node), report) {
                 Ok(all) => passed.extend(all.into_iter().map(|(alert, change)| PassedAlert {
                     rule: number,
                     alert,

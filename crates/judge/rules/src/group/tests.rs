@@ -3,6 +3,7 @@ use std::path::Path;
 use khz_promql::{Limits, is_stale, label_text};
 
 use super::*;
+use crate::memory::Memory;
 use crate::rule::RuleSet;
 
 fn group(text: &str) -> Arc<Group> {
@@ -143,7 +144,7 @@ fn restored_at(saved: i64, now: i64) -> Option<i64> {
         stage.set("b", "1", minute * 60_000 + 1, 1.0);
         stage.pass(minute * 60_000 + 1);
     }
-    let bytes = Saved::new(vec![stage.evaluator.save().unwrap()]).to_bytes();
+    let bytes = Saved::new(vec![stage.evaluator.save().unwrap()]).to_bytes().0;
     let saved = Saved::from_bytes(&bytes).unwrap();
     let group = group(FOR_15M);
     let found = saved.group(&group).unwrap();
@@ -193,7 +194,7 @@ fn the_bytes_of_a_saved_state_stay() {
     );
     stage.set("b", "1", 0, 1.5);
     stage.pass(7);
-    let bytes = Saved::new(vec![stage.evaluator.save().unwrap()]).to_bytes();
+    let bytes = Saved::new(vec![stage.evaluator.save().unwrap()]).to_bytes().0;
     let expected = concat!(
         r#"{"khz_rules":1,"groups":[{"file":"test.yml","name":"g","time":7,"rules":[{"name":"A","labels":{},"#,
         r#""alerts":[{"state":"firing","labels":{"alertname":"A","x":"1"},"annotations":{"t":"u"},"value":"1.5","#,
@@ -230,4 +231,121 @@ fn groups_are_due_at_multiples_of_their_interval_moved_by_a_part_that_is_their_o
         assert!(due > after && due <= after + 15_000 && (due - one.next(0)) % 15_000 == 0);
         assert_eq!(one.next(due), due + 15_000);
     }
+}
+
+/// A source in which somebody asks for `stop`.
+struct Stopping<'a> {
+    below: &'a Memory,
+    flag: Arc<std::sync::atomic::AtomicBool>,
+    asked: std::sync::atomic::AtomicUsize,
+}
+
+impl Source for Stopping<'_> {
+    fn select(
+        &self,
+        wanted: &khz_promql::Selection,
+        sink: &mut dyn khz_promql::Sink,
+    ) -> Result<Vec<String>, khz_promql::QueryError> {
+        if wanted.matchers.iter().any(|matcher| matcher.value == "stop") {
+            self.asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            self.flag.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+        self.below.select(wanted, sink)
+    }
+
+    fn series(
+        &self,
+        matchers: &[khz_promql::Matcher],
+        after: i64,
+        to: i64,
+        limit: usize,
+    ) -> Result<(Vec<LabelSet>, bool), khz_promql::QueryError> {
+        self.below.series(matchers, after, to, limit)
+    }
+}
+
+#[test]
+fn a_rule_that_is_cancelled_in_its_templates_stops_there_and_is_still_the_next() {
+    let text = "groups: [{name: g, rules: [{record: r, expr: a}, {alert: A, expr: a, annotations: {n: '{{ query \"stop\" | len }}'}}]}]";
+    let mut stage = Stage::new(text);
+    (0..50).for_each(|n| stage.set("a", &n.to_string(), 0, 1.0));
+    let flag = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let source = Stopping { below: &stage.memory, flag: flag.clone(), asked: 0.into() };
+    let engine = Engine::new(Limits::default()).cancelled_by(flag.clone());
+    let (mut clock, all) = (|| Duration::ZERO, Arc::new(Share::default()));
+    let mut passing = stage.evaluator.begin(1_000);
+    assert!(stage.evaluator.step(&mut passing, &engine, &source, &mut clock, &all));
+    assert_eq!(passing.next_rule(), Some(1));
+    assert!(!stage.evaluator.step(&mut passing, &engine, &source, &mut clock, &all));
+    assert_eq!(
+        (passing.next_rule(), source.asked.load(std::sync::atomic::Ordering::Relaxed)),
+        (Some(1), 1),
+        "the other 49 were not expanded"
+    );
+    assert_eq!(stage.evaluator.alerts(1).count(), 0);
+    // Nobody stops it now.
+    let engine = Engine::new(Limits::default());
+    assert!(stage.evaluator.step(&mut passing, &engine, &source, &mut clock, &all));
+    let pass = stage.evaluator.finish(passing);
+    assert_eq!(
+        (pass.rules.len(), pass.alerts.len(), source.asked.load(std::sync::atomic::Ordering::Relaxed)),
+        (2, 50, 51)
+    );
+}
+
+#[test]
+fn the_templates_of_a_rule_and_its_query_have_one_time_together() {
+    let mut stage = Stage::new("groups: [{name: g, rules: [{alert: A, expr: a, annotations: {n: x}}]}]");
+    stage.set("a", "1", 0, 1.0);
+    let engine = Engine::new(Limits { time: Duration::ZERO, ..Limits::default() }).together();
+    assert!(matches!(engine.check(), Err(khz_promql::QueryError::Timeout(_))));
+    // What a node says is not asked for again: only templates take time then.
+    let given = vec![(0, vec![VectorSample { labels: LabelSet::default(), time: 0, value: 1.0 }])];
+    let (passed, failed) = stage.evaluator.take(&engine, &stage.memory, ("n1", 0), given);
+    assert!(passed.is_empty() && failed[0].1.starts_with("its templates take too long"), "{failed:?}");
+}
+
+#[test]
+fn what_a_node_says_between_two_rules_of_a_pass_is_not_told_again_as_it_was_before() {
+    let text = "groups: [{name: g, rules: [{alert: A, expr: a}, {record: r, expr: a}]}]";
+    let mut stage = Stage::new(text);
+    let engine = Engine::new(Limits::default());
+    let labels = LabelSet::new([("instance", "n1")]);
+    let fires = vec![(0, vec![VectorSample { labels, time: 0, value: 1.0 }])];
+    stage.evaluator.take(&engine, &stage.memory, ("n1", 0), fires);
+    let share = Arc::new(Share { judging: BTreeSet::from([Arc::from("n1")]), left: Some(BTreeSet::new()) });
+    let (mut clock, mut passing) = (|| Duration::ZERO, stage.evaluator.begin(1_000));
+    stage.evaluator.step(&mut passing, &engine, &stage.memory, &mut clock, &share);
+    let (passed, _) = stage.evaluator.take(&engine, &stage.memory, ("n1", 1_500), vec![(0, Vec::new())]);
+    assert_eq!(passed[0].change, Some(Change::Resolved));
+    stage.evaluator.step(&mut passing, &engine, &stage.memory, &mut clock, &share);
+    let pass = stage.evaluator.finish(passing);
+    let states: Vec<_> = pass.alerts.iter().map(|passed| (passed.alert.state, passed.change)).collect();
+    assert_eq!(states, [(AlertState::Inactive, None)]);
+}
+
+#[test]
+fn a_state_that_is_too_large_loses_annotations_first_then_the_largest_groups() {
+    let saved = |name: &str, series: usize| {
+        let text = format!(
+            "groups: [{{name: {name}, rules: [{{alert: A, expr: a, annotations: {{n: a long text}}}}]}}]"
+        );
+        let mut stage = Stage::new(&text);
+        (0..series).for_each(|n| stage.set("a", &n.to_string(), 0, 1.0));
+        stage.pass(1_000);
+        stage.evaluator.save().unwrap()
+    };
+    let all = Saved::new(vec![saved("large", 50), saved("small", 2)]);
+    let (whole, left_out) = all.clone().to_bytes();
+    assert_eq!((Saved::from_bytes(&whole).unwrap(), left_out), (all.clone(), 0));
+    let (bytes, left_out) = all.clone().within(whole.len() - 1);
+    let read = Saved::from_bytes(&bytes).unwrap();
+    assert!(bytes.len() < whole.len() && left_out == 0 && read.groups.len() == 2);
+    assert!(
+        read.groups.iter().flat_map(|group| &group.rules[0].alerts).all(|alert| alert.annotations.is_empty())
+    );
+    let (bytes, left_out) = all.within(2_000);
+    let read = Saved::from_bytes(&bytes).unwrap();
+    assert!(bytes.len() <= 2_000, "{}", bytes.len());
+    assert_eq!((left_out, &*read.groups[0].name, read.groups.len()), (1, "small", 1));
 }

@@ -1,59 +1,86 @@
-//! The groups of rules of a hub: which one is due, its evaluation, and what is new after it. It sleeps for nobody, and does not
+//! The groups of rules of a hub: what is known of each, and what is shown of it. It sleeps for nobody, and does not
 //! know where results go.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use khz_hub::RecordedSeries;
-use khz_model::{Nanos, Query};
-use khz_past::PastSource;
-use khz_promql::{Engine, LabelSet, Limits, VectorSample};
+use khz_promql::{Engine, Limits, VectorSample};
 use khz_rules::{
-    AlertState, Board, Change, Evaluator, Group, GroupStanding, Pass, RuleId, RuleSet, Saved, Settings,
-    Share, Standing,
+    AlertState, Board, Evaluator, Group, GroupStanding, Pass, RuleId, RuleSet, Saved, Settings, Share,
+    Standing,
 };
 
 use super::asked::Asked;
 use super::numbers::Numbers;
-
-/// Changes of alerts that are logged for each evaluation; the others are counted in one line.
-const LOGGED_MAX: usize = 20;
+use super::passed::{Complaint, Passed, name_of};
+use super::turns::{Means, Turn, time_max};
 
 /// How long a hub waits after a restart before it judges (ms): its nodes connect again meanwhile.
-const SETTLING: i64 = 10_000;
+pub(super) const SETTLING: i64 = 10_000;
 
 /// All groups, with what is known of them.
 pub(super) struct Groups {
     settings: Arc<Settings>,
-    all: Vec<Judged>,
+    pub all: Vec<Judged>,
     /// An alert has changed since somebody asked.
-    has_changed: bool,
+    pub has_changed: bool,
 }
 
-struct Judged {
-    evaluator: Evaluator,
+pub(super) struct Judged {
+    pub evaluator: Evaluator,
     /// When it is evaluated next (ms since 1970).
-    due: i64,
+    pub due: i64,
+    /// Its pass that runs.
+    pub turn: Option<Turn>,
+    /// Time that its rules have used, for the order of turns.
+    pub used: Duration,
+    /// It takes too long.
+    pub late: Complaint,
+    /// It cannot be recorded.
+    unrecorded: Complaint,
+    /// Its firing and its pending alerts.
+    counts: (u64, u64),
     standing: Arc<GroupStanding>,
     /// What is shown of it is older than its alerts.
-    is_stale: bool,
+    pub is_stale: bool,
     /// The errors of its rules in the last evaluation, which are logged.
     errors: Vec<Option<String>>,
 }
 
 impl Judged {
     fn new(evaluator: Evaluator, now: i64) -> Self {
-        let standing = Arc::new(GroupStanding::of(&evaluator, None, &|_| None));
-        Judged { due: evaluator.next(now), evaluator, standing, is_stale: false, errors: Vec::new() }
+        let standing = GroupStanding::of(&evaluator, None, &|_| None);
+        let mut judged = Judged {
+            due: evaluator.next(now),
+            evaluator,
+            turn: None,
+            used: Duration::ZERO,
+            late: Complaint::default(),
+            unrecorded: Complaint::default(),
+            counts: (0, 0),
+            standing: Arc::new(standing.clone()),
+            is_stale: false,
+            errors: Vec::new(),
+        };
+        judged.put(standing);
+        judged
     }
-}
 
-/// An evaluation, with the group's name for those who record it.
-pub(super) struct Passed {
-    name: String,
-    group: Arc<Group>,
-    pass: Pass,
+    /// From now on this is what is shown of it.
+    fn put(&mut self, standing: GroupStanding) {
+        let alerts = || standing.rules.iter().flat_map(|rule| &rule.alerts);
+        let of = |state| alerts().filter(|alert| alert.state == state).count() as u64;
+        self.counts = (of(AlertState::Firing), of(AlertState::Pending));
+        (self.standing, self.is_stale) = (Arc::new(standing), false);
+    }
+
+    fn renew(&mut self) {
+        if self.is_stale {
+            self.put(self.standing.renewed(&self.evaluator));
+        }
+    }
 }
 
 impl Groups {
@@ -93,49 +120,12 @@ impl Groups {
         }
     }
 
-    /// Evaluates the group that is due, the longest due one first; `None`: none is.
-    pub fn evaluate_next(
-        &mut self,
-        query: &Arc<dyn Query>,
-        job: &Arc<str>,
-        now: i64,
-        is_over: &Arc<AtomicBool>,
-        numbers: &Numbers,
-        share: &dyn Fn(RuleId) -> Option<Arc<Share>>,
-    ) -> Option<Passed> {
-        let (group, next) = self.all.iter_mut().enumerate().min_by_key(|(_, judged)| judged.due)?;
-        if next.due > now {
-            // Somebody has set the clock back by far: what was due in the future is not waited for.
-            let farthest = now.saturating_add(next.evaluator.interval()).saturating_add(SETTLING);
-            next.due = if next.due > farthest { next.evaluator.next(now) } else { next.due };
-            return None;
-        }
-        let interval = next.evaluator.interval();
-        let missed = now.saturating_sub(next.due) / interval;
-        let time = next.due.saturating_add(missed.saturating_mul(interval));
-        next.due = next.evaluator.next(time);
-        numbers.missed.fetch_add(missed.unsigned_abs(), Ordering::Relaxed);
-        let stamp = Nanos(time.unsigned_abs().saturating_mul(1_000_000));
-        let source = PastSource::of(query.clone(), job.clone(), stamp);
-        let limits = Limits { time: time_max(interval), ..Limits::default() };
-        let engine = Engine::new(limits).cancelled_by(is_over.clone());
-        let begin = Instant::now();
-        let whole = Arc::new(Share::default());
-        let share = |rule| share(RuleId { group, rule });
-        let of_rule = |rule| share(rule).unwrap_or_else(|| whole.clone());
-        let pass = next.evaluator.evaluate_share(&engine, &source, time, &mut || begin.elapsed(), &of_rule);
-        if is_over.load(Ordering::Relaxed) {
-            // It was cut short: its errors say nothing.
-            return None;
-        }
-        (next.standing, next.is_stale) =
-            (Arc::new(GroupStanding::of(&next.evaluator, Some(&pass), &share)), false);
-        self.has_changed |= pass.alerts.iter().any(|passed| passed.change.is_some());
-        let group = next.evaluator.group().clone();
-        let passed = Passed { name: name_of(&group), group, pass };
-        passed.log(&mut next.errors);
-        numbers.evaluated(&passed.pass);
-        Some(passed)
+    /// A pass has ended: what is shown of its group is new.
+    pub fn ended(&mut self, passed: &Passed, share: &dyn Fn(RuleId) -> Option<Arc<Share>>) {
+        let Some(judged) = self.all.get_mut(passed.number) else { return };
+        let share = |rule| share(RuleId { group: passed.number, rule });
+        judged.put(GroupStanding::of(&judged.evaluator, Some(&passed.pass), &share));
+        self.has_changed |= passed.pass.alerts.iter().any(|passed| passed.change.is_some());
     }
 
     /// Takes what a node says of rules of a group at a time (ms since 1970). Returns the alerts that have changed; `None`: none has.
@@ -144,12 +134,13 @@ impl Groups {
         group: usize,
         at: (&str, i64),
         given: Vec<(usize, Vec<VectorSample>)>,
-        query: &Arc<dyn Query>,
-        job: &Arc<str>,
+        means: &Means,
     ) -> Option<Passed> {
+        let number = group;
         let judged = self.all.get_mut(group)?;
-        let source = Asked::new(query.clone(), job.clone(), at.1);
-        let engine = Engine::new(Limits::default());
+        let source = Asked::new(means.query.clone(), means.job.clone(), at.1);
+        let limits = Limits { time: time_max(0), ..Limits::default() };
+        let engine = Engine::new(limits);
         let (mut alerts, failed) = judged.evaluator.take(&engine, &source, at, given);
         for (rule, error) in failed {
             let (group, (node, _)) = (judged.evaluator.group(), at);
@@ -166,10 +157,8 @@ impl Groups {
         self.has_changed = true;
         judged.is_stale = true;
         let group = judged.evaluator.group().clone();
-        let passed =
-            Passed { name: name_of(&group), group, pass: Pass { time: at.1, alerts, ..Pass::default() } };
-        passed.log_alerts();
-        Some(passed)
+        let pass = Pass { time: at.1, alerts, ..Pass::default() };
+        Some(Passed { number, name: name_of(&group), group, pass, is_whole: false })
     }
 
     /// Shows who judges each rule.
@@ -195,12 +184,31 @@ impl Groups {
 
     /// Puts everything up on the board.
     pub fn show(&mut self, board: &Board, refused: String) {
-        for judged in self.all.iter_mut().filter(|judged| judged.is_stale) {
-            judged.standing = Arc::new(judged.standing.renewed(&judged.evaluator));
-            judged.is_stale = false;
-        }
+        self.all.iter_mut().for_each(Judged::renew);
         let groups = self.all.iter().map(|judged| judged.standing.clone()).collect();
         board.put(Standing { groups, refused });
+    }
+
+    /// Puts one group up on the board.
+    pub fn show_one(&mut self, number: usize, board: &Board) {
+        if let Some(judged) = self.all.get_mut(number) {
+            judged.renew();
+            board.put_group(number, judged.standing.clone());
+        }
+    }
+
+    /// Logs what has changed.
+    pub fn log(&mut self, passed: &Passed) {
+        if let Some(judged) = self.all.get_mut(passed.number) {
+            passed.log(&mut judged.errors);
+        }
+    }
+
+    /// Records what has come.
+    pub fn record(&mut self, passed: &Passed, recorded: &RecordedSeries, numbers: &Numbers) {
+        if let Some(judged) = self.all.get_mut(passed.number) {
+            passed.record(recorded, numbers, &mut judged.unrecorded);
+        }
     }
 
     /// How long it is until a group is due.
@@ -221,131 +229,13 @@ impl Groups {
 
     /// Counts the alerts that there are.
     pub fn count(&self, numbers: &Numbers) {
-        let alerts =
-            || self.all.iter().flat_map(|judged| &judged.standing.rules).flat_map(|rule| &rule.alerts);
-        let of = |state| alerts().filter(|alert| alert.state == state).count() as u64;
-        numbers.firing.store(of(AlertState::Firing), Ordering::Relaxed);
-        numbers.pending.store(of(AlertState::Pending), Ordering::Relaxed);
+        let sum = |of: fn(&Judged) -> u64| self.all.iter().map(of).sum();
+        numbers.firing.store(sum(|judged| judged.counts.0), Ordering::Relaxed);
+        numbers.pending.store(sum(|judged| judged.counts.1), Ordering::Relaxed);
     }
 
     /// Where people find this hub.
     pub fn external_url(&self) -> &str {
         &self.settings.external_url
     }
-}
-
-/// A group has as long as its interval, and some seconds if that is short: one that is too slow makes others late.
-fn time_max(interval: i64) -> Duration {
-    const LEAST: Duration = Duration::from_secs(5);
-    Duration::from_millis(interval.unsigned_abs()).max(LEAST).min(khz_promql::limits::TIME_MAX)
-}
-
-/// The name under which a group's series are recorded: two files may have a group of the same name.
-fn name_of(group: &Group) -> String {
-    format!("{};{}", group.file, group.name)
-}
-
-impl Passed {
-    /// Logs which alerts have changed, and which rules fail now that did not fail so before.
-    fn log(&self, errors: &mut Vec<Option<String>>) {
-        self.log_alerts();
-        self.log_errors(errors);
-    }
-
-    fn log_alerts(&self) {
-        let changed: Vec<_> = self.pass.alerts.iter().filter(|passed| passed.change.is_some()).collect();
-        for passed in changed.iter().take(LOGGED_MAX) {
-            let labels = khz_promql::label_text(&passed.alert.labels);
-            match passed.change {
-                Some(Change::Fired) => tracing::warn!("alert {labels} fires, at {}", passed.alert.value),
-                Some(Change::Resolved) => tracing::info!("alert {labels} is resolved"),
-                _ => tracing::debug!("alert {labels} is pending"),
-            }
-        }
-        if changed.len() > LOGGED_MAX {
-            tracing::warn!(
-                "group {}: {} more alerts have changed",
-                self.group.name,
-                changed.len() - LOGGED_MAX
-            );
-        }
-    }
-
-    fn log_errors(&self, errors: &mut Vec<Option<String>>) {
-        for (at, (rule, report)) in self.group.rules.iter().zip(&self.pass.rules).enumerate() {
-            let known = errors.get(at).and_then(Option::as_ref);
-            match &report.error {
-                Some(error) if Some(error) != known => {
-                    tracing::warn!("rule {} of group {} fails: {error}", rule.name, self.group.name);
-                }
-                None if known.is_some() => {
-                    tracing::warn!("rule {} of group {} does not fail any more", rule.name, self.group.name);
-                }
-                _ => {}
-            }
-        }
-        *errors = self.pass.rules.iter().map(|report| report.error.clone()).collect();
-    }
-
-    /// Records what the rules gave.
-    pub fn record(&self, recorded: &RecordedSeries, numbers: &Numbers) {
-        let time = self.pass.samples.first().map_or(self.pass.time, |sample| sample.time);
-        let samples: Vec<(LabelSet, f64)> =
-            self.pass.samples.iter().map(|sample| (sample.labels.clone(), sample.value)).collect();
-        match recorded.append(&self.name, time, &samples) {
-            Ok(appended) => {
-                numbers.refused.fetch_add(appended.refused as u64, Ordering::Relaxed);
-                if let Some(problem) = appended.problem {
-                    tracing::warn!(
-                        "group {}: {} samples were not recorded: {problem}",
-                        self.group.name,
-                        appended.refused
-                    );
-                }
-            }
-            Err(error) => {
-                numbers.refused.fetch_add(samples.len() as u64, Ordering::Relaxed);
-                tracing::warn!("{error}");
-            }
-        }
-    }
-
-    /// Firing alerts, and those that were resolved: for those who tell people, and those who act.
-    pub fn alerts(&self, external_url: &str) -> Vec<khz_notify::Alert> {
-        self.pass
-            .alerts
-            .iter()
-            .filter(|passed| passed.alert.fired_at.is_some())
-            .map(|passed| {
-                let alert = &passed.alert;
-                let expr = &self.group.rules[passed.rule].expr;
-                let text = |(name, value): (&Arc<str>, &Arc<str>)| (name.to_string(), value.to_string());
-                khz_notify::Alert {
-                    labels: alert.labels.iter().map(text).collect(),
-                    annotations: alert
-                        .annotations
-                        .iter()
-                        .map(|(name, value)| (name.to_string(), value.clone()))
-                        .collect(),
-                    starts_at: alert.fired_at.unwrap_or(alert.active_at),
-                    ends_at: alert.resolved_at,
-                    generator_url: link(external_url, expr),
-                }
-            })
-            .collect()
-    }
-}
-
-/// The page of an expression.
-fn link(external_url: &str, expr: &str) -> String {
-    let mut link = format!("{external_url}/#query?expr=");
-    for byte in expr.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                link.push(char::from(byte))
-            }
-            _ => link.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    link
 }

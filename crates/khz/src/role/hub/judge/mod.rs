@@ -7,8 +7,10 @@ mod clock;
 mod gathered;
 mod groups;
 mod numbers;
+mod passed;
 mod source;
 mod state;
+mod turns;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,10 +25,12 @@ use khz_rules::{Board, RuleSet, Settings, counted};
 
 use self::clock::now;
 pub(crate) use self::gathered::Gathered;
-use self::groups::{Groups, Passed};
+use self::groups::Groups;
 use self::numbers::Numbers;
+use self::passed::{Passed, bounded};
 use self::source::AtSource;
 use self::state::AlertState;
+use self::turns::{Means, Turned};
 use crate::config::Plan;
 use crate::role::actions::Actions;
 use crate::role::state_dir;
@@ -132,10 +136,18 @@ impl Judge {
         recorded: RecordedSeries,
         audience: &Audience,
     ) {
-        let Judge { paths, set, settings, job, rate, board, numbers, is_over, mut state } = self;
+        let Judge { paths, set, settings, job, rate, board, numbers, is_over, state } = self;
         board.evaluated_by(std::thread::current());
         let saved = state.as_ref().and_then(AlertState::read);
         let mut groups = Groups::new(&set, settings, saved.as_ref(), now());
+        let means = Means {
+            query,
+            job: job.clone(),
+            interrupted: board.interrupted(),
+            numbers: numbers.clone(),
+            board: board.clone(),
+        };
+        let mut aftermath = Aftermath { state, recorded, audience, numbers, board: board.clone() };
         let mut source = AtSource::new(cluster, job.clone(), rate);
         source.change(&groups);
         groups.show(&board, String::new());
@@ -143,7 +155,9 @@ impl Judge {
             if board.is_asked_to_reload() {
                 let told = match RuleSet::load(&paths) {
                     Ok(set) => {
-                        groups.change(&set, &recorded, now());
+                        let given_up = groups.give_up();
+                        aftermath.of(&given_up, &mut groups);
+                        groups.change(&set, &aftermath.recorded, now());
                         source.change(&groups);
                         groups.show(&board, String::new());
                         let (of_groups, rules) = counted(&set);
@@ -151,59 +165,71 @@ impl Judge {
                         Ok((of_groups, rules))
                     }
                     Err(error) => {
-                        tracing::warn!("the new rules are refused, and those before stay in use: {error}");
+                        tracing::warn!(
+                            "the new rules are refused, and those before stay in use: {}",
+                            bounded(&error.to_string())
+                        );
                         groups.show(&board, error.to_string());
                         Err(error.to_string())
                     }
                 };
                 board.reloaded(&told);
             }
-            let mut judged = false;
-            loop {
-                // What nodes say goes first: it is told at once.
-                let mut heard = Vec::new();
-                source.heard(&mut groups, |groups, said| {
-                    let at = (said.node.as_str(), said.time);
-                    heard.extend(groups.take(said.group, at, said.given, &query, &job));
-                });
-                if !heard.is_empty() {
-                    judged = true;
-                    if let Some(state) = &mut state {
-                        state.keep(&mut groups, now());
-                    }
-                    heard.iter().for_each(|passed| audience.tell(passed, groups.external_url()));
-                }
-                if source.has_changed() {
-                    groups.shared(&|id| source.share(id));
-                    judged = true;
-                }
-                let share = |id| source.share(id);
-                let Some(passed) = groups.evaluate_next(&query, &job, now(), &is_over, &numbers, &share)
-                else {
-                    break;
-                };
-                judged = true;
-                // What anybody sees or is told outlives this process.
-                if let Some(state) = &mut state {
-                    state.keep(&mut groups, now());
-                }
-                passed.record(&recorded, &numbers);
-                audience.tell(&passed, groups.external_url());
-                if is_over.load(Ordering::Relaxed) || board.is_asked_to_reload() {
-                    break;
-                }
-            }
-            if judged {
+            // What nodes say goes first: it is told at once, between the rules of a slow group, too.
+            let mut heard = Vec::new();
+            source.heard(&mut groups, |groups, said| {
+                let at = (said.node.as_str(), said.time);
+                heard.extend(groups.take(said.group, at, said.given, &means));
+            });
+            aftermath.of(&heard, &mut groups);
+            if source.has_changed() {
+                groups.shared(&|id| source.share(id));
                 groups.show(&board, board.standing().refused.clone());
-                groups.count(&numbers);
             }
-            let next = groups.until_next(now()).min(SLEEP_MAX);
-            std::thread::park_timeout(source.until_next().map_or(next, |of_source| next.min(of_source)));
+            match groups.turn(&means, now(), &|id| source.share(id)) {
+                Turned::Group(passed) => aftermath.of(&[passed], &mut groups),
+                Turned::Rule => {}
+                Turned::Idle => {
+                    let next = groups.until_next(now()).min(SLEEP_MAX);
+                    let next = source.until_next().map_or(next, |of_source| next.min(of_source));
+                    std::thread::park_timeout(next);
+                }
+            }
         }
-        if let Some(state) = &mut state {
+        let given_up = groups.give_up();
+        aftermath.of(&given_up, &mut groups);
+        if let Some(state) = &mut aftermath.state {
             state.write(&groups, now());
         }
         board.ended();
+    }
+}
+
+/// What follows when something has come of rules.
+struct Aftermath<'a> {
+    state: Option<AlertState>,
+    recorded: RecordedSeries,
+    audience: &'a Audience,
+    numbers: Arc<Numbers>,
+    board: Arc<Board>,
+}
+
+impl Aftermath<'_> {
+    /// What anybody sees or is told outlives this process: the file comes first.
+    fn of(&mut self, all: &[Passed], groups: &mut Groups) {
+        if all.is_empty() {
+            return;
+        }
+        if let Some(state) = &mut self.state {
+            state.keep(groups, now());
+        }
+        for passed in all {
+            groups.log(passed);
+            groups.record(passed, &self.recorded, &self.numbers);
+            groups.show_one(passed.number, &self.board);
+            self.audience.tell(passed, groups.external_url());
+        }
+        groups.count(&self.numbers);
     }
 }
 
@@ -234,6 +260,7 @@ impl RunningJudge {
 impl Drop for RunningJudge {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
+        self.board.end();
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
             // If it panicked, the message was printed then.

@@ -8,6 +8,7 @@ use khz_rules::limits::STATE_BYTES_MAX;
 use khz_state::StateFile;
 
 use super::groups::Groups;
+use super::passed::Complaint;
 use crate::show::outcome::sentence;
 
 /// How old the file may be while no alert changes (ms).
@@ -17,6 +18,8 @@ pub(super) struct AlertState {
     file: StateFile,
     /// When it was written (ms since 1970).
     written: i64,
+    /// Some groups find no room.
+    too_large: Complaint,
 }
 
 impl AlertState {
@@ -26,7 +29,7 @@ impl AlertState {
         let file = file.inspect_err(|error| {
             tracing::warn!("alerts will begin again after a restart: {}", sentence(error));
         });
-        Some(AlertState { file: file.ok()?, written: 0 })
+        Some(AlertState { file: file.ok()?, written: 0, too_large: Complaint::default() })
     }
 
     /// What an earlier hub left. A damaged file is put aside.
@@ -57,7 +60,13 @@ impl AlertState {
 
     /// Writes the state.
     pub fn write(&mut self, groups: &Groups, now: i64) {
-        let bytes = groups.saved().to_bytes();
+        let (bytes, left_out) = groups.saved().to_bytes();
+        if left_out > 0 && self.too_large.is_due() {
+            tracing::warn!(
+                "the alerts of {left_out} groups would begin again after a restart: the state of all has at most \
+                 {STATE_BYTES_MAX} bytes"
+            );
+        }
         let text = String::from_utf8(bytes).unwrap_or_default();
         if let Err(error) = self.file.write(&text) {
             tracing::warn!("alerts would begin again after a restart now: {}", sentence(&error));

@@ -1,0 +1,190 @@
+//! What came of an evaluation, or of what a node has said: it is logged, recorded, and put into words for those who tell people.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use khz_hub::RecordedSeries;
+use khz_promql::LabelSet;
+use khz_rules::limits::LOGGED_ERROR_BYTES_MAX;
+use khz_rules::{Change, Group, Pass};
+
+use super::numbers::Numbers;
+
+/// Changes of alerts that are logged for each evaluation; the others are counted in one line.
+const LOGGED_MAX: usize = 20;
+
+/// How often a problem that stays is logged.
+pub(super) const REPEATED_AFTER: Duration = Duration::from_secs(60);
+
+/// An evaluation, with the group's name for those who record it.
+pub(super) struct Passed {
+    /// The number of the group.
+    pub number: usize,
+    pub name: String,
+    pub group: Arc<Group>,
+    pub pass: Pass,
+    /// All rules were evaluated.
+    pub is_whole: bool,
+}
+
+/// What is wrong with a group for a while, and when that was logged.
+#[derive(Default)]
+pub(super) struct Complaint(Option<Instant>);
+
+impl Complaint {
+    /// True if it is time to log it.
+    pub fn is_due(&mut self) -> bool {
+        let is_due = self.0.is_none_or(|logged| logged.elapsed() >= REPEATED_AFTER);
+        if is_due {
+            self.0 = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
+/// A text for the log, not longer than a line may be.
+pub(super) fn bounded(text: &str) -> String {
+    let end = text.floor_char_boundary(LOGGED_ERROR_BYTES_MAX);
+    match end < text.len() {
+        true => format!("{}... ({} bytes)", &text[..end], text.len()),
+        false => text.to_owned(),
+    }
+}
+
+/// The name under which a group's series are recorded: two files may have a group of the same name.
+pub(super) fn name_of(group: &Group) -> String {
+    format!("{};{}", group.file, group.name)
+}
+
+impl Passed {
+    /// Logs which alerts have changed, and which rules fail now that did not fail so before.
+    pub fn log(&self, errors: &mut Vec<Option<String>>) {
+        self.log_alerts();
+        if self.is_whole {
+            self.log_errors(errors);
+        }
+    }
+
+    fn log_alerts(&self) {
+        let changed: Vec<_> = self.pass.alerts.iter().filter(|passed| passed.change.is_some()).collect();
+        for passed in changed.iter().take(LOGGED_MAX) {
+            let labels = khz_promql::label_text(&passed.alert.labels);
+            match passed.change {
+                Some(Change::Fired) => tracing::warn!("alert {labels} fires, at {}", passed.alert.value),
+                Some(Change::Resolved) => tracing::info!("alert {labels} is resolved"),
+                _ => tracing::debug!("alert {labels} is pending"),
+            }
+        }
+        if changed.len() > LOGGED_MAX {
+            tracing::warn!(
+                "group {}: {} more alerts have changed",
+                self.group.name,
+                changed.len() - LOGGED_MAX
+            );
+        }
+    }
+
+    fn log_errors(&self, errors: &mut Vec<Option<String>>) {
+        for (at, (rule, report)) in self.group.rules.iter().zip(&self.pass.rules).enumerate() {
+            let known = errors.get(at).and_then(Option::as_ref);
+            match &report.error {
+                Some(error) if Some(error) != known => {
+                    tracing::warn!(
+                        "rule {} of group {} fails: {}",
+                        rule.name,
+                        self.group.name,
+                        bounded(error)
+                    );
+                }
+                None if known.is_some() => {
+                    tracing::warn!("rule {} of group {} does not fail any more", rule.name, self.group.name);
+                }
+                _ => {}
+            }
+        }
+        *errors = self.pass.rules.iter().map(|report| report.error.clone()).collect();
+    }
+
+    /// Records what the rules gave.
+    pub fn record(&self, recorded: &RecordedSeries, numbers: &Numbers, complaint: &mut Complaint) {
+        if !self.is_whole {
+            return;
+        }
+        let time = self.pass.samples.first().map_or(self.pass.time, |sample| sample.time);
+        let samples: Vec<(LabelSet, f64)> =
+            self.pass.samples.iter().map(|sample| (sample.labels.clone(), sample.value)).collect();
+        match recorded.append(&self.name, time, &samples) {
+            Ok(appended) => {
+                numbers.refused.fetch_add(appended.refused as u64, Ordering::Relaxed);
+                if let Some(problem) = appended.problem.filter(|_| complaint.is_due()) {
+                    tracing::warn!(
+                        "group {}: {} samples were not recorded: {problem}",
+                        self.group.name,
+                        appended.refused
+                    );
+                }
+            }
+            Err(error) => {
+                numbers.refused.fetch_add(samples.len() as u64, Ordering::Relaxed);
+                if complaint.is_due() {
+                    tracing::warn!("{error}");
+                }
+            }
+        }
+    }
+
+    /// Firing alerts, and those that were resolved: for those who tell people, and those who act.
+    pub fn alerts(&self, external_url: &str) -> Vec<khz_notify::Alert> {
+        self.pass
+            .alerts
+            .iter()
+            .filter(|passed| passed.alert.fired_at.is_some())
+            .map(|passed| {
+                let alert = &passed.alert;
+                let expr = &self.group.rules[passed.rule].expr;
+                let text = |(name, value): (&Arc<str>, &Arc<str>)| (name.to_string(), value.to_string());
+                khz_notify::Alert {
+                    labels: alert.labels.iter().map(text).collect(),
+                    annotations: alert
+                        .annotations
+                        .iter()
+                        .map(|(name, value)| (name.to_string(), value.clone()))
+                        .collect(),
+                    starts_at: alert.fired_at.unwrap_or(alert.active_at),
+                    ends_at: alert.resolved_at,
+                    generator_url: link(external_url, expr),
+                }
+            })
+            .collect()
+    }
+}
+
+/// The page of an expression.
+fn link(external_url: &str, expr: &str) -> String {
+    let mut link = format!("{external_url}/#query?expr=");
+    for byte in expr.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                link.push(char::from(byte))
+            }
+            _ => link.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    link
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_is_logged_once_a_minute_and_a_long_error_is_cut_between_characters() {
+        let mut complaint = Complaint::default();
+        assert_eq!([complaint.is_due(), complaint.is_due()], [true, false]);
+        assert_eq!(bounded("short"), "short");
+        let long = "ü".repeat(LOGGED_ERROR_BYTES_MAX);
+        let cut = bounded(&long);
+        assert!(cut.len() < LOGGED_ERROR_BYTES_MAX + 32 && cut.ends_with("... (2048 bytes)"), "{cut}");
+    }
+}

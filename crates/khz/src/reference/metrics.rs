@@ -6,6 +6,7 @@ use khz_hub::{Cluster, HubQuery, Settings};
 use khz_model::{ByteSize, Metric, NodeName, Query, Rate, RateUnit, ValueType};
 
 use super::{code, table};
+use crate::role::hub::judge;
 use crate::role::hub::recorder::LostRows;
 use crate::role::{actions, gatherer, notify, remote_write, store};
 
@@ -24,7 +25,7 @@ Every metric that this version can gather, by the kernel file that it comes from
 
 const OF_HUB: &str = "## A hub
 
-A hub has these at its own `/metrics`, beside the `khz.http` and `khz.text` of its doors. Those with an instance in brackets it has once for each node; `khz.store` needs a store, `khz.rrd` needs `--rrd`.
+A hub has these at its own `/metrics`, beside the `khz.http` and `khz.text` of its doors. Those with an instance in brackets it has once for each node; `khz.store` needs a store, `khz.rrd` needs `--rrd`, `khz.rules` needs `--rules`.
 
 ";
 
@@ -70,7 +71,7 @@ fn of_hub() -> Vec<Arc<Metric>> {
     cluster.log_to(intake);
     cluster.expect(&[NodeName::new("n1").unwrap()]);
     let recorded = LostRows::default().metrics();
-    let query = HubQuery::new(cluster).telling(store::metrics()).telling(recorded);
+    let query = HubQuery::new(cluster).telling(store::metrics()).telling(recorded).telling(judge::metrics());
     let samples = query
         .telling_each(remote_write::counts())
         .telling_each(notify::example())

@@ -59,6 +59,12 @@ impl Audience {
     }
 }
 
+/// What a hub with rules counts, from the start.
+#[cfg(test)]
+pub fn metrics() -> Vec<(Metric, Arc<std::sync::atomic::AtomicU64>)> {
+    Numbers::default().metrics()
+}
+
 /// What the rules are, before anything runs.
 pub struct Judge {
     paths: Vec<PathBuf>,

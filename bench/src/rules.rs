@@ -15,13 +15,13 @@ pub static SUITE: Suite = Suite {
         Section {
             name: "alert",
             seconds: (150, 30),
-            about: "from the row that makes a rule true, or false, at a node to the request at an Alertmanager",
+            about: "from the row that makes a rule true, or false, at a node to the request at an\nAlertmanager",
             run: alert::run,
         },
         Section {
             name: "scale",
             seconds: (420, 120),
-            about: "10,000 rules on 4,096 simulated nodes at 1 Hz: the hub's CPU and memory,\nbeside no rules",
+            about: "10,000 rules on 4,096 simulated nodes at 1 Hz: the hub's CPU and memory, beside\nno rules",
             run: scale::run,
         },
     ],

@@ -76,6 +76,7 @@ impl Channels {
         let channel = self.all.iter_mut().find(is_it)?;
         channel.readers.push(interest);
         channel.unread_since = None;
+        channel.rows.read_again();
         Some(channel.ring.id())
     }
 

@@ -10,6 +10,9 @@
 
 #![forbid(unsafe_code)]
 
+/// The annotation that names actions.
+pub const ACTIONS_ANNOTATION: &str = "khz_actions";
+
 mod alert;
 mod alerts;
 mod board;

@@ -59,6 +59,13 @@ a.yml:26:3: the group 'g' is there twice (first at 2:3): give each its own name"
 }
 
 #[test]
+fn actions_are_named_and_no_label_chooses_one() {
+    let text = "groups: [{name: g, rules: [{alert: A, expr: up, annotations: {khz_actions: 'look, {{ $labels.x }}'}}]}]";
+    let expected = "a.yml:1:76: khz_actions names actions as they are, without a template: else who publishes a label could choose one";
+    assert_eq!(problems(text), expected);
+}
+
+#[test]
 fn what_is_probably_not_meant_is_a_warning() {
     let text = "\
 groups:

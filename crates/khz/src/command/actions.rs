@@ -240,6 +240,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn rules_and_actions_call_the_annotation_the_same() {
+        assert_eq!(khz_rules::ACTIONS_ANNOTATION, khz_actions::ANNOTATION);
+    }
+
+    #[test]
     fn a_run_is_a_line_with_what_it_was_about_and_what_came_of_it() {
         let run = ActionRun {
             run: 12,

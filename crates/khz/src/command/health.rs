@@ -8,7 +8,7 @@ use clap::Args;
 use khz_actions::{Outcome as Acted, drain_by_hand};
 use khz_channel::{About, Comparison};
 use khz_client::Page;
-use khz_model::{Metric, Nanos, SeriesName};
+use khz_model::{Absence, Metric, Nanos, Reading, SeriesName};
 use khz_ring::SNAPSHOT_FILE;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
@@ -19,6 +19,9 @@ use crate::config::{NodeFlags, Plan, ReaderFlags, places};
 use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::quantities::of_value;
 use crate::show::table::{json_line, printable, remark};
+
+/// Reasons that the line has: Slurm keeps few bytes, and a condition may mean hundreds of series.
+const REASONS_MAX: usize = 8;
 
 /// Examples for `khz health --help`.
 pub const EXAMPLES: &str = "\
@@ -171,10 +174,13 @@ impl Found {
     /// One line: what is false, then what is unknown.
     fn reason(&self) -> String {
         let told: Vec<&str> = self.wrong.iter().chain(&self.unknown).map(String::as_str).collect();
-        match told.is_empty() {
-            true => self.right.join(", "),
-            false => told.join(", "),
+        let all = if told.is_empty() { self.right.iter().map(String::as_str).collect() } else { told };
+        let more = all.len().saturating_sub(REASONS_MAX);
+        let mut text = all[..all.len() - more].join(", ");
+        if more > 0 {
+            text += &format!(", and {more} more");
         }
+        text
     }
 }
 
@@ -191,11 +197,19 @@ fn look(page: &mut Page, conditions: &[Comparison], age_max: Nanos) -> Found {
         if slots.is_empty() {
             found.unknown.push(format!("{}: this node has no such series", condition.text));
         }
-        for slot in slots {
+        let (gone, there): (Vec<u32>, Vec<u32>) = slots.into_iter().partition(|slot| is_gone(page, *slot));
+        // What was removed does not count, as long as others of the same kind are there: a disk that was unplugged makes no node ill.
+        for slot in if there.is_empty() { gone } else { there } {
             judge(page, slot, condition, (now, age_max), &mut found);
         }
     }
     found
+}
+
+/// Whether the instance of a slot is gone, such as a disk that was removed.
+fn is_gone(page: &mut Page, slot: u32) -> bool {
+    let latest = page.read(slot).ok().flatten();
+    latest.is_some_and(|latest| latest.reading == Reading::Absent(Absence::InstanceGone))
 }
 
 /// The slots of a condition. Names of other metrics are not even read.
@@ -222,7 +236,7 @@ fn judge(
         .get(slot as usize)
         .map(|slot| (slot.name.clone(), slot.unit.clone()))
         .unwrap_or_default();
-    let mut unknown = |why: String| found.unknown.push(format!("{}: {why}", condition.text));
+    let mut unknown = |why: String| found.unknown.push(format!("{}: {}: {why}", condition.text, name.0));
     let latest = match page.read(slot) {
         Ok(Some(latest)) => latest,
         Ok(None) => return unknown("its value is gone".to_owned()),
@@ -237,7 +251,7 @@ fn judge(
         Ok(_) => return unknown("it is no number".to_owned()),
         Err(why) => return unknown(why.to_string()),
     };
-    let (name, unit) = name;
+    let (name, unit) = &name;
     let text = format!("{name} is {}", of_value(&number.to_string(), unit.as_str()));
     match condition.holds(number.to_f64()) {
         true => found.right.push(text),
@@ -269,5 +283,6 @@ mod tests {
         assert_eq!(found(0, 1).verdict(Unhealthy), Verdict::Unhealthy);
         assert_eq!(found(1, 1).verdict(Healthy), Verdict::Unhealthy, "what is false decides");
         assert_eq!((found(1, 1).reason(), found(0, 0).reason()), ("w, u".to_owned(), "r".to_owned()));
+        assert_eq!(found(10, 9).reason(), "w, w, w, w, w, w, w, w, and 11 more");
     }
 }

@@ -39,16 +39,16 @@ pub const NOT_RUN: &[(&str, &str)] = &[
 
 /// The example, and the exit code that it ends with here.
 pub const WITH_CODE: &[(&str, i32)] = &[
-    // Simulated nodes execute no handlers, and say so.
-    ("khz wait --expr 'avg_over_time(node_load1[1m]) > 4' --on 'node[1-8]'", 1),
-    ("khz wait 'node3:load.1m > 8 and mem.available < 4GiB' --for 10s", 1),
     // No action has run.
     ("khz actions output 7", 1),
     // The configuration here has no actions.
     ("khz health --on-unhealthy out", 2),
-    // The configuration here names nobody to tell.
     // The hub of the examples has no rules.
     ("khz rules reload", 1),
+    ("khz alerts show NodeDown", 1),
+    ("khz alerts show NodeDown node7", 1),
+    ("khz alerts show NodeDown node7 --json", 1),
+    // The configuration here names nobody to tell.
     ("khz notify test", 2),
     ("khz notify test email", 2),
     ("khz notify test --resolved", 2),

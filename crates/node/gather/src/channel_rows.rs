@@ -51,6 +51,11 @@ impl ChannelRows {
         self.handled.slower()
     }
 
+    /// Somebody begins to read the rows, who may know nothing of those before.
+    pub fn read_again(&mut self) {
+        self.handled.read_again();
+    }
+
     /// Takes the next row: state and bits of each of the given series. Returns the rows that are to be sent because of it, often
     /// none: state and bits of each slot.
     pub fn row(&mut self, stamp: Stamp, reading: impl Fn(usize) -> Cell) -> Vec<(Stamp, Vec<Cell>)> {

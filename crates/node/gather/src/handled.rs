@@ -209,6 +209,11 @@ impl Handled {
         Ok(goes_on)
     }
 
+    /// Somebody begins to read the lane.
+    pub fn read_again(&mut self) {
+        self.bound.read_again();
+    }
+
     /// Takes the next row of readings: state and bits by their number. Returns whether the lane writes a row.
     #[inline]
     pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> Cell) -> bool {

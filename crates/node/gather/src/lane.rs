@@ -691,6 +691,7 @@ impl Lane {
     pub fn read_again(&mut self) {
         self.view.readers.fetch_add(1, Ordering::Relaxed);
         self.unread_since = None;
+        self.handled.iter_mut().for_each(Handled::read_again);
     }
 
     /// True when it has had no reader for this long. An on-demand lane closes at once: no other reader could

@@ -84,6 +84,19 @@ fn a_row_is_sent_when_a_result_comes_or_goes_and_when_its_rule_has_waited() {
 }
 
 #[test]
+fn a_new_reader_gets_a_row_at_once_and_what_is_there_waits_from_that_row_on() {
+    let mut bound = bind(vec![above_five(None, 3, 2)], 60, &series(&["a"]));
+    let there: Vec<&[u64]> = vec![&[6]; 6];
+    assert_eq!(sent(&mut bound, 0, &there[..5]), ["0:+ r0[a]=6", "3:+ r0[a]=6"]);
+    bound.read_again();
+    assert_eq!(sent(&mut bound, 5, &there), ["5:+ r0[a]=6", "8:+ r0[a]=6"], "it had waited already");
+    let away: Vec<&[u64]> = vec![&[1]; 5];
+    assert_eq!(sent(&mut bound, 11, &away), ["11:+", "13:+"]);
+    bound.read_again();
+    assert_eq!(sent(&mut bound, 16, &away), ["16:+", "18:+"]);
+}
+
+#[test]
 fn values_come_now_and_then_while_there_are_some_and_a_word_each_minute_while_there_are_none() {
     let mut bound = bind(vec![above_five(None, 0, 0)], 5, &series(&["a"]));
     let quiet: Vec<&[u64]> = vec![&[1]; 130];

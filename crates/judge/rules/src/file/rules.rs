@@ -6,6 +6,7 @@ use std::sync::Arc;
 use khz_promql::{METRIC_NAME, ResultType};
 
 use super::fields::{Fields, Report, texts};
+use crate::ACTIONS_ANNOTATION;
 use crate::finding::{Place, Severity};
 use crate::limits::{LABELS_MAX, NAME_BYTES_MAX};
 use crate::rule::{Alerting, ExprPlace, Rule, RuleKind};
@@ -82,6 +83,15 @@ fn labels_of(fields: &mut Fields, is_record: bool, report: &mut Report<'_>) -> T
     check_count(&annotations, "annotations", report);
     if let (true, Some((key, ..))) = (is_record, annotations.first()) {
         report.error(key.place, "a recording rule has no annotations: write labels");
+    }
+    let is_made = |(key, scalar, _): &&(Key, Scalar, Place)| {
+        &*key.text == ACTIONS_ANNOTATION && scalar.text.contains("{{")
+    };
+    for (_, _, place) in annotations.iter().filter(is_made) {
+        report.error(
+            *place,
+            "khz_actions names actions as they are, without a template: else who publishes a label could choose one",
+        );
     }
     for (key, ..) in annotations.iter().filter(|(key, ..)| key.text.is_empty()) {
         report.error(key.place, "an annotation needs a name");

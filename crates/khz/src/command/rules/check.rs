@@ -97,7 +97,7 @@ pub fn run(flags: &RulesCheckFlags, out: &mut impl Write) -> Outcome {
     if unknown.is_empty() { Ok(Done::Wholly) } else { Err(Failure::Reported) }
 }
 
-/// Names of actions that the configuration does not define. A name that a template makes is known only when the alert fires.
+/// Names of actions that the configuration does not define.
 fn unknown_actions(set: &RuleSet, config: &Path) -> Result<Vec<Finding>, Failure> {
     let flags = NodeFlags { config: Some(config.to_owned()), given: Vec::new() };
     let (_, plan) = crate::command::plan(flags)?;
@@ -107,7 +107,7 @@ fn unknown_actions(set: &RuleSet, config: &Path) -> Result<Vec<Finding>, Failure
         let annotations = rule.alerting().map(|alerting| &alerting.annotations[..]).unwrap_or_default();
         let asked = annotations.iter().filter(|(name, _)| &**name == khz_actions::ANNOTATION);
         for name in asked.flat_map(|(_, template)| khz_actions::names(template.text())) {
-            if !name.contains(['{', '}']) && plan.actions.position(name).is_none() {
+            if plan.actions.position(name).is_none() {
                 let problem = format!(
                     "alert {} asks for the action '{name}', which the configuration does not define: it has {}",
                     rule.name,

@@ -224,6 +224,11 @@ impl BoundHandler {
         }
     }
 
+    /// Somebody begins to read the rows, who may know nothing of those before.
+    pub fn read_again(&mut self) {
+        self.rules.iter_mut().for_each(BoundRules::read_again);
+    }
+
     /// Takes a row of rules. Returns whether it is to be sent; `None`: there are no rules.
     fn judge(&mut self, stamp: Stamp, reading: impl Fn(u32) -> Option<u64>) -> Option<bool> {
         let is_sent = self.rules.as_mut()?.row(stamp, self.half_period, self.every, reading);

@@ -65,6 +65,8 @@ pub(super) struct BoundRules {
     sent: Option<Nanos>,
     /// Windows are as long as the hub's.
     is_ready: bool,
+    /// Somebody has begun to read since the last row.
+    has_new_reader: bool,
 }
 
 #[derive(Debug)]
@@ -118,12 +120,20 @@ impl BoundRules {
             begun: None,
             sent: None,
             is_ready: false,
+            has_new_reader: false,
         })
+    }
+
+    /// Somebody begins to read who may know nothing of the rows before, such as a hub that was started again. The next row is sent, and
+    /// from it on results that are there, or away, wait again, since the reader counts from there.
+    pub fn read_again(&mut self) {
+        self.has_new_reader = true;
     }
 
     /// Goes on where the same rules were, bound to the same lane before its slots changed.
     pub fn take_over(&mut self, before: BoundRules, slot: impl Fn(u32) -> Option<u32>) {
         (self.begun, self.sent, self.is_ready) = (before.begun, before.sent, before.is_ready);
+        self.has_new_reader |= before.has_new_reader;
         self.has_lost = before.has_lost;
         let mut places: Vec<Vec<(usize, usize)>> = Vec::with_capacity(self.each.len());
         for (new, old) in self.each.iter_mut().zip(before.each) {
@@ -197,7 +207,9 @@ impl BoundRules {
 
     /// Judges all rules at a time (ns since 1970). Returns whether the hub must hear of it at once.
     fn execute(&mut self, time: i64, reading: impl Fn(u32) -> Option<u64>) -> bool {
-        let (mut is_news, now) = (std::mem::take(&mut self.has_lost), time.div_euclid(MS));
+        let now = time.div_euclid(MS);
+        let begins = std::mem::take(&mut self.has_new_reader);
+        let mut is_news = std::mem::take(&mut self.has_lost) | begins;
         for (number, rule) in (0..).zip(self.each.iter_mut()) {
             let Rule { bound, holds, keeps, of, is_used, states } = rule;
             for (at, &value) in bound.row(time, &reading).iter().enumerate() {
@@ -210,6 +222,9 @@ impl BoundRules {
             }
             for state in states {
                 is_news |= state.take(now, *holds, *keeps);
+                if begins {
+                    state.wait(now, *holds, *keeps);
+                }
             }
         }
         is_news
@@ -251,13 +266,19 @@ impl State {
     fn take(&mut self, now: i64, holds: i64, keeps: i64) -> bool {
         let is_there = std::mem::take(&mut self.is_found);
         if is_there != self.is_there {
-            let waits = if is_there { holds } else { keeps } > 0;
-            (self.is_there, self.since, self.waits) = (is_there, now, waits);
+            self.is_there = is_there;
+            self.wait(now, holds, keeps);
             return true;
         }
         let wait = if is_there { holds } else { keeps };
         let has_passed = self.waits && now - self.since >= wait;
         self.waits &= !has_passed;
         has_passed
+    }
+
+    /// From now on it waits for as long as its rule says.
+    fn wait(&mut self, now: i64, holds: i64, keeps: i64) {
+        let wait = if self.is_there { holds } else { keeps };
+        (self.since, self.waits) = (now, wait > 0);
     }
 }

@@ -114,7 +114,7 @@ fn large() -> Vec<Case> {
             cluster(20, 100),
             4 * MIB,
         ),
-        (READ, cluster(40, 400), 4 * MIB),
+        (READ, cluster(40, 400), MIB),
         ("/api/v1/label/__name__/values", cluster(1, 4_000), 2 * MIB),
         ("/api/v1/metadata", cluster(1, 2_000), 2 * MIB),
     ]

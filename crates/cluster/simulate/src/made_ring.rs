@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_blocks_go_and_whoever_asks_for_them_is_overtaken() {
+    fn the_oldest_blocks_go_and_a_reader_that_asks_for_them_is_overtaken() {
         let ring = MadeRing::new(1, "channel.x".into(), 7, Nanos::SECOND);
         (0..100).for_each(|n| assert!(ring.describe(&series(&format!("a.b{n}")))));
         for second in 1..2_000 {

@@ -21,13 +21,17 @@ pub(crate) const ACTIONS_PATH: &str = "/khz/v1/actions";
 /// Parameters of `/khz/v1/actions/RUN/output`: the number is in the path.
 pub(crate) const OUTPUT_PARAMS: &[&str] = &["run"];
 
+/// Runs that an answer holds at a time, beside its pages: a client that does not read holds no more.
+const RUNS_AT_A_TIME: usize = 16;
+
 /// What is done about alerts: what the door needs of it. Its calls may wait for a disk.
 pub trait Actions: Send + Sync {
     /// The actions, each as a JSON object.
     fn actions(&self) -> Vec<String>;
 
-    /// What they have done last, oldest first, each as a JSON object.
-    fn runs(&self) -> Vec<String>;
+    /// What they have done last, oldest first: the runs with numbers above `after`, and not more than `most` of them. Each has its
+    /// number, and is a JSON object.
+    fn runs(&self, after: u64, most: usize) -> Vec<(u64, String)>;
 
     /// What a run printed; `None`: that was not kept.
     fn output(&self, run: u64) -> Option<String>;
@@ -36,24 +40,46 @@ pub trait Actions: Send + Sync {
 /// `GET /khz/v1/actions`
 pub(crate) async fn list(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
     Params::parse(request.uri().query(), &[])?;
-    let (actions, runs) = match app.actions.clone() {
-        Some(all) => spawn_blocking(move || (all.actions(), all.runs())).await.map_err(stopped)?,
-        None => Default::default(),
-    };
-    pages::json(&app.clone(), async move |writer| write(writer, &actions, &runs).await).await
+    let all = app.actions.clone();
+    pages::json(&app, async move |writer| write(writer, all).await).await
 }
 
-async fn write(mut writer: Writer, actions: &[String], runs: &[String]) -> Result<Writer, Refusal> {
-    for (opening, objects) in [("{\"actions\":[", actions), ("],\"runs\":[", runs)] {
-        writer.page().push_str(opening);
-        for (number, object) in objects.iter().enumerate() {
-            json::next(writer.page(), number);
-            writer.page().push_str(object);
-            writer.turn().await?;
+async fn write(mut writer: Writer, all: Option<Arc<dyn Actions>>) -> Result<Writer, Refusal> {
+    writer.page().push_str("{\"actions\":[");
+    for (number, object) in beside(&all, |all| all.actions()).await?.iter().enumerate() {
+        put(&mut writer, number, object).await?;
+    }
+    writer.page().push_str("],\"runs\":[");
+    let (mut number, mut after) = (0, 0);
+    loop {
+        let runs = beside(&all, move |all| all.runs(after, RUNS_AT_A_TIME)).await?;
+        if runs.is_empty() {
+            break;
+        }
+        for (run, object) in runs {
+            put(&mut writer, number, &object).await?;
+            (number, after) = (number + 1, run);
         }
     }
     writer.page().push_str("]}\n");
     Ok(writer)
+}
+
+async fn put(writer: &mut Writer, number: usize, object: &str) -> Result<(), Refusal> {
+    json::next(writer.page(), number);
+    writer.page().push_str(object);
+    writer.turn().await
+}
+
+/// Asks beside the door's threads; without actions there is nothing.
+async fn beside<T: Default + Send + 'static>(
+    all: &Option<Arc<dyn Actions>>,
+    ask: impl FnOnce(&dyn Actions) -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    match all.clone() {
+        Some(all) => spawn_blocking(move || ask(&*all)).await.map_err(stopped),
+        None => Ok(T::default()),
+    }
 }
 
 /// `GET /khz/v1/actions/RUN/output`: programs may print what not every reader should see.

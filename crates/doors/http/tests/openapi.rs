@@ -260,17 +260,19 @@ struct Acted;
 
 impl khz_http::Actions for Acted {
     fn actions(&self) -> Vec<String> {
-        let last = &self.runs()[0];
+        let (_, last) = &self.runs(0, 1)[0];
         vec![format!(
             r#"{{"name":"look","kind":"diagnose","dry_run":false,"per_hour":10,"cooldown":"600","done":1,"failed":0,"nothing":0,"held":0,"dropped":0,"waiting":0,"last":{last}}}"#
         )]
     }
 
-    fn runs(&self) -> Vec<String> {
-        vec![
+    fn runs(&self, after: u64, _: usize) -> Vec<(u64, String)> {
+        let run = (
+            7,
             r#"{"run":7,"action":"look","kind":"diagnose","node":"n1","alert":{"alertname":"A"},"starts_at":"1.000","dry_run":false,"began":"2.000","attempts":1,"ended":"3.000","outcome":"done","text":"exit code 0","output":true}"#
                 .to_owned(),
-        ]
+        );
+        Vec::from_iter((after < run.0).then_some(run))
     }
 
     fn output(&self, run: u64) -> Option<String> {

@@ -138,9 +138,12 @@ impl Actor {
         all.collect()
     }
 
-    /// The last runs, oldest first.
-    pub fn runs(&self) -> Vec<Run> {
-        held(&self.shared.book).ledger.runs().cloned().collect()
+    /// Those of the last runs whose numbers are above this one, in the order of their numbers, and not more than `most`.
+    pub fn runs_after(&self, after: u64, most: usize) -> Vec<Run> {
+        let book = held(&self.shared.book);
+        let mut runs: Vec<&Run> = book.ledger.runs().filter(|run| run.id > after).collect();
+        runs.sort_by_key(|run| run.id);
+        runs.into_iter().take(most).cloned().collect()
     }
 
     /// What a run printed, if that was kept.

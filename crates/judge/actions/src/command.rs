@@ -1,4 +1,4 @@
-//! The programs of the configuration for one alert: what they are told, and what came of it.
+//! The programs of the configuration for one alert: what khz hands them, and what came of it.
 
 use std::sync::atomic::AtomicBool;
 
@@ -26,7 +26,7 @@ impl Result {
     }
 }
 
-/// An attempt, for what it is told.
+/// An attempt: what it is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt<'a> {
     pub action: &'a Action,

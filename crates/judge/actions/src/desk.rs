@@ -10,7 +10,7 @@ use crate::record::Key;
 
 /// An alert of which no pass has spoken for this long is forgotten (ms): no rule is evaluated less often than once a day.
 const MENTIONED_AGE_MAX: i64 = 2 * 86_400_000;
-/// Names of actions that there are not, which are told once each.
+/// Names of actions that do not exist; khz logs each once.
 const UNKNOWN_MAX: usize = 256;
 
 /// The alerts in hand.

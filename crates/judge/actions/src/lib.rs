@@ -3,7 +3,7 @@
 //!
 //! Start with two types:
 //!
-//! - [`Actor`] has the actions. [`Actor::tell`] takes the alerts of an evaluation pass; [`Actor::actions`] and [`Actor::runs`] say
+//! - [`Actor`] has the actions. [`Actor::tell`] takes the alerts of an evaluation pass; [`Actor::actions`] and [`Actor::runs_after`] say
 //!   what each has done.
 //! - [`Settings`] says what the actions are. An alert only names them, in its annotation [`ANNOTATION`].
 //!

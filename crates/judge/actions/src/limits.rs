@@ -22,7 +22,7 @@ pub const OUTPUTS_MAX: usize = 256;
 pub const SLURM_BYTES_MAX: usize = 64 << 10;
 /// Jobs of one node that one run requeues: more than run on a node that somebody watches.
 pub const JOBS_MAX: usize = 64;
-/// Bytes of a reason that Slurm is told: `sinfo -R` shows no more.
+/// Bytes of a reason for Slurm: `sinfo -R` shows no more.
 pub const REASON_BYTES_MAX: usize = 160;
 /// Bytes of a host's name, as DNS has them.
 pub const HOST_BYTES_MAX: usize = 253;

@@ -50,7 +50,7 @@ pub enum Kind {
     Boost(Boost),
 }
 
-/// How Slurm is told.
+/// How khz talks to Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slurm {
     /// Its program of this name.
@@ -61,7 +61,7 @@ pub struct Slurm {
     pub conf: Option<PathBuf>,
     /// Slurm knows nodes without their domain.
     pub strips_domain: bool,
-    /// What it is told as the reason; `None`: the alert's name and summary.
+    /// The reason that Slurm gets; `None`: the alert's name and summary.
     pub reason: Option<String>,
 }
 

@@ -101,7 +101,7 @@ fn alert(name: &str, node: &str, starts_at: i64, actions: &str) -> Alert {
 fn ended(actor: &Actor, number: usize) -> Vec<Run> {
     let end = Instant::now() + Duration::from_secs(120);
     loop {
-        let runs = actor.runs();
+        let runs = actor.runs_after(0, usize::MAX);
         if runs.iter().filter(|run| run.outcome.is_some()).count() >= number {
             return runs;
         }
@@ -279,7 +279,7 @@ fn what_a_diagnosis_prints_is_kept_within_its_size() {
     assert_eq!(actor.output(99), None);
 }
 
-/// Plays `scontrol` of a cluster of n1 and of n2, which is drained; writes down what it is told.
+/// Plays `scontrol` of a cluster of n1 and of n2, which is drained; writes down its arguments.
 const SCONTROL: &str = "
 d=$(dirname $0)
 case \"$*\" in

@@ -1,4 +1,4 @@
-//! Runs a program of the configuration: its words as they are, without a shell; what it is told on stdin and in the environment;
+//! Runs a program of the configuration: its words as they are, without a shell; what it gets on stdin and in the environment;
 //! within a time, and what it prints is kept within a size. Does not know what it is for, nor when it is due.
 
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ const OURS: [&str; 4] = ["CREDENTIALS_DIRECTORY", "LISTEN_FDS", "NOTIFY_SOCKET",
 /// Bytes of the environment's value of one label: the kernel takes 128 KiB for each.
 const VALUE_BYTES_MAX: usize = 8 << 10;
 
-/// A program, and what it is told.
+/// A program, and what it gets.
 #[derive(Clone, Debug)]
 pub struct Program<'a> {
     /// The program and its arguments, as the kernel gets them.

@@ -77,8 +77,8 @@ impl khz_http::Actions for Actions {
         self.actor.actions().iter().map(|standing| action(standing).to_string()).collect()
     }
 
-    fn runs(&self) -> Vec<String> {
-        self.actor.runs().iter().map(|one| run(one).to_string()).collect()
+    fn runs(&self, after: u64, most: usize) -> Vec<(u64, String)> {
+        self.actor.runs_after(after, most).iter().map(|one| (one.id, run(one).to_string())).collect()
     }
 
     fn output(&self, run: u64) -> Option<String> {

@@ -45,7 +45,7 @@ impl SharedNode {
     }
 
     /// Something came from the node, perhaps rows: readers that sleep until then are woken. The bells ring after the touch,
-    /// so that whoever wakes up sees that there is something new.
+    /// so that a reader that wakes up finds what is new.
     pub fn news(&self, node: &mut Node) {
         self.touch();
         if node.subscriptions.have_bells() {

@@ -16,7 +16,7 @@ const NARROWED_MAX: usize = 64;
 pub struct Share {
     /// The nodes that judge it by themselves.
     pub judging: BTreeSet<Arc<str>>,
-    /// The nodes that the hub judges; `None`: all others, whoever they are.
+    /// The nodes that the hub judges; `None`: all others.
     pub left: Option<BTreeSet<Arc<str>>>,
 }
 

@@ -131,13 +131,12 @@ impl Groups {
     /// Takes what a node says of rules of a group at a time (ms since 1970). Returns the alerts that have changed; `None`: none has.
     pub fn take(
         &mut self,
-        group: usize,
+        number: usize,
         at: (&str, i64),
         given: Vec<(usize, Vec<VectorSample>)>,
         means: &Means,
     ) -> Option<Passed> {
-        let number = group;
-        let judged = self.all.get_mut(group)?;
+        let judged = self.all.get_mut(number)?;
         let source = Asked::new(means.query.clone(), means.job.clone(), at.1);
         let limits = Limits { time: time_max(0), ..Limits::default() };
         let engine = Engine::new(limits);

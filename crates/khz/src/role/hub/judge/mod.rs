@@ -181,7 +181,7 @@ impl Judge {
                 };
                 board.reloaded(&told);
             }
-            // What nodes say goes first: it is told at once, between the rules of a slow group, too.
+            // What nodes say goes first: people hear of it at once, also between the rules of a slow group.
             let mut heard = Vec::new();
             source.heard(&mut groups, |groups, said| {
                 let at = (said.node.as_str(), said.time);

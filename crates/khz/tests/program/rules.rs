@@ -211,7 +211,7 @@ fn a_rule_file_is_checked_on_standard_input() {
     assert_eq!((code(&good), out(&good)), (0, "standard input: 3 rules in 1 group\n".to_owned()));
     let bad = checked(&RULES.replace("for: 1s", "for: soon"), &["-"]);
     assert_eq!(code(&bad), 1);
-    assert!(err(&bad).contains("standard input:8:"), "{}", err(&bad));
+    assert!(err(&bad).contains("standard input:9:10"), "{}", err(&bad));
     assert_eq!(code(&checked(RULES, &["-", "a.yml"])), 2);
 }
 

@@ -75,7 +75,8 @@ fn failed(lines: &[String]) -> Vec<Failed> {
             found.push(Failed { target, tests: std::mem::take(&mut tests) });
         } else if line.starts_with("test result: ok") {
             tests.clear();
-        } else if let Some(name) = line.strip_prefix("    ").filter(|name| is_list && !name.starts_with(' ')) {
+        } else if let Some(name) = line.strip_prefix("    ").filter(|name| is_list && !name.starts_with(' '))
+        {
             tests.push(name.to_owned());
         } else if !line.is_empty() {
             is_list = false;

@@ -41,6 +41,7 @@ mod rrd;
 mod rules;
 mod rules_at_nodes;
 mod service;
+mod shared_rules;
 mod simulate;
 mod slowed;
 mod slurm;

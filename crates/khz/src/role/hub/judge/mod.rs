@@ -8,6 +8,7 @@ mod gathered;
 mod groups;
 mod numbers;
 mod passed;
+mod scoring;
 mod source;
 mod state;
 mod turns;
@@ -28,6 +29,7 @@ pub(crate) use self::gathered::Gathered;
 use self::groups::Groups;
 use self::numbers::Numbers;
 use self::passed::{Passed, bounded};
+use self::scoring::{ScoreFile, Scoring};
 use self::source::AtSource;
 use self::state::AlertState;
 use self::turns::{Means, Turned};
@@ -77,6 +79,7 @@ pub struct Judge {
     numbers: Arc<Numbers>,
     is_over: Arc<AtomicBool>,
     state: Option<AlertState>,
+    score_file: Option<ScoreFile>,
 }
 
 impl Judge {
@@ -89,8 +92,9 @@ impl Judge {
             Failure::usage(format!("the rules cannot be used (`khz rules check` says the same):\n{error}"))
         })?;
         set.warnings.iter().for_each(|finding| tracing::warn!("rules: {finding}"));
-        let state = state_dir::find(plan, "alerts will begin again after a restart")
-            .and_then(|directory| AlertState::open(&directory));
+        let directory = state_dir::find(plan, "alerts will begin again after a restart");
+        let state = directory.as_deref().and_then(AlertState::open);
+        let score_file = directory.as_deref().and_then(ScoreFile::open);
         Ok(Some(Judge {
             paths: plan.rules.clone(),
             set,
@@ -105,6 +109,7 @@ impl Judge {
             numbers: Arc::default(),
             is_over: Arc::default(),
             state,
+            score_file,
         }))
     }
 
@@ -142,10 +147,13 @@ impl Judge {
         recorded: RecordedSeries,
         audience: &Audience,
     ) {
-        let Judge { paths, set, settings, job, rate, board, numbers, is_over, state } = self;
+        let Judge { paths, set, settings, job, rate, board, numbers, is_over, state, score_file } = self;
         board.evaluated_by(std::thread::current());
         let saved = state.as_ref().and_then(AlertState::read);
         let mut groups = Groups::new(&set, settings, saved.as_ref(), now());
+        let mut scoring = Scoring::begin(score_file, query.clone(), audience.actions.clone(), board.clone());
+        scoring.of_rules(&set);
+        scoring.restored(&groups, now());
         let means = Means {
             query,
             job: job.clone(),
@@ -153,7 +161,7 @@ impl Judge {
             numbers: numbers.clone(),
             board: board.clone(),
         };
-        let mut aftermath = Aftermath { state, recorded, audience, numbers, board: board.clone() };
+        let mut aftermath = Aftermath { state, scoring, recorded, audience, numbers, board: board.clone() };
         let mut source = AtSource::new(cluster, job.clone(), rate);
         source.change(&groups);
         groups.show(&board, String::new());
@@ -164,6 +172,7 @@ impl Judge {
                         let given_up = groups.give_up();
                         aftermath.of(&given_up, &mut groups);
                         groups.change(&set, &aftermath.recorded, now());
+                        aftermath.scoring.of_rules(&set);
                         source.change(&groups);
                         groups.show(&board, String::new());
                         let (of_groups, rules) = counted(&set);
@@ -181,6 +190,7 @@ impl Judge {
                 };
                 board.reloaded(&told);
             }
+            aftermath.scoring.look_if_due(now());
             // What nodes say goes first: people hear of it at once, also between the rules of a slow group.
             let mut heard = Vec::new();
             source.heard(&mut groups, |groups, said| {
@@ -198,6 +208,7 @@ impl Judge {
                 Turned::Idle => {
                     let next = groups.until_next(now()).min(SLEEP_MAX);
                     let next = source.until_next().map_or(next, |of_source| next.min(of_source));
+                    let next = next.min(aftermath.scoring.until_next(now()));
                     std::thread::park_timeout(next);
                 }
             }
@@ -207,6 +218,7 @@ impl Judge {
         if let Some(state) = &mut aftermath.state {
             state.write(&groups, now());
         }
+        aftermath.scoring.write(now());
         board.ended();
     }
 }
@@ -214,6 +226,7 @@ impl Judge {
 /// What follows when something has come of rules.
 struct Aftermath<'a> {
     state: Option<AlertState>,
+    scoring: Scoring,
     recorded: RecordedSeries,
     audience: &'a Audience,
     numbers: Arc<Numbers>,
@@ -229,6 +242,8 @@ impl Aftermath<'_> {
         if let Some(state) = &mut self.state {
             state.keep(groups, now());
         }
+        // After the alerts: a hub that is killed in between finds in their file what is missing in this one.
+        self.scoring.take(all, now());
         for passed in all {
             groups.log(passed);
             groups.record(passed, &self.recorded, &self.numbers);

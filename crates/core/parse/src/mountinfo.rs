@@ -123,7 +123,7 @@ fn is_pseudo(mount: &Mount<'_>) -> bool {
         })
     };
     PSEUDO.iter().any(|name| name.as_bytes() == mount.fs_type)
-        || ELSEWHERE.iter().any(|folder| is_below(&folder))
+        || ELSEWHERE.iter().any(is_below)
 }
 
 fn is_in_the_way(mount: &Mount<'_>) -> bool {

@@ -122,8 +122,7 @@ fn is_pseudo(mount: &Mount<'_>) -> bool {
             if folder.ends_with('/') { !rest.is_empty() } else { matches!(rest, [] | [b'/', ..]) }
         })
     };
-    PSEUDO.iter().any(|name| name.as_bytes() == mount.fs_type)
-        || ELSEWHERE.iter().any(is_below)
+    PSEUDO.iter().any(|name| name.as_bytes() == mount.fs_type) || ELSEWHERE.iter().any(is_below)
 }
 
 fn is_in_the_way(mount: &Mount<'_>) -> bool {

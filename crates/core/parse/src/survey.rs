@@ -83,9 +83,11 @@ fn label_value(text: &[u8], word: Range<usize>, label: &str) -> Option<Range<usi
 fn named(text: &[u8], key: Range<usize>, group: &Group) -> Instance {
     let mut words = words(text, key);
     let name = words.next().map(|name| unescaped(&text[name])).unwrap_or_default();
-    let value =
-        |(label, word): (&'static str, Range<usize>)| Some((label, kernel_text(&unescaped(&text[label_value(text, word, label)?]))));
-    let values: Vec<(&str, String)> = group.instance_labels.iter().copied().zip(words).filter_map(value).collect();
+    let value = |(label, word): (&'static str, Range<usize>)| {
+        Some((label, kernel_text(&unescaped(&text[label_value(text, word, label)?]))))
+    };
+    let values: Vec<(&str, String)> =
+        group.instance_labels.iter().copied().zip(words).filter_map(value).collect();
     let instance = Instance::from_kernel(&name);
     // Labels that are too long are left out: the name alone tells most instances apart.
     match Labels::new(values.iter().map(|(label, value)| (*label, value.as_str()))) {

@@ -74,9 +74,9 @@ fn a_file_system_that_is_full_or_read_only_makes_a_node_unhealthy() {
     let mut command = khz(&[&words[..], &["--root", root.to_str().unwrap()]].concat());
     command.env("KHZ_RING_DIR", place.0.join("rings")).env("KHZ_RUN_DIR", place.0.join("run"));
     let _agent = Running::of(command);
-    let well = ["fs.available[/] > 1MB and fs.read_only[/] < 1"];
+    let well = ["fs.available[%2F] > 1MB and fs.read_only[%2F] < 1"];
     until(PATIENCE, "the node is healthy", || code(&health(&place, &well)) == 0);
-    for condition in ["fs.available[*] > 1MB", "fs.read_only[/scratch] < 1"] {
+    for condition in ["fs.available[*] > 1MB", "fs.read_only[%2Fscratch] < 1"] {
         let ill = health(&place, &[condition]);
         assert_eq!(code(&ill), 1, "{}", out(&ill));
         assert!(out(&ill).contains("[%2Fscratch,device=%2Fdev%2Fsda1,fstype=ext4] is "), "{}", out(&ill));

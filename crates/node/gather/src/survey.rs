@@ -176,7 +176,8 @@ impl Survey {
             return Vec::new();
         }
         let counts = [&self.counts.surveys, &self.counts.cpu, &self.counts.stuck];
-        let tally = |(metric, count): (_, &Arc<AtomicU64>)| Tally { metric, instance: None, count: count.clone() };
+        let tally =
+            |(metric, count): (_, &Arc<AtomicU64>)| Tally { metric, instance: None, count: count.clone() };
         metrics().zip(counts).map(tally).collect()
     }
 

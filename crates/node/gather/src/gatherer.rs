@@ -373,7 +373,7 @@ impl Gatherer {
         let series = series.cloned().collect();
         handled.bind(series, period)?;
         let name = self.free_channel(&channel.terms.name);
-        let ring = self.rings.of_channel(self.lanes_opened, &name, handled.slots_max());
+        let ring = self.rings.of_channel(self.lanes_opened, &name);
         let cost = HandlerCost::shared(&channel.terms.name, self.lanes.iter().filter_map(Lane::cost));
         Ok(Lane::of_channel(*rate, members, self.ring(ring)?, now, handled, cost))
     }
@@ -432,6 +432,7 @@ impl Gatherer {
                 self.lanes[lane].note(source, &self.sources[source]);
             }
         }
+        self.lanes[lane].publish_channel(&mut self.sources);
         let expected = |slowdown| expected_share(&self.sources, &self.lanes, slowdown);
         let foreseen = self.cost.foresee(expected, self.plan.cpu_max);
         if let Some(pace) = foreseen {

@@ -17,6 +17,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 
 use crate::error::SimulateError;
+use crate::faults::{Fault, Faults, Symptoms};
 use crate::lanes::{NodeLanes, Part};
 use crate::library::Library;
 use crate::node::{Desk, Ended, Node};
@@ -36,6 +37,8 @@ const ARRIVAL: Nanos = Nanos::SECOND;
 /// How long to wait for the hub's last acknowledgements at the end.
 const DRAIN: Nanos = Nanos::from_secs(5);
 const STATUS: Nanos = Nanos::SECOND;
+/// Nodes without a hub execute their channels this often. The loop turns at least as often.
+const ALONE: Nanos = Nanos::from_millis(100);
 const EVENTS: usize = 1_024;
 const ROOM: usize = 64 << 10;
 /// Broken connections that are logged each second; the others are only counted.
@@ -68,6 +71,8 @@ pub struct Settings {
     pub held: Nanos,
     /// They play that they judge rules, and that none gives anything.
     pub quiet_rules: bool,
+    /// What is wrong with which nodes.
+    pub faults: Faults,
 }
 
 /// A running simulation.
@@ -101,6 +106,7 @@ impl Crowd {
         drop(bound.map_err(|source| SimulateError::Bind { hub: settings.hub, source })?);
         files::make_room(settings.nodes as u64)?;
         let (start, real_offset) = (clock::boot(), clock::real_offset());
+        check(&settings, &library)?;
         let library = Rc::new(RefCell::new(library));
         let nodes: Result<Vec<Node>, _> =
             (0..settings.nodes).map(|number| node(&settings, number, &library, start, real_offset)).collect();
@@ -128,7 +134,7 @@ impl Crowd {
     pub fn run(mut self, stop: &AtomicBool, mut status: impl FnMut(&Report)) -> Report {
         let mut end = self.settings.length.map_or(Nanos(u64::MAX), |length| Nanos(self.start.0 + length.0));
         let mut events = Vec::with_capacity(EVENTS);
-        let mut told = self.start;
+        let (mut told, mut executed) = (self.start, self.start);
         loop {
             let turn = clock::boot();
             if stop.load(Ordering::Relaxed) {
@@ -137,6 +143,10 @@ impl Crowd {
             let now = Stamp { boot: turn.min(end), real_offset: self.real_offset };
             self.desk.is_over = turn >= end;
             self.serve_due(now, turn);
+            if turn.since(executed) >= ALONE {
+                executed = turn;
+                self.nodes.iter_mut().for_each(|node| node.execute_alone(now));
+            }
             self.wait(turn, end, &mut events);
             let now = Stamp { boot: clock::boot().min(end), ..now };
             for &(number, flags) in &events {
@@ -164,6 +174,11 @@ impl Crowd {
                 continue;
             }
             let was_up = node.is_up();
+            if node.is_silent(turn) {
+                self.settle(number, was_up, Ok(()));
+                self.timetable.push(Reverse((self.nodes[number as usize].due, number)));
+                continue;
+            }
             let result = if node.is_down() { self.dial(number, turn) } else { node.act(now, &mut self.desk) };
             self.settle(number, was_up, result);
             self.timetable.push(Reverse((self.nodes[number as usize].due, number)));
@@ -298,12 +313,7 @@ fn node(
     start: Nanos,
     real_offset: i64,
 ) -> Result<Node, SimulateError> {
-    let digits = settings.nodes.to_string().len();
-    let name = format!("{}{:0digits$}", settings.prefix, number + 1);
-    let name = NodeName::new(&name).map_err(|error| SimulateError::Prefix {
-        prefix: settings.prefix.clone(),
-        problem: error.problem.to_string(),
-    })?;
+    let name = name_of(settings, number)?;
     let seed = chance::number(settings.seed, number as u64);
     let token = settings.key.as_ref().map(|key| key.token(khz_trust::Role::Node, &name));
     let identity = Identity {
@@ -317,6 +327,7 @@ fn node(
         prove: token.map(|token| -> khz_link::Prove { Box::new(move |nonce| token.proof(nonce)) }),
     };
     let part = Part {
+        faults: settings.faults.of(&name),
         node: name,
         seed,
         workload: (chance::number(seed, 6) % library.borrow().recordings().len() as u64) as usize,
@@ -324,7 +335,49 @@ fn node(
         held: settings.held,
         epoch: start.0 ^ real_offset as u64,
         quiet_rules: settings.quiet_rules,
+        zero: start,
     };
+    let silences = part.faults.iter().filter_map(Fault::silence);
+    let silences = silences.map(|(from, until)| (later(start, from), later(start, until))).collect();
     let due = Nanos(start.0 + chance::number(seed, 7) % ARRIVAL.0);
-    Ok(Node::new(Arc::new(identity), NodeLanes::new(library.clone(), part), seed, due))
+    let lanes = NodeLanes::new(library.clone(), part);
+    Ok(Node::new(Arc::new(identity), lanes, seed, due).silent_at(silences))
+}
+
+fn later(start: Nanos, span: Nanos) -> Nanos {
+    Nanos(start.0.saturating_add(span.0))
+}
+
+/// The name of a node by its number, from 0.
+fn name_of(settings: &Settings, number: usize) -> Result<NodeName, SimulateError> {
+    let digits = settings.nodes.to_string().len();
+    let name = format!("{}{:0digits$}", settings.prefix, number + 1);
+    NodeName::new(&name).map_err(|error| SimulateError::Prefix {
+        prefix: settings.prefix.clone(),
+        problem: error.problem.to_string(),
+    })
+}
+
+/// Refuses faults that nobody would see.
+fn check(settings: &Settings, library: &Library) -> Result<(), SimulateError> {
+    let names: Result<Vec<NodeName>, _> =
+        (0..settings.nodes).map(|number| name_of(settings, number)).collect();
+    let names = names?;
+    for fault in settings.faults.iter() {
+        let of = |problem: String| SimulateError::NoSymptom {
+            kind: fault.kind.as_str(),
+            nodes: fault.nodes.to_string().trim_end_matches(":*").to_owned(),
+            problem,
+        };
+        if !names.iter().any(|name| fault.nodes.matches_node(name.as_str())) {
+            let (first, last) = (&names[0], &names[names.len() - 1]);
+            return Err(of(format!("no node has such a name; they are {first} to {last}")));
+        }
+        for recording in library.recordings() {
+            if !Symptoms::new(std::slice::from_ref(fault), &recording.series).show() {
+                return Err(of(format!("the recording {} has none of its metrics", recording.name)));
+            }
+        }
+    }
+    Ok(())
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use khz_channel::Definition;
 use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings as HubSettings};
 use khz_model::{ByteSize, Interest, Nanos, Pattern, Query, Rate, Subscription};
-use khz_simulate::{Crowd, Library, Report, Settings};
+use khz_simulate::{Crowd, Faults, Library, Report, Settings};
 use khz_trust::ClusterKey;
 
 const NODES: usize = 24;
@@ -54,6 +54,7 @@ impl Simulation {
                 length: None,
                 held: Nanos::from_secs(600),
                 quiet_rules: false,
+                faults: Faults::default(),
             };
             let crowd = Crowd::new(settings, Library::read(&names, None, 300).unwrap()).unwrap();
             crowd.run(&told, |_| {})
@@ -226,5 +227,56 @@ fn simulated_nodes_execute_channels_on_the_rows_that_they_play() {
     let times: Vec<u64> = some.keys().filter(|key| key.0 == "n07").map(|key| key.1).collect();
     assert!(times.windows(2).all(|two| two[1] - two[0] == 50_000_000), "{times:?}");
     assert!(never.poll().is_empty(), "a condition that does not hold sends nothing");
+    simulation.end();
+}
+
+#[test]
+fn a_simulated_node_without_a_hub_goes_on_executing_its_channels() {
+    let (server, query) = hub(1, "127.0.0.1:0", None);
+    let address = server.addresses()[0];
+    let simulation = Simulation::of(address, None);
+    let definition = r#"{"name":"on","nodes":"n07","series":["kernel.context_switches"],"rate":"10Hz"}"#;
+    let interest = || Definition::from_json(definition.as_bytes()).unwrap().interest().unwrap();
+    // Number and time of the last row that has come.
+    let last = |rows: &mut dyn Subscription| {
+        let delivery = rows.poll().pop()?;
+        Some((delivery.last?, delivery.rows.last()?.stamp.boot.0))
+    };
+    let mut rows = query.subscribe(interest()).unwrap();
+    let mut before = None;
+    until("a row", || {
+        before = last(&mut *rows).or(before);
+        before.is_some()
+    });
+    drop((rows, server, query));
+    // Longer than the time for which a node makes up for ticks that it has missed.
+    std::thread::sleep(Duration::from_secs(4));
+    let (_server, query) = hub(2, &address.to_string(), None);
+    let mut rows = query.subscribe(interest()).unwrap();
+    let mut after = None;
+    until("a row at the next hub", || {
+        after = last(&mut *rows);
+        after.is_some()
+    });
+    let ((first, began), (second, went)) = (before.unwrap(), after.unwrap());
+    assert_eq!(first.epoch, second.epoch);
+    assert_eq!((second.number - first.number) * 100_000_000, went - began, "a row for each tick");
+    simulation.end();
+}
+
+#[test]
+fn simulated_nodes_execute_a_channel_that_was_followed_before_they_came() {
+    let (server, query) = hub(1, "127.0.0.1:0", None);
+    let definition = r#"{"name":"early","series":["kernel.context_switches"],"rate":"10Hz"}"#;
+    let interest = Definition::from_json(definition.as_bytes()).unwrap().interest().unwrap();
+    let mut rows = query.subscribe(interest).unwrap();
+    let simulation = Simulation::of(server.addresses()[0], None);
+    let (mut values, mut refused) = (Values::new(), Vec::new());
+    until("a row of every node", || {
+        take(&mut *rows, &mut values);
+        refused.extend(rows.notices().into_iter().filter(|notice| notice.is_refusal));
+        assert!(refused.is_empty(), "{refused:?}");
+        values.keys().map(|(node, _)| node).collect::<std::collections::BTreeSet<_>>().len() == NODES
+    });
     simulation.end();
 }

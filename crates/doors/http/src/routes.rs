@@ -99,6 +99,7 @@ fn table() -> Vec<Route> {
         ("/khz/v1/actions/{run}/output", actions::OUTPUT_PARAMS, get(actions::output)),
         (rules::STATE_PATH, rules::STATE_PARAMS, get(rules::state)),
         (rules::PICTURE_PATH, rules::PICTURE_PARAMS, get(rules::picture)),
+        (rules::SCORE_PATH, &[], get(rules::score)),
         ("/khz/v1/tiles", tiles::TILES_PARAMS, get(tiles::tiles)),
         ("/khz/v1/targets", targets::TARGETS_PARAMS, get(targets::targets)),
         ("/khz/v1/openapi.json", &[], get(catalog::openapi)),

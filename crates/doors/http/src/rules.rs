@@ -138,3 +138,25 @@ pub(crate) async fn picture(request: Request) -> Result<Response, Refusal> {
     out.push_str("}\n");
     Ok(json::response(out))
 }
+
+/// Where the scores of the rules are.
+pub(crate) const SCORE_PATH: &str = "/khz/v1/rules/score";
+
+/// `GET /khz/v1/rules/score`: how good each alerting rule is as a warning.
+pub(crate) async fn score(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    Params::parse(request.uri().query(), &[])?;
+    let sheet = app.rules.scores();
+    pages::json(&app, async move |mut writer: pages::Writer| {
+        writer.page().push('{');
+        writer.page().push_str(&sheet.head);
+        writer.page().push_str(",\"rules\":[");
+        for (number, rule) in sheet.rules.iter().enumerate() {
+            json::next(writer.page(), number);
+            writer.page().push_str(rule);
+            writer.turn().await?;
+        }
+        writer.page().push_str("]}\n");
+        Ok(writer)
+    })
+    .await
+}

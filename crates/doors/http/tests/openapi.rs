@@ -166,7 +166,9 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             get("?expr=a&at_least=x&of=3", 400),
             get("?nodes=n[1-", 400),
         ]),
-        "/khz/v1/channels" | "/khz/v1/rules" | "/khz/v1/actions" => requests.push(get("?x=1", 400)),
+        "/khz/v1/channels" | "/khz/v1/rules" | "/khz/v1/rules/score" | "/khz/v1/actions" => {
+            requests.push(get("?x=1", 400))
+        }
         "/khz/v1/actions/7/output" => {
             let unknown = |run: &str| ("GET", format!("/khz/v1/actions/{run}/output"), vec![], 404);
             requests.extend([get("?x=1", 400), unknown("8"), unknown("x")]);
@@ -319,7 +321,8 @@ fn every_described_status_is_answered_as_described() {
         }
         let reads_past = path == "/khz/v1/range" || item["get"]["responses"].get("422").is_some();
         let forgetful = reads_past.then_some(&node.forgetful);
-        for flag in [&node.full, &node.stopped].into_iter().chain(forgetful) {
+        let unable = path.ends_with("/stream").then_some(&node.unable);
+        for flag in [&node.full, &node.stopped].into_iter().chain(forgetful).chain(unable) {
             flag.store(true, Ordering::SeqCst);
             let answer = server.get(&format!("{}{}", filled(path), needed(path)));
             flag.store(false, Ordering::SeqCst);

@@ -170,6 +170,18 @@ impl Actor {
         runs.into_iter().take(most).cloned().collect()
     }
 
+    /// The last runs that have drained a node and ended after this time (ms since 1970), in the order of their ends.
+    pub fn drains_after(&self, ended: i64) -> Vec<Run> {
+        let book = held(&self.shared.book);
+        let is_drain = |run: &&Run| {
+            let is_done = run.outcome == Some(Outcome::Done) && run.kind == "drain";
+            is_done && run.ended.is_some_and(|at| at > ended)
+        };
+        let mut runs: Vec<Run> = book.ledger.runs().filter(is_drain).cloned().collect();
+        runs.sort_by_key(|run| run.ended);
+        runs
+    }
+
     /// What a run printed, if that was kept.
     pub fn output(&self, run: u64) -> Option<String> {
         self.shared.outputs.read(run)

@@ -329,6 +329,11 @@ fn a_node_is_drained_only_if_slurm_knows_it_as_one_node_that_is_not_drained() {
     assert!(third.0 == "failed" && third.1.contains("does not know 'n3' as one node"), "{third:?}");
     assert!(rest.iter().all(|(outcome, _)| *outcome == "failed"), "{rest:?}");
     assert_eq!(place.file("told"), "update\nNodeName=n1\nState=DRAIN\nReason=khz: A: it is broken\n");
+    // Those who keep scores of rules learn of the one that was drained, once.
+    let drains = actor.drains_after(0);
+    let of: Vec<_> = drains.iter().map(|run| (run.node.as_str(), run.alert["alertname"].as_str())).collect();
+    assert_eq!(of, [("n1", "A")]);
+    assert!(actor.drains_after(drains[0].ended.unwrap()).is_empty());
 }
 
 #[test]
@@ -345,6 +350,7 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
     let expected = format!("would run {scontrol} update NodeName=n1 State=DRAIN Reason=khz: A: it is broken");
     assert!(runs[0].text.starts_with(&expected), "{}", runs[0].text);
     assert!(!place.0.join("told").exists());
+    assert!(actor.drains_after(0).is_empty(), "nothing was drained");
 }
 
 #[test]

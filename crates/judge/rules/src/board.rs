@@ -11,11 +11,13 @@ use crate::alert::{Alert, AlertState};
 use crate::group::{Evaluator, Pass, RuleReport, Share};
 use crate::limits::{RELOAD_MAX, RELOADS_WAITING_MAX};
 use crate::rule::{Group, RuleSet};
+use crate::scores::ScoreSheet;
 
 /// What rules said last.
 #[derive(Debug, Default)]
 pub struct Board {
     standing: Mutex<Arc<Standing>>,
+    scores: Mutex<Arc<ScoreSheet>>,
     waiting: Mutex<Waiting>,
     interrupted: Arc<AtomicBool>,
     /// The group that is evaluated now, and since when.
@@ -149,6 +151,16 @@ impl Board {
     /// From now on another hub is told this.
     pub fn say(&self, word: Word) {
         *locked(&self.word) = Arc::new(word);
+    }
+
+    /// The scores of the rules.
+    pub fn scores(&self) -> Arc<ScoreSheet> {
+        locked(&self.scores).clone()
+    }
+
+    /// From now on these are the scores.
+    pub fn put_scores(&self, scores: ScoreSheet) {
+        *locked(&self.scores) = Arc::new(scores);
     }
 
     /// True while the evaluation that runs is to stop, since somebody waits for the thread.

@@ -62,3 +62,15 @@ pub const STATE_BYTES_MAX: usize = 64 << 20;
 pub const SERIES_VALUES_MAX: usize = 1_000_000;
 /// Evaluations of all rules in one test: 11 days at 1 Hz.
 pub const EVALUATIONS_MAX: i64 = 1_000_000;
+/// How long a rule that has fired at a node warns of it (ms): a day, in which people can act.
+pub const SCORE_WINDOW: i64 = 86_400_000;
+/// Rules that have a score: beyond it, the one that has not fired for longest loses its own.
+pub const SCORED_RULES_MAX: usize = 1_024;
+/// Warnings that have not ended, of all rules: four on each of 4,096 nodes. More firings are counted only.
+pub const OPEN_WARNINGS_MAX: usize = 16_384;
+/// Lead times of a rule that its median is made of.
+pub const LEADS_MAX: usize = 256;
+/// Failures without a warning that are remembered with their node and time; all are counted.
+pub const UNFORETOLD_MAX: usize = 64;
+/// Bytes of saved scores: 16,384 warnings of 300 bytes, and 1,024 rules of 4 kB.
+pub const SCORES_BYTES_MAX: usize = 16 << 20;

@@ -40,6 +40,7 @@ mod roles;
 mod rrd;
 mod rules;
 mod rules_at_nodes;
+mod scores;
 mod service;
 mod shared_rules;
 mod simulate;

@@ -12,6 +12,7 @@ mod numbers;
 mod passed;
 mod peers;
 mod schedule;
+mod scoring;
 mod sharing;
 mod source;
 mod state;
@@ -31,6 +32,7 @@ use khz_rules::{Board, RuleSet, Settings};
 
 pub(crate) use self::gathered::Gathered;
 use self::numbers::Numbers;
+use self::scoring::ScoreFile;
 use self::state::AlertState;
 use self::thread::Work;
 use crate::config::Plan;
@@ -68,6 +70,7 @@ pub struct Judge {
     /// Other hubs that judge the same rules, and the name of this one.
     peers: Vec<ForeignServer>,
     name: String,
+    score_file: Option<ScoreFile>,
 }
 
 impl Judge {
@@ -82,6 +85,7 @@ impl Judge {
         set.warnings.iter().for_each(|finding| tracing::warn!("rules: {finding}"));
         let directory = state_dir::find(plan, "alerts will begin again after a restart");
         let state = AlertState::open(directory.as_deref(), !plan.rules_peers.is_empty());
+        let score_file = directory.as_deref().and_then(ScoreFile::open);
         Ok(Some(Judge {
             paths: plan.rules.clone(),
             set,
@@ -99,6 +103,7 @@ impl Judge {
             state,
             peers: plan.rules_peers.clone(),
             name: plan.node.to_string(),
+            score_file,
         }))
     }
 

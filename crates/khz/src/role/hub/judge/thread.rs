@@ -15,6 +15,7 @@ use super::clock::now;
 use super::groups::Groups;
 use super::numbers::Numbers;
 use super::passed::{Passed, bounded};
+use super::scoring::Scoring;
 use super::sharing::Sharing;
 use super::source::AtSource;
 use super::state::AlertState;
@@ -46,7 +47,8 @@ impl Work {
         audience: Audience,
         identity: &str,
     ) -> Result<Self, Failure> {
-        let Judge { paths, set, settings, job, rate, board, numbers, is_over, state, peers, name } = judge;
+        let Judge { paths, set, settings, job, rate, board, numbers, is_over, state, peers, name, score_file } =
+            judge;
         board.evaluated_by(std::thread::current());
         let saved = state.read();
         let judged = saved.as_ref().map(|saved| saved.nodes.clone()).unwrap_or_default();
@@ -54,11 +56,15 @@ impl Work {
         // Alerts that fire must not be resolved because their nodes are not back yet.
         let settles = saved.is_some() || sharing.is_some();
         let groups = Groups::new(&set, settings, saved.as_ref(), now(), settles);
+        let mut scoring =
+            Scoring::begin(score_file, query.clone(), audience.actions.clone(), board.clone());
+        scoring.of_rules(&set);
+        scoring.restored(&groups, now());
         let asker = Asker::start(std::thread::current())?;
         let (interrupted, numbers_too) = (board.interrupted(), numbers.clone());
         let means =
             Means { query, job: job.clone(), interrupted, numbers: numbers_too, board: board.clone() };
-        let aftermath = Aftermath { state, recorded, audience, numbers, board, sharing };
+        let aftermath = Aftermath { state, scoring, recorded, audience, numbers, board, sharing };
         let mut source = AtSource::new(cluster, job, rate);
         source.change(&groups);
         Ok(Work { paths, groups, source, means, asker, aftermath, is_over })
@@ -114,6 +120,7 @@ impl Work {
     /// How long it is until somebody looks at nodes again.
     fn until_next(&self) -> Duration {
         let of_source = self.source.until_next().unwrap_or(SLEEP_MAX);
+        let of_source = of_source.min(self.aftermath.scoring.until_next(now()));
         self.aftermath.sharing.as_ref().map_or(of_source, |sharing| of_source.min(sharing.until_next()))
     }
 
@@ -123,6 +130,7 @@ impl Work {
                 let given_up = self.groups.give_up();
                 self.aftermath.of(&given_up, &mut self.groups);
                 self.groups.change(&set, &self.aftermath.recorded, now());
+                self.aftermath.scoring.of_rules(&set);
                 self.source.change(&self.groups);
                 self.groups.show(board, String::new());
                 let (of_groups, rules) = counted(&set);
@@ -144,6 +152,7 @@ impl Work {
     /// What nodes say goes first: people hear of it at once, also while a slow rule is evaluated.
     fn hear(&mut self) {
         self.look(None);
+        self.aftermath.scoring.look_if_due(now());
         // Until it is known who judges which node, rows wait in their lanes.
         if !self.aftermath.is_ready() {
             return;
@@ -195,6 +204,7 @@ fn share<'a>(source: &'a AtSource, aftermath: &'a Aftermath) -> impl Fn(RuleId) 
 /// What follows when something has come of rules.
 struct Aftermath {
     state: AlertState,
+    scoring: Scoring,
     recorded: RecordedSeries,
     audience: Audience,
     numbers: Arc<Numbers>,
@@ -214,6 +224,8 @@ impl Aftermath {
             return;
         }
         self.keep(groups);
+        // After the alerts: a hub that is killed in between finds in their file what is missing in this one.
+        self.scoring.take(all, now());
         for passed in all {
             groups.log(passed);
             groups.record(passed, &self.recorded, &self.numbers);
@@ -254,6 +266,7 @@ impl Aftermath {
     }
 
     fn end(&mut self, groups: &Groups) {
+        self.scoring.write(now());
         let nodes = self.sharing.as_ref().map(Sharing::names).unwrap_or_default();
         self.state.write(groups, nodes, &self.numbers, now());
     }

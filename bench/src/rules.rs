@@ -2,6 +2,7 @@
 //! how well those that khz ships foretell.
 
 mod alert;
+mod beside;
 mod faults;
 mod scale;
 mod site;
@@ -18,6 +19,12 @@ pub static SUITE: Suite = Suite {
             seconds: (150, 30),
             about: "from the row that makes a rule true, or false, at a node to the request at an\nAlertmanager",
             run: alert::run,
+        },
+        Section {
+            name: "beside",
+            seconds: (900, 150),
+            about: "from a fault on a node to the receiver, beside Prometheus (Debian package prometheus)\nwith the same rule every 15 s and every second",
+            run: beside::run,
         },
         Section {
             name: "scale",

@@ -97,6 +97,7 @@ fn table() -> Vec<Route> {
         (RULES_PATH, &[], get(rules::summary).put(rules::load)),
         (ACTIONS_PATH, &[], get(actions::list)),
         ("/khz/v1/actions/{run}/output", actions::OUTPUT_PARAMS, get(actions::output)),
+        (rules::STATE_PATH, rules::STATE_PARAMS, get(rules::state)),
         (rules::PICTURE_PATH, rules::PICTURE_PARAMS, get(rules::picture)),
         (rules::SCORE_PATH, &[], get(rules::score)),
         ("/khz/v1/tiles", tiles::TILES_PARAMS, get(tiles::tiles)),

@@ -173,6 +173,7 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             let unknown = |run: &str| ("GET", format!("/khz/v1/actions/{run}/output"), vec![], 404);
             requests.extend([get("?x=1", 400), unknown("8"), unknown("x")]);
         }
+        "/khz/v1/rules/state" => requests.extend([get("?known=a-1", 200), get("?x=1", 400)]),
         "/khz/v1/rules/picture" => requests.extend([
             get("?query=node_load1%3E5%20and%20up&instance=n1", 200),
             get("", 400),

@@ -15,8 +15,9 @@ use crate::error::ActionError;
 use crate::ledger::Ledger;
 use crate::limits::ACTIONS_MAX;
 use crate::log::AuditLog;
+use crate::named::{ANNOTATION, names};
 use crate::outputs::Outputs;
-use crate::record::{Event, Line, Outcome, Run};
+use crate::record::{Event, Key, Line, Outcome, Run};
 use crate::settings::{Action, Boost, Settings};
 use crate::worker::{Book, Due, Lane, Shared, held};
 
@@ -123,6 +124,29 @@ impl Actor {
             if let Some(first) = rest.pop_front() {
                 self.shared.pass(first, Due::new(Arc::new(alert.clone()), rest));
             }
+        }
+    }
+
+    /// Goes on with alerts that began to fire at another hub, which acts on them: nothing is done about this firing here.
+    pub fn adopt(&self, alerts: &[Alert]) {
+        let (now, settings) = (now(), &self.shared.settings);
+        let mut keys = Vec::new();
+        for alert in alerts.iter().filter(|alert| alert.is_firing()) {
+            let text = alert.annotations.get(ANNOTATION).map_or("", String::as_str);
+            let known = names(text).into_iter().filter(|name| settings.position(name).is_some());
+            keys.extend(known.map(|name| Key::new(name, alert)));
+        }
+        let mut desk = held(&self.shared.desk);
+        keys.retain(|key| !desk.is_firing(key));
+        keys.iter().for_each(|key| desk.restore(key.clone(), now));
+        drop(desk);
+        if keys.is_empty() {
+            return;
+        }
+        tracing::info!("{} actions of alerts that began to fire at another hub are left to it", keys.len());
+        let lines = keys.into_iter().map(|key| Line { at: now, run: 0, event: Event::Kept { key } });
+        if let Err(error) = self.shared.keep(&lines.collect::<Vec<_>>()) {
+            tracing::warn!("the log of actions cannot be written: {error}");
         }
     }
 

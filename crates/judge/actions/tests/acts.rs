@@ -139,6 +139,27 @@ fn each_firing_acts_once_over_passes_and_restarts() {
 }
 
 #[test]
+fn a_firing_that_began_at_another_hub_is_left_to_it_also_after_a_restart_and_the_next_one_is_not() {
+    let place = Place::new("adopted");
+    let script = place.script("act", "echo $KHZ_ALERT_NAME >> $(dirname $0)/done");
+    let actions = [exec("act", &script)];
+    let actor = place.actor(&actions);
+    let others = alert("Others", "n1", 5, "act, unknown");
+    actor.adopt(std::slice::from_ref(&others));
+    actor.tell(&[others.clone(), alert("A", "n1", 5, "act")]);
+    ended(&actor, 1);
+    drop(actor);
+    let actor = place.actor(&actions);
+    actor.tell(&[others.clone(), alert("B", "n1", 5, "act")]);
+    ended(&actor, 2);
+    assert_eq!(place.file("done"), "A\nB\n");
+    actor.tell(&[Alert { ends_at: Some(9), ..others }]);
+    actor.tell(&[alert("Others", "n1", 10, "act")]);
+    ended(&actor, 3);
+    assert_eq!(place.file("done"), "A\nB\nOthers\n");
+}
+
+#[test]
 fn a_program_that_hangs_is_killed_with_its_children_and_holds_up_no_other_action() {
     let place = Place::new("hangs");
     let hangs = place.script("hangs", "sleep 1000 & echo $! > $(dirname $0)/child; wait");
@@ -340,6 +361,16 @@ fn a_slurm_that_is_missing_is_a_failure_with_its_reason() {
     let runs = ended(&actor, 1);
     assert_eq!(runs[0].outcome, Some(Outcome::Failed));
     assert!(runs[0].text.starts_with("cannot run /nonexistent/scontrol: "), "{}", runs[0].text);
+}
+
+#[test]
+fn a_slurm_that_refuses_is_a_failure_that_names_the_node() {
+    let place = Place::new("refuses");
+    let scontrol = place.script("scontrol", "echo slurm_load_node error: Access denied; exit 1");
+    let actor = place.actor(&[drain(&scontrol)]);
+    actor.tell(&[alert("A", "n1", 1, "drain")]);
+    let text = ended(&actor, 1)[0].text.clone();
+    assert!(text.contains("show node n1: ") && text.contains("Access denied"), "{text}");
 }
 
 struct Boosted;

@@ -36,13 +36,13 @@ mod test_file;
 mod yaml;
 
 pub use alert::{ALERT_NAME, Alert, AlertState, Change, RESOLVED_KEPT};
-pub use board::{Board, GroupStanding, Reloaded, RuleStanding, Standing, counted};
+pub use board::{Board, GroupStanding, Reloaded, RuleStanding, Standing, Word, counted};
 pub use duration::{duration_text, parse_duration};
 pub use error::RulesError;
 pub use finding::{Finding, Findings, Place, Severity};
 pub use group::{
-    Evaluator, Pass, PassedAlert, Passing, Recorded, RuleReport, Saved, SavedAlert, SavedGroup, SavedRule,
-    Settings, Share,
+    Answered, Asking, Evaluator, Handover, LeftOut, Pass, PassedAlert, Passing, Recorded, Room, RuleReport,
+    Saved, SavedAlert, SavedGroup, SavedRule, Settings, Share,
 };
 pub use load::files;
 pub use memory::{Memory, Overlay};

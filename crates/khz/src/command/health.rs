@@ -70,6 +70,11 @@ pub fn run(flags: HealthFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
     let conditions: Vec<Comparison> = texts.iter().map(read).collect::<Result<Vec<_>, _>>()?.concat();
     let drains = flags.on_unhealthy.as_ref().or(plan.health.on_unhealthy.as_ref());
     let drains = drains.map(|name| action(&plan, name)).transpose()?;
+    if let Some(age) = flags.age.filter(|age| age.0 == 0) {
+        return Err(Failure::usage(format!(
+            "--age: '{age}' would make every value unknown; an agent writes once a second"
+        )));
+    }
     let age = flags.age.unwrap_or(Nanos(u64::try_from(plan.health.age.as_nanos()).unwrap_or(u64::MAX)));
     let found = match open(&plan) {
         Ok(mut page) => look(&mut page, &conditions, age),

@@ -70,6 +70,11 @@ impl Actions {
         self.actor.drains_after(ended).into_iter().filter_map(drain).collect()
     }
 
+    /// Another hub acts on these.
+    pub fn adopt(&self, alerts: &[khz_notify::Alert]) {
+        self.actor.adopt(alerts);
+    }
+
     /// What each action counts.
     pub fn counts(&self) -> Vec<(Series, Arc<AtomicU64>)> {
         self.actor.counts().iter().flat_map(|(name, counts)| of(name, counts)).collect()

@@ -42,6 +42,7 @@ mod rules;
 mod rules_at_nodes;
 mod scores;
 mod service;
+mod shared_rules;
 mod simulate;
 mod slowed;
 mod slurm;

@@ -100,6 +100,12 @@ impl Cluster {
             // Its time of boot is the node's own.
             let is_named =
                 exprs.iter().any(|expr| expr.contains(exposed)) && exposed != "node_boot_time_seconds";
+            // Of the modes of CPUs only those that some rule chooses.
+            let is_chosen = one.metric.exposition.labels.iter().all(|(name, value)| {
+                let text = format!("{name}=\"{value}\"");
+                name != "mode" || exprs.iter().any(|expr| expr.contains(&text))
+            });
+            let is_named = is_named && is_chosen;
             let key = one.to_string();
             let slot = |other: &Arc<khz_simulate::Recording>| {
                 let slot = other.series.iter().position(|other| other.to_string() == key)?;

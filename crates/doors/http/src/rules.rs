@@ -146,7 +146,7 @@ pub(crate) const SCORE_PATH: &str = "/khz/v1/rules/score";
 pub(crate) async fn score(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
     Params::parse(request.uri().query(), &[])?;
     let sheet = app.rules.scores();
-    pages::json(&app, async move |mut writer: pages::Writer| {
+    pages::json(&app, async move |mut writer: Writer| {
         writer.page().push('{');
         writer.page().push_str(&sheet.head);
         writer.page().push_str(",\"rules\":[");

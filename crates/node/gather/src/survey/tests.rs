@@ -1,3 +1,5 @@
+//! Surveys with made-up steps that block until the test lets them go: what is stuck is left out, and everything else goes on.
+
 use std::collections::BTreeSet;
 use std::time::Instant;
 

@@ -20,10 +20,11 @@ pub struct Moving {
 
 /// Numbers that look random and are the same in every run (a linear congruential generator with Knuth's
 /// constants).
-struct Noise(u64);
+pub struct Noise(pub u64);
 
 impl Noise {
-    fn below(&mut self, limit: u64) -> u64 {
+    /// The next number below this limit.
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit.max(1)
     }

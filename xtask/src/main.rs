@@ -9,6 +9,7 @@ mod mutants;
 mod needs;
 mod older;
 mod promises;
+mod rerun;
 mod skipped;
 mod static_program;
 mod step;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{mutants, needs, older, skipped, static_program, step};
+use crate::{mutants, needs, older, rerun, skipped, static_program, step};
 
 /// Checks the format, lints (those of the fuzz targets too), every test of every crate, and the page in a real browser. At the end, failed or
 /// not, lists the skipped tests.
@@ -10,7 +10,7 @@ pub fn run(slow: bool) -> Result<(), String> {
     needs::install()?;
     skipped::forget()?;
     let done = steps(slow);
-    eprint!("\n{}", skipped::told());
+    eprint!("\n{}{}", skipped::told(), rerun::told());
     done
 }
 
@@ -18,7 +18,7 @@ fn steps(slow: bool) -> Result<(), String> {
     step::run("cargo fmt --all --check", &[], &[])?;
     step::run("cargo clippy --workspace --all-targets --quiet -- -D warnings", &[], &[])?;
     fuzz_targets()?;
-    step::run("cargo test --workspace --exclude khz-browser-test --quiet", &[], &same_cases())?;
+    rerun::tests(&["--workspace", "--exclude", "khz-browser-test", "--quiet"], &same_cases())?;
     browser_tests(&[], &[])?;
     if slow {
         slow_tests()?;
@@ -112,7 +112,8 @@ fn browser_tests(more: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
     let khz = step::target().join("debug/khz");
     let khz = khz.to_str().ok_or("the target directory's name is not UTF-8")?;
     let env: Vec<_> = [("KHZ_BIN", khz)].into_iter().chain(env.iter().copied()).collect();
-    step::run("cargo test -p khz-browser-test --quiet --", more, &env)
+    let words = ["-p", "khz-browser-test", "--quiet", "--"];
+    rerun::tests(&[&words[..], more].concat(), &env)
 }
 
 /// Draws the picture in the README from the running page.

@@ -65,8 +65,13 @@ impl Site {
 
     /// Starts an agent of this name.
     pub fn agent(&mut self, name: &str) -> Result<(), BenchError> {
+        self.agent_on(name, SocketAddr::from(([127, 0, 0, 1], 0)))
+    }
+
+    /// Starts an agent of this name with this HTTP door.
+    pub fn agent_on(&mut self, name: &str, http: SocketAddr) -> Result<(), BenchError> {
         let mut command = Command::new(&self.program);
-        command.args(["agent", "--quiet", "--log", "error", "--node", name, "--listen", "127.0.0.1:0"]);
+        command.args(["agent", "--quiet", "--log", "error", "--node", name, "--listen", &http.to_string()]);
         command.args(["--ring", "4MiB", "--hub", &self.link.to_string()]);
         command.arg("--run-dir").arg(self.folder.join(format!("run-{name}")));
         command.arg("--ring-dir").arg(self.folder.join("rings"));
@@ -84,7 +89,8 @@ impl Drop for Site {
     }
 }
 
-fn free() -> Result<SocketAddr, BenchError> {
+/// A port that nobody has now.
+pub fn free() -> Result<SocketAddr, BenchError> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| failed("a free port", error))?;
     listener.local_addr().map_err(|error| failed("a free port", error))
 }
@@ -105,6 +111,8 @@ fn started(mut command: Command, what: &str) -> Result<(Watched, BufReader<Child
 pub struct Came {
     /// It is over.
     pub is_resolved: bool,
+    /// When it came.
+    pub at: Nanos,
     /// How long it took since the row, in ms; rows have whole ones.
     pub took: f64,
 }
@@ -160,13 +168,14 @@ fn serve(
             let ended = ends.map(|(_, ends)| ends).filter(|ends| *ends <= now);
             if known.insert((began, ended.is_some())) {
                 let took = now.0 as f64 - ended.unwrap_or(starts).0 as f64;
-                let _ = out.send(Came { is_resolved: ended.is_some(), took: took / 1e6 });
+                let _ = out.send(Came { is_resolved: ended.is_some(), at: now, took: took / 1e6 });
             }
         }
     }
 }
 
-fn wall() -> Nanos {
+/// The clock.
+pub fn wall() -> Nanos {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }

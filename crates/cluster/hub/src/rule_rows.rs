@@ -7,12 +7,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 
+use khz_model::query::Subscription;
 use khz_model::{ChannelName, Interest, NodeName, Row, Series};
 
 use crate::cluster::Cluster;
 use crate::cursor::{Cursor, Event, Numbers};
 use crate::node::SharedNode;
 use crate::subscription::{ClusterSubscription, Pace};
+
+/// Places at nodes that are read in turn about once a second, beside those that ring: enough for all of them in a small cluster. In
+/// one of 4,096 nodes with 26 channels each place has its turn every 26 seconds.
+const TENDED_AT_ONCE: usize = 4_096;
 
 /// How the names of these channels begin. Nobody else may have such a channel.
 pub const RULES_PREFIX: &str = "khz_rules_";
@@ -85,6 +90,8 @@ pub struct RuleNews {
 pub struct RuleRows {
     cluster: Arc<Cluster>,
     followed: Vec<Followed>,
+    /// Whose turn it is to be read whole.
+    turn: usize,
 }
 
 struct Followed {
@@ -100,7 +107,7 @@ impl RuleRows {
     /// Follows nothing so far. This thread is woken when rows have come.
     pub fn new(cluster: Arc<Cluster>, thread: Thread) -> Self {
         cluster.heard.lock().thread = Some(thread);
-        RuleRows { cluster, followed: Vec::new() }
+        RuleRows { cluster, followed: Vec::new(), turn: 0 }
     }
 
     /// From now on these channels are followed, and no others. Those that stay go on.
@@ -130,10 +137,23 @@ impl RuleRows {
         all
     }
 
-    /// Looks for nodes that have come, and reads all of them: to be called about once a second.
+    /// Looks for nodes that have come, and reads the channels whose turn it is, of all nodes, whether they rang or not: what nodes
+    /// refuse, and lanes that are over, ring nobody. To be called about once a second.
     pub fn tend(&mut self) -> Vec<RuleNews> {
-        let RuleRows { cluster, followed } = self;
-        followed.iter_mut().flat_map(|one| one.tend(cluster)).collect()
+        let RuleRows { cluster, followed, turn } = self;
+        followed.iter_mut().for_each(|one| one.find(cluster));
+        let (mut all, mut places) = (Vec::new(), 0);
+        for _ in 0..followed.len() {
+            let at = *turn % followed.len();
+            let one = &mut followed[at];
+            places += one.places.len();
+            if places > TENDED_AT_ONCE && places > one.places.len() {
+                break;
+            }
+            *turn = turn.wrapping_add(1);
+            all.extend(one.read());
+        }
+        all
     }
 
     /// Every node, and whether it is up.
@@ -150,23 +170,29 @@ impl Drop for RuleRows {
 }
 
 impl Followed {
-    fn tend(&mut self, cluster: &Arc<Cluster>) -> Vec<RuleNews> {
+    /// Follows the nodes that have come.
+    fn find(&mut self, cluster: &Arc<Cluster>) {
         if self.subscription.is_none() {
             let (pace, numbers) = (Pace::Prompt, Numbers::Doors);
             let begun = ClusterSubscription::begin(cluster.clone(), self.interest.clone(), pace, numbers);
             self.subscription = begun.ok();
         }
-        let Some(subscription) = &mut self.subscription else { return Vec::new() };
-        let notices = subscription.find();
+        let Some(subscription) = &mut self.subscription else { return };
+        let has_moved = subscription.find_new();
         let cursors = subscription.cursors();
-        // Cursors change their places when nodes are forgotten.
-        let is_there = |(place, cursor): (usize, &Cursor)| self.places.get(&cursor.node.name) == Some(&place);
-        if cursors.len() != self.places.len() || !cursors.iter().enumerate().all(is_there) {
+        if has_moved || cursors.len() != self.places.len() {
             let places = cursors.iter().enumerate().map(|(place, cursor)| (cursor.node.name.clone(), place));
             self.places = places.collect();
         }
+    }
+
+    /// Reads all nodes.
+    fn read(&mut self) -> Vec<RuleNews> {
+        let Some(subscription) = &mut self.subscription else { return Vec::new() };
+        let notices = Subscription::notices(subscription);
+        subscription.count();
         let mut all: Vec<RuleNews> =
-            cursors.iter_mut().filter_map(|cursor| read(&self.name, cursor)).collect();
+            subscription.cursors().iter_mut().filter_map(|cursor| read(&self.name, cursor)).collect();
         all.extend(notices.into_iter().filter(|notice| notice.is_refusal).map(|notice| RuleNews {
             channel: self.name.clone(),
             node: notice.node,

@@ -359,7 +359,8 @@ impl ClusterSubscription {
         self.share.set(held + self.reserved + self.choice_bytes);
     }
 
-    fn count(&self) {
+    /// Counts the bytes that its cursors hold.
+    pub(crate) fn count(&self) {
         self.counted(self.cursors.iter().map(Cursor::held).sum());
     }
 
@@ -407,10 +408,13 @@ impl ClusterSubscription {
         self.notices()
     }
 
-    /// Follows the nodes; the caller reads their cursors. Returns what they say.
-    pub fn find(&mut self) -> Vec<Notice> {
-        self.find_nodes();
-        self.notices()
+    /// Follows nodes that have come, and leaves those that are forgotten, without a look at the others. Returns whether cursors
+    /// have changed their places.
+    pub fn find_new(&mut self) -> bool {
+        let has_moved = !self.let_go().is_empty();
+        // An open subscription is not refused.
+        let _ = self.go_on(&mut Turn::whole());
+        has_moved
     }
 
     /// Takes the notices that come from the hub itself, not from a node.
@@ -420,9 +424,7 @@ impl ClusterSubscription {
 
     /// Finds all nodes: a door has its own thread and need not take turns.
     fn find_nodes(&mut self) {
-        self.let_go();
-        // An open subscription is not refused.
-        let _ = self.go_on(&mut Turn::whole());
+        self.find_new();
         self.count();
     }
 }

@@ -10,7 +10,7 @@ use khz_link::limits::{FRAME_MAX, SILENCE, VERSION};
 use khz_link::{AgentEnd, Frame, Greeting, Identity, LinkError, Role, Want, Welcome, put};
 use khz_model::{Nanos, NodeName, Stamp};
 
-use crate::lanes::{NodeLanes, Part};
+use crate::lanes::{NodeLane, NodeLanes, Part};
 use crate::library::Library;
 
 /// CLOCK_BOOTTIME at the start.
@@ -32,7 +32,17 @@ pub struct Said {
 pub fn said(library: Library, workload: usize, period: Nanos, length: Nanos) -> Result<Said, LinkError> {
     let slots = library.recordings()[workload].slots() as u64;
     let node = NodeName::new("node1").expect("BUG: this is a name");
-    let part = Part { node, seed: 1, workload, period, held: Nanos(0), epoch: 1, quiet_rules: false };
+    let part = Part {
+        node,
+        seed: 1,
+        workload,
+        period,
+        held: Nanos(0),
+        epoch: 1,
+        quiet_rules: false,
+        faults: Vec::new(),
+        zero: START.boot,
+    };
     let mut lanes = NodeLanes::new(Rc::new(RefCell::new(library)), part);
     let mut end = AgentEnd::new(Arc::new(identity()), START.boot);
     let (mut now, mut hub, mut out, mut said) = (START, Vec::new(), Vec::new(), Said::default());
@@ -59,7 +69,7 @@ pub fn said(library: Library, workload: usize, period: Nanos, length: Nanos) -> 
             now.boot = end.next_wake().max(Nanos(now.boot.0 + 1));
         }
     }
-    Ok(Said { rows: lanes.base().map_or(0, crate::ring::PlayedRing::rows), slots, ..said })
+    Ok(Said { rows: lanes.base().map_or(0, NodeLane::rows), slots, ..said })
 }
 
 fn identity() -> Identity {

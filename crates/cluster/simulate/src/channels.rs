@@ -1,7 +1,6 @@
 //! The channels of one simulated node: each takes the rows that the node would gather, executes its handler on them as an agent
 //! does, and writes what is to be sent into a ring of its own. A channel without a reader lives on for a while, as at an agent.
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -10,8 +9,7 @@ use khz_link::Lane;
 use khz_model::{Budget, ByteSize, ChannelTerms, Nanos, NodeName, Pattern, Stamp};
 
 use crate::made_ring::MadeRing;
-use crate::reel::Reel;
-use crate::variation::Variation;
+use crate::played::Played;
 
 /// Channels of one node at once, those without a reader among them: a simulation tries some channels on many nodes.
 const CHANNELS_MAX: usize = 16;
@@ -23,18 +21,6 @@ const WINDOWS_BYTES: ByteSize = ByteSize(1 << 20);
 /// Ticks that have passed since longer are skipped, as an agent skips those that it has missed.
 const LATE_MAX: Nanos = Nanos::from_secs(2);
 
-/// What a channel's readings are, and since when.
-pub struct Played {
-    /// The recording at the channel's rate.
-    pub reel: Rc<Reel>,
-    /// The reel's row at the start.
-    pub phase: u64,
-    /// How this node differs from others.
-    pub variation: Variation,
-    /// When the first row is gathered.
-    pub start: Stamp,
-}
-
 /// All channels of one node.
 pub struct Channels {
     all: Vec<Channel>,
@@ -45,6 +31,7 @@ struct Channel {
     terms: Arc<ChannelTerms>,
     patterns: Vec<Pattern>,
     rows: ChannelRows,
+    /// What its readings are, and since when.
     played: Played,
     /// The next tick, in periods of the reel since the start.
     next: u64,
@@ -140,7 +127,7 @@ impl Channels {
 
     /// When one of them takes its next row.
     pub fn next_tick(&self) -> Option<Nanos> {
-        self.all.iter().map(|channel| channel.stamp(channel.next).boot).min()
+        self.all.iter().map(|channel| channel.played.stamp(channel.next).boot).min()
     }
 
     /// Their lanes.
@@ -150,17 +137,12 @@ impl Channels {
 }
 
 impl Channel {
-    fn stamp(&self, tick: u64) -> Stamp {
-        let Stamp { boot, real_offset } = self.played.start;
-        Stamp { boot: Nanos(boot.0 + tick * self.played.reel.period.0), real_offset }
-    }
-
     /// Takes the rows up to now. Returns whether its lane has other slots or another period then.
     fn advance(&mut self, now: Nanos) -> bool {
         let (slots, period) = (self.ring.slots(), self.ring.period());
-        let late = now.since(self.stamp(self.next).boot).0.saturating_sub(LATE_MAX.0);
+        let late = now.since(self.played.stamp(self.next).boot).0.saturating_sub(LATE_MAX.0);
         self.next += late.div_ceil(self.played.reel.period.0);
-        while self.stamp(self.next).boot <= now {
+        while self.played.stamp(self.next).boot <= now {
             self.take(self.next);
         }
         (self.ring.slots(), self.ring.period()) != (slots, period)
@@ -168,9 +150,8 @@ impl Channel {
 
     /// Takes the row of this tick.
     fn take(&mut self, tick: u64) {
-        let Played { reel, phase, variation, .. } = &self.played;
-        let row = phase + tick;
-        let sent = self.rows.row(self.stamp(tick), |slot| reel.reading_at(row, slot, variation));
+        let played = &self.played;
+        let sent = self.rows.row(played.stamp(tick), |slot| played.reading(tick, slot));
         if !sent.is_empty() {
             self.describe();
         }
@@ -194,8 +175,11 @@ impl Channel {
 mod tests {
     use super::*;
     use crate::recording::tests::recording_of;
+    use crate::reel::Reel;
+    use crate::variation::Variation;
     use khz_model::ChannelName;
     use khz_plan::{Handler, Over, Values, When};
+    use std::rc::Rc;
 
     const START: Stamp = Stamp { boot: Nanos::from_secs(1_000), real_offset: 0 };
 
@@ -206,7 +190,7 @@ mod tests {
     fn played(period_ms: u64) -> Played {
         let recording = Arc::new(recording_of(20, 50, |tick, slot| (0, 1_000 + tick * slot as u64)));
         let reel = Rc::new(Reel::unencoded(recording, Nanos::from_millis(period_ms)));
-        Played { reel, phase: 0, variation: Variation::default(), start: START }
+        Played::new(reel, 0, Variation::default(), START, (&[], Nanos(0)))
     }
 
     fn terms(name: &str, handler: &Handler) -> Arc<ChannelTerms> {

@@ -17,6 +17,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 
 use crate::error::SimulateError;
+use crate::faults::{Fault, Faults, Symptoms};
 use crate::lanes::{NodeLanes, Part};
 use crate::library::Library;
 use crate::node::{Desk, Ended, Node};
@@ -70,6 +71,8 @@ pub struct Settings {
     pub held: Nanos,
     /// They play that they judge rules, and that none gives anything.
     pub quiet_rules: bool,
+    /// What is wrong with which nodes.
+    pub faults: Faults,
 }
 
 /// A running simulation.
@@ -103,6 +106,7 @@ impl Crowd {
         drop(bound.map_err(|source| SimulateError::Bind { hub: settings.hub, source })?);
         files::make_room(settings.nodes as u64)?;
         let (start, real_offset) = (clock::boot(), clock::real_offset());
+        check(&settings, &library)?;
         let library = Rc::new(RefCell::new(library));
         let nodes: Result<Vec<Node>, _> =
             (0..settings.nodes).map(|number| node(&settings, number, &library, start, real_offset)).collect();
@@ -170,6 +174,11 @@ impl Crowd {
                 continue;
             }
             let was_up = node.is_up();
+            if node.is_silent(turn) {
+                self.settle(number, was_up, Ok(()));
+                self.timetable.push(Reverse((self.nodes[number as usize].due, number)));
+                continue;
+            }
             let result = if node.is_down() { self.dial(number, turn) } else { node.act(now, &mut self.desk) };
             self.settle(number, was_up, result);
             self.timetable.push(Reverse((self.nodes[number as usize].due, number)));
@@ -304,12 +313,7 @@ fn node(
     start: Nanos,
     real_offset: i64,
 ) -> Result<Node, SimulateError> {
-    let digits = settings.nodes.to_string().len();
-    let name = format!("{}{:0digits$}", settings.prefix, number + 1);
-    let name = NodeName::new(&name).map_err(|error| SimulateError::Prefix {
-        prefix: settings.prefix.clone(),
-        problem: error.problem.to_string(),
-    })?;
+    let name = name_of(settings, number)?;
     let seed = chance::number(settings.seed, number as u64);
     let token = settings.key.as_ref().map(|key| key.token(khz_trust::Role::Node, &name));
     let identity = Identity {
@@ -323,6 +327,7 @@ fn node(
         prove: token.map(|token| -> khz_link::Prove { Box::new(move |nonce| token.proof(nonce)) }),
     };
     let part = Part {
+        faults: settings.faults.of(&name),
         node: name,
         seed,
         workload: (chance::number(seed, 6) % library.borrow().recordings().len() as u64) as usize,
@@ -330,7 +335,49 @@ fn node(
         held: settings.held,
         epoch: start.0 ^ real_offset as u64,
         quiet_rules: settings.quiet_rules,
+        zero: start,
     };
+    let silences = part.faults.iter().filter_map(Fault::silence);
+    let silences = silences.map(|(from, until)| (later(start, from), later(start, until))).collect();
     let due = Nanos(start.0 + chance::number(seed, 7) % ARRIVAL.0);
-    Ok(Node::new(Arc::new(identity), NodeLanes::new(library.clone(), part), seed, due))
+    let lanes = NodeLanes::new(library.clone(), part);
+    Ok(Node::new(Arc::new(identity), lanes, seed, due).silent_at(silences))
+}
+
+fn later(start: Nanos, span: Nanos) -> Nanos {
+    Nanos(start.0.saturating_add(span.0))
+}
+
+/// The name of a node by its number, from 0.
+fn name_of(settings: &Settings, number: usize) -> Result<NodeName, SimulateError> {
+    let digits = settings.nodes.to_string().len();
+    let name = format!("{}{:0digits$}", settings.prefix, number + 1);
+    NodeName::new(&name).map_err(|error| SimulateError::Prefix {
+        prefix: settings.prefix.clone(),
+        problem: error.problem.to_string(),
+    })
+}
+
+/// Refuses faults that nobody would see.
+fn check(settings: &Settings, library: &Library) -> Result<(), SimulateError> {
+    let names: Result<Vec<NodeName>, _> =
+        (0..settings.nodes).map(|number| name_of(settings, number)).collect();
+    let names = names?;
+    for fault in settings.faults.iter() {
+        let of = |problem: String| SimulateError::NoSymptom {
+            kind: fault.kind.as_str(),
+            nodes: fault.nodes.to_string().trim_end_matches(":*").to_owned(),
+            problem,
+        };
+        if !names.iter().any(|name| fault.nodes.matches_node(name.as_str())) {
+            let (first, last) = (&names[0], &names[names.len() - 1]);
+            return Err(of(format!("no node has such a name; they are {first} to {last}")));
+        }
+        for recording in library.recordings() {
+            if !Symptoms::new(std::slice::from_ref(fault), &recording.series).show() {
+                return Err(of(format!("the recording {} has none of its metrics", recording.name)));
+            }
+        }
+    }
+    Ok(())
 }

@@ -42,6 +42,28 @@ pub enum SimulateError {
         /// Why not.
         problem: String,
     },
+    /// The file of faults is wrong.
+    #[error("{}:{line}:{column}: {problem}", path.display())]
+    Faults {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+        /// What is wrong, and what to write.
+        problem: String,
+    },
+    /// A fault that no node has, or that no number would show.
+    #[error("a fault of kind {kind} at {nodes} would not show: {problem}")]
+    NoSymptom {
+        /// Its kind.
+        kind: &'static str,
+        /// Its nodes.
+        nodes: String,
+        /// Why not.
+        problem: String,
+    },
     /// More slots than a row can get.
     #[error("a row cannot have {asked} slots: with these recordings it can have {limit}")]
     Slots {

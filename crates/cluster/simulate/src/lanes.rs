@@ -6,16 +6,21 @@ use std::rc::Rc;
 use khz_link::{Answer, InterestFrame, Lane, Lanes, Overtaken};
 use khz_model::{ChannelName, Nanos, NodeName, Pattern, Stamp};
 
+use crate::ailing_ring::AilingRing;
 use crate::chance;
-use crate::channels::{Channels, Played};
+use crate::channels::Channels;
+use crate::faults::Fault;
 use crate::library::{Library, PERIOD_MIN};
 use crate::made_ring::MadeRing;
+use crate::played::Played;
 use crate::reel::Reel;
 use crate::ring::{PlayedRing, Score};
 use crate::variation::Variation;
 
 /// How channels of rules are called.
 const RULES_PREFIX: &str = "khz_rules_";
+/// How their lanes are called.
+const RULES_LANE: &str = "channel.khz_rules_";
 
 /// What a node plays, and how.
 #[derive(Clone, Debug)]
@@ -34,16 +39,20 @@ pub struct Part {
     pub epoch: u64,
     /// It plays that it judges rules, and that none gives anything.
     pub quiet_rules: bool,
+    /// What is wrong with it.
+    pub faults: Vec<Fault>,
+    /// When the simulation began, on CLOCK_BOOTTIME.
+    pub zero: Nanos,
 }
 
 /// All lanes of one node.
 pub struct NodeLanes {
     library: Rc<RefCell<Library>>,
     part: Part,
-    base: Option<PlayedRing>,
-    boosts: Vec<(u32, PlayedRing)>,
+    base: Option<NodeLane>,
+    boosts: Vec<(u32, NodeLane)>,
     /// Lanes on demand: they have the rows that were asked for.
-    demands: Vec<(u32, PlayedRing)>,
+    demands: Vec<(u32, NodeLane)>,
     channels: Channels,
     answers: Vec<Answer>,
     revision: u64,
@@ -73,8 +82,17 @@ impl NodeLanes {
     }
 
     /// The base lane, once the node plays.
-    pub fn base(&self) -> Option<&PlayedRing> {
+    pub fn base(&self) -> Option<&NodeLane> {
         self.base.as_ref()
+    }
+
+    /// Forgets everything, as a node that is booted does.
+    pub fn forget(&mut self) {
+        (self.base, self.channels) = (None, Channels::default());
+        self.boosts.clear();
+        self.demands.clear();
+        self.answers.clear();
+        self.revision += 1;
     }
 
     /// Begins with the last tick.
@@ -95,12 +113,16 @@ impl NodeLanes {
         phase: u64,
         start: Stamp,
         is_on_demand: bool,
-    ) -> PlayedRing {
+    ) -> NodeLane {
         self.made += 1;
         let Part { seed, epoch, held, .. } = self.part;
         let epoch = chance::number(seed ^ epoch, self.made);
         let variation = Variation::of_seed(seed);
-        PlayedRing::new(Score {
+        if !self.part.faults.is_empty() && !name.starts_with(RULES_LANE) {
+            let played = Played::new(reel, phase, variation, start, self.faults());
+            return NodeLane::Ailing(AilingRing::new((self.made, name, epoch), played, is_on_demand));
+        }
+        NodeLane::Played(PlayedRing::new(Score {
             id: self.made,
             name,
             epoch,
@@ -110,7 +132,11 @@ impl NodeLanes {
             start,
             held,
             is_on_demand,
-        })
+        }))
+    }
+
+    fn faults(&self) -> (&[Fault], Nanos) {
+        (&self.part.faults, self.part.zero)
     }
 
     /// Plays all lanes up to now.
@@ -129,12 +155,12 @@ impl NodeLanes {
     /// When any lane gathers its next row.
     pub fn next_tick(&self) -> Nanos {
         let rings = self.base.iter().chain(self.boosts.iter().map(|(_, ring)| ring));
-        let ticks = rings.map(PlayedRing::next_tick).chain(self.channels.next_tick());
+        let ticks = rings.map(NodeLane::next_tick).chain(self.channels.next_tick());
         ticks.min().unwrap_or(Nanos(u64::MAX))
     }
 
     /// When a lane with this period begins now, and at which of its rows: at the same moment of the recording as the base lane.
-    fn place_now(&self, base: &PlayedRing, period: Nanos) -> (Stamp, u64) {
+    fn place_now(&self, base: &NodeLane, period: Nanos) -> (Stamp, u64) {
         let reel = self.library.borrow_mut().reel(self.part.workload, self.part.period);
         let phase = chance::number(self.part.seed, 3) % reel.rows();
         let shown = (phase + base.rows() - 1) * self.part.period.0;
@@ -170,7 +196,8 @@ impl NodeLanes {
             let (start, phase) = self.place_now(base, ask.period);
             self.made += 1;
             let (id, epoch) = (self.made, chance::number(self.part.seed ^ self.part.epoch, self.made));
-            let played = Played { reel, phase, variation: Variation::of_seed(self.part.seed), start };
+            let variation = Variation::of_seed(self.part.seed);
+            let played = Played::new(reel, phase, variation, start, self.faults());
             self.channels.open((ask.number, id, epoch), terms, patterns, &self.part.node, played)?;
             self.revision += 1;
             return Ok((id, ask.period));
@@ -202,6 +229,8 @@ fn last_tick(now: Stamp, period: Nanos) -> Stamp {
 pub enum NodeLane {
     /// It plays what was recorded.
     Played(PlayedRing),
+    /// The same of a node with faults.
+    Ailing(AilingRing),
     /// A channel makes its rows.
     Made(MadeRing),
 }
@@ -211,9 +240,48 @@ macro_rules! of_ring {
     ($lane:expr, $ring:ident => $call:expr) => {
         match $lane {
             NodeLane::Played($ring) => $call,
+            NodeLane::Ailing($ring) => $call,
             NodeLane::Made($ring) => $call,
         }
     };
+}
+
+impl NodeLane {
+    /// Plays up to now. A channel's rows are made elsewhere.
+    fn advance(&self, now: Nanos) {
+        match self {
+            NodeLane::Played(ring) => ring.advance(now),
+            NodeLane::Ailing(ring) => ring.advance(now),
+            NodeLane::Made(_) => {}
+        }
+    }
+
+    /// Gathers a row to answer a demand.
+    fn give(&self, ask: u32, now: Nanos) {
+        match self {
+            NodeLane::Played(ring) => ring.give(ask, now),
+            NodeLane::Ailing(ring) => ring.give(ask, now),
+            NodeLane::Made(_) => {}
+        }
+    }
+
+    /// Number of rows played.
+    pub fn rows(&self) -> u64 {
+        match self {
+            NodeLane::Played(ring) => ring.rows(),
+            NodeLane::Ailing(ring) => ring.rows(),
+            NodeLane::Made(_) => 0,
+        }
+    }
+
+    /// When it gathers the next row.
+    fn next_tick(&self) -> Nanos {
+        match self {
+            NodeLane::Played(ring) => ring.next_tick(),
+            NodeLane::Ailing(ring) => ring.next_tick(),
+            NodeLane::Made(_) => Nanos(u64::MAX),
+        }
+    }
 }
 
 impl Lane for NodeLane {
@@ -279,7 +347,7 @@ impl Lanes for NodeLanes {
 
     fn list(&self, each: &mut dyn FnMut(NodeLane)) {
         let besides = self.boosts.iter().chain(&self.demands).map(|(_, ring)| ring);
-        self.base.iter().chain(besides).cloned().map(NodeLane::Played).for_each(&mut *each);
+        self.base.iter().chain(besides).cloned().for_each(&mut *each);
         self.channels.rings().cloned().map(NodeLane::Made).for_each(each);
     }
 

@@ -35,6 +35,8 @@ struct Writer {
     head: u64,
     /// The next row begins a block, because the period has changed.
     is_repaced: bool,
+    /// Bytes of blocks that stay.
+    room: usize,
 }
 
 struct Block {
@@ -43,8 +45,13 @@ struct Block {
 }
 
 impl MadeRing {
-    /// A ring without rows.
+    /// A ring without rows, as large as that of a channel.
     pub fn new(id: u64, name: String, epoch: u64, period: Nanos) -> Self {
+        Self::with_room(id, name, epoch, period, RING_BYTES)
+    }
+
+    /// A ring without rows that keeps so many bytes of blocks.
+    pub fn with_room(id: u64, name: String, epoch: u64, period: Nanos, room: usize) -> Self {
         let writer = Writer {
             encoder: Encoder::new(0, 1, period),
             schema: SchemaEncoder::new(),
@@ -52,6 +59,7 @@ impl MadeRing {
             blocks: VecDeque::new(),
             head: 0,
             is_repaced: false,
+            room,
         };
         MadeRing(Rc::new(Made { id, name, epoch, period: Cell::new(period), writer: RefCell::new(writer) }))
     }
@@ -122,7 +130,7 @@ impl Writer {
     }
 
     fn is_old(&self, block: &Block) -> bool {
-        self.head - block.at > RING_BYTES as u64
+        self.head - block.at > self.room as u64
     }
 }
 

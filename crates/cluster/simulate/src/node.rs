@@ -1,6 +1,7 @@
 //! One simulated node: its identity, its lanes, and its connection to the hub, which it opens again when it
 //! breaks. Speaks the link with the agent's own state machine, and never blocks.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use khz_link::hub_list::{HubList, Outcome};
@@ -10,7 +11,6 @@ use khz_model::{Nanos, Stamp};
 use crate::chance;
 use crate::lanes::{NodeLane, NodeLanes};
 use crate::report::LATE;
-use crate::ring::PlayedRing;
 use crate::wire::{Wire, WireError};
 
 /// A connect that takes longer has failed.
@@ -30,6 +30,10 @@ pub struct Node {
     /// Rows of the base lane on earlier connections: acknowledged by a hub, and lost.
     acknowledged: u64,
     lost: u64,
+    /// From when to when it is silent, in their order.
+    silences: VecDeque<(Nanos, Nanos)>,
+    /// It has been silent: rows that nobody has are not missed.
+    has_fallen: bool,
 }
 
 enum Link {
@@ -102,7 +106,44 @@ impl Node {
             attempts: 0,
             acknowledged: 0,
             lost: 0,
+            silences: VecDeque::new(),
+            has_fallen: false,
         }
+    }
+
+    /// The same, silent from one time to another, again and again (CLOCK_BOOTTIME).
+    #[must_use]
+    pub fn silent_at(mut self, mut silences: Vec<(Nanos, Nanos)>) -> Self {
+        silences.sort_unstable();
+        self.silences = silences.into();
+        self
+    }
+
+    /// Whether it is silent now: then it has no connection, and says nothing until `due`.
+    pub fn is_silent(&mut self, now: Nanos) -> bool {
+        let Some(&(from, until)) = self.silences.front() else { return false };
+        if now < from {
+            return false;
+        }
+        if now >= until {
+            self.silences.pop_front();
+            return self.is_silent(now);
+        }
+        if !self.has_fallen || !self.is_down() || self.lanes.base().is_some() {
+            // As if its power were gone: nobody says goodbye.
+            if let Link::Up(up) = std::mem::replace(&mut self.link, Link::Down) {
+                up.end.close(&mut self.lanes);
+            }
+            self.lanes.forget();
+            (self.has_fallen, self.acknowledged, self.lost) = (true, 0, 0);
+        }
+        self.due = until;
+        true
+    }
+
+    /// Until when it may wait at most.
+    fn until_silent(&self) -> Nanos {
+        self.silences.front().map_or(Nanos(u64::MAX), |(from, _)| *from)
     }
 
     /// Its name.
@@ -191,9 +232,9 @@ impl Node {
                 Ok(())
             };
         };
-        let rows_before = self.lanes.base().map_or(0, PlayedRing::rows);
+        let rows_before = self.lanes.base().map_or(0, NodeLane::rows);
         self.lanes.advance(now);
-        let rows = self.lanes.base().map_or(0, PlayedRing::rows) - rows_before;
+        let rows = self.lanes.base().map_or(0, NodeLane::rows) - rows_before;
         let waited = if up.pending.is_empty() { boot.since(self.due) } else { boot.since(up.clear) };
         if rows > 0 && up.end.is_welcome() {
             desk.latest = desk.latest.max(waited);
@@ -206,6 +247,7 @@ impl Node {
         if up.end.is_prompt() && !desk.is_over {
             self.due = self.due.min(self.lanes.next_tick());
         }
+        self.due = self.due.min(self.until_silent());
         Ok(())
     }
 
@@ -239,7 +281,10 @@ impl Node {
 
     /// Rows made, unacknowledged, and lost.
     pub fn counts(&self) -> (u64, u64, u64) {
-        let rows = self.lanes.base().map_or(0, PlayedRing::rows);
+        if self.has_fallen {
+            return (self.lanes.base().map_or(0, NodeLane::rows), 0, 0);
+        }
+        let rows = self.lanes.base().map_or(0, NodeLane::rows);
         match &self.link {
             Link::Up(up) => {
                 let known = received(&up.end, &self.lanes);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use khz_channel::Definition;
 use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings as HubSettings};
 use khz_model::{ByteSize, Interest, Nanos, Pattern, Query, Rate, Subscription};
-use khz_simulate::{Crowd, Library, Report, Settings};
+use khz_simulate::{Crowd, Faults, Library, Report, Settings};
 use khz_trust::ClusterKey;
 
 const NODES: usize = 24;
@@ -54,6 +54,7 @@ impl Simulation {
                 length: None,
                 held: Nanos::from_secs(600),
                 quiet_rules: false,
+                faults: Faults::default(),
             };
             let crowd = Crowd::new(settings, Library::read(&names, None, 300).unwrap()).unwrap();
             crowd.run(&told, |_| {})

@@ -45,7 +45,7 @@ pub enum AccessError {
     /// The rate is above the limit of the caller's role.
     #[error(
         "{rate} is for operators: readers have at most {READER_RATE_MAX_HZ}Hz, and you are {caller}; ask on that \
-         machine as root, or with an operator's token or certificate"
+         machine as root (without --server), or with an operator's token or certificate"
     )]
     TooFast {
         /// The rate that the caller asked for.
@@ -55,7 +55,7 @@ pub enum AccessError {
     },
     /// Only operators may change this.
     #[error(
-        "{what} is for operators, and you are {caller}; ask on that machine as root, or with an operator's token or certificate"
+        "{what} is for operators, and you are {caller}; ask on that machine as root (without --server), or with an operator's token or certificate"
     )]
     NoOperator {
         /// What the caller wants to change.

@@ -1,4 +1,5 @@
-//! `/khz/v1/rules`: how many rules are in use and what they say, in short; loading their files again; and what to draw of an alert.
+//! `/khz/v1/rules`: how many rules are in use and what they say, in short; loading their files again; what another
+//! hub is told of their alerts; and what to draw of an alert.
 //! The rules themselves, and their alerts, are in Prometheus' interface (`prometheus/rules.rs`).
 
 use std::sync::Arc;
@@ -8,10 +9,12 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use khz_door::Caller;
-use khz_rules::AlertState;
+use khz_rules::{AlertState, Word};
 use tokio::task::spawn_blocking;
 
 use crate::json;
+use crate::limits::PAGE_BYTES;
+use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
@@ -62,6 +65,50 @@ pub(crate) async fn load(
     Ok(json::response(format!("{{\"groups\":{groups},\"rules\":{rules}}}\n")))
 }
 
+/// Where another hub asks for the state of the alerts.
+pub(crate) const STATE_PATH: &str = "/khz/v1/rules/state";
+/// Parameters of it.
+pub(crate) const STATE_PARAMS: &[&str] = &["known"];
+
+/// `GET /khz/v1/rules/state`: the alerts with all that is known of them, for another hub that goes on with them when this one is
+/// gone. With the tag that the client knows, only whether it is still the same.
+pub(crate) async fn state(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    let params = Params::parse(request.uri().query(), STATE_PARAMS)?;
+    let word = app.rules.word();
+    let is_known = params.get("known").is_some_and(|known| known == word.tag);
+    pages::json(&app, async move |writer| write_state(writer, &word, is_known).await).await
+}
+
+async fn write_state(mut writer: Writer, word: &Word, is_known: bool) -> Result<Writer, Refusal> {
+    let page = writer.page();
+    page.push_str("{\"hub\":");
+    json::text(page, &word.hub);
+    page.push_str(",\"tag\":");
+    json::text(page, &word.tag);
+    page.push_str(",\"heard\":[");
+    for (number, tag) in word.heard.iter().enumerate() {
+        json::next(page, number);
+        json::text(page, tag);
+    }
+    page.push(']');
+    if !is_known && !word.state.is_empty() {
+        // The board may have a newer one before the client has read this one.
+        writer.hold((word.state.len() + word.told.len()) as u64)?;
+        for (name, text) in [(",\"told\":", &word.told), (",\"state\":", &word.state)] {
+            writer.page().push_str(name);
+            let mut rest = &**text;
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(rest.floor_char_boundary(PAGE_BYTES));
+                writer.page().push_str(now);
+                writer.turn().await?;
+                rest = later;
+            }
+        }
+    }
+    writer.page().push_str("}\n");
+    Ok(writer)
+}
+
 /// Where one asks what to draw of an alert.
 pub(crate) const PICTURE_PATH: &str = "/khz/v1/rules/picture";
 /// Parameters of it.
@@ -90,4 +137,26 @@ pub(crate) async fn picture(request: Request) -> Result<Response, Refusal> {
     }
     out.push_str("}\n");
     Ok(json::response(out))
+}
+
+/// Where the scores of the rules are.
+pub(crate) const SCORE_PATH: &str = "/khz/v1/rules/score";
+
+/// `GET /khz/v1/rules/score`: how good each alerting rule is as a warning.
+pub(crate) async fn score(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    Params::parse(request.uri().query(), &[])?;
+    let sheet = app.rules.scores();
+    pages::json(&app, async move |mut writer: pages::Writer| {
+        writer.page().push('{');
+        writer.page().push_str(&sheet.head);
+        writer.page().push_str(",\"rules\":[");
+        for (number, rule) in sheet.rules.iter().enumerate() {
+            json::next(writer.page(), number);
+            writer.page().push_str(rule);
+            writer.turn().await?;
+        }
+        writer.page().push_str("]}\n");
+        Ok(writer)
+    })
+    .await
 }

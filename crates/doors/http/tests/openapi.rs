@@ -166,11 +166,14 @@ fn requests(described: &str, long: &str) -> Vec<Try> {
             get("?expr=a&at_least=x&of=3", 400),
             get("?nodes=n[1-", 400),
         ]),
-        "/khz/v1/channels" | "/khz/v1/rules" | "/khz/v1/actions" => requests.push(get("?x=1", 400)),
+        "/khz/v1/channels" | "/khz/v1/rules" | "/khz/v1/rules/score" | "/khz/v1/actions" => {
+            requests.push(get("?x=1", 400))
+        }
         "/khz/v1/actions/7/output" => {
             let unknown = |run: &str| ("GET", format!("/khz/v1/actions/{run}/output"), vec![], 404);
             requests.extend([get("?x=1", 400), unknown("8"), unknown("x")]);
         }
+        "/khz/v1/rules/state" => requests.extend([get("?known=a-1", 200), get("?x=1", 400)]),
         "/khz/v1/rules/picture" => requests.extend([
             get("?query=node_load1%3E5%20and%20up&instance=n1", 200),
             get("", 400),

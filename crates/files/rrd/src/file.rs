@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Advice, AtFlags, FileType, FlockOperation, StatxFlags};
 
@@ -20,14 +20,20 @@ use crate::update::{self, Applied, Options, Values, Writes};
 const FIRST_READ: usize = 4096;
 /// Bytes of values written at once when a file is made.
 const FILL_CHUNK: usize = 1 << 16;
+/// How long [`Access::WriteWhenFree`] waits for the lock, and how long between two tries. A daemon holds it for the
+/// milliseconds of one write.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
 /// Why a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// To read.
     Read,
-    /// To change; takes rrdtool's lock on the whole file.
+    /// To change; takes rrdtool's lock on the whole file, or refuses as rrdtool does if somebody has it.
     Write,
+    /// To change beside a daemon, which may still be writing: waits some seconds for the lock.
+    WriteWhenFree,
 }
 
 /// An open file with its header.
@@ -56,14 +62,16 @@ impl Rrd {
     /// # Errors
     /// What the system says, a file that is no `.rrd` file, or one that somebody has locked.
     pub fn open(path: &Path, access: Access) -> Result<Self> {
-        let write = access == Access::Write;
+        let write = access != Access::Read;
         let file = OpenOptions::new()
             .read(true)
             .write(write)
             .open(path)
             .map_err(|error| Error::io("opening", path, error))?;
-        if write {
-            lock(&file, path)?;
+        match access {
+            Access::Read => {}
+            Access::Write => lock(&file, path)?,
+            Access::WriteWhenFree => lock_when_free(&file, path)?,
         }
         Self::over(file, path)
     }
@@ -218,6 +226,17 @@ fn lock(file: &File, path: &Path) -> Result<()> {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => refused("could not lock RRD"),
         Err(error) => Err(Error::io("locking", path, error.into())),
+    }
+}
+
+/// The same, but waits until whoever has the lock releases it. The kernel's own wait has no limit, so this tries.
+fn lock_when_free(file: &File, path: &Path) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        match lock(file, path) {
+            Err(Error::Refused(_)) if start.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_PAUSE),
+            done => return done,
+        }
     }
 }
 

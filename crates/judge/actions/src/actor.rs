@@ -15,8 +15,9 @@ use crate::error::ActionError;
 use crate::ledger::Ledger;
 use crate::limits::ACTIONS_MAX;
 use crate::log::AuditLog;
+use crate::named::{ANNOTATION, names};
 use crate::outputs::Outputs;
-use crate::record::{Event, Line, Outcome, Run};
+use crate::record::{Event, Key, Line, Outcome, Run};
 use crate::settings::{Action, Boost, Settings};
 use crate::worker::{Book, Due, Lane, Shared, held};
 
@@ -126,6 +127,29 @@ impl Actor {
         }
     }
 
+    /// Goes on with alerts that began to fire at another hub, which acts on them: nothing is done about this firing here.
+    pub fn adopt(&self, alerts: &[Alert]) {
+        let (now, settings) = (now(), &self.shared.settings);
+        let mut keys = Vec::new();
+        for alert in alerts.iter().filter(|alert| alert.is_firing()) {
+            let text = alert.annotations.get(ANNOTATION).map_or("", String::as_str);
+            let known = names(text).into_iter().filter(|name| settings.position(name).is_some());
+            keys.extend(known.map(|name| Key::new(name, alert)));
+        }
+        let mut desk = held(&self.shared.desk);
+        keys.retain(|key| !desk.is_firing(key));
+        keys.iter().for_each(|key| desk.restore(key.clone(), now));
+        drop(desk);
+        if keys.is_empty() {
+            return;
+        }
+        tracing::info!("{} actions of alerts that began to fire at another hub are left to it", keys.len());
+        let lines = keys.into_iter().map(|key| Line { at: now, run: 0, event: Event::Kept { key } });
+        if let Err(error) = self.shared.keep(&lines.collect::<Vec<_>>()) {
+            tracing::warn!("the log of actions cannot be written: {error}");
+        }
+    }
+
     /// The actions, in the order of the settings.
     pub fn actions(&self) -> Vec<ActionStanding> {
         let book = held(&self.shared.book);
@@ -144,6 +168,18 @@ impl Actor {
         let mut runs: Vec<&Run> = book.ledger.runs().filter(|run| run.id > after).collect();
         runs.sort_by_key(|run| run.id);
         runs.into_iter().take(most).cloned().collect()
+    }
+
+    /// The last runs that have drained a node and ended after this time (ms since 1970), in the order of their ends.
+    pub fn drains_after(&self, ended: i64) -> Vec<Run> {
+        let book = held(&self.shared.book);
+        let is_drain = |run: &&Run| {
+            let is_done = run.outcome == Some(Outcome::Done) && run.kind == "drain";
+            is_done && run.ended.is_some_and(|at| at > ended)
+        };
+        let mut runs: Vec<Run> = book.ledger.runs().filter(is_drain).cloned().collect();
+        runs.sort_by_key(|run| run.ended);
+        runs
     }
 
     /// What a run printed, if that was kept.

@@ -52,10 +52,17 @@ impl AuditLog {
 
     /// Adds a line and waits until it is on the disk. `kept` gives what a new file begins with.
     pub fn append(&mut self, line: &Line, kept: impl FnOnce() -> Vec<Line>) -> io::Result<()> {
+        self.append_all(std::slice::from_ref(line), kept)
+    }
+
+    /// The same of several lines.
+    pub fn append_all(&mut self, lines: &[Line], kept: impl FnOnce() -> Vec<Line>) -> io::Result<()> {
         if self.bytes >= self.max {
             self.rotate(&kept())?;
         }
-        self.write(&text(line))?;
+        for line in lines {
+            self.write(&text(line))?;
+        }
         self.file.sync_data()
     }
 

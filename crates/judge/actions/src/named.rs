@@ -3,7 +3,7 @@
 use crate::limits::NAMES_MAX;
 
 /// The annotation: names of actions, with commas between them.
-pub const ANNOTATION: &str = "khz_actions";
+pub const ANNOTATION: &str = khz_rules::ACTIONS_ANNOTATION;
 
 /// The names in their order, each once, and not more than [`NAMES_MAX`].
 pub fn names(text: &str) -> Vec<&str> {

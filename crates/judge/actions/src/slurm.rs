@@ -128,7 +128,9 @@ impl Asker<'_> {
         match outcome(&run) {
             Outcome::Done => Ok(run.output),
             other => {
-                let what = command.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(" ");
+                // With the node and what was asked of it; the reason of a drain is in the log already.
+                let words = command.iter().map(String::as_str).filter(|word| !word.starts_with("Reason="));
+                let what = short(&words.collect::<Vec<_>>().join(" "));
                 Err(Result::new(other, format!("{what}: {}", run.sentence(self.timeout))))
             }
         }

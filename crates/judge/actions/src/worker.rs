@@ -229,6 +229,16 @@ impl Shared {
         written
     }
 
+    /// Writes lines that are not about a run.
+    pub fn keep(&self, lines: &[Line]) -> std::io::Result<()> {
+        let mut book = held(&self.book);
+        let kept = || {
+            let (desk, at) = (held(&self.desk), now());
+            desk.keys().map(|key| Line { at, run: 0, event: Event::Kept { key: key.clone() } }).collect()
+        };
+        book.log.append_all(lines, kept)
+    }
+
     fn act(&self, attempt: Attempt<'_>) -> Result {
         let Attempt { action, alert, .. } = attempt;
         let asker =

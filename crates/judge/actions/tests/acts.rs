@@ -139,6 +139,27 @@ fn each_firing_acts_once_over_passes_and_restarts() {
 }
 
 #[test]
+fn a_firing_that_began_at_another_hub_is_left_to_it_also_after_a_restart_and_the_next_one_is_not() {
+    let place = Place::new("adopted");
+    let script = place.script("act", "echo $KHZ_ALERT_NAME >> $(dirname $0)/done");
+    let actions = [exec("act", &script)];
+    let actor = place.actor(&actions);
+    let others = alert("Others", "n1", 5, "act, unknown");
+    actor.adopt(std::slice::from_ref(&others));
+    actor.tell(&[others.clone(), alert("A", "n1", 5, "act")]);
+    ended(&actor, 1);
+    drop(actor);
+    let actor = place.actor(&actions);
+    actor.tell(&[others.clone(), alert("B", "n1", 5, "act")]);
+    ended(&actor, 2);
+    assert_eq!(place.file("done"), "A\nB\n");
+    actor.tell(&[Alert { ends_at: Some(9), ..others }]);
+    actor.tell(&[alert("Others", "n1", 10, "act")]);
+    ended(&actor, 3);
+    assert_eq!(place.file("done"), "A\nB\nOthers\n");
+}
+
+#[test]
 fn a_program_that_hangs_is_killed_with_its_children_and_holds_up_no_other_action() {
     let place = Place::new("hangs");
     let hangs = place.script("hangs", "sleep 1000 & echo $! > $(dirname $0)/child; wait");
@@ -308,6 +329,11 @@ fn a_node_is_drained_only_if_slurm_knows_it_as_one_node_that_is_not_drained() {
     assert!(third.0 == "failed" && third.1.contains("does not know 'n3' as one node"), "{third:?}");
     assert!(rest.iter().all(|(outcome, _)| *outcome == "failed"), "{rest:?}");
     assert_eq!(place.file("told"), "update\nNodeName=n1\nState=DRAIN\nReason=khz: A: it is broken\n");
+    // Those who keep scores of rules learn of the one that was drained, once.
+    let drains = actor.drains_after(0);
+    let of: Vec<_> = drains.iter().map(|run| (run.node.as_str(), run.alert["alertname"].as_str())).collect();
+    assert_eq!(of, [("n1", "A")]);
+    assert!(actor.drains_after(drains[0].ended.unwrap()).is_empty());
 }
 
 #[test]
@@ -324,6 +350,7 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
     let expected = format!("would run {scontrol} update NodeName=n1 State=DRAIN Reason=khz: A: it is broken");
     assert!(runs[0].text.starts_with(&expected), "{}", runs[0].text);
     assert!(!place.0.join("told").exists());
+    assert!(actor.drains_after(0).is_empty(), "nothing was drained");
 }
 
 #[test]
@@ -334,6 +361,16 @@ fn a_slurm_that_is_missing_is_a_failure_with_its_reason() {
     let runs = ended(&actor, 1);
     assert_eq!(runs[0].outcome, Some(Outcome::Failed));
     assert!(runs[0].text.starts_with("cannot run /nonexistent/scontrol: "), "{}", runs[0].text);
+}
+
+#[test]
+fn a_slurm_that_refuses_is_a_failure_that_names_the_node() {
+    let place = Place::new("refuses");
+    let scontrol = place.script("scontrol", "echo slurm_load_node error: Access denied; exit 1");
+    let actor = place.actor(&[drain(&scontrol)]);
+    actor.tell(&[alert("A", "n1", 1, "drain")]);
+    let text = ended(&actor, 1)[0].text.clone();
+    assert!(text.contains("show node n1: ") && text.contains("Access denied"), "{text}");
 }
 
 struct Boosted;

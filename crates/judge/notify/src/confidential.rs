@@ -1,10 +1,14 @@
 //! What nobody is shown: the secrets of all ways together, since a server or a program may quote any of them. Secrets are in
-//! files, and are read each time.
+//! files, and each is read again when it has changed.
 
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use khz_ask::{ForeignServer, Login, Secrets, is_secret_header};
 
+use crate::now::Now;
 use crate::settings::Settings;
 
 /// A shorter word of a command is in any text.
@@ -15,7 +19,15 @@ const WORD_BYTES_MIN: usize = 4;
 pub(crate) struct Confidential {
     files: Vec<PathBuf>,
     fixed: Secrets,
+    /// What was in the files.
+    known: Mutex<HashMap<PathBuf, (Stamp, Secrets)>>,
 }
+
+/// What is another one when a file has changed: device, inode, length, and when it was changed, in seconds and nanoseconds.
+type Stamp = (u64, u64, u64, i64, i64);
+
+/// A file that was changed in this last time, in seconds, may be changed again without another stamp.
+const SETTLED: i64 = 2;
 
 impl Confidential {
     /// The secrets of these ways.
@@ -47,11 +59,29 @@ impl Confidential {
         self.fixed.add_url(&server.url);
     }
 
-    /// The secrets as they are now. A file that cannot be read has none that was shown to anybody.
+    /// The secrets as they are now. A file is read only if it has changed since; one that cannot be read has none that was shown to
+    /// anybody.
     pub fn read(&self) -> Secrets {
-        let mut secrets = self.fixed.clone();
-        let files = self.files.iter().filter_map(|file| khz_ask::secret("", file).ok());
-        files.for_each(|secret| secrets.add(&secret));
+        let (mut secrets, now) = (self.fixed.clone(), Now::read().wall / 1_000);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for file in &self.files {
+            let stamp = std::fs::metadata(file)
+                .ok()
+                .map(|meta| (meta.dev(), meta.ino(), meta.len(), meta.ctime(), meta.ctime_nsec()));
+            let is_settled = stamp.is_some_and(|stamp| (now - stamp.3).abs() > SETTLED);
+            match (known.get(file), stamp.filter(|_| is_settled)) {
+                (Some((before, of_file)), Some(stamp)) if *before == stamp => secrets.add_all(of_file),
+                (_, stamp) => {
+                    let mut of_file = Secrets::default();
+                    khz_ask::secret("", file).iter().for_each(|secret| of_file.add(secret));
+                    secrets.add_all(&of_file);
+                    match stamp {
+                        Some(stamp) => drop(known.insert(file.clone(), (stamp, of_file))),
+                        None => drop(known.remove(file)),
+                    }
+                }
+            }
+        }
         secrets
     }
 }

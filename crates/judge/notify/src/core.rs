@@ -1,7 +1,7 @@
 //! What the two kinds of ways have in common: state that is fed with alerts and moments, and says what is to be sent and when.
 //! It does no I/O, so a test can run days of it in no time.
 
-use crate::alert::{Alert, Told};
+use crate::alert::{Alert, Labels, Told};
 use crate::answer::Answer;
 use crate::now::Now;
 
@@ -30,6 +30,17 @@ pub(crate) trait Core: Send + 'static {
 
     /// Alerts that wait to be sent, and alerts that were dropped since the last call.
     fn numbers(&mut self) -> (u64, u64);
+
+    /// What people believe to fire, or may believe to; nothing, if it is told again and again in any case.
+    fn records(&mut self) -> Vec<Record> {
+        Vec::new()
+    }
+
+    /// Somebody else has told people this.
+    fn adopt(&mut self, _record: Record, _now: Now) {}
+
+    /// Somebody else tells people of these alerts from now on: they are forgotten, without a word.
+    fn release(&mut self, is_meant: &dyn Fn(&Labels) -> bool);
 
     /// What survives a restart, if it has changed since the last call.
     fn record(&mut self) -> Option<Vec<Record>> {

@@ -240,3 +240,55 @@ fn an_hour_without_alertmanager_takes_no_more_room_and_the_newest_state_is_sent(
     assert_eq!(states.len(), 100);
     assert!(states.iter().all(|alert| alert.ends_at == Some(3_599_000)));
 }
+
+#[test]
+fn what_another_hub_has_told_is_not_told_again_and_its_end_is() {
+    let mut other = Digest::new(Pace::default(), Vec::new(), at(0));
+    told(&mut other, &[named("Down", 1), named("Down", 2)], at(0));
+    assert_eq!(sent(&mut other, 0, MINUTE).len(), 1);
+    let records = other.records();
+    assert_eq!(records.len(), 2);
+    let mut digest = Digest::new(Pace::default(), Vec::new(), at(MINUTE));
+    // Of one it hears from the judge first, of the other from the other hub.
+    told(&mut digest, &[named("Down", 1)], at(MINUTE));
+    records.into_iter().for_each(|record| digest.adopt(record, at(MINUTE)));
+    assert_eq!(digest.record().map(|records| records.len()), Some(2), "it survives a restart");
+    told(&mut digest, &[named("Down", 1), named("Down", 2)], at(MINUTE));
+    assert!(sent(&mut digest, MINUTE, 100 * MINUTE).is_empty());
+    told(&mut digest, &[Alert { ends_at: Some(1), ..named("Down", 2) }], at(100 * MINUTE));
+    let jobs = sent(&mut digest, 100 * MINUTE, 101 * MINUTE);
+    assert_eq!(jobs.iter().map(|(_, job)| job.message.resolved).collect::<Vec<_>>(), [1]);
+    // What was perhaps told is told once more, as after a restart.
+    let mut other = Digest::new(Pace::default(), Vec::new(), at(0));
+    told(&mut other, &[named("Down", 3)], at(0));
+    assert!(other.next(at(MINUTE)).is_some(), "its answer never comes");
+    other.records().into_iter().for_each(|record| digest.adopt(record, at(102 * MINUTE)));
+    told(&mut digest, &[named("Down", 3)], at(102 * MINUTE));
+    assert_eq!(sent(&mut digest, 102 * MINUTE, 103 * MINUTE).len(), 1);
+}
+
+#[test]
+fn what_another_hub_tells_from_now_on_is_forgotten_without_a_word() {
+    let is_first = |labels: &crate::alert::Labels| labels["n"] == "1";
+    let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
+    let mut queue = Queue::new(MINUTE, at(0));
+    let both = [named("Down", 1), named("Down", 2)];
+    told(&mut digest, &both, at(0));
+    told(&mut queue, &both, at(0));
+    assert_eq!((sent(&mut digest, 0, MINUTE).len(), sent(&mut queue, 0, 1).len()), (1, 1));
+    // One message is on its way meanwhile.
+    let batch = queue.next(at(MINUTE)).unwrap();
+    digest.release(&is_first);
+    queue.release(&is_first);
+    queue.done(batch, &Answer::Taken(String::new()), at(MINUTE));
+    assert_eq!(digest.records().len(), 1);
+    for minute in 2..40 {
+        told(&mut digest, &both[1..], at(minute * MINUTE));
+        told(&mut queue, &both[1..], at(minute * MINUTE));
+        assert!(sent(&mut digest, minute * MINUTE, (minute + 1) * MINUTE).is_empty(), "nothing is over");
+        let named_ones = sent(&mut queue, minute * MINUTE, (minute + 1) * MINUTE);
+        assert!(
+            named_ones.iter().flat_map(|(_, job)| &job.alerts).all(|(_, alert)| alert.labels["n"] == "2")
+        );
+    }
+}

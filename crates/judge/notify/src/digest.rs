@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::alert::{Alert, Told};
+use crate::alert::{Alert, Labels, Told};
 use crate::answer::Answer;
 use crate::core::{Core, Passes, Record, UNHEARD_MAX};
 use crate::hour::{Hour, Turn};
@@ -97,23 +97,30 @@ impl Digest {
             dropped: 0,
             is_changed: false,
         };
-        for Record { alert, told_at, is_unsure } in records {
-            // They believe that it fires, whatever has become of it.
-            let alert = Arc::new(Alert { ends_at: None, ..(*alert).clone() });
-            let name: Arc<str> = alert.name().into();
-            let known = Known { told_at: Some(told_at), is_unsure };
-            let state = State { heard: 0, is_mentioned: false, known, before: None };
-            let Some(id) = digest.table.add(alert, Worth::Repeated, state, &mut Vec::new()) else { break };
-            let group = digest.groups.entry(name.clone()).or_default();
-            group.members.insert(id);
-            group.firing += 1;
-            // A clock that was set does not delay the reminder for ever.
-            let ago = u64::try_from(now.wall.saturating_sub(told_at)).unwrap_or(0).min(digest.pace.repeat);
-            let told = now.steady.saturating_sub(ago);
-            group.told = Some(group.told.unwrap_or(0).max(told));
-            digest.plan(&name);
+        for record in records {
+            if !digest.restore(record, now) {
+                break;
+            }
         }
         digest
+    }
+
+    /// People believe that this fires, whatever has become of it. False: there is no room.
+    fn restore(&mut self, Record { alert, told_at, is_unsure }: Record, now: Now) -> bool {
+        let alert = Arc::new(Alert { ends_at: None, ..(*alert).clone() });
+        let name: Arc<str> = alert.name().into();
+        let known = Known { told_at: Some(told_at), is_unsure };
+        let state = State { heard: self.passes.time, is_mentioned: false, known, before: None };
+        let Some(id) = self.table.add(alert, Worth::Repeated, state, &mut Vec::new()) else { return false };
+        let group = self.groups.entry(name.clone()).or_default();
+        group.members.insert(id);
+        group.firing += 1;
+        // A clock that was set does not delay the reminder for ever.
+        let ago = u64::try_from(now.wall.saturating_sub(told_at)).unwrap_or(0).min(self.pace.repeat);
+        let told = now.steady.saturating_sub(ago);
+        group.told = Some(group.told.unwrap_or(0).max(told));
+        self.plan(&name);
+        true
     }
 
     /// Computes when a group is due, and forgets one that is empty.
@@ -171,15 +178,7 @@ impl Digest {
         let added = self.table.add(told.keep(), Worth::News, state, &mut removed);
         for (id, row) in removed {
             self.dropped += 1;
-            self.is_changed |= row.state.known.told_at.is_some();
-            let name: Arc<str> = row.alert.name().into();
-            if let Some(group) = self.groups.get_mut(&name) {
-                group.members.remove(&id);
-                group.news.remove(&id);
-                group.firing -= u64::from(row.alert.is_firing());
-                group.news_since = group.news_since.filter(|_| !group.news.is_empty());
-            }
-            self.plan(&name);
+            self.leave(id, &row);
         }
         match added {
             Some(id) => {
@@ -188,6 +187,19 @@ impl Digest {
             }
             None => self.dropped += 1,
         }
+    }
+
+    /// A row is not in the table any more.
+    fn leave(&mut self, id: u64, row: &Row<State>) {
+        self.is_changed |= row.state.known.told_at.is_some();
+        let name: Arc<str> = row.alert.name().into();
+        if let Some(group) = self.groups.get_mut(&name) {
+            group.members.remove(&id);
+            group.news.remove(&id);
+            group.firing -= u64::from(row.alert.is_firing());
+            group.news_since = group.news_since.filter(|_| !group.news.is_empty());
+        }
+        self.plan(&name);
     }
 
     /// A message is on its way: from now on, people may have got it, whatever becomes of it and of this process.
@@ -362,11 +374,8 @@ impl Core for Digest {
     fn record(&mut self) -> Option<Vec<Record>> {
         std::mem::take(&mut self.is_changed).then(|| self.records())
     }
-}
 
-impl Digest {
-    /// What people believe to fire, or may believe to.
-    pub fn records(&mut self) -> Vec<Record> {
+    fn records(&mut self) -> Vec<Record> {
         let told = self.table.rows();
         let told = told.filter_map(|(_, row)| Some((row.state.known.told_at?, row)));
         let record = |(told_at, row): (i64, &Row<State>)| Record {
@@ -375,5 +384,29 @@ impl Digest {
             is_unsure: row.state.known.is_unsure,
         };
         told.map(record).collect()
+    }
+
+    fn adopt(&mut self, record: Record, now: Now) {
+        let Some(id) = self.table.id(&record.alert.labels) else {
+            self.is_changed |= self.restore(record, now);
+            return;
+        };
+        let Some(state) = self.table.state(id) else { return };
+        // What is known here, or on its way, is no worse.
+        if state.known.told_at.is_none() && state.before.is_none() {
+            state.known = Known { told_at: Some(record.told_at), is_unsure: record.is_unsure };
+            self.is_changed = true;
+            let is_firing = self.table.get(id).is_some_and(|row| row.alert.is_firing());
+            self.note(id, is_firing, now);
+        }
+    }
+
+    fn release(&mut self, is_meant: &dyn Fn(&Labels) -> bool) {
+        let meant = self.table.rows().filter(|(_, row)| is_meant(&row.alert.labels));
+        for id in meant.map(|(id, _)| id).collect::<Vec<_>>() {
+            if let Some(row) = self.table.remove(id) {
+                self.leave(id, &row);
+            }
+        }
     }
 }

@@ -54,6 +54,7 @@ pub use counts::Counts;
 pub use digest::Pace;
 pub use email::check_address;
 pub use error::NotifyError;
+pub use memory::ToldLine;
 pub use notifier::{Notifier, WayStanding, try_out};
 pub use settings::{AlertmanagerSettings, EmailSettings, ExecSettings, Settings, SmtpTls, WebhookSettings};
 pub use worker::Standing;

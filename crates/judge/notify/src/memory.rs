@@ -15,16 +15,36 @@ use crate::limits::{ALERTS_MAX, STATE_BYTES_MAX};
 /// The file's name.
 const NAME: &str = "notify";
 
-/// A line.
-#[derive(Serialize, Deserialize)]
-struct Line {
-    way: String,
-    labels: Labels,
-    starts_at: i64,
-    told_at: i64,
+/// What people were told of one alert by one way: a line of the file, and what one hub says to another. Times are in ms since 1970.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToldLine {
+    /// The name of the way.
+    pub way: String,
+    /// The alert's labels.
+    pub labels: Labels,
+    /// When it began to fire.
+    pub starts_at: i64,
+    /// When people were told.
+    pub told_at: i64,
     /// A message about it may have come or not: it was on its way when this line was written, or its answer did not come.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    perhaps: bool,
+    pub perhaps: bool,
+}
+
+impl ToldLine {
+    /// A record as the line of a way.
+    pub(crate) fn of(way: &str, Record { alert, told_at, is_unsure }: &Record) -> Self {
+        let Alert { labels, starts_at, .. } = &**alert;
+        let (way, labels, starts_at, told_at) = (way.to_owned(), labels.clone(), *starts_at, *told_at);
+        ToldLine { way, labels, starts_at, told_at, perhaps: *is_unsure }
+    }
+
+    /// The way, and what it is to know; `None`: no alert has so many labels.
+    pub(crate) fn record(self) -> Option<(String, Record)> {
+        let ToldLine { way, labels, starts_at, told_at, perhaps } = self;
+        let alert = Arc::new(Alert { labels, starts_at, ..Alert::default() });
+        (!alert.is_too_large()).then_some((way, Record { alert, told_at, is_unsure: perhaps }))
+    }
 }
 
 /// The file, with the lines of each way.
@@ -46,12 +66,12 @@ impl Memory {
             if line.is_empty() {
                 continue;
             }
-            match serde_json::from_slice::<Line>(line) {
-                Ok(Line { way, labels, starts_at, told_at, perhaps }) => {
-                    let alert = Arc::new(Alert { labels, starts_at, ..Alert::default() });
+            match serde_json::from_slice::<ToldLine>(line) {
+                Ok(line) => {
+                    let Some((way, record)) = line.record() else { continue };
                     let records = records.entry(way).or_default();
-                    if records.len() < ALERTS_MAX && !alert.is_too_large() {
-                        records.push(Record { alert, told_at, is_unsure: perhaps });
+                    if records.len() < ALERTS_MAX {
+                        records.push(record);
                     }
                 }
                 Err(error) => _ = damaged.get_or_insert((number + 1, error)),
@@ -91,10 +111,8 @@ impl Memory {
 
 fn text(way: &str, records: &[Record]) -> String {
     let mut text = String::new();
-    for Record { alert, told_at, is_unsure } in records {
-        let Alert { labels, starts_at, .. } = &**alert;
-        let (way, labels, starts_at, told_at) = (way.to_owned(), labels.clone(), *starts_at, *told_at);
-        let line = Line { way, labels, starts_at, told_at, perhaps: *is_unsure };
+    for record in records {
+        let line = ToldLine::of(way, record);
         text.push_str(&serde_json::to_string(&line).expect("BUG: texts cannot be written as JSON"));
         text.push('\n');
     }

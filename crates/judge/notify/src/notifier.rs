@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use khz_model::printable::printable;
@@ -17,7 +17,7 @@ use crate::door::{Alertmanager, Door, Webhook};
 use crate::email::Email;
 use crate::error::NotifyError;
 use crate::exec::Exec;
-use crate::memory::Memory;
+use crate::memory::{Memory, ToldLine};
 use crate::message::Message;
 use crate::now::{Now, millis};
 use crate::queue::{Batch, Queue};
@@ -30,6 +30,7 @@ pub struct Notifier {
     ways: Vec<Arc<dyn Way>>,
     is_over: Arc<AtomicBool>,
     unfit: Mutex<Unfit>,
+    revision: Arc<AtomicU64>,
 }
 
 /// A way as others see it.
@@ -60,8 +61,8 @@ impl Notifier {
             None => (None, BTreeMap::new()),
         };
         let confidential = Arc::new(Confidential::of(settings));
-        let common = Common { is_over: Arc::default(), confidential };
-        let is_over = common.is_over.clone();
+        let common = Common { is_over: Arc::default(), confidential, revision: Arc::default() };
+        let (is_over, revision) = (common.is_over.clone(), common.revision.clone());
         let mut ways: Vec<Arc<dyn Way>> = Vec::new();
         open(settings, &is_over, &mut |name, door| {
             ways.push(match door {
@@ -75,7 +76,7 @@ impl Notifier {
                 }
             });
         })?;
-        Ok(Notifier { ways, is_over, unfit: Mutex::default() })
+        Ok(Notifier { ways, is_over, unfit: Mutex::default(), revision })
     }
 
     /// Tells the state of these alerts, as an evaluation pass has found it: all that fire, and those that were resolved. An alert
@@ -103,6 +104,37 @@ impl Notifier {
             tracing::warn!("nobody is told of an alert '{name}': {problem}; leave labels out in its rule");
         }
         is_new
+    }
+
+    /// What people were told, or may have been, by ways that tell them once: for another hub that tells them, too.
+    pub fn told(&self) -> Vec<ToldLine> {
+        let of = |way: &Arc<dyn Way>| -> Vec<ToldLine> {
+            way.records().iter().map(|record| ToldLine::of(way.name(), record)).collect()
+        };
+        self.ways.iter().flat_map(of).collect()
+    }
+
+    /// It is another number when [`Notifier::told`] says something else.
+    pub fn revision(&self) -> u64 {
+        self.revision.load(Ordering::Relaxed)
+    }
+
+    /// Another hub has told people this, by ways with the same names: they are not told it again.
+    pub fn adopt(&self, lines: impl IntoIterator<Item = ToldLine>) {
+        let mut records: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+        for (way, record) in lines.into_iter().filter_map(ToldLine::record) {
+            records.entry(way).or_default().push(record);
+        }
+        for way in &self.ways {
+            if let Some(records) = records.remove(way.name()) {
+                way.clone().adopt(records);
+            }
+        }
+    }
+
+    /// Another hub tells people of these alerts from now on: they are forgotten here, and nobody is told that they are over.
+    pub fn release(&self, is_meant: &dyn Fn(&Labels) -> bool) {
+        self.ways.iter().for_each(|way| way.release(is_meant));
     }
 
     /// The ways, in the order of the settings: Alertmanagers, e-mail, webhooks, programs.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::alert::{Alert, Told};
+use crate::alert::{Alert, Labels, Told};
 use crate::answer::Answer;
 use crate::core::{Core, Passes, RESOLVED_KEPT, UNHEARD_MAX};
 use crate::limits::BATCH_ALERTS_MAX;
@@ -232,6 +232,13 @@ impl Core for Queue {
                     self.set_due(*id, Some(now.steady));
                 }
             }
+        }
+    }
+
+    fn release(&mut self, is_meant: &dyn Fn(&Labels) -> bool) {
+        let meant = self.table.rows().filter(|(_, row)| is_meant(&row.alert.labels));
+        for id in meant.map(|(id, _)| id).collect::<Vec<_>>() {
+            self.remove(id);
         }
     }
 

@@ -1,13 +1,13 @@
 //! The thread of a way: it sleeps until something is due or its bell rings, and sends. It exists only while there is something
 //! to send now or later. Who tells an alert takes a lock for a moment, and never waits for a server.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use khz_model::Nanos;
 
-use crate::alert::Told;
+use crate::alert::{Labels, Told};
 use crate::answer::Answer;
 use crate::confidential::Confidential;
 use crate::core::{Core, Record};
@@ -53,6 +53,8 @@ pub(crate) struct Common {
     pub is_over: Arc<AtomicBool>,
     /// What nobody is shown.
     pub confidential: Arc<Confidential>,
+    /// It is another number when people were told something.
+    pub revision: Arc<AtomicU64>,
 }
 
 /// What thread and tellers share.
@@ -69,6 +71,9 @@ pub(crate) trait Way: Send + Sync {
     fn counts(&self) -> Counts;
     fn standing(&self) -> Standing;
     fn ring(&self);
+    fn records(&self) -> Vec<Record>;
+    fn adopt(self: Arc<Self>, records: Vec<Record>);
+    fn release(&self, is_meant: &dyn Fn(&Labels) -> bool);
 }
 
 impl<C: Core, D: Door<C::Job>> Worker<C, D> {
@@ -127,7 +132,9 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
     }
 
     fn keep(&self, records: Option<Vec<Record>>) {
-        if let (Some(keep), Some(records)) = (&self.keep, records) {
+        let Some(records) = records else { return };
+        self.common.revision.fetch_add(1, Ordering::Relaxed);
+        if let Some(keep) = &self.keep {
             keep(records);
         }
     }
@@ -259,6 +266,31 @@ impl<C: Core, D: Door<C::Job>> Way for Worker<C, D> {
         // With the lock, so that a thread that is about to sleep hears it.
         let _desk = held(&self.desk);
         self.bell.notify_one();
+    }
+
+    fn records(&self) -> Vec<Record> {
+        held(&self.desk).core.records()
+    }
+
+    fn adopt(self: Arc<Self>, records: Vec<Record>) {
+        let now = Now::read();
+        let mut desk = held(&self.desk);
+        let before = desk.core.due();
+        records.into_iter().for_each(|record| desk.core.adopt(record, now));
+        self.count(&mut desk.core);
+        let records = desk.core.record();
+        self.attend(&mut desk, before);
+        drop(desk);
+        self.keep(records);
+    }
+
+    fn release(&self, is_meant: &dyn Fn(&Labels) -> bool) {
+        let mut desk = held(&self.desk);
+        desk.core.release(is_meant);
+        self.count(&mut desk.core);
+        let records = desk.core.record();
+        drop(desk);
+        self.keep(records);
     }
 }
 

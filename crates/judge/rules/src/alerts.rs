@@ -7,7 +7,8 @@ use std::sync::Arc;
 use khz_promql::LabelSet;
 
 use crate::alert::{Alert, AlertState, Change, RESOLVED_KEPT};
-use crate::limits::ALERTS_MAX;
+use crate::group::Room;
+use crate::limits::{ALERTS_MAX, HUB_ALERTS_MAX, RESOLVED_MAX};
 
 /// A series that the expression gave, with what the rule makes of it.
 #[derive(Clone, Debug)]
@@ -17,6 +18,27 @@ pub(crate) struct Found {
     pub value: f64,
 }
 
+impl Found {
+    /// Bytes of its annotations.
+    pub fn texts_bytes(&self) -> usize {
+        texts_bytes(&self.annotations)
+    }
+}
+
+/// Bytes of annotations.
+pub(crate) fn texts_bytes(annotations: &[(Arc<str>, String)]) -> usize {
+    annotations.iter().map(|(name, text)| name.len() + text.len()).sum()
+}
+
+/// How many active alerts a rule may have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Most {
+    /// What its group says.
+    pub of_group: Option<usize>,
+    /// What the other rules of the hub leave.
+    pub of_hub: usize,
+}
+
 /// An alert, and what a step did to it.
 pub(crate) type Stepped = (Arc<Alert>, Option<Change>);
 
@@ -24,8 +46,8 @@ pub(crate) type Stepped = (Arc<Alert>, Option<Change>);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Alerts {
     nodes: BTreeMap<Arc<str>, OfNode>,
-    /// How many of them are active.
-    active: usize,
+    /// How many of them are active, and the bytes of the annotations of all.
+    size: Room,
 }
 
 type OfNode = BTreeMap<LabelSet, Arc<Alert>>;
@@ -42,8 +64,12 @@ const LATE: i64 = 60_000;
 pub(crate) enum Scope<'a> {
     /// Those of one node, which judges by itself.
     One(&'a str),
-    /// All but those of nodes that judge by themselves.
-    Except(&'a BTreeSet<Arc<str>>),
+    /// All but those of the nodes in these sets.
+    Except(&'a [&'a BTreeSet<Arc<str>>]),
+}
+
+fn is_in(sets: &[&BTreeSet<Arc<str>>], node: &Arc<str>) -> bool {
+    sets.iter().any(|set| set.contains(node))
 }
 
 /// Why the alerts of a rule could not be made; the words are those of Prometheus where it has some.
@@ -53,14 +79,20 @@ pub(crate) enum AlertsError {
     Same,
     #[error("exceeded limit of {0} with {1} alerts")]
     Limit(usize, usize),
+    #[error(
+        "all rules together have more than {HUB_ALERTS_MAX} active alerts, which is the limit of a hub: this rule would add {0}"
+    )]
+    Hub(usize),
 }
 
 fn node_of(labels: &LabelSet) -> &str {
     labels.get(NODE_LABEL)
 }
 
-fn active(alerts: &OfNode) -> usize {
-    alerts.values().filter(|alert| alert.state != AlertState::Inactive).count()
+fn size(alerts: &OfNode) -> Room {
+    let is_active = |alert: &&Arc<Alert>| alert.state != AlertState::Inactive;
+    let texts = alerts.values().map(|alert| texts_bytes(&alert.annotations)).sum();
+    Room { alerts: alerts.values().filter(is_active).count(), texts }
 }
 
 impl Alerts {
@@ -71,15 +103,41 @@ impl Alerts {
 
     /// True if some of a node are active.
     pub fn has_active(&self, node: &str) -> bool {
-        self.nodes.get(node).is_some_and(|alerts| active(alerts) > 0)
+        self.size_of(node).alerts > 0
+    }
+
+    /// How many are active, and the bytes of the annotations of all.
+    pub fn size(&self) -> Room {
+        self.size
+    }
+
+    /// The same of a node.
+    pub fn size_of(&self, node: &str) -> Room {
+        self.nodes.get(node).map(size).unwrap_or_default()
+    }
+
+    /// The alert with these labels.
+    pub fn get(&self, labels: &LabelSet) -> Option<&Arc<Alert>> {
+        self.nodes.get(node_of(labels))?.get(labels)
+    }
+
+    /// Forgets the alerts of these nodes, as if there had been none. Returns whether there were some.
+    pub fn release(&mut self, nodes: &BTreeSet<Arc<str>>) -> bool {
+        let meant: Vec<Arc<str>> = self.nodes.keys().filter(|node| nodes.contains(*node)).cloned().collect();
+        for node in &meant {
+            if let Some(of_node) = self.nodes.remove(node) {
+                self.size = self.size.beside(size(&of_node));
+            }
+        }
+        !meant.is_empty()
     }
 
     /// Puts an alert back that was saved.
     pub fn put(&mut self, alert: Alert) {
         let of_node = self.nodes.entry(node_of(&alert.labels).into()).or_default();
-        let before = active(of_node);
+        let before = size(of_node);
         of_node.insert(alert.labels.clone(), Arc::new(alert));
-        self.active = self.active + active(of_node) - before;
+        self.size = self.size.beside(before).and(size(of_node));
     }
 
     /// Takes what the expression gave at a time, and says what has changed. `hold` and `keep_firing` are those of the rule (ms).
@@ -89,7 +147,7 @@ impl Alerts {
         found: Vec<Found>,
         time: i64,
         times: (i64, i64),
-        limit: Option<usize>,
+        most: Most,
         scope: Scope<'_>,
     ) -> Result<Vec<Stepped>, AlertsError> {
         let mut present: BTreeMap<Arc<str>, BTreeMap<LabelSet, Found>> = BTreeMap::new();
@@ -103,7 +161,7 @@ impl Alerts {
         let known = || self.nodes.keys().chain(present.keys()).cloned();
         let meant: BTreeSet<Arc<str>> = match scope {
             Scope::One(node) => BTreeSet::from([node.into()]),
-            Scope::Except(judging) => known().filter(|node| !judging.contains(node)).collect(),
+            Scope::Except(sets) => known().filter(|node| !is_in(sets, node)).collect(),
         };
         for node in &meant {
             let known = self.nodes.get(node).cloned().unwrap_or_default();
@@ -112,31 +170,58 @@ impl Alerts {
                 step(known, present.remove(node).unwrap_or_default(), time, times, &mut all),
             ));
         }
-        if let Scope::Except(judging) = scope {
-            for node in judging.iter().filter(|node| self.nodes.contains_key(*node)) {
-                let known = self.nodes.get(node).cloned().unwrap_or_default();
-                next.push((node.clone(), pass(known, time, times, &mut all)));
+        if let Scope::Except(sets) = scope {
+            for (node, known) in self.nodes.iter().filter(|(node, _)| is_in(sets, node)) {
+                next.push((node.clone(), pass(known.clone(), time, times, &mut all)));
             }
         }
-        let of_next =
-            |(node, alerts): &(Arc<str>, OfNode)| (active(alerts), self.nodes.get(node).map_or(0, active));
-        let (now, before) = next.iter().map(of_next).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        let active = self.active + now - before;
-        let most = limit.unwrap_or(ALERTS_MAX).min(ALERTS_MAX);
-        if active > most {
+        let none = (Room::default(), Room::default());
+        let (now, before) = next.iter().fold(none, |(now, before), (node, alerts)| {
+            (now.and(size(alerts)), before.and(self.size_of(node)))
+        });
+        let sized = self.size.beside(before).and(now);
+        let of_rule = most.of_group.unwrap_or(ALERTS_MAX).min(ALERTS_MAX);
+        if sized.alerts > of_rule {
             // As Prometheus: nothing is known of the rule then.
             *self = Alerts::default();
-            return Err(AlertsError::Limit(most, active));
+            return Err(AlertsError::Limit(of_rule, sized.alerts));
         }
-        self.active = active;
+        // What is there may always go on, and go.
+        if sized.alerts > most.of_hub.max(self.size.alerts) {
+            return Err(AlertsError::Hub(sized.alerts - self.size.alerts));
+        }
+        self.size = sized;
         for (node, alerts) in next {
             match alerts.is_empty() {
                 true => drop(self.nodes.remove(&node)),
                 false => drop(self.nodes.insert(node, alerts)),
             }
         }
+        self.forget_resolved();
         all.sort_by(|one, two| one.0.labels.cmp(&two.0.labels));
         Ok(all)
+    }
+
+    /// A rule whose alerts have other labels each time leaves resolved ones without end: the oldest are not mentioned any more.
+    fn forget_resolved(&mut self) {
+        let count: usize = self.nodes.values().map(BTreeMap::len).sum();
+        let Some(beyond) = (count - self.size.alerts).checked_sub(RESOLVED_MAX + 1) else { return };
+        let mut resolved: Vec<(Option<i64>, LabelSet)> = self
+            .iter()
+            .filter(|alert| alert.state == AlertState::Inactive)
+            .map(|alert| (alert.resolved_at, alert.labels.clone()))
+            .collect();
+        resolved.sort_unstable();
+        for (_, labels) in resolved.iter().take(beyond + 1) {
+            let node = node_of(labels);
+            let Some(of_node) = self.nodes.get_mut(node) else { continue };
+            if let Some(alert) = of_node.remove(labels) {
+                self.size.texts = self.size.texts.saturating_sub(texts_bytes(&alert.annotations));
+            }
+            if of_node.is_empty() {
+                self.nodes.remove(node);
+            }
+        }
     }
 }
 
@@ -149,7 +234,8 @@ fn step(
     all: &mut Vec<Stepped>,
 ) -> OfNode {
     let mut next = OfNode::new();
-    for (labels, alert) in known {
+    for (labels, mut alert) in known {
+        not_ahead(&mut alert, time);
         let (alert, change) = match present.remove(&labels) {
             Some(found) if alert.state != AlertState::Inactive => seen(alert, found, time, hold),
             Some(found) => begun(found, time, hold),
@@ -176,7 +262,8 @@ fn step(
 /// The alerts of a node that judges by itself: they stay as they are, but for those that are long over.
 fn pass(known: OfNode, time: i64, (hold, keep_firing): (i64, i64), all: &mut Vec<Stepped>) -> OfNode {
     let mut next = OfNode::new();
-    for (labels, alert) in known.into_iter().filter(|(_, alert)| !is_old(alert, time)) {
+    for (labels, mut alert) in known.into_iter().filter(|(_, alert)| !is_old(alert, time)) {
+        not_ahead(&mut alert, time);
         let is_late = |since: i64| time.saturating_sub(since).saturating_sub(keep_firing) >= LATE;
         let (alert, change) = match alert.keep_firing_since.is_some_and(is_late) {
             true => missed(alert, time, (hold, keep_firing)),
@@ -244,11 +331,27 @@ fn advance(alert: &mut Alert, time: i64, hold: i64) -> Option<Change> {
             (alert.state, alert.fired_at) = (AlertState::Firing, Some(time));
             Some(Change::Fired)
         }
-        (AlertState::Firing, false) => {
+        // At a time before it fired, somebody has set the clock back: it goes on.
+        (AlertState::Firing, false) if alert.fired_at.is_none_or(|fired| time >= fired) => {
             (alert.state, alert.fired_at, alert.keep_firing_since) = (AlertState::Pending, None, None);
             Some(Change::Pending)
         }
         _ => None,
+    }
+}
+
+/// Somebody has set the clock back: nothing waits for a time that is far away. When it fired stays, by which others know it.
+fn not_ahead(alert: &mut Arc<Alert>, time: i64) {
+    let is_ahead = |at: Option<i64>| at.is_some_and(|at| at > time);
+    let waits = (alert.state == AlertState::Pending).then_some(alert.active_at);
+    if is_ahead(waits) || is_ahead(alert.keep_firing_since) || is_ahead(alert.resolved_at) {
+        let alert = Arc::make_mut(alert);
+        if is_ahead(waits) {
+            alert.active_at = time;
+        }
+        for at in [&mut alert.keep_firing_since, &mut alert.resolved_at] {
+            *at = at.map(|at| at.min(time));
+        }
     }
 }
 
@@ -257,146 +360,4 @@ fn is_old(alert: &Alert, time: i64) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn step_all(
-        alerts: &mut Alerts,
-        found: Vec<Found>,
-        time: i64,
-        times: (i64, i64),
-        limit: Option<usize>,
-    ) -> Result<Vec<Stepped>, AlertsError> {
-        alerts.step(found, time, times, limit, Scope::Except(&BTreeSet::new()))
-    }
-
-    /// Steps of 10 s: for each, which of the series a and b are there, and what is said then.
-    fn play(hold: i64, keep_firing: i64, steps: &[&str]) -> Vec<String> {
-        let mut alerts = Alerts::default();
-        let mut said = Vec::new();
-        for (at, present) in steps.iter().enumerate() {
-            let found = present.chars().map(|c| Found {
-                labels: LabelSet::new([("x", c.to_string())]),
-                annotations: Arc::from([]),
-                value: at as f64,
-            });
-            let all = step_all(&mut alerts, found.collect(), at as i64 * 10_000, (hold, keep_firing), None)
-                .unwrap();
-            let words = all.iter().map(|(alert, change)| {
-                let change = change.map_or_else(|| String::from("-"), |change| format!("{change:?}"));
-                format!("{} {} {change}", alert.labels.get("x"), alert.state.as_str())
-            });
-            said.push(words.collect::<Vec<_>>().join(", "));
-        }
-        said
-    }
-
-    #[test]
-    fn an_alert_waits_fires_and_is_resolved() {
-        assert_eq!(
-            play(20_000, 0, &["a", "a", "ab", "a", "", "", "a"]),
-            [
-                "a pending Pending",
-                "a pending -",
-                "a firing Fired, b pending Pending",
-                "a firing -, b inactive Dropped",
-                "a inactive Resolved",
-                "a inactive -",
-                "a pending Pending",
-            ]
-        );
-        assert_eq!(play(0, 0, &["a", ""]), ["a firing Fired", "a inactive Resolved"]);
-    }
-
-    #[test]
-    fn an_alert_that_keeps_firing_bridges_gaps_shorter_than_that_time() {
-        assert_eq!(
-            play(0, 20_000, &["a", "", "", "a", "", "", ""]),
-            [
-                "a firing Fired",
-                "a firing -",
-                "a firing -",
-                "a firing -",
-                "a firing -",
-                "a firing -",
-                "a inactive Resolved",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_resolved_alert_is_kept_for_fifteen_minutes() {
-        let mut steps = vec!["a", ""];
-        steps.resize(2 + 92, "");
-        let said = play(0, 0, &steps);
-        // Resolved at 10 s; kept up to and with 910 s.
-        assert_eq!((&*said[91], &*said[92]), ("a inactive -", ""));
-    }
-
-    #[test]
-    fn the_limit_forgets_all_alerts_and_two_of_the_same_labels_change_nothing() {
-        let found = |names: &[&str]| -> Vec<Found> {
-            let one = |name: &&str| Found {
-                labels: LabelSet::new([("x", *name)]),
-                annotations: Arc::from([]),
-                value: 1.0,
-            };
-            names.iter().map(one).collect()
-        };
-        let mut alerts = Alerts::default();
-        assert!(step_all(&mut alerts, found(&["a", "b"]), 0, (0, 0), Some(2)).is_ok());
-        assert_eq!(step_all(&mut alerts, found(&["a", "a"]), 1, (0, 0), None), Err(AlertsError::Same));
-        assert_eq!(alerts.iter().count(), 2);
-        assert_eq!(
-            step_all(&mut alerts, found(&["a", "b", "c"]), 2, (0, 0), Some(2)),
-            Err(AlertsError::Limit(2, 3))
-        );
-        assert_eq!(alerts.iter().count(), 0);
-    }
-
-    #[test]
-    fn a_longer_hold_time_lets_a_firing_alert_wait_again() {
-        let found = || vec![Found { labels: LabelSet::default(), annotations: Arc::from([]), value: 1.0 }];
-        let mut alerts = Alerts::default();
-        let mut change =
-            |time, hold| step_all(&mut alerts, found(), time, (hold, 0), None).unwrap().remove(0).1;
-        assert_eq!(change(0, 0), Some(Change::Fired));
-        assert_eq!(change(10, 100), Some(Change::Pending));
-        assert_eq!(change(99, 100), None);
-        assert_eq!(change(100, 100), Some(Change::Fired));
-    }
-
-    #[test]
-    fn a_step_of_one_node_leaves_the_alerts_of_others_and_a_step_of_the_hub_those_of_nodes_that_judge() {
-        let found = |node: &str, name: &str| Found {
-            labels: LabelSet::new([("instance", node), ("x", name)]),
-            annotations: Arc::from([]),
-            value: 1.0,
-        };
-        let mut alerts = Alerts::default();
-        let judging = BTreeSet::from([Arc::from("n1")]);
-        let mut step = |found: Vec<Found>, time, scope: Scope<'_>| -> Vec<String> {
-            let all = alerts.step(found, time, (0, 20_000), None, scope).unwrap();
-            let word = |(alert, change): &Stepped| {
-                format!("{} {} {change:?}", alert.labels.get("instance"), alert.state.as_str())
-            };
-            all.iter().map(word).collect()
-        };
-        assert_eq!(step(vec![found("n1", "a")], 0, Scope::One("n1")), ["n1 firing Some(Fired)"]);
-        assert_eq!(
-            step(vec![found("n2", "a")], 0, Scope::Except(&judging)),
-            ["n1 firing None", "n2 firing Some(Fired)"]
-        );
-        assert_eq!(step(vec![], 1_000, Scope::One("n1")), ["n1 firing None"], "it keeps firing");
-        assert_eq!(
-            step(vec![found("n2", "a")], 30_000, Scope::Except(&judging)),
-            ["n1 firing None", "n2 firing None"],
-            "the node says when it is over"
-        );
-        assert_eq!(
-            step(vec![found("n2", "a")], 81_000, Scope::Except(&judging)),
-            ["n1 inactive Some(Resolved)", "n2 firing None"],
-            "but not for ever"
-        );
-    }
-}
+mod tests;

@@ -11,15 +11,34 @@ use crate::alert::{Alert, AlertState};
 use crate::group::{Evaluator, Pass, RuleReport, Share};
 use crate::limits::{RELOAD_MAX, RELOADS_WAITING_MAX};
 use crate::rule::{Group, RuleSet};
+use crate::scores::ScoreSheet;
 
 /// What rules said last.
 #[derive(Debug, Default)]
 pub struct Board {
     standing: Mutex<Arc<Standing>>,
+    scores: Mutex<Arc<ScoreSheet>>,
     waiting: Mutex<Waiting>,
     interrupted: Arc<AtomicBool>,
     /// The group that is evaluated now, and since when.
     busy: Mutex<Option<(Arc<str>, Instant)>>,
+    /// What another hub is told.
+    word: Mutex<Arc<Word>>,
+}
+
+/// What a hub says of its alerts to another one that goes on with them when this one is gone.
+#[derive(Clone, Debug, Default)]
+pub struct Word {
+    /// The name of the hub.
+    pub hub: String,
+    /// It is another one when there is something new.
+    pub tag: String,
+    /// The tags of what it has heard of others.
+    pub heard: Vec<String>,
+    /// The state of all alerts, as JSON ([`crate::Saved`]); empty: there is none.
+    pub state: Arc<str>,
+    /// What people were told, as a JSON list.
+    pub told: Arc<str>,
 }
 
 /// All groups.
@@ -122,6 +141,26 @@ impl Board {
         if let Some(known) = Arc::make_mut(&mut locked(&self.standing)).groups.get_mut(number) {
             *known = group;
         }
+    }
+
+    /// What another hub is told.
+    pub fn word(&self) -> Arc<Word> {
+        locked(&self.word).clone()
+    }
+
+    /// From now on another hub is told this.
+    pub fn say(&self, word: Word) {
+        *locked(&self.word) = Arc::new(word);
+    }
+
+    /// The scores of the rules.
+    pub fn scores(&self) -> Arc<ScoreSheet> {
+        locked(&self.scores).clone()
+    }
+
+    /// From now on these are the scores.
+    pub fn put_scores(&self, scores: ScoreSheet) {
+        *locked(&self.scores) = Arc::new(scores);
     }
 
     /// True while the evaluation that runs is to stop, since somebody waits for the thread.

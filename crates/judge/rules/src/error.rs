@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::finding::Findings;
-use crate::limits::{FILES_MAX, STATE_BYTES_MAX};
+use crate::limits::{FILES_MAX, STATE_READ_BYTES_MAX};
 
 /// Why rules cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +30,6 @@ pub enum RulesError {
     #[error("the saved state of alerts cannot be used: {0}")]
     State(String),
     /// The saved state is too long.
-    #[error("the saved state of alerts has {0} bytes, and may have {STATE_BYTES_MAX}")]
+    #[error("the saved state of alerts has {0} bytes, and may have {STATE_READ_BYTES_MAX}")]
     StateTooLong(usize),
 }

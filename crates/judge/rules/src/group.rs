@@ -1,8 +1,10 @@
 //! Evaluates the rules of a group, one after another, at a time that the caller gives, over samples that the caller has. What
 //! comes out goes back to the caller: nothing is stored or sent here.
 
+mod moved;
 mod passing;
 mod record;
+mod room;
 mod saved;
 mod share;
 mod taken;
@@ -13,13 +15,15 @@ use std::time::Duration;
 
 use khz_promql::{Engine, LabelSet, METRIC_NAME, Source, Value, VectorSample, stale};
 
-pub use passing::Passing;
-pub use saved::{Saved, SavedAlert, SavedGroup, SavedRule};
+pub use moved::Handover;
+pub use passing::{Answered, Asking, Passing};
+pub use room::Room;
+pub use saved::{LeftOut, Saved, SavedAlert, SavedGroup, SavedRule};
 pub use share::Share;
 
-use crate::alert::{ALERT_NAME, Alert, AlertState, Change};
-use crate::alerts::{Alerts, Found, Scope, Stepped};
-use crate::limits::RULE_TEXTS_BYTES_MAX;
+use crate::alert::{ALERT_NAME, Alert, Change};
+use crate::alerts::{Alerts, Found, Most};
+use crate::limits::{HUB_TEXTS_BYTES_MAX, RULE_TEXTS_BYTES_MAX};
 use crate::rule::{Alerting, Group, Rule, RuleKind};
 use crate::template::TemplateData;
 
@@ -84,6 +88,8 @@ pub struct RuleReport {
     pub warnings: Vec<String>,
     /// Samples that it gave.
     pub samples: usize,
+    /// Alerts that have no annotations, since there are too many bytes of these.
+    pub bare: usize,
     /// How long it took.
     pub duration: Duration,
 }
@@ -123,13 +129,47 @@ pub struct Evaluator {
     taken: Option<i64>,
     /// How often nodes did.
     takes: u64,
+    /// What its alerts may take, and what they take.
+    room: Room,
+    size: Room,
 }
 
 impl Evaluator {
     /// A group that was never evaluated.
     pub fn new(group: Arc<Group>, settings: Arc<Settings>) -> Self {
         let rules = vec![Progress::default(); group.rules.len()];
-        Evaluator { group, settings, rules, ended: BTreeSet::new(), last: None, taken: None, takes: 0 }
+        let (ended, room, size) = (BTreeSet::new(), Room::OF_HUB, Room::default());
+        Evaluator { group, settings, rules, ended, last: None, taken: None, takes: 0, room, size }
+    }
+
+    /// What its alerts take.
+    pub fn size(&self) -> Room {
+        self.size
+    }
+
+    /// Counts again what its alerts take.
+    fn measure(&mut self) {
+        self.size = self.rules.iter().fold(Room::default(), |sum, progress| sum.and(progress.alerts.size()));
+    }
+
+    /// Changes the alerts of a rule.
+    fn change<R>(&mut self, rule: usize, change: impl FnOnce(&mut Alerts) -> R) -> R {
+        let alerts = &mut self.rules[rule].alerts;
+        let before = alerts.size();
+        let changed = change(alerts);
+        self.size = self.size.beside(before).and(alerts.size());
+        changed
+    }
+
+    /// From now on its alerts may take no more than this.
+    pub fn limit(&mut self, room: Room) {
+        self.room = room;
+    }
+
+    /// What the alerts of a rule may take, beside the others of the group.
+    fn room_of(&self, rule: usize) -> Room {
+        let own = self.rules.get(rule).map(|progress| progress.alerts.size()).unwrap_or_default();
+        self.room.beside(self.size.beside(own))
     }
 
     /// The group.
@@ -161,6 +201,11 @@ impl Evaluator {
         self.rules.get(rule).into_iter().flat_map(|progress| progress.alerts.iter())
     }
 
+    /// How many active alerts a rule may have: what its group says, and what there is room for.
+    fn most(&self, rule: usize) -> Most {
+        Most { of_group: self.group.limit, of_hub: self.room_of(rule).alerts }
+    }
+
     /// The group as it is written now, with what is known of rules that have the same name and labels. Series of the others end
     /// with the next pass.
     #[must_use]
@@ -178,6 +223,8 @@ impl Evaluator {
                 next.rules[at] = progress;
             }
         }
+        next.room = self.room;
+        next.measure();
         next.ended.extend(old.into_iter().flatten().flat_map(|progress| progress.series));
         next
     }
@@ -238,19 +285,21 @@ struct Work<'a> {
     time: i64,
     /// The time of queries and of samples.
     at: i64,
+    /// What its alerts may take.
+    room: Room,
 }
 
-/// Samples, and alerts with what has changed.
-type Given = (Vec<Recorded>, Vec<Stepped>);
+/// What a rule gave.
+#[derive(Debug)]
+enum Gave {
+    /// Series that are recorded.
+    Samples(Vec<Recorded>),
+    /// Alerts that are there, with their texts.
+    Alerts(Vec<Found>),
+}
 
 impl Work<'_> {
-    fn rule(
-        &mut self,
-        rule: &Rule,
-        share: &Share,
-        alerts: &mut Alerts,
-        report: &mut RuleReport,
-    ) -> Result<Given, String> {
+    fn rule(&mut self, rule: &Rule, share: &Share, report: &mut RuleReport) -> Result<Gave, String> {
         let vector = if share.is_empty() {
             Vec::new()
         } else {
@@ -259,16 +308,9 @@ impl Work<'_> {
         };
         match &rule.kind {
             RuleKind::Record { labels } => {
-                let samples = record::record(&rule.name, labels, vector, self.at, self.group.limit)?;
-                Ok((samples, Vec::new()))
+                record::record(&rule.name, labels, vector, self.at, self.group.limit).map(Gave::Samples)
             }
-            RuleKind::Alert(alerting) => {
-                let scope = Scope::Except(&share.judging);
-                let all = self.step(rule, alerting, &vector, alerts, scope, report)?;
-                let active = all.iter().filter(|(alert, _)| alert.state != AlertState::Inactive);
-                let samples = active.flat_map(|(alert, _)| record::states(&rule.name, alert, self.at));
-                Ok((samples.collect(), all))
-            }
+            RuleKind::Alert(alerting) => self.texts(rule, alerting, &vector, report).map(Gave::Alerts),
         }
     }
 
@@ -278,38 +320,35 @@ impl Work<'_> {
         vector(answer.value)
     }
 
-    /// What becomes of the alerts of a rule, of those that the scope means.
-    fn step(
+    /// The series of an alerting rule as alerts, with their texts: as many of these as there is room for.
+    fn texts(
         &mut self,
         rule: &Rule,
         alerting: &Alerting,
         vector: &[VectorSample],
-        alerts: &mut Alerts,
-        scope: Scope<'_>,
         report: &mut RuleReport,
-    ) -> Result<Vec<Stepped>, String> {
-        let (mut found, mut texts, mut bare) = (Vec::new(), 0, 0);
+    ) -> Result<Vec<Found>, String> {
+        let (mut found, mut texts, most) = (Vec::new(), 0, self.room.texts.min(RULE_TEXTS_BYTES_MAX));
         for sample in vector {
             // Each expansion is bounded, but there may be tens of thousands.
             self.engine.check().map_err(|error| format!("its templates take too long: {error}"))?;
             let mut one = self.found(rule, alerting, sample);
-            let bytes = |(name, text): &(Arc<str>, String)| name.len() + text.len();
-            let bytes: usize = one.annotations.iter().map(bytes).sum();
-            if texts + bytes > RULE_TEXTS_BYTES_MAX {
-                (one.annotations, bare) = (Arc::from([]), bare + 1);
+            let bytes = one.texts_bytes();
+            if texts + bytes > most {
+                (one.annotations, report.bare) = (Arc::from([]), report.bare + 1);
             } else {
                 texts += bytes;
             }
             found.push(one);
         }
-        if bare > 0 {
+        if report.bare > 0 {
             report.warnings.push(format!(
-                "{bare} alerts have no annotations: those of all alerts of a rule have at most {RULE_TEXTS_BYTES_MAX} bytes"
+                "{} alerts have no annotations: those of all alerts of a rule have at most {RULE_TEXTS_BYTES_MAX} bytes, and \
+                 those of all rules together {HUB_TEXTS_BYTES_MAX}",
+                report.bare
             ));
         }
-        let times = (alerting.hold, alerting.keep_firing);
-        let all = alerts.step(found, self.time, times, self.group.limit, scope);
-        all.map_err(|error| error.to_string())
+        Ok(found)
     }
 
     /// A series as an alert, with its texts expanded.

@@ -28,6 +28,7 @@ mod pack;
 mod placement;
 mod records;
 mod rule;
+mod scores;
 mod series;
 mod source_row;
 mod template;
@@ -35,19 +36,20 @@ mod test_file;
 mod yaml;
 
 pub use alert::{ALERT_NAME, Alert, AlertState, Change, RESOLVED_KEPT};
-pub use board::{Board, GroupStanding, Reloaded, RuleStanding, Standing, counted};
+pub use board::{Board, GroupStanding, Reloaded, RuleStanding, Standing, Word, counted};
 pub use duration::{duration_text, parse_duration};
 pub use error::RulesError;
 pub use finding::{Finding, Findings, Place, Severity};
 pub use group::{
-    Evaluator, Pass, PassedAlert, Passing, Recorded, RuleReport, Saved, SavedAlert, SavedGroup, SavedRule,
-    Settings, Share,
+    Answered, Asking, Evaluator, Handover, LeftOut, Pass, PassedAlert, Passing, Recorded, Room, RuleReport,
+    Saved, SavedAlert, SavedGroup, SavedRule, Settings, Share,
 };
 pub use load::files;
 pub use memory::{Memory, Overlay};
 pub use pack::{RuleChannel, RuleId, SourceRule, pack};
 pub use placement::{AtHub, Placement, place};
 pub use rule::{Alerting, Group, Rule, RuleFile, RuleKind, RuleSet};
+pub use scores::{DOWN_HOLD, Score, ScoreSheet, Scores, Seen, Unforetold, lead_text};
 pub use source_row::{NodeRules, SourceRow};
 pub use template::{QuerySeries, Template, TemplateData, TemplateFault};
 pub use test_file::{AlertTest, ExprTest, Test, TestFailure, TestFile, TestOutcome, Texts};

@@ -48,9 +48,29 @@ pub const QUERY_OFFSET_MAX: i64 = 50 * 365 * 86_400_000;
 pub const LOGGED_ERROR_BYTES_MAX: usize = 1 << 10;
 /// Bytes of the annotations of all alerts of a rule: 65,536 of 500 bytes. Beyond it, alerts have none.
 pub const RULE_TEXTS_BYTES_MAX: usize = 32 << 20;
+/// Resolved alerts of one rule that are still mentioned, so that everybody hears of their end: as many as one way to people holds.
+pub const RESOLVED_MAX: usize = 16_384;
+/// Active alerts of all rules of a hub together: 64 on each of 4,096 nodes. Beyond it, rules with more alerts than before fail.
+pub const HUB_ALERTS_MAX: usize = 262_144;
+/// Bytes of the annotations of all alerts of a hub together: 262,144 of 256 bytes. Beyond it, further alerts have none.
+pub const HUB_TEXTS_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a saved state that is read: four times what is written, since an earlier khz may have written more.
+pub const STATE_READ_BYTES_MAX: usize = 256 << 20;
 /// Bytes of a saved state: 65,536 alerts of 1 kB.
 pub const STATE_BYTES_MAX: usize = 64 << 20;
 /// Values of one input series of a test: 11 days at 1 Hz.
 pub const SERIES_VALUES_MAX: usize = 1_000_000;
 /// Evaluations of all rules in one test: 11 days at 1 Hz.
 pub const EVALUATIONS_MAX: i64 = 1_000_000;
+/// How long a rule that has fired at a node warns of it (ms): a day, in which people can act.
+pub const SCORE_WINDOW: i64 = 86_400_000;
+/// Rules that have a score: beyond it, the one that has not fired for longest loses its own.
+pub const SCORED_RULES_MAX: usize = 1_024;
+/// Warnings that have not ended, of all rules: four on each of 4,096 nodes. More firings are counted only.
+pub const OPEN_WARNINGS_MAX: usize = 16_384;
+/// Lead times of a rule that its median is made of.
+pub const LEADS_MAX: usize = 256;
+/// Failures without a warning that are remembered with their node and time; all are counted.
+pub const UNFORETOLD_MAX: usize = 64;
+/// Bytes of saved scores: 16,384 warnings of 300 bytes, and 1,024 rules of 4 kB.
+pub const SCORES_BYTES_MAX: usize = 16 << 20;

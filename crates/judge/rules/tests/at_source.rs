@@ -222,7 +222,7 @@ proptest! {
             let share = |rule: usize| {
                 let judging: BTreeSet<Arc<str>> = of_node[&rule].then(|| NODE.into()).into_iter().collect();
                 let left = [NODE, OTHER].into_iter().map(Arc::from).filter(|node| !judging.contains(node)).collect();
-                Arc::new(Share { judging, left: Some(left) })
+                Arc::new(Share { judging, left: Some(left), ..Share::default() })
             };
             both.evaluate_share(&engine, &memory, time, &mut || Duration::ZERO, &share);
             prop_assert_eq!(alerts(&both, count), alerts(&hub, count), "at {} of {}", time - BEGIN, &text);

@@ -115,6 +115,13 @@ fn list(flags: ListFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
         remark!("this khz does nothing about alerts: docs/actions.md says how to configure actions");
     } else {
         write!(out, "{}", table_of_actions(&actions, now()).render(terminal::width()))?;
+        out.flush()?;
+        let is_older = |action: &ActionAnswer| {
+            action.last.is_some() && action.done + action.nothing + action.failed + action.held == 0
+        };
+        if actions.iter().any(is_older) {
+            remark!("the counts are those since this hub began; a LAST beside zeros is of the time before");
+        }
     }
     out.flush()?;
     Ok(Done::Wholly)

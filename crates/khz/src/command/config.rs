@@ -77,6 +77,9 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
     if let Some(engine) = &layers.engine {
         text.push_str(&format!("\n[engine]\n{}", foreign_keys(engine)));
     }
+    for peer in &layers.rules_peers {
+        text.push_str(&format!("\n[[rules_peer]]\n{}", foreign_keys(peer)));
+    }
     layers.remote_writes.iter().for_each(|receiver| text.push_str(&receiver_table(receiver)));
     text.push_str(&notify_tables(&layers.notify));
     layers.actions.iter().for_each(|action| text.push_str(&action_tables(action)));
@@ -203,6 +206,9 @@ fn without_query(url: &str) -> String {
 fn check_secrets(plan: &Plan) -> Result<(), Failure> {
     if let Some(engine) = &plan.engine {
         engine.login.authorization().map_err(|problem| Failure::usage(format!("engine: {problem}")))?;
+    }
+    for peer in &plan.rules_peers {
+        peer.login.authorization().map_err(|problem| Failure::usage(format!("rules_peer: {problem}")))?;
     }
     let servers = plan.notify.alertmanagers.iter().map(|way| (&way.name, &way.server));
     let servers = servers.chain(plan.notify.webhooks.iter().map(|way| (&way.name, &way.server)));

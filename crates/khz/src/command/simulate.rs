@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use khz_model::{Nanos, Rate};
-use khz_simulate::{Crowd, LATE, Library, Report, Settings, Tls};
+use khz_simulate::{Crowd, Faults, LATE, Library, Report, Settings, Tls};
 use khz_trust::{ClientFiles, ClusterKey, Exposure, Protocol, TlsClient};
 use tracing::Level;
 
@@ -25,6 +25,8 @@ Examples:
                                                 128 nodes at 1,000 Hz with 300
                                                 slots a row, for a minute
   khz simulate --nodes 16 --workload compile    sixteen nodes that compile
+  khz simulate --nodes 8 --rate 1 --faults faults.toml
+                                                with faults, as below
   khz nodes --server http://127.0.0.1:7070      what the hub makes of it
 
 The nodes are called node1, node2 and so on, with as many digits as the last one
@@ -33,6 +35,19 @@ speaks as an agent does: it connects again when the hub was away, and fills the
 gap out of its ring. Rows are played from recordings of real machines; --seed
 decides which node plays which recording from which moment on, how long it is up
 and how much memory it has. The same seed plays the same rows.
+
+Nodes may have faults (--faults FILE): their numbers change as those of real
+nodes would. docs/simulate.md has the whole of it. A file has tables like this:
+
+  [[fault]]
+  kind = \"leak\"            # leak, dying-disk, throttled-core, flapping-link,
+                           # noisy-neighbour, creeping-ecc
+  nodes = \"node[3,7]\"      # a hostlist
+  begin = \"10m\"            # after the start; without it: at once
+  lasts = \"2h\"             # from the begin to the end
+  strength = 0.5           # above 0, at most 1; without it: 1
+  end = \"down\"             # heals, stays, or down: the node falls silent
+  back = \"5m\"              # it is back so long after it went down
 
 Exit codes: 0 every row arrived in time, 1 rows were late, lost or not
 acknowledged, 2 wrong usage.";
@@ -76,6 +91,9 @@ pub struct SimulateFlags {
     /// than one machine's time to judge them.
     #[arg(long)]
     quiet_rules: bool,
+    /// Faults of some nodes, of this file (docs/simulate.md).
+    #[arg(long, value_name = "FILE")]
+    faults: Option<PathBuf>,
     /// Stop after this time.
     #[arg(long = "for", value_name = "DURATION")]
     duration: Option<String>,
@@ -122,6 +140,10 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
         length,
         held: flags.held.parse().map_err(Failure::usage)?,
         quiet_rules: flags.quiet_rules,
+        faults: match &flags.faults {
+            Some(path) => Faults::read(path).map_err(Failure::usage)?,
+            None => Faults::default(),
+        },
     };
     let library =
         Library::read(&flags.workload, flags.workloads.as_deref(), flags.slots).map_err(Failure::usage)?;

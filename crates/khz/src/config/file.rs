@@ -30,6 +30,8 @@ pub struct FileValues {
     pub sinks: Vec<SinkValues>,
     /// The `[engine]` table.
     pub engine: Option<ForeignValues>,
+    /// The `[[rules_peer]]` tables.
+    pub rules_peers: Vec<ForeignValues>,
     /// The `[[remote_write]]` tables, in the order of the file.
     pub remote_writes: Vec<ForeignValues>,
     /// The tables below `[notify]`.
@@ -74,6 +76,7 @@ pub fn read(path: &str, text: &str, source_names: &[&str]) -> Result<FileValues,
             ("sources", DeValue::Table(tables)) => values.sources = reader.sources(tables)?,
             ("sinks", DeValue::Table(tables)) => values.sinks = reader.sinks(tables)?,
             ("engine", _) => values.engine = Some(reader.engine(key, value)?),
+            ("rules_peer", _) => values.rules_peers = reader.rules_peers(value)?,
             ("remote_write", _) => values.remote_writes = reader.remote_writes(value)?,
             ("notify", _) => values.notify = reader.notify(key, value)?,
             ("actions", DeValue::Table(tables)) => values.actions = reader.actions(tables)?,

@@ -46,6 +46,34 @@ pub(super) fn engine(values: &ForeignValues, may_show: bool) -> Result<ForeignSe
     }
 }
 
+/// How long another hub's answer may take (s), if the file does not say it: it is asked each second.
+const PEER_TIMEOUT: u64 = 5;
+/// Hubs that a hub asks for the state of their alerts: one that takes over is enough.
+pub(super) const PEERS_MAX: usize = 4;
+
+/// Checks the tables `[[rules_peer]]`.
+pub(super) fn rules_peers(
+    tables: &[ForeignValues],
+    may_show: bool,
+) -> Result<Vec<ForeignServer>, ConfigError> {
+    let mut peers: Vec<ForeignServer> = Vec::new();
+    for values in tables {
+        let table = Table { name: "rules_peer", values };
+        let server = table.server_within("http://hub2:7070", may_show, PEER_TIMEOUT)?;
+        if server.url.contains('?') {
+            return Err(table.bad("url", "a hub's address has no '?'".to_owned()));
+        }
+        if peers.iter().any(|known| known.url == server.url) {
+            return Err(table.bad("url", format!("the hub {} is named twice", server.url)));
+        }
+        if peers.len() == PEERS_MAX {
+            return Err(table.bad("url", format!("there may be {PEERS_MAX} such tables")));
+        }
+        peers.push(server);
+    }
+    Ok(peers)
+}
+
 /// A table of the file, and what it is called there.
 #[derive(Clone, Copy)]
 pub(super) struct Table<'a> {
@@ -238,6 +266,26 @@ mod tests {
         let engine = plan(file).unwrap().unwrap();
         assert_eq!(engine.headers, [("X-Scope-OrgID".to_owned(), "hpc".to_owned())]);
         assert_eq!(engine.login, Login::Basic("khz".into(), "/etc/khz/p".into()));
+    }
+
+    #[test]
+    fn another_hub_needs_an_address_and_is_named_once() {
+        let peers = |file: &str| {
+            let layers = layers(file, &[], &[]);
+            let plan = Plan::check(&layers, "hub", &["stat"]).map_err(|error| error.to_string())?;
+            Ok::<_, String>(
+                plan.rules_peers.into_iter().map(|peer| (peer.url, peer.timeout.as_secs())).collect(),
+            )
+        };
+        let two = "[[rules_peer]]\nurl = \"http://hub2:7070\"\n[[rules_peer]]\nurl = \"http://hub3:7070\"\ntimeout = \"2s\"\n";
+        let expected: Vec<(String, u64)> =
+            vec![("http://hub2:7070".to_owned(), 5), ("http://hub3:7070".to_owned(), 2)];
+        assert_eq!(peers(two), Ok(expected));
+        let problem = |file: &str| peers(file).map(|peers: Vec<(String, u64)>| peers.len()).unwrap_err();
+        assert!(problem(&two.replace('3', "2")).contains("is named twice"));
+        assert!(problem("[[rules_peer]]\ntimeout = \"2s\"").contains("it is missing: url = "));
+        let secret = "[[rules_peer]]\nurl = \"http://hub2:7070\"\nbearer = \"/t\"";
+        assert!(problem(secret).contains("without TLS everybody"));
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct Layers {
     pub sinks: Vec<SinkValues>,
     /// The file's `[engine]` table.
     pub engine: Option<ForeignValues>,
+    /// The file's `[[rules_peer]]` tables.
+    pub rules_peers: Vec<ForeignValues>,
     /// The file's `[[remote_write]]` tables.
     pub remote_writes: Vec<ForeignValues>,
     /// The file's tables below `[notify]`.
@@ -75,6 +77,7 @@ impl Layers {
             sources: file.sources,
             sinks: file.sinks,
             engine: file.engine,
+            rules_peers: file.rules_peers,
             remote_writes: file.remote_writes,
             notify: file.notify,
             actions: file.actions,

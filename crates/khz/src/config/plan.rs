@@ -62,6 +62,8 @@ pub struct Plan {
     pub health: HealthPlan,
     /// Another engine that answers queries in PromQL.
     pub engine: Option<ForeignServer>,
+    /// Other hubs that judge the same rules for other nodes.
+    pub rules_peers: Vec<ForeignServer>,
     /// Memory for all HTTP answers together.
     pub answers_max: ByteSize,
     /// What a hub records into .rrd files, and where.
@@ -166,6 +168,7 @@ impl Plan {
         let insecure = checked(layers, "insecure", switch)?;
         let plan = Plan {
             engine: layers.engine.as_ref().map(|table| foreign::engine(table, insecure)).transpose()?,
+            rules_peers: foreign::rules_peers(&layers.rules_peers, insecure)?,
             notify: notify::settings(&layers.notify, insecure)?,
             actions: actions::settings(&layers.actions)?,
             health: health::settings(layers.health.as_ref(), &layers.actions)?,

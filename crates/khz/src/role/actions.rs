@@ -61,6 +61,20 @@ impl Actions {
         self.actor.tell(alerts);
     }
 
+    /// Another hub acts on these.
+    pub fn adopt(&self, alerts: &[khz_notify::Alert]) {
+        self.actor.adopt(alerts);
+    }
+
+    /// The last drains of nodes that ended after this time (ms since 1970): the node, when, and the name of the alert.
+    pub fn drains_after(&self, ended: i64) -> Vec<(String, i64, String)> {
+        let drain = |run: Run| {
+            let alert = run.alert.get(khz_notify::ALERT_NAME).cloned().unwrap_or_default();
+            Some((run.node, run.ended?, alert))
+        };
+        self.actor.drains_after(ended).into_iter().filter_map(drain).collect()
+    }
+
     /// What each action counts.
     pub fn counts(&self) -> Vec<(Series, Arc<AtomicU64>)> {
         self.actor.counts().iter().flat_map(|(name, counts)| of(name, counts)).collect()

@@ -35,6 +35,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("khz rules test *_test.yml --run full", "needs rule files of the site"),
     ("khz rules show /etc/khz/rules", "needs rule files of the site"),
     ("khz rules show disk.yml --json", "needs rule files of the site"),
+    ("khz simulate --nodes 8 --rate 1 --faults faults.toml", "needs a file of faults"),
 ];
 
 /// The example, and the exit code that it ends with here.
@@ -45,6 +46,9 @@ pub const WITH_CODE: &[(&str, i32)] = &[
     ("khz health --on-unhealthy out", 2),
     // The hub of the examples has no rules.
     ("khz rules reload", 1),
+    ("khz rules score", 1),
+    ("khz rules score MemoryRunsOutSoon", 1),
+    ("khz rules score --json", 1),
     ("khz alerts show NodeDown", 1),
     ("khz alerts show NodeDown node7", 1),
     ("khz alerts show NodeDown node7 --json", 1),

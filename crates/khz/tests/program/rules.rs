@@ -195,6 +195,27 @@ fn a_group_that_is_always_late_hides_no_other_and_delays_neither_a_reload_nor_th
 }
 
 #[test]
+fn a_rule_file_is_checked_on_standard_input() {
+    let checked = |text: &str, words: &[&str]| {
+        let mut child = khz(&[&["rules", "check"], words].concat())
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // One that refuses its words has not read them.
+        let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes());
+        child.wait_with_output().unwrap()
+    };
+    let good = checked(RULES, &["-"]);
+    assert_eq!((code(&good), out(&good)), (0, "standard input: 3 rules in 1 group\n".to_owned()));
+    let bad = checked(&RULES.replace("for: 1s", "for: soon"), &["-"]);
+    assert_eq!(code(&bad), 1);
+    assert!(err(&bad).contains("standard input:9:10"), "{}", err(&bad));
+    assert_eq!(code(&checked(RULES, &["-", "a.yml"])), 2);
+}
+
+#[test]
 fn a_hub_does_not_start_with_rules_that_have_errors() {
     let place = Place::new("rules-bad");
     write_rules(&place, &RULES.replace("for: 1s", "for: soon"));

@@ -103,6 +103,13 @@ fn fires(hub: &Running, alert: &str, node: &str) -> bool {
     })
 }
 
+/// Whether so many nodes judge this rule.
+fn judged_of(hub: &Running, rule: &str, nodes: u64) -> bool {
+    let shown = hub.beside(&["rules", "show", "--json", "--server", &hub.url]).output().unwrap();
+    let is_so = |line: &str| line.contains(rule) && line.contains(&format!("\"at_nodes\":{nodes}"));
+    out(&shown).lines().any(is_so)
+}
+
 /// On how many nodes these judge a rule, and on how many the hub does.
 fn judged(hub: &Running, nodes: u64, at_hub: u64) -> bool {
     let shown = hub.beside(&["rules", "show", "--json", "--server", &hub.url]).output().unwrap();
@@ -166,6 +173,45 @@ fn nodes_judge_what_they_can_at_once_and_the_hub_judges_those_that_refuse() {
         hub.beside(&["channel", "create", "khz_rules_x", "--expr", "node_load1", "--server", &hub.url]);
     let refused = mine.output().unwrap();
     assert!(code(&refused) != 0 && err(&refused).contains("the hub's rules"), "{}", err(&refused));
+}
+
+/// A rule that is evaluated all the time, each time for as long as it may.
+const LONG: &str = "
+- name: long
+  interval: 5s
+  rules:
+  - {record: 'long:one', expr: 'sum_over_time(sum_over_time(vector(1)[3h:100ms])[3h:100ms])'}
+";
+
+#[test]
+fn while_the_hub_evaluates_a_long_rule_people_hear_of_what_a_node_judges() {
+    let stage = Stage::new("rules-at-nodes-long", "1h");
+    let rules = std::fs::read_to_string(stage.place.0.join("rules/phase.yml")).unwrap();
+    stage.place.file("rules/phase.yml", &format!("{rules}{LONG}"));
+    let hub = stage.hub();
+    let agent = stage.agent("n1", &[]);
+    until(PATIENCE, "n1 judges", || judged_of(&hub, "PhaseAtNode", 1));
+    // When the long rule was evaluated last: its next evaluation begins at once.
+    let last = || -> String {
+        let answer = get_at(&hub, "/api/v1/rules?rule_group[]=long&exclude_alerts=true");
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        answer["data"]["groups"][0]["lastEvaluation"].as_str().unwrap_or_default().to_owned()
+    };
+    until(PATIENCE, "the long rule was evaluated", || {
+        let last = last();
+        !last.is_empty() && !last.starts_with("0001-01-01")
+    });
+    let (mut is_high, mut times) = (false, 0);
+    until(PATIENCE, "it fires or is over within one evaluation of the long rule", || {
+        let begin = last();
+        (is_high, times) = (!is_high, times + 1);
+        let value = if is_high { "phase=5" } else { "phase=1" };
+        until(PATIENCE, "the hub knows", || {
+            publish(&agent, value);
+            fires(&hub, "PhaseAtNode", "n1") == is_high
+        });
+        times > 2 && last() == begin
+    });
 }
 
 #[test]

@@ -74,3 +74,56 @@ fn channels_can_be_tried_on_simulated_nodes() {
     assert_eq!(watch.status.code(), Some(0), "{}", err(&watch));
     assert!(out(&watch).contains("channel.means.mem.available"), "{}", out(&watch));
 }
+
+#[test]
+fn nodes_with_faults_show_them_fall_silent_and_come_back_while_others_are_as_ever() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("faults-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("faults.toml");
+    let text = "[[fault]]\nkind = \"leak\"\nnodes = \"node2\"\nbegin = \"10s\"\nlasts = \"20s\"\nend = \"down\"\nback = \"20s\"\n";
+    std::fs::write(&file, text).unwrap();
+    let hub = Running::start_hub(&[]);
+    let link = hub.link();
+    let words =
+        ["simulate", "--nodes", "2", "--rate", "10Hz", "--workload", "idle", "--hub", &link, "--faults"];
+    let _nodes = Ended::start_silent(hub.beside(&words).arg(&file));
+    let ask = |words: &[&str]| khz(&[words, &["--server", &hub.url]].concat()).output().unwrap();
+    let state = |node: &str| {
+        let nodes = out(&ask(&["nodes", "--json"]));
+        let nodes = nodes.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let found = nodes.into_iter().find(|one| one["node"] == node);
+        found.map(|one| one["state"].as_str().unwrap_or_default().to_owned()).unwrap_or_default()
+    };
+    until(PATIENCE, "both nodes", || state("node1") == "up" && state("node2") == "up");
+    let value = |node: &str| {
+        let answer = out(&ask(&["get", &format!("{node}:mem.available"), "--json"]));
+        let object =
+            answer.lines().next().and_then(|line| serde_json::from_str::<serde_json::Value>(line).ok())?;
+        object["value"].as_str()?.parse::<f64>().ok()
+    };
+    let (mut seen, mut others) = (Vec::new(), Vec::new());
+    until(PATIENCE, "the node falls silent", || {
+        seen.extend(value("node2"));
+        others.extend(value("node1"));
+        state("node2") == "down"
+    });
+    let lowest = seen.iter().copied().fold(f64::INFINITY, f64::min);
+    let highest = seen.iter().copied().fold(0.0, f64::max);
+    assert!(lowest < highest / 2.0, "{seen:?}");
+    let least = others.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(least > others[0] * 0.9, "{others:?}");
+    assert_eq!(state("node1"), "up");
+    until(PATIENCE, "the node is back", || state("node2") == "up");
+    until(PATIENCE, "its memory is as before", || value("node2").is_some_and(|value| value > highest * 0.9));
+
+    for (wrong, problem) in [
+        (text.replace("leak", "leek"), "faults.toml:2:8: kind: \"leek\" (did you mean \"leak\"?)"),
+        (text.replace("node2", "other[1-3]"), "no node has such a name; they are node1 to node2"),
+    ] {
+        std::fs::write(&file, wrong).unwrap();
+        let refused = hub.beside(&words).arg(&file).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{}", err(&refused));
+        assert!(err(&refused).contains(problem), "{}", err(&refused));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -58,8 +58,8 @@ pub use post::{NoAnswer, Post, PostAnswer};
 pub use promql::{PromqlAnswer, PromqlData, PromqlLabels, PromqlPoint, PromqlSample, PromqlSeries};
 pub use range::{Past, PastBytes, PastLine, PastLines, PastPart, PastPoint, PastRow};
 pub use rules::{
-    AlertAnswer, Alerts, AlertsData, GroupAnswer, JudgedAnswer, RuleAnswer, RulePicture, RulesAnswer,
-    RulesData, RulesInUse,
+    AlertAnswer, Alerts, AlertsData, FailureAnswer, GroupAnswer, JudgedAnswer, LeadAnswer, RuleAnswer,
+    RulePicture, RulesAnswer, RulesData, RulesInUse, ScoreAnswer, ScoresAnswer,
 };
 pub use secrets::Secrets;
 pub use server::Server;

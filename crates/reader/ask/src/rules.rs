@@ -113,6 +113,76 @@ pub struct RulePicture {
     pub bound: Option<String>,
 }
 
+/// The scores of the rules. Times are seconds.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ScoresAnswer {
+    /// Since when they are kept.
+    pub since: Option<String>,
+    /// Nodes that went down without saying so.
+    pub failures: u64,
+    /// Of these: some rule had warned of it.
+    pub foretold: u64,
+    /// Nodes that actions have drained.
+    pub drains: u64,
+    /// Firings that found no room.
+    pub unscored: u64,
+    /// The last failures of which no rule had warned.
+    pub unforetold: Vec<FailureAnswer>,
+    /// The rules, by name.
+    pub rules: Vec<ScoreAnswer>,
+}
+
+/// A failure of which no rule had warned.
+#[derive(Clone, Debug, Deserialize, serde::Serialize)]
+pub struct FailureAnswer {
+    /// The node.
+    pub node: String,
+    /// When it fell silent.
+    pub at: String,
+}
+
+/// The score of a rule.
+#[derive(Clone, Debug, Deserialize, serde::Serialize)]
+pub struct ScoreAnswer {
+    /// Its name.
+    pub rule: String,
+    /// How often it began to fire.
+    pub fired: u64,
+    /// Of these: about nothing that is a node.
+    pub elsewhere: u64,
+    /// When the node was down already.
+    pub late: u64,
+    /// Warnings of a node.
+    pub warnings: u64,
+    /// The node went down within 24 hours.
+    pub down: u64,
+    /// The node was drained, for another rule.
+    pub drained: u64,
+    /// The node was drained, for this rule.
+    pub acted: u64,
+    /// Nothing happened.
+    pub nothing: u64,
+    /// Nobody knows what happened.
+    pub unknown: u64,
+    /// The 24 hours are not over.
+    pub open: u64,
+    /// How much earlier than the failure it fired.
+    pub lead: Option<LeadAnswer>,
+    /// When it fired last.
+    pub last: Option<String>,
+}
+
+/// Lead times.
+#[derive(Clone, Debug, Deserialize, serde::Serialize)]
+pub struct LeadAnswer {
+    /// Of the last ones.
+    pub median: String,
+    /// Of all.
+    pub lowest: String,
+    /// Of all.
+    pub highest: String,
+}
+
 /// How many rules are in use.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct RulesInUse {
@@ -140,6 +210,14 @@ impl Server {
     /// See [`AskError`].
     pub fn rules(&self) -> Result<RulesAnswer, AskError> {
         self.get_json("/api/v1/rules?exclude_alerts=true")
+    }
+
+    /// The scores of the rules. A khz of before, which keeps none, is an error as any unknown path.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn rule_scores(&self) -> Result<ScoresAnswer, AskError> {
+        self.get_json(&format!("{RULES_PATH}/score"))
     }
 
     /// The alerting rules of this name, with their alerts.

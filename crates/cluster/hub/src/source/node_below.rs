@@ -14,8 +14,10 @@ use crate::clock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::followed::FollowedChannel;
+use crate::lane::Lane;
 use crate::mailbox::Mailbox;
 use crate::node::{Answer, Arrival, BASE, Link, Node, SharedNode, Terms, silent_after};
+use crate::rule_rows::is_of_rules;
 
 /// The number of a base lane here; those of channels count on from there.
 pub(super) const LANE: u32 = 1;
@@ -260,6 +262,10 @@ impl NodeBelow {
     fn came(&self, node: &mut Node, number: u32, rows: u64, here: &Here) {
         node.has_news(number);
         self.node.news(node);
+        let is_of_rules = |lane: &mut Lane| is_of_rules(&lane.name);
+        if rows > 0 && node.lanes_mut().numbered(number).is_some_and(is_of_rules) {
+            here.cluster.heard.ring(&self.node);
+        }
         Counts::add(&here.cluster.counts.rows, rows);
     }
 

@@ -231,14 +231,14 @@ pub(super) fn tune(arguments: &[String]) -> Result<()> {
     }
     match super::daemon(&parsed) {
         Some(address) => through::tune(&parsed, &address),
-        None => tune_here(&parsed),
+        None => tune_here(&parsed, Access::Write),
     }
 }
 
-/// Tunes a file in this process.
-pub(super) fn tune_here(parsed: &Parsed) -> Result<()> {
+/// Tunes a file in this process, opened with `access`.
+pub(super) fn tune_here(parsed: &Parsed, access: Access) -> Result<()> {
     let Some((name, specs)) = parsed.rest.split_first() else { return refused("missing file name") };
-    let rrd = Rrd::open(&text::path(name), Access::Write)?;
+    let rrd = Rrd::open(&text::path(name), access)?;
     change::tune(&rrd, &parsed.options, specs, spec::season_hash(name), random_rows())
 }
 

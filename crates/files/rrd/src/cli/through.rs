@@ -166,12 +166,13 @@ pub(super) fn tune(parsed: &Parsed, address: &str) -> Result<()> {
 }
 
 /// Tunes a file of a daemon without TUNE, such as rrdcached 1.7.2. What waits is flushed first, and the file is suspended
-/// meanwhile, because that daemon would lose updates if it found the file locked.
+/// meanwhile, because that daemon would lose updates if it found the file locked. It answers SUSPEND while a thread of
+/// it still writes what came after the flush, so the lock is waited for.
 fn tune_beside(parsed: &Parsed, client: &mut Client, name: &str) -> Result<()> {
     client.ask(&["FLUSH", name])?;
     let held = client.ask(&["SUSPEND", name])?;
     let is_new = held.code >= 0 && !held.text.contains("already");
-    let tuned = super::store::tune_here(parsed);
+    let tuned = super::store::tune_here(parsed, Access::WriteWhenFree);
     if is_new {
         client.order(&["RESUME", name])?;
     }

@@ -1,5 +1,6 @@
 //! A pass of a group, rule by rule: between two rules the caller may do something else, take what a node says of the same group
-//! among it. Each rule has the time of one query for its query and all its templates.
+//! among it. A rule can also be asked by another thread, since that may take minutes: it is handed [`Asking`], and gives [`Answered`]
+//! back. Each rule has the time of one query for its query and all its templates.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,9 +8,13 @@ use std::time::Duration;
 
 use khz_promql::{Engine, LabelSet, QueryError, Source, stale};
 
-use super::{Evaluator, Pass, PassedAlert, Recorded, RuleReport, Share, Work};
-use crate::alert::Alert;
+use super::record::states;
+use super::share::Without;
+use super::{Evaluator, Gave, Pass, PassedAlert, Recorded, Room, RuleReport, Settings, Share, Work};
+use crate::alert::{Alert, AlertState};
+use crate::alerts::Scope;
 use crate::memory::{Memory, Overlay};
+use crate::rule::Group;
 
 /// A pass that has begun.
 #[derive(Debug)]
@@ -62,24 +67,48 @@ impl Evaluator {
         clock: &mut dyn FnMut() -> Duration,
         share: &Arc<Share>,
     ) -> bool {
-        let Some(number) = passing.next_rule() else { return true };
+        let Some(asking) = self.asking(passing, share) else { return true };
+        let answered = asking.ask(passing, engine, source, clock);
+        self.answered(passing, answered, share)
+    }
+
+    /// The next rule of a pass, to be asked by any thread; `None`: all were evaluated.
+    pub fn asking(&self, passing: &Passing, share: &Arc<Share>) -> Option<Asking> {
+        let number = passing.next_rule()?;
+        let (group, settings, share) = (self.group.clone(), self.settings.clone(), share.clone());
+        let (time, at) = (passing.pass.time, self.queried(passing.pass.time));
+        Some(Asking { group, settings, number, time, at, share, room: self.room_of(number) })
+    }
+
+    /// Takes the answer of the next rule of a pass. `now` says who judges the rule now: meanwhile a node may have begun to judge by
+    /// itself, or have ended it; its alerts then stay as they are. Returns false if the engine was cancelled: then nothing has
+    /// happened, and the rule is still the next.
+    pub fn answered(&mut self, passing: &mut Passing, answered: Answered, now: &Arc<Share>) -> bool {
+        let Answered { number, share, gave, mut report, is_cancelled } = answered;
+        if is_cancelled || passing.next_rule() != Some(number) {
+            return false;
+        }
         let group = self.group.clone();
         let rule = &group.rules[number];
-        let (begin, engine) = (clock(), engine.clone().together());
+        let at = self.queried(passing.pass.time);
+        let given = gave.and_then(|gave| match (gave, rule.alerting()) {
+            (Gave::Alerts(found), Some(alerting)) => {
+                let untouched = [share.untouched(), now.untouched()].concat();
+                let (times, scope) = ((alerting.hold, alerting.keep_firing), Scope::Except(&untouched));
+                let (time, most) = (passing.pass.time, self.most(number));
+                let all = self.change(number, |alerts| alerts.step(found, time, times, most, scope));
+                let all = all.map_err(|error| error.to_string())?;
+                let active = all.iter().filter(|(alert, _)| alert.state != AlertState::Inactive);
+                let samples = active.flat_map(|(alert, _)| states(&rule.name, alert, at));
+                Ok((samples.collect(), all))
+            }
+            (Gave::Samples(samples), _) => Ok((samples, Vec::new())),
+            (Gave::Alerts(_), None) => Ok((Vec::new(), Vec::new())),
+        });
         let Passing { pass, above, .. } = passing;
-        let at = self.queried(pass.time);
-        let overlay = Overlay::new(source, above);
-        let mut report = RuleReport::default();
-        let mut work = Work {
-            engine: &engine,
-            source: &overlay,
-            settings: &self.settings,
-            group: &group,
-            time: pass.time,
-            at,
-        };
-        match work.rule(rule, share, &mut self.rules[number].alerts, &mut report) {
+        match given {
             Ok((samples, alerts)) => {
+                let samples: Vec<Recorded> = samples;
                 report.samples = samples.len();
                 pass.alerts.extend(alerts.into_iter().map(|(alert, change)| PassedAlert {
                     rule: number,
@@ -98,7 +127,6 @@ impl Evaluator {
                 }
                 self.rules[number].series = series;
             }
-            Err(_) if engine.check() == Err(QueryError::Cancelled) => return false,
             Err(error) => {
                 report.error = Some(error);
                 let known = self.rules[number].alerts.iter();
@@ -109,7 +137,6 @@ impl Evaluator {
                 }));
             }
         }
-        report.duration = clock().saturating_sub(begin);
         pass.rules.push(report);
         true
     }
@@ -148,5 +175,52 @@ impl Evaluator {
     /// The time of the queries of a pass.
     fn queried(&self, time: i64) -> i64 {
         time.saturating_sub(self.group.query_offset.unwrap_or(self.settings.query_offset))
+    }
+}
+
+/// A rule that is to be evaluated, with all that this takes.
+#[derive(Debug)]
+pub struct Asking {
+    group: Arc<Group>,
+    settings: Arc<Settings>,
+    number: usize,
+    /// The time of the pass.
+    time: i64,
+    /// The time of its queries.
+    at: i64,
+    share: Arc<Share>,
+    room: Room,
+}
+
+/// What an evaluation of a rule has found. Nothing has come of it yet.
+#[derive(Debug)]
+pub struct Answered {
+    number: usize,
+    share: Arc<Share>,
+    gave: Result<Gave, String>,
+    report: RuleReport,
+    is_cancelled: bool,
+}
+
+impl Asking {
+    /// Evaluates the rule, its query and its templates.
+    pub fn ask(
+        self,
+        passing: &Passing,
+        engine: &Engine,
+        source: &dyn Source,
+        clock: &mut dyn FnMut() -> Duration,
+    ) -> Answered {
+        let Asking { group, settings, number, time, at, share, room } = self;
+        let (begin, engine) = (clock(), engine.clone().together());
+        let without = Without::new(source, &share.away);
+        let overlay = Overlay::new(&without, &passing.above);
+        let mut report = RuleReport::default();
+        let mut work =
+            Work { engine: &engine, source: &overlay, settings: &settings, group: &group, time, at, room };
+        let gave = work.rule(&group.rules[number], &share, &mut report);
+        let is_cancelled = gave.is_err() && engine.check() == Err(QueryError::Cancelled);
+        report.duration = clock().saturating_sub(begin);
+        Answered { number, share, gave, report, is_cancelled }
     }
 }

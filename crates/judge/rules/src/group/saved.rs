@@ -10,7 +10,7 @@ use super::{Evaluator, Settings};
 use crate::alert::{Alert, AlertState};
 use crate::alerts::Alerts;
 use crate::error::RulesError;
-use crate::limits::STATE_BYTES_MAX;
+use crate::limits::{STATE_BYTES_MAX, STATE_READ_BYTES_MAX};
 use crate::rule::{Group, Rule};
 
 /// The version of the format.
@@ -22,7 +22,22 @@ pub struct Saved {
     khz_rules: u32,
     /// The groups.
     pub groups: Vec<SavedGroup>,
+    /// The nodes that this hub has judged, where several hubs share them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
 }
+
+/// What found no room in a saved state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Alerts.
+    pub alerts: usize,
+    /// Series that were recorded.
+    pub series: usize,
+}
+
+/// Bytes around the groups, rules and lists of a saved state, at most: what each takes beside its texts.
+const AROUND: usize = 128;
 
 /// The state of a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,37 +94,76 @@ pub struct SavedAlert {
 impl Saved {
     /// The state of these groups.
     pub fn new(groups: Vec<SavedGroup>) -> Self {
-        Saved { khz_rules: VERSION, groups }
+        Saved { khz_rules: VERSION, groups, nodes: Vec::new() }
     }
 
     /// As bytes that can be read again. If they were too many, alerts have no annotations, which the next evaluation gives them; if
-    /// they are still too many, the largest groups are left out. Returns how many these are, too.
-    pub fn to_bytes(self) -> (Vec<u8>, usize) {
+    /// they are still too many, the newest alerts are there, those that are over last, and then series. Returns what is left out.
+    pub fn to_bytes(self) -> (Vec<u8>, LeftOut) {
         self.within(STATE_BYTES_MAX)
     }
 
     /// The same, with at most this many bytes.
-    pub(super) fn within(mut self, most: usize) -> (Vec<u8>, usize) {
+    pub(super) fn within(mut self, most: usize) -> (Vec<u8>, LeftOut) {
         let bytes = serde_json::to_vec(&self).unwrap_or_default();
         if bytes.len() <= most {
-            return (bytes, 0);
+            return (bytes, LeftOut::default());
         }
         drop(bytes);
-        let rules = self.groups.iter_mut().flat_map(|group| &mut group.rules);
-        rules.flat_map(|rule| &mut rule.alerts).for_each(|alert| alert.annotations.clear());
-        let length = |group: &SavedGroup| serde_json::to_vec(group).map_or(usize::MAX, |bytes| bytes.len());
-        let mut groups: Vec<(usize, SavedGroup)> =
-            std::mem::take(&mut self.groups).into_iter().map(|group| (length(&group), group)).collect();
-        groups.sort_by_key(|(length, _)| *length);
-        // The braces and the version around them.
-        let (all, mut room) = (groups.len(), most.saturating_sub(64));
-        for (length, group) in groups {
-            let Some(left) = room.checked_sub(length.saturating_add(1)) else { break };
-            room = left;
-            self.groups.push(group);
+        self.rules_mut().flat_map(|rule| &mut rule.alerts).for_each(|alert| alert.annotations.clear());
+        let bytes = serde_json::to_vec(&self).unwrap_or_default();
+        if bytes.len() <= most {
+            return (bytes, LeftOut::default());
         }
-        let left_out = all - self.groups.len();
+        drop(bytes);
+        let left_out = self.reduce(most);
         (serde_json::to_vec(&self).unwrap_or_default(), left_out)
+    }
+
+    fn rules_mut(&mut self) -> impl Iterator<Item = &mut SavedRule> {
+        self.groups.iter_mut().flat_map(|group| &mut group.rules)
+    }
+
+    /// Leaves out what has no room: of alerts, the newest are kept.
+    fn reduce(&mut self, most: usize) -> LeftOut {
+        fn length<T: Serialize>(one: &T) -> usize {
+            serde_json::to_vec(one).map_or(usize::MAX, |bytes| bytes.len() + 1)
+        }
+        let heads = self.groups.iter().map(|group| {
+            let rule = |rule: &SavedRule| 2 * rule.name.len() + length(&rule.labels) + AROUND;
+            let rules: usize = group.rules.iter().map(rule).sum();
+            rules + 2 * (group.name.len() + group.file.len()) + AROUND
+        });
+        let mut room = most.saturating_sub(heads.sum::<usize>() + length(&self.nodes) + AROUND);
+        let mut left_out = LeftOut::default();
+        let is_over = |alert: &SavedAlert| alert.state == AlertState::Inactive.as_str();
+        let mut order: Vec<(bool, i64, usize, usize, usize)> = Vec::new();
+        for (at, rule) in self.rules_mut().enumerate() {
+            let place = |(number, alert): (usize, &SavedAlert)| {
+                (is_over(alert), alert.active_at.saturating_neg(), at, number, length(alert))
+            };
+            order.extend(rule.alerts.iter().enumerate().map(place));
+        }
+        order.sort_unstable();
+        let mut kept = BTreeSet::new();
+        for (_, _, rule, number, length) in order {
+            match room.checked_sub(length) {
+                Some(left) => {
+                    room = left;
+                    kept.insert((rule, number));
+                }
+                None => left_out.alerts += 1,
+            }
+        }
+        for (at, rule) in self.rules_mut().enumerate() {
+            let mut number = 0..;
+            rule.alerts.retain(|_| number.next().is_some_and(|number| kept.contains(&(at, number))));
+            match room.checked_sub(length(&rule.series)) {
+                Some(left) => room = left,
+                None => left_out.series += std::mem::take(&mut rule.series).len(),
+            }
+        }
+        left_out
     }
 
     /// Reads such bytes.
@@ -118,13 +172,22 @@ impl Saved {
     ///
     /// Says what is wrong with them; then alerts begin as if there was no state.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RulesError> {
-        if bytes.len() > STATE_BYTES_MAX {
+        if bytes.len() > STATE_READ_BYTES_MAX {
             return Err(RulesError::StateTooLong(bytes.len()));
         }
         let saved: Saved =
             serde_json::from_slice(bytes).map_err(|error| RulesError::State(error.to_string()))?;
-        match saved.khz_rules {
-            VERSION => Ok(saved),
+        saved.check().map(|()| saved)
+    }
+
+    /// Fails if this khz does not know its version.
+    ///
+    /// # Errors
+    ///
+    /// Says which version it has.
+    pub fn check(&self) -> Result<(), RulesError> {
+        match self.khz_rules {
+            VERSION => Ok(()),
             other => {
                 Err(RulesError::State(format!("it has version {other}; this khz reads version {VERSION}")))
             }
@@ -173,6 +236,7 @@ impl Evaluator {
         }
         let gone = left.into_iter().flat_map(|rule| &rule.series).map(|labels| LabelSet::new(labels.clone()));
         evaluator.ended = gone.collect::<BTreeSet<_>>();
+        evaluator.measure();
         evaluator
     }
 }
@@ -192,7 +256,7 @@ fn alerts(saved: &SavedRule, hold: i64, down_at: i64, now: i64, settings: &Setti
 
 /// Since when a pending alert counts as active after a pause, by Prometheus' rules: the pause does not count, and what has less
 /// than the grace time left waits that long, because much is still coming in.
-fn active_since(active_at: i64, hold: i64, down_at: i64, now: i64, grace: i64) -> i64 {
+pub(super) fn active_since(active_at: i64, hold: i64, down_at: i64, now: i64, grace: i64) -> i64 {
     let left = hold.saturating_sub(down_at.saturating_sub(active_at));
     if left <= 0 {
         active_at
@@ -205,7 +269,7 @@ fn active_since(active_at: i64, hold: i64, down_at: i64, now: i64, grace: i64) -
     }
 }
 
-fn texts(rule: &Rule) -> BTreeMap<String, String> {
+pub(super) fn texts(rule: &Rule) -> BTreeMap<String, String> {
     rule.label_texts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
@@ -229,7 +293,7 @@ fn saved(alert: &Alert) -> SavedAlert {
 }
 
 /// `None`: the state is none that this version knows.
-fn restored(saved: &SavedAlert) -> Option<Alert> {
+pub(super) fn restored(saved: &SavedAlert) -> Option<Alert> {
     let states = [AlertState::Inactive, AlertState::Pending, AlertState::Firing];
     Some(Alert {
         state: states.into_iter().find(|state| state.as_str() == saved.state)?,

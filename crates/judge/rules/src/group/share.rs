@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use khz_promql::{LabelSet, Matcher, QueryError, Selection, Sink, Source};
+use khz_promql::{LabelSet, Matcher, QueryError, Run, Selection, SeriesId, Sink, Source, Summary};
 
 use crate::alerts::NODE_LABEL;
 
@@ -18,9 +18,18 @@ pub struct Share {
     pub judging: BTreeSet<Arc<str>>,
     /// The nodes that the hub judges; `None`: all others.
     pub left: Option<BTreeSet<Arc<str>>>,
+    /// The nodes that another hub judges: their series are not seen.
+    pub away: Arc<BTreeSet<Arc<str>>>,
+    /// The nodes whose rows are still coming: their series are seen, and their alerts stay as they are.
+    pub settling: Arc<BTreeSet<Arc<str>>>,
 }
 
 impl Share {
+    /// The nodes whose alerts an evaluation leaves as they are.
+    pub(super) fn untouched(&self) -> [&BTreeSet<Arc<str>>; 3] {
+        [&self.judging, &self.away, &self.settling]
+    }
+
     /// True if there is nothing to evaluate.
     pub(super) fn is_empty(&self) -> bool {
         self.left.as_ref().is_some_and(BTreeSet::is_empty)
@@ -60,5 +69,76 @@ impl Source for Left<'_> {
     ) -> Result<(Vec<LabelSet>, bool), QueryError> {
         let all: Vec<Matcher> = matchers.iter().chain(&self.matcher).cloned().collect();
         self.source.series(&all, after, to, limit)
+    }
+}
+
+/// A source without the series of nodes that another hub judges.
+pub(super) struct Without<'a> {
+    source: &'a dyn Source,
+    away: &'a BTreeSet<Arc<str>>,
+}
+
+impl<'a> Without<'a> {
+    /// `source` without what has the label `instance` of one of these.
+    pub fn new(source: &'a dyn Source, away: &'a BTreeSet<Arc<str>>) -> Self {
+        Without { source, away }
+    }
+}
+
+impl Source for Without<'_> {
+    fn select(&self, wanted: &Selection, sink: &mut dyn Sink) -> Result<Vec<String>, QueryError> {
+        if self.away.is_empty() {
+            return self.source.select(wanted, sink);
+        }
+        self.source.select(wanted, &mut Sieve { sink, away: self.away, numbers: Vec::new() })
+    }
+
+    fn series(
+        &self,
+        matchers: &[Matcher],
+        after: i64,
+        to: i64,
+        limit: usize,
+    ) -> Result<(Vec<LabelSet>, bool), QueryError> {
+        let (mut all, more) = self.source.series(matchers, after, to, limit)?;
+        all.retain(|labels| !self.away.contains(labels.get(NODE_LABEL)));
+        Ok((all, more))
+    }
+}
+
+/// Passes on what is not of these nodes.
+struct Sieve<'a> {
+    sink: &'a mut dyn Sink,
+    away: &'a BTreeSet<Arc<str>>,
+    /// The number of each series at the sink; `None`: it is left out.
+    numbers: Vec<Option<SeriesId>>,
+}
+
+impl Sieve<'_> {
+    fn number(&self, series: SeriesId) -> Option<SeriesId> {
+        self.numbers.get(series.0).copied().flatten()
+    }
+}
+
+impl Sink for Sieve<'_> {
+    fn series(&mut self, labels: LabelSet) -> Result<SeriesId, QueryError> {
+        let number = match self.away.contains(labels.get(NODE_LABEL)) {
+            true => None,
+            false => Some(self.sink.series(labels)?),
+        };
+        self.numbers.push(number);
+        Ok(SeriesId(self.numbers.len() - 1))
+    }
+
+    fn samples(&mut self, series: SeriesId, times: &[i64], values: &[f64]) -> Result<(), QueryError> {
+        self.number(series).map_or(Ok(()), |series| self.sink.samples(series, times, values))
+    }
+
+    fn run(&mut self, series: SeriesId, run: &Run<'_>) -> Result<(), QueryError> {
+        self.number(series).map_or(Ok(()), |series| self.sink.run(series, run))
+    }
+
+    fn summaries(&mut self, series: SeriesId, summaries: &[Summary]) -> Result<(), QueryError> {
+        self.number(series).map_or(Ok(()), |series| self.sink.summaries(series, summaries))
     }
 }

@@ -21,13 +21,19 @@ impl Evaluator {
         self.takes += 1;
         let (mut passed, mut failed) = (Vec::new(), Vec::new());
         for (number, vector) in given {
-            let Some((rule, progress)) = group.rules.get(number).zip(self.rules.get_mut(number)) else {
-                continue;
-            };
+            let Some(rule) = group.rules.get(number) else { continue };
             let Some(alerting) = rule.alerting() else { continue };
-            let mut work = Work { engine, source, settings: &self.settings, group: &group, time, at: time };
-            let (alerts, report) = (&mut progress.alerts, &mut RuleReport::default());
-            match work.step(rule, alerting, &vector, alerts, Scope::One(node), report) {
+            let alerts = &self.rules[number].alerts;
+            let room = self.room_of(number).beside(alerts.size().beside(alerts.size_of(node)));
+            let mut work =
+                Work { engine, source, settings: &self.settings, group: &group, time, at: time, room };
+            let (times, most) = ((alerting.hold, alerting.keep_firing), self.most(number));
+            let found = work.texts(rule, alerting, &vector, &mut RuleReport::default());
+            let step = |found| {
+                self.change(number, |alerts| alerts.step(found, time, times, most, Scope::One(node)))
+                    .map_err(|error| error.to_string())
+            };
+            match found.and_then(step) {
                 Ok(all) => passed.extend(all.into_iter().map(|(alert, change)| PassedAlert {
                     rule: number,
                     alert,

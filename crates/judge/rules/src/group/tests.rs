@@ -3,8 +3,12 @@ use std::path::Path;
 use khz_promql::{Limits, is_stale, label_text};
 
 use super::*;
+use crate::alert::AlertState;
+use crate::limits::STATE_BYTES_MAX;
 use crate::memory::Memory;
 use crate::rule::RuleSet;
+
+mod hubs;
 
 fn group(text: &str) -> Arc<Group> {
     let set =
@@ -26,6 +30,11 @@ impl Stage {
     fn set(&mut self, name: &str, label: &str, time: i64, value: f64) {
         let labels = LabelSet::new([(METRIC_NAME, name), ("x", label)]);
         self.memory.add(&labels, time, value);
+    }
+
+    fn set_on(&mut self, name: &str, node: &str, time: i64) {
+        let labels = LabelSet::new([(METRIC_NAME, name), ("instance", node)]);
+        self.memory.add(&labels, time, 1.0);
     }
 
     fn pass(&mut self, time: i64) -> Pass {
@@ -184,7 +193,7 @@ fn a_state_of_another_version_or_that_is_none_is_refused() {
     let text = |bytes: &[u8]| Saved::from_bytes(bytes).unwrap_err().to_string();
     assert!(text(b"{\"khz_rules\":2,\"groups\":[]}").contains("version 2"));
     assert!(text(b"{").contains("cannot be used"));
-    assert!(text(&vec![b' '; crate::limits::STATE_BYTES_MAX + 1]).contains("may have"));
+    assert!(text(&vec![b' '; crate::limits::STATE_READ_BYTES_MAX + 1]).contains("may have"));
 }
 
 #[test]
@@ -313,7 +322,11 @@ fn what_a_node_says_between_two_rules_of_a_pass_is_not_told_again_as_it_was_befo
     let labels = LabelSet::new([("instance", "n1")]);
     let fires = vec![(0, vec![VectorSample { labels, time: 0, value: 1.0 }])];
     stage.evaluator.take(&engine, &stage.memory, ("n1", 0), fires);
-    let share = Arc::new(Share { judging: BTreeSet::from([Arc::from("n1")]), left: Some(BTreeSet::new()) });
+    let share = Arc::new(Share {
+        judging: BTreeSet::from([Arc::from("n1")]),
+        left: Some(BTreeSet::new()),
+        ..Share::default()
+    });
     let (mut clock, mut passing) = (|| Duration::ZERO, stage.evaluator.begin(1_000));
     stage.evaluator.step(&mut passing, &engine, &stage.memory, &mut clock, &share);
     let (passed, _) = stage.evaluator.take(&engine, &stage.memory, ("n1", 1_500), vec![(0, Vec::new())]);
@@ -325,27 +338,33 @@ fn what_a_node_says_between_two_rules_of_a_pass_is_not_told_again_as_it_was_befo
 }
 
 #[test]
-fn a_state_that_is_too_large_loses_annotations_first_then_the_largest_groups() {
-    let saved = |name: &str, series: usize| {
+fn a_state_that_is_too_large_loses_annotations_first_then_old_alerts_and_the_newest_are_kept() {
+    let saved = |name: &str, series: usize, time: i64| {
         let text = format!(
             "groups: [{{name: {name}, rules: [{{alert: A, expr: a, annotations: {{n: a long text}}}}]}}]"
         );
         let mut stage = Stage::new(&text);
-        (0..series).for_each(|n| stage.set("a", &n.to_string(), 0, 1.0));
-        stage.pass(1_000);
+        (0..series).for_each(|n| stage.set("a", &n.to_string(), time - 1, 1.0));
+        stage.pass(time);
         stage.evaluator.save().unwrap()
     };
-    let all = Saved::new(vec![saved("large", 50), saved("small", 2)]);
+    let all = Saved::new(vec![saved("old", 30, 1_000), saved("new", 30, 5_000)]);
     let (whole, left_out) = all.clone().to_bytes();
-    assert_eq!((Saved::from_bytes(&whole).unwrap(), left_out), (all.clone(), 0));
+    assert_eq!((Saved::from_bytes(&whole).unwrap(), left_out), (all.clone(), LeftOut::default()));
     let (bytes, left_out) = all.clone().within(whole.len() - 1);
     let read = Saved::from_bytes(&bytes).unwrap();
-    assert!(bytes.len() < whole.len() && left_out == 0 && read.groups.len() == 2);
-    assert!(
-        read.groups.iter().flat_map(|group| &group.rules[0].alerts).all(|alert| alert.annotations.is_empty())
-    );
-    let (bytes, left_out) = all.within(2_000);
-    let read = Saved::from_bytes(&bytes).unwrap();
-    assert!(bytes.len() <= 2_000, "{}", bytes.len());
-    assert_eq!((left_out, &*read.groups[0].name, read.groups.len()), (1, "small", 1));
+    assert!(bytes.len() < whole.len() && left_out == LeftOut::default());
+    let alerts = |read: &Saved, group: usize| read.groups[group].rules[0].alerts.clone();
+    assert!([0, 1].iter().flat_map(|group| alerts(&read, *group)).all(|alert| alert.annotations.is_empty()));
+    for most in [1_000, 4_000, 6_000, 8_000] {
+        let (bytes, left_out) = all.clone().within(most);
+        let read = Saved::from_bytes(&bytes).unwrap();
+        assert!(bytes.len() <= most, "{} of {most}", bytes.len());
+        let (old, new) = (alerts(&read, 0).len(), alerts(&read, 1).len());
+        assert_eq!(left_out.alerts, 60 - old - new);
+        assert!(new == 30 || old == 0, "{most}: {old} old ones are there, and only {new} new ones");
+    }
+    // An earlier khz may have written more than this one does.
+    let long = format!("{}{}", String::from_utf8(whole).unwrap(), " ".repeat(STATE_BYTES_MAX));
+    assert_eq!(Saved::from_bytes(long.as_bytes()).unwrap(), all);
 }

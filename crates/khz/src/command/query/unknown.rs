@@ -11,9 +11,11 @@ pub fn sentences(query: &str, known: &[String], place: &str) -> Vec<String> {
     let names = metric_names(query).unwrap_or_default();
     let known = || known.iter().map(String::as_str).chain([exposed::UP, exposed::TIME]);
     let is_unknown = |name: &String| {
-        // Those of channels and jobs come and go.
+        // Those of channels, jobs and alerts come and go.
         let comes = [ChannelName::PREFIX, "job.", "khz_job_"];
-        !known().any(|known| known == name) && !comes.iter().any(|prefix| name.starts_with(prefix))
+        let is_of_alerts = ["ALERTS", "ALERTS_FOR_STATE"].contains(&name.as_str());
+        let comes = is_of_alerts || comes.iter().any(|prefix| name.starts_with(prefix));
+        !comes && !known().any(|known| known == name)
     };
     let unknown = names.into_iter().filter(is_unknown).take(NAMES_MAX);
     unknown
@@ -36,7 +38,14 @@ mod tests {
                 "no metric is called whatever here",
             ]
         );
-        for query in ["node_load1 > {\"load.1m\"}", "up == 0", "{\"channel.hot\"}", "khz_job_steps", "sum("] {
+        for query in [
+            "node_load1 > {\"load.1m\"}",
+            "up == 0",
+            "{\"channel.hot\"}",
+            "khz_job_steps",
+            "sum(",
+            "ALERTS{alertname=\"x\"}",
+        ] {
             assert_eq!(sentences(query, &known, "here"), [""; 0], "{query}");
         }
     }

@@ -1,9 +1,10 @@
 //! `khz rules check`: reads rule files, and names everything that is wrong with them.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use khz_rules::limits::FILE_BYTES_MAX;
 use khz_rules::{Finding, RuleSet, RulesError, Severity};
 use serde_json::json;
 
@@ -17,6 +18,7 @@ use crate::show::table::{json_line, printable, remark};
 pub const EXAMPLES: &str = "\
 Examples:
   khz rules check /etc/khz/rules    all rule files of a directory
+  khz rules check - < a.yml         standard input
   khz rules check a.yml b.yml --json
                                     one object a line: files, then findings
   khz rules check DIR --config /etc/khz/khz.toml
@@ -25,7 +27,7 @@ Examples:
 /// `khz rules check`.
 #[derive(Debug, Args)]
 pub struct RulesCheckFlags {
-    /// Rule files, or directories of them.
+    /// Rule files, or directories of them; '-' alone is standard input.
     #[arg(value_name = "FILE|DIR", required = true)]
     pub paths: Vec<PathBuf>,
     /// One JSON object a line.
@@ -38,7 +40,14 @@ pub struct RulesCheckFlags {
 
 /// Checks the files.
 pub fn run(flags: &RulesCheckFlags, out: &mut impl Write) -> Outcome {
-    let mut set = match RuleSet::load(&flags.paths) {
+    let loaded = match &flags.paths[..] {
+        [path] if path.as_os_str() == "-" => RuleSet::parse(Path::new("standard input"), &standard_input()?),
+        paths if paths.iter().any(|path| path.as_os_str() == "-") => {
+            return Err(Failure::usage("'-' is standard input, and stands alone"));
+        }
+        paths => RuleSet::load(paths),
+    };
+    let mut set = match loaded {
         Ok(set) => set,
         Err(RulesError::Refused(findings)) => {
             if flags.json {
@@ -95,6 +104,19 @@ pub fn run(flags: &RulesCheckFlags, out: &mut impl Write) -> Outcome {
         unknown.iter().for_each(|finding| remark!("{finding}"));
     }
     if unknown.is_empty() { Ok(Done::Wholly) } else { Err(Failure::Reported) }
+}
+
+/// What is on standard input, within the size of a rule file.
+fn standard_input() -> Result<Vec<u8>, Failure> {
+    let mut text = Vec::new();
+    let read = std::io::stdin().take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut text);
+    read.map_err(|error| Failure::work(format!("cannot read standard input: {error}")))?;
+    match text.len() > FILE_BYTES_MAX {
+        true => Err(Failure::work(format!(
+            "standard input has more than {FILE_BYTES_MAX} bytes, the limit of a rule file"
+        ))),
+        false => Ok(text),
+    }
 }
 
 /// Names of actions that the configuration does not define.

@@ -1,8 +1,9 @@
-//! `khz rules`: checks rule files of Prometheus, runs their tests, and shows where each rule would be judged; has a hub load its
-//! rule files again.
+//! `khz rules`: checks rule files of Prometheus, runs their tests, and shows where each rule would be judged and how good it is; has a
+//! hub load its rule files again.
 
 mod check;
 mod reload;
+mod score;
 mod show;
 mod test;
 
@@ -33,6 +34,9 @@ pub enum RulesCommand {
     /// Without files, a running hub says on how many nodes its rules are judged by these themselves.
     #[command(after_help = show::EXAMPLES)]
     Show(show::RulesShowFlags),
+    /// Show how good each alerting rule is as a warning: what became of the nodes that it fired at, and how much earlier it fired.
+    #[command(after_help = score::EXAMPLES)]
+    Score(score::RulesScoreFlags),
     /// Have a hub load its rule files again (as SIGHUP does). If one has an error, those before stay in use.
     #[command(after_help = reload::EXAMPLES)]
     Reload(reload::RulesReloadFlags),
@@ -44,6 +48,7 @@ pub fn run(command: RulesCommand, outer: NodeFlags, out: &mut impl Write) -> Out
         RulesCommand::Check(flags) => check::run(&flags, out),
         RulesCommand::Test(flags) => test::run(&flags, out),
         RulesCommand::Show(flags) => show::run(flags, outer, out),
+        RulesCommand::Score(flags) => score::run(flags, outer, out),
         RulesCommand::Reload(flags) => reload::run(flags, outer, out),
     }
 }

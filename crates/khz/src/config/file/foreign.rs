@@ -1,4 +1,4 @@
-//! The tables of the file that name servers of somebody else, `[engine]` and `[[remote_write]]`, as text with the line of each
+//! The tables of the file that name servers, `[engine]`, `[[remote_write]]` and `[[rules_peer]]`, as text with the line of each
 //! value.
 
 use toml::de::{DeArray, DeTable, DeValue};
@@ -53,10 +53,26 @@ impl Reader<'_> {
         let DeValue::Table(table) = item.get_ref() else {
             return Err(self.wrong_type("engine", at, "a table: [engine]"));
         };
+        self.server(table, "engine", at)
+    }
+
+    /// All tables `[[rules_peer]]`, in their order.
+    pub(super) fn rules_peers(&self, item: &Item<'_>) -> Result<Vec<ForeignValues>, ConfigError> {
+        let tables = self.tables("rules_peer", item)?;
+        tables.into_iter().map(|(table, at)| self.server(table, "rules_peer", at..at)).collect()
+    }
+
+    /// A table with the keys of every server.
+    fn server(
+        &self,
+        table: &DeTable<'_>,
+        prefix: &str,
+        at: std::ops::Range<usize>,
+    ) -> Result<ForeignValues, ConfigError> {
         let mut values = ForeignValues { at: self.origin(at), ..ForeignValues::default() };
         for (key, item) in table.iter() {
             let name = key.get_ref().as_ref();
-            let full = format!("engine.{name}");
+            let full = format!("{prefix}.{name}");
             match (name, KEYS.iter().find(|(known, _)| *known == name)) {
                 ("headers", _) => values.headers = self.texts(&full, item)?,
                 (_, Some((_, shape))) => {
@@ -64,7 +80,7 @@ impl Reader<'_> {
                 }
                 _ => {
                     let known = KEYS.iter().map(|(known, _)| *known);
-                    return Err(self.unknown(key, "engine.", known.chain(["headers"])));
+                    return Err(self.unknown(key, &format!("{prefix}."), known.chain(["headers"])));
                 }
             }
         }

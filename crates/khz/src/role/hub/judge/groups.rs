@@ -1,6 +1,7 @@
 //! The groups of rules of a hub: what is known of each, and what is shown of it. It sleeps for nobody, and does not
 //! know where results go.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,13 +9,15 @@ use std::time::Duration;
 use khz_hub::RecordedSeries;
 use khz_promql::{Engine, Limits, VectorSample};
 use khz_rules::{
-    AlertState, Board, Evaluator, Group, GroupStanding, Pass, RuleId, RuleSet, Saved, Settings, Share,
-    Standing,
+    AlertState, Board, Evaluator, Group, GroupStanding, Handover, Pass, Room, RuleId, RuleSet, Saved,
+    SavedAlert, Settings, Share, Standing,
 };
 
 use super::asked::Asked;
 use super::numbers::Numbers;
 use super::passed::{Complaint, Passed, name_of};
+use super::peers::PeerWord;
+use super::schedule::Schedule;
 use super::turns::{Means, Turn, time_max};
 
 /// How long a hub waits after a restart before it judges (ms): its nodes connect again meanwhile.
@@ -24,6 +27,13 @@ pub(super) const SETTLING: i64 = 10_000;
 pub(super) struct Groups {
     settings: Arc<Settings>,
     pub all: Vec<Judged>,
+    /// When those are due that wait.
+    pub schedule: Schedule,
+    /// The groups with a pass that runs, by their numbers.
+    pub running: Vec<usize>,
+    /// The firing and the pending alerts of all groups, and what all alerts take.
+    counts: (u64, u64),
+    size: Room,
     /// An alert has changed since somebody asked.
     pub has_changed: bool,
 }
@@ -40,8 +50,9 @@ pub(super) struct Judged {
     pub late: Complaint,
     /// It cannot be recorded.
     unrecorded: Complaint,
-    /// Its firing and its pending alerts.
+    /// Its firing and its pending alerts, and what all of its alerts take.
     counts: (u64, u64),
+    size: Room,
     standing: Arc<GroupStanding>,
     /// What is shown of it is older than its alerts.
     pub is_stale: bool,
@@ -60,6 +71,7 @@ impl Judged {
             late: Complaint::default(),
             unrecorded: Complaint::default(),
             counts: (0, 0),
+            size: Room::default(),
             standing: Arc::new(standing.clone()),
             is_stale: false,
             errors: Vec::new(),
@@ -84,34 +96,75 @@ impl Judged {
 }
 
 impl Groups {
-    /// The groups of a set; their alerts go on as they were saved.
-    pub fn new(set: &RuleSet, settings: Arc<Settings>, saved: Option<&Saved>, now: i64) -> Self {
-        let evaluator = |group: &Arc<Group>| match saved.and_then(|saved| saved.group(group)) {
+    /// The groups of a set; their alerts go on as they were saved. `settles`: nothing is judged for a while.
+    pub fn new(
+        set: &RuleSet,
+        settings: Arc<Settings>,
+        saved: Option<&Saved>,
+        now: i64,
+        settles: bool,
+    ) -> Self {
+        let saved: HashMap<(&str, &str), _> = saved
+            .into_iter()
+            .flat_map(|saved| &saved.groups)
+            .map(|group| ((&*group.file, &*group.name), group))
+            .collect();
+        let evaluator = |group: &Arc<Group>| match saved.get(&(&*group.file, &*group.name)) {
             Some(saved) => Evaluator::restore(group.clone(), settings.clone(), saved, now),
             None => Evaluator::new(group.clone(), settings.clone()),
         };
         // Alerts that fire must not be resolved because their nodes are not back yet.
-        let first = if saved.is_some() { now.saturating_add(SETTLING) } else { now };
+        let first = if settles { now.saturating_add(SETTLING) } else { now };
         let all = set.groups().map(|group| Judged::new(evaluator(group), first)).collect();
-        Groups { settings, all, has_changed: true }
+        let (running, counts, size) = Default::default();
+        let schedule = Schedule::new([], now);
+        let mut groups = Groups { settings, all, schedule, running, counts, size, has_changed: true };
+        groups.sum(now);
+        groups
+    }
+
+    /// Counts everything again: there are other groups.
+    fn sum(&mut self, now: i64) {
+        self.running.clear();
+        let due = self.all.iter().enumerate().map(|(number, judged)| (judged.due, number));
+        self.schedule = Schedule::new(due, now);
+        (self.counts, self.size) = Default::default();
+        for judged in &mut self.all {
+            judged.size = judged.evaluator.size();
+            self.size = self.size.and(judged.size);
+            self.counts = (self.counts.0 + judged.counts.0, self.counts.1 + judged.counts.1);
+        }
+    }
+
+    /// Changes a group; the sums of all stay right.
+    pub fn with<R>(&mut self, number: usize, change: impl FnOnce(&mut Judged) -> R) -> Option<R> {
+        let judged = self.all.get_mut(number)?;
+        let (counts, size) = (judged.counts, judged.size);
+        judged.evaluator.limit(Room::OF_HUB.beside(self.size.beside(size)));
+        let changed = change(judged);
+        judged.size = judged.evaluator.size();
+        self.size = self.size.beside(size).and(judged.size);
+        let sum = |all: u64, before: u64, after: u64| (all + after).saturating_sub(before);
+        self.counts =
+            (sum(self.counts.0, counts.0, judged.counts.0), sum(self.counts.1, counts.1, judged.counts.1));
+        Some(changed)
     }
 
     /// The groups of another set: what is known of rules that stay goes on. Series of groups that have gone end now.
     pub fn change(&mut self, set: &RuleSet, recorded: &RecordedSeries, now: i64) {
-        let mut old = std::mem::take(&mut self.all);
+        let key = |group: &Group| (group.file.clone(), group.name.clone());
+        let mut old: HashMap<(Arc<str>, Arc<str>), Judged> =
+            self.all.drain(..).map(|judged| (key(judged.evaluator.group()), judged)).collect();
         for group in set.groups() {
-            let is_same = |judged: &Judged| {
-                let known = judged.evaluator.group();
-                (&known.file, &known.name) == (&group.file, &group.name)
-            };
-            let evaluator = match old.iter().position(is_same) {
-                Some(at) => old.swap_remove(at).evaluator.changed(group.clone()),
+            let evaluator = match old.remove(&key(group)) {
+                Some(judged) => judged.evaluator.changed(group.clone()),
                 None => Evaluator::new(group.clone(), self.settings.clone()),
             };
             self.all.push(Judged::new(evaluator, now));
         }
+        self.sum(now);
         self.has_changed = true;
-        for judged in old {
+        for judged in old.into_values() {
             // An evaluation without samples ends all series of its group.
             let time = judged.evaluator.last().unwrap_or(now).saturating_add(1).max(now);
             if let Err(error) = recorded.append(&name_of(judged.evaluator.group()), time, &[]) {
@@ -122,9 +175,10 @@ impl Groups {
 
     /// A pass has ended: what is shown of its group is new.
     pub fn ended(&mut self, passed: &Passed, share: &dyn Fn(RuleId) -> Option<Arc<Share>>) {
-        let Some(judged) = self.all.get_mut(passed.number) else { return };
         let share = |rule| share(RuleId { group: passed.number, rule });
-        judged.put(GroupStanding::of(&judged.evaluator, Some(&passed.pass), &share));
+        self.with(passed.number, |judged| {
+            judged.put(GroupStanding::of(&judged.evaluator, Some(&passed.pass), &share));
+        });
         self.has_changed |= passed.pass.alerts.iter().any(|passed| passed.change.is_some());
     }
 
@@ -136,11 +190,12 @@ impl Groups {
         given: Vec<(usize, Vec<VectorSample>)>,
         means: &Means,
     ) -> Option<Passed> {
-        let judged = self.all.get_mut(number)?;
         let source = Asked::new(means.query.clone(), means.job.clone(), at.1);
         let limits = Limits { time: time_max(0), ..Limits::default() };
         let engine = Engine::new(limits);
-        let (mut alerts, failed) = judged.evaluator.take(&engine, &source, at, given);
+        let (mut alerts, failed) =
+            self.with(number, |judged| judged.evaluator.take(&engine, &source, at, given))?;
+        let judged = self.all.get_mut(number)?;
         for (rule, error) in failed {
             let (group, (node, _)) = (judged.evaluator.group(), at);
             tracing::debug!(
@@ -158,6 +213,46 @@ impl Groups {
         let group = judged.evaluator.group().clone();
         let pass = Pass { time: at.1, alerts, ..Pass::default() };
         Some(Passed { number, name: name_of(&group), group, pass, is_whole: false })
+    }
+
+    /// Another hub judges these nodes from now on: their alerts are forgotten, and not resolved.
+    pub fn release(&mut self, nodes: &BTreeSet<Arc<str>>) {
+        for number in 0..self.all.len() {
+            let is_changed = self.with(number, |judged| {
+                let is_changed = judged.evaluator.release(nodes);
+                judged.is_stale |= is_changed;
+                is_changed
+            });
+            self.has_changed |= is_changed.unwrap_or_default();
+        }
+    }
+
+    /// Goes on with those alerts of another hub that are wanted. Returns them.
+    pub fn adopt(
+        &mut self,
+        word: &PeerWord,
+        handover: Handover,
+        only_active: bool,
+        is_wanted: &dyn Fn(&SavedAlert) -> bool,
+    ) -> Vec<Passed> {
+        let mut all = Vec::new();
+        for number in 0..self.all.len() {
+            let group = self.all[number].evaluator.group().clone();
+            let Some(saved) = word.group(&group) else { continue };
+            let alerts = self.with(number, |judged| {
+                let alerts = judged.evaluator.adopt(saved, handover, only_active, is_wanted);
+                judged.is_stale |= !alerts.is_empty();
+                alerts
+            });
+            let alerts = alerts.unwrap_or_default();
+            if alerts.is_empty() {
+                continue;
+            }
+            self.has_changed = true;
+            let pass = Pass { time: handover.now, alerts, ..Pass::default() };
+            all.push(Passed { number, name: name_of(&group), group, pass, is_whole: false });
+        }
+        all
     }
 
     /// Shows who judges each rule.
@@ -183,15 +278,17 @@ impl Groups {
 
     /// Puts everything up on the board.
     pub fn show(&mut self, board: &Board, refused: String) {
-        self.all.iter_mut().for_each(Judged::renew);
+        for number in 0..self.all.len() {
+            self.with(number, Judged::renew);
+        }
         let groups = self.all.iter().map(|judged| judged.standing.clone()).collect();
         board.put(Standing { groups, refused });
     }
 
     /// Puts one group up on the board.
     pub fn show_one(&mut self, number: usize, board: &Board) {
-        if let Some(judged) = self.all.get_mut(number) {
-            judged.renew();
+        self.with(number, Judged::renew);
+        if let Some(judged) = self.all.get(number) {
             board.put_group(number, judged.standing.clone());
         }
     }
@@ -212,7 +309,7 @@ impl Groups {
 
     /// How long it is until a group is due.
     pub fn until_next(&self, now: i64) -> Duration {
-        let next = self.all.iter().map(|judged| judged.due).min().unwrap_or(i64::MAX);
+        let next = self.schedule.first().unwrap_or(i64::MAX);
         Duration::from_millis(u64::try_from(next.saturating_sub(now)).unwrap_or(0))
     }
 
@@ -228,9 +325,9 @@ impl Groups {
 
     /// Counts the alerts that there are.
     pub fn count(&self, numbers: &Numbers) {
-        let sum = |of: fn(&Judged) -> u64| self.all.iter().map(of).sum();
-        numbers.firing.store(sum(|judged| judged.counts.0), Ordering::Relaxed);
-        numbers.pending.store(sum(|judged| judged.counts.1), Ordering::Relaxed);
+        numbers.firing.store(self.counts.0, Ordering::Relaxed);
+        numbers.pending.store(self.counts.1, Ordering::Relaxed);
+        numbers.texts.store(self.size.texts as u64, Ordering::Relaxed);
     }
 
     /// Where people find this hub.

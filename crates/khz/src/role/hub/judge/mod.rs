@@ -1,43 +1,44 @@
-//! The thread that judges: it evaluates the rules of a hub over what the hub remembers, records what they give, hands their alerts
-//! to those who tell people, and keeps their state over restarts. It sleeps until a group is due. What it found is on a board
-//! (`khz_rules::Board`), which the HTTP door reads.
+//! What judges the rules of a hub: they are evaluated over what the hub remembers, what they give is recorded, their alerts are handed
+//! to those who tell people, and their state is kept over restarts. What was found is on a board (`khz_rules::Board`), which the HTTP
+//! door reads. The work of the thread is in `thread.rs`.
 
 mod asked;
+mod asker;
 mod clock;
+mod custody;
 mod gathered;
 mod groups;
 mod numbers;
 mod passed;
+mod peers;
+mod schedule;
+mod scoring;
+mod sharing;
 mod source;
 mod state;
+mod thread;
 mod turns;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
+use khz_ask::ForeignServer;
 use khz_hub::{Cluster, RecordedSeries};
 use khz_model::{Metric, Query, Rate};
 use khz_notify::Notifier;
-use khz_rules::{Board, RuleSet, Settings, counted};
+use khz_rules::{Board, RuleSet, Settings};
 
-use self::clock::now;
 pub(crate) use self::gathered::Gathered;
-use self::groups::Groups;
 use self::numbers::Numbers;
-use self::passed::{Passed, bounded};
-use self::source::AtSource;
+use self::scoring::ScoreFile;
 use self::state::AlertState;
-use self::turns::{Means, Turned};
+use self::thread::Work;
 use crate::config::Plan;
 use crate::role::actions::Actions;
 use crate::role::state_dir;
 use crate::show::outcome::{Failure, sentence};
-
-/// The longest sleep: after it, the wall clock is read again, which somebody may have set.
-const SLEEP_MAX: Duration = Duration::from_secs(60);
 
 /// Whom alerts are handed to.
 #[derive(Default)]
@@ -46,17 +47,6 @@ pub struct Audience {
     pub notifier: Option<Notifier>,
     /// Those who act.
     pub actions: Option<Actions>,
-}
-
-impl Audience {
-    fn tell(&self, passed: &Passed, external_url: &str) {
-        if self.notifier.is_none() && self.actions.is_none() {
-            return;
-        }
-        let alerts = passed.alerts(external_url);
-        self.notifier.iter().for_each(|notifier| notifier.tell(&alerts));
-        self.actions.iter().for_each(|actions| actions.tell(&alerts));
-    }
 }
 
 /// What a hub with rules counts, from the start.
@@ -76,7 +66,11 @@ pub struct Judge {
     board: Arc<Board>,
     numbers: Arc<Numbers>,
     is_over: Arc<AtomicBool>,
-    state: Option<AlertState>,
+    state: AlertState,
+    /// Other hubs that judge the same rules, and the name of this one.
+    peers: Vec<ForeignServer>,
+    name: String,
+    score_file: Option<ScoreFile>,
 }
 
 impl Judge {
@@ -89,14 +83,16 @@ impl Judge {
             Failure::usage(format!("the rules cannot be used (`khz rules check` says the same):\n{error}"))
         })?;
         set.warnings.iter().for_each(|finding| tracing::warn!("rules: {finding}"));
-        let state = state_dir::find(plan, "alerts will begin again after a restart")
-            .and_then(|directory| AlertState::open(&directory));
+        let directory = state_dir::find(plan, "alerts will begin again after a restart");
+        let state = AlertState::open(directory.as_deref(), !plan.rules_peers.is_empty());
+        let score_file = directory.as_deref().and_then(ScoreFile::open);
         Ok(Some(Judge {
             paths: plan.rules.clone(),
             set,
             settings: Arc::new(Settings {
                 interval: (plan.rules_interval.0 / 1_000_000).cast_signed(),
                 external_url: external_url(plan),
+                external_labels: plan.notify.labels.clone(),
                 ..Settings::default()
             }),
             job: plan.job.as_str().into(),
@@ -105,6 +101,9 @@ impl Judge {
             numbers: Arc::default(),
             is_over: Arc::default(),
             state,
+            peers: plan.rules_peers.clone(),
+            name: plan.node.to_string(),
+            score_file,
         }))
     }
 
@@ -127,116 +126,30 @@ impl Judge {
     ) -> Result<RunningJudge, Failure> {
         let (is_over, board) = (self.is_over.clone(), self.board.clone());
         let recorded = RecordedSeries::new(cluster.clone());
-        let cluster = cluster.clone();
-        let work = move || self.run(query, cluster, recorded, &audience);
+        let (cluster, identity) = (cluster.clone(), identity_text(&cluster.identity()));
+        let (ready, begun) = std::sync::mpsc::sync_channel(1);
+        let work = move || match Work::new(self, query, cluster, recorded, audience, &identity) {
+            Ok(work) => {
+                let _ = ready.send(Ok(()));
+                work.run();
+            }
+            Err(failure) => _ = ready.send(Err(failure)),
+        };
         let thread = std::thread::Builder::new().name("rules".into()).spawn(work);
         let thread =
             thread.map_err(|error| Failure::work(format!("cannot start to evaluate rules: {error}")))?;
-        Ok(RunningJudge { is_over, board, thread: Some(thread) })
-    }
-
-    fn run(
-        self,
-        query: Arc<dyn Query>,
-        cluster: Arc<Cluster>,
-        recorded: RecordedSeries,
-        audience: &Audience,
-    ) {
-        let Judge { paths, set, settings, job, rate, board, numbers, is_over, state } = self;
-        board.evaluated_by(std::thread::current());
-        let saved = state.as_ref().and_then(AlertState::read);
-        let mut groups = Groups::new(&set, settings, saved.as_ref(), now());
-        let means = Means {
-            query,
-            job: job.clone(),
-            interrupted: board.interrupted(),
-            numbers: numbers.clone(),
-            board: board.clone(),
-        };
-        let mut aftermath = Aftermath { state, recorded, audience, numbers, board: board.clone() };
-        let mut source = AtSource::new(cluster, job.clone(), rate);
-        source.change(&groups);
-        groups.show(&board, String::new());
-        while !is_over.load(Ordering::Relaxed) {
-            if board.is_asked_to_reload() {
-                let told = match RuleSet::load(&paths) {
-                    Ok(set) => {
-                        let given_up = groups.give_up();
-                        aftermath.of(&given_up, &mut groups);
-                        groups.change(&set, &aftermath.recorded, now());
-                        source.change(&groups);
-                        groups.show(&board, String::new());
-                        let (of_groups, rules) = counted(&set);
-                        tracing::info!("{rules} rules of {of_groups} groups are in use");
-                        Ok((of_groups, rules))
-                    }
-                    Err(error) => {
-                        tracing::warn!(
-                            "the new rules are refused, and those before stay in use: {}",
-                            bounded(&error.to_string())
-                        );
-                        groups.show(&board, error.to_string());
-                        Err(error.to_string())
-                    }
-                };
-                board.reloaded(&told);
-            }
-            // What nodes say goes first: people hear of it at once, also between the rules of a slow group.
-            let mut heard = Vec::new();
-            source.heard(&mut groups, |groups, said| {
-                let at = (said.node.as_str(), said.time);
-                heard.extend(groups.take(said.group, at, said.given, &means));
-            });
-            aftermath.of(&heard, &mut groups);
-            if source.has_changed() {
-                groups.shared(&|id| source.share(id));
-                groups.show(&board, board.standing().refused.clone());
-            }
-            match groups.turn(&means, now(), &|id| source.share(id)) {
-                Turned::Group(passed) => aftermath.of(&[passed], &mut groups),
-                Turned::Rule => {}
-                Turned::Idle => {
-                    let next = groups.until_next(now()).min(SLEEP_MAX);
-                    let next = source.until_next().map_or(next, |of_source| next.min(of_source));
-                    std::thread::park_timeout(next);
-                }
-            }
+        let running = RunningJudge { is_over, board, thread: Some(thread) };
+        match begun.recv() {
+            Ok(Ok(())) => Ok(running),
+            Ok(Err(failure)) => Err(failure),
+            Err(_) => Err(Failure::work("the thread that evaluates rules has ended as it began")),
         }
-        let given_up = groups.give_up();
-        aftermath.of(&given_up, &mut groups);
-        if let Some(state) = &mut aftermath.state {
-            state.write(&groups, now());
-        }
-        board.ended();
     }
 }
 
-/// What follows when something has come of rules.
-struct Aftermath<'a> {
-    state: Option<AlertState>,
-    recorded: RecordedSeries,
-    audience: &'a Audience,
-    numbers: Arc<Numbers>,
-    board: Arc<Board>,
-}
-
-impl Aftermath<'_> {
-    /// What anybody sees or is told outlives this process: the file comes first.
-    fn of(&mut self, all: &[Passed], groups: &mut Groups) {
-        if all.is_empty() {
-            return;
-        }
-        if let Some(state) = &mut self.state {
-            state.keep(groups, now());
-        }
-        for passed in all {
-            groups.log(passed);
-            groups.record(passed, &self.recorded, &self.numbers);
-            groups.show_one(passed.number, &self.board);
-            self.audience.tell(passed, groups.external_url());
-        }
-        groups.count(&self.numbers);
-    }
+/// An identity as a word.
+fn identity_text(identity: &[u8; 16]) -> String {
+    identity.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The running thread. When this is dropped, its state is written, and nobody evaluates any more.
@@ -281,6 +194,10 @@ fn external_url(plan: &Plan) -> String {
         return plan.external_url.clone();
     }
     let scheme = if plan.trust.pair.is_some() { "https" } else { "http" };
-    let port = plan.listen.first().map_or(7070, std::net::SocketAddr::port);
-    format!("{scheme}://{}:{port}", plan.node)
+    match plan.listen.first() {
+        // Nobody reaches it by the name of the node.
+        Some(address) if address.ip().is_loopback() => format!("{scheme}://{address}"),
+        Some(address) => format!("{scheme}://{}:{}", plan.node, address.port()),
+        None => format!("{scheme}://{}:7070", plan.node),
+    }
 }

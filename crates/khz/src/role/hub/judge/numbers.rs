@@ -16,6 +16,11 @@ pub(super) struct Numbers {
     pub refused: Arc<AtomicU64>,
     pub firing: Arc<AtomicU64>,
     pub pending: Arc<AtomicU64>,
+    pub texts: Arc<AtomicU64>,
+    bare: Arc<AtomicU64>,
+    pub unsaved: Arc<AtomicU64>,
+    pub adopted: Arc<AtomicU64>,
+    pub silent: Arc<AtomicU64>,
 }
 
 impl Numbers {
@@ -24,6 +29,8 @@ impl Numbers {
         let failed = pass.rules.iter().filter(|report| report.error.is_some()).count();
         self.evaluations.fetch_add(pass.rules.len() as u64, Ordering::Relaxed);
         self.failures.fetch_add(failed as u64, Ordering::Relaxed);
+        let bare: usize = pass.rules.iter().map(|report| report.bare).sum();
+        self.bare.fetch_add(bare as u64, Ordering::Relaxed);
     }
 
     /// Each with its metric.
@@ -32,6 +39,10 @@ impl Numbers {
         let metric = |name: &'static str, exposition: &'static str, help: &'static str, kind| Metric {
             help: help.into(),
             ..Metric::plain(name, exposition, kind, Unit::Count)
+        };
+        let texts = Metric {
+            help: "Bytes of the annotations of all alerts.".into(),
+            ..Metric::plain("khz.rules.annotations", "khz_rules_annotations_bytes", Gauge, Unit::Bytes)
         };
         [
             (
@@ -64,9 +75,38 @@ impl Numbers {
             ),
             ("khz.rules.firing", "khz_rules_firing", "Alerts that fire.", Gauge, &self.firing),
             ("khz.rules.pending", "khz_rules_pending", "Alerts that do not fire yet.", Gauge, &self.pending),
+            (
+                "khz.rules.annotations_dropped",
+                "khz_rules_annotations_dropped_total",
+                "Alerts that an evaluation left without annotations, since there were too many bytes of these.",
+                Counter,
+                &self.bare,
+            ),
+            (
+                "khz.rules.unsaved",
+                "khz_rules_unsaved",
+                "Alerts that found no room in the file of alerts when it was written last.",
+                Gauge,
+                &self.unsaved,
+            ),
+            (
+                "khz.rules.adopted",
+                "khz_rules_adopted_total",
+                "Alerts of another hub that this one went on with.",
+                Counter,
+                &self.adopted,
+            ),
+            (
+                "khz.rules.peers_silent",
+                "khz_rules_peers_silent",
+                "Hubs of [[rules_peer]] that do not answer.",
+                Gauge,
+                &self.silent,
+            ),
         ]
         .into_iter()
         .map(|(name, exposition, help, kind, number)| (metric(name, exposition, help, kind), number.clone()))
+        .chain([(texts, self.texts.clone())])
         .collect()
     }
 }

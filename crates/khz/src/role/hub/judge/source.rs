@@ -32,8 +32,9 @@ pub(super) struct AtSource {
     of_rules: HashMap<RuleId, ChannelName>,
     /// When each node was up last.
     seen: HashMap<NodeName, Instant>,
-    /// The nodes that the shares are of.
+    /// The nodes that the shares are of, and those that another hub judges.
     near: BTreeSet<Arc<str>>,
+    rest: Arc<Share>,
     tended: Option<Instant>,
     /// Other nodes judge than somebody has taken note of.
     has_changed: bool,
@@ -70,8 +71,30 @@ impl AtSource {
     /// No rules so far; this thread judges.
     pub fn new(cluster: Arc<Cluster>, job: Arc<str>, rate: Rate) -> Self {
         let rows = RuleRows::new(cluster, std::thread::current());
-        let (channels, of_rules, seen, near) = Default::default();
-        AtSource { rows, job, rate, channels, of_rules, seen, near, tended: None, has_changed: false }
+        let (channels, of_rules, seen, near, rest) = Default::default();
+        AtSource { rows, job, rate, channels, of_rules, seen, near, rest, tended: None, has_changed: false }
+    }
+
+    /// Every node, and whether it is up.
+    pub fn nodes(&self) -> Vec<(NodeName, bool)> {
+        self.rows.nodes()
+    }
+
+    /// From now on this is the share of a rule that no node judges: other hubs judge other nodes.
+    pub fn leave(&mut self, rest: &Arc<Share>) {
+        if Arc::ptr_eq(&self.rest, rest) {
+            return;
+        }
+        self.rest = rest.clone();
+        for judging in self.channels.values_mut() {
+            for (node, state) in &mut judging.nodes {
+                if rest.away.contains(node.as_str()) {
+                    state.be_left();
+                }
+            }
+            judging.is_stale = true;
+        }
+        self.make_shares();
     }
 
     /// From now on these are the rules. Nodes go on with what they have of those that stay.
@@ -115,17 +138,14 @@ impl AtSource {
         (self.tended, self.has_changed) = (None, true);
     }
 
-    /// Hands on what nodes have said since the last call, row by row.
-    pub fn heard(&mut self, groups: &mut Groups, mut take: impl FnMut(&mut Groups, Said)) {
+    /// What nodes have said since the last call.
+    pub fn heard(&mut self) -> Vec<RuleNews> {
         if self.channels.is_empty() {
-            return;
+            return Vec::new();
         }
-        let news = match self.tended.is_none_or(|tended| tended.elapsed() >= PERIOD) {
+        match self.tended.is_none_or(|tended| tended.elapsed() >= PERIOD) {
             true => self.tend(),
             false => self.rows.heard(),
-        };
-        for news in news {
-            self.take(&news, groups, &mut take);
         }
     }
 
@@ -180,14 +200,16 @@ impl AtSource {
             }
             let of_node = judging.nodes.iter().filter(|(_, state)| state.is_judging);
             let at_nodes: BTreeSet<Arc<str>> = of_node.map(|(node, _)| name(node)).collect();
-            let left = near.difference(&at_nodes).cloned().collect();
-            judging.share = Arc::new(Share { judging: at_nodes, left: Some(left) });
+            let is_left = |node: &&Arc<str>| !at_nodes.contains(*node) && !self.rest.away.contains(*node);
+            let left = near.iter().filter(is_left).cloned().collect();
+            judging.share = Arc::new(Share { judging: at_nodes, left: Some(left), ..(*self.rest).clone() });
             self.has_changed = true;
         }
         self.near = near;
     }
 
-    fn take(&mut self, news: &RuleNews, groups: &mut Groups, take: &mut impl FnMut(&mut Groups, Said)) {
+    /// Hands on what a node has said, row by row.
+    pub fn take(&mut self, news: &RuleNews, groups: &mut Groups, take: &mut impl FnMut(&mut Groups, Said)) {
         let Some(judging) = self.channels.get_mut(&news.channel) else { return };
         if let Some(refusal) = &news.refusal {
             tracing::info!("{} does not judge rules by itself: {refusal}", news.node);

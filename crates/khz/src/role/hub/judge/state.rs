@@ -2,12 +2,15 @@
 //! changed, else once a minute, so that the next hub knows how long nobody evaluated.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use khz_rules::Saved;
-use khz_rules::limits::STATE_BYTES_MAX;
+use khz_rules::limits::{STATE_BYTES_MAX, STATE_READ_BYTES_MAX};
+use khz_rules::{LeftOut, Saved};
 use khz_state::StateFile;
 
 use super::groups::Groups;
+use super::numbers::Numbers;
 use super::passed::Complaint;
 use crate::show::outcome::sentence;
 
@@ -15,26 +18,34 @@ use crate::show::outcome::sentence;
 const SAVED_AGE_MAX: i64 = 60_000;
 
 pub(super) struct AlertState {
-    file: StateFile,
-    /// When it was written (ms since 1970).
+    /// `None`: there is no state directory.
+    file: Option<StateFile>,
+    /// Other hubs ask for it.
+    is_shared: bool,
+    /// When it was written (ms since 1970), and what.
     written: i64,
+    text: Arc<str>,
     /// Some groups find no room.
     too_large: Complaint,
 }
 
 impl AlertState {
-    /// The file of this directory. A failure is only logged.
-    pub fn open(directory: &Path) -> Option<Self> {
-        let file = StateFile::open(directory, "alerts");
-        let file = file.inspect_err(|error| {
-            tracing::warn!("alerts will begin again after a restart: {}", sentence(error));
-        });
-        Some(AlertState { file: file.ok()?, written: 0, too_large: Complaint::default() })
+    /// The file of this directory. A failure is only logged. `is_shared`: other hubs ask for the state.
+    pub fn open(directory: Option<&Path>, is_shared: bool) -> Self {
+        let open = |directory| {
+            let file = StateFile::open(directory, "alerts").inspect_err(|error| {
+                tracing::warn!("alerts will begin again after a restart: {}", sentence(error));
+            });
+            file.ok()
+        };
+        let (text, too_large) = Default::default();
+        AlertState { file: directory.and_then(open), is_shared, written: 0, text, too_large }
     }
 
     /// What an earlier hub left. A damaged file is put aside.
     pub fn read(&self) -> Option<Saved> {
-        let bytes = self.file.read(STATE_BYTES_MAX as u64);
+        let file = self.file.as_ref()?;
+        let bytes = file.read(STATE_READ_BYTES_MAX as u64);
         let bytes =
             bytes.inspect_err(|error| tracing::warn!("alerts begin again: {}", sentence(error))).ok()??;
         let saved = Saved::from_bytes(&bytes);
@@ -42,33 +53,51 @@ impl AlertState {
             .inspect_err(|error| {
                 tracing::warn!(
                     "alerts begin again: {}: {error}; the file is put aside",
-                    self.file.path().display()
+                    file.path().display()
                 );
-                if let Err(error) = self.file.put_aside() {
+                if let Err(error) = file.put_aside() {
                     tracing::warn!("{}", sentence(&error));
                 }
             })
             .ok()
     }
 
-    /// Writes the state if an alert has changed, or if the file is old.
-    pub fn keep(&mut self, groups: &mut Groups, now: i64) {
+    /// The state as it was written last.
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// Writes the state if an alert has changed, or if the file is old. `nodes` are those that this hub judges.
+    pub fn keep(
+        &mut self,
+        groups: &mut Groups,
+        nodes: &dyn Fn() -> Vec<String>,
+        numbers: &Numbers,
+        now: i64,
+    ) {
         if groups.has_changed() || (now - self.written).abs() >= SAVED_AGE_MAX {
-            self.write(groups, now);
+            self.write(groups, nodes(), numbers, now);
         }
     }
 
     /// Writes the state.
-    pub fn write(&mut self, groups: &Groups, now: i64) {
-        let (bytes, left_out) = groups.saved().to_bytes();
-        if left_out > 0 && self.too_large.is_due() {
+    pub fn write(&mut self, groups: &Groups, nodes: Vec<String>, numbers: &Numbers, now: i64) {
+        if self.file.is_none() && !self.is_shared {
+            return;
+        }
+        let mut saved = groups.saved();
+        saved.nodes = nodes;
+        let (bytes, left_out) = saved.to_bytes();
+        let LeftOut { alerts, series } = left_out;
+        numbers.unsaved.store(alerts as u64, Ordering::Relaxed);
+        if left_out != LeftOut::default() && self.too_large.is_due() {
             tracing::warn!(
-                "the alerts of {left_out} groups would begin again after a restart: the state of all has at most \
-                 {STATE_BYTES_MAX} bytes"
+                "{alerts} alerts, the oldest ones, would begin again after a restart, and {series} series would not be ended: \
+                 the state of all has at most {STATE_BYTES_MAX} bytes"
             );
         }
-        let text = String::from_utf8(bytes).unwrap_or_default();
-        if let Err(error) = self.file.write(&text) {
+        self.text = String::from_utf8(bytes).unwrap_or_default().into();
+        if let Some(Err(error)) = self.file.as_ref().map(|file| file.write(&self.text)) {
             tracing::warn!("alerts would begin again after a restart now: {}", sentence(&error));
         }
         self.written = now;

@@ -11,6 +11,7 @@ use khz_promql::{Engine, Limits};
 use khz_rules::limits::PASSES_MAX;
 use khz_rules::{Board, Evaluator, Passing, RuleId, Share, duration_text};
 
+use super::asker::{Done, Job};
 use super::groups::{Groups, Judged, SETTLING};
 use super::numbers::Numbers;
 use super::passed::{Passed, name_of};
@@ -30,17 +31,25 @@ pub(super) struct Means {
 
 /// A pass that has begun.
 pub(super) struct Turn {
-    passing: Passing,
-    source: PastSource,
+    pub passing: Passing,
+    pub source: PastSource,
     begun: Instant,
     /// Time of its rules.
     used: Duration,
 }
 
-/// What a turn has brought.
-pub(super) enum Turned {
+/// How a turn begins.
+pub(super) enum Begun {
     /// No group is due.
     Idle,
+    /// This is to be evaluated. What comes of it is for [`Groups::end_turn`].
+    Rule(Box<Job>),
+    /// A group without rules is done.
+    Group(Passed),
+}
+
+/// What a turn has brought.
+pub(super) enum Turned {
     /// A rule was evaluated, or was to stop.
     Rule,
     /// A group is done.
@@ -48,78 +57,98 @@ pub(super) enum Turned {
 }
 
 impl Groups {
-    /// Evaluates one rule of the group whose turn it is.
-    pub fn turn(&mut self, means: &Means, now: i64, share: &dyn Fn(RuleId) -> Option<Arc<Share>>) -> Turned {
+    /// The rule whose turn it is, with all that its evaluation takes.
+    pub fn begin_turn(&mut self, means: &Means, now: i64, share: &dyn Fn(RuleId) -> Arc<Share>) -> Begun {
         self.begin_due(means, now);
-        let turns = self.all.iter().enumerate().filter(|(_, judged)| judged.turn.is_some());
-        let Some((number, _)) = turns.min_by_key(|(_, judged)| (judged.used, judged.due)) else {
-            return Turned::Idle;
-        };
-        let judged = &mut self.all[number];
-        let Some(turn) = &mut judged.turn else { return Turned::Idle };
-        if let Some(rule) = turn.passing.next_rule() {
-            means.board.evaluates(Some(judged.evaluator.group().name.clone()));
-            let begin = Instant::now();
+        let turns = self.running.iter().filter(|number| self.all[**number].turn.is_some());
+        let order = |number: &&usize| (self.all[**number].used, self.all[**number].due);
+        let Some(number) = turns.min_by_key(order).copied() else { return Begun::Idle };
+        let Some(turn) = self.all[number].turn.take() else { return Begun::Idle };
+        let Some(rule) = turn.passing.next_rule() else { return Begun::Group(self.finish(number, turn)) };
+        let share = share(RuleId { group: number, rule });
+        let begun = self.with(number, |judged| {
             let limits = Limits { time: time_max(judged.evaluator.interval()), ..Limits::default() };
-            let engine = Engine::new(limits).cancelled_by(means.interrupted.clone());
-            let share = share(RuleId { group: number, rule }).unwrap_or_default();
-            let (evaluator, clock) = (&mut judged.evaluator, &mut || begin.elapsed());
-            evaluator.step(&mut turn.passing, &engine, &turn.source, clock, &share);
-            turn.used += begin.elapsed();
-            judged.used += begin.elapsed();
-            means.board.evaluates(None);
-            judged.be_late(super::clock::now(), &means.numbers);
-        }
-        match judged.turn.take() {
-            Some(turn) if turn.passing.next_rule().is_none() => {
-                let pass = judged.evaluator.finish(turn.passing);
-                let group = judged.evaluator.group().clone();
-                let passed = Passed { number, name: name_of(&group), group, pass, is_whole: true };
-                means.numbers.evaluated(&passed.pass);
-                self.ended(&passed, share);
-                Turned::Group(passed)
+            (judged.evaluator.asking(&turn.passing, &share), limits, judged.evaluator.group().name.clone())
+        });
+        let Some((Some(asking), limits, name)) = begun else { return Begun::Idle };
+        means.board.evaluates(Some(name));
+        let engine = Engine::new(limits).cancelled_by(means.interrupted.clone());
+        Begun::Rule(Box::new(Job { id: RuleId { group: number, rule }, turn, asking, engine }))
+    }
+
+    /// What has come of a rule that was evaluated. `now_share` says who judges it now, and `shown` what is shown of that.
+    pub fn end_turn(
+        &mut self,
+        done: Done,
+        means: &Means,
+        now_share: &Arc<Share>,
+        shown: &dyn Fn(RuleId) -> Option<Arc<Share>>,
+    ) -> Turned {
+        let Done { id: RuleId { group: number, .. }, mut turn, answered, took } = done;
+        means.board.evaluates(None);
+        let now = super::clock::now();
+        let ended = self.with(number, |judged| {
+            judged.evaluator.answered(&mut turn.passing, answered, now_share);
+            turn.used += took;
+            judged.used += took;
+            judged.be_late(&turn, now, &means.numbers);
+            match turn.passing.next_rule() {
+                Some(_) => judged.turn.replace(turn),
+                None => Some(turn),
             }
-            turn => {
-                judged.turn = turn;
-                Turned::Rule
-            }
-        }
+        });
+        let Some(turn) = ended.flatten() else { return Turned::Rule };
+        let passed = self.finish(number, turn);
+        means.numbers.evaluated(&passed.pass);
+        self.ended(&passed, shown);
+        Turned::Group(passed)
+    }
+
+    /// Ends a pass.
+    fn finish(&mut self, number: usize, turn: Turn) -> Passed {
+        let judged = &mut self.all[number];
+        let pass = judged.evaluator.finish(turn.passing);
+        let group = judged.evaluator.group().clone();
+        self.wait_again(number, super::clock::now());
+        Passed { number, name: name_of(&group), group, pass, is_whole: true }
+    }
+
+    /// The pass of a group is over: it waits until it is due again.
+    fn wait_again(&mut self, number: usize, now: i64) {
+        self.running.retain(|one| *one != number);
+        let judged = &mut self.all[number];
+        judged.not_too_far(now);
+        self.schedule.put(number, judged.due);
     }
 
     /// Begins the passes that are due, the longest due first.
     fn begin_due(&mut self, means: &Means, now: i64) {
-        let least = self.all.iter().filter(|judged| judged.turn.is_some()).map(|judged| judged.used).min();
-        let mut running = self.all.iter().filter(|judged| judged.turn.is_some()).count();
-        let mut due: Vec<&mut Judged> = Vec::new();
-        for judged in self.all.iter_mut().filter(|judged| judged.turn.is_none()) {
-            if judged.due <= now {
-                due.push(judged);
-                continue;
-            }
-            // Somebody has set the clock back by far: what was due in the future is not waited for.
-            let farthest = now.saturating_add(judged.evaluator.interval()).saturating_add(SETTLING);
-            if judged.due > farthest {
-                judged.due = judged.evaluator.next(now);
-            }
-        }
-        due.sort_by_key(|judged| judged.due);
-        for judged in due {
-            if running >= PASSES_MAX {
-                break;
-            }
+        let all = &mut self.all;
+        // What was due in the future is not waited for.
+        self.schedule.look(now, |number, _| {
+            all[number].not_too_far(now);
+            all[number].due
+        });
+        let least = self.running.iter().map(|number| self.all[*number].used).min().unwrap_or_default();
+        while self.running.len() < PASSES_MAX
+            && let Some(number) = self.schedule.next(now)
+        {
+            self.running.push(number);
+            let judged = &mut self.all[number];
             judged.begin(means, now);
             // Who has slept for long has saved up nothing.
-            judged.used = judged.used.max(least.unwrap_or_default());
-            running += 1;
+            judged.used = judged.used.max(least);
         }
     }
 
     /// Gives up the passes that run. Returns what has come of them.
     pub fn give_up(&mut self) -> Vec<Passed> {
         let mut given_up = Vec::new();
-        for (number, judged) in self.all.iter_mut().enumerate() {
+        for number in std::mem::take(&mut self.running) {
+            let judged = &mut self.all[number];
             let Some(turn) = judged.turn.take() else { continue };
             (judged.due, judged.is_stale) = (turn.passing.time(), true);
+            self.schedule.put(number, judged.due);
             let (mut pass, group) = (turn.passing.given_up(), judged.evaluator.group().clone());
             pass.alerts.retain(|passed| passed.change.is_some());
             self.has_changed |= !pass.alerts.is_empty();
@@ -142,10 +171,20 @@ impl Judged {
         self.turn = Some(Turn { passing, source, begun: Instant::now(), used: Duration::ZERO });
     }
 
+    /// Nobody waits for what is due in a future that no clock has shown but one that was set back.
+    fn not_too_far(&mut self, now: i64) {
+        let farthest = now.saturating_add(self.evaluator.interval()).saturating_add(SETTLING);
+        if self.due > farthest {
+            self.due = self.evaluator.next(now);
+        }
+    }
+
     /// Counts and logs that a pass takes longer than its interval.
-    fn be_late(&mut self, now: i64, numbers: &Numbers) {
+    fn be_late(&mut self, turn: &Turn, now: i64, numbers: &Numbers) {
         let interval = self.evaluator.interval();
-        let Some(turn) = self.turn.as_ref().filter(|_| now >= self.due) else { return };
+        if now < self.due {
+            return;
+        }
         let missed = now.saturating_sub(self.due) / interval;
         self.due = self.due.saturating_add(missed.saturating_mul(interval));
         numbers.missed.fetch_add(missed.unsigned_abs(), Ordering::Relaxed);

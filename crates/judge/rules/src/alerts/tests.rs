@@ -1,0 +1,213 @@
+//! What becomes of alerts, step by step: on all nodes or on one, beyond each limit, and when clocks jump.
+
+use super::*;
+
+fn step_all(
+    alerts: &mut Alerts,
+    found: Vec<Found>,
+    time: i64,
+    times: (i64, i64),
+    limit: Option<usize>,
+) -> Result<Vec<Stepped>, AlertsError> {
+    let most = Most { of_group: limit, of_hub: HUB_ALERTS_MAX };
+    alerts.step(found, time, times, most, Scope::Except(&[]))
+}
+
+/// Steps of 10 s: for each, which of the series a and b are there, and what is said then.
+fn play(hold: i64, keep_firing: i64, steps: &[&str]) -> Vec<String> {
+    let mut alerts = Alerts::default();
+    let mut said = Vec::new();
+    for (at, present) in steps.iter().enumerate() {
+        let found = present.chars().map(|c| Found {
+            labels: LabelSet::new([("x", c.to_string())]),
+            annotations: Arc::from([]),
+            value: at as f64,
+        });
+        let all =
+            step_all(&mut alerts, found.collect(), at as i64 * 10_000, (hold, keep_firing), None).unwrap();
+        let words = all.iter().map(|(alert, change)| {
+            let change = change.map_or_else(|| String::from("-"), |change| format!("{change:?}"));
+            format!("{} {} {change}", alert.labels.get("x"), alert.state.as_str())
+        });
+        said.push(words.collect::<Vec<_>>().join(", "));
+    }
+    said
+}
+
+#[test]
+fn an_alert_waits_fires_and_is_resolved() {
+    assert_eq!(
+        play(20_000, 0, &["a", "a", "ab", "a", "", "", "a"]),
+        [
+            "a pending Pending",
+            "a pending -",
+            "a firing Fired, b pending Pending",
+            "a firing -, b inactive Dropped",
+            "a inactive Resolved",
+            "a inactive -",
+            "a pending Pending",
+        ]
+    );
+    assert_eq!(play(0, 0, &["a", ""]), ["a firing Fired", "a inactive Resolved"]);
+}
+
+#[test]
+fn an_alert_that_keeps_firing_bridges_gaps_shorter_than_that_time() {
+    assert_eq!(
+        play(0, 20_000, &["a", "", "", "a", "", "", ""]),
+        [
+            "a firing Fired",
+            "a firing -",
+            "a firing -",
+            "a firing -",
+            "a firing -",
+            "a firing -",
+            "a inactive Resolved",
+        ]
+    );
+}
+
+#[test]
+fn a_resolved_alert_is_kept_for_fifteen_minutes() {
+    let mut steps = vec!["a", ""];
+    steps.resize(2 + 92, "");
+    let said = play(0, 0, &steps);
+    // Resolved at 10 s; kept up to and with 910 s.
+    assert_eq!((&*said[91], &*said[92]), ("a inactive -", ""));
+}
+
+#[test]
+fn the_limit_forgets_all_alerts_and_two_of_the_same_labels_change_nothing() {
+    let found = |names: &[&str]| -> Vec<Found> {
+        let one = |name: &&str| Found {
+            labels: LabelSet::new([("x", *name)]),
+            annotations: Arc::from([]),
+            value: 1.0,
+        };
+        names.iter().map(one).collect()
+    };
+    let mut alerts = Alerts::default();
+    assert!(step_all(&mut alerts, found(&["a", "b"]), 0, (0, 0), Some(2)).is_ok());
+    assert_eq!(step_all(&mut alerts, found(&["a", "a"]), 1, (0, 0), None), Err(AlertsError::Same));
+    assert_eq!(alerts.iter().count(), 2);
+    assert_eq!(
+        step_all(&mut alerts, found(&["a", "b", "c"]), 2, (0, 0), Some(2)),
+        Err(AlertsError::Limit(2, 3))
+    );
+    assert_eq!(alerts.iter().count(), 0);
+}
+
+#[test]
+fn a_clock_that_jumps_neither_ends_what_fires_nor_lets_it_wait_for_hours() {
+    let found = || vec![Found { labels: LabelSet::default(), annotations: Arc::from([]), value: 1.0 }];
+    const HOUR: i64 = 3_600_000;
+    let mut alerts = Alerts::default();
+    let mut step = |time, found, times| -> (AlertState, Option<i64>, Option<Change>) {
+        let all = step_all(&mut alerts, found, time, times, None).unwrap();
+        let (alert, change) = &all[0];
+        (alert.state, alert.fired_at, *change)
+    };
+    let (hold, keep) = (10_000, 60_000);
+    assert_eq!(step(9 * HOUR, found(), (hold, keep)).0, AlertState::Pending);
+    // An hour back, and it waits for its time, not for the clock.
+    assert_eq!(step(8 * HOUR, found(), (hold, keep)).0, AlertState::Pending);
+    let fired = Some(8 * HOUR + hold);
+    assert_eq!(
+        step(8 * HOUR + hold, found(), (hold, keep)),
+        (AlertState::Firing, fired, Some(Change::Fired))
+    );
+    // An hour back: the same firing goes on, and bridges a gap that is not an hour long.
+    assert_eq!(step(7 * HOUR, found(), (hold, keep)), (AlertState::Firing, fired, None));
+    assert_eq!(step(7 * HOUR + 1, vec![], (hold, keep)), (AlertState::Firing, fired, None));
+    assert_eq!(step(6 * HOUR, vec![], (hold, keep)), (AlertState::Firing, fired, None));
+    assert_eq!(step(6 * HOUR + keep, vec![], (hold, keep)).2, Some(Change::Resolved));
+    // A day forward: what is over is forgotten, and what comes begins now.
+    assert_eq!(step(30 * HOUR, found(), (hold, keep)), (AlertState::Pending, None, Some(Change::Pending)));
+}
+
+#[test]
+fn alerts_with_other_labels_each_time_leave_no_resolved_ones_without_end() {
+    let mut alerts = Alerts::default();
+    for step in 0..4 {
+        let found = (0..RESOLVED_MAX / 2).map(|number| Found {
+            labels: LabelSet::new([("x", format!("{step}-{number}"))]),
+            annotations: Arc::from([(Arc::from("a"), "text".to_owned())]),
+            value: 1.0,
+        });
+        let all = step_all(&mut alerts, found.collect(), step * 1_000, (0, 0), None).unwrap();
+        let resolved = all.iter().filter(|(_, change)| *change == Some(Change::Resolved)).count();
+        assert_eq!(resolved, if step == 0 { 0 } else { RESOLVED_MAX / 2 }, "each is told once");
+    }
+    assert_eq!(alerts.size().alerts, RESOLVED_MAX / 2);
+    assert_eq!(alerts.iter().count(), RESOLVED_MAX / 2 + RESOLVED_MAX);
+    assert_eq!(alerts.size().texts, alerts.iter().count() * "atext".len());
+    let gone = LabelSet::new([("x", "0-0")]);
+    assert!(alerts.get(&gone).is_none(), "the oldest went");
+}
+
+#[test]
+fn a_hub_has_room_for_so_many_alerts_and_what_is_there_goes_on() {
+    let found = |count: usize| -> Vec<Found> {
+        let one = |number: usize| Found {
+            labels: LabelSet::new([("x", number.to_string())]),
+            annotations: Arc::from([]),
+            value: 1.0,
+        };
+        (0..count).map(one).collect()
+    };
+    let mut alerts = Alerts::default();
+    let mut step = |count, of_hub| {
+        let most = Most { of_group: None, of_hub };
+        alerts.step(found(count), 0, (0, 0), most, Scope::Except(&[])).map(|all| all.len())
+    };
+    assert_eq!(step(3, 3), Ok(3));
+    assert_eq!(step(4, 3), Err(AlertsError::Hub(1)));
+    assert_eq!(step(3, 2), Ok(3), "others have taken the room, and these stay");
+    assert_eq!(alerts.size().alerts, 3);
+}
+
+#[test]
+fn a_longer_hold_time_lets_a_firing_alert_wait_again() {
+    let found = || vec![Found { labels: LabelSet::default(), annotations: Arc::from([]), value: 1.0 }];
+    let mut alerts = Alerts::default();
+    let mut change = |time, hold| step_all(&mut alerts, found(), time, (hold, 0), None).unwrap().remove(0).1;
+    assert_eq!(change(0, 0), Some(Change::Fired));
+    assert_eq!(change(10, 100), Some(Change::Pending));
+    assert_eq!(change(99, 100), None);
+    assert_eq!(change(100, 100), Some(Change::Fired));
+}
+
+#[test]
+fn a_step_of_one_node_leaves_the_alerts_of_others_and_a_step_of_the_hub_those_of_nodes_that_judge() {
+    let found = |node: &str, name: &str| Found {
+        labels: LabelSet::new([("instance", node), ("x", name)]),
+        annotations: Arc::from([]),
+        value: 1.0,
+    };
+    let mut alerts = Alerts::default();
+    let judging = BTreeSet::from([Arc::from("n1")]);
+    let mut step = |found: Vec<Found>, time, scope: Scope<'_>| -> Vec<String> {
+        let most = Most { of_group: None, of_hub: HUB_ALERTS_MAX };
+        let all = alerts.step(found, time, (0, 20_000), most, scope).unwrap();
+        let word = |(alert, change): &Stepped| {
+            format!("{} {} {change:?}", alert.labels.get("instance"), alert.state.as_str())
+        };
+        all.iter().map(word).collect()
+    };
+    assert_eq!(step(vec![found("n1", "a")], 0, Scope::One("n1")), ["n1 firing Some(Fired)"]);
+    assert_eq!(
+        step(vec![found("n2", "a")], 0, Scope::Except(&[&judging])),
+        ["n1 firing None", "n2 firing Some(Fired)"]
+    );
+    assert_eq!(step(vec![], 1_000, Scope::One("n1")), ["n1 firing None"], "it keeps firing");
+    assert_eq!(
+        step(vec![found("n2", "a")], 30_000, Scope::Except(&[&judging])),
+        ["n1 firing None", "n2 firing None"],
+        "the node says when it is over"
+    );
+    assert_eq!(
+        step(vec![found("n2", "a")], 81_000, Scope::Except(&[&judging])),
+        ["n1 inactive Some(Resolved)", "n2 firing None"],
+        "but not for ever"
+    );
+}

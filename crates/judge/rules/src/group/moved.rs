@@ -1,0 +1,101 @@
+//! Alerts that move between two hubs together with their node: one hub forgets them without a word, the other goes on with what the
+//! first one said of them last. Who judges which node is not decided here.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::saved::{SavedAlert, SavedGroup, active_since, restored, texts};
+use super::{Evaluator, PassedAlert};
+use crate::alert::{Alert, AlertState};
+use crate::alerts::texts_bytes;
+use crate::limits::{ALERTS_MAX, RULE_TEXTS_BYTES_MAX};
+
+/// A gap up to which pending alerts go on as if there had been none (ms). After a longer one, Prometheus' rules for a restart hold.
+const GAP_MAX: i64 = 60_000;
+
+/// When alerts move, in ms since 1970 on the clock of the hub that takes them.
+#[derive(Clone, Copy, Debug)]
+pub struct Handover {
+    /// When the other hub said what it says of them.
+    pub known_at: i64,
+    /// Now.
+    pub now: i64,
+}
+
+impl Evaluator {
+    /// Forgets the alerts of nodes that another hub judges from now on: they are not resolved. Returns whether there were some.
+    pub fn release(&mut self, nodes: &BTreeSet<Arc<str>>) -> bool {
+        let mut is_changed = false;
+        for rule in 0..self.rules.len() {
+            is_changed |= self.change(rule, |alerts| alerts.release(nodes));
+        }
+        self.takes += u64::from(is_changed);
+        is_changed
+    }
+
+    /// Goes on with those alerts of another hub that are wanted, and with `only_active` only with those that are active here, too. Of
+    /// these, the one that has been active for longer counts. Returns those that go on.
+    pub fn adopt(
+        &mut self,
+        saved: &SavedGroup,
+        handover: Handover,
+        only_active: bool,
+        is_wanted: &dyn Fn(&SavedAlert) -> bool,
+    ) -> Vec<PassedAlert> {
+        let gap = handover.now.saturating_sub(handover.known_at);
+        if gap > self.settings.outage_tolerance {
+            return Vec::new();
+        }
+        let group = self.group.clone();
+        let (mut adopted, mut used) = (Vec::new(), vec![false; group.rules.len()]);
+        for of_rule in &saved.rules {
+            let alike = |rule: usize| {
+                let known = &group.rules[rule];
+                !used[rule] && *known.name == *of_rule.name && texts(known) == of_rule.labels
+            };
+            let Some(rule) = (0..group.rules.len()).find(|rule| alike(*rule)) else { continue };
+            used[rule] = true;
+            let Some(alerting) = group.rules[rule].alerting() else { continue };
+            for saved in of_rule.alerts.iter().filter(|saved| is_wanted(saved)) {
+                let Some(mut alert) = restored(saved) else { continue };
+                if alert.state == AlertState::Pending && gap > GAP_MAX {
+                    let (at, now, grace) = (handover.known_at, handover.now, self.settings.grace);
+                    alert.active_at = active_since(alert.active_at, alerting.hold, at, now, grace);
+                }
+                alert.end_by(handover.now);
+                // One that fires counts more than one that waits, and this more than one that is over; then the older one.
+                let goes_on =
+                    |known: &Arc<Alert>| (known.state, -known.active_at) >= (alert.state, -alert.active_at);
+                let known = self.rules[rule].alerts.get(&alert.labels);
+                let is_active = known.is_some_and(|known| known.state != AlertState::Inactive);
+                if known.is_some_and(goes_on) || only_active && !is_active {
+                    continue;
+                }
+                let (room, taken) = (self.room_of(rule), self.rules[rule].alerts.size());
+                if taken.alerts >= room.alerts.min(ALERTS_MAX) {
+                    continue;
+                }
+                if taken.texts.saturating_add(texts_bytes(&alert.annotations))
+                    > room.texts.min(RULE_TEXTS_BYTES_MAX)
+                {
+                    alert.annotations = Arc::from([]);
+                }
+                let kept = Arc::new(alert.clone());
+                self.change(rule, |alerts| alerts.put(alert));
+                adopted.push(PassedAlert { rule, alert: kept, change: None });
+            }
+        }
+        self.takes += u64::from(!adopted.is_empty());
+        adopted
+    }
+}
+
+impl Alert {
+    /// Nothing of it lies in the future: the clock of the other hub may be ahead.
+    fn end_by(&mut self, now: i64) {
+        self.active_at = self.active_at.min(now);
+        for time in [&mut self.fired_at, &mut self.resolved_at, &mut self.keep_firing_since] {
+            *time = time.map(|time| time.min(now));
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! How good each alerting rule is as a warning: how often it fired, how often the node then failed within a day, and how much
+//! earlier; and which failures no rule foretold. It gets times and states as arguments, and reads no clock and no file.
+//!
+//! A rule that fires at a node **warns** of it for [`SCORE_WINDOW`]; what fires there within this time belongs to the same
+//! warning. A warning ends with what happened to the node first: it went down, it was drained, or nothing.
+
+mod saved;
+mod score;
+mod sheet;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub use score::{Score, Unforetold};
+pub use sheet::{ScoreSheet, lead_text};
+
+use crate::limits::{OPEN_WARNINGS_MAX, SCORE_WINDOW, SCORED_RULES_MAX, UNFORETOLD_MAX};
+
+/// A node that is silent for less than this has not failed (ms): a link that was cut for a moment.
+pub const DOWN_HOLD: i64 = 60_000;
+
+/// After a pause of this long in which nobody looked (ms), what became of open warnings is not known for certain.
+const BLIND_AFTER: i64 = 600_000;
+
+/// How a node is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// It is there.
+    Up,
+    /// It is silent since this time (ms since 1970), and did not say that it would be.
+    Down(i64),
+    /// It was stopped on purpose, or never came.
+    Away,
+}
+
+/// The scores of all rules.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scores {
+    /// Since when they are kept (ms since 1970); `None`: nobody has looked yet.
+    since: Option<i64>,
+    /// When somebody looked last.
+    looked: i64,
+    /// The end of the last drain that is counted.
+    drained_to: i64,
+    rules: BTreeMap<String, Score>,
+    /// Warnings that have not ended, by node.
+    open: BTreeMap<String, Vec<Warning>>,
+    /// How many there are.
+    open_count: usize,
+    /// Nodes that are silent, or that have failed within the window.
+    fates: BTreeMap<String, Fate>,
+    failures: u64,
+    foretold: u64,
+    drains: u64,
+    /// Firings that found no room.
+    unscored: u64,
+    /// The last failures that no rule foretold, oldest first.
+    unforetold: VecDeque<Unforetold>,
+    has_changed: bool,
+}
+
+/// A rule has fired at a node.
+#[derive(Clone, Debug, PartialEq)]
+struct Warning {
+    rule: String,
+    /// When it fired first.
+    since: i64,
+    /// When it fired last.
+    fired: i64,
+    /// Nobody looked for a part of its time.
+    is_blind: bool,
+}
+
+/// What is known of a node that has failed, or perhaps has.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Fate {
+    /// It is silent since this time.
+    down: Option<i64>,
+    /// Its silence is counted, or is older than the scores.
+    is_told: bool,
+    /// Its last failure that counted, or when it was drained.
+    failed: Option<i64>,
+}
+
+/// What a warning ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Down(i64),
+    Drained(i64),
+    Acted,
+    Late,
+    Nothing,
+    Unknown,
+}
+
+impl Scores {
+    /// A rule has begun to fire at a time (ms since 1970). `node`: the node that the alert is about; `None`: it is about none. Several
+    /// alerts of a rule that begin at a node at one time count once.
+    pub fn fired(&mut self, rule: &str, node: Option<&str>, at: i64) {
+        self.has_changed = true;
+        let Some(node) = node else {
+            let score = self.score(rule);
+            (score.fired, score.elsewhere, score.last) =
+                (score.fired + 1, score.elsewhere + 1, score.last.max(at));
+            return;
+        };
+        if let Some(warning) =
+            self.open.get_mut(node).and_then(|all| all.iter_mut().find(|one| one.rule == rule))
+        {
+            if warning.fired != at {
+                warning.fired = at;
+                let score = self.score(rule);
+                (score.fired, score.last) = (score.fired + 1, score.last.max(at));
+            }
+            return;
+        }
+        let is_late = self.fates.get(node).and_then(|fate| fate.down).is_some_and(|down| at >= down);
+        let has_room = is_late || self.open_count < OPEN_WARNINGS_MAX;
+        let score = self.score(rule);
+        (score.fired, score.last) = (score.fired + 1, score.last.max(at));
+        if is_late {
+            score.late += 1;
+            return;
+        }
+        if !has_room {
+            self.unscored += 1;
+            return;
+        }
+        let warning = Warning { rule: rule.to_owned(), since: at, fired: at, is_blind: false };
+        self.open.entry(node.to_owned()).or_default().push(warning);
+        self.open_count += 1;
+    }
+
+    /// Takes all warnings of a node, which end now.
+    fn take_open(&mut self, node: &str) -> Vec<Warning> {
+        let all = self.open.remove(node).unwrap_or_default();
+        self.open_count -= all.len();
+        all
+    }
+
+    /// The same for an alert that fires after a restart: it counts if it began after the last one of its rule that is counted.
+    pub fn fires_still(&mut self, rule: &str, node: Option<&str>, since: i64) {
+        let known = self.rules.get(rule).map(|score| score.last);
+        if self.since.is_some_and(|began| since > began) && known.is_none_or(|last| since > last) {
+            self.fired(rule, node, since);
+        }
+    }
+
+    /// An action of khz has drained a node, because of an alert of this rule.
+    pub fn drained(&mut self, node: &str, at: i64, because: &str) {
+        (self.has_changed, self.drained_to) = (true, self.drained_to.max(at));
+        self.drains += 1;
+        for warning in self.take_open(node) {
+            let ending = match warning.since <= at {
+                true if warning.rule == because => Ending::Acted,
+                true => Ending::Drained(at),
+                false => Ending::Late,
+            };
+            self.end(&warning, ending);
+        }
+        self.fates.entry(node.to_owned()).or_default().failed = Some(at);
+    }
+
+    /// Up to which end of a drain they are counted.
+    pub fn drained_to(&self) -> i64 {
+        self.drained_to
+    }
+
+    /// Looks at all nodes at a time: those that are silent for long enough have failed, and warnings that are old end.
+    pub fn look<'a>(&mut self, now: i64, nodes: impl IntoIterator<Item = (&'a str, Seen)>) {
+        let is_first = self.since.is_none();
+        let since = *self.since.get_or_insert(now);
+        if !is_first && now.saturating_sub(self.looked) > BLIND_AFTER {
+            self.open.values_mut().flatten().for_each(|warning| warning.is_blind = true);
+        }
+        self.looked = now;
+        let mut found = BTreeSet::new();
+        for (node, seen) in nodes {
+            let is_watched = self.open.contains_key(node) || self.fates.contains_key(node);
+            match seen {
+                Seen::Down(at) => {
+                    let fate = self.fates.entry(node.to_owned()).or_default();
+                    if fate.down != Some(at) && !(fate.is_told && fate.down.is_some()) {
+                        (fate.down, fate.is_told) = (Some(at), at < since);
+                        self.has_changed = true;
+                    }
+                    self.silent(node, now);
+                }
+                Seen::Up | Seen::Away if is_watched => {
+                    if let Some(fate) = self.fates.get_mut(node) {
+                        self.has_changed |= fate.down.is_some();
+                        (fate.down, fate.is_told) = (None, false);
+                    }
+                }
+                _ => {}
+            }
+            if is_watched {
+                self.expire(node, now, seen);
+            }
+            if is_watched || matches!(seen, Seen::Down(_)) {
+                found.insert(node);
+            }
+        }
+        // Nodes that are forgotten.
+        let gone: Vec<String> = self.open.keys().filter(|node| !found.contains(&***node)).cloned().collect();
+        gone.iter().for_each(|node| self.expire(node, now, Seen::Away));
+        self.fates.retain(|node, fate| {
+            fate.down.is_some() && found.contains(&**node)
+                || fate.failed.is_some_and(|at| now.saturating_sub(at) <= SCORE_WINDOW)
+        });
+    }
+
+    /// A node that is silent has failed if it is so for long enough, as far as anybody has looked.
+    fn silent(&mut self, node: &str, now: i64) {
+        let Some(fate) = self.fates.get_mut(node) else { return };
+        let Some(at) = fate.down.filter(|_| !fate.is_told) else { return };
+        if now.saturating_sub(at) < DOWN_HOLD {
+            return;
+        }
+        fate.is_told = true;
+        let counts = fate.failed.is_none_or(|failed| at.saturating_sub(failed) > SCORE_WINDOW);
+        if counts {
+            fate.failed = Some(at);
+        }
+        self.has_changed = true;
+        let mut is_foretold = false;
+        for warning in self.take_open(node) {
+            let lead = at.saturating_sub(warning.since);
+            let ending = match lead {
+                ..=0 => Ending::Late,
+                1..=SCORE_WINDOW => Ending::Down(at),
+                _ => Ending::Nothing,
+            };
+            is_foretold |= matches!(ending, Ending::Down(_));
+            self.end(&warning, ending);
+        }
+        if counts {
+            self.failures += 1;
+            self.foretold += u64::from(is_foretold);
+            if !is_foretold {
+                self.unforetold.push_back(Unforetold { node: node.to_owned(), at });
+                let excess = self.unforetold.len().saturating_sub(UNFORETOLD_MAX);
+                self.unforetold.drain(..excess);
+            }
+        }
+    }
+
+    /// Ends the warnings of a node that are old.
+    fn expire(&mut self, node: &str, now: i64, seen: Seen) {
+        if matches!(seen, Seen::Down(_)) && self.fates.get(node).is_some_and(|fate| !fate.is_told) {
+            // It may have failed within their time.
+            return;
+        }
+        let Some(all) = self.open.get_mut(node) else { return };
+        let old = |warning: &mut Warning| now.saturating_sub(warning.since) > SCORE_WINDOW;
+        let ended: Vec<Warning> = all.extract_if(.., old).collect();
+        if all.is_empty() {
+            self.open.remove(node);
+        }
+        self.open_count -= ended.len();
+        for warning in ended {
+            self.has_changed = true;
+            let is_known = seen == Seen::Up && !warning.is_blind;
+            self.end(&warning, if is_known { Ending::Nothing } else { Ending::Unknown });
+        }
+    }
+
+    fn end(&mut self, warning: &Warning, ending: Ending) {
+        let score = self.score(&warning.rule);
+        match ending {
+            Ending::Down(at) => {
+                score.down += 1;
+                score.lead(at.saturating_sub(warning.since));
+            }
+            Ending::Drained(at) => {
+                score.drained += 1;
+                score.lead(at.saturating_sub(warning.since));
+            }
+            Ending::Acted => score.acted += 1,
+            Ending::Late => score.late += 1,
+            Ending::Nothing => score.nothing += 1,
+            Ending::Unknown => score.unknown += 1,
+        }
+    }
+
+    /// The score of a rule. If there is no room for another one, the rule that has not fired for longest loses its score.
+    fn score(&mut self, rule: &str) -> &mut Score {
+        if !self.rules.contains_key(rule) {
+            if self.rules.len() >= SCORED_RULES_MAX {
+                let oldest =
+                    self.rules.iter().min_by_key(|(_, score)| score.last).map(|(rule, _)| rule.clone());
+                if let Some(oldest) = oldest {
+                    self.rules.remove(&oldest);
+                    self.open.values_mut().for_each(|all| all.retain(|warning| warning.rule != oldest));
+                    self.open.retain(|_, all| !all.is_empty());
+                    self.open_count = self.open.values().map(Vec::len).sum();
+                }
+            }
+            self.rules.insert(rule.to_owned(), Score::default());
+        }
+        self.rules.entry(rule.to_owned()).or_default()
+    }
+
+    /// The scores, each with the number of its warnings that have not ended.
+    pub fn rules(&self) -> Vec<(&str, &Score, u64)> {
+        let mut open: BTreeMap<&str, u64> = BTreeMap::new();
+        for warning in self.open.values().flatten() {
+            *open.entry(&warning.rule).or_default() += 1;
+        }
+        let count = |rule: &str| open.get(rule).copied().unwrap_or(0);
+        self.rules.iter().map(|(rule, score)| (&**rule, score, count(rule))).collect()
+    }
+
+    /// Failures of nodes, and how many of them some rule foretold.
+    pub fn failures(&self) -> (u64, u64) {
+        (self.failures, self.foretold)
+    }
+
+    /// The last failures that no rule foretold, oldest first.
+    pub fn unforetold(&self) -> impl Iterator<Item = &Unforetold> {
+        self.unforetold.iter()
+    }
+
+    /// Whether anything has changed since the last call.
+    pub fn has_changed(&mut self) -> bool {
+        std::mem::take(&mut self.has_changed)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,290 @@
+//! Which nodes this hub judges, where several hubs judge the same rules: those that it has. It decides which nodes move from one hub to
+//! another, out of what it is told. It asks nobody, moves nothing, and gets the time as an argument.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use khz_model::NodeName;
+
+/// A hub that has not answered for longer is not there.
+pub(super) const ALIVE: Duration = Duration::from_secs(10);
+/// Nodes of a hub that has not answered for longer, and that have not come here, are judged here as well as that is possible.
+const SILENT: Duration = Duration::from_secs(60);
+/// A node that has just gone from here may be on its way to another hub: for so long nobody judges it.
+const ON_ITS_WAY: Duration = Duration::from_secs(10);
+
+/// For so long after a node has come from another hub, its rows are still coming: its alerts stay as the other hub knew them, unless the
+/// node itself says something.
+const SETTLING: Duration = Duration::from_secs(10);
+
+/// What another hub says.
+pub(super) struct View<'a> {
+    /// The nodes that it judges.
+    pub nodes: &'a HashSet<Arc<str>>,
+    /// When it was asked for its last answer; `None`: it has not answered.
+    pub answered: Option<Instant>,
+}
+
+/// A node that this hub judges.
+struct Ours {
+    is_up: bool,
+    /// When it went from here, if it is not up.
+    since: Instant,
+    /// It was never here: the hub that had it is silent.
+    is_inherited: bool,
+    /// When it came from another hub.
+    came: Option<Instant>,
+}
+
+/// What moves.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Moves {
+    /// This hub judges these nodes from now on. The number is that of the hub which has judged them before, if its word counts.
+    pub taken: Vec<(Arc<str>, Option<usize>)>,
+    /// Another hub judges these from now on.
+    pub left: BTreeSet<Arc<str>>,
+}
+
+/// Which nodes this hub judges.
+pub(super) struct Custody {
+    ours: HashMap<Arc<str>, Ours>,
+    /// When nodes were left to another hub.
+    left: HashMap<Arc<str>, Instant>,
+    /// All nodes that this hub knows.
+    known: HashSet<Arc<str>>,
+    away: Arc<BTreeSet<Arc<str>>>,
+    settling: Arc<BTreeSet<Arc<str>>>,
+}
+
+impl Custody {
+    /// Before this process began, this hub judged these nodes.
+    pub fn new(judged: &[String], now: Instant) -> Self {
+        let ours = judged.iter().map(|name| (Arc::from(name.as_str()), Ours::gone(now))).collect();
+        let (left, known, away, settling) = Default::default();
+        Custody { ours, left, known, away, settling }
+    }
+
+    /// Takes a look: every node of this hub and whether it is up, and what other hubs say.
+    pub fn look(&mut self, nodes: &[(NodeName, bool)], views: &[View<'_>], now: Instant) -> Moves {
+        let (mut moves, mut away) = (Moves::default(), BTreeSet::new());
+        let by_last = |name: &Arc<str>| {
+            let claims = views.iter().enumerate().filter(|(_, view)| view.nodes.contains(name));
+            claims.max_by_key(|(_, view)| view.answered).map(|(number, view)| (number, view.answered))
+        };
+        self.known = nodes.iter().map(|(node, _)| Arc::from(node.as_str())).collect();
+        for (node, is_up) in nodes {
+            let Some(name) = self.known.get(node.as_str()).cloned() else { continue };
+            let claim = by_last(&name);
+            match (*is_up, self.ours.get_mut(&name)) {
+                (true, Some(ours)) => *ours = Ours { is_up: true, since: now, is_inherited: false, ..*ours },
+                (true, None) => {
+                    // What a hub said before the node was left to it is what this hub knows itself.
+                    let left = self.left.remove(&name);
+                    let from = claim.filter(|(_, answered)| left.is_none_or(|left| *answered >= Some(left)));
+                    let came = from.map(|_| now);
+                    moves.taken.push((name.clone(), from.map(|(number, _)| number)));
+                    self.ours.insert(name, Ours { is_up: true, since: now, is_inherited: false, came });
+                }
+                (false, Some(ours)) => {
+                    if std::mem::take(&mut ours.is_up) {
+                        ours.since = now;
+                    }
+                    let since = ours.since;
+                    if claim.is_some_and(|(_, answered)| answered >= Some(since)) {
+                        self.ours.remove(&name);
+                        self.left.insert(name.clone(), now);
+                        moves.left.insert(name);
+                    } else if now.saturating_duration_since(since) < ON_ITS_WAY
+                        && views.iter().any(|view| view.answered < Some(since))
+                    {
+                        away.insert(name);
+                    }
+                }
+                (false, None) => {
+                    let is_silent = |answered: Option<Instant>| {
+                        answered.is_none_or(|at| now.saturating_duration_since(at) > SILENT)
+                    };
+                    if claim.is_none_or(|(_, answered)| is_silent(answered)) {
+                        moves.taken.push((name.clone(), claim.map(|(number, _)| number)));
+                        self.ours.insert(name, Ours { is_inherited: true, ..Ours::gone(now) });
+                    }
+                }
+            }
+        }
+        self.ours.retain(|name, _| self.known.contains(name));
+        self.left.retain(|name, _| self.known.contains(name));
+        let elsewhere = views.iter().flat_map(|view| view.nodes);
+        away.extend(elsewhere.filter(|name| !self.ours.contains_key(*name)).cloned());
+        if away != *self.away {
+            self.away = Arc::new(away);
+        }
+        let is_settling =
+            |ours: &Ours| ours.came.is_some_and(|came| now.saturating_duration_since(came) < SETTLING);
+        let settling = self.ours.iter().filter(|(_, ours)| is_settling(ours));
+        let settling: BTreeSet<Arc<str>> = settling.map(|(name, _)| name.clone()).collect();
+        if settling != *self.settling {
+            self.settling = Arc::new(settling);
+        }
+        moves
+    }
+
+    /// Whether another hub judges a node, as far as this one knows.
+    pub fn is_away(&self, node: &str) -> bool {
+        self.away.contains(node)
+    }
+
+    /// The nodes that this hub does not judge.
+    pub fn away(&self) -> &Arc<BTreeSet<Arc<str>>> {
+        &self.away
+    }
+
+    /// The nodes whose rows are still coming.
+    pub fn settling(&self) -> &Arc<BTreeSet<Arc<str>>> {
+        &self.settling
+    }
+
+    /// The nodes that this hub judges since they were here, by name.
+    pub fn names(&self) -> Vec<String> {
+        let here = self.ours.iter().filter(|(_, ours)| !ours.is_inherited);
+        let mut names: Vec<String> = here.map(|(name, _)| name.to_string()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Whether this is the name of a node, here or elsewhere.
+    pub fn is_node(&self, name: &str) -> bool {
+        self.known.contains(name) || self.away.contains(name)
+    }
+
+    /// Whether this hub acts on alerts of a node: on those that were here only, for another hub may be alive unseen.
+    pub fn acts_on(&self, node: &str) -> bool {
+        !self.is_away(node) && self.ours.get(node).is_none_or(|ours| !ours.is_inherited)
+    }
+}
+
+impl Ours {
+    fn gone(since: Instant) -> Self {
+        Ours { is_up: false, since, is_inherited: false, came: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A hub, the nodes of another hub, and the time.
+    struct Stage {
+        custody: Custody,
+        other: HashSet<Arc<str>>,
+        answered: Option<Instant>,
+        now: Instant,
+    }
+
+    impl Stage {
+        fn new(judged: &[&str]) -> Self {
+            let (now, judged) = (Instant::now(), judged.iter().map(ToString::to_string).collect::<Vec<_>>());
+            Stage { custody: Custody::new(&judged, now), other: HashSet::new(), answered: None, now }
+        }
+
+        /// The other hub says that it judges these.
+        fn says(&mut self, nodes: &[&str]) {
+            self.other = nodes.iter().map(|node| Arc::from(*node)).collect();
+            self.answered = Some(self.now);
+        }
+
+        /// A second later, with these nodes: `+n1` is up. Returns what moves: `+n1` from nowhere, `>n1` from the other hub, `-n1` to it.
+        fn look(&mut self, nodes: &[&str]) -> Vec<String> {
+            self.now += SECOND;
+            let one = |text: &&str| (NodeName::new(&text[1..]).unwrap(), text.starts_with('+'));
+            let nodes: Vec<(NodeName, bool)> = nodes.iter().map(one).collect();
+            let view = View { nodes: &self.other, answered: self.answered };
+            let moves = self.custody.look(&nodes, &[view], self.now);
+            let sign = |from: &Option<usize>| if from.is_some() { '>' } else { '+' };
+            let taken = moves.taken.iter().map(|(node, from)| format!("{}{node}", sign(from)));
+            taken.chain(moves.left.iter().map(|node| format!("-{node}"))).collect()
+        }
+
+        fn away(&self) -> Vec<&str> {
+            self.custody.away().iter().map(|name| &**name).collect()
+        }
+    }
+
+    #[test]
+    fn a_node_is_judged_by_the_hub_that_has_it_and_moves_with_what_is_known_of_it() {
+        let mut second = Stage::new(&[]);
+        second.says(&["n1", "n2"]);
+        assert!(second.look(&[]).is_empty());
+        assert_eq!(second.away(), ["n1", "n2"], "also before any of them was here");
+        // The first hub is dead; its nodes come.
+        assert_eq!(second.look(&["+n1"]), [">n1"]);
+        assert_eq!((second.away(), second.custody.names()), (vec!["n2"], vec!["n1".to_owned()]));
+        let settling =
+            |stage: &Stage| stage.custody.settling().iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(settling(&second), ["n1"]);
+        assert_eq!(second.look(&["+n1", "+n2"]), [">n2"]);
+        second.now += SETTLING;
+        second.look(&["+n1", "+n2"]);
+        assert!(settling(&second).is_empty());
+        // It is back, and its first word is of the time before.
+        second.says(&[]);
+        assert!(second.look(&["+n1", "+n2"]).is_empty());
+        // n1 goes back to it.
+        assert!(second.look(&["-n1", "+n2"]).is_empty());
+        assert_eq!(second.away(), ["n1"], "it is on its way, and nobody judges it");
+        second.says(&["n1"]);
+        assert!(second.look(&["-n1", "+n2"]).contains(&"-n1".to_owned()));
+        assert_eq!(second.away(), ["n1"]);
+        // And comes again, with what the first has made of it.
+        second.says(&["n1"]);
+        assert_eq!(second.look(&["+n1", "+n2"]), [">n1"]);
+    }
+
+    #[test]
+    fn a_hub_that_was_restarted_leaves_the_nodes_that_have_gone_to_another_one() {
+        let mut first = Stage::new(&["n1", "n2"]);
+        first.now += SECOND;
+        first.says(&["n1"]);
+        assert_eq!(first.look(&["-n1", "-n2"]), ["-n1"]);
+        assert_eq!((first.away(), first.custody.names()), (vec!["n1"], vec!["n2".to_owned()]), "n2 is down");
+        assert!(first.custody.acts_on("n2") && !first.custody.acts_on("n1"));
+    }
+
+    #[test]
+    fn a_node_that_is_down_everywhere_is_judged_by_the_hub_that_had_it() {
+        let mut stage = Stage::new(&[]);
+        stage.says(&[]);
+        assert_eq!(stage.look(&["+n1"]), ["+n1"]);
+        assert!(stage.look(&["-n1"]).is_empty());
+        assert_eq!(stage.away(), ["n1"], "perhaps it is on its way");
+        stage.says(&[]);
+        assert!(stage.look(&["-n1"]).is_empty());
+        assert!(stage.away().is_empty(), "the other hub does not have it: it is down");
+        // The other hub has died, too: it is not waited for without end.
+        stage.look(&["+n1"]);
+        stage.look(&["-n1"]);
+        assert_eq!(stage.away(), ["n1"]);
+        stage.now += ON_ITS_WAY;
+        stage.look(&["-n1"]);
+        assert!(stage.away().is_empty());
+    }
+
+    #[test]
+    fn nodes_of_a_silent_hub_that_do_not_come_are_told_of_after_a_minute_and_nobody_acts_on_them() {
+        let mut stage = Stage::new(&[]);
+        stage.says(&["n1"]);
+        assert!(stage.look(&["-n1"]).is_empty());
+        stage.now += SILENT;
+        assert_eq!(stage.look(&["-n1"]), [">n1"]);
+        assert!(stage.away().is_empty() && !stage.custody.acts_on("n1"));
+        assert!(stage.custody.names().is_empty(), "this hub does not claim it");
+        stage.says(&["n1"]);
+        assert_eq!(stage.look(&["-n1"]), ["-n1"], "the other hub is there again, and has it");
+        stage.now += SILENT;
+        stage.look(&["-n1"]);
+        stage.look(&["+n1"]);
+        assert!(stage.custody.acts_on("n1"), "now it is here");
+    }
+}

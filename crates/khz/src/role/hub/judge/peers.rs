@@ -1,0 +1,279 @@
+//! Other hubs that judge the same rules for other nodes: a thread for each asks it once a second what it knows of its alerts. The
+//! request is one of a reader, and changes nothing there. What follows from the answers is decided elsewhere.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use khz_ask::{Engine, ForeignServer, Way};
+use khz_notify::ToldLine;
+use khz_rules::{Group, Saved, SavedGroup};
+use serde::Deserialize;
+
+use super::clock::now;
+use super::passed::{Complaint, bounded};
+use crate::show::outcome::{Failure, sentence};
+
+/// How often a hub is asked.
+pub(super) const PERIOD: Duration = Duration::from_secs(1);
+/// Bytes of an answer: twice a state of the largest size, for what people were told comes with it.
+const ANSWER_BYTES_MAX: usize = 128 << 20;
+/// Where a hub is asked.
+const PATH: &str = "/khz/v1/rules/state";
+
+/// What another hub has said.
+pub(super) struct PeerWord {
+    /// Its name.
+    pub hub: String,
+    /// The nodes that it judges.
+    pub nodes: HashSet<Arc<str>>,
+    /// What people were told.
+    pub told: Vec<ToldLine>,
+    /// Active alerts that are of none of its nodes, by their labels, and since when they fire (ms since 1970).
+    pub active: HashMap<BTreeMap<String, String>, Option<i64>>,
+    /// What it calls this word.
+    pub tag: String,
+    state: Saved,
+    /// The places of the groups in the state: two hubs may have their files in different directories.
+    places: HashMap<(String, String), usize>,
+}
+
+/// What is known of another hub.
+#[derive(Clone, Default)]
+pub(super) struct Heard {
+    /// What it said last.
+    pub word: Option<Arc<PeerWord>>,
+    /// When it was asked for its last answer, and the same in ms since 1970.
+    pub answered: Option<Instant>,
+    pub known_at: i64,
+    /// It was asked at least once, with whatever result.
+    pub is_asked: bool,
+}
+
+/// The other hubs, in the order of the configuration. Their threads end when this is dropped.
+pub(super) struct Peers {
+    all: Vec<Arc<Mutex<Heard>>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Peers {
+    /// Begins to ask. The thread that judges is woken when there is something new. `own` is the identity of this hub.
+    pub fn start(servers: &[ForeignServer], judge: &Thread, own: &str) -> Result<Self, Failure> {
+        let mut peers = Peers { all: Vec::new(), is_over: Arc::default() };
+        for server in servers {
+            let failed = |problem: String| Failure::usage(format!("rules_peer: {problem}"));
+            let engine = Engine::new(server.url.trim_end_matches('/'), server.files.clone(), server.timeout);
+            let engine = engine.map_err(|error| failed(sentence(&error)))?;
+            server.login.authorization().map_err(failed)?;
+            let heard = Arc::<Mutex<Heard>>::default();
+            let asking = Asking {
+                engine,
+                server: server.clone(),
+                heard: heard.clone(),
+                judge: judge.clone(),
+                own: own.to_owned(),
+                is_over: peers.is_over.clone(),
+            };
+            let thread = std::thread::Builder::new().name("rules-peer".into()).spawn(move || asking.run());
+            thread.map_err(|error| Failure::work(format!("cannot start to ask another hub: {error}")))?;
+            peers.all.push(heard);
+        }
+        Ok(peers)
+    }
+
+    /// What is known of each now.
+    pub fn heard(&self) -> Vec<Heard> {
+        self.all.iter().map(|heard| heard.lock().unwrap_or_else(PoisonError::into_inner).clone()).collect()
+    }
+}
+
+impl Drop for Peers {
+    fn drop(&mut self) {
+        // A request that is on its way may take as long as its timeout: nobody waits for it.
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What a thread asks with.
+struct Asking {
+    engine: Engine,
+    server: ForeignServer,
+    heard: Arc<Mutex<Heard>>,
+    judge: Thread,
+    own: String,
+    is_over: Arc<AtomicBool>,
+}
+
+/// An answer.
+#[derive(Deserialize)]
+struct Answer {
+    hub: String,
+    tag: String,
+    #[serde(default)]
+    told: Vec<ToldLine>,
+    state: Option<Saved>,
+}
+
+impl Asking {
+    fn run(self) {
+        let (mut tag, mut complaint, mut problem) = (String::new(), Complaint::default(), None);
+        while !self.is_over.load(Ordering::Relaxed) {
+            let (asked, known_at) = (Instant::now(), now());
+            let answer = self.ask(&tag);
+            let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+            heard.is_asked = true;
+            match answer {
+                Ok(answer) => {
+                    (heard.answered, heard.known_at) = (Some(asked), known_at);
+                    tag = answer.tag;
+                    if let Some(state) = answer.state {
+                        let word = PeerWord::new(answer.hub, tag.clone(), answer.told, state);
+                        heard.word = Some(Arc::new(word));
+                    }
+                    if problem.take().is_some() {
+                        tracing::info!("the hub {} answers", self.engine.url());
+                    }
+                }
+                Err(error) => {
+                    // A hub that has died says nothing new to those that ask with its last tag.
+                    tag.clear();
+                    if problem.as_ref() != Some(&error) || complaint.is_due() {
+                        tracing::warn!(
+                            "the state of alerts is not known of another hub: {}",
+                            bounded(&error)
+                        );
+                        complaint.is_due();
+                    }
+                    problem = Some(error);
+                }
+            }
+            drop(heard);
+            self.judge.unpark();
+            std::thread::sleep(PERIOD.saturating_sub(asked.elapsed()));
+        }
+    }
+
+    fn ask(&self, tag: &str) -> Result<Answer, String> {
+        // Read each time: a secret may be changed while khz runs.
+        let authorization = self.server.login.authorization()?;
+        let headers = self.server.headers.iter().map(|(name, value)| (&**name, &**value));
+        let headers: Vec<_> =
+            headers.chain(authorization.as_deref().map(|text| ("Authorization", text))).collect();
+        let known = [("known".to_owned(), tag.to_owned())];
+        let pairs = if tag.is_empty() { &[][..] } else { &known };
+        let answer = self.engine.ask(Way::Get, PATH, pairs, &headers).map_err(|error| sentence(&error))?;
+        let bytes = whole(answer)?;
+        let answer: Answer = serde_json::from_slice(&bytes).map_err(|error| {
+            format!("{}{PATH} says what this khz does not understand: {error}", self.engine.url())
+        })?;
+        let refused =
+            |error: khz_rules::RulesError| format!("{}{PATH}: {}", self.engine.url(), sentence(&error));
+        answer.state.as_ref().map_or(Ok(()), Saved::check).map_err(refused)?;
+        if answer.tag.is_empty() {
+            return Err(format!(
+                "{} judges no rules for others: it needs rules and a [[rules_peer]] of its own",
+                self.engine.url()
+            ));
+        }
+        match answer.tag.split_once('-').is_some_and(|(identity, _)| identity == self.own) {
+            true => {
+                Err(format!("{} is this hub itself: name the other one in [[rules_peer]]", self.engine.url()))
+            }
+            false => Ok(answer),
+        }
+    }
+}
+
+fn whole(mut answer: khz_ask::EngineAnswer) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let mut room = vec![0; 64 << 10];
+    loop {
+        let count = answer.read(&mut room).map_err(|error| sentence(&error))?;
+        bytes.extend_from_slice(&room[..count]);
+        if bytes.len() > ANSWER_BYTES_MAX {
+            return Err(format!("the answer of another hub has more than {ANSWER_BYTES_MAX} bytes"));
+        }
+        if count == 0 {
+            return Ok(bytes);
+        }
+    }
+}
+
+impl PeerWord {
+    fn new(hub: String, tag: String, told: Vec<ToldLine>, state: Saved) -> Self {
+        let nodes: HashSet<Arc<str>> = state.nodes.iter().map(|node| Arc::from(node.as_str())).collect();
+        let key = |group: &SavedGroup| (file_name(&group.file).to_owned(), group.name.clone());
+        let places = state.groups.iter().enumerate().map(|(place, group)| (key(group), place)).collect();
+        let alerts = state.groups.iter().flat_map(|group| &group.rules).flat_map(|rule| &rule.alerts);
+        let of_no_node = |labels: &BTreeMap<String, String>| {
+            labels.get(NODE).is_none_or(|node| !nodes.contains(node.as_str()))
+        };
+        let active = alerts.filter(|alert| alert.state != "inactive" && of_no_node(&alert.labels));
+        let active = active.map(|alert| (alert.labels.clone(), alert.fired_at)).collect();
+        PeerWord { hub, nodes, told, active, tag, state, places }
+    }
+
+    /// What it said of a group: one of the same name in a file of the same name.
+    pub fn group(&self, group: &Group) -> Option<&SavedGroup> {
+        let place = self.places.get(&(file_name(&group.file).to_owned(), group.name.to_string()))?;
+        self.state.groups.get(*place)
+    }
+}
+
+/// The label that names the node of an alert.
+pub(super) const NODE: &str = "instance";
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use khz_rules::RuleSet;
+
+    use super::*;
+
+    /// A word of another hub, as JSON.
+    fn word(tag: &str, file: &str) -> String {
+        let labels = |node: &str| format!("{{\"alertname\":\"A\",\"instance\":\"{node}\"}}");
+        let alert = |node: &str, state: &str, fired: &str| {
+            format!(
+                "{{\"state\":\"{state}\",\"labels\":{},\"annotations\":{{}},\"value\":\"1\",\"active_at\":5{fired}}}",
+                labels(node)
+            )
+        };
+        let alerts = [
+            alert("n1", "firing", ",\"fired_at\":7"),
+            alert("web", "firing", ",\"fired_at\":7"),
+            alert("mail", "pending", ""),
+            alert("over", "inactive", ",\"fired_at\":7"),
+        ];
+        format!(
+            "{{\"hub\":\"hub2\",\"tag\":\"{tag}\",\"heard\":[],\"told\":[{{\"way\":\"keep\",\"labels\":{},\"starts_at\":7,\"told_at\":8}}],\
+             \"state\":{{\"khz_rules\":1,\"nodes\":[\"n1\"],\"groups\":[{{\"file\":\"{file}\",\"name\":\"g\",\"time\":9,\
+             \"rules\":[{{\"name\":\"A\",\"labels\":{{}},\"alerts\":[{}]}}]}}]}}}}",
+            labels("n1"),
+            alerts.join(",")
+        )
+    }
+
+    #[test]
+    fn a_word_has_nodes_groups_of_files_in_any_directory_and_alerts_that_are_of_no_node() {
+        let Answer { hub, tag, told, state } =
+            serde_json::from_str(&word("a-1", "/elsewhere/a.yml")).unwrap();
+        let word = PeerWord::new(hub, tag, told, state.unwrap());
+        assert!(word.nodes.contains("n1") && word.told[0].way == "keep");
+        let mut active: Vec<(&str, Option<i64>)> =
+            word.active.iter().map(|(labels, fired)| (labels[NODE].as_str(), *fired)).collect();
+        active.sort_unstable();
+        assert_eq!(active, [("mail", None), ("web", Some(7))]);
+        let text = "groups: [{name: g, rules: []}, {name: h, rules: []}]";
+        let set = RuleSet::parse(Path::new("/etc/khz/rules/a.yml"), text.as_bytes()).unwrap();
+        let found: Vec<bool> = set.groups().map(|group| word.group(group).is_some()).collect();
+        assert_eq!(found, [true, false]);
+    }
+}

@@ -1,0 +1,191 @@
+//! Keeps the scores of a hub's rules: it looks at the nodes every ten seconds, hands on what fires and which nodes were drained, and
+//! writes `scores.jsonl` in the state directory. What a score is stands in `khz_rules::Scores`.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use khz_model::{NodeStatus, Presence, Query};
+use khz_rules::limits::SCORES_BYTES_MAX;
+use khz_rules::{Board, Change, RuleSet, Scores, Seen};
+use khz_state::StateFile;
+
+use super::groups::Groups;
+use super::passed::Passed;
+use crate::role::actions::Actions;
+use crate::show::outcome::sentence;
+
+/// How often nodes are looked at (ms).
+const LOOK: i64 = 10_000;
+/// How old the file may be while nothing changes (ms).
+const SAVED_AGE_MAX: i64 = 60_000;
+
+/// The file of the scores; without one they begin again at each start.
+pub(super) struct ScoreFile(StateFile);
+
+impl ScoreFile {
+    /// The file of this directory. A failure is only logged.
+    pub fn open(directory: &Path) -> Option<Self> {
+        let file = StateFile::open(directory, "scores");
+        let file = file.inspect_err(|error| {
+            tracing::warn!("scores of rules will begin again after a restart: {}", sentence(error));
+        });
+        Some(ScoreFile(file.ok()?))
+    }
+
+    /// What an earlier hub left. A damaged file is put aside.
+    fn read(&self) -> Option<Scores> {
+        let bytes = self.0.read(SCORES_BYTES_MAX as u64);
+        let bytes = bytes.inspect_err(|error| tracing::warn!("scores begin again: {}", sentence(error)));
+        Scores::from_bytes(&bytes.ok()??)
+            .inspect_err(|error| {
+                let path = self.0.path();
+                tracing::warn!("scores begin again: {}: {error}; the file is put aside", path.display());
+                if let Err(error) = self.0.put_aside() {
+                    tracing::warn!("{}", sentence(&error));
+                }
+            })
+            .ok()
+    }
+}
+
+/// The scores while a hub judges.
+pub(super) struct Scoring {
+    scores: Scores,
+    file: Option<ScoreFile>,
+    query: Arc<dyn Query>,
+    actions: Option<Actions>,
+    board: Arc<Board>,
+    /// The alerting rules in use.
+    rules: Vec<Arc<str>>,
+    known: HashSet<String>,
+    looked: Option<i64>,
+    written: i64,
+}
+
+impl Scoring {
+    /// The scores go on as the file has them; alerts that fire already count if the file does not have them.
+    pub fn begin(
+        file: Option<ScoreFile>,
+        query: Arc<dyn Query>,
+        actions: Option<Actions>,
+        board: Arc<Board>,
+    ) -> Self {
+        let scores = file.as_ref().and_then(ScoreFile::read).unwrap_or_default();
+        let (rules, known) = (Vec::new(), HashSet::new());
+        Scoring { scores, file, query, actions, board, rules, known, looked: None, written: 0 }
+    }
+
+    /// These rules are in use from now on.
+    pub fn of_rules(&mut self, set: &RuleSet) {
+        let rules = set.groups().flat_map(|group| &group.rules);
+        self.rules = rules.filter(|rule| rule.alerting().is_some()).map(|rule| rule.name.clone()).collect();
+        self.show();
+    }
+
+    /// Takes the alerts that fire after a restart.
+    pub fn restored(&mut self, groups: &Groups, now: i64) {
+        self.look(now);
+        for judged in &groups.all {
+            let group = judged.evaluator.group().clone();
+            for (number, rule) in group.rules.iter().enumerate() {
+                for alert in judged.evaluator.alerts(number).filter(|alert| alert.resolved_at.is_none()) {
+                    let Some(since) = alert.fired_at else { continue };
+                    let node = self.node(alert.labels.get("instance"));
+                    self.scores.fires_still(&rule.name, node.as_deref(), since);
+                }
+            }
+        }
+        self.keep(now);
+    }
+
+    /// Takes what passes have brought.
+    pub fn take(&mut self, all: &[Passed], now: i64) {
+        let fired = all.iter().flat_map(|passed| {
+            let changed = passed.pass.alerts.iter().filter(|one| one.change == Some(Change::Fired));
+            changed.map(move |one| (&passed.group.rules[one.rule].name, &one.alert))
+        });
+        let mut any = false;
+        for (rule, alert) in fired {
+            let node = self.node(alert.labels.get("instance"));
+            self.scores.fired(rule, node.as_deref(), alert.fired_at.unwrap_or(now));
+            any = true;
+        }
+        if any {
+            self.keep(now);
+        }
+    }
+
+    /// How long it is until the nodes are to be looked at.
+    pub fn until_next(&self, now: i64) -> Duration {
+        let next = self.looked.map_or(now, |looked| looked.saturating_add(LOOK));
+        Duration::from_millis(u64::try_from(next.saturating_sub(now).min(LOOK)).unwrap_or(0))
+    }
+
+    /// Looks at the nodes, if it is time.
+    pub fn look_if_due(&mut self, now: i64) {
+        if self.until_next(now).is_zero() {
+            self.look(now);
+            self.keep(now);
+        }
+    }
+
+    fn look(&mut self, now: i64) {
+        let drains = self.actions.as_ref().map(|actions| actions.drains_after(self.scores.drained_to()));
+        let all = self.query.status();
+        self.known = all.iter().map(|status| status.node.to_string()).collect();
+        for (node, at, alert) in drains.unwrap_or_default() {
+            self.scores.drained(&node, at, &alert);
+        }
+        self.scores.look(now, all.iter().map(|status| (status.node.as_str(), seen(status, now))));
+        self.looked = Some(now);
+    }
+
+    /// The node that an alert is about.
+    fn node(&mut self, label: &str) -> Option<String> {
+        let host = khz_actions::host_of(label);
+        if host.is_empty() {
+            return None;
+        }
+        if !self.known.contains(host) {
+            // It may have come since.
+            self.known = self.query.nodes().iter().map(ToString::to_string).collect();
+        }
+        self.known.contains(host).then(|| host.to_owned())
+    }
+
+    /// Writes the file and shows the scores, if anything has changed or the file is old.
+    fn keep(&mut self, now: i64) {
+        let has_changed = self.scores.has_changed();
+        if has_changed || self.written == 0 || (now - self.written).abs() >= SAVED_AGE_MAX {
+            self.write(now);
+        }
+        if has_changed {
+            self.show();
+        }
+    }
+
+    /// Writes the file.
+    pub fn write(&mut self, now: i64) {
+        let Some(ScoreFile(file)) = &self.file else { return };
+        if let Err(error) = file.write(&self.scores.to_text()) {
+            tracing::warn!("scores of rules would be older after a restart now: {}", sentence(&error));
+        }
+        self.written = now;
+    }
+
+    fn show(&self) {
+        self.board.put_scores(self.scores.sheet(self.rules.iter().map(|rule| &**rule)));
+    }
+}
+
+/// How a hub sees a node.
+fn seen(status: &NodeStatus, now: i64) -> Seen {
+    let ms = |span: khz_model::Nanos| i64::try_from(span.0 / 1_000_000).unwrap_or(i64::MAX);
+    match status.presence() {
+        Presence::Up => Seen::Up,
+        Presence::Down => Seen::Down(now.saturating_sub(status.since.map_or(0, ms))),
+        Presence::Left | Presence::Missing => Seen::Away,
+    }
+}

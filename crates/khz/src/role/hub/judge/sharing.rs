@@ -1,0 +1,338 @@
+//! What several hubs with the same rules share: a node's alerts move with the node, and so does what people were told of them; each
+//! alert is told and acted on by one hub. It does what `custody.rs` decides.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use khz_ask::ForeignServer;
+use khz_model::NodeName;
+use khz_notify::{Alert, Labels, Notifier, ToldLine};
+use khz_rules::{Board, Handover, SavedAlert, Share, Word};
+
+use super::clock::now;
+use super::custody::{ALIVE, Custody, View};
+use super::groups::Groups;
+use super::numbers::Numbers;
+use super::passed::Passed;
+use super::peers::{Heard, NODE, PERIOD, PeerWord, Peers};
+use crate::role::actions::Actions;
+use crate::show::outcome::Failure;
+
+/// How long a hub waits at its start for the first word of the others.
+const FIRST_WORD: Duration = Duration::from_secs(10);
+/// Alerts whose actions wait until it is known whether another hub acts. Beyond it, the oldest are left to the other hub.
+const UNDECIDED_MAX: usize = 1_024;
+
+/// What hubs share.
+pub(super) struct Sharing {
+    peers: Peers,
+    heard: Vec<Heard>,
+    custody: Custody,
+    /// The share of a rule that no node judges.
+    rest: Arc<Share>,
+    /// The name of this hub, its identity, and how often it has said something new.
+    name: String,
+    identity: String,
+    said: u64,
+    /// What it said last: the state, the number of what people were told, and the words that it has heard.
+    last: (Arc<str>, u64, Vec<String>),
+    begun: Instant,
+    looked: Option<Instant>,
+    /// Firing alerts that may be another hub's to act on.
+    undecided: Vec<Alert>,
+    /// The hubs whose word was taken over when they fell silent.
+    inherited: Vec<Option<Arc<PeerWord>>>,
+}
+
+/// What this hub does with an alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mine {
+    /// It tells people and acts.
+    Wholly,
+    /// It tells people, and does not act.
+    Told,
+    /// It tells people, and acts when it knows that no other hub does.
+    Undecided,
+    /// Another hub does both.
+    Not,
+}
+
+impl Sharing {
+    /// Begins to ask the other hubs; this thread judges. Before it was started again, this hub judged these nodes. `None`: there is no
+    /// other hub.
+    pub fn start(
+        servers: &[ForeignServer],
+        name: &str,
+        identity: &str,
+        judged: &[String],
+    ) -> Result<Option<Self>, Failure> {
+        if servers.is_empty() {
+            return Ok(None);
+        }
+        let peers = Peers::start(servers, &std::thread::current(), identity)?;
+        let (name, identity, begun) = (name.to_owned(), identity.to_owned(), Instant::now());
+        let inherited = vec![None; servers.len()];
+        let custody = Custody::new(judged, begun);
+        let (heard, rest, said, last, looked, undecided) = Default::default();
+        Ok(Some(Sharing {
+            peers,
+            heard,
+            custody,
+            rest,
+            name,
+            identity,
+            said,
+            last,
+            begun,
+            looked,
+            undecided,
+            inherited,
+        }))
+    }
+
+    /// Whether it knows enough for anything to be judged.
+    pub fn is_ready(&self) -> bool {
+        self.looked.is_some() && self.heard.iter().all(|heard| heard.is_asked)
+            || self.begun.elapsed() >= FIRST_WORD
+    }
+
+    /// Whether it is time for a look, or a node has come that somebody must look at.
+    pub fn is_due(&self, node: Option<&NodeName>) -> bool {
+        node.is_some_and(|node| self.custody.is_away(node.as_str()))
+            || self.looked.is_none_or(|looked| looked.elapsed() >= PERIOD)
+    }
+
+    /// How long it is until the next look.
+    pub fn until_next(&self) -> Duration {
+        self.looked.map_or(Duration::ZERO, |looked| PERIOD.saturating_sub(looked.elapsed()))
+    }
+
+    /// The nodes that other hubs judge.
+    pub fn away(&self) -> &Arc<BTreeSet<Arc<str>>> {
+        self.custody.away()
+    }
+
+    /// The share of a rule that no node judges by itself.
+    pub fn rest(&self) -> &Arc<Share> {
+        &self.rest
+    }
+
+    /// The nodes that this hub judges, by name.
+    pub fn names(&self) -> Vec<String> {
+        self.custody.names()
+    }
+
+    /// Takes a look at all nodes and all hubs, and moves what is to be moved. Returns the alerts that go on here.
+    pub fn look(
+        &mut self,
+        nodes: &[(NodeName, bool)],
+        groups: &mut Groups,
+        ways: (Option<&Notifier>, Option<&Actions>),
+        numbers: &Numbers,
+    ) -> Vec<Passed> {
+        let at = Instant::now();
+        self.looked = Some(at);
+        self.heard = self.peers.heard();
+        let nobody = HashSet::new();
+        let words: Vec<Option<Arc<PeerWord>>> = self.heard.iter().map(|heard| heard.word.clone()).collect();
+        let views = self.heard.iter().zip(&words).map(|(heard, word)| View {
+            nodes: word.as_ref().map_or(&nobody, |word| &word.nodes),
+            answered: heard.answered,
+        });
+        let before = self.custody.names();
+        let moves = self.custody.look(nodes, &views.collect::<Vec<_>>(), at);
+        // They are saved with the alerts.
+        groups.has_changed |= before != self.custody.names();
+        let (away, settling) = (self.custody.away(), self.custody.settling());
+        if self.rest.away != *away || self.rest.settling != *settling {
+            let (away, settling) = (away.clone(), settling.clone());
+            self.rest = Arc::new(Share { away, settling, ..Share::default() });
+        }
+        let silent = self.heard.iter().filter(|heard| !is_alive(heard)).count();
+        numbers.silent.store(silent as u64, std::sync::atomic::Ordering::Relaxed);
+        if !moves.left.is_empty() {
+            tracing::info!("another hub judges {} nodes from now on", moves.left.len());
+            groups.release(&moves.left);
+            release(ways.0, &moves.left);
+        }
+        let mut adopted = Vec::new();
+        for (number, word) in words.iter().enumerate() {
+            let Some(word) = word else { continue };
+            let taken = moves.taken.iter().filter(|(_, from)| *from == Some(number));
+            let taken: BTreeSet<Arc<str>> = taken.map(|(node, _)| node.clone()).collect();
+            adopted.extend(self.take_nodes(number, word, &taken, groups, ways.0));
+            adopted.extend(self.take_others(number, word, groups, ways.0));
+        }
+        let count: usize = adopted.iter().map(|passed| passed.pass.alerts.len()).sum();
+        numbers.adopted.fetch_add(count as u64, std::sync::atomic::Ordering::Relaxed);
+        if let Some(actions) = ways.1 {
+            let alerts = adopted.iter().flat_map(|passed| passed.alerts(groups.external_url()));
+            actions.adopt(&alerts.collect::<Vec<_>>());
+            let decided: Vec<Alert> = std::mem::take(&mut self.undecided);
+            let (mine, others): (Vec<Alert>, Vec<Alert>) =
+                decided.into_iter().partition(|alert| self.of(alert) == Mine::Wholly);
+            self.undecided = others.into_iter().filter(|one| self.of(one) == Mine::Undecided).collect();
+            if !mine.is_empty() {
+                actions.tell(&mine);
+            }
+        }
+        adopted
+    }
+
+    /// Goes on with the alerts of nodes that have come from another hub. What was known of these nodes here is older.
+    fn take_nodes(
+        &self,
+        number: usize,
+        word: &PeerWord,
+        nodes: &BTreeSet<Arc<str>>,
+        groups: &mut Groups,
+        notifier: Option<&Notifier>,
+    ) -> Vec<Passed> {
+        if nodes.is_empty() {
+            return Vec::new();
+        }
+        tracing::info!("{} nodes are judged here from now on: hub {} had them before", nodes.len(), word.hub);
+        groups.release(nodes);
+        release(notifier, nodes);
+        let is_of = |labels: &BTreeMap<String, String>| {
+            labels.get(NODE).is_some_and(|node| nodes.contains(node.as_str()))
+        };
+        told(notifier, word, &is_of);
+        groups.adopt(word, self.handover(number), false, &|alert: &SavedAlert| is_of(&alert.labels))
+    }
+
+    /// Alerts that are of no node: while both hubs have one, it counts from the earlier time; of a hub that is gone, all go on here.
+    fn take_others(
+        &mut self,
+        number: usize,
+        word: &Arc<PeerWord>,
+        groups: &mut Groups,
+        notifier: Option<&Notifier>,
+    ) -> Vec<Passed> {
+        let is_alive = is_alive(&self.heard[number]);
+        let is_known =
+            |known: &Option<Arc<PeerWord>>| known.as_ref().is_some_and(|one| Arc::ptr_eq(one, word));
+        if is_alive {
+            self.inherited[number] = None;
+        } else if is_known(&self.inherited[number]) {
+            return Vec::new();
+        } else {
+            self.inherited[number] = Some(word.clone());
+        }
+        let custody = &self.custody;
+        let is_of_none = |labels: &BTreeMap<String, String>| {
+            labels.get(NODE).is_none_or(|node| !custody.is_node(node) && !word.nodes.contains(node.as_str()))
+        };
+        told(notifier, word, &is_of_none);
+        groups.adopt(word, self.handover(number), is_alive, &|alert: &SavedAlert| {
+            alert.state != "inactive" && is_of_none(&alert.labels)
+        })
+    }
+
+    fn handover(&self, number: usize) -> Handover {
+        Handover { known_at: self.heard[number].known_at, now: now() }
+    }
+
+    /// Whose an alert is.
+    pub fn of(&self, alert: &Alert) -> Mine {
+        if let Some(node) = alert.labels.get(NODE).filter(|node| self.custody.is_node(node)) {
+            return match (self.custody.is_away(node), self.custody.acts_on(node)) {
+                (true, _) => Mine::Not,
+                (false, true) => Mine::Wholly,
+                (false, false) => Mine::Told,
+            };
+        }
+        let mut mine = Mine::Wholly;
+        for heard in self.heard.iter().filter(|heard| is_alive(heard)) {
+            let Some(word) = &heard.word else { continue };
+            let is_first = |fired: i64| (fired, &word.hub) < (alert.starts_at, &self.name);
+            match (alert.is_firing(), word.active.get(&alert.labels)) {
+                // It goes on there, and is not over for people.
+                (false, Some(_)) => return Mine::Not,
+                // Of two that both see it, the one that did so first tells and acts; if both did, the one whose name comes first.
+                (true, Some(Some(fired))) if is_first(*fired) => return Mine::Not,
+                // The other one may have done so first, and has not said it yet.
+                (true, _) if heard.known_at <= alert.starts_at => mine = Mine::Undecided,
+                _ => {}
+            }
+        }
+        mine
+    }
+
+    /// Tells people and acts, as far as that is this hub's.
+    pub fn tell(&mut self, alerts: Vec<Alert>, notifier: Option<&Notifier>, actions: Option<&Actions>) {
+        let (mut told, mut acted, mut others) = (Vec::new(), Vec::new(), BTreeSet::<Labels>::new());
+        for alert in alerts {
+            self.undecided.retain(|one| one.labels != alert.labels);
+            match self.of(&alert) {
+                Mine::Wholly => {
+                    acted.push(alert.clone());
+                    told.push(alert);
+                }
+                Mine::Told => told.push(alert),
+                Mine::Undecided => {
+                    if self.undecided.len() >= UNDECIDED_MAX {
+                        self.undecided.remove(0);
+                    }
+                    self.undecided.push(alert.clone());
+                    told.push(alert);
+                }
+                Mine::Not => _ = others.insert(alert.labels),
+            }
+        }
+        if let Some(notifier) = notifier {
+            if !others.is_empty() {
+                notifier.release(&|labels| others.contains(labels));
+            }
+            notifier.tell(&told);
+        }
+        actions.iter().for_each(|actions| actions.tell(&acted));
+    }
+
+    /// Says to other hubs what they need to go on: the state of the alerts, and what people were told.
+    pub fn say(&mut self, state: &Arc<str>, notifier: Option<&Notifier>, board: &Board) {
+        let revision = notifier.map_or(0, Notifier::revision);
+        let words = self.heard.iter().filter_map(|heard| heard.word.as_ref());
+        let heard: Vec<String> = words.map(|word| word.tag.clone()).collect();
+        let is_same = Arc::ptr_eq(&self.last.0, state) && self.last.1 == revision;
+        if state.is_empty() || is_same && self.last.2 == heard {
+            return;
+        }
+        if is_same {
+            board.say(Word { heard: heard.clone(), ..(*board.word()).clone() });
+        } else {
+            self.said += 1;
+            let told = notifier.map(Notifier::told).unwrap_or_default();
+            let told = serde_json::to_string(&told).unwrap_or_else(|_| "[]".to_owned());
+            board.say(Word {
+                hub: self.name.clone(),
+                tag: format!("{}-{}", self.identity, self.said),
+                heard: heard.clone(),
+                state: state.clone(),
+                told: told.into(),
+            });
+        }
+        self.last = (state.clone(), revision, heard);
+    }
+}
+
+/// Whether a hub is there.
+fn is_alive(heard: &Heard) -> bool {
+    heard.answered.is_some_and(|at| at.elapsed() < ALIVE)
+}
+
+/// Another hub tells people of the alerts of these nodes.
+fn release(notifier: Option<&Notifier>, nodes: &BTreeSet<Arc<str>>) {
+    if let Some(notifier) = notifier {
+        notifier.release(&|labels| labels.get(NODE).is_some_and(|node| nodes.contains(node.as_str())));
+    }
+}
+
+/// People know what another hub has told them.
+fn told(notifier: Option<&Notifier>, word: &PeerWord, is_meant: &dyn Fn(&BTreeMap<String, String>) -> bool) {
+    if let Some(notifier) = notifier {
+        let lines = word.told.iter().filter(|line| is_meant(&line.labels)).cloned();
+        notifier.adopt(lines.collect::<Vec<ToldLine>>());
+    }
+}

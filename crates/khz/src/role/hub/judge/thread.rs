@@ -1,0 +1,273 @@
+//! The thread that judges: it sleeps until a group is due, a node has said something, or somebody asks for the files to be loaded again.
+//! What takes long, the query of a rule, is done by another thread (`asker.rs`), so that what nodes say never waits.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use khz_hub::{Cluster, RecordedSeries, RuleNews};
+use khz_model::Query;
+use khz_rules::{Board, RuleId, RuleSet, Share, counted};
+
+use super::asker::Asker;
+use super::clock::now;
+use super::groups::Groups;
+use super::numbers::Numbers;
+use super::passed::{Passed, bounded};
+use super::scoring::Scoring;
+use super::sharing::Sharing;
+use super::source::AtSource;
+use super::state::AlertState;
+use super::turns::{Begun, Means, Turned};
+use super::{Audience, Judge};
+use crate::show::outcome::Failure;
+
+/// The longest sleep: after it, the wall clock is read again, which somebody may have set.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
+
+/// What the thread works with.
+pub(super) struct Work {
+    paths: Vec<PathBuf>,
+    groups: Groups,
+    source: AtSource,
+    means: Means,
+    asker: Asker,
+    aftermath: Aftermath,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Work {
+    /// All that it takes; this thread judges from now on.
+    pub fn new(
+        judge: Judge,
+        query: Arc<dyn Query>,
+        cluster: Arc<Cluster>,
+        recorded: RecordedSeries,
+        audience: Audience,
+        identity: &str,
+    ) -> Result<Self, Failure> {
+        let Judge { paths, set, settings, job, rate, board, numbers, is_over, state, peers, name, score_file } =
+            judge;
+        board.evaluated_by(std::thread::current());
+        let saved = state.read();
+        let judged = saved.as_ref().map(|saved| saved.nodes.clone()).unwrap_or_default();
+        let sharing = Sharing::start(&peers, &name, identity, &judged)?;
+        // Alerts that fire must not be resolved because their nodes are not back yet.
+        let settles = saved.is_some() || sharing.is_some();
+        let groups = Groups::new(&set, settings, saved.as_ref(), now(), settles);
+        let mut scoring =
+            Scoring::begin(score_file, query.clone(), audience.actions.clone(), board.clone());
+        scoring.of_rules(&set);
+        scoring.restored(&groups, now());
+        let asker = Asker::start(std::thread::current())?;
+        let (interrupted, numbers_too) = (board.interrupted(), numbers.clone());
+        let means =
+            Means { query, job: job.clone(), interrupted, numbers: numbers_too, board: board.clone() };
+        let aftermath = Aftermath { state, scoring, recorded, audience, numbers, board, sharing };
+        let mut source = AtSource::new(cluster, job, rate);
+        source.change(&groups);
+        Ok(Work { paths, groups, source, means, asker, aftermath, is_over })
+    }
+
+    /// Judges until it is to end.
+    pub fn run(mut self) {
+        let board = self.means.board.clone();
+        self.groups.show(&board, String::new());
+        while !self.is_over.load(Ordering::Relaxed) {
+            if board.is_asked_to_reload() {
+                self.reload(&board);
+            }
+            self.hear();
+            if !self.aftermath.is_ready() {
+                std::thread::park_timeout(self.until_next());
+                continue;
+            }
+            let begun = {
+                let share = share(&self.source, &self.aftermath);
+                self.groups.begin_turn(&self.means, now(), &share)
+            };
+            match begun {
+                Begun::Idle => {
+                    let next = self.groups.until_next(now()).min(SLEEP_MAX);
+                    std::thread::park_timeout(next.min(self.until_next()));
+                }
+                Begun::Group(passed) => self.aftermath.of(&[passed], &mut self.groups),
+                Begun::Rule(job) => {
+                    let id = job.id;
+                    self.asker.begin(*job);
+                    let done = loop {
+                        match self.asker.done() {
+                            Some(done) => break done,
+                            None => std::thread::park_timeout(self.until_next()),
+                        }
+                        self.hear();
+                    };
+                    let (source, share) = (&self.source, share(&self.source, &self.aftermath)(id));
+                    let turned = self.groups.end_turn(done, &self.means, &share, &|id| source.share(id));
+                    if let Turned::Group(passed) = turned {
+                        self.aftermath.of(&[passed], &mut self.groups);
+                    }
+                }
+            }
+        }
+        let given_up = self.groups.give_up();
+        self.aftermath.of(&given_up, &mut self.groups);
+        self.aftermath.end(&self.groups);
+        board.ended();
+    }
+
+    /// How long it is until somebody looks at nodes again.
+    fn until_next(&self) -> Duration {
+        let of_source = self.source.until_next().unwrap_or(SLEEP_MAX);
+        let of_source = of_source.min(self.aftermath.scoring.until_next(now()));
+        self.aftermath.sharing.as_ref().map_or(of_source, |sharing| of_source.min(sharing.until_next()))
+    }
+
+    fn reload(&mut self, board: &Board) {
+        let told = match RuleSet::load(&self.paths) {
+            Ok(set) => {
+                let given_up = self.groups.give_up();
+                self.aftermath.of(&given_up, &mut self.groups);
+                self.groups.change(&set, &self.aftermath.recorded, now());
+                self.aftermath.scoring.of_rules(&set);
+                self.source.change(&self.groups);
+                self.groups.show(board, String::new());
+                let (of_groups, rules) = counted(&set);
+                tracing::info!("{rules} rules of {of_groups} groups are in use");
+                Ok((of_groups, rules))
+            }
+            Err(error) => {
+                tracing::warn!(
+                    "the new rules are refused, and those before stay in use: {}",
+                    bounded(&error.to_string())
+                );
+                self.groups.show(board, error.to_string());
+                Err(error.to_string())
+            }
+        };
+        board.reloaded(&told);
+    }
+
+    /// What nodes say goes first: people hear of it at once, also while a slow rule is evaluated.
+    fn hear(&mut self) {
+        self.look(None);
+        self.aftermath.scoring.look_if_due(now());
+        // Until it is known who judges which node, rows wait in their lanes.
+        if !self.aftermath.is_ready() {
+            return;
+        }
+        for news in self.source.heard() {
+            self.look(Some(&news));
+            let sharing = self.aftermath.sharing.as_ref();
+            if sharing.is_some_and(|sharing| sharing.away().contains(news.node.as_str())) {
+                // It has gone to another hub since it said that.
+                continue;
+            }
+            let Work { groups, source, means, aftermath, .. } = self;
+            let mut heard = Vec::new();
+            source.take(&news, groups, &mut |groups, said| {
+                let at = (said.node.as_str(), said.time);
+                heard.extend(groups.take(said.group, at, said.given, means));
+            });
+            aftermath.of(&heard, groups);
+        }
+        if self.source.has_changed() {
+            let source = &self.source;
+            self.groups.shared(&|id| source.share(id));
+            let refused = self.means.board.standing().refused.clone();
+            self.groups.show(&self.means.board, refused);
+        }
+    }
+
+    /// Looks at who judges which node: once a second, and when there is news of a node that another hub has judged.
+    fn look(&mut self, news: Option<&RuleNews>) {
+        let Work { groups, source, means, aftermath, .. } = self;
+        let Some(sharing) = aftermath.sharing.as_mut() else { return };
+        if !sharing.is_due(news.map(|news| &news.node)) {
+            return;
+        }
+        let ways = (aftermath.audience.notifier.as_ref(), aftermath.audience.actions.as_ref());
+        let adopted = sharing.look(&source.nodes(), groups, ways, &means.numbers);
+        source.leave(sharing.rest());
+        aftermath.of(&adopted, groups);
+        aftermath.keep(groups);
+    }
+}
+
+/// What is left of each rule for this hub.
+fn share<'a>(source: &'a AtSource, aftermath: &'a Aftermath) -> impl Fn(RuleId) -> Arc<Share> + 'a {
+    let rest = aftermath.sharing.as_ref().map(|sharing| sharing.rest().clone()).unwrap_or_default();
+    move |id| source.share(id).unwrap_or_else(|| rest.clone())
+}
+
+/// What follows when something has come of rules.
+struct Aftermath {
+    state: AlertState,
+    scoring: Scoring,
+    recorded: RecordedSeries,
+    audience: Audience,
+    numbers: Arc<Numbers>,
+    board: Arc<Board>,
+    sharing: Option<Sharing>,
+}
+
+impl Aftermath {
+    /// Whether it is known who judges which node.
+    fn is_ready(&self) -> bool {
+        self.sharing.as_ref().is_none_or(Sharing::is_ready)
+    }
+
+    /// What anybody sees or is told outlives this process: the file comes first.
+    fn of(&mut self, all: &[Passed], groups: &mut Groups) {
+        if all.is_empty() {
+            return;
+        }
+        self.keep(groups);
+        // After the alerts: a hub that is killed in between finds in their file what is missing in this one.
+        self.scoring.take(all, now());
+        for passed in all {
+            groups.log(passed);
+            groups.record(passed, &self.recorded, &self.numbers);
+            groups.show_one(passed.number, &self.board);
+            self.tell(passed, groups.external_url());
+        }
+        groups.count(&self.numbers);
+        self.say();
+    }
+
+    /// Keeps the state where it outlives this process, and says it to other hubs.
+    fn keep(&mut self, groups: &mut Groups) {
+        let sharing = &self.sharing;
+        let nodes = || sharing.as_ref().map(Sharing::names).unwrap_or_default();
+        self.state.keep(groups, &nodes, &self.numbers, now());
+        self.say();
+    }
+
+    fn say(&mut self) {
+        if let Some(sharing) = &mut self.sharing {
+            sharing.say(self.state.text(), self.audience.notifier.as_ref(), &self.board);
+        }
+    }
+
+    fn tell(&mut self, passed: &Passed, external_url: &str) {
+        let Audience { notifier, actions } = &self.audience;
+        if notifier.is_none() && actions.is_none() {
+            return;
+        }
+        let alerts = passed.alerts(external_url);
+        match &mut self.sharing {
+            Some(sharing) => sharing.tell(alerts, notifier.as_ref(), actions.as_ref()),
+            None => {
+                notifier.iter().for_each(|notifier| notifier.tell(&alerts));
+                actions.iter().for_each(|actions| actions.tell(&alerts));
+            }
+        }
+    }
+
+    fn end(&mut self, groups: &Groups) {
+        self.scoring.write(now());
+        let nodes = self.sharing.as_ref().map(Sharing::names).unwrap_or_default();
+        self.state.write(groups, nodes, &self.numbers, now());
+    }
+}

@@ -1,0 +1,205 @@
+//! Two hubs with the same rules: alerts go on at the second one when the first is killed, and at the first one when it is back; people
+//! are told once, and actions act once.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::exposition::get_at;
+use crate::process::{Running, code, err, khz, until};
+use crate::remote_write::Place;
+use crate::text::free_port;
+
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Alerts that the node judges, that the hub judges, that wait for an hour, and that are of no node.
+const RULES: &str = "groups:
+- name: shared
+  interval: 1s
+  rules:
+  - alert: AtNode
+    expr: '{\"job.phase\"} > 3'
+    annotations: {khz_actions: act}
+  - alert: AtHub
+    expr: 'count_over_time({\"job.phase\"}[10m]) > 0'
+    keep_firing_for: 1h
+    annotations: {khz_actions: act}
+  - alert: Waits
+    expr: '{\"job.phase\"} > 2'
+    for: 1h
+  - alert: OfNoNode
+    expr: 'count({\"job.phase\"} > 3) > 0'
+    annotations: {khz_actions: act}
+";
+
+/// Where two hubs are.
+struct Stage {
+    place: Place,
+    http: [String; 2],
+    link: [String; 2],
+}
+
+impl Stage {
+    fn new(name: &str) -> Self {
+        let place = Place::new(name);
+        std::fs::create_dir_all(place.0.join("rules")).unwrap();
+        place.file("rules/shared.yml", RULES);
+        Stage { place, http: [free_port(), free_port()], link: [free_port(), free_port()] }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.place.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// The first or the second hub.
+    fn hub(&self, number: usize) -> Running {
+        let (told, acted) = (self.path(&format!("told-{number}")), self.path(&format!("acted-{number}")));
+        let config = format!(
+            "[[rules_peer]]\nurl = \"http://{}\"\n\
+             [[notify.exec]]\nname = \"keep\"\ncommand = [\"/bin/sh\", \"-c\", \"cat >> {told}; echo >> {told}\"]\nwait = \"50ms\"\n\
+             [actions.act]\nexec = [\"/bin/sh\", \"-c\", \"echo $KHZ_ALERT_NAME >> {acted}\"]\nper_hour = 60\ncooldown = \"0s\"\n",
+            self.http[1 - number]
+        );
+        let config = self.place.file(&format!("khz-{number}.toml"), &config);
+        let name = format!("hub{number}");
+        let words = ["hub", "--config", &config, "--listen", &self.http[number], "--link-listen"];
+        let (rules, state) = (self.path("rules"), self.path(&format!("state-{number}")));
+        let store = self.path(&format!("store-{number}"));
+        let more = ["--rules", &rules, "--state-dir", &state, "--store", &store, "--insecure"];
+        let mut command = khz(&[&words[..], &[&self.link[number], "--node", &name], &more].concat());
+        command.env("KHZ_RUN_DIR", self.path(&format!("run-{number}")));
+        Running::of(command)
+    }
+
+    fn agent(&self, node: &str) -> Running {
+        let hubs = self.link.join(",");
+        let words = ["agent", "--node", node, "--hub", &hubs, "--failback-after", "2s"];
+        let more = ["--sources", "loadavg", "--ring", "4MiB", "--insecure"];
+        let mut command = khz(&[&words[..], &more].concat());
+        command.env("KHZ_RUN_DIR", self.path(&format!("run-{node}")));
+        Running::of(command)
+    }
+
+    /// Names of alerts of which people were told by a hub that they are firing or resolved.
+    fn told(&self, number: usize, status: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path(&format!("told-{number}"))).unwrap_or_default();
+        let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let alerts = messages.flat_map(|message| message["alerts"].as_array().cloned().unwrap_or_default());
+        let meant = alerts.filter(|alert| alert["status"] == status);
+        let mut names: Vec<String> =
+            meant.map(|alert| alert["labels"]["alertname"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    }
+
+    fn acted(&self, number: usize) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path(&format!("acted-{number}"))).unwrap_or_default();
+        let mut names: Vec<String> = text.lines().map(str::to_owned).collect();
+        names.sort();
+        names
+    }
+}
+
+fn publish(agent: &Running, value: &str) {
+    let done = agent.beside(&["publish", value]).output().unwrap();
+    assert_eq!(code(&done), 0, "{}", err(&done));
+}
+
+/// The alerts of a hub, each with its state and its times, sorted.
+fn alerts(hub: &Running) -> Vec<String> {
+    let Ok(answer) = serde_json::from_str::<Value>(&get_at(hub, "/api/v1/alerts")) else { return Vec::new() };
+    let mut all: Vec<String> = answer["data"]["alerts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|alert| {
+            let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+            let (name, state) = (text(&alert["labels"]["alertname"]), text(&alert["state"]));
+            format!("{name} {state} {} {}", text(&alert["activeAt"]), text(&alert["firedAt"]))
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// A number of a hub.
+fn number(hub: &Running, name: &str) -> u64 {
+    let own = get_at(hub, "/metrics");
+    let value = own.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    value.unwrap_or_else(|| panic!("{name}: {own}"))
+}
+
+/// Whether one hub has heard the last word of the other.
+fn has_heard(hub: &Running, other: &Running) -> bool {
+    let word = |hub: &Running| -> Value {
+        serde_json::from_str(&get_at(hub, "/khz/v1/rules/state?known=-")).unwrap_or_default()
+    };
+    let tag = word(other)["tag"].clone();
+    tag.as_str().is_some_and(|tag| !tag.is_empty())
+        && word(hub)["heard"].as_array().is_some_and(|heard| heard.contains(&tag))
+}
+
+/// Waits until a hub has evaluated all its rules some times more.
+fn evaluated(hub: &Running, mut meanwhile: impl FnMut()) {
+    let before = number(hub, "khz_rules_evaluations_total ");
+    until(PATIENCE, "the rules are evaluated again", || {
+        meanwhile();
+        number(hub, "khz_rules_evaluations_total ") >= before + 16
+    });
+}
+
+#[test]
+fn alerts_move_with_their_node_to_the_second_hub_and_back_and_nobody_is_told_or_acted_on_twice() {
+    let stage = Stage::new("rules-shared");
+    let (first, second) = (stage.hub(0), stage.hub(1));
+    let agent = stage.agent("n1");
+    let all = ["AtHub", "AtNode", "OfNoNode"].map(str::to_owned).to_vec();
+    until(PATIENCE, "three fire at the first hub, one waits, people are told, and actions act", || {
+        publish(&agent, "phase=5");
+        alerts(&first).len() == 4 && stage.told(0, "firing") == all && stage.acted(0) == all
+    });
+    let before = alerts(&first);
+    assert!(before.iter().any(|alert| alert.starts_with("Waits pending")), "{before:?}");
+    assert!(alerts(&second).is_empty(), "it has no node, and judges none");
+    // The second hub knows all that is new.
+    until(PATIENCE, "the second hub has heard the last word of the first", || {
+        publish(&agent, "phase=5");
+        has_heard(&second, &first)
+    });
+    drop(first);
+    until(PATIENCE, "the alerts go on at the second hub, since when they were there", || {
+        publish(&agent, "phase=5");
+        alerts(&second) == before
+    });
+    evaluated(&second, || publish(&agent, "phase=5"));
+    assert_eq!(alerts(&second), before);
+    assert_eq!((stage.told(1, "firing"), stage.told(1, "resolved")), (vec![], vec![]), "people know it");
+    assert!(stage.acted(1).is_empty(), "the first hub has acted");
+    assert!(number(&second, "khz_rules_adopted_total ") >= 4);
+
+    let of_n1 = |alerts: Vec<String>| -> Vec<String> {
+        alerts.into_iter().filter(|alert| !alert.starts_with("OfNoNode")).collect()
+    };
+    let before = of_n1(before);
+    let first = stage.hub(0);
+    until(PATIENCE, "the alerts of the node are at the first hub again, and not at the second", || {
+        publish(&agent, "phase=5");
+        of_n1(alerts(&first)) == before && of_n1(alerts(&second)).is_empty()
+    });
+    evaluated(&first, || publish(&agent, "phase=5"));
+    assert_eq!(of_n1(alerts(&first)), before);
+    let is_of_n1 =
+        |names: Vec<String>| -> Vec<String> { names.into_iter().filter(|name| name != "OfNoNode").collect() };
+    let once = ["AtHub", "AtNode"].map(str::to_owned).to_vec();
+    assert_eq!(is_of_n1(stage.told(0, "firing")), once, "nobody was told twice");
+    assert_eq!(is_of_n1(stage.told(1, "firing")), Vec::<String>::new());
+    for number in [0, 1] {
+        assert!(is_of_n1(stage.told(number, "resolved")).is_empty(), "nobody was told that it is over");
+    }
+    assert_eq!((is_of_n1(stage.acted(0)), is_of_n1(stage.acted(1))), (once, vec![]));
+    until(PATIENCE, "the first hub tells that it is over", || {
+        publish(&agent, "phase=1");
+        stage.told(0, "resolved").contains(&"AtNode".to_owned())
+    });
+    assert!(!stage.told(1, "resolved").contains(&"AtNode".to_owned()));
+}

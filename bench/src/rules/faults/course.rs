@@ -120,7 +120,8 @@ impl Told {
     }
 
     fn counted(&self, counts: impl Fn(&str, i64) -> bool) -> BTreeMap<String, u64> {
-        let (mut last, mut found): (BTreeMap<(&str, &str), i64>, BTreeMap<String, u64>) = Default::default();
+        let mut last: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+        let mut found: BTreeMap<String, u64> = BTreeMap::new();
         for (rule, node, at) in self.all.iter().filter(|(_, node, at)| counts(node, *at)) {
             let known = last.get(&(&**rule, &**node)).copied();
             if known.is_none_or(|known| at - known > khz_rules::limits::SCORE_WINDOW) {

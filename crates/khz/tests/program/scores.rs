@@ -79,6 +79,7 @@ fn a_hub_keeps_the_scores_of_its_rules_over_a_kill_and_shows_what_became_of_thei
     assert_eq!(code(&unknown), 1);
     assert!(err(&unknown).contains("no alerting rule has the name \"Other\""), "{}", err(&unknown));
     let json = out(&hub.beside(&["rules", "score", "--json", "--server", &hub.url]).output().unwrap());
-    let lines: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((lines.len(), &lines[0]["failures"]), (4, &serde_json::json!(1)));
 }

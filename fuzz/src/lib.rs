@@ -41,7 +41,9 @@ fn split(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// can become one instance, which the first of them has; and who was first only the long-lived parser knows.
 fn has_names_that_are_one(text: &[u8]) -> bool {
     let mut words = text.split(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b':'));
-    words.any(|word| word.len() > khz_model::name::INSTANCE_MAX) || text.windows(2).any(|pair| pair == b"\\x")
+    words.any(|word| word.len() > khz_model::name::INSTANCE_MAX)
+        || text.windows(2).any(|pair| pair == b"\\x")
+        || text.windows(4).any(|four| four == b"\\134")
 }
 
 fn agrees_with_a_fresh_one(long_lived: &Parser, text: &[u8]) {

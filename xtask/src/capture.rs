@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::step;
 
 /// The files that khz reads, and those that identify the machine.
-const FILES: [&str; 20] = [
+const FILES: [&str; 21] = [
     "proc/stat",
     "proc/meminfo",
     "proc/loadavg",
@@ -27,6 +27,7 @@ const FILES: [&str; 20] = [
     "proc/sys/kernel/arch",
     "proc/sys/kernel/hostname",
     "proc/sys/kernel/domainname",
+    "proc/sys/kernel/hung_task_detect_count",
     "etc/os-release",
 ];
 
@@ -55,10 +56,16 @@ pub fn run(name: &str) -> Result<(), String> {
             .map_err(|e| format!("{}: {e}", to.display()))?;
         captured.push(file);
     }
+    let surveys = std::process::Command::new("cargo")
+        .args(["run", "-q", "-p", "khz-gather", "--example", "survey", "--"])
+        .arg(&to)
+        .output()
+        .map_err(|error| format!("cargo run: {error}"))?;
+    captured.extend(String::from_utf8_lossy(&surveys.stdout).lines().map(str::to_owned));
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let origin = format!(
         "machine: (describe it: CPUs, memory, interfaces, what it was doing)\nkernel:  {}\ncommand: cargo xtask capture {name}\n\
-         files:   {}\nscrubbed: (say what you changed; check cpuinfo, version, hostname and domainname)\n",
+         files:   {}\nscrubbed: (say what you changed; check cpuinfo, version, hostname, domainname, and the servers and addresses in survey/)\n",
         kernel.trim(),
         captured.join(" ")
     );

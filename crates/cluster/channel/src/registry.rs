@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 
-use khz_model::{Interest, Nanos, printable::printable, suggest};
+use khz_model::{Bell, Bells, Interest, Nanos, printable::printable, suggest};
 use khz_promql::FindChannel;
 use khz_trust::Role;
 
@@ -41,6 +41,8 @@ pub struct Registry {
     revision: AtomicU64,
     /// The thread that is woken at each change.
     follower: OnceLock<Thread>,
+    /// Rung at each change.
+    bells: Bells,
     /// Held while something changes, so that a reader of the list never waits for the disk.
     file: Mutex<Option<ChannelsFile>>,
     /// How long the store keeps rows as they came; not set: there is no store.
@@ -91,12 +93,17 @@ impl Registry {
     fn of(channels: Channels, file: Option<ChannelsFile>) -> Self {
         let (revision, follower, store, sinks) = Default::default();
         let (channels, file) = (Mutex::new(Arc::new(channels)), Mutex::new(file));
-        Registry { channels, revision, follower, file, store, sinks }
+        Registry { channels, revision, follower, bells: Bells::default(), file, store, sinks }
     }
 
     /// From now on each change unparks this thread. The first call counts.
     pub fn wake(&self, follower: Thread) {
         let _ = self.follower.set(follower);
+    }
+
+    /// From now on each change rings this bell, until its holder drops it.
+    pub fn hear(&self, bell: &Arc<Bell>) {
+        self.bells.hear(bell);
     }
 
     /// There is a store, which keeps rows as they came for this long. The first call counts.
@@ -301,6 +308,7 @@ impl Registry {
         if let Some(follower) = self.follower.get() {
             follower.unpark();
         }
+        self.bells.ring();
         Ok(())
     }
 
@@ -410,12 +418,17 @@ mod tests {
         let registry = Registry::in_memory();
         registry.create(named("hot", "1Hz"), Role::Reader).unwrap();
         let revision = registry.revision();
+        let rung = Arc::new(AtomicU64::new(0));
+        let counted = rung.clone();
+        let bell = Arc::new(Arc::new(move || _ = counted.fetch_add(1, Ordering::Relaxed)) as Bell);
+        registry.hear(&bell);
         registry.create(named("hot", "1Hz"), Role::Operator).unwrap();
         assert_eq!(registry.revision(), revision, "nothing has changed");
         let other = registry.create(named("hot", "2Hz"), Role::Operator).unwrap_err();
         assert!(other.to_string().contains("another channel 'hot' already; `khz channel set`"), "{other}");
         registry.set(named("hot", "2Hz"), Role::Reader).unwrap();
         assert_ne!(registry.revision(), revision);
+        assert_eq!(rung.load(Ordering::Relaxed), 1, "who follows one hears of each change");
         assert_eq!(registry.get("hot").unwrap().interest.rate.to_string(), "2Hz");
         let unknown = registry.get("hut").unwrap_err().to_string();
         assert_eq!(unknown, "there is no channel 'hut' (did you mean 'hot'?)");

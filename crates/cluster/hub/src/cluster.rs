@@ -4,7 +4,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, Weak};
 
-use khz_model::{Budget, ByteSize, Choice, Forgotten, Metric, Nanos, NodeName, NodeStatus, Pattern, Rate};
+use khz_model::{
+    Bells, Budget, ByteSize, Choice, Forgotten, Metric, Nanos, NodeName, NodeStatus, Pattern, Rate,
+};
 use khz_store::log::Intake;
 
 use crate::channels::{Channels, KnownChannels};
@@ -86,6 +88,8 @@ pub struct Cluster {
     pub(crate) lanes: AtomicU64,
     /// Rung when a node comes, goes or is forgotten.
     pub(crate) changes: Arc<Changes>,
+    /// Bells of readers that sleep until there is another node.
+    pub(crate) newcomers: Bells,
     /// The mailbox of the link door's thread, while there is one, and whether a reader is connected there.
     door: Mutex<Weak<Mailbox>>,
     is_read: AtomicBool,
@@ -125,6 +129,7 @@ impl Cluster {
             heard: Heard::default(),
             lanes: AtomicU64::new(0),
             changes: Arc::default(),
+            newcomers: Bells::default(),
             door: Mutex::default(),
             is_read: AtomicBool::new(false),
         })
@@ -174,6 +179,8 @@ impl Cluster {
         let (appeared, forgotten) = known.changes();
         self.appeared.store(appeared, Ordering::Release);
         self.forgotten.store(forgotten, Ordering::Release);
+        drop(known);
+        self.newcomers.ring();
         done
     }
 
@@ -331,6 +338,11 @@ impl Cluster {
         if !self.is_read.load(Ordering::Acquire) {
             return;
         }
+        self.ring_door();
+    }
+
+    /// Wakes the link door's thread, which has something to do later.
+    pub(crate) fn ring_door(&self) {
         let door = self.door.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).upgrade();
         if let Some(door) = door {
             door.ring();

@@ -1,12 +1,15 @@
-//! The channels that readers follow here, whatever their door: each once, while it has readers. Hubs below are asked for them
-//! (`source/asked.rs`). It knows no nodes, and no rows.
+//! The channels that readers follow here, whatever their door: each once, while it has readers and for some seconds afterwards, so
+//! that a reader that connects again misses no row. Hubs below are asked for them (`source/asked.rs`). It knows no nodes, and no
+//! rows.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use khz_model::{Choice, Interest};
+use khz_model::{Choice, Interest, Nanos};
 
+use crate::clock;
 use crate::cluster::Cluster;
+use crate::limits::{FOLLOWED_LINGER, FOLLOWED_LINGERING_MAX};
 use crate::node::Terms;
 
 /// A channel as its readers have subscribed to it.
@@ -54,11 +57,19 @@ pub(crate) trait AsksBelow: Send + Sync {
     fn followed(&self);
 }
 
-/// All channels that are followed here.
+/// A channel with its readers.
+struct Followed {
+    channel: Arc<FollowedChannel>,
+    readers: usize,
+    /// When the last of them left.
+    left: Nanos,
+}
+
+/// All channels that are followed here, and those whose last reader left a moment ago.
 #[derive(Default)]
 pub(crate) struct FollowedChannels {
-    /// Each with the number of its readers.
-    all: Mutex<Vec<(Arc<FollowedChannel>, usize)>>,
+    /// Those without readers stand in the order in which they were left.
+    all: Mutex<Vec<Followed>>,
     below: Mutex<Vec<Weak<dyn AsksBelow>>>,
 }
 
@@ -67,9 +78,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl FollowedChannels {
-    /// All of them, the newest last.
+    /// All of them.
     pub fn all(&self) -> Vec<Arc<FollowedChannel>> {
-        lock(&self.all).iter().map(|(channel, _)| channel.clone()).collect()
+        lock(&self.all).iter().map(|one| one.channel.clone()).collect()
     }
 
     /// From now on this hears of changes.
@@ -80,28 +91,59 @@ impl FollowedChannels {
 
     fn add(&self, interest: &Interest, prompt: bool) -> Arc<FollowedChannel> {
         let mut all = lock(&self.all);
-        let is_it =
-            |one: &&mut (Arc<FollowedChannel>, usize)| one.0.prompt == prompt && one.0.interest == *interest;
-        if let Some((channel, readers)) = all.iter_mut().find(is_it) {
-            *readers += 1;
-            return channel.clone();
+        let is_it = |one: &&mut Followed| one.channel.prompt == prompt && one.channel.interest == *interest;
+        if let Some(one) = all.iter_mut().find(is_it) {
+            one.readers += 1;
+            return one.channel.clone();
         }
         let channel = Arc::new(FollowedChannel::new(interest.clone(), prompt));
-        all.push((channel.clone(), 1));
+        all.push(Followed { channel: channel.clone(), readers: 1, left: Nanos(0) });
         drop(all);
         self.changed();
         channel
     }
 
-    fn remove(&self, channel: &Arc<FollowedChannel>) {
+    fn remove(&self, channel: &Arc<FollowedChannel>, now: Nanos) {
+        {
+            let mut all = lock(&self.all);
+            let Some(at) = all.iter().position(|one| Arc::ptr_eq(&one.channel, channel)) else { return };
+            all[at].readers -= 1;
+            if all[at].readers > 0 {
+                return;
+            }
+            let mut one = all.remove(at);
+            one.left = now;
+            all.push(one);
+        }
+        self.end_unread(now);
+    }
+
+    /// Ends the channels that have had no reader for a while.
+    pub fn end_unread(&self, now: Nanos) {
+        let is_asked = !lock(&self.below).is_empty();
         let mut all = lock(&self.all);
-        let Some(at) = all.iter().position(|(known, _)| Arc::ptr_eq(known, channel)) else { return };
-        all[at].1 -= 1;
-        if all[at].1 == 0 {
-            all.remove(at);
-            drop(all);
+        let before = all.len();
+        let unread = all.iter().filter(|one| one.readers == 0).count();
+        let mut too_many = unread.saturating_sub(if is_asked { FOLLOWED_LINGERING_MAX } else { 0 });
+        all.retain(|one| {
+            if one.readers > 0 {
+                return true;
+            }
+            let is_over = too_many > 0 || now.since(one.left) >= FOLLOWED_LINGER;
+            too_many = too_many.saturating_sub(1);
+            !is_over
+        });
+        let is_other = all.len() < before;
+        drop(all);
+        if is_other {
             self.changed();
         }
+    }
+
+    /// When [`FollowedChannels::end_unread`] has something to end.
+    pub fn ends_next(&self) -> Option<Nanos> {
+        let all = lock(&self.all);
+        all.iter().find(|one| one.readers == 0).map(|one| Nanos(one.left.0 + FOLLOWED_LINGER.0))
     }
 
     fn changed(&self) {
@@ -136,6 +178,68 @@ impl Follows {
 
 impl Drop for Follows {
     fn drop(&mut self) {
-        self.cluster.followed.remove(&self.channel);
+        self.cluster.followed.remove(&self.channel, clock::boot());
+        self.cluster.ring_door();
+    }
+}
+
+/// A source for tests, which looks by itself for what is followed.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct Looks;
+
+#[cfg(test)]
+impl AsksBelow for Looks {
+    fn followed(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use khz_model::{Pattern, Rate};
+
+    use super::*;
+
+    fn interest(hz: u64) -> Interest {
+        Interest::new(vec![Pattern::everything()], Rate::from_hz(hz).expect("a rate"), false)
+    }
+
+    const COME: Nanos = Nanos::from_secs(100);
+
+    #[test]
+    fn a_channel_whose_readers_have_gone_is_followed_for_some_seconds_and_is_the_same_for_one_who_comes_back()
+    {
+        let (followed, below) = (FollowedChannels::default(), Arc::new(Looks));
+        followed.tell(&below);
+        let one = followed.add(&interest(1), false);
+        let two = followed.add(&interest(1), false);
+        assert!(Arc::ptr_eq(&one, &two));
+        followed.remove(&one, COME);
+        assert_eq!((followed.all().len(), followed.ends_next()), (1, None), "it has a reader");
+        followed.remove(&one, COME);
+        let end = Nanos(COME.0 + FOLLOWED_LINGER.0);
+        assert_eq!((followed.all().len(), followed.ends_next()), (1, Some(end)));
+        followed.end_unread(Nanos(end.0 - 1));
+        assert!(Arc::ptr_eq(&one, &followed.add(&interest(1), false)), "nobody below was asked again");
+        followed.end_unread(end);
+        assert_eq!((followed.all().len(), followed.ends_next()), (1, None));
+        followed.remove(&one, end);
+        followed.end_unread(Nanos(end.0 + FOLLOWED_LINGER.0));
+        assert!(followed.all().is_empty());
+    }
+
+    #[test]
+    fn of_many_channels_without_readers_only_the_last_ones_live_on_and_without_a_hub_below_none() {
+        let (followed, below) = (FollowedChannels::default(), Arc::new(Looks));
+        followed.tell(&below);
+        let channels: Vec<_> = (1..=20).map(|hz| followed.add(&interest(hz), false)).collect();
+        channels.iter().for_each(|channel| followed.remove(channel, COME));
+        let rates: Vec<u64> =
+            followed.all().iter().map(|one| 1_000_000_000 / one.interest.rate.period().0).collect();
+        assert_eq!(rates, (20 - FOLLOWED_LINGERING_MAX as u64 + 1..=20).collect::<Vec<_>>());
+        drop(below);
+        let alone = FollowedChannels::default();
+        let channel = alone.add(&interest(1), false);
+        alone.remove(&channel, COME);
+        assert!(alone.all().is_empty() && alone.ends_next().is_none());
     }
 }

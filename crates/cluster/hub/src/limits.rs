@@ -113,6 +113,12 @@ pub const SUBSCRIPTION_BYTES_MAX: usize = 16 << 10;
 /// Nodes of one subscription that may have a notice at the same time.
 pub const NOTICES_MAX: usize = 256;
 
+/// A hub below is asked for a channel for this long after the last reader here has gone. It is longer than the longest pause after
+/// which a reader connects again, so the reader finds the rows since then.
+pub const FOLLOWED_LINGER: Nanos = Nanos::from_secs(10);
+/// Channels that are asked for without a reader, at a time: a connection to a hub below has room for 63.
+pub const FOLLOWED_LINGERING_MAX: usize = 8;
+
 /// New subscriptions that a node gets at once, and each second after that: for each it opens a lane.
 pub const SUBSCRIPTIONS_AT_ONCE: u64 = 2 * SUBSCRIPTIONS_MAX as u64;
 /// See [`SUBSCRIPTIONS_AT_ONCE`].

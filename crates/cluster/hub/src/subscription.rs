@@ -470,6 +470,7 @@ impl Subscription for ClusterSubscription {
         }
         // The bells at the nodes end with this one, also where the caller keeps its own.
         let bell = self.bell.insert(Arc::new(bell.clone()));
+        self.cluster.newcomers.hear(bell);
         self.cursors.iter_mut().for_each(|cursor| cursor.ring(bell));
         true
     }

@@ -238,7 +238,7 @@ fn bell() -> (Bell, Arc<AtomicU64>) {
 }
 
 #[test]
-fn a_row_of_a_channel_rings_for_its_doors_and_nothing_else_does() {
+fn a_row_of_a_channel_rings_for_its_doors_and_a_grant_does_not() {
     let hub = Hub::new();
     let mut a = node(&hub, "a");
     let mut hot = hub.query.subscribe(channel("hot", &[1])).unwrap();
@@ -268,6 +268,7 @@ fn a_row_of_a_channel_rings_for_its_doors_and_nothing_else_does() {
     assert_eq!((rings(&hot_rings), rings(&other_rings)), (3, 1), "who has gone is not woken");
     // A node that comes later.
     let mut b = node(&hub, "b");
+    assert_eq!(rings(&other_rings), 2, "the door asks it for the channel");
     let mut got = Got::default();
     got.poll(&mut *other);
     let number = b.await_frame(|frame| match frame {
@@ -276,7 +277,32 @@ fn a_row_of_a_channel_rings_for_its_doors_and_nothing_else_does() {
     });
     grant(&mut b, number, 6);
     b.row(7, [5; 4]).beat();
-    assert_eq!(rings(&other_rings), 2);
+    assert_eq!(rings(&other_rings), 3);
+}
+
+#[test]
+fn what_is_to_be_noticed_of_a_node_rings_for_the_doors_that_follow_a_channel_there() {
+    let hub = Hub::new();
+    let mut a = node(&hub, "a");
+    let mut door = hub.query.subscribe(channel("hot", &[1])).unwrap();
+    let interest = next_channel(&mut a).0;
+    let (at_door, rung) = bell();
+    assert!(door.ring(&at_door));
+    // Whoever is rung for finds the notice.
+    let mut told = |door: &mut dyn Subscription, rings: u64, expected: &str| {
+        until(expected, || rung.load(Ordering::Acquire) == rings);
+        door.poll();
+        let notices: Vec<String> = door.notices().into_iter().map(|notice| notice.text).collect();
+        assert!(notices.len() == 1 && notices[0].starts_with(expected), "{notices:?}");
+    };
+    let text = "channel hot: 4 MiB of windows are in use";
+    Told { interest, granted: false, period: Nanos(0), text, lane: 0, refused_by: "" }.put(&mut a.out);
+    a.beat();
+    told(&mut *door, 1, text);
+    drop(a);
+    told(&mut *door, 2, "is down since");
+    let _back = node(&hub, "a");
+    told(&mut *door, 3, "is back since");
 }
 
 #[test]

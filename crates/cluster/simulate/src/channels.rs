@@ -90,7 +90,10 @@ impl Channels {
         let rows = rows.map_err(|error| error.to_string())?;
         let ring = MadeRing::new(id, self.name_of(&terms), epoch, period);
         let (readers, unread_since) = (vec![interest], None);
-        self.all.push(Channel { terms, patterns, rows, played, next: 0, ring, readers, unread_since });
+        let channel = Channel { terms, patterns, rows, played, next: 0, ring, readers, unread_since };
+        // Readers know its columns, and which row comes next, before its first row.
+        channel.describe();
+        self.all.push(channel);
         Ok(())
     }
 
@@ -159,7 +162,7 @@ impl Channel {
     }
 
     /// Publishes the meaning of slots that are new.
-    fn describe(&mut self) {
+    fn describe(&self) {
         for slot in self.ring.slots()..self.rows.slots() {
             if !self.rows.series(slot).is_some_and(|series| self.ring.describe(series)) {
                 break;
@@ -210,7 +213,8 @@ mod tests {
         let mut channels = Channels::default();
         open(&mut channels, 1, &Handler::default()).unwrap();
         assert_eq!(channels.next_tick(), Some(START.boot));
-        assert!(channels.advance(at(0)), "its slots are known with its first row");
+        assert!(channels.rings().all(|ring| ring.slots() > 0), "its slots are known before its first row");
+        channels.advance(at(0));
         assert!(!channels.advance(at(95)));
         assert_eq!((rows(&channels), channels.next_tick()), (vec![10], Some(at(100).boot)));
         channels.advance(at(3_600_000));

@@ -37,6 +37,8 @@ const ARRIVAL: Nanos = Nanos::SECOND;
 /// How long to wait for the hub's last acknowledgements at the end.
 const DRAIN: Nanos = Nanos::from_secs(5);
 const STATUS: Nanos = Nanos::SECOND;
+/// Nodes without a hub execute their channels this often. The loop turns at least as often.
+const ALONE: Nanos = Nanos::from_millis(100);
 const EVENTS: usize = 1_024;
 const ROOM: usize = 64 << 10;
 /// Broken connections that are logged each second; the others are only counted.
@@ -132,7 +134,7 @@ impl Crowd {
     pub fn run(mut self, stop: &AtomicBool, mut status: impl FnMut(&Report)) -> Report {
         let mut end = self.settings.length.map_or(Nanos(u64::MAX), |length| Nanos(self.start.0 + length.0));
         let mut events = Vec::with_capacity(EVENTS);
-        let mut told = self.start;
+        let (mut told, mut executed) = (self.start, self.start);
         loop {
             let turn = clock::boot();
             if stop.load(Ordering::Relaxed) {
@@ -141,6 +143,10 @@ impl Crowd {
             let now = Stamp { boot: turn.min(end), real_offset: self.real_offset };
             self.desk.is_over = turn >= end;
             self.serve_due(now, turn);
+            if turn.since(executed) >= ALONE {
+                executed = turn;
+                self.nodes.iter_mut().for_each(|node| node.execute_alone(now));
+            }
             self.wait(turn, end, &mut events);
             let now = Stamp { boot: clock::boot().min(end), ..now };
             for &(number, flags) in &events {

@@ -147,6 +147,11 @@ impl NodeLanes {
         self.revision += u64::from(self.channels.advance(now));
     }
 
+    /// Executes the channels up to now; what is played is made when it is sent.
+    pub fn execute(&mut self, now: Stamp) {
+        self.revision += u64::from(self.channels.advance(now));
+    }
+
     /// When any lane gathers its next row.
     pub fn next_tick(&self) -> Nanos {
         let rings = self.base.iter().chain(self.boosts.iter().map(|(_, ring)| ring));
@@ -347,6 +352,8 @@ impl Lanes for NodeLanes {
     }
 
     fn ask(&mut self, interest: &InterestFrame<'_>) {
+        // Its hub may ask in the same breath as it welcomes the node.
+        self.begin(self.now);
         let (lane, period, text) = match self.serve(interest) {
             Ok((lane, period)) => (Some(lane), period, String::new()),
             Err(text) => (None, self.part.period, text),

@@ -251,6 +251,13 @@ impl Node {
         Ok(())
     }
 
+    /// Without a hub it executes the channels that live on, as an agent does.
+    pub fn execute_alone(&mut self, now: Stamp) {
+        if !self.is_up() {
+            self.lanes.execute(now);
+        }
+    }
+
     /// Ends the connection; the next attempt follows after a pause.
     pub fn hang_up(&mut self, ended: &Ended, now: Nanos) {
         let lasted = match std::mem::replace(&mut self.link, Link::Down) {

@@ -229,3 +229,54 @@ fn simulated_nodes_execute_channels_on_the_rows_that_they_play() {
     assert!(never.poll().is_empty(), "a condition that does not hold sends nothing");
     simulation.end();
 }
+
+#[test]
+fn a_simulated_node_without_a_hub_goes_on_executing_its_channels() {
+    let (server, query) = hub(1, "127.0.0.1:0", None);
+    let address = server.addresses()[0];
+    let simulation = Simulation::of(address, None);
+    let definition = r#"{"name":"on","nodes":"n07","series":["kernel.context_switches"],"rate":"10Hz"}"#;
+    let interest = || Definition::from_json(definition.as_bytes()).unwrap().interest().unwrap();
+    // Number and time of the last row that has come.
+    let last = |rows: &mut dyn Subscription| {
+        let delivery = rows.poll().pop()?;
+        Some((delivery.last?, delivery.rows.last()?.stamp.boot.0))
+    };
+    let mut rows = query.subscribe(interest()).unwrap();
+    let mut before = None;
+    until("a row", || {
+        before = last(&mut *rows).or(before);
+        before.is_some()
+    });
+    drop((rows, server, query));
+    // Longer than the time for which a node makes up for ticks that it has missed.
+    std::thread::sleep(Duration::from_secs(4));
+    let (_server, query) = hub(2, &address.to_string(), None);
+    let mut rows = query.subscribe(interest()).unwrap();
+    let mut after = None;
+    until("a row at the next hub", || {
+        after = last(&mut *rows);
+        after.is_some()
+    });
+    let ((first, began), (second, went)) = (before.unwrap(), after.unwrap());
+    assert_eq!(first.epoch, second.epoch);
+    assert_eq!((second.number - first.number) * 100_000_000, went - began, "a row for each tick");
+    simulation.end();
+}
+
+#[test]
+fn simulated_nodes_execute_a_channel_that_was_followed_before_they_came() {
+    let (server, query) = hub(1, "127.0.0.1:0", None);
+    let definition = r#"{"name":"early","series":["kernel.context_switches"],"rate":"10Hz"}"#;
+    let interest = Definition::from_json(definition.as_bytes()).unwrap().interest().unwrap();
+    let mut rows = query.subscribe(interest).unwrap();
+    let simulation = Simulation::of(server.addresses()[0], None);
+    let (mut values, mut refused) = (Values::new(), Vec::new());
+    until("a row of every node", || {
+        take(&mut *rows, &mut values);
+        refused.extend(rows.notices().into_iter().filter(|notice| notice.is_refusal));
+        assert!(refused.is_empty(), "{refused:?}");
+        values.keys().map(|(node, _)| node).collect::<std::collections::BTreeSet<_>>().len() == NODES
+    });
+    simulation.end();
+}

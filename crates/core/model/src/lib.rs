@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accept_failures;
+mod bells;
 pub mod budget;
 pub mod calendar;
 pub mod channel;
@@ -41,6 +42,7 @@ pub mod suggest;
 pub mod value_type;
 
 pub use accept_failures::AcceptFailures;
+pub use bells::Bells;
 pub use budget::{Budget, Share};
 pub use channel::{ChannelName, ChannelTerms};
 pub use choice::Choice;

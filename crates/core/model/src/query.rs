@@ -185,8 +185,8 @@ pub trait Subscription: Send {
         self.poll()
     }
 
-    /// Rings this bell from now on after each row, as soon as the row can be polled. `false`: it cannot, and the reader polls
-    /// at its own times. Only rows ring: notices do not.
+    /// Rings this bell from now on after each row and for each notice, as soon as it can be polled. `false`: it cannot, and the
+    /// reader polls at its own times. A notice that a node is slower than asked need not ring.
     fn ring(&mut self, bell: &Bell) -> bool {
         let _ = bell;
         false

@@ -6,7 +6,8 @@ use khz_model::Metric;
 
 use crate::kernel_file::KernelFile;
 use crate::{
-    cgroup, diskstats, dmi, loadavg, meminfo, net_dev, os_release, pressure, stat, uname, uptime, vmstat,
+    cgroup, clock, diskstats, dmi, edac, filesystem, hung_tasks, loadavg, meminfo, net_class, net_dev,
+    os_release, pressure, stat, throttle, uname, uptime, vmstat,
 };
 
 /// Every kernel file that khz reads, in catalogue order.
@@ -27,6 +28,12 @@ pub fn files() -> &'static [&'static KernelFile] {
         &uname::FILE,
         &dmi::FILE,
         &os_release::FILE,
+        &filesystem::FILE,
+        &net_class::FILE,
+        &throttle::FILE,
+        &edac::FILE,
+        &clock::FILE,
+        &hung_tasks::FILE,
     ];
     FILES
 }

@@ -49,7 +49,7 @@ pub(crate) fn describe<'a>(
 }
 
 /// The text; of one that is longer than [`DESCRIPTION_VALUE_MAX`], only the beginning and a mark.
-fn shortened(mut text: String) -> String {
+pub(crate) fn shortened(mut text: String) -> String {
     if text.len() > DESCRIPTION_VALUE_MAX {
         let end = text.floor_char_boundary(DESCRIPTION_VALUE_MAX - CUT.len_utf8());
         text.truncate(end);

@@ -19,7 +19,7 @@ pub static FILE: KernelFile = KernelFile {
     path: "proc/diskstats",
     pieces: Pieces::Records { longest: PARTITIONS * LINE },
     scalars: &[],
-    groups: &[Group { label: "device", entries: PER_DISK, total_of: &[READS, WRITES] }],
+    groups: &[Group { label: "device", entries: PER_DISK, total_of: &[READS, WRITES], instance_labels: &[] }],
     parse,
 };
 

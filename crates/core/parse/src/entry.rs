@@ -109,6 +109,12 @@ impl Entry {
         self
     }
 
+    /// The number may be below zero. Only a survey's text has such numbers.
+    pub const fn signed(mut self) -> Self {
+        self.value_type = ValueType::Signed;
+        self
+    }
+
     /// The kernel counts in multiples of the unit.
     pub const fn times(mut self, multiplier: u64) -> Self {
         self.multiplier = multiplier;

@@ -34,6 +34,8 @@ pub struct Group {
     pub entries: &'static [Entry],
     /// If not empty, the kernel does not print the last entry: it is the sum of the entries at these indices.
     pub total_of: &'static [usize],
+    /// Further labels of each instance, in the order in which a survey's text has them: they tell instances apart.
+    pub instance_labels: &'static [&'static str],
 }
 
 /// How the text of a source is read. The first two are ways of the kernel (fs/seq_file.c).
@@ -50,6 +52,29 @@ pub enum Pieces {
     /// No file, but a folder, whose files have one value each. The text has a line `label=value` for each file
     /// that can be read and is not empty.
     Folder(&'static [ValueFile]),
+    /// No file, but several files or system calls, of which some may block: a thread of its own makes one text of them,
+    /// in the form that [`crate::survey`] describes. A captured host has this text as a file.
+    Survey {
+        /// What is surveyed.
+        subject: Subject,
+        /// The path of the text below the root of a captured host.
+        captured: &'static str,
+    },
+}
+
+/// What a survey is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// Mounted file systems: statvfs(2) of each may wait for a file server.
+    FileSystems,
+    /// Network interfaces: their files may wait for a driver.
+    Interfaces,
+    /// How often the processors were throttled because of their temperature.
+    Throttling,
+    /// Errors that the controllers of the memory have found.
+    MemoryErrors,
+    /// How well the clock is synchronised: adjtimex(2).
+    Clock,
 }
 
 /// A file with one value, and the label that the value has.
@@ -62,6 +87,14 @@ pub struct ValueFile {
 }
 
 impl KernelFile {
+    /// Its path below the root of a captured host.
+    pub fn captured_path(&self) -> &'static str {
+        match self.pieces {
+            Pieces::Survey { captured, .. } => captured,
+            _ => self.path,
+        }
+    }
+
     /// For how long the text is not read again after a read; `None`: every request reads it. Descriptions seldom change, and reading them takes many system calls.
     pub fn rest(&self) -> Option<Refresh> {
         let is_description = |entry: &Entry| entry.value_type == ValueType::Labels;

@@ -17,7 +17,7 @@ pub static FILE: KernelFile = KernelFile {
     path: "proc/net/dev",
     pieces: Pieces::Records { longest: 16 + 16 * 21 + 2 },
     scalars: &[],
-    groups: &[Group { label: "device", entries: PER_DEVICE, total_of: &[] }],
+    groups: &[Group { label: "device", entries: PER_DEVICE, total_of: &[], instance_labels: &[] }],
     parse,
 };
 

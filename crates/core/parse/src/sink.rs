@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use khz_model::{Absence, Fault, Labels, Reading};
+use khz_model::{Absence, Fault, Instance, Labels, Reading};
 
 use crate::entry::Entry;
+use crate::kernel_file::Group;
 use crate::layout::{Layout, ONE_WORD, Span};
 use crate::number;
 use crate::slots::Slots;
@@ -128,6 +129,11 @@ impl<'a> Sink<'a> {
         self.text
     }
 
+    /// The file's groups of instances.
+    pub fn groups(&self) -> &'static [Group] {
+        self.slots.file.groups
+    }
+
     /// The file's entries without instances.
     pub fn scalars(&self) -> &'static [Entry] {
         self.slots.file.scalars
@@ -157,6 +163,26 @@ impl<'a> Sink<'a> {
         self.number(index as u32, 0, entry, range);
     }
 
+    /// Reports that `range` holds the number of scalar `index`, which may be below zero. If it changes, the text is parsed
+    /// in full.
+    pub fn signed_scalar(&mut self, index: usize, range: Range<usize>) {
+        let text = &self.text[range.clone()];
+        let digits = text.strip_prefix(b"-").unwrap_or(text);
+        let number = number::digits(digits).and_then(|n| i64::try_from(n).map_err(|_| Fault::OutOfRange));
+        if self.seen[index] == self.parse_number {
+            return self.fail(index as u32, Fault::Malformed, "stands in the text twice");
+        }
+        match number {
+            Ok(number) => {
+                let number = if digits.len() < text.len() { -number } else { number };
+                self.seen[index] = self.parse_number;
+                self.readings.set(index as u32, Reading::Present(number.cast_unsigned()));
+            }
+            Err(Fault::OutOfRange) => self.fail(index as u32, Fault::OutOfRange, "number beyond 64 bits"),
+            Err(fault) => self.fail(index as u32, fault, "not a number"),
+        }
+    }
+
     /// Reports that the text describes scalar `index` with these labels. Any other text is parsed in full.
     pub fn describe(&mut self, index: usize, labels: Labels) {
         self.seen[index] = self.parse_number;
@@ -166,7 +192,18 @@ impl<'a> Sink<'a> {
     /// Begins an instance. `None`: the text contains it twice, or no slots are left; the caller skips its
     /// numbers.
     pub fn instance(&mut self, group: usize, name: &[u8]) -> Option<InstanceSlots> {
-        let Some(base) = self.slots.instance(group, name) else {
+        self.instance_as(group, name, || Instance::from_kernel(name))
+    }
+
+    /// The same for an instance that the text calls `name`, but that is another one than this name says: `instance`
+    /// is asked when it is new.
+    pub fn instance_as(
+        &mut self,
+        group: usize,
+        name: &[u8],
+        instance: impl FnOnce() -> Instance,
+    ) -> Option<InstanceSlots> {
+        let Some(base) = self.slots.instance(group, name, instance) else {
             // Not a `note`: the line is this instance's, so those that have slots and are not here are gone. Their
             // slots could not be given back if they counted as failed.
             self.remember(String::from_utf8_lossy(name).into_owned(), "no slot left for this instance");

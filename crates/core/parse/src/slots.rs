@@ -68,8 +68,14 @@ impl Slots {
         self.groups.iter_mut().for_each(|group| group.expected = 0);
     }
 
-    /// The first slot of an instance; an unknown instance gets new slots. `None`: no slots are left.
-    pub fn instance(&mut self, group: usize, name: &[u8]) -> Option<u32> {
+    /// The first slot of the instance that the text calls `name`; an unknown one gets new slots, and `instance` says
+    /// what it is. `None`: no slots are left.
+    pub fn instance(
+        &mut self,
+        group: usize,
+        name: &[u8],
+        instance: impl FnOnce() -> Instance,
+    ) -> Option<u32> {
         let slots = &mut self.groups[group];
         let is_next = slots.instances.get(slots.expected).is_some_and(|known| *known.name == *name);
         let index =
@@ -80,17 +86,16 @@ impl Slots {
             known.gone_since = None;
             return Some(known.base);
         }
-        self.append(group, name)
+        self.append(group, name, instance())
     }
 
     #[cold]
-    fn append(&mut self, group: usize, name: &[u8]) -> Option<u32> {
+    fn append(&mut self, group: usize, name: &[u8], instance: Instance) -> Option<u32> {
         let slots = &mut self.groups[group];
         let base = self.schema.len();
         if base + slots.metrics.len() > SLOTS_MAX {
             return None;
         }
-        let instance = Instance::from_kernel(name);
         for metric in &slots.metrics {
             let series = Series { metric: metric.clone(), instance: Some(instance.clone()) };
             // Two names that differ only after INSTANCE_MAX bytes would share one instance.
@@ -138,7 +143,8 @@ impl Slots {
         kept.sort_by_key(|(_, known)| known.base);
         let mut slots: Vec<u32> = (0..self.schema.len() as u32).collect();
         for (number, known) in kept {
-            if self.append(number, &known.name).is_some() {
+            let instance = old.schema.get(known.base as usize).and_then(|series| series.instance.clone());
+            if instance.and_then(|instance| self.append(number, &known.name, instance)).is_some() {
                 let count = self.groups[number].metrics.len() as u32;
                 slots.extend(known.base..known.base + count);
                 if let Some(new) = self.groups[number].instances.last_mut() {

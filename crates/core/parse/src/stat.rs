@@ -18,7 +18,7 @@ pub static FILE: KernelFile = KernelFile {
     path: "proc/stat",
     pieces: Pieces::Whole,
     scalars: SCALARS,
-    groups: &[Group { label: "cpu", entries: PER_CPU, total_of: &[] }],
+    groups: &[Group { label: "cpu", entries: PER_CPU, total_of: &[], instance_labels: &[] }],
     parse,
 };
 

@@ -17,10 +17,29 @@ fn fixture(file: &KernelFile, host: usize) -> Vec<u8> {
         "uname" => "sysname=Linux\nrelease=6.18.44\nversion=#1 SMP @0\nmachine=x86_64\nnodename=n17\n",
         "dmi" => "bios_date=04/12/2021\nboard_name=07PXPY\nproduct_sku=SKU=0;Model=R6515\n",
         "os" => "PRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\nVERSION_ID='12'\n# 1=2\n",
+        "filesystem" => {
+            "* left_out=0\nmountpoint / device=/dev/sda1 fstype=ext4 read_only=0 error=0 size=1000 free=500 available=400 \
+             files=64 files_free=60\nmountpoint /a\\040b device=server:/x fstype=nfs4 read_only=1 error=0 size=9000 free=10 \
+             available=10 files=- files_free=-\n"
+        }
+        "net/class" => {
+            "device eth0 up=1 carrier=1 carrier_changes=3 carrier_up_changes=2 speed=125000000 mtu=1500 :duplex=full \
+             :operstate=up\ndevice lo up=0 carrier=1 speed=- mtu=65536 :operstate=unknown\n* links_left_out=0\n"
+        }
+        "cpu/throttle" => {
+            "core 0 package=0 core_throttles=3\ncore 0 package=1 core_throttles=41\npackage 0 package_throttles=5\n"
+        }
+        "edac" => {
+            "controller 0 correctable_errors=12 uncorrectable_errors=0\n\
+             controller 1 correctable_errors=7 uncorrectable_errors=1\n"
+        }
+        "timex" => "* synchronised=1 offset=-1500 estimated_error=12 max_error=25500 status=8193\n",
+        "hung_tasks" => "17\n",
         "cgroup/cpu" => "usage_usec 4310\nuser_usec 1200\nsystem_usec 3110\nnr_periods 0\n",
         _ => "full avg10=0.00 avg60=0.12 avg300=3.45 total=67890\n",
     };
-    std::fs::read(format!("{fixtures}/{}/{}", HOSTS[host], file.path)).unwrap_or_else(|_| stand_in.into())
+    std::fs::read(format!("{fixtures}/{}/{}", HOSTS[host], file.captured_path()))
+        .unwrap_or_else(|_| stand_in.into())
 }
 
 /// A change to a text.

@@ -30,7 +30,7 @@ fn get(parser: &Parser, metric: &str, instance: Option<&str>) -> Reading {
 
 /// A parser that has read these texts of one host's file, in this order.
 fn read(host: &str, path: &str, folders: &[&str]) -> Parser {
-    let file = files().iter().find(|file| file.path == path).unwrap();
+    let file = files().iter().find(|file| file.captured_path() == path).unwrap();
     let mut parser = Parser::new(file);
     for folder in folders {
         parser.advance_with(&fs::read(fixtures().join(host).join(folder).join(path)).unwrap());
@@ -50,7 +50,7 @@ fn numbers(text: &str) -> Vec<u64> {
 fn every_number_that_is_read_is_in_the_text() {
     for host in hosts() {
         for file in files().iter().filter(|file| file.rest().is_none()) {
-            let Ok(text) = fs::read_to_string(host.join(file.path)) else { continue };
+            let Ok(text) = fs::read_to_string(host.join(file.captured_path())) else { continue };
             let mut parser = Parser::new(file);
             parser.advance_with(text.as_bytes());
             assert_eq!(parser.faults(), [], "{}/{}", host.display(), file.path);
@@ -81,9 +81,9 @@ fn a_distribution_is_described_by_its_names() {
 fn a_host_goes_on_and_the_parser_with_it() {
     for host in hosts() {
         for file in files() {
-            let Ok(later) = fs::read(host.join("later").join(file.path)) else { continue };
+            let Ok(later) = fs::read(host.join("later").join(file.captured_path())) else { continue };
             let (mut long_lived, mut fresh) = (Parser::new(file), Parser::new(file));
-            long_lived.advance_with(&fs::read(host.join(file.path)).unwrap());
+            long_lived.advance_with(&fs::read(host.join(file.captured_path())).unwrap());
             long_lived.advance_with(&later);
             fresh.advance_with(&later);
             for (slot, series) in long_lived.schema().series().iter().enumerate() {

@@ -13,7 +13,7 @@ use khz_synthetic_host::{Host, Noise, Shape, Truth};
 const SMALL: Shape = Shape { cpus: 8, interrupts: 64, interfaces: 12, disks: 9 };
 
 fn parser(path: &str) -> Parser {
-    Parser::new(files().iter().find(|file| file.path == path).unwrap())
+    Parser::new(files().iter().find(|file| file.captured_path() == path).unwrap())
 }
 
 fn feed(parser: &mut Parser, text: &str) -> Outcome {

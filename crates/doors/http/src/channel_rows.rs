@@ -114,7 +114,7 @@ struct ChannelRows {
     caller: Caller,
     app: Arc<App>,
     /// What each subscription in turn rings.
-    bell: Option<Bell>,
+    bell: Option<Arc<Bell>>,
 }
 
 impl ChannelRows {
@@ -129,7 +129,7 @@ impl ChannelRows {
         if kept.interest != self.kept.interest {
             self.caller.check_rate(kept.interest.rate)?;
             self.rows = rows(&self.app, &kept, self.changes)?;
-            self.bell.iter().for_each(|bell| _ = self.rows.ring(bell.clone()));
+            self.bell.iter().for_each(|bell| _ = self.rows.ring(Bell::clone(bell)));
         }
         (self.kept, self.revision) = (kept, revision);
         Ok(())
@@ -158,7 +158,8 @@ impl Source for ChannelRows {
     }
 
     fn ring(&mut self, bell: Bell) -> bool {
-        self.bell = Some(bell.clone());
+        // Changes of the channel ring as long as the stream has it.
+        self.app.channels.hear(self.bell.insert(Arc::new(bell.clone())));
         self.rows.ring(bell)
     }
 }

@@ -12,18 +12,25 @@ pub(crate) const COLLECT: &str = "collect[]";
 /// The metrics of each name: node_exporter's collectors first, then our sources, `jobs` and `khz` (khz's own
 /// numbers).
 const COLLECTORS: &[(&str, &[&str])] = &[
-    ("cpu", &["cpu.*"]),
+    ("cpu", &["cpu.*", "thermal.*"]),
     ("diskstats", &["disk.*"]),
     ("dmi", &["host.dmi"]),
+    ("edac", &["edac.*"]),
+    ("filesystem", &["fs.*"]),
     ("loadavg", &["load.*", "tasks.*"]),
     ("meminfo", &["mem.*"]),
-    ("netdev", &["net.*"]),
+    ("netclass", NET_CLASS),
+    ("netdev", NET_DEV),
     ("os", &["host.os"]),
     ("pressure", &["pressure.*"]),
     ("stat", &["kernel.*"]),
+    ("timex", &["clock.*"]),
     ("uname", &["host.uname"]),
     ("vmstat", &["vm.*"]),
-    ("net/dev", &["net.*"]),
+    ("net/dev", NET_DEV),
+    ("net/class", NET_CLASS),
+    ("cpu/throttle", &["thermal.*"]),
+    ("hung_tasks", &["kernel.hung_tasks"]),
     ("uptime", &["uptime.*"]),
     ("pressure/cpu", &["pressure.cpu.*"]),
     ("pressure/io", &["pressure.io.*"]),
@@ -32,6 +39,21 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("cgroup/cpu", &["cgroup.cpu.*"]),
     ("jobs", &["job.*"]),
     ("khz", &["khz.*"]),
+];
+
+/// The traffic of interfaces.
+const NET_DEV: &[&str] = &["net.rx_*", "net.tx_*"];
+
+/// The state of links.
+const NET_CLASS: &[&str] = &[
+    "net.up",
+    "net.carrier",
+    "net.carrier_*",
+    "net.speed",
+    "net.mtu",
+    "net.queue_length",
+    "net.link",
+    "net.links_left_out",
 ];
 
 /// The names that `collect[]` takes.
@@ -78,15 +100,16 @@ mod tests {
             assert_eq!(of(&format!("collect[]={name}")).unwrap().unwrap(), *patterns, "{name}");
         }
         let both = of("collect%5B%5D=netdev&collect[]=net/dev&collect[]=cpu");
-        assert_eq!(both, Ok(Some(vec!["net.*".to_owned(), "cpu.*".to_owned()])));
+        assert_eq!(
+            both,
+            Ok(Some(["net.rx_*", "net.tx_*", "cpu.*", "thermal.*"].map(str::to_owned).to_vec()))
+        );
         assert_eq!(of(""), Ok(None));
     }
 
     #[test]
     fn an_unknown_name_is_refused_with_the_known_ones() {
-        let refused = of("collect[]=cpu&collect[]=filesystem").unwrap_err();
-        assert!(
-            refused.starts_with("collect[]: there is no collector 'filesystem'; there are cpu, diskstats, ")
-        );
+        let refused = of("collect[]=cpu&collect[]=ntp").unwrap_err();
+        assert!(refused.starts_with("collect[]: there is no collector 'ntp'; there are cpu, diskstats, "));
     }
 }

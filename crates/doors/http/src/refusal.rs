@@ -85,8 +85,9 @@ impl From<QueryError> for Refusal {
             | QueryError::TooMuch { .. }
             | QueryError::RangeTooLarge { .. }
             | QueryError::RangeTooFine { .. }
-            | QueryError::Channel { .. }
             | QueryError::RangeBackwards => StatusCode::BAD_REQUEST,
+            // What is asked makes sense: this node cannot do it, or is set not to.
+            QueryError::Channel { .. } => StatusCode::CONFLICT,
             QueryError::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
             QueryError::Stopped => StatusCode::SERVICE_UNAVAILABLE,
         };

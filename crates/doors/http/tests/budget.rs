@@ -170,13 +170,14 @@ fn every_route_is_large_enough_to_be_tried_or_says_why_not() {
     let small = ["/", "/{file}", "/healthz", "/khz/v1/openapi.json", "/api/v1/rules", "/api/v1/alerts"];
     let small_too = ["/api/v1/query_exemplars", "/api/v1/status/buildinfo", "/khz/v1/rules"];
     // This server has neither rules nor actions.
-    let empty = [
-        "/khz/v1/rules/picture",
-        "/khz/v1/rules/state",
-        "/khz/v1/rules/score",
-        "/khz/v1/actions",
-        "/khz/v1/actions/{run}/output",
-    ];
+    let empty =
+        [
+            "/khz/v1/rules/picture",
+            "/khz/v1/rules/state",
+            "/khz/v1/rules/score",
+            "/khz/v1/actions",
+            "/khz/v1/actions/{run}/output",
+        ];
     // As long as the query, and as the names of labels, of which there are few.
     let short = ["/api/v1/format_query", "/api/v1/labels", "/khz/v1/channels/{name}"];
     let small = [&small[..], &small_too, &empty, &short].concat();

@@ -321,7 +321,8 @@ fn every_described_status_is_answered_as_described() {
         }
         let reads_past = path == "/khz/v1/range" || item["get"]["responses"].get("422").is_some();
         let forgetful = reads_past.then_some(&node.forgetful);
-        for flag in [&node.full, &node.stopped].into_iter().chain(forgetful) {
+        let unable = path.ends_with("/stream").then_some(&node.unable);
+        for flag in [&node.full, &node.stopped].into_iter().chain(forgetful).chain(unable) {
             flag.store(true, Ordering::SeqCst);
             let answer = server.get(&format!("{}{}", filled(path), needed(path)));
             flag.store(false, Ordering::SeqCst);

@@ -143,16 +143,6 @@ impl Board {
         }
     }
 
-    /// The scores of the rules.
-    pub fn scores(&self) -> Arc<ScoreSheet> {
-        locked(&self.scores).clone()
-    }
-
-    /// From now on these are the scores.
-    pub fn put_scores(&self, scores: ScoreSheet) {
-        *locked(&self.scores) = Arc::new(scores);
-    }
-
     /// What another hub is told.
     pub fn word(&self) -> Arc<Word> {
         locked(&self.word).clone()
@@ -161,6 +151,16 @@ impl Board {
     /// From now on another hub is told this.
     pub fn say(&self, word: Word) {
         *locked(&self.word) = Arc::new(word);
+    }
+
+    /// The scores of the rules.
+    pub fn scores(&self) -> Arc<ScoreSheet> {
+        locked(&self.scores).clone()
+    }
+
+    /// From now on these are the scores.
+    pub fn put_scores(&self, scores: ScoreSheet) {
+        *locked(&self.scores) = Arc::new(scores);
     }
 
     /// True while the evaluation that runs is to stop, since somebody waits for the thread.

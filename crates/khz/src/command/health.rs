@@ -8,7 +8,7 @@ use clap::Args;
 use khz_actions::{Outcome as Acted, drain_by_hand};
 use khz_channel::{About, Comparison};
 use khz_client::Page;
-use khz_model::{Absence, Metric, Nanos, Reading, SeriesName};
+use khz_model::{Absence, Metric, Nanos, Reading, Refresh, SeriesName};
 use khz_ring::SNAPSHOT_FILE;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
@@ -77,7 +77,7 @@ pub fn run(flags: HealthFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
     }
     let age = flags.age.unwrap_or(Nanos(u64::try_from(plan.health.age.as_nanos()).unwrap_or(u64::MAX)));
     let found = match open(&plan) {
-        Ok(mut page) => look(&mut page, &conditions, age),
+        Ok(mut page) => look(&mut page, &conditions, |condition| age_max(&known, condition, age)),
         Err(problem) => Found { unknown: vec![problem], ..Found::default() },
     };
     let verdict = found.verdict(flags.unknown.unwrap_or(plan.health.unknown));
@@ -189,8 +189,19 @@ impl Found {
     }
 }
 
+/// How old the values of a condition may be: a value that is renewed every ten seconds is as good for ten seconds more.
+fn age_max(known: &[Arc<Metric>], condition: &Comparison, age: Nanos) -> Nanos {
+    let meant = known.iter().filter(|metric| condition.pattern.matches_metric(&metric.name));
+    let period = |metric: &Arc<Metric>| match metric.refresh {
+        Refresh::Every(period) => Some(period),
+        Refresh::Event | Refresh::Constant => None,
+    };
+    let renewed = meant.filter_map(period).max().unwrap_or_default();
+    Nanos(age.0.saturating_add(renewed.0))
+}
+
 /// Compares the latest values.
-fn look(page: &mut Page, conditions: &[Comparison], age_max: Nanos) -> Found {
+fn look(page: &mut Page, conditions: &[Comparison], age_max: impl Fn(&Comparison) -> Nanos) -> Found {
     let mut found = Found::default();
     if page.has_ended() {
         found.unknown.push("the agent has ended".to_owned());
@@ -205,7 +216,7 @@ fn look(page: &mut Page, conditions: &[Comparison], age_max: Nanos) -> Found {
         let (gone, there): (Vec<u32>, Vec<u32>) = slots.into_iter().partition(|slot| is_gone(page, *slot));
         // What was removed does not count, as long as others of the same kind are there: a disk that was unplugged makes no node ill.
         for slot in if there.is_empty() { gone } else { there } {
-            judge(page, slot, condition, (now, age_max), &mut found);
+            judge(page, slot, condition, (now, age_max(condition)), &mut found);
         }
     }
     found

@@ -14,8 +14,9 @@ const PAUSE_MIN: Duration = Duration::from_millis(125);
 /// The longest pause: a khz that is back is found soon, and one that is gone for long costs nothing.
 const PAUSE_MAX: Duration = Duration::from_secs(4);
 
-/// Asks the same khz for the same rows again, for at most this time.
-pub type Reopen = Box<dyn FnMut(Option<Duration>) -> Result<Stream, AskError>>;
+/// Asks for the same rows again, for at most this time. What was asked last has fallen silent if this is true: others are asked
+/// before it.
+pub type Reopen = Box<dyn FnMut(Option<Duration>, bool) -> Result<Stream, AskError>>;
 
 /// A stream of rows that survives its khz.
 pub struct Lasting {
@@ -23,6 +24,8 @@ pub struct Lasting {
     stream: Option<Stream>,
     /// `None`: nobody can be asked again, since this process reads the kernel itself.
     reopen: Option<Reopen>,
+    /// There are others to ask: one that falls silent is left.
+    has_others: bool,
     until: Option<Instant>,
     away: Away,
 }
@@ -32,13 +35,20 @@ struct Away {
     since: Instant,
     /// The pause before the next attempt.
     pause: Duration,
+    /// It began with silence, not with an end.
+    is_silence: bool,
 }
 
 impl Lasting {
     /// A stream that was opened, and how to open it again.
     pub fn new(stream: Stream, reopen: Option<Reopen>) -> Self {
-        let away = Away { since: Instant::now(), pause: Duration::ZERO };
-        Lasting { stream: Some(stream), reopen, until: None, away }
+        let away = Away { since: Instant::now(), pause: Duration::ZERO, is_silence: false };
+        Lasting { stream: Some(stream), reopen, has_others: false, until: None, away }
+    }
+
+    /// The same where there are others to ask: they are asked, too, when the khz falls silent.
+    pub fn among_others(self) -> Self {
+        Lasting { has_others: true, ..self }
     }
 
     /// It is not opened again after this moment.
@@ -57,11 +67,26 @@ impl Lasting {
     pub fn next(&mut self) -> Result<Option<Vec<Piece>>, Failure> {
         match &mut self.stream {
             Some(stream) => match stream() {
-                Ok(Some(pieces)) => Ok(Some(pieces)),
+                Ok(Some(pieces)) => {
+                    Ok(Some(if self.has_others { self.leave_silent(pieces) } else { pieces }))
+                }
                 ended => self.lose(ended),
             },
             None => self.try_again(),
         }
+    }
+
+    /// Leaves the khz if these pieces say that it has fallen silent.
+    fn leave_silent(&mut self, pieces: Vec<Piece>) -> Vec<Piece> {
+        let silence = pieces.iter().find_map(|piece| match piece {
+            Piece::Server { server, is_silent: true, span } => Some((server.clone(), *span)),
+            _ => None,
+        });
+        let Some((server, span)) = silence else { return pieces };
+        self.stream = None;
+        let since = Instant::now().checked_sub(span).unwrap_or_else(Instant::now);
+        self.away = Away { since, pause: Duration::ZERO, is_silence: true };
+        vec![Piece::Gone { text: format!("{server} has not been heard for {} s", span.as_secs()) }]
     }
 
     /// The stream has ended.
@@ -75,7 +100,7 @@ impl Lasting {
             Ok(_) => "the khz that was asked has ended".to_owned(),
         };
         self.stream = None;
-        self.away = Away { since: Instant::now(), pause: Duration::ZERO };
+        self.away = Away { since: Instant::now(), pause: Duration::ZERO, is_silence: false };
         Ok(Some(vec![Piece::Gone { text }]))
     }
 
@@ -88,7 +113,7 @@ impl Lasting {
         std::thread::sleep(left.map_or(self.away.pause, |left| left.min(self.away.pause)));
         self.away.pause = (self.away.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
         let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
-        match reopen(left) {
+        match reopen(left, self.away.is_silence) {
             Ok(stream) => {
                 self.stream = Some(stream);
                 Ok(Some(vec![Piece::Again { away: self.away.since.elapsed() }]))
@@ -118,7 +143,8 @@ mod tests {
     #[test]
     fn it_is_opened_again_until_it_is_back_and_says_so() {
         let answers = Rc::new(RefCell::new(vec![Ok(stream(vec![Ok(Some(vec![]))])), Err(nobody())]));
-        let reopen: Reopen = Box::new(move |_| answers.borrow_mut().pop().unwrap_or_else(|| Err(nobody())));
+        let reopen: Reopen =
+            Box::new(move |_, _| answers.borrow_mut().pop().unwrap_or_else(|| Err(nobody())));
         let mut rows = Lasting::new(stream(vec![Err(Failure::work("it broke off"))]), Some(reopen));
         let mut next = || rows.next().unwrap().unwrap();
         assert_eq!(next(), [Piece::Gone { text: "it broke off".to_owned() }]);
@@ -129,14 +155,38 @@ mod tests {
     }
 
     #[test]
+    fn one_that_falls_silent_is_left_only_where_there_are_others_which_are_asked_before_it() {
+        let silent = || {
+            let span = Duration::from_secs(3);
+            vec![Piece::Server { server: "http://b".to_owned(), is_silent: true, span }]
+        };
+        let mut rows = Lasting::new(stream(vec![Ok(Some(silent()))]), Some(Box::new(|_, _| Err(nobody()))));
+        assert_eq!(rows.next().unwrap(), Some(silent()), "there is nobody else");
+        let asked = Rc::new(RefCell::new(Vec::new()));
+        let noted = asked.clone();
+        let reopen: Reopen = Box::new(move |_, is_silence| {
+            noted.borrow_mut().push(is_silence);
+            Ok(stream(vec![]))
+        });
+        let mut rows = Lasting::new(stream(vec![Ok(Some(silent()))]), Some(reopen)).among_others();
+        let text = "http://b has not been heard for 3 s".to_owned();
+        assert_eq!(rows.next().unwrap(), Some(vec![Piece::Gone { text }]));
+        let again = rows.next().unwrap().unwrap();
+        assert!(matches!(again[..], [Piece::Again { away }] if away >= Duration::from_secs(3)), "{again:?}");
+        assert!(matches!(&rows.next().unwrap().unwrap()[..], [Piece::Gone { .. }]));
+        rows.next().unwrap();
+        assert_eq!(*asked.borrow(), [true, false]);
+    }
+
+    #[test]
     fn a_refusal_is_final_and_so_is_the_end_of_what_cannot_be_opened_again() {
         let refused = || AskError::NotAllowed("you may not".to_owned());
-        let mut rows = Lasting::new(stream(vec![]), Some(Box::new(move |_| Err(refused()))));
+        let mut rows = Lasting::new(stream(vec![]), Some(Box::new(move |_, _| Err(refused()))));
         assert!(matches!(&rows.next().unwrap().unwrap()[..], [Piece::Gone { .. }]));
         assert!(matches!(rows.next(), Err(Failure::Usage(text)) if text == "you may not"));
         assert_eq!(Lasting::new(stream(vec![]), None).next().unwrap(), None);
         let over =
-            Lasting::new(stream(vec![]), Some(Box::new(|_| Err(nobody())))).until(Some(Instant::now()));
+            Lasting::new(stream(vec![]), Some(Box::new(|_, _| Err(nobody())))).until(Some(Instant::now()));
         assert_eq!({ over }.next().unwrap(), None, "the time is over");
     }
 }

@@ -16,6 +16,7 @@ pub mod export;
 pub mod get;
 pub mod health;
 pub mod hub;
+mod job_lines;
 pub mod lasting;
 pub mod man;
 pub mod mount;

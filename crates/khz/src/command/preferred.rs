@@ -22,22 +22,32 @@ impl Preferred {
         Preferred { servers, present: 0 }
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.servers.len()
+    }
+
     /// The server that has answered last.
     pub fn present(&self) -> &Server {
         &self.servers[self.present]
     }
 
-    /// What the first server gives that answers. If it is another one than before, a remark says so.
+    /// What the first server gives that answers. If it is another one than before, a remark says so. If the one that has answered
+    /// last has fallen silent, all others come before it: it may take seconds until it is clear that it does not answer.
     ///
     /// # Errors
     /// If none answers: why one of them may answer later, if one may; else why the first one refuses.
     pub fn first_of<T>(
         &mut self,
         span: Option<Duration>,
+        is_silent: bool,
         ask: &impl Fn(&Server, Option<Duration>) -> Result<T, AskError>,
     ) -> Result<T, AskError> {
         let mut failed: Option<AskError> = None;
-        for (at, server) in self.servers.iter().enumerate() {
+        let silent = Some(self.present).filter(|_| is_silent);
+        let others = (0..self.servers.len()).filter(|&at| Some(at) != silent);
+        for at in others.chain(silent) {
+            let server = &self.servers[at];
             match ask(server, span) {
                 Ok(answer) => {
                     if std::mem::replace(&mut self.present, at) != at {
@@ -83,11 +93,16 @@ mod tests {
             }
         };
         for (up, expected) in [(&[":2", ":3"][..], ":2"), (&[":3"], ":3"), (&[":1", ":2", ":3"], ":1")] {
-            let answered = servers.first_of(None, &answers(up)).unwrap();
+            let answered = servers.first_of(None, false, &answers(up)).unwrap();
             assert!(answered.contains(expected), "{up:?}: {answered}");
             assert!(servers.present().url().contains(expected));
         }
-        let error = servers.first_of(None, &answers(&[])).unwrap_err();
+        // It is there still, and says nothing.
+        let all = &[":1", ":2", ":3"];
+        assert!(servers.first_of(None, true, &answers(all)).unwrap().contains(":2"));
+        assert!(servers.first_of(None, true, &answers(&[":2"])).unwrap().contains(":2"));
+        assert!(servers.first_of(None, false, &answers(all)).unwrap().contains(":1"));
+        let error = servers.first_of(None, false, &answers(&[])).unwrap_err();
         assert!(matches!(&error, AskError::NobodyThere { url, .. } if url.contains(":1")), "{error}");
     }
 
@@ -99,7 +114,9 @@ mod tests {
             true => Err::<(), _>(nobody(server)),
             false => Err(refused()),
         };
-        assert!(!servers.first_of(None, &some).unwrap_err().is_final());
-        assert!(servers.first_of(None, &|_: &Server, _| Err::<(), _>(refused())).unwrap_err().is_final());
+        assert!(!servers.first_of(None, false, &some).unwrap_err().is_final());
+        assert!(
+            servers.first_of(None, false, &|_: &Server, _| Err::<(), _>(refused())).unwrap_err().is_final()
+        );
     }
 }

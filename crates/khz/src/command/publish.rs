@@ -4,6 +4,7 @@
 use std::io::BufRead;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
@@ -11,6 +12,7 @@ use khz_gather::publication::{Publication, PublicationError, datagrams, with_def
 use khz_gather::{JobNameError, JobNames};
 use khz_model::{Nanos, Rate};
 
+use super::job_lines::JobLines;
 use crate::config::{NodeFlags, Plan, ReaderFlags, places};
 use crate::role::job_socket::PUBLISH_SOCKET;
 use crate::show::outcome::{Done, Failure, Outcome};
@@ -19,8 +21,8 @@ use crate::show::table::remark;
 /// The longest wait for a full socket. The agent empties it ten times a second.
 const FULL_MAX: Duration = Duration::from_secs(2);
 const FULL_PAUSE: Duration = Duration::from_millis(20);
-/// The longest wait for an agent that has gone: an update of its machine takes less, and a job should learn that it tells
-/// nobody anything.
+/// The longest wait for an agent that has gone or stands still: an update of its machine takes less, and a job should learn that
+/// it tells nobody anything.
 const AWAY_MAX: Duration = Duration::from_secs(5 * 60);
 const AWAY_PAUSE: Duration = Duration::from_millis(200);
 
@@ -41,7 +43,7 @@ Examples:
   khz watch 'job.*'                 what has come, here or from anywhere";
 
 /// `khz publish`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct PublishFlags {
     /// What to publish, as queue=17 or 'queue[worker3,rank=1]=-17'; - reads lines from stdin.
     #[arg(value_name = "NAME=VALUE", required = true)]
@@ -117,8 +119,11 @@ pub fn run(flags: PublishFlags, outer: NodeFlags) -> Outcome {
     loop {
         // Again each time: what was measured long ago is refused.
         lines.iter().try_for_each(|line| check(line, &mut names).map_err(Failure::usage))?;
-        let send = if every.is_some() { Socket::send_to_next } else { Socket::send };
-        datagrams.iter().try_for_each(|datagram| send(&socket, datagram))?;
+        let send = |datagram: &String| match every {
+            Some(_) => socket.send_to_next(datagram, |_| {}),
+            None => socket.send(datagram),
+        };
+        datagrams.iter().try_for_each(send)?;
         match every {
             Some(every) => std::thread::sleep(every),
             None => return Ok(Done::Wholly),
@@ -126,8 +131,31 @@ pub fn run(flags: PublishFlags, outer: NodeFlags) -> Outcome {
     }
 }
 
-/// Sends each line of stdin as it comes. Wrong lines are named on stderr and left out.
+/// Sends each line of stdin as it comes. Wrong lines are named on stderr and left out. A thread reads, so that the job goes on
+/// while no khz takes its numbers.
 fn lines(flags: &PublishFlags, socket: &Socket) -> Outcome {
+    let waiting = Arc::new(JobLines::default());
+    let (job, own) = (waiting.clone(), flags.clone());
+    let reading = std::thread::Builder::new().name("stdin".into()).spawn(move || {
+        let read = read_lines(&own, &job);
+        job.end();
+        read
+    })?;
+    while let Some(line) = waiting.take() {
+        socket.send_to_next(&line, |is_stuck| waiting.stuck(is_stuck))?;
+    }
+    let bad = reading.join().map_err(|_| Failure::work("the thread that reads the lines has ended"))??;
+    match (bad, waiting.left_out()) {
+        (0, 0) => Ok(Done::Wholly),
+        (0, lines) => {
+            Ok(Done::Lacking { sentence: format!("{lines} lines were left out, while no khz took them") })
+        }
+        _ => Err(Failure::work(format!("{bad} of the lines could not be read; the others were published"))),
+    }
+}
+
+/// Puts the good lines of stdin to those that wait; returns the number of the others.
+fn read_lines(flags: &PublishFlags, waiting: &JobLines) -> std::io::Result<u64> {
     let mut bad = 0;
     let mut names = JobNames::default();
     for text in std::io::stdin().lock().lines() {
@@ -137,17 +165,14 @@ fn lines(flags: &PublishFlags, socket: &Socket) -> Outcome {
         }
         let line = line(text.trim(), flags);
         match check(&line, &mut names) {
-            Ok(()) => socket.send_to_next(&line)?,
+            Ok(()) => waiting.put(line),
             Err(problem) => {
                 remark!("{problem}");
                 bad += 1;
             }
         }
     }
-    match bad {
-        0 => Ok(Done::Wholly),
-        _ => Err(Failure::work(format!("{bad} of the lines could not be read; the others were published"))),
-    }
+    Ok(bad)
 }
 
 /// A line with the options of the flags. What the line says itself wins.
@@ -228,30 +253,53 @@ impl Socket {
         self.try_send(text).map_err(|error| self.failed(&error))
     }
 
-    /// The same for a job that goes on: if the agent has gone, waits until there is one again.
-    fn send_to_next(&self, text: &str) -> Result<(), Failure> {
+    /// The same for a job that goes on: if the agent has gone, or takes nothing, waits until one takes it. `stuck` hears when
+    /// that begins, and when it is over.
+    fn send_to_next(&self, text: &str, stuck: impl Fn(bool)) -> Result<(), Failure> {
         let began = Instant::now();
         let mut is_told = false;
         loop {
-            match self.try_send(text) {
-                Err(error) if has_gone(&error) && began.elapsed() < AWAY_MAX => {
+            let is_full = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+            match if is_told { self.try_once(text) } else { self.try_send(text) } {
+                Err(error) if (has_gone(&error) || is_full(&error)) && began.elapsed() < AWAY_MAX => {
                     if !std::mem::replace(&mut is_told, true) {
-                        remark!("{}; khz waits until it is back", self.failed(&error));
+                        stuck(true);
+                        match is_full(&error) {
+                            true => remark!(
+                                "{}: its khz stands still; khz waits until it goes on",
+                                self.path.display()
+                            ),
+                            false => remark!("{}; khz waits until it is back", self.failed(&error)),
+                        }
                     }
                     std::thread::sleep(AWAY_PAUSE);
-                    // Where nobody listens yet, the next attempt to send says so.
-                    let _ = self.socket.connect(&self.path);
+                    if !is_full(&error) {
+                        // Where nobody listens yet, the next attempt to send says so.
+                        let _ = self.socket.connect(&self.path);
+                    }
                 }
-                sent => return sent.map_err(|error| self.failed(&error)),
+                sent => {
+                    if is_told {
+                        stuck(false);
+                        if sent.is_ok() {
+                            remark!("numbers are taken again");
+                        }
+                    }
+                    return sent.map_err(|error| self.failed(&error));
+                }
             }
         }
+    }
+
+    fn try_once(&self, text: &str) -> std::io::Result<()> {
+        self.socket.send(text.as_bytes()).map(drop)
     }
 
     fn try_send(&self, text: &str) -> std::io::Result<()> {
         let began = Instant::now();
         loop {
-            match self.socket.send(text.as_bytes()) {
-                Ok(_) => return Ok(()),
+            match self.try_once(text) {
+                Ok(()) => return Ok(()),
                 Err(error)
                     if error.kind() == std::io::ErrorKind::WouldBlock && began.elapsed() < FULL_MAX =>
                 {

@@ -75,7 +75,7 @@ impl Target {
     /// The entries of the catalogue: those of the running khz, or those that this program knows.
     pub fn catalogue(&self, plan: &Plan) -> Result<Vec<Value>, Failure> {
         if let Some(mut servers) = self.list(plan)? {
-            return Ok(servers.first_of(None, &|server, _| server.catalogue())?);
+            return Ok(servers.first_of(None, false, &|server, _| server.catalogue())?);
         }
         match self.find(plan)?.map(|server| server.catalogue()) {
             Some(Err(AskError::NobodyThere { .. })) if self.server.is_none() => {}
@@ -124,14 +124,11 @@ impl Target {
     /// Rows of the channel that the running khz keeps under this name, for at most `span`.
     pub fn channel_rows(&self, plan: &Plan, name: &str, span: Option<Duration>) -> Result<Lasting, Failure> {
         let name = name.to_owned();
-        let mut servers = match self.list(plan)? {
+        let servers = match self.list(plan)? {
             Some(servers) => servers,
             None => Preferred::new(vec![self.running(plan)?]),
         };
-        let ask = move |server: &Server, span| server.channel_rows(&name, span);
-        let rows = servers.first_of(span, &ask)?;
-        let again = move |span| servers.first_of(span, &ask).map(stream);
-        Ok(Lasting::new(stream(rows), Some(Box::new(again))))
+        lasting(servers, span, move |server: &Server, span| server.channel_rows(&name, span), |_| {})
     }
 
     /// The servers of `--server A,B`; `None`: it names one or none.
@@ -159,11 +156,8 @@ impl Target {
         span: Option<Duration>,
         ask: impl Fn(&Server, Option<Duration>) -> Result<khz_ask::Stream, AskError> + 'static,
     ) -> Result<Lasting, Failure> {
-        if let Some(mut servers) = self.list(plan)? {
-            let rows = servers.first_of(span, &ask)?;
-            remark_away(servers.present(), &interest.patterns);
-            let again = move |span| servers.first_of(span, &ask).map(stream);
-            return Ok(Lasting::new(stream(rows), Some(Box::new(again))));
+        if let Some(servers) = self.list(plan)? {
+            return lasting(servers, span, ask, |server| remark_away(server, &interest.patterns));
         }
         let Some(server) = self.find(plan)? else {
             check_this_node(plan, &interest.patterns, None)?;
@@ -172,7 +166,7 @@ impl Target {
         match ask(&server, span) {
             Ok(rows) => {
                 remark_away(&server, &interest.patterns);
-                let again = move |span| Ok(stream(ask(&server, span)?));
+                let again = move |span, _| Ok(stream(ask(&server, span)?));
                 Ok(Lasting::new(stream(rows), Some(Box::new(again))))
             }
             Err(nobody @ AskError::NobodyThere { .. }) if self.server.is_none() => {
@@ -225,6 +219,21 @@ impl Target {
             None => Ok(None),
         }
     }
+}
+
+/// What the first of these servers gives that answers, and later another one. `first` hears which it was.
+fn lasting(
+    mut servers: Preferred,
+    span: Option<Duration>,
+    ask: impl Fn(&Server, Option<Duration>) -> Result<khz_ask::Stream, AskError> + 'static,
+    first: impl FnOnce(&Server),
+) -> Result<Lasting, Failure> {
+    let rows = servers.first_of(span, false, &ask)?;
+    first(servers.present());
+    let has_others = servers.count() > 1;
+    let again = move |span, is_silent| servers.first_of(span, is_silent, &ask).map(stream);
+    let rows = Lasting::new(stream(rows), Some(Box::new(again)));
+    Ok(if has_others { rows.among_others() } else { rows })
 }
 
 /// The pieces of a stream, as commands take them.

@@ -229,7 +229,7 @@ impl Wait {
                 remark!("{text}; khz asks again until it is back");
             }
             Piece::Again { away } => {
-                remark!("the khz that was asked is back; it was away for {}", of_time(away))
+                remark!("the wait goes on; nobody was asked for {}", of_time(away))
             }
         }
         Ok(None)

@@ -61,6 +61,11 @@ impl Actions {
         self.actor.tell(alerts);
     }
 
+    /// Another hub acts on these.
+    pub fn adopt(&self, alerts: &[khz_notify::Alert]) {
+        self.actor.adopt(alerts);
+    }
+
     /// The last drains of nodes that ended after this time (ms since 1970): the node, when, and the name of the alert.
     pub fn drains_after(&self, ended: i64) -> Vec<(String, i64, String)> {
         let drain = |run: Run| {
@@ -68,11 +73,6 @@ impl Actions {
             Some((run.node, run.ended?, alert))
         };
         self.actor.drains_after(ended).into_iter().filter_map(drain).collect()
-    }
-
-    /// Another hub acts on these.
-    pub fn adopt(&self, alerts: &[khz_notify::Alert]) {
-        self.actor.adopt(alerts);
     }
 
     /// What each action counts.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::exposition::get_at;
 use crate::process::{Ended, Running, code, err, khz, out, run, until};
 use crate::text::free_port;
+use crate::watched::signal;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -156,6 +157,40 @@ fn a_node_that_takes_no_handlers_says_so_and_nobody_waits_for_it() {
     let shown = out(&ask(&hub, &["channel", "show", "all"]));
     assert!(shown.contains("notice    n1: ") && shown.contains("handlers = \"none\""), "{shown}");
     assert!(shown.contains("readers   0") && !shown.contains("sent      0 rows"), "{shown}");
+}
+
+#[test]
+fn a_khz_alone_that_takes_no_handlers_cannot_judge_either() {
+    let alone = Running::start(&["--handlers", "none"]);
+    let wait = ask(&alone, &["wait", "load.1m >= 0", "--timeout", "60s"]);
+    assert_eq!(code(&wait), 1, "{}", err(&wait));
+    assert!(err(&wait).contains("this node takes no handlers"), "{}", err(&wait));
+}
+
+#[test]
+fn a_watcher_leaves_a_khz_that_stands_still_for_the_next_address_and_else_says_that_rows_may_be_missing() {
+    let start = |node| Running::of(khz(&["--listen", "127.0.0.1:0", "--node", node]));
+    let (first, second) = (start("a"), start("b"));
+    let both = format!("{},{}", first.url, second.url);
+    let words = ["watch", "load.1m", "--rate", "10Hz", "--json"];
+    let mut moving = Ended::start(&mut khz(&[&words[..], &["--server", &both]].concat()));
+    let mut lines = BufReader::new(moving.0.stdout.take().unwrap()).lines();
+    let mut until_from = |node: &str| {
+        let from = format!("\"node\":\"{node}\"");
+        lines.by_ref().map(|line| line.unwrap()).find(|line| line.contains(&from)).is_some()
+    };
+    let mut staying =
+        Ended::start(&mut khz(&[&words[..], &["--for", "15s", "--server", &first.url]].concat()));
+    let mut rows = BufReader::new(staying.0.stdout.take().unwrap()).lines();
+    assert!(until_from("a") && rows.next().is_some());
+    signal(&first.child, "STOP");
+    assert!(until_from("b"), "the second one is asked");
+    assert!(rows.any(|line| line.unwrap().contains("\"state\":\"silent\"")));
+    let mut told = String::new();
+    staying.0.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert_eq!(staying.0.wait().unwrap().code(), Some(3), "{told}");
+    assert!(told.contains("whether rows are missing is unknown"), "{told}");
+    signal(&first.child, "CONT");
 }
 
 #[test]

@@ -56,6 +56,34 @@ fn a_node_is_healthy_if_all_conditions_are_true_of_its_latest_values() {
 }
 
 #[test]
+fn a_file_system_that_is_full_or_read_only_makes_a_node_unhealthy() {
+    let place = Place::new("health-fs");
+    let root = place.0.join("host");
+    std::fs::create_dir_all(root.join("proc")).unwrap();
+    std::fs::create_dir_all(root.join("survey")).unwrap();
+    std::fs::write(root.join("proc/loadavg"), "0.52 0.58 0.59 1/389 12345\n").unwrap();
+    let line = |place: &str, read_only: u8, free: u64| {
+        format!(
+            "mountpoint {place} device=/dev/sda1 fstype=ext4 read_only={read_only} error=0 size=9000000 free={free} \
+             available={free} files=64 files_free=60\n"
+        )
+    };
+    let text = line("/", 0, 5_000_000) + &line("/scratch", 1, 20_000);
+    std::fs::write(root.join("survey/filesystem"), text).unwrap();
+    let words = ["agent", "--node", "n1", "--hub", "127.0.0.1:9", "--sources", "loadavg,filesystem"];
+    let mut command = khz(&[&words[..], &["--root", root.to_str().unwrap()]].concat());
+    command.env("KHZ_RING_DIR", place.0.join("rings")).env("KHZ_RUN_DIR", place.0.join("run"));
+    let _agent = Running::of(command);
+    let well = ["fs.available[%2F] > 1MB and fs.read_only[%2F] < 1"];
+    until(PATIENCE, "the node is healthy", || code(&health(&place, &well)) == 0);
+    for condition in ["fs.available[*] > 1MB", "fs.read_only[%2Fscratch] < 1"] {
+        let ill = health(&place, &[condition]);
+        assert_eq!(code(&ill), 1, "{}", out(&ill));
+        assert!(out(&ill).contains("[%2Fscratch,device=%2Fdev%2Fsda1,fstype=ext4] is "), "{}", out(&ill));
+    }
+}
+
+#[test]
 fn an_unhealthy_node_drains_by_a_configured_action_which_is_dry_unless_it_says_otherwise() {
     let place = Place::new("health-drain");
     let scontrol = place.file(

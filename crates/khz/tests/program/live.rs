@@ -202,7 +202,7 @@ fn check_tells_what_works_and_what_does_not() {
 }
 
 #[test]
-fn the_process_stays_small_and_starts_one_thread_beside_its_own() {
+fn the_process_stays_small_and_starts_two_threads_beside_its_own() {
     let running = Running::start(&[]);
     let output = run(&["get", "*", "--server", &running.url, "--json"]);
     assert_eq!(code(&output), 0);
@@ -211,8 +211,8 @@ fn the_process_stays_small_and_starts_one_thread_beside_its_own() {
         let line = status.lines().find(|line| line.starts_with(key)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     };
-    // The gatherer and the doors. Hub and link start when a reader comes.
-    assert_eq!(number("Threads:"), 2, "{status}");
+    // The gatherer, the surveys and the doors. Hub and link start when a reader comes.
+    assert_eq!(number("Threads:"), 3, "{status}");
     // The rings are shared memory. Of the 4 MB in PROMISES.md, the loader takes 0.6 MB of a release build for addresses that it
     // writes into the program's constants, and 2 MB of this build: they are left out here.
     let smaps = std::fs::read_to_string(format!("/proc/{}/smaps", running.child.id())).unwrap();

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::exposition::{found_at, get_at, promtool_is_content_with};
 use crate::process::{Ended, Running, code, err, first_line, khz, out, run, until};
 use crate::text::{ask, connect, described_with, text_door};
+use crate::watched::signal;
 
 /// Awaited things have happened by then, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -132,6 +133,31 @@ fn a_job_that_publishes_lines_goes_on_with_the_next_agent() {
     until(PATIENCE, "the second line is there", || is_at_an_agent("\"2\""));
     drop(lines);
     assert_eq!(job.end().0, 0);
+}
+
+#[test]
+fn a_job_goes_on_while_its_agent_stands_still_and_hears_how_many_lines_were_left_out() {
+    const LINES: u64 = 40_000;
+    let place = Place::new("still");
+    let agent = Running::start(&["--run-dir", place.dir()]);
+    let mut command = khz(&["publish", "-", "--run-dir", place.dir()]);
+    let mut job = Ended::start(command.stdin(Stdio::piped()));
+    let mut lines = job.0.stdin.take().unwrap();
+    signal(&agent.child, "STOP");
+    // More than the socket, the pipe and the lines that wait can hold: a job that had to wait would wait here for ever.
+    for phase in 1..=LINES {
+        writeln!(lines, "phase={phase}").unwrap();
+    }
+    let told = first_line(job.0.stderr.as_mut().unwrap());
+    assert!(told.contains("its khz stands still; khz waits until it goes on"), "{told}");
+    signal(&agent.child, "CONT");
+    drop(lines);
+    let (code, _, err) = job.end();
+    assert_eq!(code, 3, "{err}");
+    assert!(err.contains("numbers are taken again") && err.contains("lines were left out"), "{err}");
+    let newest = format!("\"{LINES}\"");
+    let is_there = || out(&run(&["get", "job.phase", "--json", "--run-dir", place.dir()])).contains(&newest);
+    until(PATIENCE, "the newest line is there", is_there);
 }
 
 /// Values and labels as jobs publish them, and as `/metrics` shows them.

@@ -21,7 +21,7 @@ static TOP: KernelFile = KernelFile {
     path: "proc/top",
     pieces: Pieces::Whole,
     scalars: &[],
-    groups: &[Group { label: "rank", entries: ENTRIES, total_of: &[] }],
+    groups: &[Group { label: "rank", entries: ENTRIES, total_of: &[], instance_labels: &[] }],
     parse,
 };
 

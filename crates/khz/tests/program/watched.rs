@@ -11,7 +11,7 @@ use crate::process::{Ended, Running, code, err, khz, out, until};
 /// Awaited things have happened by then, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn signal(child: &Child, name: &str) {
+pub fn signal(child: &Child, name: &str) {
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
 }

@@ -20,6 +20,7 @@ use crate::query::NodeQuery;
 use crate::renewal::{GONE_FOR, Renewal};
 use crate::rings::{LaneSize, Rings};
 use crate::source::Source;
+use crate::survey::{Survey, Surveys};
 
 /// The stack of the gather thread: its deepest call is a full parse, its largest buffer has 4 KiB.
 const STACK_BYTES: usize = 256 << 10;
@@ -59,7 +60,12 @@ impl Agent {
     /// The same as of [`Agent::start`].
     pub fn start_with(plan: Plan, gone_for: Nanos) -> Result<Self, GatherError> {
         check(&plan)?;
-        let mut sources = open_sources(&plan)?;
+        let subjects = plan.subjects();
+        let mut plan = plan;
+        let survey = Survey::start(&plan.root, subjects.iter().map(|(subject, _)| *subject));
+        plan.tallies.extend(survey.tallies());
+        let surveys = Surveys::new(survey.clone(), subjects, clock::boot());
+        let mut sources = open_sources(&plan, &survey)?;
         let tallies = plan.tallies_all();
         sources.extend(plan.jobs.clone().map(Source::jobs));
         let names: Vec<_> = sources.iter().map(Source::name).collect();
@@ -68,7 +74,7 @@ impl Agent {
         let lanes = fixed_lanes(&plan, &sources, &rings)?;
         let inbox = Arc::new(Inbox::new().map_err(|errno| GatherError::Thread(errno.into()))?);
         let views = lanes.iter().map(|lane| lane.view.clone()).collect();
-        let asked = Arc::new(Asked::new(&plan, gone_for));
+        let asked = Arc::new(Asked::new(&plan, gone_for, survey));
         let query = Arc::new(NodeQuery::new(&plan, &sources, inbox.clone(), asked.clone(), views));
         let placement = plan.placement.clone();
         let (say_rings_lost, rings_lost) = oneshot::channel();
@@ -77,6 +83,7 @@ impl Agent {
             inbox.clone(),
             asked,
             sources,
+            surveys,
             lanes,
             rings,
             Renewal::new(gone_for),
@@ -179,12 +186,12 @@ fn check(plan: &Plan) -> Result<(), GatherError> {
 }
 
 /// Opens every source of the plan and gathers each once. At least one must work.
-fn open_sources(plan: &Plan) -> Result<Vec<Source>, GatherError> {
+fn open_sources(plan: &Plan, survey: &Arc<Survey>) -> Result<Vec<Source>, GatherError> {
     let now = clock::stamp();
     let mut sources = Vec::with_capacity(plan.sources.len() + 1);
     let mut room = Vec::new();
     for source in &plan.sources {
-        let mut source = source.open(&plan.root);
+        let mut source = source.open(&plan.root, survey);
         source.gather(now, &mut room);
         sources.push(source);
     }

@@ -1,6 +1,7 @@
 //! Gathering in the thread that asks, for values that a reader wants now; the merge window (`--window`). It has its own
 //! copy of the plan's kernel files; each is opened when it is first requested, and read by the requesting thread. So a
 //! request wakes no other thread: two thread switches cost more than reading the files. All requesters share one gather.
+//! What is surveyed (`survey.rs`) is not surveyed again: a requester gets the latest survey, whose file systems could block it.
 //! The gather thread is not involved.
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use khz_model::Nanos;
 use crate::clock;
 use crate::plan::{Plan, SourcePlan};
 use crate::source::{Counts, Published, Source};
+use crate::survey::Survey;
 
 /// At most this much of what the ceilings allow may be used at once.
 const BURST: Nanos = Nanos::from_millis(100);
@@ -21,6 +23,7 @@ pub(crate) struct Asked {
     root: PathBuf,
     plans: Vec<SourcePlan>,
     gone_for: Nanos,
+    survey: Arc<Survey>,
     desk: Mutex<Desk>,
     /// The number of requests, including those that gathered nothing.
     pub questions: AtomicU64,
@@ -45,7 +48,7 @@ struct Desk {
 }
 
 impl Asked {
-    pub fn new(plan: &Plan, gone_for: Nanos) -> Self {
+    pub fn new(plan: &Plan, gone_for: Nanos, survey: Arc<Survey>) -> Self {
         let desk = Desk {
             sources: plan.sources.iter().map(|_| None).collect(),
             room: Vec::new(),
@@ -55,6 +58,7 @@ impl Asked {
             root: plan.root.clone(),
             plans: plan.sources.clone(),
             gone_for,
+            survey,
             desk: Mutex::new(desk),
             questions: AtomicU64::new(0),
             tolls: plan.sources.iter().map(|_| Toll::default()).collect(),
@@ -77,7 +81,7 @@ impl Asked {
         let mut has_gathered = false;
         let mut answer = Vec::with_capacity(files.count_ones() as usize);
         for (index, place) in sources.iter_mut().enumerate().filter(|(index, _)| files >> index & 1 == 1) {
-            let source = place.get_or_insert_with(|| self.plans[index].open(&self.root));
+            let source = place.get_or_insert_with(|| self.plans[index].open(&self.root, &self.survey));
             let is_young = |at: Nanos| at.0.saturating_add(age_max.0) >= asked.0;
             if source.gathered.is_none_or(|stamp| may && !is_young(stamp.boot)) {
                 let now = clock::stamp();

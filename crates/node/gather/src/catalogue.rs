@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use khz_model::Metric;
 
-use crate::{job_door, own};
+use crate::{job_door, own, survey};
 
 /// Every metric that an agent of this program version knows: the kernel's, its own, and its counts of published lines.
 pub fn catalogue() -> Vec<Arc<Metric>> {
     let mut metrics = khz_parse::catalogue();
     metrics.extend(own::metrics());
+    metrics.extend(survey::metrics());
     metrics.extend(job_door::metrics());
     metrics
 }

@@ -25,6 +25,7 @@ use crate::plan::Plan;
 use crate::renewal::Renewal;
 use crate::rings::Rings;
 use crate::source::{Published, Source};
+use crate::survey::Surveys;
 
 /// The most lanes of readings at once, both the plan's and those that readers opened.
 pub const LANES_MAX: usize = 24;
@@ -61,6 +62,7 @@ pub(crate) struct Gatherer {
     /// The files that the asking threads gather themselves. Its counts are part of the agent's own numbers.
     asked: Arc<Asked>,
     sources: Vec<Source>,
+    surveys: Surveys,
     lanes: Vec<Lane>,
     rings: Rings,
     /// The snapshot in shared memory, if there is one.
@@ -102,6 +104,7 @@ impl Gatherer {
         inbox: Arc<Inbox>,
         asked: Arc<Asked>,
         mut sources: Vec<Source>,
+        surveys: Surveys,
         lanes: Vec<Lane>,
         rings: Rings,
         renewal: Renewal,
@@ -114,6 +117,7 @@ impl Gatherer {
             inbox,
             asked,
             sources,
+            surveys,
             lanes,
             rings,
             page,
@@ -182,6 +186,7 @@ impl Gatherer {
             return;
         }
         self.ticks += 1;
+        self.surveys.look(now.boot);
         for source in 0..self.sources.len() {
             if !self.is_wanted(source, due, now) {
                 continue;
@@ -204,11 +209,14 @@ impl Gatherer {
         self.lanes.iter().enumerate().map(member).sum()
     }
 
-    /// True when a due lane wants the source, and its readings are older than the kernel's refresh and the
+    /// True when a due lane wants the source, and it has a new survey, or its readings are older than the kernel's refresh and the
     /// source's budget require. Ticks are not exactly a period apart; half a period of tolerance keeps the
     /// refresh on the grid. The budget has no tolerance.
     fn is_wanted(&self, source: usize, due: u128, now: Stamp) -> bool {
         let Some(gathered) = self.sources[source].gathered else { return true };
+        if self.sources[source].is_surveyed() {
+            return self.sources[source].is_fresh() && self.lanes_of(source) & due != 0;
+        }
         let age = now.boot.since(gathered.boot).0;
         let budget = self.sources[source].budget.period_min().0;
         self.lanes.iter().enumerate().filter(|(i, _)| due & (1 << i) != 0).any(|(_, lane)| {
@@ -365,7 +373,7 @@ impl Gatherer {
         let series = series.cloned().collect();
         handled.bind(series, period)?;
         let name = self.free_channel(&channel.terms.name);
-        let ring = self.rings.of_channel(self.lanes_opened, &name, handled.slots_max());
+        let ring = self.rings.of_channel(self.lanes_opened, &name);
         let cost = HandlerCost::shared(&channel.terms.name, self.lanes.iter().filter_map(Lane::cost));
         Ok(Lane::of_channel(*rate, members, self.ring(ring)?, now, handled, cost))
     }
@@ -424,6 +432,7 @@ impl Gatherer {
                 self.lanes[lane].note(source, &self.sources[source]);
             }
         }
+        self.lanes[lane].publish_channel(&mut self.sources);
         let expected = |slowdown| expected_share(&self.sources, &self.lanes, slowdown);
         let foreseen = self.cost.foresee(expected, self.plan.cpu_max);
         if let Some(pace) = foreseen {

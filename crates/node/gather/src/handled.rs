@@ -270,12 +270,9 @@ impl Handled {
         self.sent.get(reading).copied()
     }
 
-    /// The number of slots that its rows may come to have, of the readings to which it is bound.
-    pub fn slots_max(&self) -> usize {
-        match &self.slots {
-            Slots::Raw { shown, .. } => shown.len(),
-            Slots::Computed(_) => self.bound.results_max(),
-        }
+    /// The shortest time between two of its rows, beside that of the lane.
+    pub fn every(&self) -> Nanos {
+        self.channel.handler.every
     }
 
     /// The number of slots of its rows.

@@ -1,12 +1,15 @@
 //! A kernel file that stays open: each gather reads the whole text, from the start, into the parser's buffer. A
-//! folder of files with one value each is read as one text of lines `label=value`.
+//! folder of files with one value each is read as one text of lines `label=value`. The text of a survey is made
+//! elsewhere (`survey.rs`), and copied here.
 
 use std::path::{Path, PathBuf};
 
-use khz_parse::{Pieces, ValueFile};
+use khz_parse::{KernelFile, Pieces, ValueFile};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::io::{Errno, pread};
+
+use crate::survey::SurveyText;
 
 /// A longer kernel text is not read: 10,000 interfaces make 3 MiB.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
@@ -33,11 +36,32 @@ pub(crate) struct KernelText {
     pieces: Pieces,
     /// True if the root is this machine's own.
     is_live: bool,
+    /// The survey that makes the text; `None`: it is in a file.
+    survey: Option<SurveyText>,
 }
 
 impl KernelText {
-    pub fn new(root: &Path, path: &str, pieces: Pieces) -> Self {
-        KernelText { path: root.join(path), file: None, pieces, is_live: root == Path::new("/") }
+    /// The text of a file; of a survey, the text that a captured host has of it.
+    pub fn new(root: &Path, file: &KernelFile) -> Self {
+        let path = root.join(file.captured_path());
+        KernelText { path, file: None, pieces: file.pieces, is_live: root == Path::new("/"), survey: None }
+    }
+
+    /// The text that a survey makes.
+    pub fn of_survey(root: &Path, file: &KernelFile, survey: SurveyText) -> Self {
+        KernelText { path: root.join(file.path), survey: Some(survey), ..Self::new(root, file) }
+    }
+
+    /// True unless it is the text of a survey, and that was read already.
+    #[inline]
+    pub fn is_fresh(&self) -> bool {
+        self.survey.as_ref().is_none_or(SurveyText::is_fresh)
+    }
+
+    /// True if it is the text of a survey.
+    #[inline]
+    pub fn is_surveyed(&self) -> bool {
+        self.survey.is_some()
     }
 
     pub fn path(&self) -> &Path {
@@ -53,6 +77,9 @@ impl KernelText {
     #[inline]
     pub fn read(&mut self, buffer: &mut Vec<u8>) -> Result<usize, Errno> {
         if self.file.is_none() {
+            if let Some(survey) = &mut self.survey {
+                return survey.read(buffer);
+            }
             if let Pieces::Folder(files) = self.pieces {
                 return self.read_folder(files, buffer);
             }
@@ -90,7 +117,7 @@ impl KernelText {
     #[inline]
     fn was_last(&self, length: usize, got: usize, room: usize) -> bool {
         match self.pieces {
-            Pieces::Whole => got < room,
+            Pieces::Whole | Pieces::Survey { .. } => got < room,
             Pieces::Records { longest } => length == got && got < room && got + longest <= PAGE,
             Pieces::Folder(_) => true,
         }

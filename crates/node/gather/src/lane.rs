@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, Weak};
 
 use khz_block::{Encoder, SchemaEncoder};
-use khz_model::{Instance, LaneStatus, Nanos, Pattern, Rate, Series, Stamp};
+use khz_model::{Instance, LaneStatus, Nanos, Pattern, Rate, Series, Stamp, ValueType};
 use khz_ring::{Reader, Ring, Writer};
 use rustix::fd::OwnedFd;
 
@@ -14,6 +14,7 @@ use crate::handled::{Channel, Handled};
 use crate::handler_cost::HandlerCost;
 use crate::past::Past;
 use crate::readings::{Cell, NOT_YET};
+use crate::rings::{ChannelNeeds, row_bytes_max};
 use crate::source::Source;
 use crate::ticks::Ticks;
 
@@ -191,6 +192,8 @@ struct PublishedSchema {
     waiting: Vec<u8>,
     /// The number of slots that readers know; rows have only these.
     slots: usize,
+    /// Some of them have labels as readings.
+    has_labels: bool,
     /// The number of slots at the last attempt; `None` before the first.
     tried: Option<usize>,
     /// True until the ring has begun the generation of these slots.
@@ -439,7 +442,7 @@ impl Lane {
     /// the rows continue without them; the next attempt comes when there are further slots.
     #[cold]
     fn publish_schema(&mut self, sources: &mut [Source]) {
-        let PublishedSchema { encoder, waiting, slots, tried, is_next } = &mut self.schema;
+        let PublishedSchema { encoder, waiting, slots, has_labels, tried, is_next } = &mut self.schema;
         let mut series = if *is_next { Vec::new() } else { Vec::clone(&self.view.series()) };
         let width = self.handled.as_ref().map_or(self.slots.len(), Handled::slots);
         *tried = Some(width);
@@ -470,8 +473,33 @@ impl Lane {
         }
         waiting.clear();
         (*slots, *is_next) = (series.len(), false);
+        *has_labels = series.iter().any(|series| series.metric.value_type == ValueType::Labels);
         let described = (self.ring.generation(), Arc::new(series));
         *self.view.schema.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = described;
+        self.keep_rows();
+    }
+
+    /// The meaning of a channel's slots is known before its first row: readers who follow it have its columns, and know which row
+    /// comes next.
+    pub fn publish_channel(&mut self, sources: &mut [Source]) {
+        if self.handled.is_none() {
+            return;
+        }
+        if self.slots_bound != self.slots.len() {
+            self.is_bound |= self.bind(sources);
+        }
+        let width = self.width();
+        if self.is_bound && width > 0 && self.schema.tried != Some(width) {
+            self.publish_schema(sources);
+        }
+    }
+
+    /// The ring of a channel keeps as many bytes as its rows need, which may have more slots now.
+    fn keep_rows(&mut self) {
+        let Some(handled) = &self.handled else { return };
+        let PublishedSchema { slots, has_labels, .. } = self.schema;
+        let rows = ChannelNeeds { slots, has_labels, period: self.asked.max(handled.every()) };
+        self.ring.keep(rows.bytes());
     }
 
     /// Appends a row with the current readings of the sources and rings the bells. Calls for the gather
@@ -497,6 +525,7 @@ impl Lane {
 
     fn append(&mut self, stamp: Stamp, sources: &mut [Source]) -> bool {
         let is_sent = self.is_sent(stamp, sources);
+        self.publish_channel(sources);
         if let Some(past) = self.handled.as_mut().and_then(Handled::take_past) {
             return self.record_past(past, sources);
         }
@@ -630,8 +659,8 @@ impl Lane {
 
     /// True when the open block, with one more row, might be larger than half the ring.
     fn is_half_the_ring(&self) -> bool {
-        let room = self.encoder.bytes_open() as usize + Encoder::row_bytes_max(self.width());
-        room as u64 > self.ring.size() / 2
+        let room = self.encoder.bytes_open() as usize + row_bytes_max(self.width(), self.schema.has_labels);
+        room as u64 > self.ring.kept() / 2
     }
 
     /// Rings this bell after every row until its holder drops it.
@@ -663,7 +692,7 @@ impl Lane {
     #[cold]
     fn refuse(&mut self) {
         if self.refused == 0 {
-            let (name, size, bytes) = (&self.view.name, self.ring.size(), self.bytes.len());
+            let (name, size, bytes) = (&self.view.name, self.ring.kept(), self.bytes.len());
             tracing::warn!(
                 "lane {name}: a row of {bytes} bytes does not fit into its ring of {size}: give it more (--ring)"
             );

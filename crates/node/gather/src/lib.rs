@@ -38,6 +38,7 @@ mod rings;
 mod sched;
 mod source;
 mod subscription;
+mod survey;
 mod texts;
 pub mod ticks;
 
@@ -60,10 +61,11 @@ pub use machine::Machine;
 pub use own::Tally;
 pub use placement::{CpuList, Placement, PlacementError, Sched};
 pub use plan::{Handlers, Plan, RingSize, SOURCE_BUDGET, SourcePlan, UnknownHandlers};
-pub use probe::{SourceReport, probe};
+pub use probe::{SourceReport, probe, survey_texts};
 pub use renewal::{
     GENERATION_TIME, GENERATION_TIME_MIN, GONE_FOR, GONE_SHARE, GONE_SLOTS_MANY, GONE_SLOTS_MIN,
 };
+pub use survey::{INTERFACES_MAX, MOUNTS_MAX, SURVEY_PERIOD_MIN, SURVEY_STUCK_AFTER, SURVEYS_STUCK_MAX};
 pub use texts::{
     AllowError, AllowList, KERNEL_TEXT_MAX, TEXT_PERIOD_MIN, TextCounts, TextError, TextTaker, Texts,
 };

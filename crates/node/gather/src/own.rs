@@ -173,6 +173,11 @@ impl Kind {
         }
     }
 
+    /// The metrics of its instances, which all of them share.
+    fn metrics(self) -> Vec<Arc<Metric>> {
+        metrics_of(self.entries(), self.label())
+    }
+
     /// The label of its instances.
     fn label(self) -> &'static str {
         match self {
@@ -205,6 +210,8 @@ pub(crate) struct OwnNumbers {
     /// The slots before this one are of the process, the tallies and the sources, which stay.
     first_part: usize,
     parts: Vec<Part>,
+    of_lanes: Vec<Arc<Metric>>,
+    of_handlers: Vec<Arc<Metric>>,
     /// When the present round of numbers began.
     now: Nanos,
 }
@@ -219,11 +226,21 @@ impl OwnNumbers {
             readings.append(Series { metric: tally.metric.clone(), instance: tally.instance.clone() });
         }
         let first_source = readings.schema.len();
+        let of_sources = metrics_of(PER_SOURCE, "source");
         for source in sources {
-            append_instance(&mut readings, PER_SOURCE, "source", &Instance::from_kernel(source.as_bytes()));
+            append_instance(&mut readings, &of_sources, &Instance::from_kernel(source.as_bytes()));
         }
         let first_part = readings.schema.len();
-        OwnNumbers { readings, tallies, first_source, first_part, parts: Vec::new(), now: Nanos(0) }
+        OwnNumbers {
+            readings,
+            tallies,
+            first_source,
+            first_part,
+            parts: Vec::new(),
+            of_lanes: Kind::Lane.metrics(),
+            of_handlers: Kind::Handler.metrics(),
+            now: Nanos(0),
+        }
     }
 
     pub fn readings(&self) -> &Readings {
@@ -283,7 +300,11 @@ impl OwnNumbers {
     /// Gives it slots; `None`: none are left.
     fn add(&mut self, kind: Kind, name: Instance, heard: Nanos) -> Option<usize> {
         let first = self.readings.schema.len();
-        append_instance(&mut self.readings, kind.entries(), kind.label(), &name);
+        let metrics = match kind {
+            Kind::Lane => &self.of_lanes,
+            Kind::Handler => &self.of_handlers,
+        };
+        append_instance(&mut self.readings, metrics, &name);
         if self.readings.schema.len() != first + kind.entries().len() {
             return None;
         }
@@ -323,26 +344,22 @@ impl OwnNumbers {
     }
 }
 
-fn append_instance(
-    readings: &mut Readings,
-    entries: &'static [Entry],
-    label: &'static str,
-    instance: &Instance,
-) {
-    for entry in entries {
-        readings
-            .append(Series { metric: entry.metric(ORIGIN, Some(label)), instance: Some(instance.clone()) });
+/// The metrics of these entries, whose instances have this label.
+fn metrics_of(entries: &'static [Entry], label: &'static str) -> Vec<Arc<Metric>> {
+    entries.iter().map(|entry| entry.metric(ORIGIN, Some(label))).collect()
+}
+
+fn append_instance(readings: &mut Readings, metrics: &[Arc<Metric>], instance: &Instance) {
+    for metric in metrics {
+        readings.append(Series { metric: metric.clone(), instance: Some(instance.clone()) });
     }
 }
 
 /// The catalogue entries of the agent's own numbers.
 pub(crate) fn metrics() -> Vec<Arc<Metric>> {
     let process = PROCESS.iter().map(|e| e.metric(ORIGIN, None));
-    let sources = PER_SOURCE.iter().map(|e| e.metric(ORIGIN, Some("source")));
-    let parts = [Kind::Lane, Kind::Handler];
-    let of_parts = parts
-        .into_iter()
-        .flat_map(|kind| kind.entries().iter().map(move |e| e.metric(ORIGIN, Some(kind.label()))));
+    let sources = metrics_of(PER_SOURCE, "source");
+    let of_parts = [Kind::Lane, Kind::Handler].into_iter().flat_map(Kind::metrics);
     process.chain(sources).chain(of_parts).collect()
 }
 
@@ -375,6 +392,11 @@ mod tests {
             own.handler(&name(&format!("c{n}")), [n, 0, 0, 0]);
         }
         own.lane(&name("base"), [Some(9); 6]);
+        let series = own.readings.schema.series();
+        assert!(
+            Arc::ptr_eq(&series[fixed].metric, &series[fixed + 4].metric),
+            "channels share their metrics"
+        );
         own.begin([Some(7); 9], Nanos(40 * S.0));
         own.source(0, [Some(5); 9]);
         own.lane(&name("base"), [Some(9); 6]);

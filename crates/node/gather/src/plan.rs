@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use khz_model::{ByteSize, Nanos, NodeName, Rate};
-use khz_parse::KernelFile;
+use khz_parse::{KernelFile, Subject};
 
 use crate::budget::Budget;
 use crate::job_door::JobDoor;
 use crate::own::Tally;
 use crate::placement::Placement;
 use crate::source::Source;
+use crate::survey::{Survey, subject_of};
 
 /// All settings of an agent.
 #[derive(Clone, Debug)]
@@ -109,8 +110,8 @@ pub struct SourcePlan {
 
 impl SourcePlan {
     /// Opens the source; it has no readings yet.
-    pub(crate) fn open(&self, root: &Path) -> Source {
-        Source::file(root, self.file, Budget::new(self.budget.unwrap_or(SOURCE_BUDGET)))
+    pub(crate) fn open(&self, root: &Path, survey: &Arc<Survey>) -> Source {
+        Source::surveyed(root, self.file, Budget::new(self.budget.unwrap_or(SOURCE_BUDGET)), survey)
     }
 }
 
@@ -119,6 +120,16 @@ impl SourcePlan {
 pub const SOURCE_BUDGET: f64 = 0.05;
 
 impl Plan {
+    /// What is surveyed, each with the time between two surveys.
+    pub(crate) fn subjects(&self) -> Vec<(Subject, Nanos)> {
+        let period = |source: &SourcePlan| {
+            let usual = source.file.refresh(|_| true).and_then(|refresh| refresh.period());
+            source.rate.map(Rate::period).or(usual).unwrap_or_default()
+        };
+        let subject = |source: &SourcePlan| Some((subject_of(&self.root, source.file)?, period(source)));
+        self.sources.iter().filter_map(subject).collect()
+    }
+
     /// The tallies of all other parts of the program.
     pub(crate) fn tallies_all(&self) -> Vec<Tally> {
         let jobs = self.jobs.iter().flat_map(|door| door.tallies());

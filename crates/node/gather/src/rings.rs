@@ -1,7 +1,7 @@
 //! The rings of the lanes: files in the node's directory for the plan's lanes, anonymous memory for lanes
 //! that readers open. It decides the size of each ring, and what to do when there is no room.
 
-use khz_block::Encoder;
+use khz_block::{Encoder, ROW_LABELS_MAX};
 use khz_model::{ByteSize, Nanos, Rate};
 use khz_ring::{Folder, Found, Label, Ring, RingError, SnapshotLabel, SnapshotWriter, random_epoch};
 
@@ -20,11 +20,16 @@ const WITHOUT_FILE: &str = "is recorded in memory without a name, which ends wit
 const BOOST_PART: u64 = 16;
 const BOOST_BYTES_MIN: u64 = 1 << 20;
 
-/// The ring of a channel's lane: room for this many rows in which everything changed, within these bounds. It bridges the time
-/// until a hub is back, and is no recording.
+/// The ring of a channel's lane keeps this many rows in which everything changed, within these bounds.
 const CHANNEL_ROWS_MIN: u64 = 16;
-const CHANNEL_BYTES_MIN: u64 = 64 << 10;
+const CHANNEL_BYTES_MIN: u64 = 4 << 10;
 const CHANNEL_BYTES_MAX: u64 = 4 << 20;
+/// It keeps the rows of this time, too, if they take no more than that: it bridges the time until a hub is back, for
+/// which the lane lives on, and is no recording.
+const CHANNEL_SPAN: Nanos = Nanos::from_secs(60);
+const CHANNEL_SPAN_BYTES_MAX: u64 = 512 << 10;
+/// It has room for four times as much as it may keep, so that it can give pages back. Room without rows takes no memory.
+const CHANNEL_ROOM: u64 = 4 * CHANNEL_BYTES_MAX;
 
 /// The size of a row for each slot, in halves of a byte (`PROMISES.md`): up to 1 Hz, and from 10 Hz on.
 const SLOW_HALF_BYTES: u64 = 4;
@@ -47,6 +52,32 @@ pub(crate) struct LaneSize {
     pub part: f64,
     pub rate: Rate,
     pub slots: usize,
+}
+
+/// The facts about a channel that say how much its lane's ring keeps.
+#[derive(Clone, Copy)]
+pub(crate) struct ChannelNeeds {
+    /// The slots of a row.
+    pub slots: usize,
+    /// Some of them are labels.
+    pub has_labels: bool,
+    /// The shortest time between two rows; 0: not known.
+    pub period: Nanos,
+}
+
+impl ChannelNeeds {
+    pub fn bytes(&self) -> u64 {
+        let row = row_bytes_max(self.slots, self.has_labels) as u64;
+        let rows = CHANNEL_SPAN.0.checked_div(self.period.0).unwrap_or(0);
+        let span = rows.saturating_mul(row).min(CHANNEL_SPAN_BYTES_MAX);
+        let bytes = span.max(CHANNEL_ROWS_MIN * row).min(CHANNEL_BYTES_MAX);
+        bytes.next_power_of_two().max(CHANNEL_BYTES_MIN)
+    }
+}
+
+/// No row of `slots` slots has more bytes.
+pub(crate) const fn row_bytes_max(slots: usize, has_labels: bool) -> usize {
+    Encoder::row_bytes_max(slots) - if has_labels { 0 } else { ROW_LABELS_MAX }
 }
 
 impl Rings {
@@ -101,11 +132,11 @@ impl Rings {
         Ring::anonymous(bytes, self.label(number, lane))
     }
 
-    /// The ring of a channel's lane, of which a row has this many slots.
-    pub fn of_channel(&self, number: u16, lane: &str, slots: usize) -> Result<Ring, RingError> {
-        let rows = CHANNEL_ROWS_MIN * Encoder::row_bytes_max(slots) as u64;
-        let bytes = rows.next_power_of_two().clamp(CHANNEL_BYTES_MIN, CHANNEL_BYTES_MAX);
-        Ring::anonymous(bytes, self.label(number, lane))
+    /// The ring of a channel's lane. It has room for more rows than it keeps ([`ChannelNeeds::bytes`]): there may be more slots.
+    pub fn of_channel(&self, number: u16, lane: &str) -> Result<Ring, RingError> {
+        let mut ring = Ring::anonymous(CHANNEL_ROOM, self.label(number, lane))?;
+        ring.writer.keep(CHANNEL_BYTES_MIN);
+        Ok(ring)
     }
 
     /// The size of a lane's ring. A span is rounded up to a power of two, because rings round down.
@@ -184,6 +215,22 @@ fn in_file(folder: &Folder, label: &Label, wanted: u64) -> Result<(Ring, Found),
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_ring_of_a_channel_keeps_a_minute_of_its_rows_or_some_of_its_largest() {
+        let bytes = |slots, has_labels, period| {
+            ChannelNeeds { slots, has_labels, period: Nanos::from_millis(period) }.bytes()
+        };
+        assert_eq!(bytes(1, false, 1_000), 4 << 10);
+        assert_eq!(bytes(1, false, 60_000), 4 << 10);
+        assert_eq!(bytes(1, false, 0), 4 << 10, "a row on demand");
+        assert_eq!(bytes(1, false, 100), 32 << 10);
+        assert_eq!(bytes(1, false, 10), 512 << 10);
+        assert_eq!(bytes(1, false, 1), 512 << 10);
+        assert_eq!(bytes(4_000, false, 1_000), 1 << 20, "sixteen rows");
+        assert_eq!(bytes(40_000, false, 1_000), 4 << 20);
+        assert_eq!(bytes(1, true, 1_000), 4 << 20, "labels may be long");
+    }
 
     #[test]
     fn a_span_takes_what_its_rows_may_take() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use khz_model::{Absence, Fault, Nanos, Reading, Refresh, Schema, Series, Stamp};
-use khz_parse::{KernelFile, Outcome, Parser};
+use khz_parse::{KernelFile, Outcome, Parser, Pieces};
 use rustix::io::Errno;
 
 use crate::budget::Budget;
@@ -16,6 +16,7 @@ use crate::jobs::Jobs;
 use crate::kernel_text::KernelText;
 use crate::own::OwnNumbers;
 use crate::renewal::is_worn;
+use crate::survey::{Survey, SurveyText};
 
 /// khz tries a missing source again after this time: a kernel module may be loaded later.
 const LOOK_AGAIN: Nanos = Nanos::from_secs(10);
@@ -76,7 +77,21 @@ pub(crate) struct Published {
 
 impl Source {
     pub fn file(root: &Path, file: &'static KernelFile, budget: Budget) -> Self {
-        let text = KernelText::new(root, file.path, file.pieces);
+        Self::of_text(KernelText::new(root, file), file, budget)
+    }
+
+    /// The same for a file that may be one of the survey's subjects.
+    pub fn surveyed(root: &Path, file: &'static KernelFile, budget: Budget, survey: &Arc<Survey>) -> Self {
+        match file.pieces {
+            Pieces::Survey { subject, .. } if survey.has(subject) => {
+                let text = KernelText::of_survey(root, file, SurveyText::new(survey, subject));
+                Self::of_text(text, file, budget)
+            }
+            _ => Self::file(root, file, budget),
+        }
+    }
+
+    fn of_text(text: KernelText, file: &'static KernelFile, budget: Budget) -> Self {
         let parser = Box::new(Parser::new(file));
         let rest = match file.rest() {
             None => Nanos(0),
@@ -153,6 +168,18 @@ impl Source {
     /// True if its readings are descriptions, which seldom change.
     pub fn is_description(&self) -> bool {
         self.rest > Nanos(0)
+    }
+
+    /// True if another thread makes its text; then it is read when there is a new one ([`Source::is_fresh`]).
+    #[inline]
+    pub fn is_surveyed(&self) -> bool {
+        matches!(&self.numbers, Numbers::File { text, .. } if text.is_surveyed())
+    }
+
+    /// True unless it is surveyed and its latest text was read already.
+    #[inline]
+    pub fn is_fresh(&self) -> bool {
+        !matches!(&self.numbers, Numbers::File { text, .. } if !text.is_fresh())
     }
 
     /// True for the agent's own numbers.
@@ -251,7 +278,7 @@ impl Source {
             self.gathered = Some(now);
             return;
         };
-        if now.boot < self.rests_until {
+        if now.boot < self.rests_until || !text.is_fresh() {
             parser.keep();
             self.gathered = Some(now);
             return;
@@ -318,9 +345,12 @@ impl Source {
         let problem = format!("{}: {}", text.path().display(), std::io::Error::from(errno));
         if missing {
             parser.lose(Reading::Absent(Absence::NoSource));
-            self.rests_until = Nanos(now.boot.0 + LOOK_AGAIN.0);
+            // A survey looks again by itself.
+            let rest = if text.is_surveyed() { 0 } else { LOOK_AGAIN.0 };
+            self.rests_until = Nanos(now.boot.0 + rest);
         } else {
-            parser.lose(Reading::Failed(Fault::Unreadable));
+            let fault = if errno == Errno::TIMEDOUT { Fault::Stuck } else { Fault::Unreadable };
+            parser.lose(Reading::Failed(fault));
             self.counts.failures += 1;
             if self.problem.as_deref() != Some(&problem) {
                 tracing::warn!(source = self.name, "{problem}");

@@ -8,7 +8,7 @@ use khz_block::schema::SCHEMA_BYTES_MAX;
 use khz_block::{Decoder, Header, SchemaDecoder};
 use khz_model::{
     Absence, Bell, Delivery, HISTORY_READINGS_MAX, Instance, Nanos, NodeName, Notice, Pace, Pattern, Rate,
-    Reading, Row, Series, Subscription,
+    Reading, Row, RowNumber, Series, Subscription,
 };
 use khz_ring::{Cursor, Event};
 
@@ -204,14 +204,16 @@ impl LaneSubscription {
         }
     }
 
-    fn delivery(&mut self, rows: Vec<Row>) -> Delivery {
+    /// Rows, of which the last one has this number.
+    fn delivery(&mut self, rows: Vec<Row>, last: Option<u64>) -> Delivery {
+        let epoch = self.lane.ring.label().epoch;
         Delivery {
             node: self.node.clone(),
             columns: self.columns.series.clone(),
             rows,
             lost: self.cursor.take_lost(),
             rate: Rate::from_period(self.period),
-            last: None,
+            last: last.map(|number| RowNumber { epoch, number }),
         }
     }
 }
@@ -223,7 +225,9 @@ impl Subscription for LaneSubscription {
 
     fn poll_some(&mut self, readings_max: usize) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
+        let number = |cursor: &Cursor| cursor.decoder().next_row().checked_sub(1);
         let mut rows: Vec<Row> = self.first.take().into_iter().collect();
+        let mut last = if rows.is_empty() { None } else { number(&self.cursor) };
         let mut readings = 0;
         while rows.len() < ROWS_A_POLL && readings <= readings_max {
             match self.cursor.advance() {
@@ -231,6 +235,7 @@ impl Subscription for LaneSubscription {
                     let row = self.columns.row(self.cursor.decoder());
                     readings += row.readings.len();
                     rows.push(row);
+                    last = number(&self.cursor);
                 }
                 Event::Block => {
                     let Some(block) = self.cursor.decoder().header().copied() else { continue };
@@ -238,7 +243,7 @@ impl Subscription for LaneSubscription {
                     let is_repaced = block.period != self.period;
                     let is_other = self.columns.enter(&self.lane, &self.patterns, &block) || is_repaced;
                     if is_other && !rows.is_empty() {
-                        let mut delivery = self.delivery(std::mem::take(&mut rows));
+                        let mut delivery = self.delivery(std::mem::take(&mut rows), last);
                         delivery.columns = before;
                         deliveries.push(delivery);
                     }
@@ -248,7 +253,7 @@ impl Subscription for LaneSubscription {
             }
         }
         if !rows.is_empty() {
-            deliveries.push(self.delivery(rows));
+            deliveries.push(self.delivery(rows, last));
         }
         deliveries
     }

@@ -127,6 +127,43 @@ fn a_row_of_a_channel_rings_once_it_can_be_polled_and_readings_do_not() {
 }
 
 #[test]
+fn the_series_of_a_channel_are_known_before_its_first_row() {
+    let place = Place::new("first");
+    place.show([("eth0", 1)]);
+    let agent = Agent::start(plan(&place)).unwrap();
+    let handler = Handler { values: Values::Plan(above(100.0)), ..Handler::default() };
+    let lane = follow(&agent, "*", &terms("above", &handler)).unwrap();
+    let schema = || lane.reader().schema_bytes(lane.generation()).unwrap_or(0);
+    assert!(schema() > 0, "the hub offers the lane with it");
+    place.show([("eth0", 1), ("eth1", 2)]);
+    let before = schema();
+    wait_for("the second interface", || (schema() > before).then_some(()));
+    assert_eq!(lane.reader().head(), 0, "no row was sent so far");
+    agent.stop();
+}
+
+#[test]
+fn rows_of_a_channel_have_numbers_that_go_on() {
+    let place = Place::new("numbers");
+    place.show([("eth0", 200)]);
+    let agent = Agent::start(plan(&place)).unwrap();
+    let handler = Handler { values: Values::Plan(above(100.0)), ..Handler::default() };
+    let mut rows = subscribe(&agent, "*", terms("above", &handler));
+    let mut next = None;
+    for _ in 0..3 {
+        for delivery in wait_for("rows", || Some(rows.poll()).filter(|came| !came.is_empty())) {
+            let last = delivery.last.expect("a number");
+            let first = last.number + 1 - delivery.rows.len() as u64;
+            assert_eq!(
+                next.replace((last.epoch, last.number + 1)).unwrap_or((last.epoch, first)),
+                (last.epoch, first)
+            );
+        }
+    }
+    agent.stop();
+}
+
+#[test]
 fn means_of_each_series_are_named_after_it() {
     let place = Place::new("means");
     place.show([("eth0", 70)]);

@@ -61,6 +61,11 @@ impl Scale {
 }
 
 impl Scale {
+    /// The units of the metric's decimal places in 1.
+    pub fn steps(&self) -> f64 {
+        self.steps_of_one * self.divisor
+    }
+
     /// A sum of readings, given in units of the metric's decimal places.
     #[inline]
     pub fn total(&self, steps: i128) -> f64 {

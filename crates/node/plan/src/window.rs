@@ -1,10 +1,11 @@
 //! Functions of windows: each series of a selector keeps its samples of the window in a ring of fixed size, and what its
 //! function needs beside them. A sample comes in and old ones go out in constant time for most functions, in logarithmic time for
-//! quantiles; `deriv`, `stddev` and `stdvar` go through the window.
+//! quantiles; `deriv`, and `stddev` and `stdvar` of doubles, go through the window.
 
 mod extremes;
 mod growth;
 mod line;
+mod moments;
 mod quantile;
 mod samples;
 mod sum;
@@ -13,6 +14,7 @@ use khz_model::{Nanos, ValueType};
 
 use self::extremes::Extremes;
 use self::growth::Growth;
+use self::moments::Moments;
 use self::quantile::Quantile;
 pub(crate) use self::samples::Samples;
 use self::sum::{ExactSum, FloatSum};
@@ -41,6 +43,7 @@ enum State {
     Float(FloatSum),
     Extremes(Extremes),
     Growth(Growth),
+    Moments(Moments),
     /// How often a value differed from the one before, or was below it.
     Pairs(u64),
     Quantile(Quantile),
@@ -72,6 +75,9 @@ impl Window {
             Over::Min | Over::Max => State::Extremes(Extremes::new(over == Over::Max, rows)),
             Over::Rate | Over::Increase => State::Growth(Growth::new(true, value_type, rows)),
             Over::Delta => State::Growth(Growth::new(false, value_type, rows)),
+            Over::Stddev | Over::Stdvar if value_type != ValueType::Float => {
+                State::Moments(Moments::new(value_type))
+            }
             Over::Changes | Over::Resets => State::Pairs(0),
             Over::Quantile(phi) => State::Quantile(Quantile::new(phi, rows)),
             _ => State::Nothing,
@@ -120,6 +126,7 @@ impl Window {
             State::Growth(growth) => {
                 growth.add(time, before.zip(before_bits).map(|((_, before), bits)| (before, bits)), value)
             }
+            State::Moments(moments) => moments.add(bits, &self.samples),
             State::Pairs(count) => {
                 *count += u64::from(before.is_some_and(|(_, before)| counts(self.over, before, value)));
             }
@@ -137,6 +144,7 @@ impl Window {
             State::Float(sum) => sum.remove(&self.samples),
             State::Extremes(extremes) => extremes.remove(slot),
             State::Growth(_) => {}
+            State::Moments(moments) => moments.remove(self.samples.oldest_bits()),
             State::Pairs(count) => {
                 let next = self.samples.iter().nth(1);
                 *count -= u64::from(next.is_some_and(|(_, next)| counts(self.over, value, next)));
@@ -167,6 +175,12 @@ impl Window {
             (State::Nothing, Over::Count) => count,
             (State::Nothing, Over::Irate) => growth::instant(&self.samples, true),
             (State::Nothing, Over::Idelta) => growth::instant(&self.samples, false),
+            (State::Moments(moments), over) => {
+                let square = self.scale.steps() * self.scale.steps();
+                let variance = moments.variance(self.samples.len()).map(|variance| variance / square);
+                let variance = variance.unwrap_or_else(|| line::variance(&self.samples));
+                if over == Over::Stddev { variance.sqrt() } else { variance }
+            }
             (State::Nothing, Over::Deriv) => line::slope(&self.samples),
             (State::Nothing, Over::Stdvar) => line::variance(&self.samples),
             (State::Nothing, Over::Stddev) => line::variance(&self.samples).sqrt(),

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use crate::bytes::RingBytes;
 use crate::directory::Directory;
 use crate::error::RingError;
-use crate::layout::{DATA_AT, Label, PAGE_BYTES, SCHEMA_AT};
+use crate::layout::{Areas, DATA_MIN, Label, PAGE_BYTES};
 use crate::memory::{Memory, allocate};
 use crate::reader::Reader;
 use crate::recover::{Recovered, recover};
@@ -126,7 +126,7 @@ impl Folder {
     /// The ring of a lane: the existing one if label and size allow to continue it, or else a new one. The
     /// size is rounded down to a power of two.
     pub fn ring(&self, label: Label, bytes: u64) -> Result<(Ring, Found), RingError> {
-        let size = data_bytes(bytes);
+        let size = data_bytes(bytes, DATA_MIN);
         let name = file_name(&label.lane);
         let found = match self.directory.file(&name)? {
             None => Found::Nothing,
@@ -184,12 +184,21 @@ fn file_name(lane: &str) -> String {
 
 /// Allocates the pages first, so that no store into them can fail, and then writes the first page.
 fn fill(file: OwnedFd, label: &Label, size: u64) -> Result<Ring, Errno> {
-    ftruncate(&file, DATA_AT + size)?;
-    allocate(&file, 0, SCHEMA_AT + SCHEMA_STEP)?;
-    allocate(&file, DATA_AT, size)?;
-    let memory = Memory::of(&file, DATA_AT + size)?;
+    let areas = Areas::FILE;
+    ftruncate(&file, areas.data + size)?;
+    allocate(&file, 0, areas.schema + SCHEMA_STEP)?;
+    allocate(&file, areas.data, size)?;
+    let memory = Memory::of(&file, areas.data + size)?;
     memory.copy_in(0, &label.to_page(size));
-    Ok(Ring::of(memory, file, size, label.clone(), Pages::Allocated(SCHEMA_STEP), Recovered::default()))
+    Ok(Ring::of(
+        memory,
+        areas,
+        file,
+        size,
+        label.clone(),
+        Pages::Allocated(SCHEMA_STEP),
+        Recovered::default(),
+    ))
 }
 
 /// Continues the ring in a file, or returns the reason why not.
@@ -199,27 +208,28 @@ fn take_up(file: OwnedFd, wanted: &Label, size: u64) -> Result<Ring, String> {
     if !FileType::from_raw_mode(about.st_mode).is_file() {
         return Err("it is not a regular file".into());
     }
+    let areas = Areas::FILE;
     let length = about.st_size as u64;
     let file = Arc::new(file);
     let mut page = Vec::new();
-    if length != DATA_AT + size || !RingBytes::File(file.clone()).copy(0, PAGE_BYTES, &mut page) {
-        return Err(format!("it has {length} bytes, not {}", DATA_AT + size));
+    if length != areas.data + size || !RingBytes::File(file.clone()).copy(0, PAGE_BYTES, &mut page) {
+        return Err(format!("it has {length} bytes, not {}", areas.data + size));
     }
     let (label, its_size) = Label::from_page(&page)?;
     if its_size != size || !label.is_continued_by(wanted) {
         return Err("it belongs to another boot, node or lane".into());
     }
     // A file with holes would end this process at a store for which the file system has no room.
-    allocate(&*file, 0, SCHEMA_AT + SCHEMA_STEP).map_err(errno)?;
-    allocate(&*file, DATA_AT, size).map_err(errno)?;
+    allocate(&*file, 0, areas.schema + SCHEMA_STEP).map_err(errno)?;
+    allocate(&*file, areas.data, size).map_err(errno)?;
     let memory = Arc::new(Memory::of(&*file, length).map_err(errno)?);
     let found = recover(&memory, size, &Arc::new(label.clone()))?;
     let there = found.schema_end.next_multiple_of(SCHEMA_STEP).max(SCHEMA_STEP);
-    allocate(&*file, SCHEMA_AT, there).map_err(errno)?;
+    allocate(&*file, areas.schema, there).map_err(errno)?;
     let ours = "BUG: recovery still holds the ring's memory or file";
     let memory = Arc::into_inner(memory).expect(ours);
     let file = Arc::into_inner(file).expect(ours);
-    Ok(Ring::of(memory, file, size, label, Pages::Allocated(there), found))
+    Ok(Ring::of(memory, areas, file, size, label, Pages::Allocated(there), found))
 }
 
 /// The ring files in a directory, in name order, without those that were put aside.

@@ -3,20 +3,42 @@
 
 /// The first page, which is written once.
 pub(crate) const PAGE_BYTES: usize = 4_096;
-/// The offset of the words.
-pub(crate) const WORDS_AT: u64 = PAGE_BYTES as u64;
-/// The offset of the schema area.
-pub(crate) const SCHEMA_AT: u64 = 2 * PAGE_BYTES as u64;
 /// The size of the schema area: the largest possible schema.
 pub(crate) const SCHEMA_BYTES: u64 = 16 << 20;
-/// The offset of the data.
-pub(crate) const DATA_AT: u64 = SCHEMA_AT + SCHEMA_BYTES;
-/// The smallest size of the data: a block of a small host.
+/// The smallest size of the data of a file: a block of a small host.
 pub(crate) const DATA_MIN: u64 = 64 << 10;
+/// The smallest size of the data in memory without a name: a page.
+pub(crate) const NAMELESS_DATA_MIN: u64 = PAGE_BYTES as u64;
 /// The largest size of the data: a store should keep more than that.
 pub(crate) const DATA_MAX: u64 = 64 << 30;
 /// The size of an entry's head, before the bytes of its schema.
 pub(crate) const ENTRY_BYTES: u64 = 16;
+
+/// Where the areas of a ring begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Areas {
+    pub words: u64,
+    pub schema: u64,
+    pub data: u64,
+}
+
+impl Areas {
+    /// In a file: after the first page, each area has pages of its own.
+    pub const FILE: Areas = Areas::of(PAGE_BYTES as u64, PAGE_BYTES as u64);
+    /// In memory without a name, which only this process reads: there is no first page, and the schema follows the words
+    /// at once. So the names of a few slots share a page with the words.
+    pub const NAMELESS: Areas = Areas::of(0, 8 * word::COUNT as u64);
+
+    const fn of(words: u64, words_bytes: u64) -> Areas {
+        let schema = words + words_bytes;
+        Areas { words, schema, data: (schema + SCHEMA_BYTES).next_multiple_of(PAGE_BYTES as u64) }
+    }
+
+    /// The offset of a word.
+    pub const fn word(&self, word: usize) -> u64 {
+        self.words + word as u64 * 8
+    }
+}
 
 /// The words. Those that the writer changes with every row share a cache line.
 pub(crate) mod word {
@@ -29,6 +51,8 @@ pub(crate) mod word {
     pub const PID: usize = 11;
     pub const STARTED: usize = 12;
     pub const SCHEMA_MOVES: usize = 13;
+    /// Room for words.
+    pub const COUNT: usize = 16;
 }
 
 const MAGIC: [u8; 4] = *b"khzR";
@@ -71,9 +95,9 @@ impl Label {
         page[4] = VERSION;
         page[8..10].copy_from_slice(&self.number.to_le_bytes());
         for (at, number) in [
-            (16, SCHEMA_AT),
+            (16, Areas::FILE.schema),
             (24, SCHEMA_BYTES),
-            (32, DATA_AT),
+            (32, Areas::FILE.data),
             (40, data_bytes),
             (80, self.epoch),
             (88, self.created),
@@ -103,7 +127,7 @@ impl Label {
             return Err("the first page is damaged: its checksum is wrong".into());
         }
         let number = |at: usize| u64::from_le_bytes(array(page, at));
-        if [number(16), number(24), number(32)] != [SCHEMA_AT, SCHEMA_BYTES, DATA_AT] {
+        if [number(16), number(24), number(32)] != [Areas::FILE.schema, SCHEMA_BYTES, Areas::FILE.data] {
             return Err("its areas are not at the offsets of version 1".into());
         }
         let data_bytes = number(40);

@@ -53,6 +53,11 @@ pub(crate) fn allocate(file: impl AsFd, at: u64, bytes: u64) -> Result<(), Errno
     }
 }
 
+/// Gives pages of an anonymous file back to the system; they read as zeros then. A kernel that cannot do that keeps them.
+pub(crate) fn give_back(file: impl AsFd, at: u64, bytes: u64) {
+    let _ = fallocate(&file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, bytes);
+}
+
 impl Memory {
     /// Maps the first `bytes` bytes of a file, which must be at least that long, for reading and writing. The
     /// caller allocates a page before it writes to it, unless the file is anonymous and limited only by the

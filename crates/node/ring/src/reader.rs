@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, fstat};
 
 use crate::bytes::RingBytes;
 use crate::error::RingError;
-use crate::layout::{DATA_AT, ENTRY_BYTES, Label, PAGE_BYTES, SCHEMA_AT, SCHEMA_BYTES, WORDS_AT, word};
+use crate::layout::{Areas, ENTRY_BYTES, Label, PAGE_BYTES, SCHEMA_BYTES, word};
 
 /// While the writer moves schemas, a reader waits at most this long. A move takes microseconds, or some milliseconds
 /// for the largest schemas; a writer that died meanwhile never ends it.
@@ -27,13 +27,14 @@ pub struct Overtaken;
 #[derive(Clone, Debug)]
 pub struct Reader {
     bytes: RingBytes,
+    areas: Areas,
     size: u64,
     label: Arc<Label>,
 }
 
 impl Reader {
-    pub(crate) fn new(bytes: RingBytes, size: u64, label: Arc<Label>) -> Self {
-        Reader { bytes, size, label }
+    pub(crate) fn new(bytes: RingBytes, areas: Areas, size: u64, label: Arc<Label>) -> Self {
+        Reader { bytes, areas, size, label }
     }
 
     /// Opens a ring file of any process, running or not. If the file is damaged later, reads return errors;
@@ -51,10 +52,11 @@ impl Reader {
             return Err(not_a_ring("shorter than a ring's first page".into()));
         }
         let (label, size) = Label::from_page(&page).map_err(not_a_ring)?;
-        if length < DATA_AT + size {
-            return Err(not_a_ring(format!("cut short: {length} bytes of {}", DATA_AT + size)));
+        let areas = Areas::FILE;
+        if length < areas.data + size {
+            return Err(not_a_ring(format!("cut short: {length} bytes of {}", areas.data + size)));
         }
-        Ok(Reader { bytes, size, label: Arc::new(label) })
+        Ok(Reader { bytes, areas, size, label: Arc::new(label) })
     }
 
     /// The identity of the ring.
@@ -103,7 +105,7 @@ impl Reader {
     }
 
     fn word(&self, word: usize) -> u64 {
-        self.bytes.load(WORDS_AT + word as u64 * 8)
+        self.bytes.load(self.areas.word(word))
     }
 
     /// Appends the bytes from `from` up to head, but at most `most`, to `out`; returns how many.
@@ -127,8 +129,8 @@ impl Reader {
     fn copy_data(&self, from: u64, length: u64, out: &mut Vec<u8>) -> bool {
         let at = from & (self.size - 1);
         let first = length.min(self.size - at);
-        self.bytes.copy(DATA_AT + at, first as usize, out)
-            && self.bytes.copy(DATA_AT, (length - first) as usize, out)
+        self.bytes.copy(self.areas.data + at, first as usize, out)
+            && self.bytes.copy(self.areas.data, (length - first) as usize, out)
     }
 
     /// The header of the block at `at`; `None` if no block begins there.
@@ -220,7 +222,8 @@ impl Reader {
 
     /// The offset and length of a generation's schema.
     fn entry(&self, generation: u32) -> Option<(u64, u64)> {
-        let mut entries = Entries { bytes: &self.bytes, at: 0, end: self.word(word::SCHEMA) };
+        let mut entries =
+            Entries { bytes: &self.bytes, area: self.areas.schema, at: 0, end: self.word(word::SCHEMA) };
         entries.find(|entry| entry.generation == generation).map(|entry| (entry.at, entry.bytes))
     }
 }
@@ -236,6 +239,8 @@ pub(crate) struct Entry {
 /// The entries of the schema area, up to the first one that makes no sense.
 pub(crate) struct Entries<'a> {
     pub bytes: &'a RingBytes,
+    /// The offset of the area.
+    pub area: u64,
     /// The offset, in the area, of the next entry.
     pub at: u64,
     /// The length of the area's complete part.
@@ -250,12 +255,12 @@ impl Iterator for Entries<'_> {
         if start + ENTRY_BYTES > self.end.min(SCHEMA_BYTES) {
             return None;
         }
-        let generation = self.bytes.load(SCHEMA_AT + start) as u32;
-        let bytes = self.bytes.load(SCHEMA_AT + start + 8);
+        let generation = self.bytes.load(self.area + start) as u32;
+        let bytes = self.bytes.load(self.area + start + 8);
         if bytes > SCHEMA_BYTES - start - ENTRY_BYTES {
             return None;
         }
         self.at = (start + ENTRY_BYTES + bytes).next_multiple_of(8);
-        Some(Entry { generation, at: SCHEMA_AT + start + ENTRY_BYTES, bytes })
+        Some(Entry { generation, at: self.area + start + ENTRY_BYTES, bytes })
     }
 }

@@ -8,10 +8,13 @@ use std::sync::atomic::Ordering;
 use khz_block::{Decoder, HEADER_BYTES, Header, Step};
 
 use crate::bytes::RingBytes;
-use crate::layout::{Label, WORDS_AT, word};
+use crate::layout::{Areas, Label, word};
 use crate::memory::Memory;
 use crate::reader::{Entries, Reader};
 use crate::writer::close_block;
+
+/// Only files are continued.
+const AREAS: Areas = Areas::FILE;
 
 /// The state with which the next writer continues.
 #[derive(Debug, Default)]
@@ -30,12 +33,12 @@ pub(crate) struct Recovered {
 
 /// Prepares the ring. The error is the reason why it cannot be continued; the ring is unchanged then.
 pub(crate) fn recover(memory: &Arc<Memory>, size: u64, label: &Arc<Label>) -> Result<Recovered, String> {
-    let reader = Reader::new(RingBytes::Mapped(memory.clone()), size, label.clone());
+    let reader = Reader::new(RingBytes::Mapped(memory.clone()), AREAS, size, label.clone());
     let (tail, head) = (reader.oldest(), reader.head());
     if tail > head || head - tail > size {
         return Err(format!("tail is {tail} and head {head}, with {size} bytes of data"));
     }
-    if !memory.load(WORDS_AT + word::SCHEMA_MOVES as u64 * 8, Ordering::Acquire).is_multiple_of(2) {
+    if !memory.load(AREAS.word(word::SCHEMA_MOVES), Ordering::Acquire).is_multiple_of(2) {
         return Err("its writer died while it moved schemas".into());
     }
     let (blocks, mut older) = walk(&reader, tail, head)?;
@@ -53,8 +56,8 @@ pub(crate) fn recover(memory: &Arc<Memory>, size: u64, label: &Arc<Label>) -> Re
         };
     };
     let end = reread(&reader, newest)?;
-    close_block(memory, size, newest, &end.header);
-    let set = |word: usize, value| memory.store(WORDS_AT + word as u64 * 8, value, Ordering::Release);
+    close_block(memory, AREAS.data, size, newest, &end.header);
+    let set = |word: usize, value| memory.store(AREAS.word(word), value, Ordering::Release);
     set(word::HEAD, end.head);
     set(word::NEWEST, newest);
     if let Some(last) = older.back_mut() {
@@ -130,8 +133,8 @@ fn reread(reader: &Reader, at: u64) -> Result<End, String> {
 /// The offset of the schema area's next entry, and the last generation in the area.
 fn last_schema(memory: &Arc<Memory>) -> (u64, u32) {
     let ring = RingBytes::Mapped(memory.clone());
-    let complete = ring.load(WORDS_AT + word::SCHEMA as u64 * 8);
-    let mut entries = Entries { bytes: &ring, at: 0, end: complete };
+    let complete = ring.load(AREAS.word(word::SCHEMA));
+    let mut entries = Entries { bytes: &ring, area: AREAS.schema, at: 0, end: complete };
     let generation = entries.by_ref().map(|entry| entry.generation).max().unwrap_or(0);
     (entries.at, generation)
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use rustix::fd::OwnedFd;
 
 use crate::bytes::RingBytes;
-use crate::layout::{ENTRY_BYTES, SCHEMA_AT, SCHEMA_BYTES, WORDS_AT, word};
+use crate::layout::{Areas, ENTRY_BYTES, SCHEMA_BYTES, word};
 use crate::memory::{Memory, allocate};
 use crate::reader::Entries;
 use crate::snapshot::sequence;
@@ -20,9 +20,6 @@ use crate::snapshot::sequence;
 /// Pages of the schema area are allocated in steps of this size. Entries without blocks that are smaller than this
 /// stay: moving the others would save no page.
 pub(crate) const SCHEMA_STEP: u64 = 64 << 10;
-
-const SCHEMA_WORD: u64 = WORDS_AT + word::SCHEMA as u64 * 8;
-const MOVES_WORD: u64 = WORDS_AT + word::SCHEMA_MOVES as u64 * 8;
 
 /// The schema area has no room for the new bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +38,7 @@ pub(crate) enum Pages {
 /// The schema area.
 #[derive(Debug)]
 pub(crate) struct SchemaArea {
+    areas: Areas,
     /// The offset of the present entry in the area.
     start: u64,
     /// The present entry's length; `None` before its first byte.
@@ -55,8 +53,8 @@ pub(crate) struct SchemaArea {
 
 impl SchemaArea {
     /// An area in which a new generation begins at `start`.
-    pub fn new(start: u64, older: VecDeque<(u32, u64)>, pages: Pages) -> Self {
-        SchemaArea { start, bytes: None, older, aside: None, pages }
+    pub fn new(areas: Areas, start: u64, older: VecDeque<(u32, u64)>, pages: Pages) -> Self {
+        SchemaArea { areas, start, bytes: None, older, aside: None, pages }
     }
 
     /// The offset of the present entry.
@@ -78,10 +76,11 @@ impl SchemaArea {
     pub fn extend(&mut self, memory: &Memory, generation: u32, bytes: &[u8]) {
         let (start, old) = (self.start, self.bytes.unwrap_or(0));
         let new = old + bytes.len() as u64;
-        memory.copy_in(SCHEMA_AT + start + ENTRY_BYTES + old, bytes);
-        memory.store(SCHEMA_AT + start, generation.into(), Ordering::Relaxed);
-        memory.store(SCHEMA_AT + start + 8, new, Ordering::Release);
-        memory.store(SCHEMA_WORD, start + ENTRY_BYTES + new, Ordering::Release);
+        let entry = self.areas.schema + start;
+        memory.copy_in(entry + ENTRY_BYTES + old, bytes);
+        memory.store(entry, generation.into(), Ordering::Relaxed);
+        memory.store(entry + 8, new, Ordering::Release);
+        memory.store(self.areas.word(word::SCHEMA), start + ENTRY_BYTES + new, Ordering::Release);
         self.bytes = Some(new);
         self.aside = None;
     }
@@ -123,7 +122,8 @@ impl SchemaArea {
     /// not needed takes half of the area's part in use. So each byte moves about once.
     pub fn tidy(&mut self, memory: &Arc<Memory>, wanted: u64, generation: u32) {
         let ring = RingBytes::Mapped(memory.clone());
-        let entries = Entries { bytes: &ring, at: 0, end: ring.load(SCHEMA_WORD) };
+        let (area, schema_word) = (self.areas.schema, self.areas.word(word::SCHEMA));
+        let entries = Entries { bytes: &ring, area, at: 0, end: ring.load(schema_word) };
         let has_present = self.bytes.is_some();
         let is_present = |number| has_present && number == generation;
         let is_needed = |number| is_present(number) || self.older.iter().any(|&(older, _)| older == number);
@@ -138,11 +138,11 @@ impl SchemaArea {
         if unneeded == 0 || !(is_worth_it || self.start + wanted > SCHEMA_BYTES) {
             return;
         }
-        sequence::write(&**memory, MOVES_WORD, |memory| {
-            let (mut to, mut end) = (SCHEMA_AT, SCHEMA_AT);
+        sequence::write(&**memory, self.areas.word(word::SCHEMA_MOVES), |memory| {
+            let (mut to, mut end) = (area, area);
             for &(from, size, number) in &needed {
                 if is_present(number) {
-                    self.start = to - SCHEMA_AT;
+                    self.start = to - area;
                 }
                 // Downwards, so that no word is overwritten before it was moved.
                 for at in (0..size).step_by(8) {
@@ -152,9 +152,9 @@ impl SchemaArea {
                 to = end.next_multiple_of(8);
             }
             if self.bytes.is_none() {
-                self.start = to - SCHEMA_AT;
+                self.start = to - area;
             }
-            memory.store(SCHEMA_WORD, end - SCHEMA_AT, Ordering::Relaxed);
+            memory.store(schema_word, end - area, Ordering::Relaxed);
         });
     }
 
@@ -163,7 +163,7 @@ impl SchemaArea {
         let Pages::Allocated(there) = self.pages else { return Ok(()) };
         if end > there {
             let more = (end - there).next_multiple_of(SCHEMA_STEP).min(SCHEMA_BYTES - there);
-            allocate(file, SCHEMA_AT + there, more).map_err(|_| SchemaFull)?;
+            allocate(file, self.areas.schema + there, more).map_err(|_| SchemaFull)?;
             self.pages = Pages::Allocated(there + more);
         }
         Ok(())

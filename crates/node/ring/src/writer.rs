@@ -1,5 +1,6 @@
 //! Writes a ring: it appends bytes at head and gives up whole blocks at tail. There is one writer. It waits
-//! for nobody, and asks the kernel only for pages when a schema outgrows its own.
+//! for nobody, and asks the kernel only for pages when a schema outgrows its own. A ring in memory without a name may keep
+//! fewer bytes than it has room for ([`Writer::keep`]); then it gives the pages of what it has given up back to the kernel.
 //!
 //! It gives up old blocks *before* it overwrites them (tail, release fence, data, head). A reader copies
 //! first and checks tail afterwards (data, acquire fence, tail). If tail has not passed the copied bytes,
@@ -15,8 +16,8 @@ use rustix::fd::OwnedFd;
 
 use crate::bytes::RingBytes;
 use crate::error::RingError;
-use crate::layout::{DATA_AT, DATA_MIN, ENTRY_BYTES, Label, SCHEMA_BYTES, WORDS_AT, word};
-use crate::memory::{Memory, nameless};
+use crate::layout::{Areas, ENTRY_BYTES, Label, NAMELESS_DATA_MIN, PAGE_BYTES, SCHEMA_BYTES, word};
+use crate::memory::{Memory, give_back, nameless};
 use crate::reader::Reader;
 use crate::recover::Recovered;
 use crate::schema_area::{Pages, SchemaArea, SchemaFull};
@@ -24,6 +25,12 @@ use crate::schema_area::{Pages, SchemaArea, SchemaFull};
 /// The writer remembers the position of each block. If blocks are smaller than this on average, it gives up
 /// the oldest ones early.
 const BLOCK_BYTES_MEAN: u64 = 1_024;
+/// But it remembers at least this many: blocks of a small ring may have a row each.
+const BLOCKS_REMEMBERED_MIN: usize = 64;
+
+/// Pages are given back when they are this part of what the ring keeps: each time costs a system call.
+const PAGES_PART: u64 = 8;
+
 /// A ring: its writer, a reader, and the number of its next row.
 #[derive(Debug)]
 pub struct Ring {
@@ -39,17 +46,18 @@ impl Ring {
     /// Makes a ring of about `bytes` bytes in anonymous memory, which ends with the process. The size is
     /// rounded down to a power of two.
     pub fn anonymous(bytes: u64, label: Label) -> Result<Self, RingError> {
-        let size = data_bytes(bytes);
+        let size = data_bytes(bytes, NAMELESS_DATA_MIN);
+        let areas = Areas::NAMELESS;
         let no_memory = |source| RingError::NoMemory { bytes: size, source };
-        let file = nameless(DATA_AT + size).map_err(no_memory)?;
-        let memory = Memory::of(&file, DATA_AT + size).map_err(no_memory)?;
-        memory.copy_in(0, &label.to_page(size));
-        Ok(Ring::of(memory, file, size, label, Pages::AsTouched, Recovered::default()))
+        let file = nameless(areas.data + size).map_err(no_memory)?;
+        let memory = Memory::of(&file, areas.data + size).map_err(no_memory)?;
+        Ok(Ring::of(memory, areas, file, size, label, Pages::AsTouched, Recovered::default()))
     }
 
     /// Makes a ring from prepared memory, for the next generation.
     pub(crate) fn of(
         memory: Memory,
+        areas: Areas,
         file: OwnedFd,
         size: u64,
         label: Label,
@@ -57,31 +65,54 @@ impl Ring {
         found: Recovered,
     ) -> Self {
         let memory = Arc::new(memory);
-        let reader = Reader::new(RingBytes::Mapped(memory.clone()), size, Arc::new(label));
+        let reader = Reader::new(RingBytes::Mapped(memory.clone()), areas, size, Arc::new(label));
         let mut blocks = found.blocks;
-        let blocks_max = (size / BLOCK_BYTES_MEAN) as usize;
+        let blocks_max = blocks_max(size);
         blocks.drain(..blocks.len().saturating_sub(blocks_max));
         blocks.reserve_exact(blocks_max - blocks.len());
         let generation = found.generation + 1;
-        let schema = SchemaArea::new(found.schema_end, found.older, pages);
-        let writer = Writer { memory, file, size, head: found.head, blocks, blocks_max, generation, schema };
+        let schema = SchemaArea::new(areas, found.schema_end, found.older, pages);
+        let head = found.head;
+        let writer = Writer {
+            memory,
+            areas,
+            file,
+            size,
+            kept: size,
+            paged_from: head,
+            head,
+            blocks,
+            blocks_max,
+            generation,
+            schema,
+        };
         writer.set_word(word::GENERATION, generation.into());
         writer.set_word(word::PID, rustix::process::getpid().as_raw_nonzero().get() as u64);
         Ring { writer, reader, next_row: found.next_row }
     }
 }
 
-/// The size of a ring for which about `bytes` bytes were requested.
-pub(crate) fn data_bytes(bytes: u64) -> u64 {
-    1 << bytes.clamp(DATA_MIN, crate::layout::DATA_MAX).ilog2()
+/// The number of blocks of which a ring that keeps this many bytes remembers the position.
+fn blocks_max(kept: u64) -> usize {
+    ((kept / BLOCK_BYTES_MEAN) as usize).max(BLOCKS_REMEMBERED_MIN)
+}
+
+/// The size of a ring for which about `bytes` bytes were requested, of which there are at least `min`.
+pub(crate) fn data_bytes(bytes: u64, min: u64) -> u64 {
+    1 << bytes.clamp(min, crate::layout::DATA_MAX).ilog2()
 }
 
 /// The one writer of a ring.
 #[derive(Debug)]
 pub struct Writer {
     memory: Arc<Memory>,
+    areas: Areas,
     file: OwnedFd,
     size: u64,
+    /// It gives up blocks so that it holds at most this many bytes: as a rule all for which it has room.
+    kept: u64,
+    /// Where the part of the stream begins whose pages the kernel has not got back.
+    paged_from: u64,
     head: u64,
     /// The positions of the blocks that the ring still holds, oldest first.
     blocks: VecDeque<u64>,
@@ -94,6 +125,24 @@ impl Writer {
     /// The size of the data in bytes.
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// From now on the ring holds at most about this many bytes: at least a page, at most its size. A ring in a file has its
+    /// size always.
+    pub fn keep(&mut self, bytes: u64) {
+        if !self.schema.is_in_file() {
+            self.kept = bytes.clamp(NAMELESS_DATA_MIN, self.size);
+            self.blocks_max = blocks_max(self.kept);
+            self.blocks.drain(..self.blocks.len().saturating_sub(self.blocks_max));
+            self.blocks.shrink_to(self.blocks_max);
+            self.blocks.reserve_exact(self.blocks_max - self.blocks.len());
+            self.paged_from = self.paged_from.max(self.oldest() & !(PAGE_BYTES as u64 - 1));
+        }
+    }
+
+    /// The bytes that it holds at most.
+    pub fn kept(&self) -> u64 {
+        self.kept
     }
 
     /// The bytes from the oldest block to the end.
@@ -113,8 +162,8 @@ impl Writer {
         if !self.schema.is_in_file() {
             return None;
         }
-        let is_ours = self.memory.load(WORDS_AT + word::HEAD as u64 * 8, Ordering::Relaxed) == self.head;
-        let problem = self.memory.problem(&self.file, DATA_AT + self.size);
+        let is_ours = self.memory.load(self.areas.word(word::HEAD), Ordering::Relaxed) == self.head;
+        let problem = self.memory.problem(&self.file, self.areas.data + self.size);
         problem.or((!is_ours).then_some("somebody else has written to it"))
     }
 
@@ -129,7 +178,7 @@ impl Writer {
     }
 
     fn set_word(&self, word: usize, value: u64) {
-        self.memory.store(WORDS_AT + word as u64 * 8, value, Ordering::Release);
+        self.memory.store(self.areas.word(word), value, Ordering::Release);
     }
 
     /// Begins a new block with these bytes (a header and its key row). `false`, and nothing written, if they
@@ -154,28 +203,47 @@ impl Writer {
         // The last word is written as a whole, including the bytes after the end.
         let end = (self.head + bytes.len() as u64).next_multiple_of(8);
         let open = self.blocks.back().copied().unwrap_or(self.head);
-        if end - open > self.size {
+        if end - open > self.kept {
             return false;
         }
-        while self.blocks.front().is_some_and(|&oldest| end - oldest > self.size) {
+        while self.blocks.front().is_some_and(|&oldest| end - oldest > self.kept) {
             self.blocks.pop_front();
         }
         let oldest = self.oldest();
-        self.memory.store(WORDS_AT + word::TAIL as u64 * 8, oldest, Ordering::Relaxed);
+        self.memory.store(self.areas.word(word::TAIL), oldest, Ordering::Relaxed);
         fence(Ordering::Release);
+        self.give_back_pages(oldest);
         let at = self.head & (self.size - 1);
         let (first, rest) = bytes.split_at(bytes.len().min((self.size - at) as usize));
-        self.memory.copy_in(DATA_AT + at, first);
-        self.memory.copy_in(DATA_AT, rest);
+        self.memory.copy_in(self.areas.data + at, first);
+        self.memory.copy_in(self.areas.data, rest);
         self.head += bytes.len() as u64;
         self.set_word(word::HEAD, self.head);
         true
     }
 
+    /// Gives the pages before this position back, some at a time. A reader that copies zeros out of one finds tail behind it.
+    fn give_back_pages(&mut self, oldest: u64) {
+        // With more than that, pages of what was given up may be those of the newest block, a round later.
+        if self.kept > self.size / 4 {
+            return;
+        }
+        let until = oldest & !(PAGE_BYTES as u64 - 1);
+        if until.saturating_sub(self.paged_from) < (self.kept / PAGES_PART).max(PAGE_BYTES as u64) {
+            return;
+        }
+        while self.paged_from < until {
+            let at = self.paged_from & (self.size - 1);
+            let bytes = (until - self.paged_from).min(self.size - at);
+            give_back(&self.file, self.areas.data + at, bytes);
+            self.paged_from += bytes;
+        }
+    }
+
     /// Replaces the open block's first header with its final one.
     pub fn close(&mut self, header: &Header) {
         let Some(&at) = self.blocks.back() else { return };
-        close_block(&self.memory, self.size, at, header);
+        close_block(&self.memory, self.areas.data, self.size, at, header);
     }
 
     /// Appends to the schema of this generation; call it before the block that has the new slots.
@@ -241,14 +309,69 @@ impl Writer {
 }
 
 /// Writes the closing fields, and then the flag that makes them valid.
-pub(crate) fn close_block(memory: &Memory, size: u64, at: u64, header: &Header) {
+pub(crate) fn close_block(memory: &Memory, data: u64, size: u64, at: u64, header: &Header) {
     const FLAGS: usize = 5;
     const FIELDS: std::ops::Range<usize> = 48..60;
     let bytes = header.to_bytes();
     // A block begins where the last one ended, not at a word: its header shares words with its neighbours,
     // and may continue at the start of the data.
-    let put = |i: usize| memory.copy_in(DATA_AT + ((at + i as u64) & (size - 1)), &bytes[i..=i]);
+    let put = |i: usize| memory.copy_in(data + ((at + i as u64) & (size - 1)), &bytes[i..=i]);
     FIELDS.for_each(put);
     fence(Ordering::Release);
     put(FLAGS);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::tests::label;
+
+    const PAGE: u64 = PAGE_BYTES as u64;
+
+    fn writer(bytes: u64, kept: u64) -> Writer {
+        let mut writer = Ring::anonymous(bytes, label()).unwrap().writer;
+        writer.keep(kept);
+        writer
+    }
+
+    fn pages(writer: &Writer) -> u64 {
+        rustix::fs::fstat(&writer.file).unwrap().st_blocks as u64 * 512 / PAGE
+    }
+
+    #[test]
+    fn an_empty_ring_without_a_name_has_one_page() {
+        let mut writer = writer(1 << 20, 1 << 20);
+        writer.extend_schema(&[7; 900]).unwrap();
+        assert_eq!(pages(&writer), 1);
+        assert!(writer.begin(&[1; 100]));
+        assert_eq!(pages(&writer), 2);
+    }
+
+    #[test]
+    fn a_ring_that_is_to_keep_little_never_has_much_more_memory_than_that() {
+        for kept in [PAGE, 5 * PAGE, 64 * PAGE] {
+            let mut writer = writer(1 << 20, kept);
+            for number in 0..20_000 {
+                assert!(writer.begin(&vec![1; 300 + number % 700]));
+                assert!(writer.used() <= kept);
+                let most = kept / PAGE + (kept / PAGES_PART).div_ceil(PAGE) + 3;
+                assert!(pages(&writer) <= most, "{kept} bytes, block {number}: {} pages", pages(&writer));
+            }
+            // Of blocks smaller than a kilobyte it remembers one for each kilobyte.
+            assert!(writer.used() > kept / 2, "{} of {kept}", writer.used());
+        }
+    }
+
+    #[test]
+    fn a_ring_that_is_to_keep_more_does_so_from_then_on() {
+        let mut writer = writer(1 << 20, PAGE);
+        (0..100).for_each(|_| assert!(writer.begin(&[1; 1_000])));
+        assert!(!writer.begin(&[1; 5_000]), "larger than what it keeps");
+        writer.keep(16 * PAGE);
+        (0..100).for_each(|_| assert!(writer.begin(&[1; 5_000])));
+        assert!(writer.used() > 15 * PAGE - 5_000 && writer.used() <= 16 * PAGE);
+        writer.keep(u64::MAX);
+        (0..300).for_each(|_| assert!(writer.begin(&[1; 5_000])));
+        assert_eq!((writer.kept(), writer.used() > (1 << 20) - 5_000), (1 << 20, true));
+    }
 }

@@ -146,10 +146,20 @@ fn a_block_larger_than_the_ring_is_refused_whole() {
     assert!(writer.begin(&block(1, 10)));
 }
 
-/// Readers race the writer. Every copy that is not refused must be exactly what was written.
 #[test]
 fn no_reader_ever_sees_a_torn_block() {
-    let (mut writer, reader) = ring(1 << 16);
+    race(ring(1 << 16));
+}
+
+#[test]
+fn no_reader_ever_sees_a_torn_block_of_a_ring_that_gives_pages_back() {
+    let (mut writer, reader) = ring(1 << 18);
+    writer.keep(1 << 14);
+    race((writer, reader));
+}
+
+/// Readers race the writer. Every copy that is not refused must be exactly what was written.
+fn race((mut writer, reader): (Writer, Reader)) {
     let stop = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..3)

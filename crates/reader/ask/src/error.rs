@@ -93,6 +93,9 @@ pub enum AskError {
         /// Whose certificate is wrong, and how.
         problem: String,
     },
+    /// It refuses because of what is there: another channel of this name, a node that takes no handlers (status 409).
+    #[error("{0}")]
+    Conflict(String),
     /// It refuses for another reason: a pattern that matches nothing, a limit that is reached.
     #[error("{0}")]
     Refused(String),
@@ -126,7 +129,8 @@ pub enum AskError {
 impl AskError {
     /// True where asking again cannot help: the request was wrong, or is not ours to make, or what it names is not there.
     pub fn is_final(&self) -> bool {
-        self.is_usage() || matches!(self, AskError::NoSuchChannel(_) | AskError::Tls { .. })
+        self.is_usage()
+            || matches!(self, AskError::NoSuchChannel(_) | AskError::Conflict(_) | AskError::Tls { .. })
     }
 
     /// True where the request was wrong or not ours to make; false where the work failed.

@@ -363,6 +363,7 @@ impl Server {
             Ok(Refusal { error }) => match (status.as_u16(), printable(&error).into_owned()) {
                 (400, error) => AskError::BadRequest(error),
                 (401 | 403, error) => AskError::NotAllowed(error),
+                (409, error) => AskError::Conflict(error),
                 (_, error) => AskError::Refused(error),
             },
             Err(_) => self.not_khz(format!("status {status}")),

@@ -12,6 +12,7 @@ mod memory;
 mod network;
 mod noise;
 mod pressure;
+mod surveys;
 mod times;
 
 use std::path::Path;
@@ -22,6 +23,7 @@ pub use memory::{Meminfo, Vmstat};
 pub use network::{INTERFACE_COUNTERS, Network};
 pub use noise::Noise;
 pub use pressure::Pressure;
+pub use surveys::Survey;
 pub use times::{Loadavg, Uptime};
 
 /// How large a host is.
@@ -80,6 +82,8 @@ pub struct Host {
     pub disks: Disks,
     /// `/proc/pressure/*`.
     pub pressure: [Pressure; 4],
+    /// Texts of surveys, as captured hosts have them.
+    pub surveys: [Survey; 4],
 }
 
 impl Host {
@@ -95,6 +99,7 @@ impl Host {
             vmstat: Vmstat::new(&mut noise),
             disks: Disks::new(shape.disks, &mut noise),
             pressure: Pressure::all(&mut noise),
+            surveys: Survey::all(&mut noise),
             noise,
         }
     }
@@ -120,6 +125,7 @@ impl Host {
             &self.disks,
         ];
         files.extend(self.pressure.iter().map(|p| p as &dyn KernelFile));
+        files.extend(self.surveys.iter().map(|survey| survey as &dyn KernelFile));
         files
     }
 
@@ -134,6 +140,7 @@ impl Host {
             &mut self.disks,
         ];
         files.extend(self.pressure.iter_mut().map(|p| p as &mut dyn KernelFile));
+        files.extend(self.surveys.iter_mut().map(|survey| survey as &mut dyn KernelFile));
         files
     }
 

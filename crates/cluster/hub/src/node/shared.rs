@@ -44,7 +44,7 @@ impl SharedNode {
         self.touched.fetch_add(1, Ordering::Release);
     }
 
-    /// Something came from the node, perhaps rows: readers that sleep until then are woken. The bells ring after the touch,
+    /// Something came from the node, or it came or went itself: readers that sleep until then are woken. The bells ring after the touch,
     /// so that a reader that wakes up finds what is new.
     pub fn news(&self, node: &mut Node) {
         self.touch();
@@ -59,13 +59,19 @@ impl SharedNode {
         self.changes.ring();
     }
 
+    /// The node is up now, which its readers hear of.
+    pub fn connected(&self) {
+        self.set_up(true);
+        self.news(&mut self.lock());
+    }
+
     /// The connection has ended. `false`: it did not speak for the node any more.
     pub fn disconnect(&self, connection: u64, problem: Option<String>, now: Nanos) -> bool {
         let mut node = self.lock();
         let was_linked = node.disconnect(connection, problem, now);
         if was_linked {
             self.set_up(false);
-            self.touch();
+            self.news(&mut node);
         }
         was_linked
     }

@@ -51,9 +51,9 @@ pub(crate) struct NodeSubscription {
     start: Option<Start>,
     /// The store keeps its rows.
     is_kept: bool,
-    /// Rung when rows have come, for readers that sleep until then.
+    /// Rung when there is something new, for readers that sleep until then.
     bells: Vec<Weak<Bell>>,
-    /// Rows have come since its bells were rung.
+    /// Rows or an answer have come since its bells were rung, or the node has come or gone.
     has_news: bool,
 }
 
@@ -81,7 +81,12 @@ impl NodeSubscription {
         self.start
     }
 
-    /// Rings its bells if rows have come, and drops those without a holder.
+    /// From the next ring on its readers hear of something new.
+    fn has_news(&mut self) {
+        self.has_news = !self.bells.is_empty();
+    }
+
+    /// Rings its bells if there is something new, and drops those without a holder.
     fn ring(&mut self) {
         if std::mem::take(&mut self.has_news) {
             self.bells.retain(|bell| bell.upgrade().inspect(|bell| bell()).is_some());
@@ -205,10 +210,10 @@ impl Subscriptions {
     /// Rows of a lane have come, or are lost: the bells of its subscriptions are to be rung.
     pub fn has_news(&mut self, lane: u64) {
         let served = self.all.iter_mut().filter(|known| known.lane == Some(lane));
-        served.for_each(|known| known.has_news = !known.bells.is_empty());
+        served.for_each(NodeSubscription::has_news);
     }
 
-    /// Rings the bells of subscriptions of which rows have come.
+    /// Rings the bells of subscriptions that have news.
     pub fn ring(&mut self) {
         self.all.iter_mut().for_each(NodeSubscription::ring);
         self.have_bells = self.all.iter().any(|known| !known.bells.is_empty());
@@ -238,6 +243,10 @@ impl Subscriptions {
     /// The node has answered, and perhaps named the lane that serves the subscription.
     pub fn answered(&mut self, number: u32, answer: Answer, lane: Option<(u64, Start)>) {
         if let Some(known) = self.get_mut(number) {
+            // A grant without a word is no notice; the rows ring.
+            if !answer.granted || !answer.text.is_empty() {
+                known.has_news();
+            }
             known.answer = Some(answer);
             if let Some((lane, start)) = lane {
                 known.serve(lane, start);
@@ -263,9 +272,12 @@ impl Subscriptions {
         self.all.iter_mut().filter(|known| known.lane == Some(lane)).for_each(|known| known.lane = None);
     }
 
-    /// The connection has ended: the answers were its own.
+    /// The connection has ended, or another one begins: the answers were its own.
     pub fn hang_up(&mut self) {
-        self.all.iter_mut().for_each(|known| (known.answer, known.lane) = (None, None));
+        for known in &mut self.all {
+            (known.answer, known.lane) = (None, None);
+            known.has_news();
+        }
     }
 
     /// The commands for a new connection: all subscriptions.

@@ -58,7 +58,7 @@ impl Talk<'_> {
             node.send_subscriptions();
         }
         self.cluster.keep(&shared);
-        shared.set_up(true);
+        shared.connected();
         *self.peer = Peer::Node(shared);
         Ok(())
     }

@@ -163,7 +163,8 @@ impl Server {
     /// readers have everything, do not wake up.
     fn next_due(&self) -> Option<Nanos> {
         let silence = (self.connections.open() > 0).then(|| self.silence.next());
-        let all = [silence, self.rests_until, self.held_until, self.house.next(), self.next_flush];
+        let unread = self.cluster.followed.ends_next();
+        let all = [silence, self.rests_until, self.held_until, self.house.next(), self.next_flush, unread];
         all.into_iter().flatten().min()
     }
 
@@ -303,6 +304,9 @@ impl Server {
         if self.held_until.is_some_and(|until| now >= until || has_rows()) {
             self.held_until = None;
             self.rest(None);
+        }
+        if self.cluster.followed.ends_next().is_some_and(|end| now >= end) {
+            self.cluster.followed.end_unread(now);
         }
         if self.house.is_due(now, self.news) {
             let gives_back = self.cluster.keep_house(now);

@@ -12,6 +12,7 @@ use super::store::Stored;
 use super::wire::Shared;
 use crate::caller::Caller;
 use crate::cluster::{Cluster, Settings};
+use crate::followed::Looks;
 use crate::mailbox::Mailbox;
 use crate::peer::{Peer, Talk};
 use crate::proofs::Proofs;
@@ -23,6 +24,8 @@ const FLUSH: Nanos = Nanos::from_millis(100);
 /// The hub.
 pub struct Hub {
     pub cluster: Arc<Cluster>,
+    /// It may have a source, which passes channels on.
+    _below: Arc<Looks>,
     mailbox: Arc<Mailbox>,
     config: HubEndConfig,
     connections: Vec<Connection>,
@@ -57,9 +60,12 @@ impl Hub {
             rate_max: Rate::from_hz(1_000).expect("a rate"),
         };
         let identity = [identity; 16];
+        let (cluster, below) = (Cluster::new(settings.clone(), identity), Arc::new(Looks));
+        cluster.followed.tell(&below);
         Hub {
             config: HubEndConfig::new(identity, settings.name.clone()),
-            cluster: Cluster::new(settings, identity),
+            cluster,
+            _below: below,
             mailbox: Arc::new(Mailbox::new().expect("a bell")),
             connections: Vec::new(),
             made: 0,

@@ -240,6 +240,7 @@ impl World {
 
     /// The source asks the leaf for what readers of the root follow.
     fn pass_channels_on(&mut self) {
+        self.hubs[ROOT].cluster.followed.end_unread(self.now);
         let (source, mut over) = (&mut self.source, Vec::new());
         let follow = |channel: &_| Ok(source.follow(channel));
         self.asked.follow(&self.hubs[ROOT].cluster, follow, |number| over.push(number));

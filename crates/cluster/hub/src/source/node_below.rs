@@ -120,7 +120,7 @@ impl NodeBelow {
         node.send_subscriptions();
         drop(node);
         here.cluster.keep(&self.node);
-        self.node.set_up(true);
+        self.node.connected();
         self.is_up = true;
         true
     }

@@ -8,7 +8,9 @@ use super::*;
 use crate::clock::played;
 use crate::cluster::Settings;
 use crate::counts::own_metric;
-use crate::followed::{FollowedChannel, Follows};
+use crate::followed::{FollowedChannel, Follows, Looks};
+use crate::lane::Part;
+use crate::limits::FOLLOWED_LINGER;
 use crate::node::{Answer, Arrival, BASE, Link, Terms};
 
 /// How the base lane is offered.
@@ -269,6 +271,48 @@ fn the_lane_of_a_channel_ends_with_its_last_reader_here() {
     passing.below.follower.closed(&passing.key);
     passing.below.follower.rest();
     assert_eq!(passing.there(), None);
+}
+
+#[test]
+fn rows_of_a_channel_come_for_some_seconds_after_its_last_reader_here_has_gone() {
+    let mut passing = Passing::new();
+    let below = Arc::new(Looks);
+    let cluster = passing.below.follower.reader().here.cluster.clone();
+    cluster.followed.tell(&below);
+    let number = subscribes(&passing.below, &terms(Some(hot())));
+    passing.offer(0);
+    passing.row(0);
+    passing.below.node().lock().unsubscribe(number);
+    let gone = Nanos::from_secs(50);
+    played::NOW.set(Some(gone));
+    passing.follows = None;
+    let nobody_else = |_: &_| unreachable!("nobody follows anything else");
+    passing.asked.follow(&cluster, nobody_else, |_| panic!("a reader may come back"));
+    passing.below.follower.rest();
+    (1..4).for_each(|row| passing.row(row));
+    assert_eq!(passing.there(), Some((4, 0, 0)));
+    // It is back: the rows since it went are here, and the next ones follow.
+    passing.follows = Some(Follows::new(cluster.clone(), &passing.channel.interest, false));
+    let number = subscribes(&passing.below, &terms(Some(hot())));
+    passing.below.follower.rest();
+    assert_eq!(answer(&passing.below, number).map(|answer| answer.granted), Some(true));
+    {
+        let node = passing.below.node();
+        let node = node.lock();
+        let lane = node.lanes().present().iter().find(|lane| lane.name == "channel.hot").expect("a lane");
+        let is_here = |part: &Part| matches!(part, Part::Here(..));
+        assert!(lane.parts(1, 4, usize::MAX).0.iter().all(is_here));
+    }
+    passing.row(4);
+    assert_eq!(passing.there(), Some((5, 0, 0)));
+    // It goes for good.
+    passing.below.node().lock().unsubscribe(number);
+    passing.follows = None;
+    cluster.followed.end_unread(Nanos(gone.0 + FOLLOWED_LINGER.0));
+    let mut ended = Vec::new();
+    passing.asked.follow(&cluster, nobody_else, |number| ended.push(number));
+    assert_eq!(ended, [HOT]);
+    played::NOW.set(None);
 }
 
 #[test]

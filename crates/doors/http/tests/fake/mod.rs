@@ -15,10 +15,10 @@ use std::time::Duration;
 use khz_http::{Counters, Door};
 use khz_model::metric::Text;
 use khz_model::{
-    Absence, Delivery, Exposition, Fault, Forgotten, Instance, Interest, Kind, LaneStatus, Metric, Nanos,
-    NodeName, NodeStatus, Notice, Origin, Pattern, Query, QueryError, RangeAnswer, RangeContent, RangePart,
-    RangePoint, RangeRequest, RangeShape, RangeTotal, Rate, Reading, Refresh, Row, Sample, Series, Snapshot,
-    Stamp, Subscription, Unit, WaitFor,
+    Absence, ChannelName, Delivery, Exposition, Fault, Forgotten, Instance, Interest, Kind, LaneStatus,
+    Metric, Nanos, NodeName, NodeStatus, Notice, Origin, Pattern, Query, QueryError, RangeAnswer,
+    RangeContent, RangePart, RangePoint, RangeRequest, RangeShape, RangeTotal, Rate, Reading, Refresh, Row,
+    Sample, Series, Snapshot, Stamp, Subscription, Unit, WaitFor,
 };
 
 /// A test that waits longer than this for a byte has failed.
@@ -48,6 +48,8 @@ pub struct FakeNode {
     pub endless: AtomicBool,
     /// Every request is refused: a limit is reached.
     pub full: AtomicBool,
+    /// The node takes no handlers.
+    pub unable: AtomicBool,
     pub subscriptions: Arc<AtomicUsize>,
     /// The `age_max` of every call of `latest`.
     pub ages: Mutex<Vec<Nanos>>,
@@ -78,6 +80,7 @@ impl Default for FakeNode {
             forgetful: AtomicBool::new(false),
             endless: AtomicBool::new(false),
             full: AtomicBool::new(false),
+            unable: AtomicBool::new(false),
             subscriptions: Arc::new(AtomicUsize::new(0)),
             ages: Mutex::new(Vec::new()),
             renewed: Mutex::default(),
@@ -363,6 +366,10 @@ impl Query for FakeNode {
         self.interests.lock().unwrap().push(interest.clone());
         let columns = self.select(&interest.patterns)?;
         self.check_full()?;
+        if self.unable.load(Ordering::SeqCst) {
+            let problem = "this node takes no handlers".to_owned();
+            return Err(QueryError::Channel { channel: ChannelName::new("adhoc").unwrap(), problem });
+        }
         if interest.rate.period() < self.rate_max().period() {
             return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling: self.rate_max() });
         }

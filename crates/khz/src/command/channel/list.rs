@@ -8,6 +8,7 @@ use khz_model::Rate;
 use khz_model::fold::fold;
 use serde_json::{Value, json};
 
+use super::others::Executed;
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::outcome::{Done, Failure, Outcome};
@@ -19,6 +20,8 @@ use crate::show::terminal;
 pub const EXAMPLES: &str = "\
 Examples:
   khz channel list                  every channel, and how many read it
+  khz channel list --all            also what nodes execute for the hub's rules and
+                                    for `khz wait`
   khz channel list --json           one object a line, with the definition";
 
 /// Examples for `khz channel show --help`.
@@ -35,6 +38,9 @@ follows it.";
 /// Flags of `khz channel list`.
 #[derive(Debug, Args)]
 pub struct ListFlags {
+    /// Also what nodes execute besides these: for the hub's rules, and for those who wait or follow an expression.
+    #[arg(long)]
+    pub all: bool,
     /// One JSON object a line.
     #[arg(long)]
     pub json: bool,
@@ -66,13 +72,17 @@ pub struct ShowFlags {
 /// Lists the channels.
 pub fn list(flags: ListFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
-    let answer = flags.target.running(&plan)?.channels()?;
+    let server = flags.target.running(&plan)?;
+    let answer = server.channels()?;
+    let others = if flags.all { Executed::besides(&answer.channels, &server)? } else { Vec::new() };
     if flags.json {
-        for channel in &answer.channels {
-            writeln!(out, "{}", json_line(&json!(channel)))?;
+        for channel in
+            answer.channels.iter().map(|channel| json!(channel)).chain(others.iter().map(Executed::json))
+        {
+            writeln!(out, "{}", json_line(&channel))?;
         }
     } else {
-        write!(out, "{}", table(&answer.channels).render(terminal::width()))?;
+        write!(out, "{}", table(&answer.channels, &others).render(terminal::width()))?;
     }
     out.flush()?;
     if !answer.kept && !answer.channels.is_empty() {
@@ -93,7 +103,8 @@ pub fn show(flags: ShowFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome
     Ok(Done::Wholly)
 }
 
-fn table(channels: &[Channel]) -> Table {
+/// `others` are executed, and nobody has defined them.
+fn table(channels: &[Channel], others: &[Executed]) -> Table {
     let titles = [
         ("CHANNEL", Side::Left),
         ("BY", Side::Left),
@@ -116,6 +127,13 @@ fn table(channels: &[Channel]) -> Table {
             text("nodes").unwrap_or_else(|| "all".to_owned()),
             content.unwrap_or_default(),
         ]);
+    }
+    for one in others {
+        let none = || "-".to_owned();
+        let executed =
+            if one.nodes == 1 { "1 executes it".to_owned() } else { format!("{} execute it", one.nodes) };
+        let (rows, whose) = (of_count(one.rows_out), one.whose().to_owned());
+        table.row([one.name.clone(), none(), none(), none(), rows, executed, whose]);
     }
     table
 }
@@ -257,11 +275,13 @@ notice    n[1-2]: takes no?handlers
     fn the_list_fits_a_terminal() {
         let long = "sum by (device) (rate({\"net.rx_bytes\"}[5s])) > 100000000 and on() node_load1 > 4";
         let definition = json!({"name": "net", "expr": long, "rate": "100Hz"});
-        let text =
-            table(&[channel(), Channel { name: "net".into(), definition, ..channel() }]).render(Some(80));
+        let rules = Executed { name: "khz_rules_1".into(), nodes: 3, rows_in: 9, rows_out: 1_200 };
+        let text = table(&[channel(), Channel { name: "net".into(), definition, ..channel() }], &[rules])
+            .render(Some(80));
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(lines[1].starts_with("hot      reader    1Hz        2"), "{text}");
+        assert!(lines[1].starts_with("hot          reader    1Hz        2"), "{text}");
         assert!(lines[2].contains("100Hz") && lines[2].contains("all"), "{text}");
+        assert!(lines[3].starts_with("khz_rules_1  -") && lines[3].contains("3 execute it"), "{text}");
     }
 }

@@ -4,6 +4,7 @@
 mod definition;
 mod exec;
 mod list;
+mod others;
 mod watch;
 
 use std::io::Write;

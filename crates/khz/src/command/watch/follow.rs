@@ -157,6 +157,8 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
                 }
             }
             Piece::Server { server, is_silent, span } => {
+                // Rows that it has made may still come, over the same connection.
+                self.is_away = is_silent;
                 let silence = silence(span);
                 self.remark(&match is_silent {
                     true => format!("{server} has not been heard for {silence}; rows come when it is back"),

@@ -199,14 +199,6 @@ impl BoundHandler {
         is_computed.then_some(&self.results)
     }
 
-    /// How many series [`BoundHandler::results`] may come to have.
-    pub fn results_max(&self) -> usize {
-        match &self.rules {
-            Some(rules) => rules.width_max(),
-            None => self.histograms.as_ref().map_or(self.results.len(), Histograms::width_max),
-        }
-    }
-
     /// The labels of all results of rules that there may be.
     pub fn labels_of_rules(&self) -> impl Iterator<Item = &LabelSet> {
         self.rules.iter().flat_map(BoundRules::labels)

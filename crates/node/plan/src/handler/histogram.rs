@@ -84,11 +84,6 @@ impl Histograms {
         self.held
     }
 
-    /// The series that its result may come to have.
-    pub fn width_max(&self) -> usize {
-        self.each.len() * BUCKETS_EACH
-    }
-
     /// The series of its result.
     pub fn width(&self) -> usize {
         self.used.len()

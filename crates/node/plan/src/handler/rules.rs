@@ -164,11 +164,6 @@ impl BoundRules {
         self.each.iter().map(|rule| size_of::<Rule>() + rule.bound.held() + results(rule)).sum()
     }
 
-    /// The series that rows may come to have.
-    pub fn width_max(&self) -> usize {
-        1 + self.each.iter().map(|rule| rule.is_used.len()).sum::<usize>()
-    }
-
     /// The series of the row from this one on, without the first one, which says whether the node is ready.
     pub fn results_from(&self, first: usize) -> impl Iterator<Item = ResultSeries> {
         self.used.iter().skip(first.saturating_sub(1)).filter_map(|&(rule, at)| {

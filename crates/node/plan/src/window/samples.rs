@@ -80,6 +80,11 @@ impl Samples {
         })
     }
 
+    /// Bits, oldest first.
+    pub fn iter_bits(&self) -> impl Iterator<Item = u64> {
+        (0..self.count).map(|number| self.bits[self.slot(number)])
+    }
+
     /// The slot of a sample, counted from the oldest.
     fn slot(&self, number: usize) -> usize {
         let slot = self.first + number;

@@ -67,10 +67,10 @@ pub struct Judge {
     numbers: Arc<Numbers>,
     is_over: Arc<AtomicBool>,
     state: AlertState,
-    score_file: Option<ScoreFile>,
     /// Other hubs that judge the same rules, and the name of this one.
     peers: Vec<ForeignServer>,
     name: String,
+    score_file: Option<ScoreFile>,
 }
 
 impl Judge {
@@ -101,9 +101,9 @@ impl Judge {
             numbers: Arc::default(),
             is_over: Arc::default(),
             state,
-            score_file,
             peers: plan.rules_peers.clone(),
             name: plan.node.to_string(),
+            score_file,
         }))
     }
 

@@ -47,20 +47,8 @@ impl Work {
         audience: Audience,
         identity: &str,
     ) -> Result<Self, Failure> {
-        let Judge {
-            paths,
-            set,
-            settings,
-            job,
-            rate,
-            board,
-            numbers,
-            is_over,
-            state,
-            score_file,
-            peers,
-            name,
-        } = judge;
+        let Judge { paths, set, settings, job, rate, board, numbers, is_over, state, peers, name, score_file } =
+            judge;
         board.evaluated_by(std::thread::current());
         let saved = state.read();
         let judged = saved.as_ref().map(|saved| saved.nodes.clone()).unwrap_or_default();
@@ -68,10 +56,11 @@ impl Work {
         // Alerts that fire must not be resolved because their nodes are not back yet.
         let settles = saved.is_some() || sharing.is_some();
         let groups = Groups::new(&set, settings, saved.as_ref(), now(), settles);
-        let asker = Asker::start(std::thread::current())?;
-        let mut scoring = Scoring::begin(score_file, query.clone(), audience.actions.clone(), board.clone());
+        let mut scoring =
+            Scoring::begin(score_file, query.clone(), audience.actions.clone(), board.clone());
         scoring.of_rules(&set);
         scoring.restored(&groups, now());
+        let asker = Asker::start(std::thread::current())?;
         let (interrupted, numbers_too) = (board.interrupted(), numbers.clone());
         let means =
             Means { query, job: job.clone(), interrupted, numbers: numbers_too, board: board.clone() };
@@ -277,8 +266,8 @@ impl Aftermath {
     }
 
     fn end(&mut self, groups: &Groups) {
+        self.scoring.write(now());
         let nodes = self.sharing.as_ref().map(Sharing::names).unwrap_or_default();
         self.state.write(groups, nodes, &self.numbers, now());
-        self.scoring.write(now());
     }
 }

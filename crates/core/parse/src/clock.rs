@@ -1,0 +1,86 @@
+//! adjtimex(2): whether a time service keeps the clock right, and how wrong the kernel believes it to be.
+
+use khz_model::Unit;
+
+use crate::entry::{Entry, gauge};
+use crate::filesystem::SURVEY_PERIOD;
+use crate::kernel_file::{KernelFile, Pieces, Subject};
+use crate::survey::parse;
+
+/// The survey.
+pub static FILE: KernelFile = KernelFile {
+    name: "timex",
+    path: "adjtimex(2)",
+    pieces: Pieces::Survey { subject: Subject::Clock, captured: "survey/timex" },
+    scalars: SCALARS,
+    groups: &[],
+    parse,
+};
+
+static SCALARS: &[Entry] = &[
+    gauge("clock.synchronised", "TIME_ERROR", Unit::Count, "1 if a time service keeps the clock right.")
+        .at_most(1)
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_sync_status", &[]),
+    gauge(
+        "clock.offset",
+        "offset",
+        Unit::Seconds,
+        "How far the clock still has to be moved; 0 where the time service moves it by other means, as chrony does.",
+    )
+    .steps(9)
+    .signed()
+    .every(SURVEY_PERIOD)
+    .exposed("node_timex_offset_seconds", &[]),
+    gauge("clock.estimated_error", "esterror", Unit::Seconds, "The error that the time service estimates.")
+        .steps(6)
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_estimated_error_seconds", &[]),
+    gauge(
+        "clock.max_error",
+        "maxerror",
+        Unit::Seconds,
+        "The largest error that is possible; without a time service it grows up to 16 s.",
+    )
+    .steps(6)
+    .every(SURVEY_PERIOD)
+    .exposed("node_timex_maxerror_seconds", &[]),
+    gauge("clock.status", "status", Unit::Count, "The kernel's bits STA_... about the clock.")
+        .every(SURVEY_PERIOD)
+        .exposed("node_timex_status", &[]),
+];
+
+#[cfg(test)]
+mod tests {
+    use crate::Parser;
+    use khz_model::{Fault, Reading};
+
+    const TEXT: &str = "* synchronised=1 offset=-1500 estimated_error=12 max_error=25500 status=8193\n";
+
+    #[test]
+    fn an_offset_may_be_below_zero() {
+        let mut parser = Parser::new(&super::FILE);
+        parser.advance_with(TEXT.as_bytes());
+        assert_eq!(parser.faults(), []);
+        let offset = parser.schema().series()[1].metric.format().value(parser.reading(1).unwrap()).unwrap();
+        assert_eq!(offset.to_string(), "-0.000001500");
+        assert_eq!((parser.values()[0], parser.values()[2], parser.values()[3]), (1, 12, 25_500));
+        parser.advance_with(TEXT.replace("-1500", "17").as_bytes());
+        assert_eq!(parser.reading(1), Some(Reading::Present(17)));
+        parser.advance_with(TEXT.replace("-1500", "-18").as_bytes());
+        assert_eq!(parser.values()[1].cast_signed(), -18);
+    }
+
+    #[test]
+    fn damage_is_failed_never_zero() {
+        for offset in ["", "-", "--1", "+1", "1-", "9223372036854775808", "1 offset=2"] {
+            let mut parser = Parser::new(&super::FILE);
+            parser.advance_with(TEXT.replace("-1500", offset).as_bytes());
+            let reading = parser.reading(1).unwrap();
+            // A single `-` says that there is no such number.
+            let is_right =
+                matches!(reading, Reading::Failed(Fault::Malformed | Fault::OutOfRange)) || offset == "-";
+            assert!(is_right && reading.value().is_none(), "{offset}: {reading:?}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! `/sys/class/net`: the state of each network interface's link: carrier, speed, duplex, queue. Its counters of traffic are
+//! in `/proc/net/dev`. The kernel may wait for a driver before it answers, so the files are surveyed.
+
+use khz_model::Unit;
+
+use crate::entry::{Entry, counter, gauge, info};
+use crate::filesystem::SURVEY_PERIOD;
+use crate::kernel_file::{Group, KernelFile, Pieces, Subject};
+use crate::survey::parse;
+
+/// The survey.
+pub static FILE: KernelFile = KernelFile {
+    name: "net/class",
+    path: "sys/class/net",
+    pieces: Pieces::Survey { subject: Subject::Interfaces, captured: "survey/net_class" },
+    scalars: SCALARS,
+    groups: &[Group { label: "device", entries: PER_DEVICE, total_of: &[], instance_labels: &[] }],
+    parse,
+};
+
+static SCALARS: &[Entry] = &[gauge(
+    "net.links_left_out",
+    "folders beyond the limit",
+    Unit::Count,
+    "Interfaces beyond the most whose links are read.",
+)
+.every(SURVEY_PERIOD)
+.exposed("khz_network_links_left_out", &[])];
+
+static PER_DEVICE: &[Entry] = &[
+    gauge("net.up", "operstate", Unit::Count, "1 if the interface is up and can send, by its state.")
+        .at_most(1)
+        .every(SURVEY_PERIOD)
+        .exposed("node_network_up", &[]),
+    gauge(
+        "net.carrier",
+        "carrier",
+        Unit::Count,
+        "1 if there is a link; absent while the interface is switched off.",
+    )
+    .at_most(1)
+    .every(SURVEY_PERIOD)
+    .exposed("node_network_carrier", &[]),
+    counter("net.carrier_changes", "carrier_changes", Unit::Count, "Times that the link came or went.")
+        .every(SURVEY_PERIOD)
+        .exposed("node_network_carrier_changes_total", &[]),
+    counter("net.carrier_up_changes", "carrier_up_count", Unit::Count, "Times that the link came.")
+        .every(SURVEY_PERIOD)
+        .exposed("node_network_carrier_up_changes_total", &[]),
+    counter("net.carrier_down_changes", "carrier_down_count", Unit::Count, "Times that the link went.")
+        .every(SURVEY_PERIOD)
+        .exposed("node_network_carrier_down_changes_total", &[]),
+    gauge(
+        "net.speed",
+        "speed",
+        Unit::Bytes,
+        "Bytes a second that the link can carry; absent where that is not known.",
+    )
+    .every(SURVEY_PERIOD)
+    .exposed("node_network_speed_bytes", &[]),
+    gauge("net.mtu", "mtu", Unit::Bytes, "The largest packet.")
+        .every(SURVEY_PERIOD)
+        .exposed("node_network_mtu_bytes", &[]),
+    gauge("net.queue_length", "tx_queue_len", Unit::Packets, "Packets that may wait to be sent.")
+        .every(SURVEY_PERIOD)
+        .exposed("node_network_transmit_queue_length", &[]),
+    info(
+        "net.link",
+        "address, broadcast, duplex, ifalias, operstate",
+        "node_network_info",
+        "Addresses, duplex and state of the interface.",
+    )
+    .every(SURVEY_PERIOD),
+];
+
+#[cfg(test)]
+mod tests {
+    use crate::{Outcome, Parser};
+    use khz_model::{Absence, Instance, Reading};
+
+    const TEXT: &str = "\
+* links_left_out=0
+device eth0 up=1 carrier=1 carrier_changes=3 carrier_up_changes=2 carrier_down_changes=1 speed=125000000 mtu=1500 queue_length=1000 :duplex=full :operstate=up
+device wlan0 up=0 carrier=- carrier_changes=0 carrier_up_changes=0 carrier_down_changes=0 speed=- mtu=1500 queue_length=1000 :operstate=down :ifalias=a\\040b
+";
+
+    #[test]
+    fn an_interface_without_a_speed_has_none() {
+        let mut parser = Parser::new(&super::FILE);
+        parser.advance_with(TEXT.as_bytes());
+        assert_eq!(parser.faults(), []);
+        let get = |parser: &Parser, metric: &str, device: &str| {
+            let slot = parser.schema().slot(metric, Some(&Instance::parse(device).unwrap())).unwrap();
+            parser.reading(slot as usize).unwrap()
+        };
+        assert_eq!(get(&parser, "net.speed", "eth0"), Reading::Present(125_000_000));
+        assert_eq!(get(&parser, "net.speed", "wlan0"), Reading::Absent(Absence::NoField));
+        let labels = |parser: &Parser, device| get(parser, "net.link", device).labels().unwrap().to_string();
+        assert_eq!(labels(&parser, "eth0"), "duplex=full,operstate=up");
+        assert_eq!(labels(&parser, "wlan0"), "ifalias=a%20b,operstate=down");
+        assert_eq!(parser.advance_with(TEXT.replace("changes=3", "changes=4").as_bytes()), Outcome::InPlace);
+        assert_eq!(get(&parser, "net.carrier_changes", "eth0"), Reading::Present(4));
+        assert_eq!(parser.advance_with(TEXT.replace("=full", "=half").as_bytes()), Outcome::Full);
+        assert_eq!(labels(&parser, "eth0"), "duplex=half,operstate=up");
+    }
+}

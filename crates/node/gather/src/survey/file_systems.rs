@@ -1,0 +1,134 @@
+//! Asks each mounted file system for its sizes, with statvfs(2). A file server that is gone blocks the thread: each is a
+//! step of its own.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use khz_parse::mountinfo::{Mount, chosen, mounts};
+use khz_parse::survey::{NONE, STUCK, UNREADABLE, escape, unescaped};
+use rustix::fs::{StatVfs, statfs, statvfs};
+use rustix::io::Errno;
+
+use super::Answer;
+use super::course::{Abandoned, Course};
+
+/// The most file systems that are asked: each costs a system call every ten seconds, and seven slots. A node of a
+/// cluster has some ten; one with hundreds of containers has a mount for each of them.
+pub const MOUNTS_MAX: usize = 256;
+
+/// A longer list of mounts is not read.
+const LIST_BYTES_MAX: u64 = 8 << 20;
+
+/// True if this root has the kernel's own /proc, so that system calls are about the same host as its files.
+pub(super) fn is_live(root: &Path) -> bool {
+    root == Path::new("/")
+        || statfs(root.join("proc")).is_ok_and(|found| found.f_type as u64 == libc::PROC_SUPER_MAGIC as u64)
+}
+
+/// Makes the text.
+pub(super) fn survey(course: &mut Course<'_>, root: &Path) -> Result<Answer, Abandoned> {
+    if !is_live(root) {
+        return Ok(Err(Errno::NOENT));
+    }
+    if !course.begin(b"")? {
+        return Ok(Err(Errno::TIMEDOUT));
+    }
+    let list = match Mounts::read(root) {
+        Ok(list) => list,
+        Err(errno) => return Ok(Err(errno)),
+    };
+    let mounts = list.visible(root);
+    let mut text = format!("* left_out={}\n", mounts.len().saturating_sub(MOUNTS_MAX)).into_bytes();
+    for mount in mounts.iter().take(MOUNTS_MAX) {
+        begin_line(&mut text, mount, list.is_read_only(mount));
+        let sizes = match course.begin(mount.place)? {
+            true => statvfs(below(root, mount.place)).map_err(|_| UNREADABLE),
+            false => Err(STUCK),
+        };
+        end_line(&mut text, sizes);
+    }
+    Ok(Ok(text))
+}
+
+fn begin_line(text: &mut Vec<u8>, mount: &Mount<'_>, is_read_only: bool) {
+    let words = [("mountpoint ", mount.place), (" device=", mount.device), (" fstype=", mount.fs_type)];
+    for (begin, word) in words {
+        text.extend(begin.bytes());
+        // The kernel escapes them as we do; but a word may have other blanks.
+        escape(&unescaped(word), text);
+    }
+    text.extend(format!(" read_only={}", u8::from(is_read_only)).bytes());
+}
+
+fn end_line(text: &mut Vec<u8>, sizes: Result<StatVfs, &'static str>) {
+    let line = match sizes {
+        Ok(found) => {
+            let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+            // btrfs and FAT have no limit of their own, and say 0.
+            let files = |files: u64| if found.f_files == 0 { NONE.to_owned() } else { files.to_string() };
+            format!(
+                " error=0 size={} free={} available={} files={} files_free={}\n",
+                bytes(found.f_blocks),
+                bytes(found.f_bfree),
+                bytes(found.f_bavail),
+                files(found.f_files),
+                files(found.f_ffree),
+            )
+        }
+        Err(why) => format!(" error=1 size={why} free={why} available={why} files={why} files_free={why}\n"),
+    };
+    text.extend(line.bytes());
+}
+
+fn below(root: &Path, place: &[u8]) -> PathBuf {
+    let place = unescaped(place);
+    let relative = place.strip_prefix(b"/").unwrap_or(&place);
+    root.join(OsStr::from_bytes(relative))
+}
+
+/// What is mounted, as process 1 sees it, and as this process does.
+struct Mounts {
+    list: Vec<u8>,
+    /// `None`: the list is this process's own, because that of process 1 cannot be read.
+    own: Option<Vec<u8>>,
+}
+
+impl Mounts {
+    fn read(root: &Path) -> Result<Self, Errno> {
+        let own = || text_of(&root.join("proc/self/mountinfo"));
+        match text_of(&root.join("proc/1/mountinfo")) {
+            Ok(list) => Ok(Mounts { list, own: Some(own()?) }),
+            Err(_) => Ok(Mounts { list: own()?, own: None }),
+        }
+    }
+
+    /// The mounts whose sizes are of use and that this process sees at the same place. systemd hides some from a
+    /// service.
+    fn visible(&self, root: &Path) -> Vec<Mount<'_>> {
+        let mut chosen = chosen(&self.list);
+        let own = self.own.as_ref().filter(|own| **own != self.list && root == Path::new("/"));
+        if let Some(own) = own {
+            let own: HashMap<&[u8], &[u8]> = mounts(own).map(|mount| (mount.place, mount.number)).collect();
+            chosen.retain(|mount| own.get(mount.place) == Some(&mount.number));
+        }
+        chosen
+    }
+
+    /// True if nothing can be written. In a service's own list many mounts are read-only that are not on the host
+    /// (`ProtectSystem=strict`), so that only what the file system itself says counts.
+    fn is_read_only(&self, mount: &Mount<'_>) -> bool {
+        mount.is_all_read_only || (mount.is_read_only && self.own.is_some())
+    }
+}
+
+fn text_of(path: &Path) -> Result<Vec<u8>, Errno> {
+    use std::io::Read;
+    let read = || {
+        let mut text = Vec::new();
+        std::fs::File::open(path)?.take(LIST_BYTES_MAX + 1).read_to_end(&mut text).map(|_| text)
+    };
+    let text = read().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    if text.len() as u64 > LIST_BYTES_MAX { Err(Errno::FBIG) } else { Ok(text) }
+}

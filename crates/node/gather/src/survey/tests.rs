@@ -1,0 +1,155 @@
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use super::*;
+
+/// The limit only ends a hanging test.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a step may take in these tests. A busy machine may hold a thread up for longer; then it comes back.
+const SOON: Nanos = Nanos::from_millis(50);
+
+/// The items that block, until they are taken out.
+#[derive(Clone, Default)]
+struct Blocked(Arc<(Mutex<BTreeSet<&'static str>>, Condvar)>);
+
+impl Blocked {
+    fn of(items: &[&'static str]) -> Self {
+        let blocked = Blocked::default();
+        blocked.0.0.lock().unwrap().extend(items);
+        blocked
+    }
+
+    fn wait_for(&self, item: &str) {
+        let (blocked, bell) = &*self.0;
+        drop(bell.wait_while(blocked.lock().unwrap(), |blocked| blocked.contains(item)).unwrap());
+    }
+
+    fn release(&self, items: &[&str]) {
+        self.0.0.lock().unwrap().retain(|item| !items.contains(item));
+        self.0.1.notify_all();
+    }
+}
+
+/// A survey whose text has a line for each item, `a` or, where another thread is stuck, `a stuck`.
+fn survey_of(items: &'static [&'static str], blocked: &Blocked) -> Arc<Survey> {
+    let blocked = blocked.clone();
+    let surveyor = move |course: &mut Course<'_>| {
+        if course.subject() == Subject::Clock {
+            return Ok(Ok(b"clock\n".to_vec()));
+        }
+        let mut text = String::new();
+        for item in items {
+            if course.begin(item.as_bytes())? {
+                blocked.wait_for(item);
+                text += &format!("{item}\n");
+            } else {
+                text += &format!("{item} stuck\n");
+            }
+        }
+        Ok(Ok(text.into_bytes()))
+    };
+    Survey::with([Subject::FileSystems, Subject::Clock], Box::new(surveyor))
+}
+
+fn surveys(survey: &Arc<Survey>) -> Surveys {
+    let periods = [Subject::FileSystems, Subject::Clock].map(|subject| (subject, Nanos(0)));
+    let mut surveys = Surveys::new(survey.clone(), periods, Nanos(0));
+    surveys.stuck_after = SOON;
+    // As often as the test looks.
+    surveys.due.iter_mut().for_each(|due| (due.period, due.next) = (Nanos(0), Nanos(0)));
+    surveys
+}
+
+/// Looks, as the gather thread does at its ticks, until the latest answer is this one.
+fn until(surveys: &mut Surveys, subject: Subject, expected: Result<&str, Errno>) {
+    let (begun, mut text) = (Instant::now(), SurveyText::new(&surveys.survey, subject));
+    let mut buffer = Vec::new();
+    loop {
+        surveys.look(crate::clock::boot());
+        let answer =
+            text.read(&mut buffer).map(|length| String::from_utf8_lossy(&buffer[..length]).into_owned());
+        if answer.as_deref().map_err(|errno| *errno) == expected {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{answer:?}, expected {expected:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn what_is_stuck_is_left_out_and_everything_else_goes_on() {
+    let blocked = Blocked::of(&["b"]);
+    let survey = survey_of(&["a", "b", "c"], &blocked);
+    let mut surveys = surveys(&survey);
+    until(&mut surveys, Subject::FileSystems, Ok("a\nb stuck\nc\n"));
+    until(&mut surveys, Subject::Clock, Ok("clock\n"));
+    assert!(survey.counts.stuck.load(Ordering::Relaxed) >= 1);
+    blocked.release(&["b"]);
+    until(&mut surveys, Subject::FileSystems, Ok("a\nb\nc\n"));
+    let begun = Instant::now();
+    while survey.counts.stuck.load(Ordering::Relaxed) != 0 {
+        assert!(begun.elapsed() < PATIENCE, "a thread that came back counts as stuck");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn beyond_the_limit_of_stuck_threads_nothing_is_surveyed_until_one_comes_back() {
+    let blocked = Blocked::of(&["a", "b", "c", "d", "e"]);
+    let survey = survey_of(&["a", "b", "c", "d", "e"], &blocked);
+    let mut surveys = surveys(&survey);
+    until(&mut surveys, Subject::FileSystems, Err(Errno::TIMEDOUT));
+    until(&mut surveys, Subject::Clock, Err(Errno::TIMEDOUT));
+    assert_eq!(survey.lock().stuck.len(), SURVEYS_STUCK_MAX);
+    assert!(!survey.lock().has_worker);
+    blocked.release(&["a", "e"]);
+    until(&mut surveys, Subject::FileSystems, Ok("a\nb stuck\nc stuck\nd stuck\ne\n"));
+    until(&mut surveys, Subject::Clock, Ok("clock\n"));
+    blocked.release(&["b", "c", "d"]);
+    until(&mut surveys, Subject::FileSystems, Ok("a\nb\nc\nd\ne\n"));
+}
+
+#[test]
+fn a_text_is_fresh_until_it_is_read_and_nothing_is_surveyed_before_it_is_due() {
+    let survey = survey_of(&["a"], &Blocked::default());
+    let mut text = SurveyText::new(&survey, Subject::FileSystems);
+    assert!(!text.is_fresh());
+    assert_eq!(text.read(&mut Vec::new()), Err(Errno::AGAIN));
+    survey.want(u8::MAX);
+    assert!(survey.wait(PATIENCE));
+    let mut other = text.clone();
+    let mut buffer = Vec::new();
+    assert!(text.is_fresh() && other.is_fresh());
+    assert_eq!((text.read(&mut buffer), &buffer[..2]), (Ok(2), &b"a\n"[..]));
+    assert!(!text.is_fresh() && other.is_fresh(), "each reader reads for itself");
+    assert!(other.read(&mut buffer).is_ok() && !other.is_fresh());
+    let period = Nanos::from_secs(10);
+    let mut surveys = Surveys::new(survey.clone(), [(Subject::FileSystems, period)], Nanos::SECOND);
+    let made = || survey.versions[Subject::FileSystems as usize].load(Ordering::Acquire);
+    (1..11).for_each(|second| surveys.look(Nanos::from_secs(second)));
+    assert_eq!((made(), survey.lock().wanted), (1, 0));
+    surveys.look(Nanos::from_secs(11));
+    assert!(survey.wait(PATIENCE));
+    assert_eq!(made(), 2);
+}
+
+#[test]
+fn no_subject_is_surveyed_more_often_than_once_a_second() {
+    let surveys = Surveys::new(survey_of(&[], &Blocked::default()), [(Subject::Clock, Nanos(1))], Nanos(0));
+    assert_eq!(surveys.due[0].period, SURVEY_PERIOD_MIN);
+}
+
+#[test]
+fn the_thread_ends_with_the_gather_thread() {
+    let survey = survey_of(&["a"], &Blocked::default());
+    let surveys = surveys(&survey);
+    survey.want(u8::MAX);
+    assert!(survey.wait(PATIENCE));
+    drop(surveys);
+    let begun = Instant::now();
+    // The thread holds one of the two.
+    while Arc::strong_count(&survey) > 1 {
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,81 @@
+//! The thread that makes surveys: one subject after the other, whenever one is wanted. It ends when all is over, or when
+//! it was given up and comes back.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use khz_parse::Subject;
+
+use super::course::Course;
+use super::{SUBJECTS, Survey};
+use crate::clock;
+
+/// The stack of the thread: its deepest call lists a folder, its largest buffer has 4 KiB.
+const STACK_BYTES: usize = 128 << 10;
+
+/// All subjects, in the order of their bits.
+const ALL: [Subject; SUBJECTS] =
+    [Subject::FileSystems, Subject::Interfaces, Subject::Throttling, Subject::MemoryErrors, Subject::Clock];
+
+/// Starts the thread with this number.
+pub(super) fn start(survey: Arc<Survey>, number: u64) -> std::io::Result<()> {
+    let run = move || {
+        run(&survey, number);
+        // If it was given up, it is stuck no more.
+        let mut state = survey.lock();
+        state.stuck.retain(|(worker, ..)| *worker != number);
+        survey.counts.stuck.store(state.stuck.len() as u64, Ordering::Relaxed);
+    };
+    std::thread::Builder::new().name("survey".into()).stack_size(STACK_BYTES).spawn(run).map(drop)
+}
+
+fn run(survey: &Survey, number: u64) {
+    while let Some(subject) = next(survey, number) {
+        let (start, before) = (clock::boot(), clock::thread_cpu());
+        let mut course = Course { survey, worker: number, subject };
+        let Ok(answer) = (survey.surveyor)(&mut course) else { return };
+        let mut state = survey.lock();
+        if state.worker != number {
+            return;
+        }
+        state.step = None;
+        survey.step_since.store(0, Ordering::Relaxed);
+        state.took[subject as usize] = clock::boot().since(start);
+        state.answers[subject as usize] = Some(answer);
+        survey.versions[subject as usize].fetch_add(1, Ordering::Release);
+        survey.counts.surveys.fetch_add(1, Ordering::Relaxed);
+        survey.counts.cpu.fetch_add(clock::thread_cpu().since(before).0, Ordering::Relaxed);
+        if state.wanted == 0 {
+            survey.made.notify_all();
+        }
+    }
+}
+
+/// Sleeps until a subject is wanted; `None`: there is nothing more to do for this thread.
+fn next(survey: &Survey, number: u64) -> Option<Subject> {
+    let mut state = survey.lock();
+    loop {
+        if state.is_over || state.worker != number {
+            return None;
+        }
+        if let Some(&subject) = ALL.get(state.wanted.trailing_zeros() as usize) {
+            state.wanted &= state.wanted - 1;
+            // Whoever waits for all answers must see that this one is still to come.
+            state.step = Some((subject, Vec::new()));
+            return Some(subject);
+        }
+        state = survey.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// A step in words.
+pub(super) fn called(subject: Subject, item: &[u8]) -> String {
+    match subject {
+        Subject::FileSystems if item.is_empty() => "the list of mounted file systems".to_owned(),
+        Subject::FileSystems => format!("the file system at {}", String::from_utf8_lossy(item)),
+        Subject::Interfaces => "the kernel, asked about network interfaces,".to_owned(),
+        Subject::Throttling => "the kernel, asked about throttled processors,".to_owned(),
+        Subject::MemoryErrors => "the kernel, asked about errors of the memory,".to_owned(),
+        Subject::Clock => "the kernel, asked about its clock,".to_owned(),
+    }
+}

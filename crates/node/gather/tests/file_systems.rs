@@ -1,0 +1,149 @@
+//! File systems of an agent that reads this machine: one that does not answer delays no row and hides no other. It is a
+//! FUSE file system of this test: needs /dev/fuse and root.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use fuser::{
+    Config, FileAttr, FileHandle, FileType, Filesystem, INodeNo, MountOption, ReplyAttr, ReplyStatfs, Request,
+};
+use futures_executor::block_on;
+use khz_gather::{Agent, Plan};
+use khz_model::{Fault, Instance, Nanos, NodeName, Pattern, Rate, Reading};
+
+/// Questions for the sizes that are not answered yet; `None`: they are answered at once.
+type Held = Arc<Mutex<Option<Vec<ReplyStatfs>>>>;
+
+struct Slow(Held);
+
+fn answer(reply: ReplyStatfs) {
+    // 1,000 blocks of 4 KiB, of which 400 are free, 300 of them for everybody; 64 files, 60 of them free.
+    reply.statfs(1_000, 400, 300, 64, 60, 4_096, 255, 4_096);
+}
+
+impl Filesystem for Slow {
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        let time = std::time::UNIX_EPOCH;
+        let attributes = FileAttr {
+            ino,
+            size: 0,
+            blocks: 0,
+            atime: time,
+            mtime: time,
+            ctime: time,
+            crtime: time,
+            kind: FileType::Directory,
+            perm: 0o555,
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 4_096,
+            flags: 0,
+        };
+        reply.attr(&Duration::from_secs(60), &attributes);
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        match &mut *self.0.lock().unwrap() {
+            Some(held) => held.push(reply),
+            None => answer(reply),
+        }
+    }
+}
+
+/// Releases what is held, whatever becomes of the test: a mount whose questions are not answered cannot be taken away.
+struct Release(Held);
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        let held = self.0.lock().unwrap().take();
+        held.into_iter().flatten().for_each(answer);
+    }
+}
+
+/// The reading of a metric of the file system that is mounted there.
+fn reading(agent: &Agent, metric: &str, place: &Path) -> Option<Reading> {
+    let pattern = [Pattern::new(metric).unwrap()];
+    let snapshot = block_on(agent.query().latest(&pattern, Nanos::SECOND)).unwrap();
+    let name = |instance: &Instance| instance.name() == place.to_str().unwrap();
+    let is_it = |sample: &&khz_model::Sample| sample.series.instance.as_ref().is_some_and(name);
+    snapshot.nodes.first()?.1.iter().find(is_it).map(|sample| sample.reading)
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(120);
+    while !is_so() {
+        assert!(Instant::now() < end, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn mount(place: &Path, held: &Held, name: &str) -> fuser::BackgroundSession {
+    std::fs::create_dir_all(place).unwrap();
+    let mut config = Config::default();
+    config.mount_options = vec![MountOption::FSName(name.into()), MountOption::RO];
+    config.n_threads = Some(2);
+    fuser::spawn_mount(Slow(held.clone()), place, &config).unwrap()
+}
+
+#[test]
+fn a_file_system_that_does_not_answer_is_failed_and_delays_nothing() {
+    let folder = std::env::temp_dir().join(format!("khz-file-systems-{}", std::process::id()));
+    let (fine, slow) = (folder.join("fine here"), folder.join("slow"));
+    let (answered, held): (Held, Held) = Default::default();
+    let mounts = [mount(&fine, &answered, "fine=1"), mount(&slow, &held, "server:/slow")];
+    let release = Release(held.clone());
+    let seen = std::fs::read_to_string("/proc/1/mountinfo").unwrap();
+    if !seen.contains(slow.to_str().unwrap()) {
+        return khz_skip::skip("process 1 does not see what this one mounts");
+    }
+    let mut plan = Plan::new("/", NodeName::new("n1").unwrap());
+    plan.sources.retain(|source| ["filesystem", "loadavg"].contains(&source.file.name));
+    // Surveys are a second apart.
+    plan.sources.iter_mut().for_each(|source| source.rate = Rate::from_hz(1));
+    let agent = Agent::start(plan).unwrap();
+    let is = |metric: &str, place: &Path, expected: Reading| reading(&agent, metric, place) == Some(expected);
+    until("both have sizes", || {
+        [&fine, &slow].iter().all(|place| is("fs.available", place, Reading::Present(300 * 4_096)))
+    });
+    assert_eq!(reading(&agent, "fs.read_only", &fine), Some(Reading::Present(1)));
+    assert_eq!(reading(&agent, "fs.files_free", &slow), Some(Reading::Present(60)));
+    let device = |place: &Path| {
+        let samples =
+            block_on(agent.query().latest(&[Pattern::new("fs.size").unwrap()], Nanos::SECOND)).unwrap();
+        let instances = samples.nodes[0].1.iter().filter_map(|sample| sample.series.instance.clone());
+        let found =
+            instances.into_iter().find(|instance| instance.name() == place.to_str().unwrap()).unwrap();
+        found.only_labels().get("device").unwrap().to_owned()
+    };
+    assert_eq!((device(&fine), device(&slow)), ("fine=1".to_owned(), "server:/slow".to_owned()));
+
+    *held.lock().unwrap() = Some(Vec::new());
+    until("the silent one is stuck", || is("fs.available", &slow, Reading::Failed(Fault::Stuck)));
+    assert!(is("fs.error", &slow, Reading::Present(1)) && is("fs.read_only", &slow, Reading::Present(1)));
+    assert!(
+        is("fs.available", &fine, Reading::Present(300 * 4_096))
+            && is("fs.error", &fine, Reading::Present(0))
+    );
+    let own = |name: &str| {
+        let pattern = [Pattern::new(name).unwrap()];
+        let snapshot = block_on(agent.query().latest(&pattern, Nanos(0))).unwrap();
+        snapshot.nodes[0].1[0].reading.value()
+    };
+    assert_eq!(own("khz.survey.stuck"), Some(1));
+    let surveys = own("khz.survey.surveys");
+    until("further surveys are made", || own("khz.survey.surveys") > surveys.map(|surveys| surveys + 1));
+    assert!(is("fs.available", &slow, Reading::Failed(Fault::Stuck)), "it is not asked again");
+
+    drop(release);
+    until("it has sizes again", || is("fs.available", &slow, Reading::Present(300 * 4_096)));
+    until("no thread is stuck", || own("khz.survey.stuck") == Some(0));
+    assert!(is("fs.error", &slow, Reading::Present(0)));
+    agent.stop();
+    drop(mounts);
+    let _ = std::fs::remove_dir_all(folder);
+}

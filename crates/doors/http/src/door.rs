@@ -156,6 +156,7 @@ impl Hall {
         } = door;
         let answers = Budget::new(limits.answers, Arc::clone(&counters.answer_bytes));
         let app = App {
+            has_own: query.own().is_some(),
             query,
             window,
             job,

@@ -34,6 +34,9 @@ const RENEW_DEADLINE: Duration = Duration::from_millis(50);
 /// trips.
 const SCRAPE_DEADLINE: Duration = Duration::from_millis(500);
 
+/// What a scrape holds for each reading until it is written: the sample, and its place in its family.
+const BYTES_A_READING: u64 = (size_of::<Sample>() + size_of::<(Option<&NodeName>, &Sample)>()) as u64;
+
 /// Parameters of `/metrics`.
 pub(crate) const METRICS_PARAMS: &[&str] = &["node", "nodes", COLLECT];
 
@@ -47,47 +50,101 @@ pub(crate) async fn metrics(
     let params = Params::parse(request.uri().query(), METRICS_PARAMS)?;
     let format = negotiate(request.headers());
     let collected = collect::patterns(&params)?;
-    // An exposition is built in its turn, like a page.
     let (node, nodes) = (params.get("node"), params.hostlist("nodes")?);
-    if node.is_some() && nodes.is_some() {
-        let error = "'node' is for one node, and 'nodes' for a hostlist: a scrape takes only one of them. Write nodes=n1,n[3-5] \
-                     for several nodes";
-        return Err(Refusal::bad_request(error));
-    }
-    let turns = match (node, &nodes) {
-        (Some(_), _) => Queue::Scrapes,
-        (None, Some(_)) => Queue::Answers,
-        (None, None) => Queue::Own,
+    let wanted = match (node, nodes) {
+        (Some(_), Some(_)) => {
+            let error = "'node' is for one node, and 'nodes' for a hostlist: a scrape takes only one of them. Write nodes=n1,n[3-5] \
+                         for several nodes";
+            return Err(Refusal::bad_request(error));
+        }
+        (Some(node), None) => Wanted::Node(NodeName::new(node)?),
+        (None, Some(nodes)) => Wanted::Nodes(nodes),
+        (None, None) if app.has_own => Wanted::Own,
+        (None, None) => Wanted::Everything,
     };
-    app.turns.next(turns).await;
-    // No identity for a requested node: the scraper's target has one, and two would conflict.
-    let (exposed, queue) = if let Some(node) = node {
-        of_one_node(&app, one_node(&app, &roster, node, collected.clone()).await?, collected.is_none())
-    } else if let Some(nodes) = nodes {
-        let snapshot = scrape_nodes::snapshot(&app, &roster, &nodes, collected).await?;
-        (Exposed::Nodes(snapshot, app.job.clone()), Queue::Answers)
-    } else if let Some(mut own) = app.query.own() {
-        let is_collected = |name: &str| {
-            collected.as_ref().is_none_or(|all| all.iter().any(|pattern| pattern.matches_metric(name)))
-        };
-        own.retain(|sample| is_collected(&sample.series.metric.name));
-        (Exposed::Own(own), Queue::Own)
-    } else {
-        let all = match &collected {
-            Some(patterns) => collect(&app, patterns).await?,
-            None => app.query.latest(&[Pattern::everything()], app.window).await?,
-        };
-        of_one_node(&app, all, collected.is_none())
+    let readings = wanted.readings(&app, &roster)?;
+    let queue = match wanted {
+        Wanted::Own => Queue::Own,
+        // A node of ordinary size has room that long answers cannot take.
+        Wanted::Node(_) | Wanted::Everything if readings <= SCRAPE_SMALL_READINGS as u64 => Queue::Scrapes,
+        _ => Queue::Answers,
     };
     let kind = format.content_type();
-    let write = async move |writer| exposed.write(writer, format).await;
+    let asked = app.clone();
+    // The samples are collected in their turn, like a page, and the budget has paid for them then: many who wait hold nothing.
+    let write = async move |mut writer: Writer| {
+        writer.hold(readings * BYTES_A_READING)?;
+        wanted.exposed(&asked, &roster, collected).await?.write(writer, format).await
+    };
     let mut response = pages::answer_in(queue, &app, kind, write).await?;
     response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
     Ok(response)
 }
 
-/// The exposition of one node. A node of ordinary size has room that long answers cannot take.
-fn of_one_node(app: &App, mut snapshot: Snapshot, has_all: bool) -> (Exposed, Queue) {
+/// What a scrape wants.
+enum Wanted {
+    Node(NodeName),
+    Nodes(Pattern),
+    /// What the answering program has about itself.
+    Own,
+    /// What it has of its node.
+    Everything,
+}
+
+impl Wanted {
+    /// About how many readings this is.
+    fn readings(&self, app: &App, roster: &Roster) -> Result<u64, Refusal> {
+        let nodes = match self {
+            Wanted::Own => return Ok(0),
+            _ => roster.nodes(&*app.query),
+        };
+        match self {
+            Wanted::Nodes(pattern) => scrape_nodes::readings(&nodes, pattern),
+            Wanted::Node(name) => {
+                Ok(nodes.iter().filter(|status| status.node == *name).map(scrape_nodes::slots).sum())
+            }
+            _ => Ok(nodes.iter().map(scrape_nodes::slots).sum()),
+        }
+    }
+
+    async fn exposed(
+        self,
+        app: &App,
+        roster: &Roster,
+        collected: Option<Vec<Pattern>>,
+    ) -> Result<Exposed, Refusal> {
+        Ok(match self {
+            // No identity for a requested node: the scraper's target has one, and two would conflict.
+            Wanted::Node(node) => {
+                let has_all = collected.is_none();
+                of_one_node(app, one_node(app, roster, node, collected).await?, has_all)
+            }
+            Wanted::Nodes(nodes) => {
+                Exposed::Nodes(scrape_nodes::snapshot(app, roster, &nodes, collected).await?, app.job.clone())
+            }
+            Wanted::Own => {
+                let mut own = app.query.own().unwrap_or_default();
+                let is_collected = |name: &str| {
+                    collected
+                        .as_ref()
+                        .is_none_or(|all| all.iter().any(|pattern| pattern.matches_metric(name)))
+                };
+                own.retain(|sample| is_collected(&sample.series.metric.name));
+                Exposed::Own(own)
+            }
+            Wanted::Everything => {
+                let all = match &collected {
+                    Some(patterns) => collect(app, patterns).await?,
+                    None => app.query.latest(&[Pattern::everything()], app.window).await?,
+                };
+                of_one_node(app, all, collected.is_none())
+            }
+        })
+    }
+}
+
+/// The exposition of one node.
+fn of_one_node(app: &App, mut snapshot: Snapshot, has_all: bool) -> Exposed {
     scrape_nodes::leave_out_up(app, &mut snapshot);
     if has_all {
         let time = Arc::new(exposed::time_metric());
@@ -95,9 +152,7 @@ fn of_one_node(app: &App, mut snapshot: Snapshot, has_all: bool) -> (Exposed, Qu
             samples.extend(exposed::time_sample(&time, samples));
         }
     }
-    let readings: usize = snapshot.nodes.iter().map(|(_, samples)| samples.len()).sum();
-    let queue = if readings <= SCRAPE_SMALL_READINGS { Queue::Scrapes } else { Queue::Answers };
-    (Exposed::Node(snapshot), queue)
+    Exposed::Node(snapshot)
 }
 
 /// The contents of an exposition.
@@ -131,10 +186,9 @@ impl Exposed {
 async fn one_node(
     app: &App,
     roster: &Roster,
-    name: &str,
+    node: NodeName,
     collected: Option<Vec<Pattern>>,
 ) -> Result<Snapshot, Refusal> {
-    let node = NodeName::new(name)?;
     let nodes = roster.nodes(&*app.query);
     let status = nodes.iter().find(|status| status.node == node).ok_or_else(|| {
         let error = format!("there is no node '{node}'; /khz/v1/nodes lists them");

@@ -38,6 +38,8 @@ pub(crate) const HEALTH_PATH: &str = "/healthz";
 /// What the routes share.
 pub(crate) struct App {
     pub query: Arc<dyn Query>,
+    /// Whether it has numbers about itself beside those of its nodes.
+    pub has_own: bool,
     pub window: Nanos,
     pub job: Arc<str>,
     pub limits: Limits,

@@ -22,7 +22,6 @@ pub(crate) async fn snapshot(
 ) -> Result<Snapshot, Refusal> {
     let all = roster.nodes(&*app.query);
     let selected = || all.iter().filter(|status| nodes.matches_node(status.node.as_str()));
-    check_size(selected())?;
     let hosts = nodes.nodes().map_or_else(String::new, |hosts| format!("{hosts}:"));
     let has_all = collected.is_none();
     let wanted = collected.unwrap_or_else(|| vec![Pattern::everything()]);
@@ -43,18 +42,24 @@ pub(crate) async fn snapshot(
     Ok(Snapshot { nodes: shown.collect(), missing: Vec::new() })
 }
 
-/// An exposition has the samples of all nodes at once, since those of one name must be together.
-fn check_size<'a>(statuses: impl Iterator<Item = &'a NodeStatus>) -> Result<(), Refusal> {
-    let slots = |status: &NodeStatus| status.lanes.iter().map(|lane| lane.slots).max().unwrap_or(0);
-    let readings: u64 = statuses.filter(|status| status.up).map(slots).sum();
+/// About how many readings an exposition of these nodes has; refused if they are too many. It has the samples of all nodes at once,
+/// since those of one name must be together.
+pub(crate) fn readings(all: &[NodeStatus], nodes: &Pattern) -> Result<u64, Refusal> {
+    let selected = all.iter().filter(|status| nodes.matches_node(status.node.as_str()));
+    let readings: u64 = selected.filter(|status| status.up).map(slots).sum();
     if readings <= SCRAPE_READINGS_MAX {
-        return Ok(());
+        return Ok(readings);
     }
     let error = format!(
         "{readings} readings are too many for one scrape (at most {SCRAPE_READINGS_MAX}): select fewer nodes, or scrape each \
          by itself with http_sd_configs and /khz/v1/targets"
     );
     Err(Refusal::bad_request(error))
+}
+
+/// The slots of a node's widest lane.
+pub(crate) fn slots(status: &NodeStatus) -> u64 {
+    status.lanes.iter().map(|lane| lane.slots).max().unwrap_or(0)
 }
 
 /// Leaves out what a node itself names `up`: a node must not say that it is up, and a name comes once with its labels.

@@ -7,19 +7,26 @@ pub(crate) struct Steps {
     /// The distance, at least 1.
     pub(crate) step: i64,
     pub(crate) count: usize,
+    /// The end that was asked for, which may be after the last instant: `@ end()` means it.
+    pub(crate) until: i64,
 }
 
 impl Steps {
     /// One instant.
     pub(crate) fn instant(time: i64) -> Self {
-        Steps { start: time, step: 1, count: 1 }
+        Steps { start: time, step: 1, count: 1, until: time }
     }
 
     /// From one time up to another.
     pub(crate) fn between(start: i64, end: i64, step: i64) -> Self {
         let step = step.max(1);
         let more = end.saturating_sub(start).max(0) / step;
-        Steps { start, step, count: usize::try_from(more).unwrap_or(usize::MAX - 1) + 1 }
+        Steps {
+            start,
+            step,
+            count: usize::try_from(more).unwrap_or(usize::MAX - 1) + 1,
+            until: end.max(start),
+        }
     }
 
     /// The time of a step.

@@ -27,7 +27,7 @@ pub(super) fn moved(at: Option<&AtModifier>, offset: Option<&Offset>, whole: Ste
     Moved {
         fixed: at.map(|at| match at {
             AtModifier::Start => whole.start,
-            AtModifier::End => whole.end(),
+            AtModifier::End => whole.until,
             AtModifier::At(time) => since(time),
         }),
         offset: match offset {

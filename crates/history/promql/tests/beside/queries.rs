@@ -19,7 +19,9 @@ pub fn query(random: &mut Random) -> Query {
     } else {
         [1_000, 15_000, 60_000, 61_003, 300_000][random.below(5) as usize]
     };
-    let end = start + step * random.below(40) as i64;
+    // Half of them do not end at a step: `@ end()` is the end all the same.
+    let beyond = if random.once_in(2) { random.below(step.max(1) as u64) as i64 } else { 0 };
+    let end = start + step * random.below(40) as i64 + beyond;
     let mut text = if random.once_in(12) { scalar(random, 3) } else { vector(random, 3) };
     // Prometheus moves `timestamp(x offset 7m @ 5)` twice by the offset.
     while text.contains("timestamp(") && text.contains(" @ ") {

@@ -22,6 +22,7 @@ mod matcher;
 mod picture;
 mod plan;
 mod print;
+mod re2;
 mod run;
 mod source;
 mod steps;

@@ -3,6 +3,7 @@
 use regex::{Regex, RegexBuilder};
 
 use crate::limits::REGEX_BYTES_MAX;
+use crate::re2::in_words_of_the_crate;
 
 /// How a value is compared.
 #[derive(Clone, Debug)]
@@ -62,9 +63,10 @@ impl Matcher {
         Some(operator.map(|operator| Matcher { name: name.to_owned(), operator, value: value.to_owned() }))
     }
 
-    /// An expression that fits whole values. Where braces do not repeat anything, they stand for themselves, as in
+    /// An expression of Go that fits whole values. Where braces do not repeat anything, they stand for themselves, as in
     /// Prometheus.
     pub(crate) fn regex(text: &str) -> Result<Regex, regex::Error> {
+        let text = &in_words_of_the_crate(text);
         let build = |text: &str| {
             RegexBuilder::new(&format!("^(?s:{text})$"))
                 .size_limit(REGEX_BYTES_MAX)

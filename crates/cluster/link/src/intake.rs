@@ -36,8 +36,6 @@ pub struct Intake {
     /// Bytes of each generation's schema that came.
     schemas: Vec<(u32, u64)>,
     settled: Ranges,
-    /// The first row that was wanted, while no row is settled.
-    begins: Option<u64>,
     open: Option<Open>,
     past: Vec<u8>,
     /// Rows that came more than once.
@@ -62,10 +60,9 @@ impl Intake {
         }
     }
 
-    /// The same for a lane that was wanted before, whatever the age of the missing rows.
+    /// The same for a lane of which rows came before, whatever the age of the missing rows.
     pub fn want_missed(&self, offer: &LaneOffer<'_>, prompt: bool) -> Want {
-        let start = self.settled.start().or(self.begins).unwrap_or(offer.next_row);
-        let from_row = start.max(self.settled.complete_from_zero());
+        let from_row = self.settled.start().unwrap_or(offer.next_row).max(self.settled.complete_from_zero());
         let above = self.settled.above();
         // More ranges than a Want may carry: the rows between the oldest are given up.
         let from_row = if above.len() == HAVE_MAX { above[0].0.max(from_row) } else { from_row };
@@ -75,18 +72,8 @@ impl Intake {
     /// The Want for rows from now on. The rows that were missed are reported as lost.
     pub fn want_new(&self, offer: &LaneOffer<'_>, prompt: bool) -> Want {
         let newest = offer.next_row.saturating_sub(1);
-        let from_row = if self.has_rows() { self.settled.end() } else { self.begins.unwrap_or(newest) };
+        let from_row = if self.has_rows() { self.settled.end() } else { newest };
         Want { from_row, have: Vec::new(), ..self.want(offer, Nanos(0), prompt) }
-    }
-
-    /// Rows from this one on are wanted of a lane that was not known.
-    pub fn begin_at(&mut self, row: u64) {
-        self.begins.get_or_insert(row);
-    }
-
-    /// True when its first row is known: it was wanted before.
-    pub fn is_known(&self) -> bool {
-        self.has_rows() || self.begins.is_some()
     }
 
     /// True when a row was received, or is known to be lost.

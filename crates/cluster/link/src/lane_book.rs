@@ -86,7 +86,7 @@ impl<L: Lane> LaneBook<L> {
         self.revision == Some(lanes.revision()) && self.entries.iter().all(|entry| !entry.gone)
     }
 
-    /// Offers lanes that are new or have changed, and those of channels that serve another Interest, which `answers` has.
+    /// Offers lanes that are new or have changed. `answers` has the lanes that are new because of an Interest.
     pub fn refresh(&mut self, lanes: &impl Lanes<Lane = L>, answers: &[Answer], out: &mut Vec<u8>) {
         let revision = lanes.revision();
         if self.revision == Some(revision) {
@@ -112,9 +112,7 @@ impl<L: Lane> LaneBook<L> {
                 let entry = &mut self.entries[index];
                 entry.gone = false;
                 offered.interest = entry.offered.interest;
-                // Rows that were not flushed yet are older than its new interest: the offer says which row comes next.
-                let is_asked = !lane.is_regular() && answers.iter().any(|one| one.lane == Some(lane.id()));
-                if entry.offered == offered && !is_asked {
+                if entry.offered == offered {
                     return;
                 }
                 if entry.offered.generation != generation {

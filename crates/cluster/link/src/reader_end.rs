@@ -259,18 +259,13 @@ impl ReaderEnd {
         if self.lanes.len() == FOLLOWED_MAX {
             return Err(Reject::protocol("more lanes than a follower takes"));
         }
-        let mut intake = self.kept.remove(&key).map_or_else(|| Intake::new(key.epoch), |kept| kept.intake);
-        let want = self.want(&key, &intake, offer, accept, sink.wants_missed());
-        if accept.span == Nanos(0) {
-            // If the connection breaks before the first row, the next one asks from here on.
-            intake.begin_at(want.from_row);
-        }
-        want.put(offer.lane, out);
+        let intake = self.kept.remove(&key).map_or_else(|| Intake::new(key.epoch), |kept| kept.intake);
+        self.want(&key, &intake, offer, accept, sink.wants_missed()).put(offer.lane, out);
         self.lanes.insert(offer.lane, Followed { key, interest: offer.interest, intake });
         Ok(())
     }
 
-    /// The Want for a lane. Of a lane that was wanted before: the rows that were missed. Of one that takes the place of another: the rows since
+    /// The Want for a lane. Of a known lane: the rows that were missed. Of one that takes the place of another: the rows since
     /// then. Of a new one: rows from now on.
     fn want(
         &self,
@@ -282,7 +277,7 @@ impl ReaderEnd {
     ) -> Want {
         let Accept { span, prompt } = accept;
         let before = || self.left.get(&(key.node.clone(), key.name.clone()));
-        match (span, missed, intake.is_known()) {
+        match (span, missed, intake.has_rows()) {
             (Nanos(0), true, true) => intake.want_missed(offer, prompt),
             (Nanos(0), true, false) => match before() {
                 Some(&left) => intake.want(offer, Nanos(self.now.since(left).0 + OVERLAP.0), prompt),
@@ -324,7 +319,7 @@ impl ReaderEnd {
         let Some(Followed { key, mut intake, .. }) = self.lanes.remove(&lane) else { return };
         intake.cut();
         // Lanes that come and go for ever must not fill the memory. A forgotten lane is a new one when it comes back.
-        if self.kept.len() < FOLLOWED_MAX && self.left.len() < FOLLOWED_MAX && intake.is_known() {
+        if self.kept.len() < FOLLOWED_MAX && self.left.len() < FOLLOWED_MAX && intake.has_rows() {
             self.left.insert((key.node.clone(), key.name.clone()), self.now);
             self.kept.insert(key, Kept { intake, left: self.now });
         }

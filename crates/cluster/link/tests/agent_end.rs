@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use identity::identity;
 use khz_block::Encoder;
-use khz_link::{AgentEnd, Ask, Want, put};
+use khz_link::{AgentEnd, Want, put};
 use khz_model::{Nanos, Stamp};
 use khz_ring::{Label, Reader, Ring, Writer};
 use one_lane::OneLane;
@@ -190,39 +190,6 @@ fn a_lane_whose_first_row_may_be_far_off_has_its_schema_at_the_peer_before_it() 
         agent.gather(1, now);
         assert_eq!(sent(&mut agent, now), with_a_row);
     }
-}
-
-/// What an agent sends when an interest comes, with the rows that come next by its offers.
-fn asked(agent: &mut Agent, number: u32, now: Nanos) -> Vec<String> {
-    agent.words.clear();
-    let (period, patterns) = (Nanos::from_millis(10), &["*"]);
-    Ask { number, period, exact: true, prompt: true, past: false, channel: None, patterns }
-        .put(&mut agent.words);
-    agent.end.receive(&agent.words, now, 0, &mut agent.lanes, &mut agent.out).expect("an Interest");
-    agent.end.poll(now, 0, &mut agent.lanes, &mut agent.out).expect("a hub that answers");
-    let (mut bytes, mut said) = (&agent.out[..], Vec::new());
-    while let Ok(Some(raw)) = khz_link::frame::split(bytes, khz_link::limits::FRAME_MAX) {
-        match khz_link::Frame::decode(raw.kind, raw.body).expect("a frame") {
-            khz_link::Frame::Lane(offer) => said.push(format!("Lane {}", offer.next_row)),
-            khz_link::Frame::Beat(_) => {}
-            frame => said.push(frame.name().to_owned()),
-        }
-        bytes = &bytes[raw.length..];
-    }
-    agent.out.clear();
-    said
-}
-
-#[test]
-fn a_lane_of_rows_at_any_time_that_serves_another_interest_is_offered_again_with_the_row_that_comes_next() {
-    let now = Nanos::from_secs(10);
-    let mut agent = Agent::with(Nanos::from_millis(10), false, now, OneLane::irregular);
-    sent(&mut agent, now);
-    // Rows that wait for the next flush.
-    (0..5).for_each(|row| agent.gather(row, Nanos(now.0 + row)));
-    assert_eq!(asked(&mut agent, 1, Nanos(now.0 + 9)), ["Lane 5", "Told"]);
-    agent.gather(5, Nanos(now.0 + 10));
-    assert_eq!(asked(&mut agent, 2, Nanos(now.0 + 11)), ["Lane 6", "Told"]);
 }
 
 #[test]

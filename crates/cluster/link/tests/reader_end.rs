@@ -71,12 +71,8 @@ fn end_of(block: &[u8]) -> End {
 }
 
 fn offer(name: &str, lane: u32, out: &mut Vec<u8>) {
-    offer_at(name, lane, 4, out);
-}
-
-fn offer_at(name: &str, lane: u32, next_row: u64, out: &mut Vec<u8>) {
     let (node, epoch, generation, period) = ("n7", 5, 1, Nanos(1_000));
-    let (oldest_row, schema_bytes, schema_hash) = (0, 10, [0; 16]);
+    let (oldest_row, next_row, schema_bytes, schema_hash) = (0, 4, 10, [0; 16]);
     let interest = 1;
     LaneOffer {
         lane,
@@ -109,10 +105,7 @@ fn names(bytes: &[u8]) -> Vec<String> {
     let (mut at, mut names) = (0, Vec::new());
     while let Some(raw) = frame::split(&bytes[at..], FRAME_MAX).expect("frames") {
         names.push(match Frame::decode(raw.kind, raw.body).expect("a frame") {
-            Frame::Want(want) => {
-                let span = if want.span == Nanos(0) { "new from" } else { "from" };
-                format!("Want {span} {} have {:?}", want.from_row, want.to_want().have)
-            }
+            Frame::Want(want) => format!("Want from {} have {:?}", want.from_row, want.to_want().have),
             Frame::Hello(hello) => format!("Hello {:?} {:?}", hello.role, hello.proof.map(|proof| proof[0])),
             frame => frame.name().to_owned(),
         });
@@ -283,42 +276,4 @@ fn a_reader_that_wants_missed_rows_names_those_that_it_has_with_those_of_an_open
     end.receive(&said, Nanos(11), 11, &mut sink, &mut out).expect("a good hub");
     assert_eq!(names(&out)[1..], ["Want from 3 have []"]);
     assert_eq!(sink.0.0[2..], ["lost 3..8"], "what is here is not lost");
-}
-
-/// Takes rows from now on.
-struct New;
-
-impl LaneSink for New {
-    fn offered(&mut self, _: &LaneKey, _: &LaneOffer<'_>) -> Option<Accept> {
-        Some(Accept { span: Nanos(0), prompt: true })
-    }
-    fn schema(&mut self, _: &LaneKey, _: u32, _: u64, _: &[u8]) {}
-    fn row(&mut self, _: &LaneKey, _: u64, _: &Decoder) {}
-    fn block(&mut self, _: &LaneKey, _: &[u8]) {}
-    fn lost(&mut self, _: &LaneKey, _: u64, _: u64) {}
-    fn answered(&mut self, _: &Told<'_>) {}
-    fn closed(&mut self, _: &LaneKey) {}
-}
-
-/// What a reader wants of a lane that was offered three times, each time on another connection and some rows later.
-fn wants_without_a_row(sink: &mut impl LaneSink) -> Vec<String> {
-    let mut end = reader();
-    let mut wants = Vec::new();
-    for connection in 0..3 {
-        let (mut said, mut out, now) = (Vec::new(), Vec::new(), Nanos(1 + 10 * connection));
-        end.reconnected(now);
-        welcome(&mut said);
-        offer_at("interest1", 1, 4 + 3 * connection, &mut said);
-        end.receive(&said, now, 1, sink, &mut out).expect("a good hub");
-        end.cut(sink);
-        wants.push(names(&out).remove(1));
-    }
-    wants
-}
-
-#[test]
-fn a_reader_whose_connection_breaks_before_the_first_row_asks_for_the_rows_since_its_first_offer() {
-    assert_eq!(wants_without_a_row(&mut All::default()), ["Want from 3 have []"; 3]);
-    // Of one that takes no late rows, those between are lost, and so the hub says.
-    assert_eq!(wants_without_a_row(&mut New), ["Want new from 3 have []"; 3]);
 }

@@ -277,12 +277,8 @@ impl Reader for Judge {
         let excused = |since| faults.excuse(self.hub, lane.node().as_str(), since);
         let is_excused = match lane.data.last {
             Some((_, last)) => excused(last),
-            // The subscription may have begun while its node was away, with the rows that were gathered since. Or its connection
-            // broke before its first row: then it has missed those since it came.
-            None => {
-                let asked = lane.subscription().asked;
-                self.over.contains(&name(lane)) || excused(faults.now.since(RECOVERY)) || excused(asked)
-            }
+            // The subscription may have begun while its node was away, with the rows that were gathered since.
+            None => self.over.contains(&name(lane)) || excused(faults.now.since(RECOVERY)),
         };
         assert!(is_excused, "{}: rows {from}..{to} are lost at {:?}", name(lane), faults.now);
     }

@@ -47,7 +47,7 @@ pub const WITH_CODE: &[(&str, i32)] = &[
     // The hub of the examples has no rules.
     ("khz rules reload", 1),
     ("khz rules score", 1),
-    ("khz rules score MemoryRunsOutSoon", 1),
+    ("khz rules score MemoryRunsOut", 1),
     ("khz rules score --json", 1),
     ("khz alerts show NodeDown", 1),
     ("khz alerts show NodeDown node7", 1),

@@ -20,7 +20,7 @@ use crate::show::terminal;
 pub const EXAMPLES: &str = "\
 Examples:
   khz rules score                   all alerting rules
-  khz rules score MemoryRunsOutSoon one of them, with every count
+  khz rules score MemoryRunsOut     one of them, with every count
   khz rules score --json            one object a line: all rules together, then
                                     each
 

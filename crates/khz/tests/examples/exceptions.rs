@@ -33,6 +33,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("khz rules check a.yml b.yml --json", "needs rule files of the site"),
     ("khz rules test disk_test.yml", "needs rule files of the site"),
     ("khz rules test *_test.yml --run full", "needs rule files of the site"),
+    ("khz rules check - < a.yml", "needs rule files of the site"),
     ("khz rules show /etc/khz/rules", "needs rule files of the site"),
     ("khz rules show disk.yml --json", "needs rule files of the site"),
     ("khz simulate --nodes 8 --rate 1 --faults faults.toml", "needs a file of faults"),

@@ -20,7 +20,7 @@ use crate::show::terminal;
 pub const EXAMPLES: &str = "\
 Examples:
   khz channel list                  every channel, and how many read it
-  khz channel list --all            also those of the hub's rules and `khz wait`
+  khz channel list --all            also those of rules and of `khz wait`
   khz channel list --json           one object a line, with the definition";
 
 /// Examples for `khz channel show --help`.

@@ -7,7 +7,7 @@ mod made_up;
 
 use khz_block::{SchemaDecoder, schema::SCHEMA_BYTES_MAX};
 use khz_gather::{Agent, LaneHandle, Plan};
-use khz_model::{Delivery, Interest, Nanos, NodeName, Pattern, Rate, Reading, Subscription};
+use khz_model::{Delivery, Interest, Nanos, NodeName, Pattern, Rate, Reading, Series, Subscription};
 use khz_ring::{Cursor, Event, SNAPSHOT_FILE, Snapshot};
 use made_up::{Place, wait_for};
 
@@ -119,7 +119,9 @@ fn slots_are_given_back_while_readers_follow_and_history_keeps_what_was() {
     let snapshot = Snapshot::open(&path).unwrap();
     let interfaces = |lane: &LaneHandle| {
         let series = lane.series();
-        series.iter().filter(|series| series.metric.name.starts_with("net.")).count()
+        let of_file = khz_parse::net_dev::FILE.metrics();
+        let is_of_file = |series: &&Series| of_file.iter().any(|metric| metric.name == series.metric.name);
+        series.iter().filter(is_of_file).count()
     };
     assert_eq!(lanes.iter().map(LaneHandle::generation).max(), Some(1));
 

@@ -112,10 +112,12 @@ fn one_damaged_file_takes_nothing_along_and_recovers() {
             assert_eq!(wrong_files(&on_disk, &found), [path], "{path} {damage}");
             let failed = found.values().filter(|reading| matches!(reading, Reading::Failed(_))).count();
             assert!(failed > 0, "{path} {damage}: nothing failed");
-            // The problem names the path and a line of it.
-            let report = probe(&on_disk.root).into_iter().find(|report| report.path == path).unwrap();
-            let problem = report.problem.unwrap_or_else(|| panic!("{path} {damage}: no problem"));
-            assert!(problem.contains(path) && problem.contains("line "), "{path} {damage}: {problem}");
+            // The problem names the path and a line of it. A probe makes surveys itself, so it never sees a damaged one.
+            if !path.starts_with("survey/") {
+                let report = probe(&on_disk.root).into_iter().find(|report| report.path == path).unwrap();
+                let problem = report.problem.unwrap_or_else(|| panic!("{path} {damage}: no problem"));
+                assert!(problem.contains(path) && problem.contains("line "), "{path} {damage}: {problem}");
+            }
             on_disk.advance();
             assert_eq!(wrong_files(&on_disk, &latest(&*query, "*")), [""; 0], "{path} after {damage}");
         }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::BenchError;
 
@@ -21,6 +21,18 @@ pub fn get(address: SocketAddr, path: &str) -> Result<String, BenchError> {
 pub fn get_within(address: SocketAddr, path: &str, patience: Duration) -> Result<String, BenchError> {
     let body = fetch(address, path, "", patience)?;
     String::from_utf8(body).map_err(|e| BenchError::Reply(format!("http://{address}{path}: {e}")))
+}
+
+/// Waits until somebody who has just been started answers this with 200.
+pub fn wait_for(address: SocketAddr, path: &str, patience: Duration) -> Result<(), BenchError> {
+    let start = Instant::now();
+    while let Err(error) = get(address, path) {
+        if start.elapsed() > patience {
+            return Err(error);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
 }
 
 /// The body as it was sent: packed with gzip if we say that we take it so.

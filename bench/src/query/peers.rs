@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::error::BenchError;
 use crate::http;
@@ -92,13 +92,7 @@ impl Peer {
         let _pinned = Pinned::here()?;
         let process = Watched::start(command.stderr(Stdio::null()))?;
         let peer = Peer { kind, address, process, folder: folder.to_owned() };
-        let start = Instant::now();
-        while let Err(error) = http::get(address, kind.health()) {
-            if start.elapsed() > PATIENCE {
-                return Err(error);
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        http::wait_for(address, kind.health(), PATIENCE)?;
         Ok(peer)
     }
 

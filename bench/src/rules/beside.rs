@@ -166,12 +166,6 @@ fn prometheus(
     command.arg(format!("--storage.tsdb.path={}", folder.join("data").display()));
     command.arg(format!("--web.listen-address={at}"));
     let process = Watched::start(command.stderr(Stdio::null()))?;
-    let start = Instant::now();
-    while let Err(error) = http::get(at, "/-/ready") {
-        if start.elapsed() > PATIENCE {
-            return Err(error);
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    http::wait_for(at, "/-/ready", PATIENCE)?;
     Ok(process)
 }

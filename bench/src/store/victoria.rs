@@ -60,13 +60,7 @@ impl Victoria {
         let process = Watched::start(&mut command)?;
         let victoria =
             Victoria { process, address, folder: folder.to_owned(), samples: 0, text: String::new() };
-        let start = Instant::now();
-        while let Err(error) = http::get(address, "/health") {
-            if start.elapsed() > PATIENCE {
-                return Err(error);
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        http::wait_for(address, "/health", PATIENCE)?;
         Ok(Some(victoria))
     }
 

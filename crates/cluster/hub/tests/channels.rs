@@ -288,7 +288,7 @@ fn what_is_to_be_noticed_of_a_node_rings_for_the_doors_that_follow_a_channel_the
     let interest = next_channel(&mut a).0;
     let (at_door, rung) = bell();
     assert!(door.ring(&at_door));
-    // Whoever is rung for finds the notice.
+    // The reader that a bell wakes finds the notice.
     let told = |door: &mut dyn Subscription, rings: u64, expected: &str| {
         until(expected, || rung.load(Ordering::Acquire) == rings);
         door.poll();

@@ -50,7 +50,7 @@ impl MadeRing {
         Self::with_room(id, name, epoch, period, RING_BYTES)
     }
 
-    /// A ring without rows that keeps so many bytes of blocks.
+    /// A ring without rows that keeps this many bytes of blocks.
     pub fn with_room(id: u64, name: String, epoch: u64, period: Nanos, room: usize) -> Self {
         let writer = Writer {
             encoder: Encoder::new(0, 1, period),

@@ -39,6 +39,7 @@ pub mod repeats;
 pub mod schema;
 pub mod stay;
 pub mod suggest;
+pub mod text_place;
 pub mod value_type;
 
 pub use accept_failures::AcceptFailures;

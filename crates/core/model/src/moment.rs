@@ -23,6 +23,11 @@ const NO_ZONE: &str = "it does not say its zone: end it with Z (UTC) or with an 
 const NO_DATE: &str = "there is no such date or time";
 const TOO_FAR: &str = "it is before 1970, or too far in the future";
 
+/// Milliseconds as seconds with three places.
+pub fn seconds_text(ms: i64) -> String {
+    format!("{}.{:03}", ms.div_euclid(1_000), ms.rem_euclid(1_000))
+}
+
 /// Reads a moment. A date without a zone is of this zone; `None`: it is refused.
 ///
 /// # Errors

@@ -2,14 +2,11 @@
 //! there are, `/proc/1/mountinfo` says ([`crate::mountinfo`]). Names, labels and the usual choice of file systems are
 //! node_exporter's.
 
-use khz_model::{Nanos, Unit};
+use khz_model::Unit;
 
 use crate::entry::{Entry, gauge};
 use crate::kernel_file::{Group, KernelFile, Pieces, Subject};
-use crate::survey::parse;
-
-/// How often surveys are made. What they show changes slowly, and each costs a system call or more for each instance.
-pub const SURVEY_PERIOD: Nanos = Nanos::from_secs(10);
+use crate::survey::{SURVEY_PERIOD, parse};
 
 /// The survey.
 pub static FILE: KernelFile = KernelFile {

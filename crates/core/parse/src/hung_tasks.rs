@@ -4,9 +4,9 @@
 use khz_model::Unit;
 
 use crate::entry::{Entry, counter};
-use crate::filesystem::SURVEY_PERIOD;
 use crate::kernel_file::{KernelFile, Pieces};
 use crate::sink::Sink;
+use crate::survey::SURVEY_PERIOD;
 use crate::text::words;
 
 /// The file.

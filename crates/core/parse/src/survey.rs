@@ -19,7 +19,7 @@
 use std::ops::Range;
 
 use khz_model::instance::kernel_text;
-use khz_model::{Fault, Instance, Labels, ValueType};
+use khz_model::{Fault, Instance, Labels, Nanos, ValueType};
 
 use crate::description::shortened;
 use crate::entry::Entry;
@@ -27,6 +27,8 @@ use crate::kernel_file::Group;
 use crate::sink::{InstanceSlots, Sink};
 use crate::text::{split_at_mark, words};
 
+/// How often surveys are made. What they show changes slowly, and each costs a system call or more for each instance.
+pub const SURVEY_PERIOD: Nanos = Nanos::from_secs(10);
 /// Instead of a number: nothing came before the deadline.
 pub const STUCK: &str = "stuck";
 /// Instead of a number: reading failed.

@@ -4,9 +4,8 @@
 use khz_model::Unit;
 
 use crate::entry::{Entry, counter};
-use crate::filesystem::SURVEY_PERIOD;
 use crate::kernel_file::{Group, KernelFile, Pieces, Subject};
-use crate::survey::parse;
+use crate::survey::{SURVEY_PERIOD, parse};
 
 /// The survey.
 pub static FILE: KernelFile = KernelFile {

@@ -94,16 +94,14 @@ enum Wanted {
 impl Wanted {
     /// About how many readings this is.
     fn readings(&self, app: &App, roster: &Roster) -> Result<u64, Refusal> {
-        let nodes = match self {
-            Wanted::Own => return Ok(0),
-            _ => roster.nodes(&*app.query),
-        };
+        let nodes = || roster.nodes(&*app.query);
         match self {
-            Wanted::Nodes(pattern) => scrape_nodes::readings(&nodes, pattern),
             Wanted::Node(name) => {
-                Ok(nodes.iter().filter(|status| status.node == *name).map(scrape_nodes::slots).sum())
+                Ok(nodes().iter().filter(|status| status.node == *name).map(scrape_nodes::slots).sum())
             }
-            _ => Ok(nodes.iter().map(scrape_nodes::slots).sum()),
+            Wanted::Nodes(pattern) => scrape_nodes::readings(&nodes(), pattern),
+            Wanted::Own => Ok(0),
+            Wanted::Everything => Ok(nodes().iter().map(scrape_nodes::slots).sum()),
         }
     }
 

@@ -229,7 +229,7 @@ fn lock(file: &File, path: &Path) -> Result<()> {
     }
 }
 
-/// The same, but waits until whoever has the lock releases it. The kernel's own wait has no limit, so this tries.
+/// The same, but waits until another process releases the lock. The kernel's own wait has no limit, so this tries again and again.
 fn lock_when_free(file: &File, path: &Path) -> Result<()> {
     let start = Instant::now();
     loop {

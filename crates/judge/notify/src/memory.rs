@@ -39,7 +39,7 @@ impl ToldLine {
         ToldLine { way, labels, starts_at, told_at, perhaps: *is_unsure }
     }
 
-    /// The way, and what it is to know; `None`: no alert has so many labels.
+    /// The way, and what it is to know; `None`: its labels are larger than those of any alert.
     pub(crate) fn record(self) -> Option<(String, Record)> {
         let ToldLine { way, labels, starts_at, told_at, perhaps } = self;
         let alert = Arc::new(Alert { labels, starts_at, ..Alert::default() });

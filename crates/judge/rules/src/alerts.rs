@@ -48,12 +48,14 @@ pub(crate) struct Alerts {
     nodes: BTreeMap<Arc<str>, OfNode>,
     /// How many of them are active, and the bytes of the annotations of all.
     size: Room,
+    /// How many there are, with those that are resolved.
+    count: usize,
 }
 
 type OfNode = BTreeMap<LabelSet, Arc<Alert>>;
 
 /// The label by which alerts are of a node.
-pub(crate) const NODE_LABEL: &str = "instance";
+pub const NODE_LABEL: &str = "instance";
 
 /// How long after its time an alert that goes on firing without its series is ended here, if the node that judges it has not done so
 /// (ms): the node counts from when it lost the series, and a hub that was started meanwhile from later on.
@@ -127,6 +129,7 @@ impl Alerts {
         for node in &meant {
             if let Some(of_node) = self.nodes.remove(node) {
                 self.size = self.size.beside(size(&of_node));
+                self.count -= of_node.len();
             }
         }
         !meant.is_empty()
@@ -136,7 +139,8 @@ impl Alerts {
     pub fn put(&mut self, alert: Alert) {
         let of_node = self.nodes.entry(node_of(&alert.labels).into()).or_default();
         let before = size(of_node);
-        of_node.insert(alert.labels.clone(), Arc::new(alert));
+        let known = of_node.insert(alert.labels.clone(), Arc::new(alert));
+        self.count += usize::from(known.is_none());
         self.size = self.size.beside(before).and(size(of_node));
     }
 
@@ -192,10 +196,12 @@ impl Alerts {
         }
         self.size = sized;
         for (node, alerts) in next {
-            match alerts.is_empty() {
-                true => drop(self.nodes.remove(&node)),
-                false => drop(self.nodes.insert(node, alerts)),
-            }
+            self.count += alerts.len();
+            let before = match alerts.is_empty() {
+                true => self.nodes.remove(&node),
+                false => self.nodes.insert(node, alerts),
+            };
+            self.count -= before.map_or(0, |before| before.len());
         }
         self.forget_resolved();
         all.sort_by(|one, two| one.0.labels.cmp(&two.0.labels));
@@ -204,8 +210,7 @@ impl Alerts {
 
     /// A rule whose alerts have other labels each time leaves resolved ones without end: the oldest are not mentioned any more.
     fn forget_resolved(&mut self) {
-        let count: usize = self.nodes.values().map(BTreeMap::len).sum();
-        let Some(beyond) = (count - self.size.alerts).checked_sub(RESOLVED_MAX + 1) else { return };
+        let Some(beyond) = (self.count - self.size.alerts).checked_sub(RESOLVED_MAX + 1) else { return };
         let mut resolved: Vec<(Option<i64>, LabelSet)> = self
             .iter()
             .filter(|alert| alert.state == AlertState::Inactive)
@@ -217,6 +222,7 @@ impl Alerts {
             let Some(of_node) = self.nodes.get_mut(node) else { continue };
             if let Some(alert) = of_node.remove(labels) {
                 self.size.texts = self.size.texts.saturating_sub(texts_bytes(&alert.annotations));
+                self.count -= 1;
             }
             if of_node.is_empty() {
                 self.nodes.remove(node);

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use khz_model::text_place::line_and_column;
+
 pub(crate) use fields::{Fields, Report};
 
 use crate::finding::{Findings, Place, Severity};
@@ -39,8 +41,7 @@ pub(crate) fn document(text: &[u8], report: &mut Report<'_>) -> Option<(Value, S
         Ok(text) => text,
         Err(error) => {
             let before = String::from_utf8_lossy(&text[..error.valid_up_to()]);
-            let line = before.matches('\n').count() + 1;
-            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+            let (line, column) = line_and_column(&before, before.len());
             report.error(Place { line, column }, "the file is no UTF-8");
             return None;
         }

@@ -36,6 +36,7 @@ mod test_file;
 mod yaml;
 
 pub use alert::{ALERT_NAME, Alert, AlertState, Change, RESOLVED_KEPT};
+pub use alerts::NODE_LABEL;
 pub use board::{Board, GroupStanding, Reloaded, RuleStanding, Standing, Word, counted};
 pub use duration::{duration_text, parse_duration};
 pub use error::RulesError;

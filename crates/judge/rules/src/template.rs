@@ -11,6 +11,7 @@ mod value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use khz_model::text_place::line_and_column;
 use khz_promql::{LabelSet, VectorSample};
 
 use self::tree::Tree;
@@ -81,9 +82,8 @@ impl Template {
     }
 
     fn place(&self, at: usize) -> Place {
-        let before = &self.text[..self.text.floor_char_boundary(at.min(self.text.len()))];
-        let line = before.matches('\n').count() + 1;
-        Place { line, column: before.rsplit('\n').next().unwrap_or_default().chars().count() + 1 }
+        let (line, column) = line_and_column(&self.text, at);
+        Place { line, column }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::command::past::now;
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::outcome::{Done, Outcome};
-use crate::show::quantities::of_span;
+use crate::show::quantities::{of_span, seconds_since};
 use crate::show::table::{Side, Table, json_line, printable, remark};
 use crate::show::terminal;
 
@@ -130,7 +130,7 @@ fn list(flags: ListFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
 fn log(flags: LogFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let ActionsAnswer { actions, mut runs } = asked(flags.settings, &flags.target, outer)?;
     let (now, since) = (now(), flags.since);
-    runs.retain(|run| since.is_none_or(|since| age(&run.began, now) <= since.0 as f64 / 1e9));
+    runs.retain(|run| since.is_none_or(|since| seconds_since(&run.began, now) <= since.0 as f64 / 1e9));
     if flags.json {
         for run in &runs {
             writeln!(out, "{}", json_line(&json!(run)))?;
@@ -233,13 +233,8 @@ fn outcome(run: &ActionRun) -> &str {
     run.outcome.as_deref().unwrap_or("runs")
 }
 
-/// Seconds since a time that is given in seconds since 1970.
-fn age(time: &str, now: Nanos) -> f64 {
-    time.parse().map_or(f64::INFINITY, |time: f64| (now.0 as f64 / 1e9 - time).max(0.0))
-}
-
 fn ago(time: &str, now: Nanos) -> String {
-    of_span(age(time, now))
+    of_span(seconds_since(time, now))
 }
 
 #[cfg(test)]

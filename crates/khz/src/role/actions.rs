@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use khz_actions::{ActionStanding, Actor, Booster, Counts, Run};
 use khz_model::metric::{Kind, Unit};
+use khz_model::moment::seconds_text;
 use khz_model::{Instance, Metric, Query, Series};
 use serde_json::{Value, json};
 
@@ -126,20 +127,15 @@ fn run(run: &Run) -> Value {
         "kind": run.kind,
         "node": run.node,
         "alert": run.alert,
-        "starts_at": seconds(run.starts_at),
+        "starts_at": seconds_text(run.starts_at),
         "dry_run": run.dry_run,
-        "began": seconds(run.began),
+        "began": seconds_text(run.began),
         "attempts": run.attempts,
-        "ended": run.ended.map(seconds),
+        "ended": run.ended.map(seconds_text),
         "outcome": run.outcome.map(khz_actions::Outcome::word),
         "text": run.text,
         "output": run.has_output,
     })
-}
-
-/// Milliseconds as seconds.
-fn seconds(ms: i64) -> String {
-    format!("{}.{:03}", ms.div_euclid(1_000), ms.rem_euclid(1_000))
 }
 
 /// What actions count, for the page of metrics.

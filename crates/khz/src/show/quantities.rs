@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use khz_model::{Labels, RateUnit, Reading, Unit, Value, ValueFormat};
+use khz_model::{Labels, Nanos, RateUnit, Reading, Unit, Value, ValueFormat};
 use serde_json::json;
 
 /// The sign after a value in a unit ("bytes"). Unknown units are printed as they are.
@@ -61,6 +61,11 @@ pub fn of_span(seconds: f64) -> String {
     // Spans are rounded down: 23 hours and 59 minutes are not a day.
     let number = if step > 1.0 { (size / step).floor() } else { size / step };
     format!("{}{number:.places$}{unit}", if seconds < 0.0 { "-" } else { "" })
+}
+
+/// Seconds from a time until now. The time is in seconds since 1970, as text; one that cannot be read is long ago.
+pub fn seconds_since(time: &str, now: Nanos) -> f64 {
+    time.parse().map_or(f64::INFINITY, |time: f64| (now.0 as f64 / 1e9 - time).max(0.0))
 }
 
 /// A time in its largest unit, as [`of_span`].

@@ -103,7 +103,7 @@ fn fires(hub: &Running, alert: &str, node: &str) -> bool {
     })
 }
 
-/// Whether so many nodes judge this rule.
+/// Whether this many nodes judge this rule.
 fn judged_of(hub: &Running, rule: &str, nodes: u64) -> bool {
     let shown = hub.beside(&["rules", "show", "--json", "--server", &hub.url]).output().unwrap();
     let is_so = |line: &str| line.contains(rule) && line.contains(&format!("\"at_nodes\":{nodes}"));
@@ -175,7 +175,7 @@ fn nodes_judge_what_they_can_at_once_and_the_hub_judges_those_that_refuse() {
     assert!(code(&refused) != 0 && err(&refused).contains("the hub's rules"), "{}", err(&refused));
 }
 
-/// A rule that is evaluated all the time, each time for as long as it may.
+/// A rule that is evaluated all the time, and takes all the time that it may.
 const LONG: &str = "
 - name: long
   interval: 5s

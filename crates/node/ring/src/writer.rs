@@ -222,7 +222,7 @@ impl Writer {
         true
     }
 
-    /// Gives the pages before this position back, some at a time. A reader that copies zeros out of one finds tail behind it.
+    /// Gives the pages before this position back, some at a time. A reader that copies zeros out of one then finds that `tail` is past it.
     fn give_back_pages(&mut self, oldest: u64) {
         // With more than that, pages of what was given up may be those of the newest block, a round later.
         if self.kept > self.size / 4 {

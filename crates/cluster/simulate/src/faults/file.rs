@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use khz_model::text_place::line_and_column;
 use khz_model::{Nanos, Pattern, suggest};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
@@ -30,7 +31,7 @@ pub fn read(path: &Path) -> Result<Vec<Fault>, SimulateError> {
     }
     let text = std::fs::read_to_string(path).map_err(failed)?;
     parse(&text).map_err(|(at, problem)| {
-        let (line, column) = place(&text, at);
+        let (line, column) = line_and_column(&text, at);
         SimulateError::Faults { path: path.to_owned(), line, column, problem }
     })
 }
@@ -146,14 +147,6 @@ fn unknown<'a>(key: &Spanned<DeString<'_>>, known: impl IntoIterator<Item = &'a 
     format!("there is no key '{name}'{}", near.unwrap_or_default())
 }
 
-/// Line and column, both from 1; the column counts characters.
-fn place(text: &str, at: usize) -> (usize, usize) {
-    let before = &text[..text.floor_char_boundary(at)];
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    (line, column)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,7 +198,7 @@ lasts = \"1h\"
             let (byte, said) = parse(&text).unwrap_err();
             assert!(said.contains(problem), "{from} -> {to}: {said}");
             if !problem.is_empty() {
-                assert_eq!(place(&text, byte), at, "{from} -> {to}: {said}");
+                assert_eq!(line_and_column(&text, byte), at, "{from} -> {to}: {said}");
             }
         }
         assert!(parse("").unwrap_err().1.contains("[[fault]]"));

@@ -1,5 +1,6 @@
 //! The scores as readers get them: one JSON object for each rule, and what they say of all rules together.
 
+use khz_model::moment::seconds_text;
 use serde_json::{Value, json};
 
 use super::{Score, Scores};
@@ -30,10 +31,13 @@ impl Scores {
         for (rule, score, open) in self.rules() {
             rules.insert(rule, object(rule, score, open));
         }
-        let last: Vec<Value> =
-            self.unforetold.iter().map(|one| json!({ "node": one.node, "at": seconds(one.at) })).collect();
+        let last: Vec<Value> = self
+            .unforetold
+            .iter()
+            .map(|one| json!({ "node": one.node, "at": seconds_text(one.at) }))
+            .collect();
         let head = json!({
-            "since": self.since.map(seconds),
+            "since": self.since.map(seconds_text),
             "window": lead_seconds(SCORE_WINDOW),
             "failures": self.failures,
             "foretold": self.foretold,
@@ -65,14 +69,9 @@ fn object(rule: &str, score: &Score, open: u64) -> String {
         "unknown": score.unknown,
         "open": open,
         "lead": lead,
-        "last": Some(score.last).filter(|_| score.fired > 0).map(seconds),
+        "last": Some(score.last).filter(|_| score.fired > 0).map(seconds_text),
     })
     .to_string()
-}
-
-/// Milliseconds since 1970 as seconds.
-fn seconds(ms: i64) -> String {
-    format!("{}.{:03}", ms.div_euclid(1_000), ms.rem_euclid(1_000))
 }
 
 fn lead_seconds(ms: i64) -> String {

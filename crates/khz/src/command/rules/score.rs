@@ -12,7 +12,7 @@ use crate::command::past::now;
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::outcome::{Done, Failure, Outcome};
-use crate::show::quantities::of_span;
+use crate::show::quantities::{of_span, seconds_since};
 use crate::show::table::{Side, Table, json_line, printable, remark};
 use crate::show::terminal;
 
@@ -156,7 +156,7 @@ fn one(rule: &ScoreAnswer, out: &mut impl Write) -> Result<(), Failure> {
 }
 
 fn ago(at: &str, now: Nanos) -> String {
-    of_span((now.0 as f64 / 1e9 - at.parse::<f64>().unwrap_or(0.0)).max(0.0))
+    of_span(seconds_since(at, now))
 }
 
 /// The line below the table.

@@ -54,8 +54,7 @@ mod tests {
     #[test]
     fn the_kernel_answers_and_microseconds_become_nanoseconds() {
         let Ok((state, mut found)) = ask() else {
-            // A container may forbid the call.
-            return;
+            return khz_skip::skip("a container may forbid adjtimex");
         };
         assert!((0..=5).contains(&state));
         found.status &= !libc::STA_NANO;

@@ -60,7 +60,7 @@ fn next(survey: &Survey, number: u64) -> Option<Subject> {
         }
         if let Some(&subject) = ALL.get(state.wanted.trailing_zeros() as usize) {
             state.wanted &= state.wanted - 1;
-            // Whoever waits for all answers must see that this one is still to come.
+            // A thread that waits for all answers must see that this one is still to come.
             state.step = Some((subject, Vec::new()));
             return Some(subject);
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use khz_ask::{Engine, ForeignServer, Way};
 use khz_notify::ToldLine;
-use khz_rules::{Group, Saved, SavedGroup};
+use khz_rules::{Group, NODE_LABEL, Saved, SavedGroup};
 use serde::Deserialize;
 
 use super::clock::now;
@@ -208,7 +208,7 @@ impl PeerWord {
         let places = state.groups.iter().enumerate().map(|(place, group)| (key(group), place)).collect();
         let alerts = state.groups.iter().flat_map(|group| &group.rules).flat_map(|rule| &rule.alerts);
         let of_no_node = |labels: &BTreeMap<String, String>| {
-            labels.get(NODE).is_none_or(|node| !nodes.contains(node.as_str()))
+            labels.get(NODE_LABEL).is_none_or(|node| !nodes.contains(node.as_str()))
         };
         let active = alerts.filter(|alert| alert.state != "inactive" && of_no_node(&alert.labels));
         let active = active.map(|alert| (alert.labels.clone(), alert.fired_at)).collect();
@@ -221,9 +221,6 @@ impl PeerWord {
         self.state.groups.get(*place)
     }
 }
-
-/// The label that names the node of an alert.
-pub(super) const NODE: &str = "instance";
 
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
@@ -268,7 +265,7 @@ mod tests {
         let word = PeerWord::new(hub, tag, told, state.unwrap());
         assert!(word.nodes.contains("n1") && word.told[0].way == "keep");
         let mut active: Vec<(&str, Option<i64>)> =
-            word.active.iter().map(|(labels, fired)| (labels[NODE].as_str(), *fired)).collect();
+            word.active.iter().map(|(labels, fired)| (labels[NODE_LABEL].as_str(), *fired)).collect();
         active.sort_unstable();
         assert_eq!(active, [("mail", None), ("web", Some(7))]);
         let text = "groups: [{name: g, rules: []}, {name: h, rules: []}]";

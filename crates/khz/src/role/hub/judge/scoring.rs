@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use khz_model::{NodeStatus, Presence, Query};
 use khz_rules::limits::SCORES_BYTES_MAX;
-use khz_rules::{Board, Change, RuleSet, Scores, Seen};
+use khz_rules::{Board, Change, NODE_LABEL, RuleSet, Scores, Seen};
 use khz_state::StateFile;
 
 use super::groups::Groups;
@@ -92,7 +92,7 @@ impl Scoring {
             for (number, rule) in group.rules.iter().enumerate() {
                 for alert in judged.evaluator.alerts(number).filter(|alert| alert.resolved_at.is_none()) {
                     let Some(since) = alert.fired_at else { continue };
-                    let node = self.node(alert.labels.get("instance"));
+                    let node = self.node(alert.labels.get(NODE_LABEL));
                     self.scores.fires_still(&rule.name, node.as_deref(), since);
                 }
             }
@@ -108,7 +108,7 @@ impl Scoring {
         });
         let mut any = false;
         for (rule, alert) in fired {
-            let node = self.node(alert.labels.get("instance"));
+            let node = self.node(alert.labels.get(NODE_LABEL));
             self.scores.fired(rule, node.as_deref(), alert.fired_at.unwrap_or(now));
             any = true;
         }

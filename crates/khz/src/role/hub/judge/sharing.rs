@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use khz_ask::ForeignServer;
 use khz_model::NodeName;
 use khz_notify::{Alert, Labels, Notifier, ToldLine};
-use khz_rules::{Board, Handover, SavedAlert, Share, Word};
+use khz_rules::{Board, Handover, NODE_LABEL, SavedAlert, Share, Word};
 
 use super::clock::now;
 use super::custody::{ALIVE, Custody, View};
 use super::groups::Groups;
 use super::numbers::Numbers;
 use super::passed::Passed;
-use super::peers::{Heard, NODE, PERIOD, PeerWord, Peers};
+use super::peers::{Heard, PERIOD, PeerWord, Peers};
 use crate::role::actions::Actions;
 use crate::show::outcome::Failure;
 
@@ -196,7 +196,7 @@ impl Sharing {
         groups.release(nodes);
         release(notifier, nodes);
         let is_of = |labels: &BTreeMap<String, String>| {
-            labels.get(NODE).is_some_and(|node| nodes.contains(node.as_str()))
+            labels.get(NODE_LABEL).is_some_and(|node| nodes.contains(node.as_str()))
         };
         told(notifier, word, &is_of);
         groups.adopt(word, self.handover(number), false, &|alert: &SavedAlert| is_of(&alert.labels))
@@ -222,7 +222,9 @@ impl Sharing {
         }
         let custody = &self.custody;
         let is_of_none = |labels: &BTreeMap<String, String>| {
-            labels.get(NODE).is_none_or(|node| !custody.is_node(node) && !word.nodes.contains(node.as_str()))
+            labels
+                .get(NODE_LABEL)
+                .is_none_or(|node| !custody.is_node(node) && !word.nodes.contains(node.as_str()))
         };
         told(notifier, word, &is_of_none);
         groups.adopt(word, self.handover(number), is_alive, &|alert: &SavedAlert| {
@@ -236,7 +238,7 @@ impl Sharing {
 
     /// Whose an alert is.
     pub fn of(&self, alert: &Alert) -> Mine {
-        if let Some(node) = alert.labels.get(NODE).filter(|node| self.custody.is_node(node)) {
+        if let Some(node) = alert.labels.get(NODE_LABEL).filter(|node| self.custody.is_node(node)) {
             return match (self.custody.is_away(node), self.custody.acts_on(node)) {
                 (true, _) => Mine::Not,
                 (false, true) => Mine::Wholly,
@@ -325,7 +327,7 @@ fn is_alive(heard: &Heard) -> bool {
 /// Another hub tells people of the alerts of these nodes.
 fn release(notifier: Option<&Notifier>, nodes: &BTreeSet<Arc<str>>) {
     if let Some(notifier) = notifier {
-        notifier.release(&|labels| labels.get(NODE).is_some_and(|node| nodes.contains(node.as_str())));
+        notifier.release(&|labels| labels.get(NODE_LABEL).is_some_and(|node| nodes.contains(node.as_str())));
     }
 }
 

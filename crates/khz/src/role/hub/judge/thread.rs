@@ -234,7 +234,7 @@ impl Aftermath {
         if all.is_empty() {
             return;
         }
-        self.keep(groups);
+        self.save(groups);
         // After the alerts: a hub that is killed in between finds in their file what is missing in this one.
         self.scoring.take(all, now());
         for passed in all {
@@ -249,10 +249,15 @@ impl Aftermath {
 
     /// Keeps the state where it outlives this process, and says it to other hubs.
     fn keep(&mut self, groups: &mut Groups) {
+        self.save(groups);
+        self.say();
+    }
+
+    /// Keeps the state where it outlives this process.
+    fn save(&mut self, groups: &mut Groups) {
         let sharing = &self.sharing;
         let nodes = || sharing.as_ref().map(Sharing::names).unwrap_or_default();
         self.state.keep(groups, &nodes, &self.numbers, now());
-        self.say();
     }
 
     fn say(&mut self) {

@@ -252,6 +252,17 @@ impl<'a> Sink<'a> {
         self.fail(index as u32, fault, problem);
     }
 
+    /// Reports that the text itself says why the instance's entry `index` has no number. The text is as it should be,
+    /// so that there is nothing to note: a dead mount is a fact of the host.
+    pub(crate) fn field_has_none(&mut self, instance: InstanceSlots, index: usize, why: Fault) {
+        self.set_failed(instance.base + index as u32, why);
+    }
+
+    /// Like [`field_has_none`](Self::field_has_none), of scalar `index`.
+    pub(crate) fn scalar_has_none(&mut self, index: usize, why: Fault) {
+        self.set_failed(index as u32, why);
+    }
+
     /// Marks `range` as unwanted: it may change freely, except a blank at its start, which ends the word
     /// before it.
     pub fn ignore(&mut self, range: Range<usize>) {
@@ -283,6 +294,10 @@ impl<'a> Sink<'a> {
     fn fail(&mut self, slot: u32, fault: Fault, problem: &'static str) {
         let series = self.slots.schema().get(slot as usize).map(ToString::to_string).unwrap_or_default();
         self.remember(series, problem);
+        self.set_failed(slot, fault);
+    }
+
+    fn set_failed(&mut self, slot: u32, fault: Fault) {
         self.seen[slot as usize] = self.parse_number;
         self.readings.set(slot, Reading::Failed(fault));
     }

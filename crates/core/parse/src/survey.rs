@@ -123,7 +123,7 @@ fn fields(
         match missing(&text[value.clone()]) {
             None => sink.field(slots, index, value),
             Some(None) => {}
-            Some(Some((fault, problem))) => sink.fail_field(slots, index, fault, problem),
+            Some(Some(why)) => sink.field_has_none(slots, index, why),
         }
     }
     let described = group.entries.iter().position(|entry| entry.value_type == ValueType::Labels);
@@ -146,7 +146,7 @@ fn scalar(sink: &mut Sink<'_>, word: Range<usize>) {
         None if sink.scalars()[index].value_type == ValueType::Signed => sink.signed_scalar(index, value),
         None => sink.scalar(index, value),
         Some(None) => {}
-        Some(Some((fault, problem))) => sink.fail_scalar(index, fault, problem),
+        Some(Some(why)) => sink.scalar_has_none(index, why),
     }
 }
 
@@ -160,10 +160,10 @@ fn index_of(entries: &[Entry], name: &[u8]) -> Option<usize> {
 }
 
 /// Why there is no number: `Some(None)` if there is none to be had. `None`: there should be one.
-fn missing(value: &[u8]) -> Option<Option<(Fault, &'static str)>> {
+fn missing(value: &[u8]) -> Option<Option<Fault>> {
     match value {
-        b"stuck" => Some(Some((Fault::Stuck, "no answer before the deadline"))),
-        b"unreadable" => Some(Some((Fault::Unreadable, "it cannot be read"))),
+        b"stuck" => Some(Some(Fault::Stuck)),
+        b"unreadable" => Some(Some(Fault::Unreadable)),
         b"-" => Some(None),
         _ => None,
     }

@@ -49,7 +49,7 @@ impl Cluster {
                 Count,
                 "khz.store.rows_lost",
                 "khz_store_rows_lost_total",
-                "Rows that the store does not have: its disk was full, failed, or was too slow.",
+                "Rows that the store does not have: its disk was full, failed, or was too slow, or somebody has removed its files.",
             ),
             (
                 &counts.bytes,

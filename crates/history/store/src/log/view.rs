@@ -9,7 +9,7 @@ use khz_model::{Columns, Nanos, NodeName};
 use crate::StoreError;
 use crate::log::bundles;
 use crate::log::index::{Entry, Index};
-use crate::log::intake::Shared;
+use crate::log::intake::{LogCounts, Shared};
 use crate::log::replay::{self, Known, Replayed, Way};
 use crate::log::{LoggedBlock, LoggedLane};
 
@@ -58,6 +58,11 @@ impl LogView {
         let segments: Vec<u64> = segments.iter().map(|known| known.segment.number).collect();
         bundles::find(folder, &segments, &mut index);
         Ok((LogView { shared, index: Arc::new(RwLock::new(index)) }, damage))
+    }
+
+    /// The store does not have these rows any more.
+    pub(crate) fn count_lost(&self, rows: u64) {
+        LogCounts::add(&self.shared.counts.rows_lost, rows);
     }
 
     /// Reads every byte of the log in this folder, and says what is damaged.

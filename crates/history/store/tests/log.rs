@@ -334,7 +334,12 @@ impl World {
             Act::Seal => self.log().seal(),
             Act::Remove => self.remove(),
             Act::Gone { which } => {
-                for (_, path) in self.files().into_iter().enumerate().filter(|(at, _)| which.is_none_or(|which| which == *at)) {
+                for (_, path) in self
+                    .files()
+                    .into_iter()
+                    .enumerate()
+                    .filter(|(at, _)| which.is_none_or(|which| which == *at))
+                {
                     fs::remove_file(path).unwrap();
                 }
                 self.do_it(&Act::Rows { lane: 0, count: 1, cut: 0 });
@@ -506,6 +511,65 @@ fn a_log_that_was_cut_off_anywhere_has_all_commits_before_that_place() {
     }
 }
 
+/// What a check of a store with this segment says.
+fn checked(folder: &Path, segment: &[u8]) -> Vec<StoreError> {
+    fs::create_dir_all(folder.join("log")).unwrap();
+    fs::write(folder.join("log/0000000001.log"), segment).unwrap();
+    khz_store::StoreReader::open(folder).unwrap().check().unwrap()
+}
+
+#[test]
+fn bytes_that_were_inserted_or_removed_are_damage_and_an_unfinished_end_is_none() {
+    let (world, ends) = filled("log-inserted");
+    let whole = fs::read(newest(&world.folder).unwrap()).unwrap();
+    drop(world);
+    let copy = folder("log-inserted-copy");
+    assert!(checked(&copy, &whole).is_empty());
+    let commits = std::iter::once(8).chain(ends.iter().copied()).zip(ends.iter().copied());
+    for (number, (begin, end)) in commits.enumerate() {
+        let middle = (begin + end) as usize / 2;
+        let inserted = [&whole[..middle], &[0; 100], &whole[middle..]].concat();
+        let removed = [&whole[..middle], &whole[middle + 10..]].concat();
+        let unfinished = [&whole[..middle], &[7; 100]].concat();
+        for (bytes, is_damage) in [(inserted, true), (removed, true), (unfinished, false)] {
+            let left_out = bytes.len() as u64 - begin;
+            match &checked(&copy, &bytes)[..] {
+                [StoreError::Damaged { offset, bytes, .. }] if is_damage => {
+                    assert_eq!((*offset, *bytes), (begin, left_out));
+                }
+                [StoreError::Unfinished { offset, bytes, .. }] if !is_damage => {
+                    assert_eq!((*offset, *bytes), (begin, left_out));
+                }
+                other => panic!("commit {number}: {other:?}"),
+            }
+            let (view, damage) = LogView::of(&copy.join("log")).unwrap();
+            assert_eq!(damage.len(), usize::from(is_damage), "{damage:?}");
+            assert_eq!(
+                rows_of(&view.blocks(&node(1), None, ALWAYS.0, ALWAYS.1, &mut Vec::new()), 1, 0).len(),
+                number * 3
+            );
+            let (_log, intake, damage) = Log::open(&copy.join("log")).unwrap();
+            assert_eq!(damage.len(), usize::from(is_damage), "{damage:?}");
+            assert_eq!(intake.counts().left_out.load(Ordering::Relaxed), left_out);
+            drop(_log);
+            fs::remove_dir_all(copy.join("log")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_damaged_schema_is_told_once_however_many_records_need_it() {
+    let (world, _) = filled("log-schema");
+    let mut bytes = fs::read(newest(&world.folder).unwrap()).unwrap();
+    drop(world);
+    let (_, schema) = records(&bytes).into_iter().find(|(kind, _)| *kind == SCHEMA).unwrap();
+    bytes[schema.end - 1] ^= 1;
+    let told: Vec<String> =
+        checked(&folder("log-schema-copy"), &bytes).iter().map(ToString::to_string).collect();
+    let [differs, unknown] = &told[..] else { panic!("{told:?}") };
+    assert!(differs.contains("checksum differs") && unknown.contains("name a lane or a schema"), "{told:?}");
+}
+
 /// Where each record's body is in a segment, and the kind of the record.
 fn records(segment: &[u8]) -> Vec<(u8, std::ops::Range<usize>)> {
     let (mut records, mut at) = (Vec::new(), 8);
@@ -517,6 +581,7 @@ fn records(segment: &[u8]) -> Vec<(u8, std::ops::Range<usize>)> {
     records
 }
 
+const SCHEMA: u8 = 2;
 const ROWS: u8 = 3;
 const BLOCK: u8 = 4;
 const COMMIT: u8 = 5;

@@ -65,6 +65,13 @@ impl Cluster {
                 "khz_store_failures_total",
                 "Times that the log could not be written.",
             ),
+            (
+                &counts.left_out,
+                Bytes,
+                "khz.store.left_out",
+                "khz_store_left_out_bytes_total",
+                "Bytes at the ends of the log's files that the start has left out: commits that were not finished, or damage.",
+            ),
         ];
         let metric = |(count, unit, name, exposition, help): (&std::sync::atomic::AtomicU64, _, _, _, _)| {
             let metric = own_metric(name, exposition, help, Kind::Counter, unit, None);

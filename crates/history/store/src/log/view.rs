@@ -70,8 +70,9 @@ impl LogView {
         let mut understood = Vec::new();
         let replayed = replay::read(folder, Way::Records, &Shared::default(), &mut understood)?;
         let mut damage = Vec::new();
-        for Known { segment, records, .. } in replayed.segments {
+        for Known { segment, records, left_out, .. } in replayed.segments {
             damage.extend(records.iter().filter_map(|found| segment.body(found).err()));
+            damage.extend(left_out.map(|left| left.told(&segment)));
         }
         // What cannot be understood is damaged even where each byte is as it was written.
         let known: HashSet<String> = damage.iter().map(ToString::to_string).collect();

@@ -84,6 +84,8 @@ impl Log {
         fs::create_dir_all(folder).map_err(failed("create"))?;
         let (shared, mut damage) = (Arc::<Shared>::default(), Vec::new());
         let Replayed { mut index, segments } = replay::read(folder, Way::Lists, &shared, &mut damage)?;
+        let left_out = segments.iter().filter_map(|known| known.left_out).map(|left| left.bytes).sum();
+        LogCounts::add(&shared.counts.left_out, left_out);
         let next = segment::numbers(folder)?.last().map_or(1, |last| last + 1);
         let numbers: Vec<u64> = segments.iter().map(|known| known.segment.number).collect();
         let bundles = Arc::new(Bundles::open(folder, &numbers, &mut index));

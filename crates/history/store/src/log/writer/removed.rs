@@ -30,7 +30,8 @@ impl Log {
         }
         let Some(mut open) = self.open.take() else { return };
         if !open.file.is_in_place() {
-            let again = if open.file.is_missing() { self.written_again(&open.file, open.end).ok() } else { None };
+            let again =
+                if open.file.is_missing() { self.written_again(&open.file, open.end).ok() } else { None };
             let Some(again) = again else { return self.lose_segment(open.file.number) };
             open.file = again;
         }
@@ -63,8 +64,7 @@ impl Log {
     /// The rows of a segment, which is not the log's any more, are lost. The hub hands over again what it has in memory; its next
     /// start fetches the others from the nodes.
     fn lose_segment(&mut self, number: u64) {
-        let lose =
-            |entry: &Entry| entry.lane.lose(entry.first_row, entry.first_row + u64::from(entry.rows));
+        let lose = |entry: &Entry| entry.lane.lose(entry.first_row, entry.first_row + u64::from(entry.rows));
         let rows = self.index().remove(number, lose);
         LogCounts::add(&self.shared.counts.rows_lost, rows);
         LogCounts::add(&self.shared.counts.failures, 1);

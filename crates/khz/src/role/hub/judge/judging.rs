@@ -18,12 +18,16 @@ const SILENCE_MAX: Duration = Duration::from_secs(150);
 /// of nodes must get all rules first. A node that cannot judge says so at once; only an older one says nothing.
 const SETTLING: Duration = Duration::from_secs(75);
 
+/// A node that has just gone is left alone for as long: its rules have no samples any more, and its alerts should not end when it comes
+/// back at once. Thousands of nodes that connect together often need two tries.
+const GONE_SETTLING: Duration = Duration::from_secs(10);
+
 /// When a node was up.
 pub(super) struct Seen {
     pub last: Instant,
-    /// Since when it is up, or was up last.
-    pub since: Instant,
-    pub is_up: bool,
+    /// Since when it is up or down.
+    since: Instant,
+    is_up: bool,
 }
 
 impl Seen {
@@ -34,10 +38,8 @@ impl Seen {
     /// Returns whether it has come or gone.
     pub fn note(&mut self, is_up: bool, now: Instant) -> bool {
         let has_changed = std::mem::replace(&mut self.is_up, is_up) != is_up;
-        if is_up {
-            self.last = now;
-            self.since = if has_changed { now } else { self.since };
-        }
+        self.since = if has_changed { now } else { self.since };
+        self.last = if is_up { now } else { self.last };
         has_changed
     }
 }
@@ -135,8 +137,11 @@ impl Judging {
         self.settles = None;
         let is_ours = |name: &&Arc<str>| !judging.contains(*name) && !rest.away.contains(*name);
         for (name, seen) in near.iter().filter(|(name, _)| is_ours(name)) {
-            let settles = seen.since.max(self.since) + SETTLING;
-            if seen.is_up && now < settles && !answered.contains(&**name) {
+            let settles = match seen.is_up {
+                true => seen.since.max(self.since) + SETTLING,
+                false => seen.since + GONE_SETTLING,
+            };
+            if now < settles && !answered.contains(&**name) {
                 settling.insert(name.clone());
                 self.settles = Some(self.settles.map_or(settles, |first| first.min(settles)));
             } else {
@@ -298,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_refuses_is_left_to_the_hub_at_once_and_also_one_that_is_down() {
+    fn a_node_that_refuses_is_left_to_the_hub_at_once_and_one_that_is_down_after_a_moment() {
         let mut stage = Stage::new();
         let up = [("n1", true), ("n2", true)];
         assert_eq!(stage.after(SECOND, &up), ["n1 n2", ""]);
@@ -307,7 +312,8 @@ mod tests {
         // To lose rows is no answer.
         stage.judging.broken(&node("n2"), false);
         assert_eq!(stage.after(SECOND, &up), ["n2", "n1"]);
-        assert_eq!(stage.after(SECOND, &[("n1", true), ("n2", false)]), ["", "n1 n2"]);
+        assert_eq!(stage.after(SECOND, &[("n1", true), ("n2", false)]), ["n2", "n1"]);
+        assert_eq!(stage.after(GONE_SETTLING, &[("n1", true), ("n2", false)]), ["", "n1 n2"]);
     }
 
     #[test]
@@ -315,6 +321,7 @@ mod tests {
         let mut stage = Stage::new();
         stage.judging.broken(&node("n1"), true);
         assert_eq!(stage.after(SECOND, &[("n1", true)]), ["", "n1"]);
+        assert_eq!(stage.after(SECOND, &[("n1", false)]), ["n1", ""]);
         assert_eq!(stage.after(SETTLING, &[("n1", false)]), ["", "n1"]);
         assert_eq!(stage.after(SECOND, &[("n1", true)]), ["n1", ""]);
         assert_eq!(stage.after(SETTLING, &[("n1", true)]), ["", "n1"]);

@@ -77,13 +77,16 @@ impl Expression {
 /// The text in the words of the crate, and its tree. Where braces do not repeat anything, they stand for themselves, as in
 /// Prometheus.
 fn read(text: &str) -> Result<(String, Hir), ExpressionError> {
-    let tree = |text: &str| ParserBuilder::new().dot_matches_new_line(true).build().parse(text);
+    let tree = |text: &str| {
+        let tree = ParserBuilder::new().dot_matches_new_line(true).build().parse(text);
+        tree.map_err(|error| said(&error.to_string()))
+    };
     let text = in_words_of_the_crate(text);
     match tree(&text) {
         Ok(tree) => Ok((text, tree)),
         Err(error) => {
             let text = plain_braces(&text);
-            let tree = tree(&text).map_err(|_| said(&error.to_string()))?;
+            let tree = tree(&text).map_err(|_| error)?;
             Ok((text, tree))
         }
     }

@@ -81,6 +81,11 @@ impl Wanted {
     }
 }
 
+/// Roughly the bytes of a label set.
+fn held(set: &LabelSet) -> usize {
+    size_of::<LabelSet>() + set.iter().len() * 32
+}
+
 /// The conditions of each selector; without selectors, no conditions.
 fn read(selectors: &BTreeSet<String>, stop: &Stop) -> Result<Vec<Vec<Matcher>>, QueryError> {
     let (mut all, mut regexes) = (Vec::new(), 0);
@@ -115,17 +120,18 @@ pub(crate) async fn series(State(app): State<Arc<App>>, request: Request) -> Res
     let first = move |(sets, is_cut): Sets| {
         let is_cut = is_cut || sets.len() > limit;
         let sets: Vec<LabelSet> = sets.into_iter().take(limit).collect();
-        let bytes: usize = sets.iter().map(|set| size_of::<LabelSet>() + set.iter().len() * 32).sum();
-        (sets, bytes as u64, is_cut)
+        (sets, is_cut)
     };
-    let (sets, bytes, is_cut) = wanted.listed(&app, limit, first).await?;
+    let (sets, is_cut) = wanted.listed(&app, limit, first).await?;
     let write = async move |mut writer: Writer| {
-        writer.hold(bytes)?;
+        writer.hold(sets.iter().map(held).sum::<usize>() as u64)?;
         writer.page().push('[');
         // Each is freed when it is written: to free all at once takes a while.
         for (number, set) in sets.into_iter().enumerate() {
             json::next(writer.page(), number);
             labels_json(writer.page(), &set);
+            writer.release(held(&set));
+            drop(set);
             writer.turn().await?;
         }
         writer.page().push(']');

@@ -111,7 +111,13 @@ pub(crate) async fn result(
     if is_cut {
         notes.truncated();
     }
-    success(app, notes, async move |writer| write(writer, value).await).await
+    let bytes = held(&value);
+    let answered = success(app, notes, async move |writer| write(writer, value).await).await;
+    if answered.is_err() {
+        // There is no room for it.
+        app.tide.ebbs(bytes as u64);
+    }
+    answered
 }
 
 fn cut<T>(all: &mut Vec<T>, limit: usize) -> bool {

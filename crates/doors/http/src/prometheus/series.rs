@@ -75,6 +75,7 @@ impl Wanted {
                     break;
                 }
             }
+            stop.has_held(all.iter().map(held).sum());
             Ok(list((all, is_cut)))
         };
         evaluate(app, self.asked, work).await

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use khz_model::Nanos;
@@ -156,9 +157,12 @@ pub(crate) async fn labels(State(app): State<Arc<App>>, request: Request) -> Res
 /// `/api/v1/label/NAME/values`
 pub(crate) async fn values(
     State(app): State<Arc<App>>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Response, Failure> {
+    let Ok(Path(name)) = name else {
+        return Err(Failure::bad("invalid label name: it is no UTF-8"));
+    };
     let name = unescaped(&name).ok_or_else(|| Failure::bad(format!("invalid label name: {name:?}")))?;
     let wanted = Wanted::of(request).await?;
     let limit = wanted.limit;

@@ -36,6 +36,7 @@ mod schemas_sent;
 mod source;
 mod standing;
 pub mod texts;
+pub mod whereabouts;
 mod wire;
 
 pub use agent_end::{AgentCounts, AgentEnd};

@@ -23,6 +23,9 @@ use crate::texts::{NoText, ReadFrame, TextFault, TextGiven, TextIntake, Why};
 /// old lane came: nodes flush once a second, and hubs pass rows on.
 const OVERLAP: Nanos = Nanos::from_secs(2);
 
+/// A lane stands still when nothing has come for this long, and for three of its periods: nodes flush once a second.
+const STOOD_STILL: Nanos = Nanos::from_secs(2);
+
 /// A lane, whatever the connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LaneKey {
@@ -118,6 +121,9 @@ struct Followed {
     /// The subscription that it was offered for, 0: none.
     interest: u32,
     intake: Intake,
+    period: Nanos,
+    /// When something came of it last.
+    heard: Nanos,
 }
 
 /// The rows of a lane that the present connection has not offered, or not yet.
@@ -138,6 +144,8 @@ pub struct ReaderEnd {
     next_beat: Nanos,
     /// Lanes of this connection, by number.
     lanes: HashMap<u32, Followed>,
+    /// Subscriptions of lanes that the hub has ended on this connection, and how many lanes these were.
+    ended: HashMap<u32, u64>,
     kept: HashMap<LaneKey, Kept>,
     /// When the last row of a lane of this node and name came, whatever its epoch. Only of lanes that have ended.
     left: HashMap<(String, String), Nanos>,
@@ -157,6 +165,7 @@ impl ReaderEnd {
             beats: Beats::default(),
             next_beat: now,
             lanes: HashMap::new(),
+            ended: HashMap::new(),
             kept: HashMap::new(),
             left: HashMap::new(),
             now,
@@ -177,6 +186,7 @@ impl ReaderEnd {
         self.beats = Beats::default();
         self.next_beat = now;
         self.now = now;
+        self.ended.clear();
         self.reads.clear();
     }
 
@@ -251,7 +261,7 @@ impl ReaderEnd {
         let key = LaneKey { node: offer.node.into(), name: offer.name.into(), epoch: offer.epoch };
         if let Some(followed) = self.lanes.get_mut(&offer.lane).filter(|followed| followed.key == key) {
             // It was offered before and has changed. It stays accepted.
-            followed.interest = offer.interest;
+            (followed.interest, followed.period) = (offer.interest, offer.period);
             sink.changed(&key, offer);
             return Ok(());
         }
@@ -261,7 +271,8 @@ impl ReaderEnd {
         }
         let intake = self.kept.remove(&key).map_or_else(|| Intake::new(key.epoch), |kept| kept.intake);
         self.want(&key, &intake, offer, accept, sink.wants_missed()).put(offer.lane, out);
-        self.lanes.insert(offer.lane, Followed { key, interest: offer.interest, intake });
+        let (interest, period, heard) = (offer.interest, offer.period, self.now);
+        self.lanes.insert(offer.lane, Followed { key, interest, intake, period, heard });
         Ok(())
     }
 
@@ -290,7 +301,10 @@ impl ReaderEnd {
 
     fn lane<S: LaneSink>(&mut self, lane: u32, frame: &Frame<'_>, sink: &mut S) -> Result<(), Reject> {
         // It was under way when the lane was left.
-        let Some(Followed { key, intake, .. }) = self.lanes.get_mut(&lane) else { return Ok(()) };
+        let Some(Followed { key, intake, heard, interest, .. }) = self.lanes.get_mut(&lane) else {
+            return Ok(());
+        };
+        *heard = self.now;
         let mut named = Named(key, sink);
         match frame {
             Frame::Schema(piece) => {
@@ -306,6 +320,7 @@ impl ReaderEnd {
             Frame::Past { last, bytes, .. } => intake.past(*last, bytes, &mut named)?,
             Frame::Lost { from, to, .. } => intake.lost(*from, *to, &mut named),
             Frame::Closed { .. } => {
+                *self.ended.entry(*interest).or_default() += 1;
                 intake.cut_off(&mut named);
                 sink.closed(key);
                 self.leave_lane(lane);
@@ -420,6 +435,7 @@ impl ReaderEnd {
     /// Ends a subscription: its lanes are closed.
     pub fn dismiss<S: LaneSink>(&mut self, number: u32, sink: &mut S, out: &mut Vec<u8>) {
         put::dismiss(out, number);
+        self.ended.remove(&number);
         for (_, Followed { key, mut intake, .. }) in self.lanes.extract_if(|_, lane| lane.interest == number)
         {
             intake.cut_off(&mut Named(&key, sink));
@@ -456,6 +472,22 @@ impl ReaderEnd {
             put::leave(out, number);
             self.leave_lane(number);
         }
+    }
+
+    /// True if there are lanes on this connection.
+    pub fn has_lanes(&self) -> bool {
+        !self.lanes.is_empty()
+    }
+
+    /// Lanes that stand still, or that the hub has ended. Only those of subscriptions count whose rows come regularly.
+    pub fn stand_still(&self, now: Nanos, is_regular: impl Fn(u32) -> bool) -> u64 {
+        let stands = |lane: &&Followed| {
+            let most = STOOD_STILL.max(Nanos(lane.period.0.saturating_mul(3)));
+            now.since(lane.heard) >= most && is_regular(lane.interest)
+        };
+        let still = self.lanes.values().filter(stands).count() as u64;
+        let ended = self.ended.iter().filter(|(number, _)| is_regular(**number));
+        still + ended.map(|(_, lanes)| lanes).sum::<u64>()
     }
 
     /// The first row of a lane that was neither received nor lost.

@@ -1,10 +1,13 @@
-//! Rows that go on when their khz goes away: it is asked again, after growing pauses, until it is back. `khz watch`, `khz channel
-//! watch` and `khz wait` share this. It counts nothing: who prints the rows knows their numbers.
+//! Rows that go on when their khz goes away: it is asked again, after growing pauses, until it is back. Where there are others to
+//! ask, they also go on when their nodes go to another khz. `khz watch`, `khz channel watch` and `khz wait` share this. It counts
+//! nothing: who prints the rows knows their numbers.
 
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use khz_ask::{AskError, Piece};
 
+use super::elsewhere::Elsewhere;
 use super::this_node::Stream;
 use crate::show::outcome::Failure;
 
@@ -14,9 +17,19 @@ const PAUSE_MIN: Duration = Duration::from_millis(125);
 /// The longest pause: a khz that is back is found soon, and one that is gone for long costs nothing.
 const PAUSE_MAX: Duration = Duration::from_secs(4);
 
-/// Asks for the same rows again, for at most this time. What was asked last has fallen silent if this is true: others are asked
-/// before it.
-pub type Reopen = Box<dyn FnMut(Option<Duration>, bool) -> Result<Stream, AskError>>;
+/// Why rows are asked for again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// They have ended.
+    Ended,
+    /// What was asked last has fallen silent: others are asked before it.
+    Silence,
+    /// This one has more of the nodes. Only it is asked.
+    NodesAt(usize),
+}
+
+/// Asks for the same rows again, for at most this time.
+pub type Reopen = Box<dyn FnMut(Option<Duration>, Why) -> Result<Stream, AskError>>;
 
 /// A stream of rows that survives its khz.
 pub struct Lasting {
@@ -24,8 +37,8 @@ pub struct Lasting {
     stream: Option<Stream>,
     /// `None`: nobody can be asked again, since this process reads the kernel itself.
     reopen: Option<Reopen>,
-    /// There are others to ask: one that falls silent is left.
-    has_others: bool,
+    /// There are others to ask: one that falls silent is left, and one that the nodes leave.
+    others: Option<Rc<Elsewhere>>,
     until: Option<Instant>,
     away: Away,
 }
@@ -43,12 +56,12 @@ impl Lasting {
     /// A stream that was opened, and how to open it again.
     pub fn new(stream: Stream, reopen: Option<Reopen>) -> Self {
         let away = Away { since: Instant::now(), pause: Duration::ZERO, is_silence: false };
-        Lasting { stream: Some(stream), reopen, has_others: false, until: None, away }
+        Lasting { stream: Some(stream), reopen, others: None, until: None, away }
     }
 
-    /// The same where there are others to ask: they are asked, too, when the khz falls silent.
-    pub fn among_others(self) -> Self {
-        Lasting { has_others: true, ..self }
+    /// The same where there are others to ask: they are asked, too, when the khz falls silent, or when they have the nodes.
+    pub fn among(self, others: Rc<Elsewhere>) -> Self {
+        Lasting { others: Some(others), ..self }
     }
 
     /// It is not opened again after this moment.
@@ -65,15 +78,33 @@ impl Lasting {
     /// # Errors
     /// Returns why the rows cannot come any more: nobody can be asked again, or the khz that is back refuses.
     pub fn next(&mut self) -> Result<Option<Vec<Piece>>, Failure> {
+        if let Some(server) = self.others.as_ref().and_then(|others| others.take_better())
+            && let Some(pieces) = self.follow_nodes(server)
+        {
+            return Ok(Some(pieces));
+        }
         match &mut self.stream {
-            Some(stream) => match stream() {
-                Ok(Some(pieces)) => {
-                    Ok(Some(if self.has_others { self.leave_silent(pieces) } else { pieces }))
+            Some(stream) => match (stream(), &self.others) {
+                (Ok(Some(pieces)), Some(others)) => {
+                    others.heard(&pieces);
+                    Ok(Some(self.leave_silent(pieces)))
                 }
-                ended => self.lose(ended),
+                (Ok(Some(pieces)), None) => Ok(Some(pieces)),
+                (ended, _) => self.lose(ended),
             },
             None => self.try_again(),
         }
+    }
+
+    /// Goes to the server that has more of the nodes. If that gives no rows, those of the present one go on.
+    fn follow_nodes(&mut self, server: usize) -> Option<Vec<Piece>> {
+        let left = self.left();
+        let stream = self.reopen.as_mut()?(left, Why::NodesAt(server)).ok()?;
+        let away = match self.stream.replace(stream) {
+            Some(_) => Duration::ZERO,
+            None => self.away.since.elapsed(),
+        };
+        Some(vec![Piece::Again { away }])
     }
 
     /// Leaves the khz if these pieces say that it has fallen silent.
@@ -113,7 +144,7 @@ impl Lasting {
         std::thread::sleep(left.map_or(self.away.pause, |left| left.min(self.away.pause)));
         self.away.pause = (self.away.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
         let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
-        match reopen(left, self.away.is_silence) {
+        match reopen(left, if self.away.is_silence { Why::Silence } else { Why::Ended }) {
             Ok(stream) => {
                 self.stream = Some(stream);
                 Ok(Some(vec![Piece::Again { away: self.away.since.elapsed() }]))
@@ -134,6 +165,11 @@ mod tests {
     fn stream(mut answers: Vec<Result<Option<Vec<Piece>>, Failure>>) -> Stream {
         answers.reverse();
         Box::new(move || answers.pop().unwrap_or(Ok(None)))
+    }
+
+    /// No others that anybody knows.
+    fn others() -> Rc<Elsewhere> {
+        Rc::new(Elsewhere::start(Vec::new(), &[], 0).unwrap())
     }
 
     fn nobody() -> AskError {
@@ -164,18 +200,18 @@ mod tests {
         assert_eq!(rows.next().unwrap(), Some(silent()), "there is nobody else");
         let asked = Rc::new(RefCell::new(Vec::new()));
         let noted = asked.clone();
-        let reopen: Reopen = Box::new(move |_, is_silence| {
-            noted.borrow_mut().push(is_silence);
+        let reopen: Reopen = Box::new(move |_, why| {
+            noted.borrow_mut().push(why);
             Ok(stream(vec![]))
         });
-        let mut rows = Lasting::new(stream(vec![Ok(Some(silent()))]), Some(reopen)).among_others();
+        let mut rows = Lasting::new(stream(vec![Ok(Some(silent()))]), Some(reopen)).among(others());
         let text = "http://b has not been heard for 3 s".to_owned();
         assert_eq!(rows.next().unwrap(), Some(vec![Piece::Gone { text }]));
         let again = rows.next().unwrap().unwrap();
         assert!(matches!(again[..], [Piece::Again { away }] if away >= Duration::from_secs(3)), "{again:?}");
         assert!(matches!(&rows.next().unwrap().unwrap()[..], [Piece::Gone { .. }]));
         rows.next().unwrap();
-        assert_eq!(*asked.borrow(), [true, false]);
+        assert_eq!(*asked.borrow(), [Why::Silence, Why::Ended]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod check;
 pub mod completions;
 pub mod config;
 pub mod correlate;
+mod elsewhere;
 pub mod export;
 pub mod get;
 pub mod health;

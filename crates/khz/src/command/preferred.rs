@@ -27,9 +27,40 @@ impl Preferred {
         self.servers.len()
     }
 
+    /// All of them.
+    pub fn all(&self) -> &[Server] {
+        &self.servers
+    }
+
     /// The server that has answered last.
     pub fn present(&self) -> &Server {
         &self.servers[self.present]
+    }
+
+    /// Its place in the list.
+    pub fn place(&self) -> usize {
+        self.present
+    }
+
+    /// What this server gives. If it gives something, it is the present one from now on, and a remark says so.
+    ///
+    /// # Errors
+    /// Why it gives nothing; the present one stays.
+    pub fn go_to<T>(
+        &mut self,
+        at: usize,
+        span: Option<Duration>,
+        ask: &impl Fn(&Server, Option<Duration>) -> Result<T, AskError>,
+    ) -> Result<T, AskError> {
+        let answer = ask(&self.servers[at], span)?;
+        self.comes_to(at);
+        Ok(answer)
+    }
+
+    fn comes_to(&mut self, at: usize) {
+        if std::mem::replace(&mut self.present, at) != at {
+            remark!("{} is asked now", self.present().url());
+        }
     }
 
     /// What the first server gives that answers. If it is another one than before, a remark says so. If the one that has answered
@@ -50,9 +81,7 @@ impl Preferred {
             let server = &self.servers[at];
             match ask(server, span) {
                 Ok(answer) => {
-                    if std::mem::replace(&mut self.present, at) != at {
-                        remark!("{} is asked now", server.url());
-                    }
+                    self.comes_to(at);
                     return Ok(answer);
                 }
                 Err(error) => {
@@ -104,6 +133,15 @@ mod tests {
         assert!(servers.first_of(None, false, &answers(all)).unwrap().contains(":1"));
         let error = servers.first_of(None, false, &answers(&[])).unwrap_err();
         assert!(matches!(&error, AskError::NobodyThere { url, .. } if url.contains(":1")), "{error}");
+    }
+
+    #[test]
+    fn it_goes_to_another_one_only_if_that_gives_something() {
+        let mut servers = servers();
+        assert!(servers.go_to(1, None, &|server: &Server, _| Err::<(), _>(nobody(server))).is_err());
+        assert_eq!(servers.place(), 0);
+        let url = servers.go_to(2, None, &|server: &Server, _| Ok(server.url().to_owned())).unwrap();
+        assert!(url.contains(":3") && servers.place() == 2);
     }
 
     #[test]

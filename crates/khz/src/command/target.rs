@@ -1,6 +1,7 @@
 //! Whom a command asks: the running khz that the flags or the configuration name, or, where none answers, this machine's
 //! kernel in this process. It does not tell the user which of them answered.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use clap::Args;
@@ -13,7 +14,8 @@ use khz_trust::ClientFiles;
 use serde_json::Value;
 
 use super::catalog;
-use super::lasting::Lasting;
+use super::elsewhere::Elsewhere;
+use super::lasting::{Lasting, Why};
 use super::preferred::{Preferred, SERVERS_MAX};
 use super::this_node::{self, Stream};
 use crate::config::Plan;
@@ -128,7 +130,7 @@ impl Target {
             Some(servers) => servers,
             None => Preferred::new(vec![self.running(plan)?]),
         };
-        lasting(servers, span, move |server: &Server, span| server.channel_rows(&name, span), |_| {})
+        lasting(servers, &[], span, move |server: &Server, span| server.channel_rows(&name, span), |_| {})
     }
 
     /// The servers of `--server A,B`; `None`: it names one or none.
@@ -157,7 +159,8 @@ impl Target {
         ask: impl Fn(&Server, Option<Duration>) -> Result<khz_ask::Stream, AskError> + 'static,
     ) -> Result<Lasting, Failure> {
         if let Some(servers) = self.list(plan)? {
-            return lasting(servers, span, ask, |server| remark_away(server, &interest.patterns));
+            let patterns = &interest.patterns;
+            return lasting(servers, patterns, span, ask, |server| remark_away(server, patterns));
         }
         let Some(server) = self.find(plan)? else {
             check_this_node(plan, &interest.patterns, None)?;
@@ -221,19 +224,35 @@ impl Target {
     }
 }
 
-/// What the first of these servers gives that answers, and later another one. `first` hears which it was.
+/// What the first of these servers gives that answers, and later another one: when that one is gone, or when another one has more
+/// of the nodes that the patterns select. `first` hears which it was.
 fn lasting(
     mut servers: Preferred,
+    patterns: &[Pattern],
     span: Option<Duration>,
     ask: impl Fn(&Server, Option<Duration>) -> Result<khz_ask::Stream, AskError> + 'static,
     first: impl FnOnce(&Server),
 ) -> Result<Lasting, Failure> {
     let rows = servers.first_of(span, false, &ask)?;
     first(servers.present());
-    let has_others = servers.count() > 1;
-    let again = move |span, is_silent| servers.first_of(span, is_silent, &ask).map(stream);
-    let rows = Lasting::new(stream(rows), Some(Box::new(again)));
-    Ok(if has_others { rows.among_others() } else { rows })
+    if servers.count() == 1 {
+        let again = move |span, why| servers.first_of(span, why == Why::Silence, &ask).map(stream);
+        return Ok(Lasting::new(stream(rows), Some(Box::new(again))));
+    }
+    let others = Elsewhere::start(servers.all().to_vec(), patterns, servers.place());
+    let others = Rc::new(others.map_err(|error| Failure::work(format!("cannot start a thread: {error}")))?);
+    let told = others.clone();
+    let again = move |span, why| {
+        let rows = match why {
+            Why::NodesAt(server) => servers.go_to(server, span, &ask),
+            Why::Ended | Why::Silence => servers.first_of(span, why == Why::Silence, &ask),
+        };
+        if rows.is_ok() {
+            told.came_to(servers.place());
+        }
+        rows.map(stream)
+    };
+    Ok(Lasting::new(stream(rows), Some(Box::new(again))).among(others))
 }
 
 /// The pieces of a stream, as commands take them.

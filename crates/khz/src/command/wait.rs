@@ -228,6 +228,7 @@ impl Wait {
                 known.clear();
                 remark!("{text}; khz asks again until it is back");
             }
+            Piece::Again { away: Duration::ZERO } => known.clear(),
             Piece::Again { away } => {
                 remark!("the wait goes on; nobody was asked for {}", of_time(away))
             }

@@ -5,6 +5,7 @@
 
 mod channels;
 mod copying;
+mod fail_back;
 mod lab;
 mod now;
 mod proc;

@@ -15,6 +15,7 @@ mod elsewhere;
 mod engine;
 mod examples;
 mod exposition;
+mod fail_back;
 mod health;
 mod hostlists;
 mod kept;

@@ -33,7 +33,7 @@ fn start_agent(hub: &Running) -> Ended {
 }
 
 /// A watch whose lines are read as they come.
-struct Watch {
+pub struct Watch {
     child: Ended,
     lines: BufReader<std::process::ChildStdout>,
 }
@@ -43,7 +43,7 @@ impl Watch {
         Watch::at(&hub.url)
     }
 
-    fn at(server: &str) -> Self {
+    pub fn at(server: &str) -> Self {
         let words = ["watch", "n1:load.1m", "--json", "--server", server];
         let mut command = khz(&words);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -52,7 +52,7 @@ impl Watch {
     }
 
     /// The first line that is like this.
-    fn line(&mut self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+    pub fn line(&mut self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + PATIENCE;
         let mut line = String::new();
         loop {
@@ -66,12 +66,12 @@ impl Watch {
         }
     }
 
-    fn row(&mut self) {
+    pub fn row(&mut self) {
         self.line("a row", |line| line["values"].is_object());
     }
 
     /// Its stderr.
-    fn message(mut self) -> String {
+    pub fn message(mut self) -> String {
         signal(&self.child.0, "TERM");
         let mut message = String::new();
         self.child.0.stderr.take().unwrap().read_to_string(&mut message).unwrap();

@@ -55,7 +55,7 @@ impl<L: Lanes<Lane: Send> + Send + 'static> Caller for Agent<L> {
     where
         L: 'a;
 
-    fn begin(&mut self, vouch: Option<Vouch>) -> AgentSession<L> {
+    fn begin(&mut self, _: usize, vouch: Option<Vouch>) -> AgentSession<L> {
         let lanes = self.home.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
         let lanes = lanes.unwrap_or_else(|| unreachable!("BUG: two connections at a time"));
         let mut end = AgentEnd::new(self.identity.clone(), clock::now());

@@ -67,8 +67,8 @@ pub(crate) type Dialled = (Transport, Option<Vouch>);
 /// The hubs of one link.
 pub(crate) struct Dialer {
     hubs: Vec<Hub>,
-    tls: Option<TlsSettings>,
-    near: Option<FindNear>,
+    tls: Option<Arc<TlsSettings>>,
+    near: Option<Arc<FindNear>>,
     /// The local address that we connect from.
     from: Option<IpAddr>,
 }
@@ -78,6 +78,16 @@ struct Hub {
     lookup: Option<Lookup>,
 }
 
+impl Hub {
+    fn new(address: HubAddress) -> Self {
+        let lookup = match &address {
+            HubAddress::Net { host, port } => Some(Lookup::new(host, *port)),
+            HubAddress::Local(_) => None,
+        };
+        Hub { address, lookup }
+    }
+}
+
 impl Dialer {
     pub fn new(
         hubs: Vec<HubAddress>,
@@ -85,14 +95,14 @@ impl Dialer {
         near: Option<FindNear>,
         from: Option<IpAddr>,
     ) -> Self {
-        let hub = |address: HubAddress| {
-            let lookup = match &address {
-                HubAddress::Net { host, port } => Some(Lookup::new(host, *port)),
-                HubAddress::Local(_) => None,
-            };
-            Hub { address, lookup }
-        };
-        Dialer { hubs: hubs.into_iter().map(hub).collect(), tls, near, from }
+        let (tls, near) = (tls.map(Arc::new), near.map(Arc::new));
+        Dialer { hubs: hubs.into_iter().map(Hub::new).collect(), tls, near, from }
+    }
+
+    /// The same for one of the hubs.
+    pub fn only(&self, hub: usize) -> Self {
+        let hubs = vec![Hub::new(self.hubs[hub].address.clone())];
+        Dialer { hubs, tls: self.tls.clone(), near: self.near.clone(), from: self.from }
     }
 
     /// How many hubs there are.

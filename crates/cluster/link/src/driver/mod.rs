@@ -1,6 +1,6 @@
 //! Links over real sockets; each has its own thread. [`Driver`] sends an agent's lanes to a hub. With the gather thread it
 //! shares the rings, and the connection while that thread sends the rows that it has just written (`seat`). [`Following`]
-//! subscribes at a hub and receives rows.
+//! subscribes at the hub where its nodes are, and receives rows.
 
 mod agent;
 mod bell;
@@ -10,7 +10,10 @@ mod dialer;
 mod events;
 mod following;
 mod lookup;
+mod outpost;
 mod preference;
+mod present_sink;
+mod reader;
 mod seat;
 mod session;
 mod tcp;
@@ -80,6 +83,11 @@ impl Shared {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Failures are no longer logged.
+    fn mute(&self) {
+        self.muted.store(true, Ordering::Relaxed);
+    }
+
     fn is_muted(&self) -> bool {
         self.muted.load(Ordering::Relaxed)
     }
@@ -109,12 +117,13 @@ impl Driver {
         let preference = Arc::new(Preference::new(addresses, failback_after));
         let shared = Shared::new(bell, counters);
         let caller = Agent::new(identity, lanes, &shared, preference.clone())?;
-        let running = Running::start(Dialer::new(hubs, tls, near, from), shared, caller, Some(preference))?;
+        let running =
+            Running::start(Arc::new(Dialer::new(hubs, tls, near, from)), shared, caller, Some(preference))?;
         Ok(Driver { running })
     }
 
     /// The hub will end, as expected: failures are no longer logged.
     pub fn mute(&self) {
-        self.running.shared.muted.store(true, Ordering::Relaxed);
+        self.running.shared.mute();
     }
 }

@@ -56,7 +56,7 @@ impl Moves {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
     }
 
-    fn set(&self, to: usize, text: String) {
+    pub fn set(&self, to: usize, text: String) {
         *self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some((to, text));
     }
 }

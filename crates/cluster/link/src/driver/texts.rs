@@ -31,6 +31,16 @@ struct TextSubscription {
 }
 
 impl TextSubscriptions {
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.current.is_empty()
+    }
+
+    /// True if one is of this node.
+    pub fn follows(&self, node: &str) -> bool {
+        self.current.values().any(|text| text.node == node)
+    }
+
     /// Subscribes to a text, or changes its period.
     pub fn subscribe(&mut self, read: &ReadFrame<'_>) {
         let &ReadFrame { number, node, period, path } = read;

@@ -25,8 +25,8 @@ pub(crate) trait Caller: Send + 'static {
     type End<'a>: End
     where
         Self: 'a;
-    /// A connection begins, perhaps with a proof of who we are.
-    fn begin(&mut self, vouch: Option<Vouch>) -> Self::End<'_>;
+    /// A connection to this hub begins, perhaps with a proof of who we are.
+    fn begin(&mut self, hub: usize, vouch: Option<Vouch>) -> Self::End<'_>;
     /// The seat of the next connection. Other threads that may drive the connection know the seat.
     fn seat<'a>(&self) -> Arc<Seat<Self::End<'a>>>
     where
@@ -51,14 +51,14 @@ pub(crate) struct Running {
 impl Running {
     /// Starts the thread.
     pub fn start<C: Caller>(
-        dialer: Dialer,
+        dialer: Arc<Dialer>,
         shared: Arc<Shared>,
         caller: C,
         preference: Option<Arc<Preference>>,
     ) -> std::io::Result<Self> {
         let worker = Worker {
             hub_list: HubList::new(dialer.hubs()),
-            dialer: Arc::new(dialer),
+            dialer,
             preference,
             caller,
             shared: shared.clone(),
@@ -139,7 +139,8 @@ impl<C: Caller> Worker<C> {
         let seat = self.caller.seat();
         let buffers = std::mem::take(&mut self.buffers);
         let counters = self.shared.counters.clone();
-        let session = Session::new(self.caller.begin(vouch), transport, buffers, counters, hub as u64 + 1);
+        let session =
+            Session::new(self.caller.begin(hub, vouch), transport, buffers, counters, hub as u64 + 1);
         if let Some(preference) = &self.preference {
             preference.came_to(hub);
         }

@@ -1,0 +1,293 @@
+//! A reader on its connections, one after the other: it sends what the hub does not know yet, and hands on what comes. Where there
+//! are several hubs it sees to it that it is at the right one (`whereabouts.rs`).
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use khz_model::Nanos;
+
+use crate::allowance::Allowance;
+use crate::channel::ChannelFrame;
+use crate::dial::{Identity, Vouch};
+use crate::driver::counters::Counters;
+use crate::driver::dialer::Dialer;
+use crate::driver::following::{ConnectionSink, Requests, Subscription, lock};
+use crate::driver::outpost::Outpost;
+use crate::driver::present_sink::{NodeList, PresentSink};
+use crate::driver::session::End;
+use crate::driver::texts;
+use crate::driver::waker::Waker;
+use crate::driver::worker::Caller;
+use crate::driver::{Shared, clock};
+use crate::error::{LinkError, Reject};
+use crate::limits::{INTERESTS_A_SECOND, INTERESTS_AT_ONCE};
+use crate::message::Told;
+use crate::put::Ask;
+use crate::reader_end::ReaderEnd;
+use crate::whereabouts::Whereabouts;
+
+/// Subscriptions sent in one burst, and per second: half of what a hub allows, since its clock is not ours.
+const SENT_AT_ONCE: u64 = INTERESTS_AT_ONCE / 2;
+const SENT_A_SECOND: u64 = INTERESTS_A_SECOND / 2;
+
+/// The lanes of a new connection are there within this time, unless the hub has none of their nodes.
+const LANES_LATE: Nanos = Nanos::SECOND;
+
+/// A reader, whatever the connection.
+pub(super) struct Reader<S> {
+    identity: Arc<Identity>,
+    end: ReaderEnd,
+    sink: S,
+    requests: Arc<Mutex<Requests>>,
+    shared: Arc<Shared>,
+    waker: Waker,
+    /// `None`: there is one hub only.
+    choice: Option<Choice>,
+    /// It wants the list of nodes, and holds a place for another reader: it subscribes to the same lanes, and takes none.
+    is_outpost: bool,
+}
+
+/// Several hubs, and at which of them a reader should be.
+struct Choice {
+    dialer: Arc<Dialer>,
+    whereabouts: Whereabouts,
+    /// The present one.
+    hub: usize,
+}
+
+impl<S> Reader<S> {
+    /// A reader that is nowhere yet, and the waker that wakes it.
+    pub fn new(
+        identity: Arc<Identity>,
+        sink: S,
+        requests: Arc<Mutex<Requests>>,
+        shared: &Arc<Shared>,
+        waker: Waker,
+    ) -> Self {
+        Reader {
+            end: ReaderEnd::new(identity.clone(), clock::now()),
+            identity,
+            sink,
+            requests,
+            shared: shared.clone(),
+            waker,
+            choice: None,
+            is_outpost: false,
+        }
+    }
+
+    /// The same, which goes from one of these hubs to another when its nodes do.
+    pub fn among(self, dialer: &Arc<Dialer>) -> Self {
+        let hubs = dialer.hubs();
+        let choice = (hubs > 1).then(|| Choice {
+            dialer: dialer.clone(),
+            whereabouts: Whereabouts::new(hubs),
+            hub: 0,
+        });
+        Reader { choice, ..self }
+    }
+
+    /// The same as an outpost.
+    pub fn as_outpost(self) -> Self {
+        Reader { is_outpost: true, ..self }
+    }
+}
+
+impl<S: ConnectionSink> Caller for Reader<S> {
+    type End<'a> = ReaderSession<'a, S>;
+
+    fn begin(&mut self, hub: usize, vouch: Option<Vouch>) -> ReaderSession<'_, S> {
+        let now = clock::now();
+        if let Some(choice) = &mut self.choice {
+            choice.hub = hub;
+            choice.whereabouts.came_to(hub, now);
+        }
+        self.end.reconnected(now);
+        if let Some(vouch) = vouch {
+            self.end.vouched(vouch);
+        }
+        if !self.is_outpost {
+            lock(&self.requests).texts.forget_sent();
+        }
+        ReaderSession {
+            reader: self,
+            sent: HashSet::new(),
+            nodes: NodeList::default(),
+            has_channels: false,
+            outposts: Vec::new(),
+            welcome: now,
+            allowance: Allowance::full(now),
+            text_allowance: Allowance::full(now),
+        }
+    }
+
+    fn end(session: ReaderSession<'_, S>, problem: &str) {
+        let Reader { end, sink, .. } = session.reader;
+        end.cut(sink);
+        sink.down(problem);
+        sink.rest();
+    }
+
+    fn failed(&mut self, problem: &str) {
+        self.sink.down(problem);
+        self.sink.rest();
+    }
+}
+
+/// A reader on one connection.
+pub(super) struct ReaderSession<'a, S> {
+    reader: &'a mut Reader<S>,
+    /// Subscriptions that the hub knows.
+    sent: HashSet<u32>,
+    /// The list of nodes that the hub sends.
+    nodes: NodeList,
+    /// Our places at the other hubs, while we compare.
+    outposts: Vec<Outpost>,
+    /// When the hub accepted us.
+    welcome: Nanos,
+    /// The hub sends the list of channels, or was found not to know such a list.
+    has_channels: bool,
+    allowance: Allowance<SENT_AT_ONCE, SENT_A_SECOND>,
+    text_allowance: Allowance<{ texts::SENT_AT_ONCE }, { texts::SENT_A_SECOND }>,
+}
+
+impl<S: ConnectionSink> ReaderSession<'_, S> {
+    /// Sends what the hub does not know yet, and ends what the reader has ended.
+    fn send(&mut self, now: Nanos, out: &mut Vec<u8>) {
+        let Reader { end, sink, requests, choice, is_outpost, .. } = &mut *self.reader;
+        let looks = choice.as_ref().is_some_and(|choice| choice.whereabouts.looks());
+        // Told after the lock: a sink may take locks within which others subscribe.
+        let mut refused = Vec::new();
+        let mut requests = lock(requests);
+        let is_current = |number: &u32| requests.subscriptions.iter().any(|known| known.number == *number);
+        for number in self.sent.extract_if(|number| !is_current(number)) {
+            end.dismiss(number, sink, out);
+        }
+        if let Some(is_sent) = self.nodes.want(requests.roster || *is_outpost, looks) {
+            end.roster(is_sent, out);
+        }
+        if self.has_channels != requests.channels && !*is_outpost {
+            self.has_channels = requests.channels;
+            match end.knows_definitions() {
+                true => end.channels(requests.channels, out),
+                false if requests.channels => sink.no_definitions(),
+                false => {}
+            }
+        }
+        for subscription in &requests.subscriptions {
+            if self.sent.contains(&subscription.number) || !self.allowance.take(now) {
+                continue;
+            }
+            let Subscription { number, period, exact, prompt, past, ref channel, ref words, .. } =
+                *subscription;
+            self.sent.insert(number);
+            if channel.is_some() && !end.knows_channels() {
+                refused.push(number);
+                continue;
+            }
+            let channel = channel.as_deref().map(ChannelFrame::from);
+            end.ask(&Ask { number, period, exact, prompt, past, channel, patterns: words }, out);
+        }
+        if !*is_outpost {
+            requests.texts.send(end, sink, || self.text_allowance.take(now), out);
+        }
+        drop(requests);
+        for interest in refused {
+            let text = "the hub's khz is older than channels: update it";
+            let (granted, period, lane, refused_by) = (false, Nanos(0), 0, "");
+            sink.answered(&Told { interest, granted, period, text, lane, refused_by });
+        }
+    }
+
+    /// Looks for the nodes, where their rows do not come, and goes to the hub where they are.
+    fn choose_hub(&mut self, now: Nanos) {
+        let Reader { end, identity, requests, shared, choice: Some(choice), .. } = &mut *self.reader else {
+            return;
+        };
+        let still = {
+            let requests = lock(requests);
+            let regular = requests.subscriptions.iter().filter(|all| all.channel.is_none() && !all.past);
+            let is_regular = |number| regular.clone().any(|known| known.number == number);
+            let has_none = regular.clone().next().is_some() && !end.has_lanes();
+            let is_late = now.since(self.welcome) >= LANES_LATE;
+            end.stand_still(now, is_regular) + u64::from(has_none && is_late)
+        };
+        choice.whereabouts.stand_still(still, now);
+        if let Some((up, lacks)) = self.nodes.take_complete() {
+            choice.whereabouts.here(up, lacks, now);
+        }
+        match (choice.whereabouts.compares(), self.outposts.is_empty()) {
+            (true, true) => {
+                let others = (0..choice.dialer.hubs()).filter(|hub| *hub != choice.hub);
+                let start = |hub| Outpost::start(hub, &choice.dialer, identity, requests, shared);
+                self.outposts = others.filter_map(start).collect();
+            }
+            (false, false) => self.outposts.clear(),
+            _ => {}
+        }
+        for outpost in &self.outposts {
+            if let Some(up) = outpost.take_list() {
+                choice.whereabouts.there(outpost.hub(), up, now);
+            }
+        }
+        if let Some((hub, nodes)) = choice.whereabouts.better() {
+            let nodes = if nodes == 1 { "1 node is".to_owned() } else { format!("{nodes} nodes are") };
+            let text = format!("leaves for {}, where {nodes} that it follows", choice.dialer.address(hub));
+            shared.moves.set(hub, text);
+            shared.bell.ring();
+        }
+    }
+}
+
+impl<S: ConnectionSink> End for ReaderSession<'_, S> {
+    fn receive(&mut self, bytes: &[u8], now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
+        let Reader { end, sink, requests, .. } = &mut *self.reader;
+        let mut sink = PresentSink { sent: &self.sent, nodes: &mut self.nodes, requests, sink };
+        end.receive(bytes, now, wall, &mut sink, out)?;
+        match self.reader.sink.refusal() {
+            Some(text) => Err(LinkError::Rejected(Reject::protocol(text))),
+            None => Ok(()),
+        }
+    }
+
+    fn poll(&mut self, now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
+        self.reader.end.poll(now, wall, out)?;
+        if self.reader.end.is_welcome() {
+            self.choose_hub(now);
+            self.send(now, out);
+            if self.reader.waker.was_used() {
+                self.reader.sink.rest();
+            }
+        }
+        Ok(())
+    }
+
+    fn next_wake(&self) -> Nanos {
+        let wake = self.reader.end.next_wake();
+        let requests = lock(&self.reader.requests);
+        let (now, waits) = (clock::now(), requests.subscriptions.len() > self.sent.len());
+        let rows = self.allowance.next(now).filter(|_| waits);
+        let texts = self.text_allowance.next(now).filter(|_| requests.texts.is_waiting());
+        rows.into_iter().chain(texts).fold(wake, Nanos::min)
+    }
+
+    fn is_welcome(&self) -> bool {
+        self.reader.end.is_welcome()
+    }
+
+    fn welcomed(&mut self) {
+        let Reader { end, sink, .. } = &mut *self.reader;
+        self.welcome = clock::now();
+        sink.up(end.hub());
+    }
+
+    fn read_all(&mut self) {
+        self.reader.sink.rest();
+    }
+
+    fn count(&mut self, counters: &Counters) {
+        if self.is_welcome() {
+            counters.set_pair(self.reader.end.pair());
+        }
+    }
+}

@@ -30,7 +30,7 @@ impl Sink for Taken {
     fn samples(&mut self, series: SeriesId, times: &[i64], values: &[f64]) -> Result<(), QueryError> {
         // Where a part ends, a series does not.
         let samples = times.iter().zip(values).filter(|(_, value)| !is_stale(**value));
-        let samples = samples.map(|(&timestamp, &value)| Sample { value, timestamp });
+        let samples = samples.map(|(&timestamp, &value)| Sample::new(value, timestamp));
         self.series[series.0].samples.extend(samples);
         Ok(())
     }

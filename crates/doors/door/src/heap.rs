@@ -3,6 +3,11 @@
 
 #![allow(unsafe_code, reason = "the standard library has neither mallopt(3) nor malloc_trim(3)")]
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How often memory was returned.
+static RETURNED: AtomicU64 = AtomicU64::new(0);
+
 /// Blocks of this size and more come from the system one by one and return at once. glibc begins with 128 KiB
 /// and raises that to 32 MiB when the first large block is freed; then it also keeps 64 MiB at the end of
 /// each heap.
@@ -24,9 +29,15 @@ pub fn settle() {
     }
 }
 
+/// How often this process has called [`give_back`].
+pub fn given_back() -> u64 {
+    RETURNED.load(Ordering::Relaxed)
+}
+
 /// Returns every free page, also those between blocks in use. It walks through all free memory: call it once
 /// after a burst, not after every answer.
 pub fn give_back() {
+    RETURNED.fetch_add(1, Ordering::Relaxed);
     #[cfg(target_env = "gnu")]
     // SAFETY: malloc_trim locks the heaps it touches, and touches only free memory.
     unsafe {

@@ -58,6 +58,15 @@ impl Tide {
         }
     }
 
+    /// Something else than answers has held this many bytes, such as a query that was refused, and holds them no more. If they are a
+    /// burst, memory is returned shortly after.
+    pub fn ebbs(self: &Arc<Self>, bytes: u64) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        if bytes >= BYTES_MIN && !self.due.swap(true, Ordering::Relaxed) {
+            runtime.spawn(give_back(Arc::downgrade(self)));
+        }
+    }
+
     fn is_out(&self) -> bool {
         let is_over = |now: &AtomicU64, most: &AtomicU64, least: u64| {
             let most = most.load(Ordering::Relaxed);
@@ -106,6 +115,17 @@ mod tests {
         assert!(!tide.due.load(Ordering::Relaxed), "done");
         tide.falls();
         assert!(!tide.due.load(Ordering::Relaxed), "and nothing more without readers");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn memory_is_returned_when_what_is_no_answer_has_held_much() {
+        let (tide, _, _) = tide();
+        tide.ebbs(BYTES_MIN - 1);
+        assert!(!tide.due.load(Ordering::Relaxed));
+        tide.ebbs(BYTES_MIN);
+        assert!(tide.due.load(Ordering::Relaxed));
+        tokio::time::sleep(2 * PAUSE).await;
+        assert!(!tide.due.load(Ordering::Relaxed), "done");
     }
 
     #[tokio::test(start_paused = true)]

@@ -20,7 +20,7 @@ khz_door::counters! {
     stream_events: Counter, "Events with rows sent on streams.";
     answer_bytes: Gauge, "Bytes that answers hold now, built and not yet taken by their readers.";
     answers_refused: Counter, "Requests answered with 503 because answers already held as much as they may.";
-    answers_cut: Counter, "Answers ended before their end because they outgrew what answers may hold.";
+    answers_cut: Counter, "Answers ended before their end: they outgrew what answers may hold, or held much and were taken too slowly.";
     samples_left_out: Counter, "Samples of nodes that /metrics left out because they are named up: a scraper has this name for itself.";
     streams_dropped_slow: Counter, "Streams dropped because their reader did not keep up.";
 }

@@ -154,6 +154,7 @@ impl Hall {
             counters,
             ..
         } = door;
+        let tide = Tide::new(&counters.connections_open, &counters.answer_bytes);
         let answers = Budget::new(limits.answers, Arc::clone(&counters.answer_bytes));
         let app = App {
             has_own: query.own().is_some(),
@@ -176,11 +177,11 @@ impl Hall {
             places: Arc::default(),
             turns: Arc::default(),
             closing: closing.clone(),
+            tide: Arc::clone(&tide),
         };
         let connections = Connections::new(limits.connections);
         let router = router(Arc::new(app));
         let sealed = tls.map(|tls| Sealed { tls, advice: SPEAK_TLS });
-        let tide = Tide::new(&counters.connections_open, &counters.answer_bytes);
         let shared =
             Shared { router, guard: Guard::new(&hosts), access, sealed, limits, counters, answers, tide };
         Hall { connections, shared: Arc::new(shared), closing }

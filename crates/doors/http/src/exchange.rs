@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
-use khz_door::{Busy, Caller, Connection, Origin, Way};
+use khz_door::{Busy, Caller, Connection, Origin, Tide, Way};
 use khz_model::Share;
 use tower_service::Service;
 
@@ -21,7 +21,7 @@ use crate::bearer::bearer;
 use crate::bodies::body_max;
 use crate::counters::count;
 use crate::gzip;
-use crate::pages::Held;
+use crate::pages;
 use crate::prometheus;
 use crate::prometheus::line::Client;
 use crate::refusal::{OverBudget, Refusal};
@@ -69,7 +69,8 @@ impl Exchange {
         self.shared.tide.rises();
         let (mut head, body) = response.into_parts();
         add_headers(&mut head.headers);
-        Response::from_parts(head, Body::new(Sending { body, rest: Bytes::new(), share, _busy: busy }))
+        let held = Arc::new(Held { _share: share, _ebb: Ebb(Arc::clone(&self.shared.tide)) });
+        Response::from_parts(head, Body::new(Sending { body, rest: Bytes::new(), held, _busy: busy }))
     }
 
     /// Checks the request, and then who sends it. Returns the caller; `None` for the path of health checks, which anybody may
@@ -106,7 +107,7 @@ impl Shared {
         if response.extensions().get::<OverBudget>().is_some() {
             count(&self.counters.answers_refused);
         }
-        if let Some(Held(share)) = response.extensions_mut().remove::<Held>() {
+        if let Some(pages::Held(share)) = response.extensions_mut().remove::<pages::Held>() {
             return (Some(share), response);
         }
         let is_refusal = !response.status().is_success();
@@ -143,12 +144,27 @@ fn add_headers(headers: &mut HeaderMap) {
 struct Sending {
     body: Body,
     rest: Bytes,
-    share: Option<Arc<Share>>,
+    held: Arc<Held>,
     _busy: Busy,
 }
 
+/// A share of the budget, and what happens after it has been given back.
+struct Held {
+    _share: Option<Arc<Share>>,
+    _ebb: Ebb,
+}
+
+/// The end of an answer: its connection may stay open for hours.
+struct Ebb(Arc<Tide>);
+
+impl Drop for Ebb {
+    fn drop(&mut self) {
+        self.0.falls();
+    }
+}
+
 /// A piece that the connection holds, and its share of the budget.
-struct Piece(Bytes, #[allow(dead_code, reason = "it is held, not read")] Option<Arc<Share>>);
+struct Piece(Bytes, #[allow(dead_code, reason = "it is held, not read")] Arc<Held>);
 
 impl AsRef<[u8]> for Piece {
     fn as_ref(&self) -> &[u8] {
@@ -175,7 +191,7 @@ impl http_body::Body for Sending {
             }
         }
         let size = self.rest.len().min(FRAME_BYTES_MAX);
-        let piece = Piece(self.rest.split_to(size), self.share.clone());
+        let piece = Piece(self.rest.split_to(size), Arc::clone(&self.held));
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
     }
 

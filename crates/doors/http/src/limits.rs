@@ -70,6 +70,12 @@ pub const LAYOUTS_MAX: usize = 4;
 /// second, the speed of a modem. The kernel reports room in steps of about 40 kB, so with a lower limit a
 /// slow client would look like one that takes nothing.
 pub const TAKEN_BYTES_MIN: u64 = 64 * 1024;
+/// An answer that holds more than this besides its pages, as the samples of a query in PromQL, must be taken at
+/// [`HELD_BYTES_RATE`]: all of the other answers together hold as much as a few of these.
+pub const HELD_BYTES_FREE: u64 = 1 << 20;
+/// Bytes a second that a client must take of an answer that holds much: 13 MB are gone after three minutes. A page is counted before
+/// it is packed, so that a tenth of this on the wire suffices.
+pub const HELD_BYTES_RATE: u64 = 64 * 1024;
 /// Rows of one history answer: more than the pixels of any screen.
 pub const HISTORY_ROWS_MAX: usize = 10_000;
 /// What the history of one node may hold: the readings of one request at most.

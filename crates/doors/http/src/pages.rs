@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use axum::BoxError;
 use axum::body::Body;
@@ -16,7 +17,7 @@ use http_body::Frame;
 use khz_model::Share;
 
 use crate::counters::{Counters, count};
-use crate::limits::{PAGE_BYTES, PAGES_BYTES};
+use crate::limits::{HELD_BYTES_FREE, HELD_BYTES_RATE, PAGE_BYTES, PAGES_BYTES, STALL_TIMEOUT};
 use crate::refusal::Refusal;
 use crate::routes::App;
 use crate::turns::{Queue, Turns};
@@ -33,6 +34,28 @@ pub(crate) struct Writer {
     held: u64,
     /// Bytes of the last page that was passed on: the connection may still hold it.
     handed: u64,
+    pace: Pace,
+}
+
+/// How fast an answer is taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    taken: u64,
+    /// How long pages have waited until they were taken.
+    waited: Duration,
+}
+
+impl Pace {
+    fn count(&mut self, bytes: u64, waited: Duration) {
+        self.taken = self.taken.saturating_add(bytes);
+        self.waited = self.waited.saturating_add(waited);
+    }
+
+    /// True if an answer that holds so many bytes besides its pages is taken too slowly.
+    fn is_too_slow(&self, held: u64) -> bool {
+        let due = STALL_TIMEOUT.as_secs_f64() + self.taken as f64 / HELD_BYTES_RATE as f64;
+        held > HELD_BYTES_FREE && self.waited.as_secs_f64() > due
+    }
 }
 
 /// Where a page waits until it is taken.
@@ -74,8 +97,7 @@ impl Writer {
         if self.page.len() >= PAGE_BYTES {
             let page = std::mem::replace(&mut self.page, String::with_capacity(PAGE_BYTES));
             self.handed = page.capacity() as u64;
-            self.desk.hand_over(page.into()).await;
-            self.turns.next(self.queue).await;
+            self.hand_over(page.into()).await?;
         }
         Ok(())
     }
@@ -85,9 +107,20 @@ impl Writer {
     pub async fn send(&mut self, bytes: Vec<u8>) -> Result<(), Refusal> {
         self.check()?;
         if !bytes.is_empty() {
-            self.desk.hand_over(bytes.into()).await;
-            self.turns.next(self.queue).await;
+            self.hand_over(bytes.into()).await?;
         }
+        Ok(())
+    }
+
+    /// Passes a page on, and waits until it is taken, and then for its turn.
+    async fn hand_over(&mut self, page: Bytes) -> Result<(), Refusal> {
+        let (bytes, began) = (page.len() as u64, Instant::now());
+        self.desk.hand_over(page).await;
+        self.pace.count(bytes, began.elapsed());
+        if self.pace.is_too_slow(self.held) {
+            return Err(Refusal::slow());
+        }
+        self.turns.next(self.queue).await;
         Ok(())
     }
 
@@ -98,6 +131,13 @@ impl Writer {
             true => Ok(()),
             false => Err(Refusal::busy()),
         }
+    }
+
+    /// Gives some of what [`Writer::hold`] has set back, when it is written and freed.
+    pub fn release(&mut self, bytes: usize) {
+        self.held = self.held.saturating_sub(bytes as u64);
+        // A share that shrinks always fits.
+        self.share.set(self.needed());
     }
 
     fn check(&self) -> Result<(), Refusal> {
@@ -146,8 +186,8 @@ where
     let (desk, share) = (Desk::default(), share(app, queue)?);
     app.turns.next(queue).await;
     let turns = Arc::clone(&app.turns);
-    let (page, held, handed) = (String::new(), 0, 0);
-    let writer = Writer { desk: desk.clone(), share: share.clone(), turns, queue, page, held, handed };
+    let (page, held, handed, pace) = (String::new(), 0, 0, Pace::default());
+    let writer = Writer { desk: desk.clone(), share: share.clone(), turns, queue, page, held, handed, pace };
     let mut writing: Writing = Box::pin(write(writer));
     let body = match std::future::poll_fn(|cx| first(&mut writing, &desk, cx)).await? {
         Begun::Whole(text) => {
@@ -240,5 +280,27 @@ impl http_body::Body for Pages {
 
     fn is_end_stream(&self) -> bool {
         self.first.is_none() && self.writing.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_takes_what_an_answer_holds_at_the_rate_that_is_stated_or_is_too_slow() {
+        let after = |pages: u64, seconds: u64| {
+            let mut pace = Pace::default();
+            (0..pages)
+                .for_each(|_| pace.count(PAGE_BYTES as u64, Duration::from_millis(seconds * 1_000 / pages)));
+            pace
+        };
+        // 13 MB: 200 pages. At the rate of the limit they take 200 s, and 10 s are for the first bytes.
+        assert!(!after(200, 205).is_too_slow(13_000_000));
+        assert!(after(200, 215).is_too_slow(13_000_000));
+        assert!(after(10, 1_200).is_too_slow(HELD_BYTES_FREE + 1));
+        // What holds little may be taken as slowly as the connection allows.
+        assert!(!after(200, 2_000).is_too_slow(HELD_BYTES_FREE));
+        assert!(!Pace::default().is_too_slow(u64::MAX), "no page has waited yet");
     }
 }

@@ -46,6 +46,13 @@ impl Refusal {
         Refusal { busy: true, ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error) }
     }
 
+    /// The client takes an answer that holds much too slowly.
+    pub(crate) fn slow() -> Self {
+        let error =
+            "the client takes this answer too slowly for the memory that it holds; ask for less at once";
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error)
+    }
+
     fn body(&self) -> String {
         let mut out = String::from("{\"error\":");
         json::text(&mut out, &self.error);

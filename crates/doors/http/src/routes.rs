@@ -9,6 +9,7 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 use axum::{Extension, Router};
 use khz_channel::Registry;
+use khz_door::Tide;
 use khz_model::http_names::{
     CATALOG_PATH, CHANNELS_PATH, NODES_PATH, QUERY_PATH, RANGE_PATH, RULES_PATH, STREAM_PATH,
 };
@@ -70,6 +71,8 @@ pub(crate) struct App {
     /// The turns for writing pages.
     pub turns: Arc<Turns>,
     pub closing: watch::Receiver<bool>,
+    /// Returns memory to the system after queries that have held much.
+    pub tide: Arc<Tide>,
 }
 
 /// A path, its parameters, and its handler.

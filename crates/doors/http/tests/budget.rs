@@ -139,8 +139,15 @@ fn define_channels(door: &khz_http::Door) {
 }
 
 fn server(node: FakeNode, budget: u64) -> Server {
+    server_for("/channels", node, budget)
+}
+
+/// A server for a path; most need no channels, which take a while.
+fn server_for(path: &str, node: FakeNode, budget: u64) -> Server {
     Server::start_with(Arc::new(node), |door| {
-        define_channels(door);
+        if path.contains("/channels") {
+            define_channels(door);
+        }
         door.limits.answers = ByteSize(budget);
         // No client is dropped before the test has checked.
         door.limits.stall_timeout = 2 * PATIENCE;
@@ -190,7 +197,7 @@ fn every_route_is_large_enough_to_be_tried_or_says_why_not() {
 #[test]
 fn clients_that_do_not_read_hold_no_more_than_the_budget_on_any_route() {
     for (path, node, budget) in large() {
-        let server = server(node, budget);
+        let server = server_for(path, node, budget);
         let mut clients: Vec<TcpStream> = (0..DEAF).map(|_| deaf(&server, path)).collect();
         wait_for_requests(&server, path, DEAF as u64, budget);
         let is_stream = path.contains("/stream") || path.contains("/tiles");
@@ -292,4 +299,23 @@ fn a_client_that_reads_too_slowly_is_cut_off_and_counted() {
     server.wait("all comes back", |counters| at(&counters.answer_bytes) == 0);
     let whole = server.get("/khz/v1/query").body.len();
     assert!(taken < whole, "{taken} of {whole} bytes");
+}
+
+#[test]
+fn a_long_answer_in_promql_gives_back_what_is_sent_while_the_rest_waits() {
+    const QUERY: &str =
+        "/api/v1/query_range?query=%7B__name__=~%22a_metric.*%22%7D&start=1763690000&end=1763690600&step=1";
+    let server = server(cluster(8, 40), 64 * MIB);
+    let whole = server.get(QUERY).body.len();
+    let held = |counters: &khz_http::Counters| at(&counters.answer_bytes);
+    server.wait("nothing is held", |counters| held(counters) == 0);
+    let mut client = deaf(&server, QUERY);
+    client.read_exact(&mut [0; 1_024]).unwrap();
+    let begun = server.count(|counters| &counters.answer_bytes);
+    // 96,000 samples of 16 bytes (a part of the time is looked back upon), none of which has been sent long ago.
+    assert!(whole > 1_500_000 && (MIB..2 * MIB).contains(&begun), "{whole} bytes of text, {begun} held");
+    client.read_exact(&mut vec![0; whole * 3 / 4]).unwrap();
+    server.wait("most is given back", |counters| held(counters) < begun / 2);
+    drop(client);
+    server.wait("all comes back", |counters| held(counters) == 0);
 }

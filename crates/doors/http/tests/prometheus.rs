@@ -99,6 +99,9 @@ fn errors_have_prometheus_form_and_status() {
         ),
         ("series", 400, "bad_data", "no match[] parameter provided"),
         ("label/U__x_/values", 400, "bad_data", "invalid label name"),
+        ("label/%ff/values", 400, "bad_data", "invalid label name: it is no UTF-8"),
+        ("query?query=up+@+1e20", 400, "bad_data", "timestamp out of bounds for @ modifier"),
+        ("query?query=up+@+-1e16", 400, "bad_data", "timestamp out of bounds for @ modifier"),
         ("query?query=up&timeout=0", 503, "timeout", "query timed out"),
     ] {
         let answer = server.get(&format!("/api/v1/{target}"));

@@ -172,7 +172,7 @@ fn remote_read_has_what_rules_have_recorded() {
     let samples: Vec<(i64, bool)> = series[0]
         .samples
         .iter()
-        .map(|sample| (sample.timestamp - hub.begin, khz_promql::is_stale(sample.value)))
+        .map(|sample| (sample.timestamp - hub.begin, khz_promql::is_stale(sample.value())))
         .collect();
     assert_eq!(samples, [(10_007, false), (25_007, true)]);
 }

@@ -40,8 +40,11 @@ const TICKS_MAX: i64 = 50;
 
 /// Ticks from at or below `low` to at or above `high`.
 pub(crate) fn ticks((low, high): (f64, f64), wanted: usize, scale: Scale) -> Vec<f64> {
-    let (low, high) = if (high - low).is_finite() { (low, high) } else { (0.0, 0.0) };
-    let step = step(high - low, wanted, scale);
+    let (low, high) = if low.is_finite() && high.is_finite() { (low, high) } else { (0.0, 0.0) };
+    // The largest numbers have a difference that is none any more.
+    let (parts, half) = (wanted.div_ceil(2), high / 2.0 - low / 2.0);
+    let step =
+        if (high - low).is_finite() { step(high - low, wanted, scale) } else { step(half, parts, scale) };
     let (first, last) = ((low / step + 1e-9).floor() as i64, (high / step - 1e-9).ceil() as i64);
     (first..=last.clamp(first + 1, first + TICKS_MAX)).map(|n| n as f64 * step).collect()
 }
@@ -69,10 +72,26 @@ fn unit(most: f64, scale: Scale) -> (f64, &'static str, &'static str) {
     (size, sign, if scale == Scale::Plain { "" } else { " " })
 }
 
+/// Numbers from here on, and below its inverse, are written with an exponent: no prefix and no zeros make them readable.
+const EXPONENT_FROM: f64 = 1e15;
+
+/// A number with an exponent and this many digits at most: `1.5e300`.
+fn with_exponent(value: f64, digits: usize, scale: Scale) -> String {
+    let text = format!("{value:.*e}", digits - 1);
+    let (number, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let number =
+        if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    let (_, sign, gap) = unit(0.0, scale);
+    format!("{number}e{exponent}{gap}{sign}").replace('-', "\u{2212}")
+}
+
 /// The label of a tick, where ticks are `step` apart and reach up to `most`.
 pub(crate) fn label(value: f64, step: f64, most: f64, scale: Scale) -> String {
     if value == 0.0 {
         return "0".to_owned();
+    }
+    if most.max(value.abs()) >= EXPONENT_FROM || step < 1.0 / EXPONENT_FROM {
+        return with_exponent(value, 3, scale);
     }
     let (size, sign, gap) = unit(most, scale);
     let places = places(step / size);
@@ -93,6 +112,12 @@ fn places(step: f64) -> usize {
 pub(crate) fn short(value: f64, scale: Scale) -> String {
     if value == 0.0 {
         return "0".to_owned();
+    }
+    if !value.is_finite() {
+        return value.to_string().replace('-', "\u{2212}");
+    }
+    if !(1.0 / EXPONENT_FROM..EXPONENT_FROM).contains(&value.abs()) {
+        return with_exponent(value, 3, scale);
     }
     let (size, sign, gap) = unit(value.abs(), scale);
     let scaled = value / size;
@@ -132,6 +157,8 @@ fn time_label(at: f64, step: f64, seconds: f64) -> String {
     let (hours, minutes, rest) = (whole / 3_600, whole / 60 % 60, whole % 60);
     if seconds < 3_600.0 {
         format!("{minutes}:{rest:02}")
+    } else if step >= 86_400.0 {
+        format!("{} d", whole / 86_400)
     } else if step < 60.0 {
         format!("{hours}:{minutes:02}:{rest:02}")
     } else {
@@ -163,6 +190,23 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_and_the_smallest_numbers_have_short_labels() {
+        assert_eq!(labels((0.0, 1.4e300), Scale::Plain), ["0", "5e299", "1e300", "1.5e300"]);
+        assert_eq!(labels((0.0, 2e-300), Scale::Plain), ["0", "1e\u{2212}300", "2e\u{2212}300"]);
+        assert_eq!(labels((0.0, 4e18), Scale::Bytes).last().unwrap(), "4.61e18 B");
+        for range in [(f64::MIN, f64::MAX), (0.0, f64::MAX), (0.0, f64::MIN_POSITIVE), (-1e300, 1e-300)] {
+            let labels = labels(range, Scale::Plain);
+            assert!(
+                (2..=6).contains(&labels.len()) && labels.iter().all(|label| label.len() <= 12),
+                "{labels:?}"
+            );
+        }
+        for (value, text) in [(1.234_5e300, "1.23e300"), (2e-300, "2e\u{2212}300"), (f64::INFINITY, "inf")] {
+            assert_eq!(short(value, Scale::Plain), text);
+        }
+    }
+
+    #[test]
     fn an_empty_range_still_has_ticks() {
         assert_eq!(labels((0.0, 0.0), Scale::Plain), ["0", "1"]);
         assert_eq!(ticks((0.0, f64::INFINITY), 3, Scale::Plain).len(), 2);
@@ -176,6 +220,12 @@ mod tests {
         assert_eq!(texts(32.0, 8), ["0 s", "5 s", "10 s", "15 s", "20 s", "25 s", "30 s"]);
         assert_eq!(texts(0.02, 4), ["0 ms", "5 ms", "10 ms", "15 ms", "20 ms"]);
         assert_eq!(texts(400.0, 4), ["0:00", "2:00", "4:00", "6:00"]);
+        assert_eq!(texts(432_000.0, 5), ["0 d", "1 d", "2 d", "3 d", "4 d", "5 d"]);
+        let five_years = texts(5.0 * 31_536_000.0, 5);
+        assert!(
+            five_years.len() <= 6 && five_years.iter().all(|text| text.ends_with(" d")),
+            "{five_years:?}"
+        );
         assert_eq!(texts(7_200.0, 4), ["0:00 h", "0:30 h", "1:00 h", "1:30 h", "2:00 h"]);
     }
 

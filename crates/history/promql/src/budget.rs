@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::error::QueryError;
@@ -22,6 +22,9 @@ pub(crate) struct Budget {
     cancelled: Option<Arc<AtomicBool>>,
     samples: Cell<u64>,
     bytes: Cell<usize>,
+    /// The most bytes that were held at one time, and who wants to know it in the end.
+    most: Cell<usize>,
+    most_of_all: Option<Arc<AtomicUsize>>,
     /// Samples since the clock was asked.
     unchecked: Cell<usize>,
 }
@@ -39,6 +42,7 @@ impl Budget {
         limits: Limits,
         cancelled: Option<Arc<AtomicBool>>,
         deadline: Option<Instant>,
+        most_of_all: Option<Arc<AtomicUsize>>,
     ) -> Rc<Self> {
         let own = Instant::now().checked_add(limits.time);
         Rc::new(Budget {
@@ -47,6 +51,8 @@ impl Budget {
             cancelled,
             samples: Cell::new(0),
             bytes: Cell::new(0),
+            most: Cell::new(0),
+            most_of_all,
             unchecked: Cell::new(0),
         })
     }
@@ -91,6 +97,14 @@ impl Budget {
     }
 }
 
+impl Drop for Budget {
+    fn drop(&mut self) {
+        if let Some(most) = &self.most_of_all {
+            most.fetch_max(self.most.get(), Ordering::Relaxed);
+        }
+    }
+}
+
 impl Held {
     /// Counts further bytes.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), QueryError> {
@@ -102,6 +116,7 @@ impl Held {
             )));
         }
         self.budget.bytes.set(all);
+        self.budget.most.set(all.max(self.budget.most.get()));
         self.bytes += bytes;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::Instant;
 
 use crate::answer::{Answer, MatrixSeries, Value, VectorSample};
@@ -24,6 +24,8 @@ pub struct Engine {
     /// When all its queries must be done.
     deadline: Option<Instant>,
     names_histograms: bool,
+    /// Where the most bytes are written that a query has held.
+    held: Option<Arc<AtomicUsize>>,
 }
 
 impl Engine {
@@ -36,6 +38,13 @@ impl Engine {
     #[must_use]
     pub fn cancelled_by(self, flag: Arc<AtomicBool>) -> Self {
         Engine { cancelled: Some(flag), ..self }
+    }
+
+    /// The same engine; when a query ends, with an answer or without one, the most bytes that it has held at one time are written
+    /// there, unless there are more already.
+    #[must_use]
+    pub fn counting_in(self, held: Arc<AtomicUsize>) -> Self {
+        Engine { held: Some(held), ..self }
     }
 
     /// The same engine; from now on all its queries together may take as long as one may.
@@ -155,7 +164,7 @@ impl Engine {
     }
 
     fn budget(&self) -> Rc<Budget> {
-        Budget::new(self.limits, self.cancelled.clone(), self.deadline)
+        Budget::new(self.limits, self.cancelled.clone(), self.deadline, self.held.clone())
     }
 
     fn answer(&self, value: Value, evaluator: Evaluator<'_>, query: &str) -> Answer {
@@ -175,12 +184,11 @@ fn vector(grid: &Grid, time: i64) -> Vec<VectorSample> {
 /// The series of all steps, sorted by labels.
 fn matrix(grid: &Grid, steps: Steps) -> Vec<MatrixSeries> {
     let present = |cells: &[f64]| {
-        steps
-            .times()
-            .zip(cells)
-            .filter(|(_, value)| !is_absent(**value))
-            .map(|(time, &value)| (time, value))
-            .collect()
+        // They may be held for as long as a client reads: no room is left over.
+        let mut samples = Vec::with_capacity(cells.iter().filter(|value| !is_absent(**value)).count());
+        let all = steps.times().zip(cells).filter(|(_, value)| !is_absent(**value));
+        samples.extend(all.map(|(time, &value)| (time, value)));
+        samples
     };
     let mut all: Vec<MatrixSeries> = grid
         .rows()

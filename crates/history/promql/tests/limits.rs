@@ -65,6 +65,19 @@ fn a_query_that_reads_too_many_samples_is_refused() {
 }
 
 #[test]
+fn what_a_query_has_held_is_said_also_where_it_is_refused() {
+    let held = Arc::new(AtomicUsize::new(0));
+    let engine = |bytes| Engine::new(Limits { bytes, ..Limits::default() }).counting_in(held.clone());
+    let query = |bytes| engine(bytes).query(&Endless::of(1), "x[1w]", 1_700_000_000_000);
+    assert!(query(1 << 20).is_err());
+    let refused = held.load(Ordering::Relaxed);
+    assert!(refused > 1 << 18 && refused <= 1 << 20, "{refused}");
+    assert!(query(1 << 30).is_ok());
+    // 604,800 samples.
+    assert!(held.load(Ordering::Relaxed) > 604_800 * 16);
+}
+
+#[test]
 fn a_query_that_holds_too_much_is_refused_whatever_holds_it() {
     let limits = Limits { bytes: 1 << 20, ..Limits::default() };
     for (series, query) in [

@@ -15,14 +15,26 @@ pub struct Label {
 }
 
 /// A value at a time.
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, PartialEq, Eq, Message)]
 pub struct Sample {
-    /// The value; a certain NaN ends the series ([`khz_promql::stale`]).
-    #[prost(double, tag = "1")]
-    pub value: f64,
+    /// The bits of the value. On the wire they are a double; as a double, -0 would be left out, because it equals 0.
+    #[prost(fixed64, tag = "1")]
+    bits: u64,
     /// Milliseconds since 1970.
     #[prost(int64, tag = "2")]
     pub timestamp: i64,
+}
+
+impl Sample {
+    /// A value at a time; a certain NaN ends the series ([`khz_promql::stale`]).
+    pub fn new(value: f64, timestamp: i64) -> Self {
+        Sample { bits: value.to_bits(), timestamp }
+    }
+
+    /// The value.
+    pub fn value(&self) -> f64 {
+        f64::from_bits(self.bits)
+    }
 }
 
 /// A series and its samples.

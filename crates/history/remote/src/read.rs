@@ -116,7 +116,7 @@ impl Sink for Answer<'_> {
             series.ok_or_else(|| QueryError::Internal("samples of a series that has not begun".into()))?;
         series
             .samples
-            .extend(times.iter().zip(values).map(|(&timestamp, &value)| Sample { value, timestamp }));
+            .extend(times.iter().zip(values).map(|(&timestamp, &value)| Sample::new(value, timestamp)));
         Ok(())
     }
 }
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(shown, [("n1", vec![2_000, 3_000, 4_000]), ("n2", vec![2_000, 3_000, 4_000])]);
         let one = read(&made(), &asked(0, 0, &[(2, "instance", "n1|x"), (1, "job", "y")])).unwrap();
         assert_eq!(one.results[0].timeseries.len(), 1);
-        assert_eq!(one.results[0].timeseries[0].samples, [Sample { value: 0.0, timestamp: 0 }]);
+        assert_eq!(one.results[0].timeseries[0].samples, [Sample::new(0.0, 0)]);
     }
 
     #[test]

@@ -228,7 +228,7 @@ mod tests {
         let label = |name: &str, value: &str| Label { name: name.into(), value: value.into() };
         TimeSeries {
             labels: vec![label("__name__", "up"), label("instance", "n1")],
-            samples: vec![Sample { value: 1.5, timestamp: 1_000 }, Sample { value: -0.0, timestamp: -5 }],
+            samples: vec![Sample::new(1.5, 1_000), Sample::new(-0.0, -5), Sample::new(0.0, 0)],
         }
     }
 
@@ -241,7 +241,11 @@ mod tests {
         let asked = ReadRequest { queries: vec![query], accepted_response_types: vec![0, 1] };
         assert_eq!(ReadRequest::unpack(&asked.pack().unwrap()).unwrap(), asked);
         let answer = ReadResponse { results: vec![QueryResult { timeseries: vec![series()] }] };
-        assert_eq!(ReadResponse::unpack(&answer.pack().unwrap()).unwrap(), answer);
+        let read = ReadResponse::unpack(&answer.pack().unwrap()).unwrap();
+        assert_eq!(read, answer);
+        let signs =
+            read.results[0].timeseries[0].samples.iter().map(|sample| sample.value().is_sign_negative());
+        assert_eq!(signs.collect::<Vec<_>>(), [false, true, false]);
     }
 
     #[test]

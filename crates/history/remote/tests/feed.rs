@@ -46,7 +46,7 @@ impl Got {
             let labels: Vec<String> =
                 series.labels.iter().map(|label| format!("{}={}", label.name, label.value)).collect();
             let samples = self.0.entry(labels.join(" ")).or_default();
-            samples.extend(series.samples.iter().map(|sample| (sample.timestamp, sample.value)));
+            samples.extend(series.samples.iter().map(|sample| (sample.timestamp, sample.value())));
         }
     }
 

@@ -13,6 +13,9 @@ use crate::prometheus::numbers;
 use crate::refusal::Refusal;
 use crate::routes::App;
 
+/// Samples of a series that are freed together when they are written: a page or two of text.
+const FREED_AT_ONCE: usize = 4_096;
+
 /// Notes beside the data.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notes {
@@ -59,8 +62,18 @@ pub(crate) async fn fixed(app: &Arc<App>, data: &'static str) -> Result<Response
 /// An answer that is a list of texts.
 pub(crate) async fn list(app: &Arc<App>, all: Vec<String>, notes: Notes) -> Result<Response, Failure> {
     let write = async move |mut writer: Writer| {
-        writer.hold(all.iter().map(|text| size_of::<String>() + text.capacity()).sum::<usize>() as u64)?;
-        array(&mut writer, &all).await?;
+        let held = |text: &String| size_of::<String>() + text.capacity();
+        writer.hold(all.iter().map(held).sum::<usize>() as u64)?;
+        writer.page().push('[');
+        // Each is freed when it is written.
+        for (number, text) in all.into_iter().enumerate() {
+            json::next(writer.page(), number);
+            json::text(writer.page(), &text);
+            writer.release(held(&text));
+            drop(text);
+            writer.turn().await?;
+        }
+        writer.page().push(']');
         Ok(writer)
     };
     success(app, notes, write).await
@@ -71,11 +84,6 @@ async fn texts(writer: &mut Writer, key: &str, all: &[String]) -> Result<(), Ref
         return Ok(());
     }
     writer.page().push_str(key);
-    array(writer, all).await
-}
-
-/// `["...","..."]`
-async fn array(writer: &mut Writer, all: &[String]) -> Result<(), Refusal> {
     writer.page().push('[');
     for (number, text) in all.iter().enumerate() {
         json::next(writer.page(), number);
@@ -103,7 +111,13 @@ pub(crate) async fn result(
     if is_cut {
         notes.truncated();
     }
-    success(app, notes, async move |writer| write(writer, value).await).await
+    let bytes = held(&value);
+    let answered = success(app, notes, async move |writer| write(writer, value).await).await;
+    if answered.is_err() {
+        // There is no room for it.
+        app.tide.ebbs(bytes as u64);
+    }
+    answered
 }
 
 fn cut<T>(all: &mut Vec<T>, limit: usize) -> bool {
@@ -112,8 +126,12 @@ fn cut<T>(all: &mut Vec<T>, limit: usize) -> bool {
     is_cut
 }
 
-async fn write(mut writer: Writer, value: Value) -> Result<Writer, Refusal> {
-    writer.hold(held(&value))?;
+async fn write(mut writer: Writer, mut value: Value) -> Result<Writer, Refusal> {
+    if let Value::Matrix(series) = &mut value {
+        // They have grown while the query was evaluated, perhaps to twice of what they need.
+        series.iter_mut().for_each(|one| one.samples.shrink_to_fit());
+    }
+    writer.hold(held(&value) as u64)?;
     let kind = match &value {
         Value::Scalar(..) => "scalar",
         Value::Text(..) => "string",
@@ -143,24 +161,35 @@ async fn write(mut writer: Writer, value: Value) -> Result<Writer, Refusal> {
                 out.push_str(",\"value\":");
                 point(out, time, value);
                 out.push('}');
+                writer.release(of_labels(&labels));
+                drop(labels);
                 writer.turn().await?;
             }
             writer.page().push(']');
         }
         Value::Matrix(series) => {
             out.push('[');
-            for (number, MatrixSeries { labels, samples }) in series.into_iter().enumerate() {
+            for (number, MatrixSeries { labels, mut samples }) in series.into_iter().enumerate() {
                 let out = writer.page();
                 json::next(out, number);
                 out.push_str("{\"metric\":");
                 labels_json(out, &labels);
                 out.push_str(",\"values\":[");
-                for (number, (time, value)) in samples.into_iter().enumerate() {
+                // What is written is freed, from the end.
+                samples.reverse();
+                let (count, mut kept) = (samples.len(), samples.capacity());
+                while let Some((time, value)) = samples.pop() {
                     let out = writer.page();
-                    json::next(out, number);
+                    json::next(out, count - samples.len() - 1);
                     point(out, time, value);
+                    if samples.len().is_multiple_of(FREED_AT_ONCE) {
+                        samples.shrink_to_fit();
+                        writer.release((kept - samples.capacity()) * size_of::<(i64, f64)>());
+                        kept = samples.capacity();
+                    }
                     writer.turn().await?;
                 }
+                writer.release(of_labels(&labels));
                 writer.page().push_str("]}");
             }
             writer.page().push(']');
@@ -171,9 +200,8 @@ async fn write(mut writer: Writer, value: Value) -> Result<Writer, Refusal> {
 }
 
 /// Roughly the bytes of a result.
-fn held(value: &Value) -> u64 {
-    let of_labels = |labels: &LabelSet| labels.iter().len() * 32;
-    let bytes: usize = match value {
+fn held(value: &Value) -> usize {
+    match value {
         Value::Scalar(..) => 0,
         Value::Text(_, text) => text.len(),
         Value::Vector(all) => all.iter().map(|one| size_of::<VectorSample>() + of_labels(&one.labels)).sum(),
@@ -185,8 +213,11 @@ fn held(value: &Value) -> u64 {
                     + one.samples.capacity() * size_of::<(i64, f64)>()
             })
             .sum(),
-    };
-    bytes as u64
+    }
+}
+
+fn of_labels(labels: &LabelSet) -> usize {
+    labels.iter().len() * 32
 }
 
 /// `[time,"value"]`

@@ -2,7 +2,7 @@
 //! than its client waits.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use khz_model::{
@@ -22,6 +22,8 @@ use crate::routes::App;
 pub(crate) struct Stop {
     is_left: Arc<AtomicBool>,
     deadline: Instant,
+    /// The most bytes that the work has held.
+    held: Arc<AtomicUsize>,
 }
 
 impl Stop {
@@ -34,6 +36,16 @@ impl Stop {
             true => Ok(()),
             false => Err(timed_out()),
         }
+    }
+
+    /// Where the work writes the most bytes that it has held.
+    pub fn held(&self) -> Arc<AtomicUsize> {
+        self.held.clone()
+    }
+
+    /// The work has held this many bytes.
+    pub fn has_held(&self, bytes: usize) {
+        self.held.fetch_max(bytes, Ordering::Relaxed);
     }
 
     /// Set when nobody waits any more.
@@ -75,17 +87,20 @@ pub(crate) async fn evaluate<T: Send + 'static>(
     let work = Arc::new(work);
     let mut tries = 0;
     loop {
-        let stop = Stop { is_left: Arc::default(), deadline };
+        let stop = Stop { is_left: Arc::default(), deadline, held: Arc::default() };
         let _waiting = Waiting(stop.is_left.clone());
         let turn = timeout_at(deadline.into(), app.queries.turn(asked.client, tries)).await;
         let turn = turn.map_err(|_| QueryError::Timeout("query timed out in query queue".to_owned()))?;
         let turn = Arc::new(turn);
         let mut running = spawn_blocking({
             let (query, job, stop) = (app.query.clone(), app.job.clone(), stop.clone());
-            let (work, turn) = (Arc::clone(&work), Arc::clone(&turn));
+            let (work, turn, tide) = (Arc::clone(&work), Arc::clone(&turn), Arc::clone(&app.tide));
             move || {
                 let _turn = turn;
-                let answer = work(&Stoppable::new(query, job, now, stop.clone()), &stop)?;
+                let answer = work(&Stoppable::new(query, job, now, stop.clone()), &stop);
+                // Also where there is no answer, or a short one.
+                tide.ebbs(stop.held.load(Ordering::Relaxed) as u64);
+                let answer = answer?;
                 stop.check()?;
                 Ok::<T, QueryError>(answer)
             }

@@ -87,5 +87,5 @@ fn limits(form: &Form, time: Duration) -> Result<Limits, Failure> {
 }
 
 fn engine(limits: Limits, stop: &Stop) -> Engine {
-    Engine::new(limits).cancelled_by(stop.is_left())
+    Engine::new(limits).cancelled_by(stop.is_left()).counting_in(stop.held())
 }

@@ -36,9 +36,12 @@ pub(crate) async fn read_remotely(
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     let body = bodies::whole(request, READ_BYTES_MAX, "a request to read").await?;
-    let packed = evaluate(&app, Asked { client, now, time: QUERY_TIMEOUT }, move |source, _| {
+    let packed = evaluate(&app, Asked { client, now, time: QUERY_TIMEOUT }, move |source, stop| {
         let asked = ReadRequest::unpack(&body).map_err(meant)?;
-        read(source, &asked).and_then(|answer| answer.pack()).map_err(meant)
+        let packed = read(source, &asked).and_then(|answer| answer.pack());
+        // Unpacked it has held more; where there is no answer, because there is too much.
+        stop.has_held(packed.as_ref().map_or(usize::MAX, Vec::len));
+        packed.map_err(meant)
     });
     let packed = packed.await?;
     let write = async move |mut writer: Writer| {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use khz_model::Nanos;
@@ -75,10 +76,16 @@ impl Wanted {
                     break;
                 }
             }
+            stop.has_held(all.iter().map(held).sum());
             Ok(list((all, is_cut)))
         };
         evaluate(app, self.asked, work).await
     }
+}
+
+/// Roughly the bytes of a label set.
+fn held(set: &LabelSet) -> usize {
+    size_of::<LabelSet>() + set.iter().len() * 32
 }
 
 /// The conditions of each selector; without selectors, no conditions.
@@ -115,17 +122,18 @@ pub(crate) async fn series(State(app): State<Arc<App>>, request: Request) -> Res
     let first = move |(sets, is_cut): Sets| {
         let is_cut = is_cut || sets.len() > limit;
         let sets: Vec<LabelSet> = sets.into_iter().take(limit).collect();
-        let bytes: usize = sets.iter().map(|set| size_of::<LabelSet>() + set.iter().len() * 32).sum();
-        (sets, bytes as u64, is_cut)
+        (sets, is_cut)
     };
-    let (sets, bytes, is_cut) = wanted.listed(&app, limit, first).await?;
+    let (sets, is_cut) = wanted.listed(&app, limit, first).await?;
     let write = async move |mut writer: Writer| {
-        writer.hold(bytes)?;
+        writer.hold(sets.iter().map(held).sum::<usize>() as u64)?;
         writer.page().push('[');
         // Each is freed when it is written: to free all at once takes a while.
         for (number, set) in sets.into_iter().enumerate() {
             json::next(writer.page(), number);
             labels_json(writer.page(), &set);
+            writer.release(held(&set));
+            drop(set);
             writer.turn().await?;
         }
         writer.page().push(']');
@@ -149,9 +157,12 @@ pub(crate) async fn labels(State(app): State<Arc<App>>, request: Request) -> Res
 /// `/api/v1/label/NAME/values`
 pub(crate) async fn values(
     State(app): State<Arc<App>>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Response, Failure> {
+    let Ok(Path(name)) = name else {
+        return Err(Failure::bad("invalid label name: it is no UTF-8"));
+    };
     let name = unescaped(&name).ok_or_else(|| Failure::bad(format!("invalid label name: {name:?}")))?;
     let wanted = Wanted::of(request).await?;
     let limit = wanted.limit;

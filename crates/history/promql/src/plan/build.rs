@@ -94,7 +94,7 @@ impl Build {
         if inner.gives != Gives::Vector {
             return Err(bad("subquery is only allowed on instant vector"));
         }
-        let moved = moved(tree.at.as_ref(), tree.offset.as_ref(), self.whole);
+        let moved = moved(tree.at.as_ref(), tree.offset.as_ref(), self.whole)?;
         let step = tree.step.map_or(self.limits.subquery_step, millis).max(1);
         let subquery = Subquery { inner, range: millis(tree.range), step, moved };
         Ok((Kind::Subquery(Box::new(subquery)), Gives::Matrix, moved.fixed.is_some()))

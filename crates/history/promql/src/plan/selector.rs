@@ -19,23 +19,32 @@ pub(super) fn millis(duration: Duration) -> i64 {
 }
 
 /// `@` and `offset` of a selector or subquery; `whole` are the steps of the query.
-pub(super) fn moved(at: Option<&AtModifier>, offset: Option<&Offset>, whole: Steps) -> Moved {
-    let since = |time: &SystemTime| match time.duration_since(UNIX_EPOCH) {
-        Ok(after) => millis(after),
-        Err(before) => -millis(before.duration()),
+pub(super) fn moved(
+    at: Option<&AtModifier>,
+    offset: Option<&Offset>,
+    whole: Steps,
+) -> Result<Moved, QueryError> {
+    let since = |time: &SystemTime| {
+        let (duration, sign) = match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => (after, 1),
+            Err(before) => (before.duration(), -1),
+        };
+        let beyond = || bad("timestamp out of bounds for @ modifier: milliseconds since 1970 are 64 bits");
+        i64::try_from(duration.as_millis()).map(|millis| sign * millis).map_err(|_| beyond())
     };
-    Moved {
-        fixed: at.map(|at| match at {
-            AtModifier::Start => whole.start,
-            AtModifier::End => whole.until,
-            AtModifier::At(time) => since(time),
-        }),
+    let fixed = at.map(|at| match at {
+        AtModifier::Start => Ok(whole.start),
+        AtModifier::End => Ok(whole.until),
+        AtModifier::At(time) => since(time),
+    });
+    Ok(Moved {
+        fixed: fixed.transpose()?,
         offset: match offset {
             None => 0,
             Some(Offset::Pos(back)) => millis(*back),
             Some(Offset::Neg(forth)) => -millis(*forth),
         },
-    }
+    })
 }
 
 /// The conditions of a selector, that on its name among them.
@@ -74,6 +83,6 @@ pub(crate) fn matchers(selector: &VectorSelector) -> Result<Vec<Matcher>, QueryE
 pub(super) fn selector(selector: &VectorSelector, whole: Steps) -> Result<Selector, QueryError> {
     Ok(Selector {
         matchers: matchers(selector)?,
-        moved: moved(selector.at.as_ref(), selector.offset.as_ref(), whole),
+        moved: moved(selector.at.as_ref(), selector.offset.as_ref(), whole)?,
     })
 }

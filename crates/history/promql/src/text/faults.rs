@@ -88,9 +88,27 @@ fn end(text: &str, all: &[Token<'_>]) -> Option<(usize, String)> {
 /// An operand or a bracket's end, and another operand after it.
 fn operands(all: &[Token<'_>]) -> Option<(usize, String)> {
     let begins = |token: &Token<'_>| token.kind != Kind::Sign && !is_word(token);
-    let ends = |token: &Token<'_>| begins(token) || matches!(token.text, ")" | "]" | "}");
-    let two = all.windows(2).find(|two| ends(&two[0]) && begins(&two[1]))?;
-    Some((two[1].at, format!("unexpected {}", two[1].text)))
+    // Of each bracket that is open: whether it is the list of labels of an operator, after which an operand comes.
+    let mut open: Vec<bool> = Vec::new();
+    let mut ends = false;
+    for (at, token) in all.iter().enumerate() {
+        if ends && begins(token) {
+            return Some((token.at, format!("unexpected {}", token.text)));
+        }
+        ends = begins(token) || matches!(token.text, "]" | "}");
+        match token.text {
+            "(" => open.push(at.checked_sub(1).is_some_and(|before| is_list_of(&all[before]))),
+            ")" => ends = open.pop() == Some(false),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A word that has a list of labels, and then an operand.
+fn is_list_of(token: &Token<'_>) -> bool {
+    let words = ["on", "ignoring", "group_left", "group_right"];
+    token.kind == Kind::Word && words.iter().any(|word| token.text.eq_ignore_ascii_case(word))
 }
 
 fn is_word(token: &Token<'_>) -> bool {
@@ -112,6 +130,9 @@ mod tests {
             ("", "1:1: parse error: unexpected end of the query"),
             ("up up", "1:4: parse error: unexpected up"),
             ("sum(up) up", "1:9: parse error: unexpected up"),
+            ("sum by (a) up", "1:12: parse error: unexpected up"),
+            ("up + on(a) b c", "1:14: parse error: unexpected c"),
+            ("on(a) (up) b", "1:12: parse error: unexpected b"),
             ("up ? 1", "1:4: parse error: unexpected character: '?'"),
             (
                 "up{a=~\"(\"}",
@@ -125,6 +146,14 @@ mod tests {
         }
         assert!(selector("up{").unwrap_err().to_string().starts_with("1:3: parse error: "));
         // What is wrong here is no place: the types do not fit.
-        assert!(format("rate(up)").unwrap_err().to_string().starts_with("parse error: "));
+        for text in [
+            "rate(up)",
+            "up * on(instance) rate(up)",
+            "up * ignoring (a) group_left (b) rate(up)",
+            "up + ON(instance) sum_over_time(up) / up",
+        ] {
+            let problem = format(text).unwrap_err().to_string();
+            assert!(problem.starts_with("parse error: expected type matrix"), "{text}: {problem}");
+        }
     }
 }

@@ -119,11 +119,11 @@ mod tests {
             let read = WriteRequest::unpack(&request.pack().unwrap()).unwrap();
             let expected = all.into_iter().map(|(labels, samples)| TimeSeries {
                 labels: labels.into_iter().map(|(name, value)| Label { name, value }).collect(),
-                samples: samples.into_iter().map(|(timestamp, value)| Sample { value, timestamp }).collect(),
+                samples: samples.into_iter().map(|(timestamp, value)| Sample::new(value, timestamp)).collect(),
             });
             // NaN is not equal to itself; its bits are.
             let text = |series: &TimeSeries| {
-                let bits: Vec<_> = series.samples.iter().map(|it| (it.timestamp, it.value.to_bits())).collect();
+                let bits: Vec<_> = series.samples.iter().map(|it| (it.timestamp, it.value().to_bits())).collect();
                 (series.labels.clone(), bits)
             };
             prop_assert_eq!(

@@ -124,6 +124,11 @@ fn chart(query: &str, all: &[PromqlSeries], (from, range): (Nanos, Nanos)) -> Ch
         remark!("{} series are not drawn; --json prints all", all.len() - CURVES_MAX);
     }
     let shown = &all[..all.len().min(CURVES_MAX)];
+    let numbers = shown.iter().flat_map(|series| &series.values).filter_map(|(_, value)| value.parse().ok());
+    let infinite = numbers.filter(|number: &f64| !number.is_finite()).count();
+    if infinite > 0 {
+        remark!("{infinite} values that are infinite or not a number are not drawn; --json prints all");
+    }
     let begin = from.0 as f64 / 1e9;
     let step = shown.iter().flat_map(|series| series.values.windows(2)).map(|two| two[1].0 - two[0].0);
     let step = step.fold(f64::INFINITY, f64::min);

@@ -7,7 +7,9 @@ mod course;
 mod weather;
 
 use std::collections::BTreeMap;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::mpsc::channel;
 
 use khz_rules::RuleSet;
 use khz_simulate::{FaultKind, Library};
@@ -22,6 +24,8 @@ use crate::table::{Table, figure};
 
 /// Rules that say what is, and foretell nothing.
 const NOT_FORETELLING: [&str; 2] = ["NodeDown", "NodeRebooted"];
+/// Rules are judged every 15 s.
+const STEPS_PER_HOUR: i64 = 240;
 const WEEK_S: f64 = 7.0 * 86_400.0;
 
 /// What is found of all runs together.
@@ -39,38 +43,53 @@ struct Found {
     scored: (u64, u64),
 }
 
-/// Runs the section.
+/// Runs the section: each turn in a thread of its own, since only simulated time counts.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
+    let (turns, nodes) = (record.effort.of(3, 1), record.effort.of(128, 48));
+    let (hours, faults_of_each) = (record.effort.of(48, 8), record.effort.of(8, 2));
+    let plan = |turn: usize| Plan { nodes, hours, faults_of_each, seed: 1 + turn as u64 };
+    let (says, said) = channel();
+    let all: Vec<Result<Found, BenchError>> = std::thread::scope(|scope| {
+        let begun: Vec<_> = (0..turns)
+            .map(|turn| {
+                let (plan, says) = (plan(turn), says.clone());
+                scope.spawn(move || one_turn(&plan, |hour| says.send((turn, hour)).unwrap_or_default()))
+            })
+            .collect();
+        drop(says);
+        for (turn, hour) in said {
+            record.progress(&format!("turn {}, hour {hour} of {hours}", turn + 1));
+        }
+        begun.into_iter().map(|turn| turn.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    });
+    let mut found = Found::default();
+    for (turn, one) in all.into_iter().enumerate() {
+        let one = one?;
+        let rate = one.false_alarms() as f64 / (one.healthy_s / WEEK_S);
+        record.sample(["faults", "all rules", "shipped"], turn, "false_alarms_node_week", rate);
+        found.join(one);
+    }
+    conclude(record, &found);
+    Ok(())
+}
+
+/// One simulated cluster, and what rules told of it. `begins` gets each hour that begins.
+fn one_turn(plan: &Plan, begins: impl Fn(i64)) -> Result<Found, BenchError> {
     let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/rules");
     let set = RuleSet::load(&[rules]).map_err(|error| failed("packaging/rules", error))?;
     let names = ["idle", "compile", "netcopy", "mempressure"].map(String::from);
     let library = Library::read(&names, None, 0).map_err(|error| failed("the recordings", error))?;
-    let (turns, nodes) = (record.effort.of(3, 1), record.effort.of(128, 48));
-    let (hours, faults_of_each) = (record.effort.of(48, 8), record.effort.of(8, 2));
-    let mut found = Found::default();
-    for turn in 0..turns {
-        let plan = Plan { nodes, hours, faults_of_each, seed: 1 + turn as u64 };
-        let mut cluster = Cluster::new(&library, &set, &plan);
-        let mut course = Course::new(&set);
-        let (mut told, before) = (Told::default(), found.healthy_s);
-        for step in 0..plan.steps() {
-            if step % 240 == 0 {
-                record.progress(&format!("turn {}, hour {} of {hours}", turn + 1, step / 240));
-            }
-            course.step(&mut cluster, step, &mut told);
+    let (mut cluster, mut course) = (Cluster::new(&library, &set, plan), Course::new(&set));
+    let mut told = Told::default();
+    for step in 0..plan.steps() {
+        if step % STEPS_PER_HOUR == 0 {
+            begins(step / STEPS_PER_HOUR);
         }
-        found.take(&cluster, &told);
-        let false_ones: u64 = told.false_alarms(&cluster).values().sum();
-        let weeks = (found.healthy_s - before) / WEEK_S;
-        record.sample(
-            ["faults", "all rules", "shipped"],
-            turn,
-            "false_alarms_node_week",
-            false_ones as f64 / weeks,
-        );
+        course.step(&mut cluster, step, &mut told);
     }
-    conclude(record, &found);
-    Ok(())
+    let mut found = Found::default();
+    found.take(&cluster, &told);
+    Ok(found)
 }
 
 impl Found {
@@ -95,6 +114,27 @@ impl Found {
         self.intervals.1 += told.intervals.1;
         let (failures, foretold) = told.scores.failures();
         self.scored = (self.scored.0 + failures, self.scored.1 + foretold);
+    }
+}
+
+impl Found {
+    fn false_alarms(&self) -> u64 {
+        self.rules.values().map(|(_, wrong)| wrong).sum()
+    }
+
+    fn join(&mut self, other: Found) {
+        for (kind, (count, foretold, leads)) in other.kinds {
+            let (all, all_foretold, all_leads) = self.kinds.entry(kind).or_default();
+            (*all, *all_foretold) = (*all + count, *all_foretold + foretold);
+            all_leads.extend(leads);
+        }
+        for (rule, (right, wrong)) in other.rules {
+            let (all_right, all_wrong) = self.rules.entry(rule).or_default();
+            (*all_right, *all_wrong) = (*all_right + right, *all_wrong + wrong);
+        }
+        self.healthy_s += other.healthy_s;
+        self.intervals = (self.intervals.0 + other.intervals.0, self.intervals.1 + other.intervals.1);
+        self.scored = (self.scored.0 + other.scored.0, self.scored.1 + other.scored.1);
     }
 }
 
@@ -138,8 +178,7 @@ fn conclude(record: &mut Record, found: &Found) {
         Spread::of(all_leads.iter().map(|lead| lead / 60.0)),
         Bound::Stated,
     );
-    let wrong: u64 = found.rules.values().map(|(_, wrong)| wrong).sum();
-    record.verdict("false alarms a node-week", one(wrong as f64 / weeks), Bound::Stated);
+    record.verdict("false alarms a node-week", one(found.false_alarms() as f64 / weeks), Bound::Stated);
     record.verdict("node-weeks without a fault", one(weeks), Bound::Stated);
     let (failures, foretold) = found.scored;
     record.verdict(

@@ -88,8 +88,12 @@ pub const QUERIES_MAX: usize = 4;
 /// Those of them that one client may have, if they take longer than [`QUERY_SHORT_TIME`]: so there is always one for another
 /// client.
 pub const QUERIES_OF_A_CLIENT_MAX: usize = 2;
-/// One of the [`QUERIES_MAX`] places is for short queries: a query that has taken it for this long goes back into the line, and
-/// begins again later. A dashboard's queries take milliseconds.
+/// One of the [`QUERIES_MAX`] places is for short queries: a query may have it for the first of these times, goes back into the
+/// line if it takes longer, and begins again later with the next. A dashboard's queries take milliseconds; the times grow so fast
+/// that a query which needs the last loses a third of it.
+pub const QUERY_TURNS: [Duration; 3] =
+    [Duration::from_millis(25), Duration::from_millis(125), QUERY_SHORT_TIME];
+/// The last of [`QUERY_TURNS`]: a query that takes longer is long, and waits for another place.
 pub const QUERY_SHORT_TIME: Duration = Duration::from_millis(500);
 /// How long a query may take, with the time that it waits for its turn: Prometheus' own limit.
 pub const QUERY_TIMEOUT: Duration = Duration::from_secs(120);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use khz_model::{Metric, Nanos, NodeName, NodeStatus, Presence, Query};
-use khz_promql::{Matcher, Operator};
+use khz_promql::{Expression, Matcher, Operator};
 
 use crate::limits::HOSTLIST_BYTES;
 
@@ -80,9 +80,9 @@ impl Nodes {
     pub fn of<'a>(conditions: impl Iterator<Item = &'a Matcher>) -> Self {
         let mut chosen = Nodes::All;
         for matcher in conditions {
-            let listed = match matcher.operator {
+            let listed = match &matcher.operator {
                 Operator::Equal => Some(vec![matcher.value.clone()]),
-                Operator::Fits(_) => globs(&matcher.value),
+                Operator::Fits(expression) => named(expression).or_else(|| globs(&matcher.value)),
                 Operator::NotEqual | Operator::FitsNot(_) => None,
             };
             let Some(mut listed) = listed else { continue };
@@ -94,6 +94,13 @@ impl Nodes {
         }
         chosen
     }
+}
+
+/// All names that the expression fits, in their order; `None`: it may fit others.
+fn named(expression: &Expression) -> Option<Vec<String>> {
+    let mut names: Vec<String> = expression.names()?.map(str::to_owned).collect();
+    names.sort_unstable();
+    Some(names)
 }
 
 fn is_of_a_node(glob: &str) -> bool {
@@ -198,16 +205,21 @@ mod tests {
             ("=", "n1", Some("n1")),
             ("=~", "n1|n2", Some("n1,n2")),
             ("=~", "(n1|n2)", Some("n1,n2")),
-            ("=~", r"n1\.example|n-2", Some("n1.example,n-2")),
+            ("=~", r"n1\.example|n-2", Some("n-2,n1.example")),
+            ("=~", "n1.example|n-2", Some("n1?example,n-2")),
             ("=~", "n1.example", Some("n1?example")),
             ("=~", "n1.*", Some("n1*")),
             ("=~", "n1.+?x", Some("n1*x")),
-            ("=~", "n[12]", Some("n*")),
-            ("=~", "n12?", Some("n1*")),
+            ("=~", "n[12]", Some("n1,n2")),
+            ("=~", "n12?", Some("n1,n12")),
+            ("=~", "n[0-9]{4}", Some("n*")),
+            ("=~", "n12*", Some("n1*")),
             ("=~", "rack(1|2).*", Some("rack*")),
-            ("=~", "(a)|(b)", None),
+            ("=~", "(a)|(b)", Some("a,b")),
+            ("=~", "(a.)|(b.)", None),
             ("=~", ".*", None),
-            ("=~", "(?i)n1", None),
+            ("=~", "(?i)n1", Some("N1,n1")),
+            ("=~", "(?i)n1.*", None),
             ("!=", "n1", None),
             ("!~", "n1", None),
         ] {
@@ -217,7 +229,7 @@ mod tests {
         for nobody in ["", "a b", "ü", "n1:9100"] {
             assert_eq!(listed("=", nobody), Nodes::Listed(Vec::new()), "{nobody}");
         }
-        let many: Vec<String> = (0..2_000).map(|n| format!("node{n}")).collect();
+        let many: Vec<String> = (1_000..3_000).map(|n| format!("node{n}")).collect();
         let Nodes::Listed(lists) = listed("=~", &many.join("|")) else { panic!() };
         assert!(lists.len() > 1 && lists.iter().all(|list| list.len() <= HOSTLIST_BYTES));
         assert_eq!(lists.join(","), many.join(","));

@@ -41,8 +41,11 @@ pub const REGEXES_MAX: usize = 64;
 pub const MATCHERS_MAX: usize = 64;
 /// Bytes of a label that `label_replace` or `label_join` makes: one made of itself grows without end.
 pub const LABEL_BYTES_MAX: usize = 4 << 10;
-/// Bytes that a compiled regular expression may take: one that explodes is refused.
+/// Bytes that a compiled regular expression, or the set of names that it fits, may take: one that explodes is refused.
 pub const REGEX_BYTES_MAX: usize = 1 << 20;
+/// Bytes that a long compiled regular expression may take for each byte of its text: an alternation of a thousand host names with
+/// dots in them (which fit any sign) takes 145. All texts of a query together have [`TEXT_BYTES_MAX`].
+pub const REGEX_BYTES_OF_A_BYTE: usize = 160;
 /// Seconds of a duration: a year is 3e7, and the parser breaks at 2e19.
 pub(crate) const DURATION_SECONDS_MAX: f64 = 1e12;
 /// Ranges that a sample may be in at one time before the samples are kept instead of the states of the ranges. A function

@@ -5,6 +5,7 @@
 //! An hour is rolled up before it is merged. So an hour whose only piece is piece 0 is in the roll-ups, and any other is
 //! rolled up, perhaps a second time.
 
+mod census;
 mod left_alone;
 mod merging;
 mod removal;
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use khz_model::Nanos;
 
 use crate::StoreError;
+use crate::compact::census::Census;
 use crate::compact::left_alone::LeftAlone;
 pub use crate::compact::removal::Removed;
 use crate::compact::segment::{Taken, Target};
@@ -131,6 +133,8 @@ impl SharedLog {
 pub(crate) struct Compactor {
     disk: Disk,
     shelf: Arc<Shelf>,
+    /// The rows of its files.
+    census: Census,
     counts: Arc<StoreCounts>,
     keep: Keep,
     /// Hours that end before it have been removed.
@@ -181,6 +185,7 @@ impl Compactor {
         Ok(Compactor {
             disk,
             shelf,
+            census: Census::default(),
             counts,
             keep,
             begin,
@@ -210,6 +215,7 @@ impl Compactor {
 
     fn step(&mut self, log: &SharedLog, now: Nanos, tick: &mut Tick) -> Result<(), StoreError> {
         self.shelf.renew()?;
+        log.view.count_lost(self.census.look(&self.shelf, &self.disk));
         let expired = self.keep.expired(&self.shelf.listing(), now);
         for unit in expired {
             self.remove_unit(unit, tick)?;

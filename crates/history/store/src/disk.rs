@@ -1,11 +1,12 @@
 //! What the store does to files, one operation at a time, so that a test can stop between any two. Each is on the disk
 //! when it returns.
 
+use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::StoreError;
 use crate::room::Room;
@@ -27,6 +28,7 @@ type Watch = dyn Fn(&'static str, &Path) -> io::Result<()> + Send + Sync;
 pub struct Disk {
     watch: Option<Arc<Watch>>,
     room: Arc<Room>,
+    removed: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 impl std::fmt::Debug for Disk {
@@ -38,12 +40,21 @@ impl std::fmt::Debug for Disk {
 impl Disk {
     /// A disk on which `watch` sees every operation before it is done. For tests.
     pub fn watched(watch: impl Fn(&'static str, &Path) -> io::Result<()> + Send + Sync + 'static) -> Self {
-        Disk { watch: Some(Arc::new(watch)), room: Arc::default() }
+        Disk { watch: Some(Arc::new(watch)), ..Disk::default() }
     }
 
     /// The room that column files which are written now have together: all of it, unless a step of compaction says less.
     pub(crate) fn room(&self) -> Arc<Room> {
         self.room.clone()
+    }
+
+    /// The files that it has removed, or that have another name or other bytes now, since this was called last.
+    pub(crate) fn take_removed(&self) -> HashSet<PathBuf> {
+        std::mem::take(&mut *self.removed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn is_removed(&self, path: &Path) {
+        self.removed.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
     }
 
     /// Does one operation.
@@ -69,7 +80,12 @@ impl Disk {
 
     /// Gives a file another name in the same folder. A file that had the name is gone.
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), StoreError> {
-        self.run("rename", from, || fs::rename(from, to))?;
+        self.run("rename", from, || {
+            fs::rename(from, to)?;
+            self.is_removed(from);
+            self.is_removed(to);
+            Ok(())
+        })?;
         self.sync_folder(to)
     }
 
@@ -86,7 +102,11 @@ impl Disk {
     pub(crate) fn remove(&self, path: &Path) -> Result<(), StoreError> {
         self.run("remove", path, || match fs::remove_file(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done,
+            Err(error) => Err(error),
+            Ok(()) => {
+                self.is_removed(path);
+                Ok(())
+            }
         })?;
         self.sync_folder(path)
     }

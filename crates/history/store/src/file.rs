@@ -118,6 +118,20 @@ impl ColumnFile {
         entries.iter().map(|entry| self.section(entry)).collect()
     }
 
+    /// How many rows all sections have. It reads the index of each.
+    pub(crate) fn rows(&self) -> Result<u64, StoreError> {
+        let mut rows = 0;
+        for page in &self.root.pages {
+            for entry in self.page(page)?.iter() {
+                let bytes = self.source.part(entry.index)?;
+                let mut bytes = Bytes(&bytes);
+                let of_section = Part::take(&mut bytes, PART_BYTES_MAX).and_then(|_| bytes.number());
+                rows += self.whole(entry.index, of_section)?;
+            }
+        }
+        Ok(rows)
+    }
+
     /// Where the sections of a node are.
     pub(crate) fn entries_of(&self, node: &NodeName) -> Result<Vec<Entry>, StoreError> {
         let mut entries = Vec::new();

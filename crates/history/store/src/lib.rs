@@ -86,6 +86,18 @@ pub enum StoreError {
         /// What is wrong there.
         problem: &'static str,
     },
+    /// A segment of the log ends with a commit that is not whole. It is no damage: the process has ended, or writes it now.
+    #[error(
+        "{path}, byte {offset}: the last {bytes} bytes are left out: a commit that was not finished, or is being written now"
+    )]
+    Unfinished {
+        /// The file.
+        path: PathBuf,
+        /// Where the last whole commit ends.
+        offset: u64,
+        /// How many bytes follow.
+        bytes: u64,
+    },
     /// Written by a newer format.
     #[error("{path}: version {version} of the store's files; this program reads up to version {reads}")]
     Version {

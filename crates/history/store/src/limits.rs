@@ -104,6 +104,9 @@ pub const SEGMENT_SHARE: u64 = 8;
 pub const FILES_MERGED: usize = 32;
 /// Files that stay open between questions: three weeks of hours, and roll-ups.
 pub const FILES_KEPT_OPEN: usize = 640;
+/// Column files whose rows compaction counts at a time: the index of each node in a file is read, some ten megabytes for
+/// 4,096 nodes.
+pub const FILES_COUNTED: usize = 16;
 /// Files that one answer may have open.
 pub const FILES_IN_ANSWER: usize = 1024;
 /// Times that a reader lists the files again because a merge has just removed one of them.

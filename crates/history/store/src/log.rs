@@ -13,6 +13,7 @@ mod index;
 mod intake;
 mod known;
 mod lane;
+mod left_out;
 mod list;
 mod parts;
 mod pieces;

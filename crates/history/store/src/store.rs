@@ -13,10 +13,10 @@ use khz_model::Nanos;
 use crate::StoreError;
 use crate::compact::{Compactor, SharedLog, StoreCounts, Tick};
 use crate::disk::Disk;
-use crate::keep::Keep;
+use crate::keep::{self, Keep};
 use crate::limits::{LISTING_TRIES, SEGMENT_BYTES, SEGMENT_DELAY, SEGMENT_SHARE, SEGMENT_TIME};
 use crate::log::{Commit, Intake, Log, LogView};
-use crate::shelf::Shelf;
+use crate::shelf::{Shelf, Tier};
 use crate::store::lock::Lock;
 
 /// The folder of the log.
@@ -64,6 +64,10 @@ impl Store {
             disk.remove(part)?;
         }
         let counts = Arc::<StoreCounts>::default();
+        let has_rows = shelf.listing().units(Tier::Raw).next().is_some();
+        if !has_rows && keep::begin(&shelf.tier_folder(Tier::Raw))? == Nanos(0) {
+            log.forget_columns();
+        }
         let compactor = Compactor::new(shelf.clone(), disk.clone(), keep, counts.clone(), log.bundler())?;
         let view = log.view();
         let store = Store {

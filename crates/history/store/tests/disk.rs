@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use common::folder;
 use common::open::Open;
-use common::sender::{BLOCK_ROWS, Sender, check, time};
+use common::sender::{BLOCK_ROWS, PERIOD, Sender, check, time};
 use common::stored::*;
 use khz_model::Nanos;
 use khz_store::log::Intake;
@@ -188,16 +188,76 @@ fn a_store_whose_folder_is_removed_counts_what_is_lost_and_stores_what_comes() {
     let folder = folder("disk-removed").join("store");
     let mut world = World::open(&folder);
     world.send(150).unwrap();
+    world.store.seal();
     settle(&world.store, world.now());
-    world.send(1).unwrap();
+    // An open block began in the segment: it waits for a while.
+    settle(&world.store, world.now() + 3 * MINUTE);
+    let columns = world.next() / BLOCK_ROWS * BLOCK_ROWS;
+    world.send(45).unwrap();
     fs::remove_dir_all(&folder).unwrap();
-    let from = world.next();
-    world.send(BLOCK_ROWS - from % BLOCK_ROWS).unwrap();
-    // A block had ended in the segment that was written; nobody knows what column files had.
-    assert!(world.intake.counts().failures.load(Ordering::Relaxed) > 0);
+    world.send(5).unwrap();
+    let lost = || world.intake.counts().rows_lost.load(Ordering::Relaxed);
+    assert_eq!(lost(), 0, "the log is there again");
     settle(&world.store, world.now());
+    assert_eq!(lost(), columns * NODES as u64, "those of the column files");
     world.send(90).unwrap();
-    world.check_all(&folder, from.next_multiple_of(BLOCK_ROWS));
+    world.check_all(&folder, columns);
+    assert_eq!(world.intake.counts().rows_lost.load(Ordering::Relaxed), columns * NODES as u64);
+}
+
+#[test]
+fn a_start_without_column_files_wants_the_rows_again_that_they_had() {
+    let folder = folder("disk-no-columns");
+    let mut world = World::open(&folder);
+    world.send(160).unwrap();
+    world.store.seal();
+    settle(&world.store, world.now());
+    world.send(40).unwrap();
+    assert!(world.senders.iter().all(|sender| sender.lane.stored() == [(0, 200)]));
+    drop(world);
+    let stored = || {
+        let (_store, intake) = open_store(&folder, everything(), BEGIN);
+        let of_node = |number| intake.lane(&common::node(number), common::sender::EPOCH).stored();
+        (0..NODES).map(of_node).collect::<Vec<_>>()
+    };
+    assert_eq!(stored(), vec![vec![(0, 200)]; NODES]);
+    fs::remove_dir_all(folder.join("raw")).unwrap();
+    assert_eq!(stored(), vec![vec![(160, 200)]; NODES], "segments have the others only by name");
+}
+
+#[test]
+fn a_column_file_that_somebody_removes_or_replaces_is_counted_and_one_that_compaction_removes_is_not() {
+    let folder = folder("disk-counted");
+    let mut world = World::open(&folder);
+    let lost = |world: &World| world.intake.counts().rows_lost.load(Ordering::Relaxed);
+    for _ in 0..3 {
+        world.send(400).unwrap();
+        world.store.seal();
+        settle(&world.store, world.now());
+    }
+    settle(&world.store, world.now() + 2 * HOUR);
+    assert!(world.store.counts().rows.load(Ordering::Relaxed) > 0);
+    assert_eq!(lost(&world), 0, "pieces were merged");
+    let raw = || {
+        let mut paths: Vec<PathBuf> =
+            fs::read_dir(folder.join("raw")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths
+    };
+    let files = raw();
+    assert!(files.len() > 2, "{files:?}");
+    // A copy of it.
+    let bytes = fs::read(&files[0]).unwrap();
+    fs::remove_file(&files[0]).unwrap();
+    fs::write(&files[0], bytes).unwrap();
+    settle(&world.store, world.now() + 2 * HOUR);
+    assert_eq!(lost(&world), 0);
+    fs::remove_file(&files[1]).unwrap();
+    settle(&world.store, world.now() + 2 * HOUR);
+    let of_hour = (HOUR / PERIOD) * NODES as u64;
+    assert_eq!(lost(&world), of_hour, "a whole hour");
+    settle(&world.store, world.now() + 2 * HOUR);
+    assert_eq!(lost(&world), of_hour, "once");
 }
 
 #[test]

@@ -227,6 +227,10 @@ enum Act {
     Commit,
     Seal,
     Remove,
+    /// Somebody removes files of the log: this one, or all. Then rows come.
+    Gone {
+        which: Option<usize>,
+    },
     /// The process ends; the file then has this many bytes of a commit that did not end.
     Crash {
         torn: usize,
@@ -246,6 +250,7 @@ fn act() -> impl Strategy<Value = Act> {
         8 => Just(Act::Commit),
         2 => Just(Act::Seal),
         2 => Just(Act::Remove),
+        1 => prop::option::of(0usize..3).prop_map(|which| Act::Gone { which }),
         2 => (0usize..300).prop_map(|torn| Act::Crash { torn }),
     ]
 }
@@ -328,8 +333,27 @@ impl World {
             Act::Commit => self.commit(),
             Act::Seal => self.log().seal(),
             Act::Remove => self.remove(),
+            Act::Gone { which } => {
+                for (_, path) in self
+                    .files()
+                    .into_iter()
+                    .enumerate()
+                    .filter(|(at, _)| which.is_none_or(|which| which == *at))
+                {
+                    fs::remove_file(path).unwrap();
+                }
+                self.do_it(&Act::Rows { lane: 0, count: 1, cut: 0 });
+                self.commit();
+            }
             Act::Crash { torn } => self.crash(torn),
         }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> =
+            fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths
     }
 
     fn commit(&mut self) {
@@ -487,6 +511,65 @@ fn a_log_that_was_cut_off_anywhere_has_all_commits_before_that_place() {
     }
 }
 
+/// What a check of a store with this segment says.
+fn checked(folder: &Path, segment: &[u8]) -> Vec<StoreError> {
+    fs::create_dir_all(folder.join("log")).unwrap();
+    fs::write(folder.join("log/0000000001.log"), segment).unwrap();
+    khz_store::StoreReader::open(folder).unwrap().check().unwrap()
+}
+
+#[test]
+fn bytes_that_were_inserted_or_removed_are_damage_and_an_unfinished_end_is_none() {
+    let (world, ends) = filled("log-inserted");
+    let whole = fs::read(newest(&world.folder).unwrap()).unwrap();
+    drop(world);
+    let copy = folder("log-inserted-copy");
+    assert!(checked(&copy, &whole).is_empty());
+    let commits = std::iter::once(8).chain(ends.iter().copied()).zip(ends.iter().copied());
+    for (number, (begin, end)) in commits.enumerate() {
+        let middle = (begin + end) as usize / 2;
+        let inserted = [&whole[..middle], &[0; 100], &whole[middle..]].concat();
+        let removed = [&whole[..middle], &whole[middle + 10..]].concat();
+        let unfinished = [&whole[..middle], &[7; 100]].concat();
+        for (bytes, is_damage) in [(inserted, true), (removed, true), (unfinished, false)] {
+            let left_out = bytes.len() as u64 - begin;
+            match &checked(&copy, &bytes)[..] {
+                [StoreError::Damaged { offset, bytes, .. }] if is_damage => {
+                    assert_eq!((*offset, *bytes), (begin, left_out));
+                }
+                [StoreError::Unfinished { offset, bytes, .. }] if !is_damage => {
+                    assert_eq!((*offset, *bytes), (begin, left_out));
+                }
+                other => panic!("commit {number}: {other:?}"),
+            }
+            let (view, damage) = LogView::of(&copy.join("log")).unwrap();
+            assert_eq!(damage.len(), usize::from(is_damage), "{damage:?}");
+            assert_eq!(
+                rows_of(&view.blocks(&node(1), None, ALWAYS.0, ALWAYS.1, &mut Vec::new()), 1, 0).len(),
+                number * 3
+            );
+            let (_log, intake, damage) = Log::open(&copy.join("log")).unwrap();
+            assert_eq!(damage.len(), usize::from(is_damage), "{damage:?}");
+            assert_eq!(intake.counts().left_out.load(Ordering::Relaxed), left_out);
+            drop(_log);
+            fs::remove_dir_all(copy.join("log")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_damaged_schema_is_told_once_however_many_records_need_it() {
+    let (world, _) = filled("log-schema");
+    let mut bytes = fs::read(newest(&world.folder).unwrap()).unwrap();
+    drop(world);
+    let (_, schema) = records(&bytes).into_iter().find(|(kind, _)| *kind == SCHEMA).unwrap();
+    bytes[schema.end - 1] ^= 1;
+    let told: Vec<String> =
+        checked(&folder("log-schema-copy"), &bytes).iter().map(ToString::to_string).collect();
+    let [differs, unknown] = &told[..] else { panic!("{told:?}") };
+    assert!(differs.contains("checksum differs") && unknown.contains("name a lane or a schema"), "{told:?}");
+}
+
 /// Where each record's body is in a segment, and the kind of the record.
 fn records(segment: &[u8]) -> Vec<(u8, std::ops::Range<usize>)> {
     let (mut records, mut at) = (Vec::new(), 8);
@@ -498,6 +581,7 @@ fn records(segment: &[u8]) -> Vec<(u8, std::ops::Range<usize>)> {
     records
 }
 
+const SCHEMA: u8 = 2;
 const ROWS: u8 = 3;
 const BLOCK: u8 = 4;
 const COMMIT: u8 = 5;
@@ -647,25 +731,49 @@ fn a_flipped_byte_damages_what_it_is_in_and_nothing_else() {
 }
 
 #[test]
-fn a_removed_or_replaced_segment_is_counted_and_the_log_goes_on() {
-    for replaced in [false, true] {
-        let (mut world, _) = filled("log-removed");
-        let path = newest(&world.folder).unwrap();
-        fs::remove_file(&path).unwrap();
-        if replaced {
-            fs::write(&path, b"something else").unwrap();
-        }
-        world.do_it(&Act::Rows { lane: 0, count: 2, cut: 0 });
-        world.do_it(&Act::End { lane: 0, is_connected: true });
-        world.log().commit().unwrap();
-        let counts = world.intake.counts();
-        assert_eq!(counts.rows_lost.load(Ordering::Relaxed), LANES as u64 * 18);
-        assert_eq!(counts.failures.load(Ordering::Relaxed), 1);
-        let view = world.log().view();
-        assert_eq!(world.rows(&view, 0, 0, None), (18..20).collect());
-        let stored = |lane| world.intake.lane(&node(lane), 0).stored();
-        assert_eq!((stored(0), stored(1)), (vec![(18, 20)], vec![]), "the next start asks for the others");
+fn a_replaced_segment_is_counted_and_the_log_goes_on() {
+    let (mut world, _) = filled("log-replaced");
+    let path = newest(&world.folder).unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, b"something else").unwrap();
+    world.do_it(&Act::Rows { lane: 0, count: 2, cut: 0 });
+    world.do_it(&Act::End { lane: 0, is_connected: true });
+    world.log().commit().unwrap();
+    let counts = world.intake.counts();
+    assert_eq!(counts.rows_lost.load(Ordering::Relaxed), LANES as u64 * 18);
+    assert_eq!(counts.failures.load(Ordering::Relaxed), 1);
+    let view = world.log().view();
+    assert_eq!(world.rows(&view, 0, 0, None), (18..20).collect());
+    let stored = |lane| world.intake.lane(&node(lane), 0).stored();
+    assert_eq!((stored(0), stored(1)), (vec![(18, 20)], vec![]), "the next start asks for the others");
+}
+
+#[test]
+fn removed_segments_are_written_again_and_nothing_of_them_is_missing_after_a_crash() {
+    let (mut world, _) = filled("log-removed");
+    // One that waits for compaction, and one that is written, with an open block.
+    world.log().seal();
+    world.do_it(&Act::Rows { lane: 0, count: 2, cut: 0 });
+    world.commit();
+    let files = world.files();
+    assert_eq!(files.len(), 2);
+    let whole: Vec<Vec<u8>> = files.iter().map(|path| fs::read(path).unwrap()).collect();
+    fs::remove_dir_all(&world.folder).unwrap();
+    world.do_it(&Act::Rows { lane: 0, count: 2, cut: 0 });
+    world.commit();
+    assert_eq!(world.files(), files);
+    for (path, whole) in files.iter().zip(&whole) {
+        assert!(fs::read(path).unwrap().starts_with(whole), "{path:?}");
     }
+    let counts = world.intake.counts();
+    let counted = [&counts.rows_lost, &counts.failures, &counts.restored];
+    assert_eq!(counted.map(|count| count.load(Ordering::Relaxed)), [0, 0, 2]);
+    let view = world.log().view();
+    assert_eq!(world.rows(&view, 1, 0, None), (0..18).collect(), "they can be read meanwhile");
+    world.crash(0);
+    let view = world.log().view();
+    assert_eq!(world.rows(&view, 0, 0, None), (0..22).collect());
+    assert_eq!(world.intake.lane(&node(0), 0).stored(), [(0, 22)]);
 }
 
 #[test]

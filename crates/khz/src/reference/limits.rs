@@ -96,6 +96,14 @@ fn every_row_has_the_numbers_of_the_code() {
             numbers![count(http::CONNECTIONS_MAX as u64), bytes(http::HEAD_BYTES_MAX as u64)],
         ),
         ("the time of a query in PromQL", numbers![format!("{} s", http::QUERY_TIMEOUT.as_secs())]),
+        (
+            "the time of a query that has the place",
+            numbers![
+                format!("{} ms", http::QUERY_TURNS[0].as_millis()),
+                format!("{} ms", http::QUERY_TURNS[1].as_millis()),
+                format!("{} ms", http::QUERY_TURNS[2].as_millis()),
+            ],
+        ),
         ("bytes of a query in PromQL", numbers![bytes(http::QUERY_BYTES as u64)]),
         ("series of one listing", numbers![count(http::SERIES_LISTED_MAX as u64)]),
         ("a form in the body", numbers![bytes(http::FORM_BYTES_MAX as u64)]),
@@ -111,7 +119,11 @@ fn every_row_has_the_numbers_of_the_code() {
         ("expressions within expressions", numbers![count(promql::DEPTH_MAX as u64)]),
         (
             "regular expressions of a query",
-            numbers![count(promql::REGEXES_MAX as u64), bytes(promql::REGEX_BYTES_MAX as u64)],
+            numbers![
+                count(promql::REGEXES_MAX as u64),
+                bytes(promql::REGEX_BYTES_MAX as u64),
+                bytes(promql::REGEX_BYTES_OF_A_BYTE as u64)
+            ],
         ),
         ("conditions of a selector in PromQL", numbers![count(promql::MATCHERS_MAX as u64)]),
         ("a label that `label_replace`", numbers![bytes(promql::LABEL_BYTES_MAX as u64)]),

@@ -107,6 +107,8 @@ impl RunningStore {
             failures: Repeats::default(),
             lost: 0,
             losses: Repeats::default(),
+            restored: 0,
+            numbers: numbers.clone(),
             compaction: compaction.clone(),
             begun,
         };
@@ -220,6 +222,9 @@ struct Commits {
     /// Rows that are lost to the store, as far as that was logged.
     lost: u64,
     losses: Repeats,
+    /// Files of the log that were written again, as far as that was logged.
+    restored: u64,
+    numbers: Arc<Numbers>,
     compaction: Thread,
     /// True while the other thread wakes up by itself.
     begun: Arc<AtomicBool>,
@@ -237,7 +242,8 @@ impl Commits {
             if let Err(error) = committed {
                 self.failed(&error, elapsed);
             }
-            self.tell_losses(elapsed);
+            self.numbers.count_bytes(&self.shared.store);
+            self.tell_losses(elapsed, is_last);
             if is_last {
                 return;
             }
@@ -257,15 +263,25 @@ impl Commits {
         }
     }
 
-    /// Logs how many rows the store has lost since the last such line.
-    fn tell_losses(&mut self, now: Nanos) {
-        let lost = self.intake.counts().rows_lost.load(Ordering::Relaxed);
-        if lost > self.lost && self.losses.happened(now).is_some() {
+    /// Logs how many rows the store has lost, at most once a minute, and before the end.
+    fn tell_losses(&mut self, now: Nanos, is_last: bool) {
+        let counts = self.intake.counts();
+        let lost = counts.rows_lost.load(Ordering::Relaxed);
+        if lost > self.lost && (self.losses.happened(now).is_some() || is_last) {
             tracing::warn!(
-                "the store has lost {} rows: its disk was too slow or full, or somebody has removed files of its log",
+                "the store has lost {} rows more, {lost} since its start (khz_store_rows_lost_total): its disk was too slow \
+                 or full, or somebody has removed files of the store",
                 lost - self.lost
             );
             self.lost = lost;
+        }
+        let restored = counts.restored.load(Ordering::Relaxed);
+        if restored > self.restored {
+            tracing::warn!(
+                "somebody has removed {} files of the store's log; they are written again, and have all their rows",
+                restored - self.restored
+            );
+            self.restored = restored;
         }
     }
 }

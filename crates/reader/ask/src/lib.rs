@@ -18,6 +18,7 @@
 
 mod actions;
 mod address;
+mod ahead;
 mod answer;
 mod cell;
 mod channels;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use khz_model::{Instance, Kind, Metric, Nanos, Pattern, RangeShape, Series, Unit, ValueFormat, ValueType};
 use serde::Deserialize;
 
+use crate::ahead::Ahead;
 use crate::labels::{self, LabelsAnswer};
 use crate::piece::Seconds;
 use crate::{AskError, Cell, series_name};
@@ -29,7 +30,7 @@ pub struct Past {
 /// An answer that comes line by line.
 pub struct PastLines {
     url: String,
-    lines: BufReader<Box<dyn Read>>,
+    lines: BufReader<Ahead>,
     line: Vec<u8>,
     is_over: bool,
 }
@@ -37,12 +38,12 @@ pub struct PastLines {
 /// An answer that is a recording (docs/record.md), as its bytes come.
 pub struct PastBytes {
     url: String,
-    bytes: Box<dyn Read>,
+    bytes: Ahead,
 }
 
 impl PastBytes {
-    pub(crate) fn new(url: &str, answer: impl Read + 'static) -> Self {
-        PastBytes { url: url.to_owned(), bytes: Box::new(answer) }
+    pub(crate) fn new(url: &str, answer: impl Read + Send + 'static) -> Result<Self, AskError> {
+        Ok(PastBytes { url: url.to_owned(), bytes: ahead(url, answer)? })
     }
 
     /// Appends what comes next; false at the end.
@@ -58,6 +59,11 @@ impl PastBytes {
     pub fn broke_off(&self, reason: &str) -> AskError {
         AskError::BrokeOff { url: self.url.clone(), reason: reason.to_owned() }
     }
+}
+
+/// An answer that is read on while a command does something else.
+fn ahead(url: &str, answer: impl Read + Send + 'static) -> Result<Ahead, AskError> {
+    Ahead::new(answer).map_err(|error| AskError::BrokeOff { url: url.to_owned(), reason: error.to_string() })
 }
 
 /// Bytes of a recording that are taken at once.
@@ -168,9 +174,9 @@ impl Past {
 }
 
 impl PastLines {
-    pub(crate) fn new(url: &str, answer: impl Read + 'static) -> Self {
-        let lines = BufReader::new(Box::new(answer) as Box<dyn Read>);
-        PastLines { url: url.to_owned(), lines, line: Vec::new(), is_over: false }
+    pub(crate) fn new(url: &str, answer: impl Read + Send + 'static) -> Result<Self, AskError> {
+        let lines = BufReader::new(ahead(url, answer)?);
+        Ok(PastLines { url: url.to_owned(), lines, line: Vec::new(), is_over: false })
     }
 
     /// The next line; `None` after the end.
@@ -286,7 +292,7 @@ mod tests {
     use super::*;
 
     fn lines(text: &'static str) -> PastLines {
-        PastLines::new("http://a", text.as_bytes())
+        PastLines::new("http://a", text.as_bytes()).unwrap()
     }
 
     #[test]

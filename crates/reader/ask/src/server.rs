@@ -171,13 +171,13 @@ impl Server {
     /// What series were, out of the server's store.
     pub fn past(&self, past: &Past) -> Result<PastLines, AskError> {
         let response = self.range(past)?;
-        Ok(PastLines::new(&self.url, response.into_body().into_reader()))
+        PastLines::new(&self.url, response.into_body().into_reader())
     }
 
     /// The same as a recording, with every reading; what `past` says of its shape does not matter.
     pub fn past_recording(&self, past: Past) -> Result<PastBytes, AskError> {
         let response = self.range(&Past { shape: RangeShape::Steps(RANGE_STEP_READINGS), ..past })?;
-        Ok(PastBytes::new(&self.url, response.into_body().into_reader()))
+        PastBytes::new(&self.url, response.into_body().into_reader())
     }
 
     fn range(&self, past: &Past) -> Result<ureq::http::Response<ureq::Body>, AskError> {

@@ -49,7 +49,7 @@ impl Cluster {
                 Count,
                 "khz.store.rows_lost",
                 "khz_store_rows_lost_total",
-                "Rows that the store does not have: its disk was full, failed, or was too slow.",
+                "Rows that the store does not have: its disk was full, failed, or was too slow, or somebody has removed its files.",
             ),
             (
                 &counts.bytes,
@@ -64,6 +64,13 @@ impl Cluster {
                 "khz.store.failures",
                 "khz_store_failures_total",
                 "Times that the log could not be written.",
+            ),
+            (
+                &counts.left_out,
+                Bytes,
+                "khz.store.left_out",
+                "khz_store_left_out_bytes_total",
+                "Bytes at the ends of the log's files that the start has left out: commits that were not finished, or damage.",
             ),
         ];
         let metric = |(count, unit, name, exposition, help): (&std::sync::atomic::AtomicU64, _, _, _, _)| {

@@ -13,9 +13,8 @@ use khz_promql::{LabelSet, Matcher, QueryError, Selection, Sink, Source};
 use tokio::task::spawn_blocking;
 use tokio::time::{timeout, timeout_at};
 
-use crate::limits::QUERY_SHORT_TIME;
 use crate::prometheus::failure::Failure;
-use crate::prometheus::line::Client;
+use crate::prometheus::line::{self, Client};
 use crate::routes::App;
 
 /// When to stop: nobody waits any more, or the time is over.
@@ -74,11 +73,11 @@ pub(crate) async fn evaluate<T: Send + 'static>(
     let deadline = Instant::now() + asked.time;
     let now = Nanos(u64::try_from(asked.now).unwrap_or(0).saturating_mul(1_000_000));
     let work = Arc::new(work);
-    let mut is_long = false;
+    let mut tries = 0;
     loop {
         let stop = Stop { is_left: Arc::default(), deadline };
         let _waiting = Waiting(stop.is_left.clone());
-        let turn = timeout_at(deadline.into(), app.queries.turn(asked.client, is_long)).await;
+        let turn = timeout_at(deadline.into(), app.queries.turn(asked.client, tries)).await;
         let turn = turn.map_err(|_| QueryError::Timeout("query timed out in query queue".to_owned()))?;
         let turn = Arc::new(turn);
         let mut running = spawn_blocking({
@@ -91,12 +90,12 @@ pub(crate) async fn evaluate<T: Send + 'static>(
                 Ok::<T, QueryError>(answer)
             }
         });
-        if turn.is_short() {
-            let ended = timeout(QUERY_SHORT_TIME, &mut running).await;
+        if let Some(time) = line::time(tries).filter(|_| turn.is_short()) {
+            let ended = timeout(time, &mut running).await;
             match ended {
                 Ok(ended) => return Ok(ended.map_err(|_| Failure::closing())??),
                 Err(_) if !turn.stays() => {
-                    is_long = true;
+                    tries += 1;
                     stop.is_left.store(true, Ordering::Relaxed);
                 }
                 Err(_) => {}

@@ -1,17 +1,20 @@
-//! The waiting line of queries: who is next when a place is free. A place is given to the client that has the fewest, so that
-//! one client's queries wait for each other. It knows nothing about what a query does.
+//! The waiting line of queries: who is next when a place is free. It knows nothing about what a query does.
 //!
-//! All places but one are for any query, and one client never has all of these. The last one is for queries that take
-//! little time: one that finds no other place may use it for [`crate::limits::QUERY_SHORT_TIME`].
+//! All places but one are for any query; such a place is given to the client that has the fewest, and one client never has all of
+//! them. The last place is for queries that take little time. Nobody knows before how much one takes: it gets the place for the
+//! first of [`crate::limits::QUERY_TURNS`], and if that is not enough it comes back into the line, for the next. The place is
+//! given to who has waited longest in proportion to the time that it would get. So a query that takes little waits little, and
+//! nobody waits forever.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use khz_door::Accepted;
 use tokio::sync::oneshot;
 
-use crate::limits::{QUERIES_MAX, QUERIES_OF_A_CLIENT_MAX};
+use crate::limits::{QUERIES_MAX, QUERIES_OF_A_CLIENT_MAX, QUERY_TURNS};
 
 /// Who asks: an address, or somebody on the local socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,17 +42,23 @@ struct State {
     is_short_taken: bool,
     /// In the order in which they came; at most one for each connection of the door.
     waiting: VecDeque<Waiter>,
-    /// When each client in the line got its last place: numbers that grow.
-    served: HashMap<Client, u64>,
-    turns: u64,
+    /// When each client in the line got its last place.
+    served: HashMap<Client, Instant>,
 }
 
 #[derive(Debug)]
 struct Waiter {
     client: Client,
-    /// It has used up its time at the place for short queries.
-    is_long: bool,
+    /// How often it has had the place for short queries.
+    tries: usize,
+    /// When it came.
+    since: Instant,
     tell: oneshot::Sender<Turn>,
+}
+
+/// How long a query may have the place for short queries that has had it this often; `None`: it may not.
+pub(crate) fn time(tries: usize) -> Option<Duration> {
+    QUERY_TURNS.get(tries).copied()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,10 +76,10 @@ pub(crate) struct Turn {
 }
 
 impl Line {
-    /// Waits for a place; a query that is long does not get the one for short queries.
-    pub async fn turn(self: &Arc<Self>, client: Client, is_long: bool) -> Turn {
+    /// Waits for a place. A query that has had the one for short queries as often as it may does not get it.
+    pub async fn turn(self: &Arc<Self>, client: Client, tries: usize) -> Turn {
         let (tell, told) = oneshot::channel();
-        self.state().waiting.push_back(Waiter { client, is_long, tell });
+        self.state().waiting.push_back(Waiter { client, tries, since: Instant::now(), tell });
         self.give();
         match told.await {
             Ok(turn) => turn,
@@ -81,7 +90,7 @@ impl Line {
     /// Gives free places to those who wait. One who has left by then drops the turn, and so frees the place.
     fn give(self: &Arc<Self>) {
         loop {
-            let Some((waiter, place)) = self.state().next() else { return };
+            let Some((waiter, place)) = self.state().next(Instant::now()) else { return };
             let turn = Turn { line: Arc::clone(self), client: waiter.client, place: Mutex::new(place) };
             // Not under the lock: dropping the turn takes it.
             drop(waiter.tell.send(turn));
@@ -95,25 +104,40 @@ impl Line {
 
 impl State {
     /// Who is next, and the place that it gets.
-    fn next(&mut self) -> Option<(Waiter, Place)> {
+    fn next(&mut self, now: Instant) -> Option<(Waiter, Place)> {
         self.waiting.retain(|waiter| !waiter.tell.is_closed());
         let in_line = |client: &Client| self.waiting.iter().any(|waiter| waiter.client == *client);
         self.served.retain(|client, _| in_line(client) || self.running.contains_key(client));
-        let (at, place) = match self.first(|state, waiter| state.has_place(waiter.client)) {
+        let (at, place) = match self.first() {
             Some(at) => (at, Place::Any),
             None if self.is_short_taken => return None,
-            None => (self.first(|_, waiter| !waiter.is_long)?, Place::Short),
+            None => (self.first_of_short(now)?, Place::Short),
         };
         let waiter = self.waiting.remove(at)?;
-        self.take(waiter.client, place);
+        self.take(waiter.client, place, now);
         Some((waiter, place))
     }
 
-    /// The first one whose client has the fewest places, and of these the one that has waited longest for its last.
-    fn first(&self, may: impl Fn(&State, &Waiter) -> bool) -> Option<usize> {
-        let may = self.waiting.iter().enumerate().filter(|(_, waiter)| may(self, waiter));
-        let rank = |client| (self.places(client), self.served.get(&client).copied().unwrap_or(0));
-        may.min_by_key(|(_, waiter)| rank(waiter.client)).map(|(at, _)| at)
+    /// The first for a place for any query: one whose client has the fewest, and of these the one that has waited longest.
+    fn first(&self) -> Option<usize> {
+        let may = self.waiting.iter().enumerate().filter(|(_, waiter)| self.has_place(waiter.client));
+        may.min_by_key(|(_, waiter)| (self.places(waiter.client), self.waits_since(waiter))).map(|(at, _)| at)
+    }
+
+    /// The first for the place for short queries.
+    fn first_of_short(&self, now: Instant) -> Option<usize> {
+        let urgency = |waiter: &Waiter| {
+            let waited = now.saturating_duration_since(self.waits_since(waiter));
+            Some(waited.div_duration_f64(time(waiter.tries)?))
+        };
+        let all = self.waiting.iter().enumerate().filter_map(|(at, waiter)| Some((at, urgency(waiter)?)));
+        // Of those that are as urgent, the first.
+        all.min_by(|(_, one), (_, other)| other.total_cmp(one)).map(|(at, _)| at)
+    }
+
+    /// Since when it waits, but not longer than since its client got a place.
+    fn waits_since(&self, waiter: &Waiter) -> Instant {
+        self.served.get(&waiter.client).map_or(waiter.since, |served| waiter.since.max(*served))
     }
 
     fn places(&self, client: Client) -> usize {
@@ -126,9 +150,8 @@ impl State {
         taken < QUERIES_MAX - 1 && self.places(client) < QUERIES_OF_A_CLIENT_MAX
     }
 
-    fn take(&mut self, client: Client, place: Place) {
-        self.turns += 1;
-        self.served.insert(client, self.turns);
+    fn take(&mut self, client: Client, place: Place, now: Instant) {
+        self.served.insert(client, now);
         match place {
             Place::Any => *self.running.entry(client).or_default() += 1,
             Place::Short => self.is_short_taken = true,
@@ -159,7 +182,7 @@ impl Turn {
                 return false;
             }
             state.free(self.client, Place::Short);
-            state.take(self.client, Place::Any);
+            state.take(self.client, Place::Any, Instant::now());
             *place = Place::Any;
         }
         drop(place);
@@ -181,64 +204,4 @@ impl Drop for Turn {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::pin::{Pin, pin};
-    use std::task::{Context, Poll, Waker};
-
-    fn client(number: u8) -> Client {
-        Client(Some(IpAddr::from([192, 0, 2, number])))
-    }
-
-    fn poll(turn: Pin<&mut impl Future<Output = Turn>>) -> Option<Turn> {
-        match turn.poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(turn) => Some(turn),
-            Poll::Pending => None,
-        }
-    }
-
-    /// The turn that somebody gets at once.
-    fn at_once(line: &Arc<Line>, client: Client, is_long: bool) -> Option<Turn> {
-        poll(pin!(line.turn(client, is_long)))
-    }
-
-    #[test]
-    fn one_client_leaves_a_place_for_others_and_one_for_short_queries() {
-        let line = Arc::new(Line::default());
-        let long: Vec<Turn> = (0..4).filter_map(|_| at_once(&line, client(1), true)).collect();
-        assert_eq!(long.len(), QUERIES_OF_A_CLIENT_MAX);
-        let other = at_once(&line, client(2), true).expect("a place for another client");
-        assert!(at_once(&line, client(3), true).is_none(), "every place for long queries is taken");
-        let short = at_once(&line, client(1), false).expect("the place for short queries");
-        assert!(short.is_short() && !other.is_short() && !short.stays());
-        assert!(at_once(&line, client(3), false).is_none());
-        drop(short);
-        let short = at_once(&line, client(3), false).expect("it is free again");
-        drop(other);
-        assert!(short.stays() && !short.is_short(), "it takes the place that became free");
-        assert!(at_once(&line, client(1), false).is_some());
-    }
-
-    #[test]
-    fn the_next_place_is_for_the_client_that_has_the_fewest_and_waits_longest() {
-        let line = Arc::new(Line::default());
-        let mut held: Vec<Turn> = [1, 1, 2].map(|n| at_once(&line, client(n), true).unwrap()).into();
-        let (mut one, mut two, mut three, mut four) = (
-            Box::pin(line.turn(client(1), true)),
-            Box::pin(line.turn(client(2), true)),
-            Box::pin(line.turn(client(3), true)),
-            Box::pin(line.turn(client(4), true)),
-        );
-        assert!(
-            [&mut one, &mut two, &mut three, &mut four].into_iter().all(|turn| poll(turn.as_mut()).is_none())
-        );
-        drop(three);
-        drop(held.remove(0));
-        let fourth = poll(four.as_mut()).expect("it has none, and the third has left");
-        assert!(poll(one.as_mut()).is_none() && poll(two.as_mut()).is_none());
-        drop(held.pop());
-        assert!(poll(two.as_mut()).is_some(), "client 2 has none any more, and client 1 has one");
-        drop(fourth);
-        assert!(poll(one.as_mut()).is_some());
-    }
-}
+mod tests;

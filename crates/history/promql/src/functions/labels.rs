@@ -4,9 +4,9 @@ use regex::Regex;
 
 use super::text;
 use crate::error::QueryError;
+use crate::expression::Expression;
 use crate::labels::LabelSet;
 use crate::limits::LABEL_BYTES_MAX;
-use crate::matcher::Matcher;
 use crate::plan::Node;
 use crate::text::is_label_name;
 
@@ -26,7 +26,7 @@ impl<'a> Replace<'a> {
     pub(crate) fn new(arguments: &'a [Node]) -> Result<Self, QueryError> {
         let (to, replacement) = (text(arguments, 1), text(arguments, 2));
         let (from, expression) = (text(arguments, 3), text(arguments, 4));
-        let regex = Matcher::regex(expression)
+        let regex = Expression::regex(expression)
             .map_err(|_| invalid("regular expression", "label_replace", expression))?;
         if !is_label_name(to) {
             return Err(invalid("destination label name", "label_replace", to));

@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use regex::{Regex, RegexBuilder};
-
-/// Bytes that a compiled regular expression may take.
-const REGEX_BYTES_MAX: usize = 1 << 20;
+use khz_promql::{Expression, ExpressionError};
+use regex::Regex;
 
 /// What a rule does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +70,7 @@ impl Default for Rule {
 pub enum RuleError {
     /// The expression is none.
     #[error("the regular expression {0:?} cannot be used: {1}")]
-    Regex(String, String),
+    Regex(String, ExpressionError),
     /// `replace` without a target.
     #[error("a rule that replaces needs a target_label")]
     NoTarget,
@@ -81,7 +79,9 @@ pub enum RuleError {
 #[derive(Clone, Debug)]
 struct Compiled {
     rule: Rule,
-    regex: Regex,
+    expression: Expression,
+    /// The same expression where its groups are used.
+    groups: Option<Regex>,
 }
 
 /// Labels for all series, and rules.
@@ -98,12 +98,11 @@ impl Rules {
             if rule.action == Action::Replace && rule.target_label.is_empty() {
                 return Err(RuleError::NoTarget);
             }
-            let regex = RegexBuilder::new(&format!("^(?s:{})$", rule.regex))
-                .size_limit(REGEX_BYTES_MAX)
-                .dfa_size_limit(REGEX_BYTES_MAX)
-                .build()
-                .map_err(|error| RuleError::Regex(rule.regex.clone(), error.to_string()))?;
-            Ok(Compiled { rule, regex })
+            let refused = |error| RuleError::Regex(rule.regex.clone(), error);
+            let expression = Expression::new(&rule.regex).map_err(refused)?;
+            let has_groups = matches!(rule.action, Action::Replace | Action::LabelMap);
+            let groups = has_groups.then(|| Expression::regex(&rule.regex)).transpose().map_err(refused)?;
+            Ok(Compiled { rule, expression, groups })
         };
         let rules = rules.into_iter().map(compiled).collect::<Result<_, _>>()?;
         Ok(Rules { external: external.into_iter().collect(), rules })
@@ -145,13 +144,13 @@ impl Rules {
 impl Compiled {
     /// False: the series is dropped.
     fn apply(&self, labels: &mut BTreeMap<String, String>) -> bool {
-        let Compiled { rule, regex } = self;
+        let Compiled { rule, expression, groups } = self;
         match rule.action {
-            Action::Keep => regex.is_match(&rule.source(labels)),
-            Action::Drop => !regex.is_match(&rule.source(labels)),
+            Action::Keep => expression.fits(&rule.source(labels)),
+            Action::Drop => !expression.fits(&rule.source(labels)),
             Action::Replace => {
                 let source = rule.source(labels);
-                if let Some(found) = regex.captures(&source) {
+                if let Some(found) = groups.as_ref().and_then(|groups| groups.captures(&source)) {
                     let (mut target, mut value) = (String::new(), String::new());
                     found.expand(&rule.target_label, &mut target);
                     found.expand(&rule.replacement, &mut value);
@@ -163,20 +162,21 @@ impl Compiled {
                 true
             }
             Action::LabelMap => {
-                let fitting = labels.iter().filter(|(name, _)| regex.is_match(name));
-                let mapped = fitting.map(|(name, value)| {
-                    (regex.replace(name, &*rule.replacement).into_owned(), value.clone())
-                });
-                let mapped: Vec<_> = mapped.collect();
+                let mapped = |(name, value): (&String, &String)| {
+                    let mut to = String::new();
+                    groups.as_ref()?.captures(name)?.expand(&rule.replacement, &mut to);
+                    Some((to, value.clone()))
+                };
+                let mapped: Vec<_> = labels.iter().filter_map(mapped).collect();
                 labels.extend(mapped);
                 true
             }
             Action::LabelDrop => {
-                labels.retain(|name, _| !regex.is_match(name));
+                labels.retain(|name, _| !expression.fits(name));
                 true
             }
             Action::LabelKeep => {
-                labels.retain(|name, _| regex.is_match(name));
+                labels.retain(|name, _| expression.fits(name));
                 true
             }
         }
@@ -270,11 +270,41 @@ mod tests {
     }
 
     #[test]
+    fn expressions_mean_what_they_mean_in_go() {
+        for (regex, is_dropped) in [
+            // Classes of the crate `regex` have intersections and differences; those of Go have not.
+            ("n[0-1&&2]", true),
+            ("n[0-9--1]", true),
+            ("n[[1]", true),
+            ("n[[2]]", false),
+            ("\\Qn1\\E", true),
+            ("n\\061", true),
+            ("(?i)N1", true),
+            ("n.?1", true),
+        ] {
+            let dropped = applied(vec![rule(Action::Drop, &["instance"], regex)], &LABELS).is_none();
+            assert_eq!(dropped, is_dropped, "{regex}");
+            let replaced = Rule {
+                target_label: "fits".into(),
+                replacement: "yes".into(),
+                ..rule(Action::Replace, &["instance"], regex)
+            };
+            assert_eq!(applied(vec![replaced], &LABELS).unwrap().contains("fits=yes"), is_dropped, "{regex}");
+        }
+        let many: Vec<String> =
+            (0..2_000).map(|n| format!("a-host-with-a-long-name-{n}.example.com")).collect();
+        let kept = rule(Action::Keep, &["instance"], &many.join("|").replace('.', "\\."));
+        assert!(applied(vec![kept.clone()], &LABELS).is_none());
+        assert!(applied(vec![kept], &[("instance", &many[1_999])]).is_some());
+    }
+
+    #[test]
     fn a_rule_that_cannot_work_is_refused() {
         let refused = |rule| Rules::new(BTreeMap::new(), vec![rule]).unwrap_err().to_string();
         assert_eq!(refused(Rule::default()), "a rule that replaces needs a target_label");
-        assert!(
-            refused(rule(Action::Drop, &[], "(")).starts_with("the regular expression \"(\" cannot be used")
+        assert_eq!(
+            refused(rule(Action::Drop, &[], "(")),
+            "the regular expression \"(\" cannot be used: unclosed group"
         );
         assert!(Rules::new(BTreeMap::new(), vec![rule(Action::Drop, &[], "((a{100}){100}){100}")]).is_err());
     }

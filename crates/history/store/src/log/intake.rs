@@ -38,6 +38,10 @@ pub struct LogCounts {
     pub bytes: AtomicU64,
     /// Commits that failed.
     pub failures: AtomicU64,
+    /// Bytes after the last whole commit of a segment, which the start has left out.
+    pub left_out: AtomicU64,
+    /// Segments that somebody had removed, and that were written again.
+    pub restored: AtomicU64,
 }
 
 impl LogCounts {

@@ -195,6 +195,15 @@ impl LoggedLane {
         self.has_lost.store(true, Ordering::Release);
     }
 
+    /// Of the rows that were called safe, only these are.
+    pub(crate) fn keep(&self, ranges: &[(u64, u64)]) {
+        let mut safe = self.safe();
+        safe.stored.clear();
+        for (from, to) in ranges {
+            safe.add(*from, *to);
+        }
+    }
+
     /// True if rows that were safe are gone from the disk since this was asked last: somebody has removed a file. Who still has
     /// them hands them over again.
     pub fn take_lost(&self) -> bool {

@@ -93,6 +93,13 @@ impl Pieces {
         }
     }
 
+    /// Blocks of which nothing more comes, with pieces in a segment: the number of the lane, the first row, and the one after the last.
+    pub fn left_in(&self, segment: u64) -> Vec<(u32, u64, u64)> {
+        let is_in = |left: &&Left| self.records.of(&left.records).any(|place| place.0 == segment);
+        let left = self.left.iter().filter(|(_, left)| is_in(left));
+        left.map(|((lane, first_row), left)| (*lane, *first_row, left.end)).collect()
+    }
+
     /// A segment is gone.
     pub fn forget_segment(&mut self, segment: u64) {
         let Pieces { records, left } = self;

@@ -14,6 +14,7 @@ use crate::bytes::{Bytes, Read};
 use crate::log::batch::Waiting;
 use crate::log::index::{Entry, InBundle, Index};
 use crate::log::intake::Shared;
+use crate::log::left_out::LeftOut;
 use crate::log::list::{Listed, ListedBlock, RecordPlace};
 use crate::log::record::{self, BlockMeta, Kind, LaneRecord, Piece};
 use crate::log::segment::{self, Found, SegmentFile};
@@ -46,6 +47,8 @@ pub(crate) struct Known {
     pub end: u64,
     /// Its records, if they were read one by one.
     pub records: Vec<Found>,
+    /// What it has after that end.
+    pub left_out: Option<LeftOut>,
 }
 
 /// What came of a block, as far as the log has been read.
@@ -107,7 +110,12 @@ pub(crate) fn read(
             }
         };
         reader.finish(&mut replayed.index);
-        replayed.segments.push(Known { segment, end, records });
+        let left_out = LeftOut::of(&segment, end).unwrap_or_else(|error| {
+            damage.push(error);
+            None
+        });
+        damage.extend(left_out.filter(|left| left.is_damage).map(|left| left.told(&segment)));
+        replayed.segments.push(Known { segment, end, records, left_out });
     }
     for waiting in rebuilt(open, shared) {
         shared.state().batch.push_block(waiting);
@@ -226,6 +234,8 @@ struct Reader<'a> {
     /// What the numbers of this file mean, and the blocks of each lane.
     lanes: HashMap<u32, (Arc<LoggedLane>, Vec<Entry>)>,
     schemas: HashMap<u32, (SchemaHash, Arc<dyn Columns>)>,
+    /// Where the first record is whose lane or schema is not known, and how many bytes there are of such records.
+    unknown: Option<(u64, u64)>,
 }
 
 impl<'a> Reader<'a> {
@@ -236,11 +246,15 @@ impl<'a> Reader<'a> {
         needed: &'a Needed,
         damage: &'a mut Vec<StoreError>,
     ) -> Self {
-        Reader { segment, shared, pool, needed, damage, lanes: HashMap::new(), schemas: HashMap::new() }
+        let (lanes, schemas) = (HashMap::new(), HashMap::new());
+        Reader { segment, shared, pool, needed, damage, lanes, schemas, unknown: None }
     }
 
     /// The blocks go into the index.
     fn finish(self, index: &mut Index) {
+        // One damaged schema is one problem, however many records need it.
+        let unknown = self.unknown.map(|(at, bytes)| self.segment.damaged(at, bytes, UNKNOWN));
+        self.damage.extend(unknown);
         for (lane, entries) in self.lanes.into_values() {
             index.add_all(lane.node(), entries);
         }
@@ -334,7 +348,8 @@ impl<'a> Reader<'a> {
         let ListedBlock { at, length, first_row, rows, span, .. } = *block;
         let known = self.lanes.get_mut(&block.lane).zip(self.schemas.get(&block.schema));
         let Some(((lane, entries), (schema_hash, schema))) = known else {
-            return Err(self.segment.damaged(at, length as u64, UNKNOWN));
+            self.leave(at, length);
+            return Ok(());
         };
         let end = first_row + u64::from(rows);
         lane.add(first_row, end);
@@ -355,7 +370,10 @@ impl<'a> Reader<'a> {
         let body = self.segment.body(found)?;
         for (piece, at) in table(self.segment, found, &body)? {
             let known = self.lanes.get(&piece.lane).zip(self.schemas.get(&piece.schema));
-            let ((lane, _), schema) = self.whole(found, known.ok_or(UNKNOWN))?;
+            let Some(((lane, _), schema)) = known else {
+                self.leave(found.at, piece.length);
+                continue;
+            };
             let open = open.entry((lane.number, piece.first_row)).or_default();
             open.add(&piece, &body[at..at + piece.length]);
             if open.schema.as_ref().is_none_or(|(hash, _)| *hash != schema.0) {
@@ -365,12 +383,18 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// A record cannot be understood.
+    fn leave(&mut self, at: u64, bytes: usize) {
+        let (_, known) = self.unknown.get_or_insert((at, 0));
+        *known += bytes as u64;
+    }
+
     fn whole<T>(&self, found: &Found, read: Read<T>) -> Result<T, StoreError> {
         read.map_err(|problem| self.segment.damaged(found.at, found.head.length as u64, problem))
     }
 }
 
-const UNKNOWN: &str = "its lane or its schema is not in this segment";
+const UNKNOWN: &str = "records, the first of them here, name a lane or a schema that is not in this segment";
 
 /// Reads the body of a schema's record.
 fn schema(body: &[u8], pool: &mut MetricPool) -> Read<(u32, SchemaHash, Arc<dyn Columns>)> {

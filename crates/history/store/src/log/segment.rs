@@ -15,6 +15,8 @@ use crate::part::next_identity;
 
 /// The kernel takes this many parts in one call (IOV_MAX).
 const PARTS_MAX: usize = 1_024;
+/// How many bytes at a time are copied when a segment is written again.
+const COPIED_BYTES: usize = 1 << 20;
 
 /// An open segment. It can be read as long as somebody holds it, even if it was removed.
 #[derive(Debug)]
@@ -136,6 +138,35 @@ impl SegmentFile {
     /// False if somebody has removed the file, or put another one into its place.
     pub fn is_in_place(&self) -> bool {
         is_in_place(&self.file, &self.path)
+    }
+
+    /// True if somebody has removed the file, and nothing has its name now.
+    pub fn is_missing(&self) -> bool {
+        matches!(fs::symlink_metadata(&self.path), Err(error) if error.kind() == ErrorKind::NotFound)
+    }
+
+    /// The file was removed: makes another one with its name and its first bytes, on the disk.
+    pub fn written_again(&self, folder: &Path, end: u64) -> Result<Self, StoreError> {
+        let again = SegmentFile::create(folder, self.number)?;
+        match self.copy_to(&again, end).and_then(|()| again.sync()) {
+            Ok(()) => Ok(again),
+            Err(error) => {
+                // If that fails too, a part of the segment is left: it is true as far as it goes.
+                let _ = fs::remove_file(&again.path);
+                Err(error)
+            }
+        }
+    }
+
+    fn copy_to(&self, again: &SegmentFile, end: u64) -> Result<(), StoreError> {
+        let mut at = 0;
+        while at < end {
+            let length = COPIED_BYTES.min((end - at) as usize);
+            let bytes = self.bytes(at, length)?;
+            again.write(at, &mut [IoSlice::new(&bytes)])?;
+            at += length as u64;
+        }
+        Ok(())
     }
 
     pub fn length(&self) -> Result<u64, StoreError> {

@@ -9,7 +9,7 @@ use khz_model::{Columns, Nanos, NodeName};
 use crate::StoreError;
 use crate::log::bundles;
 use crate::log::index::{Entry, Index};
-use crate::log::intake::Shared;
+use crate::log::intake::{LogCounts, Shared};
 use crate::log::replay::{self, Known, Replayed, Way};
 use crate::log::{LoggedBlock, LoggedLane};
 
@@ -60,13 +60,19 @@ impl LogView {
         Ok((LogView { shared, index: Arc::new(RwLock::new(index)) }, damage))
     }
 
+    /// The store does not have these rows any more.
+    pub(crate) fn count_lost(&self, rows: u64) {
+        LogCounts::add(&self.shared.counts.rows_lost, rows);
+    }
+
     /// Reads every byte of the log in this folder, and says what is damaged.
     pub(crate) fn check(folder: &Path) -> Result<Vec<StoreError>, StoreError> {
         let mut understood = Vec::new();
         let replayed = replay::read(folder, Way::Records, &Shared::default(), &mut understood)?;
         let mut damage = Vec::new();
-        for Known { segment, records, .. } in replayed.segments {
+        for Known { segment, records, left_out, .. } in replayed.segments {
             damage.extend(records.iter().filter_map(|found| segment.body(found).err()));
+            damage.extend(left_out.map(|left| left.told(&segment)));
         }
         // What cannot be understood is damaged even where each byte is as it was written.
         let known: HashSet<String> = damage.iter().map(ToString::to_string).collect();

@@ -17,8 +17,6 @@ pub(crate) struct Contents {
     pub records: Vec<Found>,
     /// Where the last whole commit ends.
     pub end: u64,
-    /// Bytes after that: a commit that was cut off.
-    pub torn: u64,
     /// What is damaged before the end.
     pub damage: Vec<StoreError>,
 }
@@ -28,7 +26,7 @@ impl Contents {
     pub fn of(segment: &SegmentFile) -> Result<Self, StoreError> {
         let length = segment.length()?;
         if length < SEGMENT_HEADER.len() as u64 {
-            return Ok(Contents { torn: length, ..Contents::default() });
+            return Ok(Contents::default());
         }
         let header = segment.bytes(0, SEGMENT_HEADER.len())?;
         if header[..4] != SEGMENT_HEADER[..4] {
@@ -43,7 +41,6 @@ impl Contents {
         while walk.at < length {
             walk.step(&mut contents)?;
         }
-        contents.torn = length - contents.end;
         Ok(contents)
     }
 }

@@ -1,6 +1,8 @@
 //! Writes the log: a commit a second, a segment every ten minutes. If the disk fails, blocks wait, and what does not fit is
 //! counted; the hub never notices.
 
+mod removed;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -82,6 +84,8 @@ impl Log {
         fs::create_dir_all(folder).map_err(failed("create"))?;
         let (shared, mut damage) = (Arc::<Shared>::default(), Vec::new());
         let Replayed { mut index, segments } = replay::read(folder, Way::Lists, &shared, &mut damage)?;
+        let left_out = segments.iter().filter_map(|known| known.left_out).map(|left| left.bytes).sum();
+        LogCounts::add(&shared.counts.left_out, left_out);
         let next = segment::numbers(folder)?.last().map_or(1, |last| last + 1);
         let numbers: Vec<u64> = segments.iter().map(|known| known.segment.number).collect();
         let bundles = Arc::new(Bundles::open(folder, &numbers, &mut index));
@@ -125,7 +129,7 @@ impl Log {
 
     /// The open segment, or a new one.
     fn segment(&mut self) -> Result<OpenSegment, StoreError> {
-        self.leave_removed();
+        self.restore_removed();
         match self.open.take() {
             Some(open) => Ok(open),
             None => self.begin_segment(),
@@ -199,24 +203,6 @@ impl Log {
     fn leave_open(&mut self, leave: impl Fn(&LoggedLane) -> Option<Left>) {
         let lanes = self.shared.state().lanes();
         lanes.iter().for_each(|lane| self.pieces.leave(lane, leave(lane)));
-    }
-
-    /// If somebody has removed the open segment, what it had is lost, and another one begins.
-    fn leave_removed(&mut self) {
-        if self.open.as_ref().is_none_or(|open| open.file.is_in_place()) {
-            return;
-        }
-        if let Some(open) = self.open.take() {
-            // The hub hands them over again, as far as it has them in memory; its next start fetches the others from the nodes.
-            let lose =
-                |entry: &Entry| entry.lane.lose(entry.first_row, entry.first_row + u64::from(entry.rows));
-            let rows = self.index().remove(open.file.number, lose);
-            LogCounts::add(&self.shared.counts.rows_lost, rows);
-            LogCounts::add(&self.shared.counts.failures, 1);
-            self.leave_open(LoggedLane::lose_open);
-            self.pieces.forget_segment(open.file.number);
-            self.bundles.remove(open.file.number);
-        }
     }
 
     fn begin_segment(&mut self) -> Result<OpenSegment, StoreError> {

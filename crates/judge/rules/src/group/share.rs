@@ -20,7 +20,8 @@ pub struct Share {
     pub left: Option<BTreeSet<Arc<str>>>,
     /// The nodes that another hub judges: their series are not seen.
     pub away: Arc<BTreeSet<Arc<str>>>,
-    /// The nodes whose rows are still coming: their series are seen, and their alerts stay as they are.
+    /// The nodes of which it is not known yet who judges them, or whose rows are still coming: their series are seen, and their
+    /// alerts stay as they are.
     pub settling: Arc<BTreeSet<Arc<str>>>,
 }
 
@@ -37,7 +38,8 @@ impl Share {
 
     /// A source with the samples of what is left, and perhaps more.
     pub(super) fn of<'a>(&self, source: &'a dyn Source) -> Left<'a> {
-        let few = self.left.as_ref().filter(|left| left.len() <= NARROWED_MAX && !self.judging.is_empty());
+        let are_others = !self.judging.is_empty() || !self.settling.is_empty();
+        let few = self.left.as_ref().filter(|left| left.len() <= NARROWED_MAX && are_others);
         let matcher = few.and_then(|left| {
             let names: Vec<String> = left.iter().map(|name| regex::escape(name)).collect();
             Matcher::new(NODE_LABEL, "=~", &names.join("|"))?.ok()

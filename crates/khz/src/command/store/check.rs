@@ -27,7 +27,8 @@ pub struct StoreCheckFlags {
     pub settings: StoreFlags,
 }
 
-/// Checks a store, and prints a line for each damaged part, and for each file that is none of the store's.
+/// Checks a store, and prints a line for each damaged part. So it does for each file that is none of the store's, and for the
+/// end of a log that is not whole; these are no damage.
 pub fn check(directory: &Path, out: &mut impl Write) -> Outcome {
     let failed = |error| Failure::work(sentence(&error));
     let store = StoreReader::open(directory).map_err(failed)?;
@@ -35,7 +36,9 @@ pub fn check(directory: &Path, out: &mut impl Write) -> Outcome {
     let (mut found, mut remarks) = (Vec::new(), Vec::new());
     for error in store.check().map_err(failed)? {
         match error {
-            StoreError::Foreign { .. } | StoreError::SetAside { .. } => remarks.push(sentence(&error)),
+            StoreError::Foreign { .. } | StoreError::SetAside { .. } | StoreError::Unfinished { .. } => {
+                remarks.push(sentence(&error))
+            }
             damage => found.push(sentence(&damage)),
         }
     }

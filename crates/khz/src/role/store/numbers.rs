@@ -7,7 +7,7 @@ use khz_model::Metric;
 use khz_model::metric::{Kind, Unit};
 use khz_store::Store;
 
-/// The numbers. They are renewed when the store has worked.
+/// The numbers. They are renewed when the store has worked, the bytes with each commit.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     bytes: Arc<AtomicU64>,
@@ -26,7 +26,7 @@ impl Numbers {
     /// Takes them over from the store.
     pub fn count(&self, store: &Store) {
         let counts = store.counts();
-        self.bytes.store(store.bytes(), Ordering::Relaxed);
+        self.count_bytes(store);
         for (number, count) in [
             (&self.packed, &counts.rows),
             (&self.too_old, &counts.rows_too_old),
@@ -36,6 +36,11 @@ impl Numbers {
         ] {
             number.store(count.load(Ordering::Relaxed), Ordering::Relaxed);
         }
+    }
+
+    /// Takes over the size of the store.
+    pub fn count_bytes(&self, store: &Store) {
+        self.bytes.store(store.bytes(), Ordering::Relaxed);
     }
 
     /// True if the store has another size than at the last call: rows have come.

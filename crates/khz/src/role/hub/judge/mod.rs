@@ -8,6 +8,7 @@ mod clock;
 mod custody;
 mod gathered;
 mod groups;
+mod judging;
 mod numbers;
 mod passed;
 mod peers;

@@ -1,0 +1,329 @@
+//! A channel of rules: the nodes that execute it, and who judges on which node, node or hub. It follows no rows and evaluates nothing.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use khz_hub::RuleNews;
+use khz_model::NodeName;
+use khz_promql::VectorSample;
+use khz_rules::{NodeRules, RuleChannel, Share, SourceRow};
+
+use super::groups::Groups;
+
+/// A node that is silent on a channel for longer does not judge: it says something every minute.
+const SILENCE_MAX: Duration = Duration::from_secs(150);
+
+/// A node that has just come, or a channel that is new, is left alone for as long: each node opens some channels a second, and thousands
+/// of nodes must get all rules first. A node that cannot judge says so at once; only an older one says nothing.
+const SETTLING: Duration = Duration::from_secs(75);
+
+/// A node that has just gone is left alone for as long: its rules have no samples any more, and its alerts should not end when it comes
+/// back at once. Thousands of nodes that connect together often need two tries.
+const GONE_SETTLING: Duration = Duration::from_secs(10);
+
+/// When a node was up.
+pub(super) struct Seen {
+    pub last: Instant,
+    /// Since when it is up or down.
+    since: Instant,
+    is_up: bool,
+}
+
+impl Seen {
+    pub fn new(now: Instant) -> Self {
+        Seen { last: now, since: now, is_up: false }
+    }
+
+    /// Returns whether it has come or gone.
+    pub fn note(&mut self, is_up: bool, now: Instant) -> bool {
+        let has_changed = std::mem::replace(&mut self.is_up, is_up) != is_up;
+        self.since = if has_changed { now } else { self.since };
+        self.last = if is_up { now } else { self.last };
+        has_changed
+    }
+}
+
+/// What a node has said of rules of one group.
+pub(super) struct Said {
+    pub group: usize,
+    pub node: NodeName,
+    pub time: i64,
+    pub given: Vec<(usize, Vec<VectorSample>)>,
+}
+
+/// A channel, and the nodes that execute it.
+pub(super) struct Judging {
+    channel: RuleChannel,
+    since: Instant,
+    nodes: HashMap<NodeName, NodeState>,
+    share: Arc<Share>,
+    /// When the first node that is still settling counts as one that does not judge.
+    settles: Option<Instant>,
+    /// The share is not that of these nodes any more.
+    is_stale: bool,
+}
+
+/// What is known of a node.
+struct NodeState {
+    rules: NodeRules,
+    /// Its word counts.
+    is_judging: bool,
+    /// It has said something, if only that it does not judge.
+    has_answered: bool,
+    heard: Instant,
+    /// The time of its last row (ms since 1970).
+    last: i64,
+}
+
+impl Judging {
+    pub fn new(channel: RuleChannel, since: Instant) -> Self {
+        let (nodes, share) = Default::default();
+        Judging { channel, since, nodes, share, settles: None, is_stale: true }
+    }
+
+    /// The rules of the channel have other numbers now. Alerts may be those of another rule of the same name.
+    pub fn renumber(&mut self, channel: RuleChannel) {
+        self.channel = channel;
+        self.nodes.values_mut().for_each(|state| state.rules = NodeRules::default());
+    }
+
+    /// What is left for the hub.
+    pub fn share(&self) -> Arc<Share> {
+        self.share.clone()
+    }
+
+    /// Another hub judges these nodes.
+    pub fn leave(&mut self, away: &BTreeSet<Arc<str>>) {
+        for (node, state) in &mut self.nodes {
+            if away.contains(node.as_str()) {
+                state.be_left();
+            }
+        }
+        self.is_stale = true;
+    }
+
+    /// Leaves nodes that are down or silent. `nodes`: all there are, and whether each is up.
+    pub fn tend(&mut self, nodes: &HashMap<NodeName, bool>, now: Instant) {
+        self.is_stale |= self.settles.is_some_and(|settles| now >= settles);
+        for (node, state) in &mut self.nodes {
+            let is_up = nodes.get(node).is_some_and(|is_up| *is_up);
+            if state.is_judging && (!is_up || now.saturating_duration_since(state.heard) > SILENCE_MAX) {
+                self.is_stale |= state.be_left();
+            }
+            // When it comes back, it opens the channel again.
+            state.has_answered &= is_up;
+        }
+        self.nodes.retain(|node, _| nodes.contains_key(node));
+    }
+
+    /// Makes the share if it is another one: each of the nodes judges, is settling, or is left to the hub. `near`: the nodes that there
+    /// are, `others`: not those of the last call. Returns whether it has changed.
+    pub fn share_among(
+        &mut self,
+        near: &BTreeMap<Arc<str>, &Seen>,
+        others: bool,
+        rest: &Share,
+        now: Instant,
+    ) -> bool {
+        if !std::mem::take(&mut self.is_stale) && !others {
+            return false;
+        }
+        let of_node = self.nodes.iter().filter(|(_, state)| state.is_judging);
+        let judging: BTreeSet<Arc<str>> = of_node.map(|(node, _)| Arc::from(node.as_str())).collect();
+        let answered = self.nodes.iter().filter(|(_, state)| state.has_answered);
+        let answered: HashSet<&str> = answered.map(|(node, _)| node.as_str()).collect();
+        let (mut left, mut settling) = (BTreeSet::new(), (*rest.settling).clone());
+        self.settles = None;
+        let is_ours = |name: &&Arc<str>| !judging.contains(*name) && !rest.away.contains(*name);
+        for (name, seen) in near.iter().filter(|(name, _)| is_ours(name)) {
+            let settles = match seen.is_up {
+                true => seen.since.max(self.since) + SETTLING,
+                false => seen.since + GONE_SETTLING,
+            };
+            if now < settles && !answered.contains(&**name) {
+                settling.insert(name.clone());
+                self.settles = Some(self.settles.map_or(settles, |first| first.min(settles)));
+            } else {
+                left.insert(name.clone());
+            }
+        }
+        let (left, settling) = (Some(left), Arc::new(settling));
+        self.share = Arc::new(Share { judging, left, settling, away: rest.away.clone() });
+        true
+    }
+
+    /// Hands on what a node has said, row by row. `job`: the label of all nodes.
+    pub fn take(
+        &mut self,
+        news: &RuleNews,
+        job: &str,
+        groups: &mut Groups,
+        take: &mut impl FnMut(&mut Groups, Said),
+    ) {
+        if news.is_broken {
+            self.broken(&news.node, news.refusal.is_some());
+        }
+        for (columns, row) in &news.rows {
+            let time = (row.stamp.real().0 / 1_000_000).cast_signed();
+            if self.state(&news.node).is_new(time) {
+                let names = (news.node.as_str(), job);
+                let row = SourceRow::read(&self.channel, names, time, columns.iter().zip(&row.readings));
+                self.take_row((&news.node, time), row, groups, take);
+            }
+        }
+    }
+
+    /// What the node said does not count any more.
+    fn broken(&mut self, node: &NodeName, is_refusal: bool) {
+        let state = self.state(node);
+        let is_answer = is_refusal && !std::mem::replace(&mut state.has_answered, true);
+        self.is_stale |= state.be_left() || is_answer;
+    }
+
+    fn state(&mut self, node: &NodeName) -> &mut NodeState {
+        self.nodes.entry(node.clone()).or_insert_with(NodeState::new)
+    }
+
+    fn take_row(
+        &mut self,
+        (node, time): (&NodeName, i64),
+        row: SourceRow,
+        groups: &mut Groups,
+        take: &mut impl FnMut(&mut Groups, Said),
+    ) {
+        let Judging { channel, nodes, share, is_stale, .. } = self;
+        let Some(state) = nodes.get_mut(node) else { return };
+        *is_stale |= !std::mem::replace(&mut state.has_answered, true);
+        if !row.is_ready {
+            *is_stale |= state.be_left();
+            return;
+        }
+        *is_stale |= !std::mem::replace(&mut state.is_judging, true);
+        let given = state.rules.given(channel, row, |id| groups.has_active(id, node.as_str()));
+        if *is_stale && !given.is_empty() {
+            // The hub must not judge what the node judges from now on.
+            let (mut now, name) = ((**share).clone(), Arc::<str>::from(node.as_str()));
+            if let Some(left) = &mut now.left {
+                left.remove(&name);
+            }
+            now.judging.insert(name);
+            *share = Arc::new(now);
+        }
+        let mut of_groups: Vec<Said> = Vec::new();
+        for (id, series) in given {
+            match of_groups.iter_mut().find(|said| said.group == id.group) {
+                Some(said) => said.given.push((id.rule, series)),
+                None => {
+                    let given = vec![(id.rule, series)];
+                    of_groups.push(Said { group: id.group, node: node.clone(), time, given });
+                }
+            }
+        }
+        of_groups.into_iter().for_each(|said| take(groups, said));
+    }
+}
+
+impl NodeState {
+    fn new() -> Self {
+        let (rules, heard) = (NodeRules::default(), Instant::now());
+        NodeState { rules, is_judging: false, has_answered: false, heard, last: i64::MIN }
+    }
+
+    /// The node does not judge any more. Returns whether it did.
+    fn be_left(&mut self) -> bool {
+        (self.rules, self.last) = (NodeRules::default(), i64::MIN);
+        std::mem::take(&mut self.is_judging)
+    }
+
+    /// Whether a row of this time comes after those before.
+    fn is_new(&mut self, time: i64) -> bool {
+        let is_new = time > self.last;
+        if is_new {
+            (self.last, self.heard) = (time, Instant::now());
+        }
+        is_new
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use khz_model::{ChannelName, ChannelTerms};
+
+    use super::*;
+
+    /// A channel and its nodes, by the test's own clock.
+    struct Stage {
+        judging: Judging,
+        seen: BTreeMap<Arc<str>, Seen>,
+        now: Instant,
+    }
+
+    impl Stage {
+        fn new() -> Self {
+            let terms = Arc::new(ChannelTerms::named(ChannelName::new("rules").unwrap()));
+            let now = Instant::now();
+            let judging = Judging::new(RuleChannel { terms, rules: Vec::new() }, now);
+            Stage { judging, seen: BTreeMap::new(), now }
+        }
+
+        /// After a time, with these nodes up: which are settling, and which are left to the hub.
+        fn after(&mut self, time: Duration, nodes: &[(&str, bool)]) -> [String; 2] {
+            self.now += time;
+            let mut others = false;
+            for (name, is_up) in nodes {
+                let seen = self.seen.entry(Arc::from(*name)).or_insert_with(|| Seen::new(self.now));
+                others |= seen.note(*is_up, self.now);
+            }
+            let all = nodes.iter().map(|(name, is_up)| (node(name), *is_up)).collect();
+            self.judging.tend(&all, self.now);
+            let near = self.seen.iter().map(|(name, seen)| (name.clone(), seen)).collect();
+            self.judging.share_among(&near, others, &Share::default(), self.now);
+            let share = self.judging.share();
+            let shown =
+                |names: &BTreeSet<Arc<str>>| names.iter().map(|name| &**name).collect::<Vec<_>>().join(" ");
+            [shown(&share.settling), shown(share.left.as_ref().unwrap())]
+        }
+    }
+
+    fn node(name: &str) -> NodeName {
+        NodeName::new(name).unwrap()
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_node_that_has_just_come_belongs_to_nobody_until_it_has_had_time_to_answer() {
+        let mut stage = Stage::new();
+        assert_eq!(stage.after(SECOND, &[("n1", true)]), ["n1", ""]);
+        assert_eq!(stage.after(SETTLING - SECOND, &[("n1", true), ("n2", true)]), ["n1 n2", ""]);
+        assert_eq!(stage.after(SECOND, &[("n1", true), ("n2", true)]), ["n2", "n1"]);
+        assert_eq!(stage.after(SETTLING, &[("n1", true), ("n2", true)]), ["", "n1 n2"]);
+    }
+
+    #[test]
+    fn a_node_that_refuses_is_left_to_the_hub_at_once_and_one_that_is_down_after_a_moment() {
+        let mut stage = Stage::new();
+        let up = [("n1", true), ("n2", true)];
+        assert_eq!(stage.after(SECOND, &up), ["n1 n2", ""]);
+        stage.judging.broken(&node("n1"), true);
+        assert_eq!(stage.after(SECOND, &up), ["n2", "n1"]);
+        // To lose rows is no answer.
+        stage.judging.broken(&node("n2"), false);
+        assert_eq!(stage.after(SECOND, &up), ["n2", "n1"]);
+        assert_eq!(stage.after(SECOND, &[("n1", true), ("n2", false)]), ["n2", "n1"]);
+        assert_eq!(stage.after(GONE_SETTLING, &[("n1", true), ("n2", false)]), ["", "n1 n2"]);
+    }
+
+    #[test]
+    fn a_node_that_comes_back_is_waited_for_as_long_as_a_new_one() {
+        let mut stage = Stage::new();
+        stage.judging.broken(&node("n1"), true);
+        assert_eq!(stage.after(SECOND, &[("n1", true)]), ["", "n1"]);
+        assert_eq!(stage.after(SECOND, &[("n1", false)]), ["n1", ""]);
+        assert_eq!(stage.after(SETTLING, &[("n1", false)]), ["", "n1"]);
+        assert_eq!(stage.after(SECOND, &[("n1", true)]), ["n1", ""]);
+        assert_eq!(stage.after(SETTLING, &[("n1", true)]), ["", "n1"]);
+    }
+}

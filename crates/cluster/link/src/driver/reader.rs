@@ -88,7 +88,7 @@ impl<S> Reader<S> {
     }
 
     /// The same as an outpost.
-    pub fn as_outpost(self) -> Self {
+    pub fn into_outpost(self) -> Self {
         Reader { is_outpost: true, ..self }
     }
 }

@@ -38,9 +38,8 @@ impl Census {
         let path = |piece: &Piece| shelf.tier_folder(Tier::Raw).join(piece.name());
         // Who puts another file into its place has perhaps only copied it.
         let names: BTreeSet<_> = self.known.keys().map(|piece| (piece.unit, piece.number)).collect();
-        let is_lost = |piece: &Piece| {
-            !names.contains(&(piece.unit, piece.number)) && !removed.contains(&path(piece))
-        };
+        let is_lost =
+            |piece: &Piece| !names.contains(&(piece.unit, piece.number)) && !removed.contains(&path(piece));
         let lost = before.iter().filter(|(piece, _)| is_lost(piece));
         let lost = lost.map(|(piece, rows)| of_file(piece, *rows, &before)).sum();
         self.count(shelf);

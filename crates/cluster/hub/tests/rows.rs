@@ -25,6 +25,8 @@ struct Lane {
     past: Vec<u8>,
     /// Second of each row, by its number; a row that comes twice is an error.
     rows: BTreeMap<u64, u64>,
+    /// The wall-clock time of each row.
+    times: BTreeMap<u64, u64>,
     lost: BTreeSet<u64>,
     closed: bool,
 }
@@ -49,6 +51,7 @@ impl Lane {
                 continue;
             };
             let second = decoder.stamp().boot.0 / 1_000_000_000;
+            self.times.insert(row, decoder.stamp().real().0);
             let known = self.rows.insert(row, second);
             assert!(known.is_none_or(|known| known == second), "row {row} is two");
         }
@@ -195,6 +198,24 @@ fn a_reader_sees_the_epoch_and_the_row_numbers_of_the_node() {
     a.row(3, [3; 4]).end().row(4, [4; 4]).beat();
     reader.until("all rows", |lanes| lanes[&1].rows.len() == 3);
     assert_eq!(reader.lane().rows, [(1_001, 2), (1_002, 3), (1_003, 4)].into());
+}
+
+#[test]
+fn a_row_has_the_same_time_for_a_reader_as_in_the_block_of_its_node() {
+    let hub = Hub::with(0, |_| {});
+    let mut a = node(&hub, 77, 1_000);
+    a.row(0, [0; 4]).beat();
+    let mut reader = Reader::new(&hub, all);
+    reader.subscribe(1).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
+    let real = |a: &Node, second: u64| second * 1_000_000_000 + a.real_offset as u64;
+    let mut expected: BTreeMap<u64, u64> = (0..2).map(|second| (1_000 + second, real(&a, second))).collect();
+    a.row(1, [1; 4]).end();
+    // The two clocks drift, or their difference was measured a little later.
+    a.real_offset += 44;
+    expected.extend((2..4).map(|second| (1_000 + second, real(&a, second))));
+    a.row(2, [2; 4]).row(3, [3; 4]).beat();
+    reader.until("the last row", |lanes| lanes[&1].rows.contains_key(&1_003));
+    assert_eq!(reader.lane().times, expected);
 }
 
 /// A node whose rows 1,003 to 1,005 do not come with the others, read by this reader.

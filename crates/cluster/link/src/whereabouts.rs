@@ -112,7 +112,10 @@ impl Whereabouts {
             return;
         }
         if !lacks && !up.is_empty() {
-            self.pause = LOOK_FIRST;
+            // Where lanes stand still of nodes that are up, a look does not help.
+            if self.still == 0 {
+                self.pause = LOOK_FIRST;
+            }
             // At another hub than the first it asks the better ones, too: they may have the nodes as well.
             if self.present == 0 {
                 self.calm();
@@ -237,6 +240,19 @@ mod tests {
         assert!(!reader.compares());
         reader.stand_still(2, at(400));
         assert!(reader.looks());
+    }
+
+    #[test]
+    fn lanes_that_stand_still_though_their_nodes_are_up_cost_a_look_a_minute() {
+        let mut reader = Whereabouts::new(2);
+        reader.came_to(0, at(0));
+        let looks = (1..1_000).filter(|&second| {
+            reader.stand_still(1, at(second));
+            let looks = reader.looks();
+            reader.here(up(&["n1"]), false, at(second));
+            looks
+        });
+        assert!(looks.count() < 25);
     }
 
     #[test]

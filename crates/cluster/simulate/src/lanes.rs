@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use khz_gather::{LINGER, LINGERING_MAX};
 use khz_link::{Answer, InterestFrame, Lane, Lanes, Overtaken};
 use khz_model::{ChannelName, Nanos, NodeName, Pattern, Stamp};
 
@@ -45,12 +46,23 @@ pub struct Part {
     pub zero: Nanos,
 }
 
+/// A lane at another rate than the base lane's.
+struct Boost {
+    /// The interest that it serves.
+    interest: u32,
+    /// What was asked for; `None`: a channel of rules, which nobody takes over.
+    wanted: Option<(Nanos, Vec<Pattern>)>,
+    ring: NodeLane,
+}
+
 /// All lanes of one node.
 pub struct NodeLanes {
     library: Rc<RefCell<Library>>,
     part: Part,
     base: Option<NodeLane>,
-    boosts: Vec<(u32, NodeLane)>,
+    boosts: Vec<Boost>,
+    /// Boosts without a reader: they live on for a while, as those of a real node do.
+    lingering: Vec<(Boost, Nanos)>,
     /// Lanes on demand: they have the rows that were asked for.
     demands: Vec<(u32, NodeLane)>,
     channels: Channels,
@@ -71,6 +83,7 @@ impl NodeLanes {
             part,
             base: None,
             boosts: Vec::new(),
+            lingering: Vec::new(),
             demands: Vec::new(),
             channels: Channels::default(),
             answers: Vec::new(),
@@ -90,6 +103,7 @@ impl NodeLanes {
     pub fn forget(&mut self) {
         (self.base, self.channels) = (None, Channels::default());
         self.boosts.clear();
+        self.lingering.clear();
         self.demands.clear();
         self.answers.clear();
         self.revision += 1;
@@ -142,7 +156,7 @@ impl NodeLanes {
     /// Plays all lanes up to now.
     pub fn advance(&mut self, now: Stamp) {
         self.now = now;
-        let rings = self.base.iter().chain(self.boosts.iter().map(|(_, ring)| ring));
+        let rings = self.base.iter().chain(self.boosts.iter().map(|boost| &boost.ring));
         rings.for_each(|ring| ring.advance(now.boot));
         self.revision += u64::from(self.channels.advance(now));
     }
@@ -154,7 +168,7 @@ impl NodeLanes {
 
     /// When any lane gathers its next row.
     pub fn next_tick(&self) -> Nanos {
-        let rings = self.base.iter().chain(self.boosts.iter().map(|(_, ring)| ring));
+        let rings = self.base.iter().chain(self.boosts.iter().map(|boost| &boost.ring));
         let ticks = rings.map(NodeLane::next_tick).chain(self.channels.next_tick());
         ticks.min().unwrap_or(Nanos(u64::MAX))
     }
@@ -173,7 +187,7 @@ impl NodeLanes {
         let start = last_tick(self.now, reel.period);
         let ring = self.ring(channel.metric().to_string(), reel, 0, start, false);
         let id = ring.id();
-        self.boosts.push((interest, ring));
+        self.boosts.push(Boost { interest, wanted: None, ring });
         self.revision += 1;
         Ok(id)
     }
@@ -206,16 +220,41 @@ impl NodeLanes {
         if ask.period >= base.period() {
             return Ok((base.id(), base.period()));
         }
+        if let Some(lane) = self.take_over(ask, &patterns).filter(|_| !is_demand) {
+            return Ok((lane, ask.period));
+        }
         let period = if is_demand { PERIOD_MIN } else { ask.period };
         let reel = self.library.borrow_mut().boost(self.part.workload, period, &patterns)?;
         let (start, phase) = self.place_now(base, period);
         let kind = if is_demand { "demand" } else { "boost" };
-        let ring = self.ring(format!("{kind}{}", ask.number), reel, phase, start, is_demand);
+        let name = format!("{kind}{}", ask.number);
+        self.lingering.retain(|(one, _)| one.ring.name() != name);
+        let ring = self.ring(name, reel, phase, start, is_demand);
         let id = ring.id();
-        let lanes = if is_demand { &mut self.demands } else { &mut self.boosts };
-        lanes.push((ask.number, ring));
+        match is_demand {
+            true => self.demands.push((ask.number, ring)),
+            false => {
+                let wanted = Some((ask.period, patterns));
+                self.boosts.push(Boost { interest: ask.number, wanted, ring });
+            }
+        }
         self.revision += 1;
         Ok((id, ask.period))
+    }
+
+    /// A lane without a reader that has what this interest asks for.
+    fn take_over(&mut self, ask: &InterestFrame<'_>, patterns: &[Pattern]) -> Option<u64> {
+        let now = self.now.boot;
+        self.lingering.retain(|(_, since)| now.since(*since) < LINGER);
+        let is_same = |boost: &Boost| {
+            boost.wanted.as_ref().is_some_and(|(period, known)| *period == ask.period && known == patterns)
+        };
+        let at = self.lingering.iter().position(|(boost, _)| is_same(boost))?;
+        let (boost, _) = self.lingering.remove(at);
+        let id = boost.ring.id();
+        self.boosts.push(Boost { interest: ask.number, ..boost });
+        self.revision += 1;
+        Some(id)
     }
 }
 
@@ -346,8 +385,9 @@ impl Lanes for NodeLanes {
     }
 
     fn list(&self, each: &mut dyn FnMut(NodeLane)) {
-        let besides = self.boosts.iter().chain(&self.demands).map(|(_, ring)| ring);
-        self.base.iter().chain(besides).cloned().for_each(&mut *each);
+        let boosts = self.boosts.iter().map(|boost| &boost.ring);
+        let demands = self.demands.iter().map(|(_, ring)| ring);
+        self.base.iter().chain(boosts).chain(demands).cloned().for_each(&mut *each);
         self.channels.rings().cloned().map(NodeLane::Made).for_each(each);
     }
 
@@ -362,7 +402,13 @@ impl Lanes for NodeLanes {
     }
 
     fn dismiss(&mut self, number: u32) {
-        self.boosts.retain(|(known, _)| *known != number);
+        let (over, here) =
+            std::mem::take(&mut self.boosts).into_iter().partition(|one| one.interest == number);
+        self.boosts = here;
+        let over: Vec<Boost> = over;
+        self.lingering.extend(over.into_iter().map(|boost| (boost, self.now.boot)));
+        let too_many = self.lingering.len().saturating_sub(LINGERING_MAX);
+        self.lingering.drain(..too_many);
         self.demands.retain(|(known, _)| *known != number);
         self.channels.dismiss(number, self.now.boot);
         self.revision += 1;
@@ -383,6 +429,51 @@ impl Lanes for NodeLanes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use khz_link::put::Ask;
+    use khz_link::{Frame, frame, limits::FRAME_MAX};
+
+    /// The lane that a node answers an interest with.
+    fn lane(lanes: &mut NodeLanes, number: u32, pattern: &str) -> u64 {
+        let (period, patterns) = (Nanos::from_millis(10), &[pattern.to_owned()]);
+        let mut bytes = Vec::new();
+        Ask { number, period, exact: false, prompt: false, past: false, channel: None, patterns }
+            .put(&mut bytes);
+        let raw = frame::split(&bytes, FRAME_MAX).unwrap().unwrap();
+        let Frame::Interest(interest) = Frame::decode(raw.kind, raw.body).unwrap() else {
+            panic!("no interest")
+        };
+        lanes.ask(&interest);
+        lanes.answer().unwrap().lane.unwrap()
+    }
+
+    #[test]
+    fn a_boost_without_a_reader_lives_on_for_a_while_and_the_next_reader_takes_it_over() {
+        let library = Library::read(&["compile".to_owned()], None, 300).unwrap();
+        let part = Part {
+            node: NodeName::new("n1").unwrap(),
+            seed: 1,
+            workload: 0,
+            period: Nanos::SECOND,
+            held: Nanos::from_secs(60),
+            epoch: 1,
+            quiet_rules: false,
+            faults: Vec::new(),
+            zero: Nanos(0),
+        };
+        let mut lanes = NodeLanes::new(Rc::new(RefCell::new(library)), part);
+        let at = |seconds: u64| Stamp { boot: Nanos::from_secs(1_000 + seconds), real_offset: 0 };
+        lanes.begin(at(0));
+        lanes.advance(at(0));
+        let first = lane(&mut lanes, 1, "cpu.*");
+        // Its hub is killed, and asks again under another number.
+        lanes.dismiss(1);
+        lanes.advance(at(9));
+        let other = lane(&mut lanes, 4, "load.*");
+        assert_eq!((lane(&mut lanes, 5, "cpu.*"), other == first), (first, false));
+        lanes.dismiss(5);
+        lanes.advance(at(20));
+        assert_ne!(lane(&mut lanes, 6, "cpu.*"), first, "nobody came in time");
+    }
 
     #[test]
     fn ticks_are_multiples_of_the_period_by_the_wall_clock() {

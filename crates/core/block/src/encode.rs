@@ -131,6 +131,14 @@ impl Encoder {
             || now.real_offset.abs_diff(header.stamp.real_offset) > CLOCK_STEP.0
     }
 
+    /// The same for a row that another encoder has written before. Its time stays the same to the nanosecond: the rows of a block
+    /// share one offset from boot time to real time, so a row with another offset begins a block.
+    #[inline]
+    pub fn wants_new_block_of_copies(&self, row: Stamp) -> bool {
+        let is_other = |header: &Header| header.stamp.real_offset != row.real_offset;
+        self.wants_new_block(row) || self.header.as_ref().is_some_and(is_other)
+    }
+
     /// The rule of `docs/block.md`. A key row costs about a tenth of its block, and a reader that joins has
     /// little to decode.
     #[inline]
@@ -310,6 +318,9 @@ mod tests {
         let wants = |offset| encoder.wants_new_block(Stamp { boot: Nanos(2), real_offset: offset });
         assert!(!wants(900_000) && !wants(-900_000));
         assert!(wants(3_600_000_000_000) && wants(-3_600_000_000_000) && wants(i64::MIN));
+        let copied =
+            |offset| encoder.wants_new_block_of_copies(Stamp { boot: Nanos(2), real_offset: offset });
+        assert!(!copied(0) && copied(44) && copied(-44), "a row that is copied keeps its time");
     }
 
     #[test]

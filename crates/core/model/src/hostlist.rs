@@ -118,12 +118,18 @@ impl Hostlist {
         self.names().is_some_and(|names| names <= EXPAND_MAX as u64)
     }
 
-    /// The hosts that do not spell out their nodes, as they were written: those with globs, and those with
-    /// too many names to count.
-    pub fn unnamed(&self) -> impl Iterator<Item = Hostlist> + '_ {
-        let whole = |host: &&Host| host.count().is_none_or(|count| count > EXPAND_MAX as u64);
+    /// The hosts of which [`Hostlist::named_within`] gives no names for this room, as they were written: those with globs, and those
+    /// with more names than there is room for.
+    pub fn beyond(&self, mut room: usize) -> Vec<Hostlist> {
+        let is_whole = |host: &&Host| match host.count().and_then(|count| usize::try_from(count).ok()) {
+            Some(count) if count <= room => {
+                room -= count;
+                false
+            }
+            _ => true,
+        };
         let alone = |host: &Host| Hostlist { text: host.text.clone(), hosts: vec![host.clone()] };
-        self.hosts.iter().filter(whole).map(alone)
+        self.hosts.iter().filter(is_whole).map(alone).collect()
     }
 }
 
@@ -399,8 +405,11 @@ mod tests {
         }
         assert_eq!(list.expand(), None, "a glob cannot be counted");
         assert_eq!(list.named(), ["node001", "node002", "node003", "node7", "node005"]);
-        let globs: Vec<String> = list.unnamed().map(|list| list.to_string()).collect();
-        assert_eq!(globs, ["login*"]);
+        let texts = |lists: Vec<Hostlist>| lists.iter().map(Hostlist::to_string).collect::<Vec<_>>();
+        assert_eq!(texts(list.beyond(EXPAND_MAX)), ["login*"]);
+        let list = Hostlist::new("a[1-3],b[1-2],c,d").unwrap();
+        assert_eq!(texts(list.beyond(4)), ["b[1-2]", "d"]);
+        assert_eq!(list.named_within(&mut 4), ["a1", "a2", "a3", "c"]);
         assert_eq!(Hostlist::new("n1,n[1-2],n1").unwrap().expand().unwrap(), ["n1", "n2"]);
     }
 

@@ -124,7 +124,7 @@ impl Misses {
             let mut described = meant.filter(|node| known.is_described(node)).peekable();
             if described.peek().is_some() && asked.insert(pattern.to_string()) {
                 let metrics = metrics.get_or_insert_with(|| known.metrics());
-                misses.series(pattern, known, described, metrics, &left);
+                misses.series(pattern, known, &nodes, described, metrics, &left);
             }
         }
         *effort = left.0.get();
@@ -197,6 +197,7 @@ impl Misses {
         &mut self,
         pattern: &Pattern,
         known: &impl Known,
+        nodes: &[NodeName],
         chosen: impl Iterator<Item = &'a NodeName>,
         metrics: &[Arc<Metric>],
         effort: &Effort,
@@ -215,11 +216,11 @@ impl Misses {
             }
         } else {
             let names: Vec<&str> = metrics.iter().map(|metric| &*metric.name).collect();
-            if effort.spend(names.len().min(suggest::KNOWN_MAX)) {
-                near_metric(pattern, &names)
-            } else {
-                None
-            }
+            let near_name = || {
+                let may = effort.spend(names.len().min(suggest::KNOWN_MAX));
+                if may { near_metric(pattern, &names) } else { None }
+            };
+            series_of_nodes(pattern, nodes, effort).or_else(near_name)
         };
         if self.has_room() {
             self.patterns.push(Miss { asked: pattern.to_string(), near });
@@ -231,11 +232,24 @@ impl fmt::Display for Miss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.asked)?;
         match &self.near {
-            Some(near) if near.contains('[') && !near.contains('.') => write!(f, " (there are {near})"),
+            Some(near) if near.contains('[') && !near.contains(['.', ':']) => {
+                write!(f, " (there are {near})")
+            }
             Some(near) => write!(f, " (did you mean {near}?)"),
             None => Ok(()),
         }
     }
+}
+
+/// For somebody who wrote nodes where series belong: all series of these nodes.
+fn series_of_nodes(pattern: &Pattern, nodes: &[NodeName], effort: &Effort) -> Option<String> {
+    if pattern.nodes().is_some() {
+        return None;
+    }
+    let text = pattern.to_string();
+    let hosts = Hostlist::new(&text).ok()?;
+    let is_node = |node: &NodeName| effort.spend(1) && hosts.matches(node.as_str());
+    nodes.iter().any(is_node).then(|| format!("{text}:*"))
 }
 
 /// The nodes that a pattern selects, as far as the effort goes. If the pattern spells out fewer names than there
@@ -267,11 +281,12 @@ fn absent(hosts: &Hostlist, nodes: &[NodeName], room: &mut usize, effort: &Effor
     let before = *room;
     *room = before.min(effort.0.get());
     let rest = before - *room;
+    let whole = hosts.beyond(*room);
     let named = hosts.named_within(room);
     *room += rest;
     effort.spend(named.len());
     let mut absent: Vec<String> = named.into_iter().filter(|name| find(nodes, name).is_none()).collect();
-    for list in hosts.unnamed() {
+    for list in whole {
         let is_absent = |node: &NodeName| effort.spend(1) && !list.matches(node.as_str());
         if nodes.iter().all(is_absent) {
             absent.push(list.to_string());
@@ -506,7 +521,33 @@ mod tests {
         let patterns = vec![Pattern::new(&text).unwrap(); 60];
         let misses = Misses::of(&Cluster, &patterns);
         assert_eq!(misses.nodes.len(), MISSES_MAX);
-        // At most one list's worth of names, into however many lists they are cut.
-        assert!(misses.nodes.len() + misses.more <= EXPAND_MAX + 1, "{}", misses.more);
+        // At most one list's worth of names, into however many lists they are cut, and the lists themselves.
+        assert!(misses.nodes.len() + misses.more <= EXPAND_MAX + 2, "{}", misses.more);
+    }
+
+    #[test]
+    fn a_list_for_whose_names_there_is_no_room_is_a_miss_as_a_whole() {
+        let sentences = |text: &str| {
+            let pattern = Pattern::new(text).unwrap();
+            let misses = Misses::of(&Cluster, &[pattern]);
+            misses.nodes.into_iter().map(|miss| miss.asked).collect::<Vec<_>>()
+        };
+        assert_eq!(sentences("gpu01,x[1-70000]:load.1m"), ["x[1-70000]"]);
+        let hosts = Hostlist::new("gpu[01-02],x[1-2],node[001-003]").unwrap();
+        assert_eq!(absent(&hosts, &Cluster.nodes(), &mut 2, &Effort::of(1_000)), ["x[1-2]"]);
+    }
+
+    #[test]
+    fn nodes_where_series_belong_are_taken_for_all_series_of_these_nodes() {
+        for (text, expected) in [
+            ("gpu01", "nothing matches gpu01 (did you mean gpu01:*?)"),
+            ("gpu[01-02]", "nothing matches gpu[01-02] (did you mean gpu[01-02]:*?)"),
+            ("gpu*", "nothing matches gpu* (did you mean gpu*:*?)"),
+            ("gpu03", "nothing matches gpu03"),
+            ("login:gpu01", "nothing matches login:gpu01"),
+        ] {
+            let pattern = Pattern::new(text).unwrap();
+            assert_eq!(Misses::of(&Cluster, &[pattern]).sentences(), [expected]);
+        }
     }
 }

@@ -43,14 +43,19 @@ pub(crate) fn tail(root: Part) -> Vec<u8> {
     out
 }
 
+const NO_TAIL: &str = "it does not end as a column file does: its end is missing or damaged";
+
 /// Reads the bytes that end a file.
 pub(crate) fn take_tail(bytes: &[u8]) -> Read<Part> {
+    if !bytes.ends_with(&MAGIC) {
+        return Err(NO_TAIL);
+    }
     let mut bytes = Bytes(bytes);
     let expected = crc32fast::hash(bytes.0.get(..16).unwrap_or_default());
     let (offset, length, checksum) = (bytes.u64()?, bytes.u32()?, bytes.u32()?);
     let is_whole = bytes.u32()? == expected || cfg!(feature = "fuzz");
     if !is_whole || bytes.0 != MAGIC {
-        return Err("it does not end as a column file does: its end is missing or damaged");
+        return Err(NO_TAIL);
     }
     Ok(Part { offset, length: length as usize, checksum })
 }

@@ -1,6 +1,7 @@
 //! Reads a column file: finds the sections of a node, and their columns one by one. What is damaged is named with its
 //! offset, and the rest can be read.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -11,7 +12,7 @@ use crate::bytes::{Bytes, Read};
 use crate::column;
 use crate::directory::{self, Entry, HEADER_BYTES, Page, Root, TAIL_BYTES, VERSION};
 use crate::layout::{Layout, Layouts};
-use crate::limits::PART_BYTES_MAX;
+use crate::limits::{APPENDED_BYTES_MAX, PART_BYTES_MAX};
 use crate::part::{Part, Source, next_identity};
 use crate::rollup;
 use crate::section::{Index, Section};
@@ -25,6 +26,8 @@ pub struct ColumnFile {
     source: Source,
     identity: u64,
     version: u8,
+    /// Where it ends; what follows does not belong to it.
+    end: u64,
     root: Root,
     layouts: Arc<Layouts>,
     /// The packed bytes of the first layout, once they were needed.
@@ -57,10 +60,7 @@ impl ColumnFile {
         if !(1..=VERSION).contains(&version) {
             return Err(StoreError::Version { path: source.path, version, reads: VERSION });
         }
-        let offset = source.length.saturating_sub(TAIL_BYTES as u64);
-        let tail = Part { offset, length: TAIL_BYTES, checksum: 0 };
-        let end = source.bytes(offset, TAIL_BYTES)?;
-        let at = directory::take_tail(&end).map_err(|problem| source.damaged(tail, problem))?;
+        let (at, end) = find_root(&source)?;
         if at.length > PART_BYTES_MAX {
             return Err(source.damaged(at, "a directory beyond its limit"));
         }
@@ -70,6 +70,7 @@ impl ColumnFile {
             source,
             identity: next_identity(),
             version,
+            end,
             root,
             layouts: layouts.clone(),
             first: OnceLock::new(),
@@ -172,6 +173,16 @@ impl ColumnFile {
                 Err(error) => damage.push(error),
             }
         }
+        let appended =
+            Part { offset: self.end, length: (self.source.length - self.end) as usize, checksum: 0 };
+        if appended.length > 0 {
+            damage.push(
+                self.source.damaged(appended, "somebody has appended them; all before them can be read"),
+            );
+        }
+        // Many sections need one layout.
+        let mut told = HashSet::new();
+        damage.retain(|error| told.insert(error.to_string()));
         damage
     }
 
@@ -294,4 +305,19 @@ impl ColumnFile {
     fn whole<T>(&self, part: Part, read: Read<T>) -> Result<T, StoreError> {
         read.map_err(|problem| self.source.damaged(part, problem))
     }
+}
+
+/// Where the root is, and where the file ends: at its last byte, unless somebody has appended some.
+fn find_root(source: &Source) -> Result<(Part, u64), StoreError> {
+    let offset = source.length.saturating_sub(TAIL_BYTES as u64);
+    let problem = match directory::take_tail(&source.bytes(offset, TAIL_BYTES)?) {
+        Ok(root) => return Ok((root, source.length)),
+        Err(problem) => problem,
+    };
+    let from = source.length.saturating_sub(APPENDED_BYTES_MAX);
+    let bytes = source.bytes(from, (source.length - from) as usize)?;
+    let tails = bytes.windows(TAIL_BYTES).enumerate().rev();
+    let found = tails.filter_map(|(at, tail)| Some((directory::take_tail(tail).ok()?, at))).next();
+    let damaged = || source.damaged(Part { offset, length: TAIL_BYTES, checksum: 0 }, problem);
+    found.map(|(root, at)| (root, from + (at + TAIL_BYTES) as u64)).ok_or_else(damaged)
 }

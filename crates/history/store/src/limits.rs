@@ -11,6 +11,8 @@ pub const COLUMN_BYTES_MAX: usize = 24 << 20;
 pub const COLUMN_LABELS_MAX: usize = 4 << 20;
 /// The most bytes of a packed layout, index or directory page: the largest schema, not packed at all.
 pub const PART_BYTES_MAX: usize = khz_block::schema::SCHEMA_BYTES_MAX + (1 << 10);
+/// Bytes at the end of a column file in which its end is searched, if somebody has appended some. Beyond that the file is refused.
+pub const APPENDED_BYTES_MAX: u64 = 1 << 20;
 /// Nodes in one page of the directory: a page is some three kilobytes, one read.
 pub const PAGE_NODES: usize = 64;
 /// Sections of a column file whose columns lie side by side, series by series: those of one page of the directory.

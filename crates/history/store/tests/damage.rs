@@ -115,6 +115,48 @@ fn a_file_that_cannot_be_read_is_named_and_kept_and_the_others_answer() {
     }
 }
 
+#[test]
+fn a_column_file_to_which_bytes_were_appended_is_read_and_the_bytes_are_named() {
+    let folder = folder("damage-appended");
+    let nodes = three_pieces(&folder);
+    let path = piece(&folder, 2);
+    let mut bytes = fs::read(&path).unwrap();
+    let end = bytes.len() as u64;
+    bytes.extend([0xA5; 100]);
+    fs::write(&path, &bytes).unwrap();
+    let store = open(&folder);
+    let (found, damage) = rest(store.shelf());
+    assert_eq!((found, damage), (nodes.known.clone(), Vec::new()));
+    match &store.shelf().check()[..] {
+        [StoreError::Damaged { path: named, offset, bytes: 100, .. }] => {
+            assert_eq!((named, *offset), (&path, end));
+        }
+        other => panic!("{other:?}"),
+    }
+    compact(&store, BEGIN + 2 * HOUR);
+    assert_eq!(of_shelf(store.shelf()), nodes.known);
+    assert!(store.shelf().check().is_empty(), "what compaction writes ends where it should");
+}
+
+#[test]
+fn a_check_tells_each_damage_of_a_column_file_once() {
+    let folder = folder("damage-once");
+    three_pieces(&folder);
+    let path = piece(&folder, 2);
+    let whole = fs::read(&path).unwrap();
+    let store = open(&folder);
+    for at in (0..whole.len()).step_by(31) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x41;
+        fs::write(&path, &bytes).unwrap();
+        let mut told: Vec<String> = store.shelf().check().iter().map(ToString::to_string).collect();
+        let lines = told.len();
+        told.sort();
+        told.dedup();
+        assert_eq!(told.len(), lines, "byte {at}");
+    }
+}
+
 /// The buckets of an answer, by node and series, or the times of the newest readings; and what could not be read.
 fn asked(folder: &Path, shape: RangeShape) -> (Vec<String>, Vec<String>) {
     let store = StoreReader::open(folder).unwrap();

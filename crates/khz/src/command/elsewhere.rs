@@ -83,10 +83,8 @@ impl Elsewhere {
         let mut known = self.shared.lock();
         for piece in pieces {
             match piece {
-                Piece::Rows { node, rows, .. } if !rows.is_empty() => {
-                    known.has_rows = true;
-                    known.away.remove(node);
-                }
+                Piece::Rows { rows, .. } => known.has_rows |= !rows.is_empty(),
+                // Rows say nothing: the last ones of a node may come after the word that it has gone.
                 Piece::Change { nodes, state, .. } if state == Presence::Up.as_str() => {
                     known.away.retain(|node| !nodes.contains(node));
                 }

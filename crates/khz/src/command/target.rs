@@ -307,16 +307,20 @@ fn nothing(answer: &Answer, patterns: &[Pattern]) -> Failure {
     Failure::Work(sentences.join("; "))
 }
 
-/// Says at the start which of the named nodes send no rows.
+/// Says at the start which of the named nodes send no rows; where no node is named, only if none sends any.
 fn remark_away(server: &Server, patterns: &[Pattern]) {
     let named: Vec<&str> = patterns.iter().filter_map(|p| p.nodes()).map(Hostlist::as_str).collect();
-    if named.is_empty() {
-        return;
-    }
+    let is_named = !named.is_empty();
     // Where the server does not answer this, the rows show which nodes there are.
-    let Ok(nodes) = server.nodes(Some(&named.join(","))) else { return };
-    for sentence in nodes.not_up() {
-        remark!("{sentence}");
+    let Ok(nodes) = server.nodes(is_named.then(|| named.join(",")).as_deref()) else { return };
+    let has_some = nodes.statuses().is_ok_and(|all| all.iter().any(|(status, _)| status.up));
+    if is_named || !has_some {
+        for sentence in nodes.not_up() {
+            remark!("{sentence}");
+        }
+    }
+    if !has_some && !nodes.status.is_empty() {
+        remark!("rows come when one of these nodes is back");
     }
 }
 

@@ -144,7 +144,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "keep",
         shape: Shape::Text("SIZE"),
         default: "20GiB",
-        help: "How large the store may become. Beyond it the oldest hours are removed",
+        help: "How large the store may become: 64MiB or more. Beyond it the oldest hours are removed",
         scope: scope::HUB | scope::ALONE | scope::STORE,
     },
     Setting {

@@ -50,6 +50,14 @@ pub fn metrics() -> Vec<(Metric, Arc<AtomicU64>)> {
     Numbers::default().metrics()
 }
 
+/// What a hub tells that has no store: that it should have one, if so.
+pub fn metrics_of_none(plan: &Plan) -> Vec<(Metric, Arc<AtomicU64>)> {
+    match places::store_dir(plan) {
+        Ok(None) => Vec::new(),
+        Ok(Some(_)) | Err(places::NoStateDir) => numbers::of_none(),
+    }
+}
+
 impl RunningStore {
     /// The store of a hub: where the setting says, else below the directory of its state. `None`: there is none. A
     /// directory that a setting names must be usable; without the usual one the hub goes on, and on a full disk too.
@@ -91,8 +99,15 @@ impl RunningStore {
         for damage in damage {
             tracing::error!("{damage}; `khz store check` shows all damage");
         }
+        let left_out = intake.counts().left_out.load(Ordering::Relaxed);
+        if left_out > 0 {
+            tracing::info!(
+                "{left_out} bytes at the ends of the store's log are left out: a commit that was not finished, or damage"
+            );
+        }
         let shared = Arc::new(Shared { store, is_over: AtomicBool::new(false), cluster: OnceLock::new() });
         let numbers = Arc::<Numbers>::default();
+        numbers.is_open.store(1, Ordering::Relaxed);
         numbers.count(&shared.store);
         let failed =
             |source| StoreError::File { what: "start a thread for", path: directory.to_owned(), source };
@@ -278,7 +293,7 @@ impl Commits {
         let restored = counts.restored.load(Ordering::Relaxed);
         if restored > self.restored {
             tracing::warn!(
-                "somebody has removed {} files of the store's log; they are written again, and have all their rows",
+                "somebody has removed files of the store's log: {} of them are written again, with all their rows",
                 restored - self.restored
             );
             self.restored = restored;

@@ -74,7 +74,7 @@ fn values_go_on_when_the_agents_go_back_to_the_first_hub() {
     let words = ["agent", "--node", "n1", "--hub", &hubs, "--failback-after", "2s", "--base-rate", "10Hz"];
     let _agent = start(folder, "agent", &[&words[..], &["--ring", "4MiB", "--insecure"]].concat());
     until("the agent is at the first hub", || is_at(0));
-    let words = ["mount", cluster.to_str().unwrap(), "--hub", &hubs, "--foreground", "--insecure"];
+    let words = ["mount", cluster.to_str().unwrap(), "--hub", &hubs, "--foreground"];
     let _mount = start(folder, "mount", &words);
     let forks = cluster.join("n1/metrics/kernel/forks");
     let moves = |what: &str| {

@@ -60,6 +60,7 @@ const NO_9: &str = "no node is called node009 (there are node[001-002])";
 const NO_1: &str = "no node is called node1 (did you mean node001?)";
 const NO_LOGIN: &str = "no node is called lgoin1 (did you mean login1?)";
 const NO_FREE: &str = "nothing matches mem.fre (did you mean mem.free?)";
+const NO_RACK: &str = "no node is called rack[1-70000]";
 const NO_LO: &str = "nothing matches net.rx_bytes[l0] (did you mean net.rx_bytes[lo]?)";
 
 /// The lines on stderr about what does not exist.
@@ -95,6 +96,8 @@ fn hostlists_work_and_what_does_not_exist_is_named_by_every_command_that_asks_a_
         (&["get", "mem.fre"], 1, &[NO_FREE]),
         (&["get", "node009:mem.free"], 1, &[NO_9]),
         (&["get", "net.rx_bytes[l0]"], 1, &[NO_LO]),
+        (&["get", "rack[1-70000],node001:load.1m"], 3, &[NO_RACK]),
+        (&["get", "node001"], 1, &["nothing matches node001 (did you mean node001:*?)"]),
         (&["get", "zebra.*"], 1, &["nothing matches zebra.*"]),
         (&["nodes", "node[001-002],login1"], 0, &[]),
         (&["nodes", "node[001-002],node009"], 3, &[NO_9]),
@@ -125,6 +128,9 @@ fn hostlists_work_and_what_does_not_exist_is_named_by_every_command_that_asks_a_
         (&["record", "mem.free", "net.rx_bytes[l0]"], 3, &[NO_LO]),
         (&["record", "mem.fre"], 1, &[NO_FREE]),
         (&["record", "node009:load.1m"], 1, &[NO_9]),
+        (&["record", "node001:load.1m", "rack[1-70000]:load.1m"], 3, &[NO_RACK]),
+        (&["record", "node001:load.1m", "rack*:load.1m"], 3, &["no node is called rack*"]),
+        (&["record", "node*:load.1m", "nod*:load.1m"], 0, &[]),
     ];
     for case in recorded {
         let _ = std::fs::remove_file(file);

@@ -132,6 +132,48 @@ fn whenever_the_hub_is_killed_no_row_is_missing_that_a_ring_still_has() {
 }
 
 #[test]
+fn a_store_that_is_removed_under_a_hub_which_is_killed_later_has_every_row_that_a_ring_still_has() {
+    let (place, link) = (Place::new("removed"), free_port());
+    let hub = place.hub(&link, &[]);
+    let _agent = agent(&place, &link, "n1");
+    until(PATIENCE, "rows are stored", || place.rows("n1").count > 50);
+    // The hub may make a file meanwhile, and so keep a folder.
+    let _ = std::fs::remove_dir_all(place.store());
+    // The log is there again, with all that it had, and goes on.
+    until(PATIENCE, "the log is there again", || place.rows("n1").whole().is_some_and(|rows| rows > 60));
+    let (code, message) = hub.end("KILL");
+    assert_eq!(code, None);
+    assert!(message.contains("somebody has removed files of the store's log"), "{message}");
+    let before = place.rows("n1").count;
+    let _hub = place.hub(&link, &[]);
+    until(PATIENCE, "every row is stored", || {
+        place.rows("n1").whole().is_some_and(|rows| rows > before + 20)
+    });
+}
+
+#[test]
+fn a_hub_that_cannot_open_its_store_says_so_in_its_counts() {
+    let place = Place::new("closed");
+    let state = place.0.join("state");
+    std::fs::create_dir_all(&state).unwrap();
+    std::fs::write(state.join("store"), "where a folder should be").unwrap();
+    let mut command =
+        khz(&["hub", "--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0", "--node", "hub"]);
+    command.env("KHZ_RUN_DIR", place.0.join("run")).env("KHZ_STATE_DIR", &state);
+    let closed = Running::of(command);
+    let open = place.hub("127.0.0.1:0", &[]);
+    for (hub, is_open, counts) in [(&closed, "0", 1), (&open, "1", 10)] {
+        let answer = ureq::get(format!("{}metrics", hub.url)).call().unwrap();
+        let metrics = answer.into_body().read_to_string().unwrap();
+        let of_store: Vec<&str> = metrics.lines().filter(|line| line.starts_with("khz_store_")).collect();
+        assert!(of_store.contains(&&*format!("khz_store_open {is_open}")), "{of_store:?}");
+        assert!(of_store.len() >= counts, "{of_store:?}");
+    }
+    let (_, message) = closed.end("TERM");
+    assert!(message.contains("rows will not be stored"), "{message}");
+}
+
+#[test]
 fn what_came_before_a_clean_end_is_stored() {
     let (place, link) = (Place::new("clean"), free_port());
     let hub = place.hub(&link, &[]);

@@ -148,10 +148,36 @@ fn a_watch_says_that_a_node_is_down_and_that_it_is_back() {
     let _agent = start_agent(&hub);
     let back = watch.line("n1 is up", |line| line["event"] == "node");
     assert_eq!(back["state"], "up", "{back}");
-    watch.row();
+    // Its agent has begun to count again: nothing says that there were rows meanwhile.
+    let row = watch.line("a row of the new agent", |line| line["values"].is_object());
+    assert_eq!(row["lost"], 0, "{row}");
     let message = watch.message();
     assert!(message.contains("khz: n1 is down since "), "{message}");
     assert!(message.contains("khz: n1 is back since "), "{message}");
+}
+
+#[test]
+fn a_watch_says_at_its_start_that_no_node_is_up() {
+    let state =
+        std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("watched-{}", std::process::id()));
+    let words = ["--state-dir", state.to_str().unwrap(), "--store", "none"];
+    let hub = Running::start_hub(&words);
+    let watch = |hub: &Running| {
+        let words = ["watch", "load.1m", "--for", "500ms", "--server", &hub.url];
+        err(&khz(&words).output().unwrap())
+    };
+    let agent = start_agent(&hub);
+    let list = |hub: &Running| out(&khz(&["nodes", "--server", &hub.url]).output().unwrap());
+    until(PATIENCE, "n1 is up", || list(&hub).contains("n1    up"));
+    assert_eq!(watch(&hub), "");
+    drop(agent);
+    until(PATIENCE, "n1 is down", || list(&hub).contains("n1    down"));
+    hub.end("TERM");
+    let hub = Running::start_hub(&words);
+    let message = watch(&hub);
+    assert_eq!(message, "khz: down: n1\nkhz: rows come when one of these nodes is back\n");
+    drop(hub);
+    let _ = std::fs::remove_dir_all(&state);
 }
 
 #[test]

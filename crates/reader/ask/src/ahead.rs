@@ -14,15 +14,15 @@ const CHUNK_BYTES: usize = 128 << 10;
 struct Limits {
     /// So many bytes as fast as they come.
     fast: usize,
-    /// Beyond that a chunk in this time: more than the khz wants its clients to take, and more than the kernel collects before it
-    /// tells the other side that there is room again.
+    /// Beyond that a chunk in this time. The khz wants its clients to take much less; but the kernel collects some megabytes of free
+    /// room before it tells the other side of them.
     pace: Duration,
     /// And no more than this. Then the khz may cut off the answer, which is an error here.
     most: usize,
 }
 
-/// Most answers are smaller than 64 MiB; a gigabyte is an hour and more at the slow pace.
-const LIMITS: Limits = Limits { fast: 64 << 20, pace: Duration::from_millis(500), most: 1 << 30 };
+/// Most answers are smaller than 64 MiB; at the slow pace, a megabyte a second, a gigabyte is a quarter of an hour.
+const LIMITS: Limits = Limits { fast: 64 << 20, pace: Duration::from_millis(125), most: 1 << 30 };
 
 /// The bytes of an answer.
 pub(crate) struct Ahead {

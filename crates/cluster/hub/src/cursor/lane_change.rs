@@ -61,7 +61,7 @@ impl Cursor {
                 (self.first, self.expected, self.place) = (first, first, lane.join_at(first));
             } else {
                 self.place = lane.join();
-                // Computed from the time: how many rows the epoch before had is not known.
+                // Readers of the first version know no epochs. All others see another one, and no row of it is lost.
                 gap = self.last.map_or(0, |last| lane.ticks_since(last, served.period()));
                 self.expected = served.newest(lane).unwrap_or(ANY);
             }
@@ -75,8 +75,8 @@ impl Cursor {
         if before.is_some() {
             match self.numbers {
                 Numbers::Nodes => take(Event::Over),
-                _ if gap > 0 && !was_bare => take(Event::Lost(0, gap)),
-                _ => {}
+                Numbers::Hubs if gap > 0 && !was_bare => take(Event::Lost(0, gap)),
+                Numbers::Doors | Numbers::Hubs => {}
             }
         }
         false

@@ -211,7 +211,7 @@ impl FeedLane {
     ) {
         let (stamp, width) = (decoder.stamp(), self.present.width);
         let leaps = is_nodes && self.encoder.rows() != number;
-        if self.encoder.rows_open() > 0 && (leaps || self.encoder.wants_new_block(stamp)) {
+        if self.encoder.rows_open() > 0 && (leaps || self.encoder.wants_new_block_of_copies(stamp)) {
             self.end_block(rows, out);
         }
         if leaps {

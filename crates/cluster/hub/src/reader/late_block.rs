@@ -48,7 +48,7 @@ impl LateBlock {
         let stamp = decoder.stamp();
         let generation = generations.of(&columns.series, true);
         let follows = self.encoder.rows() == number && self.generation == generation;
-        if !follows || self.encoder.wants_new_block(stamp) {
+        if !follows || self.encoder.wants_new_block_of_copies(stamp) {
             self.close(generations, out);
         }
         let reading = |column: usize| parts(columns.reading(decoder, column));

@@ -144,7 +144,7 @@ impl FedLane {
         let slots = row.slots();
         let from = (origin.lane, origin.generation);
         let is_elsewhere = self.encoder.rows() != number || slots != self.slots || self.from != Some(from);
-        let begins = is_elsewhere || self.encoder.wants_new_block(row.stamp());
+        let begins = is_elsewhere || self.encoder.wants_new_block_of_copies(row.stamp());
         if begins && let Some((rows, bytes, crc)) = self.encoder.close().and_then(|header| header.closed) {
             lane.end(rows, bytes, crc)?;
         }

@@ -135,6 +135,8 @@ pub struct Node {
     pub machine: [u8; 16],
     pub started: i64,
     pub encoder: Encoder,
+    /// Its real time minus its boot time.
+    pub real_offset: i64,
     pub lane: u32,
     /// The abilities that it announces.
     pub abilities: u8,
@@ -172,6 +174,7 @@ impl Node {
             machine: [1; 16],
             started: 1_000,
             encoder: Encoder::new(0, 1, Nanos::SECOND),
+            real_offset: 1_700_000_000_000_000_000,
             lane: 1,
             abilities: khz_link::KNOWS_TEXTS | khz_link::KNOWS_TEXT_NOW,
             version: 1,
@@ -352,7 +355,7 @@ impl Node {
 
     /// A row with these values, in a new block if the block before has ended.
     pub fn row(&mut self, second: u64, values: [u64; 4]) -> &mut Self {
-        let stamp = Stamp { boot: Nanos::from_secs(second), real_offset: 1_700_000_000_000_000_000 };
+        let stamp = Stamp { boot: Nanos::from_secs(second), real_offset: self.real_offset };
         let mut bytes = Vec::new();
         let frame = if self.encoder.rows_open() == 0 {
             self.encoder.key_row(stamp, 4, |slot| (0, values[slot]), &mut bytes);
@@ -379,7 +382,7 @@ impl Node {
         let (mut encoder, mut bytes) = (Encoder::new(0, 1, Nanos::SECOND), Vec::new());
         encoder.resume(first_row, 1);
         for second in seconds {
-            let stamp = Stamp { boot: Nanos::from_secs(second), real_offset: 1_700_000_000_000_000_000 };
+            let stamp = Stamp { boot: Nanos::from_secs(second), real_offset: self.real_offset };
             match encoder.rows_open() {
                 0 => encoder.key_row(stamp, 4, |_| (0, second), &mut bytes),
                 _ => encoder.delta_row(stamp, 0..4, |_| (0, second), &mut bytes),

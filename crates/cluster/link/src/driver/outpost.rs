@@ -41,7 +41,7 @@ impl Outpost {
         let sink =
             Scout { requests: requests.clone(), up: Up::new(), list: list.clone(), home: home.clone() };
         let waker = Waker::of(&shared);
-        let reader = Reader::new(identity.clone(), sink, requests.clone(), &shared, waker).as_outpost();
+        let reader = Reader::new(identity.clone(), sink, requests.clone(), &shared, waker).into_outpost();
         let running = Running::start(Arc::new(dialer.only(hub)), shared, reader, None).ok()?;
         Some(Outpost { hub, list, _running: running })
     }

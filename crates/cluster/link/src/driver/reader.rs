@@ -88,7 +88,7 @@ impl<S> Reader<S> {
     }
 
     /// The same as an outpost.
-    pub fn as_outpost(self) -> Self {
+    pub fn into_outpost(self) -> Self {
         Reader { is_outpost: true, ..self }
     }
 }
@@ -267,7 +267,8 @@ impl<S: ConnectionSink> End for ReaderSession<'_, S> {
         let requests = lock(&self.reader.requests);
         let (now, waits) = (clock::now(), requests.subscriptions.len() > self.sent.len());
         let rows = self.allowance.next(now).filter(|_| waits);
-        let texts = self.text_allowance.next(now).filter(|_| requests.texts.is_waiting());
+        let sends_texts = requests.texts.is_waiting() && !self.reader.is_outpost;
+        let texts = self.text_allowance.next(now).filter(|_| sends_texts);
         rows.into_iter().chain(texts).fold(wake, Nanos::min)
     }
 

@@ -51,6 +51,13 @@ impl Freshness {
         if self.is_late || is_paused || !can_ask { Verdict::Read } else { Verdict::Ask }
     }
 
+    /// Whether a reader gets the last text though a new subscription has not brought one: where it has waited long enough
+    /// (`is_late`), or another reader had, and the node has not answered since.
+    pub fn gives_up(&mut self, is_late: bool) -> bool {
+        self.is_late |= is_late && self.under_way.is_some();
+        is_late || self.is_late
+    }
+
     /// The number of a new request; `None`: one is under way.
     pub fn ask(&mut self, now: Instant) -> Option<u32> {
         if self.under_way.is_some() {
@@ -120,5 +127,15 @@ mod tests {
         assert_eq!(text.judge(now, now + 2 * MS, false, true), Verdict::Read);
         assert_eq!(text.judge(now, now + MS + TEXT_NOW_PAUSE, false, true), Verdict::Ask);
         assert_eq!(text.judge(now, now + MS + TEXT_NOW_PAUSE, false, false), Verdict::Read, "no hub");
+    }
+
+    #[test]
+    fn of_a_new_subscription_without_an_answer_one_reader_waits_and_the_others_do_not() {
+        let (mut text, now) = (Freshness::default(), Instant::now());
+        assert!(!text.gives_up(false));
+        text.ask(now);
+        assert!(!text.gives_up(false) && text.gives_up(true) && text.gives_up(false));
+        assert!(text.answer(1, true, now + MS) && !text.gives_up(false));
+        assert!(text.gives_up(true) && !text.gives_up(false), "nothing is asked that could be answered");
     }
 }

@@ -102,6 +102,8 @@ impl KernelFiles {
             (true, false) if around.cluster.has_nothing_newer(inode.node, around.now, around.effects) => {
                 Answer::Ready(())
             }
+            // Nobody has followed the file for a while, and the node stands still.
+            (true, false) if self.gives_up(inode, is_late) => Answer::Ready(()),
             _ => Answer::missing(is_late),
         }
     }
@@ -199,6 +201,13 @@ impl KernelFiles {
                 false
             }
         }
+    }
+
+    /// True when a reader that waits for the first answer to a subscription gets the text that is here.
+    fn gives_up(&mut self, inode: Inode, is_late: bool) -> bool {
+        let Some(known) = self.texts.get_mut(inode) else { return false };
+        self.counts.not_in_time += u64::from(is_late);
+        known.freshness.gives_up(is_late)
     }
 
     /// Asks the node to read a file now, unless it is asked already.

@@ -10,6 +10,7 @@ use khz_block::trace::LaneHead;
 use khz_client::Access;
 use khz_link::LaneKey;
 use khz_link::driver::{Event, Events, Following};
+use khz_model::hostlist::{EXPAND_MAX, Hostlist};
 use khz_model::{ChannelName, Interest, Nanos, Pattern};
 use khz_record::{RecordError, Recorder};
 
@@ -135,7 +136,6 @@ impl HubRows {
         let mut until = latest;
         // A node whose schema grows sends more pieces, and is no new node.
         let mut nodes: HashSet<String> = HashSet::new();
-        let mut remarks = Vec::new();
         while let Some(event) = self.events.next_within(until.saturating_duration_since(Instant::now())) {
             match &event {
                 Event::Schema { lane, .. } if nodes.insert(lane.node.clone()) => {
@@ -143,7 +143,15 @@ impl HubRows {
                 }
                 Event::Down { problem: text } => problem = Some(text.clone()),
                 Event::Told { granted: false, text, .. } => return Err(Failure::work(text.clone())),
-                Event::Told { text, .. } if !text.is_empty() => remarks.push(text.clone()),
+                // Nobody waits for seconds to hear that a name is misspelt.
+                Event::Told { text, .. } if !text.is_empty() => {
+                    self.remark(text.clone());
+                    continue;
+                }
+                Event::Up { .. } => {
+                    self.remarks.clear();
+                    continue;
+                }
                 _ => {}
             }
             self.early.push(event);
@@ -154,10 +162,9 @@ impl HubRows {
         match (!nodes.is_empty(), problem) {
             (true, _) => Ok(()),
             (false, Some(problem)) => Err(Failure::work(problem)),
-            (false, None) if remarks.is_empty() => Err(Failure::work(
-                "no node of the hub has rows for these patterns: `khz nodes` says which are up, `khz catalog` what there is",
+            (false, None) => Err(Failure::work(
+                "no row has come for these patterns: `khz nodes` says which nodes are up, `khz catalog` what there is",
             )),
-            (false, None) => Err(Failure::Work(remarks.join("; "))),
         }
     }
 
@@ -292,14 +299,20 @@ impl HubRows {
         }
     }
 
-    /// Nodes that patterns name and that sent nothing: those that the hub knows, and those that it does not know.
+    /// Nodes that patterns name and that sent nothing: those that the hub knows, and those that it does not know. Of a list that
+    /// does not spell out its nodes at least one has to be there.
     pub fn missing(&self, patterns: &[Pattern]) -> (Vec<String>, Vec<String>) {
         let named = khz_model::pattern::named_nodes(patterns).into_iter();
         let mut missing: Vec<String> = named.filter(|node| !self.nodes.contains(node)).collect();
         missing.sort();
         missing.dedup();
         let is_known = |node: &String| self.known.as_ref().is_none_or(|known| known.contains(node));
-        missing.into_iter().partition(is_known)
+        let (missing, mut unknown): (Vec<String>, Vec<String>) = missing.into_iter().partition(is_known);
+        let lists = patterns.iter().filter_map(Pattern::nodes).flat_map(|nodes| nodes.beyond(EXPAND_MAX));
+        let known: Vec<&String> = self.known.iter().flatten().chain(&self.nodes).collect();
+        let is_nobodys = |list: &Hostlist| !known.iter().any(|node| list.matches(node));
+        unknown.extend(lists.filter(is_nobodys).map(|list| list.to_string()));
+        (missing, unknown)
     }
 
     /// Patterns that match nothing on the nodes that came. A hub reports them itself, unless it is an older one.

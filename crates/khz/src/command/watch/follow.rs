@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use khz_ask::{Column, Piece, Row};
 use khz_model::fold::fold;
-use khz_model::{Misses, Presence, RowNumber};
+use khz_model::{Misses, Nanos, Presence, Rate, RowNumber};
 
 use super::outage::{Counted, Outage};
 use super::printer::{Change, Line, Printer};
@@ -33,6 +33,9 @@ pub struct Watch {
 /// Groups of nodes whose last notice is remembered, so that it is not printed twice. Notices about more groups are not
 /// printed.
 const NOTICES_MAX: usize = 1_000;
+
+/// Ticks without a row that take this long together are named at the end, as those of a recording are.
+const SILENCE: Nanos = Nanos::SECOND;
 
 impl Watch {
     /// The time until it stops.
@@ -113,10 +116,36 @@ struct Node {
     rate: String,
     rates: Rates,
     lost: u64,
-    /// It has sent a row.
+    /// It has sent a row, and was not away since.
     has_rows: bool,
-    /// The number of its last row.
+    /// The number of its last row, and its time.
     last: Option<RowNumber>,
+    time: Nanos,
+    /// Ticks without a row, where it began to count again, and whether some of them follow each other for a second.
+    ticks: u64,
+    was_silent: bool,
+}
+
+impl Node {
+    fn new(columns: Vec<Column>, rate: String, rates: Rates) -> Self {
+        let (lost, ticks, time) = (0, 0, Nanos(0));
+        Node { columns, rate, rates, lost, has_rows: false, last: None, time, ticks, was_silent: false }
+    }
+
+    /// Notes these rows, of which the last has this number. In another epoch the numbers begin again, as after the node's agent was
+    /// killed: the ticks between have no rows, which can be lost.
+    fn note(&mut self, rows: &[Row], last: Option<RowNumber>) {
+        let (Some(first), Some(newest)) = (rows.first(), rows.last()) else { return };
+        let began_again = self.last.zip(last).is_some_and(|(before, now)| before.epoch != now.epoch);
+        let period = self.rate.parse::<Rate>().map_or(Nanos(0), |rate| rate.period());
+        if began_again && period > Nanos(0) {
+            let passed = first.time.since(self.time).0 + period.0 / 2;
+            let ticks = (passed / period.0).saturating_sub(1);
+            self.ticks += ticks;
+            self.was_silent |= ticks.saturating_mul(period.0) >= SILENCE.0;
+        }
+        (self.has_rows, self.last, self.time) = (true, last.or(self.last), newest.time);
+    }
 }
 
 impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
@@ -182,7 +211,7 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
             (node.columns, node.rate) = (columns, rate);
         } else {
             let rates = Rates::new(&columns, self.watch.raw, self.printer.window_min());
-            self.nodes.insert(name, Node { columns, rate, rates, lost: 0, has_rows: false, last: None });
+            self.nodes.insert(name, Node::new(columns, rate, rates));
         }
     }
 
@@ -192,7 +221,7 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
         let counted = self.outage.as_mut().map(|outage| outage.rows(name, rows.len(), lost, last));
         let Counted { missing, known } = counted.unwrap_or_default();
         node.lost += lost + missing;
-        (node.has_rows, node.last) = (true, last.or(node.last));
+        node.note(rows, last);
         for row in &rows[known..] {
             let only_starts = node.rates.only_starts();
             let shown = node.rates.row(row);
@@ -247,8 +276,9 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
         self.tell_outage(true)?;
         self.add_cost();
         self.is_away = false;
-        let nodes = self.nodes.iter().filter(|(_, node)| node.has_rows);
-        self.outage = Some(Outage::new(away, nodes.map(|(name, node)| (name.clone(), node.last))));
+        let nodes = self.nodes.iter().filter(|(_, node)| node.has_rows || node.last.is_some());
+        let nodes = nodes.map(|(name, node)| (name.clone(), node.last, !node.has_rows));
+        self.outage = Some(Outage::new(away, nodes));
         Ok(())
     }
 
@@ -275,16 +305,27 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
         self.tell_outage(true)?;
         self.printer.finish()?;
         self.add_cost();
-        let Cost { missing, is_unknown } = self.before;
-        if missing == 0 && !is_unknown && !self.is_away {
-            return misses::partly(&self.misses, Ok(Done::Wholly));
+        let lost: u64 = self.nodes.values().map(|node| node.lost).sum();
+        let silent: u64 = self.nodes.values().filter(|node| node.was_silent).map(|node| node.ticks).sum();
+        let mut sentences = Vec::new();
+        if self.before.missing > 0 || self.before.is_unknown || self.is_away {
+            sentences.push("the khz was away".to_owned());
         }
-        let sentence = match (missing, is_unknown || self.is_away) {
-            (0, _) => "the khz was away; whether rows are missing is unknown".to_owned(),
-            (missing, false) => format!("the khz was away; rows that are missing: {missing}"),
-            (missing, true) => format!("the khz was away; rows that are missing: {missing}, or more"),
-        };
-        Ok(Done::Lacking { sentence })
+        match (lost, self.before.is_unknown || self.is_away) {
+            (0, false) => {}
+            (0, true) => sentences.push("whether rows are missing is unknown".to_owned()),
+            (lost, false) => sentences.push(format!("rows that are missing: {lost}")),
+            (lost, true) => sentences.push(format!("rows that are missing: {lost}, or more")),
+        }
+        if silent > 0 {
+            sentences.push(format!(
+                "for {silent} ticks there is no row: nodes were away, and began to count again"
+            ));
+        }
+        match sentences.is_empty() {
+            true => misses::partly(&self.misses, Ok(Done::Wholly)),
+            false => Ok(Done::Lacking { sentence: sentences.join("; ") }),
+        }
     }
 }
 

@@ -51,8 +51,8 @@ many rows of the node were lost since the start), and values by series. A value
 that is not there is an object: absent, failed or unknown, with the reason.
 
 When the khz that is watched goes away, the command asks again until it is back,
-and says how many rows are missing. Exit code 3: rows are missing, or nobody
-knows how many.";
+and says how many rows are missing. Exit code 3: rows were lost, nobody knows
+how many, or a node that was killed had no row for a second or more.";
 
 /// `khz watch`.
 #[derive(Debug, Args)]

@@ -27,6 +27,8 @@ pub struct Outage {
 struct Awaited {
     /// Its last row before; `None`: it had no number.
     before: Option<RowNumber>,
+    /// It was away already when the outage began: perhaps no row comes of it.
+    was_away: bool,
     /// Rows that have come since, and rows that were reported as lost.
     since: u64,
 }
@@ -41,9 +43,10 @@ pub struct Counted {
 }
 
 impl Outage {
-    /// The khz was away for this long, after these nodes had sent rows.
-    pub fn new(away: Duration, nodes: impl Iterator<Item = (String, Option<RowNumber>)>) -> Self {
-        let awaited = nodes.map(|(node, before)| (node, Awaited { before, since: 0 })).collect();
+    /// The khz was away for this long, after these nodes had sent rows. The last word: the node had gone away before.
+    pub fn new(away: Duration, nodes: impl Iterator<Item = (String, Option<RowNumber>, bool)>) -> Self {
+        let awaited = |(node, before, was_away)| (node, Awaited { before, was_away, since: 0 });
+        let awaited = nodes.map(awaited).collect();
         let (missing, unknown) = (0, BTreeSet::new());
         Outage { away, back: Instant::now(), awaited, missing, unknown, is_told: false }
     }
@@ -66,15 +69,22 @@ impl Outage {
             }
             _ => {}
         }
-        self.awaited.remove(node);
-        self.unknown.insert(node.to_owned());
+        // One that was away may have been started again: there are no rows to be missed.
+        if self.awaited.remove(node).is_some_and(|awaited| !awaited.was_away) {
+            self.unknown.insert(node.to_owned());
+        }
         Counted::default()
     }
 
     /// True once, when it is time to tell; `is_last`: nothing more will come.
     pub fn is_due(&mut self, is_last: bool) -> bool {
-        let is_due = is_last || self.awaited.is_empty() || self.back.elapsed() >= SETTLED;
+        let is_due = is_last || self.due().next().is_none() || self.back.elapsed() >= SETTLED;
         is_due && !std::mem::replace(&mut self.is_told, true)
+    }
+
+    /// Nodes that were there when it began, and have not sent a row with a number since.
+    fn due(&self) -> impl Iterator<Item = &String> {
+        self.awaited.iter().filter(|(_, awaited)| !awaited.was_away).map(|(node, _)| node)
     }
 
     /// How long it was.
@@ -89,13 +99,17 @@ impl Outage {
 
     /// Nodes of which nobody knows how many are missing.
     pub fn unknown(&self) -> Vec<String> {
-        self.unknown.iter().chain(self.awaited.keys()).cloned().collect()
+        self.unknown.iter().chain(self.due()).cloned().collect()
     }
 
     /// What is known, as a sentence.
     pub fn sentence(&self) -> String {
-        let mut parts = vec![format!("the rows come again after {}", of_time(self.away))];
-        match (self.missing, self.unknown.is_empty() && self.awaited.is_empty()) {
+        let mut parts = vec![match self.away {
+            Duration::ZERO => "the rows go on".to_owned(),
+            away => format!("the rows come again after {}", of_time(away)),
+        }];
+        let silent: Vec<&String> = self.due().collect();
+        match (self.missing, self.unknown.is_empty() && silent.is_empty()) {
             (0, true) => parts.push("none is missing".to_owned()),
             (0, false) => {}
             (1, _) => parts.push("1 row is missing".to_owned()),
@@ -104,9 +118,8 @@ impl Outage {
         if !self.unknown.is_empty() {
             parts.push(format!("how many of {} are missing is unknown", fold(&self.unknown)));
         }
-        if !self.awaited.is_empty() {
-            parts
-                .push(format!("{} has sent none so far, so that is unknown, too", fold(self.awaited.keys())));
+        if !silent.is_empty() {
+            parts.push(format!("{} has sent none so far, so that is unknown, too", fold(silent)));
         }
         parts.join("; ")
     }
@@ -121,7 +134,7 @@ mod tests {
     }
 
     fn outage(before: Option<RowNumber>) -> Outage {
-        Outage::new(Duration::from_secs(2), [("n1".to_owned(), before)].into_iter())
+        Outage::new(Duration::from_secs(2), [("n1".to_owned(), before, false)].into_iter())
     }
 
     #[test]
@@ -147,6 +160,16 @@ mod tests {
         let mut many = outage(at(5, 100));
         assert_eq!(many.rows("n1", 50, 0, None), Counted::default());
         assert_eq!(many.rows("n1", 50, 0, at(5, 210)).missing, 10);
+    }
+
+    #[test]
+    fn a_node_that_was_away_before_is_counted_when_it_comes_and_not_awaited() {
+        let nodes = [("n1".to_owned(), at(5, 100), true)];
+        let mut gone = Outage::new(Duration::ZERO, nodes.into_iter());
+        assert!(gone.is_due(false) && gone.unknown().is_empty());
+        assert_eq!(gone.sentence(), "the rows go on; none is missing");
+        assert_eq!(gone.rows("n1", 1, 0, at(5, 104)), Counted { missing: 3, known: 0 });
+        assert_eq!(gone.missing(), 3);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::show::outcome::Done;
 use khz_ask::{Cell, Column, Row};
+use khz_model::RowNumber;
 
 fn rows_of_n1() -> Vec<Piece> {
     let column = |series: &str, counter, unit: &str, places| Column {
@@ -91,9 +92,45 @@ fn raw_prints_the_totals_and_the_first_row() {
 
 #[test]
 fn it_stops_after_the_rows_that_were_asked_for() {
-    let (text, outcome) = printed(Watch { count: Some(2), ..Watch::default() }, true, None);
-    assert_eq!(text.lines().count(), 2);
+    let (text, outcome) = printed(Watch { count: Some(1), ..Watch::default() }, true, None);
+    assert_eq!(text.lines().count(), 1);
     assert_eq!(outcome.unwrap(), Done::Wholly);
+}
+
+#[test]
+fn a_watch_that_has_lost_rows_ends_with_that() {
+    let (_, outcome) = printed(Watch { count: Some(2), ..Watch::default() }, true, None);
+    assert_eq!(outcome.unwrap(), Done::Lacking { sentence: "rows that are missing: 2".to_owned() });
+}
+
+#[test]
+fn ticks_before_a_node_counts_again_are_no_lost_rows_and_are_named_if_they_last_a_second() {
+    let numbered = |seconds: u64, epoch| {
+        let mut rows = rows_of_n1().swap_remove(1);
+        if let Piece::Rows { rows, last, .. } = &mut rows {
+            *last = Some(RowNumber { epoch, number: 7 });
+            for row in rows {
+                (row.time.0, row.clock.0) = (row.time.0 + seconds * 1_000_000_000, seconds * 1_000_000_000);
+            }
+        }
+        rows
+    };
+    let outcome = |pieces: Vec<Piece>| {
+        let count = Some(2 * (pieces.len() as u64 - 1));
+        let (mut pieces, mut out) = (pieces.into_iter(), Vec::new());
+        let watch = Watch { raw: true, count, ..Watch::default() };
+        let outcome =
+            onto(watch, true, None, &mut out, || Ok(pieces.next().map(|piece| vec![piece]))).unwrap();
+        (String::from_utf8(out).unwrap(), outcome)
+    };
+    let columns = || rows_of_n1().swap_remove(0);
+    let (text, lacking) = outcome(vec![columns(), numbered(0, 5), numbered(3, 6)]);
+    assert!(text.lines().all(|line| line.contains(r#""lost":0"#)), "{text}");
+    // The last row before is of 0.1 s, and the rate is 10 Hz.
+    let sentence = "for 28 ticks there is no row: nodes were away, and began to count again".to_owned();
+    assert_eq!(lacking, Done::Lacking { sentence });
+    assert_eq!(outcome(vec![columns(), numbered(0, 5), numbered(1, 6)]).1, Done::Wholly, "8 ticks");
+    assert_eq!(outcome(vec![columns(), numbered(0, 5), numbered(3, 5)]).1, Done::Wholly, "it was slow");
 }
 
 #[test]

@@ -37,7 +37,7 @@ use crate::role::notify;
 use crate::role::remote_write::RemoteWriters;
 use crate::role::signals;
 use crate::role::state_dir;
-use crate::role::store::RunningStore;
+use crate::role::store::{self, RunningStore};
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
 
 /// Serves until a signal ends it.
@@ -83,7 +83,7 @@ pub fn run(plan: &Plan) -> Outcome {
         None => doors,
     };
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
-    let stored = store.as_ref().map(RunningStore::metrics).unwrap_or_default();
+    let stored = store.as_ref().map_or_else(|| store::metrics_of_none(&plan), RunningStore::metrics);
     let mut writers = RemoteWriters::new(&plan.remote_write);
     if let Some(store) = &store {
         writers.start(store.folder(), &store.followed(&cluster))?;

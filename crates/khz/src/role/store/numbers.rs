@@ -10,6 +10,8 @@ use khz_store::Store;
 /// The numbers. They are renewed when the store has worked, the bytes with each commit.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
+    /// 1: there is a store.
+    pub is_open: Arc<AtomicU64>,
     bytes: Arc<AtomicU64>,
     packed: Arc<AtomicU64>,
     too_old: Arc<AtomicU64>,
@@ -20,6 +22,15 @@ pub(super) struct Numbers {
     pub range_bytes: Arc<AtomicU64>,
     /// Bytes of the log when they were counted last.
     log: AtomicU64,
+}
+
+const OPEN: &str = "khz.store.open";
+
+/// What a daemon tells that should have a store and has none.
+pub(super) fn of_none() -> Vec<(Metric, Arc<AtomicU64>)> {
+    let mut metrics = Numbers::default().metrics();
+    metrics.retain(|(metric, _)| metric.name == OPEN);
+    metrics
 }
 
 impl Numbers {
@@ -58,6 +69,16 @@ impl Numbers {
             ..Metric::plain(name, exposition, kind, unit)
         };
         vec![
+            (
+                metric(
+                    OPEN,
+                    "khz_store_open",
+                    "1: the store is open; 0: it could not be opened, and nothing is stored until the next start.",
+                    Gauge,
+                    Count,
+                ),
+                self.is_open.clone(),
+            ),
             (
                 metric(
                     "khz.store.bytes",

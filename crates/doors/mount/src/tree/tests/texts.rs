@@ -9,7 +9,7 @@ use crate::answer::Answer;
 use crate::effects::Command;
 use crate::file::{Caller, Read};
 use crate::inode::{Inode, NodeId};
-use crate::limits::{OPENED_TEXT_MAX, TEXT_AGE_MAX, TEXT_NOW_PAUSE, TEXT_NOW_WAIT};
+use crate::limits::{LEASE, OPENED_TEXT_MAX, TEXT_AGE_MAX, TEXT_NOW_PAUSE, TEXT_NOW_WAIT};
 use crate::options::Options;
 use crate::tree::Tree;
 
@@ -201,6 +201,39 @@ fn one_reader_waits_for_a_node_that_does_not_answer_and_the_others_get_the_last_
     lab.says("two", 2);
     lab.tree.kernel_text_answered(lab.subscription, 2, true, lab.now);
     assert_eq!(lab.begin(handle), Answer::Wait, "it answers again: readers wait again");
+}
+
+#[test]
+fn a_text_that_nobody_has_followed_for_a_while_is_the_last_one_where_the_node_does_not_answer() {
+    let (mut lab, handle) = Lab::open();
+    lab.tree.release(handle, lab.now);
+    // The lease ends, and with it the subscription.
+    lab.now += LEASE * 2;
+    lab.tree.work(lab.now);
+    lab.now += LEASE * 2;
+    lab.tree.work(lab.now);
+    let caller = Caller { since: Some(lab.now), ..READER };
+    assert_eq!(lab.tree.open(lab.file, false, caller, lab.now, false), Answer::Wait);
+    lab.subscription = subscribed(&mut lab.tree, lab.now);
+    lab.now += TEXT_NOW_WAIT;
+    let Answer::Ready(opened) = lab.tree.open(lab.file, false, caller, lab.now, true) else {
+        panic!("this reader has waited long enough")
+    };
+    assert_eq!(lab.begin(opened.handle), ready("one"));
+    let caller = Caller { since: Some(lab.now), ..READER };
+    let Answer::Ready(opened) = lab.tree.open(lab.file, false, caller, lab.now, false) else {
+        panic!("other readers do not wait")
+    };
+    assert_eq!(lab.begin(opened.handle), ready("one"));
+    lab.says("two", 60);
+    lab.tree.kernel_text_answered(lab.subscription, 2, true, lab.now);
+    let open = lab.tree.open(lab.file, false, caller, lab.now, false);
+    assert_eq!(open, Answer::Wait, "it answers again: readers wait again");
+    lab.tree.kernel_text_answered(lab.subscription, 3, true, lab.now);
+    let Answer::Ready(opened) = lab.tree.open(lab.file, false, caller, lab.now, false) else {
+        panic!("it has answered")
+    };
+    assert_eq!(lab.begin(opened.handle), ready("two"));
 }
 
 #[test]

@@ -139,6 +139,8 @@ pub struct Limits {
     pub stall_timeout: Duration,
     /// What a client must take in that time: [`TAKEN_BYTES_MIN`].
     pub taken_min: u64,
+    /// What it must take each second of an answer that holds much: [`HELD_BYTES_RATE`].
+    pub held_rate: u64,
     /// Readings that may wait for one stream: [`BACKLOG_READINGS_MAX`].
     pub backlog_readings: usize,
     /// Bytes of all answers together: [`ANSWERS_BYTES`].
@@ -155,6 +157,7 @@ impl Default for Limits {
             head_timeout: HEAD_TIMEOUT,
             stall_timeout: STALL_TIMEOUT,
             taken_min: TAKEN_BYTES_MIN,
+            held_rate: HELD_BYTES_RATE,
             backlog_readings: BACKLOG_READINGS_MAX,
             answers: ANSWERS_BYTES,
         }

@@ -17,7 +17,7 @@ use http_body::Frame;
 use khz_model::Share;
 
 use crate::counters::{Counters, count};
-use crate::limits::{HELD_BYTES_FREE, HELD_BYTES_RATE, PAGE_BYTES, PAGES_BYTES, STALL_TIMEOUT};
+use crate::limits::{HELD_BYTES_FREE, Limits, PAGE_BYTES, PAGES_BYTES};
 use crate::refusal::Refusal;
 use crate::routes::App;
 use crate::turns::{Queue, Turns};
@@ -38,14 +38,22 @@ pub(crate) struct Writer {
 }
 
 /// How fast an answer is taken.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Pace {
+    /// How long a client may take nothing.
+    patience: Duration,
+    /// Bytes that it must take each second, if the answer holds much.
+    rate: u64,
     taken: u64,
     /// How long pages have waited until they were taken.
     waited: Duration,
 }
 
 impl Pace {
+    fn new(limits: &Limits) -> Self {
+        Pace { patience: limits.stall_timeout, rate: limits.held_rate, taken: 0, waited: Duration::ZERO }
+    }
+
     fn count(&mut self, bytes: u64, waited: Duration) {
         self.taken = self.taken.saturating_add(bytes);
         self.waited = self.waited.saturating_add(waited);
@@ -53,7 +61,7 @@ impl Pace {
 
     /// True if an answer that holds so many bytes besides its pages is taken too slowly.
     fn is_too_slow(&self, held: u64) -> bool {
-        let due = STALL_TIMEOUT.as_secs_f64() + self.taken as f64 / HELD_BYTES_RATE as f64;
+        let due = self.patience.as_secs_f64() + self.taken as f64 / self.rate as f64;
         held > HELD_BYTES_FREE && self.waited.as_secs_f64() > due
     }
 }
@@ -186,7 +194,7 @@ where
     let (desk, share) = (Desk::default(), share(app, queue)?);
     app.turns.next(queue).await;
     let turns = Arc::clone(&app.turns);
-    let (page, held, handed, pace) = (String::new(), 0, 0, Pace::default());
+    let (page, held, handed, pace) = (String::new(), 0, 0, Pace::new(&app.limits));
     let writer = Writer { desk: desk.clone(), share: share.clone(), turns, queue, page, held, handed, pace };
     let mut writing: Writing = Box::pin(write(writer));
     let body = match std::future::poll_fn(|cx| first(&mut writing, &desk, cx)).await? {
@@ -290,7 +298,7 @@ mod tests {
     #[test]
     fn a_client_takes_what_an_answer_holds_at_the_rate_that_is_stated_or_is_too_slow() {
         let after = |pages: u64, seconds: u64| {
-            let mut pace = Pace::default();
+            let mut pace = Pace::new(&Limits::default());
             (0..pages)
                 .for_each(|_| pace.count(PAGE_BYTES as u64, Duration::from_millis(seconds * 1_000 / pages)));
             pace
@@ -301,6 +309,6 @@ mod tests {
         assert!(after(10, 1_200).is_too_slow(HELD_BYTES_FREE + 1));
         // What holds little may be taken as slowly as the connection allows.
         assert!(!after(200, 2_000).is_too_slow(HELD_BYTES_FREE));
-        assert!(!Pace::default().is_too_slow(u64::MAX), "no page has waited yet");
+        assert!(!Pace::new(&Limits::default()).is_too_slow(u64::MAX), "no page has waited yet");
     }
 }

@@ -234,7 +234,7 @@ fn clients_that_do_not_read_hold_no_more_than_the_budget_on_any_route() {
 
 #[test]
 fn a_node_is_scraped_although_clients_that_do_not_read_fill_the_budget_of_long_answers() {
-    let server = server(FakeNode { own: Some(Vec::new()), ..cluster(1, 2_000) }, MIB);
+    let server = server_for("", FakeNode { own: Some(Vec::new()), ..cluster(1, 2_000) }, MIB);
     let mut unread: Vec<TcpStream> = Vec::new();
     let mut is_full = false;
     while !is_full {
@@ -301,21 +301,40 @@ fn a_client_that_reads_too_slowly_is_cut_off_and_counted() {
     assert!(taken < whole, "{taken} of {whole} bytes");
 }
 
+/// An answer that holds 1.5 MiB of samples.
+const LONG_QUERY: &str =
+    "/api/v1/query_range?query=%7B__name__=~%22a_metric.*%22%7D&start=1763690000&end=1763690600&step=1";
+
 #[test]
 fn a_long_answer_in_promql_gives_back_what_is_sent_while_the_rest_waits() {
-    const QUERY: &str =
-        "/api/v1/query_range?query=%7B__name__=~%22a_metric.*%22%7D&start=1763690000&end=1763690600&step=1";
-    let server = server(cluster(8, 40), 64 * MIB);
-    let whole = server.get(QUERY).body.len();
+    let server = server_for("", cluster(8, 40), 64 * MIB);
+    let whole = server.get(LONG_QUERY).body.len();
     let held = |counters: &khz_http::Counters| at(&counters.answer_bytes);
     server.wait("nothing is held", |counters| held(counters) == 0);
-    let mut client = deaf(&server, QUERY);
+    let mut client = deaf(&server, LONG_QUERY);
     client.read_exact(&mut [0; 1_024]).unwrap();
     let begun = server.count(|counters| &counters.answer_bytes);
-    // 96,000 samples of 16 bytes (a part of the time is looked back upon), none of which has been sent long ago.
+    // Little of it has been sent.
     assert!(whole > 1_500_000 && (MIB..2 * MIB).contains(&begun), "{whole} bytes of text, {begun} held");
     client.read_exact(&mut vec![0; whole * 3 / 4]).unwrap();
     server.wait("most is given back", |counters| held(counters) < begun / 2);
     drop(client);
     server.wait("all comes back", |counters| held(counters) == 0);
+}
+
+#[test]
+fn a_long_answer_in_promql_is_cut_where_its_client_is_slower_than_the_rate() {
+    let server = Server::start_with(Arc::new(cluster(8, 40)), |door| {
+        // Any wait is too long, and the connection itself is never cut off.
+        door.limits.held_rate = u64::MAX;
+        door.limits.stall_timeout = Duration::from_millis(1);
+        door.limits.taken_min = 0;
+    });
+    let mut slow = deaf(&server, LONG_QUERY);
+    let mut room = [0; 1_024];
+    while let Ok(1..) = slow.read(&mut room) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    server.wait("it is cut", |counters| at(&counters.answers_cut) == 1);
+    server.wait("all comes back", |counters| at(&counters.answer_bytes) == 0);
 }

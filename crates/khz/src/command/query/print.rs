@@ -125,10 +125,12 @@ fn chart(query: &str, all: &[PromqlSeries], (from, range): (Nanos, Nanos)) -> Ch
     }
     let shown = &all[..all.len().min(CURVES_MAX)];
     let numbers = shown.iter().flat_map(|series| &series.values).filter_map(|(_, value)| value.parse().ok());
-    let infinite = numbers.filter(|number: &f64| !number.is_finite()).count();
-    if infinite > 0 {
-        remark!("{infinite} values that are infinite or not a number are not drawn; --json prints all");
-    }
+    let infinite = numbers.filter(|number: &f64| number.is_infinite()).count();
+    let left_out = match infinite {
+        0 => String::new(),
+        1 => "; 1 infinite value is not drawn".to_owned(),
+        more => format!("; {more} infinite values are not drawn"),
+    };
     let begin = from.0 as f64 / 1e9;
     let step = shown.iter().flat_map(|series| series.values.windows(2)).map(|two| two[1].0 - two[0].0);
     let step = step.fold(f64::INFINITY, f64::min);
@@ -144,7 +146,7 @@ fn chart(query: &str, all: &[PromqlSeries], (from, range): (Nanos, Nanos)) -> Ch
     let curves: Vec<Curve> = curves.collect();
     Chart {
         title: printable(query),
-        subtitle: format!("{:.0} s, from {}", range.as_secs_f64(), utc(from)),
+        subtitle: format!("{:.0} s, from {}{left_out}", range.as_secs_f64(), utc(from)),
         time_title: format!("time since {}", utc(from)),
         seconds: range.as_secs_f64(),
         axes: vec![Axis::default()],
@@ -208,5 +210,17 @@ mod tests {
         assert!(text.contains("{instance=\"n1\"}") && text.contains('·') && text.contains('█'), "{text}");
         let json = printed(&data, Some((Nanos::from_secs(1_000), Nanos::from_secs(90))), true);
         assert!(json.starts_with(r#"{"metric":{"instance":"n1"},"values":[["1000.000","0"],"#), "{json}");
+    }
+
+    #[test]
+    fn a_plot_says_how_many_values_are_infinite_and_has_short_labels_for_the_largest() {
+        let values = ["1e300", "+Inf", "NaN", "5e299", "-Inf"].iter().zip(0..);
+        let values =
+            values.map(|(value, at)| (1_763_690_000.0 + f64::from(at), (*value).to_owned())).collect();
+        let data = PromqlData::Matrix(vec![PromqlSeries { metric: labels(&[("instance", "n1")]), values }]);
+        let from = Nanos::from_secs(1_763_690_000);
+        let shown = printed(&data, Some((from, Nanos::from_secs(4))), false);
+        assert!(shown.contains("; 2 infinite values are not drawn"), "{shown}");
+        assert!(shown.contains("1e300") && !shown.contains("000000"), "{shown}");
     }
 }

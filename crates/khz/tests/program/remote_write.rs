@@ -256,7 +256,7 @@ impl State {
                 // What it has already may come again.
                 let is_new = !known.contains_key(&sample.timestamp);
                 self.backwards += usize::from(is_new && last.is_some_and(|last| sample.timestamp < last));
-                let bits = sample.value.to_bits();
+                let bits = sample.value().to_bits();
                 assert_eq!(*known.entry(sample.timestamp).or_insert(bits), bits, "{labels:?}: two values");
             }
         }

@@ -25,20 +25,20 @@ const GONE_SETTLING: Duration = Duration::from_secs(10);
 /// When a node was up.
 pub(super) struct Seen {
     pub last: Instant,
-    /// Since when it is up or down.
-    since: Instant,
+    /// Since when it is up or down; `None`: it has not been up under this hub's eyes.
+    since: Option<Instant>,
     is_up: bool,
 }
 
 impl Seen {
     pub fn new(now: Instant) -> Self {
-        Seen { last: now, since: now, is_up: false }
+        Seen { last: now, since: None, is_up: false }
     }
 
     /// Returns whether it has come or gone.
     pub fn note(&mut self, is_up: bool, now: Instant) -> bool {
         let has_changed = std::mem::replace(&mut self.is_up, is_up) != is_up;
-        self.since = if has_changed { now } else { self.since };
+        self.since = if has_changed { Some(now) } else { self.since };
         self.last = if is_up { now } else { self.last };
         has_changed
     }
@@ -137,15 +137,18 @@ impl Judging {
         self.settles = None;
         let is_ours = |name: &&Arc<str>| !judging.contains(*name) && !rest.away.contains(*name);
         for (name, seen) in near.iter().filter(|(name, _)| is_ours(name)) {
-            let settles = match seen.is_up {
-                true => seen.since.max(self.since) + SETTLING,
-                false => seen.since + GONE_SETTLING,
-            };
-            if now < settles && !answered.contains(&**name) {
-                settling.insert(name.clone());
-                self.settles = Some(self.settles.map_or(settles, |first| first.min(settles)));
-            } else {
-                left.insert(name.clone());
+            let settles = seen.since.map(|since| match seen.is_up {
+                true => since.max(self.since) + SETTLING,
+                false => since + GONE_SETTLING,
+            });
+            match settles.filter(|&settles| now < settles && !answered.contains(&**name)) {
+                Some(settles) => {
+                    settling.insert(name.clone());
+                    self.settles = Some(self.settles.map_or(settles, |first| first.min(settles)));
+                }
+                None => {
+                    left.insert(name.clone());
+                }
             }
         }
         let (left, settling) = (Some(left), Arc::new(settling));

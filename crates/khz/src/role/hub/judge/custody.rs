@@ -49,7 +49,7 @@ pub(super) struct Moves {
 /// Which nodes this hub judges.
 pub(super) struct Custody {
     ours: HashMap<Arc<str>, Ours>,
-    /// When nodes were left to another hub.
+    /// When another hub said that it judges a node, which was left to it then: if the node comes back at once, that word counts.
     left: HashMap<Arc<str>, Instant>,
     /// All nodes that this hub knows.
     known: HashSet<Arc<str>>,
@@ -91,9 +91,9 @@ impl Custody {
                         ours.since = now;
                     }
                     let since = ours.since;
-                    if claim.is_some_and(|(_, answered)| answered >= Some(since)) {
+                    if let Some(said) = claim.and_then(|(_, answered)| answered).filter(|said| *said >= since) {
                         self.ours.remove(&name);
-                        self.left.insert(name.clone(), now);
+                        self.left.insert(name.clone(), said);
                         moves.left.insert(name);
                     } else if now.saturating_duration_since(since) < ON_ITS_WAY
                         && views.iter().any(|view| view.answered < Some(since))

@@ -14,7 +14,7 @@ use std::sync::mpsc::channel;
 use khz_rules::RuleSet;
 use khz_simulate::{FaultKind, Library};
 
-use self::cluster::{Cluster, Plan};
+use self::cluster::{Cluster, Plan, STEP_MS};
 use self::course::{Course, Told};
 use crate::error::BenchError;
 use crate::program::failed;
@@ -24,8 +24,7 @@ use crate::table::{Table, figure};
 
 /// Rules that say what is, and foretell nothing.
 const NOT_FORETELLING: [&str; 2] = ["NodeDown", "NodeRebooted"];
-/// Rules are judged every 15 s.
-const STEPS_PER_HOUR: i64 = 240;
+const STEPS_PER_HOUR: i64 = 3_600_000 / STEP_MS;
 const WEEK_S: f64 = 7.0 * 86_400.0;
 
 /// What is found of all runs together.
@@ -47,12 +46,12 @@ struct Found {
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let (turns, nodes) = (record.effort.of(3, 1), record.effort.of(128, 48));
     let (hours, faults_of_each) = (record.effort.of(48, 8), record.effort.of(8, 2));
-    let plan = |turn: usize| Plan { nodes, hours, faults_of_each, seed: 1 + turn as u64 };
     let (says, said) = channel();
     let all: Vec<Result<Found, BenchError>> = std::thread::scope(|scope| {
         let begun: Vec<_> = (0..turns)
             .map(|turn| {
-                let (plan, says) = (plan(turn), says.clone());
+                let plan = Plan { nodes, hours, faults_of_each, seed: 1 + turn as u64 };
+                let says = says.clone();
                 scope.spawn(move || one_turn(&plan, |hour| says.send((turn, hour)).unwrap_or_default()))
             })
             .collect();
@@ -115,9 +114,7 @@ impl Found {
         let (failures, foretold) = told.scores.failures();
         self.scored = (self.scored.0 + failures, self.scored.1 + foretold);
     }
-}
 
-impl Found {
     fn false_alarms(&self) -> u64 {
         self.rules.values().map(|(_, wrong)| wrong).sum()
     }

@@ -402,11 +402,8 @@ impl Lanes for NodeLanes {
     }
 
     fn dismiss(&mut self, number: u32) {
-        let (over, here) =
-            std::mem::take(&mut self.boosts).into_iter().partition(|one| one.interest == number);
-        self.boosts = here;
-        let over: Vec<Boost> = over;
-        self.lingering.extend(over.into_iter().map(|boost| (boost, self.now.boot)));
+        let over = self.boosts.extract_if(.., |boost| boost.interest == number);
+        self.lingering.extend(over.map(|boost| (boost, self.now.boot)));
         let too_many = self.lingering.len().saturating_sub(LINGERING_MAX);
         self.lingering.drain(..too_many);
         self.demands.retain(|(known, _)| *known != number);

@@ -52,17 +52,18 @@ impl Tide {
     /// A reader left. If this ends a burst, memory is returned shortly after. Does nothing outside a tokio
     /// runtime with time, where the process is ending.
     pub fn falls(self: &Arc<Self>) {
-        let Ok(runtime) = Handle::try_current() else { return };
-        if self.is_out() && !self.due.swap(true, Ordering::Relaxed) {
-            runtime.spawn(give_back(Arc::downgrade(self)));
-        }
+        self.give_back_if(|| self.is_out());
     }
 
     /// Something else than answers has held this many bytes, such as a query that was refused, and holds them no more. If they are a
     /// burst, memory is returned shortly after.
     pub fn ebbs(self: &Arc<Self>, bytes: u64) {
+        self.give_back_if(|| bytes >= BYTES_MIN);
+    }
+
+    fn give_back_if(self: &Arc<Self>, is_due: impl FnOnce() -> bool) {
         let Ok(runtime) = Handle::try_current() else { return };
-        if bytes >= BYTES_MIN && !self.due.swap(true, Ordering::Relaxed) {
+        if is_due() && !self.due.swap(true, Ordering::Relaxed) {
             runtime.spawn(give_back(Arc::downgrade(self)));
         }
     }

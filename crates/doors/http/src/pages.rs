@@ -59,7 +59,7 @@ impl Pace {
         self.waited = self.waited.saturating_add(waited);
     }
 
-    /// True if an answer that holds so many bytes besides its pages is taken too slowly.
+    /// True if an answer that holds this many bytes besides its pages is taken too slowly.
     fn is_too_slow(&self, held: u64) -> bool {
         let due = self.patience.as_secs_f64() + self.taken as f64 / self.rate as f64;
         held > HELD_BYTES_FREE && self.waited.as_secs_f64() > due

@@ -184,7 +184,7 @@ fn vector(grid: &Grid, time: i64) -> Vec<VectorSample> {
 /// The series of all steps, sorted by labels.
 fn matrix(grid: &Grid, steps: Steps) -> Vec<MatrixSeries> {
     let present = |cells: &[f64]| {
-        // They may be held for as long as a client reads: no room is left over.
+        // They may be held while a client reads: no room is left over.
         let mut samples = Vec::with_capacity(cells.iter().filter(|value| !is_absent(**value)).count());
         let all = steps.times().zip(cells).filter(|(_, value)| !is_absent(**value));
         samples.extend(all.map(|(time, &value)| (time, value)));

@@ -148,6 +148,8 @@ impl<'a> Evaluator<'a> {
         };
         all.retain(|series| !series.samples.is_empty());
         all.sort_by(|one, two| one.labels.cmp(&two.labels));
+        // They may be held while a client reads: no room is left over.
+        all.iter_mut().for_each(|series| series.samples.shrink_to_fit());
         Ok(all)
     }
 }

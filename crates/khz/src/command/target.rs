@@ -235,24 +235,27 @@ fn lasting(
 ) -> Result<Lasting, Failure> {
     let rows = servers.first_of(span, false, &ask)?;
     first(servers.present());
-    if servers.count() == 1 {
-        let again = move |span, why| servers.first_of(span, why == Why::Silence, &ask).map(stream);
-        return Ok(Lasting::new(stream(rows), Some(Box::new(again))));
-    }
-    let others = Elsewhere::start(servers.all().to_vec(), patterns, servers.place());
-    let others = Rc::new(others.map_err(|error| Failure::work(format!("cannot start a thread: {error}")))?);
-    let told = others.clone();
+    let started = || {
+        let started = Elsewhere::start(servers.all().to_vec(), patterns, servers.place());
+        started.map(Rc::new).map_err(|error| Failure::work(format!("cannot start a thread: {error}")))
+    };
+    let others = (servers.count() > 1).then(started).transpose()?;
+    let moves = others.clone();
     let again = move |span, why| {
         let rows = match why {
             Why::NodesAt(server) => servers.go_to(server, span, &ask),
             Why::Ended | Why::Silence => servers.first_of(span, why == Why::Silence, &ask),
         };
-        if rows.is_ok() {
-            told.came_to(servers.place());
+        if let (Ok(_), Some(moves)) = (&rows, &moves) {
+            moves.came_to(servers.place());
         }
         rows.map(stream)
     };
-    Ok(Lasting::new(stream(rows), Some(Box::new(again))).among(others))
+    let rows = Lasting::new(stream(rows), Some(Box::new(again)));
+    Ok(match others {
+        Some(others) => rows.among(others),
+        None => rows,
+    })
 }
 
 /// The pieces of a stream, as commands take them.

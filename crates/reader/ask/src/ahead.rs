@@ -12,12 +12,12 @@ const CHUNK_BYTES: usize = 128 << 10;
 /// How far an answer is read ahead.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// So many bytes as fast as they come.
+    /// This many bytes as fast as they come.
     fast: usize,
     /// Beyond that a chunk in this time. The khz wants its clients to take much less; but the kernel collects some megabytes of free
     /// room before it tells the other side of them.
     pace: Duration,
-    /// And no more than this. Then the khz may cut off the answer, which is an error here.
+    /// At most this much. Then the khz may cut off the answer, which is an error here.
     most: usize,
 }
 
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// An answer of so many chunks; it says when each is read, and then ends or breaks off.
+    /// An answer of this many chunks; it says when each is read, and then ends or breaks off.
     struct Answer {
         chunks: u8,
         read: u8,

@@ -33,6 +33,9 @@ const SENT_A_SECOND: u64 = INTERESTS_A_SECOND / 2;
 /// The lanes of a new connection are there within this time, unless the hub has none of their nodes.
 const LANES_LATE: Nanos = Nanos::SECOND;
 
+/// How often lanes that stand still are counted: a reader may have thousands, and bytes come all the time.
+const COUNT: Nanos = Nanos::from_millis(250);
+
 /// A reader, whatever the connection.
 pub(super) struct Reader<S> {
     identity: Arc<Identity>,
@@ -53,6 +56,8 @@ struct Choice {
     whereabouts: Whereabouts,
     /// The present one.
     hub: usize,
+    /// When the lanes that stand still are counted next.
+    next_count: Nanos,
 }
 
 impl<S> Reader<S> {
@@ -83,6 +88,7 @@ impl<S> Reader<S> {
             dialer: dialer.clone(),
             whereabouts: Whereabouts::new(hubs),
             hub: 0,
+            next_count: Nanos(0),
         });
         Reader { choice, ..self }
     }
@@ -204,15 +210,16 @@ impl<S: ConnectionSink> ReaderSession<'_, S> {
         let Reader { end, identity, requests, shared, choice: Some(choice), .. } = &mut *self.reader else {
             return;
         };
-        let still = {
+        if now >= choice.next_count {
+            choice.next_count = Nanos(now.0 + COUNT.0);
             let requests = lock(requests);
             let regular = requests.subscriptions.iter().filter(|all| all.channel.is_none() && !all.past);
             let is_regular = |number| regular.clone().any(|known| known.number == number);
             let has_none = regular.clone().next().is_some() && !end.has_lanes();
             let is_late = now.since(self.welcome) >= LANES_LATE;
-            end.stand_still(now, is_regular) + u64::from(has_none && is_late)
-        };
-        choice.whereabouts.stand_still(still, now);
+            let still = end.stand_still(now, is_regular) + u64::from(has_none && is_late);
+            choice.whereabouts.stand_still(still, now);
+        }
         if let Some((up, lacks)) = self.nodes.take_complete() {
             choice.whereabouts.here(up, lacks, now);
         }

@@ -112,7 +112,7 @@ pub(crate) async fn result(
         notes.truncated();
     }
     let bytes = held(&value);
-    let answered = success(app, notes, async move |writer| write(writer, value).await).await;
+    let answered = success(app, notes, async move |writer| write(writer, value, bytes).await).await;
     if answered.is_err() {
         // There is no room for it.
         app.tide.ebbs(bytes as u64);
@@ -126,12 +126,9 @@ fn cut<T>(all: &mut Vec<T>, limit: usize) -> bool {
     is_cut
 }
 
-async fn write(mut writer: Writer, mut value: Value) -> Result<Writer, Refusal> {
-    if let Value::Matrix(series) = &mut value {
-        // They have grown while the query was evaluated, perhaps to twice of what they need.
-        series.iter_mut().for_each(|one| one.samples.shrink_to_fit());
-    }
-    writer.hold(held(&value) as u64)?;
+/// Writes a result that holds this many bytes.
+async fn write(mut writer: Writer, value: Value, bytes: usize) -> Result<Writer, Refusal> {
+    writer.hold(bytes as u64)?;
     let kind = match &value {
         Value::Scalar(..) => "scalar",
         Value::Text(..) => "string",

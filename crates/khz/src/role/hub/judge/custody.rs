@@ -49,7 +49,7 @@ pub(super) struct Moves {
 /// Which nodes this hub judges.
 pub(super) struct Custody {
     ours: HashMap<Arc<str>, Ours>,
-    /// When another hub said that it judges a node, which was left to it then: if the node comes back at once, that word counts.
+    /// When the other hub, to which a node was left, said that it judges it. If the node comes back at once, that word counts.
     left: HashMap<Arc<str>, Instant>,
     /// All nodes that this hub knows.
     known: HashSet<Arc<str>>,
@@ -91,7 +91,8 @@ impl Custody {
                         ours.since = now;
                     }
                     let since = ours.since;
-                    if let Some(said) = claim.and_then(|(_, answered)| answered).filter(|said| *said >= since) {
+                    if let Some(said) = claim.and_then(|(_, answered)| answered).filter(|said| *said >= since)
+                    {
                         self.ours.remove(&name);
                         self.left.insert(name.clone(), said);
                         moves.left.insert(name);

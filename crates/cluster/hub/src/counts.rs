@@ -44,6 +44,7 @@ counts! {
     now_answers Counter Count "khz.hub.now_answers" "khz_hub_now_answers_total" "Requests for rows on demand that were answered.";
     now_crowded Counter Count "khz.hub.now_crowded" "khz_hub_now_crowded_total" "Requests for rows on demand sent to a node less than a window after the one before: always 0.";
     now_left_out Counter Count "khz.hub.now_left_out" "khz_hub_now_left_out_total" "Nodes left out of an answer because they did not answer in time.";
+    lanes_refused Counter Count "khz.hub.lanes_refused" "khz_hub_lanes_refused_total" "Lanes that nodes offered and that were not taken, because a node had too many.";
     nodes_dropped Counter Count "khz.hub.nodes_dropped" "khz_hub_nodes_dropped_total" "Nodes that were down and made room for others, because there were too many.";
     roster_failures Counter Count "khz.hub.roster_failures" "khz_hub_roster_failures_total" "Times that the roster of nodes could not be written.";
     texts Counter Count "khz.hub.texts" "khz_hub_texts_total" "Kernel texts received.";

@@ -190,11 +190,8 @@ impl Cursor {
     /// subscriptions.
     fn subscribe(&mut self, node: &mut Node) -> bool {
         let Some(terms) = &self.selection.terms else { return true };
-        let Some(number) = node.subscribe(terms) else { return false };
+        let Some(number) = node.subscribe_for(terms, self.selection.is_kept) else { return false };
         self.subscribed = Some(number);
-        if self.selection.is_kept {
-            node.keep(number, true);
-        }
         if let Some(bell) = &self.bell {
             node.hear(number, bell);
         }
@@ -401,7 +398,7 @@ impl Drop for Cursor {
         self.leave_lane(&mut node);
         if let Some(number) = self.subscribed {
             if self.selection.is_kept {
-                node.keep(number, false);
+                node.forsake(number);
             }
             node.unsubscribe(number);
         }

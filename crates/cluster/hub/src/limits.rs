@@ -27,9 +27,9 @@ pub const HANDSHAKES_MAX: usize = 1_024;
 /// begins another frame and does not finish it is cut.
 pub const UNFINISHED_BYTES_MAX: usize = 512 << 20;
 
-/// Lanes of one node: more than twice an agent's 24 (`khz_gather::LANES_MAX`), because lanes that have ended keep their place
-/// until another lane needs it.
-pub const LANES_MAX: usize = 64;
+/// Lanes of one node, as many as an agent offers. An agent has 152 at most (24 of readings, `khz_gather::LANES_MAX`, and 128 of
+/// channels, `khz_gather::CHANNELS_MAX`); lanes that have ended keep their place until another lane needs it.
+pub const LANES_MAX: usize = khz_link::limits::LANES_MAX;
 
 /// Slots of one lane, the same for agents: a node of 10,000 interfaces has 160,000.
 pub use khz_model::schema::SLOTS_MAX;
@@ -95,8 +95,11 @@ pub const LATE_KEPT: Nanos = Nanos::from_secs(5);
 /// Blocks of one lane in the history.
 pub const BLOCKS_MAX: usize = 65_536;
 
-/// Subscriptions at one node, and of one reader's connection. Readers that want the same share one at the node.
-pub const SUBSCRIPTIONS_MAX: usize = 64;
+/// Subscriptions of one reader's connection, and of all readers at one node. Readers that want the same share one at the node.
+pub use khz_link::limits::SUBSCRIPTIONS_MAX;
+
+/// Subscriptions of the hub itself at one node, which readers cannot take: channels that the store keeps, and rules.
+pub const OWN_SUBSCRIPTIONS_MAX: usize = 64;
 
 /// Operations that the link's thread does for all readers in one turn of its loop before it serves the other peers:
 /// names compared, nodes visited, series matched against patterns. One or two milliseconds.

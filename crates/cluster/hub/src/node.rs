@@ -208,9 +208,9 @@ impl Node {
         }
     }
 
-    /// The store keeps the rows of a subscription from now on, or does not any more: then what came so far stays there.
-    pub fn keep(&mut self, subscription: u32, is_kept: bool) {
-        self.subscriptions.keep(subscription, is_kept);
+    /// The store keeps the rows of a subscription no longer: what came so far stays there.
+    pub fn forsake(&mut self, subscription: u32) {
+        self.subscriptions.forsake(subscription);
         let Some(lane) = self.subscriptions.get(subscription).and_then(|known| known.lane()) else { return };
         if !self.subscriptions.are_kept(lane)
             && let Some(lane) = self.lanes.get_mut(lane).filter(|lane| lane.name != BASE)
@@ -234,7 +234,12 @@ impl Node {
 impl Node {
     /// One more reader subscribes. `None`: there are too many different subscriptions, or too many new ones came of late.
     pub fn subscribe(&mut self, terms: &Arc<Terms>) -> Option<u32> {
-        let (number, command) = self.subscriptions.subscribe(terms, clock::boot())?;
+        self.subscribe_for(terms, false)
+    }
+
+    /// The same; with `is_kept` for the store, which has places of its own.
+    pub fn subscribe_for(&mut self, terms: &Arc<Terms>, is_kept: bool) -> Option<u32> {
+        let (number, command) = self.subscriptions.subscribe(terms, is_kept, clock::boot())?;
         command.into_iter().for_each(|command| self.send_subscription(command));
         Some(number)
     }

@@ -17,7 +17,7 @@ use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::generations::Offered;
 use crate::lane::Lane;
-use crate::limits::SCHEMA_PIECE_WORK;
+use crate::limits::{LANES_MAX, SCHEMA_PIECE_WORK};
 use crate::mailbox::Mailbox;
 use crate::node::{Answer, NoRoom, Node, SharedNode};
 use crate::proofs::Proofs;
@@ -110,6 +110,13 @@ impl Talk<'_> {
         Counts::add(&self.cluster.counts.rows, rows);
     }
 
+    /// The node has as many lanes as a hub takes: those that it has go on, and whom this one was for hears why nothing comes.
+    fn refuse_lane(&self, node: &mut Node, offer: &LaneOffer<'_>) {
+        Counts::add(&self.cluster.counts.lanes_refused, 1);
+        let text = format!("the hub has {LANES_MAX} lanes of this node, and takes no more");
+        node.answered(offer.interest, Answer { granted: false, text }, None);
+    }
+
     /// Takes in the schema that a lane is offered with. If another lane has it, the node need not send it.
     fn offer_schema(&self, node: &mut Node, id: u64, offer: &LaneOffer<'_>) -> Taken {
         let (generation, offered) = (offer.generation, Offered::of(offer));
@@ -144,12 +151,11 @@ impl HubSide for Talk<'_> {
 
     fn lane(&mut self, offer: &LaneOffer<'_>) -> Result<Option<Want>, Reject> {
         self.node(|node| {
-            let full =
-                || Reject { reason: Reason::Full, text: "more lanes than a hub takes of one node".into() };
-            let id = node
-                .lanes_mut()
-                .offered(offer.lane, offer.name, offer.epoch, offer.period)
-                .ok_or_else(full)?;
+            let lanes = node.lanes_mut();
+            let Some(id) = lanes.offered(offer.lane, offer.name, offer.epoch, offer.period) else {
+                self.refuse_lane(node, offer);
+                return Ok(None);
+            };
             if let Some(lane) = node.lanes_mut().get_mut(id) {
                 lane.next_offered = offer.next_row;
             }
@@ -266,6 +272,10 @@ impl HubSide for Talk<'_> {
         self.node(|node| {
             let answer = Answer { granted: told.granted, text: told.text.to_owned() };
             let served = node.lanes().id_of(told.lane);
+            if told.granted && told.lane > 0 && served.is_none() && !node.lanes().have_room() {
+                // Its lane was refused, and whoever wants it has heard that.
+                return Ok(None);
+            }
             node.answered(told.interest, answer, served);
             let (Some(id), true) = (served, node.subscriptions().get(told.interest).is_some()) else {
                 return Ok(None);

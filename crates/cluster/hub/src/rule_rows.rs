@@ -24,7 +24,12 @@ pub const RULES_PREFIX: &str = "khz_rules_";
 
 /// True for a lane whose rows are of rules.
 pub(crate) fn is_of_rules(lane: &str) -> bool {
-    lane.strip_prefix(ChannelName::PREFIX).is_some_and(|name| name.starts_with(RULES_PREFIX))
+    lane.strip_prefix(ChannelName::PREFIX).is_some_and(is_name_of_rules)
+}
+
+/// True for a channel of rules.
+pub(crate) fn is_name_of_rules(channel: &str) -> bool {
+    channel.starts_with(RULES_PREFIX)
 }
 
 /// The nodes of which rows of rules have come, for the thread that judges.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fake::{Hub, Node, interest, until};
 use khz_block::{Decoder, SchemaDecoder, Step};
 use khz_hub::{ChannelKeeper, KnownChannel, KnownChannels};
-use khz_link::limits::{HANDLER_BYTES_MAX, VERSION};
+use khz_link::limits::{HANDLER_BYTES_MAX, LANES_MAX, VERSION};
 use khz_link::{ABILITIES, Ask, ChannelFrame, Frame, KNOWS_CHANNELS, Role, Told, Want};
 use khz_model::{
     Bell, ChannelName, ChannelTerms, Interest, Nanos, NodeName, Query, QueryError, Subscription,
@@ -491,6 +491,59 @@ fn a_channel_waits_for_a_place_at_a_node_that_has_too_many_subscriptions() {
     a.row(3, [3; 4]).beat();
     let mut got = Got::default();
     until("its row came", || got.poll(&mut *door).seconds == [3]);
+}
+
+#[test]
+fn readers_do_not_take_the_places_of_channels_that_the_store_keeps() {
+    let hub = Hub::new();
+    let mut a = node(&hub, "a");
+    a.offer(1, 0);
+    let of_readers: Vec<_> = (0..65).map(|n| hub.query.subscribe(channel("hot", &[n])).unwrap()).collect();
+    let mut keeper = ChannelKeeper::new(hub.cluster.clone());
+    keeper.keep(vec![channel("kept", &[1])]);
+    assert!(keeper.tend().is_empty());
+    let asked: Vec<String> = (0..65).map(|_| next_channel(&mut a).1).collect();
+    assert_eq!(asked.iter().filter(|name| *name == "hot").count(), 64);
+    assert_eq!(asked.last().map(String::as_str), Some("kept"));
+    drop(of_readers);
+}
+
+#[test]
+fn a_lane_too_many_is_refused_and_the_node_stays() {
+    let hub = Hub::new();
+    let mut a = node(&hub, "a");
+    a.offer(1, 0);
+    a.row(1, [1; 4]).beat();
+    let base = a.lane;
+    for lane in 0..LANES_MAX as u32 - 1 {
+        a.lane = 10 + lane;
+        a.put_offer(&format!("lane{lane}"), 3, 0, 0);
+    }
+    let mut door = hub.query.subscribe(channel("hot", &[1])).unwrap();
+    let interest = next_channel(&mut a).0;
+    a.lane = 10_000;
+    a.put_offer("channel.hot", 3, 0, interest);
+    let lane = a.lane;
+    Told { interest, granted: true, period: Nanos::SECOND, text: "", lane, refused_by: "" }.put(&mut a.out);
+    a.send();
+    let mut notices = Vec::new();
+    until("the reader hears why", || {
+        notices.extend(door.notices().into_iter().map(|notice| notice.text));
+        !notices.is_empty()
+    });
+    assert_eq!(notices, [format!("the hub has {LANES_MAX} lanes of this node, and takes no more")]);
+    // The node is there, and its base lane goes on.
+    a.lane = base;
+    a.row(2, [2; 4]).beat();
+    let mut plain = hub.query.subscribe(interest_of_all()).unwrap();
+    let mut got = Got::default();
+    a.row(3, [3; 4]).beat();
+    until("its rows come", || got.poll(&mut *plain).seconds.last() == Some(&3));
+}
+
+/// What a plain reader wants.
+fn interest_of_all() -> Interest {
+    interest(&["load.*"], 1)
 }
 
 #[test]

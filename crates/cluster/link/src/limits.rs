@@ -76,11 +76,14 @@ pub const PIECE: usize = 32 << 10;
 /// Lanes that an agent offers on one connection.
 pub const LANES_MAX: usize = 256;
 
-/// Interests of one peer that an agent answers at a time.
-pub const INTERESTS_MAX: usize = 64;
+/// Interests of a hub that an agent answers at a time: 64 of readers, 64 of the hub itself, and what older ones still linger.
+pub const INTERESTS_MAX: usize = 160;
+
+/// Interests of one reader's connection at a time.
+pub const SUBSCRIPTIONS_MAX: usize = 64;
 
 /// Interests that a reader may send in one burst, because an interest in all nodes is work for all of them.
-pub const INTERESTS_AT_ONCE: u64 = 2 * INTERESTS_MAX as u64;
+pub const INTERESTS_AT_ONCE: u64 = 2 * SUBSCRIPTIONS_MAX as u64;
 /// Interests that it may send each second besides. See [`INTERESTS_AT_ONCE`].
 pub const INTERESTS_A_SECOND: u64 = 32;
 
@@ -158,7 +161,7 @@ mod tests {
         }
         assert_eq!(
             INTERESTS_AT_ONCE,
-            2 * INTERESTS_MAX as u64,
+            2 * SUBSCRIPTIONS_MAX as u64,
             "a reader's screen is left and another one opened"
         );
     }

@@ -16,10 +16,15 @@ use khz_promql::{
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
-const ROWS: i64 = 400;
+const ROWS: usize = 400;
 /// ms.
 const PERIOD: i64 = 1_000;
 const BEGIN: i64 = 1_700_000_000_000;
+
+/// When rows are gathered (ns since 1970).
+fn times(mut late: impl FnMut() -> i64) -> Vec<i64> {
+    (0..ROWS as i64).map(|row| (BEGIN + row * PERIOD) * 1_000_000 + late()).collect()
+}
 
 /// Numbers that are the same in every run.
 struct Random(TestRng);
@@ -98,7 +103,7 @@ struct Past {
 }
 
 impl Past {
-    fn of(series: &[Series], rows: &[Vec<Option<u64>>]) -> Self {
+    fn of(series: &[Series], times: &[i64], rows: &[Vec<Option<u64>>]) -> Self {
         let node = NodeName::new("n1").unwrap();
         let identity = khz_model::exposed::Identity { node: &node, job: "node" };
         let all = series.iter().enumerate().map(|(slot, series)| {
@@ -106,7 +111,7 @@ impl Past {
             let labels = khz_model::exposed::labels(series, Some(identity), None);
             let sample = |(row, cells): (usize, &Vec<Option<u64>>)| {
                 let number = |bits| khz_model::exposed::number(&series.metric, bits).unwrap().to_f64();
-                (BEGIN + row as i64 * PERIOD, cells[slot].map_or(stale(), number))
+                (times[row] / 1_000_000, cells[slot].map_or(stale(), number))
             };
             (LabelSet::new(named.into_iter().chain(labels)), rows.iter().enumerate().map(sample).collect())
         });
@@ -269,7 +274,7 @@ fn expected(past: &Past, text: &str, time: i64) -> Result<BTreeMap<String, f64>,
 }
 
 fn found(bound: &mut Bound, time: i64, row: &[Option<u64>]) -> BTreeMap<String, f64> {
-    let values = bound.row(time * 1_000_000, |slot| row[slot as usize]).to_vec();
+    let values = bound.row(time, |slot| row[slot as usize]).to_vec();
     let labels = bound.labels().iter().map(|labels| format!("{:?}", LabelSet::new(labels.iter())));
     let named: Vec<String> = if bound.labels().is_empty() { vec![String::new()] } else { labels.collect() };
     named.into_iter().zip(values).filter(|(_, value)| !is_absent(*value)).collect()
@@ -277,10 +282,27 @@ fn found(bound: &mut Bound, time: i64, row: &[Option<u64>]) -> BTreeMap<String, 
 
 #[test]
 fn a_plan_gives_what_the_evaluator_gives() {
+    compare(1, &times(|| 0));
+}
+
+#[test]
+fn a_plan_gives_what_the_evaluator_gives_of_rows_that_come_early_and_late() {
+    // Within a millisecond, beyond it, and by more than half a period.
+    for (seed, most) in [(2, 900_000), (3, 5_000_000), (4, 700_000_000)] {
+        let mut random = Random::of(10 + seed);
+        compare(
+            seed,
+            &times(|| random.below(most) as i64 - if most < 1_000_000 { 0 } else { most as i64 / 2 }),
+        );
+    }
+}
+
+/// Compares 700 random expressions at some of the rows, which come at these times.
+fn compare(seed: u8, times: &[i64]) {
     let series = series();
-    let mut random = Random::of(1);
+    let mut random = Random::of(seed);
     let rows = rows(&mut random, &series);
-    let past = Past::of(&series, &rows);
+    let past = Past::of(&series, times, &rows);
     let node = NodeName::new("n1").unwrap();
     let (mut compared, mut refused) = (0, 0);
     for _ in 0..700 {
@@ -304,12 +326,12 @@ fn a_plan_gives_what_the_evaluator_gives() {
             Err(error) => panic!("{text}: {error}"),
         };
         for (number, row) in rows.iter().enumerate() {
-            let time = BEGIN + number as i64 * PERIOD;
-            let found = found(&mut bound, time, row);
+            let found = found(&mut bound, times[number], row);
             if number % 41 != 7 && number != 399 {
                 continue;
             }
-            let expected = expected(&past, &text, time).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let expected = expected(&past, &text, times[number] / 1_000_000)
+                .unwrap_or_else(|error| panic!("{text}: {error}"));
             let keys = |all: &BTreeMap<String, f64>| all.keys().cloned().collect::<Vec<_>>();
             assert_eq!(keys(&expected), keys(&found), "{text} at row {number}");
             for (labels, value) in &expected {

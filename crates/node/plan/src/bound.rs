@@ -6,7 +6,7 @@ use crate::join::{FirstOf, join};
 use crate::labels::LabelSet;
 use crate::number::{ABSENT, Scale, is_absent};
 use crate::plan::{Math, Operator, StepId};
-use crate::window::Window;
+use crate::window::{Window, milliseconds};
 
 /// A value of a step, with where it comes from.
 const BYTES_A_VALUE: usize = 64;
@@ -192,7 +192,7 @@ impl Does {
                 gives.row(time, reading, of, out);
                 with.row_in_place(out, *number);
             }
-            Does::Time => out.fill(time as f64 / 1e9),
+            Does::Time => out.fill(milliseconds(time) as f64 / 1e3),
             Does::Series(slots) => {
                 for (out, (slot, scale)) in out.iter_mut().zip(slots) {
                     *out = reading(*slot).map_or(ABSENT, |bits| scale.number(bits));

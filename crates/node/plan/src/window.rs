@@ -49,9 +49,14 @@ enum State {
     Quantile(Quantile),
 }
 
-/// Rows in a window of this length, and one for a row that comes early.
+/// Rows in a window of this length, one for a row that comes early, and one because windows begin at whole milliseconds.
 pub(crate) fn rows(length: Nanos, period: Nanos) -> usize {
-    usize::try_from(length.0.div_ceil(period.0.max(1))).unwrap_or(usize::MAX).saturating_add(1)
+    usize::try_from(length.0.div_ceil(period.0.max(1))).unwrap_or(usize::MAX).saturating_add(2)
+}
+
+/// A time as PromQL has it, in whole milliseconds since 1970.
+pub(crate) fn milliseconds(time: i64) -> i64 {
+    time.div_euclid(1_000_000)
 }
 
 /// Bytes of the window of one series that holds this many rows.
@@ -94,6 +99,9 @@ impl Window {
 
     /// Takes the reading of a row, if it has one, and gives the function's value at this time (ns).
     pub fn row(&mut self, time: i64, bits: Option<u64>) -> f64 {
+        // A row that wakes up 50 us later than the one before must not have one sample less than a query over the store has. Only
+        // windows that follow each other do not care about the millisecond: half a period decides there.
+        let time = if self.margin == 0 { milliseconds(time) * 1_000_000 } else { time };
         let begin = time.saturating_sub(self.length);
         let after = begin.saturating_add(self.margin);
         while self.samples.oldest().is_some_and(|(oldest, _)| oldest <= after) {

@@ -30,6 +30,11 @@ pub(crate) struct Lanes {
     made: u64,
 }
 
+/// True for a lane that has ended and that no reader follows: another one may take its place.
+fn is_replaceable(lane: &Lane) -> bool {
+    !lane.alive && lane.readers == 0 && lane.name != BASE
+}
+
 /// Finding a lane.
 impl Lanes {
     /// The lane with this id, if its epoch is the present one.
@@ -154,10 +159,14 @@ impl Lanes {
         self.gone = self.gone.plus(Counted::of_former(&lane));
     }
 
+    /// True if one more lane may come.
+    pub fn have_room(&self) -> bool {
+        self.present.len() < LANES_MAX || self.present.iter().any(is_replaceable)
+    }
+
     /// Makes room: a lane that has ended and that no reader follows goes. `None`: there is no such lane.
     fn drop_ended(&mut self) -> Option<()> {
-        let is_over = |lane: &Lane| !lane.alive && lane.readers == 0 && lane.name != BASE;
-        let at = self.present.iter().position(is_over)?;
+        let at = self.present.iter().position(is_replaceable)?;
         self.remove(at);
         Some(())
     }

@@ -8,8 +8,11 @@ use std::sync::{Arc, Weak};
 use khz_link::Allowance;
 use khz_model::{Bell, ChannelTerms, Nanos, Pattern, Rate};
 
-use crate::limits::{SUBSCRIPTIONS_A_SECOND, SUBSCRIPTIONS_AT_ONCE, SUBSCRIPTIONS_MAX};
+use crate::limits::{
+    OWN_SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_A_SECOND, SUBSCRIPTIONS_AT_ONCE, SUBSCRIPTIONS_MAX,
+};
 use crate::mailbox::Command;
+use crate::rule_rows;
 
 /// What a subscription selects, and how its rows are to come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +30,11 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
+    /// True if the hub wants these rows itself, to judge: no reader may have such a channel.
+    fn are_of_rules(&self) -> bool {
+        self.channel.as_ref().is_some_and(|channel| rule_rows::is_name_of_rules(channel.name.as_str()))
+    }
+
     /// True if both have the same rows, whether at once or flushed.
     pub fn has_rows_of(&self, other: &Terms) -> bool {
         self.channel == other.channel
@@ -100,6 +108,11 @@ impl NodeSubscription {
         }
     }
 
+    /// True if the hub itself wants it, for its store or its rules.
+    fn is_own(&self) -> bool {
+        self.is_kept || self.terms.are_of_rules()
+    }
+
     /// True if the node will not serve it.
     pub fn is_refused(&self) -> bool {
         self.answer.as_ref().is_some_and(|answer| !answer.granted)
@@ -154,14 +167,20 @@ impl Subscriptions {
         Subscriptions { all: Vec::new(), have_bells: false, allowance: Allowance::full(now), made: 0 }
     }
 
-    /// One more reader subscribes. Returns the subscription's number and, if it is a new one, the command for the node.
-    /// `None`: there are too many different ones, or too many new ones came of late.
-    pub fn subscribe(&mut self, terms: &Arc<Terms>, now: Nanos) -> Option<(u32, Option<Command>)> {
+    /// One more reader subscribes; with `is_kept` it is the store. Returns the subscription's number and, if it is a new one, the
+    /// command for the node. `None`: there are too many different ones, or too many new ones came of late.
+    pub fn subscribe(
+        &mut self,
+        terms: &Arc<Terms>,
+        is_kept: bool,
+        now: Nanos,
+    ) -> Option<(u32, Option<Command>)> {
         if let Some(known) = self.all.iter_mut().find(|known| known.terms == *terms) {
             known.readers += 1;
+            known.is_kept |= is_kept;
             return Some((known.number, None));
         }
-        if self.all.len() >= SUBSCRIPTIONS_MAX || !self.allowance.take(now) {
+        if !self.have_room(is_kept || terms.are_of_rules()) || !self.allowance.take(now) {
             return None;
         }
         self.made += 1;
@@ -173,13 +192,19 @@ impl Subscriptions {
             answer: None,
             lane: None,
             start: None,
-            is_kept: false,
+            is_kept,
             bells: Vec::new(),
             has_news: false,
         };
         let command = new.command();
         self.all.push(new);
         Some((number, Some(command)))
+    }
+
+    /// True if there may be one more: of readers, or of the hub itself. Neither takes the other's places.
+    fn have_room(&self, is_own: bool) -> bool {
+        let limit = if is_own { OWN_SUBSCRIPTIONS_MAX } else { SUBSCRIPTIONS_MAX };
+        self.all.iter().filter(|known| known.is_own() == is_own).count() < limit
     }
 
     /// One reader less. If it was the last one, returns the command for the node.
@@ -219,10 +244,10 @@ impl Subscriptions {
         self.have_bells = self.all.iter().any(|known| !known.bells.is_empty());
     }
 
-    /// The store keeps the rows of a subscription from now on, or does not any more.
-    pub fn keep(&mut self, number: u32, is_kept: bool) {
+    /// The store keeps the rows of a subscription no longer.
+    pub fn forsake(&mut self, number: u32) {
         if let Some(known) = self.get_mut(number) {
-            known.is_kept = is_kept;
+            known.is_kept = false;
         }
     }
 

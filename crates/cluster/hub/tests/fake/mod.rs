@@ -309,7 +309,8 @@ impl Node {
         self.offer_lane("base", epoch, oldest_row, 0)
     }
 
-    pub fn offer_lane(&mut self, name: &str, epoch: u64, oldest_row: u64, interest: u32) -> khz_link::Want {
+    /// Only offers it. Returns the schema.
+    pub fn put_offer(&mut self, name: &str, epoch: u64, oldest_row: u64, interest: u32) -> Vec<u8> {
         let mut schema = Vec::new();
         let mut encoder = SchemaEncoder::new();
         for one in series() {
@@ -334,6 +335,12 @@ impl Node {
         }
         .put(&mut self.out);
         self.send();
+        schema
+    }
+
+    pub fn offer_lane(&mut self, name: &str, epoch: u64, oldest_row: u64, interest: u32) -> khz_link::Want {
+        let lane = self.lane;
+        let schema = self.put_offer(name, epoch, oldest_row, interest);
         let want = self.await_frame(|frame| match frame {
             Frame::Want(want) => Some(want.to_want()),
             _ => None,

@@ -15,12 +15,9 @@ use crate::driver::reader::Reader;
 use crate::driver::texts::TextSubscriptions;
 use crate::driver::waker::Waker;
 use crate::driver::worker::Running;
-use crate::limits::{HANDLER_BYTES_MAX, INTERESTS_MAX, PATTERNS_MAX};
+use crate::limits::{HANDLER_BYTES_MAX, PATTERNS_MAX, SUBSCRIPTIONS_MAX};
 use crate::reader_end::LaneSink;
 use crate::texts::ReadFrame;
-
-/// Subscriptions that one reader may have at a time: a hub takes no more on one connection.
-pub const SUBSCRIPTIONS_MAX: usize = INTERESTS_MAX;
 
 /// What the thread of a reader needs.
 pub struct FollowingSettings {

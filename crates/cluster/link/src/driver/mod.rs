@@ -30,7 +30,7 @@ pub use bell::Bell;
 pub use counters::{Counters, UNKNOWN};
 pub use dialer::{FindNear, HubAddress, Near, TlsSettings};
 pub use events::{EVENT_BYTES, Event, EventSink, Events};
-pub use following::{ConnectionSink, Following, FollowingError, FollowingSettings, SUBSCRIPTIONS_MAX};
+pub use following::{ConnectionSink, Following, FollowingError, FollowingSettings};
 pub use tcp::{connect_from, socket_to};
 pub use waker::Waker;
 

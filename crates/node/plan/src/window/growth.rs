@@ -78,27 +78,27 @@ impl Growth {
             true => last.1 - first.1,
             false => last.1 - first.1 + self.lost(scale),
         };
-        // In nanoseconds: what is compared and divided has the same unit.
-        let span = |from: i64, to: i64| to.wrapping_sub(from) as f64;
-        let covered = span(first.0, last.0);
-        let (mut to_start, mut to_end) = (span(after, first.0), span(last.0, end));
+        // In seconds, and in this order, as the evaluator computes it: bit for bit the same.
+        let seconds = |from: i64, to: i64| to.wrapping_sub(from) as f64 / 1e9;
+        let covered = seconds(first.0, last.0);
+        let (mut to_start, mut to_end) = (seconds(after, first.0), seconds(last.0, end));
         // Where samples are about this far apart, only the exact words decide.
         if to_start.max(to_end) * (count - 1.0) >= covered * 1.099 {
-            let between = covered / 1e9 / (count - 1.0);
+            let between = covered / (count - 1.0);
             // Samples that are this close to a bound of the window are taken to go on up to it.
             let near = between * 1.1;
-            if to_start / 1e9 >= near {
-                to_start = between * 1e9 / 2.0;
+            if to_start >= near {
+                to_start = between / 2.0;
             }
-            if to_end / 1e9 >= near {
-                to_end = between * 1e9 / 2.0;
+            if to_end >= near {
+                to_end = between / 2.0;
             }
         }
         // A counter was never below zero.
-        if self.is_counter && grown > 0.0 && first.1 >= 0.0 && covered * first.1 < to_start * grown {
-            to_start = covered * (first.1 / grown);
+        if self.is_counter && grown > 0.0 && first.1 >= 0.0 {
+            to_start = to_start.min(covered * (first.1 / grown));
         }
-        grown * (covered + to_start + to_end) / (covered * parts)
+        grown * ((covered + to_start + to_end) / covered / parts)
     }
 }
 
@@ -111,7 +111,11 @@ pub(super) fn instant(samples: &Samples, is_rate: bool) -> f64 {
     if !is_rate {
         return last - before;
     }
+    let elapsed = later.wrapping_sub(earlier);
+    if elapsed == 0 {
+        return ABSENT;
+    }
     // After a reset of the counter, all that it shows came since.
     let grown = if last < before { last } else { last - before };
-    grown / (later.wrapping_sub(earlier) as f64 / 1e9)
+    grown / (elapsed as f64 / 1e9)
 }

@@ -63,6 +63,9 @@ pub enum ChannelError {
     /// An operator made it.
     #[error("channel '{0}' is an operator's: a reader cannot change or remove it")]
     OfOperator(String),
+    /// An operator's channel uses it.
+    #[error("channel '{0}' is used by an operator's ({1}): a reader cannot change it")]
+    UsedByOperator(String, String),
     /// This role makes no channels.
     #[error("a {0} makes no channels: ask as a reader or as an operator")]
     NoMaker(khz_trust::Role),

@@ -222,6 +222,7 @@ impl Registry {
         let kept = Kept::new(definition, maker, &|name| of_channels(&channels, name))?;
         if let Some(there) = channels.get(&kept.definition.name) {
             check_may_change(there, maker)?;
+            check_users(&kept.definition.name, maker, &channels)?;
         }
         self.put(&file, &channels, kept)
     }
@@ -369,6 +370,17 @@ fn check_may_change(there: &Kept, role: Role) -> Result<(), ChannelError> {
     }
 }
 
+/// What an operator's channels compute, and what the store keeps of it, is not a reader's to change.
+fn check_users(name: &str, role: Role, channels: &Channels) -> Result<(), ChannelError> {
+    let is_protected =
+        |user: &String| channels.get(user).is_some_and(|user| !role.may_change_channel_of(user.maker));
+    let users: Vec<String> = users_of(name, channels).into_iter().filter(is_protected).collect();
+    match users.is_empty() {
+        true => Ok(()),
+        false => Err(ChannelError::UsedByOperator(name.to_owned(), users.join(", "))),
+    }
+}
+
 fn unknown(name: &str, channels: &Channels) -> ChannelError {
     let near = suggest::nearest(name, channels.keys().map(String::as_str)).map(str::to_owned);
     ChannelError::Unknown(name.chars().take(khz_model::channel::CHANNEL_NAME_MAX).collect(), near)
@@ -498,6 +510,24 @@ mod tests {
         let (registry, damage) = Registry::open(&place.0).unwrap();
         assert_eq!((names(&registry), damage), (vec!["b".into(), "m".into(), "z".into()], vec![]));
         assert!(registry.get("b").unwrap().interest.channel == now);
+    }
+
+    #[test]
+    fn a_reader_does_not_change_what_an_operators_channel_computes() {
+        let registry = Registry::in_memory();
+        registry.create(of_expr("z", "node_load1"), Role::Reader).unwrap();
+        registry.create(of_expr("m", "{\"channel.z\"} / 2"), Role::Reader).unwrap();
+        registry.set(of_expr("z", "node_load5"), Role::Reader).unwrap();
+        registry.create(of_expr("b", "{\"channel.m\"} > 1"), Role::Operator).unwrap();
+        for name in ["z", "m"] {
+            let refused = registry.set(of_expr(name, "node_load15"), Role::Reader).unwrap_err().to_string();
+            let why = "is used by an operator's (b): a reader cannot change it";
+            assert_eq!(refused, format!("channel '{name}' {why}"));
+            registry.set(of_expr(name, "node_load15"), Role::Operator).unwrap();
+        }
+        registry.remove("b", Role::Operator).unwrap();
+        // The operator's change has made it an operator's.
+        assert!(registry.set(of_expr("z", "node_load1"), Role::Reader).is_err());
     }
 
     #[test]

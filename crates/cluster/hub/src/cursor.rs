@@ -195,7 +195,7 @@ impl Cursor {
         if let Some(bell) = &self.bell {
             node.hear(number, bell);
         }
-        self.start = node.start_of_reader(number);
+        self.start = node.start_of_reader(number, self.selection.gives_states());
         // The handler of a channel may change its rate: that is not the node's ceiling.
         self.pace = terms.rate.filter(|_| terms.channel.is_none()).map(Pace::new);
         true

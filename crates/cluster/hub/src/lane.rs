@@ -249,6 +249,12 @@ impl Lane {
         (open.scanner.rows() > 0).then(|| open.scanner.stamp())
     }
 
+    /// The number of the newest row, as far as it is here.
+    pub fn newest_number(&self) -> Option<u64> {
+        let open = self.open.as_ref()?;
+        Some(open.header.first_row + u64::from(open.scanner.rows().checked_sub(1)?))
+    }
+
     /// What the slots of a block mean. A block without slots needs no schema.
     fn schema_of(&self, header: &Header) -> Result<Arc<Schema>, Reject> {
         let empty = || (header.slots == 0).then(Schema::empty).flatten();

@@ -293,12 +293,15 @@ impl Node {
             .map(|lane| Start { epoch: lane.epoch, row: lane.next_row().max(lane.next_offered) })
     }
 
-    /// Where a reader of a channel begins that subscribes now; `None`: where the lane begins to serve.
-    pub fn start_of_reader(&self, subscription: u32) -> Option<Start> {
+    /// Where a reader of a channel begins that subscribes now; `None`: where the lane begins to serve. With `is_state` the newest row
+    /// that is here comes first, since no other may come for long.
+    pub fn start_of_reader(&self, subscription: u32, is_state: bool) -> Option<Start> {
         let start = self.subscriptions.get(subscription)?.start()?;
         let is_it = |lane: &&Lane| lane.epoch == start.epoch;
-        let lane = self.lanes.present().iter().find(is_it);
-        Some(lane.and_then(|lane| self.start_of(lane.id)).filter(|now| now.row > start.row).unwrap_or(start))
+        let Some(lane) = self.lanes.present().iter().find(is_it) else { return Some(start) };
+        let Some(now) = self.start_of(lane.id).filter(|now| now.row > start.row) else { return Some(start) };
+        let newest = lane.newest_number().filter(|newest| is_state && newest + 1 == now.row);
+        Some(Start { row: newest.unwrap_or(now.row), ..now })
     }
 
     /// Rows of a lane are wanted from this row on (`None`: from the first that comes).

@@ -494,6 +494,44 @@ fn a_channel_waits_for_a_place_at_a_node_that_has_too_many_subscriptions() {
 }
 
 #[test]
+fn who_comes_later_to_a_channel_of_states_gets_its_newest_row_first_and_of_events_only_new_ones() {
+    let band = || Some(khz_plan::Deadband { absolute: 1.0, relative: 0.0 });
+    let plan = khz_promql::compile("node_load1 > 2").unwrap();
+    let event = khz_plan::When { plan: Some(plan), once: true, ..khz_plan::When::default() };
+    for (when, first) in [(None, 2), (Some(event), 3)] {
+        let mut handler = Vec::new();
+        khz_plan::Handler { deadband: band(), when, ..khz_plan::Handler::default() }.put(&mut handler);
+        assert!(khz_plan::Handler::take(&handler).is_ok());
+        let hub = Hub::new();
+        let mut a = node(&hub, "a");
+        let mut door = hub.query.subscribe(channel("hot", &handler)).unwrap();
+        let number = next_channel(&mut a).0;
+        grant(&mut a, number, 5);
+        a.row(1, [1; 4]).row(2, [2; 4]).beat();
+        let mut got = Got::default();
+        until("its rows", || got.poll(&mut *door).seconds == [1, 2]);
+        let mut later = hub.query.subscribe(channel("hot", &handler)).unwrap();
+        let mut link = reader(&hub);
+        let frame = Some(ChannelFrame { name: "hot", handler: &handler });
+        let (period, patterns) = (Nanos::from_millis(10), &["load.*"]);
+        Ask { number: 1, period, exact: false, prompt: true, past: false, channel: frame, patterns }
+            .put(&mut link.out);
+        link.send();
+        let mut of_later = Got::default();
+        if first == 2 {
+            until("the state", || of_later.poll(&mut *later).seconds == [2]);
+        }
+        let mut received = Received::default();
+        received.read_until(&mut link, |got| !got.told.is_empty());
+        a.row(3, [3; 4]).beat();
+        until("the new row", || of_later.poll(&mut *later).seconds.last() == Some(&3));
+        received.read_until(&mut link, |got| got.rows.last().is_some_and(|row| row.1 == 3));
+        assert_eq!((of_later.seconds[0], of_later.lost), (first, 0));
+        assert_eq!((received.rows[0].1, received.lost), (first, 0));
+    }
+}
+
+#[test]
 fn readers_do_not_take_the_places_of_channels_that_the_store_keeps() {
     let hub = Hub::new();
     let mut a = node(&hub, "a");

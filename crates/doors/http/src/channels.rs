@@ -186,6 +186,7 @@ impl From<ChannelError> for Refusal {
             ChannelError::TooFast(_)
             | ChannelError::ForOperators(_)
             | ChannelError::OfOperator(_)
+            | ChannelError::UsedByOperator(..)
             | ChannelError::NoMaker(_) => StatusCode::FORBIDDEN,
             ChannelError::File { .. } | ChannelError::Shared(_) => StatusCode::SERVICE_UNAVAILABLE,
         };

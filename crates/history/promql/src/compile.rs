@@ -109,7 +109,7 @@ impl Steplist<'_> {
             let problem = format!("a channel cannot use itself: {}", chain());
             return self.refuse_chain(at, &problem);
         }
-        if self.chain.len() > CHAIN_MAX {
+        if self.chain.len() >= CHAIN_MAX {
             let problem = format!("more than {CHAIN_MAX} channels use one another: {}", chain());
             return self.refuse_chain(at, &problem);
         }
@@ -481,12 +481,12 @@ mod tests {
         let error = refused("x", "1 + {\"channel.n0\"}", &long);
         assert!(
             error.starts_with("more than 8 channels use one another: x -> n0")
-                && error.ends_with("n7 -> n8 (1:5)"),
+                && error.ends_with("n6 -> n7 (1:5)"),
             "{error}"
         );
         let wide = "a + a + a + a + a + a + a + a + a + a + a + a + a + a + a + a";
-        let mut grows = long[..7].to_vec();
-        grows.push(("n7", wide));
+        let mut grows = long[..6].to_vec();
+        grows.push(("n6", wide));
         assert!(refused("x", "{\"channel.n0\"}", &grows).contains("more than 256 steps"));
     }
 }

@@ -85,6 +85,8 @@ fn rows(random: &mut Random, series: &[Series]) -> Vec<Vec<Option<u64>>> {
                 (ValueType::Float, _) => match random.below(30) {
                     0 => f64::NAN,
                     1 => f64::INFINITY,
+                    2 => -f64::MAX / 1.5,
+                    3 => f64::MAX / 1.2,
                     n => n as f64 / 7.0 - 1.0,
                 }
                 .to_bits(),

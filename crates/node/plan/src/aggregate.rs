@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use crate::arithmetic::Compensated;
+use crate::arithmetic::{Compensated, Mean};
 use crate::labels::LabelSet;
 use crate::number::{ABSENT, is_absent};
 use crate::plan::{Aggregate, Aggregator};
@@ -69,7 +69,7 @@ fn of_group(aggregator: Aggregator, values: &mut [(f64, u32)]) -> f64 {
     };
     match aggregator {
         Aggregator::Sum => total(),
-        Aggregator::Avg => total() / count,
+        Aggregator::Avg => Mean::of(each).value().unwrap_or(ABSENT),
         Aggregator::Min => each.fold(f64::NAN, f64::min),
         Aggregator::Max => each.fold(f64::NAN, f64::max),
         Aggregator::Count => count,

@@ -37,6 +37,60 @@ impl Compensated {
     }
 }
 
+/// A mean: a sum through the count, and the mean itself once the sum would overflow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mean {
+    /// The sum, or the mean if `is_incremental`.
+    state: Compensated,
+    count: f64,
+    is_incremental: bool,
+}
+
+impl Mean {
+    /// Of these values.
+    pub fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut mean = Mean::default();
+        values.for_each(|value| mean.add(value));
+        mean
+    }
+
+    /// Adds a value.
+    #[inline]
+    pub fn add(&mut self, value: f64) {
+        self.add_sum(value, 1.0);
+    }
+
+    /// Adds values of which the sum and the count are known.
+    #[inline]
+    pub fn add_sum(&mut self, value: f64, count: f64) {
+        let before = self.count;
+        self.count += count;
+        if !self.is_incremental {
+            let mut sum = self.state;
+            sum.add(value);
+            if before == 0.0 || !sum.sum.is_infinite() {
+                self.state = sum;
+                return;
+            }
+            self.is_incremental = true;
+            self.state = Compensated { sum: self.state.sum / before, lost: self.state.lost / before };
+        }
+        let share = before / self.count;
+        self.state = Compensated { sum: share * self.state.sum, lost: share * self.state.lost };
+        self.state.add(value / self.count);
+    }
+
+    /// The mean; `None` without a value.
+    pub fn value(&self) -> Option<f64> {
+        let Compensated { sum, lost } = self.state;
+        match self.is_incremental {
+            _ if self.count == 0.0 => None,
+            true => Some(sum + lost),
+            false => Some(sum / self.count + lost / self.count),
+        }
+    }
+}
+
 /// To the nearest multiple; halves go up. As in Prometheus, the inverse is used: 0.1 has no exact double, 10 has.
 pub fn round(value: f64, to: f64) -> f64 {
     let inverse = 1.0 / to;

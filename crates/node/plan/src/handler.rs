@@ -114,6 +114,12 @@ pub struct Deadband {
 }
 
 impl Handler {
+    /// True if the row that was sent last says what is so until another one comes: who begins to read wants it, however old it is. A
+    /// row of a condition is an event, which is over.
+    pub fn gives_states(&self) -> bool {
+        self.deadband.is_some() && self.when.is_none()
+    }
+
     /// All its plans.
     fn plans(&self) -> impl Iterator<Item = &Plan> {
         let when = self.when.iter().flat_map(|when| [when.plan.as_ref(), when.unless.as_ref()]);

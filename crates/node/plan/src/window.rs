@@ -18,6 +18,7 @@ use self::moments::Moments;
 use self::quantile::Quantile;
 pub(crate) use self::samples::Samples;
 use self::sum::{ExactSum, FloatSum};
+use crate::arithmetic::Mean;
 use crate::number::{ABSENT, Scale, is_absent};
 use crate::plan::Over;
 
@@ -170,7 +171,12 @@ impl Window {
         let count = self.samples.len() as f64;
         match (&self.state, self.over) {
             (State::Exact(sum), over) => sum.total(&self.scale) / if over == Over::Avg { count } else { 1.0 },
-            (State::Float(sum), over) => sum.total() / if over == Over::Avg { count } else { 1.0 },
+            (State::Float(sum), Over::Avg) if sum.total().is_finite() => sum.total() / count,
+            // The sum is more than a double holds, which the mean need not be.
+            (State::Float(_), Over::Avg) => {
+                Mean::of(self.samples.iter().map(|(_, value)| value)).value().unwrap_or(ABSENT)
+            }
+            (State::Float(sum), _) => sum.total(),
             (State::Extremes(extremes), _) => extremes.value(&self.samples),
             (State::Growth(growth), over) => {
                 let parts = if over == Over::Rate { self.length as f64 / 1e9 } else { 1.0 };

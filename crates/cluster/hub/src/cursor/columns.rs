@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use khz_block::Decoder;
 use khz_link::limits::VERSION;
 use khz_model::{Absence, Pattern, Reading, Row, Series};
+use khz_plan::Handler;
 
 use crate::node::Terms;
 use crate::schemas::Schema;
@@ -24,6 +25,8 @@ pub(crate) struct Selection {
     pub terms: Option<Arc<Terms>>,
     /// Every series of a lane: of a channel the node sends only what the reader is to get, under names that no pattern has.
     is_all: bool,
+    /// Who begins to read wants the row that was sent last, too.
+    gives_states: bool,
     /// The store keeps the rows: nobody reads them here.
     pub is_kept: bool,
     /// The version of the link that the reader speaks; it decides which values the reader knows.
@@ -36,8 +39,11 @@ impl Selection {
     pub fn new(patterns: Arc<[Pattern]>, speaking: Vec<u32>, terms: Option<Terms>) -> Self {
         let terms = terms.map(Arc::new);
         let is_all = terms.as_ref().is_some_and(|terms| terms.channel.is_some());
+        let channel = terms.as_ref().and_then(|terms| terms.channel.as_ref());
+        let handler = channel.and_then(|channel| Handler::take(&channel.handler).ok());
+        let gives_states = handler.is_some_and(|handler| handler.gives_states());
         let (is_kept, known) = Default::default();
-        Selection { patterns, speaking, terms, is_all, is_kept, version: VERSION, known }
+        Selection { patterns, speaking, terms, is_all, gives_states, is_kept, version: VERSION, known }
     }
 
     /// The same for the store, which keeps the rows.
@@ -55,6 +61,11 @@ impl Selection {
     /// All of these patterns, whatever nodes they name.
     pub fn all(patterns: &[Pattern]) -> Self {
         Selection::new(patterns.into(), (0..patterns.len() as u32).collect(), None)
+    }
+
+    /// True for a channel whose newest row a new reader wants, however old it is.
+    pub fn gives_states(&self) -> bool {
+        self.gives_states
     }
 
     /// True if it selects rows of a channel.

@@ -219,6 +219,7 @@ impl BoundHandler {
     /// Somebody begins to read the rows, who may know nothing of those before.
     pub fn read_again(&mut self) {
         self.rules.iter_mut().for_each(BoundRules::read_again);
+        self.change.iter_mut().for_each(|change| change.band.begin_again());
     }
 
     /// Takes a row of rules. Returns whether it is to be sent; `None`: there are no rules.

@@ -23,6 +23,11 @@ impl Change {
         places.into_iter().for_each(|(place, from)| self.sent[place] = before.sent[from]);
     }
 
+    /// Somebody begins to read who does not know what was sent: the next row is sent, whatever it has.
+    pub fn begin_again(&mut self) {
+        self.is_begun = false;
+    }
+
     /// Whether a row of these values is sent: whether one differs by at least the deadband. One that comes or goes does.
     pub fn is_enough(&self, values: &[f64]) -> bool {
         !self.is_begun || self.sent.iter().zip(values).any(|(&sent, &value)| self.differs(sent, value))
@@ -82,6 +87,17 @@ mod tests {
         let one = Deadband { absolute: 1.0, relative: 0.1 };
         assert_eq!(is_sent(one, &[0.0, 0.9, 1.0, 1.5, 0.0]), [true, false, true, false, true]);
         assert_eq!(is_sent(Deadband::default(), &[0.0, -0.0, 1e-9, 1e-9]), [true, false, true, false]);
+    }
+
+    #[test]
+    fn a_new_reader_gets_the_next_row_and_all_of_it() {
+        let mut change = Change::new(Deadband { absolute: 1.0, relative: 0.0 }, 1);
+        change.send(&[1.0], |_| ());
+        assert!(!change.is_enough(&[1.5]));
+        change.begin_again();
+        assert!(change.is_enough(&[1.5]));
+        change.send(&[1.5], |_| panic!("it is not kept"));
+        assert!(!change.is_enough(&[1.0]) && change.is_enough(&[2.5]));
     }
 
     #[test]

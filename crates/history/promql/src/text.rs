@@ -22,15 +22,22 @@ use crate::plan;
 /// Parses a query. Fails as Prometheus does for a text that is no query (`bad_data`).
 pub(crate) fn parse(text: &str) -> Result<Expr, QueryError> {
     guard::check(text)?;
-    // The parser is foreign code: should it panic, then the query fails, not the process.
-    let parsed = numbers::without_underscores(&bytes::without_escaped_bytes(text));
-    std::panic::catch_unwind(|| promql_parser::parser::parse(&parsed))
+    parsed(text).map_err(|problem| {
+        let faults::Fault { at, problem } =
+            faults::fault(text, &plain(text), problem, |part| parsed(part).err());
+        QueryError::Bad(format!("{}: parse error: {problem}", at.line_and_column(text)))
+    })
+}
+
+/// The text as the parser's crate can read it.
+fn plain(text: &str) -> String {
+    numbers::without_underscores(&bytes::without_escaped_bytes(text))
+}
+
+/// What the parser makes of a text, or its problem. It is foreign code: should it panic, then the query fails, not the process.
+fn parsed(text: &str) -> Result<Expr, String> {
+    std::panic::catch_unwind(|| promql_parser::parser::parse(&plain(text)))
         .unwrap_or_else(|_| Err(String::from("the text cannot be read")))
-        .map_err(|problem| {
-            let faults::Fault { at, problem } = faults::fault(text, &parsed, problem);
-            let place = at.map_or_else(String::new, |at| format!("{}: ", at.line_and_column(text)));
-            QueryError::Bad(format!("{place}parse error: {problem}"))
-        })
 }
 
 /// The query in the form that Prometheus' `format_query` gives it.

@@ -130,6 +130,9 @@ fn a_deep_query_within_the_limit_fits_on_the_stack_of_a_thread() {
     ] {
         let answer = engine().query(&store, &text, made_up::START);
         assert!(answer.is_ok(), "{text}: {answer:?}");
+        assert!(khz_promql::format(&text).is_ok());
+        // Others have more steps than a node takes, or what it does not know.
+        let _ = khz_promql::compile(&text);
     }
 }
 

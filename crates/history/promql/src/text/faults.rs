@@ -1,5 +1,5 @@
 //! Where a text that is no query cannot be continued: the parser does not say. It looks at brackets, at what the parser's own lexer
-//! refuses, at the end, and at operands without an operator between them; where it finds nothing, it names no place.
+//! refuses, at the end, at operands without an operator between them, and at last at the innermost part that is wrong by itself.
 
 use promql_parser::parser::lexer;
 
@@ -8,7 +8,7 @@ use super::tokens::{Kind, Token, tokens};
 
 /// What is wrong, and where.
 pub(super) struct Fault {
-    pub at: Option<Position>,
+    pub at: Position,
     pub problem: String,
 }
 
@@ -31,7 +31,13 @@ const WORDS: [&str; 14] = [
 ];
 
 /// The fault in `text`, at which the parser failed with this problem; `parsed` is what the parser was given.
-pub(super) fn fault(text: &str, parsed: &str, problem: String) -> Fault {
+/// `parse` gives the problem of another text, if it has one.
+pub(super) fn fault(
+    text: &str,
+    parsed: &str,
+    problem: String,
+    parse: impl Fn(&str) -> Option<String>,
+) -> Fault {
     let all = tokens(text);
     let found = bracket(&all).or_else(|| {
         let lexed = lexer(parsed).err();
@@ -41,9 +47,68 @@ pub(super) fn fault(text: &str, parsed: &str, problem: String) -> Fault {
         }
     });
     match found {
-        Some((at, problem)) => Fault { at: Some(Position::at(at)), problem },
-        None => Fault { at: None, problem },
+        Some((at, problem)) => Fault { at: Position::at(at), problem },
+        None => Fault { at: Position::at(innermost(text, &all, &problem, parse)), problem },
     }
+}
+
+/// Where the innermost part begins that has this problem by itself: a call, a group in brackets, or the whole text. If it has one
+/// operator, that one's place, since the problem is between its operands.
+fn innermost(text: &str, all: &[Token<'_>], problem: &str, parse: impl Fn(&str) -> Option<String>) -> usize {
+    let mut open: Vec<usize> = Vec::new();
+    for (at, token) in all.iter().enumerate().filter(|(_, token)| token.kind == Kind::Sign) {
+        match token.text {
+            "(" => open.push(at),
+            ")" => {
+                let Some(opened) = open.pop() else { continue };
+                let begin = begin_of_call(all, opened);
+                let part = &text[all[begin].at..token.at + 1];
+                if parse(part).is_some_and(|other| other == problem) {
+                    return match begin == opened {
+                        true => operator(&all[opened + 1..at]).unwrap_or(all[opened].at),
+                        false => all[begin].at,
+                    };
+                }
+            }
+            _ => {}
+        }
+    }
+    operator(all).or(all.first().map(|first| first.at)).unwrap_or(0)
+}
+
+/// The first token of a call or an aggregation whose bracket this is; the bracket itself if it is only a group.
+fn begin_of_call(all: &[Token<'_>], opened: usize) -> usize {
+    let Some(before) = opened.checked_sub(1) else { return opened };
+    if all[before].kind == Kind::Word && !is_word(&all[before]) {
+        return before;
+    }
+    // sum by (a) (b)
+    let list = (0..before).rev().find(|&at| all[at].text == "(").filter(|_| all[before].text == ")");
+    match list.and_then(|list| list.checked_sub(2)) {
+        Some(name) if is_one_of(&all[name + 1], &["by", "without"]) => name,
+        _ => opened,
+    }
+}
+
+/// The operator of these tokens that is in no bracket; `None` if there are none or several.
+fn operator(all: &[Token<'_>]) -> Option<usize> {
+    let (mut depth, mut found, mut ends) = (0, Vec::new(), false);
+    for token in all {
+        match token.text {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth -= 1,
+            _ if depth > 0 => {}
+            _ => {
+                let is_sign = token.kind == Kind::Sign && !matches!(token.text, "," | "@" | ":");
+                // In front of an operand a sign is no operator.
+                if ends && is_sign || is_one_of(token, &WORDS[..4]) {
+                    found.push(token.at);
+                }
+            }
+        }
+        ends = token.kind != Kind::Sign && !is_word(token) || matches!(token.text, ")" | "]" | "}");
+    }
+    if let [one] = found[..] { Some(one) } else { None }
 }
 
 /// A bracket that nothing closes, or that closes nothing.
@@ -107,12 +172,15 @@ fn operands(all: &[Token<'_>]) -> Option<(usize, String)> {
 
 /// A word that has a list of labels, and then an operand.
 fn is_list_of(token: &Token<'_>) -> bool {
-    let words = ["on", "ignoring", "group_left", "group_right"];
-    token.kind == Kind::Word && words.iter().any(|word| token.text.eq_ignore_ascii_case(word))
+    is_one_of(token, &["on", "ignoring", "group_left", "group_right"])
 }
 
 fn is_word(token: &Token<'_>) -> bool {
-    token.kind == Kind::Word && WORDS.iter().any(|word| token.text.eq_ignore_ascii_case(word))
+    is_one_of(token, &WORDS)
+}
+
+fn is_one_of(token: &Token<'_>, words: &[&str]) -> bool {
+    token.kind == Kind::Word && words.iter().any(|word| token.text.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]
@@ -145,15 +213,23 @@ mod tests {
             assert!(problem.starts_with(expected), "{text}: {problem}");
         }
         assert!(selector("up{").unwrap_err().to_string().starts_with("1:3: parse error: "));
-        // What is wrong here is no place: the types do not fit.
-        for text in [
-            "rate(up)",
-            "up * on(instance) rate(up)",
-            "up * ignoring (a) group_left (b) rate(up)",
-            "up + ON(instance) sum_over_time(up) / up",
+        // Types that do not fit, and functions that there are not: where the innermost part begins, or its only operator stands.
+        for (text, expected) in [
+            ("rate(up)", "1:1: parse error: expected type matrix"),
+            ("up * on(instance) rate(up)", "1:19: parse error: expected type matrix"),
+            ("up * ignoring (a) group_left (b) rate(up)", "1:34: parse error: expected type matrix"),
+            ("up + ON(instance) sum_over_time(up) / up", "1:19: parse error: expected type matrix"),
+            ("sum by (a) (\n max(rte(up[5m])))", "2:6: parse error: unknown function"),
+            ("1 + 2 == 3", "1:1: parse error: comparisons between scalars"),
+            ("1 == 3", "1:3: parse error: comparisons between scalars"),
+            ("up + (1 > 2)", "1:9: parse error: comparisons between scalars"),
+            ("1 and up", "1:3: parse error: set operator 'and'"),
+            ("sum by (a) (1)", "1:1: parse error: expected type vector"),
+            ("sum(-rate(up[5m]), 2)", "1:1: parse error: "),
+            ("up - \"x\"", "1:4: parse error: binary expression"),
         ] {
             let problem = format(text).unwrap_err().to_string();
-            assert!(problem.starts_with("parse error: expected type matrix"), "{text}: {problem}");
+            assert!(problem.starts_with(expected), "{text}: {problem}");
         }
     }
 }

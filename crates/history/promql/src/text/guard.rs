@@ -20,7 +20,8 @@ pub(super) fn check(text: &str) -> Result<(), QueryError> {
     }
     let tokens = tokens(text);
     if depth(&tokens) > DEPTH_MAX {
-        return bad(format!("its expressions are nested deeper than {DEPTH_MAX}"));
+        let advice = "operators in a row nest, too: put brackets around the parts of a long sum";
+        return bad(format!("its expressions are nested deeper than {DEPTH_MAX} ({advice})"));
     }
     let mut regexes = 0;
     for (at, token) in tokens.iter().enumerate() {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 
-use khz_model::{Bell, Bells, Interest, Nanos, printable::printable, suggest};
+use khz_model::{Bell, Bells, Interest, Nanos, Rate, printable::printable, suggest};
 use khz_promql::FindChannel;
 use khz_trust::Role;
 
@@ -49,6 +49,8 @@ pub struct Registry {
     store: OnceLock<Nanos>,
     /// The names of the sinks; not set: there are none.
     sinks: OnceLock<Vec<String>>,
+    /// The fastest rate that readers get; not set: any.
+    ceiling: OnceLock<Rate>,
 }
 
 impl Kept {
@@ -91,9 +93,9 @@ impl Registry {
     }
 
     fn of(channels: Channels, file: Option<ChannelsFile>) -> Self {
-        let (revision, follower, store, sinks) = Default::default();
+        let (revision, follower, store, sinks, ceiling) = Default::default();
         let (channels, file) = (Mutex::new(Arc::new(channels)), Mutex::new(file));
-        Registry { channels, revision, follower, bells: Bells::default(), file, store, sinks }
+        Registry { channels, revision, follower, bells: Bells::default(), file, store, sinks, ceiling }
     }
 
     /// From now on each change unparks this thread. The first call counts.
@@ -141,6 +143,11 @@ impl Registry {
     /// There are sinks of these names. The first call counts.
     pub fn has_sinks(&self, names: Vec<String>) {
         let _ = self.sinks.set(names);
+    }
+
+    /// Nobody gets rows faster than this (`rate_max`). The first call counts.
+    pub fn has_ceiling(&self, ceiling: Rate) {
+        let _ = self.ceiling.set(ceiling);
     }
 
     /// Whether the channels survive the end of the program.
@@ -260,6 +267,7 @@ impl Registry {
         }
         self.check_keep(&kept, others().filter(|other| other.definition.keep.is_some()).count())?;
         self.check_sinks(&kept.definition)?;
+        self.check_rate(kept.interest.rate)?;
         let kept = Arc::new(kept);
         let mut changed = channels.clone();
         changed.insert(kept.definition.name.clone(), kept.clone());
@@ -297,6 +305,17 @@ impl Registry {
             known => format!("there are {}", known.join(", ")),
         };
         Err(ChannelError::field("to", format!("there is no sink '{}'; {there}", printable(unknown))))
+    }
+
+    fn check_rate(&self, rate: Rate) -> Result<(), ChannelError> {
+        match self.ceiling.get().filter(|ceiling| rate.period() < ceiling.period()) {
+            Some(ceiling) => {
+                let problem =
+                    format!("{rate} is above this khz's ceiling of {ceiling} (its setting rate_max)");
+                Err(ChannelError::field("rate", problem))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Writes the file first: what is answered as done survives.
@@ -564,6 +583,16 @@ mod tests {
         let reader = registry.create(to("hot"), Role::Reader).unwrap_err();
         assert!(matches!(reader, ChannelError::ForOperators("to")));
         registry.create(to("hot"), Role::Operator).unwrap();
+    }
+
+    #[test]
+    fn a_channel_above_the_ceiling_is_refused_when_it_is_made_and_not_only_when_it_is_read() {
+        let registry = Registry::in_memory();
+        registry.has_ceiling(Rate::from_hz(200).unwrap());
+        registry.create(named("a", "200Hz"), Role::Operator).unwrap();
+        let refused = registry.create(named("b", "201Hz"), Role::Operator).unwrap_err().to_string();
+        assert!(refused.starts_with("rate: 201Hz is above this khz's ceiling of 200Hz"), "{refused}");
+        assert!(registry.set(named("a", "1kHz"), Role::Operator).is_err());
     }
 
     #[test]

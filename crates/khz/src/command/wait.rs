@@ -83,9 +83,16 @@ const METRIC_LABEL: &str = "metric=";
 pub fn run(flags: WaitFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     // clap does not check what a flag requires where an argument excludes that.
     if let (Some(nodes), Some(condition)) = (&flags.on, &flags.condition) {
-        return Err(Failure::usage(format!(
-            "--on goes with --expr: write the nodes before the series, as '{nodes}:{condition}'"
-        )));
+        return Err(Failure::usage(
+            match condition.split(['<', '>', '=', '!']).next().is_some_and(|series| series.contains(':')) {
+                true => "--on goes with --expr: this condition says itself which nodes it means".to_owned(),
+                false => {
+                    format!(
+                        "--on goes with --expr: write the nodes before the series, as '{nodes}:{condition}'"
+                    )
+                }
+            },
+        ));
     }
     let (_, plan) = super::plan(flags.settings.over(outer))?;
     let metrics = Metrics::of(&flags.target, &plan);

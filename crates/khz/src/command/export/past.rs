@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use khz_ask::{Cell, PastPart};
-use khz_model::RangeShape;
+use khz_model::{ChannelName, RangeShape};
 use serde_json::{Map, Value, json};
 
 use super::{ExportFlags, create};
@@ -124,17 +124,31 @@ fn cell(cell: &Cell) -> String {
 fn write_json(step: &Step, out: &mut impl Write) -> std::io::Result<()> {
     let names: Vec<String> = step.parts.iter().map(PastPart::series).collect();
     step.rows(|time, boot, row| {
-        let values: Map<String, Value> =
-            row.iter().map(|(part, reading)| (names[*part].clone(), cell_json(&reading.cell))).collect();
-        let object = json!({
-            "node": step.node,
-            "lane": "base",
-            "time": time.seconds_text(),
-            "boot": boot.seconds_text(),
-            "values": values,
-        });
-        writeln!(out, "{}", json_line(&object))
+        let mut lanes: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+        for (part, reading) in row {
+            let (name, value) = (&names[*part], cell_json(&reading.cell));
+            lanes.entry(lane_of(name)).or_default().insert(name.clone(), value);
+        }
+        for (lane, values) in lanes {
+            let object = json!({
+                "node": step.node,
+                "lane": lane,
+                "time": time.seconds_text(),
+                "boot": boot.seconds_text(),
+                "values": values,
+            });
+            writeln!(out, "{}", json_line(&object))?;
+        }
+        Ok(())
     })
+}
+
+/// The lane of a stored series: that of its channel, or the base lane.
+fn lane_of(series: &str) -> &str {
+    match series.strip_prefix(ChannelName::PREFIX) {
+        Some(rest) => &series[..ChannelName::PREFIX.len() + rest.find(['.', '[']).unwrap_or(rest.len())],
+        None => "base",
+    }
 }
 
 fn cell_json(cell: &Cell) -> Value {

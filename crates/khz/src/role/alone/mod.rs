@@ -24,6 +24,7 @@ use crate::show::outcome::{Outcome, sentence};
 /// Gathers and serves until a signal ends it.
 pub fn run(plan: &Plan) -> Outcome {
     let channels = Arc::new(Registry::in_memory());
+    channels.has_ceiling(plan.rate_max);
     let doors = Doors::closed().with_http(plan)?.with_text(plan)?.with_channels(Arc::clone(&channels));
     let store = RunningStore::of_node(plan)?;
     let jobs = JobSocket::open(plan);

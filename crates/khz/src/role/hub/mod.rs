@@ -62,6 +62,7 @@ pub fn run(plan: &Plan) -> Outcome {
     // Before readers come: to one that names a channel, a hub that knows none yet would say that there is none.
     let registry = channels::open(plan);
     registry.has_sinks(plan.sinks.iter().map(|sink| sink.name.clone()).collect());
+    registry.has_ceiling(plan.rate_max);
     warn_of_sinks(plan, &registry);
     channels::make_known(&registry, &cluster);
     let server =

@@ -14,6 +14,9 @@ const SILENT: Duration = Duration::from_secs(60);
 /// A node that has just gone from here may be on its way to another hub: for so long nobody judges it.
 const ON_ITS_WAY: Duration = Duration::from_secs(10);
 
+/// A hub that has a node says so within this time: it looks once a second, and then its word must come here.
+const WORD_LATE: Duration = Duration::from_secs(3);
+
 /// For so long after a node has come from another hub, its rows are still coming: its alerts stay as the other hub knew them, unless the
 /// node itself says something.
 const SETTLING: Duration = Duration::from_secs(10);
@@ -77,7 +80,13 @@ impl Custody {
             let Some(name) = self.known.get(node.as_str()).cloned() else { continue };
             let claim = by_last(&name);
             match (*is_up, self.ours.get_mut(&name)) {
-                (true, Some(ours)) => *ours = Ours { is_up: true, since: now, is_inherited: false, ..*ours },
+                (true, Some(ours)) => {
+                    // It was at another hub since it went from here, and came back before this one looked.
+                    let from = claim.filter(|(_, answered)| !ours.is_up && *answered >= Some(ours.since));
+                    let came = from.map(|_| now).or(ours.came);
+                    moves.taken.extend(from.map(|(number, _)| (name, Some(number))));
+                    *ours = Ours { is_up: true, since: now, is_inherited: false, came };
+                }
                 (true, None) => {
                     // What a hub said before the node was left to it is what this hub knows itself.
                     let left = self.left.remove(&name);
@@ -97,7 +106,7 @@ impl Custody {
                         self.left.insert(name.clone(), said);
                         moves.left.insert(name);
                     } else if now.saturating_duration_since(since) < ON_ITS_WAY
-                        && views.iter().any(|view| view.answered < Some(since))
+                        && views.iter().any(|view| view.answered < Some(since + WORD_LATE))
                     {
                         away.insert(name);
                     }
@@ -249,8 +258,26 @@ mod tests {
         first.now += SECOND;
         first.says(&["n1"]);
         assert_eq!(first.look(&["-n1", "-n2"]), ["-n1"]);
+        assert_eq!(first.away(), ["n1", "n2"], "perhaps n2 has gone there, too");
+        first.now += WORD_LATE;
+        first.says(&["n1"]);
+        first.look(&["-n1", "-n2"]);
         assert_eq!((first.away(), first.custody.names()), (vec!["n1"], vec!["n2".to_owned()]), "n2 is down");
         assert!(first.custody.acts_on("n2") && !first.custody.acts_on("n1"));
+    }
+
+    #[test]
+    fn a_node_that_comes_back_to_a_restarted_hub_before_its_first_look_brings_what_the_other_hub_knows() {
+        let mut first = Stage::new(&["n1", "n2"]);
+        first.now += SECOND;
+        first.says(&["n1"]);
+        assert_eq!(first.look(&["+n1", "+n2"]), [">n1"], "n2 was at no other hub");
+        assert!(first.look(&["+n1", "+n2"]).is_empty());
+        assert!(first.custody.settling().contains("n1"));
+        assert_eq!(first.custody.names(), ["n1", "n2"]);
+        // The other hub's word is older than the node's visit here.
+        first.look(&["-n1", "+n2"]);
+        assert!(first.look(&["+n1", "+n2"]).is_empty());
     }
 
     #[test]
@@ -260,6 +287,10 @@ mod tests {
         assert_eq!(stage.look(&["+n1"]), ["+n1"]);
         assert!(stage.look(&["-n1"]).is_empty());
         assert_eq!(stage.away(), ["n1"], "perhaps it is on its way");
+        stage.says(&[]);
+        assert!(stage.look(&["-n1"]).is_empty());
+        assert_eq!(stage.away(), ["n1"], "the other hub may have it, and not know that yet");
+        stage.now += WORD_LATE;
         stage.says(&[]);
         assert!(stage.look(&["-n1"]).is_empty());
         assert!(stage.away().is_empty(), "the other hub does not have it: it is down");

@@ -27,7 +27,7 @@ pub const HANDSHAKES_MAX: usize = 1_024;
 /// begins another frame and does not finish it is cut.
 pub const UNFINISHED_BYTES_MAX: usize = 512 << 20;
 
-/// Lanes of one node, as many as an agent offers. An agent has 152 at most (24 of readings, `khz_gather::LANES_MAX`, and 128 of
+/// Lanes of one node, as many as an agent offers. An agent has 128 at most (24 of readings, `khz_gather::LANES_MAX`, and 104 of
 /// channels, `khz_gather::CHANNELS_MAX`); lanes that have ended keep their place until another lane needs it.
 pub const LANES_MAX: usize = khz_link::limits::LANES_MAX;
 
@@ -95,11 +95,14 @@ pub const LATE_KEPT: Nanos = Nanos::from_secs(5);
 /// Blocks of one lane in the history.
 pub const BLOCKS_MAX: usize = 65_536;
 
-/// Subscriptions of one reader's connection, and of all readers at one node. Readers that want the same share one at the node.
+/// Subscriptions of one reader's connection.
 pub use khz_link::limits::SUBSCRIPTIONS_MAX;
 
+/// Subscriptions of all readers at one node. Readers that want the same share one.
+pub const NODE_SUBSCRIPTIONS_MAX: usize = 56;
+
 /// Subscriptions of the hub itself at one node, which readers cannot take: channels that the store keeps, and rules.
-pub const OWN_SUBSCRIPTIONS_MAX: usize = 64;
+pub const OWN_SUBSCRIPTIONS_MAX: usize = 48;
 
 /// Operations that the link's thread does for all readers in one turn of its loop before it serves the other peers:
 /// names compared, nodes visited, series matched against patterns. One or two milliseconds.

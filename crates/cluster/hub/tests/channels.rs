@@ -469,7 +469,7 @@ fn a_channel_waits_for_a_place_at_a_node_that_has_too_many_subscriptions() {
     let hub = Hub::new();
     let mut a = node(&hub, "a");
     a.offer(1, 0);
-    let mut others: Vec<_> = (0..64).map(|n| hub.query.subscribe(channel("hot", &[n])).unwrap()).collect();
+    let mut others: Vec<_> = (0..56).map(|n| hub.query.subscribe(channel("hot", &[n])).unwrap()).collect();
     let mut door = hub.query.subscribe(channel("cold", &[1])).unwrap();
     let notices: Vec<String> = door.notices().into_iter().map(|notice| notice.text).collect();
     let text = "has too many different subscriptions; its rows come when other readers have gone";
@@ -536,12 +536,12 @@ fn readers_do_not_take_the_places_of_channels_that_the_store_keeps() {
     let hub = Hub::new();
     let mut a = node(&hub, "a");
     a.offer(1, 0);
-    let of_readers: Vec<_> = (0..65).map(|n| hub.query.subscribe(channel("hot", &[n])).unwrap()).collect();
+    let of_readers: Vec<_> = (0..57).map(|n| hub.query.subscribe(channel("hot", &[n])).unwrap()).collect();
     let mut keeper = ChannelKeeper::new(hub.cluster.clone());
     keeper.keep(vec![channel("kept", &[1])]);
     assert!(keeper.tend().is_empty());
-    let asked: Vec<String> = (0..65).map(|_| next_channel(&mut a).1).collect();
-    assert_eq!(asked.iter().filter(|name| *name == "hot").count(), 64);
+    let asked: Vec<String> = (0..57).map(|_| next_channel(&mut a).1).collect();
+    assert_eq!(asked.iter().filter(|name| *name == "hot").count(), 56);
     assert_eq!(asked.last().map(String::as_str), Some("kept"));
     drop(of_readers);
 }

@@ -76,7 +76,7 @@ pub const PIECE: usize = 32 << 10;
 /// Lanes that an agent offers on one connection.
 pub const LANES_MAX: usize = 256;
 
-/// Interests of a hub that an agent answers at a time: 64 of readers, 64 of the hub itself, and what older ones still linger.
+/// Interests of a hub that an agent answers at a time: 56 of readers, 48 of the hub itself, and room for more.
 pub const INTERESTS_MAX: usize = 160;
 
 /// Interests of one reader's connection at a time.

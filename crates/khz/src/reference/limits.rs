@@ -168,7 +168,7 @@ fn every_row_has_the_numbers_of_the_code() {
         ("patterns of one interest", numbers![bytes(hub::SUBSCRIPTION_BYTES_MAX as u64)]),
         (
             "interests of all readers at one node",
-            numbers![count(hub::SUBSCRIPTIONS_MAX as u64), count(hub::OWN_SUBSCRIPTIONS_MAX as u64)],
+            numbers![count(hub::NODE_SUBSCRIPTIONS_MAX as u64), count(hub::OWN_SUBSCRIPTIONS_MAX as u64)],
         ),
         ("what the link's thread does", numbers![count(hub::OPERATIONS_A_TURN as u64)]),
         ("search for patterns of an interest", numbers![count(hub::MISSES_EFFORT as u64)]),
@@ -244,7 +244,7 @@ fn every_row_has_the_numbers_of_the_code() {
 
 #[test]
 fn a_hub_has_room_for_all_that_its_own_limits_let_a_node_have() {
-    let asked = hub::SUBSCRIPTIONS_MAX + hub::OWN_SUBSCRIPTIONS_MAX;
+    let asked = hub::NODE_SUBSCRIPTIONS_MAX + hub::OWN_SUBSCRIPTIONS_MAX;
     assert!(khz_gather::CHANNELS_MAX >= asked, "readers and the hub may all ask for channels");
     assert!(link::INTERESTS_MAX >= asked + khz_gather::LANES_MAX);
     let lanes = khz_gather::LANES_MAX + khz_gather::CHANNELS_MAX;

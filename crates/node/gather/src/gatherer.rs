@@ -34,8 +34,11 @@ pub const LANES_MAX: usize = 24;
 /// away for a moment then finds the same rows under the same numbers.
 pub const LINGER: Nanos = Nanos::from_secs(10);
 
-/// The most lanes of channels at once: 64 that readers ask a hub for, and 64 of the hub itself.
-pub const CHANNELS_MAX: usize = 128;
+/// The most lanes of channels at once: 56 that readers ask a hub for, and 48 of the hub itself.
+pub const CHANNELS_MAX: usize = 104;
+
+/// Each lane is a bit of a tick.
+const _: () = assert!(LANES_MAX + CHANNELS_MAX <= u128::BITS as usize);
 
 /// What the handlers of all channels of a node may hold: mostly windows.
 pub const CHANNELS_BYTES: ByteSize = ByteSize(16 << 20);

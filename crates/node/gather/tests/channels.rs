@@ -437,7 +437,7 @@ fn a_node_has_a_limit_of_channels_and_says_why_it_refuses() {
     let refused = |channel| follow(&agent, "*", &channel).map(|_| ()).unwrap_err().to_string();
     assert_eq!(
         refused(terms("more", &handler)),
-        "the limit of 128 channels at one node is reached; try again when others have gone"
+        "the limit of 104 channels at one node is reached; try again when others have gone"
     );
     // Readings are not channels: there is room for them.
     agent.follow(&[Pattern::new("net.*").unwrap()], Rate::from_hz(50).unwrap(), true).unwrap();

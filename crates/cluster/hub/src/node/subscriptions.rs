@@ -9,7 +9,7 @@ use khz_link::Allowance;
 use khz_model::{Bell, ChannelTerms, Nanos, Pattern, Rate};
 
 use crate::limits::{
-    OWN_SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_A_SECOND, SUBSCRIPTIONS_AT_ONCE, SUBSCRIPTIONS_MAX,
+    NODE_SUBSCRIPTIONS_MAX, OWN_SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_A_SECOND, SUBSCRIPTIONS_AT_ONCE,
 };
 use crate::mailbox::Command;
 use crate::rule_rows;
@@ -203,7 +203,7 @@ impl Subscriptions {
 
     /// True if there may be one more: of readers, or of the hub itself. Neither takes the other's places.
     fn have_room(&self, is_own: bool) -> bool {
-        let limit = if is_own { OWN_SUBSCRIPTIONS_MAX } else { SUBSCRIPTIONS_MAX };
+        let limit = if is_own { OWN_SUBSCRIPTIONS_MAX } else { NODE_SUBSCRIPTIONS_MAX };
         self.all.iter().filter(|known| known.is_own() == is_own).count() < limit
     }
 

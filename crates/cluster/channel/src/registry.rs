@@ -229,7 +229,6 @@ impl Registry {
         let kept = Kept::new(definition, maker, &|name| of_channels(&channels, name))?;
         if let Some(there) = channels.get(&kept.definition.name) {
             check_may_change(there, maker)?;
-            check_users(&kept.definition.name, maker, &channels)?;
         }
         self.put(&file, &channels, kept)
     }
@@ -271,7 +270,7 @@ impl Registry {
         let kept = Arc::new(kept);
         let mut changed = channels.clone();
         changed.insert(kept.definition.name.clone(), kept.clone());
-        let changed = with_users(changed, &kept.definition.name)?;
+        let changed = with_users(changed, &kept)?;
         self.change(file, changed)?;
         Ok(kept)
     }
@@ -371,9 +370,19 @@ fn users_of(name: &str, channels: &Channels) -> Vec<String> {
     others.filter(|(_, kept)| uses(kept)).map(|(name, _)| name.clone()).collect()
 }
 
-/// The same channels, with those that use this one compiled again.
-fn with_users(mut channels: Channels, name: &str) -> Result<Channels, ChannelError> {
-    for user in users_of(name, &channels) {
+/// The same channels, with those that use this one compiled again. What an operator's channels compute, and what the store keeps of
+/// it, is not a reader's to change.
+fn with_users(mut channels: Channels, changed: &Kept) -> Result<Channels, ChannelError> {
+    let name = &changed.definition.name;
+    let users = users_of(name, &channels);
+    let is_protected = |user: &&String| {
+        channels.get(*user).is_some_and(|user| !changed.maker.may_change_channel_of(user.maker))
+    };
+    let protected: Vec<&str> = users.iter().filter(is_protected).map(String::as_str).collect();
+    if !protected.is_empty() {
+        return Err(ChannelError::UsedByOperator(name.clone(), protected.join(", ")));
+    }
+    for user in users {
         let Some(kept) = channels.get(&user) else { continue };
         let again = kept.again(&|name| of_channels(&channels, name));
         let again = again.map_err(|error| ChannelError::Breaks(user.clone(), Box::new(error)))?;
@@ -386,17 +395,6 @@ fn check_may_change(there: &Kept, role: Role) -> Result<(), ChannelError> {
     match role.may_change_channel_of(there.maker) {
         true => Ok(()),
         false => Err(ChannelError::OfOperator(there.definition.name.clone())),
-    }
-}
-
-/// What an operator's channels compute, and what the store keeps of it, is not a reader's to change.
-fn check_users(name: &str, role: Role, channels: &Channels) -> Result<(), ChannelError> {
-    let is_protected =
-        |user: &String| channels.get(user).is_some_and(|user| !role.may_change_channel_of(user.maker));
-    let users: Vec<String> = users_of(name, channels).into_iter().filter(is_protected).collect();
-    match users.is_empty() {
-        true => Ok(()),
-        false => Err(ChannelError::UsedByOperator(name.to_owned(), users.join(", "))),
     }
 }
 

@@ -110,7 +110,7 @@ impl Talk<'_> {
         Counts::add(&self.cluster.counts.rows, rows);
     }
 
-    /// The node has as many lanes as a hub takes: those that it has go on, and whom this one was for hears why nothing comes.
+    /// The node has as many lanes as a hub takes: those go on, and the readers of this one hear why nothing comes.
     fn refuse_lane(&self, node: &mut Node, offer: &LaneOffer<'_>) {
         Counts::add(&self.cluster.counts.lanes_refused, 1);
         let text = format!("the hub has {LANES_MAX} lanes of this node, and takes no more");
@@ -273,7 +273,7 @@ impl HubSide for Talk<'_> {
             let answer = Answer { granted: told.granted, text: told.text.to_owned() };
             let served = node.lanes().id_of(told.lane);
             if told.granted && told.lane > 0 && served.is_none() && !node.lanes().have_room() {
-                // Its lane was refused, and whoever wants it has heard that.
+                // The hub has refused its lane, and its readers know.
                 return Ok(None);
             }
             node.answered(told.interest, answer, served);

@@ -558,11 +558,12 @@ fn a_lane_too_many_is_refused_and_the_node_stays() {
         a.put_offer(&format!("lane{lane}"), 3, 0, 0);
     }
     let mut door = hub.query.subscribe(channel("hot", &[1])).unwrap();
-    let interest = next_channel(&mut a).0;
+    let number = next_channel(&mut a).0;
     a.lane = 10_000;
-    a.put_offer("channel.hot", 3, 0, interest);
+    a.put_offer("channel.hot", 3, 0, number);
     let lane = a.lane;
-    Told { interest, granted: true, period: Nanos::SECOND, text: "", lane, refused_by: "" }.put(&mut a.out);
+    Told { interest: number, granted: true, period: Nanos::SECOND, text: "", lane, refused_by: "" }
+        .put(&mut a.out);
     a.send();
     let mut notices = Vec::new();
     until("the reader hears why", || {
@@ -573,15 +574,10 @@ fn a_lane_too_many_is_refused_and_the_node_stays() {
     // The node is there, and its base lane goes on.
     a.lane = base;
     a.row(2, [2; 4]).beat();
-    let mut plain = hub.query.subscribe(interest_of_all()).unwrap();
+    let mut plain = hub.query.subscribe(interest(&["load.*"], 1)).unwrap();
     let mut got = Got::default();
     a.row(3, [3; 4]).beat();
     until("its rows come", || got.poll(&mut *plain).seconds.last() == Some(&3));
-}
-
-/// What a plain reader wants.
-fn interest_of_all() -> Interest {
-    interest(&["load.*"], 1)
 }
 
 #[test]

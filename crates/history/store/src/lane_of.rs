@@ -8,7 +8,11 @@ const BASE: &str = "base";
 
 /// The lane whose rows have these series: `base`, or `channel.NAME`.
 pub(crate) fn lane_of(series: &[Series]) -> &str {
-    let metric = series.first().map_or("", |series| &*series.metric.name);
+    lane_of_metric(series.first().map_or("", |series| &*series.metric.name))
+}
+
+/// The lane whose rows have a metric of this name.
+pub fn lane_of_metric(metric: &str) -> &str {
     channel_of(metric).map_or(BASE, |channel| &metric[..ChannelName::PREFIX.len() + channel.len()])
 }
 

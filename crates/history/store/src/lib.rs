@@ -50,6 +50,7 @@ use std::path::PathBuf;
 pub use file::ColumnFile;
 pub use history::{Answer, History};
 pub use keep::Keep;
+pub use lane_of::lane_of_metric;
 pub use layout::{Key, Layouts};
 pub use merge::{Merged, merge, roll_up};
 pub use rows::{NodeRows, write_rows};

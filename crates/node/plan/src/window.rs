@@ -100,8 +100,8 @@ impl Window {
 
     /// Takes the reading of a row, if it has one, and gives the function's value at this time (ns).
     pub fn row(&mut self, time: i64, bits: Option<u64>) -> f64 {
-        // A row that wakes up 50 us later than the one before must not have one sample less than a query over the store has. Only
-        // windows that follow each other do not care about the millisecond: half a period decides there.
+        // Queries over the store count in milliseconds. Counted in nanoseconds, a window that ends 50 us late would lack its first
+        // sample. Where windows follow each other, half a period decides instead.
         let time = if self.margin == 0 { milliseconds(time) * 1_000_000 } else { time };
         let begin = time.saturating_sub(self.length);
         let after = begin.saturating_add(self.margin);

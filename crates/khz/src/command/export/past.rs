@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use khz_ask::{Cell, PastPart};
-use khz_model::{ChannelName, RangeShape};
+use khz_model::RangeShape;
+use khz_store::lane_of_metric;
 use serde_json::{Map, Value, json};
 
 use super::{ExportFlags, create};
@@ -126,8 +127,8 @@ fn write_json(step: &Step, out: &mut impl Write) -> std::io::Result<()> {
     step.rows(|time, boot, row| {
         let mut lanes: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
         for (part, reading) in row {
-            let (name, value) = (&names[*part], cell_json(&reading.cell));
-            lanes.entry(lane_of(name)).or_default().insert(name.clone(), value);
+            let lane = lane_of_metric(&step.parts[*part].name);
+            lanes.entry(lane).or_default().insert(names[*part].clone(), cell_json(&reading.cell));
         }
         for (lane, values) in lanes {
             let object = json!({
@@ -141,14 +142,6 @@ fn write_json(step: &Step, out: &mut impl Write) -> std::io::Result<()> {
         }
         Ok(())
     })
-}
-
-/// The lane of a stored series: that of its channel, or the base lane.
-fn lane_of(series: &str) -> &str {
-    match series.strip_prefix(ChannelName::PREFIX) {
-        Some(rest) => &series[..ChannelName::PREFIX.len() + rest.find(['.', '[']).unwrap_or(rest.len())],
-        None => "base",
-    }
 }
 
 fn cell_json(cell: &Cell) -> Value {

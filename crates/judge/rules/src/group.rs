@@ -125,8 +125,8 @@ pub struct Evaluator {
     ended: BTreeSet<LabelSet>,
     /// The time of the last pass.
     last: Option<i64>,
-    /// When a node said something of its rules last.
-    taken: Option<i64>,
+    /// How far that reaches what is known of its alerts without a pass: a node, a saved state or another hub has said it.
+    known: Option<i64>,
     /// How often nodes did.
     takes: u64,
     /// What its alerts may take, and what they take.
@@ -139,7 +139,7 @@ impl Evaluator {
     pub fn new(group: Arc<Group>, settings: Arc<Settings>) -> Self {
         let rules = vec![Progress::default(); group.rules.len()];
         let (ended, room, size) = (BTreeSet::new(), Room::OF_HUB, Room::default());
-        Evaluator { group, settings, rules, ended, last: None, taken: None, takes: 0, room, size }
+        Evaluator { group, settings, rules, ended, last: None, known: None, takes: 0, room, size }
     }
 
     /// What its alerts take.
@@ -211,7 +211,7 @@ impl Evaluator {
     #[must_use]
     pub fn changed(mut self, group: Arc<Group>) -> Self {
         let mut next = Evaluator::new(group, self.settings.clone());
-        (next.last, next.taken, next.ended) = (self.last, self.taken, std::mem::take(&mut self.ended));
+        (next.last, next.known, next.ended) = (self.last, self.known, std::mem::take(&mut self.ended));
         let mut old: Vec<Option<Progress>> = self.rules.into_iter().map(Some).collect();
         for (at, rule) in next.group.rules.iter().enumerate() {
             let alike = |known: &Rule| known.name == rule.name && known.label_texts().eq(rule.label_texts());

@@ -85,7 +85,10 @@ impl Evaluator {
                 adopted.push(PassedAlert { rule, alert: kept, change: None });
             }
         }
-        self.takes += u64::from(!adopted.is_empty());
+        if !adopted.is_empty() {
+            self.takes += 1;
+            self.known = self.known.max(Some(handover.known_at.min(handover.now)));
+        }
         adopted
     }
 }

@@ -201,9 +201,9 @@ impl Saved {
 }
 
 impl Evaluator {
-    /// What is to be saved; `None`: there was no pass yet, and no node has said anything.
+    /// What is to be saved; `None`: nothing is known of its alerts so far.
     pub fn save(&self) -> Option<SavedGroup> {
-        let time = self.last.max(self.taken)?;
+        let time = self.last.max(self.known)?;
         let rules = self.group.rules.iter().zip(&self.rules).map(|(rule, progress)| SavedRule {
             name: rule.name.to_string(),
             labels: texts(rule),
@@ -236,6 +236,8 @@ impl Evaluator {
         }
         let gone = left.into_iter().flat_map(|rule| &rule.series).map(|labels| LabelSet::new(labels.clone()));
         evaluator.ended = gone.collect::<BTreeSet<_>>();
+        // A process that is killed before its first pass leaves behind what it was given, as it is now.
+        evaluator.known = Some(now);
         evaluator.measure();
         evaluator
     }

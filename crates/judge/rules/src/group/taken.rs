@@ -17,7 +17,7 @@ impl Evaluator {
         given: Vec<(usize, Vec<VectorSample>)>,
     ) -> (Vec<PassedAlert>, Vec<(usize, String)>) {
         let (group, engine) = (self.group.clone(), &engine.clone().together());
-        self.taken = self.taken.max(Some(time));
+        self.known = self.known.max(Some(time));
         self.takes += 1;
         let (mut passed, mut failed) = (Vec::new(), Vec::new());
         for (number, vector) in given {

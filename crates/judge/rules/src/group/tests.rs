@@ -2,6 +2,7 @@ use std::path::Path;
 
 use khz_promql::{Limits, is_stale, label_text};
 
+use super::saved::SavedGroup;
 use super::*;
 use crate::alert::AlertState;
 use crate::limits::STATE_BYTES_MAX;
@@ -157,7 +158,12 @@ fn restored_at(saved: i64, now: i64) -> Option<i64> {
     let saved = Saved::from_bytes(&bytes).unwrap();
     let group = group(FOR_15M);
     let found = saved.group(&group).unwrap();
-    let evaluator = Evaluator::restore(group.clone(), Arc::default(), found, now * 60_000 + 1);
+    let restore =
+        |found: &SavedGroup| Evaluator::restore(group.clone(), Arc::default(), found, now * 60_000 + 1);
+    let evaluator = restore(found);
+    // Killed before its first pass, and started again at once: nothing is lost, and the pause does not count twice.
+    let again = restore(&evaluator.save().unwrap());
+    assert!(again.alerts(0).eq(evaluator.alerts(0)));
     let alert = evaluator.alerts(0).next()?;
     Some((alert.active_at - 1) / 60_000)
 }

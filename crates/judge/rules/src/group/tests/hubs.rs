@@ -23,6 +23,8 @@ fn alerts_move_to_another_hub_with_their_times_and_the_first_hub_says_nothing() 
         [(0, 1_000, Some(1_000), None), (1, 1_000, None, None)]
     );
     assert!(second.evaluator.adopt(&saved, handover, false, &of("n1")).is_empty(), "it has them");
+    let kept = second.evaluator.save().expect("it is killed before its first pass");
+    assert!(kept.rules.iter().zip(&saved.rules).all(|(kept, saved)| kept.alerts[0] == saved.alerts[0]));
     // They go on where they are now.
     second.set_on("a", "n1", 61_999);
     second.set_on("b", "n1", 61_999);

@@ -144,6 +144,11 @@ impl Custody {
         self.away.contains(node)
     }
 
+    /// Whether a node has gone from here, and nobody has said so far that he judges it.
+    pub fn is_on_its_way(&self, node: &str) -> bool {
+        self.is_away(node) && self.ours.contains_key(node)
+    }
+
     /// The nodes that this hub does not judge.
     pub fn away(&self) -> &Arc<BTreeSet<Arc<str>>> {
         &self.away

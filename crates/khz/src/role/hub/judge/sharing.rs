@@ -56,6 +56,8 @@ pub(super) enum Mine {
     Undecided,
     /// Another hub does both.
     Not,
+    /// Nobody does, until it is known which hub has the node.
+    Later,
 }
 
 impl Sharing {
@@ -240,6 +242,7 @@ impl Sharing {
     pub fn of(&self, alert: &Alert) -> Mine {
         if let Some(node) = alert.labels.get(NODE_LABEL).filter(|node| self.custody.is_node(node)) {
             return match (self.custody.is_away(node), self.custody.acts_on(node)) {
+                (true, _) if self.custody.is_on_its_way(node) => Mine::Later,
                 (true, _) => Mine::Not,
                 (false, true) => Mine::Wholly,
                 (false, false) => Mine::Told,
@@ -281,6 +284,8 @@ impl Sharing {
                     told.push(alert);
                 }
                 Mine::Not => _ = others.insert(alert.labels),
+                // What people were told of it goes with the node.
+                Mine::Later => {}
             }
         }
         if let Some(notifier) = notifier {
@@ -336,5 +341,87 @@ fn told(notifier: Option<&Notifier>, word: &PeerWord, is_meant: &dyn Fn(&BTreeMa
     if let Some(notifier) = notifier {
         let lines = word.told.iter().filter(|line| is_meant(&line.labels)).cloned();
         notifier.adopt(lines.collect::<Vec<ToldLine>>());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use khz_ask::Login;
+    use khz_notify::{ExecSettings, Pace, Settings};
+    use khz_rules::RuleSet;
+
+    use super::*;
+
+    const RULES: &[u8] = b"groups: [{name: g, rules: [{alert: A, expr: a}]}]";
+
+    /// A hub that has one node, tells people at once, and does not reach the other hub.
+    struct Stage {
+        sharing: Sharing,
+        groups: Groups,
+        notifier: Notifier,
+    }
+
+    impl Stage {
+        fn new() -> Self {
+            let other = ForeignServer {
+                url: "http://127.0.0.1:1".to_owned(),
+                timeout: Duration::from_secs(1),
+                login: Login::Nothing,
+                headers: Vec::new(),
+                files: None,
+            };
+            let sharing = Sharing::start(&[other], "hub", "a", &[]).ok().flatten().unwrap();
+            let set = RuleSet::parse(Path::new("a.yml"), RULES).unwrap();
+            let keep = ExecSettings {
+                name: "keep".to_owned(),
+                command: vec!["/bin/true".to_owned()],
+                timeout: Duration::from_secs(60),
+                pace: Pace { wait: 0, ..Pace::default() },
+            };
+            let settings = Settings { execs: vec![keep], ..Settings::default() };
+            let notifier = Notifier::new(&settings, None).unwrap();
+            Stage { sharing, groups: Groups::new(&set, Arc::default(), None, 0, true), notifier }
+        }
+
+        fn look(&mut self, is_up: bool) {
+            let nodes = [(NodeName::new("n1").unwrap(), is_up)];
+            let ways = (Some(&self.notifier), None);
+            self.sharing.look(&nodes, &mut self.groups, ways, &Numbers::default());
+        }
+
+        /// A pass in which an alert of the node fires.
+        fn pass(&mut self) {
+            let labels = [("alertname", "A"), (NODE_LABEL, "n1")];
+            let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            let alert = Alert { labels, starts_at: 1, ..Alert::default() };
+            self.sharing.tell(vec![alert], Some(&self.notifier), None);
+        }
+
+        /// How many alerts people know, and how many they were told or are about to be told.
+        fn told(&self) -> (usize, u64) {
+            let way = self.notifier.ways().remove(0);
+            let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
+            (self.notifier.told().len(), of(&way.counts.waiting) + of(&way.counts.sent))
+        }
+    }
+
+    #[test]
+    fn what_people_were_told_of_a_node_stays_while_it_is_on_its_way_to_another_hub() {
+        let mut stage = Stage::new();
+        stage.look(true);
+        stage.pass();
+        while stage.notifier.ways()[0].counts.sent.load(Ordering::Relaxed) < 1 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        stage.look(false);
+        assert!(stage.sharing.away().contains("n1"), "perhaps it is on its way");
+        stage.pass();
+        assert_eq!(stage.told(), (1, 1), "the hub to which it goes asks for that");
+        stage.look(true);
+        stage.pass();
+        assert_eq!(stage.told(), (1, 1), "it came back, and nobody is told again");
     }
 }

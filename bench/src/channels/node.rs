@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use khz_gather::{Agent, CHANNELS_MAX, LaneHandle, Plan};
+use khz_gather::{Agent, LaneHandle, Plan};
 use khz_model::{Nanos, NodeName, Pattern, Rate};
 use khz_plan::{Handler, Values};
 
@@ -16,6 +16,9 @@ use crate::store::memory::without_files_kb;
 use crate::table::{Table, figure};
 
 const RATE_HZ: u64 = 100;
+
+/// How many channels; a node executes some more.
+const CHANNELS: usize = 64;
 
 /// Share of a core, in percent, that 64 channels may take above gathering.
 const ABOVE_MAX: f64 = 1.0;
@@ -77,7 +80,7 @@ fn turn(with_channels: bool, span: Duration) -> Result<(f64, f64), BenchError> {
     let before = without_files_kb()?;
     let everything = [Pattern::everything()];
     let mut channels: Vec<LaneHandle> = Vec::new();
-    for number in (0..CHANNELS_MAX).filter(|_| with_channels) {
+    for number in (0..CHANNELS).filter(|_| with_channels) {
         let values = Values::Plan(compiled(TEN[number % TEN.len()])?);
         let terms = terms(&format!("c{number}"), &Handler { values, ..Handler::default() })?;
         channels.push(agent.shared_lanes().follow_channel(&everything, rate, true, &terms).map_err(wrong)?);

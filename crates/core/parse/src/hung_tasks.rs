@@ -13,7 +13,7 @@ use crate::text::words;
 pub static FILE: KernelFile = KernelFile {
     name: "hung_tasks",
     path: "proc/sys/kernel/hung_task_detect_count",
-    pieces: Pieces::Whole,
+    pieces: Pieces::Value,
     scalars: SCALARS,
     groups: &[],
     parse,

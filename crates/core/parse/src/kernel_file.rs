@@ -38,7 +38,8 @@ pub struct Group {
     pub instance_labels: &'static [&'static str],
 }
 
-/// How the text of a source is read. The first two are ways of the kernel (fs/seq_file.c).
+/// How the text of a source is read. The first two are ways of the kernel (fs/seq_file.c), and so is the third
+/// (fs/proc/proc_sysctl.c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pieces {
     /// One record: a single read with enough room returns all of it.
@@ -49,6 +50,8 @@ pub enum Pieces {
         /// the last one.
         longest: usize,
     },
+    /// One short value below `/proc/sys`: the kernel allocates and clears as many bytes as a read asks for, so it asks for few.
+    Value,
     /// No file, but a folder, whose files have one value each. The text has a line `label=value` for each file
     /// that can be read and is not empty.
     Folder(&'static [ValueFile]),

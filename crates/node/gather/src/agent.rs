@@ -223,7 +223,7 @@ fn fixed_lanes(plan: &Plan, sources: &[Source], rings: &Rings) -> Result<Vec<Lan
         let slots = sources.iter().zip(&members).filter(|(_, m)| m.is_some()).map(|(s, _)| s.slots()).sum();
         let ring = rings.of_plan(number as u16, &name, LaneSize { part, rate, slots })?;
         let mut lane = Lane::new(Some(rate), members, ring, now);
-        sources.iter().enumerate().for_each(|(i, source)| lane.note(i, source));
+        sources.iter().enumerate().for_each(|(i, source)| lane.know(i, source));
         lanes.push(lane);
     }
     Ok(lanes)

@@ -19,6 +19,7 @@ use crate::handled::{self, Channel, Handled};
 use crate::handler_cost::HandlerCost;
 use crate::inbox::{Inbox, LaneAnswer, LaneWish, Request};
 use crate::lane::{Call, Lane, LaneView};
+use crate::lane_set::{LaneSet, Places, places};
 use crate::own_memory::OwnMemory;
 use crate::page::Page;
 use crate::plan::Plan;
@@ -38,7 +39,7 @@ pub const LINGER: Nanos = Nanos::from_secs(10);
 pub const CHANNELS_MAX: usize = 104;
 
 /// Each lane is a bit of a tick.
-const _: () = assert!(LANES_MAX + CHANNELS_MAX <= u128::BITS as usize);
+const _: () = assert!(LANES_MAX + CHANNELS_MAX <= Places::BITS as usize);
 
 /// What the handlers of all channels of a node may hold: mostly windows.
 pub const CHANNELS_BYTES: ByteSize = ByteSize(16 << 20);
@@ -66,7 +67,7 @@ pub(crate) struct Gatherer {
     asked: Arc<Asked>,
     sources: Vec<Source>,
     surveys: Surveys,
-    lanes: Vec<Lane>,
+    lanes: LaneSet,
     rings: Rings,
     /// The snapshot in shared memory, if there is one.
     page: Option<Page>,
@@ -115,6 +116,7 @@ impl Gatherer {
     ) -> Self {
         let fixed_lanes = lanes.len();
         let page = Page::open(&rings, &mut sources);
+        let lanes = LaneSet::new(lanes, sources.len());
         Gatherer {
             plan,
             inbox,
@@ -176,56 +178,56 @@ impl Gatherer {
 
     /// Gathers the sources of the due lanes and writes their rows.
     fn tick(&mut self, now: Stamp) {
-        let mut due = 0u128;
-        let mut late = 0u128;
-        for (i, lane) in self.lanes.iter_mut().enumerate() {
-            let late_before = lane.ticks.late;
-            if lane.ticks.due(now) {
-                due |= 1 << i;
-                late |= u128::from(lane.ticks.late > late_before) << i;
-            }
-        }
+        let (due, late) = self.due(now);
         if due == 0 {
             return;
         }
         self.ticks += 1;
         self.surveys.look(now.boot);
         for source in 0..self.sources.len() {
-            if !self.is_wanted(source, due, now) {
+            let lanes = self.lanes.with(source);
+            if !self.is_wanted(source, lanes & due, now) {
                 continue;
             }
             self.gather(source, now);
-            if late != 0 && self.lanes_of(source) & late != 0 {
-                self.sources[source].counts.late += 1;
-            }
+            self.sources[source].counts.late += u64::from(lanes & late != 0);
         }
-        for i in 0..self.lanes.len() {
-            if due & (1 << i) != 0 {
-                self.lanes[i].record(now, &mut self.sources, &mut self.calls);
-            }
+        let mut lap = None;
+        for place in places(due) {
+            self.lanes[place].record(now, &mut self.sources, &mut self.calls, &mut lap);
         }
     }
 
-    /// A bit for each lane that the source belongs to.
-    fn lanes_of(&self, source: usize) -> u128 {
-        let member = |(i, lane): (usize, &Lane)| u128::from(lane.refresh_of(source).is_some()) << i;
-        self.lanes.iter().enumerate().map(member).sum()
+    /// The lanes that are due, and those of them that are late.
+    fn due(&mut self, now: Stamp) -> (Places, Places) {
+        let (mut due, mut late) = (0, 0);
+        for (place, lane) in self.lanes.iter_mut().enumerate() {
+            let late_before = lane.ticks.late;
+            if lane.ticks.due(now) {
+                due |= 1 << place;
+                late |= Places::from(lane.ticks.late > late_before) << place;
+            }
+        }
+        (due, late)
     }
 
-    /// True when a due lane wants the source, and it has a new survey, or its readings are older than the kernel's refresh and the
-    /// source's budget require. Ticks are not exactly a period apart; half a period of tolerance keeps the
-    /// refresh on the grid. The budget has no tolerance.
-    fn is_wanted(&self, source: usize, due: u128, now: Stamp) -> bool {
+    /// True when one of these lanes, which have the source and are due, wants it: it has a new survey, or its readings are older than
+    /// the kernel's refresh and the source's budget require. Ticks are not exactly a period apart; half a period of tolerance keeps
+    /// the refresh on the grid. The budget has no tolerance. The first gather of a source waits for no lane.
+    fn is_wanted(&self, source: usize, lanes: Places, now: Stamp) -> bool {
         let Some(gathered) = self.sources[source].gathered else { return true };
         if self.sources[source].is_surveyed() {
-            return self.sources[source].is_fresh() && self.lanes_of(source) & due != 0;
+            return lanes != 0 && self.sources[source].is_fresh();
         }
         let age = now.boot.since(gathered.boot).0;
         let budget = self.sources[source].budget.period_min().0;
-        self.lanes.iter().enumerate().filter(|(i, _)| due & (1 << i) != 0).any(|(_, lane)| {
-            let Some(refresh) = lane.refresh_of(source) else { return false };
-            age + lane.ticks.period().0 / 2 >= refresh.0 && age >= budget
-        }) && age > self.plan.window.0.min(Rate::PERIOD_MIN.0 / 2)
+        let is_old = |lane: &Lane| {
+            let refresh = lane.refresh_of(source).unwrap_or(Nanos(u64::MAX));
+            age.saturating_add(lane.ticks.period().0 / 2) >= refresh.0
+        };
+        age >= budget
+            && age > self.plan.window.0.min(Rate::PERIOD_MIN.0 / 2)
+            && self.lanes.at(lanes).any(is_old)
     }
 
     /// Gathers one source and notes in every lane what changed.
@@ -235,9 +237,7 @@ impl Gatherer {
         }
         let source = &mut self.sources[index];
         source.gather(now, &mut self.room);
-        for lane in &mut self.lanes {
-            lane.note(index, source);
-        }
+        self.lanes.note(index, source);
         if let Some(page) = &mut self.page {
             page.note(index, source);
         }
@@ -432,7 +432,7 @@ impl Gatherer {
                 if self.sources[source].gathered.is_none() {
                     self.gather(source, now);
                 }
-                self.lanes[lane].note(source, &self.sources[source]);
+                self.lanes[lane].know(source, &self.sources[source]);
             }
         }
         self.lanes[lane].publish_channel(&mut self.sources);
@@ -511,13 +511,7 @@ impl Gatherer {
         if renewed == 0 {
             return;
         }
-        let is_renewed =
-            |lane: &Lane, source: usize| renewed >> source & 1 == 1 && lane.refresh_of(source).is_some();
-        for lane in &mut self.lanes {
-            if (0..self.sources.len()).any(|source| is_renewed(lane, source)) {
-                lane.renew(&self.sources);
-            }
-        }
+        self.lanes.renew(renewed, &self.sources);
         if self.page.is_some() {
             // The new one is there before the readers of the old one learn that it has ended.
             self.page = Page::open(&self.rings, &mut self.sources);

@@ -70,23 +70,24 @@ fn full(terms: &ChannelTerms, budget: &Budget) -> QueryError {
     )
 }
 
-/// A handler that is bound to a lane.
+/// A handler that is bound to a lane. What every row touches comes first (see `Lane`).
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Handled {
+    slots: Slots,
+    /// Rows that are sent if an event comes.
+    past: Option<Past>,
+    bound: BoundHandler,
+    /// With a deadband of readings: state and bits of each as they were sent.
+    sent: Vec<Cell>,
     channel: Arc<Channel>,
     patterns: Vec<Pattern>,
     node: NodeName,
     metric: Arc<Metric>,
-    bound: BoundHandler,
     /// Its part of what all channels of the node may hold.
     share: Share,
-    /// Rows that are sent if an event comes.
-    past: Option<Past>,
-    /// With a deadband of readings: state and bits of each as they were sent.
-    sent: Vec<Cell>,
     /// The series of the lane's readings to which it is bound.
     readings: Vec<Series>,
-    slots: Slots,
 }
 
 /// The slots of its rows.

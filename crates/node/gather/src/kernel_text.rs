@@ -20,6 +20,9 @@ const FIRST_BYTES: usize = 8 << 10;
 /// The kernel hands out records about a page at a time, and a page has at least this size.
 const PAGE: usize = 4_096;
 
+/// Room for one value below `/proc/sys`; a longer one is read again.
+const VALUE_BYTES: usize = 128;
+
 /// The file of the folder `proc/sys/kernel` with what `uname -m` prints.
 const ARCHITECTURE: &str = "arch";
 
@@ -86,16 +89,19 @@ impl KernelText {
             self.file = Some(open(&self.path, READ, Mode::empty())?);
         }
         let Some(file) = &self.file else { return Err(Errno::BADF) };
-        if buffer.is_empty() {
+        if buffer.len() < FIRST_BYTES {
             buffer.resize(FIRST_BYTES, 0);
+        }
+        if self.pieces == Pieces::Value {
+            let got = read_at(file, &mut buffer[..VALUE_BYTES], 0)?;
+            if got < VALUE_BYTES {
+                return Ok(got);
+            }
         }
         let mut length = 0;
         loop {
             let room = buffer.len() - length;
-            let got = match pread(file, &mut buffer[length..], length as u64) {
-                Err(Errno::INTR) => continue,
-                other => other?,
-            };
+            let got = read_at(file, &mut buffer[length..], length as u64)?;
             length += got;
             if got == 0 || self.was_last(length, got, room) {
                 return Ok(length);
@@ -117,7 +123,7 @@ impl KernelText {
     #[inline]
     fn was_last(&self, length: usize, got: usize, room: usize) -> bool {
         match self.pieces {
-            Pieces::Whole | Pieces::Survey { .. } => got < room,
+            Pieces::Whole | Pieces::Value | Pieces::Survey { .. } => got < room,
             Pieces::Records { longest } => length == got && got < room && got + longest <= PAGE,
             Pieces::Folder(_) => true,
         }
@@ -157,12 +163,7 @@ impl KernelText {
     /// Reads the beginning of a file, as much as fits.
     fn read_value(&self, folder: &OwnedFd, file: &str, value: &mut [u8]) -> Result<usize, Errno> {
         match openat(folder, file, READ, Mode::empty()) {
-            Ok(file) => loop {
-                match pread(&file, &mut *value, 0) {
-                    Err(Errno::INTR) => {}
-                    other => return other,
-                }
-            },
+            Ok(file) => read_at(&file, value, 0),
             // Before Linux 6.1 the kernel has no file with the machine's architecture.
             Err(Errno::NOENT) if self.is_live && file == ARCHITECTURE => {
                 let uname = rustix::system::uname();
@@ -176,6 +177,17 @@ impl KernelText {
     }
 }
 
+/// One read.
+#[inline]
+fn read_at(file: &OwnedFd, room: &mut [u8], offset: u64) -> Result<usize, Errno> {
+    loop {
+        match pread(file, &mut *room, offset) {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
 /// Moves the value to the start without the blanks around it, and makes one line of it. Returns its length.
 fn on_one_line(value: &mut [u8]) -> usize {
     let blanks = value.len() - value.trim_ascii_start().len();
@@ -183,4 +195,24 @@ fn on_one_line(value: &mut [u8]) -> usize {
     value.copy_within(blanks..blanks + length, 0);
     value[..length].iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
     length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_read_whole_however_long_it_is() {
+        let root = std::env::temp_dir().join(format!("khz-value-{}", std::process::id()));
+        let path = root.join(khz_parse::hung_tasks::FILE.path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        for length in [0, 1, VALUE_BYTES - 1, VALUE_BYTES, VALUE_BYTES + 1, 3 * FIRST_BYTES] {
+            let text = vec![b'7'; length];
+            std::fs::write(&path, &text).unwrap();
+            let (mut file, mut buffer) = (KernelText::new(&root, &khz_parse::hung_tasks::FILE), Vec::new());
+            let got = file.read(&mut buffer).unwrap();
+            assert_eq!(buffer[..got], text, "{length} bytes");
+        }
+        std::fs::remove_dir_all(root).unwrap();
+    }
 }

@@ -21,6 +21,7 @@ mod jobs;
 mod kernel_text;
 mod lane;
 mod lane_handle;
+mod lane_set;
 mod machine;
 mod own;
 mod own_memory;

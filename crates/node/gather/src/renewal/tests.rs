@@ -11,6 +11,7 @@ use khz_ring::{Cursor, Event, Label, Ring};
 use super::*;
 use crate::budget::Budget;
 use crate::lane::Lane;
+use crate::lane_set::LaneSet;
 
 /// A directory with `proc/net/dev`, removed when this is dropped.
 struct Root(PathBuf);
@@ -149,8 +150,8 @@ fn ten_thousand_instances_an_hour_leave_slots_and_schema_bounded() {
     const NEW: u64 = 10_000 * EVERY / 3_600 + 1;
     let root = Root::new("day");
     let mut sources = [source(&root)];
-    let (mut lane, mut renewal) = (lane(1), Renewal::new(GONE_FOR));
-    let (mut judge, mut room, mut calls) = (Judge::new(&lane), Vec::new(), Vec::new());
+    let (mut lanes, mut renewal) = (LaneSet::new(vec![lane(1)], 1), Renewal::new(GONE_FOR));
+    let (mut judge, mut room, mut calls) = (Judge::new(&lanes[0]), Vec::new(), Vec::new());
     let (mut alive, mut slots_most, mut rows) = (VecDeque::new(), 0, 0);
     for tick in 0..hours * 3_600 / EVERY {
         let second = tick * EVERY;
@@ -161,13 +162,12 @@ fn ten_thousand_instances_an_hour_leave_slots_and_schema_bounded() {
         }
         root.show(alive.iter().copied(), second);
         sources[0].gather(stamp(second), &mut room);
-        lane.note(0, &sources[0]);
-        lane.record(stamp(second), &mut sources, &mut calls);
+        lanes.note(0, &sources[0]);
+        lanes[0].record(stamp(second), &mut sources, &mut calls, &mut None);
         rows += 1;
-        assert_eq!(judge.read(&lane), *alive.make_contiguous(), "in second {second}");
-        if renewal.look(Nanos::from_secs(second), &mut sources) != 0 {
-            lane.renew(&sources);
-        }
+        assert_eq!(judge.read(&lanes[0]), *alive.make_contiguous(), "in second {second}");
+        let renewed = renewal.look(Nanos::from_secs(second), &mut sources);
+        lanes.renew(renewed, &sources);
         slots_most = slots_most.max(sources[0].slots());
     }
     assert_eq!((judge.rows, judge.cursor.take_lost()), (rows, 0));
@@ -188,8 +188,8 @@ fn ten_thousand_instances_an_hour_leave_slots_and_schema_bounded() {
 fn an_instance_that_comes_back_in_time_keeps_its_slots_and_one_that_comes_back_late_gets_new_ones() {
     let root = Root::new("back");
     let mut sources = [source(&root), source(&root)];
-    let (mut lane, mut renewal) = (lane(2), Renewal::new(GONE_FOR));
-    let mut judge = Judge::new(&lane);
+    let (mut lanes, mut renewal) = (LaneSet::new(vec![lane(2)], 2), Renewal::new(GONE_FOR));
+    let mut judge = Judge::new(&lanes[0]);
     let mut at = |second: u64, shown: std::ops::Range<u64>| {
         root.show(shown, second);
         let (mut room, mut calls) = (Vec::new(), Vec::new());
@@ -197,13 +197,11 @@ fn an_instance_that_comes_back_in_time_keeps_its_slots_and_one_that_comes_back_l
         let read = if second.is_multiple_of(7) { 2 } else { 1 };
         for (index, source) in sources.iter_mut().enumerate().take(read) {
             source.gather(stamp(second), &mut room);
-            lane.note(index, source);
+            lanes.note(index, source);
         }
         let renewed = renewal.look(Nanos::from_secs(second), &mut sources);
-        if renewed != 0 {
-            lane.renew(&sources);
-        }
-        lane.record(stamp(second), &mut sources, &mut calls);
+        lanes.renew(renewed, &sources);
+        lanes[0].record(stamp(second), &mut sources, &mut calls, &mut None);
         (renewed, sources[0].slots(), sources[1].slots())
     };
     let metrics = khz_parse::net_dev::FILE.metrics().len();
@@ -217,7 +215,7 @@ fn an_instance_that_comes_back_in_time_keeps_its_slots_and_one_that_comes_back_l
     assert_eq!(at(70, 0..5), (0, 20 * metrics, 20 * metrics));
     assert_eq!(at(101, 0..5), (0, 20 * metrics, 20 * metrics), "a generation lives for longer");
     assert_eq!(at(360, 0..5), (3, 5 * metrics, 5 * metrics));
-    judge.cursor = Cursor::new(lane.view.ring.clone(), 0);
+    judge.cursor = Cursor::new(lanes[0].view.ring.clone(), 0);
     let mut generations = Vec::new();
     while let event @ (Event::Row | Event::Block) = judge.cursor.advance() {
         if event == Event::Block {
@@ -225,7 +223,7 @@ fn an_instance_that_comes_back_in_time_keeps_its_slots_and_one_that_comes_back_l
         }
     }
     generations.dedup();
-    assert_eq!((generations, lane.view.generation()), (vec![1, 2, 3], 3));
+    assert_eq!((generations, lanes[0].view.generation()), (vec![1, 2, 3], 3));
 }
 
 #[test]

@@ -17,34 +17,35 @@ use crate::labels::LabelSet;
 use crate::number::{ABSENT, is_absent};
 use crate::plan::Plan;
 
-/// A handler that is ready for rows.
+/// A handler that is ready for rows. What a row of a plan touches comes first, so that it lies in few cache lines.
 #[derive(Debug)]
+#[repr(C)]
 pub struct BoundHandler {
     values: Option<Bound>,
-    histograms: Option<Histograms>,
-    rules: Option<BoundRules>,
-    when: Option<BoundWhen>,
-    change: Option<BoundChange>,
+    /// The values of its results in this row, without series that are off.
+    out: Vec<f64>,
     every: Nanos,
+    /// Half the time between two rows.
+    half_period: Nanos,
+    /// When the first row came.
+    begun: Option<Nanos>,
+    /// Windows that follow each other: rows have to come for this long before one is full.
+    length: Option<Nanos>,
+    /// The interval in which the last row was sent.
+    interval: Option<u64>,
     effect: Effect,
     /// A series of the condition is on, in the newest row.
     is_on: bool,
-    /// The interval in which the last row was sent.
-    interval: Option<u64>,
-    /// Half the time between two rows.
-    half_period: Nanos,
-    /// Windows that follow each other: rows have to come for this long before one is full.
-    length: Option<Nanos>,
-    /// When the first row came.
-    begun: Option<Nanos>,
+    when: Option<BoundWhen>,
+    change: Option<BoundChange>,
+    rules: Option<BoundRules>,
+    histograms: Option<Histograms>,
     /// With a deadband of readings: which reading each compared value is, and for each reading whether it stays what was sent.
     compared_slots: Box<[u32]>,
     kept: Box<[bool]>,
     /// The series of `values` or `histograms`, and how their values become readings.
     results: Vec<ResultSeries>,
     forms: Vec<Form>,
-    /// Their values in this row, without series that are off.
-    out: Vec<f64>,
 }
 
 /// A deadband.
@@ -57,8 +58,8 @@ struct BoundChange {
 
 /// A condition, and the state of its series.
 #[derive(Debug)]
+#[repr(C)]
 struct BoundWhen {
-    when: When,
     plan: Option<Bound>,
     unless: Option<Bound>,
     /// For each series of the condition, which of `unless` takes it back.
@@ -66,6 +67,7 @@ struct BoundWhen {
     truths: Box<[Truth]>,
     /// Half the time between two rows.
     half_period: Nanos,
+    when: When,
 }
 
 /// What takes a series back.

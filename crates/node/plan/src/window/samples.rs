@@ -1,24 +1,27 @@
 //! The samples of a window: a ring of fixed size. A sample keeps its slot until it is removed.
 
-/// Times and values, oldest first.
+/// Times and values, oldest first. What is known of a sample lies together: a row touches few cache lines of each window.
 #[derive(Debug)]
 pub(crate) struct Samples {
-    times: Box<[i64]>,
-    values: Box<[f64]>,
-    /// The bits of the readings, of which whole numbers are added up exactly.
-    bits: Box<[u64]>,
+    ring: Box<[Sample]>,
     first: usize,
     count: usize,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    time: i64,
+    value: f64,
+    /// The bits of the reading, of which whole numbers are added up exactly.
+    bits: u64,
+}
+
 impl Samples {
     /// Bytes of one sample.
-    pub const BYTES_EACH: usize = size_of::<i64>() + size_of::<f64>() + size_of::<u64>();
+    pub const BYTES_EACH: usize = size_of::<Sample>();
 
     pub fn new(rows: usize) -> Self {
-        let rows = rows.max(1);
-        let (times, values, bits) = (vec![0; rows].into(), vec![0.0; rows].into(), vec![0; rows].into());
-        Samples { times, values, bits, first: 0, count: 0 }
+        Samples { ring: vec![Sample::default(); rows.max(1)].into(), first: 0, count: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -26,13 +29,13 @@ impl Samples {
     }
 
     pub fn is_full(&self) -> bool {
-        self.count == self.times.len()
+        self.count == self.ring.len()
     }
 
     /// Adds a sample; returns its slot. There must be room.
     pub fn add(&mut self, time: i64, value: f64, bits: u64) -> u32 {
         let slot = self.slot(self.count);
-        (self.times[slot], self.values[slot], self.bits[slot]) = (time, value, bits);
+        self.ring[slot] = Sample { time, value, bits };
         self.count += 1;
         slot as u32
     }
@@ -44,7 +47,7 @@ impl Samples {
     }
 
     pub fn oldest(&self) -> Option<(i64, f64)> {
-        (self.count > 0).then(|| (self.times[self.first], self.values[self.first]))
+        (self.count > 0).then(|| self.ring[self.first].point())
     }
 
     pub fn oldest_slot(&self) -> u32 {
@@ -53,41 +56,45 @@ impl Samples {
 
     pub fn newest(&self) -> Option<(i64, f64)> {
         let slot = self.slot(self.count.checked_sub(1)?);
-        Some((self.times[slot], self.values[slot]))
+        Some(self.ring[slot].point())
     }
 
     /// The value in a slot.
     #[inline]
     pub fn of_slot(&self, slot: u32) -> f64 {
-        self.values[slot as usize]
+        self.ring[slot as usize].value
     }
 
     /// The bits of the newest one.
     pub fn newest_bits(&self) -> Option<u64> {
-        Some(self.bits[self.slot(self.count.checked_sub(1)?)])
+        Some(self.ring[self.slot(self.count.checked_sub(1)?)].bits)
     }
 
     /// The bits of the oldest one.
     pub fn oldest_bits(&self) -> u64 {
-        self.bits[self.first]
+        self.ring[self.first].bits
     }
 
     /// Oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (i64, f64)> {
-        (0..self.count).map(|number| {
-            let slot = self.slot(number);
-            (self.times[slot], self.values[slot])
-        })
+        (0..self.count).map(|number| self.ring[self.slot(number)].point())
     }
 
     /// Bits, oldest first.
     pub fn iter_bits(&self) -> impl Iterator<Item = u64> {
-        (0..self.count).map(|number| self.bits[self.slot(number)])
+        (0..self.count).map(|number| self.ring[self.slot(number)].bits)
     }
 
     /// The slot of a sample, counted from the oldest.
     fn slot(&self, number: usize) -> usize {
         let slot = self.first + number;
-        if slot >= self.times.len() { slot - self.times.len() } else { slot }
+        if slot >= self.ring.len() { slot - self.ring.len() } else { slot }
+    }
+}
+
+impl Sample {
+    #[inline]
+    fn point(&self) -> (i64, f64) {
+        (self.time, self.value)
     }
 }

@@ -41,6 +41,10 @@ pub const CHANNELS_MAX: usize = 104;
 /// Each lane is a bit of a tick.
 const _: () = assert!(LANES_MAX + CHANNELS_MAX <= Places::BITS as usize);
 
+/// Before the rows of more lanes than this, what they need is touched: the processor waits for the memory of many lanes at once
+/// rather than for that of one after the other.
+const TOUCHED_FROM: u32 = 4;
+
 /// What the handlers of all channels of a node may hold: mostly windows.
 pub const CHANNELS_BYTES: ByteSize = ByteSize(16 << 20);
 
@@ -191,6 +195,9 @@ impl Gatherer {
             }
             self.gather(source, now);
             self.sources[source].counts.late += u64::from(lanes & late != 0);
+        }
+        if due.count_ones() > TOUCHED_FROM {
+            std::hint::black_box(self.lanes.at(due).map(Lane::touch).fold(0, usize::wrapping_add));
         }
         let mut lap = None;
         for place in places(due) {

@@ -215,6 +215,12 @@ impl Handled {
         self.bound.read_again();
     }
 
+    /// Reads what the next row needs ([`BoundHandler::touch`]).
+    #[inline]
+    pub fn touch(&self) -> usize {
+        self.bound.touch()
+    }
+
     /// Takes the next row of readings: state and bits by their number. Returns whether the lane writes a row.
     #[inline]
     pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> Cell) -> bool {

@@ -511,6 +511,14 @@ impl Lane {
         self.ring.keep(rows.bytes());
     }
 
+    /// Reads what its next row needs, and returns a number that means nothing ([`khz_plan::BoundHandler::touch`]).
+    #[inline]
+    pub fn touch(&self) -> usize {
+        let slot = self.slots.first().map_or(0, |&(_, slot)| slot as usize);
+        let rows = self.cost.as_ref().map_or(0, |cost| cost.counts()[0] as usize);
+        slot + rows + self.handled.as_ref().map_or(0, Handled::touch)
+    }
+
     /// Appends a row with the current readings of the sources and rings the bells. Calls for the gather
     /// thread are added to `calls`. `lap`: when the lane before has ended, if that is known, and then when this one has.
     #[inline]

@@ -118,6 +118,15 @@ impl Bound {
         self.width() > self.labels.len()
     }
 
+    /// Reads what the next row begins with, and returns a number that means nothing.
+    #[inline]
+    pub fn touch(&self) -> usize {
+        let step = self.executed.first().and_then(|&first| self.steps.get(usize::from(first)));
+        step.map_or(0, |step| {
+            step.does.touch() + usize::from(step.values.first().is_some_and(|value| *value > 0.0))
+        })
+    }
+
     /// Executes the plan on a row of this time (ns since 1970); `reading` gives the bits of a slot that is present. Returns the
     /// values of the result, as its series are; a number is one value.
     pub fn row(&mut self, time: i64, reading: impl Fn(u32) -> Option<u64>) -> &[f64] {
@@ -160,6 +169,17 @@ impl Does {
             _ => (None, None),
         };
         one.into_iter().chain(two)
+    }
+
+    fn touch(&self) -> usize {
+        match self {
+            Does::Series(slots) => slots.first().map_or(0, |(slot, _)| *slot as usize),
+            Does::Windows(windows) => {
+                windows.first().map_or(0, |(slot, window)| *slot as usize + window.touch())
+            }
+            Does::Compared(gives, ..) => gives.touch(),
+            _ => 0,
+        }
     }
 
     fn windows_mut(&mut self) -> Option<&mut Vec<(u32, Window)>> {

@@ -98,6 +98,13 @@ impl Window {
         self.margin = i64::try_from(period.0 / 2).unwrap_or(0);
     }
 
+    /// Reads the oldest sample, which goes next, and the newest, beside which the next one comes.
+    #[inline]
+    pub fn touch(&self) -> usize {
+        let ends = self.samples.oldest().into_iter().chain(self.samples.newest());
+        ends.map(|(time, _)| time as usize & 1).sum()
+    }
+
     /// Takes the reading of a row, if it has one, and gives the function's value at this time (ns).
     pub fn row(&mut self, time: i64, bits: Option<u64>) -> f64 {
         // Queries over the store count in milliseconds. Counted in nanoseconds, a window that ends 50 us late would lack its first

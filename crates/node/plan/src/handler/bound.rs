@@ -254,6 +254,14 @@ impl BoundHandler {
         plans.sum::<usize>() + self.histograms.as_ref().map_or(0, Histograms::held) + rules
     }
 
+    /// Reads what the next row of a plan needs, and returns a number that means nothing. Between two rows a node does other things,
+    /// and then nothing of this is in a cache: who touches many handlers before their rows fetches for all of them at once.
+    #[inline]
+    pub fn touch(&self) -> usize {
+        self.values.as_ref().map_or(0, Bound::touch)
+            + usize::from(self.out.first().is_some_and(|value| *value > 0.0))
+    }
+
     /// Takes the next row; `reading` gives the bits of a slot that is present. Returns whether it is to be sent.
     pub fn row(&mut self, stamp: Stamp, reading: impl Fn(u32) -> Option<u64>) -> bool {
         if let Some(is_sent) = self.judge(stamp, &reading) {

@@ -102,6 +102,22 @@ fn is_known(line: &str) -> bool {
     value.is_some_and(f64::is_finite)
 }
 
+/// The times between samples that are further apart than two rows. On a busy machine a segment of the log may have come and gone
+/// between two looks: the file then has samples that nobody knows of here.
+fn gaps(samples: &[&str]) -> Vec<(f64, f64)> {
+    let times: Vec<f64> =
+        samples.iter().map(|sample| sample.split(':').next().unwrap().parse().unwrap()).collect();
+    times.windows(2).map(|two| (two[0], two[1])).filter(|(from, to)| to - from > 1.5).collect()
+}
+
+/// Whether the second of a line of `rrd fetch`, which ends at its time, lies in one of them.
+fn is_in(line: &str, gaps: &[(f64, f64)]) -> bool {
+    let Some(end) = line.split_once(": ").and_then(|(time, _)| time.parse::<f64>().ok()) else {
+        return false;
+    };
+    gaps.iter().any(|(from, to)| *from < end && end - 1.0 < *to)
+}
+
 fn done(words: &[&str]) -> String {
     let output = run(words);
     assert_eq!(code(&output), 0, "{words:?}: {}", err(&output));
@@ -158,9 +174,13 @@ fn whenever_the_hub_is_killed_its_files_have_every_acknowledged_sample_once() {
         done(&[&["rrd", "create", judge][..], &shape].concat());
         done(&[&["rrd", "update", judge][..], &samples].concat());
         let end = (last - 1).to_string();
-        let values = |file: &str| done(&["rrd", "fetch", file, "LAST", "-s", &start, "-e", &end]);
+        let gaps = gaps(&samples);
+        let values = |file: &str| -> Vec<String> {
+            let text = done(&["rrd", "fetch", file, "LAST", "-s", &start, "-e", &end]);
+            text.lines().filter(|line| !is_in(line, &gaps)).map(str::to_owned).collect()
+        };
         let recorded = values(&place.file(series));
         assert_eq!(recorded, values(judge), "{series}");
-        assert!(recorded.lines().filter(|line| is_known(line)).count() > 4, "{series}: {recorded}");
+        assert!(recorded.iter().filter(|line| is_known(line)).count() > 4, "{series}: {recorded:?}");
     }
 }

@@ -17,7 +17,7 @@ use crate::table::{Table, figure};
 
 const RATE_HZ: u64 = 100;
 
-/// How many channels; a node executes some more.
+/// The number of channels. A node executes more: `khz_gather::CHANNELS_MAX`.
 const CHANNELS: usize = 64;
 
 /// Share of a core, in percent, that 64 channels may take above gathering.

@@ -366,7 +366,7 @@ impl Lane {
         }
     }
 
-    /// Whether it must be told which readings changed: rows of results have all slots each time.
+    /// Whether its rows depend on which readings changed: rows of results have all slots each time.
     pub fn needs_marks(&self) -> bool {
         !self.handled.as_ref().is_some_and(Handled::is_computed)
     }
@@ -650,7 +650,7 @@ impl Lane {
         let at = |reading: usize| reading_at(sources, slots[reading]);
         let mut row = RowWriter { stamp, width, encoder, bytes, ring };
         let is_written = match handled {
-            None => row.write(set_bits(dirty).take_while(|&slot| slot < width), at),
+            None => row.write(set_bits(dirty.iter().copied()).take_while(|&slot| slot < width), at),
             Some(handled) => {
                 let reading = |slot: usize| match handled.reading_of(slot) {
                     Some(reading) => handled.kept(reading).unwrap_or_else(|| at(reading)),
@@ -659,7 +659,8 @@ impl Lane {
                 if handled.is_computed() {
                     row.write(0..width, reading)
                 } else {
-                    let changed = set_bits(dirty).filter_map(|number| handled.slot_of(number));
+                    let changed =
+                        set_bits(dirty.iter().copied()).filter_map(|number| handled.slot_of(number));
                     row.write(changed.take_while(|&slot| slot < width), reading)
                 }
             }
@@ -768,8 +769,9 @@ impl Lane {
 }
 
 /// The positions of the bits that are set, in order.
-fn set_bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
-    words.iter().enumerate().flat_map(|(word, &bits)| {
+#[inline]
+pub(crate) fn set_bits(words: impl IntoIterator<Item = u64>) -> impl Iterator<Item = usize> {
+    words.into_iter().enumerate().flat_map(|(word, bits)| {
         let mut rest = bits;
         std::iter::from_fn(move || {
             let bit = rest.trailing_zeros() as usize;
@@ -813,6 +815,6 @@ mod tests {
 
     #[test]
     fn bits_come_in_order() {
-        assert_eq!(set_bits(&[0b1001, 0, 1 << 63]).collect::<Vec<_>>(), [0, 3, 191]);
+        assert_eq!(set_bits([0b1001, 0, 1 << 63]).collect::<Vec<_>>(), [0, 3, 191]);
     }
 }

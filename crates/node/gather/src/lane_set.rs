@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::lane::Lane;
+use crate::lane::{Lane, set_bits};
 use crate::source::Source;
 
 /// A set of lanes: the bit of a lane's place.
@@ -20,33 +20,34 @@ pub(crate) struct LaneSet {
 }
 
 impl LaneSet {
-    /// These lanes, of so many sources.
+    /// A set of these lanes, for this number of sources.
     pub fn new(all: Vec<Lane>, sources: usize) -> Self {
         let (with_source, marked, known) = (vec![0; sources], vec![0; sources], vec![0; sources]);
         let mut lanes = LaneSet { all, with_source, marked, known };
-        lanes.count();
+        lanes.index();
         lanes
     }
 
     /// Adds a lane at the end.
     pub fn push(&mut self, lane: Lane) {
         self.all.push(lane);
-        self.count();
+        self.index();
     }
 
-    /// Closes a lane; those behind it move up.
+    /// Closes a lane; the lanes after it move up.
     pub fn remove(&mut self, place: usize) {
         self.all.remove(place);
-        self.count();
+        self.index();
     }
 
     /// Closes the lanes of which this does not hold.
     pub fn retain_mut(&mut self, is_kept: impl FnMut(&mut Lane) -> bool) {
         self.all.retain_mut(is_kept);
-        self.count();
+        self.index();
     }
 
-    fn count(&mut self) {
+    /// Finds out again which lanes have which source.
+    fn index(&mut self) {
         let LaneSet { all, with_source, marked, known } = self;
         let sources = with_source.iter_mut().zip(marked).zip(known).enumerate();
         for (source, ((with_source, marked), known)) in sources {
@@ -121,14 +122,8 @@ impl DerefMut for LaneSet {
 
 /// The places of a set, in order.
 #[inline]
-pub(crate) fn places(mut set: Places) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let place = set.trailing_zeros() as usize;
-        (set != 0).then(|| {
-            set &= set - 1;
-            place
-        })
-    })
+pub(crate) fn places(set: Places) -> impl Iterator<Item = usize> {
+    set_bits([set as u64, (set >> 64) as u64])
 }
 
 #[cfg(test)]

@@ -422,6 +422,6 @@ mod tests {
         assert_eq!(stage.told(), (1, 1), "the hub to which it goes asks for that");
         stage.look(true);
         stage.pass();
-        assert_eq!(stage.told(), (1, 1), "it came back, and nobody is told again");
+        assert_eq!(stage.told(), (1, 1), "it came back, and nobody hears it again");
     }
 }

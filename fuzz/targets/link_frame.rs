@@ -27,8 +27,8 @@ fn says_the_same(frame: &Frame<'_>) {
         Frame::Leave { lane } => put::leave(&mut out, *lane),
         Frame::Interest(interest) => {
             let patterns: Vec<&str> = interest.patterns().collect();
-            let &khz_link::InterestFrame { number, period, exact, prompt, past, channel, .. } = interest;
-            Ask { number, period, exact, prompt, past, channel, patterns: &patterns }.put(&mut out);
+            let &khz_link::InterestFrame { number, period, exact, prompt, past, own, channel, .. } = interest;
+            Ask { number, period, exact, prompt, past, own, channel, patterns: &patterns }.put(&mut out);
             let raw = frame::split(&out, FRAME_MAX).expect("small").expect("whole");
             let Ok(Frame::Interest(again)) = Frame::decode(raw.kind, raw.body) else { panic!("not an Interest") };
             assert_eq!(again.patterns().collect::<Vec<_>>(), patterns);

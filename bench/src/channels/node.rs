@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use khz_gather::{Agent, LaneHandle, Plan};
+use khz_gather::{Agent, LaneHandle, Plan, WantedBy};
 use khz_model::{Nanos, NodeName, Pattern, Rate};
 use khz_plan::{Handler, Values};
 
@@ -83,7 +83,12 @@ fn turn(with_channels: bool, span: Duration) -> Result<(f64, f64), BenchError> {
     for number in (0..CHANNELS).filter(|_| with_channels) {
         let values = Values::Plan(compiled(TEN[number % TEN.len()])?);
         let terms = terms(&format!("c{number}"), &Handler { values, ..Handler::default() })?;
-        channels.push(agent.shared_lanes().follow_channel(&everything, rate, true, &terms).map_err(wrong)?);
+        channels.push(
+            agent
+                .shared_lanes()
+                .follow_channel(&everything, rate, true, &terms, WantedBy::Readers)
+                .map_err(wrong)?,
+        );
     }
     std::thread::sleep(Duration::from_secs(2));
     let start = cpu();

@@ -42,6 +42,7 @@ pub fn work(words: &[&str]) -> Result<(), BenchError> {
         exact: false,
         prompt: *prompt == "prompt",
         past: false,
+        own: false,
         channel: None,
         patterns: &[*pattern],
     };

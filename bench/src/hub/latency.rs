@@ -184,6 +184,7 @@ impl Reader {
             exact: false,
             prompt: true,
             past: false,
+            own: false,
             channel: None,
             patterns: &["*"],
         }

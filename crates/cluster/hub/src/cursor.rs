@@ -103,6 +103,8 @@ pub(crate) struct Cursor {
     missing: Option<Missing>,
     /// The reader has the node's answer to the subscription.
     has_answered: bool,
+    /// That was a refusal of a channel.
+    is_refused: bool,
     /// What the reader knows of the rate.
     pace: Option<Pace>,
     /// Whether the reader knows the node as up.
@@ -178,6 +180,7 @@ impl Cursor {
             is_past: false,
             missing: None,
             has_answered: false,
+            is_refused: false,
             pace: None,
             is_ending: false,
             touched: None,

@@ -15,7 +15,7 @@ use crate::node::Terms;
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Interest, or Channel: a subscription; the node opens a lane for it.
-    Interest { number: u32, terms: Arc<Terms> },
+    Interest { number: u32, terms: Arc<Terms>, is_own: bool },
     /// Now: a row of a subscription without a rate is requested.
     Now { number: u32, ask: u32 },
     /// Dismiss: the subscription ends.
@@ -40,13 +40,14 @@ impl Command {
     /// Writes the frame. An error is the reason why the connection ends.
     pub fn say(self, end: &mut HubEnd, out: &mut Vec<u8>) -> Result<(), String> {
         match self {
-            Command::Interest { number, terms } => {
+            Command::Interest { number, terms, is_own: own } => {
                 // The hub has chosen the nodes: an agent of an older version reads no lists of several hosts.
                 let patterns: Vec<&str> = terms.patterns.iter().map(khz_model::Pattern::series).collect();
                 let (exact, prompt) = (terms.exact, terms.prompt);
                 let period = terms.rate.map_or(Nanos(0), Rate::period);
                 let channel = terms.channel.as_deref().map(ChannelFrame::from);
-                let ask = Ask { number, period, exact, prompt, past: false, channel, patterns: &patterns };
+                let ask =
+                    Ask { number, period, exact, prompt, past: false, own, channel, patterns: &patterns };
                 end.interest(&ask, out);
             }
             Command::Now { number, ask } => end.now(number, ask, out),

@@ -162,13 +162,14 @@ impl Node {
     }
 
     /// Sends a subscription. A node that is older than channels gets none: that it is older is the answer.
-    fn send_subscription(&mut self, command: Command) {
-        if let Command::Interest { number, terms } = &command
-            && terms.channel.is_some()
-            && self.link.link().is_some_and(|link| !link.takes_channels())
-        {
-            let answer = Answer { granted: false, text: TOO_OLD_FOR_CHANNELS.to_owned() };
-            return self.answered(*number, answer, None);
+    fn send_subscription(&mut self, mut command: Command) {
+        let link = self.link.link();
+        if let Command::Interest { number, terms, is_own } = &mut command {
+            *is_own &= link.is_some_and(Link::knows_own);
+            if terms.channel.is_some() && link.is_some_and(|link| !link.takes_channels()) {
+                let answer = Answer { granted: false, text: TOO_OLD_FOR_CHANNELS.to_owned() };
+                return self.answered(*number, answer, None);
+            }
         }
         self.link.send(command);
     }

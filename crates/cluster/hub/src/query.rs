@@ -253,7 +253,8 @@ impl Query for HubQuery {
             Some(channel) => {
                 let bytes = channel.handler.len();
                 let problem = format!("the handler has {bytes} bytes, and may have {HANDLER_BYTES_MAX}");
-                return Err(QueryError::Channel { channel: channel.name.clone(), problem });
+                let (channel, for_now) = (channel.name.clone(), false);
+                return Err(QueryError::Channel { channel, problem, for_now });
             }
         }
         let cluster = self.cluster.clone();

@@ -299,7 +299,7 @@ impl Reader for NodesBelow {
                 nodes.values_mut().map(|node| (node.connection(), node)).collect();
             for (connection, command) in commands {
                 // What else a hub sends to a node, the hub below sends itself.
-                if let Command::Interest { number, terms } = command
+                if let Command::Interest { number, terms, .. } = command
                     && let Some(node) = by_connection.get_mut(&connection)
                 {
                     node.wanted(number, &terms, here);

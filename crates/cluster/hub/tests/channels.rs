@@ -12,7 +12,7 @@ use fake::{Hub, Node, interest, until};
 use khz_block::{Decoder, SchemaDecoder, Step};
 use khz_hub::{ChannelKeeper, KnownChannel, KnownChannels};
 use khz_link::limits::{HANDLER_BYTES_MAX, LANES_MAX, VERSION};
-use khz_link::{ABILITIES, Ask, ChannelFrame, Frame, KNOWS_CHANNELS, Role, Told, Want};
+use khz_link::{ABILITIES, Ask, ChannelFrame, Frame, KNOWS_CHANNELS, KNOWS_OWN, Role, Told, Want};
 use khz_model::{
     Bell, ChannelName, ChannelTerms, Interest, Nanos, NodeName, Query, QueryError, Subscription,
 };
@@ -71,7 +71,8 @@ fn reader(hub: &Hub) -> Node {
 fn ask(reader: &mut Node, number: u32, hz: u64, name: &str, past: bool) {
     let channel = Some(ChannelFrame { name, handler: &[1] });
     let (period, patterns) = (Nanos(1_000_000_000 / hz), &["load.*"]);
-    Ask { number, period, exact: false, prompt: true, past, channel, patterns }.put(&mut reader.out);
+    Ask { number, period, exact: false, prompt: true, past, own: false, channel, patterns }
+        .put(&mut reader.out);
     reader.send();
 }
 
@@ -465,6 +466,68 @@ fn a_channel_that_a_node_refuses_is_a_notice_and_no_other_rows_come_in_its_place
 }
 
 #[test]
+fn a_channel_that_a_node_refused_for_a_while_comes_when_it_has_room_and_its_readers_hear_that() {
+    let hub = Hub::new();
+    let mut a = node(&hub, "a");
+    a.offer(1, 0);
+    let mut door = hub.query.subscribe(channel("hot", &[1])).unwrap();
+    let mut link = reader(&hub);
+    ask(&mut link, 1, 100, "hot", false);
+    let interest = next_channel(&mut a).0;
+    let text = "channel hot: no memory for its windows";
+    Told { interest, granted: false, period: Nanos(0), text, lane: 0, refused_by: "" }.put(&mut a.out);
+    a.beat();
+    let mut notices = Vec::new();
+    let mut hear = |door: &mut dyn Subscription| {
+        notices.extend(door.notices().into_iter().map(|notice| (notice.is_refusal, notice.text)));
+        notices.last().cloned()
+    };
+    until("it is refused", || hear(&mut *door) == Some((true, text.to_owned())));
+    let mut received = Received::default();
+    received.read_until(&mut link, |got| got.told.len() == 2);
+    grant(&mut a, interest, 5);
+    a.row(1, [1; 4]).row(2, [2; 4]).beat();
+    let mut got = Got::default();
+    until("rows come", || got.poll(&mut *door).seconds == [1, 2]);
+    let granted = (false, "sends the channel now: there is room for it".to_owned());
+    until("the notice", || hear(&mut *door) == Some(granted.clone()));
+    received.read_until(&mut link, |got| got.rows.len() == 2);
+    assert!(received.told.contains(&(true, format!("a: {}", granted.1))), "{:?}", received.told);
+    assert_eq!(got.lost, 0);
+}
+
+#[test]
+fn a_node_hears_what_the_hub_wants_for_itself_if_it_knows_such_a_thing() {
+    let hub = Hub::new();
+    let mut knows = node(&hub, "knows");
+    let mut older = node_with(&hub, "older", ABILITIES & !KNOWS_OWN);
+    let _door = hub.query.subscribe(channel("hot", &[1])).unwrap();
+    let mut keeper = ChannelKeeper::new(hub.cluster.clone());
+    keeper.keep(vec![channel("kept", &[1])]);
+    assert!(keeper.tend().is_empty());
+    let next = |node: &mut Node| {
+        node.await_frame(|frame| match frame {
+            Frame::Interest(ask) => Some((ask.number, ask.channel?.name.to_owned(), ask.own)),
+            _ => None,
+        })
+    };
+    let (number, name, own) = next(&mut knows);
+    assert_eq!((&*name, own), ("hot", false));
+    assert_eq!(
+        (next(&mut knows).1, next(&mut older).2, next(&mut older).2),
+        ("kept".to_owned(), false, false)
+    );
+    // What a reader was refused is asked for again when the store wants it, too.
+    let text = "no memory";
+    Told { interest: number, granted: false, period: Nanos(0), text, lane: 0, refused_by: "" }
+        .put(&mut knows.out);
+    knows.beat();
+    keeper.keep(vec![channel("kept", &[1]), channel("hot", &[1])]);
+    assert!(keeper.tend().iter().any(|notice| notice.text.contains(text)), "the refusal of before");
+    assert_eq!(next(&mut knows), (number, "hot".to_owned(), true));
+}
+
+#[test]
 fn a_channel_waits_for_a_place_at_a_node_that_has_too_many_subscriptions() {
     let hub = Hub::new();
     let mut a = node(&hub, "a");
@@ -514,8 +577,17 @@ fn who_comes_later_to_a_channel_of_states_gets_its_newest_row_first_and_of_event
         let mut link = reader(&hub);
         let frame = Some(ChannelFrame { name: "hot", handler: &handler });
         let (period, patterns) = (Nanos::from_millis(10), &["load.*"]);
-        Ask { number: 1, period, exact: false, prompt: true, past: false, channel: frame, patterns }
-            .put(&mut link.out);
+        Ask {
+            number: 1,
+            period,
+            exact: false,
+            prompt: true,
+            past: false,
+            own: false,
+            channel: frame,
+            patterns,
+        }
+        .put(&mut link.out);
         link.send();
         let mut of_later = Got::default();
         if first == 2 {
@@ -617,7 +689,7 @@ fn a_door_is_refused_a_handler_that_no_frame_carries() {
     let hub = Hub::new();
     assert!(hub.query.subscribe(channel("hot", &[0; HANDLER_BYTES_MAX])).is_ok());
     let refused = hub.query.subscribe(channel("hot", &[0; HANDLER_BYTES_MAX + 1]));
-    let Err(QueryError::Channel { channel, problem }) = refused else { panic!("it is too long") };
+    let Err(QueryError::Channel { channel, problem, .. }) = refused else { panic!("it is too long") };
     assert_eq!((channel.as_str(), &problem[..]), ("hot", "the handler has 32769 bytes, and may have 32768"));
 }
 
@@ -640,7 +712,7 @@ fn a_reader_may_name_a_channel_that_the_hub_keeps() {
     let mut name = |number, name| {
         let channel = Some(ChannelFrame { name, handler: &[] });
         let (period, patterns) = (Nanos::SECOND, &["*"]);
-        Ask { number, period, exact: false, prompt: true, past: false, channel, patterns }
+        Ask { number, period, exact: false, prompt: true, past: false, own: false, channel, patterns }
             .put(&mut reader.out);
         reader.send();
         reader.await_frame(|frame| match frame {
@@ -685,7 +757,8 @@ fn a_reader_that_has_named_a_channel_gets_the_rows_of_its_present_definition() {
     let mut reader = reader(&hub);
     let channel = Some(ChannelFrame { name: "hot", handler: &[] });
     let (number, period, patterns) = (1, Nanos::SECOND, &["*"]);
-    Ask { number, period, exact: false, prompt: true, past: false, channel, patterns }.put(&mut reader.out);
+    Ask { number, period, exact: false, prompt: true, past: false, own: false, channel, patterns }
+        .put(&mut reader.out);
     reader.send();
     let (before, _, handler) = next_channel(&mut a);
     assert_eq!(handler, [1]);

@@ -86,6 +86,7 @@ impl Reader {
             exact: false,
             prompt: false,
             past: false,
+            own: false,
             channel: None,
             patterns: &[pattern],
         };

@@ -443,7 +443,7 @@ fn want<'a>(body: &mut Body<'a>) -> Result<WantFrame<'a>, Misfit> {
 fn interest<'a>(body: &mut Body<'a>) -> Result<InterestFrame<'a>, Misfit> {
     let number = body.number()?;
     let period = Nanos(body.u64()?);
-    let flags = flags(body, 7)?;
+    let flags = flags(body, 15)?;
     let at = body.at();
     let count = body.varint()?;
     if count > PATTERNS_MAX as u64 {
@@ -453,9 +453,10 @@ fn interest<'a>(body: &mut Body<'a>) -> Result<InterestFrame<'a>, Misfit> {
     for _ in 0..count {
         body.text(PATTERN_MAX)?;
     }
-    let [exact, prompt, past] = [1, 2, 4].map(|flag| flags & flag != 0);
+    let [exact, prompt, past, own] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
     let patterns = body.since(start);
-    Ok(InterestFrame { number, period, exact, prompt, past, channel: None, count: count as usize, patterns })
+    let (channel, count) = (None, count as usize);
+    Ok(InterestFrame { number, period, exact, prompt, past, own, channel, count, patterns })
 }
 
 fn beaten<'a>(body: &mut Body<'a>) -> Result<Beaten<'a>, Misfit> {

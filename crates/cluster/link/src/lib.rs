@@ -54,8 +54,8 @@ pub use hub_list::HubList;
 pub use intake::{Intake, RowSink};
 pub use message::{
     ABILITIES, Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_CHANNELS, KNOWS_DEFINITIONS,
-    KNOWS_TEXT_NOW, KNOWS_TEXTS, LaneOffer, Reason, Role, SchemaPiece, Told, Want, WantFrame, Welcome,
-    hash_of_schema, schema_hash,
+    KNOWS_OWN, KNOWS_TEXT_NOW, KNOWS_TEXTS, LaneOffer, Reason, Role, SchemaPiece, Told, Want, WantFrame,
+    Welcome, hash_of_schema, schema_hash,
 };
 pub use older::knows;
 pub use put::{Acks, Ask};

@@ -19,8 +19,11 @@ pub const KNOWS_CHANNELS: u8 = 8;
 /// The same of Channels, Definition and Definitions.
 pub const KNOWS_DEFINITIONS: u8 = 16;
 
+/// In the abilities of Hello: an Interest may say that the hub itself wants it.
+pub const KNOWS_OWN: u8 = 32;
+
 /// All of them: what this program says in Hello and Welcome.
-pub const ABILITIES: u8 = KNOWS_TEXTS | KNOWS_TEXT_NOW | KNOWS_CHANNELS | KNOWS_DEFINITIONS;
+pub const ABILITIES: u8 = KNOWS_TEXTS | KNOWS_TEXT_NOW | KNOWS_CHANNELS | KNOWS_DEFINITIONS | KNOWS_OWN;
 
 /// The hub's first frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +109,7 @@ pub struct Hello<'a> {
     /// HMAC over the Greeting's nonce, if it has a token.
     pub proof: Option<[u8; 32]>,
     /// Its abilities beyond the first version: [`KNOWS_TEXTS`], [`KNOWS_TEXT_NOW`], [`KNOWS_CHANNELS`],
-    /// [`KNOWS_DEFINITIONS`].
+    /// [`KNOWS_DEFINITIONS`], [`KNOWS_OWN`].
     pub abilities: u8,
 }
 
@@ -273,6 +276,8 @@ pub struct InterestFrame<'a> {
     pub prompt: bool,
     /// The rows that the base lane has, instead of those to come.
     pub past: bool,
+    /// The hub itself wants it, for its store or its rules.
+    pub own: bool,
     /// What nodes do with the rows before they send them; `None`: nothing.
     pub channel: Option<ChannelFrame<'a>>,
     pub(crate) count: usize,

@@ -118,6 +118,8 @@ pub struct Ask<'a, P> {
     pub prompt: bool,
     /// The rows that the base lane has, instead of those to come.
     pub past: bool,
+    /// The hub itself wants it, for its store or its rules. Only for a peer that knows it.
+    pub own: bool,
     /// What nodes do with the rows before they send them. Only for a peer that knows channels.
     pub channel: Option<ChannelFrame<'a>>,
     /// Patterns, at most [`PATTERNS_MAX`].
@@ -130,7 +132,8 @@ impl<P: AsRef<str>> Ask<'_, P> {
         let kind = if self.channel.is_some() { kind::CHANNEL } else { kind::INTEREST };
         let frame = open_lane(out, kind, self.number);
         put_u64(out, self.period.0);
-        out.push(u8::from(self.exact) | u8::from(self.prompt) << 1 | u8::from(self.past) << 2);
+        let flags = [self.exact, self.prompt, self.past, self.own];
+        out.push(flags.iter().rev().fold(0, |flags, &flag| flags << 1 | u8::from(flag)));
         let patterns = &self.patterns[..self.patterns.len().min(PATTERNS_MAX)];
         put_varint(out, patterns.len() as u64);
         for pattern in patterns {

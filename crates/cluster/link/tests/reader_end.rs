@@ -147,6 +147,7 @@ fn what_is_settled_is_not_asked_for_again() {
             exact: false,
             prompt: true,
             past: false,
+            own: false,
             channel: None,
             patterns: &["*"],
         },

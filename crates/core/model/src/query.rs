@@ -496,10 +496,19 @@ pub enum QueryError {
         channel: ChannelName,
         /// Why not.
         problem: String,
+        /// It may be able to when other channels have ended.
+        for_now: bool,
     },
     /// The gatherer has ended.
     #[error("the gatherer has stopped")]
     Stopped,
+}
+
+impl QueryError {
+    /// True if the same may be possible when others have gone.
+    pub fn is_for_now(&self) -> bool {
+        matches!(self, QueryError::Full { .. } | QueryError::Channel { for_now: true, .. })
+    }
 }
 
 /// How far back memory goes.

@@ -14,6 +14,8 @@ pub(crate) struct ChannelCost {
     all: NodeCost,
     /// The node whose handler takes the most time for a row, with its numbers.
     dearest: Option<(NodeName, NodeCost)>,
+    /// The node that leaves out the most series, because the memory of its channels is full, and how many.
+    shortest: Option<(NodeName, u64)>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +44,7 @@ impl ChannelCost {
         for (node, samples) in &snapshot.nodes {
             if let Some(one) = NodeCost::told(samples) {
                 cost.add(node, one);
+                cost.lacks(node, value_of(samples, "khz.handler.series_left_out").unwrap_or(0));
             }
         }
         cost
@@ -52,6 +55,12 @@ impl ChannelCost {
         self.all.add(one);
         if self.dearest.as_ref().is_none_or(|(_, most)| one.is_dearer(most)) {
             self.dearest = Some((node.clone(), one));
+        }
+    }
+
+    fn lacks(&mut self, node: &NodeName, series: u64) {
+        if series > self.shortest.as_ref().map_or(0, |(_, most)| *most) {
+            self.shortest = Some((node.clone(), series));
         }
     }
 
@@ -66,17 +75,26 @@ impl ChannelCost {
             most.put(out);
             out.push('}');
         }
+        if let Some((node, series)) = &self.shortest {
+            out.push_str(",\"left_out\":{\"node\":");
+            json::text(out, node.as_str());
+            out.push_str(",\"series\":");
+            json::number(out, *series);
+            out.push('}');
+        }
         out.push('}');
     }
+}
+
+/// A number that a node tells of a channel.
+fn value_of(samples: &[Sample], name: &str) -> Option<u64> {
+    samples.iter().find(|sample| sample.series.metric.name == name)?.reading.value()
 }
 
 impl NodeCost {
     /// `None`: the node does not execute the channel now.
     fn told(samples: &[Sample]) -> Option<NodeCost> {
-        let value = |name: &str| {
-            let sample = samples.iter().find(|sample| sample.series.metric.name == name)?;
-            sample.reading.value()
-        };
+        let value = |name: &str| value_of(samples, name);
         Some(NodeCost {
             rows_in: value("khz.handler.rows_in")?,
             rows_out: value("khz.handler.rows_out")?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use khz_model::{Budget, ChannelTerms, Nanos, NodeName, Pattern, QueryError, Series, Stamp};
 
-use crate::handled::{Channel, Handled};
+use crate::handled::{Channel, Handled, WantedBy};
 use crate::readings::Cell;
 
 /// A handler, bound to the series that it needs.
@@ -30,7 +30,8 @@ impl ChannelRows {
         period: Nanos,
         budget: &Budget,
     ) -> Result<Self, QueryError> {
-        let mut handled = Handled::new(Arc::new(Channel::new(terms)?), patterns, node, period, budget)?;
+        let mut handled =
+            Handled::new(Arc::new(Channel::new(terms, WantedBy::Readers)?), patterns, node, period, budget)?;
         let places: Vec<usize> = (0..series.len()).filter(|&place| handled.wants(&series[place])).collect();
         handled.bind(places.iter().map(|&place| series[place].clone()).collect(), period)?;
         Ok(ChannelRows { handled, places })

@@ -8,14 +8,15 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
 use futures_channel::oneshot;
-use khz_model::{Budget, ByteSize, ChannelName, Nanos, Pattern, QueryError, Rate, Stamp};
+use khz_model::{ChannelName, Nanos, Pattern, QueryError, Rate, Stamp};
 use khz_ring::{Ring, RingError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::asked::{Asked, Toll};
+use crate::channel_memory::ChannelMemory;
 use crate::clock;
 use crate::cost::{Cost, LOOK_EVERY, Pace};
-use crate::handled::{self, Channel, Handled};
+use crate::handled::{self, Channel, Handled, WantedBy};
 use crate::handler_cost::HandlerCost;
 use crate::inbox::{Inbox, LaneAnswer, LaneWish, Request};
 use crate::lane::{Call, Lane, LaneView};
@@ -44,9 +45,6 @@ const _: () = assert!(LANES_MAX + CHANNELS_MAX <= Places::BITS as usize);
 /// Before the rows of more lanes than this, what they need is touched: the processor waits for the memory of many lanes at once
 /// rather than for that of one after the other.
 const TOUCHED_FROM: u32 = 4;
-
-/// What the handlers of all channels of a node may hold: mostly windows.
-pub const CHANNELS_BYTES: ByteSize = ByteSize(16 << 20);
 
 /// The lane of a channel lives on for this long after its last reader has gone: a hub that was started again takes it over, with
 /// what its handler remembers and the rows in its ring.
@@ -79,7 +77,7 @@ pub(crate) struct Gatherer {
     fixed_lanes: usize,
     lanes_opened: u16,
     /// What the handlers of all channels may hold.
-    channel_bytes: Budget,
+    channel_memory: ChannelMemory,
     cost: Cost,
     renewal: Renewal,
     memory: OwnMemory,
@@ -132,7 +130,7 @@ impl Gatherer {
             page,
             fixed_lanes,
             lanes_opened: fixed_lanes as u16,
-            channel_bytes: Budget::new(CHANNELS_BYTES, Arc::default()),
+            channel_memory: ChannelMemory::new(),
             cost: Cost::new(clock::boot()),
             renewal,
             memory: OwnMemory::new(),
@@ -348,12 +346,24 @@ impl Gatherer {
         };
         if let Some(at) = self.lanes.iter().position(|lane| serves(&lane)) {
             self.lanes[at].widen(patterns, &self.sources);
+            if channel.as_ref().is_some_and(|channel| channel.wanted_by == WantedBy::Hub) {
+                self.lanes[at].is_wanted_by_hub(&self.channel_memory);
+            }
             return Ok(at);
         }
         self.make_room(channel.is_some())?;
         let now = clock::stamp();
         let lane = match channel {
-            Some(channel) => self.open_channel(wish, channel, members, now)?,
+            Some(channel) => {
+                // What lanes without a reader hold is for those who have one.
+                let opened = match self.open_channel(wish, channel, members.clone(), now) {
+                    Err(error) if error.is_for_now() && self.close_unread_channels(channel.wanted_by) => {
+                        self.open_channel(wish, channel, members, now)
+                    }
+                    opened => opened,
+                };
+                opened?
+            }
             None => {
                 let ring = self.rings.of_readers(self.lanes_opened, &self.free_boost());
                 Lane::new(*rate, members, self.ring(ring)?, now).only(patterns)
@@ -375,8 +385,8 @@ impl Gatherer {
     ) -> Result<Lane, QueryError> {
         let LaneWish { patterns, rate, .. } = wish;
         let period = rate.map_or(Nanos(0), Rate::period);
-        let mut handled =
-            Handled::new(channel.clone(), patterns, &self.plan.node, period, &self.channel_bytes)?;
+        let budget = self.channel_memory.of(channel.wanted_by);
+        let mut handled = Handled::new(channel.clone(), patterns, &self.plan.node, period, budget)?;
         let known = self.sources.iter().zip(&members).filter(|(_, member)| member.is_some());
         let series = known.flat_map(|(source, _)| source.series()).filter(|series| handled.wants(series));
         // A plan that this node cannot execute is refused here, with the reason.
@@ -474,6 +484,7 @@ impl Gatherer {
     fn close_unread_lanes(&mut self) {
         let now = clock::boot();
         let mut index = 0;
+        let read = self.channels_read();
         self.lanes.retain_mut(|lane| {
             index += 1;
             let linger = if lane.is_channel() { CHANNEL_LINGER } else { LINGER };
@@ -482,6 +493,36 @@ impl Gatherer {
         let lingers = |lane: &&Lane| lane.unread_since.is_some() && !lane.is_channel();
         while self.lanes.iter().filter(lingers).count() > LINGERING_MAX {
             self.close_longest_unread(false);
+        }
+        if self.channels_read() < read {
+            self.channel_memory.was_left();
+        }
+    }
+
+    /// Lanes of channels that were not found without a reader.
+    fn channels_read(&self) -> usize {
+        self.lanes.iter().filter(|lane| lane.is_channel() && lane.unread_since.is_none()).count()
+    }
+
+    /// Closes the lanes of channels without a reader that are wanted by these. `true`: there was one.
+    fn close_unread_channels(&mut self, by: WantedBy) -> bool {
+        let before = self.lanes.len();
+        self.lanes.retain_mut(|lane| lane.readers() > 0 || lane.wanted_by() != Some(by));
+        self.lanes.len() < before
+    }
+
+    /// Lanes whose handler lacks memory for new series get what lanes without a reader hold. If there may be room again, their handlers
+    /// are bound again, and who was refused a channel hears of it.
+    fn use_room_of_channels(&mut self) {
+        for by in [WantedBy::Readers, WantedBy::Hub] {
+            let lacks = |lane: &Lane| lane.wanted_by() == Some(by) && lane.lacks_memory();
+            if self.lanes.iter().any(lacks) && self.close_unread_channels(by) {
+                self.channel_memory.was_left();
+            }
+        }
+        if self.channel_memory.take_room() {
+            self.lanes.iter_mut().for_each(Lane::bind_again);
+            self.inbox.channels_may_have_room();
         }
     }
 
@@ -509,6 +550,7 @@ impl Gatherer {
         if self.lanes[self.fixed_lanes..].iter().any(|lane| lane.readers() == 0) {
             self.close_unread_lanes();
         }
+        self.use_room_of_channels();
     }
 
     /// Renews the sources of which many slots belong to instances that are gone (`renewal.rs`): such a source begins
@@ -622,10 +664,16 @@ impl Gatherer {
             ];
             own.lane(&lane.view.name, numbers);
             if let Some(cost) = lane.cost() {
-                own.handler(&cost.channel, cost.counts());
+                own.handler(&cost.channel, cost.counts(), left_out(&self.lanes, cost));
             }
         }
     }
+}
+
+/// The series that the handlers of a channel leave out.
+fn left_out(lanes: &[Lane], cost: &Arc<HandlerCost>) -> u64 {
+    let is_it = |lane: &&Lane| lane.cost().is_some_and(|one| Arc::ptr_eq(one, cost));
+    lanes.iter().filter(is_it).map(|lane| lane.left_out() as u64).sum()
 }
 
 /// The share of a core that gathering for these lanes takes if fast lanes run `slowdown` times slower than

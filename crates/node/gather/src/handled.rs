@@ -13,6 +13,7 @@ use khz_model::{
 use khz_plan::{BoundHandler, Effect, Handler, Identity, Values};
 
 use self::named::{metric, own_labels, series_of};
+use crate::channel_memory::ChannelMemory;
 use crate::past::Past;
 use crate::readings::{Cell, NOT_YET};
 use crate::source::Source;
@@ -28,6 +29,17 @@ const NOT_IN: u32 = u32::MAX;
 pub(crate) struct Channel {
     pub terms: Arc<ChannelTerms>,
     pub handler: Handler,
+    /// Whose part of the memory it takes.
+    pub wanted_by: WantedBy,
+}
+
+/// Who wants a channel. Both have memory of their own at a node, so that neither can take all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WantedBy {
+    /// Readers.
+    Readers,
+    /// The hub itself, for its store or its rules.
+    Hub,
 }
 
 impl Channel {
@@ -35,9 +47,9 @@ impl Channel {
     ///
     /// # Errors
     /// Returns why no node can execute it.
-    pub fn new(terms: Arc<ChannelTerms>) -> Result<Self, QueryError> {
+    pub fn new(terms: Arc<ChannelTerms>, wanted_by: WantedBy) -> Result<Self, QueryError> {
         match Handler::take(&terms.handler) {
-            Ok(handler) => Ok(Channel { terms, handler }),
+            Ok(handler) => Ok(Channel { terms, handler, wanted_by }),
             Err(error) => Err(refused(&terms, error)),
         }
     }
@@ -56,18 +68,22 @@ impl Channel {
 
 /// Why a node refuses a channel.
 pub(crate) fn refused(terms: &ChannelTerms, problem: impl ToString) -> QueryError {
-    QueryError::Channel { channel: terms.name.clone(), problem: problem.to_string() }
+    QueryError::Channel { channel: terms.name.clone(), problem: problem.to_string(), for_now: false }
 }
 
-/// No more memory for windows.
-fn full(terms: &ChannelTerms, budget: &Budget) -> QueryError {
+/// There is no memory for what a handler holds.
+fn full(channel: &Channel, wanted_by: WantedBy, needs: u64, budget: &Budget) -> QueryError {
     let limit = budget.limit();
-    refused(
-        terms,
-        format!(
-            "all channels of a node may hold {limit}, and this one needs more than is left: take shorter windows, fewer series, or a lower rate"
-        ),
-    )
+    let whose = match wanted_by {
+        WantedBy::Readers => "that readers follow",
+        WantedBy::Hub => "that the hub wants for its store and its rules",
+    };
+    let for_now = needs <= limit.0;
+    let later = if for_now { "; the node tries again when others have ended" } else { "" };
+    let problem = format!(
+        "all channels of a node {whose} may hold {limit}, and this one needs more than is left: take shorter windows, fewer series, or a lower rate{later}"
+    );
+    QueryError::Channel { channel: channel.terms.name.clone(), problem, for_now }
 }
 
 /// A handler that is bound to a lane. What every row touches comes first (see `Lane`).
@@ -84,8 +100,9 @@ pub(crate) struct Handled {
     patterns: Vec<Pattern>,
     node: NodeName,
     metric: Arc<Metric>,
-    /// Its part of what all channels of the node may hold.
+    /// Its share of what all channels wanted by the same may hold.
     share: Share,
+    wanted_by: WantedBy,
     /// The series of the lane's readings to which it is bound.
     readings: Vec<Series>,
 }
@@ -111,7 +128,7 @@ impl Handled {
         period: Nanos,
         budget: &Budget,
     ) -> Result<Self, QueryError> {
-        let share = budget.take(0).ok_or_else(|| full(&channel.terms, budget))?;
+        let share = budget.take(0).ok_or_else(|| full(&channel, channel.wanted_by, 0, budget))?;
         let identity = Identity { node, job: JOB };
         let bound = BoundHandler::new(&channel.handler, &[], |_| true, identity, period);
         let bound = bound.map_err(|error| refused(&channel.terms, error))?;
@@ -119,15 +136,16 @@ impl Handled {
         let past = past_of(&channel, period, 0);
         Ok(Handled {
             metric: Arc::new(metric(&channel)),
-            channel,
             patterns: patterns.to_vec(),
             node: node.clone(),
             bound,
             share,
+            wanted_by: channel.wanted_by,
             past,
             sent: Vec::new(),
             readings: Vec::new(),
             slots,
+            channel,
         })
     }
 
@@ -141,6 +159,20 @@ impl Handled {
         let identity = Identity { node: &self.node, job: JOB };
         self.channel.uses_patterns() && series.is_selected(&self.patterns)
             || self.channel.handler.needs(series, identity)
+    }
+
+    /// Whose memory it takes.
+    pub fn wanted_by(&self) -> WantedBy {
+        self.wanted_by
+    }
+
+    /// The hub itself wants it, too: what it holds counts for the hub's part from now on, if there is room.
+    pub fn move_to_hub(&mut self, memory: &ChannelMemory) {
+        if self.wanted_by == WantedBy::Readers
+            && let Some(share) = memory.of(WantedBy::Hub).take(self.share.bytes())
+        {
+            (self.share, self.wanted_by) = (share, WantedBy::Hub);
+        }
     }
 
     /// The number of readings to which it is bound.
@@ -170,8 +202,9 @@ impl Handled {
             Effect::Surrounds { before, .. } => Past::bytes(before, period, slots.count()),
             _ => 0,
         };
-        if !self.share.set(bound.held().saturating_add(past) as u64) {
-            return Err(full(&self.channel.terms, self.share.budget()));
+        let needs = bound.held().saturating_add(past) as u64;
+        if !self.share.set(needs) {
+            return Err(full(&self.channel, self.wanted_by, needs, self.share.budget()));
         }
         let names = readings.iter().map(|series| (&*series.metric.name, series.instance.as_ref()));
         let now: HashMap<_, u32> = names.zip(0..).collect();

@@ -1,7 +1,7 @@
 //! The requests of other threads to the gather thread, which sleeps in one `ppoll`. A thread puts its request
 //! in and rings the bell. A tick without requests does not touch the inbox.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -55,6 +55,8 @@ pub(crate) struct Inbox {
     bell: OwnedFd,
     requests: Mutex<Vec<Request>>,
     closed: AtomicBool,
+    /// How often there may have been room again for channels that were refused.
+    channel_room: AtomicU64,
 }
 
 impl std::fmt::Debug for Request {
@@ -66,7 +68,12 @@ impl std::fmt::Debug for Request {
 impl Inbox {
     pub fn new() -> Result<Self, rustix::io::Errno> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Inbox { bell, requests: Mutex::default(), closed: AtomicBool::new(false) })
+        Ok(Inbox {
+            bell,
+            requests: Mutex::default(),
+            closed: AtomicBool::new(false),
+            channel_room: AtomicU64::new(0),
+        })
     }
 
     /// Puts a request in and rings the bell.
@@ -90,6 +97,16 @@ impl Inbox {
     fn ring(&self) {
         // The write can only fail when the counter is full, and then the bell is ringing already.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
+    /// There may be room for channels that were refused.
+    pub fn channels_may_have_room(&self) {
+        self.channel_room.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often that was so.
+    pub fn channel_room(&self) -> u64 {
+        self.channel_room.load(Ordering::Acquire)
     }
 
     /// True when the gather thread has ended.

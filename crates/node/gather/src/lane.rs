@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, Weak};
 
 use khz_block::{Encoder, SchemaEncoder};
-use khz_model::{Instance, LaneStatus, Nanos, Pattern, Rate, Series, Stamp, ValueType};
+use khz_model::{Instance, LaneStatus, Nanos, Pattern, QueryError, Rate, Series, Stamp, ValueType};
 use khz_ring::{Reader, Ring, Writer};
 use rustix::fd::OwnedFd;
 
+use crate::channel_memory::ChannelMemory;
 use crate::clock;
-use crate::handled::{Channel, Handled};
+use crate::handled::{Channel, Handled, WantedBy};
 use crate::handler_cost::HandlerCost;
 use crate::past::Past;
 use crate::readings::{Cell, NOT_YET};
@@ -152,6 +153,10 @@ pub(crate) struct Lane {
     bytes: Vec<u8>,
     /// The number of rows that did not fit into the ring.
     pub refused: u64,
+    /// The handler could not be bound to all slots when that was tried last.
+    leaves_out: bool,
+    /// For want of memory.
+    lacks_memory: bool,
 }
 
 /// What a row on its way into the ring needs of a lane.
@@ -274,6 +279,8 @@ impl Lane {
             bells: Vec::new(),
             bytes: Vec::new(),
             refused: 0,
+            leaves_out: false,
+            lacks_memory: false,
         }
     }
 
@@ -294,6 +301,39 @@ impl Lane {
     /// What its handler costs, if it has one.
     pub fn cost(&self) -> Option<&Arc<HandlerCost>> {
         self.cost.as_ref()
+    }
+
+    /// Whose memory its handler takes, if it has one.
+    pub fn wanted_by(&self) -> Option<WantedBy> {
+        self.handled.as_ref().map(Handled::wanted_by)
+    }
+
+    /// The hub itself wants it from now on.
+    pub fn is_wanted_by_hub(&mut self, memory: &ChannelMemory) {
+        if let Some(handled) = &mut self.handled {
+            handled.move_to_hub(memory);
+        }
+    }
+
+    /// How many of its readings the handler does not have, because it could not be bound to them.
+    pub fn left_out(&self) -> usize {
+        match &self.handled {
+            Some(handled) if self.leaves_out && self.is_bound => self.slots.len() - handled.readings(),
+            Some(_) if self.leaves_out => self.slots.len(),
+            _ => 0,
+        }
+    }
+
+    /// Its handler leaves series out because memory is short.
+    pub fn lacks_memory(&self) -> bool {
+        self.lacks_memory
+    }
+
+    /// At its next row a handler that lacks memory is bound again: there may be some now.
+    pub fn bind_again(&mut self) {
+        if self.lacks_memory {
+            self.slots_bound = usize::MAX;
+        }
     }
 
     /// Whether readers get what a handler makes.
@@ -433,7 +473,10 @@ impl Lane {
         };
         let readings = self.slots.iter().map_while(series).collect();
         // The shortest period that the lane may have: windows have room for its rows.
-        match handled.bind(readings, self.asked) {
+        let bound = handled.bind(readings, self.asked);
+        self.leaves_out = bound.is_err();
+        self.lacks_memory = bound.as_ref().is_err_and(QueryError::is_for_now);
+        match bound {
             Ok(goes_on) => {
                 if !goes_on && self.schema.slots > 0 {
                     self.begin_generation();

@@ -8,6 +8,7 @@ use khz_model::{ChannelTerms, Nanos, Pattern, QueryError, Rate, Series};
 use khz_ring::Reader;
 use rustix::fd::OwnedFd;
 
+use crate::handled::WantedBy;
 use crate::inbox::{Inbox, Request};
 use crate::lane::{Bell, Call, LaneView};
 use crate::query::NodeQuery;
@@ -43,7 +44,8 @@ impl Lanes {
         Ok(LaneHandle { view, inbox: self.query.inbox().clone() })
     }
 
-    /// The lane of a channel: its handler takes the readings at this rate, and makes the lane's rows of them.
+    /// The lane of a channel: its handler takes the readings at this rate, and makes the lane's rows of them. What it holds counts for
+    /// the memory of those who want it.
     ///
     /// # Errors
     /// The same as of [`Lanes::follow`], and if this node refuses the handler.
@@ -53,9 +55,15 @@ impl Lanes {
         rate: Rate,
         exact: bool,
         channel: &Arc<ChannelTerms>,
+        wanted_by: WantedBy,
     ) -> Result<LaneHandle, QueryError> {
-        let (view, _) = self.query.follow(patterns, Some(rate), exact, Some(channel))?;
+        let (view, _) = self.query.follow(patterns, Some(rate), exact, Some((channel, wanted_by)))?;
         Ok(LaneHandle { view, inbox: self.query.inbox().clone() })
+    }
+
+    /// Changes when a channel that was refused for now may be possible ([`QueryError::is_for_now`]).
+    pub fn channel_room(&self) -> u64 {
+        self.query.inbox().channel_room()
     }
 
     /// A lane without ticks, with the sources of these patterns; [`LaneHandle::now`] writes its rows.

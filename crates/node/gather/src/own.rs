@@ -149,6 +149,13 @@ static PER_HANDLER: &[Entry] = &[
     )
     .steps(9)
     .exposed("khz_handler_seconds_total", &[]),
+    gauge(
+        "khz.handler.series_left_out",
+        "series left out",
+        Unit::Count,
+        "Series that the handler needs and does not have, because it, or all channels, hold as much memory as they may.",
+    )
+    .exposed("khz_handler_series_left_out", &[]),
 ];
 
 /// The current numbers of one source, in the order of its entries; `None` if a number is not known yet.
@@ -276,9 +283,9 @@ impl OwnNumbers {
         self.part(Kind::Lane, name, &numbers);
     }
 
-    /// The numbers of a channel: rows in, rows out, bytes out, and time.
-    pub fn handler(&mut self, channel: &Instance, numbers: [u64; 4]) {
-        self.part(Kind::Handler, channel, &numbers.map(Some));
+    /// The numbers of a channel: rows in, rows out, bytes out, and time; and the series that it does not have.
+    pub fn handler(&mut self, channel: &Instance, [rows_in, rows_out, bytes, time]: [u64; 4], left_out: u64) {
+        self.part(Kind::Handler, channel, &[rows_in, rows_out, bytes, time, left_out].map(Some));
     }
 
     fn part(&mut self, kind: Kind, name: &Instance, numbers: &[Option<u64>]) {
@@ -389,29 +396,32 @@ mod tests {
         own.begin([Some(7); 9], S);
         own.source(0, [Some(5); 9]);
         for n in 0..30 {
-            own.handler(&name(&format!("c{n}")), [n, 0, 0, 0]);
+            own.handler(&name(&format!("c{n}")), [n, 0, 0, 0], 0);
         }
         own.lane(&name("base"), [Some(9); 6]);
         let series = own.readings.schema.series();
         assert!(
-            Arc::ptr_eq(&series[fixed].metric, &series[fixed + 4].metric),
+            Arc::ptr_eq(&series[fixed].metric, &series[fixed + PER_HANDLER.len()].metric),
             "channels share their metrics"
         );
         own.begin([Some(7); 9], Nanos(40 * S.0));
         own.source(0, [Some(5); 9]);
         own.lane(&name("base"), [Some(9); 6]);
-        own.handler(&name("c4"), [44, 0, 0, 0]);
+        own.handler(&name("c4"), [44, 0, 0, 0], 0);
         let now = Nanos(41 * S.0);
-        assert_eq!(own.slots_gone(now, Nanos(30 * S.0)), 29 * 4);
+        assert_eq!(own.slots_gone(now, Nanos(30 * S.0)), 29 * PER_HANDLER.len());
         let base = own.parts.iter().find(|part| part.kind == Kind::Lane).map(|part| part.slots()).unwrap();
         assert_eq!(own.readings.values[base], [9; 6]);
         own.renew(now, Nanos(30 * S.0));
-        assert_eq!(own.readings.schema.len(), fixed + 6 + 4);
-        assert_eq!((own.slots_gone(now, Nanos(30 * S.0)), own.readings.values.len()), (0, fixed + 10));
+        assert_eq!(own.readings.schema.len(), fixed + 6 + PER_HANDLER.len());
+        assert_eq!(
+            (own.slots_gone(now, Nanos(30 * S.0)), own.readings.values.len()),
+            (0, fixed + 6 + PER_HANDLER.len())
+        );
         assert_eq!(own.readings.values[own.first_source..fixed], [5; 9]);
         assert_eq!((rows(&own, "c4"), rows(&own, "c5")), (Some(Reading::Present(44)), None));
         // A channel of an old name begins with new slots.
-        own.handler(&name("c5"), [55, 0, 0, 0]);
+        own.handler(&name("c5"), [55, 0, 0, 0], 0);
         assert_eq!(rows(&own, "c5"), Some(Reading::Present(55)));
     }
 }

@@ -18,7 +18,7 @@ use khz_model::{
 use crate::asked::Asked;
 use crate::catalogue::catalogue;
 use crate::clock;
-use crate::handled::{Channel, refused};
+use crate::handled::{Channel, WantedBy, refused};
 use crate::inbox::{Inbox, LaneWish, Request};
 use crate::job_door::JobDoor;
 use crate::lane::LaneView;
@@ -129,9 +129,9 @@ impl NodeQuery {
         patterns: &[Pattern],
         rate: Option<Rate>,
         exact: bool,
-        channel: Option<&Arc<ChannelTerms>>,
+        channel: Option<(&Arc<ChannelTerms>, WantedBy)>,
     ) -> Result<(Arc<LaneView>, Vec<Pattern>), QueryError> {
-        let channel = channel.map(|terms| self.channel(terms)).transpose()?;
+        let channel = channel.map(|(terms, by)| self.channel(terms, by)).transpose()?;
         // An expression says itself what it needs.
         let patterns = match &channel {
             Some(channel) if !channel.uses_patterns() => self.for_this_node(patterns).0,
@@ -155,10 +155,10 @@ impl NodeQuery {
     }
 
     /// Reads what a channel asks of this node.
-    fn channel(&self, terms: &Arc<ChannelTerms>) -> Result<Arc<Channel>, QueryError> {
+    fn channel(&self, terms: &Arc<ChannelTerms>, by: WantedBy) -> Result<Arc<Channel>, QueryError> {
         match self.handlers {
             Handlers::None => Err(refused(terms, "this node takes no handlers (handlers = \"none\")")),
-            Handlers::Plans => Channel::new(terms.clone()).map(Arc::new),
+            Handlers::Plans => Channel::new(terms.clone(), by).map(Arc::new),
         }
     }
 
@@ -368,7 +368,8 @@ impl Query for NodeQuery {
 
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
         let Interest { patterns, rate, exact, channel } = &interest;
-        let (lane, mut patterns) = self.follow(patterns, Some(*rate), *exact, channel.as_ref())?;
+        let of_channel = channel.as_ref().map(|terms| (terms, WantedBy::Readers));
+        let (lane, mut patterns) = self.follow(patterns, Some(*rate), *exact, of_channel)?;
         if channel.is_some() {
             // Its lane has nothing else.
             patterns = vec![Pattern::everything()];

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use khz_gather::{Agent, Plan};
+use khz_gather::{Agent, Plan, WantedBy};
 use khz_model::{Nanos, NodeName, Pattern};
 use khz_plan::{Condition, Form, Handler, Over, Selector, Step, Test, Values, When};
 
@@ -67,7 +67,7 @@ fn channels(agent: &Agent) -> (Vec<khz_gather::LaneHandle>, impl Fn() -> bool + 
         let terms = khz_model::ChannelTerms { name, handler: handler.to_bytes().unwrap().into() };
         agent
             .shared_lanes()
-            .follow_channel(&patterns, "1kHz".parse().unwrap(), true, &Arc::new(terms))
+            .follow_channel(&patterns, "1kHz".parse().unwrap(), true, &Arc::new(terms), WantedBy::Readers)
             .unwrap()
     };
     let lanes: Vec<_> = handlers.iter().map(open).collect();

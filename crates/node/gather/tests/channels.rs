@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_executor::block_on;
-use khz_gather::{Agent, CHANNELS_MAX, Handlers, LaneHandle, Plan};
+use khz_gather::{Agent, CHANNELS_MAX, Handlers, LaneHandle, Plan, WantedBy};
 use khz_model::{
     Bell, ChannelName, ChannelTerms, Delivery, Interest, Nanos, NodeName, Pattern, QueryError, Rate, Series,
     Subscription, ValueType,
@@ -64,7 +64,35 @@ fn subscribe(agent: &Agent, pattern: &str, channel: Arc<ChannelTerms>) -> Box<dy
 
 fn follow(agent: &Agent, pattern: &str, channel: &Arc<ChannelTerms>) -> Result<LaneHandle, QueryError> {
     let patterns = [Pattern::new(pattern).unwrap()];
-    agent.shared_lanes().follow_channel(&patterns, Rate::from_hz(100).unwrap(), true, channel)
+    let rate = Rate::from_hz(100).unwrap();
+    agent.shared_lanes().follow_channel(&patterns, rate, true, channel, WantedBy::Readers)
+}
+
+/// The largest value of five minutes of one of khz's own metrics.
+fn highest_of(metric: &str) -> Handler {
+    let conditions = vec![Condition { label: "__name__".into(), test: Test::Is(metric.into()) }];
+    let selector = Selector { form: Form::Own, conditions };
+    let step = Step::Window { selector, length: Nanos::from_secs(300), over: Over::Max };
+    Handler { values: Values::Plan(khz_plan::Plan::new(vec![step]).unwrap()), ..Handler::default() }
+}
+
+/// Follows channels with large windows until there is no memory for another: those that are open, and why.
+fn fill(agent: &Agent, by: WantedBy) -> (Vec<LaneHandle>, QueryError) {
+    let mut open = Vec::new();
+    for n in 0.. {
+        match follow_large(agent, &format!("large{n}"), by) {
+            Ok(lane) => open.push(lane),
+            Err(error) => return (open, error),
+        }
+    }
+    unreachable!("memory has no end")
+}
+
+/// Windows of five minutes at 400 Hz.
+fn follow_large(agent: &Agent, name: &str, by: WantedBy) -> Result<LaneHandle, QueryError> {
+    let patterns = [Pattern::new("*").unwrap()];
+    let rate = Rate::from_hz(400).unwrap();
+    agent.shared_lanes().follow_channel(&patterns, rate, true, &terms(name, &highest_of("load.1m")), by)
 }
 
 /// The values of the newest row of what came, by their series; none is lost.
@@ -427,6 +455,69 @@ fn a_node_tells_what_each_channel_costs_it() {
 }
 
 #[test]
+fn readers_and_the_hub_have_memory_of_their_own_for_channels() {
+    let place = Place::new("parts");
+    place.show([("eth0", 5)]);
+    let agent = Agent::start(plan(&place)).unwrap();
+    let (of_readers, refusal) = fill(&agent, WantedBy::Readers);
+    assert!(refusal.is_for_now() && of_readers.len() > 2, "{refusal}");
+    let (of_hub, refusal) = fill(&agent, WantedBy::Hub);
+    // The first ones are lanes that readers follow already: they count for the hub from then on, and readers have as much more.
+    assert!(of_hub.len() > of_readers.len() / 3, "{refusal}");
+    assert!(refusal.to_string().contains("that the hub wants"), "{refusal}");
+    let more = follow_large(&agent, "more", WantedBy::Readers).unwrap();
+    drop((more, of_readers));
+    assert!(fill(&agent, WantedBy::Hub).1.is_for_now(), "readers' memory is not the hub's");
+    agent.stop();
+}
+
+#[test]
+fn what_was_refused_for_want_of_memory_is_possible_when_others_have_ended() {
+    let place = Place::new("room");
+    place.show([("eth0", 5)]);
+    let agent = Agent::start(plan(&place)).unwrap();
+    let lanes = agent.shared_lanes();
+    let (mut open, _) = fill(&agent, WantedBy::Readers);
+    let again = |name: &str| follow_large(&agent, name, WantedBy::Readers);
+    let room = lanes.channel_room();
+    assert!(again("wanted").is_err_and(|error| error.is_for_now()));
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(lanes.channel_room(), room, "all have readers");
+    open.pop();
+    wait_for("word of it", || (lanes.channel_room() != room).then_some(()));
+    // The lane that nobody reads lives on for a minute, and gives way.
+    let wanted = again("wanted").unwrap();
+    assert!(again("another").is_err());
+    drop(wanted);
+    agent.stop();
+}
+
+#[test]
+fn new_series_that_had_no_memory_are_taken_in_when_others_have_ended() {
+    let place = Place::new("later");
+    place.show([("eth0", 70)]);
+    let agent = Agent::start(plan(&place)).unwrap();
+    // One window for each interface.
+    let rows = terms("high", &highest_of("net.rx_bytes"));
+    let mut rows = agent.query().subscribe(interest("*", 200, rows)).unwrap();
+    let columns = |rows: &mut Box<dyn Subscription>| newest(rows.poll()).map(|row| row.len());
+    assert_eq!(wait_for("a row", || columns(&mut rows)), 1);
+    let (open, _) = fill(&agent, WantedBy::Readers);
+    let left_out = || {
+        let pattern = [Pattern::new("khz.handler.series_left_out[high]").unwrap()];
+        block_on(agent.query().latest(&pattern, Nanos(0))).ok()?.nodes[0].1[0].reading.value()
+    };
+    assert_eq!(left_out(), Some(0));
+    place.show([("eth0", 70), ("eth1", 80)]);
+    wait_for("a node that says so", || left_out().filter(|&series| series == 1));
+    assert_eq!(wait_for("a row", || columns(&mut rows)), 1, "it has what it had");
+    drop(open);
+    wait_for("the second series", || columns(&mut rows).filter(|&columns| columns == 2));
+    assert_eq!(left_out(), Some(0));
+    agent.stop();
+}
+
+#[test]
 fn a_node_has_a_limit_of_channels_and_says_why_it_refuses() {
     let place = Place::new("limit");
     place.show([("eth0", 5)]);
@@ -444,25 +535,11 @@ fn a_node_has_a_limit_of_channels_and_says_why_it_refuses() {
     drop(lanes);
     // Lanes that nobody reads give way.
     wait_for("room", || follow(&agent, "*", &terms("more", &handler)).ok());
-    // Windows of five minutes at 1 kHz, of all numbers.
-    let everything = Selector { form: Form::Own, conditions: Vec::new() };
-    let names = ["net.rx_bytes", "net.tx_bytes", "mem.total", "mem.free", "load.1m", "kernel.processes"];
-    let large = names.map(|name| {
-        let conditions = vec![Condition { label: "__name__".into(), test: Test::Is(name.into()) }];
-        let selector = Selector { conditions, ..everything.clone() };
-        let step = Step::Window { selector, length: Nanos::from_secs(300), over: Over::Max };
-        Handler { values: Values::Plan(khz_plan::Plan::new(vec![step]).unwrap()), ..Handler::default() }
-    });
-    let fast = |handler: &Handler, n| {
-        let terms = terms(&format!("large{n}"), handler);
-        let patterns = [Pattern::new("*").unwrap()];
-        agent.shared_lanes().follow_channel(&patterns, Rate::from_hz(400).unwrap(), true, &terms)
-    };
-    let mut open: Vec<LaneHandle> = Vec::new();
-    let refusal =
-        large.iter().zip(0..).find_map(|(handler, n)| fast(handler, n).map(|lane| open.push(lane)).err());
-    let refusal = refusal.unwrap().to_string();
-    assert!(refusal.contains("all channels of a node may hold 16MiB"), "{refusal}");
+    let (open, refusal) = fill(&agent, WantedBy::Readers);
+    assert!(refusal.is_for_now());
+    let refusal = refusal.to_string();
+    assert!(refusal.contains("all channels of a node that readers follow may hold 16MiB"), "{refusal}");
+    drop(open);
     let damaged = ChannelTerms { name: ChannelName::new("bad").unwrap(), handler: vec![1, 0, 9].into() };
     assert_eq!(refused(Arc::new(damaged)), "channel bad: the plan is damaged at byte 3");
     agent.stop();

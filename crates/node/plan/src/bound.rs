@@ -6,7 +6,7 @@ use crate::join::{FirstOf, join};
 use crate::labels::LabelSet;
 use crate::number::{ABSENT, Scale, is_absent};
 use crate::plan::{Math, Operator, StepId};
-use crate::window::{Window, milliseconds};
+use crate::window::{RowTime, Window};
 
 /// A value of a step, with where it comes from.
 const BYTES_A_VALUE: usize = 64;
@@ -130,6 +130,7 @@ impl Bound {
     /// Executes the plan on a row of this time (ns since 1970); `reading` gives the bits of a slot that is present. Returns the
     /// values of the result, as its series are; a number is one value.
     pub fn row(&mut self, time: i64, reading: impl Fn(u32) -> Option<u64>) -> &[f64] {
+        let time = RowTime::new(time);
         for &number in &self.executed {
             let (earlier, rest) = self.steps.split_at_mut(usize::from(number));
             let Some(Bind { does, values }) = rest.first_mut() else { break };
@@ -201,7 +202,7 @@ impl Does {
     #[inline]
     fn row<'s>(
         &mut self,
-        time: i64,
+        time: RowTime,
         reading: &impl Fn(u32) -> Option<u64>,
         of: impl Fn(StepId) -> &'s [f64],
         out: &mut [f64],
@@ -212,7 +213,7 @@ impl Does {
                 gives.row(time, reading, of, out);
                 with.row_in_place(out, *number);
             }
-            Does::Time => out.fill(milliseconds(time) as f64 / 1e3),
+            Does::Time => out.fill(time.seconds()),
             Does::Series(slots) => {
                 for (out, (slot, scale)) in out.iter_mut().zip(slots) {
                     *out = reading(*slot).map_or(ABSENT, |bits| scale.number(bits));

@@ -55,9 +55,27 @@ pub(crate) fn rows(length: Nanos, period: Nanos) -> usize {
     usize::try_from(length.0.div_ceil(period.0.max(1))).unwrap_or(usize::MAX).saturating_add(2)
 }
 
-/// A time as PromQL has it, in whole milliseconds since 1970.
-pub(crate) fn milliseconds(time: i64) -> i64 {
-    time.div_euclid(1_000_000)
+/// When a row was gathered. It is computed once for all windows of a plan: a division for each would take as long as much else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowTime {
+    /// In ns since 1970.
+    exact: i64,
+    /// The same, down to the millisecond: queries over the store count in these.
+    whole: i64,
+}
+
+impl RowTime {
+    const MS: i64 = 1_000_000;
+
+    /// A time in ns since 1970.
+    pub fn new(exact: i64) -> Self {
+        RowTime { exact, whole: exact.div_euclid(Self::MS) * Self::MS }
+    }
+
+    /// In seconds, as PromQL has it.
+    pub fn seconds(self) -> f64 {
+        (self.whole / Self::MS) as f64 / 1e3
+    }
 }
 
 /// Bytes of the window of one series that holds this many rows.
@@ -105,11 +123,11 @@ impl Window {
         ends.map(|(time, _)| time as usize & 1).sum()
     }
 
-    /// Takes the reading of a row, if it has one, and gives the function's value at this time (ns).
-    pub fn row(&mut self, time: i64, bits: Option<u64>) -> f64 {
-        // Queries over the store count in milliseconds. Counted in nanoseconds, a window that ends 50 us late would lack its first
-        // sample. Where windows follow each other, half a period decides instead.
-        let time = if self.margin == 0 { milliseconds(time) * 1_000_000 } else { time };
+    /// Takes the reading of a row, if it has one, and gives the function's value at this time.
+    pub fn row(&mut self, time: RowTime, bits: Option<u64>) -> f64 {
+        // Counted in nanoseconds, a window that ends 50 us late would lack its first sample. Where windows follow each other, half a
+        // period decides instead.
+        let time = if self.margin == 0 { time.whole } else { time.exact };
         let begin = time.saturating_sub(self.length);
         let after = begin.saturating_add(self.margin);
         while self.samples.oldest().is_some_and(|(oldest, _)| oldest <= after) {

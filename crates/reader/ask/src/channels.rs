@@ -44,6 +44,18 @@ pub struct ChannelCost {
     /// The node that takes the most time for a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dearest: Option<DearestNode>,
+    /// The node that leaves out the most series of it, because the memory of its channels is full. `None`: no node does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
+}
+
+/// Series that a node leaves out of a channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The node.
+    pub node: String,
+    /// How many.
+    pub series: u64,
 }
 
 /// What a channel has cost nodes.

@@ -46,7 +46,7 @@ mod transport;
 pub use actions::{ActionAnswer, ActionRun, ActionsAnswer};
 pub use answer::{Answer, NodeAnswer, SeriesAnswer, State, series_name};
 pub use cell::Cell;
-pub use channels::{Channel, ChannelCost, ChannelNotice, Channels, DearestNode, NodeCost};
+pub use channels::{Channel, ChannelCost, ChannelNotice, Channels, DearestNode, LeftOut, NodeCost};
 pub use engine::{Engine, EngineAnswer, Way};
 pub use error::{AskError, sentence};
 pub use foreign::is_secret_header;

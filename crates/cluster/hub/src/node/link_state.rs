@@ -20,7 +20,7 @@
 use std::sync::Arc;
 
 use khz_link::limits::{SILENCE, VERSION_OF_NUMBERS};
-use khz_link::{KNOWS_CHANNELS, Reason};
+use khz_link::{KNOWS_CHANNELS, KNOWS_OWN, Reason};
 use khz_model::{Away, LaneStatus, Nanos, NodeName, NodeStatus};
 
 use crate::caller::Caller;
@@ -48,18 +48,28 @@ pub(crate) struct Link {
     resends: bool,
     /// The peer knows channels.
     channels: bool,
+    /// It knows that a hub may want some itself.
+    own: bool,
 }
 
 impl Link {
     /// A connection whose peer understands only what every version does.
     pub fn new(mailbox: Arc<Mailbox>, connection: u64) -> Self {
-        Link { mailbox, connection, texts: TextAbilities::default(), resends: false, channels: false }
+        Link {
+            mailbox,
+            connection,
+            texts: TextAbilities::default(),
+            resends: false,
+            channels: false,
+            own: false,
+        }
     }
 
     /// The same for a peer of this version of the protocol, with these abilities.
     pub fn of_peer(self, version: u8, abilities: u8) -> Self {
         let (texts, resends) = (TextAbilities::from_abilities(abilities), version >= VERSION_OF_NUMBERS);
-        Link { texts, resends, channels: abilities & KNOWS_CHANNELS != 0, ..self }
+        let [channels, own] = [KNOWS_CHANNELS, KNOWS_OWN].map(|ability| abilities & ability != 0);
+        Link { texts, resends, channels, own, ..self }
     }
 
     /// What the peer understands of kernel texts.
@@ -75,6 +85,11 @@ impl Link {
     /// True if channels may be sent. Another hub that speaks for a node refuses them, with its name.
     pub fn takes_channels(&self) -> bool {
         self.channels || self.is_through_hub()
+    }
+
+    /// True if the peer may hear which subscriptions are the hub's own.
+    pub fn knows_own(&self) -> bool {
+        self.own
     }
 
     /// True if another hub speaks for the node.

@@ -120,7 +120,7 @@ impl NodeSubscription {
 
     /// The frame that says it.
     fn command(&self) -> Command {
-        Command::Interest { number: self.number, terms: self.terms.clone() }
+        Command::Interest { number: self.number, terms: self.terms.clone(), is_own: self.is_own() }
     }
 
     #[cfg(test)]
@@ -167,7 +167,7 @@ impl Subscriptions {
         Subscriptions { all: Vec::new(), have_bells: false, allowance: Allowance::full(now), made: 0 }
     }
 
-    /// One more reader subscribes; with `is_kept` it is the store. Returns the subscription's number and, if it is a new one, the
+    /// One more reader subscribes; with `is_kept` it is the store. Returns the subscription's number and, if the node is to hear of it, the
     /// command for the node. `None`: there are too many different ones, or too many new ones came of late.
     pub fn subscribe(
         &mut self,
@@ -177,8 +177,11 @@ impl Subscriptions {
     ) -> Option<(u32, Option<Command>)> {
         if let Some(known) = self.all.iter_mut().find(|known| known.terms == *terms) {
             known.readers += 1;
+            let was_own = known.is_own();
             known.is_kept |= is_kept;
-            return Some((known.number, None));
+            // What the node had no memory for as a reader's, it may have memory for as the hub's.
+            let again = !was_own && known.is_own() && known.is_refused();
+            return Some((known.number, again.then(|| known.command())));
         }
         if !self.have_room(is_kept || terms.are_of_rules()) || !self.allowance.take(now) {
             return None;

@@ -62,7 +62,7 @@ impl Peer {
     fn said(&self) -> Vec<String> {
         let said = self.mailbox.take().into_iter();
         said.map(|(connection, command)| match command {
-            Command::Interest { number, terms } => match &terms.channel {
+            Command::Interest { number, terms, is_own: _ } => match &terms.channel {
                 None => format!("{connection}: Interest {number}"),
                 Some(channel) => format!("{connection}: Channel {number} {}", channel.name),
             },

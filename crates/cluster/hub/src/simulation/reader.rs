@@ -191,7 +191,8 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
                 continue;
             }
             let (patterns, channel) = (&[pattern.as_str()], channel.as_deref().map(ChannelFrame::from));
-            reader_end.ask(&Ask { number, period, exact, prompt, past: false, channel, patterns }, out);
+            reader_end
+                .ask(&Ask { number, period, exact, prompt, past: false, own: false, channel, patterns }, out);
         }
     }
 }

@@ -192,7 +192,7 @@ impl<S: ConnectionSink> ReaderSession<'_, S> {
                 continue;
             }
             let channel = channel.as_deref().map(ChannelFrame::from);
-            end.ask(&Ask { number, period, exact, prompt, past, channel, patterns: words }, out);
+            end.ask(&Ask { number, period, exact, prompt, past, own: false, channel, patterns: words }, out);
         }
         if !*is_outpost {
             requests.texts.send(end, sink, || self.text_allowance.take(now), out);

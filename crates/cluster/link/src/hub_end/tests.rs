@@ -166,6 +166,7 @@ fn a_reader_may_not_offer_lanes_and_a_node_may_not_ask() {
         exact: false,
         prompt: true,
         past: false,
+        own: false,
         channel: None,
         patterns: &["cpu.*"],
     }

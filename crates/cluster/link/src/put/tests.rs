@@ -185,6 +185,7 @@ fn lists_read_as_they_were_said() {
         exact: true,
         prompt: false,
         past: true,
+        own: false,
         channel: None,
         patterns: &["cpu.*", "n1:mem.*[*]"],
     }
@@ -199,8 +200,17 @@ fn lists_read_as_they_were_said() {
         out.clear();
         let channel = Some(ChannelFrame { name: "hot", handler });
         let patterns = &["cpu.*"];
-        Ask { number: 300, period: Nanos(2), exact: false, prompt: true, past: false, channel, patterns }
-            .put(&mut out);
+        Ask {
+            number: 300,
+            period: Nanos(2),
+            exact: false,
+            prompt: true,
+            past: false,
+            own: false,
+            channel,
+            patterns,
+        }
+        .put(&mut out);
         let frame = whole(&out);
         assert_eq!((frame.kind(), frame.name()), (kind::CHANNEL, "Channel"));
         let Frame::Interest(said) = frame else { panic!() };
@@ -242,8 +252,17 @@ fn a_channel_is_an_interest_with_a_name_and_a_handler_and_has_these_bytes() {
     let mut out = Vec::new();
     let patterns = &["cpu.*"];
     let channel = Some(ChannelFrame::from(&terms));
-    Ask { number: 3, period: Nanos(0x0102), exact: true, prompt: false, past: false, channel, patterns }
-        .put(&mut out);
+    Ask {
+        number: 3,
+        period: Nanos(0x0102),
+        exact: true,
+        prompt: false,
+        past: false,
+        own: false,
+        channel,
+        patterns,
+    }
+    .put(&mut out);
     let interest = [3, 2, 1, 0, 0, 0, 0, 0, 0, 1, 1, 5, b'c', b'p', b'u', b'.', b'*'];
     assert_eq!(out, [&[25, 0, 0, 0, 11][..], &interest, &[3, b'h', b'o', b't', 2, 9, 8]].concat());
     let Frame::Interest(said) = whole(&out) else { panic!() };
@@ -277,8 +296,17 @@ fn a_channel_without_a_name_or_with_too_much_is_refused() {
     // A sender cuts a handler that is too long: a node refuses what is left.
     let (mut out, patterns, handler) = (Vec::new(), &["cpu.*"], [7; HANDLER_BYTES_MAX + 1]);
     let channel = Some(ChannelFrame { name: "hot", handler: &handler });
-    Ask { number: 3, period: Nanos(2), exact: true, prompt: false, past: false, channel, patterns }
-        .put(&mut out);
+    Ask {
+        number: 3,
+        period: Nanos(2),
+        exact: true,
+        prompt: false,
+        past: false,
+        own: false,
+        channel,
+        patterns,
+    }
+    .put(&mut out);
     let Frame::Interest(said) = whole(&out) else { panic!() };
     assert_eq!(said.channel.unwrap().handler.len(), HANDLER_BYTES_MAX);
 }

@@ -131,6 +131,7 @@ impl Hub {
                     exact: true,
                     prompt: true,
                     past: false,
+                    own: false,
                     channel: None,
                     patterns: &["cpu.*"],
                 },

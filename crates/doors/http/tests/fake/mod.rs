@@ -368,7 +368,8 @@ impl Query for FakeNode {
         self.check_full()?;
         if self.unable.load(Ordering::SeqCst) {
             let problem = "this node takes no handlers".to_owned();
-            return Err(QueryError::Channel { channel: ChannelName::new("adhoc").unwrap(), problem });
+            let channel = ChannelName::new("adhoc").unwrap();
+            return Err(QueryError::Channel { channel, problem, for_now: false });
         }
         if interest.rate.period() < self.rate_max().period() {
             return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling: self.rate_max() });

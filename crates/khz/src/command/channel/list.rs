@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use khz_ask::{Channel, ChannelCost, NodeCost};
+use khz_ask::{Channel, ChannelCost, LeftOut, NodeCost};
 use khz_model::Rate;
 use khz_model::fold::fold;
 use serde_json::{Value, json};
@@ -165,6 +165,7 @@ fn lines(channel: &Channel) -> String {
     if let Some(cost) = &channel.cost {
         pairs.push(("executed", executed(cost)));
         pairs.extend(share(channel, cost).map(|share| ("cost", share)));
+        pairs.extend(cost.left_out.as_ref().map(|left_out| ("lacks", lacks(left_out))));
     }
     pairs.extend(
         channel.notices.iter().map(|notice| ("notice", format!("{}: {}", fold(&notice.nodes), notice.text))),
@@ -190,6 +191,14 @@ fn executed(cost: &ChannelCost) -> String {
             of_bytes(*bytes_out as f64, "")
         ),
     }
+}
+
+/// What the node leaves out that leaves out the most.
+fn lacks(LeftOut { node, series }: &LeftOut) -> String {
+    let series = of_count(*series);
+    format!(
+        "{series} series at {node}: its windows, or those of all channels there, hold as much memory as they may; take shorter windows, fewer series, or a lower rate"
+    )
 }
 
 /// The share of a core that its handler takes at its rate; `None` before the first row.
@@ -241,7 +250,8 @@ mod tests {
     fn what_a_channel_costs_the_nodes_is_a_share_of_a_core() {
         let cost = |rows_in, time_ns| NodeCost { rows_in, rows_out: 7, bytes_out: 90, time_ns };
         let dearest = DearestNode { node: "n2".into(), cost: cost(10, 20_000) };
-        let of_two = ChannelCost { nodes: 2, all: cost(1_000, 500_000), dearest: Some(dearest) };
+        let of_two =
+            ChannelCost { nodes: 2, all: cost(1_000, 500_000), dearest: Some(dearest), left_out: None };
         let shown =
             |cost| lines(&Channel { cost: Some(cost), definition: json!({"rate": "100Hz"}), ..channel() });
         let text = shown(of_two.clone());

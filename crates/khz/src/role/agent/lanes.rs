@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use khz_gather::{LaneHandle, Prompt};
+use khz_gather::{LaneHandle, Prompt, WantedBy};
 use khz_link::texts::ReadFrame;
 use khz_link::{Answer, Carrier, InterestFrame, Overtaken};
-use khz_model::{Nanos, Pattern, Rate};
+use khz_model::{ChannelTerms, Nanos, Pattern, Rate};
 
 use crate::role::agent::texts::AgentTexts;
 
@@ -76,11 +76,42 @@ struct Granted {
     lane: AgentLane,
 }
 
+/// A channel that was refused for want of memory or places, and is opened when there is room. The link ends it like any other
+/// interest.
+struct Waiting {
+    number: u32,
+    wish: ChannelWish,
+}
+
+/// What an interest in a channel asks for.
+struct ChannelWish {
+    patterns: Vec<Pattern>,
+    rate: Rate,
+    exact: bool,
+    terms: Arc<ChannelTerms>,
+    wanted_by: WantedBy,
+}
+
+/// Why there is no lane; with a wish that may be granted later.
+struct Refused {
+    text: String,
+    later: Option<ChannelWish>,
+}
+
+impl Refused {
+    fn for_good(problem: impl ToString) -> Self {
+        Refused { text: problem.to_string(), later: None }
+    }
+}
+
 /// All lanes of this node.
 pub struct AgentLanes {
     gather: khz_gather::Lanes,
     fixed: Vec<AgentLane>,
     granted: Vec<Granted>,
+    waiting: Vec<Waiting>,
+    /// What [`khz_gather::Lanes::channel_room`] was when those who wait were tried last.
+    room: u64,
     answers: VecDeque<Answer>,
     /// Lanes whose rows the gather thread sends.
     prompts: Vec<(u64, Prompt)>,
@@ -99,6 +130,8 @@ impl AgentLanes {
             gather,
             fixed,
             granted: Vec::new(),
+            waiting: Vec::new(),
+            room: 0,
             answers: VecDeque::new(),
             prompts: Vec::new(),
             carrier: None,
@@ -107,23 +140,50 @@ impl AgentLanes {
         }
     }
 
-    fn grant(&mut self, interest: &InterestFrame<'_>) -> Result<Answer, String> {
+    fn grant(&mut self, interest: &InterestFrame<'_>) -> Result<Answer, Refused> {
         let patterns: Result<Vec<Pattern>, _> = interest.patterns().map(Pattern::new).collect();
-        let patterns = patterns.map_err(|error| error.problem)?;
+        let patterns = patterns.map_err(|error| Refused::for_good(error.problem))?;
         if interest.period == Nanos(0) && interest.channel.is_none() {
-            let handle = self.gather.on_demand(&patterns).map_err(|error| error.to_string())?;
+            let handle = self.gather.on_demand(&patterns).map_err(Refused::for_good)?;
             return Ok(self.granted(interest.number, handle));
         }
-        let rate = Rate::from_period(interest.period).ok_or("there is no such rate")?;
+        let rate =
+            Rate::from_period(interest.period).ok_or_else(|| Refused::for_good("there is no such rate"))?;
         if let Some(channel) = interest.channel {
-            let terms = channel.to_terms().map_err(|error| error.to_string())?;
-            let handle = self.gather.follow_channel(&patterns, rate, interest.exact, &terms);
-            return Ok(self.granted(interest.number, handle.map_err(|error| error.to_string())?));
+            let terms = channel.to_terms().map_err(Refused::for_good)?;
+            let wanted_by = if interest.own { WantedBy::Hub } else { WantedBy::Readers };
+            let wish = ChannelWish { patterns, rate, exact: interest.exact, terms, wanted_by };
+            return self.grant_channel(interest.number, wish);
         }
-        let handle =
-            self.gather.follow(&patterns, rate, interest.exact).map_err(|error| error.to_string())?;
+        let handle = self.gather.follow(&patterns, rate, interest.exact).map_err(Refused::for_good)?;
         // A lane that runs more slowly than asked has a longer period; the hub sees that, and each change of it.
         Ok(self.granted(interest.number, handle))
+    }
+
+    fn grant_channel(&mut self, number: u32, wish: ChannelWish) -> Result<Answer, Refused> {
+        let ChannelWish { patterns, rate, exact, terms, wanted_by } = &wish;
+        match self.gather.follow_channel(patterns, *rate, *exact, terms, *wanted_by) {
+            Ok(handle) => Ok(self.granted(number, handle)),
+            Err(error) => Err(Refused { text: error.to_string(), later: error.is_for_now().then_some(wish) }),
+        }
+    }
+
+    /// Tries again what was refused for now, if there may be room. The hub hears of what is granted.
+    fn grant_waiting(&mut self) {
+        let room = self.gather.channel_room();
+        if std::mem::replace(&mut self.room, room) == room {
+            return;
+        }
+        for Waiting { number, wish } in std::mem::take(&mut self.waiting) {
+            match self.grant_channel(number, wish) {
+                Ok(answer) => {
+                    self.answers.push_back(answer);
+                    self.changes += 1;
+                }
+                Err(Refused { later: Some(wish), .. }) => self.waiting.push(Waiting { number, wish }),
+                Err(Refused { later: None, text }) => self.answers.push_back(refusal(number, text)),
+            }
+        }
     }
 
     /// Lets the gather thread send the rows of a lane, where the lane still exists.
@@ -145,6 +205,10 @@ impl AgentLanes {
         self.granted.push(Granted { number, lane });
         Answer { interest: number, lane: Some(id), period, text: String::new() }
     }
+}
+
+fn refusal(interest: u32, text: String) -> Answer {
+    Answer { interest, lane: None, period: Nanos(0), text }
 }
 
 impl khz_link::Lanes for AgentLanes {
@@ -175,8 +239,11 @@ impl khz_link::Lanes for AgentLanes {
 
     fn ask(&mut self, interest: &InterestFrame<'_>) {
         self.dismiss(interest.number);
-        let refused = |text| Answer { interest: interest.number, lane: None, period: Nanos(0), text };
-        let answer = self.grant(interest).unwrap_or_else(refused);
+        let number = interest.number;
+        let answer = self.grant(interest).unwrap_or_else(|Refused { text, later }| {
+            self.waiting.extend(later.map(|wish| Waiting { number, wish }));
+            refusal(number, text)
+        });
         self.answers.push_back(answer);
         self.changes += 1;
     }
@@ -184,6 +251,7 @@ impl khz_link::Lanes for AgentLanes {
     fn dismiss(&mut self, number: u32) {
         let before = self.granted.len();
         self.granted.retain(|granted| granted.number != number);
+        self.waiting.retain(|waiting| waiting.number != number);
         self.changes += u64::from(self.granted.len() < before);
     }
 
@@ -231,6 +299,9 @@ impl khz_link::Lanes for AgentLanes {
     }
 
     fn answer(&mut self) -> Option<Answer> {
+        if !self.waiting.is_empty() {
+            self.grant_waiting();
+        }
         self.answers.pop_front()
     }
 }

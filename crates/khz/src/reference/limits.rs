@@ -132,6 +132,10 @@ fn every_row_has_the_numbers_of_the_code() {
         ("conditions of a selector in PromQL", numbers![count(promql::MATCHERS_MAX as u64)]),
         ("a label that `label_replace`", numbers![bytes(promql::LABEL_BYTES_MAX as u64)]),
         ("ranges that a sample is in", numbers![count(promql::OPEN_RANGES_MAX as u64)]),
+        (
+            "what the handlers of all channels",
+            numbers![bytes(khz_gather::CHANNELS_BYTES.0), bytes(khz_gather::HUB_CHANNELS_BYTES.0)],
+        ),
         // Channels
         ("channels | 256", numbers![count(channel::CHANNELS_MAX as u64)]),
         ("those of them that readers", numbers![count(channel::CHANNELS_OF_READERS_MAX as u64)]),

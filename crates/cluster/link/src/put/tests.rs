@@ -185,14 +185,17 @@ fn lists_read_as_they_were_said() {
         exact: true,
         prompt: false,
         past: true,
-        own: false,
+        own: true,
         channel: None,
         patterns: &["cpu.*", "n1:mem.*[*]"],
     }
     .put(&mut out);
     let Frame::Interest(said) = whole(&out) else { panic!() };
     assert_eq!(said.patterns().collect::<Vec<_>>(), ["cpu.*", "n1:mem.*[*]"]);
-    assert_eq!((said.exact, said.prompt, said.past, said.channel), (true, false, true, None));
+    assert_eq!(
+        (said.exact, said.prompt, said.past, said.own, said.channel),
+        (true, false, true, false, None)
+    );
     cuts_are_noticed(&out);
     told += &line(&out);
 
@@ -214,7 +217,7 @@ fn lists_read_as_they_were_said() {
         let frame = whole(&out);
         assert_eq!((frame.kind(), frame.name()), (kind::CHANNEL, "Channel"));
         let Frame::Interest(said) = frame else { panic!() };
-        assert_eq!((said.number, said.channel), (300, channel));
+        assert_eq!((said.number, said.own, said.channel), (300, true, channel));
         assert_eq!(said.patterns().collect::<Vec<_>>(), ["cpu.*"]);
         cuts_are_noticed(&out);
         if handler.len() <= 300 {

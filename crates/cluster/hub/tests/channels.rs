@@ -489,7 +489,7 @@ fn a_channel_that_a_node_refused_for_a_while_comes_when_it_has_room_and_its_read
     a.row(1, [1; 4]).row(2, [2; 4]).beat();
     let mut got = Got::default();
     until("rows come", || got.poll(&mut *door).seconds == [1, 2]);
-    let granted = (false, "sends the channel now: there is room for it".to_owned());
+    let granted = (false, "sends the channel now".to_owned());
     until("the notice", || hear(&mut *door) == Some(granted.clone()));
     received.read_until(&mut link, |got| got.rows.len() == 2);
     assert!(received.told.contains(&(true, format!("a: {}", granted.1))), "{:?}", received.told);

@@ -16,12 +16,9 @@ impl Cursor {
         let subscription = node.subscriptions().get(number)?;
         let (answer, lane) = (subscription.answer()?.clone(), subscription.lane());
         drop(node);
-        // A node that had no memory or no place for a channel opens it as soon as there is room.
+        // A node that had no memory or no place for a channel has some now, or its khz was updated.
         if answer.granted && std::mem::take(&mut self.is_refused) {
-            return Some(Notice::of(
-                self.node.name.clone(),
-                "sends the channel now: there is room for it".to_owned(),
-            ));
+            return Some(Notice::of(self.node.name.clone(), "sends the channel now".to_owned()));
         }
         let is_refusal = !self.has_answered && !answer.granted && self.is_of_channel();
         self.is_refused |= is_refusal;

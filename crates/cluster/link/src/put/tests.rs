@@ -185,7 +185,7 @@ fn lists_read_as_they_were_said() {
         exact: true,
         prompt: false,
         past: true,
-        own: true,
+        own: false,
         channel: None,
         patterns: &["cpu.*", "n1:mem.*[*]"],
     }
@@ -209,7 +209,7 @@ fn lists_read_as_they_were_said() {
             exact: false,
             prompt: true,
             past: false,
-            own: false,
+            own: true,
             channel,
             patterns,
         }

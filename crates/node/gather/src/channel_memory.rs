@@ -9,8 +9,9 @@ use crate::handled::WantedBy;
 /// What the handlers of all channels that readers follow may hold at a node.
 pub const CHANNELS_BYTES: ByteSize = ByteSize(16 << 20);
 
-/// And those of the channels that the hub itself wants, for its store and its rules.
-pub const HUB_CHANNELS_BYTES: ByteSize = ByteSize(8 << 20);
+/// And those of the channels that the hub itself wants, for its store and its rules: the windows of 1,200 series over 5 minutes at
+/// 1 Hz fit.
+pub const HUB_CHANNELS_BYTES: ByteSize = ByteSize(16 << 20);
 
 /// The memory of channels.
 #[derive(Debug)]

@@ -135,7 +135,13 @@ impl Steplist<'_> {
         })
     }
 
+    /// Adds a step. What comes from the row without other steps is there once, however often the text has it: a window takes memory.
     fn push(&mut self, step: Step) -> StepId {
+        let is_leaf = matches!(step, Step::Number(_) | Step::Time | Step::Series(_) | Step::Window { .. });
+        let known = self.steps.iter().position(|known| is_leaf && *known == step);
+        if let Some(known) = known.and_then(|known| u16::try_from(known).ok()) {
+            return StepId(known);
+        }
         self.steps.push(step);
         StepId(u16::try_from(self.steps.len() - 1).unwrap_or(u16::MAX))
     }
@@ -412,6 +418,14 @@ mod tests {
             let globs = globs(regex).map(|globs| globs.join(" "));
             assert_eq!(globs.as_deref(), expected, "{regex}");
         }
+    }
+
+    #[test]
+    fn what_stands_twice_in_a_text_is_one_step() {
+        let count = |text| compile(text).unwrap().steps().len();
+        assert_eq!(count("rate(a[5s]) > 1 and rate(a[5s]) < 2 and a > 1"), 9);
+        assert_eq!(count("rate(a[5s]) and rate(a[6s]) and increase(a[5s]) and rate(b[5s])"), 7);
+        assert_eq!(count("time() - time() + a * a"), 5);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
-use khz_channel::{Definition, Kept, Registry};
+use khz_channel::{Definition, Kept};
 use khz_door::{Caller, Connection};
 use khz_model::{Bell, Interest};
 
@@ -28,7 +28,7 @@ const NAMELESS: &str = "adhoc";
 pub(crate) const CHANNEL_STREAM_PARAMS: &[&str] = &["name", "changes"];
 
 /// What the parameters of a stream ask of nodes; `None`: plain series.
-pub(crate) fn nameless(params: &Params, channels: &Registry) -> Result<Option<Interest>, Refusal> {
+pub(crate) fn nameless(params: &Params, app: &App) -> Result<Option<Interest>, Refusal> {
     let text = |name: &str| params.get(name).map(str::to_owned);
     let mut definition = Definition {
         name: NAMELESS.to_owned(),
@@ -52,10 +52,11 @@ pub(crate) fn nameless(params: &Params, channels: &Registry) -> Result<Option<In
         after: text("after"),
         ..Definition::default()
     };
-    let has_handler = definition.has_handler();
+    let (has_handler, channels) = (definition.has_handler(), &app.channels);
     if definition.series.is_empty() && definition.expr.is_none() {
         definition.series.push("*".to_owned());
     }
+    definition.check_units(|| app.query.metrics())?;
     match (has_handler, &definition.nodes) {
         (true, _) => Ok(Some(definition.interest_among(&|name| channels.expression(name))?)),
         (false, Some(_)) => {

@@ -88,6 +88,12 @@ fn a_channel_is_defined_shown_changed_and_removed() {
         (server.put(&hot, ""), "put", 400, "it is no JSON object"),
         (server.put(&hot, r#"{"expr":"a","keep":"7d"}"#), "put", 400, "keep: this khz has no store"),
         (server.put(&hot, r#"{"expr":"a","to":["x"]}"#), "put", 400, "to: there is no sink 'x'"),
+        (
+            server.put(&hot, r#"{"series":["load.1m"],"deadband":"5GHz"}"#),
+            "put",
+            400,
+            "deadband: load.1m: '5GHz' does not fit: the number is a count",
+        ),
         (server.put(&hot, &" ".repeat(16_385)), "put", 413, "at most 16384 bytes"),
         (server.ask("DELETE", &format!("{PATH}/cold"), &[]), "delete", 404, "no channel 'cold'"),
         (server.ask("DELETE", &hot, &[]), "delete", 200, r#"{"removed":"hot"}"#),

@@ -1,8 +1,8 @@
-//! Metrics in the expressions of a channel that no node has so far: a sentence for each, with the name that was probably meant. A
-//! channel waits for them, so they are no error.
+//! Metrics in the expressions and patterns of a channel that no node has so far: a sentence for each, with the name that was probably
+//! meant. A channel waits for them, so they are no error.
 
 use khz_channel::Definition;
-use khz_model::suggest;
+use khz_model::{Misses, Pattern, suggest};
 use serde_json::Value;
 
 use super::catalog;
@@ -21,7 +21,12 @@ fn sentences_of(definition: &Definition, catalogue: &[Value]) -> Vec<String> {
         let hint = suggest::hint(&name, catalogue.iter().flat_map(known));
         format!("no metric is called {name} so far{hint}; nodes wait for it")
     };
-    unknown.map(sentence).collect()
+    let patterns: Vec<Pattern> =
+        definition.series.iter().filter_map(|text| Pattern::new(text).ok()).collect();
+    let own: Vec<&str> = catalogue.iter().filter_map(|entry| names(entry)[0]).collect();
+    let misses = Misses::of_metric_names(&own, &patterns).patterns;
+    let nothing = misses.iter().map(|miss| format!("no metric so far matches {miss}; nodes wait for one"));
+    unknown.map(sentence).chain(nothing).collect()
 }
 
 /// The name of a metric, and the one in `/metrics`.
@@ -52,6 +57,17 @@ mod tests {
                 "no metric is called nde_load1 so far (did you mean 'node_load1'?); nodes wait for it",
                 "no metric is called mem.availble so far (did you mean 'mem.available'?); nodes wait for it",
                 "no metric is called job.mine so far; nodes wait for it",
+            ]
+        );
+        let definition = Definition {
+            series: ["n1:mem.availble", "mem.*", "load.1m", "job.*"].map(str::to_owned).into(),
+            ..Definition::default()
+        };
+        assert_eq!(
+            sentences_of(&definition, &catalogue),
+            [
+                "no metric so far matches n1:mem.availble (did you mean n1:mem.available?); nodes wait for one",
+                "no metric so far matches job.*; nodes wait for one",
             ]
         );
     }

@@ -19,6 +19,8 @@ pub struct About {
     pub kind: Kind,
     /// What an instance of it is (`device`), if it has some.
     pub instances: Option<String>,
+    /// It says in labels what a node is, and has no number.
+    pub is_labels: bool,
 }
 
 /// A condition that somebody waits for.
@@ -95,6 +97,8 @@ impl Waited {
                 }
             }
             let about = about(pattern.metric());
+            check_number(&pattern, about.as_ref())
+                .map_err(|problem| format!("{problem} ({})", at(series)))?;
             let metric = pattern.metric().to_owned();
             compared.push(Compared { metric, is_rate: is_rate(value, about.as_ref()) });
             let selector = selector(&pattern, about.as_ref())?;
@@ -238,6 +242,17 @@ impl<'a> RateWindow<'a> {
     }
 }
 
+/// Whether there is a number to compare.
+pub(crate) fn check_number(pattern: &Pattern, about: Option<&About>) -> Result<(), String> {
+    match about.is_some_and(|about| about.is_labels) {
+        true => Err(format!(
+            "{} has labels and no number, so there is nothing to compare (`khz get {0}` shows them)",
+            pattern.metric()
+        )),
+        false => Ok(()),
+    }
+}
+
 /// The metric of a pattern, which must be one of khz.
 pub(crate) fn check_metric(pattern: &Pattern) -> Result<&str, String> {
     let metric = pattern.metric();
@@ -331,10 +346,11 @@ mod tests {
             "disk.io_time" => (Unit::Seconds, Kind::Counter, Some("device")),
             "cpu.all.user" => (Unit::Seconds, Kind::Counter, None),
             "pressure.io.some.avg10" => (Unit::Percent, Kind::Gauge, None),
-            "load.1m" => (Unit::Count, Kind::Gauge, None),
+            "load.1m" | "host.uname" => (Unit::Count, Kind::Gauge, None),
             _ => return None,
         };
-        Some(About { unit, kind, instances: instances.map(str::to_owned) })
+        let is_labels = metric == "host.uname";
+        Some(About { unit, kind, instances: instances.map(str::to_owned), is_labels })
     }
 
     fn read(text: &str) -> Result<Waited, String> {
@@ -443,6 +459,8 @@ mod tests {
             ("load.1m => 4", "write '>=' instead of '=>' (column 9)"),
             ("load.1m = 4", "write '==' instead of '=' (column 9)"),
             ("net.rx_bytes > 2CPUs", "not the time of processors"),
+            ("host.uname > 1", "host.uname has labels and no number"),
+            ("load.1m > 4 and host.uname > 1", "shows them) (column 17)"),
         ] {
             let found = read(text).unwrap_err();
             assert!(found.contains(problem), "{text}: {found}");

@@ -94,6 +94,16 @@ pub(crate) async fn channel_stream(
     Ok(EventStream::new(rows, rate, closing, open).into_response())
 }
 
+/// The event of a channel that was changed, or that uses one that was.
+fn changed(kept: &Kept) -> String {
+    let mut event = String::from("event: channel\ndata: {\"name\":");
+    json::text(&mut event, &kept.definition.name);
+    event.push_str(",\"definition\":");
+    event.push_str(&kept.definition.to_json());
+    event.push_str("}\n\n");
+    event
+}
+
 /// A subscription to a channel.
 fn rows(app: &App, kept: &Kept, changes: bool) -> Result<Rows, Refusal> {
     let interest = kept.interest.clone();
@@ -129,7 +139,8 @@ impl ChannelRows {
         // The definition may be the same, and a channel that it uses is not. And what becomes of rows elsewhere is of no matter here.
         if kept.interest != self.kept.interest {
             self.caller.check_rate(kept.interest.rate)?;
-            self.rows = rows(&self.app, &kept, self.changes)?;
+            let rows = rows(&self.app, &kept, self.changes)?;
+            self.rows = rows.beginning_with(changed(&kept));
             self.bell.iter().for_each(|bell| _ = self.rows.ring(Bell::clone(bell)));
         }
         (self.kept, self.revision) = (kept, revision);

@@ -92,7 +92,7 @@ impl Rows {
 
     /// The same, after this text.
     pub fn beginning_with(self, first: String) -> Self {
-        Rows { first, ..self }
+        Rows { first: first + &self.first, ..self }
     }
 
     /// The same, counted.

@@ -2,7 +2,7 @@
 //! meant. A channel waits for them, so they are no error.
 
 use khz_channel::Definition;
-use khz_model::{Misses, Pattern, suggest};
+use khz_model::{Misses, Pattern, ValueType, suggest};
 use serde_json::Value;
 
 use super::catalog;
@@ -17,6 +17,10 @@ fn sentences_of(definition: &Definition, catalogue: &[Value]) -> Vec<String> {
     let known = |entry| names(entry).into_iter().flatten();
     let wanted = definition.metrics().into_iter();
     let unknown = wanted.filter(|name| !catalogue.iter().flat_map(known).any(|known| known == name));
+    let wanted = definition.metrics().into_iter();
+    let of_labels = wanted.filter(|name| catalogue.iter().any(|entry| is_labels(entry, name)));
+    let no_number =
+        |name: String| format!("{name} has labels and no number: an expression has no value of it");
     let sentence = |name: String| {
         let hint = suggest::hint(&name, catalogue.iter().flat_map(known));
         format!("no metric is called {name} so far{hint}; nodes wait for it")
@@ -26,7 +30,13 @@ fn sentences_of(definition: &Definition, catalogue: &[Value]) -> Vec<String> {
     let own: Vec<&str> = catalogue.iter().filter_map(|entry| names(entry)[0]).collect();
     let misses = Misses::of_metric_names(&own, &patterns).patterns;
     let nothing = misses.iter().map(|miss| format!("no metric so far matches {miss}; nodes wait for one"));
-    unknown.map(sentence).chain(nothing).collect()
+    unknown.map(sentence).chain(of_labels.map(no_number)).chain(nothing).collect()
+}
+
+/// Whether an entry is of this metric, which has no number.
+fn is_labels(entry: &Value, name: &str) -> bool {
+    let value_type = entry.get("type").and_then(Value::as_str);
+    value_type == Some(ValueType::Labels.as_str()) && names(entry).contains(&Some(name))
 }
 
 /// The name of a metric, and the one in `/metrics`.
@@ -42,13 +52,14 @@ mod tests {
     #[test]
     fn names_that_nobody_has_are_told_with_what_was_meant() {
         let catalogue = [
-            json!({"name": "load.1m", "exposition": {"name": "node_load1"}}),
+            json!({"name": "load.1m", "exposition": {"name": "node_load1"}, "type": "unsigned"}),
+            json!({"name": "host.uname", "exposition": {"name": "node_uname_info"}, "type": "labels"}),
             json!({"name": "mem.available", "exposition": {"name": "node_memory_MemAvailable_bytes"}}),
         ];
         let definition = Definition {
             expr: Some("node_load1 > 4 and nde_load1 > 4".to_owned()),
             when: Some("avg_over_time({\"mem.availble\"}[5s]) < {\"mem.available\"}".to_owned()),
-            unless: Some("{device=\"sda\"} or {\"job.mine\"} > 1".to_owned()),
+            unless: Some("{device=\"sda\"} or {\"job.mine\"} > node_uname_info".to_owned()),
             ..Definition::default()
         };
         assert_eq!(
@@ -57,6 +68,7 @@ mod tests {
                 "no metric is called nde_load1 so far (did you mean 'node_load1'?); nodes wait for it",
                 "no metric is called mem.availble so far (did you mean 'mem.available'?); nodes wait for it",
                 "no metric is called job.mine so far; nodes wait for it",
+                "node_uname_info has labels and no number: an expression has no value of it",
             ]
         );
         let definition = Definition {

@@ -60,6 +60,12 @@ pub fn amount(text: &str, unit: Option<Unit>) -> Result<f64, String> {
     }
 }
 
+/// The unit in which an amount is written; `None`: it is a plain number, or none.
+pub(crate) fn unit_of(text: &str) -> Option<Unit> {
+    let (_, written) = number_and_rest(text.trim())?;
+    SUFFIXES.iter().find(|suffix| suffix.written == written).map(|suffix| suffix.unit)
+}
+
 /// How amounts of a unit are written.
 fn examples(unit: Unit) -> &'static str {
     match unit {

@@ -36,6 +36,7 @@ impl Comparison {
         }
         let about = about(pattern.metric());
         waited::check_metric(&pattern)?;
+        waited::check_number(&pattern, about.as_ref())?;
         if is_rate(value, about.as_ref()) {
             return Err(format!("'{part}' compares a rate: only the latest values are looked at"));
         }
@@ -64,7 +65,12 @@ mod tests {
 
     fn about(metric: &str) -> Option<About> {
         let unit = if metric.starts_with("mem") { Unit::Bytes } else { Unit::Count };
-        (!metric.starts_with("new")).then_some(About { unit, kind: Kind::Gauge, instances: None })
+        (!metric.starts_with("new")).then_some(About {
+            unit,
+            kind: Kind::Gauge,
+            instances: None,
+            is_labels: metric == "host.uname",
+        })
     }
 
     #[test]
@@ -92,6 +98,7 @@ mod tests {
             ("net.rx_bytes[eth0] > 1MB/s", "compares a rate"),
             ("mem.available > 5%", "does not fit"),
             ("mem.* > 1GiB", "means several metrics"),
+            ("host.uname == 1", "has labels and no number"),
             ("MemFree > 1GiB", "lower-case words"),
             ("node_load1 > 1", "is no metric of khz"),
             ("mem.available > 1GiB and", "does not fit"),

@@ -10,7 +10,7 @@ use crate::amount::amount;
 /// Returns what is wrong with it.
 pub(crate) fn read(text: &str) -> Result<Deadband, String> {
     let (mut absolute, mut relative) = (None, None);
-    for part in text.split([' ', ',']).filter(|part| !part.is_empty()) {
+    for part in parts(text) {
         let (place, value) = match part.strip_suffix('%') {
             Some(share) => (&mut relative, amount(share, None)? / 100.0),
             None => (&mut absolute, amount(part, None)?),
@@ -28,6 +28,11 @@ pub(crate) fn read(text: &str) -> Result<Deadband, String> {
         (None, None) => Err("it is empty: write a share (5%), a difference (10MiB), or both".to_owned()),
         _ => Ok(Deadband { absolute: absolute.unwrap_or(0.0), relative: relative.unwrap_or(0.0) }),
     }
+}
+
+/// The quantities in a deadband.
+pub(crate) fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split([' ', ',']).filter(|part| !part.is_empty())
 }
 
 #[cfg(test)]

@@ -39,6 +39,14 @@ pub(crate) fn read(text: &str) -> Result<Values, String> {
             Ok(share) if (0.0..=1.0).contains(&share) => (Some(Over::Quantile(share)), span),
             _ => return Err(format!("'{share}' is no share from 0 to 1, as in 'quantile 0.99 10s'")),
         },
+        ["quantile", one] if one.parse::<f64>().is_ok() => {
+            return Err(format!("'{text}' lacks its window: write 'quantile {one} 10s'"));
+        }
+        ["quantile", span] => {
+            return Err(format!(
+                "'{text}' lacks its share, a number from 0 to 1: write 'quantile 0.99 {span}' for what 99 % of the samples do not exceed"
+            ));
+        }
         [name, span] => match FUNCTIONS.iter().find(|(known, _)| *known == name) {
             Some((_, over)) => (Some(*over), span),
             None => {
@@ -89,7 +97,10 @@ mod tests {
             ("mean 1us", "whole milliseconds"),
             ("mean 1", "not a duration"),
             ("quantile 2 1s", "from 0 to 1"),
-            ("quantile 1s", "'quantile' is no function"),
+            ("quantile 1s", "'quantile 1s' lacks its share, a number from 0 to 1: write 'quantile 0.99 1s'"),
+            ("quantile 0.5", "'quantile 0.5' lacks its window: write 'quantile 0.5 10s'"),
+            ("quantile", "or 'quantile 0.99 10s'"),
+            ("quantile x 1s", "'x' is no share from 0 to 1"),
         ] {
             let found = read(text).unwrap_err();
             assert!(found.contains(problem), "{text}: {found}");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use khz_model::printable::printable;
 use khz_state::StateFile;
 use khz_trust::Role;
 use serde::{Deserialize, Serialize};
@@ -102,21 +103,31 @@ fn read(path: &Path, bytes: &[u8]) -> Found {
             return found;
         }
     };
-    let mut entries = Vec::new();
+    let mut entries: Vec<(usize, (Role, Definition))> = Vec::new();
     let mut count = 0;
     for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
         count += 1;
         let read = serde_json::from_slice::<Line>(line).map_err(|error| error.to_string());
         let role = |line: &Line| line.maker.parse::<Role>().map_err(|error| error.to_string());
         match read.and_then(|line| Ok((role(&line)?, line.definition))) {
-            Ok(entry) => entries.push(entry),
+            Ok(entry) => {
+                let name = &entry.1.name;
+                if let Some(at) = entries.iter().position(|(_, (_, before))| before.name == *name) {
+                    let (before, _) = entries.remove(at);
+                    note(
+                        number,
+                        &format!("channel '{}' is on line {before}, too; this line counts", printable(name)),
+                    );
+                }
+                entries.push((number, entry));
+            }
             Err(problem) => note(number, &problem),
         }
     }
     if count != awaited {
         note(count + 1, &format!("it holds {count} channels, and says that it holds {awaited}"));
     }
-    found.entries = entries;
+    found.entries = entries.into_iter().map(|(_, entry)| entry).collect();
     found
 }
 
@@ -127,8 +138,10 @@ mod tests {
     #[test]
     fn every_cut_and_every_flipped_byte_is_an_answer_and_no_panic() {
         let definition = Definition { name: "a".into(), expr: Some("b".into()), ..Definition::default() };
-        let one = line(&Line { maker: "reader".into(), definition });
-        let whole = line(&Head { khz_channels: VERSION, channels: 2 }) + &one + &one;
+        let other = Definition { name: "b".into(), ..definition.clone() };
+        let [one, other] =
+            [definition, other].map(|definition| line(&Line { maker: "reader".into(), definition }));
+        let whole = line(&Head { khz_channels: VERSION, channels: 2 }) + &one + &other;
         let path = Path::new("channels.jsonl");
         assert!(read(path, whole.as_bytes()).damage.is_empty());
         for cut in 0..whole.len() - 1 {
@@ -140,6 +153,23 @@ mod tests {
             bytes[at] ^= 0x55;
             assert!(read(path, &bytes).entries.len() <= 3);
         }
+    }
+
+    #[test]
+    fn of_two_lines_of_one_name_the_later_one_counts_and_both_are_told() {
+        let of = |name: &str, expr: &str| {
+            let definition =
+                Definition { name: name.into(), expr: Some(expr.into()), ..Definition::default() };
+            line(&Line { maker: "reader".into(), definition })
+        };
+        let text = line(&Head { khz_channels: VERSION, channels: 3 })
+            + &of("a", "x")
+            + &of("b", "y")
+            + &of("a", "z");
+        let found = read(Path::new("channels.jsonl"), text.as_bytes());
+        assert_eq!(found.damage, ["channels.jsonl:4: channel 'a' is on line 2, too; this line counts"]);
+        let left: Vec<_> = found.entries.iter().map(|(_, one)| (&*one.name, one.expr.as_deref())).collect();
+        assert_eq!(left, [("b", Some("y")), ("a", Some("z"))]);
     }
 
     #[test]

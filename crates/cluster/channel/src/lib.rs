@@ -22,7 +22,9 @@ mod file;
 mod interest;
 pub mod limits;
 mod registry;
+mod remarks;
 mod slips;
+mod units;
 mod waited;
 
 pub use amount::amount;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use khz_model::{Kind, Nanos, Pattern, Rate, RateUnit, Unit};
+use khz_plan::limits::WINDOW_MAX;
 
 use crate::amount::amount;
 use crate::slips;
@@ -18,6 +19,8 @@ pub struct About {
     pub kind: Kind,
     /// What an instance of it is (`device`), if it has some.
     pub instances: Option<String>,
+    /// It says in labels what a node is, and has no number.
+    pub is_labels: bool,
 }
 
 /// A condition that somebody waits for.
@@ -47,7 +50,17 @@ const COMPARISONS: [&str; 6] = ["<=", ">=", "==", "!=", "<", ">"];
 const RATE_SPAN_MIN: Nanos = Nanos::from_secs(5);
 
 /// Rows that a rate is taken over, at least.
-const RATE_ROWS: u64 = 4;
+const RATE_ROWS: u64 = 5;
+
+/// Rows before these that a node keeps besides, at least: one of them says that the window is full.
+const ROWS_BEFORE: u64 = 2;
+
+/// The share of a window's samples that may be in its later half, and how many more: where rows come regularly it is half of them, of
+/// five samples three.
+const LATER_HALF: (&str, &str) = ("0.55", "0.5");
+
+/// The share of the samples of a window, and of as long a time before it, that must be in the window, and how many fewer.
+const WINDOW_OF_BACK: (&str, &str) = ("0.45", "0.5");
 
 /// Parts of a condition whose values the row has: a plan has few steps, and a line has room for few values.
 const SHOWN_MAX: usize = 8;
@@ -84,13 +97,22 @@ impl Waited {
                 }
             }
             let about = about(pattern.metric());
+            check_number(&pattern, about.as_ref())
+                .map_err(|problem| format!("{problem} ({})", at(series)))?;
             let metric = pattern.metric().to_owned();
             compared.push(Compared { metric, is_rate: is_rate(value, about.as_ref()) });
-            let left = left(&pattern, value, rate, about.as_ref())?;
+            let selector = selector(&pattern, about.as_ref())?;
+            let window = match is_rate(value, about.as_ref()) {
+                true => Some(RateWindow::of(&pattern, &selector, rate, about.as_ref())?),
+                false => None,
+            };
             labels.extend(labels_of(&pattern, about.as_ref()).map(|(label, _)| label.to_owned()));
             let number = number(&pattern, value, about.as_ref());
             let number = number.map_err(|problem| format!("{problem} ({})", at(value)))?;
-            parts.push(format!("{left} {comparison} {number}"));
+            parts.push(match window {
+                Some(window) => format!("{} {comparison} {number} and {}", window.rate(), window.is_full()),
+                None => format!("{selector} {comparison} {number}"),
+            });
         }
         Ok(Waited { nodes: nodes.flatten(), expr: joined(&parts, &compared, &labels), compared })
     }
@@ -166,21 +188,69 @@ pub(crate) fn number(pattern: &Pattern, value: &str, about: Option<&About>) -> R
     read.map_err(|problem| format!("{metric}: {problem}"))
 }
 
-/// The series in PromQL, or its rate.
-fn left(pattern: &Pattern, value: &str, rate: Rate, about: Option<&About>) -> Result<String, String> {
-    let selector = selector(pattern, about)?;
-    if !is_rate(value, about) {
-        return Ok(selector);
+/// The window over which the rate of some series is taken.
+struct RateWindow<'a> {
+    /// The series in PromQL.
+    selector: &'a str,
+    /// How long it is.
+    span: Nanos,
+    /// So far back a sample is looked for that was there before the window.
+    back: Nanos,
+}
+
+impl<'a> RateWindow<'a> {
+    fn of(pattern: &Pattern, selector: &'a str, rate: Rate, about: Option<&About>) -> Result<Self, String> {
+        if about.is_some_and(|about| about.kind != Kind::Counter) {
+            let metric = pattern.metric();
+            return Err(format!("{metric} is no counter: compare it with a number without '/s'"));
+        }
+        let rows = |count| Nanos(rate.period().0.saturating_mul(count));
+        if rows(RATE_ROWS + ROWS_BEFORE) > WINDOW_MAX {
+            return Err("a rate needs seven rows in five minutes: ask more often (--rate 1Hz)".to_owned());
+        }
+        let span = rows(RATE_ROWS).max(RATE_SPAN_MIN);
+        // Agents may have a ceiling, so that rows come more slowly than asked. Where there are two in the window, there is one in the
+        // same time before it.
+        Ok(RateWindow { selector, span, back: Nanos(span.0 * 2).min(WINDOW_MAX) })
     }
-    if about.is_some_and(|about| about.kind != Kind::Counter) {
-        let metric = pattern.metric();
-        return Err(format!("{metric} is no counter: compare it with a number without '/s'"));
+
+    fn over(&self, function: &str, span: Nanos) -> String {
+        format!("{function}({}[{}ms])", self.selector, span.0.div_ceil(1_000_000))
     }
-    let span = Nanos(rate.period().0.saturating_mul(RATE_ROWS)).max(RATE_SPAN_MIN);
-    if span > khz_plan::limits::WINDOW_MAX {
-        return Err("a rate needs four rows in five minutes: ask more often (--rate 1Hz)".to_owned());
+
+    fn rate(&self) -> String {
+        self.over("rate", self.span)
     }
-    Ok(format!("rate({selector}[{}ms])", span.0.div_ceil(1_000_000)))
+
+    /// Is true once samples fill the window. Until then `rate`, which divides by all of it, is too low, and a condition such as `< 8/s`
+    /// would be true of any counter that has just begun. Four things must be so:
+    ///
+    /// - the series has a value now: it has not ended;
+    /// - it had one before the window began;
+    /// - the earlier half of the window has about as many samples as the later half: the series was not away when the window began;
+    /// - the window has about as many samples as the same time before had: the series was not away within it.
+    ///
+    /// No number of samples is asked for: rows may come more slowly than asked.
+    fn is_full(&self) -> String {
+        let count = |span| self.over("count_over_time", span);
+        let (all, later, back) = (count(self.span), count(Nanos(self.span.0 / 2)), count(self.back));
+        let ((share, more), (of_back, fewer)) = (LATER_HALF, WINDOW_OF_BACK);
+        format!(
+            "{} and {back} > {all} and {later} <= {share} * {all} + {more} and {all} >= {of_back} * {back} - {fewer}",
+            self.selector
+        )
+    }
+}
+
+/// Whether there is a number to compare.
+pub(crate) fn check_number(pattern: &Pattern, about: Option<&About>) -> Result<(), String> {
+    match about.is_some_and(|about| about.is_labels) {
+        true => Err(format!(
+            "{} has labels and no number, so there is nothing to compare (`khz get {0}` shows them)",
+            pattern.metric()
+        )),
+        false => Ok(()),
+    }
 }
 
 /// The metric of a pattern, which must be one of khz.
@@ -264,8 +334,10 @@ fn regex(glob: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use khz_model::{Metric, NodeName, Series};
     use proptest::prelude::*;
+
+    use super::*;
 
     fn about(metric: &str) -> Option<About> {
         let (unit, kind, instances) = match metric {
@@ -274,14 +346,30 @@ mod tests {
             "disk.io_time" => (Unit::Seconds, Kind::Counter, Some("device")),
             "cpu.all.user" => (Unit::Seconds, Kind::Counter, None),
             "pressure.io.some.avg10" => (Unit::Percent, Kind::Gauge, None),
-            "load.1m" => (Unit::Count, Kind::Gauge, None),
+            "load.1m" | "host.uname" => (Unit::Count, Kind::Gauge, None),
             _ => return None,
         };
-        Some(About { unit, kind, instances: instances.map(str::to_owned) })
+        let is_labels = metric == "host.uname";
+        Some(About { unit, kind, instances: instances.map(str::to_owned), is_labels })
     }
 
     fn read(text: &str) -> Result<Waited, String> {
         Waited::read(text, Rate::from_hz(1).unwrap(), about)
+    }
+
+    /// The text with what says that a window of 5 s is full for each `FULL SELECTOR`.
+    fn with_full(text: &str) -> String {
+        let mut parts = text.split("FULL ");
+        let mut out = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (selector, rest) = part.split_at(part.find('}').unwrap() + 1);
+            let count = |span: &str| format!("count_over_time({selector}[{span}])");
+            let (all, half, back) = (count("5000ms"), count("2500ms"), count("10000ms"));
+            out += &format!(
+                "{selector} and {back} > {all} and {half} <= 0.55 * {all} + 0.5 and {all} >= 0.45 * {back} - 0.5{rest}"
+            );
+        }
+        out
     }
 
     #[test]
@@ -297,10 +385,18 @@ mod tests {
             (
                 "net.rx_bytes[eth*] > 2MB/s",
                 None,
-                r#"rate({"net.rx_bytes",device=~"eth.*"}[5000ms]) > 2000000"#,
+                r#"rate({"net.rx_bytes",device=~"eth.*"}[5000ms]) > 2000000 and FULL {"net.rx_bytes",device=~"eth.*"}"#,
             ),
-            ("disk.io_time[sda] > 90%", None, r#"rate({"disk.io_time",device="sda"}[5000ms]) > 0.9"#),
-            ("cpu.all.user > 1.5CPUs", None, r#"rate({"cpu.all.user"}[5000ms]) > 1.5"#),
+            (
+                "disk.io_time[sda] > 90%",
+                None,
+                r#"rate({"disk.io_time",device="sda"}[5000ms]) > 0.9 and FULL {"disk.io_time",device="sda"}"#,
+            ),
+            (
+                "cpu.all.user > 1.5CPUs",
+                None,
+                r#"rate({"cpu.all.user"}[5000ms]) > 1.5 and FULL {"cpu.all.user"}"#,
+            ),
             ("cpu.all.user > 10min", None, r#"{"cpu.all.user"} > 600"#),
             ("pressure.io.some.avg10 > 5%", None, r#"{"pressure.io.some.avg10"} > 5"#),
             ("job.done == 1", None, r#"{"job.done"} == 1"#),
@@ -313,11 +409,12 @@ mod tests {
             (
                 "net.rx_bytes[eth0] > 1MB/s and net.rx_bytes[eth1] > 2MB/s and net.rx_bytes[*] > 5MB",
                 None,
-                r#"((rate({"net.rx_bytes",device="eth0"}[5000ms]) > 1000000) or on(__name__,device) ({"net.rx_bytes",device=~".*"} > 5000000)) and on() (rate({"net.rx_bytes",device="eth0"}[5000ms]) > 1000000) and on() (rate({"net.rx_bytes",device="eth1"}[5000ms]) > 2000000) and on() ({"net.rx_bytes",device=~".*"} > 5000000)"#,
+                r#"((rate({"net.rx_bytes",device="eth0"}[5000ms]) > 1000000 and FULL {"net.rx_bytes",device="eth0"}) or on(__name__,device) ({"net.rx_bytes",device=~".*"} > 5000000)) and on() (rate({"net.rx_bytes",device="eth0"}[5000ms]) > 1000000 and FULL {"net.rx_bytes",device="eth0"}) and on() (rate({"net.rx_bytes",device="eth1"}[5000ms]) > 2000000 and FULL {"net.rx_bytes",device="eth1"}) and on() ({"net.rx_bytes",device=~".*"} > 5000000)"#,
             ),
         ] {
             let waited = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!((waited.nodes.as_deref(), &*waited.expr), (nodes, expr), "{text}");
+            let expr = &with_full(expr);
+            assert_eq!((waited.nodes.as_deref(), &waited.expr), (nodes, expr), "{text}");
             khz_promql::compile(&waited.expr).unwrap_or_else(|error| panic!("{expr}: {error}"));
         }
     }
@@ -362,12 +459,107 @@ mod tests {
             ("load.1m => 4", "write '>=' instead of '=>' (column 9)"),
             ("load.1m = 4", "write '==' instead of '=' (column 9)"),
             ("net.rx_bytes > 2CPUs", "not the time of processors"),
+            ("host.uname > 1", "host.uname has labels and no number"),
+            ("load.1m > 4 and host.uname > 1", "shows them) (column 17)"),
         ] {
             let found = read(text).unwrap_err();
             assert!(found.contains(problem), "{text}: {found}");
         }
         let slow = Rate::from_period(Nanos::from_secs(100)).unwrap();
-        assert!(Waited::read("net.rx_bytes > 1B/s", slow, about).unwrap_err().contains("four rows"));
+        assert!(Waited::read("net.rx_bytes > 1B/s", slow, about).unwrap_err().contains("seven rows"));
+    }
+
+    /// The rows, from 0, in which a condition on `job.cnt` has a value, where rows come at these times (ms).
+    fn rows_in_which(text: &str, asked: Rate, rows: &[(i64, Option<u64>)]) -> Vec<usize> {
+        let waited = Waited::read(text, asked, |_| None).unwrap();
+        let plan = khz_promql::compile(&waited.expr).unwrap();
+        let metric = Metric::plain("job.cnt", "khz_job_cnt", Kind::Counter, Unit::Count);
+        let series = [Series { metric: metric.into(), instance: None }];
+        let node = NodeName::new("n1").unwrap();
+        let identity = khz_plan::Identity { node: &node, job: "node" };
+        let mut bound = khz_plan::Bound::new(&plan, &series, identity, asked.period()).unwrap();
+        let is_true = |(time, value): &(i64, Option<u64>)| {
+            let time = (1_700_000_000_000 + time) * 1_000_000;
+            bound.row(time, |_| *value).iter().any(|value| !khz_plan::is_absent(*value))
+        };
+        let all: Vec<bool> = rows.iter().map(is_true).collect();
+        (0..rows.len()).filter(|&row| all[row]).collect()
+    }
+
+    /// Rows in this distance (ms); `value` gives what the counter is in one.
+    fn every(millis: i64, value: impl Fn(i64) -> Option<u64>) -> Vec<(i64, Option<u64>)> {
+        (0..40).map(|row| (row * millis, value(row))).collect()
+    }
+
+    #[test]
+    fn a_rate_is_judged_once_its_window_is_full_and_not_before() {
+        let hz = |hz| Rate::from_hz(hz).unwrap();
+        // Ten a second, from any value on: the first window that is full ends with the sixth row.
+        for begin in [0, 3, 1_000_000] {
+            let rows = every(1_000, |row| Some(begin + 10 * row.cast_unsigned()));
+            for never in ["< 8/s", "<= 9/s", "!= 10/s", "== 8/s", "> 12/s", ">= 11/s"] {
+                let text = format!("job.cnt {never}");
+                assert_eq!(rows_in_which(&text, hz(1), &rows), [0; 0], "{text} from {begin}");
+            }
+            for always in ["> 9/s", ">= 10/s", "== 10/s", "!= 9/s", "< 12/s", "<= 10/s"] {
+                let text = format!("job.cnt {always}");
+                assert_eq!(
+                    rows_in_which(&text, hz(1), &rows),
+                    (5..40).collect::<Vec<_>>(),
+                    "{text} from {begin}"
+                );
+            }
+        }
+        // It is there later than the first row, or not at all for a while, and begins again at 0 then.
+        for away in [2, 3, 4, 5, 7, 9, 10, 12] {
+            let back: i64 = 15 + away;
+            let value = |row: i64| match row {
+                0..4 => None,
+                row if row < 15 => Some(10 * (row - 4).cast_unsigned()),
+                row if row < back => None,
+                row => Some(10 * (row - back).cast_unsigned()),
+            };
+            let rows = every(1_000, value);
+            let low = rows_in_which("job.cnt < 8/s", hz(1), &rows);
+            assert!(low.iter().all(|&row| row as i64 > back + 1), "away for {away}: {low:?}");
+            let high = rows_in_which("job.cnt > 9/s", hz(1), &rows);
+            assert_eq!(high[0], 9, "away for {away}");
+            assert!(high.contains(&(back as usize + 6)), "away for {away}: {high:?}");
+        }
+    }
+
+    #[test]
+    fn rows_that_come_more_slowly_than_asked_or_late_or_early_are_judged_too() {
+        for (asked, millis) in [
+            (10, 100),
+            (10, 300),
+            (10, 1_000),
+            (10, 1_300),
+            (10, 2_000),
+            (10, 2_400),
+            (1, 1_000),
+            (1, 1_700),
+            (3, 333),
+            (100, 10),
+        ] {
+            let ten_a_second = |row: i64| Some((row * millis / 100).cast_unsigned());
+            let rows: Vec<_> = (0..2_000).map(|row| (row * millis, ten_a_second(row))).collect();
+            let asked = Rate::from_hz(asked).unwrap();
+            let found = rows_in_which("job.cnt > 8/s", asked, &rows);
+            let full = 5_000 / millis;
+            assert!(found[0] as i64 >= full, "{millis} ms");
+            assert_eq!(found.len() as i64, 2_000 - found[0] as i64, "{millis} ms: no gaps");
+            assert!(found[0] as i64 <= full + 2, "{millis} ms: {}", found[0]);
+            // Up to a fifth of a period late.
+            let late = |row: i64| (row * 7_919 % 13) * millis / 65;
+            let rows: Vec<_> = rows
+                .iter()
+                .enumerate()
+                .map(|(row, (time, value))| (time + late(row as i64), *value))
+                .collect();
+            let found = rows_in_which("job.cnt > 5/s", asked, &rows);
+            assert!(found.len() as i64 * 2 > 2_000 - full, "{millis} ms: {}", found.len());
+        }
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
-use khz_channel::{Definition, Kept, Registry};
+use khz_channel::{Definition, Kept};
 use khz_door::{Caller, Connection};
 use khz_model::{Bell, Interest};
 
@@ -28,7 +28,7 @@ const NAMELESS: &str = "adhoc";
 pub(crate) const CHANNEL_STREAM_PARAMS: &[&str] = &["name", "changes"];
 
 /// What the parameters of a stream ask of nodes; `None`: plain series.
-pub(crate) fn nameless(params: &Params, channels: &Registry) -> Result<Option<Interest>, Refusal> {
+pub(crate) fn nameless(params: &Params, app: &App) -> Result<Option<Interest>, Refusal> {
     let text = |name: &str| params.get(name).map(str::to_owned);
     let mut definition = Definition {
         name: NAMELESS.to_owned(),
@@ -52,10 +52,11 @@ pub(crate) fn nameless(params: &Params, channels: &Registry) -> Result<Option<In
         after: text("after"),
         ..Definition::default()
     };
-    let has_handler = definition.has_handler();
+    let (has_handler, channels) = (definition.has_handler(), &app.channels);
     if definition.series.is_empty() && definition.expr.is_none() {
         definition.series.push("*".to_owned());
     }
+    definition.check_units(|| app.query.metrics())?;
     match (has_handler, &definition.nodes) {
         (true, _) => Ok(Some(definition.interest_among(&|name| channels.expression(name))?)),
         (false, Some(_)) => {
@@ -93,6 +94,16 @@ pub(crate) async fn channel_stream(
     Ok(EventStream::new(rows, rate, closing, open).into_response())
 }
 
+/// The event of a channel that was changed, or that uses one that was.
+fn changed(kept: &Kept) -> String {
+    let mut event = String::from("event: channel\ndata: {\"name\":");
+    json::text(&mut event, &kept.definition.name);
+    event.push_str(",\"definition\":");
+    event.push_str(&kept.definition.to_json());
+    event.push_str("}\n\n");
+    event
+}
+
 /// A subscription to a channel.
 fn rows(app: &App, kept: &Kept, changes: bool) -> Result<Rows, Refusal> {
     let interest = kept.interest.clone();
@@ -128,7 +139,8 @@ impl ChannelRows {
         // The definition may be the same, and a channel that it uses is not. And what becomes of rows elsewhere is of no matter here.
         if kept.interest != self.kept.interest {
             self.caller.check_rate(kept.interest.rate)?;
-            self.rows = rows(&self.app, &kept, self.changes)?;
+            let rows = rows(&self.app, &kept, self.changes)?;
+            self.rows = rows.beginning_with(changed(&kept));
             self.bell.iter().for_each(|bell| _ = self.rows.ring(Bell::clone(bell)));
         }
         (self.kept, self.revision) = (kept, revision);

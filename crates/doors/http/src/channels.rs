@@ -92,6 +92,7 @@ pub(crate) async fn put(
         return Err(Refusal::bad_request(problem));
     }
     caller.check_rate(definition.rate()?)?;
+    definition.check_units(|| app.query.metrics())?;
     let registry = Arc::clone(&app.channels);
     let kept = changed(move || match (is_new, is_known) {
         (true, _) => registry.create(definition, caller.role),

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use khz_channel::Registry;
 use khz_door::{Caller, Connection};
 use khz_model::{Bell, Delivery, Interest, Rate, Reading, Row, Subscription};
 
@@ -39,7 +38,7 @@ pub(crate) async fn stream(
     request: Request,
 ) -> Result<Response, Refusal> {
     let params = Params::parse(request.uri().query(), STREAM_PARAMS)?;
-    let interest = interest(&params, &app.channels)?;
+    let interest = interest(&params, &app)?;
     caller.check_rate(interest.rate)?;
     let changes = params.switch("changes")?;
     let open = place(&app, &caller, client)?;
@@ -54,8 +53,8 @@ pub(crate) async fn stream(
     Ok(EventStream::new(rows, rate, app.closing.clone(), open).into_response())
 }
 
-fn interest(params: &Params, channels: &Registry) -> Result<Interest, Refusal> {
-    if let Some(interest) = channel_rows::nameless(params, channels)? {
+fn interest(params: &Params, app: &App) -> Result<Interest, Refusal> {
+    if let Some(interest) = channel_rows::nameless(params, app)? {
         return Ok(interest);
     }
     let once_a_second = Rate::from_hz(1).ok_or_else(|| Refusal::bad_request("a rate is missing"))?;
@@ -93,7 +92,7 @@ impl Rows {
 
     /// The same, after this text.
     pub fn beginning_with(self, first: String) -> Self {
-        Rows { first, ..self }
+        Rows { first: first + &self.first, ..self }
     }
 
     /// The same, counted.

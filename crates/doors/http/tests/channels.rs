@@ -88,6 +88,12 @@ fn a_channel_is_defined_shown_changed_and_removed() {
         (server.put(&hot, ""), "put", 400, "it is no JSON object"),
         (server.put(&hot, r#"{"expr":"a","keep":"7d"}"#), "put", 400, "keep: this khz has no store"),
         (server.put(&hot, r#"{"expr":"a","to":["x"]}"#), "put", 400, "to: there is no sink 'x'"),
+        (
+            server.put(&hot, r#"{"series":["load.1m"],"deadband":"5GHz"}"#),
+            "put",
+            400,
+            "deadband: load.1m: '5GHz' does not fit: the number is a count",
+        ),
         (server.put(&hot, &" ".repeat(16_385)), "put", 413, "at most 16384 bytes"),
         (server.ask("DELETE", &format!("{PATH}/cold"), &[]), "delete", 404, "no channel 'cold'"),
         (server.ask("DELETE", &hot, &[]), "delete", 200, r#"{"removed":"hot"}"#),
@@ -186,8 +192,18 @@ fn a_stream_goes_on_when_its_channel_is_changed_and_ends_when_it_is_removed() {
     let hot = format!("{PATH}/hot");
     server.put(&hot, r#"{"series":["load.1m"],"rate":"100Hz"}"#);
     let mut events = server.stream(&format!("{hot}/stream"));
+    let doc = description();
+    let described = &doc["paths"]["/khz/v1/channels/{name}/stream"]["get"]["responses"]["200"]["content"]["text/event-stream"]
+        ["x-events"];
+    let changes = std::cell::RefCell::new(Vec::new());
     let mut columns = || loop {
         match events.next().unwrap() {
+            (name, data) if name == "channel" => {
+                let reference = described[&name]["$ref"].as_str().unwrap();
+                let schema = doc.pointer(reference.trim_start_matches('#')).unwrap();
+                assert!(jsonschema::validator_for(schema).unwrap().is_valid(&data), "{data}");
+                changes.borrow_mut().push(data);
+            }
             (name, data) if name == "columns" => {
                 break Ok(data["columns"][0]["name"].as_str().unwrap().to_owned());
             }
@@ -201,6 +217,8 @@ fn a_stream_goes_on_when_its_channel_is_changed_and_ends_when_it_is_removed() {
     server.put(&hot, r#"{"series":["mem.total"],"rate":"50Hz"}"#);
     assert_eq!(columns(), Ok("mem.total".to_owned()));
     assert_eq!(node.interests.lock().unwrap().len(), 2);
+    let definition = json!({"name": "hot", "series": ["mem.total"], "rate": "50Hz"});
+    assert_eq!(*changes.borrow(), [json!({"name": "hot", "definition": definition})]);
     server.ask("DELETE", &hot, &[]);
     let ended = columns().unwrap_err();
     assert_eq!(ended, "channel 'hot' was changed or removed: there is no channel 'hot'");

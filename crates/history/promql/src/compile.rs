@@ -2,7 +2,7 @@
 //! cannot compute is refused with its place.
 
 use khz_model::{ChannelName, Nanos};
-use khz_plan::limits::STEPS_MAX;
+use khz_plan::limits::{ALTERNATIVES_MAX, STEPS_MAX, TEXT_BYTES};
 use khz_plan::{
     Aggregate, Aggregator, Combine, Condition, Form, Grouping, Matching, Math, Over, Plan, Selector, Step,
     StepId, Test,
@@ -48,14 +48,24 @@ pub fn compile_channel(name: &str, text: &str, find: &FindChannel<'_>) -> Result
 }
 
 fn compiled(text: &str, chain: Vec<String>, find: Option<&FindChannel<'_>>) -> Result<Plan, QueryError> {
-    let mut steps = Steplist { text, steps: Vec::new(), chain, find, is_chain_wrong: false };
+    let (steps, places) = (Vec::new(), Vec::new());
+    let mut steps = Steplist { text, steps, places, chain, find, is_chain_wrong: false };
     steps.add_all()?;
-    Plan::new(steps.steps).map_err(|error| QueryError::Bad(format!("{error}; {MAY_CONTAIN}")))
+    let Steplist { steps, places, .. } = steps;
+    Plan::new(steps.clone()).map_err(|error| {
+        // The first step with which a plan is none.
+        let counts: Vec<usize> = (1..steps.len()).collect();
+        let fitting = counts.partition_point(|&count| Plan::new(steps[..count].to_vec()).is_ok());
+        let place = places.get(fitting).map(|place| format!(" {place}")).unwrap_or_default();
+        QueryError::Bad(format!("{error}{place}; {MAY_CONTAIN}"))
+    })
 }
 
 struct Steplist<'a> {
     text: &'a str,
     steps: Vec<Step>,
+    /// Where each of them stands.
+    places: Vec<String>,
     /// The channels whose expressions led here, the one that is compiled first.
     chain: Vec<String>,
     /// Finds other channels; `None`: there are none.
@@ -66,12 +76,22 @@ struct Steplist<'a> {
 
 impl Steplist<'_> {
     fn refuse<T>(&self, at: Position, problem: &str) -> Result<T, QueryError> {
-        Err(QueryError::Bad(format!("{problem} {}; {MAY_CONTAIN}", at.place(self.text))))
+        Err(QueryError::Bad(format!("{problem} {}; {MAY_CONTAIN}", self.place(at))))
+    }
+
+    /// A place in this text: of another channel's text it says whose it is.
+    fn place(&self, at: Position) -> String {
+        match self.chain.last().filter(|_| !self.is_outermost()) {
+            Some(name) => {
+                format!("({} in the expression of channel '{name}')", at.line_and_column(self.text))
+            }
+            None => at.place(self.text),
+        }
     }
 
     /// Refuses a channel: what an expression may contain is not the matter.
     fn refuse_channel<T>(&self, at: Position, problem: &str) -> Result<T, QueryError> {
-        Err(QueryError::Bad(format!("{problem} {}", at.place(self.text))))
+        Err(QueryError::Bad(format!("{problem} {}", self.place(at))))
     }
 
     /// Refuses the way through channels, which the problem names; the outermost text has the place where it begins.
@@ -95,14 +115,25 @@ impl Steplist<'_> {
         self.add(&node)
     }
 
+    /// Where a selector is moved in time; the selector where that is not known.
+    fn moved(selector: &tree::Selector, at: Position) -> Position {
+        selector.places.moved().unwrap_or(at)
+    }
+
     /// The steps of the channel that a selector names; `None`: it names none.
     fn channel(&mut self, selector: &tree::Selector, at: Position) -> Result<Option<StepId>, QueryError> {
         let Some((find, name)) = self.find.zip(channel_in(selector)) else { return Ok(None) };
         if selector.matchers.len() > 1 {
+            let is_label = |(_, matcher): &(usize, &Matcher)| matcher.name != METRIC_NAME;
+            let label = selector.matchers.iter().enumerate().find(is_label);
+            let at = label.and_then(|(number, _)| selector.places.condition(number)).unwrap_or(at);
             return self.refuse(at, "what a channel gives has no labels to choose from here: name it alone");
         }
         if selector.moved.fixed.is_some() || selector.moved.offset != 0 {
-            return self.refuse(at, "a node has only its newest rows: offset and @ are for the store");
+            return self.refuse(
+                Self::moved(selector, at),
+                "a node has only its newest rows: offset and @ are for the store",
+            );
         }
         let chain = || self.chain.iter().map(String::as_str).chain([&*name]).collect::<Vec<_>>().join(" -> ");
         if self.chain.contains(&name) {
@@ -118,10 +149,12 @@ impl Steplist<'_> {
             Err(problem) => return self.refuse_channel(at, &problem),
         };
         let chain = self.chain.iter().cloned().chain([name.clone()]).collect();
-        let (steps, find) = (std::mem::take(&mut self.steps), self.find);
-        let mut other = Steplist { text: &text, steps, chain, find, is_chain_wrong: false };
+        let (steps, places) = (std::mem::take(&mut self.steps), std::mem::take(&mut self.places));
+        let find = self.find;
+        let mut other = Steplist { text: &text, steps, places, chain, find, is_chain_wrong: false };
         let added = other.add_all();
-        (self.steps, self.is_chain_wrong) = (other.steps, other.is_chain_wrong);
+        (self.steps, self.places) = (other.steps, other.places);
+        self.is_chain_wrong = other.is_chain_wrong;
         added.map(Some).map_err(|error| match error {
             QueryError::Bad(problem) if self.is_chain_wrong && !self.is_outermost() => {
                 QueryError::Bad(problem)
@@ -129,14 +162,24 @@ impl Steplist<'_> {
             QueryError::Bad(problem) if self.is_chain_wrong => {
                 QueryError::Bad(format!("{problem} {}", at.place(self.text)))
             }
-            // Only the outermost channel has a place in this text.
-            QueryError::Bad(problem) => QueryError::Bad(format!("channel '{name}': {problem}")),
+            QueryError::Bad(problem) if self.is_outermost() => {
+                QueryError::Bad(format!("channel '{name}' {}: {problem}", at.place(self.text)))
+            }
+            // Only the outermost channel has a place in this text, and the innermost one has said what is wrong with it.
+            error @ QueryError::Bad(_) => error,
             error => error,
         })
     }
 
-    fn push(&mut self, step: Step) -> StepId {
+    /// Adds a step. What comes from the row without other steps is there once, however often the text has it: a window takes memory.
+    fn push(&mut self, step: Step, at: Position) -> StepId {
+        let is_leaf = matches!(step, Step::Number(_) | Step::Time | Step::Series(_) | Step::Window { .. });
+        let known = self.steps.iter().position(|known| is_leaf && *known == step);
+        if let Some(known) = known.and_then(|known| u16::try_from(known).ok()) {
+            return StepId(known);
+        }
         self.steps.push(step);
+        self.places.push(self.place(at));
         StepId(u16::try_from(self.steps.len() - 1).unwrap_or(u16::MAX))
     }
 
@@ -164,12 +207,15 @@ impl Steplist<'_> {
             Kind::Aggregate(aggregate) => self.aggregate(aggregate, node)?,
             Kind::Binary(binary) => self.binary(binary)?,
         };
-        Ok(self.push(step))
+        Ok(self.push(step, node.at))
     }
 
     fn selector(&self, selector: &tree::Selector, at: Position) -> Result<Selector, QueryError> {
         if selector.moved.fixed.is_some() || selector.moved.offset != 0 {
-            return self.refuse(at, "a node has only its newest rows: offset and @ are for the store");
+            return self.refuse(
+                Self::moved(selector, at),
+                "a node has only its newest rows: offset and @ are for the store",
+            );
         }
         let own = |matcher: &Matcher| {
             matcher.name == METRIC_NAME
@@ -177,19 +223,39 @@ impl Steplist<'_> {
                 && matcher.value.contains('.')
         };
         let form = if selector.matchers.iter().any(own) { Form::Own } else { Form::Exposed };
-        let conditions = selector.matchers.iter().map(|matcher| self.condition(matcher, at));
+        let conditions = selector.matchers.iter().enumerate().map(|(number, matcher)| {
+            self.condition(matcher, selector.places.condition(number).unwrap_or(at))
+        });
         Ok(Selector { form, conditions: conditions.collect::<Result<_, _>>()? })
     }
 
     fn condition(&self, matcher: &Matcher, at: Position) -> Result<Condition, QueryError> {
-        let globs = || match globs(&matcher.value) {
-            Some(globs) => Ok(globs),
+        let text = |text: &str| match text.len() {
+            bytes if bytes > TEXT_BYTES => self.refuse(
+                at,
+                &format!("a text for a node has at most {TEXT_BYTES} bytes, and this one {bytes}"),
+            ),
+            _ => Ok(()),
+        };
+        let globs = || {
+            match globs(&matcher.value) {
+            Some(globs) if globs.len() > ALTERNATIVES_MAX => self.refuse(
+                at,
+                &format!(
+                    "a regular expression for a node has at most {ALTERNATIVES_MAX} alternatives, and this one {}",
+                    globs.len()
+                ),
+            ),
+            Some(globs) => globs.iter().try_for_each(|glob| text(glob)).map(|()| globs),
             None => self
                 .refuse(at, "a regular expression for a node may have alternatives, `.`, `.*` and `.+` only"),
+        }
         };
         let test = match matcher.operator {
-            matcher::Operator::Equal => Test::Is(matcher.value.clone()),
-            matcher::Operator::NotEqual => Test::IsNot(matcher.value.clone()),
+            matcher::Operator::Equal => text(&matcher.value).map(|()| Test::Is(matcher.value.clone()))?,
+            matcher::Operator::NotEqual => {
+                text(&matcher.value).map(|()| Test::IsNot(matcher.value.clone()))?
+            }
             matcher::Operator::Fits(_) => Test::Fits(globs()?),
             matcher::Operator::FitsNot(_) => Test::FitsNot(globs()?),
         };
@@ -279,6 +345,10 @@ impl Steplist<'_> {
             }
             (tree::Aggregator::Bottomk, Some(number), Some(count)) if !number.is_nan() => {
                 Aggregator::Bottomk(count)
+            }
+            (_, Some(number), _) if number.is_nan() => {
+                let at = aggregate.parameter.as_ref().map_or(node.at, |parameter| parameter.at);
+                return self.refuse(at, "the parameter is no number");
             }
             _ => return self.refuse(node.at, "a node does not compute this aggregation"),
         };
@@ -415,15 +485,26 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_twice_in_a_text_is_one_step() {
+        let count = |text| compile(text).unwrap().steps().len();
+        assert_eq!(count("rate(a[5s]) > 1 and rate(a[5s]) < 2 and a > 1"), 9);
+        assert_eq!(count("rate(a[5s]) and rate(a[6s]) and increase(a[5s]) and rate(b[5s])"), 7);
+        assert_eq!(count("time() - time() + a * a"), 5);
+    }
+
+    #[test]
     fn what_a_node_cannot_compute_is_refused_with_its_place() {
         for (text, problem) in [
-            ("rate(a[5m] offset 1m)", "offset and @ are for the store (1:6)"),
+            ("rate(a[5m] offset 1m)", "offset and @ are for the store (1:12)"),
+            ("a + b{c=\"offset\"} @ 5 offset 1m", "offset and @ are for the store (1:19)"),
             ("1 + max_over_time(a[1h])", "5 minutes at most (1:19)"),
             ("max_over_time(rate(a[1m])[5m:1m])", "of selectors only (1:15)"),
             ("sum(a)\n  / predict_linear(b[1m], 60)", "does not compute this function (2:5)"),
             ("label_replace(a, \"b\", \"c\", \"d\", \"e\")", "does not compute this function (1:1)"),
-            ("a{b=~\"x[yz]\"}", "may have alternatives"),
-            ("topk(scalar(b), a)", "a parameter must be a number"),
+            ("a{b=~\"x[yz]\"}", "and `.+` only (1:3)"),
+            ("sum({\"mem.free\", x=\"1\",\n b =~ \"x[yz]\"})", "and `.+` only (2:2)"),
+            ("topk(scalar(b), a)", "a parameter must be a number for a node (1:6)"),
+            ("topk(NaN, a)", "the parameter is no number (1:6)"),
             ("quantile_over_time(time(), a[1m])", "a parameter must be a number"),
             ("\"text\"", "computes no texts"),
             ("a[5m]", "needs a function"),
@@ -433,6 +514,45 @@ mod tests {
             assert!(error.contains(problem) && error.contains("may have selectors"), "{text}: {error}");
         }
         assert!(compile("rate(").is_err());
+    }
+
+    #[test]
+    fn what_is_too_much_is_refused_with_its_place() {
+        let list = |count: usize| vec!["x"; count].join("|");
+        let labels: Vec<String> = (0..40).map(|n| format!("l{n}=\"\"")).collect();
+        for (text, problem) in [
+            (
+                format!("1 + a{{b=\"c\",d=~\"{}\"}}", list(65)),
+                "at most 64 alternatives, and this one 65 (1:13)",
+            ),
+            (format!("1 + a{{b=\"{}\"}}", "x".repeat(1_025)), "at most 1024 bytes, and this one 1025 (1:7)"),
+            (
+                format!("1 + a{{b=~\"c|{}\"}}", "x".repeat(1_025)),
+                "at most 1024 bytes, and this one 1025 (1:7)",
+            ),
+            (
+                format!("1 + a{{{}}}", labels.join(",")),
+                "32 conditions of a selector, and this one has more (1:5)",
+            ),
+            (
+                format!("1 +\n sum by ({}) (a)", "x".repeat(1_025)),
+                "1024 bytes in a text, and this one has more (2:2)",
+            ),
+        ] {
+            let error = compile(&text).unwrap_err().to_string();
+            assert!(error.contains(problem), "{text}: {error}");
+        }
+        let deep = format!("1 + {}a{}", "(".repeat(101), ")".repeat(101));
+        assert!(
+            compile(&deep).unwrap_err().to_string().starts_with("1:104: parse error: expressions are nested")
+        );
+        let long = format!("a{}", " + a".repeat(101));
+        assert!(
+            compile(&long).unwrap_err().to_string().starts_with("1:403: parse error: expressions are nested")
+        );
+        let labels: Vec<String> = (0..65).map(|n| format!("l{n}=~\"x\"")).collect();
+        let error = compile(&format!("1 + a{{{}}}", labels.join(","))).unwrap_err().to_string();
+        assert!(error.starts_with("1:573: parse error: it has 65 regular expressions"), "{error}");
     }
 
     /// Channels of these names and expressions.
@@ -463,12 +583,20 @@ mod tests {
         assert_eq!(error, "a channel cannot use itself: a -> b -> c -> a (1:5)");
         assert_eq!(refused("a", "{\"channel.a\"}", &loops), "a channel cannot use itself: a -> a (1:1)");
         let error = refused("x", "{\"channel.y\"}", &[("y", "1 + {\"channel.no\"}")]);
-        assert_eq!(error, "channel 'y': there is no channel 'no' (1:5)");
+        assert_eq!(
+            error,
+            "channel 'y' (1:1): there is no channel 'no' (1:5 in the expression of channel 'y')"
+        );
+        let chain = [("y", "1 + {\"channel.z\"}"), ("z", "2 + \n rate(a[10m])")];
+        let error = refused("x", "sum({\"channel.y\"})", &chain);
+        let expected = "channel 'y' (1:5): a node keeps 5 minutes at most (2:7 in the expression of channel 'z'); an expression";
+        assert!(error.starts_with(expected), "{error}");
+        assert_eq!(crate::place(&error).unwrap().0, (1, 5), "the place in this text");
         for (text, problem) in [
             ("1 + {\"channel.no\"}", "there is no channel 'no' (1:5)"),
-            ("{\"channel.c\",x=\"y\"}", "name it alone (1:1)"),
+            ("{\"channel.c\",x=\"y\"}", "name it alone (1:14)"),
             ("rate({\"channel.c\"}[5s])", "no range: a node keeps windows of readings only (1:6)"),
-            ("{\"channel.c\"} offset 5s", "are for the store (1:1)"),
+            ("{\"channel.c\"} offset 5s", "are for the store (1:15)"),
         ] {
             let error = refused("x", text, &loops);
             assert!(error.contains(problem), "{text}: {error}");

@@ -10,7 +10,7 @@ pub(crate) use selector::matchers;
 
 use crate::functions::Function;
 use crate::matcher::Matcher;
-use crate::text::Position;
+use crate::text::{Places, Position};
 
 /// What an expression gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub(crate) struct Moved {
 pub(crate) struct Selector {
     pub(crate) matchers: Vec<Matcher>,
     pub(crate) moved: Moved,
+    /// Where its parts begin, for errors.
+    pub(crate) places: Places,
 }
 
 /// An expression at many instants before each step.

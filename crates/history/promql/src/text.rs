@@ -12,7 +12,7 @@ use promql_parser::parser::{Expr, VectorSelector};
 use promql_parser::util::{ExprVisitor, walk_expr};
 
 pub(crate) use bytes::{byte_of, is_label_name};
-pub(crate) use positions::{Position, Positions};
+pub(crate) use positions::{Places, Position, Positions};
 
 use crate::error::QueryError;
 use crate::labels::METRIC_NAME;

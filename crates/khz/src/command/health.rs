@@ -8,7 +8,7 @@ use clap::Args;
 use khz_actions::{Outcome as Acted, drain_by_hand};
 use khz_channel::{About, Comparison};
 use khz_client::Page;
-use khz_model::{Absence, Metric, Nanos, Reading, Refresh, SeriesName};
+use khz_model::{Absence, Metric, Nanos, Reading, Refresh, SeriesName, ValueType};
 use khz_ring::SNAPSHOT_FILE;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
@@ -106,7 +106,12 @@ pub fn run(flags: HealthFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
 fn about(known: &[Arc<Metric>], metric: &str) -> Option<About> {
     let metric = known.iter().find(|known| known.name == metric)?;
     let instances = metric.instances.as_deref().map(str::to_owned);
-    Some(About { unit: metric.unit, kind: metric.kind, instances })
+    Some(About {
+        unit: metric.unit,
+        kind: metric.kind,
+        instances,
+        is_labels: metric.value_type == ValueType::Labels,
+    })
 }
 
 fn action<'p>(plan: &'p Plan, name: &str) -> Result<&'p khz_actions::Action, Failure> {

@@ -85,6 +85,9 @@ impl Lasting {
         }
         match &mut self.stream {
             Some(stream) => match (stream(), &self.others) {
+                (Ok(Some(pieces)), _) if pieces.iter().any(|piece| matches!(piece, Piece::Gone { .. })) => {
+                    self.leave(pieces)
+                }
                 (Ok(Some(pieces)), Some(others)) => {
                     others.heard(&pieces);
                     Ok(Some(self.leave_silent(pieces)))
@@ -117,7 +120,23 @@ impl Lasting {
         self.stream = None;
         let since = Instant::now().checked_sub(span).unwrap_or_else(Instant::now);
         self.away = Away { since, pause: Duration::ZERO, is_silence: true };
-        vec![Piece::Gone { text: format!("{server} has not been heard for {} s", span.as_secs()) }]
+        let text = format!("{server} has not been heard for {} s", span.as_secs());
+        vec![Piece::Gone { text, is_there: false }]
+    }
+
+    /// The khz has ended the stream, and said so.
+    fn leave(&mut self, pieces: Vec<Piece>) -> Result<Option<Vec<Piece>>, Failure> {
+        let is_over = self.left().is_some_and(|left| left.is_zero());
+        let reason = pieces.iter().find_map(|piece| match piece {
+            Piece::Gone { text, .. } => Some(text.clone()),
+            _ => None,
+        });
+        if self.reopen.is_none() || is_over {
+            return Err(Failure::work(reason.unwrap_or_default()));
+        }
+        self.stream = None;
+        self.away = Away { since: Instant::now(), pause: Duration::ZERO, is_silence: false };
+        Ok(Some(pieces))
     }
 
     /// The stream has ended.
@@ -132,7 +151,7 @@ impl Lasting {
         };
         self.stream = None;
         self.away = Away { since: Instant::now(), pause: Duration::ZERO, is_silence: false };
-        Ok(Some(vec![Piece::Gone { text }]))
+        Ok(Some(vec![Piece::Gone { text, is_there: false }]))
     }
 
     fn try_again(&mut self) -> Result<Option<Vec<Piece>>, Failure> {
@@ -183,11 +202,11 @@ mod tests {
             Box::new(move |_, _| answers.borrow_mut().pop().unwrap_or_else(|| Err(nobody())));
         let mut rows = Lasting::new(stream(vec![Err(Failure::work("it broke off"))]), Some(reopen));
         let mut next = || rows.next().unwrap().unwrap();
-        assert_eq!(next(), [Piece::Gone { text: "it broke off".to_owned() }]);
+        assert_eq!(next(), [Piece::Gone { text: "it broke off".to_owned(), is_there: false }]);
         assert_eq!(next(), [], "nobody is there yet");
         assert!(matches!(next()[..], [Piece::Again { .. }]));
         assert_eq!(next(), [], "the new stream");
-        assert!(matches!(&next()[..], [Piece::Gone { text }] if text.contains("has ended")));
+        assert!(matches!(&next()[..], [Piece::Gone { text, .. }] if text.contains("has ended")));
     }
 
     #[test]
@@ -206,12 +225,24 @@ mod tests {
         });
         let mut rows = Lasting::new(stream(vec![Ok(Some(silent()))]), Some(reopen)).among(others());
         let text = "http://b has not been heard for 3 s".to_owned();
-        assert_eq!(rows.next().unwrap(), Some(vec![Piece::Gone { text }]));
+        assert_eq!(rows.next().unwrap(), Some(vec![Piece::Gone { text, is_there: false }]));
         let again = rows.next().unwrap().unwrap();
         assert!(matches!(again[..], [Piece::Again { away }] if away >= Duration::from_secs(3)), "{again:?}");
         assert!(matches!(&rows.next().unwrap().unwrap()[..], [Piece::Gone { .. }]));
         rows.next().unwrap();
         assert_eq!(*asked.borrow(), [Why::Silence, Why::Ended]);
+    }
+
+    #[test]
+    fn a_stream_that_the_khz_ends_itself_is_opened_again_and_nobody_says_that_the_khz_is_away() {
+        let dropped = || vec![Piece::Gone { text: "you fell behind".to_owned(), is_there: true }];
+        let reopen: Reopen = Box::new(|_, _| Ok(stream(vec![Ok(Some(vec![]))])));
+        let mut rows = Lasting::new(stream(vec![Ok(Some(dropped()))]), Some(reopen));
+        assert_eq!(rows.next().unwrap(), Some(dropped()));
+        assert!(matches!(rows.next().unwrap().unwrap()[..], [Piece::Again { .. }]));
+        assert_eq!(rows.next().unwrap(), Some(vec![]));
+        let ended = Lasting::new(stream(vec![Ok(Some(dropped()))]), None).next();
+        assert!(matches!(ended, Err(Failure::Work(text)) if text == "you fell behind"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use clap::Args;
-use khz_ask::{Answer, AskError, Forgotten, Nodes, Server, local};
+use khz_ask::{Answer, AskError, Forgotten, Nodes, Piece, Server, local};
 use khz_channel::Definition;
 use khz_model::fold::fold;
 use khz_model::hostlist::Hostlist;
@@ -260,7 +260,12 @@ fn lasting(
 
 /// The pieces of a stream, as commands take them.
 fn stream(mut rows: khz_ask::Stream) -> Stream {
-    Box::new(move || Ok(rows.next_pieces()?))
+    Box::new(move || match rows.next_pieces() {
+        Err(error @ AskError::Dropped { .. }) => {
+            Ok(Some(vec![Piece::Gone { text: error.to_string(), is_there: true }]))
+        }
+        pieces => Ok(pieces?),
+    })
 }
 
 /// A server with the certificates and the token of the plan.

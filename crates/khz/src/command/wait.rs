@@ -8,12 +8,13 @@ use clap::Args;
 use khz_ask::{Column, Piece, Row};
 use khz_channel::{About, Compared, Definition, Waited};
 use khz_model::fold::fold;
-use khz_model::{Kind, Nanos, Rate, RateUnit, Unit, suggest};
+use khz_model::{Kind, Nanos, Rate, RateUnit, Unit, ValueType, suggest};
 use serde_json::{Value, json};
 
 use super::lasting::Lasting;
 use super::target::Target;
 use super::unknown_metrics;
+use super::watch::asks_again;
 use crate::config::{NodeFlags, Plan, ReaderFlags};
 use crate::role::gatherer;
 use crate::show::outcome::{Done, Failure, Outcome};
@@ -231,9 +232,11 @@ impl Wait {
                 true => remark!("{server} is not heard; khz waits for it"),
                 false => remark!("{server} is back"),
             },
-            Piece::Gone { text } => {
+            // What is waited for has no name by which somebody could change it.
+            Piece::Channel { .. } => known.clear(),
+            Piece::Gone { text, is_there } => {
                 known.clear();
-                remark!("{text}; khz asks again until it is back");
+                remark!("{}", asks_again(&text, is_there));
             }
             Piece::Again { away: Duration::ZERO } => known.clear(),
             Piece::Again { away } => {
@@ -329,7 +332,8 @@ impl Metrics {
     fn of(target: &Target, plan: &Plan) -> Self {
         let own = gatherer::metrics().into_iter().map(|metric| {
             let instances = metric.instances.as_deref().map(str::to_owned);
-            (metric.name.to_string(), About { unit: metric.unit, kind: metric.kind, instances })
+            let is_labels = metric.value_type == ValueType::Labels;
+            (metric.name.to_string(), About { unit: metric.unit, kind: metric.kind, instances, is_labels })
         });
         // Where nobody answers, the wait itself will say so.
         let theirs = target.catalogue(plan).unwrap_or_default();
@@ -337,7 +341,9 @@ impl Metrics {
             let text = |key: &str| entry.get(key).and_then(Value::as_str);
             let kind = if text("kind")? == Kind::Counter.as_str() { Kind::Counter } else { Kind::Gauge };
             let instances = text("instances").map(str::to_owned);
-            Some((text("name")?.to_owned(), About { unit: Unit::named(text("unit")?)?, kind, instances }))
+            let unit = Unit::named(text("unit")?)?;
+            let is_labels = text("type") == Some(ValueType::Labels.as_str());
+            Some((text("name")?.to_owned(), About { unit, kind, instances, is_labels }))
         });
         Metrics { known: own.chain(theirs).collect() }
     }

@@ -27,8 +27,10 @@ pub fn is_token(text: &str) -> bool {
 pub fn hidden(text: &str) -> Cow<'_, str> {
     let is_of_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     let is_bad = |word: &str| {
-        let digits = digits_in_a_row(word);
-        digits >= DIGITS_ANYWHERE || digits >= DIGITS_OF_A_SECRET && word.contains(TOKEN_START)
+        let runs = || word.split(|c: char| !c.is_ascii_hexdigit());
+        // A long name may have letters up to f alone; of a secret's digits some are from 0 to 9.
+        let is_part = |run: &str| run.len() >= DIGITS_ANYWHERE && run.contains(|c: char| c.is_ascii_digit());
+        runs().any(is_part) || digits_in_a_row(word) >= DIGITS_OF_A_SECRET && word.contains(TOKEN_START)
     };
     if !text.split(|c| !is_of_word(c)).any(is_bad) {
         return Cow::Borrowed(text);
@@ -74,6 +76,8 @@ mod tests {
             "cannot read /etc/khz/khz-node-n1.token",
             "commit 5ba0425c1d2e3f405ba0425c1d2e3f405ba0425c",
             "khz-hub.service",
+            &format!("(column 65 of '{}')", "a".repeat(65)),
+            &format!("there is no channel '{}'", "deadbeef".repeat(8)),
         ] {
             assert_eq!(hidden(text), text);
         }

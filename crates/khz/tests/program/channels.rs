@@ -314,13 +314,24 @@ fn two_readers_follow_a_channel_and_a_program_runs_for_each_row() {
     assert!(err(&failing).contains("has failed for 2 of 2 rows"), "{}", err(&failing));
     // It is changed, and then removed, while somebody follows it.
     assert_eq!(code(&ask(&hub, &["channel", "set", "loads", "mem.free", "--rate", "10Hz"])), 0);
+    let changed: Value = rows
+        .by_ref()
+        .map(|row| serde_json::from_str(&row.unwrap()).unwrap())
+        .find(|row: &Value| row["event"] == "channel")
+        .unwrap();
+    assert_eq!(
+        (&changed["channel"], &changed["definition"]["series"][0]),
+        (&"loads".into(), &"mem.free".into())
+    );
     assert!(rows.any(|row| row.unwrap().contains("mem.free")));
     assert_eq!(code(&ask(&hub, &["channel", "rm", "loads"])), 0);
     assert!(rows.all(|row| row.is_ok()), "the stream ends");
     let mut err = String::new();
     other.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     assert_eq!(other.0.wait().unwrap().code(), Some(1));
+    assert!(err.contains("channel 'loads' was changed; its rows are those of the new definition"), "{err}");
     assert!(err.contains("channel 'loads' was changed or removed"), "{err}");
+    assert!(err.contains("; khz asks again\n"), "the khz is there: {err}");
     assert!(err.ends_with("khz: there is no channel 'loads'\n"), "{err}");
 }
 

@@ -113,7 +113,15 @@ pub enum AskError {
     /// The status of a node in its answer is malformed.
     #[error("a status that cannot be read: {0}")]
     Status(serde_json::Error),
-    /// The stream has ended with an error: the connection broke, or the server dropped us.
+    /// The server has ended the stream, and says why.
+    #[error("{url}: {reason}")]
+    Dropped {
+        /// The address.
+        url: String,
+        /// Why.
+        reason: String,
+    },
+    /// The stream has ended with an error: the connection broke, or an event makes no sense.
     #[error("{url}: {problem}")]
     Stream {
         /// The address.

@@ -45,6 +45,13 @@ pub enum Piece {
         /// These nodes refuse the channel: no row of it comes from them.
         is_refusal: bool,
     },
+    /// Somebody has changed the channel that is followed: its columns and rows follow.
+    Channel {
+        /// Its name.
+        name: String,
+        /// Its definition, as docs/channels.md describes it.
+        definition: serde_json::Value,
+    },
     /// Nodes have changed their state.
     Change {
         /// The nodes.
@@ -69,6 +76,8 @@ pub enum Piece {
     Gone {
         /// Why it has ended.
         text: String,
+        /// The server itself has ended it, and is there.
+        is_there: bool,
     },
     /// The rows come again, after the reader has asked again. Made by the reader.
     Again {
@@ -146,6 +155,10 @@ impl Piece {
             "misses" => {
                 let parsed: MissesAnswer = serde_json::from_str(data).map_err(unreadable)?;
                 Ok(Some(Piece::Misses(parsed.into())))
+            }
+            "channel" => {
+                let ChannelEvent { name, definition } = serde_json::from_str(data).map_err(unreadable)?;
+                Ok(Some(Piece::Channel { name, definition }))
             }
             "notice" => {
                 let parsed: NoticeEvent = serde_json::from_str(data).map_err(unreadable)?;
@@ -230,6 +243,12 @@ struct ColumnJson {
     unit: String,
     #[serde(default)]
     places: u8,
+}
+
+#[derive(Deserialize)]
+struct ChannelEvent {
+    name: String,
+    definition: serde_json::Value,
 }
 
 #[derive(Deserialize)]

@@ -31,7 +31,8 @@ impl Stream {
     /// Waits for the next pieces: none where it only waited for a while, `None` at the end of the stream.
     ///
     /// # Errors
-    /// [`AskError::Stream`] where the connection breaks, the server drops this reader, or an event is malformed.
+    /// [`AskError::Dropped`] where the server ends the stream, and says why; [`AskError::Stream`] where the connection breaks, or an
+    /// event is malformed.
     pub fn next_pieces(&mut self) -> Result<Option<Vec<Piece>>, AskError> {
         let next = self.events.next();
         let next =
@@ -43,7 +44,11 @@ impl Stream {
             Next::Silent(span) => Ok(Some(vec![server(true, span)])),
             Next::Back(span) => Ok(Some(vec![server(false, span)])),
             Next::Event(event) => {
-                let piece = decode(&event).map_err(|problem| self.broken(problem))?;
+                if event.name == "dropped" {
+                    return Err(AskError::Dropped { url: self.url.clone(), reason: reason(&event) });
+                }
+                let piece = Piece::decode(&event.name, &event.data);
+                let piece = piece.map_err(|error| self.broken(error.to_string()))?;
                 Ok(Some(piece.into_iter().collect()))
             }
         }
@@ -54,19 +59,14 @@ impl Stream {
     }
 }
 
-/// A piece; `None` for events that this version does not know; an error where the server drops this reader.
-fn decode(event: &Event) -> Result<Option<Piece>, String> {
+/// Why the server drops this reader.
+fn reason(event: &Event) -> String {
     #[derive(Deserialize)]
     struct Dropped {
         error: String,
     }
-    if event.name == "dropped" {
-        return match serde_json::from_str::<Dropped>(&event.data) {
-            Ok(dropped) => Err(dropped.error),
-            Err(_) => Err("this reader was dropped".to_owned()),
-        };
-    }
-    Piece::decode(&event.name, &event.data).map_err(|error| error.to_string())
+    let read = serde_json::from_str::<Dropped>(&event.data);
+    read.map_or_else(|_| "this reader was dropped".to_owned(), |dropped| dropped.error)
 }
 
 #[cfg(test)]

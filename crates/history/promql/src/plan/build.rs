@@ -11,7 +11,7 @@ use crate::error::QueryError;
 use crate::functions::Function;
 use crate::limits::Limits;
 use crate::steps::Steps;
-use crate::text::Positions;
+use crate::text::{Position, Positions};
 
 /// What the tree does not say.
 pub(crate) struct Build {
@@ -22,7 +22,14 @@ pub(crate) struct Build {
 
 /// The plan of a parsed query.
 pub(crate) fn plan(tree: &Expr, text: &str, build: &Build) -> Result<Node, QueryError> {
-    build.node(tree, &mut Positions::new(text))
+    let mut positions = Positions::new(text);
+    let built = build.node(tree, &mut positions);
+    built.map_err(|error| match (error, positions.refused()) {
+        (QueryError::Bad(problem), Some(at)) => {
+            QueryError::Bad(format!("{}: {problem}", at.line_and_column(text)))
+        }
+        (error, _) => error,
+    })
 }
 
 /// A text that is no query.
@@ -36,6 +43,10 @@ type Part = (Kind, Gives, bool);
 impl Build {
     fn node(&self, tree: &Expr, positions: &mut Positions<'_>) -> Result<Node, QueryError> {
         let at = positions.begin();
+        self.node_at(at, tree, positions).inspect_err(|_| positions.refuse(at))
+    }
+
+    fn node_at(&self, at: Position, tree: &Expr, positions: &mut Positions<'_>) -> Result<Node, QueryError> {
         positions.take_signs(tree);
         let (kind, gives, invariant) = match tree {
             Expr::Paren(inner) => {
@@ -53,17 +64,17 @@ impl Build {
                 (Kind::Text(text.val.clone()), Gives::Text, true)
             }
             Expr::VectorSelector(tree) => {
-                positions.take_selector(tree.name.is_some());
-                positions.take_modifiers();
-                let selector = selector(tree, self.whole)?;
+                let mut places = positions.take_selector(tree.name.is_some());
+                positions.take_modifiers_of(&mut places);
+                let selector = selector(tree, self.whole, places)?;
                 let invariant = selector.moved.fixed.is_some();
                 (Kind::Selector(selector), Gives::Vector, invariant)
             }
             Expr::MatrixSelector(tree) => {
-                positions.take_selector(tree.vs.name.is_some());
+                let mut places = positions.take_selector(tree.vs.name.is_some());
                 positions.take_range();
-                positions.take_modifiers();
-                let selector = selector(&tree.vs, self.whole)?;
+                positions.take_modifiers_of(&mut places);
+                let selector = selector(&tree.vs, self.whole, places)?;
                 let invariant = selector.moved.fixed.is_some();
                 (Kind::Range(selector, millis(tree.range)), Gives::Matrix, invariant)
             }

@@ -12,6 +12,7 @@ use crate::labels::METRIC_NAME;
 use crate::limits::MATCHERS_MAX;
 use crate::matcher::{Matcher, Operator};
 use crate::steps::Steps;
+use crate::text::Places;
 
 /// A duration in ms.
 pub(super) fn millis(duration: Duration) -> i64 {
@@ -79,10 +80,15 @@ pub(crate) fn matchers(selector: &VectorSelector) -> Result<Vec<Matcher>, QueryE
     Ok(all)
 }
 
-/// A selector of the tree.
-pub(super) fn selector(selector: &VectorSelector, whole: Steps) -> Result<Selector, QueryError> {
+/// A selector of the tree, whose parts begin at these places.
+pub(super) fn selector(
+    selector: &VectorSelector,
+    whole: Steps,
+    places: Places,
+) -> Result<Selector, QueryError> {
     Ok(Selector {
         matchers: matchers(selector)?,
         moved: moved(selector.at.as_ref(), selector.offset.as_ref(), whole)?,
+        places,
     })
 }

@@ -58,13 +58,20 @@ fn innermost(text: &str, all: &[Token<'_>], problem: &str, parse: impl Fn(&str) 
     let mut open: Vec<usize> = Vec::new();
     for (at, token) in all.iter().enumerate().filter(|(_, token)| token.kind == Kind::Sign) {
         match token.text {
-            "(" => open.push(at),
-            ")" => {
+            "(" | "{" => open.push(at),
+            ")" | "}" => {
                 let Some(opened) = open.pop() else { continue };
-                let begin = begin_of_call(all, opened);
+                let begin = match token.text {
+                    ")" => begin_of_call(all, opened),
+                    _ => begin_of_selector(all, opened),
+                };
                 let part = &text[all[begin].at..token.at + 1];
                 if parse(part).is_some_and(|other| other == problem) {
-                    return match begin == opened {
+                    // The parameter comes first, and only it is a number or a text.
+                    if is_of_parameter(problem) {
+                        return all[opened + 1].at;
+                    }
+                    return match begin == opened && token.text == ")" {
                         true => operator(&all[opened + 1..at]).unwrap_or(all[opened].at),
                         false => all[begin].at,
                     };
@@ -74,6 +81,19 @@ fn innermost(text: &str, all: &[Token<'_>], problem: &str, parse: impl Fn(&str) 
         }
     }
     operator(all).or(all.first().map(|first| first.at)).unwrap_or(0)
+}
+
+/// Whether the parameter of an aggregation is what the parser does not take.
+fn is_of_parameter(problem: &str) -> bool {
+    ["scalar", "string"]
+        .iter()
+        .any(|wanted| problem.starts_with(&format!("expected type {wanted} in aggregation expression")))
+}
+
+/// The name before the bracket of a selector, or the bracket itself.
+fn begin_of_selector(all: &[Token<'_>], opened: usize) -> usize {
+    let named = |before: &usize| all[*before].kind == Kind::Word && !is_word(&all[*before]);
+    opened.checked_sub(1).filter(named).unwrap_or(opened)
 }
 
 /// The first token of a call or an aggregation whose bracket this is; the bracket itself if it is only a group.
@@ -225,6 +245,11 @@ mod tests {
             ("up + (1 > 2)", "1:9: parse error: comparisons between scalars"),
             ("1 and up", "1:3: parse error: set operator 'and'"),
             ("sum by (a) (1)", "1:1: parse error: expected type vector"),
+            ("1 + topk(\"x\", a)", "1:10: parse error: expected type scalar"),
+            ("quantile by (b) (a, a)", "1:18: parse error: expected type scalar"),
+            ("count_values(1, a)", "1:14: parse error: expected type string"),
+            ("1 + {}", "1:5: parse error: vector selector must"),
+            ("sum(1 + a{__name__=\"b\"})", "1:9: parse error: metric name must not be set twice"),
             ("sum(-rate(up[5m]), 2)", "1:1: parse error: "),
             ("up - \"x\"", "1:4: parse error: binary expression"),
         ] {

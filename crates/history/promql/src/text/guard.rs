@@ -21,9 +21,13 @@ pub(super) fn check(text: &str) -> Result<(), QueryError> {
     let tokens = tokens(text);
     if depth(&tokens) > DEPTH_MAX {
         let advice = "operators in a row nest, too: put brackets around the parts of a long sum";
-        return bad(format!("its expressions are nested deeper than {DEPTH_MAX} ({advice})"));
+        let problem = format!("expressions are nested deeper than {DEPTH_MAX} ({advice})");
+        // Each further token may make it deeper, and none makes it less deep.
+        let counts: Vec<usize> = (1..tokens.len()).collect();
+        let fitting = counts.partition_point(|&count| depth(&tokens[..count]) <= DEPTH_MAX);
+        return bad_at(&tokens[fitting], problem);
     }
-    let mut regexes = 0;
+    let (mut regexes, mut one_too_many) = (0, None);
     for (at, token) in tokens.iter().enumerate() {
         // The parser panics at some of them.
         if token.kind == Kind::Text && unquoted(token.text).is_none() {
@@ -31,6 +35,9 @@ pub(super) fn check(text: &str) -> Result<(), QueryError> {
         }
         if matches!(token.text, "=~" | "!~") {
             regexes += 1;
+            if regexes == REGEXES_MAX + 1 {
+                one_too_many = Some(at.saturating_sub(1));
+            }
             let value = tokens.get(at + 1).filter(|next| next.kind == Kind::Text);
             if let Some((token, value)) = value.and_then(|token| Some((token, unquoted(token.text)?))) {
                 let (label, value) = (before(&tokens, at), String::from_utf8_lossy(&value));
@@ -43,10 +50,12 @@ pub(super) fn check(text: &str) -> Result<(), QueryError> {
             return bad_at(token, format!("duration out of range: {}", token.text));
         }
     }
-    if regexes > REGEXES_MAX {
-        return bad(format!("it has {regexes} regular expressions, and may have {REGEXES_MAX}"));
+    match one_too_many {
+        Some(at) => {
+            bad_at(&tokens[at], format!("it has {regexes} regular expressions, and may have {REGEXES_MAX}"))
+        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// The label before this operator, without quotes.

@@ -24,11 +24,32 @@ impl Position {
     }
 
     /// Line and column in this text, from 1; columns are bytes.
-    pub(super) fn line_and_column(self, text: &str) -> String {
+    pub(crate) fn line_and_column(self, text: &str) -> String {
         let before = &text.as_bytes()[..self.0.min(text.len())];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
         let column = before.len() - before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1) + 1;
         format!("{line}:{column}")
+    }
+}
+
+/// Where the parts of a selector begin.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    /// Each condition; the name first, if it stands before the others.
+    conditions: Vec<Position>,
+    /// The first `offset` or `@`.
+    moved: Option<Position>,
+}
+
+impl Places {
+    /// Where the condition of this number begins.
+    pub(crate) fn condition(&self, number: usize) -> Option<Position> {
+        self.conditions.get(number).copied()
+    }
+
+    /// Where the first `offset` or `@` stands.
+    pub(crate) fn moved(&self) -> Option<Position> {
+        self.moved
     }
 }
 
@@ -37,11 +58,24 @@ pub(crate) struct Positions<'a> {
     length: usize,
     tokens: Vec<Token<'a>>,
     next: usize,
+    /// The innermost expression that was refused.
+    refused: Option<Position>,
 }
 
 impl<'a> Positions<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Positions { length: text.len(), tokens: tokens(text), next: 0 }
+        Positions { length: text.len(), tokens: tokens(text), next: 0, refused: None }
+    }
+
+    /// Notes that the expression that begins here was refused. Of expressions within each other the innermost one counts, which is
+    /// the first.
+    pub(crate) fn refuse(&mut self, at: Position) {
+        self.refused.get_or_insert(at);
+    }
+
+    /// The innermost expression that was refused.
+    pub(crate) fn refused(&self) -> Option<Position> {
+        self.refused
     }
 
     /// Where the next token begins.
@@ -82,12 +116,25 @@ impl<'a> Positions<'a> {
         }
     }
 
-    /// Takes a selector without its range and modifiers.
-    pub(crate) fn take_selector(&mut self, named: bool) {
+    /// Takes a selector without its range and modifiers; notes where its conditions begin.
+    pub(crate) fn take_selector(&mut self, named: bool) -> Places {
+        let mut places = Places::default();
         if named {
+            places.conditions.push(self.begin());
             self.take_any();
         }
-        self.take_group("{", "}");
+        if self.take("{") {
+            let mut begins = true;
+            while self.next < self.tokens.len() && !self.is("}") {
+                if begins && !self.is(",") {
+                    places.conditions.push(self.begin());
+                }
+                begins = self.is(",");
+                self.take_any();
+            }
+            self.take("}");
+        }
+        places
     }
 
     /// Takes `[5m]` or `[5m:1m]`.
@@ -109,6 +156,12 @@ impl<'a> Positions<'a> {
                 return;
             }
         }
+    }
+
+    /// The same for a selector with these places.
+    pub(crate) fn take_modifiers_of(&mut self, places: &mut Places) {
+        places.moved = (self.is("@") || self.is("offset")).then(|| self.begin());
+        self.take_modifiers();
     }
 
     /// Takes `by (…)` or `without (…)`, if it stands here.

@@ -3,6 +3,7 @@
 use clap::Args;
 use khz_channel::Definition;
 
+use crate::role::gatherer;
 use crate::show::outcome::Failure;
 
 /// Examples for `khz channel create --help`.
@@ -129,6 +130,7 @@ impl DefinitionFlags {
             to: self.to,
         };
         definition.interest().map_err(Failure::usage)?;
+        definition.check_units(gatherer::metrics).map_err(Failure::usage)?;
         Ok(definition)
     }
 }

@@ -106,7 +106,8 @@ fn define(flags: DefineFlags, outer: NodeFlags, is_new: bool, out: &mut impl Wri
         }
         error => error.into(),
     })?;
-    for sentence in unknown_metrics::sentences(&definition, server.catalogue().unwrap_or_default()) {
+    let unknown = unknown_metrics::sentences(&definition, server.catalogue().unwrap_or_default());
+    for sentence in definition.remarks().into_iter().chain(unknown) {
         remark!("{sentence}");
     }
     writeln!(out, "channel {} is defined; `khz channel watch {0}` follows it", printable(&channel.name))?;

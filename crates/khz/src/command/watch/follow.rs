@@ -195,9 +195,15 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
                 })?;
                 self.printer.change(&Change::Server { server: &server, is_silent, span })?;
             }
-            Piece::Gone { text } => {
+            Piece::Channel { name, definition } => {
+                self.remark(&format!(
+                    "channel '{name}' was changed; its rows are those of the new definition"
+                ))?;
+                self.printer.change(&Change::Channel { name: &name, definition: &definition })?;
+            }
+            Piece::Gone { text, is_there } => {
                 self.is_away = true;
-                self.remark(&format!("{text}; khz asks again until it is back"))?;
+                self.remark(&asks_again(&text, is_there))?;
             }
             Piece::Again { away } => self.begin_again(away)?,
         }
@@ -326,6 +332,14 @@ impl<'a, P: Printer, W: Write> Follower<'a, P, W> {
             true => misses::partly(&self.misses, Ok(Done::Wholly)),
             false => Ok(Done::Lacking { sentence: sentences.join("; ") }),
         }
+    }
+}
+
+/// That rows have ended for this reason, and what becomes of them.
+pub fn asks_again(text: &str, is_there: bool) -> String {
+    match is_there {
+        true => format!("{text}; khz asks again"),
+        false => format!("{text}; khz asks again until it is back"),
     }
 }
 

@@ -145,6 +145,9 @@ fn event(change: &Change<'_>) -> Value {
             let span = Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)).seconds_text();
             json!({ "event": "server", "server": server, "state": state, "silent_seconds": span })
         }
+        Change::Channel { name, definition } => {
+            json!({ "event": "channel", "channel": name, "definition": definition })
+        }
         Change::Outage { away, missing, unknown } => {
             let span = Nanos(u64::try_from(away.as_nanos()).unwrap_or(u64::MAX)).seconds_text();
             json!({ "event": "outage", "away_seconds": span, "missing": missing, "unknown": unknown })

@@ -18,7 +18,7 @@ use clap::Args;
 use khz_ask::Piece;
 use khz_model::{Interest, Nanos};
 
-pub use self::follow::Watch;
+pub use self::follow::{Watch, asks_again};
 use self::lines::Lines;
 pub use self::lines::object as row_json;
 use self::past::Replay;

@@ -23,7 +23,7 @@ pub struct Line<'a> {
     pub rate: &'a str,
 }
 
-/// A change of a node or of the server.
+/// A change of a node, of the server, or of the channel.
 pub enum Change<'a> {
     /// A node has changed its state.
     Node {
@@ -42,6 +42,13 @@ pub enum Change<'a> {
         is_silent: bool,
         /// How long nothing came from it.
         span: Duration,
+    },
+    /// The channel that is watched was changed.
+    Channel {
+        /// Its name.
+        name: &'a str,
+        /// Its new definition.
+        definition: &'a serde_json::Value,
     },
     /// The server was away, and rows come again.
     Outage {

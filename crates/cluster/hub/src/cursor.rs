@@ -2,7 +2,7 @@
 //! picks the columns that the reader's patterns select. It hands out every row once, or reports it as lost.
 //!
 //! [`served_lane`] is the lane as the reader gets it, [`lane_change`] how it goes to another lane, [`rows`] how bytes
-//! become rows, [`missing`] what becomes of rows that come late, [`columns`] which slots are selected, [`notices`] what is
+//! become rows, [`missing`] what becomes of rows that come late, [`gap`] how rows of a channel come in their order, [`columns`] which slots are selected, [`notices`] what is
 //! said beside rows, [`deliveries`] rows as doors want them.
 
 use std::sync::Arc;
@@ -20,6 +20,7 @@ use crate::schemas::Schema;
 
 mod columns;
 mod deliveries;
+mod gap;
 mod lane_change;
 mod missing;
 mod notices;
@@ -28,6 +29,7 @@ mod served_lane;
 
 pub(crate) use columns::{Columns, Selection};
 pub(crate) use deliveries::deliveries;
+use gap::{Filled, Gap};
 use missing::Missing;
 pub(crate) use served_lane::ServedLane;
 #[cfg(test)]
@@ -101,6 +103,8 @@ pub(crate) struct Cursor {
     is_past: bool,
     /// Rows that are missing, for a reader that wants late rows too.
     missing: Option<Missing>,
+    /// Rows of a channel that come before what is read next, for any other reader.
+    gap: Option<Gap>,
     /// The reader has the node's answer to the subscription.
     has_answered: bool,
     /// That was a refusal of a channel.
@@ -179,6 +183,7 @@ impl Cursor {
             begun: numbers == Numbers::Doors,
             is_past: false,
             missing: None,
+            gap: None,
             has_answered: false,
             is_refused: false,
             pace: None,
@@ -263,12 +268,14 @@ impl Cursor {
         if let Some(missing) = &self.missing {
             missing.leave(lane);
         }
+        self.leave_gap(lane);
         self.missing = (want.span > Nanos(0)).then(|| {
             from = from.max(lane.first_number_since(want.span, served.every));
             Missing::new(lane, from, live, is_same.then(|| want.have()).into_iter().flatten())
         });
-        // Rows that came since the lane was offered are not lost.
-        self.place = if from >= self.expected { lane.join_at(served.first_row(from)) } else { lane.join() };
+        // Rows that came since the lane was offered are not lost. Of a channel no row is lost that is here, or that the node has.
+        let is_from_there = from >= self.expected || self.is_of_channel() && self.missing.is_none();
+        self.place = if is_from_there { lane.join_at(served.first_row(from)) } else { lane.join() };
         (self.decoder, self.expected, self.touched) = (Decoder::new(), from, None);
         (self.skipped, self.begun, self.since) = (true, true, Nanos(0));
         self.is_bare = self.columns.are_bare();
@@ -323,23 +330,43 @@ impl Cursor {
             return;
         }
         let is_over = self.change_lane_when_over(&mut take);
-        let is_all = self.copy() && !is_over;
+        let is_all = self.read_in_order(is_over, &mut take) && !is_over;
         self.touched = is_all.then_some(touched);
+        if !self.read_late(&mut take) {
+            self.touched = None;
+        }
+    }
+
+    /// Reads what is here from its place on. `false`: there is more.
+    fn read_in_order(&mut self, is_over: bool, take: &mut impl FnMut(Event<'_>)) -> bool {
+        loop {
+            match self.fill_gap(is_over, take) {
+                Filled::Whole => {}
+                Filled::More => return false,
+                Filled::Waits => return true,
+            }
+            let is_all = self.copy();
+            self.decode_copied(take);
+            if self.gap.is_none() {
+                return is_all;
+            }
+        }
+    }
+
+    /// Hands out the rows that were copied.
+    fn decode_copied(&mut self, take: &mut impl FnMut(Event<'_>)) {
         let (bytes, mut pieces) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.pieces));
         let mut from = 0;
         let last_piece = pieces.len();
         for (number, (schema, to)) in pieces.drain(..).enumerate() {
             if let Some(schema) = schema {
-                self.choose(&schema, &mut take);
+                self.choose(&schema, take);
             }
-            self.decode(&bytes[from..to], number + 1 == last_piece, &mut take);
+            self.decode(&bytes[from..to], number + 1 == last_piece, take);
             from = to;
         }
         if bytes.capacity() <= BYTES_KEPT {
             (self.bytes, self.pieces) = (bytes, pieces);
-        }
-        if !self.read_late(&mut take) {
-            self.touched = None;
         }
     }
 
@@ -370,7 +397,7 @@ impl Cursor {
         (BESIDE_SLOTS + slots * (BYTES_A_SLOT + size_of::<Option<u32>>())) as u64
     }
 
-    /// Copies new bytes out of the node, which is locked only for that. `false`: there is more.
+    /// Copies new bytes out of the node, which is locked only for that, up to a gap. `false`: there is more.
     fn copy(&mut self) -> bool {
         self.bytes.clear();
         self.pieces.clear();
@@ -383,12 +410,14 @@ impl Cursor {
             self.pieces.extend(lane.present_schema().map(|schema| (Some(schema.clone()), 0)));
             return true;
         }
-        while self.bytes.len() < BYTES_A_READ {
+        let mut expected = self.expected;
+        while self.bytes.len() < BYTES_A_READ && !self.leaps_next(lane, expected) {
             match lane.read(&mut self.place, &mut self.bytes) {
                 Piece::Nothing => return true,
                 Piece::More => self.pieces.push((None, self.bytes.len())),
                 Piece::Block(schema) => self.pieces.push((Some(schema), self.bytes.len())),
             }
+            expected = expected.max(lane.end_at(&self.place).unwrap_or(0));
         }
         false
     }

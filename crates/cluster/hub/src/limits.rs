@@ -92,6 +92,10 @@ pub const LATE_BYTES_MAX: usize = 512 << 10;
 /// Readers fetch late blocks ten times a second. A reader that has not done so after this time is too slow.
 pub const LATE_KEPT: Nanos = Nanos::from_secs(5);
 
+/// A reader of a channel that lacks rows waits for them for this long after anything has come of late rows, and newer rows
+/// with it: a node that was cut off is back by then.
+pub const GAP_WAIT: Nanos = Nanos::from_secs(10);
+
 /// Blocks of one lane in the history.
 pub const BLOCKS_MAX: usize = 65_536;
 

@@ -180,7 +180,7 @@ impl Reader for NodesBelow {
             }
             Wanted::Channel(channel) => {
                 let terms = channel.terms_at(name.as_str())?;
-                node.offered(channel, terms, id, offer, here)
+                node.offered(connection, (channel, terms), id, offer, here)
             }
         };
         let (schemas, generation) = (Generations::default(), offer.generation);
@@ -226,7 +226,7 @@ impl Reader for NodesBelow {
 
     fn closed(&mut self, lane: Lane<Self>, ended: Option<&str>) {
         if let Some(node) = self.nodes.get_mut(lane.node()) {
-            node.closed(lane.data.here, lane.data.id, ended, &self.here);
+            node.closed(lane.data.here, (lane.data.id, lane.subscription()), ended, &self.here);
         }
     }
 

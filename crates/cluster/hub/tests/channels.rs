@@ -381,6 +381,64 @@ fn rows_that_a_node_made_while_it_had_no_connection_come_when_it_is_back() {
     assert_eq!(of_late.lost, 0);
 }
 
+/// The numbers of rows that came in Block and Rows, and of those in Lost, with one Want for each lane that is offered.
+fn rows_in_order(reader: &mut Node, from_row: u64, count: usize) -> (Vec<u64>, Vec<(u64, u64)>) {
+    let (mut got, mut lost) = (Received::default(), Vec::new());
+    while got.rows.len() < count {
+        let mut wanted = None;
+        let took = reader.next(|frame| match &frame {
+            Frame::Lane(offer) => wanted = Some((offer.lane, offer.epoch)),
+            Frame::Schema(_) => {}
+            Frame::Block { bytes, .. } | Frame::Rows { bytes, .. } => got.rows(bytes),
+            Frame::Past { .. } => panic!("a reader that takes no late rows gets none"),
+            Frame::Lost { from, to, .. } => lost.push((*from, *to)),
+            _ => {}
+        });
+        took.expect("the hub goes on");
+        if let Some((lane, epoch)) = wanted {
+            Want { epoch, from_row, prompt: true, ..Want::default() }.put(lane, &mut reader.out);
+            reader.send();
+        }
+    }
+    (got.rows.into_iter().map(|(number, _)| number).collect(), lost)
+}
+
+#[test]
+fn a_reader_that_comes_back_gets_the_rows_since_then_in_their_order_and_hears_of_those_that_the_node_lost() {
+    let hub = Hub::new();
+    let mut a = node(&hub, "a");
+    let mut first = reader(&hub);
+    ask(&mut first, 1, 100, "hot", false);
+    let number = next_channel(&mut a).0;
+    grant(&mut a, number, 5);
+    a.row(1, [1; 4]).row(2, [2; 4]).beat();
+    assert_eq!(rows_in_order(&mut first, 0, 2), (vec![0, 1], vec![]));
+    drop(first);
+    assert_eq!(dismissed(&mut a), number);
+    khz_link::put::closed(&mut a.out, a.lane);
+    // Meanwhile the node makes the rows 2 to 7 of which it has 4 and 5 no more, and the hub asks for those from 8 on.
+    let mut back = reader(&hub);
+    ask(&mut back, 1, 100, "hot", false);
+    let number = next_channel(&mut a).0;
+    a.end();
+    a.out.clear();
+    a.encoder.resume(8, 1);
+    assert_eq!(grant(&mut a, number, 5).from_row, 8);
+    a.row(9, [9; 4]).beat();
+    let asker = std::thread::spawn(move || rows_in_order(&mut back, 2, 6));
+    let asked = a.await_frame(|frame| match frame {
+        Frame::Again { lane, from, to } => Some((*lane, *from, *to)),
+        _ => None,
+    });
+    assert_eq!(asked, (a.lane, 2, 8));
+    // The newest block first, as a node sends them, and newer rows meanwhile.
+    a.row(10, [1; 4]).past(7..9, 6).past(3..5, 2);
+    khz_link::put::lost(&mut a.out, a.lane, 4, 6);
+    a.beat();
+    let (rows, lost) = asker.join().unwrap();
+    assert_eq!((&rows[..], &lost[..]), (&[2, 3, 6, 7, 8, 9][..], &[(4, 6)][..]));
+}
+
 #[test]
 fn a_channel_that_is_kept_is_followed_without_a_reader_and_its_rows_go_into_the_log() {
     let folder = std::env::temp_dir().join(format!("khz-hub-kept-{}", std::process::id()));

@@ -48,6 +48,11 @@ impl Intake {
         Intake { epoch, ..Intake::default() }
     }
 
+    /// The same rows in a lane of another epoch.
+    pub fn under(self, epoch: u64) -> Self {
+        if epoch == self.epoch { self } else { Intake { settled: self.settled, ..Intake::new(epoch) } }
+    }
+
     /// The Want for the rows that are missing of a lane that is offered.
     pub fn want(&self, offer: &LaneOffer<'_>, span: Nanos, prompt: bool) -> Want {
         Want {

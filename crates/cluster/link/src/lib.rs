@@ -12,6 +12,7 @@ mod channel;
 pub mod definition;
 mod dial;
 pub mod driver;
+pub mod epoch;
 mod error;
 pub mod failback;
 mod flush;

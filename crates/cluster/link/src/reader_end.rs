@@ -10,6 +10,7 @@ use khz_model::{Nanos, NodeStatus, Stamp};
 use crate::beats::{Beats, Pair};
 use crate::definition::{self, DefinitionFrame};
 use crate::dial::{Dial, HubName, Identity, Vouch};
+use crate::epoch::have_same_rows;
 use crate::error::{LinkError, Reject};
 use crate::frame::Frame;
 use crate::inbound::Inbound;
@@ -134,6 +135,29 @@ struct Kept {
     left: Nanos,
 }
 
+/// Lanes of one node and name that have ended.
+#[derive(Debug, Default)]
+struct Left {
+    /// When the last row came.
+    at: Nanos,
+    /// Their epochs, the last one at the end.
+    epochs: Vec<u64>,
+}
+
+/// Epochs of one node and name that are remembered: a lane has one at its hub and one above it, and restarts bring others.
+const EPOCHS_MAX: usize = 8;
+
+impl Left {
+    fn leave(&mut self, epoch: u64, now: Nanos) {
+        self.at = now;
+        self.epochs.retain(|&known| known != epoch);
+        if self.epochs.len() == EPOCHS_MAX {
+            self.epochs.remove(0);
+        }
+        self.epochs.push(epoch);
+    }
+}
+
 /// A reader's end of the link.
 #[derive(Debug)]
 pub struct ReaderEnd {
@@ -147,8 +171,8 @@ pub struct ReaderEnd {
     /// Subscriptions of lanes that the hub has ended on this connection, and how many lanes these were.
     ended: HashMap<u32, u64>,
     kept: HashMap<LaneKey, Kept>,
-    /// When the last row of a lane of this node and name came, whatever its epoch. Only of lanes that have ended.
-    left: HashMap<(String, String), Nanos>,
+    /// The lanes of this node and name that have ended, whatever their epochs.
+    left: HashMap<(String, String), Left>,
     /// When something came last.
     now: Nanos,
     /// Subscriptions to kernel texts on this connection.
@@ -177,7 +201,7 @@ impl ReaderEnd {
     pub fn reconnected(&mut self, now: Nanos) {
         let is_recent = |left: Nanos| now.since(left) < KEPT_FOR;
         self.kept.retain(|_, kept| is_recent(kept.left));
-        self.left.retain(|_, left| is_recent(*left));
+        self.left.retain(|_, left| is_recent(left.at));
         for lane in self.lanes.keys().copied().collect::<Vec<_>>() {
             self.leave_lane(lane);
         }
@@ -269,11 +293,22 @@ impl ReaderEnd {
         if self.lanes.len() == FOLLOWED_MAX {
             return Err(Reject::protocol("more lanes than a follower takes"));
         }
-        let intake = self.kept.remove(&key).map_or_else(|| Intake::new(key.epoch), |kept| kept.intake);
+        let intake = self.take_kept(&key);
         self.want(&key, &intake, offer, accept, sink.wants_missed()).put(offer.lane, out);
         let (interest, period, heard) = (offer.interest, offer.period, self.now);
         self.lanes.insert(offer.lane, Followed { key, interest, intake, period, heard });
         Ok(())
+    }
+
+    /// The rows that the reader has of a lane. It may have had the last ones by another way, where the lane has another epoch: those
+    /// must not come again.
+    fn take_kept(&mut self, key: &LaneKey) -> Intake {
+        let epochs =
+            self.left.get(&(key.node.clone(), key.name.clone())).map_or(&[][..], |left| &left.epochs);
+        let by_other_way = epochs.iter().copied().filter(|&epoch| have_same_rows(epoch, key.epoch));
+        let keys = by_other_way.map(|epoch| LaneKey { epoch, ..key.clone() }).chain([key.clone()]);
+        let kept = keys.filter_map(|key| self.kept.remove(&key)).max_by_key(|kept| kept.left);
+        kept.map_or_else(|| Intake::new(key.epoch), |kept| kept.intake.under(key.epoch))
     }
 
     /// The Want for a lane. Of a known lane: the rows that were missed. Of one that takes the place of another: the rows since
@@ -291,7 +326,7 @@ impl ReaderEnd {
         match (span, missed, intake.has_rows()) {
             (Nanos(0), true, true) => intake.want_missed(offer, prompt),
             (Nanos(0), true, false) => match before() {
-                Some(&left) => intake.want(offer, Nanos(self.now.since(left).0 + OVERLAP.0), prompt),
+                Some(left) => intake.want(offer, Nanos(self.now.since(left.at).0 + OVERLAP.0), prompt),
                 None => Want { span: Nanos(u64::MAX), ..intake.want_new(offer, prompt) },
             },
             (Nanos(0), false, _) => intake.want_new(offer, prompt),
@@ -335,7 +370,7 @@ impl ReaderEnd {
         intake.cut();
         // Lanes that come and go for ever must not fill the memory. A forgotten lane is a new one when it comes back.
         if self.kept.len() < FOLLOWED_MAX && self.left.len() < FOLLOWED_MAX && intake.has_rows() {
-            self.left.insert((key.node.clone(), key.name.clone()), self.now);
+            self.left.entry((key.node.clone(), key.name.clone())).or_default().leave(key.epoch, self.now);
             self.kept.insert(key, Kept { intake, left: self.now });
         }
     }

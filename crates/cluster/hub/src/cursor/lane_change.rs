@@ -104,6 +104,7 @@ impl Cursor {
         let missing = self.missing.take();
         if let Some(lane) = self.lane.take().and_then(|served| node.lanes_mut().get_mut(served.id)) {
             lane.readers = lane.readers.saturating_sub(1);
+            self.leave_gap(lane);
             if let Some(missing) = &missing {
                 missing.leave(lane);
             }

@@ -42,6 +42,15 @@ pub(crate) enum Part {
     Never(u64, u64),
 }
 
+impl Part {
+    /// The rows, the last not included.
+    pub fn rows(&self) -> (u64, u64) {
+        let (Part::Here(_, from, to) | Part::Lost(from, to) | Part::Gone(from, to) | Part::Never(from, to)) =
+            self;
+        (*from, *to)
+    }
+}
+
 impl Late {
     /// A late block came with rows that some reader is missing.
     pub fn take(&mut self, block: Block, now: Nanos) {

@@ -27,6 +27,13 @@ pub(crate) enum Piece {
     Block(Arc<Schema>),
 }
 
+/// Bytes of a block from a place on.
+struct Next<'a> {
+    place: Place,
+    bytes: &'a [u8],
+    schema: &'a Arc<Schema>,
+}
+
 impl Lane {
     /// The newest row, decoded; `None` before the first.
     pub fn latest(&mut self) -> Option<&Decoder> {
@@ -62,13 +69,16 @@ impl Lane {
         Place { first_row: self.open.as_ref().map_or(0, |open| open.header.first_row), offset: 0 }
     }
 
-    /// The start of the block with this row, if the block is here; otherwise of the present block.
+    /// The place from which on the rows from this one on are read, as far as they are here.
     pub fn join_at(&self, row: u64) -> Place {
         let present = self.join();
-        match self.recent.get(self.recent_after(row).wrapping_sub(1)).filter(|block| row < block.end()) {
-            Some(block) if present.first_row > row => Place { first_row: block.header.first_row, offset: 0 },
-            _ => present,
-        }
+        let first_row = match self.recent.get(self.recent_after(row).wrapping_sub(1)) {
+            _ if present.first_row <= row => present.first_row,
+            Some(block) if row < block.end() => block.header.first_row,
+            // It is in no block: reading goes on with the next one.
+            _ => row,
+        };
+        Place { first_row, offset: 0 }
     }
 
     /// The start of the block in which the rows from `since` (the node's boot clock) on begin, as far as they are here.
@@ -87,25 +97,53 @@ impl Lane {
 
     /// Appends the bytes after a reader's place to `out`, at most to the end of a block, and moves the place.
     pub fn read(&self, place: &mut Place, out: &mut Vec<u8>) -> Piece {
-        let Some(open) = &self.open else { return Piece::Nothing };
+        let Some(next) = self.what_follows(place) else { return Piece::Nothing };
+        *place = next.place;
+        let begins = place.offset == 0;
+        let Some(rest) = next.bytes.get(place.offset..).filter(|rest| !rest.is_empty()) else {
+            return Piece::Nothing;
+        };
+        out.extend_from_slice(rest);
+        place.offset = next.bytes.len();
+        if begins { Piece::Block(next.schema.clone()) } else { Piece::More }
+    }
+
+    /// The first row of the block that the next [`Lane::read`] begins; `None`: it begins none.
+    pub fn begins_next(&self, place: &Place) -> Option<u64> {
+        let next = self.what_follows(place)?;
+        (next.place.offset == 0 && !next.bytes.is_empty()).then_some(next.place.first_row)
+    }
+
+    /// The row after those of the block at a reader's place; `None`: the block is not here.
+    pub fn end_at(&self, place: &Place) -> Option<u64> {
+        let open = self.open.as_ref().filter(|open| open.header.first_row == place.first_row);
+        let end = open.map(|open| place.first_row + u64::from(open.scanner.rows()));
+        end.or_else(|| self.recent_at(place.first_row).map(Block::end))
+    }
+
+    /// What is read next at a reader's place.
+    fn what_follows(&self, place: &Place) -> Option<Next<'_>> {
+        let open = self.open.as_ref()?;
+        let of_open = |place| Next { place, bytes: &open.bytes, schema: &open.schema };
         if place.first_row == open.header.first_row {
-            return take(&open.bytes, &open.schema, place, out);
+            return Some(of_open(*place));
         }
-        let at = self.recent.partition_point(|block| block.header.first_row < place.first_row);
-        if let Some(block) = self.recent.get(at).filter(|b| b.header.first_row == place.first_row) {
-            let piece = take(&block.bytes, &block.schema, place, out);
-            if !matches!(piece, Piece::Nothing) {
-                return piece;
-            }
+        if let Some(block) = self.recent_at(place.first_row).filter(|block| place.offset < block.bytes.len())
+        {
+            return Some(Next { place: *place, bytes: &block.bytes, schema: &block.schema });
         }
         // The reader has that block, or the block was dropped: it goes on with the next block that is here.
-        let next = self.recent.iter().skip(at).find(|block| block.header.first_row > place.first_row);
-        let (first_row, bytes, schema) = match next {
-            Some(block) => (block.header.first_row, &**block.bytes, &block.schema),
-            None => (open.header.first_row, &*open.bytes, &open.schema),
-        };
-        *place = Place { first_row, offset: 0 };
-        take(bytes, schema, place, out)
+        let at = |header: &Header| Place { first_row: header.first_row, offset: 0 };
+        Some(match self.recent.get(self.recent_after(place.first_row)) {
+            Some(block) => Next { place: at(&block.header), bytes: &block.bytes, schema: &block.schema },
+            None => of_open(at(&open.header)),
+        })
+    }
+
+    /// The recent block that begins with this row.
+    fn recent_at(&self, first_row: u64) -> Option<&Block> {
+        let at = self.recent_after(first_row).checked_sub(1)?;
+        self.recent.get(at).filter(|block| block.header.first_row == first_row)
     }
 
     /// The first and the last time of the rows that are here.
@@ -172,12 +210,4 @@ impl Lane {
         blocks.sort_by_key(Block::end);
         blocks
     }
-}
-
-fn take(bytes: &[u8], schema: &Arc<Schema>, place: &mut Place, out: &mut Vec<u8>) -> Piece {
-    let begins = place.offset == 0;
-    let Some(rest) = bytes.get(place.offset..).filter(|rest| !rest.is_empty()) else { return Piece::Nothing };
-    out.extend_from_slice(rest);
-    place.offset = bytes.len();
-    if begins { Piece::Block(schema.clone()) } else { Piece::More }
 }

@@ -1,8 +1,8 @@
 //! Judges what a reader gets: every value is the value of its node and series at that moment, and the rows of a lane have no
-//! gap, unless a fault happened meanwhile.
+//! gap, unless a fault happened meanwhile. Of a channel no fault excuses a gap but those after which nobody has the rows.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use khz_block::BlockError;
@@ -13,7 +13,7 @@ use khz_model::{Nanos, NodeName, Pattern};
 
 use super::node::Node;
 use super::reader::Interest;
-use super::tape::{is_sent, seed, value};
+use super::tape::{CHANNEL_LINGER, is_sent, seed, value};
 use super::world::OF_TYPES;
 
 /// The faults that happened. Without a fault no row may be lost.
@@ -31,6 +31,8 @@ struct Fault {
     at: Nanos,
     hub: Option<usize>,
     node: Option<String>,
+    /// A program ended that had rows of channels which nobody else has.
+    ends_channels: bool,
 }
 
 /// Rows that were under way still come.
@@ -45,15 +47,32 @@ const FLUSH_MAX: Nanos = Nanos::from_millis(1_700);
 impl Faults {
     /// A fault happens.
     pub fn happen(&mut self, hub: Option<usize>, node: Option<&str>) {
-        self.happened.push(Fault { at: self.now, hub, node: node.map(str::to_owned) });
+        self.happened.push(Fault { at: self.now, hub, node: node.map(str::to_owned), ends_channels: false });
+    }
+
+    /// The same for one after which rows of channels may be lost: their lanes, or who asks for them, are gone.
+    pub fn end_channels(&mut self, hub: Option<usize>, node: Option<&str>) {
+        self.happened.push(Fault { at: self.now, hub, node: node.map(str::to_owned), ends_channels: true });
     }
 
     fn excuse(&self, hub: usize, node: &str, since: Nanos) -> bool {
+        self.excuse_if(hub, node, since, |_| true)
+    }
+
+    /// Whether rows of channels may be lost.
+    fn excuse_channel(&self, hub: usize, node: &str, since: Nanos) -> bool {
+        self.excuse_if(hub, node, since, |fault| fault.ends_channels)
+    }
+
+    fn excuse_if(&self, hub: usize, node: &str, since: Nanos, counts: impl Fn(&Fault) -> bool) -> bool {
         let concerns = |fault: &Fault| {
             fault.hub.is_none_or(|at| at == hub) && fault.node.as_deref().is_none_or(|whose| whose == node)
         };
         self.has_no_memory
-            || self.happened.iter().any(|fault| fault.at.0 + MARGIN.0 >= since.0 && concerns(fault))
+            || self
+                .happened
+                .iter()
+                .any(|fault| fault.at.0 + MARGIN.0 >= since.0 && concerns(fault) && counts(fault))
     }
 }
 
@@ -111,6 +130,8 @@ pub struct Judge {
     hub: usize,
     /// Lanes that were closed after rows had come: rows that are missed until they come again are lost.
     over: HashSet<String>,
+    /// When the rows of channels that came were gathered, of each node and subscription, whatever their lane.
+    of_lanes: HashMap<(NodeName, u32), BTreeSet<Nanos>>,
     subscriptions: Subscriptions<Interest>,
     /// When its connection was welcome: rows from before are not missed.
     up: Nanos,
@@ -143,6 +164,7 @@ impl Judge {
                 faults,
                 hub,
                 over,
+                of_lanes: HashMap::new(),
                 subscriptions,
                 up: Nanos(0),
                 late,
@@ -242,6 +264,22 @@ impl Reader for Judge {
             let Some(found) = reading.value() else { continue };
             assert_eq!(found, value(*seed, boot), "{key}: row {number}, slot {slot}");
         }
+        if let Some(channel) = &interest.channel {
+            let came = self.of_lanes.entry((node.clone(), interest.number)).or_default();
+            let last = came.last().copied().unwrap_or(boot);
+            assert!(came.insert(boot), "twice: {key}: row {number} of {boot:?}, at {now:?}");
+            let is_chosen = |tick: &Nanos| is_certain(&interest) && is_sent(node.as_str(), channel, *tick);
+            let lost = ticks(&interest, last, boot).find(is_chosen);
+            // Its lane may have ended before anybody asked for the channel again.
+            let is_long = boot.since(last) >= CHANNEL_LINGER;
+            let is_excused =
+                lost.is_none() || is_long || faults.excuse_channel(self.hub, node.as_str(), last);
+            let hub = self.hub;
+            assert!(
+                is_excused,
+                "lost at hub {hub}: {key}: after the row of {last:?} that of {boot:?}, but not that of {lost:?}, at {now:?}"
+            );
+        }
         let was_bare = std::mem::take(&mut seen.is_bare);
         let Some((last_number, last)) = seen.last.replace((number, boot)) else {
             seen.joined = Nanos(now.0 + MARGIN.0);
@@ -276,11 +314,20 @@ impl Reader for Judge {
         let faults = self.faults.borrow();
         let excused = |since| faults.excuse(self.hub, lane.node().as_str(), since);
         let is_excused = match lane.data.last {
+            Some((_, last)) if lane.subscription().channel.is_some() => {
+                faults.excuse_channel(self.hub, lane.node().as_str(), last)
+            }
             Some((_, last)) => excused(last),
             // The subscription may have begun while its node was away, with the rows that were gathered since.
             None => self.over.contains(&name(lane)) || excused(faults.now.since(RECOVERY)),
         };
-        assert!(is_excused, "{}: rows {from}..{to} are lost at {:?}", name(lane), faults.now);
+        assert!(
+            is_excused,
+            "{} at hub {}: rows {from}..{to} are lost at {:?}",
+            name(lane),
+            self.hub,
+            faults.now
+        );
     }
 
     fn closed(&mut self, lane: Lane<Self>, _: Option<&str>) {

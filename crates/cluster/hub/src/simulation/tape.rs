@@ -12,7 +12,7 @@ use khz_model::{ChannelTerms, Nanos, Pattern, Series, Stamp};
 use super::random::mix;
 
 /// A channel without readers goes on for this long: until the next hub has it.
-const CHANNEL_LINGER: Nanos = Nanos::from_secs(3);
+pub const CHANNEL_LINGER: Nanos = Nanos::from_secs(3);
 
 /// What the values of a node's series follow from.
 pub fn seed(node: &str, series: &Series) -> u64 {

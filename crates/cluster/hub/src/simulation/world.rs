@@ -431,7 +431,7 @@ impl World {
         {
             return;
         }
-        self.faults.borrow_mut().happen(None, Some(&agent.node.name));
+        self.faults.borrow_mut().end_channels(None, Some(&agent.node.name));
         if let Some(end) = agent.end.take() {
             end.close(&mut agent.node);
         }
@@ -445,7 +445,11 @@ impl World {
     /// A node goes over to the other hub, or the leaf's process is killed.
     fn move_or_restart_hub(&mut self) {
         if self.random.once_in(4) {
-            self.faults.borrow_mut().happen(None, None);
+            match self.versions {
+                // It may be older than channels from now on.
+                Some(_) => self.faults.borrow_mut().end_channels(None, None),
+                None => self.faults.borrow_mut().happen(None, None),
+            }
             self.hubs[LEAF].restart(self.now);
             self.hubs[LEAF].version = self.version();
             return;
@@ -455,6 +459,8 @@ impl World {
         agent.hub = LEAF + ROOT - agent.hub;
         agent.wire.borrow_mut().is_cut = true;
         self.faults.borrow_mut().happen(None, Some(&agent.node.name));
+        // The root asks the leaf for rows from now on, not for those since the node has left the root.
+        self.faults.borrow_mut().end_channels(Some(ROOT), Some(&agent.node.name));
     }
 
     /// A node goes down, and a moment later the administrator has the hubs forget it.
@@ -477,6 +483,8 @@ impl World {
             self.forgets += forgotten;
             if forgotten > 0 {
                 self.faults.borrow_mut().happen(None, Some(name));
+                // The root cannot ask the leaf again for rows of channels that it forgets.
+                self.faults.borrow_mut().end_channels(Some(ROOT), Some(name));
             }
         }
     }

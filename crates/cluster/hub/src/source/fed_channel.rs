@@ -19,6 +19,8 @@ pub(super) struct FedChannel {
     pub channels: Vec<Arc<FollowedChannel>>,
     /// The lanes below whose rows it gets, as many as there are such channels, and the next row of each. All have the same rows.
     pub below: Vec<(u64, u64)>,
+    /// Channels whose lane below the connection took along: the next one offers it again, and it goes on with the next row here.
+    pub to_return: Vec<Arc<FollowedChannel>>,
     pub early: EarlyRows,
 }
 
@@ -32,9 +34,10 @@ impl FedChannel {
         Some(id)
     }
 
-    /// The oldest row that may still come of a lane below; `None`: no lane is left.
+    /// The oldest row that may still come of a lane below; `None`: no lane is left, and none returns.
     pub fn oldest_to_come(&self) -> Option<u64> {
-        self.below.iter().map(|&(_, next)| next).min()
+        let returning = (!self.to_return.is_empty()).then(|| self.lane.next());
+        self.below.iter().map(|&(_, next)| next).chain(returning).min()
     }
 
     /// A lane below has brought or lost all rows before this one.

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use khz_block::{Decoder, Encoder};
+use khz_link::epoch::through;
 use khz_model::Nanos;
-use ring::digest::{Context, SHA256};
 
 use crate::counts::Counts;
 use crate::lane::Lane;
@@ -170,26 +170,5 @@ impl FedLane {
         self.encoder.key_row(row.stamp(), slots, reading, &mut bytes);
         Counts::add(&counts.blocks, 1);
         lane.begin(&bytes, keep)
-    }
-}
-
-/// The epoch that a lane of a channel has above the hub at which it has this one. Every hub computes the same, so that its rows go
-/// on there after restarts of hubs between. It is another epoch because the slots of blocks are numbered differently.
-fn through(epoch: u64) -> u64 {
-    let mut context = Context::new(&SHA256);
-    context.update(b"khz through");
-    context.update(&epoch.to_le_bytes());
-    let digest = context.finish();
-    digest.as_ref().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_epoch_above_a_hub_never_changes_since_other_hubs_compute_the_same() {
-        assert_ne!(through(7), through(8));
-        assert_eq!(through(0x0123_4567_89ab_cdef), 0x4313_9f60_398c_0fc5);
     }
 }

@@ -7,7 +7,7 @@ use khz_block::Decoder;
 use khz_link::LaneOffer;
 use khz_model::Nanos;
 
-use super::asked::Asked;
+use super::asked::{Asked, Wanted};
 use super::fed_channel::FedChannel;
 use super::fed_lane::{FedLane, Origin};
 use crate::clock;
@@ -87,17 +87,33 @@ impl NodeBelow {
     /// Its base lane is this one of the hub below from now on. It has an epoch for this connection only: the hub below has chosen
     /// the slots of its blocks on it.
     pub fn begin(&mut self, connection: u64, below: u64, offer: &LaneOffer<'_>, here: &Here) {
-        self.disconnect(&format!("hub {} has it no more", here.hub));
+        if self.base.is_some() {
+            self.disconnect(&format!("hub {} has it no more", here.hub));
+        }
+        self.connects_as(connection);
         let epoch = here.cluster.epochs(connection) ^ offer.epoch;
-        let lane = FedLane::base(LANE, BASE, epoch, offer.period, offer.next_row);
-        (self.connection, self.base) = (connection, Some((below, lane)));
+        let mut lane = FedLane::base(LANE, BASE, epoch, offer.period, offer.next_row);
+        let mut node = self.node.lock();
+        if node.link().is_linked(self.connection)
+            && let Some(id) = lane.open(&mut node)
+        {
+            node.log_lane(id, &here.cluster);
+        }
+        drop(node);
+        self.base = Some((below, lane));
         (self.period, self.last) = (offer.period, Nanos(0));
+    }
+
+    /// This connection of ours speaks for the node from its next row on, if none does now.
+    fn connects_as(&mut self, connection: u64) {
+        if !self.node.lock().link().is_linked(self.connection) {
+            self.connection = connection;
+        }
     }
 
     /// Connects the node, as if it had connected itself. `false`: it is connected another way, or there is no room for it.
     fn connect(&mut self, here: &Here) -> bool {
         let now = clock::boot();
-        let Some((_, base)) = &mut self.base else { return false };
         if self.node.lock().link().is_linked(self.connection) {
             return true;
         }
@@ -111,9 +127,12 @@ impl NodeBelow {
         let link = Link::new(here.mailbox.clone(), self.connection);
         let arrival = Arrival { version: &format!("through {}", here.hub), ..Arrival::default() };
         node.connect(&arrival, link, now);
-        // The node may have been connected itself meanwhile: no block of ours is open there.
-        let Some(id) = base.open(&mut node) else { return false };
-        node.log_lane(id, &here.cluster);
+        // The node may have been connected itself meanwhile: no block of ours is open there. Rows of channels may come before the
+        // base lane.
+        if let Some((_, base)) = &mut self.base {
+            let Some(id) = base.open(&mut node) else { return false };
+            node.log_lane(id, &here.cluster);
+        }
         for channel in &mut self.channels {
             channel.open(&mut node, &here.cluster);
         }
@@ -145,8 +164,13 @@ impl NodeBelow {
     pub fn is_over(&mut self, here: &Here) -> bool {
         let is_asked =
             |channel: &Arc<FollowedChannel>| here.asked.as_ref().is_some_and(|asked| asked.has(channel));
+        self.channels.iter_mut().for_each(|one| one.to_return.retain(is_asked));
         self.channels.retain(|one| !one.below.is_empty() || one.channels.iter().any(is_asked));
         self.refused.retain(|(channel, _)| is_asked(channel));
+        if self.is_up && self.base.is_none() && self.channels.is_empty() {
+            // Rows of a channel had brought it up.
+            self.disconnect(&format!("hub {} has it no more", here.hub));
+        }
         self.base.is_none() && self.channels.is_empty() && self.refused.is_empty()
     }
 
@@ -161,30 +185,34 @@ impl NodeBelow {
     /// The hub below offers a lane for a channel. Returns the number of the lane here.
     pub fn offered(
         &mut self,
-        channel: &Arc<FollowedChannel>,
-        terms: Terms,
+        connection: u64,
+        (channel, terms): (&Arc<FollowedChannel>, Terms),
         below: u64,
         offer: &LaneOffer<'_>,
         here: &Here,
     ) -> u32 {
+        self.connects_as(connection);
         self.refused.retain(|(refused, _)| !Arc::ptr_eq(refused, channel));
         let is_it = |one: &FedChannel| one.lane.continues(offer.epoch) && one.terms.has_rows_of(&terms);
         let at = match self.channels.iter().position(is_it) {
             Some(at) => at,
             None => {
-                // Its epoch is over at the node.
+                // Its epoch is over at the node: nothing older comes before the rows that wait.
+                self.write_waiting(&terms, here);
                 self.channels.retain(|one| !one.below.is_empty() || !one.terms.has_rows_of(&terms));
                 self.made += 1;
                 let name = self.free_name(&terms);
                 let lane = FedLane::of_channel(self.made, &name, offer.epoch, offer.period, offer.next_row);
-                let (channels, below, early) = Default::default();
-                self.channels.push(FedChannel { lane, terms, channels, below, early });
+                let (channels, below, to_return, early) = Default::default();
+                self.channels.push(FedChannel { lane, terms, channels, below, to_return, early });
                 self.channels.len() - 1
             }
         };
         let one = &mut self.channels[at];
-        one.below.push((below, offer.next_row.saturating_sub(1)));
+        // Rows that came before the hub below was away are not asked for again; it sends those since then, whatever it offers.
+        one.below.push((below, one.lane.next().min(offer.next_row.saturating_sub(1))));
         one.channels.retain(|known| !Arc::ptr_eq(known, channel));
+        one.to_return.retain(|known| !Arc::ptr_eq(known, channel));
         one.channels.push(channel.clone());
         let mut node = self.node.lock();
         if node.link().is_linked(self.connection) && one.open(&mut node, &here.cluster).is_none() {
@@ -193,6 +221,18 @@ impl NodeBelow {
             }
         }
         one.lane.number()
+    }
+
+    /// Writes the rows of these terms that wait for older ones.
+    fn write_waiting(&mut self, terms: &Terms, here: &Here) {
+        let mut node = self.node.lock();
+        let is_linked = node.link().is_linked(self.connection);
+        for one in self.channels.iter_mut().filter(|one| one.terms.has_rows_of(terms)) {
+            one.to_return.clear();
+            one.below.iter_mut().for_each(|(_, next)| *next = u64::MAX);
+            let added = if is_linked { one.write_due(&mut node, here).unwrap_or(0) } else { 0 };
+            Counts::add(&here.cluster.counts.rows, added);
+        }
     }
 
     /// The name of a lane of a channel: the channel's, or if a lane of other terms has it, with a number, as at a node.
@@ -292,7 +332,7 @@ impl NodeBelow {
     }
 
     /// A lane below is over, which fed the lane with this number here. `None`: it was closed; otherwise the connection has ended.
-    pub fn closed(&mut self, number: u32, below: u64, ended: Option<&str>, here: &Here) {
+    pub fn closed(&mut self, number: u32, (below, wanted): (u64, &Wanted), ended: Option<&str>, here: &Here) {
         if number == LANE {
             if self.base.as_ref().is_some_and(|(known, _)| *known == below) {
                 match ended {
@@ -306,6 +346,9 @@ impl NodeBelow {
         let Some(at) = self.channels.iter().position(|one| one.lane.number() == number) else { return };
         let one = &mut self.channels[at];
         one.below.retain(|&(known, _)| known != below);
+        if let (Wanted::Channel(channel), Some(_)) = (wanted, ended) {
+            one.to_return.push(channel.clone());
+        }
         if !one.early.is_empty() {
             // Nothing older comes of the lane that is over.
             let mut node = self.node.lock();
@@ -315,7 +358,11 @@ impl NodeBelow {
             self.node.news(&mut node);
             Counts::add(&here.cluster.counts.rows, added);
         }
-        if !one.below.is_empty() || ended.is_some() {
+        let is_last = self.base.is_none() && self.channels.iter().all(|one| one.below.is_empty());
+        if let Some(problem) = ended.filter(|_| is_last) {
+            self.disconnect(problem);
+        }
+        if !self.channels[at].below.is_empty() || ended.is_some() {
             return;
         }
         self.channels.remove(at);
@@ -339,6 +386,7 @@ impl NodeBelow {
     /// The node refuses a channel.
     pub fn refuses(&mut self, channel: &Arc<FollowedChannel>, text: &str) {
         self.refused.retain(|(known, _)| !Arc::ptr_eq(known, channel));
+        self.channels.iter_mut().for_each(|one| one.to_return.retain(|known| !Arc::ptr_eq(known, channel)));
         self.refused.push((channel.clone(), text.to_owned()));
         if let Some(terms) = channel.terms_at(self.node.name.as_str()) {
             self.refuse(&terms, &Answer { granted: false, text: text.to_owned() });

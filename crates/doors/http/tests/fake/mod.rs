@@ -370,7 +370,7 @@ impl Query for FakeNode {
             let problem = "this node takes no handlers".to_owned();
             return Err(QueryError::Channel { channel: ChannelName::new("adhoc").unwrap(), problem });
         }
-        if interest.rate.period() < self.rate_max().period() {
+        if interest.rate.is_above(self.rate_max()) {
             return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling: self.rate_max() });
         }
         self.subscriptions.fetch_add(1, Ordering::SeqCst);

@@ -307,7 +307,7 @@ impl Registry {
     }
 
     fn check_rate(&self, rate: Rate) -> Result<(), ChannelError> {
-        match self.ceiling.get().filter(|ceiling| rate.period() < ceiling.period()) {
+        match self.ceiling.get().filter(|ceiling| rate.is_above(**ceiling)) {
             Some(ceiling) => {
                 let problem =
                     format!("{rate} is above this khz's ceiling of {ceiling} (its setting rate_max)");

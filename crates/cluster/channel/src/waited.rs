@@ -433,6 +433,9 @@ mod tests {
     fn forty_parts_are_one_condition() {
         let text = (0..40).map(|n| format!("load.1m > {n}")).collect::<Vec<_>>().join(" and ");
         khz_promql::compile(&read(&text).unwrap().expr).unwrap();
+        let text =
+            (0..12).map(|n| format!("net.rx_bytes[eth{n}] > {n}B/s")).collect::<Vec<_>>().join(" and ");
+        khz_promql::compile(&read(&text).unwrap().expr).unwrap();
     }
 
     #[test]

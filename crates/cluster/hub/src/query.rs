@@ -243,7 +243,7 @@ impl Query for HubQuery {
 
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
         let ceiling = self.cluster.settings.rate_max;
-        if interest.rate.period() < ceiling.period() {
+        if interest.rate.is_above(ceiling) {
             return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling });
         }
         match &interest.channel {

@@ -140,7 +140,7 @@ impl Reader {
             ));
         }
         let ceiling = cluster.settings.rate_max;
-        if rate.period() < ceiling.period() {
+        if rate.is_above(ceiling) {
             return Err(format!("{rate} is above this hub's ceiling of {ceiling}"));
         }
         let said: usize = patterns.iter().map(|pattern| pattern.series().len()).sum();

@@ -99,9 +99,14 @@ impl Rate {
         1e9 / self.period.0 as f64
     }
 
+    /// Whether it is faster than a ceiling.
+    pub fn is_above(self, ceiling: Rate) -> bool {
+        self.period < ceiling.period
+    }
+
     /// The slower of the two.
     pub fn at_most(self, ceiling: Rate) -> Rate {
-        if self.period < ceiling.period { ceiling } else { self }
+        if self.is_above(ceiling) { ceiling } else { self }
     }
 }
 
@@ -414,6 +419,7 @@ mod tests {
         let [slow, fast] = [2, 100].map(|hz| Rate::from_hz(hz).unwrap());
         assert_eq!((slow.hz(), fast.hz()), (2.0, 100.0));
         assert_eq!((slow.at_most(fast), fast.at_most(slow), fast.at_most(fast)), (slow, slow, fast));
+        assert_eq!((slow.is_above(fast), fast.is_above(slow), fast.is_above(fast)), (false, true, false));
         let stamp = Stamp { boot: Nanos(5_000_000_001), real_offset: -10_000_000_000 };
         assert_eq!(
             (stamp.real(), stamp.boot_text().as_str()),

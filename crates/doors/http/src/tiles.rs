@@ -100,7 +100,7 @@ fn rate(params: &Params) -> Result<Rate, Refusal> {
     let (usual, max) =
         (Rate::from_hz(1).ok_or_else(missing)?, Rate::from_hz(RATE_MAX_HZ).ok_or_else(missing)?);
     let rate = params.rate("rate", usual)?;
-    if rate.period() < max.period() {
+    if rate.is_above(max) {
         return Err(Refusal::bad_request(format!("tiles come at most at {max}, not {rate}")));
     }
     Ok(rate)

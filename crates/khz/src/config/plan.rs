@@ -252,7 +252,7 @@ impl Plan {
         let rates =
             [("base_rate", self.base_rate), ("local_rate", self.local_rate), ("rules_rate", self.rules_rate)];
         for (key, rate) in rates {
-            if rate.period() < self.rate_max.period() {
+            if rate.is_above(self.rate_max) {
                 let problem = format!("{rate} is above rate_max, which is {}", self.rate_max);
                 return Err(bad(key, layers.value(key), problem));
             }

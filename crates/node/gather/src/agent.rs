@@ -171,7 +171,7 @@ fn check(plan: &Plan) -> Result<(), GatherError> {
         plan.sources.iter().filter_map(|s| Some((format!("the rate of {}", s.file.name), s.rate?)));
     let lanes = [("base_rate".to_owned(), plan.base_rate), ("local_rate".to_owned(), plan.local_rate)];
     for (what, rate) in lanes.into_iter().chain(own_rates) {
-        if rate.period() < ceiling.period() {
+        if rate.is_above(ceiling) {
             return Err(GatherError::AboveCeiling { what, rate, ceiling });
         }
     }

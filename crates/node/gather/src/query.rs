@@ -138,7 +138,7 @@ impl NodeQuery {
             _ => self.checked(patterns)?.0,
         };
         if let Some(rate) = rate
-            && rate.period() < self.rate_max.period()
+            && rate.is_above(self.rate_max)
         {
             return Err(QueryError::AboveCeiling { asked: rate, ceiling: self.rate_max });
         }

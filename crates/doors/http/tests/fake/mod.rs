@@ -371,7 +371,7 @@ impl Query for FakeNode {
             let channel = ChannelName::new("adhoc").unwrap();
             return Err(QueryError::Channel { channel, problem, for_now: false });
         }
-        if interest.rate.period() < self.rate_max().period() {
+        if interest.rate.is_above(self.rate_max()) {
             return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling: self.rate_max() });
         }
         self.subscriptions.fetch_add(1, Ordering::SeqCst);

@@ -151,7 +151,7 @@ impl Controls {
             _ => {
                 let rate = language::rate(bytes).map_err(wrong)?;
                 let (ceiling, role) = self.rights.ceiling(user);
-                if let Some(rate) = rate.filter(|rate| rate.period() < ceiling.period()) {
+                if let Some(rate) = rate.filter(|rate| rate.is_above(ceiling)) {
                     let problem =
                         format!("{rate} is beyond what this mount may ask for as {role}: {ceiling}");
                     return Err((libc::EPERM, problem));

@@ -18,10 +18,17 @@ use crate::show::quantities::of_span;
 use crate::show::table::{Side, Table, cut, json_line, remark};
 use crate::show::terminal;
 
+/// Labels that say where an alert is.
+const INSTANCE: &str = "instance";
+const JOB: &str = "job";
+
 /// Letters of a name, a place and a reason in the table, also where no terminal cuts it: `khz alerts show` has the whole.
 const NAME_CHARS_MAX: usize = 64;
 const PLACE_CHARS_MAX: usize = 120;
 const WHY_CHARS_MAX: usize = 200;
+/// A place has this share of a terminal at most, so that there is room for the reason, which is why people look.
+const PLACE_PART: usize = 4;
+const PLACE_CHARS_MIN: usize = 16;
 
 /// Examples for `khz alerts --help`.
 pub const EXAMPLES: &str = "\
@@ -87,7 +94,8 @@ pub fn run(flags: AlertsFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
             writeln!(out, "{}", json_line(&object))?;
         }
     } else if !alerts.is_empty() {
-        write!(out, "{}", table(&alerts, &runs, now()).render(terminal::width()))?;
+        let width = terminal::width();
+        write!(out, "{}", table(&alerts, &runs, now(), width).render(width))?;
     }
     out.flush()?;
     let known = server.rules_in_use()?;
@@ -116,7 +124,9 @@ fn last_of<'a>(alert: &AlertAnswer, runs: &'a [ActionRun]) -> Option<&'a ActionR
     runs.iter().rev().find(|run| run.alert == alert.labels)
 }
 
-fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos) -> Table {
+fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos, width: Option<usize>) -> Table {
+    let place_chars =
+        width.map_or(PLACE_CHARS_MAX, |width| (width / PLACE_PART).clamp(PLACE_CHARS_MIN, PLACE_CHARS_MAX));
     let titles = [
         ("ALERT", Side::Left),
         ("STATE", Side::Left),
@@ -126,8 +136,6 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos) -> Table {
     ];
     let mut table = Table::new(&titles, 4);
     for alert in alerts {
-        let labels = alert.labels.iter().filter(|(name, _)| *name != "alertname");
-        let place: Vec<String> = labels.map(|(name, value)| format!("{name}={value}")).collect();
         let text = |name: &str| alert.annotations.get(name).filter(|text| !text.is_empty());
         let why = text("summary").or_else(|| text("description")).cloned().unwrap_or_default();
         let name = alert.labels.get(ALERT_NAME).map_or("", String::as_str);
@@ -135,7 +143,7 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos) -> Table {
             cut(name, NAME_CHARS_MAX),
             since(alert, now),
             number(&alert.value),
-            cut(&place.join(" "), PLACE_CHARS_MAX),
+            cut(&place(alert, alerts), place_chars),
             cut(&why, WHY_CHARS_MAX),
         ]);
         if let Some(run) = last_of(alert, runs) {
@@ -143,6 +151,20 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos) -> Table {
         }
     }
     table
+}
+
+/// The labels that tell an alert from the others: the instance first, and no label that all of several have alike.
+fn place(alert: &AlertAnswer, all: &[AlertAnswer]) -> String {
+    let is_shared = |name: &str, value: &str| {
+        all.len() > 1 && all.iter().all(|other| other.labels.get(name).is_some_and(|other| other == value))
+    };
+    let instance = alert.labels.get_key_value(INSTANCE);
+    let others = alert.labels.iter().filter(|(name, value)| {
+        !matches!(name.as_str(), ALERT_NAME | INSTANCE | JOB) && !is_shared(name, value)
+    });
+    let words: Vec<String> =
+        instance.into_iter().chain(others).map(|(name, value)| format!("{name}={value}")).collect();
+    words.join(" ")
 }
 
 /// `drain-node: done: n3 drains (run 4: khz actions output 4)`
@@ -172,13 +194,20 @@ fn age(date: &str, now: Nanos) -> String {
     }
 }
 
-/// A value as people read it, in at most 12 characters: `1.5e+00` is 1.5, and what is longer is rounded (`-1e300`).
+/// A value as people read it, in at most 12 characters: `1.5e+00` is 1.5, and what is longer is rounded to six digits (`59.3077`,
+/// `-1e300`).
 fn number(text: &str) -> String {
     const CHARS_MAX: usize = 12;
+    const DIGITS: f64 = 6.0;
     let Ok(value) = text.parse::<f64>() else { return cut(text, CHARS_MAX) };
     let short = |number: &String| number.len() <= CHARS_MAX;
     Some(format!("{value}"))
         .filter(short)
+        .or_else(|| {
+            let size = value.abs();
+            let places = (DIGITS - 1.0 - size.log10().floor()).max(0.0) as usize;
+            (1e-4..1e9).contains(&size).then(|| format!("{value:.places$}")).filter(short)
+        })
         .or_else(|| Some(format!("{value:e}")).filter(short))
         .or_else(|| (0..=5).rev().map(|places| format!("{value:.places$e}")).find(short))
         .unwrap_or_else(|| format!("{value:.0e}"))
@@ -210,7 +239,11 @@ pub(crate) mod tests {
             ("-1e+300", "-1e300"),
             ("123456789012", "123456789012"),
             ("1e+12", "1e12"),
-            ("0.1234567890123", "1.23457e-1"),
+            ("0.1234567890123", "0.123457"),
+            ("59.307712345678", "59.3077"),
+            ("0.0009720001234", "0.000972000"),
+            ("-123456789.12345", "-123456789"),
+            ("0.00001234567890", "1.23457e-5"),
             ("-1.2345678901234e-300", "-1.2346e-300"),
             ("-Inf", "-inf"),
             ("NaN", "NaN"),
@@ -227,8 +260,23 @@ pub(crate) mod tests {
         wide.labels.insert("label".to_owned(), "x".repeat(10_000));
         wide.annotations.insert("summary".to_owned(), "why ".repeat(10_000));
         wide.value = "-1e+300".to_owned();
-        let text = table(&[wide], &[], Nanos(1_795_257_121_000_000_000)).render(None);
+        let text = table(&[wide], &[], Nanos(1_795_257_121_000_000_000), None).render(None);
         assert!(text.lines().all(|line| line.chars().count() < 430), "{text}");
+    }
+
+    #[test]
+    fn a_place_is_what_tells_an_alert_from_the_others() {
+        let mut one = alert("Disk", "firing");
+        one.labels.insert("device".to_owned(), "sda".to_owned());
+        one.labels.insert("job".to_owned(), "node".to_owned());
+        assert_eq!(place(&one, std::slice::from_ref(&one)), "instance=n1 device=sda severity=warning");
+        let mut other = one.clone();
+        other.labels.insert("device".to_owned(), "sdb".to_owned());
+        let both = [one, other];
+        assert_eq!(
+            [place(&both[0], &both), place(&both[1], &both)],
+            ["instance=n1 device=sda", "instance=n1 device=sdb"]
+        );
     }
 
     #[test]
@@ -250,10 +298,10 @@ pub(crate) mod tests {
             text: "exit code 0".to_owned(),
             output: true,
         };
-        let text = table(&alerts, &[run], Nanos(1_795_257_121_000_000_000)).render(Some(120));
+        let text = table(&alerts, &[run], Nanos(1_795_257_121_000_000_000), Some(120)).render(Some(120));
         for state in ["firing 2m", "pending 3m", "firing, there 3m"] {
             let line = text.lines().find(|line| line.contains(state)).unwrap_or_else(|| panic!("{text}"));
-            for word in ["9.25", "instance=n1 severity=warning", "load is 9 on n1"] {
+            for word in ["9.25", "instance=n1", "load is 9 on n1"] {
                 assert!(line.contains(word), "{word}: {text}");
             }
         }

@@ -61,7 +61,9 @@ fn line(event: &Event<'_>) -> String {
         [] => String::new(),
         fields => format!(" ({})", fields.join(", ")),
     };
-    let line = format!("khz: {level}: {}{fields}", parts.message);
+    // An event is one line, also of a message with several.
+    let message = parts.message.trim_end().replace('\n', "; ");
+    let line = format!("khz: {level}: {message}{fields}");
     format!("{}\n", printable(&line))
 }
 

@@ -43,7 +43,9 @@ pub(super) fn fault(
         let lexed = lexer(parsed).err();
         match lexed {
             Some(lexed) => refused(parsed, &lexed).map(|token| (token, lexed)),
-            None => end(text, &all).or_else(|| operands(&all)),
+            None => {
+                end(text, &all).or_else(|| lists(&all)).or_else(|| operands(&all)).or_else(|| operators(&all))
+            }
         }
     });
     match found {
@@ -190,6 +192,36 @@ fn operands(all: &[Token<'_>]) -> Option<(usize, String)> {
     None
 }
 
+/// An operator that needs an operand before it, and has none.
+fn operators(all: &[Token<'_>]) -> Option<(usize, String)> {
+    const BINARY: [&str; 10] = ["*", "/", "%", "^", "==", "!=", ">=", "<=", ">", "<"];
+    let is_binary = |token: &Token<'_>| match token.kind {
+        Kind::Sign => BINARY.contains(&token.text),
+        _ => is_one_of(token, &WORDS[..4]),
+    };
+    // In braces they compare labels.
+    let (mut braces, mut ends) = (0, false);
+    for token in all {
+        match token.text {
+            "{" => braces += 1,
+            "}" => braces -= 1,
+            text if braces == 0 && !ends && is_binary(token) => {
+                return Some((token.at, format!("unexpected {text}")));
+            }
+            _ => {}
+        }
+        ends = token.kind != Kind::Sign && !is_word(token) || matches!(token.text, ")" | "]" | "}");
+    }
+    None
+}
+
+/// A word that a list of labels in brackets has to follow, and something else does.
+fn lists(all: &[Token<'_>]) -> Option<(usize, String)> {
+    let has_list = |token: &Token<'_>| is_one_of(token, &["by", "without", "on", "ignoring"]);
+    let wrong = all.windows(2).find(|pair| has_list(&pair[0]) && pair[1].text != "(")?;
+    Some((wrong[1].at, format!("unexpected {}: '(' must follow '{}'", wrong[1].text, wrong[0].text)))
+}
+
 /// A word that has a list of labels, and then an operand.
 fn is_list_of(token: &Token<'_>) -> bool {
     is_one_of(token, &["on", "ignoring", "group_left", "group_right"])
@@ -222,6 +254,11 @@ mod tests {
             ("up + on(a) b c", "1:14: parse error: unexpected c"),
             ("on(a) (up) b", "1:12: parse error: unexpected b"),
             ("up ? 1", "1:4: parse error: unexpected character: '?'"),
+            ("up > > 3", "1:6: parse error: unexpected >"),
+            ("up{a=\"b\"} and and up", "1:15: parse error: unexpected and"),
+            ("sum(up) / (* 2)", "1:12: parse error: unexpected *"),
+            ("sum by instance (up)", "1:8: parse error: unexpected instance: '(' must follow 'by'"),
+            ("up * on a up", "1:9: parse error: unexpected a: '(' must follow 'on'"),
             (
                 "up{a=~\"(\"}",
                 "1:7: parse error: the regular expression \"(\" of the label \"a\": unclosed group",

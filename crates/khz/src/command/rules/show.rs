@@ -12,7 +12,7 @@ use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::role::hub::judge::Gathered;
 use crate::show::outcome::{Done, Failure, Outcome, sentence};
-use crate::show::table::{Side, Table, json_line, remark};
+use crate::show::table::{Side, Table, cut, json_line, remark};
 use crate::show::terminal;
 
 /// Examples for `khz rules show --help`.
@@ -23,8 +23,8 @@ Examples:
   khz rules show /etc/khz/rules     which rules the nodes judge themselves
   khz rules show disk.yml --json    one object a line";
 
-/// The interval of groups that name none (ms).
-const INTERVAL: i64 = 60_000;
+/// Letters of a name in the table: `--json` has the whole.
+const NAME_CHARS_MAX: usize = 36;
 
 /// `khz rules show`.
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ pub struct RulesShowFlags {
 pub fn run(flags: RulesShowFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     match flags.paths.is_empty() {
         true => of_hub(flags, outer, out),
-        false => of_files(&flags, out),
+        false => of_files(flags, outer, out),
     }
 }
 
@@ -86,7 +86,10 @@ fn of_hub(flags: RulesShowFlags, outer: NodeFlags, out: &mut impl Write) -> Outc
     Ok(Done::Wholly)
 }
 
-fn of_files(flags: &RulesShowFlags, out: &mut impl Write) -> Outcome {
+/// What the rules of files are, and where this khz as a hub would have them judged.
+fn of_files(flags: RulesShowFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let (_, plan) = crate::command::plan(flags.settings.over(outer))?;
+    let usual = (plan.rules_interval.0 / 1_000_000).cast_signed();
     let set = match RuleSet::load(&flags.paths) {
         Ok(set) => set,
         Err(RulesError::Refused(findings)) => {
@@ -97,14 +100,17 @@ fn of_files(flags: &RulesShowFlags, out: &mut impl Write) -> Outcome {
     };
     let gathered = Gathered::new();
     let gathers = |name: &str| gathered.has(name);
-    let titles = ["GROUP", "RULE", "EVERY", "FOR", "WHERE", "WHY"].map(|title| (title, Side::Left));
+    let titles = ["RULE", "EVERY", "FOR", "JUDGED BY"].map(|title| (title, Side::Left));
     let mut table = Table::wrapping(&titles);
     for group in set.groups() {
+        if !flags.json {
+            table.remark(cut(&group.name, NAME_CHARS_MAX), &format!("{} (a group)", group.file));
+        }
         for rule in &group.rules {
             let placement = place(group, rule, &gathers);
             match flags.json {
-                true => writeln!(out, "{}", json_line(&object(group, rule, &placement)))?,
-                false => table.row(cells(group, rule, &placement)),
+                true => writeln!(out, "{}", json_line(&object(group, rule, &placement, usual)))?,
+                false => table.row(cells(group, rule, &placement, usual)),
             }
         }
     }
@@ -115,11 +121,12 @@ fn of_files(flags: &RulesShowFlags, out: &mut impl Write) -> Outcome {
     Ok(Done::Wholly)
 }
 
-fn interval(group: &Group) -> i64 {
-    group.interval.unwrap_or(INTERVAL)
+/// How often a group is judged (ms): without an interval of its own, as often as is usual.
+fn interval(group: &Group, usual: i64) -> i64 {
+    group.interval.unwrap_or(usual)
 }
 
-fn cells(group: &Group, rule: &Rule, placement: &Placement) -> [String; 6] {
+fn cells(group: &Group, rule: &Rule, placement: &Placement, usual: i64) -> [String; 4] {
     let hold = rule.alerting().map_or_else(
         || String::from("records"),
         |alerting| match alerting.hold {
@@ -127,14 +134,15 @@ fn cells(group: &Group, rule: &Rule, placement: &Placement) -> [String; 6] {
             hold => duration_text(hold),
         },
     );
-    let (at, why) = match placement {
-        Placement::AtNodes(_) => (String::from("nodes"), String::new()),
-        Placement::AtHub(hub) => (String::from("hub"), format!("{}:{}: {}", group.file, hub.place, hub.why)),
+    let at = match placement {
+        Placement::AtNodes(_) => String::from("nodes"),
+        Placement::AtHub(hub) => format!("hub: {} ({})", hub.why, hub.place),
     };
-    [group.name.to_string(), rule.name.to_string(), duration_text(interval(group)), hold, at, why]
+    let name = format!("  {}", cut(&rule.name, NAME_CHARS_MAX));
+    [name, duration_text(interval(group, usual)), hold, at]
 }
 
-fn object(group: &Group, rule: &Rule, placement: &Placement) -> Value {
+fn object(group: &Group, rule: &Rule, placement: &Placement, usual: i64) -> Value {
     let (at, why) = match placement {
         Placement::AtNodes(_) => ("nodes", Value::Null),
         Placement::AtHub(hub) => {
@@ -149,7 +157,7 @@ fn object(group: &Group, rule: &Rule, placement: &Placement) -> Value {
         "rule": &*rule.name,
         "kind": if alerting.is_some() { "alert" } else { "record" },
         "expr": &*rule.expr,
-        "interval": duration_text(interval(group)),
+        "interval": duration_text(interval(group, usual)),
         "for": alerting.map(|alerting| duration_text(alerting.hold)),
         "keep_firing_for": alerting.map(|alerting| duration_text(alerting.keep_firing)),
         "at": at,

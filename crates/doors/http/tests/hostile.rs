@@ -194,6 +194,9 @@ fn health_and_the_hubs_own_numbers_do_not_wait_for_answers_that_nobody_reads() {
         Sample { series: fake::columns()[6].clone(), reading: Reading::Present(1), stamp: fake::stamp(0) };
     let node = Arc::new(FakeNode { own: Some(vec![own]), ..FakeNode::many(300) });
     let server = Server::start(Arc::clone(&node));
+    // A door finds out once whether there are own numbers.
+    server.wait("the door has asked for them", |_| !node.asked.lock().unwrap().is_empty());
+    node.asked.lock().unwrap().clear();
     let ask = |path: &str| {
         let mut socket = server.connect();
         write!(socket, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.addr).unwrap();

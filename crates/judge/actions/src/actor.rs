@@ -104,10 +104,11 @@ impl Actor {
     }
 
     /// Takes the alerts of an evaluation pass, as [`khz_notify::Notifier::tell`] does: all that fire, and those that were resolved.
-    /// Each firing is handed to each of its actions once, over restarts too. Does not wait for anybody.
+    /// Each firing is handed to each of its actions once, over restarts too; the longest annotations of an alert that is too large are
+    /// cut. Does not wait for anybody.
     pub fn tell(&self, alerts: &[Alert]) {
         let (now, settings) = (now(), &self.shared.settings);
-        for alert in alerts.iter().filter(|alert| !alert.is_too_large()) {
+        for alert in alerts {
             let asked = held(&self.shared.desk).take(alert, |name| settings.position(name), now);
             for name in &asked.unknown {
                 self.unknown.fetch_add(1, Ordering::Relaxed);
@@ -122,7 +123,8 @@ impl Actor {
             }
             let mut rest: VecDeque<usize> = asked.actions.into();
             if let Some(first) = rest.pop_front() {
-                self.shared.pass(first, Due::new(Arc::new(alert.clone()), rest));
+                let node_labels = settings.actions.iter().map(|action| &*action.node_label);
+                self.shared.pass(first, Due::new(alert, rest, node_labels));
             }
         }
     }

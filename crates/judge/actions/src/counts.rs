@@ -14,7 +14,7 @@ pub struct Counts {
     pub failed: Arc<AtomicU64>,
     /// Runs that found nothing to do: the node was drained already.
     pub nothing: Arc<AtomicU64>,
-    /// Alerts for which it did not run: too often, too soon, or over before their turn.
+    /// Alerts for which it did not run: too often, too soon, over before their turn, or too large.
     pub held: Arc<AtomicU64>,
     /// Alerts that found no room; they are asked about again.
     pub dropped: Arc<AtomicU64>,

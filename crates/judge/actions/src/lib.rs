@@ -28,6 +28,7 @@ mod log;
 mod named;
 mod outputs;
 mod record;
+mod said;
 mod settings;
 mod slurm;
 mod worker;

@@ -10,6 +10,9 @@ pub const WAITING_MAX: usize = 256;
 pub const KEYS_MAX: usize = 16_384;
 /// Runs that the HTTP interface shows; the log has more.
 pub const RUNS_MAX: usize = 1_024;
+/// Lines in the hub's log about alerts for which an action is held back, in a minute; the next one counts the others. The audit log has
+/// all.
+pub const HELD_LINES_A_MINUTE_MAX: usize = 6;
 /// Bytes of the audit log; there are two files of this size, the newer and the older one.
 pub const LOG_BYTES_MAX: u64 = 8 << 20;
 /// Bytes of an alert's labels in one line of the log. Of longer ones the line has only the alert's name and its node.

@@ -18,7 +18,7 @@ pub enum Outcome {
     Nothing,
     /// It failed.
     Failed,
-    /// It did not begin: too often, too soon, or its alert was over.
+    /// It did not begin: too often, too soon, or its alert was over or too large.
     Held,
     /// khz ended while it ran: nobody knows what came of it.
     Interrupted,

@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use khz_notify::Alert;
+use khz_notify::{ALERT_NAME, Alert, Labels};
 
 use crate::actor::{Booster, now};
 use crate::command::{Attempt, Result};
 use crate::counts::Counts;
 use crate::desk::Desk;
 use crate::ledger::Ledger;
-use crate::limits::WAITING_MAX;
+use crate::limits::{LABELS_BYTES_MAX, WAITING_MAX};
 use crate::log::AuditLog;
 use crate::outputs::Outputs;
-use crate::record::{About, Event, Key, Line, Outcome};
+use crate::record::{About, Event, Line, Outcome};
+use crate::said::Said;
 use crate::settings::{Action, Kind, Settings};
 use crate::slurm::{Asker, reason_of};
 
@@ -41,21 +42,52 @@ pub(crate) struct Book {
 pub(crate) struct Lane {
     queue: Mutex<VecDeque<Due>>,
     bell: Condvar,
+    said: Mutex<Said>,
     pub counts: Counts,
 }
 
 /// An alert that waits for an action.
 pub(crate) struct Due {
     pub alert: Arc<Alert>,
+    /// No action may have the alert, of which only some labels are here.
+    unfit: Option<Arc<Unfit>>,
     /// Those that act after this one.
     pub rest: VecDeque<usize>,
     /// A run that is to be tried again, its attempts so far, and when.
     again: Option<(u64, u32, Instant)>,
 }
 
+/// An alert whose labels are too much.
+struct Unfit {
+    why: String,
+    /// The number of all its labels.
+    fingerprint: u64,
+}
+
 impl Due {
-    pub fn new(alert: Arc<Alert>, rest: VecDeque<usize>) -> Self {
-        Due { alert, rest, again: None }
+    /// An alert for an action, within the size that alerts may have. Of one whose labels are too much, its name and these labels are left.
+    pub fn new<'a>(alert: &Alert, rest: VecDeque<usize>, left: impl Iterator<Item = &'a str>) -> Self {
+        let why = match alert.fitted() {
+            Ok(fitted) => {
+                let alert = Arc::new(fitted.into_owned());
+                return Due { alert, unfit: None, rest, again: None };
+            }
+            Err(why) => format!("the alert is too large: {why}"),
+        };
+        let unfit = Unfit { why, fingerprint: alert.fingerprint(&Labels::new()) };
+        let is_short = |value: &str| value.len() <= LABELS_BYTES_MAX / 4;
+        let names = left.chain([ALERT_NAME]);
+        let labels = names.filter_map(|name| alert.labels.get_key_value(name));
+        let labels = labels.filter(|(_, value)| is_short(value));
+        let labels = labels.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let alert = Alert { labels, starts_at: alert.starts_at, ends_at: alert.ends_at, ..Alert::default() };
+        Due { alert: Arc::new(alert), unfit: Some(Arc::new(unfit)), rest, again: None }
+    }
+
+    fn about(&self, action: &Action) -> About {
+        let mut about = About::new(action, &self.alert);
+        about.fingerprint = self.unfit.as_ref().map_or(about.fingerprint, |unfit| unfit.fingerprint);
+        about
     }
 }
 
@@ -113,10 +145,10 @@ impl Shared {
                 Next::Again(due) => lane.put(due).err(),
                 Next::Pass(due) => Some(due),
             };
-            if let Some(Due { alert, mut rest, .. }) = passed
-                && let Some(next) = rest.pop_front()
+            if let Some(mut due) = passed
+                && let Some(next) = due.rest.pop_front()
             {
-                self.pass(next, Due::new(alert, rest));
+                self.pass(next, Due { again: None, ..due });
             }
         }
     }
@@ -126,8 +158,8 @@ impl Shared {
         if let Err(due) = self.lanes[at].put(due) {
             // The next pass of its rule asks for these again.
             let mut desk = held(&self.desk);
-            for left in std::iter::once(at).chain(due.rest) {
-                desk.give_back(&Key::new(&self.settings.actions[left].name, &due.alert));
+            for left in std::iter::once(at).chain(due.rest.iter().copied()) {
+                desk.give_back(&due.about(&self.settings.actions[left]).key());
                 self.lanes[left].counts.dropped.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -136,13 +168,13 @@ impl Shared {
     /// One attempt.
     fn step(&self, at: usize, due: Due) -> Next {
         let (action, counts) = (&self.settings.actions[at], &self.lanes[at].counts);
-        let about = About::new(action, &due.alert);
+        let about = due.about(action);
         let is_firing = held(&self.desk).is_firing(&about.key());
         let begun = match due.again {
             // What failed stays so: its alert is over.
             Some(_) if !is_firing => return Next::Pass(due),
             Some((run, attempts, _)) => self.begin(run, attempts + 1, &about).map(|()| (run, attempts + 1)),
-            None => match self.admit(action, &about, is_firing) {
+            None => match self.admit(at, &about, is_firing, due.unfit.as_deref()) {
                 Ok(run) => Ok((run, 1)),
                 Err(Refused::Held) => {
                     counts.ended(Outcome::Held);
@@ -171,18 +203,31 @@ impl Shared {
     }
 
     /// Decides whether an action may begin, and writes that down.
-    fn admit(&self, action: &Action, about: &About, is_firing: bool) -> std::result::Result<u64, Refused> {
-        let mut book = held(&self.book);
-        let hold = match is_firing {
-            true => book.ledger.hold(action, about, now()),
-            false => Some("the alert was over before its turn".to_owned()),
+    fn admit(
+        &self,
+        at: usize,
+        about: &About,
+        is_firing: bool,
+        unfit: Option<&Unfit>,
+    ) -> std::result::Result<u64, Refused> {
+        let (action, mut book) = (&self.settings.actions[at], held(&self.book));
+        let hold = match (is_firing, unfit) {
+            (true, None) => book.ledger.hold(action, about, now()),
+            (true, Some(unfit)) => Some(unfit.why.clone()),
+            (false, _) => Some("the alert was over before its turn".to_owned()),
         };
         let run = book.ledger.number();
         let Some(text) = hold else {
             drop(book);
             return self.begin(run, 1, about).map(|()| run).map_err(Refused::Log);
         };
-        tracing::warn!("action {} is held back for {}: {text}", action.name, shown(about));
+        let (name, say) = (&action.name, held(&self.lanes[at].said).held(Instant::now()));
+        if say.left_out > 0 {
+            tracing::warn!("action {name} was held back for {} more alerts (khz actions log)", say.left_out);
+        }
+        if say.this {
+            tracing::warn!("action {name} is held back for {}: {text}", shown(about));
+        }
         let event = Event::Held { text, about: about.clone() };
         self.write(&mut book, run, event).map_err(Refused::Log)?;
         Err(Refused::Held)

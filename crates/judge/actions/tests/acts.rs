@@ -139,6 +139,48 @@ fn each_firing_acts_once_over_passes_and_restarts() {
 }
 
 #[test]
+fn an_alert_that_is_too_large_is_cut_for_its_action_and_if_its_labels_are_the_log_says_that_nothing_begins() {
+    let place = Place::new("large");
+    let script = place.script("act", "cat > $(dirname $0)/stdin; echo $KHZ_ALERT_NAME >> $(dirname $0)/done");
+    let actions = [exec("act", &script), exec("next", &script)];
+    let actor = place.actor(&actions);
+    let mut long = alert("Long", "n1", 5, "act");
+    for name in ["a", "b"] {
+        long.annotations.insert(name.to_owned(), "x".repeat(40_000));
+    }
+    let (mut large, mut many) = (alert("Large", "n2", 5, "act,next"), alert("Many", "n3", 5, "act"));
+    large.labels.insert("text".to_owned(), "x".repeat(70_000));
+    many.labels.extend((0..200).map(|number| (format!("l{number}"), String::new())));
+    for _ in 0..10 {
+        actor.tell(&[long.clone(), large.clone(), many.clone()]);
+    }
+    let runs = ended(&actor, 4);
+    let mut seen: Vec<_> =
+        runs.iter().map(|run| (&*run.alert["alertname"], &*run.node, run.outcome)).collect();
+    seen.sort_by_key(|one| (one.0, one.1));
+    let (done, held) = (Some(Outcome::Done), Some(Outcome::Held));
+    assert_eq!(
+        seen,
+        [("Large", "n2", held), ("Large", "n2", held), ("Long", "n1", done), ("Many", "n3", held)]
+    );
+    assert_eq!(place.file("done"), "Long\n");
+    let stdin = place.file("stdin");
+    assert!(stdin.contains("(cut: ") && stdin.contains("it is broken"), "{}", stdin.len());
+    let texts: Vec<&str> = runs.iter().filter(|run| run.outcome == held).map(|run| &*run.text).collect();
+    assert!(texts.iter().all(|text| text.starts_with("the alert is too large: ")), "{texts:?}");
+    let held: u64 =
+        actor.actions().iter().map(|one| one.counts.held.load(std::sync::atomic::Ordering::Relaxed)).sum();
+    assert_eq!(held, 3);
+    // Each has been in hand, over a restart too, until it is resolved.
+    drop(actor);
+    let actor = place.actor(&actions);
+    actor.tell(&[long, large.clone(), many]);
+    actor.tell(&[Alert { ends_at: Some(9), ..large.clone() }]);
+    actor.tell(&[Alert { starts_at: 10, ..large }]);
+    assert_eq!(ended(&actor, 6).len(), 6);
+}
+
+#[test]
 fn a_firing_that_began_at_another_hub_is_left_to_it_also_after_a_restart_and_the_next_one_is_not() {
     let place = Place::new("adopted");
     let script = place.script("act", "echo $KHZ_ALERT_NAME >> $(dirname $0)/done");

@@ -62,7 +62,7 @@ impl Alert {
     ///
     /// # Errors
     /// Returns what is too much, as a sentence: labels are the alert's identity, and are not cut.
-    pub(crate) fn fitted(&self) -> Result<Cow<'_, Alert>, String> {
+    pub fn fitted(&self) -> Result<Cow<'_, Alert>, String> {
         if !self.is_too_large() {
             return Ok(Cow::Borrowed(self));
         }

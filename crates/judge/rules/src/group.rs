@@ -20,6 +20,7 @@ pub use passing::{Answered, Asking, Passing};
 pub use room::Room;
 pub use saved::{LeftOut, Saved, SavedAlert, SavedGroup, SavedRule};
 pub use share::Share;
+pub use taken::Unmade;
 
 use crate::alert::{ALERT_NAME, Alert, Change};
 use crate::alerts::{Alerts, Found, Most};

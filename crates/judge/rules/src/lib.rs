@@ -43,7 +43,7 @@ pub use error::RulesError;
 pub use finding::{Finding, Findings, Place, Severity};
 pub use group::{
     Answered, Asking, Evaluator, Handover, LeftOut, Pass, PassedAlert, Passing, Recorded, Room, RuleReport,
-    Saved, SavedAlert, SavedGroup, SavedRule, Settings, Share,
+    Saved, SavedAlert, SavedGroup, SavedRule, Settings, Share, Unmade,
 };
 pub use load::files;
 pub use memory::{Memory, Overlay};

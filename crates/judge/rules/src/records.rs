@@ -3,18 +3,20 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use khz_model::exposed;
+
 use crate::finding::{Findings, Severity};
 use crate::rule::{Rule, RuleFile, RuleKind, RuleSet};
 
-/// Series that khz writes about alerts.
-const OF_ALERTS: [&str; 2] = ["ALERTS", "ALERTS_FOR_STATE"];
+/// Series that khz writes about alerts and about nodes.
+const OF_KHZ: [&str; 3] = ["ALERTS", "ALERTS_FOR_STATE", exposed::UP];
 
 /// Names of a circle that a warning shows.
 const SHOWN_MAX: usize = 8;
 
 /// Warns of records that need each other in a circle, and of those that have the name of a series that khz writes.
 pub fn warn(files: &[RuleFile], findings: &mut Findings) {
-    for (path, rule) in records(files).filter(|(_, rule)| OF_ALERTS.contains(&&*rule.name)) {
+    for (path, rule) in records(files).filter(|(_, rule)| OF_KHZ.contains(&&*rule.name)) {
         let problem = format!("khz itself writes series of the name {}: record another name", rule.name);
         findings.add(Severity::Warning, path, Some(rule.place), problem);
     }

@@ -15,7 +15,8 @@ pub use sheet::{ScoreSheet, lead_text};
 
 use crate::limits::{OPEN_WARNINGS_MAX, SCORE_WINDOW, SCORED_RULES_MAX, UNFORETOLD_MAX};
 
-/// A node that is silent for less than this has not failed (ms): a link that was cut for a moment.
+/// A node that is silent for less than this has not failed (ms): a link that was cut for a moment. It is silent under our eyes: before
+/// a hub was started, it may have been there.
 pub const DOWN_HOLD: i64 = 60_000;
 
 /// After a pause of this long in which nobody looked (ms), what became of open warnings is not known for certain.
@@ -39,6 +40,8 @@ pub struct Scores {
     since: Option<i64>,
     /// When somebody looked last.
     looked: i64,
+    /// Since when this process has looked without a pause longer than [`DOWN_HOLD`]; `None`: it has not looked. It is not saved.
+    watched: Option<i64>,
     /// The end of the last drain that is counted.
     drained_to: i64,
     rules: BTreeMap<String, Score>,
@@ -77,6 +80,9 @@ struct Fate {
     down: Option<i64>,
     /// Its silence is counted, or is older than the scores.
     is_told: bool,
+    /// Nobody has seen it fall silent: it was so when this process looked for the first time, or after a pause. It may be on its way
+    /// back. This is not saved.
+    is_presumed: bool,
     /// Its last failure that counted, or when it was drained.
     failed: Option<i64>,
 }
@@ -90,6 +96,13 @@ enum Ending {
     Late,
     Nothing,
     Unknown,
+}
+
+impl Fate {
+    /// Whether it was known at a time that the node was silent.
+    fn is_certain_at(&self, time: i64) -> bool {
+        self.down.is_some_and(|down| time >= down) && (self.is_told || !self.is_presumed)
+    }
 }
 
 impl Scores {
@@ -113,7 +126,7 @@ impl Scores {
             }
             return;
         }
-        let is_late = self.fates.get(node).and_then(|fate| fate.down).is_some_and(|down| at >= down);
+        let is_late = self.fates.get(node).is_some_and(|fate| fate.is_certain_at(at));
         let has_room = is_late || self.open_count < OPEN_WARNINGS_MAX;
         let score = self.score(rule);
         (score.fired, score.last) = (score.fired + 1, score.last.max(at));
@@ -169,9 +182,16 @@ impl Scores {
     pub fn look<'a>(&mut self, now: i64, nodes: impl IntoIterator<Item = (&'a str, Seen)>) {
         let is_first = self.since.is_none();
         let since = *self.since.get_or_insert(now);
-        if !is_first && now.saturating_sub(self.looked) > BLIND_AFTER {
+        let pause = now.saturating_sub(self.looked);
+        if !is_first && pause > BLIND_AFTER {
             self.open.values_mut().flatten().for_each(|warning| warning.is_blind = true);
         }
+        // A node that nobody knew to be silent when the hub before this one looked last was not silent then.
+        let heard = self.looked.min(now);
+        let heard = (self.watched.is_none() && !is_first).then_some(heard);
+        let has_paused = self.watched.is_none() || pause > DOWN_HOLD;
+        // Somebody may have set the clock back.
+        self.watched = self.watched.filter(|_| !has_paused).map(|watched| watched.min(now)).or(Some(now));
         self.looked = now;
         let mut found = BTreeSet::new();
         for (node, seen) in nodes {
@@ -179,16 +199,20 @@ impl Scores {
             match seen {
                 Seen::Down(at) => {
                     let fate = self.fates.entry(node.to_owned()).or_default();
-                    if fate.down != Some(at) && !(fate.is_told && fate.down.is_some()) {
-                        (fate.down, fate.is_told) = (Some(at), at < since);
-                        self.has_changed = true;
+                    if !(fate.is_told && fate.down.is_some()) {
+                        // Of a node that was there until its hub was killed, the next hub knows only that it was heard at an earlier time.
+                        let known = fate.down.filter(|down| *down <= now).or(heard);
+                        let down = known.map_or(at, |known| known.max(at));
+                        self.has_changed |= fate.down != Some(down);
+                        (fate.down, fate.is_told) = (Some(down), down < since);
+                        fate.is_presumed |= has_paused;
                     }
                     self.silent(node, now);
                 }
                 Seen::Up | Seen::Away if is_watched => {
                     if let Some(fate) = self.fates.get_mut(node) {
                         self.has_changed |= fate.down.is_some();
-                        (fate.down, fate.is_told) = (None, false);
+                        (fate.down, fate.is_told, fate.is_presumed) = (None, false, false);
                     }
                 }
                 _ => {}
@@ -209,11 +233,12 @@ impl Scores {
         });
     }
 
-    /// A node that is silent has failed if it is so for long enough, as far as anybody has looked.
+    /// A node that is silent has failed if it is so for long enough, and somebody has looked for as long.
     fn silent(&mut self, node: &str, now: i64) {
+        let watched = self.watched.unwrap_or(now);
         let Some(fate) = self.fates.get_mut(node) else { return };
         let Some(at) = fate.down.filter(|_| !fate.is_told) else { return };
-        if now.saturating_sub(at) < DOWN_HOLD {
+        if now.saturating_sub(at.max(watched)) < DOWN_HOLD {
             return;
         }
         fate.is_told = true;

@@ -80,14 +80,16 @@ groups:
   - {record: three, expr: 'one or up'}
   - {record: own, expr: own + 1}
   - {record: ALERTS, expr: '2'}
+  - {record: up, expr: '1'}
 ---
 ";
     let expected = "\
 a.yml:3:19: warning: label 'a': there is no variable $x
 a.yml:5:23: warning: this expression gives a range: the rule will fail, it needs series or a number
 a.yml:6:5: warning: another rule of the name 'r' has the same labels (5:5): their results may mix
-a.yml:13:1: warning: only the first document of a file is read
+a.yml:14:1: warning: only the first document of a file is read
 a.yml:12:5: warning: khz itself writes series of the name ALERTS: record another name
+a.yml:13:5: warning: khz itself writes series of the name up: record another name
 a.yml:8:5: warning: these records need each other in a circle: one needs two needs three needs one. One of them sees values of the evaluation before
 a.yml:11:5: warning: own needs itself: it sees its value of the evaluation before";
     assert_eq!(problems(text), expected);

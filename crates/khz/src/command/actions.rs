@@ -185,7 +185,7 @@ fn table_of_actions(actions: &[ActionAnswer], now: Nanos) -> Table {
             action.per_hour.to_string(),
             (action.done + action.nothing).to_string(),
             action.failed.to_string(),
-            (action.held + action.dropped).to_string(),
+            action.held.to_string(),
             action.waiting.to_string(),
             action.last.as_ref().map(|run| last(run, now)).unwrap_or_default(),
         ]);

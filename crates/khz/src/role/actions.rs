@@ -173,7 +173,7 @@ fn of(name: &str, counts: &Counts) -> Vec<(Series, Arc<AtomicU64>)> {
         ),
         (
             ("khz.actions.held", "khz_actions_held_total", Kind::Counter),
-            "Alerts for which an action did not run: too often, too soon, or over before their turn.",
+            "Alerts for which an action did not run: too often, too soon, over before their turn, or too large.",
             &counts.held,
         ),
         (

@@ -23,7 +23,7 @@ const RULES: &str = "groups:
   interval: 1s
   rules:
   - alert: PhaseAnywhere
-    expr: '{\"job.phase\"} > 3'
+    expr: 'khz_job_phase > 3'
   - alert: PhaseTogether
     expr: 'sum({\"job.phase\"}) > 1000'
 ";
@@ -245,4 +245,49 @@ fn what_a_node_judges_goes_on_firing_when_its_hub_is_killed_and_is_resolved_by_t
         !fires(&hub, "PhaseAtNode", "n1") && !fires(&hub, "PhaseAnywhere", "n1")
     });
     until(PATIENCE, "a program is told", || stage.told("\"status\":\"resolved\""));
+}
+
+/// Both are true of the same series; the labels of the second make one alert of all parts of a queue.
+const MERGED: &str = "groups:
+- name: merged
+  interval: 1s
+  rules:
+  - {alert: Apart, expr: 'khz_job_queue > 0'}
+  - {alert: Merged, expr: 'khz_job_queue > 0', labels: {part: any}}
+";
+
+#[test]
+fn a_rule_whose_labels_replace_those_of_its_series_is_taken_over_by_the_hub_and_fails_when_alerts_collide() {
+    let stage = Stage::new("rules-at-nodes-merged", "15s");
+    stage.place.file("rules/phase.yml", MERGED);
+    let hub = stage.hub();
+    let agent = stage.agent("n1", &[]);
+    until(PATIENCE, "n1 judges", || judged_of(&hub, "Apart", 1) && judged_of(&hub, "Merged", 1));
+    until(PATIENCE, "one part is one alert", || {
+        publish(&agent, "queue[a]=1");
+        fires(&hub, "Apart", "n1") && fires(&hub, "Merged", "n1")
+    });
+    assert!(judged_of(&hub, "Apart", 1) && !judged_of(&hub, "Merged", 1));
+    let rule = || -> serde_json::Value {
+        let answer = get_at(&hub, "/api/v1/rules?rule_name[]=Merged");
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        answer["data"]["groups"][0]["rules"][0].clone()
+    };
+    assert_eq!(rule()["health"], "ok");
+    until(PATIENCE, "another part is another alert with the same labels", || {
+        publish(&agent, "queue[a]=1");
+        publish(&agent, "queue[b]=1");
+        rule()["health"] == "err"
+    });
+    let why = "vector contains metrics with the same labelset after applying alert labels";
+    assert_eq!(rule()["lastError"], why);
+    assert!(fires(&hub, "Apart", "n1"));
+    let log = hub.end("TERM").1;
+    for said in [
+        "rule Merged of group merged: the hub judges it on all nodes from now on, as n1 shows: its label part replaces",
+        why,
+    ] {
+        assert!(log.contains(said), "{log}");
+    }
+    assert!(!log.contains("rule Apart of group merged"), "{log}");
 }

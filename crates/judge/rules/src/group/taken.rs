@@ -1,21 +1,47 @@
 //! What a node that judges by itself says of the rules of a group: their alerts on this node go on, at the node's time. It evaluates
 //! nothing.
 
-use khz_promql::{Engine, Source, VectorSample};
+use khz_model::exposed;
+use khz_promql::{Engine, METRIC_NAME, Source, VectorSample};
 
 use super::{Evaluator, PassedAlert, RuleReport, Work};
-use crate::alerts::Scope;
+use crate::alerts::{AlertsError, Found, Scope};
+
+/// A rule of which no alerts can be made on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmade {
+    /// The number of the rule in its group.
+    pub rule: usize,
+    /// Why, in Prometheus' words where it has some.
+    pub error: String,
+    /// Series that a node tells apart may be one alert, or two alerts with the same labels, with which the whole rule fails: it must be
+    /// judged where all series are seen together.
+    pub is_of_rule: bool,
+}
+
+/// Why a node cannot judge a rule: a label of the rule has replaced one of its series. `None`: it can.
+fn replaced(vector: &[VectorSample], found: &[Found]) -> Option<String> {
+    let lost = vector.iter().zip(found).find_map(|(sample, alert)| {
+        let is_lost = |name: &str, value: &str| {
+            // A node has one job.
+            name != METRIC_NAME && name != exposed::JOB && alert.labels.get(name) != value
+        };
+        sample.labels.iter().find(|(name, value)| is_lost(name, value))
+    });
+    let (name, _) = lost?;
+    Some(format!("its label {name} replaces that of its series, by which a node tells its alerts apart"))
+}
 
 impl Evaluator {
     /// Takes what some alerting rules give on one node, which it says at a time of its own (ms since 1970): for each rule all its
-    /// series there, with the labels of the hub. Returns their alerts on this node, and why rules fail.
+    /// series there, with the labels of the hub. Returns their alerts on this node, and which rules fail.
     pub fn take(
         &mut self,
         engine: &Engine,
         source: &dyn Source,
         (node, time): (&str, i64),
         given: Vec<(usize, Vec<VectorSample>)>,
-    ) -> (Vec<PassedAlert>, Vec<(usize, String)>) {
+    ) -> (Vec<PassedAlert>, Vec<Unmade>) {
         let (group, engine) = (self.group.clone(), &engine.clone().together());
         self.known = self.known.max(Some(time));
         self.takes += 1;
@@ -29,17 +55,25 @@ impl Evaluator {
                 Work { engine, source, settings: &self.settings, group: &group, time, at: time, room };
             let (times, most) = ((alerting.hold, alerting.keep_firing), self.most(number));
             let found = work.texts(rule, alerting, &vector, &mut RuleReport::default());
+            let unmade = |error, is_of_rule| Unmade { rule: number, error, is_of_rule };
             let step = |found| {
-                self.change(number, |alerts| alerts.step(found, time, times, most, Scope::One(node)))
-                    .map_err(|error| error.to_string())
+                let stepped =
+                    self.change(number, |alerts| alerts.step(found, time, times, most, Scope::One(node)));
+                stepped.map_err(|error| unmade(error.to_string(), error == AlertsError::Same))
             };
+            let found = found.map_err(|error| unmade(error, false)).and_then(|found| {
+                match replaced(&vector, &found) {
+                    Some(why) => Err(unmade(why, true)),
+                    None => Ok(found),
+                }
+            });
             match found.and_then(step) {
                 Ok(all) => passed.extend(all.into_iter().map(|(alert, change)| PassedAlert {
                     rule: number,
                     alert,
                     change,
                 })),
-                Err(error) => failed.push((number, error)),
+                Err(unmade) => failed.push(unmade),
             }
         }
         (passed, failed)

@@ -317,7 +317,7 @@ fn the_templates_of_a_rule_and_its_query_have_one_time_together() {
     // What a node says is not asked for again: only templates take time then.
     let given = vec![(0, vec![VectorSample { labels: LabelSet::default(), time: 0, value: 1.0 }])];
     let (passed, failed) = stage.evaluator.take(&engine, &stage.memory, ("n1", 0), given);
-    assert!(passed.is_empty() && failed[0].1.starts_with("its templates take too long"), "{failed:?}");
+    assert!(passed.is_empty() && failed[0].error.starts_with("its templates take too long"), "{failed:?}");
 }
 
 #[test]

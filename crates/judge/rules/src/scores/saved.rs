@@ -99,11 +99,13 @@ impl Scores {
             open.entry(node).or_default().push(Warning { rule, since, fired, is_blind: blind });
         }
         let fate = |saved: SavedFate| {
-            (saved.node, Fate { down: saved.down, is_told: saved.told, failed: saved.failed })
+            let SavedFate { node, down, told, failed } = saved;
+            (node, Fate { down, is_told: told, is_presumed: false, failed })
         };
         Ok(Scores {
             since: file.since,
             looked: file.looked,
+            watched: None,
             drained_to: file.drained_to,
             rules: file.rules.into_iter().take(SCORED_RULES_MAX).collect(),
             open_count: open.values().map(Vec::len).sum(),

@@ -17,8 +17,27 @@ impl Gathered {
         Gathered(names.collect())
     }
 
-    /// Whether nodes may have numbers of this name. They publish those that begin with `job.`.
+    /// Whether nodes may have numbers of this name. They publish those that begin with `job.`, and with `khz_job_` at Prometheus.
     pub fn has(&self, name: &str) -> bool {
-        self.0.contains(name) || name.starts_with("job.")
+        self.0.contains(name) || PUBLISHED.iter().any(|begin| name.starts_with(begin))
+    }
+}
+
+/// How names of published numbers begin.
+const PUBLISHED: [&str; 2] = ["job.", "khz_job_"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_have_what_they_gather_and_what_is_published_by_both_of_its_names() {
+        let gathered = Gathered::new();
+        for name in ["node_load1", "mem.free", "job.q", "khz_job_q"] {
+            assert!(gathered.has(name), "{name}");
+        }
+        for name in ["up", "ALERTS", "khz_jobs", "node:load:rate5m"] {
+            assert!(!gathered.has(name), "{name}");
+        }
     }
 }

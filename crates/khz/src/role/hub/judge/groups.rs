@@ -10,18 +10,29 @@ use khz_hub::RecordedSeries;
 use khz_promql::{Engine, Limits, VectorSample};
 use khz_rules::{
     AlertState, Board, Evaluator, Group, GroupStanding, Handover, Pass, Room, RuleId, RuleSet, Saved,
-    SavedAlert, Settings, Share, Standing,
+    SavedAlert, Settings, Share, Standing, Unmade,
 };
 
 use super::asked::Asked;
 use super::numbers::Numbers;
-use super::passed::{Complaint, Passed, name_of};
+use super::passed::{Complaint, Passed, bounded, name_of};
 use super::peers::PeerWord;
 use super::schedule::Schedule;
 use super::turns::{Means, Turn, time_max};
 
 /// How long a hub waits after a restart before it judges (ms): its nodes connect again meanwhile.
 pub(super) const SETTLING: i64 = 10_000;
+
+/// How long after a node's row its samples are at the hub, too (ms).
+const SAMPLES_LATE: i64 = 2_000;
+
+/// A rule that nodes cannot judge, as a row of a node shows.
+#[derive(Debug)]
+pub(super) struct Unfit {
+    pub id: RuleId,
+    pub node: String,
+    pub why: String,
+}
 
 /// All groups, with what is known of them.
 pub(super) struct Groups {
@@ -42,6 +53,10 @@ pub(super) struct Judged {
     pub evaluator: Evaluator,
     /// When it is evaluated next (ms since 1970).
     pub due: i64,
+    /// It is not evaluated before this time.
+    not_before: i64,
+    /// When it is to be evaluated again, at the latest, after its pass that runs.
+    pub wanted: Option<i64>,
     /// Its pass that runs.
     pub turn: Option<Turn>,
     /// Time that its rules have used, for the order of turns.
@@ -50,6 +65,8 @@ pub(super) struct Judged {
     pub late: Complaint,
     /// It cannot be recorded.
     unrecorded: Complaint,
+    /// What a node says of it cannot be taken.
+    unmade: Complaint,
     /// Its firing and its pending alerts, and what all of its alerts take.
     counts: (u64, u64),
     size: Room,
@@ -65,11 +82,14 @@ impl Judged {
         let standing = GroupStanding::of(&evaluator, None, &|_| None);
         let mut judged = Judged {
             due: evaluator.next(now),
+            not_before: now,
+            wanted: None,
             evaluator,
             turn: None,
             used: Duration::ZERO,
             late: Complaint::default(),
             unrecorded: Complaint::default(),
+            unmade: Complaint::default(),
             counts: (0, 0),
             size: Room::default(),
             standing: Arc::new(standing.clone()),
@@ -78,6 +98,23 @@ impl Judged {
         };
         judged.put(standing);
         judged
+    }
+
+    /// The rules that no node can judge, as one of them shows. What fails there only is logged, once a minute at most.
+    fn unfit(&mut self, (number, node): (usize, &str), all: Vec<Unmade>) -> Vec<Unfit> {
+        let (of_rule, others): (Vec<Unmade>, Vec<Unmade>) = all.into_iter().partition(|one| one.is_of_rule);
+        if let Some(Unmade { rule, error, .. }) = others.first()
+            && self.unmade.is_due()
+        {
+            let group = self.evaluator.group();
+            let (name, error) = (&group.rules[*rule].name, bounded(error));
+            tracing::warn!("rule {name} of group {} fails with what {node} says: {error}", group.name);
+        }
+        let unfit = |Unmade { rule, error, .. }| {
+            let (id, node) = (RuleId { group: number, rule }, node.to_owned());
+            Unfit { id, node, why: error }
+        };
+        of_rule.into_iter().map(unfit).collect()
     }
 
     /// From now on this is what is shown of it.
@@ -182,37 +219,45 @@ impl Groups {
         self.has_changed |= passed.pass.alerts.iter().any(|passed| passed.change.is_some());
     }
 
-    /// Takes what a node says of rules of a group at a time (ms since 1970). Returns the alerts that have changed; `None`: none has.
+    /// Takes what a node says of rules of a group at a time (ms since 1970). Returns the alerts that have changed, or `None` if none
+    /// has, and the rules that no node can judge.
     pub fn take(
         &mut self,
         number: usize,
         at: (&str, i64),
         given: Vec<(usize, Vec<VectorSample>)>,
         means: &Means,
-    ) -> Option<Passed> {
+    ) -> (Option<Passed>, Vec<Unfit>) {
         let source = Asked::new(means.query.clone(), means.job.clone(), at.1);
         let limits = Limits { time: time_max(0), ..Limits::default() };
         let engine = Engine::new(limits);
-        let (mut alerts, failed) =
-            self.with(number, |judged| judged.evaluator.take(&engine, &source, at, given))?;
-        let judged = self.all.get_mut(number)?;
-        for (rule, error) in failed {
-            let (group, (node, _)) = (judged.evaluator.group(), at);
-            tracing::debug!(
-                "rule {} of group {} fails on {node}: {error}",
-                group.rules[rule].name,
-                group.name
-            );
-        }
-        alerts.retain(|passed| passed.change.is_some());
+        let taken = self.with(number, |judged| {
+            let (mut alerts, unmade) = judged.evaluator.take(&engine, &source, at, given);
+            alerts.retain(|passed| passed.change.is_some());
+            judged.is_stale |= !alerts.is_empty();
+            (alerts, judged.unfit((number, at.0), unmade), judged.evaluator.group().clone())
+        });
+        let Some((alerts, unfit, group)) = taken else { return Default::default() };
         if alerts.is_empty() {
-            return None;
+            return (None, unfit);
         }
         self.has_changed = true;
-        judged.is_stale = true;
-        let group = judged.evaluator.group().clone();
         let pass = Pass { time: at.1, alerts, ..Pass::default() };
-        Some(Passed { number, name: name_of(&group), group, pass, is_whole: false })
+        (Some(Passed { number, name: name_of(&group), group, pass, is_whole: false }), unfit)
+    }
+
+    /// A group is evaluated as soon as the samples are there of which a node has just spoken, and not only when it is due.
+    pub fn evaluate_soon(&mut self, number: usize, now: i64) {
+        let is_running = self.running.contains(&number);
+        let Some(judged) = self.all.get_mut(number) else { return };
+        let soon = now.saturating_add(SAMPLES_LATE).max(judged.not_before);
+        if is_running {
+            judged.wanted = Some(soon);
+            return;
+        }
+        let due = judged.due.min(soon);
+        self.schedule.change(number, judged.due, due);
+        judged.due = due;
     }
 
     /// Another hub judges these nodes from now on: their alerts are forgotten, and not resolved.

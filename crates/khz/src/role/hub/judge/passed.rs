@@ -52,6 +52,11 @@ pub(super) fn bounded(text: &str) -> String {
     }
 }
 
+/// `1 rule`, `2 rules`.
+pub(super) fn number(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// The name under which a group's series are recorded: two files may have a group of the same name.
 pub(super) fn name_of(group: &Group) -> String {
     format!("{};{}", group.file, group.name)

@@ -140,10 +140,7 @@ impl Asking {
                     // A hub that has died says nothing new to those that ask with its last tag.
                     tag.clear();
                     if problem.as_ref() != Some(&error) || complaint.is_due() {
-                        tracing::warn!(
-                            "the state of alerts is not known of another hub: {}",
-                            bounded(&error)
-                        );
+                        tracing::warn!("it is not known which alerts another hub has: {}", bounded(&error));
                         complaint.is_due();
                     }
                     problem = Some(error);

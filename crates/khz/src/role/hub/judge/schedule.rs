@@ -21,6 +21,13 @@ impl Schedule {
         self.due.insert((due, number));
     }
 
+    /// A group that waits until a time is due at another one.
+    pub fn change(&mut self, number: usize, before: i64, due: i64) {
+        if self.due.remove(&(before, number)) {
+            self.due.insert((due, number));
+        }
+    }
+
     /// The group that is due for longest, which waits no longer; `None`: none is due.
     pub fn next(&mut self, now: i64) -> Option<usize> {
         let (due, number) = self.due.first().copied().filter(|(due, _)| *due <= now)?;
@@ -55,6 +62,11 @@ mod tests {
         schedule.put(1, 26);
         assert_eq!([schedule.next(30), schedule.next(30), schedule.next(30)], [Some(1), Some(0), None]);
         assert_eq!(schedule.first(), None);
+        // One that waits may be wanted earlier, and one that is evaluated does not wait twice.
+        schedule.put(1, 50);
+        schedule.change(1, 50, 40);
+        schedule.change(2, 60, 35);
+        assert_eq!([schedule.next(45), schedule.next(60)], [Some(1), None]);
     }
 
     #[test]

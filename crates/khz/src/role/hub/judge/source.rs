@@ -1,17 +1,18 @@
 //! The rules that nodes judge by themselves: which ones these are, on which nodes, and what the nodes say. All others are left to the
 //! hub: every rule is judged on every node by exactly one of the two. It evaluates nothing and tells nobody.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use khz_hub::{Cluster, RULES_PREFIX, RuleNews, RuleRows};
 use khz_model::{ChannelName, Interest, NodeName, Pattern, Rate};
-use khz_rules::{Placement, RuleId, Share, pack, place};
+use khz_rules::{Placement, Rule, RuleId, Share, pack, place};
 
 use super::gathered::Gathered;
-use super::groups::Groups;
+use super::groups::{Groups, Unfit};
 use super::judging::{Judging, Said, Seen};
+use super::passed::number;
 
 /// How often nodes are counted, and those that are not heard of at once are read.
 pub(super) const PERIOD: Duration = Duration::from_secs(1);
@@ -27,6 +28,10 @@ pub(super) struct AtSource {
     rate: Rate,
     channels: HashMap<ChannelName, Judging>,
     of_rules: HashMap<RuleId, ChannelName>,
+    /// Rules that nodes could judge, and that the hub has taken over.
+    taken_over: HashSet<RuleId>,
+    /// The same rules as they are written, each with the file and the name of its group.
+    taken_over_as: Vec<(Arc<str>, Arc<str>, Rule)>,
     seen: HashMap<NodeName, Seen>,
     have_come_or_gone: bool,
     /// The nodes that the shares are of, and those that another hub judges.
@@ -42,6 +47,7 @@ impl AtSource {
     pub fn new(cluster: Arc<Cluster>, job: Arc<str>, rate: Rate) -> Self {
         let rows = RuleRows::new(cluster, std::thread::current());
         let (channels, of_rules, seen, near, rest) = Default::default();
+        let (taken_over, taken_over_as) = Default::default();
         let (tended, have_come_or_gone, has_changed) = (None, false, false);
         AtSource {
             rows,
@@ -49,6 +55,8 @@ impl AtSource {
             rate,
             channels,
             of_rules,
+            taken_over,
+            taken_over_as,
             seen,
             have_come_or_gone,
             near,
@@ -77,9 +85,18 @@ impl AtSource {
     pub fn change(&mut self, groups: &Groups) {
         let gathered = Gathered::new();
         let gathers = |name: &str| gathered.has(name);
-        let mut placed = Vec::new();
+        let (mut placed, taken_over_before) = (Vec::new(), std::mem::take(&mut self.taken_over_as));
+        self.taken_over.clear();
         for (number, (group, interval)) in groups.groups().enumerate() {
             for (rule, one) in group.rules.iter().enumerate() {
+                let is_same = |(file, name, known): &&(Arc<str>, Arc<str>, Rule)| {
+                    (file, name, known) == (&group.file, &group.name, one)
+                };
+                // It stays in its channel, so that nodes go on with the others there.
+                if let Some(known) = taken_over_before.iter().find(is_same) {
+                    self.taken_over.insert(RuleId { group: number, rule });
+                    self.taken_over_as.push(known.clone());
+                }
                 if let (Some(alerting), Placement::AtNodes(compiled)) =
                     (one.alerting(), place(group, one, &gathers))
                 {
@@ -107,9 +124,14 @@ impl AtSource {
             };
             self.channels.insert(name, judging);
         }
-        let (rules, channels) = (self.of_rules.len(), self.channels.len());
+        let is_at_nodes = |id: &&RuleId| !self.taken_over.contains(id);
+        let (rules, channels) = (self.of_rules.keys().filter(is_at_nodes).count(), self.channels.len());
         if rules > 0 || !before.is_empty() {
-            tracing::info!("nodes judge {rules} rules by themselves, in {channels} channels");
+            tracing::info!(
+                "nodes judge {} by themselves, in {}",
+                number(rules, "rule"),
+                number(channels, "channel")
+            );
         }
         self.rows.follow(wanted);
         (self.tended, self.has_changed) = (None, true);
@@ -134,6 +156,9 @@ impl AtSource {
 
     /// What is left of a rule for the hub; `None`: all of it.
     pub fn share(&self, id: RuleId) -> Option<Arc<Share>> {
+        if self.taken_over.contains(&id) {
+            return None;
+        }
         Some(self.channels.get(self.of_rules.get(&id)?)?.share())
     }
 
@@ -171,12 +196,40 @@ impl AtSource {
         self.near = near.into_keys().collect();
     }
 
+    /// The hub judges this rule on all nodes from now on, until it is written in another way or the hub starts again.
+    pub fn take_over(&mut self, unfit: &Unfit, groups: &mut Groups) {
+        let Unfit { id, node, why } = unfit;
+        let group = groups.groups().nth(id.group).map(|(group, _)| group.clone());
+        let Some((group, rule)) =
+            group.and_then(|group| Some((group.clone(), group.rules.get(id.rule)?.clone())))
+        else {
+            return;
+        };
+        if !self.taken_over.insert(*id) {
+            return;
+        }
+        let name = &rule.name;
+        tracing::warn!(
+            "rule {name} of group {}: the hub judges it on all nodes from now on, as {node} shows: {why}",
+            group.name
+        );
+        self.taken_over_as.push((group.file.clone(), group.name.clone(), rule));
+        self.has_changed = true;
+        groups.evaluate_soon(id.group, super::clock::now());
+    }
+
     /// Hands on what a node has said, row by row.
     pub fn take(&mut self, news: &RuleNews, groups: &mut Groups, take: &mut impl FnMut(&mut Groups, Said)) {
         let Some(judging) = self.channels.get_mut(&news.channel) else { return };
         if let Some(refusal) = &news.refusal {
             tracing::info!("{} does not judge rules by itself: {refusal}", news.node);
         }
-        judging.take(news, &self.job, groups, take);
+        let taken_over = &self.taken_over;
+        judging.take(news, &self.job, groups, &mut |groups, mut said: Said| {
+            said.given.retain(|(rule, _)| !taken_over.contains(&RuleId { group: said.group, rule: *rule }));
+            if !said.given.is_empty() {
+                take(groups, said);
+            }
+        });
     }
 }

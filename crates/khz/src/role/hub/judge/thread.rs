@@ -14,7 +14,7 @@ use super::asker::Asker;
 use super::clock::now;
 use super::groups::Groups;
 use super::numbers::Numbers;
-use super::passed::{Passed, bounded};
+use super::passed::{Passed, bounded, number};
 use super::scoring::Scoring;
 use super::sharing::Sharing;
 use super::source::AtSource;
@@ -145,7 +145,8 @@ impl Work {
                 self.source.change(&self.groups);
                 self.groups.show(board, String::new());
                 let (of_groups, rules) = counted(&set);
-                tracing::info!("{rules} rules of {of_groups} groups are in use");
+                let are = if rules == 1 { "is" } else { "are" };
+                tracing::info!("{} of {} {are} in use", number(rules, "rule"), number(of_groups, "group"));
                 Ok((of_groups, rules))
             }
             Err(error) => {
@@ -176,11 +177,14 @@ impl Work {
                 continue;
             }
             let Work { groups, source, means, aftermath, .. } = self;
-            let mut heard = Vec::new();
+            let (mut heard, mut unfit) = (Vec::new(), Vec::new());
             source.take(&news, groups, &mut |groups, said| {
                 let at = (said.node.as_str(), said.time);
-                heard.extend(groups.take(said.group, at, said.given, means));
+                let (passed, unfit_now) = groups.take(said.group, at, said.given, means);
+                heard.extend(passed);
+                unfit.extend(unfit_now);
             });
+            unfit.iter().for_each(|one| source.take_over(one, groups));
             aftermath.of(&heard, groups);
         }
         if self.source.has_changed() {

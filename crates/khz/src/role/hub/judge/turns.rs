@@ -117,6 +117,9 @@ impl Groups {
     fn wait_again(&mut self, number: usize, now: i64) {
         self.running.retain(|one| *one != number);
         let judged = &mut self.all[number];
+        if let Some(wanted) = judged.wanted.take() {
+            judged.due = judged.due.min(wanted);
+        }
         judged.not_too_far(now);
         self.schedule.put(number, judged.due);
     }

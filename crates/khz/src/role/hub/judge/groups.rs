@@ -9,8 +9,8 @@ use std::time::Duration;
 use khz_hub::RecordedSeries;
 use khz_promql::{Engine, Limits, VectorSample};
 use khz_rules::{
-    AlertState, Board, Evaluator, Group, GroupStanding, Handover, Pass, Room, RuleId, RuleSet, Saved,
-    SavedAlert, Settings, Share, Standing,
+    AlertState, Board, Evaluator, GoneAlert, Group, GroupStanding, Handover, Pass, Room, RuleId, RuleSet,
+    Saved, SavedAlert, Settings, Share, Standing,
 };
 
 use super::asked::Asked;
@@ -19,6 +19,7 @@ use super::passed::{Complaint, Passed, name_of};
 use super::peers::PeerWord;
 use super::schedule::Schedule;
 use super::turns::{Means, Turn, time_max};
+use super::without_rule::WithoutRule;
 
 /// How long a hub waits after a restart before it judges (ms): its nodes connect again meanwhile.
 pub(super) const SETTLING: i64 = 10_000;
@@ -36,6 +37,8 @@ pub(super) struct Groups {
     size: Room,
     /// An alert has changed since somebody asked.
     pub has_changed: bool,
+    /// Alerts of rules that are not there any more.
+    pub without_rule: WithoutRule,
 }
 
 pub(super) struct Judged {
@@ -104,6 +107,7 @@ impl Groups {
         now: i64,
         settles: bool,
     ) -> Self {
+        let without_rule = WithoutRule::restore(saved, set, now);
         let saved: HashMap<(&str, &str), _> = saved
             .into_iter()
             .flat_map(|saved| &saved.groups)
@@ -118,7 +122,9 @@ impl Groups {
         let all = set.groups().map(|group| Judged::new(evaluator(group), first)).collect();
         let (running, counts, size) = Default::default();
         let schedule = Schedule::new([], now);
-        let mut groups = Groups { settings, all, schedule, running, counts, size, has_changed: true };
+        let has_changed = true;
+        let mut groups = Groups { settings, all, schedule, running, counts, size, has_changed, without_rule };
+        groups.part(Vec::new());
         groups.sum(now);
         groups
     }
@@ -150,27 +156,37 @@ impl Groups {
         Some(changed)
     }
 
-    /// The groups of another set: what is known of rules that stay goes on. Series of groups that have gone end now.
+    /// Alerts lose their rules: these, and those that groups have left over.
+    fn part(&mut self, mut gone: Vec<GoneAlert>) {
+        gone.extend(self.all.iter_mut().flat_map(|judged| judged.evaluator.take_gone()));
+        let firing = self.all.iter().flat_map(|judged| judged.evaluator.firing());
+        self.without_rule.add(gone, firing);
+    }
+
+    /// The groups of another set: what is known of rules that stay goes on. Series of groups that have gone end now, and so do alerts.
     pub fn change(&mut self, set: &RuleSet, recorded: &RecordedSeries, now: i64) {
         let key = |group: &Group| (group.file.clone(), group.name.clone());
         let mut old: HashMap<(Arc<str>, Arc<str>), Judged> =
             self.all.drain(..).map(|judged| (key(judged.evaluator.group()), judged)).collect();
         for group in set.groups() {
             let evaluator = match old.remove(&key(group)) {
-                Some(judged) => judged.evaluator.changed(group.clone()),
+                Some(judged) => judged.evaluator.changed(group.clone(), now),
                 None => Evaluator::new(group.clone(), self.settings.clone()),
             };
             self.all.push(Judged::new(evaluator, now));
         }
         self.sum(now);
         self.has_changed = true;
+        let mut gone = Vec::new();
         for judged in old.into_values() {
             // An evaluation without samples ends all series of its group.
             let time = judged.evaluator.last().unwrap_or(now).saturating_add(1).max(now);
             if let Err(error) = recorded.append(&name_of(judged.evaluator.group()), time, &[]) {
                 tracing::debug!("a group of rules has gone: {error}");
             }
+            gone.extend(judged.evaluator.into_gone(now));
         }
+        self.part(gone);
     }
 
     /// A pass has ended: what is shown of its group is new.
@@ -320,7 +336,9 @@ impl Groups {
 
     /// What is to be kept over a restart.
     pub fn saved(&self) -> Saved {
-        Saved::new(self.all.iter().filter_map(|judged| judged.evaluator.save()).collect())
+        let mut saved = Saved::new(self.all.iter().filter_map(|judged| judged.evaluator.save()).collect());
+        saved.gone = self.without_rule.save();
+        saved
     }
 
     /// Counts the alerts that there are.
@@ -328,6 +346,11 @@ impl Groups {
         numbers.firing.store(self.counts.0, Ordering::Relaxed);
         numbers.pending.store(self.counts.1, Ordering::Relaxed);
         numbers.texts.store(self.size.texts as u64, Ordering::Relaxed);
+    }
+
+    /// What people are to be told now of alerts that have no rule any more.
+    pub fn without_rule_due(&mut self, now: i64) -> Vec<khz_notify::Alert> {
+        self.without_rule.due(now, &self.settings.external_url)
     }
 
     /// Where people find this hub.

@@ -202,7 +202,7 @@ fn whole(mut answer: khz_ask::EngineAnswer) -> Result<Vec<u8>, String> {
 }
 
 impl PeerWord {
-    fn new(hub: String, tag: String, told: Vec<ToldLine>, state: Saved) -> Self {
+    pub fn new(hub: String, tag: String, told: Vec<ToldLine>, state: Saved) -> Self {
         let nodes: HashSet<Arc<str>> = state.nodes.iter().map(|node| Arc::from(node.as_str())).collect();
         let key = |group: &SavedGroup| (file_name(&group.file).to_owned(), group.name.clone());
         let places = state.groups.iter().enumerate().map(|(place, group)| (key(group), place)).collect();

@@ -24,6 +24,9 @@ use crate::show::outcome::Failure;
 const FIRST_WORD: Duration = Duration::from_secs(10);
 /// Firing alerts that wait until it is known whether they are another hub's. Beyond it, the oldest wait for their next evaluation.
 const UNDECIDED_MAX: usize = 1_024;
+/// An alert of no node is over for people when it is over at both hubs, and the last one tells them. One at which it was over so much
+/// earlier (ms) is known not to be the last: its word has come to the other one. Of two that are closer, both may tell.
+const LAST_AFTER: i64 = 3_000;
 
 /// What hubs share.
 pub(super) struct Sharing {
@@ -58,6 +61,8 @@ pub(super) enum Mine {
     Undecided,
     /// Another hub does both.
     Not,
+    /// It is over, and was over at another hub so much later that this one tells people.
+    Ended,
     /// Nobody does, until it is known which hub has the node.
     Later,
 }
@@ -283,13 +288,16 @@ impl Sharing {
                 Whose::Unknown => Mine::Undecided,
             };
         }
-        match said.into_iter().any(|said| said.active.is_some()) {
+        if said.into_iter().any(|said| said.active.is_some()) {
             // It goes on there, and is not over for people.
-            true => Mine::Not,
-            false => {
-                self.firings.end(alert);
-                Mine::Wholly
-            }
+            return Mine::Not;
+        }
+        let words = self.heard.iter().filter(|heard| is_alive(heard)).filter_map(|heard| heard.word.as_ref());
+        let end = alert.ends_at.unwrap_or_default().saturating_add(LAST_AFTER);
+        let mut resolved = words.filter_map(|word| word.resolved.get(&alert.labels));
+        match resolved.any(|at| *at > end) {
+            true => Mine::Ended,
+            false => Mine::Wholly,
         }
     }
 
@@ -309,6 +317,9 @@ impl Sharing {
             match self.of(&alert, at) {
                 Mine::Wholly => {
                     decided.known.extend(self.firings.take(&alert));
+                    if !alert.is_firing() {
+                        self.firings.end(&alert);
+                    }
                     decided.acted.push(alert.clone());
                     decided.told.push(alert);
                 }
@@ -321,6 +332,10 @@ impl Sharing {
                 }
                 Mine::Not => {
                     self.firings.leave(&alert);
+                    decided.left.push(alert);
+                }
+                Mine::Ended => {
+                    self.firings.end(&alert);
                     decided.left.push(alert);
                 }
                 // What people were told of it goes with the node.
@@ -410,6 +425,10 @@ mod tests {
 
     use super::*;
 
+    /// What another hub has saved: one alert that fires.
+    const STATE: &str = r#"{"khz_rules":1,"groups":[{"file":"a.yml","name":"g","time":9,"rules":[{"name":"A","labels":{},
+        "alerts":[{"state":"firing","labels":{"alertname":"A"},"annotations":{},"value":"1","active_at":FIRED,"fired_at":FIRED}]}]}]}"#;
+
     const RULES: &[u8] = b"groups: [{name: g, rules: [{alert: A, expr: a}]}]";
 
     /// A hub that has one node, tells people at once, and does not reach the other hub.
@@ -482,11 +501,7 @@ mod tests {
 
     /// What the other hub says of an alert of no node: since when it fires there, and when people were told.
     fn word(fired_at: i64) -> Arc<PeerWord> {
-        let state = format!(
-            "{{\"khz_rules\":1,\"groups\":[{{\"file\":\"a.yml\",\"name\":\"g\",\"time\":9,\"rules\":[{{\"name\":\"A\",\"labels\":{{}},\
-             \"alerts\":[{{\"state\":\"firing\",\"labels\":{{\"alertname\":\"A\"}},\"annotations\":{{}},\"value\":\"1\",\
-             \"active_at\":{fired_at},\"fired_at\":{fired_at}}}]}}]}}]}}"
-        );
+        let state = STATE.replace("FIRED", &fired_at.to_string());
         let told = ToldLine {
             way: "keep".to_owned(),
             labels: of_none(0).labels,
@@ -556,5 +571,51 @@ mod tests {
         assert_eq!((stage.sharing.undecided.len(), &stage.sharing.undecided[0]), (UNDECIDED_MAX, &all[1]));
         stage.sharing.heard[0].answered = Some(at + Duration::from_secs(2));
         assert_eq!(stage.sharing.decide(all.clone(), at).told, all);
+    }
+
+    #[test]
+    fn the_end_of_an_alert_of_no_node_is_told_by_the_last_hub_which_knows_what_the_first_one_has_told() {
+        let mut stage = Stage::new();
+        let at = Instant::now() + Duration::from_secs(100);
+        let says = |word: Arc<PeerWord>| Heard {
+            word: Some(word),
+            answered: Some(at),
+            known_at: 20,
+            is_asked: true,
+        };
+        let left = |stage: &mut Stage| {
+            // It fires at the other hub, which has told people.
+            stage.sharing.heard = vec![says(word(5))];
+            assert_eq!(stage.sharing.decide(vec![of_none(10)], at).left, [of_none(10)]);
+            stage.sharing.take_others(0, &word(5), &mut stage.groups, Some(&stage.notifier));
+        };
+        let resolved = |resolved_at: i64| {
+            let mut state = khz_rules::Saved::from_bytes(STATE.replace("FIRED", "5").as_bytes()).unwrap();
+            let alert = &mut state.groups[0].rules[0].alerts[0];
+            (alert.state, alert.resolved_at) = ("inactive".to_owned(), Some(resolved_at));
+            Arc::new(PeerWord::new("first".to_owned(), "b-2".to_owned(), Vec::new(), state))
+        };
+        let over = Alert { ends_at: Some(10_000), ..of_none(10) };
+        // It was over there at the same time, or not long before or after, and the other hub may have seen it fire here.
+        for ended in [9_000, 10_000, 12_000] {
+            left(&mut stage);
+            assert_eq!(
+                stage.sharing.decide(vec![over.clone()], at).left,
+                std::slice::from_ref(&over),
+                "it fires there still"
+            );
+            stage.sharing.heard = vec![says(resolved(ended))];
+            let decided = stage.sharing.decide(vec![over.clone()], at);
+            assert_eq!((decided.known.len(), decided.told), (1, vec![over.clone()]), "{ended}");
+            let again = stage.sharing.decide(vec![over.clone()], at);
+            assert!(again.known.is_empty(), "people have heard it");
+        }
+        // It was over there later: the other hub tells people, and this one does not, also when that one dies.
+        left(&mut stage);
+        stage.sharing.heard = vec![says(resolved(14_000))];
+        let decided = stage.sharing.decide(vec![over.clone()], at);
+        assert!(decided.told.is_empty() && decided.known.is_empty());
+        stage.sharing.heard = Vec::new();
+        assert!(stage.sharing.decide(vec![over], at).known.is_empty());
     }
 }

@@ -29,13 +29,16 @@ impl WithoutRule {
         WithoutRule { all, ..WithoutRule::default() }
     }
 
-    /// Takes alerts that have lost their rule, except those whose labels another rule's firing alerts have.
+    /// Takes alerts that have lost their rule. Those whose labels another rule's firing alerts have are not over.
     pub fn add<'a>(&mut self, mut gone: Vec<GoneAlert>, firing: impl Iterator<Item = &'a LabelSet>) {
-        if gone.is_empty() {
+        if gone.is_empty() && self.all.is_empty() {
             return;
         }
         let mut labels: BTreeSet<LabelSet> = gone.iter().map(|one| one.alert.labels.clone()).collect();
-        firing.for_each(|fires| _ = labels.remove(fires));
+        firing.for_each(|fires| {
+            labels.remove(fires);
+            self.all.remove(fires);
+        });
         gone.retain(|one| labels.contains(&one.alert.labels));
         for one in gone.iter().take(LOGGED_MAX) {
             tracing::info!(
@@ -78,5 +81,56 @@ impl WithoutRule {
     /// What outlives this process.
     pub fn save(&self) -> Vec<SavedGone> {
         self.all.save()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use khz_rules::{Alert, AlertState};
+
+    use super::*;
+
+    fn gone(name: &str) -> GoneAlert {
+        let alert = Alert {
+            state: AlertState::Inactive,
+            labels: LabelSet::new([("alertname", name)]),
+            annotations: Arc::from([]),
+            value: 1.0,
+            active_at: 1,
+            fired_at: Some(1),
+            resolved_at: Some(500),
+            keep_firing_since: None,
+        };
+        GoneAlert { alert: Arc::new(alert), expr: Arc::from("up == 0") }
+    }
+
+    fn names(due: &[khz_notify::Alert]) -> Vec<&str> {
+        due.iter().map(khz_notify::Alert::name).collect()
+    }
+
+    #[test]
+    fn what_has_lost_its_rule_is_told_at_once_and_mentioned_later_unless_it_fires_by_another_rule() {
+        let mut without = WithoutRule::default();
+        assert!(without.due(500, "http://hub").is_empty());
+        // The first look at what is due may mention all; this one is not.
+        without.mentioned = Some(Instant::now());
+        let fires = gone("B").alert.labels.clone();
+        without.add(vec![gone("A"), gone("B"), gone("C")], std::iter::once(&fires));
+        let due = without.due(500, "http://hub");
+        assert_eq!(names(&due), ["A", "C"]);
+        assert_eq!((due[0].starts_at, due[0].ends_at), (1, Some(500)));
+        assert!(due[0].generator_url.starts_with("http://hub/"));
+        assert!(without.due(500, "").is_empty());
+        let passed = |name: &str, fired_at| {
+            let alert = Alert { fired_at, ..(*gone(name).alert).clone() };
+            PassedAlert { rule: 0, alert: Arc::new(alert), change: None }
+        };
+        without.heard(&[passed("A", Some(7)), passed("C", None)]);
+        without.mentioned = None;
+        assert_eq!(names(&without.due(600, "")), ["C"], "a rule says something of A, and C only waits");
+        without.add(Vec::new(), std::iter::once(&gone("C").alert.labels));
+        assert!(without.save().is_empty());
     }
 }

@@ -186,6 +186,14 @@ fn alerts_of_a_rule_that_was_removed_or_changed_are_over_for_people_at_once_and_
         });
     };
     fire("info");
+    // Another name of the file changes nothing for people.
+    let (file, renamed) = (place.0.join("rules/memory.yml"), place.0.join("rules/renamed.yml"));
+    for (from, to) in [(&file, &renamed), (&renamed, &file)] {
+        std::fs::rename(from, to).unwrap();
+        let loaded = hub.beside(&["rules", "reload"]).output().unwrap();
+        assert_eq!(code(&loaded), 0, "{}", err(&loaded));
+        assert!(fires(&hub), "its alerts go on");
+    }
     write_rules(&place, &both.replace("severity: info", "severity: page"));
     let loaded = hub.beside(&["rules", "reload"]).output().unwrap();
     assert_eq!(code(&loaded), 0, "{}", err(&loaded));

@@ -255,7 +255,7 @@ mod tests {
         let mut wide = Channels::default();
         let values = Values::Each { over: Over::Avg, length: Nanos::from_secs(30) };
         let error = open(&mut wide, 1, &Handler { values, ..Handler::default() }).unwrap_err();
-        assert!(error.contains("all channels of a node may hold 1MiB"), "{error}");
+        assert!(error.contains("may hold 1MiB"), "{error}");
         let broken = terms("x", &Handler::default());
         let broken = Arc::new(ChannelTerms { handler: vec![9, 9].into(), ..(*broken).clone() });
         let node = NodeName::new("n1").unwrap();

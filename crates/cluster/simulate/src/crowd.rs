@@ -363,8 +363,9 @@ fn check(settings: &Settings, library: &Library) -> Result<(), SimulateError> {
     let names: Result<Vec<NodeName>, _> =
         (0..settings.nodes).map(|number| name_of(settings, number)).collect();
     let names = names?;
-    for fault in settings.faults.iter() {
+    for (place, fault) in settings.faults.placed() {
         let of = |problem: String| SimulateError::NoSymptom {
+            place: place.map_or_else(String::new, |place| format!("{place}: ")),
             kind: fault.kind.as_str(),
             nodes: fault.nodes.to_string().trim_end_matches(":*").to_owned(),
             problem,

@@ -55,8 +55,10 @@ pub enum SimulateError {
         problem: String,
     },
     /// A fault that no node has, or that no number would show.
-    #[error("a fault of kind {kind} at {nodes} would not show: {problem}")]
+    #[error("{place}a fault of kind {kind} at {nodes} would not show: {problem}")]
     NoSymptom {
+        /// Where it is defined, with a colon and a space after it; empty: in no file.
+        place: String,
         /// Its kind.
         kind: &'static str,
         /// Its nodes.

@@ -93,12 +93,16 @@ impl Fault {
 
 /// All faults of a simulation.
 #[derive(Clone, Debug, Default)]
-pub struct Faults(Vec<Fault>);
+pub struct Faults {
+    all: Vec<Fault>,
+    /// Where each is defined, as FILE:LINE:COLUMN; empty: they are of no file.
+    places: Vec<String>,
+}
 
 impl Faults {
     /// These faults.
     pub fn new(faults: Vec<Fault>) -> Self {
-        Faults(faults)
+        Faults { all: faults, places: Vec::new() }
     }
 
     /// Reads a file (docs/simulate.md).
@@ -106,16 +110,23 @@ impl Faults {
     /// # Errors
     /// Returns what is wrong with it, with line and column.
     pub fn read(path: &Path) -> Result<Self, SimulateError> {
-        file::read(path).map(Faults)
+        let (places, all) = file::read(path)?.into_iter().unzip();
+        Ok(Faults { all, places })
     }
 
     /// Each fault.
     pub fn iter(&self) -> impl Iterator<Item = &Fault> {
-        self.0.iter()
+        self.all.iter()
+    }
+
+    /// Each fault, with the place where it is defined: FILE:LINE:COLUMN.
+    pub(crate) fn placed(&self) -> impl Iterator<Item = (Option<&str>, &Fault)> {
+        let place = |number: usize| self.places.get(number).map(String::as_str);
+        self.all.iter().enumerate().map(move |(number, fault)| (place(number), fault))
     }
 
     /// The faults of a node.
     pub fn of(&self, node: &NodeName) -> Vec<Fault> {
-        self.0.iter().filter(|fault| fault.nodes.matches_node(node.as_str())).cloned().collect()
+        self.all.iter().filter(|fault| fault.nodes.matches_node(node.as_str())).cloned().collect()
     }
 }

@@ -64,8 +64,10 @@ impl Actor {
         let (mut ledger, mut desk, begin) = (Ledger::default(), Desk::default(), now());
         let log = AuditLog::open(state, |line| {
             match &line.event {
-                Event::Begin { about, .. } | Event::Held { about, .. } => desk.restore(about.key(), begin),
-                Event::Kept { key } => desk.restore(key.clone(), begin),
+                Event::Begin { about, .. } | Event::Held { about, .. } => {
+                    desk.restore(about.key(), begin);
+                }
+                Event::Kept { key } => _ = desk.restore(key.clone(), begin),
                 Event::End { .. } => {}
             }
             ledger.take(&line);
@@ -139,8 +141,7 @@ impl Actor {
             keys.extend(known.map(|name| Key::new(name, alert)));
         }
         let mut desk = held(&self.shared.desk);
-        keys.retain(|key| !desk.is_firing(key));
-        keys.iter().for_each(|key| desk.restore(key.clone(), now));
+        keys.retain(|key| desk.restore(key.clone(), now));
         drop(desk);
         if keys.is_empty() {
             return;

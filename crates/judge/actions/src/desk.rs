@@ -33,11 +33,17 @@ pub(crate) struct Asked {
 }
 
 impl Desk {
-    /// This was in hand before a restart.
-    pub fn restore(&mut self, key: Key, now: i64) {
-        if self.keys.len() < KEYS_MAX {
+    /// This was in hand before a restart, or is in the hand of another hub. True: that was not known, and there is room.
+    pub fn restore(&mut self, key: Key, now: i64) -> bool {
+        if let Some(mentioned) = self.keys.get_mut(&key) {
+            *mentioned = now;
+            return false;
+        }
+        let has_room = self.keys.len() < KEYS_MAX;
+        if has_room {
             self.keys.insert(key, now);
         }
+        has_room
     }
 
     /// Takes an alert in hand. One that is resolved is let go.

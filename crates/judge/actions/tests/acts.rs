@@ -51,7 +51,17 @@ impl Place {
     }
 
     fn actor(&self, actions: &[Action]) -> Actor {
-        Actor::new(Settings { actions: actions.to_vec() }, &self.state(), None).unwrap()
+        // A program that another test starts at this moment has the lock of the one before, until it is executed.
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            match Actor::new(Settings { actions: actions.to_vec() }, &self.state(), None) {
+                Ok(actor) => return actor,
+                Err(error) => {
+                    assert!(error.to_string().contains("another") && Instant::now() < end, "{error}")
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 

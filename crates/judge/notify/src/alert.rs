@@ -95,17 +95,27 @@ impl Alert {
         Ok(Cow::Owned(alert))
     }
 
-    /// The number that Alertmanager gives to its labels, FNV-1a of 64 bits.
+    /// The number that Alertmanager gives to its labels and the external ones.
     pub fn fingerprint(&self, external: &Labels) -> u64 {
-        const SEPARATOR: &[u8] = &[0xff];
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for (name, value) in with_external(&self.labels, external) {
-            for byte in [name.as_bytes(), SEPARATOR, value.as_bytes(), SEPARATOR].into_iter().flatten() {
-                hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-            }
-        }
-        hash
+        number(with_external(&self.labels, external).into_iter())
     }
+}
+
+/// The number that Alertmanager gives to labels.
+pub fn fingerprint(labels: &Labels) -> u64 {
+    number(labels.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+}
+
+/// FNV-1a of 64 bits over sorted labels.
+fn number<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> u64 {
+    const SEPARATOR: &[u8] = &[0xff];
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for (name, value) in labels {
+        for byte in [name.as_bytes(), SEPARATOR, value.as_bytes(), SEPARATOR].into_iter().flatten() {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    hash
 }
 
 /// Cuts some bytes out of the longest annotation; where the texts are short, the one with the longest name goes.
@@ -230,6 +240,7 @@ mod tests {
         assert_eq!(alert.fingerprint(&external), 0xc64c_4313_a220_32ec);
         // Of no labels: the start of FNV-1a, as Prometheus' common/model has it.
         assert_eq!(Alert::default().fingerprint(&Labels::new()), 14_695_981_039_346_656_037);
+        assert_eq!(fingerprint(&alert.labels), alert.fingerprint(&Labels::new()));
     }
 
     #[test]

@@ -220,6 +220,24 @@ fn a_restart_tells_nothing_twice_and_what_is_no_longer_judged_is_over() {
 }
 
 #[test]
+fn after_a_restart_nobody_is_reminded_of_what_the_judge_then_says_is_over() {
+    let mut digest = Digest::new(Pace::default(), Vec::new(), at(0));
+    told(&mut digest, &[named("Down", 1), named("Up", 1)], at(0));
+    assert_eq!(sent(&mut digest, 0, MINUTE).len(), 2);
+    // Both are due to be repeated when it starts again.
+    let later = 10 * 3_600_000;
+    let mut digest = Digest::new(Pace::default(), digest.record().unwrap(), at(later));
+    let mut jobs = sent(&mut digest, later, later + 30_000);
+    assert!(jobs.is_empty(), "the judge has said nothing so far");
+    let over = Alert { ends_at: Some(1), ..named("Down", 1) };
+    told(&mut digest, &[over, named("Up", 1)], at(later + 30_000));
+    jobs.extend(sent(&mut digest, later + 30_000, later + 5 * MINUTE));
+    let told: Vec<(u64, u64)> =
+        jobs.iter().map(|(_, job)| (job.message.firing, job.message.resolved)).collect();
+    assert_eq!(told, [(0, 1), (1, 0)]);
+}
+
+#[test]
 fn an_hour_without_alertmanager_takes_no_more_room_and_the_newest_state_is_sent() {
     let mut queue = Queue::new(MINUTE, at(0));
     let mut steady = 0;

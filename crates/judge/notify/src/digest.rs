@@ -18,6 +18,9 @@ use crate::table::{Row, Table, Worth};
 /// The longest pause, in ms, before a message that was not taken is sent again.
 const PAUSE_MAX: u64 = 5 * 60_000;
 
+/// For how long nobody is reminded after a restart, in ms: rules are evaluated first, since what was told may be over.
+const REMINDED_AFTER: u64 = 60_000;
+
 /// When people are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
@@ -116,7 +119,8 @@ impl Digest {
         group.members.insert(id);
         group.firing += 1;
         // A clock that was set does not delay the reminder for ever.
-        let ago = u64::try_from(now.wall.saturating_sub(told_at)).unwrap_or(0).min(self.pace.repeat);
+        let most = self.pace.repeat.saturating_sub(REMINDED_AFTER);
+        let ago = u64::try_from(now.wall.saturating_sub(told_at)).unwrap_or(0).min(most);
         let told = now.steady.saturating_sub(ago);
         group.told = Some(group.told.unwrap_or(0).max(told));
         self.plan(&name);

@@ -2,7 +2,6 @@
 //! it does is its own business.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::alert::{Labels, with_external};
 use crate::answer::Answer;
@@ -12,6 +11,7 @@ use crate::door::Door;
 use crate::limits::OUTPUT_BYTES_MAX;
 use crate::message::Message;
 use crate::program::{Ended, Program, RunError, variable};
+use crate::programs::Programs;
 use crate::settings::ExecSettings;
 
 /// The exit code by which a program asks to be run again later: EX_TEMPFAIL of sysexits.h.
@@ -21,18 +21,18 @@ const TRY_LATER: i32 = 75;
 pub(crate) struct Exec {
     settings: ExecSettings,
     external: Arc<Labels>,
-    is_over: Arc<AtomicBool>,
+    programs: Arc<Programs>,
     output: Option<String>,
     /// The last run was cut off, and this is its second try.
     was_cut_off: bool,
 }
 
 impl Exec {
-    pub fn new(settings: &ExecSettings, external: &Arc<Labels>, is_over: &Arc<AtomicBool>) -> Self {
+    pub fn new(settings: &ExecSettings, external: &Arc<Labels>, programs: &Arc<Programs>) -> Self {
         Exec {
             settings: settings.clone(),
             external: external.clone(),
-            is_over: is_over.clone(),
+            programs: programs.clone(),
             output: None,
             was_cut_off: false,
         }
@@ -49,7 +49,12 @@ impl Door<Job> for Exec {
             timeout,
             output_max: OUTPUT_BYTES_MAX,
         };
-        let run = match program.run(&self.is_over) {
+        let run = match self.programs.begin() {
+            // Whether somebody was told is known: nobody was.
+            None => return Answer::Later("khz ends".to_owned(), None),
+            Some(_running) => program.run(self.programs.is_over()),
+        };
+        let run = match run {
             Ok(run) => run,
             Err(RunError::NotStarted(problem)) => return Answer::Later(problem, None),
             Err(RunError::TooMuch(problem)) => return Answer::Refused(problem),

@@ -38,6 +38,7 @@ mod notifier;
 mod now;
 mod pauses;
 pub mod program;
+mod programs;
 mod queue;
 mod settings;
 #[cfg(test)]
@@ -47,7 +48,7 @@ mod table;
 mod unfit;
 mod worker;
 
-pub use alert::{ALERT_NAME, Alert, Labels};
+pub use alert::{ALERT_NAME, Alert, Labels, fingerprint};
 pub use answer::Answer;
 pub use confidential::secret_words;
 pub use counts::Counts;

@@ -20,6 +20,8 @@ use crate::exec::Exec;
 use crate::memory::{Memory, ToldLine};
 use crate::message::Message;
 use crate::now::{Now, millis};
+use crate::program::STOPPED_AFTER;
+use crate::programs::Programs;
 use crate::queue::{Batch, Queue};
 use crate::settings::{EMAIL, Settings};
 use crate::unfit::Unfit;
@@ -29,6 +31,7 @@ use crate::worker::{Common, Keep, Standing, Way, Worker, discreet};
 pub struct Notifier {
     ways: Vec<Arc<dyn Way>>,
     is_over: Arc<AtomicBool>,
+    programs: Arc<Programs>,
     unfit: Mutex<Unfit>,
     revision: Arc<AtomicU64>,
 }
@@ -63,8 +66,9 @@ impl Notifier {
         let confidential = Arc::new(Confidential::of(settings));
         let common = Common { is_over: Arc::default(), confidential, revision: Arc::default() };
         let (is_over, revision) = (common.is_over.clone(), common.revision.clone());
+        let programs = Arc::<Programs>::default();
         let mut ways: Vec<Arc<dyn Way>> = Vec::new();
-        open(settings, &is_over, &mut |name, door| {
+        open(settings, &programs, &mut |name, door| {
             ways.push(match door {
                 Opened::Queue(resend, door) => {
                     Worker::new(name, Queue::new(resend, Now::read()), door, None, &common)
@@ -76,7 +80,7 @@ impl Notifier {
                 }
             });
         })?;
-        Ok(Notifier { ways, is_over, unfit: Mutex::default(), revision })
+        Ok(Notifier { ways, is_over, programs, unfit: Mutex::default(), revision })
     }
 
     /// Tells the state of these alerts, as an evaluation pass has found it: all that fire, and those that were resolved. An alert
@@ -151,8 +155,10 @@ impl Notifier {
 impl Drop for Notifier {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // A request that is on its way may take as long as its timeout: nobody waits for it. A program is told to end.
+        // A request that is on its way may take as long as its timeout: nobody waits for it.
         self.ways.iter().for_each(|way| way.ring());
+        // A program is told to end, and killed two seconds later.
+        self.programs.end(STOPPED_AFTER);
     }
 }
 
@@ -215,7 +221,7 @@ enum Opened {
 /// Opens the door of each way, in their order.
 fn open(
     settings: &Settings,
-    is_over: &Arc<AtomicBool>,
+    programs: &Arc<Programs>,
     each: &mut dyn FnMut(&str, Opened),
 ) -> Result<(), NotifyError> {
     let external: Arc<Labels> = Arc::new(settings.labels.clone());
@@ -231,7 +237,7 @@ fn open(
         each(&way.name, Opened::Digest(way.pace, Box::new(door)));
     }
     for way in &settings.execs {
-        each(&way.name, Opened::Digest(way.pace, Box::new(Exec::new(way, &external, is_over))));
+        each(&way.name, Opened::Digest(way.pace, Box::new(Exec::new(way, &external, programs))));
     }
     Ok(())
 }

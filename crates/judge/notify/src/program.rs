@@ -19,6 +19,8 @@ use crate::answer::cut;
 const FAREWELL: Duration = Duration::from_secs(2);
 /// The longest sleep: then the end of khz is noticed.
 const SLEEP_MAX: Duration = Duration::from_millis(500);
+/// How long a program may run when khz ends: until that is noticed, until it was asked to end, and a moment after it was killed.
+pub(crate) const STOPPED_AFTER: Duration = Duration::from_secs(6);
 /// Variables that are khz's own.
 const OURS: [&str; 4] = ["CREDENTIALS_DIRECTORY", "LISTEN_FDS", "NOTIFY_SOCKET", "WATCHDOG_USEC"];
 /// Bytes of the environment's value of one label: the kernel takes 128 KiB for each.

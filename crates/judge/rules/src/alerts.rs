@@ -144,6 +144,20 @@ impl Alerts {
         self.size = self.size.beside(before).and(size(of_node));
     }
 
+    /// Firing alerts that would not fire yet, since their rule wants them to hold for longer now, wait again. Returns them as they fired.
+    pub fn wait_again(&mut self, hold: i64, time: i64) -> Vec<Arc<Alert>> {
+        let mut fired = Vec::new();
+        let all = self.nodes.values_mut().flat_map(BTreeMap::values_mut);
+        for alert in all.filter(|alert| alert.state == AlertState::Firing && time - alert.active_at < hold) {
+            let before = alert.clone();
+            // The next step would decide so, too, and would not say that the alert has fired.
+            if advance(Arc::make_mut(alert), time, hold) == Some(Change::Pending) {
+                fired.push(before);
+            }
+        }
+        fired
+    }
+
     /// Takes what the expression gave at a time, and says what has changed. `hold` and `keep_firing` are those of the rule (ms).
     /// Alerts that the scope leaves out stay as they are.
     pub fn step(

@@ -1,6 +1,7 @@
 //! Evaluates the rules of a group, one after another, at a time that the caller gives, over samples that the caller has. What
 //! comes out goes back to the caller: nothing is stored or sent here.
 
+mod gone;
 mod moved;
 mod passing;
 mod record;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use khz_promql::{Engine, LabelSet, METRIC_NAME, Source, Value, VectorSample, stale};
 
+pub use gone::{Gone, GoneAlert, SavedGone};
 pub use moved::Handover;
 pub use passing::{Answered, Asking, Passing};
 pub use room::Room;
@@ -124,6 +126,8 @@ pub struct Evaluator {
     rules: Vec<Progress>,
     /// Series of rules that are not there any more: they end at the next pass.
     ended: BTreeSet<LabelSet>,
+    /// Alerts of such rules, which nobody has taken yet.
+    gone: Vec<GoneAlert>,
     /// The time of the last pass.
     last: Option<i64>,
     /// How far that reaches what is known of its alerts without a pass: a node, a saved state or another hub has said it.
@@ -139,8 +143,8 @@ impl Evaluator {
     /// A group that was never evaluated.
     pub fn new(group: Arc<Group>, settings: Arc<Settings>) -> Self {
         let rules = vec![Progress::default(); group.rules.len()];
-        let (ended, room, size) = (BTreeSet::new(), Room::OF_HUB, Room::default());
-        Evaluator { group, settings, rules, ended, last: None, known: None, takes: 0, room, size }
+        let (ended, gone, room, size) = (BTreeSet::new(), Vec::new(), Room::OF_HUB, Room::default());
+        Evaluator { group, settings, rules, ended, gone, last: None, known: None, takes: 0, room, size }
     }
 
     /// What its alerts take.
@@ -207,26 +211,36 @@ impl Evaluator {
         Most { of_group: self.group.limit, of_hub: self.room_of(rule).alerts }
     }
 
-    /// The group as it is written now, with what is known of rules that have the same name and labels. Series of the others end
-    /// with the next pass.
+    /// The group as it is written at this time (ms since 1970), with what is known of rules that have the same name and labels. Series
+    /// of the others end with the next pass, and their alerts are gone ([`Evaluator::take_gone`]).
     #[must_use]
-    pub fn changed(mut self, group: Arc<Group>) -> Self {
+    pub fn changed(mut self, group: Arc<Group>, now: i64) -> Self {
         let mut next = Evaluator::new(group, self.settings.clone());
         (next.last, next.known, next.ended) = (self.last, self.known, std::mem::take(&mut self.ended));
+        next.gone = std::mem::take(&mut self.gone);
         let mut old: Vec<Option<Progress>> = self.rules.into_iter().map(Some).collect();
         for (at, rule) in next.group.rules.iter().enumerate() {
             let alike = |known: &Rule| known.name == rule.name && known.label_texts().eq(rule.label_texts());
             let found = (0..old.len()).find(|from| old[*from].is_some() && alike(&self.group.rules[*from]));
-            if let Some(mut progress) = found.and_then(|from| old[from].take()) {
-                if rule.alerting().is_none() {
-                    progress.alerts = Alerts::default();
-                }
-                next.rules[at] = progress;
-            }
+            let Some((from, mut progress)) = found.and_then(|from| Some((from, old[from].take()?))) else {
+                continue;
+            };
+            let unfired = match rule.alerting() {
+                Some(alerting) => progress.alerts.wait_again(alerting.hold, now),
+                // A rule that records now has no alerts.
+                None => std::mem::take(&mut progress.alerts).iter().cloned().collect(),
+            };
+            let expr = &self.group.rules[from].expr;
+            next.gone.extend(unfired.iter().filter_map(|alert| GoneAlert::of(alert, expr, now)));
+            next.rules[at] = progress;
         }
         next.room = self.room;
         next.measure();
-        next.ended.extend(old.into_iter().flatten().flat_map(|progress| progress.series));
+        for (rule, progress) in self.group.rules.iter().zip(old) {
+            let Some(Progress { alerts, series }) = progress else { continue };
+            next.gone.extend(alerts.iter().filter_map(|alert| GoneAlert::of(alert, &rule.expr, now)));
+            next.ended.extend(series);
+        }
         next
     }
 

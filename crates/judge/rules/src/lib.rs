@@ -42,8 +42,8 @@ pub use duration::{duration_text, parse_duration};
 pub use error::RulesError;
 pub use finding::{Finding, Findings, Place, Severity};
 pub use group::{
-    Answered, Asking, Evaluator, Handover, LeftOut, Pass, PassedAlert, Passing, Recorded, Room, RuleReport,
-    Saved, SavedAlert, SavedGroup, SavedRule, Settings, Share, Unmade,
+    Answered, Asking, Evaluator, Gone, GoneAlert, Handover, LeftOut, Pass, PassedAlert, Passing, Recorded,
+    Room, RuleReport, Saved, SavedAlert, SavedGone, SavedGroup, SavedRule, Settings, Share, Unmade,
 };
 pub use load::files;
 pub use memory::{Memory, Overlay};

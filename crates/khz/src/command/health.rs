@@ -2,14 +2,15 @@
 //! nothing; only `--on-unhealthy` starts a program.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use khz_actions::{Outcome as Acted, drain_by_hand};
 use khz_channel::{About, Comparison};
 use khz_client::Page;
-use khz_model::{Absence, Metric, Nanos, Reading, Refresh, SeriesName, ValueType};
-use khz_ring::SNAPSHOT_FILE;
+use khz_model::{Absence, Metric, Nanos, NodeName, Reading, Refresh, SeriesName, ValueType};
+use khz_ring::{RingError, SNAPSHOT_FILE};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
@@ -139,11 +140,23 @@ fn open(plan: &Plan) -> Result<Page, String> {
     };
     let path = folder.join(SNAPSHOT_FILE);
     let page = match plan.ring_dir {
-        // It may run as another user, who has a directory of his own.
-        RingDir::Usual if !path.exists() => Page::local(),
+        RingDir::Usual if !path.exists() => elsewhere(&plan.node, &path),
         _ => Page::open(&path),
     };
     page.map_err(|error| format!("no agent: {}", crate::show::outcome::sentence(&error)))
+}
+
+/// The snapshot of an agent that runs as another user, who has a directory of his own. If it is there nowhere, the error names the
+/// usual place. If nobody has given this node a name of its own, an agent that has one is this node's as well.
+fn elsewhere(node: &NodeName, usual: &Path) -> Result<Page, RingError> {
+    let of_node = |folder: PathBuf| folder.join(node.as_str()).join(SNAPSHOT_FILE);
+    let found = khz_client::place::snapshot_dirs().into_iter().map(of_node).find(|path| path.exists());
+    let is_host = rustix::system::uname().nodename().to_bytes() == node.as_str().as_bytes();
+    match found {
+        Some(path) => Page::open(&path),
+        None if is_host => Page::local(),
+        None => Page::open(usual),
+    }
 }
 
 /// What was found.

@@ -27,6 +27,11 @@ fn a_node_is_healthy_if_all_conditions_are_true_of_its_latest_values() {
     let nobody = health(&place, &[]);
     assert_eq!(code(&nobody), 3, "without an agent nothing is known: {}", out(&nobody));
     assert!(out(&nobody).starts_with("unknown: no agent: "), "{}", out(&nobody));
+    // Other agents may have their shared memory at the usual places: they are not this node.
+    let mut elsewhere = khz(&["health", "--node", "nobody-has-this-name"]);
+    let elsewhere = elsewhere.env_remove("KHZ_RING_DIR").output().unwrap();
+    assert_eq!(code(&elsewhere), 3);
+    assert!(out(&elsewhere).contains("/nobody-has-this-name/snapshot"), "{}", out(&elsewhere));
     let agent = agent(&place);
     until(PATIENCE, "the node is healthy", || code(&health(&place, &[])) == 0);
     let well = health(&place, &["mem.available > 1KiB and load.1m >= 0", "--json"]);

@@ -26,19 +26,36 @@ const RULES: &str = "groups:
     expr: node_load1 < 0
 ";
 
-/// A program that keeps each message that it gets.
+/// A program that keeps each message that it gets, unless it is away.
 fn keeps(place: &Place) -> String {
-    let file = place.0.join("told");
+    let (told, away) = (place.0.join("told"), place.0.join("away"));
+    let script = format!("test -e {1} && exit 75; cat >> {0}", told.display(), away.display());
     format!(
-        "[[notify.exec]]\nname = \"keep\"\ncommand = [\"/bin/sh\", \"-c\", \"cat >> {}\"]\nwait = \"100ms\"\n",
-        file.to_str().unwrap()
+        "[[notify.exec]]\nname = \"keep\"\ncommand = [\"/bin/sh\", \"-c\", \"{script}\"]\nwait = \"100ms\"\n"
     )
 }
 
+/// How often the program was told of an alert in this state: of its name and its severity.
+fn told(place: &Place, name: &str, severity: &str, status: &str) -> usize {
+    let text = std::fs::read_to_string(place.0.join("told")).unwrap_or_default();
+    let messages = serde_json::Deserializer::from_str(&text).into_iter::<serde_json::Value>();
+    let alerts =
+        messages.filter_map(Result::ok).flat_map(|one| one["alerts"].as_array().cloned().unwrap_or_default());
+    let is_meant = |alert: &serde_json::Value| {
+        let labels = &alert["labels"];
+        alert["status"] == status && labels["alertname"] == name && labels["severity"] == severity
+    };
+    alerts.filter(is_meant).count()
+}
+
 fn start(place: &Place, link: &str) -> Running {
+    start_with(place, link, &keeps(place))
+}
+
+fn start_with(place: &Place, link: &str, config: &str) -> Running {
     let (rules, state) = (place.0.join("rules"), place.0.join("state"));
     let (rules, state) = (rules.to_str().unwrap(), state.to_str().unwrap());
-    let (config, store) = (place.file("khz.toml", &keeps(place)), place.0.join("store"));
+    let (config, store) = (place.file("khz.toml", config), place.0.join("store"));
     let words =
         ["hub", "--config", &config, "--listen", "127.0.0.1:0", "--link-listen", link, "--node", "hub"];
     let more = ["--rules", rules, "--state-dir", state, "--store", store.to_str().unwrap()];
@@ -156,6 +173,85 @@ fn alerts_outlive_a_killed_hub_and_files_with_errors_leave_those_before_in_use()
     assert!(!get_at(&hub, "/api/v1/rules").contains("\"warnings\""));
 }
 
+#[test]
+fn alerts_of_a_rule_that_was_removed_or_changed_are_over_for_people_at_once_and_over_a_killed_hub() {
+    let (place, link) = (Place::new("rules-gone"), free_port());
+    let both = format!("{RULES}  - {{alert: Always, expr: vector(1), labels: {{severity: info}}}}\n");
+    write_rules(&place, &both);
+    let hub = start(&place, &link);
+    let agent = place.agent(&link, "n1");
+    let fire = |severity: &str| {
+        until(PATIENCE, "people are told", || {
+            ["HasMemory", "Always"].iter().all(|name| told(&place, name, severity, "firing") == 1)
+        });
+    };
+    fire("info");
+    // Another name of the file changes nothing for people.
+    let (file, renamed) = (place.0.join("rules/memory.yml"), place.0.join("rules/renamed.yml"));
+    for (from, to) in [(&file, &renamed), (&renamed, &file)] {
+        std::fs::rename(from, to).unwrap();
+        let loaded = hub.beside(&["rules", "reload"]).output().unwrap();
+        assert_eq!(code(&loaded), 0, "{}", err(&loaded));
+        assert!(fires(&hub), "its alerts go on");
+    }
+    write_rules(&place, &both.replace("severity: info", "severity: page"));
+    let loaded = hub.beside(&["rules", "reload"]).output().unwrap();
+    assert_eq!(code(&loaded), 0, "{}", err(&loaded));
+    fire("page");
+    until(PATIENCE, "those with the old label are over", || {
+        ["HasMemory", "Always"].iter().all(|name| told(&place, name, "info", "resolved") == 1)
+    });
+
+    // The program is away when a rule is removed, and the hub is killed before it is back.
+    place.file("away", "");
+    write_rules(&place, RULES.split("  - alert").next().unwrap());
+    let loaded = hub.beside(&["rules", "reload"]).output().unwrap();
+    assert_eq!((code(&loaded), out(&loaded)), (0, "1 rule is in use, in 1 group\n".to_owned()));
+    assert!(!fires(&hub));
+    drop((hub, agent));
+    // While no hub is there, its group goes as well.
+    write_rules(&place, "groups: []\n");
+    let hub = start(&place, &link);
+    std::fs::remove_file(place.0.join("away")).unwrap();
+    until(PATIENCE, "both are over", || {
+        ["HasMemory", "Always"].iter().all(|name| told(&place, name, "page", "resolved") == 1)
+    });
+    drop(hub);
+    // Another hub mentions them again, and people have heard it.
+    let hub = start(&place, &link);
+    until(PATIENCE, "the hub runs", || get_at(&hub, "/api/v1/rules").contains("success"));
+    for name in ["HasMemory", "Always"] {
+        for (severity, status) in
+            [("info", "firing"), ("info", "resolved"), ("page", "firing"), ("page", "resolved")]
+        {
+            assert_eq!(told(&place, name, severity, status), 1, "{name} {severity} {status}");
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_hub_ends_the_program_of_a_message() {
+    let (place, link) = (Place::new("rules-end"), free_port());
+    write_rules(&place, "groups: [{name: g, interval: 1s, rules: [{alert: Always, expr: vector(1)}]}]\n");
+    let pid = place.0.join("pid");
+    // The shell gets no signal that it does not ignore, and must be killed.
+    let script = format!(
+        "trap '' TERM; echo $$ > {0}.new; mv {0}.new {0}; while true; do sleep 1; done",
+        pid.display()
+    );
+    let config = format!(
+        "[[notify.exec]]\nname = \"keep\"\ncommand = [\"/bin/sh\", \"-c\", \"{script}\"]\nwait = \"50ms\"\ntimeout = \"100s\"\n"
+    );
+    let hub = start_with(&place, &link, &config);
+    let pid: u32 = {
+        until(PATIENCE, "the program runs", || pid.exists());
+        std::fs::read_to_string(&pid).unwrap().trim().parse().unwrap()
+    };
+    hub.end("TERM");
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    assert!(stat.is_err() || stat.unwrap().contains(") Z "), "the program outlives the hub");
+}
+
 /// A group that is never done within its interval, and one that is quick.
 const SLOW: &str = "groups:
 - name: slow
@@ -211,8 +307,21 @@ fn a_rule_file_is_checked_on_standard_input() {
     assert_eq!((code(&good), out(&good)), (0, "standard input: 3 rules in 1 group\n".to_owned()));
     let bad = checked(&RULES.replace("for: 1s", "for: soon"), &["-"]);
     assert_eq!(code(&bad), 1);
-    assert!(err(&bad).contains("standard input:9:10"), "{}", err(&bad));
+    assert!(err(&bad).starts_with("standard input:9:10: "), "editors go to the place: {}", err(&bad));
     assert_eq!(code(&checked(RULES, &["-", "a.yml"])), 2);
+}
+
+#[test]
+fn a_file_of_tests_without_tests_does_not_fail_and_a_name_that_no_test_has_does() {
+    let place = Place::new("rules-no-tests");
+    let file = place.file("none_test.yml", "tests: []\n");
+    let none = khz(&["rules", "test", &file]).output().unwrap();
+    assert_eq!((code(&none), err(&none)), (0, "khz: there are no tests in these files\n".to_owned()));
+    let named = khz(&["rules", "test", &file, "--run", "full", "--run", "slow"]).output().unwrap();
+    assert_eq!(
+        (code(&named), err(&named)),
+        (1, "khz: no test has a name with 'full' or 'slow'\n".to_owned())
+    );
 }
 
 #[test]

@@ -32,6 +32,16 @@ const RULES: &str = "groups:
     annotations: {khz_actions: act}
 ";
 
+/// An alert of no node, which each hub has of its own nodes.
+const OF_BOTH: &str = "groups:
+- name: shared
+  interval: 1s
+  rules:
+  - alert: All
+    expr: 'sum(node_load1) >= 0'
+    annotations: {khz_actions: act}
+";
+
 /// Where two hubs are.
 struct Stage {
     place: Place,
@@ -40,10 +50,10 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(name: &str) -> Self {
+    fn new(name: &str, rules: &str) -> Self {
         let place = Place::new(name);
         std::fs::create_dir_all(place.0.join("rules")).unwrap();
-        place.file("rules/shared.yml", RULES);
+        place.file("rules/shared.yml", rules);
         Stage { place, http: [free_port(), free_port()], link: [free_port(), free_port()] }
     }
 
@@ -71,8 +81,8 @@ impl Stage {
         Running::of(command)
     }
 
-    fn agent(&self, node: &str) -> Running {
-        let hubs = self.link.join(",");
+    fn agent(&self, node: &str, hubs: &[String]) -> Running {
+        let hubs = hubs.join(",");
         let words = ["agent", "--node", node, "--hub", &hubs, "--failback-after", "2s"];
         let more = ["--sources", "loadavg", "--ring", "4MiB", "--insecure"];
         let mut command = khz(&[&words[..], &more].concat());
@@ -150,9 +160,9 @@ fn evaluated(hub: &Running, mut meanwhile: impl FnMut()) {
 
 #[test]
 fn alerts_move_with_their_node_to_the_second_hub_and_back_and_nobody_is_told_or_acted_on_twice() {
-    let stage = Stage::new("rules-shared");
+    let stage = Stage::new("rules-shared", RULES);
     let (first, second) = (stage.hub(0), stage.hub(1));
-    let agent = stage.agent("n1");
+    let agent = stage.agent("n1", &stage.link);
     let all = ["AtHub", "AtNode", "OfNoNode"].map(str::to_owned).to_vec();
     until(PATIENCE, "three fire at the first hub, one waits, people are told, and actions act", || {
         publish(&agent, "phase=5");
@@ -204,4 +214,36 @@ fn alerts_move_with_their_node_to_the_second_hub_and_back_and_nobody_is_told_or_
         stage.told(0, "resolved").contains(&"AtNode".to_owned())
     });
     assert!(!stage.told(1, "resolved").contains(&"AtNode".to_owned()));
+}
+
+#[test]
+fn an_alert_of_no_node_is_told_and_acted_on_by_one_hub_also_when_that_one_is_killed() {
+    let stage = Stage::new("rules-of-both", OF_BOTH);
+    let hubs = [stage.hub(0), stage.hub(1)];
+    let _agents = [0, 1].map(|at| stage.agent(&format!("n{at}"), &stage.link[at..=at]));
+    let told = |status: &str| [0, 1].map(|number| stage.told(number, status).len());
+    let acted = || [0, 1].map(|number| stage.acted(number).len());
+    until(PATIENCE, "it fires at both, and one has told people and acted", || {
+        hubs.iter().all(|hub| alerts(hub).len() == 1) && told("firing") != [0, 0] && acted() != [0, 0]
+    });
+    hubs.iter().for_each(|hub| evaluated(hub, || ()));
+    until(PATIENCE, "each has heard the last word of the other", || {
+        has_heard(&hubs[0], &hubs[1]) && has_heard(&hubs[1], &hubs[0])
+    });
+    let first = told("firing").iter().position(|count| *count > 0).unwrap();
+    let once = [[1, 0], [0, 1]][first];
+    assert_eq!((told("firing"), acted()), (once, once), "one hub does both");
+    let [zero, one] = hubs;
+    let (dead, other) = if first == 0 { (zero, one) } else { (one, zero) };
+    drop(dead);
+    until(PATIENCE, "the other hub knows that it is alone", || {
+        number(&other, "khz_rules_peers_silent ") == 1
+    });
+    evaluated(&other, || ());
+    assert_eq!(alerts(&other).len(), 1);
+    assert_eq!((told("firing"), acted()), (once, once), "nobody is told again, and nothing is done again");
+    stage.place.file("rules/shared.yml", "groups: []\n");
+    let loaded = other.beside(&["rules", "reload"]).output().unwrap();
+    assert_eq!(code(&loaded), 0, "{}", err(&loaded));
+    until(PATIENCE, "the other hub tells that it is over", || stage.told(1 - first, "resolved") == ["All"]);
 }

@@ -118,7 +118,10 @@ fn nodes_with_faults_show_them_fall_silent_and_come_back_while_others_are_as_eve
 
     for (wrong, problem) in [
         (text.replace("leak", "leek"), "faults.toml:2:8: kind: \"leek\" (did you mean \"leak\"?)"),
-        (text.replace("node2", "other[1-3]"), "no node has such a name; they are node1 to node2"),
+        (
+            text.replace("node2", "other[1-3]"),
+            "faults.toml:3:9: a fault of kind leak at other[1-3] would not show: no node has such a name; they are node1 to node2",
+        ),
     ] {
         std::fs::write(&file, wrong).unwrap();
         let refused = hub.beside(&words).arg(&file).output().unwrap();

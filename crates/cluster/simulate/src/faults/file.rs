@@ -21,8 +21,8 @@ const ENDS: [&str; 3] = ["heals", "stays", "down"];
 
 type Item<'a> = Spanned<DeValue<'a>>;
 
-/// Reads a file.
-pub fn read(path: &Path) -> Result<Vec<Fault>, SimulateError> {
+/// Reads a file. Each fault comes with its place: FILE:LINE:COLUMN.
+pub fn read(path: &Path) -> Result<Vec<(String, Fault)>, SimulateError> {
     let failed = |source| SimulateError::Read { path: path.to_owned(), source };
     let length = std::fs::metadata(path).map_err(failed)?.len();
     if length > FILE_BYTES_MAX {
@@ -30,16 +30,22 @@ pub fn read(path: &Path) -> Result<Vec<Fault>, SimulateError> {
         return Err(failed(std::io::Error::other(problem)));
     }
     let text = std::fs::read_to_string(path).map_err(failed)?;
-    parse(&text).map_err(|(at, problem)| {
+    let faults = parse(&text).map_err(|(at, problem)| {
         let (line, column) = line_and_column(&text, at);
         SimulateError::Faults { path: path.to_owned(), line, column, problem }
-    })
+    })?;
+    let placed = |(at, fault): (usize, Fault)| {
+        let (line, column) = line_and_column(&text, at);
+        (format!("{}:{line}:{column}", path.display()), fault)
+    };
+    Ok(faults.into_iter().map(placed).collect())
 }
 
 /// What is wrong, and at which byte.
 type Wrong = (usize, String);
 
-fn parse(text: &str) -> Result<Vec<Fault>, Wrong> {
+/// Each fault, and the byte at which its nodes stand.
+fn parse(text: &str) -> Result<Vec<(usize, Fault)>, Wrong> {
     let table = DeTable::parse(text)
         .map_err(|error| (error.span().unwrap_or(0..0).start, error.message().to_owned()))?;
     let mut faults = Vec::new();
@@ -69,7 +75,7 @@ fn parse(text: &str) -> Result<Vec<Fault>, Wrong> {
     Ok(faults)
 }
 
-fn fault(keys: &DeTable<'_>, whole: Range<usize>) -> Result<Fault, Wrong> {
+fn fault(keys: &DeTable<'_>, whole: Range<usize>) -> Result<(usize, Fault), Wrong> {
     for (key, _) in keys.iter() {
         if !KEYS.contains(&key.get_ref().as_ref()) {
             return Err((key.span().start, unknown(key, KEYS)));
@@ -97,14 +103,15 @@ fn fault(keys: &DeTable<'_>, whole: Range<usize>) -> Result<Fault, Wrong> {
     };
     let pattern = Pattern::new(&format!("{nodes}:*"));
     let at_nodes = needed("nodes")?.span().start;
-    Ok(Fault {
+    let fault = Fault {
         kind: FaultKind::ALL[kind],
         nodes: pattern.map_err(|error| (at_nodes, format!("nodes: {error}")))?,
         begin: get("begin").map_or(Ok(Nanos(0)), |value| duration(value, "begin"))?,
         lasts,
         strength: get("strength").map_or(Ok(1.0), strength)?,
         end,
-    })
+    };
+    Ok((at_nodes, fault))
 }
 
 /// The number of a word among those that may stand here.
@@ -171,7 +178,9 @@ lasts = \"1h\"
     fn a_file_says_which_nodes_have_which_fault_from_when_on() {
         let faults = parse(GOOD).unwrap();
         assert_eq!(faults.len(), 2);
-        let (leak, disk) = (&faults[0], &faults[1]);
+        let (leak, disk) = (&faults[0].1, &faults[1].1);
+        let places = [0, 1].map(|number| line_and_column(GOOD, faults[number].0));
+        assert_eq!(places, [(3, 9), (12, 9)]);
         assert_eq!((leak.kind, leak.strength), (FaultKind::Leak, 0.5));
         assert!(leak.nodes.matches_node("node07") && !leak.nodes.matches_node("node04"));
         let minutes = |minutes: u64| Nanos::from_secs(minutes * 60);

@@ -121,15 +121,42 @@ fn a_program_that_says_later_is_run_again() {
     assert_eq!(count(&notifier, |counts| &counts.failed), 1);
 }
 
+/// A process that does something.
+fn is_running(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
 #[test]
-fn the_end_of_khz_ends_a_program() {
+fn the_end_of_khz_waits_until_a_program_has_ended_with_all_that_it_has_started() {
+    // One ends when it is told to, the other when it is killed.
+    for begin in ["", "trap '' TERM; "] {
+        let folder = Folder::new();
+        let pids = folder.0.join("pids");
+        let script = format!(
+            "{begin}sleep 1000 & echo $$ $! > {0}.new; mv {0}.new {0}; while true; do wait; sleep 1; done",
+            pids.display()
+        );
+        let notifier = told(&program(&script, 500), None);
+        let text = until("it runs", || std::fs::read_to_string(&pids).ok());
+        let pids: Vec<u32> = text.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+        assert!(pids.len() == 2 && pids.iter().all(|pid| is_running(*pid)));
+        drop(notifier);
+        // Nothing of khz is there any more to end it.
+        assert!(!is_running(pids[0]), "the program outlives khz: {begin:?}");
+        until("its child has ended", || (!is_running(pids[1])).then_some(()));
+    }
+}
+
+#[test]
+fn what_was_not_told_when_khz_ended_is_told_after_a_restart() {
     let folder = Folder::new();
-    let pid = folder.0.join("pid");
-    let notifier = told(
-        &program(&format!("echo $$ > {}.new; mv {0}.new {0}; exec sleep 1000", pid.display()), 500),
-        None,
-    );
-    let pid: u32 = until("it runs", || std::fs::read_to_string(&pid).ok()?.trim().parse().ok());
+    let mark = folder.0.join("mark");
+    let script =
+        format!("if [ -e {0} ]; then echo told; else touch {0}; exec sleep 1000; fi", mark.display());
+    let settings = program(&script, 500);
+    let notifier = told(&settings, Some(&folder));
+    until("it runs", || mark.exists().then_some(()));
     drop(notifier);
-    until("it has ended", || (!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
+    let notifier = told(&settings, Some(&folder));
+    assert_eq!(standing(&notifier).said.unwrap(), "exit code 0: told");
 }

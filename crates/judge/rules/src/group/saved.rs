@@ -6,7 +6,8 @@ use std::sync::Arc;
 use khz_promql::{LabelSet, put_value};
 use serde::{Deserialize, Serialize};
 
-use super::{Evaluator, Settings};
+use super::gone::{SavedGone, gone_of};
+use super::{Evaluator, GoneAlert, Settings};
 use crate::alert::{Alert, AlertState};
 use crate::alerts::Alerts;
 use crate::error::RulesError;
@@ -25,6 +26,9 @@ pub struct Saved {
     /// The nodes that this hub has judged, where several hubs share them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
+    /// Alerts that have no rule any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<SavedGone>,
 }
 
 /// What found no room in a saved state.
@@ -94,7 +98,7 @@ pub struct SavedAlert {
 impl Saved {
     /// The state of these groups.
     pub fn new(groups: Vec<SavedGroup>) -> Self {
-        Saved { khz_rules: VERSION, groups, nodes: Vec::new() }
+        Saved { khz_rules: VERSION, groups, nodes: Vec::new(), gone: Vec::new() }
     }
 
     /// As bytes that can be read again. If they were too many, alerts have no annotations, which the next evaluation gives them; if
@@ -111,6 +115,7 @@ impl Saved {
         }
         drop(bytes);
         self.rules_mut().flat_map(|rule| &mut rule.alerts).for_each(|alert| alert.annotations.clear());
+        self.gone.iter_mut().for_each(|gone| gone.alert.annotations.clear());
         let bytes = serde_json::to_vec(&self).unwrap_or_default();
         if bytes.len() <= most {
             return (bytes, LeftOut::default());
@@ -163,6 +168,13 @@ impl Saved {
                 None => left_out.series += std::mem::take(&mut rule.series).len(),
             }
         }
+        let before = self.gone.len();
+        self.gone.retain(|gone| {
+            let left = room.checked_sub(length(gone));
+            room = left.unwrap_or(room);
+            left.is_some()
+        });
+        left_out.alerts += before - self.gone.len();
         left_out
     }
 
@@ -229,11 +241,18 @@ impl Evaluator {
             let Some(found) = left.iter().position(alike).map(|found| left.remove(found)) else { continue };
             let progress = &mut evaluator.rules[at];
             progress.series = found.series.iter().map(|labels| LabelSet::new(labels.clone())).collect();
-            let Some(hold) = rule.alerting().map(|alerting| alerting.hold).filter(|_| goes_on) else {
+            let Some(hold) = rule.alerting().map(|alerting| alerting.hold) else {
+                evaluator.gone.extend(gone_of(&found.alerts, now));
                 continue;
             };
+            if !goes_on {
+                continue;
+            }
             progress.alerts = alerts(found, hold, saved.time, now, &evaluator.settings);
+            let unfired = progress.alerts.wait_again(hold, now);
+            evaluator.gone.extend(unfired.iter().filter_map(|alert| GoneAlert::of(alert, &rule.expr, now)));
         }
+        evaluator.gone.extend(left.iter().flat_map(|rule| gone_of(&rule.alerts, now)));
         let gone = left.into_iter().flat_map(|rule| &rule.series).map(|labels| LabelSet::new(labels.clone()));
         evaluator.ended = gone.collect::<BTreeSet<_>>();
         // A process that is killed before its first pass leaves behind what it was given, as it is now.
@@ -279,7 +298,7 @@ fn plain(labels: &LabelSet) -> BTreeMap<String, String> {
     labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
-fn saved(alert: &Alert) -> SavedAlert {
+pub(super) fn saved(alert: &Alert) -> SavedAlert {
     let mut value = String::new();
     put_value(&mut value, alert.value);
     SavedAlert {

@@ -9,6 +9,7 @@ use crate::limits::STATE_BYTES_MAX;
 use crate::memory::Memory;
 use crate::rule::RuleSet;
 
+mod gone;
 mod hubs;
 
 fn group(text: &str) -> Arc<Group> {
@@ -228,7 +229,7 @@ fn a_changed_group_keeps_the_state_of_rules_that_are_still_there_and_ends_the_se
     let changed =
         group("groups: [{name: g, rules: [{alert: A, expr: b > 0.5, for: 1s}, {alert: B, expr: b > 0}]}]");
     assert!(*changed != **stage.evaluator.group());
-    stage.evaluator = stage.evaluator.changed(changed);
+    stage.evaluator = stage.evaluator.changed(changed, 1_001);
     let pass = stage.pass(1_001);
     assert_eq!(pass.alerts.iter().map(|alert| alert.change).collect::<Vec<_>>(), [None, Some(Change::Fired)]);
     assert_eq!(samples(&pass).last().unwrap(), "{__name__=\"q\", x=\"1\"} 1001 stale");

@@ -10,6 +10,7 @@ mod test;
 use std::io::Write;
 
 use clap::Subcommand;
+use khz_model::printable::printable_lines;
 use khz_rules::{Finding, Findings, Severity};
 use serde_json::{Value, json};
 
@@ -53,10 +54,10 @@ pub fn run(command: RulesCommand, outer: NodeFlags, out: &mut impl Write) -> Out
     }
 }
 
-/// Names all findings on stderr.
+/// Names all findings on stderr. Lines begin with the place, as those of compilers do: editors go there.
 fn name_all(findings: &Findings) {
     for finding in findings.iter() {
-        remark!("{finding}");
+        eprintln!("{}", printable_lines(&finding.to_string()));
     }
     if findings.more > 0 {
         remark!("and {} more", findings.more);

@@ -60,7 +60,14 @@ pub fn run(flags: &RulesTestFlags, out: &mut impl Write) -> Outcome {
     }
     out.flush()?;
     match (broken, failed, tests) {
-        (0, 0, 0) => Err(Failure::work("there is no such test")),
+        (0, 0, 0) if !flags.run.is_empty() => {
+            let texts: Vec<String> = flags.run.iter().map(|text| format!("'{}'", printable(text))).collect();
+            Err(Failure::work(format!("no test has a name with {}", texts.join(" or "))))
+        }
+        (0, 0, 0) => {
+            remark!("there are no tests in these files");
+            Ok(Done::Wholly)
+        }
         (0, 0, _) => Ok(Done::Wholly),
         (0, failed, tests) => Err(Failure::work(format!("{failed} of {tests} tests failed"))),
         _ => Err(Failure::Reported),

@@ -1,7 +1,7 @@
 //! The groups of rules of a hub: what is known of each, and what is shown of it. It sleeps for nobody, and does not
 //! know where results go.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use khz_hub::RecordedSeries;
 use khz_promql::{Engine, Limits, VectorSample};
 use khz_rules::{
-    AlertState, Board, Evaluator, Group, GroupStanding, Handover, Pass, Room, RuleId, RuleSet, Saved,
-    SavedAlert, Settings, Share, Standing, Unmade,
+    AlertState, Board, Evaluator, GoneAlert, Group, GroupStanding, Handover, Pass, Room, RuleId, RuleSet,
+    Saved, SavedAlert, SavedGroup, SavedRule, Settings, Share, Standing, Unmade,
 };
 
 use super::asked::Asked;
@@ -19,6 +19,7 @@ use super::passed::{Complaint, Passed, bounded, name_of};
 use super::peers::PeerWord;
 use super::schedule::Schedule;
 use super::turns::{Means, Turn, time_max};
+use super::without_rule::WithoutRule;
 
 /// How long a hub waits after a restart before it judges (ms): its nodes connect again meanwhile.
 pub(super) const SETTLING: i64 = 10_000;
@@ -47,6 +48,8 @@ pub(super) struct Groups {
     size: Room,
     /// An alert has changed since somebody asked.
     pub has_changed: bool,
+    /// Alerts of rules that are not there any more.
+    pub without_rule: WithoutRule,
 }
 
 pub(super) struct Judged {
@@ -141,6 +144,8 @@ impl Groups {
         now: i64,
         settles: bool,
     ) -> Self {
+        let without_rule = WithoutRule::restore(saved, set, now);
+        let left: Vec<&SavedGroup> = saved.iter().flat_map(|saved| &saved.groups).collect();
         let saved: HashMap<(&str, &str), _> = saved
             .into_iter()
             .flat_map(|saved| &saved.groups)
@@ -155,9 +160,42 @@ impl Groups {
         let all = set.groups().map(|group| Judged::new(evaluator(group), first)).collect();
         let (running, counts, size) = Default::default();
         let schedule = Schedule::new([], now);
-        let mut groups = Groups { settings, all, schedule, running, counts, size, has_changed: true };
+        let has_changed = true;
+        let mut groups = Groups { settings, all, schedule, running, counts, size, has_changed, without_rule };
+        let known: HashSet<_> = set.groups().map(|group| (&*group.file, &*group.name)).collect();
+        let left = left.into_iter().filter(|group| !known.contains(&(&*group.file, &*group.name)));
+        groups.move_alerts(left, &|group| !saved.contains_key(&(&*group.file, &*group.name)), now);
+        groups.part(Vec::new());
         groups.sum(now);
         groups
+    }
+
+    /// Alerts of groups that are not there any more go on where a new group has a rule of the same name and labels: somebody has given
+    /// the group or its file another name.
+    fn move_alerts<'a>(
+        &mut self,
+        left: impl Iterator<Item = &'a SavedGroup>,
+        is_new: &dyn Fn(&Group) -> bool,
+        now: i64,
+    ) {
+        let mut places: HashMap<(String, BTreeMap<String, String>), usize> = HashMap::new();
+        let groups = self.all.iter().enumerate().map(|(number, judged)| (number, judged.evaluator.group()));
+        for (number, group) in groups.filter(|(_, group)| is_new(group)) {
+            for rule in group.rules.iter().filter(|rule| rule.alerting().is_some()) {
+                let labels = rule.label_texts().map(|(name, text)| (name.to_owned(), text.to_owned()));
+                places.entry((rule.name.to_string(), labels.collect())).or_insert(number);
+            }
+        }
+        for group in left {
+            let place = |rule: &SavedRule| places.get(&(rule.name.clone(), rule.labels.clone())).copied();
+            let numbers: BTreeSet<usize> = group.rules.iter().filter_map(place).collect();
+            let handover = Handover { known_at: group.time, now };
+            for number in numbers {
+                let judged = &mut self.all[number];
+                let is_active = |alert: &SavedAlert| alert.state != "inactive";
+                judged.is_stale |= !judged.evaluator.adopt(group, handover, false, &is_active).is_empty();
+            }
+        }
     }
 
     /// Counts everything again: there are other groups.
@@ -187,27 +225,40 @@ impl Groups {
         Some(changed)
     }
 
-    /// The groups of another set: what is known of rules that stay goes on. Series of groups that have gone end now.
+    /// Alerts lose their rules: these, and those that groups have left over.
+    fn part(&mut self, mut gone: Vec<GoneAlert>) {
+        gone.extend(self.all.iter_mut().flat_map(|judged| judged.evaluator.take_gone()));
+        let firing = self.all.iter().flat_map(|judged| judged.evaluator.firing());
+        self.without_rule.add(gone, firing);
+    }
+
+    /// The groups of another set: what is known of rules that stay goes on. Series of groups that have gone end now, and so do alerts.
     pub fn change(&mut self, set: &RuleSet, recorded: &RecordedSeries, now: i64) {
         let key = |group: &Group| (group.file.clone(), group.name.clone());
         let mut old: HashMap<(Arc<str>, Arc<str>), Judged> =
             self.all.drain(..).map(|judged| (key(judged.evaluator.group()), judged)).collect();
+        let before: HashSet<(Arc<str>, Arc<str>)> = old.keys().cloned().collect();
         for group in set.groups() {
             let evaluator = match old.remove(&key(group)) {
-                Some(judged) => judged.evaluator.changed(group.clone()),
+                Some(judged) => judged.evaluator.changed(group.clone(), now),
                 None => Evaluator::new(group.clone(), self.settings.clone()),
             };
             self.all.push(Judged::new(evaluator, now));
         }
+        let left: Vec<SavedGroup> = old.values().filter_map(|judged| judged.evaluator.save()).collect();
+        self.move_alerts(left.iter(), &|group| !before.contains(&key(group)), now);
         self.sum(now);
         self.has_changed = true;
+        let mut gone = Vec::new();
         for judged in old.into_values() {
             // An evaluation without samples ends all series of its group.
             let time = judged.evaluator.last().unwrap_or(now).saturating_add(1).max(now);
             if let Err(error) = recorded.append(&name_of(judged.evaluator.group()), time, &[]) {
                 tracing::debug!("a group of rules has gone: {error}");
             }
+            gone.extend(judged.evaluator.into_gone(now));
         }
+        self.part(gone);
     }
 
     /// A pass has ended: what is shown of its group is new.
@@ -365,7 +416,9 @@ impl Groups {
 
     /// What is to be kept over a restart.
     pub fn saved(&self) -> Saved {
-        Saved::new(self.all.iter().filter_map(|judged| judged.evaluator.save()).collect())
+        let mut saved = Saved::new(self.all.iter().filter_map(|judged| judged.evaluator.save()).collect());
+        saved.gone = self.without_rule.save();
+        saved
     }
 
     /// Counts the alerts that there are.
@@ -375,8 +428,42 @@ impl Groups {
         numbers.texts.store(self.size.texts as u64, Ordering::Relaxed);
     }
 
+    /// What people are to be told now of alerts that have no rule any more.
+    pub fn without_rule_due(&mut self, now: i64) -> Vec<khz_notify::Alert> {
+        self.without_rule.due(now, &self.settings.external_url)
+    }
+
     /// Where people find this hub.
     pub fn external_url(&self) -> &str {
         &self.settings.external_url
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Two alerts that fire since 1 ms.
+    const SAVED: &str = r#"{"khz_rules":1,"groups":[{"file":"old.yml","name":"g","time":9,"rules":[
+        {"name":"A","labels":{"severity":"page"},"alerts":[{"state":"firing","labels":{"alertname":"A","severity":"page"},
+         "annotations":{},"value":"1","active_at":1,"fired_at":1}]},
+        {"name":"B","labels":{},"alerts":[{"state":"firing","labels":{"alertname":"B"},
+         "annotations":{},"value":"1","active_at":1,"fired_at":1}]}]}]}"#;
+
+    #[test]
+    fn alerts_go_on_when_a_file_has_another_name_and_those_of_rules_that_are_not_in_it_are_over() {
+        let rules = "groups: [{name: h, rules: [{alert: A, expr: up}, {alert: A, expr: up, labels: {severity: page}}]}]";
+        let set = RuleSet::parse(Path::new("new.yml"), rules.as_bytes()).unwrap();
+        let saved = Saved::from_bytes(SAVED.as_bytes()).unwrap();
+        let mut groups = Groups::new(&set, Arc::default(), Some(&saved), 100, true);
+        let firing: Vec<usize> = [0, 1].map(|rule| groups.all[0].evaluator.alerts(rule).count()).to_vec();
+        assert_eq!(firing, [0, 1], "the rule with the same labels has it");
+        let alert = groups.all[0].evaluator.alerts(1).next().unwrap();
+        assert_eq!((alert.state, alert.fired_at), (AlertState::Firing, Some(1)));
+        let over = groups.without_rule_due(100);
+        let over: Vec<_> = over.iter().map(|alert| (alert.name(), alert.ends_at)).collect();
+        assert_eq!(over, [("B", Some(100))]);
     }
 }

@@ -6,6 +6,7 @@ mod asked;
 mod asker;
 mod clock;
 mod custody;
+mod firings;
 mod gathered;
 mod groups;
 mod judging;
@@ -19,6 +20,7 @@ mod source;
 mod state;
 mod thread;
 mod turns;
+mod without_rule;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use khz_hub::RecordedSeries;
 use khz_promql::LabelSet;
 use khz_rules::limits::LOGGED_ERROR_BYTES_MAX;
-use khz_rules::{Change, Group, Pass};
+use khz_rules::{Alert, Change, Group, Pass};
 
 use super::numbers::Numbers;
 
 /// Changes of alerts that are logged for each evaluation; the others are counted in one line.
-const LOGGED_MAX: usize = 20;
+pub(super) const LOGGED_MAX: usize = 20;
 
 /// How often a problem that stays is logged.
 pub(super) const REPEATED_AFTER: Duration = Duration::from_secs(60);
@@ -145,23 +145,21 @@ impl Passed {
             .alerts
             .iter()
             .filter(|passed| passed.alert.fired_at.is_some())
-            .map(|passed| {
-                let alert = &passed.alert;
-                let expr = &self.group.rules[passed.rule].expr;
-                let text = |(name, value): (&Arc<str>, &Arc<str>)| (name.to_string(), value.to_string());
-                khz_notify::Alert {
-                    labels: alert.labels.iter().map(text).collect(),
-                    annotations: alert
-                        .annotations
-                        .iter()
-                        .map(|(name, value)| (name.to_string(), value.clone()))
-                        .collect(),
-                    starts_at: alert.fired_at.unwrap_or(alert.active_at),
-                    ends_at: alert.resolved_at,
-                    generator_url: link(external_url, expr),
-                }
-            })
+            .map(|passed| for_people(&passed.alert, &self.group.rules[passed.rule].expr, external_url))
             .collect()
+    }
+}
+
+/// An alert as those get it who tell people, and those who act.
+pub(super) fn for_people(alert: &Alert, expr: &str, external_url: &str) -> khz_notify::Alert {
+    let text = |(name, value): (&Arc<str>, &Arc<str>)| (name.to_string(), value.to_string());
+    let annotations = alert.annotations.iter().map(|(name, value)| (name.to_string(), value.clone()));
+    khz_notify::Alert {
+        labels: alert.labels.iter().map(text).collect(),
+        annotations: annotations.collect(),
+        starts_at: alert.fired_at.unwrap_or(alert.active_at),
+        ends_at: alert.resolved_at,
+        generator_url: if expr.is_empty() { String::new() } else { link(external_url, expr) },
     }
 }
 

@@ -33,6 +33,8 @@ pub(super) struct PeerWord {
     pub told: Vec<ToldLine>,
     /// Active alerts that are of none of its nodes, by their labels, and since when they fire (ms since 1970).
     pub active: HashMap<BTreeMap<String, String>, Option<i64>>,
+    /// The same of those that are resolved, and when they were.
+    pub resolved: HashMap<BTreeMap<String, String>, i64>,
     /// What it calls this word.
     pub tag: String,
     state: Saved,
@@ -199,7 +201,7 @@ fn whole(mut answer: khz_ask::EngineAnswer) -> Result<Vec<u8>, String> {
 }
 
 impl PeerWord {
-    fn new(hub: String, tag: String, told: Vec<ToldLine>, state: Saved) -> Self {
+    pub fn new(hub: String, tag: String, told: Vec<ToldLine>, state: Saved) -> Self {
         let nodes: HashSet<Arc<str>> = state.nodes.iter().map(|node| Arc::from(node.as_str())).collect();
         let key = |group: &SavedGroup| (file_name(&group.file).to_owned(), group.name.clone());
         let places = state.groups.iter().enumerate().map(|(place, group)| (key(group), place)).collect();
@@ -207,9 +209,15 @@ impl PeerWord {
         let of_no_node = |labels: &BTreeMap<String, String>| {
             labels.get(NODE_LABEL).is_none_or(|node| !nodes.contains(node.as_str()))
         };
-        let active = alerts.filter(|alert| alert.state != "inactive" && of_no_node(&alert.labels));
-        let active = active.map(|alert| (alert.labels.clone(), alert.fired_at)).collect();
-        PeerWord { hub, nodes, told, active, tag, state, places }
+        let (mut active, mut resolved) = (HashMap::new(), HashMap::new());
+        for alert in alerts.filter(|alert| of_no_node(&alert.labels)) {
+            if alert.state != "inactive" {
+                active.insert(alert.labels.clone(), alert.fired_at);
+            } else if let Some(at) = alert.resolved_at.filter(|_| alert.fired_at.is_some()) {
+                resolved.insert(alert.labels.clone(), at);
+            }
+        }
+        PeerWord { hub, nodes, told, active, resolved, tag, state, places }
     }
 
     /// What it said of a group: one of the same name in a file of the same name.
@@ -244,7 +252,8 @@ mod tests {
             alert("n1", "firing", ",\"fired_at\":7"),
             alert("web", "firing", ",\"fired_at\":7"),
             alert("mail", "pending", ""),
-            alert("over", "inactive", ",\"fired_at\":7"),
+            alert("over", "inactive", ",\"fired_at\":7,\"resolved_at\":8"),
+            alert("never", "inactive", ",\"resolved_at\":8"),
         ];
         format!(
             "{{\"hub\":\"hub2\",\"tag\":\"{tag}\",\"heard\":[],\"told\":[{{\"way\":\"keep\",\"labels\":{},\"starts_at\":7,\"told_at\":8}}],\
@@ -265,6 +274,9 @@ mod tests {
             word.active.iter().map(|(labels, fired)| (labels[NODE_LABEL].as_str(), *fired)).collect();
         active.sort_unstable();
         assert_eq!(active, [("mail", None), ("web", Some(7))]);
+        let resolved: Vec<(&str, i64)> =
+            word.resolved.iter().map(|(labels, at)| (labels[NODE_LABEL].as_str(), *at)).collect();
+        assert_eq!(resolved, [("over", 8)]);
         let text = "groups: [{name: g, rules: []}, {name: h, rules: []}]";
         let set = RuleSet::parse(Path::new("/etc/khz/rules/a.yml"), text.as_bytes()).unwrap();
         let found: Vec<bool> = set.groups().map(|group| word.group(group).is_some()).collect();

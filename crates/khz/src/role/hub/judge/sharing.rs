@@ -12,6 +12,7 @@ use khz_rules::{Board, Handover, NODE_LABEL, SavedAlert, Share, Word};
 
 use super::clock::now;
 use super::custody::{ALIVE, Custody, View};
+use super::firings::{Firings, Said, Whose};
 use super::groups::Groups;
 use super::numbers::Numbers;
 use super::passed::Passed;
@@ -21,8 +22,11 @@ use crate::show::outcome::Failure;
 
 /// How long a hub waits at its start for the first word of the others.
 const FIRST_WORD: Duration = Duration::from_secs(10);
-/// Alerts whose actions wait until it is known whether another hub acts. Beyond it, the oldest are left to the other hub.
+/// Firing alerts that wait until it is known whether they are another hub's. Beyond it, the oldest wait for their next evaluation.
 const UNDECIDED_MAX: usize = 1_024;
+/// An alert of no node is over for people when it is over at both hubs, and the last one tells them. One at which it was over so much
+/// earlier (ms) is known not to be the last: its word has come to the other one. Of two that are closer, both may tell.
+const LAST_AFTER: i64 = 3_000;
 
 /// What hubs share.
 pub(super) struct Sharing {
@@ -39,7 +43,8 @@ pub(super) struct Sharing {
     last: (Arc<str>, u64, Vec<String>),
     begun: Instant,
     looked: Option<Instant>,
-    /// Firing alerts that may be another hub's to act on.
+    /// Alerts that are of no node, and those of them that may be another hub's.
+    firings: Firings,
     undecided: Vec<Alert>,
     /// The hubs whose word was taken over when they fell silent.
     inherited: Vec<Option<Arc<PeerWord>>>,
@@ -52,12 +57,27 @@ pub(super) enum Mine {
     Wholly,
     /// It tells people, and does not act.
     Told,
-    /// It tells people, and acts when it knows that no other hub does.
+    /// It does both when it knows that no other hub does.
     Undecided,
     /// Another hub does both.
     Not,
+    /// It is over, and was over at another hub so much later that this one tells people.
+    Ended,
     /// Nobody does, until it is known which hub has the node.
     Later,
+}
+
+/// What becomes of alerts.
+#[derive(Debug, Default)]
+struct Decided {
+    /// People are told of these.
+    told: Vec<Alert>,
+    /// Something is done about these.
+    acted: Vec<Alert>,
+    /// Another hub does both, also if it dies afterwards: these firings began there.
+    left: Vec<Alert>,
+    /// What other hubs have told people of those that are this hub's now.
+    known: Vec<ToldLine>,
 }
 
 impl Sharing {
@@ -76,7 +96,8 @@ impl Sharing {
         let (name, identity, begun) = (name.to_owned(), identity.to_owned(), Instant::now());
         let inherited = vec![None; servers.len()];
         let custody = Custody::new(judged, begun);
-        let (heard, rest, said, last, looked, undecided) = Default::default();
+        let (heard, rest, said, last, looked, firings) = Default::default();
+        let undecided = Vec::new();
         Ok(Some(Sharing {
             peers,
             heard,
@@ -88,6 +109,7 @@ impl Sharing {
             last,
             begun,
             looked,
+            firings,
             undecided,
             inherited,
         }))
@@ -171,13 +193,11 @@ impl Sharing {
         if let Some(actions) = ways.1 {
             let alerts = adopted.iter().flat_map(|passed| passed.alerts(groups.external_url()));
             actions.adopt(&alerts.collect::<Vec<_>>());
-            let decided: Vec<Alert> = std::mem::take(&mut self.undecided);
-            let (mine, others): (Vec<Alert>, Vec<Alert>) =
-                decided.into_iter().partition(|alert| self.of(alert) == Mine::Wholly);
-            self.undecided = others.into_iter().filter(|one| self.of(one) == Mine::Undecided).collect();
-            if !mine.is_empty() {
-                actions.tell(&mine);
-            }
+        }
+        let undecided = std::mem::take(&mut self.undecided);
+        if !undecided.is_empty() {
+            let decided = self.decide(undecided, at);
+            decided.hand(ways, false);
         }
         adopted
     }
@@ -228,7 +248,15 @@ impl Sharing {
                 .get(NODE_LABEL)
                 .is_none_or(|node| !custody.is_node(node) && !word.nodes.contains(node.as_str()))
         };
-        told(notifier, word, &is_of_none);
+        match is_alive {
+            // It tells people itself. What they were told counts here when an alert becomes this hub's.
+            true => word
+                .told
+                .iter()
+                .filter(|line| is_of_none(&line.labels))
+                .for_each(|line| self.firings.hear(line)),
+            false => told(notifier, word, &is_of_none),
+        }
         groups.adopt(word, self.handover(number), is_alive, &|alert: &SavedAlert| {
             alert.state != "inactive" && is_of_none(&alert.labels)
         })
@@ -239,7 +267,7 @@ impl Sharing {
     }
 
     /// Whose an alert is.
-    pub fn of(&self, alert: &Alert) -> Mine {
+    fn of(&mut self, alert: &Alert, at: Instant) -> Mine {
         if let Some(node) = alert.labels.get(NODE_LABEL).filter(|node| self.custody.is_node(node)) {
             return match (self.custody.is_away(node), self.custody.acts_on(node)) {
                 (true, _) if self.custody.is_on_its_way(node) => Mine::Later,
@@ -248,53 +276,73 @@ impl Sharing {
                 (false, false) => Mine::Told,
             };
         }
-        let mut mine = Mine::Wholly;
-        for heard in self.heard.iter().filter(|heard| is_alive(heard)) {
-            let Some(word) = &heard.word else { continue };
-            let is_first = |fired: i64| (fired, &word.hub) < (alert.starts_at, &self.name);
-            match (alert.is_firing(), word.active.get(&alert.labels)) {
-                // It goes on there, and is not over for people.
-                (false, Some(_)) => return Mine::Not,
-                // Of two that both see it, the one that did so first tells and acts; if both did, the one whose name comes first.
-                (true, Some(Some(fired))) if is_first(*fired) => return Mine::Not,
-                // The other one may have done so first, and has not said it yet.
-                (true, _) if heard.known_at <= alert.starts_at => mine = Mine::Undecided,
-                _ => {}
-            }
+        let alive = self.heard.iter().filter(|heard| is_alive(heard));
+        let said = alive.filter_map(|heard| {
+            let (word, asked) = (heard.word.as_ref()?, heard.answered?);
+            Some(Said { hub: &word.hub, asked, active: word.active.get(&alert.labels).copied() })
+        });
+        if alert.is_firing() {
+            return match self.firings.whose(alert, &self.name, said, at) {
+                Whose::Ours => Mine::Wholly,
+                Whose::Other => Mine::Not,
+                Whose::Unknown => Mine::Undecided,
+            };
         }
-        mine
+        if said.into_iter().any(|said| said.active.is_some()) {
+            // It goes on there, and is not over for people.
+            return Mine::Not;
+        }
+        let words = self.heard.iter().filter(|heard| is_alive(heard)).filter_map(|heard| heard.word.as_ref());
+        let end = alert.ends_at.unwrap_or_default().saturating_add(LAST_AFTER);
+        let mut resolved = words.filter_map(|word| word.resolved.get(&alert.labels));
+        match resolved.any(|at| *at > end) {
+            true => Mine::Ended,
+            false => Mine::Wholly,
+        }
     }
 
     /// Tells people and acts, as far as that is this hub's.
     pub fn tell(&mut self, alerts: Vec<Alert>, notifier: Option<&Notifier>, actions: Option<&Actions>) {
-        let (mut told, mut acted, mut others) = (Vec::new(), Vec::new(), BTreeSet::<Labels>::new());
+        if !self.undecided.is_empty() {
+            let newer: BTreeSet<&Labels> = alerts.iter().map(|alert| &alert.labels).collect();
+            self.undecided.retain(|one| !newer.contains(&one.labels));
+        }
+        self.decide(alerts, Instant::now()).hand((notifier, actions), true);
+    }
+
+    /// What becomes of these alerts. Those of which that is not known yet wait.
+    fn decide(&mut self, alerts: Vec<Alert>, at: Instant) -> Decided {
+        let mut decided = Decided::default();
         for alert in alerts {
-            self.undecided.retain(|one| one.labels != alert.labels);
-            match self.of(&alert) {
+            match self.of(&alert, at) {
                 Mine::Wholly => {
-                    acted.push(alert.clone());
-                    told.push(alert);
+                    decided.known.extend(self.firings.take(&alert));
+                    if !alert.is_firing() {
+                        self.firings.end(&alert);
+                    }
+                    decided.acted.push(alert.clone());
+                    decided.told.push(alert);
                 }
-                Mine::Told => told.push(alert),
+                Mine::Told => decided.told.push(alert),
                 Mine::Undecided => {
                     if self.undecided.len() >= UNDECIDED_MAX {
                         self.undecided.remove(0);
                     }
-                    self.undecided.push(alert.clone());
-                    told.push(alert);
+                    self.undecided.push(alert);
                 }
-                Mine::Not => _ = others.insert(alert.labels),
+                Mine::Not => {
+                    self.firings.leave(&alert);
+                    decided.left.push(alert);
+                }
+                Mine::Ended => {
+                    self.firings.end(&alert);
+                    decided.left.push(alert);
+                }
                 // What people were told of it goes with the node.
                 Mine::Later => {}
             }
         }
-        if let Some(notifier) = notifier {
-            if !others.is_empty() {
-                notifier.release(&|labels| others.contains(labels));
-            }
-            notifier.tell(&told);
-        }
-        actions.iter().for_each(|actions| actions.tell(&acted));
+        decided
     }
 
     /// Says to other hubs what they need to go on: the state of the alerts, and what people were told.
@@ -321,6 +369,28 @@ impl Sharing {
             });
         }
         self.last = (state.clone(), revision, heard);
+    }
+}
+
+impl Decided {
+    /// Tells people and acts. `is_pass`: these are all alerts of a pass.
+    fn hand(self, (notifier, actions): (Option<&Notifier>, Option<&Actions>), is_pass: bool) {
+        if let Some(notifier) = notifier {
+            if !self.left.is_empty() {
+                let left: BTreeSet<&Labels> = self.left.iter().map(|alert| &alert.labels).collect();
+                notifier.release(&|labels| left.contains(labels));
+            }
+            if !self.known.is_empty() {
+                notifier.adopt(self.known);
+            }
+            if is_pass || !self.told.is_empty() {
+                notifier.tell(&self.told);
+            }
+        }
+        if let Some(actions) = actions {
+            actions.adopt(&self.left);
+            actions.tell(&self.acted);
+        }
     }
 }
 
@@ -354,6 +424,10 @@ mod tests {
     use khz_rules::RuleSet;
 
     use super::*;
+
+    /// What another hub has saved: one alert that fires.
+    const STATE: &str = r#"{"khz_rules":1,"groups":[{"file":"a.yml","name":"g","time":9,"rules":[{"name":"A","labels":{},
+        "alerts":[{"state":"firing","labels":{"alertname":"A"},"annotations":{},"value":"1","active_at":FIRED,"fired_at":FIRED}]}]}]}"#;
 
     const RULES: &[u8] = b"groups: [{name: g, rules: [{alert: A, expr: a}]}]";
 
@@ -423,5 +497,125 @@ mod tests {
         stage.look(true);
         stage.pass();
         assert_eq!(stage.told(), (1, 1), "it came back, and nobody hears it again");
+    }
+
+    /// What the other hub says of an alert of no node: since when it fires there, and when people were told.
+    fn word(fired_at: i64) -> Arc<PeerWord> {
+        let state = STATE.replace("FIRED", &fired_at.to_string());
+        let told = ToldLine {
+            way: "keep".to_owned(),
+            labels: of_none(0).labels,
+            starts_at: fired_at,
+            told_at: fired_at,
+            perhaps: false,
+        };
+        let state = khz_rules::Saved::from_bytes(state.as_bytes()).unwrap();
+        Arc::new(PeerWord::new("first".to_owned(), "b-1".to_owned(), vec![told], state))
+    }
+
+    fn of_none(starts_at: i64) -> Alert {
+        let labels = [("alertname".to_owned(), "A".to_owned())].into();
+        Alert { labels, starts_at, ..Alert::default() }
+    }
+
+    #[test]
+    fn a_firing_of_no_node_is_left_to_the_hub_where_it_began_and_so_is_what_people_were_told() {
+        let mut stage = Stage::new();
+        let at = Instant::now() + Duration::from_secs(100);
+        let says = |word: &Arc<PeerWord>, answered: Instant| Heard {
+            word: Some(word.clone()),
+            answered: Some(answered),
+            known_at: 20,
+            is_asked: true,
+        };
+        // Which of them was first is not known before the other one has said it.
+        let word = word(5);
+        let silent = Arc::new(PeerWord::new(
+            "first".to_owned(),
+            "b-0".to_owned(),
+            Vec::new(),
+            khz_rules::Saved::new(Vec::new()),
+        ));
+        stage.sharing.heard = vec![says(&silent, at)];
+        let decided = stage.sharing.decide(vec![of_none(10)], at);
+        assert!(decided.told.is_empty() && decided.acted.is_empty() && decided.left.is_empty());
+        assert_eq!(stage.sharing.undecided, [of_none(10)]);
+        stage.sharing.heard = vec![says(&word, at + Duration::from_secs(2))];
+        let groups = &mut stage.groups;
+        stage.sharing.take_others(0, &word, groups, Some(&stage.notifier));
+        let undecided = std::mem::take(&mut stage.sharing.undecided);
+        let decided = stage.sharing.decide(undecided, at + Duration::from_secs(2));
+        assert_eq!((decided.left, decided.told, decided.acted), (vec![of_none(10)], vec![], vec![]));
+        assert!(stage.notifier.told().is_empty(), "this hub reminds nobody of it");
+        // The other one has died: this hub goes on, and knows what people know.
+        stage.sharing.heard = vec![Heard { answered: None, ..says(&word, at) }];
+        let decided = stage.sharing.decide(vec![of_none(10)], at + Duration::from_secs(60));
+        let known: Vec<(&str, i64)> = decided.known.iter().map(|line| (&*line.way, line.told_at)).collect();
+        assert_eq!((decided.told.as_slice(), known), (&[of_none(10)][..], vec![("keep", 5)]));
+    }
+
+    #[test]
+    fn too_many_firings_that_are_not_decided_wait_for_their_next_evaluation() {
+        let mut stage = Stage::new();
+        let at = Instant::now();
+        let (state, tag) = (khz_rules::Saved::new(Vec::new()), "b-0".to_owned());
+        let word = Arc::new(PeerWord::new("first".to_owned(), tag, Vec::new(), state));
+        stage.sharing.heard =
+            vec![Heard { word: Some(word), answered: Some(at), known_at: 0, is_asked: true }];
+        let numbered = |number: usize| {
+            let labels = [("alertname".to_owned(), number.to_string())].into();
+            Alert { labels, starts_at: 1, ..Alert::default() }
+        };
+        let all: Vec<Alert> = (0..=UNDECIDED_MAX).map(numbered).collect();
+        assert!(stage.sharing.decide(all.clone(), at).told.is_empty());
+        assert_eq!((stage.sharing.undecided.len(), &stage.sharing.undecided[0]), (UNDECIDED_MAX, &all[1]));
+        stage.sharing.heard[0].answered = Some(at + Duration::from_secs(2));
+        assert_eq!(stage.sharing.decide(all.clone(), at).told, all);
+    }
+
+    #[test]
+    fn the_end_of_an_alert_of_no_node_is_told_by_the_last_hub_which_knows_what_the_first_one_has_told() {
+        let mut stage = Stage::new();
+        let at = Instant::now() + Duration::from_secs(100);
+        let says = |word: Arc<PeerWord>| Heard {
+            word: Some(word),
+            answered: Some(at),
+            known_at: 20,
+            is_asked: true,
+        };
+        let left = |stage: &mut Stage| {
+            // It fires at the other hub, which has told people.
+            stage.sharing.heard = vec![says(word(5))];
+            assert_eq!(stage.sharing.decide(vec![of_none(10)], at).left, [of_none(10)]);
+            stage.sharing.take_others(0, &word(5), &mut stage.groups, Some(&stage.notifier));
+        };
+        let resolved = |resolved_at: i64| {
+            let mut state = khz_rules::Saved::from_bytes(STATE.replace("FIRED", "5").as_bytes()).unwrap();
+            let alert = &mut state.groups[0].rules[0].alerts[0];
+            (alert.state, alert.resolved_at) = ("inactive".to_owned(), Some(resolved_at));
+            Arc::new(PeerWord::new("first".to_owned(), "b-2".to_owned(), Vec::new(), state))
+        };
+        let over = Alert { ends_at: Some(10_000), ..of_none(10) };
+        // It was over there at the same time, or not long before or after, and the other hub may have seen it fire here.
+        for ended in [9_000, 10_000, 12_000] {
+            left(&mut stage);
+            assert_eq!(
+                stage.sharing.decide(vec![over.clone()], at).left,
+                std::slice::from_ref(&over),
+                "it fires there still"
+            );
+            stage.sharing.heard = vec![says(resolved(ended))];
+            let decided = stage.sharing.decide(vec![over.clone()], at);
+            assert_eq!((decided.known.len(), decided.told), (1, vec![over.clone()]), "{ended}");
+            let again = stage.sharing.decide(vec![over.clone()], at);
+            assert!(again.known.is_empty(), "people have heard it");
+        }
+        // It was over there later: the other hub tells people, and this one does not, also when that one dies.
+        left(&mut stage);
+        stage.sharing.heard = vec![says(resolved(14_000))];
+        let decided = stage.sharing.decide(vec![over.clone()], at);
+        assert!(decided.told.is_empty() && decided.known.is_empty());
+        stage.sharing.heard = Vec::new();
+        assert!(stage.sharing.decide(vec![over], at).known.is_empty());
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use khz_hub::{Cluster, RecordedSeries, RuleNews};
 use khz_model::Query;
+use khz_notify::Alert;
 use khz_rules::{Board, RuleId, RuleSet, Share, counted};
 
 use super::asker::Asker;
@@ -94,6 +95,7 @@ impl Work {
                 std::thread::park_timeout(self.until_next());
                 continue;
             }
+            self.aftermath.of_rules_gone(&mut self.groups);
             let begun = {
                 let share = share(&self.source, &self.aftermath);
                 self.groups.begin_turn(&self.means, now(), &share)
@@ -238,6 +240,7 @@ impl Aftermath {
         if all.is_empty() {
             return;
         }
+        all.iter().for_each(|passed| groups.without_rule.heard(&passed.pass.alerts));
         self.save(groups);
         // After the alerts: a hub that is killed in between finds in their file what is missing in this one.
         self.scoring.take(all, now());
@@ -245,9 +248,20 @@ impl Aftermath {
             groups.log(passed);
             groups.record(passed, &self.recorded, &self.numbers);
             groups.show_one(passed.number, &self.board);
-            self.tell(passed, groups.external_url());
+            self.tell(|| passed.alerts(groups.external_url()));
         }
         groups.count(&self.numbers);
+        self.say();
+    }
+
+    /// Tells people, and those who act, that alerts are over since they have no rule any more.
+    fn of_rules_gone(&mut self, groups: &mut Groups) {
+        let alerts = groups.without_rule_due(now());
+        if alerts.is_empty() {
+            return;
+        }
+        self.save(groups);
+        self.tell(|| alerts);
         self.say();
     }
 
@@ -270,12 +284,12 @@ impl Aftermath {
         }
     }
 
-    fn tell(&mut self, passed: &Passed, external_url: &str) {
+    fn tell(&mut self, alerts: impl FnOnce() -> Vec<Alert>) {
         let Audience { notifier, actions } = &self.audience;
         if notifier.is_none() && actions.is_none() {
             return;
         }
-        let alerts = passed.alerts(external_url);
+        let alerts = alerts();
         match &mut self.sharing {
             Some(sharing) => sharing.tell(alerts, notifier.as_ref(), actions.as_ref()),
             None => {

@@ -1,0 +1,197 @@
+//! Alerts that are of no node, where several hubs evaluate the same rules: the hub where an alert fired first tells people and acts.
+//! Before a hub decides, it waits for what the others know of the same moment. It asks nobody, and gets the time as an argument.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use khz_notify::limits::WAYS_MAX;
+use khz_notify::{Alert, Labels, ToldLine};
+use khz_rules::limits::HUB_ALERTS_MAX;
+
+/// Another hub that evaluates a rule at the same time may be done with it so much later.
+const LATER: Duration = Duration::from_secs(1);
+
+/// What another hub that is there has said of an alert.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Said<'a> {
+    /// Its name.
+    pub hub: &'a str,
+    /// When it was asked for that.
+    pub asked: Instant,
+    /// The alert is active there; with it, since when it fires (ms since 1970).
+    pub active: Option<Option<i64>>,
+}
+
+/// Whose a firing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// This hub's: it tells people and acts.
+    Ours,
+    /// Another hub's.
+    Other,
+    /// Nobody knows so far.
+    Unknown,
+}
+
+/// A firing, as this hub knows it.
+#[derive(Debug)]
+struct Firing {
+    starts_at: i64,
+    seen: Instant,
+    is_ours: bool,
+    /// What people were told by the hub whose it is: by each way when, and whether that is only perhaps so.
+    told: BTreeMap<String, (i64, bool)>,
+}
+
+/// The firings of this hub, by the numbers of their labels.
+#[derive(Debug, Default)]
+pub(super) struct Firings {
+    all: HashMap<u64, Firing>,
+}
+
+impl Firings {
+    /// Whose a firing alert is, by what other hubs that are there say. `own`: the name of this hub.
+    pub fn whose<'a>(
+        &mut self,
+        alert: &Alert,
+        own: &str,
+        said: impl Iterator<Item = Said<'a>>,
+        now: Instant,
+    ) -> Whose {
+        let key = number(&alert.labels);
+        if self.all.len() >= HUB_ALERTS_MAX && !self.all.contains_key(&key) {
+            // Most are over. The others are decided again, which tells nobody twice.
+            self.all.clear();
+        }
+        let begun =
+            || Firing { starts_at: alert.starts_at, seen: now, is_ours: false, told: BTreeMap::new() };
+        let firing = self.all.entry(key).or_insert_with(begun);
+        if firing.starts_at != alert.starts_at {
+            *firing = begun();
+        }
+        let mut whose = Whose::Ours;
+        for Said { hub, asked, active } in said {
+            match active {
+                // Of two that both see it, it is that of the one that did so first; if both did, of the one whose name comes first.
+                Some(Some(fired)) if (fired, hub) < (alert.starts_at, own) => return Whose::Other,
+                // The other one may have done so first, and has not said it yet.
+                _ if asked <= firing.seen + LATER => whose = Whose::Unknown,
+                _ => {}
+            }
+        }
+        whose
+    }
+
+    /// Another hub has told people this. It counts when one of its firings becomes this hub's.
+    pub fn hear(&mut self, line: &ToldLine) {
+        let firing = self.all.get_mut(&number(&line.labels));
+        if let Some(firing) = firing.filter(|firing| !firing.is_ours) {
+            // Ways have at most as many names as there are ways.
+            if firing.told.len() < WAYS_MAX || firing.told.contains_key(&line.way) {
+                firing.told.insert(line.way.clone(), (line.told_at, line.perhaps));
+            }
+        }
+    }
+
+    /// This hub tells people of a firing from now on. Returns what they were told by the hub whose it was before.
+    pub fn take(&mut self, alert: &Alert) -> Vec<ToldLine> {
+        let Some(firing) = self.all.get_mut(&number(&alert.labels)) else { return Vec::new() };
+        firing.is_ours = true;
+        let line = |(way, (told_at, perhaps)): (String, (i64, bool))| {
+            let (labels, starts_at) = (alert.labels.clone(), alert.starts_at);
+            ToldLine { way, labels, starts_at, told_at, perhaps }
+        };
+        std::mem::take(&mut firing.told).into_iter().map(line).collect()
+    }
+
+    /// Another hub tells people of a firing from now on.
+    pub fn leave(&mut self, alert: &Alert) {
+        if let Some(firing) = self.all.get_mut(&number(&alert.labels)) {
+            firing.is_ours = false;
+        }
+    }
+
+    /// An alert is over.
+    pub fn end(&mut self, alert: &Alert) {
+        self.all.remove(&number(&alert.labels));
+    }
+}
+
+/// A number for labels, as Alertmanager makes it.
+fn number(labels: &Labels) -> u64 {
+    khz_notify::fingerprint(labels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alert(starts_at: i64) -> Alert {
+        Alert { labels: [("alertname".to_owned(), "All".to_owned())].into(), starts_at, ..Alert::default() }
+    }
+
+    /// What hub `b` makes of its firing, when another hub says this, having been asked so many ms after it was seen here.
+    fn whose(firings: &mut Firings, starts_at: i64, hub: &str, said: (i64, Option<Option<i64>>)) -> Whose {
+        let (seen, (after, active)) = (Instant::now() + Duration::from_secs(100), said);
+        let span = Duration::from_millis(after.unsigned_abs());
+        let asked = if after < 0 { seen - span } else { seen + span };
+        firings.whose(&alert(starts_at), "b", std::iter::once(Said { hub, asked, active }), seen)
+    }
+
+    #[test]
+    fn the_first_one_has_it_and_of_two_the_one_whose_name_comes_first() {
+        for (hub, fired, expected) in [
+            ("a", 9, Whose::Other),
+            ("a", 10, Whose::Other),
+            ("a", 11, Whose::Ours),
+            ("c", 9, Whose::Other),
+            ("c", 10, Whose::Ours),
+        ] {
+            let whose = whose(&mut Firings::default(), 10, hub, (5_000, Some(Some(fired))));
+            assert_eq!(whose, expected, "{hub} {fired}");
+        }
+        let mut firings = Firings::default();
+        assert_eq!(
+            firings.whose(&alert(10), "b", std::iter::empty(), Instant::now()),
+            Whose::Ours,
+            "nobody else"
+        );
+    }
+
+    #[test]
+    fn nobody_decides_before_the_other_hub_has_said_what_it_knows_of_that_moment() {
+        for active in [None, Some(None), Some(Some(11))] {
+            for (after, expected) in [(-1, Whose::Unknown), (999, Whose::Unknown), (1_500, Whose::Ours)] {
+                let whose = whose(&mut Firings::default(), 10, "a", (after, active));
+                assert_eq!(whose, expected, "{active:?} {after}");
+            }
+            assert_eq!(whose(&mut Firings::default(), 10, "a", (-1, Some(Some(9)))), Whose::Other);
+        }
+    }
+
+    #[test]
+    fn what_another_hub_has_told_counts_once_when_its_firing_becomes_this_hub_s() {
+        let mut firings = Firings::default();
+        let line = |told_at| {
+            let (way, labels) = ("mail".to_owned(), alert(0).labels);
+            ToldLine { way, labels, starts_at: 9, told_at, perhaps: false }
+        };
+        firings.hear(&line(1));
+        assert!(firings.take(&alert(10)).is_empty(), "it does not fire here");
+        whose(&mut firings, 10, "a", (5_000, Some(Some(9))));
+        firings.leave(&alert(10));
+        firings.hear(&line(2));
+        firings.hear(&line(3));
+        let lines = firings.take(&alert(10));
+        assert_eq!(lines.iter().map(|line| (line.starts_at, line.told_at)).collect::<Vec<_>>(), [(10, 3)]);
+        firings.hear(&line(4));
+        assert!(firings.take(&alert(10)).is_empty(), "this hub knows better what it has told");
+        firings.leave(&alert(10));
+        firings.hear(&line(5));
+        whose(&mut firings, 20, "a", (5_000, None));
+        assert!(firings.take(&alert(20)).is_empty(), "people were not told of another firing");
+        firings.end(&alert(20));
+        firings.hear(&line(6));
+        assert!(firings.take(&alert(20)).is_empty());
+    }
+}

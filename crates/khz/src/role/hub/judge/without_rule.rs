@@ -1,0 +1,136 @@
+//! Alerts whose rule was removed or changed: people are told at once that they are resolved. They are mentioned again while others
+//! that were resolved are, since a restart of the hub may have come in between.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use khz_promql::{LabelSet, label_text};
+use khz_rules::{Gone, GoneAlert, PassedAlert, RuleSet, Saved, SavedGone};
+
+use super::passed::{LOGGED_MAX, for_people};
+
+/// How often they are mentioned.
+const MENTIONED_EVERY: Duration = Duration::from_secs(60);
+
+/// The alerts of a hub that have no rule.
+#[derive(Default)]
+pub(super) struct WithoutRule {
+    all: Gone,
+    /// Those of which nobody was told.
+    news: Vec<GoneAlert>,
+    mentioned: Option<Instant>,
+}
+
+impl WithoutRule {
+    /// What an earlier process left behind that has no rule in this set. Nobody may have been told.
+    pub fn restore(saved: Option<&Saved>, set: &RuleSet, now: i64) -> Self {
+        let groups: Vec<_> = set.groups().cloned().collect();
+        let all = saved.map(|saved| Gone::restore(saved, &groups, now)).unwrap_or_default();
+        WithoutRule { all, ..WithoutRule::default() }
+    }
+
+    /// Takes alerts that have lost their rule. Those whose labels another rule's firing alerts have are not over.
+    pub fn add<'a>(&mut self, mut gone: Vec<GoneAlert>, firing: impl Iterator<Item = &'a LabelSet>) {
+        if gone.is_empty() && self.all.is_empty() {
+            return;
+        }
+        let mut labels: BTreeSet<LabelSet> = gone.iter().map(|one| one.alert.labels.clone()).collect();
+        firing.for_each(|fires| {
+            labels.remove(fires);
+            self.all.remove(fires);
+        });
+        gone.retain(|one| labels.contains(&one.alert.labels));
+        for one in gone.iter().take(LOGGED_MAX) {
+            tracing::info!(
+                "alert {} is resolved: its rule was removed or changed",
+                label_text(&one.alert.labels)
+            );
+        }
+        if let Some(more) = gone.len().checked_sub(LOGGED_MAX).filter(|more| *more > 0) {
+            tracing::info!("{more} more alerts are resolved: their rules were removed or changed");
+        }
+        self.all.add(gone.iter().cloned());
+        self.news.extend(gone);
+    }
+
+    /// Rules say something of these alerts, which is newer.
+    pub fn heard(&mut self, alerts: &[PassedAlert]) {
+        if self.all.is_empty() && self.news.is_empty() {
+            return;
+        }
+        for passed in alerts.iter().filter(|passed| passed.alert.fired_at.is_some()) {
+            self.all.remove(&passed.alert.labels);
+            self.news.retain(|one| one.alert.labels != passed.alert.labels);
+        }
+    }
+
+    /// What people are to be told now.
+    pub fn due(&mut self, now: i64, external_url: &str) -> Vec<khz_notify::Alert> {
+        let is_due = self.mentioned.is_none_or(|at| at.elapsed() >= MENTIONED_EVERY);
+        let text = |one: &GoneAlert| for_people(&one.alert, &one.expr, external_url);
+        let news: Vec<_> = std::mem::take(&mut self.news).iter().map(text).collect();
+        if !is_due {
+            return news;
+        }
+        self.mentioned = Some(Instant::now());
+        self.all.expire(now);
+        // There may be more news than are kept.
+        news.into_iter().chain(self.all.iter().map(text)).collect()
+    }
+
+    /// What outlives this process.
+    pub fn save(&self) -> Vec<SavedGone> {
+        self.all.save()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use khz_rules::{Alert, AlertState};
+
+    use super::*;
+
+    fn gone(name: &str) -> GoneAlert {
+        let alert = Alert {
+            state: AlertState::Inactive,
+            labels: LabelSet::new([("alertname", name)]),
+            annotations: Arc::from([]),
+            value: 1.0,
+            active_at: 1,
+            fired_at: Some(1),
+            resolved_at: Some(500),
+            keep_firing_since: None,
+        };
+        GoneAlert { alert: Arc::new(alert), expr: Arc::from("up == 0") }
+    }
+
+    fn names(due: &[khz_notify::Alert]) -> Vec<&str> {
+        due.iter().map(khz_notify::Alert::name).collect()
+    }
+
+    #[test]
+    fn what_has_lost_its_rule_is_told_at_once_and_mentioned_later_unless_it_fires_by_another_rule() {
+        let mut without = WithoutRule::default();
+        assert!(without.due(500, "http://hub").is_empty());
+        // The first look at what is due may mention all; this one is not.
+        without.mentioned = Some(Instant::now());
+        let fires = gone("B").alert.labels.clone();
+        without.add(vec![gone("A"), gone("B"), gone("C")], std::iter::once(&fires));
+        let due = without.due(500, "http://hub");
+        assert_eq!(names(&due), ["A", "C"]);
+        assert_eq!((due[0].starts_at, due[0].ends_at), (1, Some(500)));
+        assert!(due[0].generator_url.starts_with("http://hub/"));
+        assert!(without.due(500, "").is_empty());
+        let passed = |name: &str, fired_at| {
+            let alert = Alert { fired_at, ..(*gone(name).alert).clone() };
+            PassedAlert { rule: 0, alert: Arc::new(alert), change: None }
+        };
+        without.heard(&[passed("A", Some(7)), passed("C", None)]);
+        without.mentioned = None;
+        assert_eq!(names(&without.due(600, "")), ["C"], "a rule says something of A, and C only waits");
+        without.add(Vec::new(), std::iter::once(&gone("C").alert.labels));
+        assert!(without.save().is_empty());
+    }
+}

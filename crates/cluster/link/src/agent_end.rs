@@ -451,7 +451,7 @@ impl<L: Lane> AgentEnd<L> {
     pub fn is_calm(&self, lanes: &impl Lanes<Lane = L>) -> bool {
         let is_idle = self.is_welcome() && !self.wants_room() && !self.has_past && self.reads.is_empty();
         let unsent = || self.senders().map(|(lane, sender)| sender.unsent(lane)).sum::<u64>();
-        is_idle && self.book.is_current(lanes) && unsent() <= CARRY_MAX
+        is_idle && !lanes.may_grant() && self.book.is_current(lanes) && unsent() <= CARRY_MAX
     }
 
     /// How many of the answers to come need not wake a thread, and the bytes of each: they are read before a poll that has another

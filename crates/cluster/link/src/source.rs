@@ -72,6 +72,11 @@ pub trait Lanes {
     fn list(&self, each: &mut dyn FnMut(Self::Lane));
     /// The peer requests rows; an [`Answer`] follows. There are at most [`crate::limits::INTERESTS_MAX`] at a time.
     fn ask(&mut self, interest: &InterestFrame<'_>);
+    /// True if an Interest that was refused may be granted now. Then the next call of `answer` comes from the link's own thread: to
+    /// grant it, `answer` may wait for the thread that writes rows, as `ask` does.
+    fn may_grant(&self) -> bool {
+        false
+    }
     /// The peer no longer requests them, or is gone.
     fn dismiss(&mut self, number: u32);
     /// Whether the lane with this id is prompt: then every row must be followed by a poll.

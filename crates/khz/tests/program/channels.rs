@@ -74,6 +74,37 @@ fn ask(khz: &Running, words: &[&str]) -> std::process::Output {
 }
 
 #[test]
+fn a_channel_that_waits_for_memory_comes_when_another_ends_and_the_node_gathers_on_meanwhile() {
+    let hub = Running::start_hub(&[]);
+    let _agent = agent(&hub, "n1", &[]);
+    // Windows of five minutes at 100 Hz: a node has memory for five such channels of readers.
+    let names = ["q1", "q2", "q3", "q4", "q5", "q6"];
+    for name in names {
+        let words = ["channel", "create", name, "mem.free", "mem.cached", "mem.available"];
+        let more = ["--each", "quantile 0.5 5m", "--rate", "100Hz", "--exact", "--every", "1s"];
+        let done = ask(&hub, &[&words[..], &more].concat());
+        assert_eq!(code(&done), 0, "{}", err(&done));
+    }
+    let shown = |name: &str| -> Value {
+        serde_json::from_str(&out(&ask(&hub, &["channel", "show", name, "--json"]))).unwrap()
+    };
+    let watch = |name: &str| Ended::start_silent(&mut khz(&["channel", "watch", name, "--server", &hub.url]));
+    let mut watchers: Vec<Ended> = Vec::new();
+    for name in &names[..5] {
+        watchers.push(watch(name));
+        until(PATIENCE, "it is executed", || shown(name)["cost"]["nodes"] == 1);
+    }
+    let _last = watch("q6");
+    let is_refused = || shown("q6")["notices"].to_string().contains("tries again when others have ended");
+    until(PATIENCE, "there is no memory left", is_refused);
+    drop(watchers.remove(0));
+    until(PATIENCE, "it has memory now", || shown("q6")["cost"]["nodes"] == 1);
+    until(PATIENCE, "its rows come", || shown("q6")["rows"].as_u64() > Some(0));
+    let nodes: Value = serde_json::from_str(&out(&ask(&hub, &["nodes", "n1", "--json"]))).unwrap();
+    assert_eq!(nodes["connects"], 1, "it was never silent: {nodes}");
+}
+
+#[test]
 fn a_wait_ends_when_a_program_publishes_what_it_waits_for() {
     let hub = Running::start_hub(&[]);
     let _agent = agent(&hub, "n1", &[]);

@@ -168,12 +168,9 @@ impl AgentLanes {
         }
     }
 
-    /// Tries again what was refused for now, if there may be room. The hub hears of what is granted.
+    /// Tries again what was refused for now. The hub hears of what is granted.
     fn grant_waiting(&mut self) {
-        let room = self.gather.channel_room();
-        if std::mem::replace(&mut self.room, room) == room {
-            return;
-        }
+        self.room = self.gather.channel_room();
         for Waiting { number, wish } in std::mem::take(&mut self.waiting) {
             match self.grant_channel(number, wish) {
                 Ok(answer) => {
@@ -248,6 +245,10 @@ impl khz_link::Lanes for AgentLanes {
         self.changes += 1;
     }
 
+    fn may_grant(&self) -> bool {
+        !self.waiting.is_empty() && self.gather.channel_room() != self.room
+    }
+
     fn dismiss(&mut self, number: u32) {
         let before = self.granted.len();
         self.granted.retain(|granted| granted.number != number);
@@ -299,7 +300,8 @@ impl khz_link::Lanes for AgentLanes {
     }
 
     fn answer(&mut self) -> Option<Answer> {
-        if !self.waiting.is_empty() {
+        // Never in the gather thread, which would wait for itself: it carries no rows while this is so.
+        if khz_link::Lanes::may_grant(self) {
             self.grant_waiting();
         }
         self.answers.pop_front()

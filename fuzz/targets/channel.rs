@@ -26,7 +26,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         } else {
             (Unit::Seconds, Kind::Gauge)
         };
-        Some(About { unit, kind, instances: Some("device".to_owned()) })
+        Some(About { unit, kind, instances: Some("device".to_owned()), is_labels: false })
     };
     let rate = Rate::from_hz(1).expect("a rate");
     if let Ok(waited) = Waited::read(text, rate, about) {

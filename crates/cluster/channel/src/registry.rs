@@ -233,20 +233,25 @@ impl Registry {
         self.put(&file, &channels, kept)
     }
 
-    /// Removes a channel. Waits for the disk.
+    /// Removes a channel, with those that use it and whose makers could not change it: they cannot hold it either. Waits for the disk.
     ///
     /// # Errors
     /// Returns that there is none, or that this role may not remove it.
     pub fn remove(&self, name: &str, role: Role) -> Result<(), ChannelError> {
         let file = self.file();
         let channels = self.channels();
-        check_may_change(channels.get(name).ok_or_else(|| unknown(name, &channels))?, role)?;
-        let users = users_of(name, &channels);
+        let there = channels.get(name).ok_or_else(|| unknown(name, &channels))?;
+        check_may_change(there, role)?;
+        let all = users_of(name, &channels);
+        let holds = |user: &&String| {
+            channels.get(*user).is_some_and(|user| user.maker.may_change_channel_of(there.maker))
+        };
+        let users: Vec<&str> = all.iter().filter(holds).map(String::as_str).collect();
         if !users.is_empty() {
             return Err(ChannelError::Used(name.to_owned(), users.join(", ")));
         }
         let mut left = (*channels).clone();
-        left.remove(name);
+        left.retain(|other, _| other != name && !all.contains(other));
         self.change(&file, left)
     }
 
@@ -370,7 +375,7 @@ fn users_of(name: &str, channels: &Channels) -> Vec<String> {
     others.filter(|(_, kept)| uses(kept)).map(|(name, _)| name.clone()).collect()
 }
 
-/// The same channels, with those that use this one compiled again. What an operator's channels compute, and what the store keeps of
+/// The same channels, with those that use this one compiled again. Those of readers that would be wrong with an operator's go. What an operator's channels compute, and what the store keeps of
 /// it, is not a reader's to change.
 fn with_users(mut channels: Channels, changed: &Kept) -> Result<Channels, ChannelError> {
     let name = &changed.definition.name;
@@ -384,9 +389,12 @@ fn with_users(mut channels: Channels, changed: &Kept) -> Result<Channels, Channe
     }
     for user in users {
         let Some(kept) = channels.get(&user) else { continue };
-        let again = kept.again(&|name| of_channels(&channels, name));
-        let again = again.map_err(|error| ChannelError::Breaks(user.clone(), Box::new(error)))?;
-        channels.insert(user, Arc::new(again));
+        match kept.again(&|name| of_channels(&channels, name)) {
+            Ok(again) => drop(channels.insert(user, Arc::new(again))),
+            // Who could not change the channel cannot keep its maker from doing so.
+            Err(_) if !kept.maker.may_change_channel_of(changed.maker) => drop(channels.remove(&user)),
+            Err(error) => return Err(ChannelError::Breaks(user, Box::new(error))),
+        }
     }
     Ok(channels)
 }
@@ -545,6 +553,39 @@ mod tests {
         registry.remove("b", Role::Operator).unwrap();
         // The operator's change has made it an operator's.
         assert!(registry.set(of_expr("z", "node_load1"), Role::Reader).is_err());
+    }
+
+    #[test]
+    fn readers_do_not_hold_an_operators_channel_by_using_it() {
+        let all = |operators: &[&str], readers: &[&str]| {
+            let registry = Registry::in_memory();
+            registry.create(of_expr("op", "node_load1"), Role::Operator).unwrap();
+            for (name, role) in [("r", Role::Reader), ("s", Role::Reader), ("o", Role::Operator)] {
+                let used = if name == "s" { "r" } else { "op" };
+                if operators.contains(&name) || readers.contains(&name) {
+                    registry.create(of_expr(name, &format!("{{\"channel.{used}\"}} * 2")), role).unwrap();
+                }
+            }
+            registry
+        };
+        let readings = || Definition { series: vec!["load.1m".into()], expr: None, ..of_expr("op", "") };
+        // They follow a change that they can follow.
+        let registry = all(&[], &["r", "s"]);
+        registry.set(of_expr("op", "node_load5"), Role::Operator).unwrap();
+        assert_eq!(names(&registry), ["op", "r", "s"]);
+        registry.set(readings(), Role::Operator).unwrap();
+        assert_eq!(names(&registry), ["op"]);
+        let registry = all(&[], &["r", "s"]);
+        assert!(registry.remove("op", Role::Reader).is_err());
+        registry.remove("op", Role::Operator).unwrap();
+        assert!(names(&registry).is_empty());
+        // Operators hold each other's.
+        let registry = all(&["o"], &["r", "s"]);
+        let used = registry.remove("op", Role::Operator).unwrap_err().to_string();
+        assert_eq!(used, "channel 'op' is used by o: change or remove these first");
+        let broken = registry.set(readings(), Role::Operator).unwrap_err().to_string();
+        assert!(broken.starts_with("channel 'o' uses it"), "{broken}");
+        assert_eq!(names(&registry), ["o", "op", "r", "s"]);
     }
 
     #[test]

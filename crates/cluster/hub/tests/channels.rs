@@ -612,6 +612,8 @@ fn a_channel_waits_for_a_place_at_a_node_that_has_too_many_subscriptions() {
     a.row(3, [3; 4]).beat();
     let mut got = Got::default();
     until("its row came", || got.poll(&mut *door).seconds == [3]);
+    let mut heard = door.notices().into_iter().map(|notice| notice.text);
+    assert!(heard.any(|text| text == "sends the channel now"));
 }
 
 #[test]

@@ -117,7 +117,7 @@ mod tests {
         });
         assert_eq!(
             *kept.lock().unwrap(),
-            ["khz: warn: slowed?down (source=\"stat\", late=3)\n", "khz: warn: left (node=n\\u202e1?[2J)\n"]
+            ["khz: warn: slowed; down (source=\"stat\", late=3)\n", "khz: warn: left (node=n\\u202e1?[2J)\n"]
         );
     }
 }

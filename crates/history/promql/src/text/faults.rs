@@ -50,8 +50,26 @@ pub(super) fn fault(
     });
     match found {
         Some((at, problem)) => Fault { at: Position::at(at), problem },
-        None => Fault { at: Position::at(innermost(text, &all, &problem, parse)), problem },
+        None => {
+            let at =
+                range(text, &all, &problem, &parse).unwrap_or_else(|| innermost(text, &all, &problem, parse));
+            Fault { at: Position::at(at), problem }
+        }
     }
+}
+
+/// Where the duration of a range stands that has this problem by itself.
+fn range(
+    text: &str,
+    all: &[Token<'_>],
+    problem: &str,
+    parse: &impl Fn(&str) -> Option<String>,
+) -> Option<usize> {
+    all.iter().enumerate().filter(|(_, token)| token.text == "[").find_map(|(opened, token)| {
+        let closed = all[opened..].iter().find(|token| token.text == "]")?;
+        let alone = format!("a{}", &text[token.at..closed.at + 1]);
+        (parse(&alone).as_deref() == Some(problem)).then(|| all[opened + 1].at)
+    })
 }
 
 /// Where the innermost part begins that has this problem by itself: a call, a group in brackets, or the whole text. If it has one
@@ -273,6 +291,8 @@ mod tests {
         // Types that do not fit, and functions that there are not: where the innermost part begins, or its only operator stands.
         for (text, expected) in [
             ("rate(up)", "1:1: parse error: expected type matrix"),
+            ("rate(up[0s])", "1:9: parse error: duration must be greater than 0"),
+            ("sum(rate(a[5m])) / max_over_time(b{c=\"[\"}[0m:1m])", "1:43: parse error: "),
             ("up * on(instance) rate(up)", "1:19: parse error: expected type matrix"),
             ("up * ignoring (a) group_left (b) rate(up)", "1:34: parse error: expected type matrix"),
             ("up + ON(instance) sum_over_time(up) / up", "1:19: parse error: expected type matrix"),

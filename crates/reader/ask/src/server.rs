@@ -9,7 +9,7 @@ use std::time::Duration;
 use khz_model::http_names::{
     CATALOG_PATH, HEARTBEAT_HEADER, NODES_PATH, QUERY_PATH, RANGE_PATH, STREAM_PATH,
 };
-use khz_model::printable::printable_lines;
+use khz_model::printable::printable;
 use khz_model::{Interest, Nanos, Pattern, RANGE_STEP_READINGS, RangeShape};
 use khz_trust::{ClientFiles, Protocol, TlsClient, Token, explain_io, in_our_words};
 use rustls::ClientConfig;
@@ -360,12 +360,14 @@ impl Server {
         let status = response.status();
         let body = response.into_body().into_with_config().limit(REFUSAL_BYTES_MAX).reader();
         match serde_json::from_reader::<_, Refusal>(body) {
-            Ok(Refusal { error }) => match (status.as_u16(), printable_lines(&error).into_owned()) {
-                (400, error) => AskError::BadRequest(error),
-                (401 | 403, error) => AskError::NotAllowed(error),
-                (409, error) => AskError::Conflict(error),
-                (_, error) => AskError::Refused(error),
-            },
+            Ok(Refusal { error }) => {
+                match (status.as_u16(), printable(&error.trim_end().replace('\n', "; ")).into_owned()) {
+                    (400, error) => AskError::BadRequest(error),
+                    (401 | 403, error) => AskError::NotAllowed(error),
+                    (409, error) => AskError::Conflict(error),
+                    (_, error) => AskError::Refused(error),
+                }
+            }
             Err(_) => self.not_khz(format!("status {status}")),
         }
     }
@@ -449,7 +451,7 @@ mod tests {
         let text =
             "HTTP/1.1 400 Bad Request\r\nContent-Length: 30\r\n\r\n{\"error\":\"a\\nkhz: b\\u001b[2J\"}";
         let most = Most { first: Duration::from_secs(60), body: Duration::from_secs(60), bytes: 1_000 };
-        assert_eq!(asked(text, "", most).to_string(), "a?khz: b?[2J");
+        assert_eq!(asked(text, "", most).to_string(), "a; khz: b?[2J");
     }
 
     #[test]

@@ -209,7 +209,7 @@ fn lists_read_as_they_were_said() {
             exact: false,
             prompt: true,
             past: false,
-            own: true,
+            own: false,
             channel,
             patterns,
         }
@@ -217,13 +217,24 @@ fn lists_read_as_they_were_said() {
         let frame = whole(&out);
         assert_eq!((frame.kind(), frame.name()), (kind::CHANNEL, "Channel"));
         let Frame::Interest(said) = frame else { panic!() };
-        assert_eq!((said.number, said.own, said.channel), (300, true, channel));
+        assert_eq!((said.number, said.own, said.channel), (300, false, channel));
         assert_eq!(said.patterns().collect::<Vec<_>>(), ["cpu.*"]);
         cuts_are_noticed(&out);
         if handler.len() <= 300 {
             told += &line(&out);
         }
     }
+
+    // Only a peer that knows it gets this flag.
+    out.clear();
+    let channel = Some(ChannelFrame { name: "hot", handler: &[7] });
+    let (number, period) = (300, Nanos(2));
+    let own =
+        Ask { number, period, exact: false, prompt: true, past: false, own: true, channel, patterns: &["*"] };
+    own.put(&mut out);
+    let Frame::Interest(said) = whole(&out) else { panic!() };
+    assert_eq!((said.prompt, said.own, said.channel), (true, true, channel));
+    cuts_are_noticed(&out);
 
     out.clear();
     let acks = [Ack { lane: 1, received: 2, stored: 3 }, Ack { lane: 500, received: 4, stored: 5 }];

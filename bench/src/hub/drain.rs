@@ -36,16 +36,7 @@ pub fn work(words: &[&str]) -> Result<(), BenchError> {
     let wrong = |e: std::io::Error| failed("a reader", e);
     let address: SocketAddr = address.parse().map_err(|_| BenchError::Usage("no address".into()))?;
     let period = Nanos(1_000_000_000 / number(rate)?.max(1));
-    let ask = Ask {
-        number: 1,
-        period,
-        exact: false,
-        prompt: *prompt == "prompt",
-        past: false,
-        own: false,
-        channel: None,
-        patterns: &[*pattern],
-    };
+    let ask = Ask { number: 1, period, prompt: *prompt == "prompt", patterns: &[*pattern], ..Ask::default() };
     let sockets = Sockets::new()?;
     let mut open = Vec::new();
     for name in 0..number(readers)? {

@@ -178,17 +178,7 @@ impl Reader {
         socket.set_read_timeout(Some(Duration::from_secs(5))).map_err(wrong)?;
         let mut out = Vec::new();
         greet(&socket, hub, (Role::Operator, "reader"), 4, &mut out)?;
-        Ask {
-            number: 1,
-            period: PERIOD,
-            exact: false,
-            prompt: true,
-            past: false,
-            own: false,
-            channel: None,
-            patterns: &["*"],
-        }
-        .put(&mut out);
+        Ask { number: 1, period: PERIOD, prompt: true, patterns: &["*"], ..Ask::default() }.put(&mut out);
         socket.write_all(&out).map_err(wrong)?;
         let room = vec![0; 64 << 10];
         let (cut, block, decoder) = (Vec::new(), Vec::new(), Decoder::new());

@@ -375,8 +375,8 @@ fn users_of(name: &str, channels: &Channels) -> Vec<String> {
     others.filter(|(_, kept)| uses(kept)).map(|(name, _)| name.clone()).collect()
 }
 
-/// The same channels, with those that use this one compiled again. Those of readers that would be wrong with an operator's go. What an operator's channels compute, and what the store keeps of
-/// it, is not a reader's to change.
+/// The same channels, with those that use this one compiled again. What an operator's channels compute, and what the store keeps of
+/// it, is not a reader's to change; a reader's channel that an operator's change makes wrong goes.
 fn with_users(mut channels: Channels, changed: &Kept) -> Result<Channels, ChannelError> {
     let name = &changed.definition.name;
     let users = users_of(name, &channels);
@@ -557,12 +557,12 @@ mod tests {
 
     #[test]
     fn readers_do_not_hold_an_operators_channel_by_using_it() {
-        let all = |operators: &[&str], readers: &[&str]| {
+        let with = |others: &[&str]| {
             let registry = Registry::in_memory();
             registry.create(of_expr("op", "node_load1"), Role::Operator).unwrap();
             for (name, role) in [("r", Role::Reader), ("s", Role::Reader), ("o", Role::Operator)] {
                 let used = if name == "s" { "r" } else { "op" };
-                if operators.contains(&name) || readers.contains(&name) {
+                if others.contains(&name) {
                     registry.create(of_expr(name, &format!("{{\"channel.{used}\"}} * 2")), role).unwrap();
                 }
             }
@@ -570,17 +570,17 @@ mod tests {
         };
         let readings = || Definition { series: vec!["load.1m".into()], expr: None, ..of_expr("op", "") };
         // They follow a change that they can follow.
-        let registry = all(&[], &["r", "s"]);
+        let registry = with(&["r", "s"]);
         registry.set(of_expr("op", "node_load5"), Role::Operator).unwrap();
         assert_eq!(names(&registry), ["op", "r", "s"]);
         registry.set(readings(), Role::Operator).unwrap();
         assert_eq!(names(&registry), ["op"]);
-        let registry = all(&[], &["r", "s"]);
+        let registry = with(&["r", "s"]);
         assert!(registry.remove("op", Role::Reader).is_err());
         registry.remove("op", Role::Operator).unwrap();
         assert!(names(&registry).is_empty());
         // Operators hold each other's.
-        let registry = all(&["o"], &["r", "s"]);
+        let registry = with(&["o", "r", "s"]);
         let used = registry.remove("op", Role::Operator).unwrap_err().to_string();
         assert_eq!(used, "channel 'op' is used by o: change or remove these first");
         let broken = registry.set(readings(), Role::Operator).unwrap_err().to_string();

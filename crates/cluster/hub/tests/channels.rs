@@ -71,8 +71,7 @@ fn reader(hub: &Hub) -> Node {
 fn ask(reader: &mut Node, number: u32, hz: u64, name: &str, past: bool) {
     let channel = Some(ChannelFrame { name, handler: &[1] });
     let (period, patterns) = (Nanos(1_000_000_000 / hz), &["load.*"]);
-    Ask { number, period, exact: false, prompt: true, past, own: false, channel, patterns }
-        .put(&mut reader.out);
+    Ask { number, period, prompt: true, past, channel, patterns, ..Ask::default() }.put(&mut reader.out);
     reader.send();
 }
 
@@ -637,17 +636,8 @@ fn who_comes_later_to_a_channel_of_states_gets_its_newest_row_first_and_of_event
         let mut link = reader(&hub);
         let frame = Some(ChannelFrame { name: "hot", handler: &handler });
         let (period, patterns) = (Nanos::from_millis(10), &["load.*"]);
-        Ask {
-            number: 1,
-            period,
-            exact: false,
-            prompt: true,
-            past: false,
-            own: false,
-            channel: frame,
-            patterns,
-        }
-        .put(&mut link.out);
+        Ask { number: 1, period, prompt: true, channel: frame, patterns, ..Ask::default() }
+            .put(&mut link.out);
         link.send();
         let mut of_later = Got::default();
         if first == 2 {
@@ -772,8 +762,7 @@ fn a_reader_may_name_a_channel_that_the_hub_keeps() {
     let mut name = |number, name| {
         let channel = Some(ChannelFrame { name, handler: &[] });
         let (period, patterns) = (Nanos::SECOND, &["*"]);
-        Ask { number, period, exact: false, prompt: true, past: false, own: false, channel, patterns }
-            .put(&mut reader.out);
+        Ask { number, period, prompt: true, channel, patterns, ..Ask::default() }.put(&mut reader.out);
         reader.send();
         reader.await_frame(|frame| match frame {
             Frame::Told(told) if told.interest == number => {
@@ -817,8 +806,7 @@ fn a_reader_that_has_named_a_channel_gets_the_rows_of_its_present_definition() {
     let mut reader = reader(&hub);
     let channel = Some(ChannelFrame { name: "hot", handler: &[] });
     let (number, period, patterns) = (1, Nanos::SECOND, &["*"]);
-    Ask { number, period, exact: false, prompt: true, past: false, own: false, channel, patterns }
-        .put(&mut reader.out);
+    Ask { number, period, prompt: true, channel, patterns, ..Ask::default() }.put(&mut reader.out);
     reader.send();
     let (before, _, handler) = next_channel(&mut a);
     assert_eq!(handler, [1]);

@@ -227,17 +227,7 @@ fn readers_that_want_something_else_all_the_time_do_not_flood_the_node() {
     for number in 1..1_000 {
         let patterns = &["mem.free"];
         let period = Nanos::from_millis(20);
-        khz_link::Ask {
-            number,
-            period,
-            exact: false,
-            prompt: false,
-            past: false,
-            own: false,
-            channel: None,
-            patterns,
-        }
-        .put(&mut reader.out);
+        khz_link::Ask { number, period, patterns, ..khz_link::Ask::default() }.put(&mut reader.out);
     }
     reader.send();
     assert!(reader.refusal().1.contains("interests"));
@@ -358,17 +348,7 @@ fn a_node_whose_row_numbers_leap_to_and_fro_does_not_end_its_readers() {
     a.row(1, [1; 4]).end().beat();
     let mut reader = hub.reader();
     let (patterns, period) = (&["mem.free"], Nanos::SECOND);
-    khz_link::Ask {
-        number: 1,
-        period,
-        exact: false,
-        prompt: false,
-        past: false,
-        own: false,
-        channel: None,
-        patterns,
-    }
-    .put(&mut reader.out);
+    khz_link::Ask { number: 1, period, patterns, ..khz_link::Ask::default() }.put(&mut reader.out);
     reader.send();
     let mut second = 1;
     let lane = loop {

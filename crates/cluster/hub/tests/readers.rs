@@ -82,8 +82,7 @@ fn read_until(reader: &mut Node, received: &mut Received, mut is_enough: impl Fn
 /// Subscribes with the frame Interest.
 fn subscribe(reader: &mut Node, number: u32, hz: u64, prompt: bool, patterns: &[&str]) {
     let period = Nanos(1_000_000_000 / hz);
-    Ask { number, period, exact: false, prompt, past: false, own: false, channel: None, patterns }
-        .put(&mut reader.out);
+    Ask { number, period, prompt, patterns, ..Ask::default() }.put(&mut reader.out);
     reader.send();
 }
 
@@ -213,8 +212,7 @@ fn what_changed_in_rows_that_a_slower_reader_does_not_get_is_in_the_next_one_tha
     a.row(0, values(0)).beat();
     let mut reader = hub.reader();
     let (period, patterns) = (Nanos::from_secs(3), &["load.1m", "gpu.*"]);
-    Ask { number: 1, period, exact: false, prompt: false, past: false, own: false, channel: None, patterns }
-        .put(&mut reader.out);
+    Ask { number: 1, period, patterns, ..Ask::default() }.put(&mut reader.out);
     reader.send();
     let mut received = Received::default();
     read_until(&mut reader, &mut received, |r| !r.lanes.is_empty());

@@ -80,16 +80,7 @@ impl Reader {
     }
 
     fn subscribe_to(&mut self, number: u32, seconds: u64, pattern: &str) -> &mut Self {
-        let ask = Ask {
-            number,
-            period: Nanos::from_secs(seconds),
-            exact: false,
-            prompt: false,
-            past: false,
-            own: false,
-            channel: None,
-            patterns: &[pattern],
-        };
+        let ask = Ask { number, period: Nanos::from_secs(seconds), patterns: &[pattern], ..Ask::default() };
         ask.put(&mut self.node.out);
         self.node.send();
         self

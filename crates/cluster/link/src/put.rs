@@ -106,7 +106,7 @@ pub fn leave(out: &mut Vec<u8>, lane: u32) {
 }
 
 /// An Interest or a Channel to be sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ask<'a, P> {
     /// The sender's number for it, from 1.
     pub number: u32,

@@ -141,16 +141,7 @@ fn what_is_settled_is_not_asked_for_again() {
     }
     end.poll(Nanos(2), 2, &mut out).expect("in time");
     end.ask(
-        &Ask {
-            number: 1,
-            period: Nanos(1_000),
-            exact: false,
-            prompt: true,
-            past: false,
-            own: false,
-            channel: None,
-            patterns: &["*"],
-        },
+        &Ask { number: 1, period: Nanos(1_000), prompt: true, patterns: &["*"], ..Ask::default() },
         &mut out,
     );
     assert_eq!(names(&out), ["Hello Reader Some(6)", "Want from 0 have []", "Beat", "Interest"]);

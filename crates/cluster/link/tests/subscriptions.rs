@@ -88,17 +88,7 @@ impl Agent {
 
 fn interest(out: &mut Vec<u8>, number: u32) {
     let patterns = &["cpu.*"];
-    Ask {
-        number,
-        period: Nanos::SECOND,
-        exact: false,
-        prompt: false,
-        past: false,
-        own: false,
-        channel: None,
-        patterns,
-    }
-    .put(out);
+    Ask { number, period: Nanos::SECOND, patterns, ..Ask::default() }.put(out);
 }
 
 fn read(out: &mut Vec<u8>, number: u32, path: &str) {
@@ -124,17 +114,7 @@ fn an_agent_answers_a_limited_number_of_interests_and_one_that_ends_makes_room()
     assert_eq!(agent.gets(|out| interest(out, 7)).0, ["dismiss 7", "ask 7"]);
     let with_channel = |out: &mut Vec<u8>, number| {
         let (patterns, channel) = (&["cpu.*"], Some(ChannelFrame { name: "hot", handler: &[8, 9] }));
-        Ask {
-            number,
-            period: Nanos::SECOND,
-            exact: false,
-            prompt: false,
-            past: false,
-            own: false,
-            channel,
-            patterns,
-        }
-        .put(out);
+        Ask { number, period: Nanos::SECOND, channel, patterns, ..Ask::default() }.put(out);
     };
     assert_eq!(agent.gets(|out| with_channel(out, 7)).0, ["dismiss 7", "ask 7 hot [8, 9]"]);
     let refused = vec![format!("told {one_more} false")];

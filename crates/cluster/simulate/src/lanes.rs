@@ -433,8 +433,7 @@ mod tests {
     fn lane(lanes: &mut NodeLanes, number: u32, pattern: &str) -> u64 {
         let (period, patterns) = (Nanos::from_millis(10), &[pattern.to_owned()]);
         let mut bytes = Vec::new();
-        Ask { number, period, exact: false, prompt: false, past: false, own: false, channel: None, patterns }
-            .put(&mut bytes);
+        Ask { number, period, patterns, ..Ask::default() }.put(&mut bytes);
         let raw = frame::split(&bytes, FRAME_MAX).unwrap().unwrap();
         let Frame::Interest(interest) = Frame::decode(raw.kind, raw.body).unwrap() else {
             panic!("no interest")

@@ -2,6 +2,7 @@
 
 mod show;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use clap::{Args, Subcommand};
@@ -135,6 +136,7 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos, width: Option<u
         ("WHY", Side::Left),
     ];
     let mut table = Table::new(&titles, 4);
+    let shared = shared(alerts);
     for alert in alerts {
         let text = |name: &str| alert.annotations.get(name).filter(|text| !text.is_empty());
         let why = text("summary").or_else(|| text("description")).cloned().unwrap_or_default();
@@ -143,7 +145,7 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos, width: Option<u
             cut(name, NAME_CHARS_MAX),
             since(alert, now),
             number(&alert.value),
-            cut(&place(alert, alerts), place_chars),
+            cut(&place(alert, &shared), place_chars),
             cut(&why, WHY_CHARS_MAX),
         ]);
         if let Some(run) = last_of(alert, runs) {
@@ -153,14 +155,20 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos, width: Option<u
     table
 }
 
-/// The labels that tell an alert from the others: the instance first, and no label that all of several have alike.
-fn place(alert: &AlertAnswer, all: &[AlertAnswer]) -> String {
-    let is_shared = |name: &str, value: &str| {
-        all.len() > 1 && all.iter().all(|other| other.labels.get(name).is_some_and(|other| other == value))
+/// The labels that all of several alerts have alike.
+fn shared(all: &[AlertAnswer]) -> BTreeSet<&str> {
+    let [first, others @ ..] = all else { return BTreeSet::new() };
+    let is_shared = |(name, value): &(&String, &String)| {
+        !others.is_empty() && others.iter().all(|other| other.labels.get(*name) == Some(*value))
     };
+    first.labels.iter().filter(is_shared).map(|(name, _)| name.as_str()).collect()
+}
+
+/// The labels that tell an alert from the others: the instance first, and none that they share.
+fn place(alert: &AlertAnswer, shared: &BTreeSet<&str>) -> String {
     let instance = alert.labels.get_key_value(INSTANCE);
-    let others = alert.labels.iter().filter(|(name, value)| {
-        !matches!(name.as_str(), ALERT_NAME | INSTANCE | JOB) && !is_shared(name, value)
+    let others = alert.labels.iter().filter(|(name, _)| {
+        !matches!(name.as_str(), ALERT_NAME | INSTANCE | JOB) && !shared.contains(name.as_str())
     });
     let words: Vec<String> =
         instance.into_iter().chain(others).map(|(name, value)| format!("{name}={value}")).collect();
@@ -269,12 +277,15 @@ pub(crate) mod tests {
         let mut one = alert("Disk", "firing");
         one.labels.insert("device".to_owned(), "sda".to_owned());
         one.labels.insert("job".to_owned(), "node".to_owned());
-        assert_eq!(place(&one, std::slice::from_ref(&one)), "instance=n1 device=sda severity=warning");
+        assert_eq!(
+            place(&one, &shared(std::slice::from_ref(&one))),
+            "instance=n1 device=sda severity=warning"
+        );
         let mut other = one.clone();
         other.labels.insert("device".to_owned(), "sdb".to_owned());
         let both = [one, other];
         assert_eq!(
-            [place(&both[0], &both), place(&both[1], &both)],
+            [place(&both[0], &shared(&both)), place(&both[1], &shared(&both))],
             ["instance=n1 device=sda", "instance=n1 device=sdb"]
         );
     }

@@ -191,8 +191,7 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
                 continue;
             }
             let (patterns, channel) = (&[pattern.as_str()], channel.as_deref().map(ChannelFrame::from));
-            reader_end
-                .ask(&Ask { number, period, exact, prompt, past: false, own: false, channel, patterns }, out);
+            reader_end.ask(&Ask { number, period, exact, prompt, channel, patterns, ..Ask::default() }, out);
         }
     }
 }

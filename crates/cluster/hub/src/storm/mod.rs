@@ -349,16 +349,7 @@ impl World {
             let (number, period) = (1, *period);
             let prompt = period < BASE;
             let channel = channel.as_ref().map(|handler| ChannelFrame { name: "hot", handler });
-            let ask = Ask {
-                number,
-                period,
-                exact: false,
-                prompt,
-                past: false,
-                own: false,
-                channel,
-                patterns: &["a.*"],
-            };
+            let ask = Ask { number, period, prompt, channel, patterns: &["a.*"], ..Ask::default() };
             follower.ask(&ask, &mut call.out);
         }
         accepted.to_hub.write(&mut call.out, now, &mut self.random);

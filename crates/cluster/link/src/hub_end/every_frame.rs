@@ -179,29 +179,9 @@ fn every_frame_of_a_node_is_heard_as_what_it_is() {
 fn every_frame_of_a_reader_is_heard_as_what_it_is() {
     let say = |out: &mut Vec<u8>| {
         let patterns = &["cpu.*"];
-        Ask {
-            number: 1,
-            period: Nanos(1),
-            exact: false,
-            prompt: true,
-            past: false,
-            own: false,
-            channel: None,
-            patterns,
-        }
-        .put(out);
+        Ask { number: 1, period: Nanos(1), prompt: true, patterns, ..Ask::default() }.put(out);
         let channel = Some(ChannelFrame { name: "hot", handler: &[8] });
-        Ask {
-            number: 2,
-            period: Nanos(1),
-            exact: false,
-            prompt: true,
-            past: false,
-            own: false,
-            channel,
-            patterns,
-        }
-        .put(out);
+        Ask { number: 2, period: Nanos(1), prompt: true, channel, patterns, ..Ask::default() }.put(out);
         Want { from_row: 3, ..Want::default() }.put(2, out);
         put::leave(out, 2);
         put::dismiss(out, 1);
@@ -245,19 +225,7 @@ fn what_a_hub_asks_and_takes_back_is_said_as_what_it_is() {
     let patterns: &[&str] = &["cpu.*"];
     end.want(1, &Want::default(), &mut out);
     end.leave(1, &mut out);
-    end.interest(
-        &Ask {
-            number: 1,
-            period: Nanos(1),
-            exact: false,
-            prompt: true,
-            past: false,
-            own: false,
-            channel: None,
-            patterns,
-        },
-        &mut out,
-    );
+    end.interest(&Ask { number: 1, period: Nanos(1), prompt: true, patterns, ..Ask::default() }, &mut out);
     end.now(1, 2, &mut out);
     end.again(1, 3, 4, &mut out);
     end.dismiss(1, &mut out);
@@ -278,17 +246,7 @@ fn what_a_hub_asks_and_takes_back_is_said_as_what_it_is() {
 fn a_peer_that_sends_interests_too_fast_is_refused_and_a_slow_one_is_not() {
     let interest = |number: u32| {
         let (mut out, patterns) = (Vec::new(), &["cpu.*"]);
-        Ask {
-            number,
-            period: Nanos(1),
-            exact: false,
-            prompt: true,
-            past: false,
-            own: false,
-            channel: None,
-            patterns,
-        }
-        .put(&mut out);
+        Ask { number, period: Nanos(1), prompt: true, patterns, ..Ask::default() }.put(&mut out);
         out
     };
     let text = |number: u32| {

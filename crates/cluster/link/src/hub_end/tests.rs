@@ -160,17 +160,8 @@ fn nothing_is_heard_before_the_hello_and_nothing_after_a_refusal() {
 #[test]
 fn a_reader_may_not_offer_lanes_and_a_node_may_not_ask() {
     let mut interest = Vec::new();
-    Ask {
-        number: 1,
-        period: Nanos(1),
-        exact: false,
-        prompt: true,
-        past: false,
-        own: false,
-        channel: None,
-        patterns: &["cpu.*"],
-    }
-    .put(&mut interest);
+    Ask { number: 1, period: Nanos(1), prompt: true, patterns: &["cpu.*"], ..Ask::default() }
+        .put(&mut interest);
     for (role, wrong, frame) in [(Role::Reader, offer(), "Lane"), (Role::Node, interest, "Interest")] {
         let mut connection = Connection::new();
         connection.say(&hello(role), Nanos(1)).unwrap();

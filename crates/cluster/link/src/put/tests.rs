@@ -183,11 +183,9 @@ fn lists_read_as_they_were_said() {
         number: 1,
         period: Nanos(2),
         exact: true,
-        prompt: false,
         past: true,
-        own: false,
-        channel: None,
         patterns: &["cpu.*", "n1:mem.*[*]"],
+        ..Ask::default()
     }
     .put(&mut out);
     let Frame::Interest(said) = whole(&out) else { panic!() };
@@ -203,17 +201,8 @@ fn lists_read_as_they_were_said() {
         out.clear();
         let channel = Some(ChannelFrame { name: "hot", handler });
         let patterns = &["cpu.*"];
-        Ask {
-            number: 300,
-            period: Nanos(2),
-            exact: false,
-            prompt: true,
-            past: false,
-            own: false,
-            channel,
-            patterns,
-        }
-        .put(&mut out);
+        Ask { number: 300, period: Nanos(2), prompt: true, channel, patterns, ..Ask::default() }
+            .put(&mut out);
         let frame = whole(&out);
         assert_eq!((frame.kind(), frame.name()), (kind::CHANNEL, "Channel"));
         let Frame::Interest(said) = frame else { panic!() };
@@ -229,8 +218,7 @@ fn lists_read_as_they_were_said() {
     out.clear();
     let channel = Some(ChannelFrame { name: "hot", handler: &[7] });
     let (number, period) = (300, Nanos(2));
-    let own =
-        Ask { number, period, exact: false, prompt: true, past: false, own: true, channel, patterns: &["*"] };
+    let own = Ask { number, period, prompt: true, own: true, channel, patterns: &["*"], ..Ask::default() };
     own.put(&mut out);
     let Frame::Interest(said) = whole(&out) else { panic!() };
     assert_eq!((said.prompt, said.own, said.channel), (true, true, channel));
@@ -266,17 +254,7 @@ fn a_channel_is_an_interest_with_a_name_and_a_handler_and_has_these_bytes() {
     let mut out = Vec::new();
     let patterns = &["cpu.*"];
     let channel = Some(ChannelFrame::from(&terms));
-    Ask {
-        number: 3,
-        period: Nanos(0x0102),
-        exact: true,
-        prompt: false,
-        past: false,
-        own: false,
-        channel,
-        patterns,
-    }
-    .put(&mut out);
+    Ask { number: 3, period: Nanos(0x0102), exact: true, channel, patterns, ..Ask::default() }.put(&mut out);
     let interest = [3, 2, 1, 0, 0, 0, 0, 0, 0, 1, 1, 5, b'c', b'p', b'u', b'.', b'*'];
     assert_eq!(out, [&[25, 0, 0, 0, 11][..], &interest, &[3, b'h', b'o', b't', 2, 9, 8]].concat());
     let Frame::Interest(said) = whole(&out) else { panic!() };
@@ -310,17 +288,7 @@ fn a_channel_without_a_name_or_with_too_much_is_refused() {
     // A sender cuts a handler that is too long: a node refuses what is left.
     let (mut out, patterns, handler) = (Vec::new(), &["cpu.*"], [7; HANDLER_BYTES_MAX + 1]);
     let channel = Some(ChannelFrame { name: "hot", handler: &handler });
-    Ask {
-        number: 3,
-        period: Nanos(2),
-        exact: true,
-        prompt: false,
-        past: false,
-        own: false,
-        channel,
-        patterns,
-    }
-    .put(&mut out);
+    Ask { number: 3, period: Nanos(2), exact: true, channel, patterns, ..Ask::default() }.put(&mut out);
     let Frame::Interest(said) = whole(&out) else { panic!() };
     assert_eq!(said.channel.unwrap().handler.len(), HANDLER_BYTES_MAX);
 }

@@ -125,16 +125,7 @@ impl Hub {
             let period = Nanos::from_millis(2);
             let number = talk.next_interest;
             end.interest(
-                &Ask {
-                    number,
-                    period,
-                    exact: true,
-                    prompt: true,
-                    past: false,
-                    own: false,
-                    channel: None,
-                    patterns: &["cpu.*"],
-                },
+                &Ask { number, period, exact: true, prompt: true, patterns: &["cpu.*"], ..Ask::default() },
                 out,
             );
         } else if talk.next_interest > 0 {

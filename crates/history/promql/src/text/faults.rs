@@ -146,7 +146,7 @@ fn operator(all: &[Token<'_>]) -> Option<usize> {
                 }
             }
         }
-        ends = token.kind != Kind::Sign && !is_word(token) || matches!(token.text, ")" | "]" | "}");
+        ends = ends_operand(token);
     }
     if let [one] = found[..] { Some(one) } else { None }
 }
@@ -228,7 +228,7 @@ fn operators(all: &[Token<'_>]) -> Option<(usize, String)> {
             }
             _ => {}
         }
-        ends = token.kind != Kind::Sign && !is_word(token) || matches!(token.text, ")" | "]" | "}");
+        ends = ends_operand(token);
     }
     None
 }
@@ -243,6 +243,11 @@ fn lists(all: &[Token<'_>]) -> Option<(usize, String)> {
 /// A word that has a list of labels, and then an operand.
 fn is_list_of(token: &Token<'_>) -> bool {
     is_one_of(token, &["on", "ignoring", "group_left", "group_right"])
+}
+
+/// An operand may end with it, so that an operator may follow.
+fn ends_operand(token: &Token<'_>) -> bool {
+    token.kind != Kind::Sign && !is_word(token) || matches!(token.text, ")" | "]" | "}")
 }
 
 fn is_word(token: &Token<'_>) -> bool {

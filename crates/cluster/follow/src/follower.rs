@@ -124,10 +124,11 @@ impl<R: Reader> LaneSink for Follower<R> {
         // A hub may offer a lane under another number before it closes the first.
         self.close(key);
         let data = self.reader.offered(&node, offer, &subscription)?;
+        let from = self.reader.wants_from(&data);
         self.lanes_made += 1;
         self.lanes.insert(key.clone(), Lane::new(self.lanes_made, node, offer, subscription, data));
         self.if_empty(key, offer);
-        Some(Accept { span: Nanos(0), prompt: false })
+        Some(Accept { span: Nanos(0), prompt: false, from })
     }
 
     fn changed(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) {

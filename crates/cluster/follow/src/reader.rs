@@ -38,6 +38,13 @@ pub trait Reader: Sized {
         subscription: &Self::Subscription,
     ) -> Option<Self::Lane>;
 
+    /// The first row of a lane that this reader does not have, if it has rows of it from an earlier start of the program. `None`: it
+    /// takes rows from now on.
+    fn wants_from(&self, lane: &Self::Lane) -> Option<u64> {
+        let _ = lane;
+        None
+    }
+
     /// A lane has another period, or will have other series.
     fn changed(&mut self, lane: &mut Lane<Self>) {
         let _ = lane;

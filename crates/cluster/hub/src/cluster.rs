@@ -357,8 +357,8 @@ impl Cluster {
     }
 
     /// Housekeeping, about once a second while anything comes, and once afterwards: counts the lanes that share the
-    /// history's memory, and takes from every node what is beyond its share or not needed. Returns when the next node
-    /// gives back what it holds.
+    /// history's memory, and takes from every node what is beyond its share or not needed. Readers that wait for
+    /// rows of a node that does not send them go on. Returns when there is something to do again although nothing comes.
     pub(crate) fn keep_house(&self, now: Nanos) -> Option<Nanos> {
         let nodes = self.nodes();
         let lanes: usize = nodes.iter().map(|node| node.lock().lanes().history_lanes()).sum();
@@ -368,14 +368,22 @@ impl Cluster {
         self.recorded.each_lane(|lane| lane.trim(share));
         let is_short = self.is_short_of_memory.swap(false, Ordering::Relaxed);
         let before = self.node_bytes.held() + self.schemas.held();
-        let (mut next, mut gives_back) = (None, false);
-        for node in nodes {
-            let mut node = node.lock();
+        let (mut next, mut gives_back, mut is_news) = (None, false, false);
+        for shared in nodes {
+            let mut node = shared.lock();
             gives_back |= node.keep_house(self, share, now, is_short);
-            next = next.into_iter().chain(node.next_give_back(now)).min();
+            if node.has_waited(now) {
+                shared.news(&mut node);
+                is_news = true;
+            }
+            next = next.into_iter().chain(node.next_due(now)).min();
         }
         if gives_back || is_short || self.schemas.has_changed() {
             self.tidy(before);
+        }
+        if is_news {
+            // The link's readers are served by a thread that sleeps otherwise.
+            self.ring_door();
         }
         next
     }

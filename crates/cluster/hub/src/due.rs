@@ -89,34 +89,34 @@ pub(crate) struct House {
     /// The count of news then.
     news: u64,
     is_waiting: bool,
-    /// When a node that is down gives back what it holds.
-    gives_back: Option<Nanos>,
+    /// When there is something to do although nothing comes.
+    due: Option<Nanos>,
 }
 
 impl House {
     pub fn new(now: Nanos) -> Self {
-        House { kept: now, news: 0, is_waiting: false, gives_back: None }
+        House { kept: now, news: 0, is_waiting: false, due: None }
     }
 
     /// When housekeeping is a reason to wake up.
     pub fn next(&self) -> Option<Nanos> {
         let waiting = self.is_waiting.then_some(Nanos(self.kept.0 + HOUSE_AT_LATEST.0));
-        waiting.into_iter().chain(self.gives_back).min()
+        waiting.into_iter().chain(self.due).min()
     }
 
-    /// Housekeeping was done. The next node that is down gives back what it holds at this time.
-    pub fn was_kept(&mut self, gives_back: Option<Nanos>) {
-        self.gives_back = gives_back;
+    /// Housekeeping was done. There is something to do again at this time, although nothing comes.
+    pub fn was_kept(&mut self, due: Option<Nanos>) {
+        self.due = due;
     }
 
     /// True if housekeeping is due now; `news` counts what has come.
     pub fn is_due(&mut self, now: Nanos, news: u64) -> bool {
         self.is_waiting = news != self.news;
-        let gives_back = self.gives_back.is_some_and(|at| now >= at);
-        if !gives_back && (!self.is_waiting || now.since(self.kept) < HOUSE) {
+        let is_due = self.due.is_some_and(|at| now >= at);
+        if !is_due && (!self.is_waiting || now.since(self.kept) < HOUSE) {
             return false;
         }
-        (self.kept, self.news, self.is_waiting, self.gives_back) = (now, news, false, None);
+        (self.kept, self.news, self.is_waiting, self.due) = (now, news, false, None);
         true
     }
 }

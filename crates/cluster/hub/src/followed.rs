@@ -3,6 +3,7 @@
 //! rows.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use khz_model::{Choice, Interest, Nanos};
@@ -20,11 +21,19 @@ pub(crate) struct FollowedChannel {
     /// Every row at once.
     pub prompt: bool,
     choice: Choice,
+    /// The store keeps its rows.
+    is_kept: AtomicBool,
 }
 
 impl FollowedChannel {
     fn new(interest: Interest, prompt: bool) -> Self {
-        FollowedChannel { choice: Choice::new(interest.patterns.clone().into()), interest, prompt }
+        let choice = Choice::new(interest.patterns.clone().into());
+        FollowedChannel { choice, interest, prompt, is_kept: AtomicBool::new(false) }
+    }
+
+    /// True if the store keeps its rows, or did so for another reader of it.
+    pub fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::Relaxed)
     }
 
     /// What its readers subscribe to at this node; `None`: nothing.
@@ -173,6 +182,11 @@ impl Follows {
     pub fn new(cluster: Arc<Cluster>, interest: &Interest, prompt: bool) -> Self {
         let channel = cluster.followed.add(interest, prompt);
         Follows { cluster, channel }
+    }
+
+    /// That reader is the store.
+    pub fn keep(&self) {
+        self.channel.is_kept.store(true, Ordering::Relaxed);
     }
 }
 

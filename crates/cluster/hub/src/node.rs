@@ -466,8 +466,20 @@ impl Node {
         (is_due || is_short && !self.link.is_up()) && self.give_back(cluster, is_short)
     }
 
+    /// True if readers have waited long enough for rows that are missing: [`SharedNode::news`] rings for them.
+    pub fn has_waited(&mut self, now: Nanos) -> bool {
+        let lanes = self.lanes.take_waited(now);
+        lanes.iter().for_each(|&lane| self.subscriptions.has_news(lane));
+        !lanes.is_empty()
+    }
+
+    /// When there is something to do for the node although nothing comes.
+    pub fn next_due(&self, now: Nanos) -> Option<Nanos> {
+        self.next_give_back(now).into_iter().chain(self.lanes.gap_until()).min()
+    }
+
     /// When the node gives memory back next. A node that is read tries again after as long.
-    pub fn next_give_back(&self, now: Nanos) -> Option<Nanos> {
+    fn next_give_back(&self, now: Nanos) -> Option<Nanos> {
         self.gives_back_at().map(|at| if at > now { at } else { Nanos(now.0 + GONE_KEPT.0) })
     }
 }

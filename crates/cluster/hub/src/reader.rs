@@ -9,6 +9,7 @@ use khz_model::{ChannelName, Interest, Misses, Nanos, Pattern, Rate};
 use khz_trust::Identity;
 
 use crate::channel_list::ChannelList;
+use crate::clock;
 use crate::cluster::Cluster;
 use crate::limits::{MISSES_EFFORT, SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX};
 use crate::query::HubQuery;
@@ -336,6 +337,7 @@ impl Feed {
         out: &mut Vec<u8>,
     ) -> bool {
         let (mut has_more, mut held, mut waits) = (false, 0, false);
+        let now = clock::boot();
         let out_max = cluster.out_bytes_max();
         let cursors = self.subscription.cursors();
         // A slow reader goes on where it stopped, so that each node has its turn.
@@ -351,7 +353,7 @@ impl Feed {
                 if turn.is_over() && cursor.is_costly() {
                     waits = true;
                 } else {
-                    has_more |= lane.pump(self.number, cursor, numbering, cluster, out);
+                    has_more |= lane.pump(self.number, cursor, numbering, cluster, now, out);
                     turn.spend(cursor.take_cost());
                 }
                 if self.pace == Pace::Past && lane.wanted && cursor.is_caught_up() {
@@ -376,13 +378,14 @@ impl Feed {
         out: &mut Vec<u8>,
     ) {
         let out_max = cluster.out_bytes_max();
+        let now = clock::boot();
         let new = self.subscription.cursors().iter_mut().skip(self.lanes.len());
         for cursor in new {
             if turn.is_over() || out.len() > out_max {
                 return;
             }
             let mut lane = FeedLane::new(numbering);
-            lane.pump(self.number, cursor, numbering, cluster, out);
+            lane.pump(self.number, cursor, numbering, cluster, now, out);
             turn.spend(1 + cursor.take_cost());
             self.lanes.push(lane);
         }

@@ -95,6 +95,8 @@ pub(crate) struct LaneBelow {
     /// What its slots mean, also while the node is connected here itself.
     schemas: Generations,
     generation: u32,
+    /// The first row that is not in the store here, if the store has rows of the lane.
+    from: Option<u64>,
 }
 
 impl LaneBelow {
@@ -173,10 +175,10 @@ impl Reader for NodesBelow {
         self.node(name)?;
         let NodesBelow { here, nodes, .. } = self;
         let node = nodes.get_mut(name)?;
-        let number = match wanted {
+        let (number, from) = match wanted {
             Wanted::Everything => {
                 node.begin(connection, id, offer, here);
-                LANE
+                (LANE, None)
             }
             Wanted::Channel(channel) => {
                 let terms = channel.terms_at(name.as_str())?;
@@ -184,7 +186,11 @@ impl Reader for NodesBelow {
             }
         };
         let (schemas, generation) = (Generations::default(), offer.generation);
-        Some(LaneBelow { id, here: number, schemas, generation })
+        Some(LaneBelow { id, here: number, schemas, generation, from })
+    }
+
+    fn wants_from(&self, lane: &LaneBelow) -> Option<u64> {
+        lane.from
     }
 
     fn changed(&mut self, lane: &mut Lane<Self>) {

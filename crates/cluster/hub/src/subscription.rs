@@ -75,7 +75,7 @@ pub(crate) struct ClusterSubscription {
     /// Rung for rows, if its reader sleeps until then.
     bell: Option<Arc<Bell>>,
     /// It follows a channel, for which hubs below are asked.
-    _follows: Option<Follows>,
+    follows: Option<Follows>,
     /// The version of the link that its reader speaks.
     version: u8,
     cursors: Vec<Cursor>,
@@ -126,7 +126,7 @@ impl ClusterSubscription {
         let choice_bytes = (choice.held() + handler_bytes) as u64;
         let share = may_hold(&cluster, choice_bytes)?;
         Ok(ClusterSubscription {
-            _follows: follows,
+            follows,
             choice_bytes,
             share,
             rate,
@@ -163,6 +163,7 @@ impl ClusterSubscription {
     /// The store keeps its rows.
     pub fn kept(mut self) -> Self {
         self.is_kept = true;
+        self.follows.iter().for_each(Follows::keep);
         self
     }
 

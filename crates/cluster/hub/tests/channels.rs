@@ -439,6 +439,33 @@ fn a_reader_that_comes_back_gets_the_rows_since_then_in_their_order_and_hears_of
 }
 
 #[test]
+fn rows_behind_others_that_are_missing_come_though_the_node_has_gone_and_nothing_else_does() {
+    let hub = Hub::new();
+    let mut a = node(&hub, "a");
+    let mut first = reader(&hub);
+    ask(&mut first, 1, 100, "hot", false);
+    let number = next_channel(&mut a).0;
+    grant(&mut a, number, 5);
+    a.row(1, [1; 4]).row(2, [2; 4]).beat();
+    assert_eq!(rows_in_order(&mut first, 0, 2), (vec![0, 1], vec![]));
+    drop(first);
+    assert_eq!(dismissed(&mut a), number);
+    khz_link::put::closed(&mut a.out, a.lane);
+    let mut back = reader(&hub);
+    ask(&mut back, 1, 100, "hot", false);
+    let number = next_channel(&mut a).0;
+    a.end();
+    a.out.clear();
+    a.encoder.resume(8, 1);
+    grant(&mut a, number, 5);
+    a.row(9, [9; 4]).beat();
+    let asker = std::thread::spawn(move || rows_in_order(&mut back, 2, 1));
+    a.await_frame(|frame| matches!(frame, Frame::Again { .. }).then_some(()));
+    drop(a);
+    assert_eq!(asker.join().unwrap(), (vec![8], vec![(2, 8)]));
+}
+
+#[test]
 fn a_channel_that_is_kept_is_followed_without_a_reader_and_its_rows_go_into_the_log() {
     let folder = std::env::temp_dir().join(format!("khz-hub-kept-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);

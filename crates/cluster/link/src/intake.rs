@@ -74,10 +74,11 @@ impl Intake {
         Want { from_row, have: above, ..self.want(offer, Nanos(u64::MAX), prompt) }
     }
 
-    /// The Want for rows from now on. The rows that were missed are reported as lost.
-    pub fn want_new(&self, offer: &LaneOffer<'_>, prompt: bool) -> Want {
+    /// The Want for rows from now on; of a lane that is new here, from row `from` if it is given. The rows that were missed are
+    /// reported as lost.
+    pub fn want_new(&self, offer: &LaneOffer<'_>, from: Option<u64>, prompt: bool) -> Want {
         let newest = offer.next_row.saturating_sub(1);
-        let from_row = if self.has_rows() { self.settled.end() } else { newest };
+        let from_row = if self.has_rows() { self.settled.end() } else { from.unwrap_or(newest) };
         Want { from_row, have: Vec::new(), ..self.want(offer, Nanos(0), prompt) }
     }
 

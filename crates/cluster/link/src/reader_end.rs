@@ -45,6 +45,8 @@ pub struct Accept {
     pub span: Nanos,
     /// Every row at once, instead of flushed.
     pub prompt: bool,
+    /// The first row that it does not have, if it has rows from an earlier start of its program; `None`: it has none.
+    pub from: Option<u64>,
 }
 
 /// Takes what arrives at a reader's end. `khz_follow::Follower` is the one for readings.
@@ -321,15 +323,15 @@ impl ReaderEnd {
         accept: Accept,
         missed: bool,
     ) -> Want {
-        let Accept { span, prompt } = accept;
+        let Accept { span, prompt, from } = accept;
         let before = || self.left.get(&(key.node.clone(), key.name.clone()));
         match (span, missed, intake.has_rows()) {
             (Nanos(0), true, true) => intake.want_missed(offer, prompt),
             (Nanos(0), true, false) => match before() {
                 Some(left) => intake.want(offer, Nanos(self.now.since(left.at).0 + OVERLAP.0), prompt),
-                None => Want { span: Nanos(u64::MAX), ..intake.want_new(offer, prompt) },
+                None => Want { span: Nanos(u64::MAX), ..intake.want_new(offer, from, prompt) },
             },
-            (Nanos(0), false, _) => intake.want_new(offer, prompt),
+            (Nanos(0), false, _) => intake.want_new(offer, from, prompt),
             _ => intake.want(offer, span, prompt),
         }
     }

@@ -216,6 +216,9 @@ pub struct Notice {
 }
 
 impl Notice {
+    /// What is said of a node that had refused a channel, and sends it now.
+    pub const SENDS_NOW: &str = "sends the channel now";
+
     /// A notice that is not about a node's state.
     pub fn of(node: NodeName, text: impl Into<String>) -> Self {
         Notice { node, text: text.into(), change: None, is_refusal: false }

@@ -8,7 +8,7 @@ use clap::Args;
 use khz_ask::{Column, Piece, Row};
 use khz_channel::{About, Compared, Definition, Waited};
 use khz_model::fold::fold;
-use khz_model::{Kind, Nanos, Rate, RateUnit, Unit, ValueType, suggest};
+use khz_model::{Kind, Nanos, Notice, Rate, RateUnit, Unit, ValueType, suggest};
 use serde_json::{Value, json};
 
 use super::lasting::Lasting;
@@ -191,8 +191,7 @@ impl Wait {
                 Err(failure) => return Err(failure),
             }
         }
-        let timeout = self.timeout.unwrap_or_default();
-        Err(Failure::work(format!("it did not come true within {timeout}")))
+        Err(Failure::work(not_in_time(self.timeout.unwrap_or_default(), &self.refused)))
     }
 
     /// Takes one piece; returns the row if it has one.
@@ -222,6 +221,8 @@ impl Wait {
                 remark!("{}: {text}", fold(&nodes));
                 if is_refusal || is_said_to_refuse(&text) {
                     self.refused.extend(nodes);
+                } else if text == Notice::SENDS_NOW {
+                    nodes.iter().for_each(|node| _ = self.refused.remove(node));
                 }
                 if self.named.as_ref().is_some_and(|named| named.is_subset(&self.refused)) {
                     return Err(Failure::work("none of these nodes can judge the condition"));
@@ -245,6 +246,16 @@ impl Wait {
         }
         Ok(None)
     }
+}
+
+/// Why a wait has ended without a row. A condition that some nodes could not judge may have been true there.
+fn not_in_time(timeout: Nanos, refused: &BTreeSet<String>) -> String {
+    let sentence = format!("it did not come true within {timeout}");
+    if refused.is_empty() {
+        return sentence;
+    }
+    let nodes: Vec<&String> = refused.iter().collect();
+    format!("{sentence} at the nodes that could judge it; not among them, as said above: {}", fold(&nodes))
 }
 
 /// Whether a node that says this will never send a row: it cannot execute this channel, or none at all. Hubs of before do not mark
@@ -354,5 +365,35 @@ impl Metrics {
 
     fn names(&self) -> impl Iterator<Item = &str> {
         self.known.iter().map(|(name, _)| name.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_without_a_row_names_the_nodes_that_could_not_judge() {
+        let refused = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
+        let second = Nanos::from_secs(1);
+        assert_eq!(not_in_time(second, &refused(&[])), "it did not come true within 1s");
+        let some = not_in_time(second, &refused(&["n2", "n1"]));
+        assert!(
+            some.starts_with("it did not come true within 1s at the nodes that could judge it"),
+            "{some}"
+        );
+        assert!(some.ends_with(": n[1-2]"), "{some}");
+    }
+
+    #[test]
+    fn a_node_that_has_room_again_is_not_named() {
+        let mut wait = Wait { until: None, timeout: None, named: None, refused: BTreeSet::new() };
+        let mut says = |text: &str, is_refusal| {
+            let notice = Piece::Notice { nodes: vec!["n1".to_owned()], text: text.to_owned(), is_refusal };
+            assert!(wait.take(notice, &mut Vec::new()).is_ok());
+            wait.refused.len()
+        };
+        assert_eq!(says("has no memory left for this channel", true), 1);
+        assert_eq!(says(Notice::SENDS_NOW, false), 0);
     }
 }

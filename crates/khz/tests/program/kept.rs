@@ -229,6 +229,35 @@ fn rows_of_a_channel_that_is_kept_survive_a_hub_that_is_killed_without_any_reade
     assert!(stored(&hub, "n1:channel.up").is_superset(&all));
 }
 
+#[test]
+fn rows_of_a_channel_that_an_upper_hub_keeps_survive_it_when_it_is_killed() {
+    let (below, above) = (Place::new("below"), Place::new("above"));
+    let lower = below.hub(&[]);
+    let agent = below.agent(&lower, "n1");
+    let mut upper = above.hub(&["--source", &below.link]);
+    let count = ["channel", "create", "count", "--expr", "count_over_time({\"uptime.up\"}[5m])"];
+    operate(&upper, &[&count[..], &["--rate", "20Hz", "--keep", "1d"]].concat());
+    let enough = |hub: &Running, least: usize| {
+        until(PATIENCE, "rows are stored", || values(hub, "n1:channel.count").len() >= least);
+    };
+    enough(&upper, 40);
+    for how in ["KILL", "TERM"] {
+        let before = values(&upper, "n1:channel.count").len();
+        if how == "KILL" {
+            upper.child.kill().unwrap();
+            upper.child.wait().unwrap();
+        } else {
+            assert_eq!(upper.end("TERM").0, Some(0));
+        }
+        std::thread::sleep(OUTAGE / 2);
+        upper = above.hub(&["--source", &below.link]);
+        enough(&upper, before + 100);
+        let counts = values(&upper, "n1:channel.count");
+        assert!(counts.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{how}: {counts:?}");
+    }
+    drop(agent);
+}
+
 /// Everything that reads the past reads a channel.
 fn read_back(place: &Place, hub: &Running) {
     let at = ask(hub, &["get", "n1:channel.up", "n1:channel.mean.mem.free", "--at", "now"]);
@@ -368,4 +397,22 @@ fn a_sink_that_is_a_recording_has_the_rows_of_the_channel_before_and_after_it_wa
     let numbers: Vec<u64> =
         rows.iter().filter(|row| of("2")(row)).map(|row| row["row"].as_u64().unwrap()).collect();
     assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
+}
+
+#[test]
+fn a_sink_that_is_a_recording_has_the_last_rows_of_a_node_that_has_gone() {
+    let place = Place::new("gone");
+    let (config, seen) = (place.path("khz.toml"), place.path("seen"));
+    std::fs::write(&config, format!("[sinks.seen]\nrecord = \"{seen}\"\n")).unwrap();
+    let hub = place.hub(&["--config", &config]);
+    let agent = place.agent(&hub, "n1");
+    // A block of rows that are a second apart is complete after a minute.
+    operate(&hub, &["channel", "create", "up", "--expr", "{\"uptime.up\"}", "--every", "1s", "--to", "seen"]);
+    let watched = ask(&hub, &["channel", "watch", "up", "--count", "4", "--json"]);
+    assert_eq!(code(&watched), 0, "{}", err(&watched));
+    let last: Value = serde_json::from_str(out(&watched).lines().last().unwrap()).unwrap();
+    let has_last = || rows_in(&seen).iter().any(|row| row["time"] == last["time"]);
+    assert!(last["time"].is_string() && !has_last(), "the first block is not complete: {last}");
+    agent.end_by("KILL");
+    until(PATIENCE, "the rows are in the recording", has_last);
 }

@@ -40,7 +40,9 @@ pub enum PlanError {
         problem: &'static str,
     },
     /// Two series of a step have the same labels.
-    #[error("step {} of the plan gives two series with the same labels, {labels}: keep a label that tells them apart", step.0)]
+    #[error(
+        "two series of a part of the expression have the same labels, {labels}: keep a label that tells them apart"
+    )]
     Twins {
         /// Which one.
         step: StepId,
@@ -48,7 +50,9 @@ pub enum PlanError {
         labels: String,
     },
     /// Several series match one, where only one may.
-    #[error("step {} of the plan matches several series with {labels}: match them on more labels, or use group_left", step.0)]
+    #[error(
+        "an operator of the expression matches several series with {labels}: match them on more labels, or use group_left"
+    )]
     Ambiguous {
         /// Which one.
         step: StepId,

@@ -141,6 +141,10 @@ impl Cursor {
         };
         gap.waits = Some((changes, since));
         // A node behind another hub cannot be asked; what that hub does not have is lost.
-        !is_over && (can_resend || !lane.alive) && now.since(since) < GAP_WAIT
+        let may_wait = !is_over && (can_resend || !lane.alive) && now.since(since) < GAP_WAIT;
+        if may_wait {
+            lane.late.wait_until(Nanos(since.0 + GAP_WAIT.0));
+        }
+        may_wait
     }
 }

@@ -18,7 +18,7 @@ impl Cursor {
         drop(node);
         // A node that had no memory or no place for a channel has some now, or its khz was updated.
         if answer.granted && std::mem::take(&mut self.is_refused) {
-            return Some(Notice::of(self.node.name.clone(), "sends the channel now".to_owned()));
+            return Some(Notice::of(self.node.name.clone(), Notice::SENDS_NOW));
         }
         let is_refusal = !self.has_answered && !answer.granted && self.is_of_channel();
         self.is_refused |= is_refusal;

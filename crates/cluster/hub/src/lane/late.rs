@@ -25,6 +25,8 @@ pub(crate) struct Late {
     begins: bool,
     /// The lane is wanted on the present connection.
     is_wanted: bool,
+    /// Until when the first of the readers that wait at a gap does so.
+    gap_until: Option<Nanos>,
     /// Counts changes of all this.
     pub changes: u64,
 }
@@ -125,6 +127,21 @@ impl Late {
     /// Rows that the node was asked for and has not sent: on another connection it is asked again.
     pub fn asked(&self) -> &[(u64, u64)] {
         self.again.as_slice()
+    }
+
+    /// A reader waits until then for rows that it is missing.
+    pub fn wait_until(&mut self, until: Nanos) {
+        self.gap_until = Some(self.gap_until.map_or(until, |known| known.min(until)));
+    }
+
+    /// Until when the first of these waits.
+    pub fn gap_until(&self) -> Option<Nanos> {
+        self.gap_until
+    }
+
+    /// True, once, if a reader has waited long enough.
+    pub fn take_waited(&mut self, now: Nanos) -> bool {
+        self.gap_until.take_if(|until| now >= *until).is_some()
     }
 
     /// Drops what readers have had time to fetch.

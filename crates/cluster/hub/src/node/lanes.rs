@@ -237,6 +237,16 @@ impl Lanes {
         Some(Command::Again { lane, from, to })
     }
 
+    /// The lanes at whose gaps a reader has waited long enough, each once.
+    pub fn take_waited(&mut self, now: Nanos) -> Vec<u64> {
+        self.all_mut().filter_map(|lane| lane.late.take_waited(now).then_some(lane.id)).collect()
+    }
+
+    /// When the next reader has.
+    pub fn gap_until(&self) -> Option<Nanos> {
+        self.all().filter_map(|lane| lane.late.gap_until()).min()
+    }
+
     /// Gives up rows that came late and that no reader has fetched.
     pub fn forget_late(&mut self, now: Nanos) {
         self.all_mut().for_each(|lane| lane.late.keep_house(now, lane.late_readers > 0));

@@ -2,6 +2,7 @@
 //! Readers of the protocol's second version get the node's epoch and row numbers, those of the first version the hub's.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, Encoder};
 use khz_link::frame::kind;
@@ -13,6 +14,7 @@ use super::late_block::LateBlock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::cursor::{Columns, Cursor, Event, Numbers, ServedLane};
+use crate::limits::BLOCK_RESTS;
 
 /// What a reader hears that asks for nothing but values that its version of the link does not know.
 const LEFT_OUT: &str =
@@ -59,6 +61,8 @@ pub(super) struct FeedLane {
     generations: Generations,
     present: Generation,
     encoder: Encoder,
+    /// When a row was written last.
+    wrote: Nanos,
     late: LateBlock,
     /// The row under construction; kept for its capacity.
     bytes: Vec<u8>,
@@ -76,6 +80,7 @@ impl FeedLane {
             generations: Generations::default(),
             present: Generation::default(),
             encoder: Encoder::new(number as u16, 0, Nanos::SECOND),
+            wrote: Nanos(0),
             late: LateBlock::new(number),
             bytes: Vec::new(),
         }
@@ -104,6 +109,7 @@ impl FeedLane {
         cursor: &mut Cursor,
         numbering: &mut Numbering,
         cluster: &Cluster,
+        now: Nanos,
         out: &mut Vec<u8>,
     ) -> bool {
         let node = cursor.node.name.clone();
@@ -150,6 +156,7 @@ impl FeedLane {
         });
         close(rows, out);
         self.late.close(&mut self.generations, out);
+        self.end_block_at_rest(sent > 0, cursor, now, out);
         Counts::add(&cluster.counts.reader_rows, sent);
         Counts::add(&cluster.counts.reader_lost, lost);
         if let Some(notice) = cursor.take_notice() {
@@ -262,6 +269,18 @@ impl FeedLane {
         }
         if out.len() > PIECE {
             close(rows.take(), out);
+        }
+    }
+
+    /// Ends the block if no row comes for long, or if its node has gone: a recorder writes blocks, and is not to wait for rows that
+    /// may never come.
+    fn end_block_at_rest(&mut self, has_rows: bool, cursor: &Cursor, now: Nanos, out: &mut Vec<u8>) {
+        if has_rows {
+            self.wrote = now;
+        } else if self.encoder.rows_open() > 0
+            && (!cursor.node.up.load(Ordering::Relaxed) || now.since(self.wrote) >= BLOCK_RESTS)
+        {
+            self.end_block(&mut None, out);
         }
     }
 

@@ -309,8 +309,8 @@ impl Server {
             self.cluster.followed.end_unread(now);
         }
         if self.house.is_due(now, self.news) {
-            let gives_back = self.cluster.keep_house(now);
-            self.house.was_kept(gives_back);
+            let due = self.cluster.keep_house(now);
+            self.house.was_kept(due);
             self.freed += self.connections.unfinished().take_freed().unwrap_or(0) as u64;
             if self.cluster.has_given_back(self.freed) {
                 self.freed = 0;

@@ -45,9 +45,8 @@ impl FedLane {
         FedLane::new(number, name, epoch, period, (next_row, next_row.saturating_sub(1)))
     }
 
-    /// A lane of a channel: `next_row` is one more than the first row that is for this hub.
-    pub fn of_channel(number: u32, name: &str, epoch: u64, period: Nanos, next_row: u64) -> Self {
-        let first = next_row.saturating_sub(1);
+    /// A lane of a channel: `first` is the first row that is for this hub.
+    pub fn of_channel(number: u32, name: &str, epoch: u64, period: Nanos, first: u64) -> Self {
         FedLane::new(number, name, through(epoch), period, (first, first))
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use khz_block::Decoder;
 use khz_link::LaneOffer;
-use khz_model::Nanos;
+use khz_link::epoch::through;
+use khz_model::{Nanos, NodeName};
 
 use super::asked::{Asked, Wanted};
 use super::fed_channel::FedChannel;
@@ -37,6 +38,11 @@ impl Here {
     /// Where rows count, and whether their blocks are kept.
     pub fn kept(&self) -> (&Counts, bool) {
         (&self.cluster.counts, self.cluster.keeps_history())
+    }
+
+    /// The first row after those that the store has of a channel's lane.
+    fn stored_until(&self, node: &NodeName, epoch: u64) -> Option<u64> {
+        self.cluster.intake()?.end_of(node, through(epoch))
     }
 
     fn through(&self, text: &str) -> Answer {
@@ -182,7 +188,8 @@ impl NodeBelow {
 
 /// Its lanes.
 impl NodeBelow {
-    /// The hub below offers a lane for a channel. Returns the number of the lane here.
+    /// The hub below offers a lane for a channel. Returns the number of the lane here, and the first row that is wanted if rows before
+    /// those that come now are.
     pub fn offered(
         &mut self,
         connection: u64,
@@ -190,10 +197,11 @@ impl NodeBelow {
         below: u64,
         offer: &LaneOffer<'_>,
         here: &Here,
-    ) -> u32 {
+    ) -> (u32, Option<u64>) {
         self.connects_as(connection);
         self.refused.retain(|(refused, _)| !Arc::ptr_eq(refused, channel));
         let is_it = |one: &FedChannel| one.lane.continues(offer.epoch) && one.terms.has_rows_of(&terms);
+        let mut from = None;
         let at = match self.channels.iter().position(is_it) {
             Some(at) => at,
             None => {
@@ -202,7 +210,10 @@ impl NodeBelow {
                 self.channels.retain(|one| !one.below.is_empty() || !one.terms.has_rows_of(&terms));
                 self.made += 1;
                 let name = self.free_name(&terms);
-                let lane = FedLane::of_channel(self.made, &name, offer.epoch, offer.period, offer.next_row);
+                // A channel that is kept goes on where the store ends, which this hub's start before has filled.
+                from = channel.is_kept().then(|| here.stored_until(&self.node.name, offer.epoch)).flatten();
+                let first = from.unwrap_or(offer.next_row.saturating_sub(1));
+                let lane = FedLane::of_channel(self.made, &name, offer.epoch, offer.period, first);
                 let (channels, below, to_return, early) = Default::default();
                 self.channels.push(FedChannel { lane, terms, channels, below, to_return, early });
                 self.channels.len() - 1
@@ -220,7 +231,7 @@ impl NodeBelow {
                 node.answered(number, here.through(", and has too many lanes here"), None);
             }
         }
-        one.lane.number()
+        (one.lane.number(), from)
     }
 
     /// Writes the rows of these terms that wait for older ones.

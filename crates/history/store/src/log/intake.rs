@@ -101,6 +101,12 @@ impl Intake {
         self.0.state().lane(node, epoch)
     }
 
+    /// The first row after those of a lane that are in the log; `None`: it has none of them.
+    pub fn end_of(&self, node: &NodeName, epoch: u64) -> Option<u64> {
+        let lane = self.0.state().lanes.get(&(node.clone(), epoch)).cloned()?;
+        lane.stored().last().map(|&(_, end)| end)
+    }
+
     /// From now on each commit asks this for what has come of open blocks. It is not kept alive. The first call counts.
     pub fn ask<O: OpenBlocks + 'static>(&self, open: &Arc<O>) {
         let open: Weak<O> = Arc::downgrade(open);

@@ -116,7 +116,6 @@ fn table(channels: &[Channel], others: &[Executed]) -> Table {
     let mut table = Table::new(&titles, 6);
     for channel in channels {
         let text = |field: &str| word(channel.definition.get(field));
-        let content = if channel.definition.get("expr").is_some() { text("expr") } else { text("series") };
         table.row([
             channel.name.clone(),
             channel.maker.clone(),
@@ -124,7 +123,7 @@ fn table(channels: &[Channel], others: &[Executed]) -> Table {
             channel.readers.to_string(),
             of_count(channel.rows),
             text("nodes").unwrap_or_else(|| "all".to_owned()),
-            content.unwrap_or_default(),
+            content(&text),
         ]);
     }
     for one in others {
@@ -135,6 +134,16 @@ fn table(channels: &[Channel], others: &[Executed]) -> Table {
         table.row([one.name.clone(), none(), none(), none(), rows, executed, whose]);
     }
     table
+}
+
+/// What the rows of a channel have: an expression, series, or a function of each of them.
+fn content(text: &impl Fn(&str) -> Option<String>) -> String {
+    let series = || text("series").unwrap_or_default();
+    match (text("expr"), text("each")) {
+        (Some(expr), _) => expr,
+        (None, Some(each)) => format!("{each} of {}", series()),
+        (None, None) => series(),
+    }
 }
 
 /// A member of a definition on one line.
@@ -278,6 +287,14 @@ sent      12.3k rows, 2.0 KiB; readers have missed 3
 notice    n[1-2]: takes no?handlers
 ";
         assert_eq!(lines(&channel()), expected);
+    }
+
+    #[test]
+    fn the_list_says_what_rows_have() {
+        let rows_have = |definition: Value| content(&|field| word(definition.get(field)));
+        assert_eq!(rows_have(json!({"series": ["mem.*", "load.1m"]})), "mem.* load.1m");
+        assert_eq!(rows_have(json!({"series": ["mem.free"], "each": "mean 1s"})), "mean 1s of mem.free");
+        assert_eq!(rows_have(json!({"expr": "node_load1 > 4"})), "node_load1 > 4");
     }
 
     #[test]

@@ -29,7 +29,10 @@ impl StoredChannels {
     pub fn start(registry: Arc<Registry>, cluster: Arc<Cluster>) -> Result<Self, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = stop.clone();
-        let keeper = ChannelKeeper::new(cluster);
+        let mut keeper = ChannelKeeper::new(cluster);
+        // Before sources are asked for channels: of those that are kept they are asked for the rows since the last start.
+        keeper.keep(kept(&registry));
+        keeper.tend();
         let thread =
             std::thread::Builder::new().name("kept".into()).spawn(move || run(&registry, keeper, &is_over));
         let thread =
@@ -60,7 +63,8 @@ fn run(registry: &Registry, mut keeper: ChannelKeeper, is_over: &AtomicBool) {
             is_idle = kept.is_empty();
             keeper.keep(kept);
         }
-        for notice in keeper.tend() {
+        // That nodes come and go is normal, and said elsewhere.
+        for notice in keeper.tend().into_iter().filter(|notice| notice.change.is_none()) {
             let sentence = format!("{}: {}", notice.node, notice.text);
             if said.len() >= SAID_MAX {
                 said.clear();

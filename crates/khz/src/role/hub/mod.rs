@@ -65,10 +65,10 @@ pub fn run(plan: &Plan) -> Outcome {
     registry.has_ceiling(plan.rate_max);
     warn_of_sinks(plan, &registry);
     channels::make_known(&registry, &cluster);
+    let kept = keep_channels(plan, store.as_ref(), &registry, &cluster)?;
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
     let sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
-    let kept = keep_channels(plan, store.as_ref(), &registry, &cluster)?;
     let channels = Arc::clone(&registry);
     let doors = doors.with_channels(registry).with_origins({
         let cluster = Arc::clone(&cluster);

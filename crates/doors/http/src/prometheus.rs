@@ -16,6 +16,7 @@ mod read;
 mod rules;
 mod series;
 mod times;
+mod wanted_rules;
 
 use std::sync::Arc;
 
@@ -76,7 +77,7 @@ pub(crate) fn table() -> Vec<Route> {
         asked("/api/v1/metadata", data::METADATA_PARAMS, data::metadata),
         asked("/api/v1/query_exemplars", data::EXEMPLARS_PARAMS, data::exemplars),
         ("/api/v1/format_query", query::FORMAT_PARAMS, get(query::format_query).post(query::format_query)),
-        ("/api/v1/rules", rules::RULES_PARAMS, get(rules::rules)),
+        ("/api/v1/rules", wanted_rules::RULES_PARAMS, get(rules::rules)),
         ("/api/v1/alerts", &[], get(rules::alerts)),
         (READ, &[], get(read::read_remotely).post(read::read_remotely)),
         ("/api/v1/status/buildinfo", &[], get(data::build)),

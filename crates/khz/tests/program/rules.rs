@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::exposition::get_at;
 use crate::process::{Running, code, err, khz, out, until};
 use crate::remote_write::Place;
@@ -227,6 +229,48 @@ fn alerts_of_a_rule_that_was_removed_or_changed_are_over_for_people_at_once_and_
             assert_eq!(told(&place, name, severity, status), 1, "{name} {severity} {status}");
         }
     }
+}
+
+/// Two rules of one group, and one of another.
+const CHOSEN: &str = "groups:
+- name: one
+  rules:
+  - {alert: Red, expr: vector(1), labels: {severity: page, text: '{{ $value }}'}}
+  - {record: red, expr: vector(1), labels: {severity: page}}
+- name: two
+  rules:
+  - {alert: Blue, expr: vector(1), labels: {severity: info}}
+";
+
+#[test]
+fn clients_choose_rules_by_their_labels_and_take_groups_in_parts() {
+    let place = Place::new("rules-chosen");
+    write_rules(&place, CHOSEN);
+    let hub = start(&place, "127.0.0.1:0");
+    let answer = |query: &str| -> Value {
+        let answer: Value = serde_json::from_str(&get_at(&hub, &format!("/api/v1/rules?{query}"))).unwrap();
+        answer["data"].clone()
+    };
+    let names = |data: &Value| -> Vec<String> {
+        let rules =
+            data["groups"].as_array().unwrap().iter().flat_map(|group| group["rules"].as_array().unwrap());
+        rules.map(|rule| rule["name"].as_str().unwrap().to_owned()).collect()
+    };
+    for (selector, expected) in [
+        ("{severity=\"page\"}", &["Red", "red"][..]),
+        ("{severity=~\"i.*\"}", &["Blue"]),
+        // A label with a template is unknown.
+        ("{severity=\"page\",text=\"7\"}", &["Red"]),
+        ("{severity=\"none\"}", &[]),
+    ] {
+        assert_eq!(names(&answer(&format!("match[]={}", coded(selector)))), expected, "{selector}");
+    }
+    let first = answer("group_limit=1");
+    assert_eq!(names(&first), ["Red", "red"]);
+    let token = first["groupNextToken"].as_str().unwrap();
+    let second = answer(&format!("group_limit=1&group_next_token={token}"));
+    assert_eq!((names(&second), second.get("groupNextToken")), (vec!["Blue".to_owned()], None));
+    assert_eq!(answer("group_limit=2").get("groupNextToken"), None);
 }
 
 #[test]

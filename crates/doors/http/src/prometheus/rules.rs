@@ -8,84 +8,52 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use khz_model::calendar::Civil;
 use khz_promql::LabelSet;
-use khz_rules::{Alert, AlertState, GroupStanding, Rule, RuleKind, RuleStanding, Standing};
+use khz_rules::{Alert, AlertState, GroupStanding, RuleKind, RuleStanding, Standing};
 
 use crate::json;
 use crate::pages::Writer;
 use crate::prometheus::answer::{self, Notes};
 use crate::prometheus::failure::Failure;
 use crate::prometheus::form::Form;
+use crate::prometheus::wanted_rules::{Wanted, token};
 use crate::refusal::Refusal;
 use crate::routes::App;
 
-/// Parameters of `/api/v1/rules`, by which clients choose among rules.
-pub(crate) const RULES_PARAMS: &[&str] = &["type", "rule_name[]", "rule_group[]", "file[]", "exclude_alerts"];
-
-/// What a client wants to see.
-struct Wanted {
-    alerting: bool,
-    recording: bool,
-    names: Vec<String>,
-    groups: Vec<String>,
-    files: Vec<String>,
-    with_alerts: bool,
-}
-
-impl Wanted {
-    fn of(form: Form) -> Result<Self, Failure> {
-        let kind = form.get("type").unwrap_or_default().to_owned();
-        if !matches!(&*kind, "" | "alert" | "record") {
-            return Err(Failure::parameter("type", format!("not supported value {kind:?}")));
-        }
-        let with_alerts = match form.get("exclude_alerts").unwrap_or("false") {
-            "true" => false,
-            "false" => true,
-            other => {
-                return Err(Failure::parameter("exclude_alerts", format!("{other:?} is not true or false")));
-            }
-        };
-        let (mut names, mut groups, mut files) = (Vec::new(), Vec::new(), Vec::new());
-        for (name, value) in form.only(&["rule_name[]", "rule_group[]", "file[]"]) {
-            match &*name {
-                "rule_name[]" => names.push(value),
-                "rule_group[]" => groups.push(value),
-                _ => files.push(value),
-            }
-        }
-        let (alerting, recording) = (kind != "record", kind != "alert");
-        Ok(Wanted { alerting, recording, names, groups, files, with_alerts })
-    }
-
-    fn group(&self, group: &GroupStanding) -> bool {
-        let is_in = |all: &[String], text: &str| all.is_empty() || all.iter().any(|one| one == text);
-        is_in(&self.groups, &group.group.name) && is_in(&self.files, &group.group.file)
-    }
-
-    fn rule(&self, rule: &Rule) -> bool {
-        let is_kind = if rule.alerting().is_some() { self.alerting } else { self.recording };
-        is_kind && (self.names.is_empty() || self.names.iter().any(|name| **name == *rule.name))
-    }
-}
-
 /// `/api/v1/rules`
 pub(crate) async fn rules(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
-    let wanted = Wanted::of(Form::of(request).await?)?;
+    let wanted = Wanted::of(Form::of(request).await?).await?;
     let standing = app.rules.standing();
     let notes = notes(&standing);
+    let begin = match &wanted.first {
+        None => 0,
+        Some(first) => standing.groups.iter().position(|group| token(group) == *first).ok_or_else(|| {
+            let problem = format!("invalid group_next_token '{first}'. were rule groups changed?");
+            Failure::parameter("group_next_token", problem)
+        })?,
+    };
     let write = async move |mut writer: Writer| {
         writer.page().push_str("{\"groups\":[");
-        let mut count = 0;
-        for group in standing.groups.iter().filter(|group| wanted.group(group)) {
+        let (mut count, mut next) = (0, None);
+        for group in standing.groups[begin..].iter().filter(|group| wanted.group(group)) {
             let rules: Vec<usize> =
                 (0..group.rules.len()).filter(|at| wanted.rule(&group.group.rules[*at])).collect();
             if rules.is_empty() {
                 continue;
             }
+            if wanted.most == Some(count) {
+                next = Some(token(group));
+                break;
+            }
             json::next(writer.page(), count);
             count += 1;
             writer = write_group(writer, group, &rules, wanted.with_alerts).await?;
         }
-        writer.page().push_str("]}");
+        writer.page().push(']');
+        if let Some(next) = next {
+            writer.page().push_str(",\"groupNextToken\":");
+            json::text(writer.page(), &next);
+        }
+        writer.page().push('}');
         Ok(writer)
     };
     answer::success(&app, notes, write).await

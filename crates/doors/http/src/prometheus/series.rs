@@ -66,7 +66,7 @@ impl Wanted {
         let (selectors, (after, to)) = (self.selectors, self.span);
         let work = move |source: &dyn Source, stop: &Stop| {
             let (mut all, mut is_cut) = (BTreeSet::new(), false);
-            for selector in &read(&selectors, stop)? {
+            for selector in &read(&selectors, || stop.check())? {
                 stop.check()?;
                 let (found, is_more) = source.series(selector, after, to, max)?;
                 is_cut |= is_more;
@@ -89,10 +89,13 @@ fn held(set: &LabelSet) -> usize {
 }
 
 /// The conditions of each selector; without selectors, no conditions.
-fn read(selectors: &BTreeSet<String>, stop: &Stop) -> Result<Vec<Vec<Matcher>>, QueryError> {
+pub(super) fn read(
+    selectors: &BTreeSet<String>,
+    check: impl Fn() -> Result<(), QueryError>,
+) -> Result<Vec<Vec<Matcher>>, QueryError> {
     let (mut all, mut regexes) = (Vec::new(), 0);
     for text in selectors {
-        stop.check()?;
+        check()?;
         let matchers = selector(text).map_err(|error| match error {
             QueryError::Bad(problem) => QueryError::Bad(format!("invalid parameter \"match[]\": {problem}")),
             other => other,

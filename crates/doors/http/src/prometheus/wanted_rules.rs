@@ -1,0 +1,136 @@
+//! Which rules a client of `/api/v1/rules` wants: by name, group, file, kind and labels, and how many groups at a time. It writes
+//! nothing.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use khz_promql::{Matcher, QueryError};
+use khz_rules::{GroupStanding, Rule, RuleKind};
+use tokio::task::spawn_blocking;
+
+use crate::prometheus::failure::Failure;
+use crate::prometheus::form::Form;
+use crate::prometheus::series;
+
+/// Parameters of `/api/v1/rules`, by which clients choose among rules.
+pub(crate) const RULES_PARAMS: &[&str] = &[
+    "type",
+    "rule_name[]",
+    "rule_group[]",
+    "file[]",
+    "match[]",
+    "exclude_alerts",
+    "group_limit",
+    "group_next_token",
+];
+
+/// What a client wants to see.
+pub(super) struct Wanted {
+    alerting: bool,
+    recording: bool,
+    names: Vec<String>,
+    groups: Vec<String>,
+    files: Vec<String>,
+    /// The rules that one of them selects by its labels; none: all rules.
+    selectors: Vec<Vec<Matcher>>,
+    pub with_alerts: bool,
+    /// Groups in one answer; `None`: all.
+    pub most: Option<usize>,
+    /// The group with which the answer begins.
+    pub first: Option<String>,
+}
+
+impl Wanted {
+    pub async fn of(form: Form) -> Result<Self, Failure> {
+        let kind = form.get("type").unwrap_or_default().to_owned();
+        if !matches!(&*kind, "" | "alert" | "record") {
+            return Err(Failure::parameter("type", format!("not supported value {kind:?}")));
+        }
+        let with_alerts = match form.get("exclude_alerts").unwrap_or("false") {
+            "true" => false,
+            "false" => true,
+            other => {
+                return Err(Failure::parameter("exclude_alerts", format!("{other:?} is not true or false")));
+            }
+        };
+        let (most, first) = page(&form)?;
+        let texts = form.selectors()?;
+        let (mut names, mut groups, mut files) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, value) in form.only(&["rule_name[]", "rule_group[]", "file[]"]) {
+            match &*name {
+                "rule_name[]" => names.push(value),
+                "rule_group[]" => groups.push(value),
+                _ => files.push(value),
+            }
+        }
+        let selectors = match texts.is_empty() {
+            true => Vec::new(),
+            // Regular expressions may take a while.
+            false => spawn_blocking(move || series::read(&texts, || Ok(())))
+                .await
+                .unwrap_or_else(|_| Err(QueryError::Bad("the selectors cannot be read".to_owned())))
+                .map_err(|error| Failure::bad(error.to_string()))?,
+        };
+        let (alerting, recording) = (kind != "record", kind != "alert");
+        Ok(Wanted { alerting, recording, names, groups, files, selectors, with_alerts, most, first })
+    }
+
+    pub fn group(&self, group: &GroupStanding) -> bool {
+        let is_in = |all: &[String], text: &str| all.is_empty() || all.iter().any(|one| one == text);
+        is_in(&self.groups, &group.group.name) && is_in(&self.files, &group.group.file)
+    }
+
+    pub fn rule(&self, rule: &Rule) -> bool {
+        let is_kind = if rule.alerting().is_some() { self.alerting } else { self.recording };
+        is_kind
+            && (self.names.is_empty() || self.names.iter().any(|name| **name == *rule.name))
+            && (self.selectors.is_empty() || self.selectors.iter().any(|one| selects(one, rule)))
+    }
+}
+
+/// How many groups are wanted, and with which they begin.
+fn page(form: &Form) -> Result<(Option<usize>, Option<String>), Failure> {
+    let first = form.get("group_next_token").filter(|token| !token.is_empty()).map(str::to_owned);
+    let Some(text) = form.get("group_limit").filter(|text| !text.is_empty()) else {
+        return match first {
+            Some(_) => Err(Failure::parameter(
+                "group_next_token",
+                "group_limit needs to be present in order to paginate over the groups",
+            )),
+            None => Ok((None, None)),
+        };
+    };
+    let most: i64 = text.parse().map_err(|_| {
+        Failure::parameter("group_limit", format!("group_limit needs to be a valid number: {text:?}"))
+    })?;
+    match usize::try_from(most) {
+        Ok(most) if most > 0 => Ok((Some(most), first)),
+        _ => Err(Failure::parameter("group_limit", "group_limit needs to be greater than 0")),
+    }
+}
+
+/// True if the labels of a rule meet all conditions. As in Prometheus, labels with templates are unknown, and not looked at.
+fn selects(matchers: &[Matcher], rule: &Rule) -> bool {
+    let text = |name: &str| -> String {
+        match &rule.kind {
+            RuleKind::Alert(alerting) => {
+                let label = alerting.labels.iter().find(|(known, _)| **known == *name);
+                label.map(|(_, value)| value.text().to_owned()).unwrap_or_default()
+            }
+            RuleKind::Record { labels } => {
+                let label = labels.iter().find(|(known, _)| **known == *name);
+                label.map(|(_, value)| value.to_string()).unwrap_or_default()
+            }
+        }
+    };
+    matchers.iter().all(|matcher| {
+        let value = text(&matcher.name);
+        value.contains("{{") || matcher.matches(&value)
+    })
+}
+
+/// What stands for a group, for the client that goes on with it: names have any length, this has one.
+pub(super) fn token(group: &GroupStanding) -> String {
+    let mut hasher = DefaultHasher::new();
+    (&group.group.file, &group.group.name).hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}

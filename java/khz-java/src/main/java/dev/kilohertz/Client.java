@@ -218,7 +218,7 @@ public final class Client {
         /**
          * Shows who asks, where a hub wants to know it (docs/security.md).
          *
-         * @param text a token, as {@code khz token} prints it
+         * @param text a token, as {@code khz certs token} prints it
          * @return this
          */
         public Builder token(String text) {

@@ -47,7 +47,7 @@ final class Door {
         URI uri = parsed(address);
         boolean isSecret = uri.getScheme().equals("https");
         if (token != null && token.chars().anyMatch(c -> c <= ' ' || c > '~')) {
-            throw new IllegalArgumentException("a token is one word of ASCII: take it as 'khz token' prints it, without the line end");
+            throw new IllegalArgumentException("a token is one word of ASCII: take it as 'khz certs token' prints it, without the line end");
         }
         int port = uri.getPort() < 0 ? PORT : uri.getPort();
         return new Door(address, null, uri.getHost(), port, isSecret ? tls : null, token, connectMillis, silenceMillis);

@@ -14,11 +14,20 @@ final class Patience {
 
     static void until(String what, Callable<Boolean> isSo) throws Exception {
         long end = System.nanoTime() + MOST.toNanos();
-        while (!isSo.call()) {
+        while (!isSoNow(isSo)) {
             if (System.nanoTime() > end) {
                 fail("it never came to be: " + what);
             }
             Thread.sleep(PAUSE_MILLIS);
+        }
+    }
+
+    private static boolean isSoNow(Callable<Boolean> isSo) throws Exception {
+        try {
+            return isSo.call();
+        } catch (RefusedException e) {
+            // What is asked for is not there yet.
+            return false;
         }
     }
 }

@@ -216,7 +216,7 @@ public final class Client {
         }
 
         /**
-         * Shows who asks, where a hub wants to know it (docs/security.md).
+         * Shows who asks, where a hub wants to know it (docs/security.md). It is sent only inside TLS, or on this machine.
          *
          * @param text a token, as {@code khz certs token} prints it
          * @return this
@@ -236,6 +236,17 @@ public final class Client {
         public Builder tls(SSLContext context) {
             tls = Objects.requireNonNull(context);
             return this;
+        }
+
+        /**
+         * Trusts the authority of the cluster's certificates, and no other.
+         *
+         * @param file {@code ca.pem}, as {@code khz certs init} makes it
+         * @return this
+         * @throws IllegalArgumentException the file cannot be read, or has no certificate
+         */
+        public Builder authority(Path file) {
+            return tls(Authority.trusted(file));
         }
 
         /**

@@ -49,8 +49,15 @@ final class Door {
         if (token != null && token.chars().anyMatch(c -> c <= ' ' || c > '~')) {
             throw new IllegalArgumentException("a token is one word of ASCII: take it as 'khz certs token' prints it, without the line end");
         }
+        if (token != null && !isSecret && !isLoopback(uri.getHost())) {
+            throw new IllegalArgumentException("everybody on the way to " + address + " could read the token: use https://");
+        }
         int port = uri.getPort() < 0 ? PORT : uri.getPort();
         return new Door(address, null, uri.getHost(), port, isSecret ? tls : null, token, connectMillis, silenceMillis);
+    }
+
+    private static boolean isLoopback(String host) {
+        return host.equals("localhost") || host.startsWith("127.") || host.equals("[::1]");
     }
 
     private static URI parsed(String address) {
@@ -153,7 +160,7 @@ final class Door {
             case SocketTimeoutException timeout -> "says nothing (" + timeout.getMessage() + "): is it stopped, or the network down?";
             case UnknownHostException unknown -> "has a host name that nobody knows: check the name";
             case ConnectException refused -> "takes no connection (" + refused.getMessage() + "): is khz running there, and is this its --listen address?";
-            case SSLException ssl -> "cannot be trusted (" + ssl.getMessage() + "): give the authority of the cluster's certificates with tls()";
+            case SSLException ssl -> "cannot be trusted (" + ssl.getMessage() + "): give the cluster's ca.pem with authority(), and a name that the hub's certificate has";
             default -> "is gone (" + e.getMessage() + "): ask again later";
         };
         return new UnreachableException("the khz at " + address + " " + what, e);

@@ -18,7 +18,7 @@ import java.util.regex.Pattern;
 
 /** A running {@code khz} of the tests, at free ports and in a folder of its own. KHZ_PROGRAM names the program. */
 final class KhzProgram implements AutoCloseable {
-    private static final Pattern DOOR = Pattern.compile("at (http://127\\.0\\.0\\.1:[0-9]+)/");
+    private static final Pattern DOOR = Pattern.compile("at (https?://127\\.0\\.0\\.1:[0-9]+)/");
     private static final Pattern LINK = Pattern.compile("report to (127\\.0\\.0\\.1:[0-9]+)");
     private static boolean isSkipSaid;
 

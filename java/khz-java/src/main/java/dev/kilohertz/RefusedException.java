@@ -9,8 +9,11 @@ public final class RefusedException extends KhzException {
     /** The status of a stream that was ended, or of an answer that stopped, after it had begun. */
     static final int OK = 200;
 
+    /** The HTTP status. */
     private final int status;
+    /** The pattern with a caret; null if the refusal is about something else. */
     private final String shown;
+    /** When to ask again; null: never. */
     private final Duration retryAfter;
 
     RefusedException(int status, String sentence, String shown, Duration retryAfter) {

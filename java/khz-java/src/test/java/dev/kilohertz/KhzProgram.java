@@ -39,7 +39,7 @@ final class KhzProgram implements AutoCloseable {
             return program;
         }
         String why = "KHZ_PROGRAM does not name a khz to run: tests with a real khz are skipped (cargo xtask test sets it)";
-        if ("1".equals(System.getenv("KHZ_TEST_ALL"))) {
+        if (System.getenv("KHZ_TEST_ALL") != null) {
             return fail(why);
         }
         if (!isSkipSaid) {

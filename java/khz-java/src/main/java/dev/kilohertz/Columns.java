@@ -1,26 +1,20 @@
 package dev.kilohertz;
 
 import java.time.Duration;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 
 /** What the readings of a node's rows mean. It stays the same object until the node's columns or rate change. */
 public final class Columns {
     private final String node;
     private final String rate;
     private final Duration period;
-    private final List<Series> series;
-    private final Map<String, Integer> places = new HashMap<>();
+    private final SeriesTable series;
 
-    Columns(String node, String rate, Duration period, List<Series> series) {
+    Columns(String node, String rate, Duration period, SeriesTable series) {
         this.node = node;
         this.rate = rate;
         this.period = period;
-        this.series = List.copyOf(series);
-        for (int i = 0; i < series.size(); i++) {
-            places.putIfAbsent(series.get(i).name(), i);
-        }
+        this.series = series;
     }
 
     /**
@@ -56,7 +50,7 @@ public final class Columns {
      * @return the list
      */
     public List<Series> series() {
-        return series;
+        return series.all();
     }
 
     /**
@@ -66,6 +60,6 @@ public final class Columns {
      * @return its place among the readings, or -1 if there is no such series
      */
     public int indexOf(String name) {
-        return places.getOrDefault(name, -1);
+        return series.indexOf(name);
     }
 }

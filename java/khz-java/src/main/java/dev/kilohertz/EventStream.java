@@ -16,7 +16,7 @@ import java.util.Queue;
  * again.
  */
 public final class EventStream implements Iterable<Event>, AutoCloseable {
-    /** As {@code khz watch} does it: a stream without a sign of life for this long is dead. */
+    /** A stream without a sign of life for this long is dead: a khz sends one each second. */
     private static final int SILENCE_MILLIS = 5_000;
     /** With a slow heartbeat, after this many of them. */
     private static final int HEARTBEATS = 4;

@@ -38,7 +38,7 @@ final class LocalDatagrams implements AutoCloseable {
     private static final StructLayout STATE = Linker.Option.captureStateLayout();
     private static final VarHandle ERRNO = STATE.varHandle(MemoryLayout.PathElement.groupElement("errno"));
 
-    private final Arena arena = Arena.ofShared();
+    private final Arena arena = Arena.ofAuto();
     private final MemorySegment state = arena.allocate(STATE);
     private final MemorySegment address = arena.allocate(PATH_AT + PATH_BYTES, Short.BYTES);
     private final MemorySegment bytes;
@@ -132,7 +132,6 @@ final class LocalDatagrams implements AutoCloseable {
         } catch (Throwable e) {
             throw bug(e);
         }
-        arena.close();
     }
 
     private static RuntimeException bug(Throwable e) {

@@ -15,9 +15,14 @@ import java.util.Queue;
 final class RowDecoder {
     /** More nodes than any cluster has: a peer that names more is none. */
     private static final int NODES_MAX = 1 << 20;
+    /** Series of all nodes together, of which those that are alike count once for each node: more than a hub has. */
+    private static final int COLUMNS_MAX = 1 << 26;
     private static final Reading NOT_YET = new Reading.Absent("not gathered yet");
 
     private final Map<String, NodeRows> nodes = new HashMap<>();
+    /** That of the last node: most nodes of a cluster are alike. */
+    private SeriesTable table = SeriesTable.EMPTY;
+    private long columns;
 
     /** What is known of the rows of one node. */
     private static final class NodeRows {
@@ -71,7 +76,14 @@ final class RowDecoder {
             throw new MalformedException("a stream names more than " + NODES_MAX + " nodes: does a khz answer at this address?");
         }
         NodeRows rows = nodes.computeIfAbsent(node, name -> new NodeRows());
-        rows.columns = new Columns(node, rate, Duration.ofNanos(period), series);
+        columns += series.size() - rows.last.size();
+        if (columns > COLUMNS_MAX) {
+            throw new MalformedException("a stream has more than " + COLUMNS_MAX + " series: select fewer nodes or series");
+        }
+        if (!series.equals(table.all())) {
+            table = new SeriesTable(series);
+        }
+        rows.columns = new Columns(node, rate, Duration.ofNanos(period), table);
         rows.last = Collections.nCopies(series.size(), NOT_YET);
     }
 

@@ -169,7 +169,7 @@ public final class Snapshot implements AutoCloseable {
      * How long ago the newest value was gathered, by the clocks of the node and of this machine. An agent gathers ten times a second:
      * after ten seconds without a value it is dead.
      *
-     * @return the age; a little below zero if the two clocks differ
+     * @return the age; a little below zero if the two clocks differ; since 1970 if nothing was gathered yet
      * @throws SnapshotException the agent has ended, and no other has started
      */
     public Duration age() {

@@ -17,6 +17,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -77,7 +78,6 @@ class DocumentTest {
     /** The example for the khz of this test: what the page calls local is elsewhere here. */
     private static String placed(String code) {
         return code.replace("Snapshot.local()", "Snapshot.open(java.nio.file.Path.of(\"" + khz.snapshot() + "\"))")
-                .replace("Publisher.local()", "Publisher.at(java.nio.file.Path.of(\"" + khz.runDirectory() + "\"))")
                 .replace("http://hub:7070", khz.door());
     }
 
@@ -92,9 +92,39 @@ class DocumentTest {
         assertEquals(0, compiler.waitFor(), said);
     }
 
+    private static Process program(Path source, String... more) throws IOException {
+        List<String> words = new ArrayList<>(List.of(tool("java"), "-p", "target/classes", "--add-modules", "dev.kilohertz", "--illegal-native-access=deny"));
+        words.addAll(List.of(more));
+        words.add(source.toString());
+        ProcessBuilder builder = new ProcessBuilder(words).redirectErrorStream(true);
+        // As systemd does it for a service: local sockets are here.
+        builder.environment().put("RUNTIME_DIRECTORY", khz.runDirectory().toString());
+        return builder.start();
+    }
+
+    @Test
+    void withoutNativeAccessAPublisherSaysWhichFlagIsMissing() throws Exception {
+        assertTrue(printed("Publisher.local().close();").contains("start it with --enable-native-access=dev.kilohertz"));
+    }
+
+    @Test
+    void theKhzOfThisMachineIsFound() throws Exception {
+        String expected = Client.connect(khz.door()).now("mem.total").samples().getFirst().reading().toString();
+        assertEquals(expected, printed("IO.println(Client.local().now(\"mem.total\").samples().getFirst().reading());").strip());
+    }
+
+    /** What a program of this statement prints. */
+    private static String printed(String statement) throws Exception {
+        Path source = Files.createTempDirectory(folder, "program").resolve("Example.java");
+        Files.writeString(source, "import dev.kilohertz.*;\n\nvoid main() {\n    " + statement + "\n}\n");
+        Process program = program(source);
+        String printed = new String(program.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        program.waitFor();
+        return printed;
+    }
+
     private static void run(Path source, List<String> expected) throws Exception {
-        Process program = new ProcessBuilder(tool("java"), "-p", "target/classes", "--add-modules", "dev.kilohertz",
-                "--enable-native-access=dev.kilohertz", "--illegal-native-access=deny", source.toString()).redirectErrorStream(true).start();
+        Process program = program(source, "--enable-native-access=dev.kilohertz");
         try (BufferedReader lines = program.inputReader(StandardCharsets.UTF_8)) {
             for (String line : expected) {
                 String printed = lines.readLine();

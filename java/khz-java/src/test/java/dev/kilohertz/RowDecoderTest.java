@@ -56,7 +56,21 @@ class RowDecoderTest {
     }
 
     @Test
-    void otherColumnsBeginAnew() {
+    void nodesThatAreAlikeShareTheirSeries() {
+        decode("columns", COLUMNS);
+        decode("columns", COLUMNS.replace("\"n1\"", "\"n2\""));
+        for (String node : new String[] {"n1", "n2"}) {
+            decode("rows", "{\"node\":\"" + node + "\",\"lost\":0,\"rows\":[{\"t\":\"1.0\",\"b\":\"1.0\",\"v\":[\"7\"]}]}");
+        }
+        Row first = (Row) events.remove();
+        Row second = (Row) events.remove();
+        assertEquals("n1", first.node());
+        assertEquals("n2", second.node());
+        assertSame(first.columns().series(), second.columns().series());
+    }
+
+    @Test
+    void rowsAfterOtherColumnsHaveNoOldReadings() {
         decode("columns", COLUMNS);
         decode("rows", "{\"node\":\"n1\",\"lost\":0,\"rows\":[{\"t\":\"1.0\",\"b\":\"1.0\",\"v\":[\"7\"]}]}");
         decode("columns", "{\"node\":\"n1\",\"rate\":\"1Hz\",\"period_ns\":1000000000,\"columns\":[{\"name\":\"a\",\"instance\":null,\"kind\":\"gauge\",\"unit\":\"count\",\"places\":0}]}");

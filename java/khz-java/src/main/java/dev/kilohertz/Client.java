@@ -1,8 +1,9 @@
 package dev.kilohertz;
 
 import java.io.IOException;
-import java.nio.channels.SocketChannel;
 import java.net.UnixDomainSocketAddress;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
@@ -181,6 +182,41 @@ public final class Client {
      */
     public Flow.Publisher<Event> publisher(Subscription subscription) {
         return new EventPublisher(this, Objects.requireNonNull(subscription));
+    }
+
+    /**
+     * Defines a channel: a subscription that has a name at the hub, for any number of readers. It replaces a channel of this name, and
+     * its readers go on with the new definition.
+     *
+     * @param name a small letter, then small letters, digits and {@code _}
+     * @param subscription what it brings
+     * @throws RefusedException the name or definition cannot be read, or this caller may not change the channel
+     * @throws UnreachableException no khz answers
+     */
+    public void defineChannel(String name, Subscription subscription) {
+        if (subscription.isNamed()) {
+            throw new IllegalArgumentException("a channel is defined by Subscription.of(), and not by the name of another");
+        }
+        finish(door.ask("PUT", Subscription.channelPath(name), subscription.definition().getBytes(StandardCharsets.UTF_8)));
+    }
+
+    /**
+     * Removes a channel. The streams of its rows end with {@link RefusedException}.
+     *
+     * @param name the channel
+     * @throws RefusedException there is none of this name, others use it, or this caller may not remove it
+     * @throws UnreachableException no khz answers
+     */
+    public void removeChannel(String name) {
+        finish(door.ask("DELETE", Subscription.channelPath(name), new byte[0]));
+    }
+
+    private void finish(Answer answer) {
+        try (answer) {
+            answer.skip(answerMax);
+        } catch (IOException e) {
+            throw door.gone(e);
+        }
     }
 
     private <T> T decoded(Query query, Function<JsonReader, T> decoder) {

@@ -9,6 +9,7 @@ import java.net.UnknownHostException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Locale;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
@@ -85,15 +86,16 @@ final class Door {
 
     /** Asks, and returns an answer that is not a refusal. */
     Answer get(String path) {
-        return ask("GET", path);
+        return ask("GET", path, new byte[0]);
     }
 
-    private Answer ask(String method, String path) {
+    /** The same with another method, and with a body of JSON. */
+    Answer ask(String method, String path, byte[] body) {
         Connection connection = null;
         try {
             connection = socket == null ? TcpConnection.open(host, port, tls, connectMillis) : local();
             connection.setSilenceMax(silenceMillis);
-            connection.write(head(method, path));
+            connection.write(request(method, path, body));
             Answer answer = new Answer(connection);
             if (answer.status() / 100 != 2) {
                 try (answer) {
@@ -118,7 +120,7 @@ final class Door {
         }
     }
 
-    private byte[] head(String method, String path) {
+    private byte[] request(String method, String path, byte[] body) {
         StringBuilder head = new StringBuilder(method).append(' ').append(path).append(" HTTP/1.1\r\n");
         head.append("Host: ").append(host);
         if (socket == null) {
@@ -128,7 +130,13 @@ final class Door {
         if (token != null) {
             head.append("Authorization: Bearer ").append(token).append("\r\n");
         }
-        return head.append("\r\n").toString().getBytes(StandardCharsets.US_ASCII);
+        if (body.length > 0) {
+            head.append("Content-Type: application/json\r\nContent-Length: ").append(body.length).append("\r\n");
+        }
+        byte[] first = head.append("\r\n").toString().getBytes(StandardCharsets.US_ASCII);
+        byte[] whole = Arrays.copyOf(first, first.length + body.length);
+        System.arraycopy(body, 0, whole, first.length, body.length);
+        return whole;
     }
 
     private RefusedException refusal(Answer answer) throws IOException {

@@ -17,6 +17,8 @@ import java.util.Map;
  * docs/channels.md says what each condition means. The khz that is asked checks all of them, and refuses what it cannot read.
  */
 public final class Subscription {
+    private static final String CHANNELS = "/khz/v1/channels/";
+
     private final String path;
     private final List<String> patterns;
     private final Map<String, String> parameters;
@@ -44,11 +46,16 @@ public final class Subscription {
      * @return a subscription that takes no further settings
      */
     public static Subscription channel(String name) {
-        return new Subscription("/khz/v1/channels/" + Query.encode(name) + "/stream", List.of(), Map.of());
+        return new Subscription(channelPath(name) + "/stream", List.of(), Map.of());
+    }
+
+    /** The path of a channel. */
+    static String channelPath(String name) {
+        return CHANNELS + Query.encode(name);
     }
 
     private Subscription with(String name, String value) {
-        if (path.startsWith("/khz/v1/channels/")) {
+        if (isNamed()) {
             throw new IllegalStateException("a channel is defined at the hub, and takes no setting " + name + ": use Subscription.of()");
         }
         Map<String, String> more = new LinkedHashMap<>(parameters);
@@ -221,6 +228,27 @@ public final class Subscription {
         patterns.forEach(pattern -> query.add("match", pattern));
         parameters.forEach(query::add);
         return query.add("changes", "1").toString();
+    }
+
+    /** The same as the definition of a channel. */
+    String definition() {
+        JsonWriter json = new JsonWriter();
+        if (!patterns.isEmpty()) {
+            json.field("series", patterns);
+        }
+        parameters.forEach((name, value) -> {
+            switch (name) {
+                case "at_least", "of", "slower" -> json.plain(name, value);
+                case "exact", "once" -> json.plain(name, "true");
+                default -> json.field(name, value);
+            }
+        });
+        return json.toString();
+    }
+
+    /** True if it names a channel, and is none itself. */
+    boolean isNamed() {
+        return path.startsWith(CHANNELS);
     }
 
     /** The names and values of what was set. */

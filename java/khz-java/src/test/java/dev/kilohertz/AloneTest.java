@@ -120,10 +120,11 @@ class AloneTest {
 
     @Test
     void aChannelIsFollowedByItsName() throws Exception {
-        khz.run("channel", "create", "hot", "--expr", "{\"mem.total\"} * 0 + 5", "--rate", "10Hz");
+        client.defineChannel("hot", Subscription.of().expression("{\"mem.total\"} * 0 + 5").rate("10Hz").when("{\"mem.total\"} > 1").atLeast(1, 2));
+        assertTrue(khz.run("channel", "list").contains("hot"));
         try (EventStream stream = client.stream(Subscription.channel("hot"))) {
             assertEquals(5.0, stream.nextRow().orElseThrow().doubleValue("channel.hot"));
-            khz.run("channel", "rm", "hot");
+            client.removeChannel("hot");
             assertThrows(RefusedException.class, () -> {
                 while (stream.next().isPresent()) {
                     // Rows that were on their way.
@@ -131,6 +132,26 @@ class AloneTest {
             });
         }
         assertEquals(404, assertThrows(RefusedException.class, () -> client.stream(Subscription.channel("no_such"))).status());
+        assertEquals(404, assertThrows(RefusedException.class, () -> client.removeChannel("no_such")).status());
+        assertEquals(400, assertThrows(RefusedException.class, () -> client.defineChannel("bad", Subscription.of("mem.free").rate("fast"))).status());
+        assertThrows(IllegalArgumentException.class, () -> client.defineChannel("bad", Subscription.channel("hot")));
+    }
+
+    @Test
+    void aChangedChannelIsAnEvent() {
+        client.defineChannel("turn", Subscription.of("mem.total").rate("10Hz"));
+        try (EventStream stream = client.stream(Subscription.channel("turn"))) {
+            assertTrue(stream.nextRow().orElseThrow().doubleValue("mem.total") > 0);
+            client.defineChannel("turn", Subscription.of("load.1m").rate("10Hz").when("{\"load.1m\"} >= 0").once().exact());
+            for (Event event : stream) {
+                if (event instanceof ChannelChange change) {
+                    assertEquals("turn", change.name());
+                    assertTrue(change.definition().contains("load.1m"), change.definition());
+                    break;
+                }
+            }
+        }
+        client.removeChannel("turn");
     }
 
     @Test

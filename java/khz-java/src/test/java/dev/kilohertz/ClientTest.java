@@ -251,6 +251,13 @@ class ClientTest {
     }
 
     @Test
+    void aSubscriptionIsTheDefinitionOfAChannel() {
+        Subscription subscription = Subscription.of("a.b[\"x\\\n]", "c").rate("1Hz").once().atLeast(3, 5).holdFor("10s");
+        assertEquals("{\"series\":[\"a.b[\\\"x\\\\\\u000a]\",\"c\"],\"rate\":\"1Hz\",\"once\":true,\"at_least\":3,\"of\":5,\"for\":\"10s\"}", subscription.definition());
+        assertEquals("{}", Subscription.of().definition());
+    }
+
+    @Test
     void aSubscriptionIsAUrl() {
         Subscription subscription = Subscription.of("n[1-2]:fs.free[%2Fhome]", "a.*").rate("10Hz").when("x > 1").atLeast(3, 5).once();
         assertEquals("/khz/v1/stream?match=n%5B1-2%5D%3Afs.free%5B%252Fhome%5D&match=a.%2A&rate=10Hz&when=x%20%3E%201&at_least=3&of=5&once=1&changes=1",

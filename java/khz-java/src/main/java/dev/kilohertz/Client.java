@@ -1,8 +1,7 @@
 package dev.kilohertz;
 
 import java.io.IOException;
-import java.net.UnixDomainSocketAddress;
-import java.nio.channels.SocketChannel;
+import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.security.NoSuchAlgorithmException;
@@ -76,9 +75,12 @@ public final class Client {
         throw new UnreachableException("no khz runs on this machine (no socket in " + directories + "): start 'khz', or name one with connect()");
     }
 
+    /** True where a process listens, even one that is stopped and whose queue is full. */
     private static boolean listens(Path socket) {
-        try (SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket))) {
-            return channel.isConnected();
+        try (LocalConnection connection = LocalConnection.open(socket, 1)) {
+            return connection.isOpen();
+        } catch (SocketTimeoutException e) {
+            return true;
         } catch (IOException e) {
             return false;
         }

@@ -107,7 +107,7 @@ public final class Definition {
     /**
      * How many decimal places its exact values have.
      *
-     * @param number 0 (the default) to 9; values are rounded to so many places
+     * @param number 0 (the default) to 9; values are rounded to that number of places
      * @return this
      */
     public Definition places(int number) {

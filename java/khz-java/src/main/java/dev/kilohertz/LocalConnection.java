@@ -3,6 +3,7 @@ package dev.kilohertz;
 import java.io.IOException;
 import java.net.SocketException;
 import java.net.SocketTimeoutException;
+import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
@@ -10,11 +11,15 @@ import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /** A connection over a local socket. Java's channels have no timeouts, so each wait is one of a selector. */
 final class LocalConnection extends Connection {
+    private static final long RETRY_NANOS = 10_000_000;
+
     private final SocketChannel channel;
     private final Selector selector;
     private final SelectionKey key;
@@ -28,14 +33,36 @@ final class LocalConnection extends Connection {
     }
 
     static LocalConnection open(Path socket, int connectMillis) throws IOException {
-        SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(socket));
-        try {
-            channel.configureBlocking(false);
-            return new LocalConnection(channel, Selector.open(), connectMillis);
-        } catch (IOException | RuntimeException e) {
-            channel.close();
-            throw e;
+        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(connectMillis);
+        while (true) {
+            SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX);
+            try {
+                channel.configureBlocking(false);
+                channel.connect(UnixDomainSocketAddress.of(socket));
+                return new LocalConnection(channel, Selector.open(), connectMillis);
+            } catch (IOException | RuntimeException e) {
+                channel.close();
+                if (!mayBeFull(socket, e)) {
+                    throw e;
+                }
+                if (System.nanoTime() - end >= 0) {
+                    SocketTimeoutException over = new SocketTimeoutException("it takes no connection within " + connectMillis + " ms: " + e.getMessage());
+                    over.initCause(e);
+                    throw over;
+                }
+            }
+            // The kernel tells nobody when there is room.
+            LockSupport.parkNanos(RETRY_NANOS);
         }
+    }
+
+    /** Whether the queue of the listening process may be full. Java has no exception of its own for that, only a text of the kernel. */
+    private static boolean mayBeFull(Path socket, Exception e) {
+        return e.getClass() == SocketException.class && Files.isWritable(socket);
+    }
+
+    boolean isOpen() {
+        return channel.isOpen();
     }
 
     @Override

@@ -7,6 +7,10 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.net.SocketTimeoutException;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.ServerSocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -19,6 +23,7 @@ import java.util.concurrent.Flow;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** Hubs that refuse, break off, say nothing, or are none. */
 class ClientTest {
@@ -85,6 +90,30 @@ class ClientTest {
         assertTrue(tcp.getMessage().contains("http://127.0.0.1:1 takes no connection"), tcp.getMessage());
         UnreachableException local = assertThrows(UnreachableException.class, () -> Client.connect("unix:/nonexistent/hub.sock").nodes());
         assertTrue(local.getMessage().contains("/nonexistent/hub.sock"), local.getMessage());
+    }
+
+    @Test
+    void aStoppedKhzWithAFullQueueDelaysNobody(@TempDir Path folder) throws Exception {
+        Path socket = folder.resolve("khz.sock");
+        try (ServerSocketChannel stopped = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
+            stopped.bind(UnixDomainSocketAddress.of(socket), 1);
+            Client client = Client.builder("unix:" + socket).connectMax(Duration.ofMillis(50)).silenceMax(Duration.ofMillis(50)).build();
+            List<String> why = new ArrayList<>();
+            List<LocalConnection> waiting = new ArrayList<>();
+            try {
+                for (int i = 0; i < 3; i++) {
+                    waiting.add(LocalConnection.open(socket, 50));
+                }
+            } catch (SocketTimeoutException e) {
+                why.add(e.getMessage());
+            }
+            assertEquals(1, why.size(), "its queue is not full");
+            UnreachableException error = assertThrows(UnreachableException.class, client::nodes);
+            assertTrue(error.getMessage().contains("takes no connection within 50 ms"), error.getMessage());
+            for (LocalConnection connection : waiting) {
+                connection.close();
+            }
+        }
     }
 
     @Test
@@ -213,7 +242,7 @@ class ClientTest {
     }
 
     @Test
-    void aSubscriberThatRequestsNothingIsTold() throws Exception {
+    void aSubscriberThatRequestsNothingHearsThatItIsWrong() throws Exception {
         try (FakeHub hub = FakeHub.saying(EVENTS)) {
             Noting noting = subscribed(hub);
             noting.subscription.request(0);

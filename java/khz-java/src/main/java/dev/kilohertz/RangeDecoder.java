@@ -43,16 +43,22 @@ final class RangeDecoder {
 
     private static RangePart.PastReading row(JsonReader json) {
         json.beginArray();
-        json.more();
+        expectMore(json);
         Instant time = AnswerDecoder.time(json);
-        json.more();
+        expectMore(json);
         long boot = Seconds.nanos(json.text());
-        json.more();
+        expectMore(json);
         Reading reading = AnswerDecoder.reading(json);
         while (json.more()) {
             json.skip();
         }
         return new RangePart.PastReading(time, boot, reading);
+    }
+
+    private static void expectMore(JsonReader json) {
+        if (!json.more()) {
+            throw new MalformedException("a row of the past has less than two times and a reading: does a khz answer at this address?");
+        }
     }
 
     private static RangePart.Point point(JsonReader json) {

@@ -13,6 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.util.Random;
 import java.util.zip.CRC32;
 
 /** Writes a snapshot as an agent does, for tests: docs/shm.md, "Writing". */
@@ -103,6 +104,18 @@ final class PageFile implements AutoCloseable {
     /** Makes the entry of a name at this offset one that cannot be. */
     void damageName(int at) {
         memory.set(ValueLayout.JAVA_BYTE, 4_206_592L + at, (byte) 3);
+    }
+
+    /** Writes random bytes over some of the counts, slots and names. */
+    void scribble(Random random, int times) {
+        for (int i = 0; i < times; i++) {
+            long at = switch (random.nextInt(4)) {
+                case 0 -> 4096L + random.nextInt(16);
+                case 1 -> 12_288L + random.nextInt(96);
+                default -> 4_206_592L + random.nextInt(160);
+            };
+            memory.set(ValueLayout.JAVA_BYTE, at, (byte) random.nextInt());
+        }
     }
 
     /** What an agent says when it ends in good order. */

@@ -25,8 +25,18 @@ fn text(path: &Path) -> String {
 /// Words in backquotes that are paths of this repository.
 fn named(page: &str) -> impl Iterator<Item = &str> {
     let words = page.split('`').skip(1).step_by(2);
-    let ours =
-        ["crates/", "xtask/", "bench/", "docs/", "examples/", "packaging/", "fixtures/", "web/", "fuzz/"];
+    let ours = [
+        "crates/",
+        "xtask/",
+        "bench/",
+        "docs/",
+        "examples/",
+        "packaging/",
+        "fixtures/",
+        "web/",
+        "fuzz/",
+        "java/",
+    ];
     words.filter(move |word| {
         ours.iter().any(|start| word.starts_with(start)) && !word.contains([' ', '*', '{', '<', '#', '$'])
     })

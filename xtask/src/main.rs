@@ -5,6 +5,7 @@ mod constants;
 #[cfg(test)]
 mod documents;
 mod file_index;
+mod java;
 mod mutants;
 mod needs;
 mod older;
@@ -41,6 +42,8 @@ Commands:
                     makes small changes in the code of the decisive crates (hub, link, model, block, ring, parse,
                     trust, rrdcached), one at a time, and lists those that no test notices. Each takes a
                     minute, so take a sample
+  java              only the libraries for the JVM: builds and tests them. KHZ_PROGRAM names a khz for their tests;
+                    without it khz is built
   promises          lists the stale figures of PROMISES.md (their code has changed since their run) and the
                     promises that are not kept; fails if a figure is stale
   promises run SECTION...
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         ["test", "--slow"] => test::run(true),
         ["bench", rest @ ..] => test::bench(rest),
         ["mutants", rest @ ..] => mutants::run(rest),
+        ["java"] => test::java(),
         ["promises"] => promises::check(),
         ["promises", "write"] => promises::write(),
         ["promises", "run", sections @ ..] if !sections.is_empty() => promises::run(sections),

@@ -32,6 +32,9 @@ const PROGRAMS: [(&str, &str, &str); 24] = [
     ("locale-gen", "locales", "the test of .rrd files in a language with a decimal comma"),
 ];
 
+/// For the libraries for the JVM, where there is a JDK for them.
+const FOR_JAVA: [(&str, &str, &str); 1] = [("mvn", "maven", "the libraries for the JVM")];
+
 /// For `cargo xtask static`: the C code of ring and zstd is compiled against musl's headers.
 const FOR_STATIC: [(&str, &str, &str); 1] = [("musl-gcc", "musl-tools", "the static program")];
 
@@ -54,6 +57,11 @@ const FOR_HUB: [(&str, &str, &str); 1] =
 /// Installs everything that the tests need, or names what is missing.
 pub fn install() -> Result<(), String> {
     install_missing(&PROGRAMS)
+}
+
+/// The same for the libraries for the JVM.
+pub fn install_for_java() -> Result<(), String> {
+    install_missing(&FOR_JAVA)
 }
 
 /// The same for the static program.

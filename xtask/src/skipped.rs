@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use crate::step;
@@ -23,6 +24,17 @@ pub fn forget() -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Notes that xtask itself skips something. Where every test is required, that is an error.
+pub fn note(name: &str, reason: &str) -> Result<(), String> {
+    if std::env::var_os("KHZ_TEST_ALL").is_some() {
+        return Err(format!("{name} would be skipped, but KHZ_TEST_ALL is set: {reason}"));
+    }
+    eprintln!("xtask: {name} is skipped: {reason}");
+    let file = fs::OpenOptions::new().append(true).create(true).open(file());
+    let written = file.and_then(|mut file| file.write_all(format!("{name}\t{reason}\n").as_bytes()));
+    written.map_err(|error| format!("{}: {error}", self::file().display()))
 }
 
 /// The report about skipped tests at the end of a run.

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use crate::{mutants, needs, older, rerun, skipped, static_program, step};
+use crate::{java, mutants, needs, older, rerun, skipped, static_program, step};
 
-/// Checks the format, lints (those of the fuzz targets too), every test of every crate, and the page in a real browser. At the end, failed or
+/// Checks the format, lints (those of the fuzz targets too), every test of every crate, the page in a real browser, and the libraries for
+/// the JVM. At the end, failed or
 /// not, lists the skipped tests.
 pub fn run(slow: bool) -> Result<(), String> {
     needs::install()?;
@@ -20,6 +21,7 @@ fn steps(slow: bool) -> Result<(), String> {
     fuzz_targets()?;
     rerun::tests(&["--workspace", "--exclude", "khz-browser-test", "--quiet"], &same_cases())?;
     browser_tests(&[], &[])?;
+    java()?;
     if slow {
         slow_tests()?;
     }
@@ -108,12 +110,23 @@ pub fn reference() -> Result<(), String> {
 
 /// The tests of the page use the program that was just built.
 fn browser_tests(more: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
-    step::run("cargo build -p khz", &[], &[])?;
-    let khz = step::target().join("debug/khz");
-    let khz = khz.to_str().ok_or("the target directory's name is not UTF-8")?;
-    let env: Vec<_> = [("KHZ_BIN", khz)].into_iter().chain(env.iter().copied()).collect();
+    let khz = built()?;
+    let env: Vec<_> = [("KHZ_BIN", khz.as_str())].into_iter().chain(env.iter().copied()).collect();
     let words = ["-p", "khz-browser-test", "--quiet", "--"];
     rerun::tests(&[&words[..], more].concat(), &env)
+}
+
+/// Builds the libraries for the JVM, and tests them with the program, or with the one that KHZ_PROGRAM names.
+pub fn java() -> Result<(), String> {
+    let khz = std::env::var("KHZ_PROGRAM").or_else(|_| built())?;
+    java::run(&khz)
+}
+
+/// Builds the program, and returns its path.
+fn built() -> Result<String, String> {
+    step::run("cargo build -p khz", &[], &[])?;
+    let khz = step::target().join("debug/khz");
+    Ok(khz.to_str().ok_or("the target directory's name is not UTF-8")?.to_owned())
 }
 
 /// Draws the picture in the README from the running page.

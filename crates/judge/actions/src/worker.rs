@@ -176,10 +176,7 @@ impl Shared {
             Some((run, attempts, _)) => self.begin(run, attempts + 1, &about).map(|()| (run, attempts + 1)),
             None => match self.admit(at, &about, is_firing, due.unfit.as_deref()) {
                 Ok(run) => Ok((run, 1)),
-                Err(Refused::Held) => {
-                    counts.ended(Outcome::Held);
-                    return Next::Pass(due);
-                }
+                Err(Refused::Held) => return Next::Pass(due),
                 Err(Refused::Log(error)) => Err(error),
             },
         };
@@ -230,6 +227,8 @@ impl Shared {
         }
         let event = Event::Held { text, about: about.clone() };
         self.write(&mut book, run, event).map_err(Refused::Log)?;
+        // Who sees it in the log finds it counted.
+        self.lanes[at].counts.ended(Outcome::Held);
         Err(Refused::Held)
     }
 

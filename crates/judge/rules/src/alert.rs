@@ -47,6 +47,9 @@ pub struct Alert {
     pub active_at: i64,
     /// Since when it fires.
     pub fired_at: Option<i64>,
+    /// Since when it fires by what this hub has judged itself: later than `fired_at` if another hub saw it earlier, and `None` as long
+    /// as only that one did. It never changes while the alert fires, so several hubs can tell by it which of them was first.
+    pub fired_here_at: Option<i64>,
     /// When it was resolved.
     pub resolved_at: Option<i64>,
     /// Since when it fires only because of `keep_firing_for`.

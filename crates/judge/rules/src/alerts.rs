@@ -304,6 +304,7 @@ fn begun(found: Found, time: i64, hold: i64) -> (Arc<Alert>, Option<Change>) {
         value,
         active_at: time,
         fired_at: None,
+        fired_here_at: None,
         resolved_at: None,
         keep_firing_since: None,
     };
@@ -316,6 +317,9 @@ fn seen(mut alert: Arc<Alert>, found: Found, time: i64, hold: i64) -> (Arc<Alert
     let now = Arc::make_mut(&mut alert);
     (now.value, now.annotations, now.keep_firing_since) = (found.value, found.annotations, None);
     let change = advance(now, time, hold);
+    if now.state == AlertState::Firing {
+        now.fired_here_at.get_or_insert(time);
+    }
     (alert, change)
 }
 
@@ -348,12 +352,13 @@ fn advance(alert: &mut Alert, time: i64, hold: i64) -> Option<Change> {
     let has_held = time - alert.active_at >= hold;
     match (alert.state, has_held) {
         (AlertState::Pending, true) => {
-            (alert.state, alert.fired_at) = (AlertState::Firing, Some(time));
+            (alert.state, alert.fired_at, alert.fired_here_at) = (AlertState::Firing, Some(time), Some(time));
             Some(Change::Fired)
         }
         // At a time before it fired, somebody has set the clock back: it goes on.
         (AlertState::Firing, false) if alert.fired_at.is_none_or(|fired| time >= fired) => {
-            (alert.state, alert.fired_at, alert.keep_firing_since) = (AlertState::Pending, None, None);
+            (alert.state, alert.fired_at, alert.fired_here_at) = (AlertState::Pending, None, None);
+            alert.keep_firing_since = None;
             Some(Change::Pending)
         }
         _ => None,

@@ -247,3 +247,46 @@ fn an_alert_of_no_node_is_told_and_acted_on_by_one_hub_also_when_that_one_is_kil
     assert_eq!(code(&loaded), 0, "{}", err(&loaded));
     until(PATIENCE, "the other hub tells that it is over", || stage.told(1 - first, "resolved") == ["All"]);
 }
+
+#[test]
+fn each_alert_of_no_node_is_told_and_acted_on_once_whichever_hub_saw_it_first_and_so_is_its_end() {
+    let group = |number: usize| {
+        format!(
+            "- {{name: g{number}, interval: 1s, rules: [{{alert: M{number}, expr: vector(1), annotations: {{khz_actions: act}}}}]}}\n"
+        )
+    };
+    let names: Vec<String> = (0..10).map(|number| format!("M{number}")).collect();
+    let stage =
+        Stage::new("shared-rules-first", &format!("groups:\n{}", (0..10).map(group).collect::<String>()));
+    let both = |of: &dyn Fn(usize) -> Vec<String>| {
+        let mut all = [of(0), of(1)].concat();
+        all.sort();
+        all
+    };
+    // The second one begins somewhat earlier: some alerts fire there first, and each hub hears of them when its own have just begun.
+    let second = stage.hub(1);
+    std::thread::sleep(Duration::from_millis(500));
+    let first = stage.hub(0);
+    until(PATIENCE, "all are acted on", || both(&|hub| stage.acted(hub)).len() >= names.len());
+    until(PATIENCE, "people are told of all", || both(&|hub| stage.told(hub, "firing")).len() >= names.len());
+    // Each hub hears what people were told.
+    std::thread::sleep(Duration::from_secs(4));
+    // Rules go at one hub, and some seconds later at the other one: the last one tells people.
+    stage.place.file("rules/shared.yml", "groups: []\n");
+    let reload = |hub: &Running| {
+        let done = hub.beside(&["rules", "reload"]).output().unwrap();
+        assert_eq!(code(&done), 0, "{}", err(&done));
+    };
+    reload(&first);
+    std::thread::sleep(Duration::from_secs(5));
+    reload(&second);
+    until(PATIENCE, "people are told that all are over", || {
+        both(&|hub| stage.told(hub, "resolved")).len() >= names.len()
+    });
+    // Nobody is told again.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(both(&|hub| stage.told(hub, "resolved")), names);
+    assert_eq!(both(&|hub| stage.told(hub, "firing")), names);
+    assert_eq!(both(&|hub| stage.acted(hub)), names);
+    drop((first, second));
+}

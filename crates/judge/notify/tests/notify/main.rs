@@ -47,7 +47,7 @@ fn alert(name: &str, node: &str) -> Alert {
     let labels = [("alertname", name), ("node", node)];
     let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     let annotations = [("summary".to_owned(), format!("{node} has a problem: \u{20ac}\n.\nQUIT"))].into();
-    Alert { labels, annotations, starts_at: now(), ends_at: None, generator_url: String::new() }
+    Alert { labels, annotations, starts_at: now(), ..Alert::default() }
 }
 
 fn resolved(alert: &Alert) -> Alert {

@@ -68,6 +68,8 @@ impl Evaluator {
                     |known: &Arc<Alert>| (known.state, -known.active_at) >= (alert.state, -alert.active_at);
                 let known = self.rules[rule].alerts.get(&alert.labels);
                 let is_active = known.is_some_and(|known| known.state != AlertState::Inactive);
+                let of_here = known.filter(|known| known.state == AlertState::Firing);
+                alert.fired_here_at = of_here.and_then(|known| known.fired_here_at).or(alert.fired_here_at);
                 if known.is_some_and(goes_on) || only_active && !is_active {
                     continue;
                 }

@@ -87,6 +87,9 @@ pub struct SavedAlert {
     /// See [`Alert::fired_at`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fired_at: Option<i64>,
+    /// See [`Alert::fired_here_at`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fired_here_at: Option<i64>,
     /// See [`Alert::resolved_at`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_at: Option<i64>,
@@ -308,6 +311,7 @@ pub(super) fn saved(alert: &Alert) -> SavedAlert {
         value,
         active_at: alert.active_at,
         fired_at: alert.fired_at,
+        fired_here_at: alert.fired_here_at,
         resolved_at: alert.resolved_at,
         keep_firing_since: alert.keep_firing_since,
     }
@@ -327,6 +331,7 @@ pub(super) fn restored(saved: &SavedAlert) -> Option<Alert> {
         value: saved.value.parse().unwrap_or(f64::NAN),
         active_at: saved.active_at,
         fired_at: saved.fired_at,
+        fired_here_at: saved.fired_here_at,
         resolved_at: saved.resolved_at,
         keep_firing_since: saved.keep_firing_since,
     })

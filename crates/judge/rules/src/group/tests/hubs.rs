@@ -37,6 +37,24 @@ fn alerts_move_to_another_hub_with_their_times_and_the_first_hub_says_nothing() 
     let anything = |_: &SavedAlert| true;
     let merged = third.evaluator.adopt(&saved, Handover { known_at: 31_000, now: 31_000 }, true, &anything);
     assert_eq!(merged.iter().map(times).collect::<Vec<_>>(), [(1, 1_000, None, None)]);
+    // It fires for as long as at the hub that saw it first, and what this one has judged itself stays.
+    let mut later = Stage::new(text);
+    later.set_on("a", "n1", 29_999);
+    later.pass(30_000);
+    let mut of_other = saved.clone();
+    let alerts = of_other.rules.iter_mut().flat_map(|rule| &mut rule.alerts);
+    alerts.for_each(|alert| alert.fired_here_at = None);
+    let merged =
+        later.evaluator.adopt(&of_other, Handover { known_at: 31_000, now: 31_000 }, true, &anything);
+    let judged = |alert: &Alert| (alert.fired_at, alert.fired_here_at);
+    assert_eq!(judged(&merged[0].alert), (Some(1_000), Some(30_000)));
+    // Of one that only the other hub has judged, this is known once this hub has judged it.
+    let mut taker = Stage::new(text);
+    taker.evaluator.adopt(&of_other, Handover { known_at: 31_000, now: 31_000 }, false, &anything);
+    taker.set_on("a", "n1", 31_999);
+    let pass = taker.pass(32_000);
+    let of_rule = pass.alerts.iter().find(|one| one.rule == 0).unwrap();
+    assert_eq!(judged(&of_rule.alert), (Some(1_000), Some(32_000)));
     // After a long time without a word, a pending alert waits as after a restart.
     let mut late = Stage::new(text);
     let handover = Handover { known_at: 50_000, now: 650_000 };

@@ -18,7 +18,7 @@ pub(super) struct Said<'a> {
     pub hub: &'a str,
     /// When it was asked for that.
     pub asked: Instant,
-    /// The alert is active there; with it, since when it fires (ms since 1970).
+    /// The alert is active there; with it, since when it fires by what that hub has judged itself (ms since 1970).
     pub active: Option<Option<i64>>,
 }
 
@@ -36,7 +36,8 @@ pub(super) enum Whose {
 /// A firing, as this hub knows it.
 #[derive(Debug)]
 struct Firing {
-    starts_at: i64,
+    /// Since when it fires here. A hub may learn that it fires for longer elsewhere; it is the same firing then.
+    here_at: Option<i64>,
     seen: Instant,
     is_ours: bool,
     /// What people were told by the hub whose it is: by each way when, and whether that is only perhaps so.
@@ -63,17 +64,20 @@ impl Firings {
             // Most are over. The others are decided again, which tells nobody twice.
             self.all.clear();
         }
-        let begun =
-            || Firing { starts_at: alert.starts_at, seen: now, is_ours: false, told: BTreeMap::new() };
+        let here_at = alert.fired_here_at;
+        let begun = || Firing { here_at, seen: now, is_ours: false, told: BTreeMap::new() };
         let firing = self.all.entry(key).or_insert_with(begun);
-        if firing.starts_at != alert.starts_at {
+        if firing.here_at != here_at {
             *firing = begun();
         }
+        // Both hubs compare the same two numbers, which never change: what one has learned of the other does not count.
+        let first = |here_at: Option<i64>, hub| (here_at.unwrap_or(i64::MAX), hub);
+        let own = first(here_at, own);
         let mut whose = Whose::Ours;
         for Said { hub, asked, active } in said {
             match active {
                 // Of two that both see it, it is that of the one that did so first; if both did, of the one whose name comes first.
-                Some(Some(fired)) if (fired, hub) < (alert.starts_at, own) => return Whose::Other,
+                Some(fired) if first(fired, hub) < own => return Whose::Other,
                 // The other one may have done so first, and has not said it yet.
                 _ if asked <= firing.seen + LATER => whose = Whose::Unknown,
                 _ => {}
@@ -127,7 +131,8 @@ mod tests {
     use super::*;
 
     fn alert(starts_at: i64) -> Alert {
-        Alert { labels: [("alertname".to_owned(), "All".to_owned())].into(), starts_at, ..Alert::default() }
+        let labels = [("alertname".to_owned(), "All".to_owned())].into();
+        Alert { labels, starts_at, fired_here_at: Some(starts_at), ..Alert::default() }
     }
 
     /// What hub `b` makes of its firing, when another hub says this, having been asked so many ms after it was seen here.

@@ -158,6 +158,7 @@ pub(super) fn for_people(alert: &Alert, expr: &str, external_url: &str) -> khz_n
         labels: alert.labels.iter().map(text).collect(),
         annotations: annotations.collect(),
         starts_at: alert.fired_at.unwrap_or(alert.active_at),
+        fired_here_at: alert.fired_here_at,
         ends_at: alert.resolved_at,
         generator_url: if expr.is_empty() { String::new() } else { link(external_url, expr) },
     }

@@ -31,7 +31,8 @@ pub(super) struct PeerWord {
     pub nodes: HashSet<Arc<str>>,
     /// What people were told.
     pub told: Vec<ToldLine>,
-    /// Active alerts that are of none of its nodes, by their labels, and since when they fire (ms since 1970).
+    /// Active alerts that are of none of its nodes, by their labels, and since when they fire by what it has judged itself (ms since
+    /// 1970).
     pub active: HashMap<BTreeMap<String, String>, Option<i64>>,
     /// The same of those that are resolved, and when they were.
     pub resolved: HashMap<BTreeMap<String, String>, i64>,
@@ -201,7 +202,7 @@ fn whole(mut answer: khz_ask::EngineAnswer) -> Result<Vec<u8>, String> {
 }
 
 impl PeerWord {
-    pub fn new(hub: String, tag: String, told: Vec<ToldLine>, state: Saved) -> Self {
+    pub fn new(hub: String, tag: String, told: Vec<ToldLine>, mut state: Saved) -> Self {
         let nodes: HashSet<Arc<str>> = state.nodes.iter().map(|node| Arc::from(node.as_str())).collect();
         let key = |group: &SavedGroup| (file_name(&group.file).to_owned(), group.name.clone());
         let places = state.groups.iter().enumerate().map(|(place, group)| (key(group), place)).collect();
@@ -210,13 +211,18 @@ impl PeerWord {
             labels.get(NODE_LABEL).is_none_or(|node| !nodes.contains(node.as_str()))
         };
         let (mut active, mut resolved) = (HashMap::new(), HashMap::new());
+        // Those whose rule was removed there are over, too.
+        let alerts = alerts.chain(state.gone.iter().map(|gone| &gone.alert));
         for alert in alerts.filter(|alert| of_no_node(&alert.labels)) {
             if alert.state != "inactive" {
-                active.insert(alert.labels.clone(), alert.fired_at);
+                active.insert(alert.labels.clone(), alert.fired_here_at);
             } else if let Some(at) = alert.resolved_at.filter(|_| alert.fired_at.is_some()) {
                 resolved.insert(alert.labels.clone(), at);
             }
         }
+        // What another hub has judged is not what this one has.
+        let rules = state.groups.iter_mut().flat_map(|group| &mut group.rules);
+        rules.flat_map(|rule| &mut rule.alerts).for_each(|alert| alert.fired_here_at = None);
         PeerWord { hub, nodes, told, active, resolved, tag, state, places }
     }
 
@@ -250,7 +256,9 @@ mod tests {
         };
         let alerts = [
             alert("n1", "firing", ",\"fired_at\":7"),
-            alert("web", "firing", ",\"fired_at\":7"),
+            alert("web", "firing", ",\"fired_at\":6,\"fired_here_at\":7"),
+            // This one has learned of it from another hub, and has not judged it itself.
+            alert("ntp", "firing", ",\"fired_at\":6"),
             alert("mail", "pending", ""),
             alert("over", "inactive", ",\"fired_at\":7,\"resolved_at\":8"),
             alert("never", "inactive", ",\"resolved_at\":8"),
@@ -258,9 +266,10 @@ mod tests {
         format!(
             "{{\"hub\":\"hub2\",\"tag\":\"{tag}\",\"heard\":[],\"told\":[{{\"way\":\"keep\",\"labels\":{},\"starts_at\":7,\"told_at\":8}}],\
              \"state\":{{\"khz_rules\":1,\"nodes\":[\"n1\"],\"groups\":[{{\"file\":\"{file}\",\"name\":\"g\",\"time\":9,\
-             \"rules\":[{{\"name\":\"A\",\"labels\":{{}},\"alerts\":[{}]}}]}}]}}}}",
+             \"rules\":[{{\"name\":\"A\",\"labels\":{{}},\"alerts\":[{}]}}]}}],\"gone\":[{}]}}}}",
             labels("n1"),
-            alerts.join(",")
+            alerts.join(","),
+            alert("gone", "inactive", ",\"fired_at\":7,\"resolved_at\":9")
         )
     }
 
@@ -273,10 +282,13 @@ mod tests {
         let mut active: Vec<(&str, Option<i64>)> =
             word.active.iter().map(|(labels, fired)| (labels[NODE_LABEL].as_str(), *fired)).collect();
         active.sort_unstable();
-        assert_eq!(active, [("mail", None), ("web", Some(7))]);
-        let resolved: Vec<(&str, i64)> =
+        assert_eq!(active, [("mail", None), ("ntp", None), ("web", Some(7))]);
+        let alerts = word.state.groups.iter().flat_map(|group| &group.rules).flat_map(|rule| &rule.alerts);
+        assert!(alerts.into_iter().all(|alert| alert.fired_here_at.is_none()), "it was judged there");
+        let mut resolved: Vec<(&str, i64)> =
             word.resolved.iter().map(|(labels, at)| (labels[NODE_LABEL].as_str(), *at)).collect();
-        assert_eq!(resolved, [("over", 8)]);
+        resolved.sort_unstable();
+        assert_eq!(resolved, [("gone", 9), ("over", 8)]);
         let text = "groups: [{name: g, rules: []}, {name: h, rules: []}]";
         let set = RuleSet::parse(Path::new("/etc/khz/rules/a.yml"), text.as_bytes()).unwrap();
         let found: Vec<bool> = set.groups().map(|group| word.group(group).is_some()).collect();

@@ -427,7 +427,7 @@ mod tests {
 
     /// What another hub has saved: one alert that fires.
     const STATE: &str = r#"{"khz_rules":1,"groups":[{"file":"a.yml","name":"g","time":9,"rules":[{"name":"A","labels":{},
-        "alerts":[{"state":"firing","labels":{"alertname":"A"},"annotations":{},"value":"1","active_at":FIRED,"fired_at":FIRED}]}]}]}"#;
+        "alerts":[{"state":"firing","labels":{"alertname":"A"},"annotations":{},"value":"1","active_at":FIRED,"fired_at":FIRED,"fired_here_at":FIRED}]}]}]}"#;
 
     const RULES: &[u8] = b"groups: [{name: g, rules: [{alert: A, expr: a}]}]";
 
@@ -515,7 +515,7 @@ mod tests {
 
     fn of_none(starts_at: i64) -> Alert {
         let labels = [("alertname".to_owned(), "A".to_owned())].into();
-        Alert { labels, starts_at, ..Alert::default() }
+        Alert { labels, starts_at, fired_here_at: Some(starts_at), ..Alert::default() }
     }
 
     #[test]
@@ -564,7 +564,7 @@ mod tests {
             vec![Heard { word: Some(word), answered: Some(at), known_at: 0, is_asked: true }];
         let numbered = |number: usize| {
             let labels = [("alertname".to_owned(), number.to_string())].into();
-            Alert { labels, starts_at: 1, ..Alert::default() }
+            Alert { labels, starts_at: 1, fired_here_at: Some(1), ..Alert::default() }
         };
         let all: Vec<Alert> = (0..=UNDECIDED_MAX).map(numbered).collect();
         assert!(stage.sharing.decide(all.clone(), at).told.is_empty());

@@ -171,6 +171,8 @@ impl Work {
         if !self.aftermath.is_ready() {
             return;
         }
+        // All of it is kept and told together: thousands of nodes may fail at once, and the file has the alerts of all.
+        let mut heard = Vec::new();
         for news in self.source.heard() {
             self.look(Some(&news));
             let sharing = self.aftermath.sharing.as_ref();
@@ -178,8 +180,8 @@ impl Work {
                 // It has gone to another hub since it said that.
                 continue;
             }
-            let Work { groups, source, means, aftermath, .. } = self;
-            let (mut heard, mut unfit) = (Vec::new(), Vec::new());
+            let Work { groups, source, means, .. } = self;
+            let mut unfit = Vec::new();
             source.take(&news, groups, &mut |groups, said| {
                 let at = (said.node.as_str(), said.time);
                 let (passed, unfit_now) = groups.take(said.group, at, said.given, means);
@@ -187,8 +189,8 @@ impl Work {
                 unfit.extend(unfit_now);
             });
             unfit.iter().for_each(|one| source.take_over(one, groups));
-            aftermath.of(&heard, groups);
         }
+        self.aftermath.of(&heard, &mut self.groups);
         if self.source.has_changed() {
             let source = &self.source;
             self.groups.shared(&|id| source.share(id));

@@ -100,6 +100,7 @@ mod tests {
             value: 1.0,
             active_at: 1,
             fired_at: Some(1),
+            fired_here_at: Some(1),
             resolved_at: Some(500),
             keep_firing_since: None,
         };

@@ -123,8 +123,12 @@ pub const SUBSCRIPTION_BYTES_MAX: usize = 16 << 10;
 /// Nodes of one subscription that may have a notice at the same time.
 pub const NOTICES_MAX: usize = 256;
 
-/// A block for a reader ends when no row has come for this long. Lanes with more rows end theirs in less than that.
-pub const BLOCK_RESTS: Nanos = Nanos::from_secs(60);
+/// A block for a reader ends at this age. Lanes with many rows end theirs earlier.
+pub const BLOCK_SPAN: Nanos = Nanos::from_secs(60);
+
+/// Nodes go on with a channel for this long without a hub (`khz_gather::CHANNEL_LINGER`): a hub that starts fetches the rows of as
+/// long from the hub below.
+pub const AWAY_MAX: Nanos = Nanos::from_secs(60);
 
 /// A hub below is asked for a channel for this long after the last reader here has gone. It is longer than the longest pause after
 /// which a reader connects again, so the reader finds the rows since then.

@@ -111,7 +111,7 @@ impl NodesBelow {
     fn new(cluster: Arc<Cluster>, number: usize, asked: Option<Asked>) -> std::io::Result<Self> {
         let mailbox = Arc::new(Mailbox::new()?);
         Ok(NodesBelow {
-            here: Here { cluster, mailbox, hub: String::new(), asked },
+            here: Here { cluster, mailbox, hub: String::new(), asked, begun: clock::boot() },
             number,
             lanes_made: 0,
             refusal: None,

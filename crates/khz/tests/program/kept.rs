@@ -258,6 +258,57 @@ fn rows_of_a_channel_that_an_upper_hub_keeps_survive_it_when_it_is_killed() {
     drop(agent);
 }
 
+#[test]
+fn rows_of_a_channel_that_is_kept_have_no_gap_where_a_node_goes_from_the_upper_hub_to_the_lower_one() {
+    let (below, above) = (Place::new("lower"), Place::new("upper"));
+    let lower = below.hub(&["--insecure"]);
+    let mut upper = above.hub(&["--insecure", "--source", &below.link]);
+    let hubs = format!("{},{}", above.link, below.link);
+    let words = ["agent", "--node", "n1", "--hub", &hubs, "--sources", "uptime", "--insecure"];
+    let _agent = Ended::start_silent(&mut upper.beside(&words));
+    let count = ["channel", "create", "count", "--expr", "count_over_time({\"uptime.up\"}[5m])"];
+    operate(&upper, &[&count[..], &["--rate", "20Hz", "--keep", "1d"]].concat());
+    let stored = |hub: &Running| values(hub, "n1:channel.count");
+    until(PATIENCE, "rows are stored", || stored(&upper).len() >= 40);
+    upper.child.kill().unwrap();
+    upper.child.wait().unwrap();
+    until(PATIENCE, "the node is at the lower hub", || {
+        out(&ask(&lower, &["nodes", "n1", "--json"])).contains("\"state\":\"up\"")
+    });
+    upper = above.hub(&["--insecure", "--source", &below.link]);
+    let before = stored(&upper).len();
+    until(PATIENCE, "rows come through the lower hub", || stored(&upper).len() >= before + 60);
+    let counts = stored(&upper);
+    assert!(counts.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{counts:?}");
+}
+
+#[test]
+fn rows_of_a_channel_that_is_kept_have_no_gap_where_a_hub_between_was_killed() {
+    let [below, between, above] = ["lowest", "between", "highest"].map(Place::new);
+    let lower = below.hub(&[]);
+    let _agent = below.agent(&lower, "n1");
+    let mut middle = between.hub(&["--source", &below.link]);
+    let upper = above.hub(&["--source", &between.link]);
+    let count = ["channel", "create", "count", "--expr", "count_over_time({\"uptime.up\"}[5m])"];
+    operate(&upper, &[&count[..], &["--rate", "20Hz", "--keep", "1d"]].concat());
+    let stored = || values(&upper, "n1:channel.count");
+    until(PATIENCE, "rows are stored", || stored().len() >= 40);
+    for how in ["KILL", "TERM"] {
+        if how == "KILL" {
+            middle.child.kill().unwrap();
+            middle.child.wait().unwrap();
+        } else {
+            assert_eq!(middle.end("TERM").0, Some(0));
+        }
+        std::thread::sleep(OUTAGE / 2);
+        let before = stored().len();
+        middle = between.hub(&["--source", &below.link]);
+        until(PATIENCE, "rows come again", || stored().len() >= before + 100);
+        let counts = stored();
+        assert!(counts.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{how}: {counts:?}");
+    }
+}
+
 /// Everything that reads the past reads a channel.
 fn read_back(place: &Place, hub: &Running) {
     let at = ask(hub, &["get", "n1:channel.up", "n1:channel.mean.mem.free", "--at", "now"]);

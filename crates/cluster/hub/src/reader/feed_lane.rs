@@ -14,7 +14,7 @@ use super::late_block::LateBlock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::cursor::{Columns, Cursor, Event, Numbers, ServedLane};
-use crate::limits::BLOCK_RESTS;
+use crate::limits::BLOCK_SPAN;
 
 /// What a reader hears that asks for nothing but values that its version of the link does not know.
 const LEFT_OUT: &str =
@@ -61,8 +61,8 @@ pub(super) struct FeedLane {
     generations: Generations,
     present: Generation,
     encoder: Encoder,
-    /// When a row was written last.
-    wrote: Nanos,
+    /// The first row of the open block, and when it was written.
+    began: (u64, Nanos),
     late: LateBlock,
     /// The row under construction; kept for its capacity.
     bytes: Vec<u8>,
@@ -80,7 +80,7 @@ impl FeedLane {
             generations: Generations::default(),
             present: Generation::default(),
             encoder: Encoder::new(number as u16, 0, Nanos::SECOND),
-            wrote: Nanos(0),
+            began: (u64::MAX, Nanos(0)),
             late: LateBlock::new(number),
             bytes: Vec::new(),
         }
@@ -156,7 +156,7 @@ impl FeedLane {
         });
         close(rows, out);
         self.late.close(&mut self.generations, out);
-        self.end_block_at_rest(sent > 0, cursor, now, out);
+        self.end_old_block(cursor, now, out);
         Counts::add(&cluster.counts.reader_rows, sent);
         Counts::add(&cluster.counts.reader_lost, lost);
         if let Some(notice) = cursor.take_notice() {
@@ -272,14 +272,18 @@ impl FeedLane {
         }
     }
 
-    /// Ends the block if no row comes for long, or if its node has gone: a recorder writes blocks, and is not to wait for rows that
-    /// may never come.
-    fn end_block_at_rest(&mut self, has_rows: bool, cursor: &Cursor, now: Nanos, out: &mut Vec<u8>) {
-        if has_rows {
-            self.wrote = now;
-        } else if self.encoder.rows_open() > 0
-            && (!cursor.node.up.load(Ordering::Relaxed) || now.since(self.wrote) >= BLOCK_RESTS)
-        {
+    /// Ends the block if it is old, or if its node has gone: a recorder writes blocks, and is not to wait for rows that may never
+    /// come.
+    fn end_old_block(&mut self, cursor: &Cursor, now: Nanos, out: &mut Vec<u8>) {
+        let open = u64::from(self.encoder.rows_open());
+        if open == 0 {
+            return;
+        }
+        let first = self.encoder.rows() - open;
+        if self.began.0 != first {
+            self.began = (first, now);
+        }
+        if now.since(self.began.1) >= BLOCK_SPAN || !cursor.node.up.load(Ordering::Relaxed) {
             self.end_block(&mut None, out);
         }
     }

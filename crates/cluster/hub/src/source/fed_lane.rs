@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use khz_block::{Decoder, Encoder};
+use khz_link::LaneOffer;
 use khz_link::epoch::through;
 use khz_model::Nanos;
 
@@ -30,6 +31,8 @@ pub(super) struct FedLane {
     /// The row that was said to come next when the lane was offered, and the first that comes.
     offered: u64,
     first: u64,
+    /// Rows before this one were asked for in case that somebody lacks them.
+    spare_until: u64,
     encoder: Encoder,
     /// The lane below and its generation of which the last row was.
     from: Option<(u64, u32)>,
@@ -45,9 +48,19 @@ impl FedLane {
         FedLane::new(number, name, epoch, period, (next_row, next_row.saturating_sub(1)))
     }
 
-    /// A lane of a channel: `first` is the first row that is for this hub.
-    pub fn of_channel(number: u32, name: &str, epoch: u64, period: Nanos, first: u64) -> Self {
-        FedLane::new(number, name, through(epoch), period, (first, first))
+    /// A lane of a channel: the offer's next row is one more than the first row that is for new readers here. `from`: the first that
+    /// comes, if that is another one; `is_spare`: perhaps nobody lacks those before the offer.
+    pub fn of_channel(
+        number: u32,
+        name: &str,
+        offer: &LaneOffer<'_>,
+        from: Option<u64>,
+        is_spare: bool,
+    ) -> Self {
+        let offered = offer.next_row.saturating_sub(1);
+        let rows = (offered, from.unwrap_or(offered));
+        let lane = FedLane::new(number, name, through(offer.epoch), offer.period, rows);
+        FedLane { spare_until: if is_spare { offered } else { 0 }, ..lane }
     }
 
     fn new(number: u32, name: &str, epoch: u64, period: Nanos, (offered, first): (u64, u64)) -> Self {
@@ -58,6 +71,7 @@ impl FedLane {
             period,
             offered,
             first,
+            spare_until: 0,
             encoder: Encoder::new(0, 0, period),
             from: None,
             generation: 0,
@@ -83,6 +97,11 @@ impl FedLane {
     /// The first row that has not come.
     pub fn next(&self) -> u64 {
         self.encoder.rows().max(self.first)
+    }
+
+    /// Rows before this one are not lost if they do not come.
+    pub fn spare_until(&self) -> u64 {
+        self.spare_until
     }
 
     /// Time between two rows, as the hub below said last.

@@ -16,6 +16,7 @@ use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::followed::FollowedChannel;
 use crate::lane::Lane;
+use crate::limits::AWAY_MAX;
 use crate::mailbox::Mailbox;
 use crate::node::{Answer, Arrival, BASE, Link, Node, SharedNode, Terms, silent_after};
 use crate::rule_rows::is_of_rules;
@@ -32,6 +33,8 @@ pub(super) struct Here {
     pub hub: String,
     /// What it was asked for; `None`: it passes no channels on.
     pub asked: Option<Asked>,
+    /// When this hub began to follow it.
+    pub begun: Nanos,
 }
 
 impl Here {
@@ -40,9 +43,25 @@ impl Here {
         (&self.cluster.counts, self.cluster.keeps_history())
     }
 
-    /// The first row after those that the store has of a channel's lane.
+    /// The first row after those that the store has of a channel's lane: through a hub below, or from the node itself, when it was
+    /// connected here.
     fn stored_until(&self, node: &NodeName, epoch: u64) -> Option<u64> {
-        self.cluster.intake()?.end_of(node, through(epoch))
+        let intake = self.cluster.intake()?;
+        [through(epoch), epoch].into_iter().filter_map(|epoch| intake.end_of(node, epoch)).max()
+    }
+
+    /// The first row of a channel's lane that is wanted, if rows before those that come now are. A channel that is kept goes on where
+    /// the store ends. Soon after the start of this hub, a hub above may lack what came while this one was away: nodes go on with a
+    /// channel for that long.
+    fn wants_from(&self, channel: &FollowedChannel, node: &NodeName, offer: &LaneOffer<'_>) -> Option<u64> {
+        let stored = || self.stored_until(node, offer.epoch);
+        if let Some(stored) = channel.is_kept().then(stored).flatten() {
+            return Some(stored);
+        }
+        let is_young = clock::boot().since(self.begun) < AWAY_MAX;
+        let rows = AWAY_MAX.0.checked_div(offer.period.0)?;
+        let now = offer.next_row.saturating_sub(1);
+        is_young.then(|| now.saturating_sub(rows))
     }
 
     fn through(&self, text: &str) -> Answer {
@@ -210,10 +229,9 @@ impl NodeBelow {
                 self.channels.retain(|one| !one.below.is_empty() || !one.terms.has_rows_of(&terms));
                 self.made += 1;
                 let name = self.free_name(&terms);
-                // A channel that is kept goes on where the store ends, which this hub's start before has filled.
-                from = channel.is_kept().then(|| here.stored_until(&self.node.name, offer.epoch)).flatten();
-                let first = from.unwrap_or(offer.next_row.saturating_sub(1));
-                let lane = FedLane::of_channel(self.made, &name, offer.epoch, offer.period, first);
+                from = here.wants_from(channel, &self.node.name, offer);
+                let is_spare = from.is_some() && !channel.is_kept();
+                let lane = FedLane::of_channel(self.made, &name, offer, from, is_spare);
                 let (channels, below, to_return, early) = Default::default();
                 self.channels.push(FedChannel { lane, terms, channels, below, to_return, early });
                 self.channels.len() - 1
@@ -329,8 +347,8 @@ impl NodeBelow {
         let (mut from, mut added) = (from, 0);
         if let Some(one) = self.channels.iter_mut().find(|one| one.lane.number() == number) {
             one.passed(below, to);
-            // What another lane below has brought, or may bring, is not lost.
-            from = from.max(one.lane.next());
+            // What another lane below has brought, or may bring, is not lost, and neither is what nobody may lack.
+            from = from.max(one.lane.next()).max(one.lane.spare_until());
             let to_come = one.oldest_to_come().unwrap_or(to);
             if from < to.min(to_come) {
                 lose(&mut node, number, (from, to.min(to_come)), here);

@@ -15,6 +15,9 @@ pub const KEPT_MAX: usize = 16;
 /// The fastest rate of such a channel, in hertz: an hour of its rows must fit into a section of a column file.
 pub const KEPT_RATE_MAX_HZ: u64 = 100;
 
+/// Nodes of a channel whose last sentence is remembered, such as why they refuse it: `khz channel show` prints them.
+pub const NOTED_NODES_MAX: usize = 256;
+
 /// Sinks of a channel: some places with other layouts.
 pub const SINKS_MAX: usize = 8;
 

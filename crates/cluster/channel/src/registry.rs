@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 
-use khz_model::{Bell, Bells, Interest, Nanos, Rate, printable::printable, suggest};
+use khz_model::{Bell, Bells, Interest, Nanos, Notice, Rate, printable::printable, suggest};
 use khz_promql::FindChannel;
 use khz_trust::Role;
 
@@ -15,6 +15,7 @@ use crate::definition::Definition;
 use crate::error::ChannelError;
 use crate::file::{ChannelsFile, Found};
 use crate::limits::{CHANNELS_MAX, CHANNELS_OF_READERS_MAX, DEFINITION_BYTES, KEPT_MAX};
+use crate::notices::NodeNotices;
 
 /// How the names of channels begin in which nodes judge rules (`khz_hub::RULES_PREFIX`).
 const OF_RULES: &str = "khz_rules_";
@@ -51,6 +52,8 @@ pub struct Registry {
     sinks: OnceLock<Vec<String>>,
     /// The fastest rate that readers get; not set: any.
     ceiling: OnceLock<Rate>,
+    /// What nodes have said to those that follow channels for the hub itself: its store, its sinks.
+    noted: Mutex<BTreeMap<String, NodeNotices>>,
 }
 
 impl Kept {
@@ -95,7 +98,8 @@ impl Registry {
     fn of(channels: Channels, file: Option<ChannelsFile>) -> Self {
         let (revision, follower, store, sinks, ceiling) = Default::default();
         let (channels, file) = (Mutex::new(Arc::new(channels)), Mutex::new(file));
-        Registry { channels, revision, follower, bells: Bells::default(), file, store, sinks, ceiling }
+        let (bells, noted) = Default::default();
+        Registry { channels, revision, follower, bells, file, store, sinks, ceiling, noted }
     }
 
     /// From now on each change unparks this thread. The first call counts.
@@ -327,7 +331,17 @@ impl Registry {
         if let Some(file) = file {
             file.write(&channels)?;
         }
-        *self.channels.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(channels);
+        let channels = Arc::new(channels);
+        let before = std::mem::replace(
+            &mut *self.channels.lock().unwrap_or_else(PoisonError::into_inner),
+            channels.clone(),
+        );
+        // What nodes said of another definition does not hold.
+        let is_same = |name: &String| match (before.get(name), channels.get(name)) {
+            (Some(before), Some(now)) => before.interest == now.interest,
+            _ => false,
+        };
+        self.noted().retain(|name, _| is_same(name));
         self.revision.fetch_add(1, Ordering::Release);
         if let Some(follower) = self.follower.get() {
             follower.unpark();
@@ -338,6 +352,22 @@ impl Registry {
 
     fn channels(&self) -> Arc<Channels> {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A node has said something of a channel that the hub follows itself.
+    pub fn note(&self, channel: &str, notice: &Notice) {
+        if self.channels().contains_key(channel) {
+            self.noted().entry(channel.to_owned()).or_default().take(notice);
+        }
+    }
+
+    /// What nodes have said of it.
+    pub fn noted_of(&self, channel: &str) -> NodeNotices {
+        self.noted().get(channel).cloned().unwrap_or_default()
+    }
+
+    fn noted(&self) -> MutexGuard<'_, BTreeMap<String, NodeNotices>> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn file(&self) -> MutexGuard<'_, Option<ChannelsFile>> {

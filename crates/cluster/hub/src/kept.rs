@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use khz_model::{Interest, Notice};
+use khz_model::{ChannelName, Interest, Notice};
 
 use crate::cluster::Cluster;
 use crate::cursor::Numbers;
@@ -40,9 +40,16 @@ impl ChannelKeeper {
     }
 
     /// Looks for nodes that have come, and for lanes that have changed: to be called about once a second. Returns what nodes say,
-    /// such as why they refuse a channel.
-    pub fn tend(&mut self) -> Vec<Notice> {
-        self.kept.iter_mut().flat_map(|kept| kept.tend(&self.cluster)).collect()
+    /// such as why they refuse a channel, and of which.
+    pub fn tend(&mut self) -> Vec<(ChannelName, Notice)> {
+        let mut said = Vec::new();
+        for kept in &mut self.kept {
+            let notices = kept.tend(&self.cluster);
+            if let Some(terms) = &kept.interest.channel {
+                said.extend(notices.into_iter().map(|notice| (terms.name.clone(), notice)));
+            }
+        }
+        said
     }
 }
 

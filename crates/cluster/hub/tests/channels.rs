@@ -607,7 +607,7 @@ fn a_node_hears_what_the_hub_wants_for_itself_if_it_knows_such_a_thing() {
         .put(&mut knows.out);
     knows.beat();
     keeper.keep(vec![channel("kept", &[1]), channel("hot", &[1])]);
-    assert!(keeper.tend().iter().any(|notice| notice.text.contains(text)), "the refusal of before");
+    assert!(keeper.tend().iter().any(|(_, notice)| notice.text.contains(text)), "the refusal of before");
     assert_eq!(next(&mut knows), (number, "hot".to_owned(), true));
 }
 

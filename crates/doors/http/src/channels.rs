@@ -135,8 +135,9 @@ fn shown(app: &App, kept: &Kept, cost: Option<&ChannelCost>) -> Response {
     entry(&mut out, app, kept);
     out.push_str(",\"notices\":");
     let tally = app.tallies.of(&kept.definition.name);
-    let notices = tally.map(|tally| tally.notices()).unwrap_or_default();
-    json::list(&mut out, &notices, |out, (text, nodes)| {
+    let of_readers = tally.map(|tally| tally.notices()).unwrap_or_default();
+    let notices = app.channels.noted_of(&kept.definition.name).and(of_readers);
+    json::list(&mut out, &notices.sentences(), |out, (text, nodes)| {
         out.push_str("{\"nodes\":");
         json::list(out, nodes, |out, node: &NodeName| json::text(out, node.as_str()));
         out.push_str(",\"text\":");

@@ -62,8 +62,6 @@ pub const HANDED_BYTES: usize = 16 * 1024;
 pub const EVENT_BYTES: usize = 256 * 1024;
 /// What an idle stream takes from the budget: an event that is being sent.
 pub const STREAM_BYTES: u64 = 64 * 1024;
-/// Nodes of a channel whose last sentence is remembered, such as why they refuse it: `khz channel show` prints them.
-pub const TALLIED_NOTICES_MAX: usize = 256;
 /// Kinds of nodes whose layouts an answer remembers.
 pub const LAYOUTS_MAX: usize = 4;
 /// A client that takes less than this within [`STALL_TIMEOUT`], while bytes wait for it, is dropped: 6.5 kB a

@@ -1,13 +1,13 @@
 //! What this door has sent of each channel: rows, bytes, readers, and why nodes send none. Decides nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use khz_model::{Delivery, NodeName, Notice};
+use khz_channel::NodeNotices;
+use khz_model::{Delivery, Notice};
 
 use crate::encoder::Pushed;
-use crate::limits::TALLIED_NOTICES_MAX;
 
 /// The tallies of all channels that somebody has followed since the start.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Tally {
     lost: AtomicU64,
     bytes: AtomicU64,
     /// The last sentence about each node that has sent no row since.
-    notices: Mutex<BTreeMap<NodeName, String>>,
+    notices: Mutex<NodeNotices>,
 }
 
 /// The same as numbers.
@@ -71,19 +71,12 @@ impl Tally {
         }
     }
 
-    /// Each sentence, with its nodes.
-    pub fn notices(&self) -> Vec<(String, Vec<NodeName>)> {
-        let mut sentences: Vec<(String, Vec<NodeName>)> = Vec::new();
-        for (node, text) in self.noted().iter() {
-            match sentences.iter_mut().find(|(known, _)| known == text) {
-                Some((_, nodes)) => nodes.push(node.clone()),
-                None => sentences.push((text.clone(), vec![node.clone()])),
-            }
-        }
-        sentences
+    /// What nodes have said.
+    pub fn notices(&self) -> NodeNotices {
+        self.noted().clone()
     }
 
-    fn noted(&self) -> MutexGuard<'_, BTreeMap<NodeName, String>> {
+    fn noted(&self) -> MutexGuard<'_, NodeNotices> {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -94,20 +87,15 @@ impl Reader {
         self.0.rows.fetch_add(pushed.rows as u64, Ordering::Relaxed);
         self.0.lost.fetch_add(pushed.lost, Ordering::Relaxed);
         self.0.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        let mut noted = self.0.noted();
-        if pushed.rows > 0 && !noted.is_empty() {
-            noted.remove(&delivery.node);
+        if pushed.rows > 0 {
+            self.0.noted().forget(&delivery.node);
         }
     }
 
-    /// Nodes have said something. That one is down or back is no news of the channel.
+    /// Nodes have said something.
     pub fn noted(&self, notices: &[Notice]) {
-        for notice in notices.iter().filter(|notice| notice.change.is_none()) {
-            let mut noted = self.0.noted();
-            if noted.len() < TALLIED_NOTICES_MAX || noted.contains_key(&notice.node) {
-                noted.insert(notice.node.clone(), notice.text.clone());
-            }
-        }
+        let mut noted = self.0.noted();
+        notices.iter().for_each(|notice| noted.take(notice));
     }
 }
 
@@ -119,6 +107,8 @@ impl Drop for Reader {
 
 #[cfg(test)]
 mod tests {
+    use khz_model::NodeName;
+
     use super::*;
 
     fn node(text: &str) -> NodeName {
@@ -146,13 +136,9 @@ mod tests {
         };
         other.took(&rows, Pushed { rows: 2, lost: 1 }, 100);
         let tally = tallies.of("hot").unwrap();
-        assert_eq!(tally.notices(), [(why.to_owned(), vec![node("n1"), node("n2")])]);
+        assert_eq!(tally.notices().sentences(), [(why.to_owned(), vec![node("n1"), node("n2")])]);
         assert_eq!(tally.numbers(), Tallied { readers: 2, rows: 2, lost: 1, bytes: 100 });
         drop((one, other));
         assert_eq!(tally.numbers().readers, 0);
-        let many: Vec<Notice> =
-            (0..2 * TALLIED_NOTICES_MAX).map(|n| Notice::of(node(&format!("m{n}")), "no")).collect();
-        tallies.reader("hot").noted(&many);
-        assert_eq!(tally.notices().iter().map(|(_, nodes)| nodes.len()).sum::<usize>(), TALLIED_NOTICES_MAX);
     }
 }

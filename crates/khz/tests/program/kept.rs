@@ -397,6 +397,30 @@ fn a_channel_uses_others_and_writes_into_a_sink_of_the_hub() {
     });
 }
 
+#[test]
+fn who_refuses_a_channel_that_only_the_hub_follows_is_shown() {
+    let place = Place::new("refuses");
+    let (config, seen, files) = (place.path("khz.toml"), place.path("seen"), place.path("files"));
+    let text = format!(
+        "[sinks.seen]\nrecord = \"{seen}\"\n[sinks.files]\nrrd = \"{files}\"\nlayout = [\"1\", \"LAST:0.5:1:600\"]\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    let hub = place.hub(&["--config", &config]);
+    let words = ["agent", "--node", "n1", "--hub", &place.link, "--sources", "loadavg", "--handlers", "none"];
+    let _agent = Ended::start_silent(&mut hub.beside(&words));
+    for (name, more) in [
+        ("kept", &["--keep", "1d"][..]),
+        ("recorded", &["--to", "seen"]),
+        ("filed", &["--to", "files", "--every", "1s"]),
+    ] {
+        operate(&hub, &[&["channel", "create", name, "--expr", "node_load1"][..], more].concat());
+        let shown = || out(&ask(&hub, &["channel", "show", name]));
+        until(PATIENCE, "its refusal is shown", || shown().contains("notice    n1: "));
+        operate(&hub, &["channel", "set", name, "--expr", "node_load5"]);
+        assert!(!shown().contains("notice"), "what it said of another definition does not hold: {}", shown());
+    }
+}
+
 /// The rows of all recordings in a folder, of the channel's files in their order.
 fn rows_in(folder: &str) -> Vec<Value> {
     let files =

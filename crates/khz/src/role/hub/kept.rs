@@ -64,13 +64,14 @@ fn run(registry: &Registry, mut keeper: ChannelKeeper, is_over: &AtomicBool) {
             keeper.keep(kept);
         }
         // That nodes come and go is normal, and said elsewhere.
-        for notice in keeper.tend().into_iter().filter(|notice| notice.change.is_none()) {
-            let sentence = format!("{}: {}", notice.node, notice.text);
+        for (channel, notice) in keeper.tend().into_iter().filter(|(_, notice)| notice.change.is_none()) {
+            registry.note(channel.as_str(), &notice);
+            let sentence = format!("{}: {}: {}", channel, notice.node, notice.text);
             if said.len() >= SAID_MAX {
                 said.clear();
             }
             if said.insert(sentence.clone()) {
-                tracing::warn!("a channel that the store keeps: {sentence}");
+                tracing::warn!("the store keeps channel {sentence}");
             }
         }
         match is_idle {

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use khz_channel::Registry;
 use khz_model::metric::Unit;
 use khz_model::{
-    Delivery, Interest, Kind, Metric, Nanos, Pattern, Query, Rate, Repeats, Row, Series, Subscription,
-    ValueType,
+    Delivery, Interest, Kind, Metric, Nanos, Notice, Pattern, Query, Rate, Repeats, Row, Series,
+    Subscription, ValueType,
 };
 use khz_rrdcached::recorder::{self, Layout, Reading, Recorder, Value};
 
@@ -62,6 +62,13 @@ impl Wanted {
                 let named = all.iter().filter(|kept| kept.definition.to.contains(sink));
                 (revision, named.map(|kept| kept.interest.clone()).collect())
             }
+        }
+    }
+
+    /// A node has said something of a channel.
+    fn note(&self, channel: &str, notice: &Notice) {
+        if let Wanted::Channels(channels, _) = self {
+            channels.note(channel, notice);
         }
     }
 
@@ -157,7 +164,12 @@ impl Feeds {
             if subscription.is_none() {
                 *subscription = query.subscribe(interest.clone()).ok();
             }
-            deliveries.extend(subscription.iter_mut().flat_map(|subscription| subscription.poll()));
+            let Some(subscription) = subscription else { continue };
+            deliveries.extend(subscription.poll());
+            if let Some(terms) = &interest.channel {
+                let notices = subscription.notices();
+                notices.iter().for_each(|notice| self.wanted.note(terms.name.as_str(), notice));
+            }
         }
         deliveries
     }

@@ -13,7 +13,7 @@ use khz_channel::Registry;
 use khz_client::Access;
 use khz_link::LaneKey;
 use khz_link::driver::{Event, Events, Following};
-use khz_model::{ChannelName, ChannelTerms, Interest, Nanos, Pattern, Rate};
+use khz_model::{ChannelName, ChannelTerms, Interest, Nanos, NodeName, Notice, Pattern, Rate};
 use khz_record::{RecordError, Recorder, Rotation};
 use serde_json::json;
 
@@ -161,6 +161,9 @@ impl Work {
     fn take(&mut self, event: Event) {
         let Some(number) = subscription_of(&event) else { return };
         let Some(recording) = self.recordings.get_mut(&number) else { return };
+        if let Some(notice) = notice_of(&event) {
+            self.channels.note(recording.channel.as_str(), &notice);
+        }
         if let Err(error) = recording.take(event, &self.directory, self.limits) {
             let text = format!("channel {}: {}", recording.channel, sentence(&error));
             self.warn(text);
@@ -194,6 +197,13 @@ impl Work {
 fn since_boot() -> Nanos {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
+
+/// What a node has said, if that is what an event is about.
+fn notice_of(event: &Event) -> Option<Notice> {
+    let Event::Told { text, .. } = event else { return None };
+    let (node, text) = text.split_once(": ")?;
+    Some(Notice::of(NodeName::new(node).ok()?, text))
 }
 
 /// The number of the subscription that an event is about.

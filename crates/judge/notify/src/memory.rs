@@ -97,15 +97,13 @@ impl Memory {
     }
 
     /// Writes what one way was told.
-    pub fn keep(&self, way: &str, records: &[Record]) {
+    pub fn keep(&self, way: &str, records: &[Record]) -> Result<(), StateError> {
         let text = text(way, records);
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         texts.insert(way.to_owned(), text);
         let whole: String = texts.values().map(String::as_str).collect();
         // Under the lock: of two ways that write, the later one has both.
-        if let Err(error) = self.file.write(&whole) {
-            tracing::warn!("{}: what people were told is not kept: {}", way, khz_ask::sentence(&error));
-        }
+        self.file.write(&whole)
     }
 }
 

@@ -243,5 +243,7 @@ fn open(
 }
 
 fn keep(memory: Arc<Memory>, name: String) -> Keep {
-    Box::new(move |records: Vec<Record>| memory.keep(&name, &records))
+    Box::new(move |records: Vec<Record>| {
+        memory.keep(&name, &records).map_err(|error| khz_ask::sentence(&error))
+    })
 }

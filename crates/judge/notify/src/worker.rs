@@ -30,8 +30,8 @@ pub struct Standing {
     pub output: Option<String>,
 }
 
-/// Where what people were told is kept.
-pub(crate) type Keep = Box<dyn Fn(Vec<Record>) + Send + Sync>;
+/// Where what people were told is kept. The error says why it is not.
+pub(crate) type Keep = Box<dyn Fn(Vec<Record>) -> Result<(), String> + Send + Sync>;
 
 /// A way: its state, its thread, and its door.
 pub(crate) struct Worker<C: Core, D: Door<C::Job>> {
@@ -134,8 +134,9 @@ impl<C: Core, D: Door<C::Job>> Worker<C, D> {
     fn keep(&self, records: Option<Vec<Record>>) {
         let Some(records) = records else { return };
         self.common.revision.fetch_add(1, Ordering::Relaxed);
-        if let Some(keep) = &self.keep {
-            keep(records);
+        if let Some(Err(problem)) = self.keep.as_ref().map(|keep| keep(records)) {
+            // Each message is kept twice: a full disk has one line a minute.
+            self.warn(&problem, &format!("what people were told is not kept: {problem}"));
         }
     }
 

@@ -29,9 +29,9 @@ pub struct Board {
 /// What a hub says of its alerts to another one that goes on with them when this one is gone.
 #[derive(Clone, Debug, Default)]
 pub struct Word {
-    /// The name of the hub.
+    /// The name of the hub; empty: it judges no rules for others.
     pub hub: String,
-    /// It is another one when there is something new.
+    /// It is another one when there is something new; empty: the hub has only begun.
     pub tag: String,
     /// The tags of what it has heard of others.
     pub heard: Vec<String>,

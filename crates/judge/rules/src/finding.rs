@@ -78,6 +78,11 @@ impl Findings {
         }
     }
 
+    /// Whether this problem is known at this place of this file.
+    pub(crate) fn has(&self, path: &Path, place: Place, problem: &str) -> bool {
+        self.found.iter().any(|one| one.path == path && one.place == Some(place) && one.problem == problem)
+    }
+
     /// How many are kept.
     pub(crate) fn count(&self) -> usize {
         self.found.len()

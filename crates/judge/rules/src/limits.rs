@@ -46,6 +46,8 @@ pub const INTERVAL_MIN: i64 = 10;
 pub const QUERY_OFFSET_MAX: i64 = 50 * 365 * 86_400_000;
 /// Bytes of an error of rules in a line of the log: the whole of it is at those who ask.
 pub const LOGGED_ERROR_BYTES_MAX: usize = 1 << 10;
+/// Bytes of one label's value in a line of the log.
+pub const LOGGED_VALUE_BYTES_MAX: usize = 120;
 /// Bytes of the annotations of all alerts of a rule: 65,536 of 500 bytes. Beyond it, alerts have none.
 pub const RULE_TEXTS_BYTES_MAX: usize = 32 << 20;
 /// Resolved alerts of one rule that are still mentioned, so that everybody hears of their end: as many as one way to people holds.

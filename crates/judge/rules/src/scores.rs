@@ -31,6 +31,8 @@ pub enum Seen {
     Down(i64),
     /// It was stopped on purpose, or never came.
     Away,
+    /// Another hub with the same rules has it, and counts its failures.
+    Elsewhere,
 }
 
 /// The scores of all rules.
@@ -71,6 +73,14 @@ struct Warning {
     fired: i64,
     /// Nobody looked for a part of its time.
     is_blind: bool,
+    /// Since when its node is at another hub. This is not saved.
+    elsewhere: Option<i64>,
+}
+
+impl Warning {
+    fn new(rule: &str, at: i64) -> Self {
+        Warning { rule: rule.to_owned(), since: at, fired: at, is_blind: false, elsewhere: None }
+    }
 }
 
 /// What is known of a node that has failed, or perhaps has.
@@ -80,9 +90,10 @@ struct Fate {
     down: Option<i64>,
     /// Its silence is counted, or is older than the scores.
     is_told: bool,
-    /// Nobody has seen it fall silent: it was so when this process looked for the first time, or after a pause. It may be on its way
-    /// back. This is not saved.
+    /// Nobody has seen it fall silent: it was so when a hub looked for the first time, or after a pause. It may be on its way back.
     is_presumed: bool,
+    /// The hub before this process knew of its silence. This is not saved.
+    is_of_before: bool,
     /// Its last failure that counted, or when it was drained.
     failed: Option<i64>,
 }
@@ -138,8 +149,7 @@ impl Scores {
             self.unscored += 1;
             return;
         }
-        let warning = Warning { rule: rule.to_owned(), since: at, fired: at, is_blind: false };
-        self.open.entry(node.to_owned()).or_default().push(warning);
+        self.open.entry(node.to_owned()).or_default().push(Warning::new(rule, at));
         self.open_count += 1;
     }
 
@@ -182,6 +192,8 @@ impl Scores {
     pub fn look<'a>(&mut self, now: i64, nodes: impl IntoIterator<Item = (&'a str, Seen)>) {
         let is_first = self.since.is_none();
         let since = *self.since.get_or_insert(now);
+        // Readers are told since when, also if nothing ever fires.
+        self.has_changed |= is_first;
         let pause = now.saturating_sub(self.looked);
         if !is_first && pause > BLIND_AFTER {
             self.open.values_mut().flatten().for_each(|warning| warning.is_blind = true);
@@ -204,19 +216,17 @@ impl Scores {
                         let known = fate.down.filter(|down| *down <= now).or(heard);
                         let down = known.map_or(at, |known| known.max(at));
                         self.has_changed |= fate.down != Some(down);
+                        // If it was known to be silent, somebody has seen it fall silent, whatever happened to hubs since.
+                        fate.is_presumed |= has_paused && fate.down.is_none();
                         (fate.down, fate.is_told) = (Some(down), down < since);
-                        fate.is_presumed |= has_paused;
                     }
+                    self.end_late(node);
                     self.silent(node, now);
                 }
-                Seen::Up | Seen::Away if is_watched => {
-                    if let Some(fate) = self.fates.get_mut(node) {
-                        self.has_changed |= fate.down.is_some();
-                        (fate.down, fate.is_told, fate.is_presumed) = (None, false, false);
-                    }
-                }
+                Seen::Up | Seen::Away | Seen::Elsewhere if is_watched => self.not_silent(node, now, seen),
                 _ => {}
             }
+            self.note_elsewhere(node, now, seen);
             if is_watched {
                 self.expire(node, now, seen);
             }
@@ -231,6 +241,57 @@ impl Scores {
             fate.down.is_some() && found.contains(&**node)
                 || fate.failed.is_some_and(|at| now.saturating_sub(at) <= SCORE_WINDOW)
         });
+    }
+
+    /// A node that is not silent any more, or not under our eyes.
+    fn not_silent(&mut self, node: &str, now: i64, seen: Seen) {
+        let Some(fate) = self.fates.get_mut(node) else { return };
+        let was = std::mem::take(fate);
+        fate.failed = was.failed;
+        let Some(down) = was.down else { return };
+        self.has_changed = true;
+        // It was silent while hubs were killed and started, and came back before this one had looked for long enough.
+        let is_unsure = was.is_of_before && !was.is_told && now.saturating_sub(down) >= DOWN_HOLD;
+        if is_unsure && !was.is_presumed && seen == Seen::Up {
+            for warning in self.take_open(node) {
+                self.end(&warning, Ending::Unknown);
+            }
+        }
+    }
+
+    /// What has fired at a node that was silent already, as is known by now, foretells nothing.
+    fn end_late(&mut self, node: &str) {
+        let Some(fate) = self.fates.get(node) else { return };
+        let is_late = |warning: &mut Warning| fate.is_certain_at(warning.since);
+        let ended: Vec<Warning> = match self.open.get_mut(node) {
+            Some(all) => all.extract_if(.., is_late).collect(),
+            None => return,
+        };
+        self.remove_ended(node, ended.len());
+        for warning in ended {
+            self.end(&warning, Ending::Late);
+        }
+    }
+
+    /// What becomes of a node at another hub is not seen here: if it was there for long, nobody knows what its warnings were worth.
+    fn note_elsewhere(&mut self, node: &str, now: i64, seen: Seen) {
+        for warning in self.open.get_mut(node).into_iter().flatten() {
+            warning.elsewhere = match (seen, warning.elsewhere) {
+                (Seen::Elsewhere, since) => since.or(Some(now)),
+                _ => None,
+            };
+            let is_long = warning.elsewhere.is_some_and(|since| now.saturating_sub(since) > BLIND_AFTER);
+            warning.is_blind |= is_long;
+        }
+    }
+
+    /// So many warnings of a node have ended, and are gone already.
+    fn remove_ended(&mut self, node: &str, count: usize) {
+        if self.open.get(node).is_some_and(Vec::is_empty) {
+            self.open.remove(node);
+        }
+        self.open_count -= count;
+        self.has_changed |= count > 0;
     }
 
     /// A node that is silent has failed if it is so for long enough, and somebody has looked for as long.
@@ -278,12 +339,8 @@ impl Scores {
         let Some(all) = self.open.get_mut(node) else { return };
         let old = |warning: &mut Warning| now.saturating_sub(warning.since) > SCORE_WINDOW;
         let ended: Vec<Warning> = all.extract_if(.., old).collect();
-        if all.is_empty() {
-            self.open.remove(node);
-        }
-        self.open_count -= ended.len();
+        self.remove_ended(node, ended.len());
         for warning in ended {
-            self.has_changed = true;
             let is_known = seen == Seen::Up && !warning.is_blind;
             self.end(&warning, if is_known { Ending::Nothing } else { Ending::Unknown });
         }

@@ -70,11 +70,13 @@ fn what_is_probably_not_meant_is_a_warning() {
     let text = "\
 groups:
 - name: g
-  labels: {a: '{{ $x }}'}
+  labels: {a: '{{ $x }}', __a: x}
   rules:
   - {record: r, expr: 'up[5m]'}
   - {record: r, expr: up}
   - {alert: A, expr: up}
+  - {alert: B, expr: up, labels: {__b: x, ok: x, 'C=1': x}}
+  - {alert: C, expr: up}
   - {record: one, expr: 'sum(two) + three'}
   - {record: two, expr: 'rate(three[5m])'}
   - {record: three, expr: 'one or up'}
@@ -83,15 +85,22 @@ groups:
   - {record: up, expr: '1'}
 ---
 ";
-    let expected = "\
+    let unrecorded = "is not the name of a label: it has up to 128 letters, digits and '_', and begins with a letter, or '_' and \
+                      another character than '_'. The hub does not record series with it, ALERTS among them";
+    let expected = format!(
+        "\
 a.yml:3:19: warning: label 'a': there is no variable $x
+a.yml:3:27: warning: '__a' {unrecorded}
 a.yml:5:23: warning: this expression gives a range: the rule will fail, it needs series or a number
 a.yml:6:5: warning: another rule of the name 'r' has the same labels (5:5): their results may mix
-a.yml:14:1: warning: only the first document of a file is read
-a.yml:12:5: warning: khz itself writes series of the name ALERTS: record another name
-a.yml:13:5: warning: khz itself writes series of the name up: record another name
-a.yml:8:5: warning: these records need each other in a circle: one needs two needs three needs one. One of them sees values of the evaluation before
-a.yml:11:5: warning: own needs itself: it sees its value of the evaluation before";
+a.yml:8:35: warning: '__b' {unrecorded}
+a.yml:8:50: warning: 'C=1' {unrecorded}
+a.yml:16:1: warning: only the first document of a file is read
+a.yml:14:5: warning: khz itself writes series of the name ALERTS: record another name
+a.yml:15:5: warning: khz itself writes series of the name up: record another name
+a.yml:10:5: warning: these records need each other in a circle: one needs two needs three needs one. One of them sees values of the evaluation before
+a.yml:13:5: warning: own needs itself: it sees its value of the evaluation before"
+    );
     assert_eq!(problems(text), expected);
 }
 

@@ -16,7 +16,7 @@ use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::outcome::{Done, Outcome};
 use crate::show::quantities::of_span;
-use crate::show::table::{Side, Table, cut, json_line, remark};
+use crate::show::table::{Side, Table, cut, json_line, printable, remark};
 use crate::show::terminal;
 
 /// Labels that say where an alert is.
@@ -27,6 +27,10 @@ const JOB: &str = "job";
 const NAME_CHARS_MAX: usize = 64;
 const PLACE_CHARS_MAX: usize = 120;
 const WHY_CHARS_MAX: usize = 200;
+/// Letters of a value in the table.
+const NUMBER_CHARS_MAX: usize = 12;
+/// An alert with longer labels than a place may have does not make the column wider than others need, or than this.
+const PLACE_CHARS_CUT: usize = 40;
 /// A place has this share of a terminal at most, so that there is room for the reason, which is why people look.
 const PLACE_PART: usize = 4;
 const PLACE_CHARS_MIN: usize = 16;
@@ -136,8 +140,8 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos, width: Option<u
         ("WHY", Side::Left),
     ];
     let mut table = Table::new(&titles, 4);
-    let shared = shared(alerts);
-    for alert in alerts {
+    let places = places(alerts, place_chars);
+    for (alert, place) in alerts.iter().zip(places) {
         let text = |name: &str| alert.annotations.get(name).filter(|text| !text.is_empty());
         let why = text("summary").or_else(|| text("description")).cloned().unwrap_or_default();
         let name = alert.labels.get(ALERT_NAME).map_or("", String::as_str);
@@ -145,7 +149,7 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos, width: Option<u
             cut(name, NAME_CHARS_MAX),
             since(alert, now),
             number(&alert.value),
-            cut(&place(alert, &shared), place_chars),
+            place,
             cut(&why, WHY_CHARS_MAX),
         ]);
         if let Some(run) = last_of(alert, runs) {
@@ -153,6 +157,18 @@ fn table(alerts: &[AlertAnswer], runs: &[ActionRun], now: Nanos, width: Option<u
         }
     }
     table
+}
+
+/// The places of alerts, each in at most `most` letters.
+fn places(alerts: &[AlertAnswer], most: usize) -> Vec<String> {
+    let shared = shared(alerts);
+    let mut places: Vec<String> = alerts.iter().map(|alert| printable(&place(alert, &shared))).collect();
+    let sizes = places.iter().map(|place| place.chars().count()).filter(|size| *size <= most);
+    let room = sizes.max().unwrap_or(0).max(PLACE_CHARS_CUT.min(most));
+    for place in places.iter_mut().filter(|place| place.chars().count() > most) {
+        *place = cut(place, room);
+    }
+    places
 }
 
 /// The labels that all of several alerts have alike.
@@ -202,21 +218,31 @@ fn age(date: &str, now: Nanos) -> String {
     }
 }
 
-/// A value as people read it, in at most 12 characters: `1.5e+00` is 1.5, and what is longer is rounded to six digits (`59.3077`,
-/// `-1e300`).
+/// A value as people read it, in at most 12 characters: `1.5e+00` is 1.5. What is longer is rounded to six digits, and says so
+/// (`~59.3077`).
 fn number(text: &str) -> String {
-    const CHARS_MAX: usize = 12;
-    const DIGITS: f64 = 6.0;
-    let Ok(value) = text.parse::<f64>() else { return cut(text, CHARS_MAX) };
-    let short = |number: &String| number.len() <= CHARS_MAX;
+    let Ok(value) = text.parse::<f64>() else { return cut(text, NUMBER_CHARS_MAX) };
+    let short = |number: &String| number.len() <= NUMBER_CHARS_MAX;
     Some(format!("{value}"))
         .filter(short)
-        .or_else(|| {
-            let size = value.abs();
-            let places = (DIGITS - 1.0 - size.log10().floor()).max(0.0) as usize;
-            (1e-4..1e9).contains(&size).then(|| format!("{value:.places$}")).filter(short)
-        })
         .or_else(|| Some(format!("{value:e}")).filter(short))
+        .unwrap_or_else(|| format!("~{}", rounded(value, NUMBER_CHARS_MAX - 1)))
+}
+
+/// A value with at most six digits, in so many characters.
+fn rounded(value: f64, chars: usize) -> String {
+    const DIGITS: f64 = 6.0;
+    let size = value.abs();
+    let places = (DIGITS - 1.0 - size.log10().floor()).max(0.0) as usize;
+    let plain = (1e-4..1e9).contains(&size).then(|| format!("{value:.places$}"));
+    // Zeros at the end would look like digits that are known.
+    let plain = plain.map(|number| match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => number,
+    });
+    let short = |number: &String| number.len() <= chars;
+    plain
+        .filter(short)
         .or_else(|| (0..=5).rev().map(|places| format!("{value:.places$e}")).find(short))
         .unwrap_or_else(|| format!("{value:.0e}"))
 }
@@ -247,12 +273,16 @@ pub(crate) mod tests {
             ("-1e+300", "-1e300"),
             ("123456789012", "123456789012"),
             ("1e+12", "1e12"),
-            ("0.1234567890123", "0.123457"),
-            ("59.307712345678", "59.3077"),
-            ("0.0009720001234", "0.000972000"),
-            ("-123456789.12345", "-123456789"),
-            ("0.00001234567890", "1.23457e-5"),
-            ("-1.2345678901234e-300", "-1.2346e-300"),
+            ("2.075", "2.075"),
+            ("2.0749999999999", "~2.075"),
+            ("0.1234567890123", "~0.123457"),
+            ("59.307712345678", "~59.3077"),
+            ("0.0009720001234", "~0.000972"),
+            ("-123456789.12345", "~-123456789"),
+            ("1999999.96", "1999999.96"),
+            ("1999999.9612345", "~2000000"),
+            ("0.00001234567890", "~1.23457e-5"),
+            ("-1.2345678901234e-300", "~-1.235e-300"),
             ("-Inf", "-inf"),
             ("NaN", "NaN"),
             ("no number, but very long", "no number, …"),
@@ -268,8 +298,15 @@ pub(crate) mod tests {
         wide.labels.insert("label".to_owned(), "x".repeat(10_000));
         wide.annotations.insert("summary".to_owned(), "why ".repeat(10_000));
         wide.value = "-1e+300".to_owned();
-        let text = table(&[wide], &[], Nanos(1_795_257_121_000_000_000), None).render(None);
-        assert!(text.lines().all(|line| line.chars().count() < 430), "{text}");
+        let mut other = alert("Busy", "firing");
+        other.labels.insert("device".to_owned(), "sda".to_owned());
+        let all = [wide, other];
+        let text = table(&all, &[], Nanos(1_795_257_121_000_000_000), None).render(None);
+        assert!(text.lines().all(|line| line.chars().count() < 350), "{text}");
+        // A row without long texts is as short as it is without the other one.
+        let places = places(&all, PLACE_CHARS_MAX);
+        assert_eq!(places[0].chars().count(), PLACE_CHARS_CUT, "{places:?}");
+        assert_eq!(places[1], "instance=n1 device=sda");
     }
 
     #[test]

@@ -21,6 +21,9 @@ Examples:
   khz notify test --resolved        the end of that alert
   khz notify test --json            an object for each way";
 
+/// Characters of an answer that are shown: a proxy may say a whole page. `--json` has more.
+const SHOWN_CHARS_MAX: usize = 200;
+
 /// `khz notify`.
 #[derive(Debug, Subcommand)]
 pub enum NotifyCommand {
@@ -68,13 +71,22 @@ pub fn run(command: NotifyCommand, outer: NodeFlags, out: &mut impl Write) -> Ou
             let line = json!({ "way": way, "answer": word(answer), "text": answer.text() });
             writeln!(out, "{line}")?;
         } else {
-            writeln!(out, "{way}: {}: {}", word(answer), printable(answer.text()))?;
+            writeln!(out, "{way}: {}: {}", word(answer), shown(answer.text()))?;
         }
     }
     match answers.iter().filter(is_taken).count() {
         taken if taken == answers.len() => Ok(Done::Wholly),
         0 => Err(Failure::Reported),
         _ => Ok(Done::Partly { missing: Vec::new() }),
+    }
+}
+
+/// What the other side said, on a line that people read.
+fn shown(text: &str) -> String {
+    let text = printable(text);
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
     }
 }
 
@@ -102,5 +114,22 @@ fn alert(node: &str, is_resolved: bool) -> Alert {
         fired_here_at: None,
         ends_at: is_resolved.then_some(now),
         generator_url: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_a_short_line_whatever_the_receiver_says() {
+        assert_eq!(shown("status 200: ok"), "status 200: ok");
+        let whole = "ü".repeat(SHOWN_CHARS_MAX);
+        assert_eq!(shown(&whole), whole);
+        assert_eq!(shown(&format!("{whole}x")), format!("{whole}..."));
+        // What is replaced counts as it is shown.
+        let hostile = shown(&"\u{1b}\r\u{202e}".repeat(500));
+        assert!(hostile.starts_with("??\\u202e??") && hostile.ends_with("..."), "{hostile}");
+        assert_eq!(hostile.chars().count(), SHOWN_CHARS_MAX + 3);
     }
 }

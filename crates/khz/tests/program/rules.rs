@@ -378,3 +378,37 @@ fn a_hub_does_not_start_with_rules_that_have_errors() {
     assert_eq!(code(&ended), 2);
     assert!(err(&ended).contains("memory.yml:9:"), "{}", err(&ended));
 }
+
+/// Each is a message of its own, with labels that are longer than a line of a log.
+const LONG: &str = "groups:
+- name: long
+  interval: 1s
+  rules:
+  - {alert: A, expr: 'vector(1)', labels: {long: '{{ printf \"%060000d\" 1 }}'}}
+  - {alert: B, expr: 'vector(1)'}
+  - {alert: C, expr: 'vector(1)'}
+  - {alert: D, expr: 'vector(1)'}
+";
+
+#[test]
+fn a_state_directory_that_takes_no_more_and_long_labels_do_not_fill_the_log() {
+    let (place, link) = (Place::new("rules-log"), free_port());
+    write_rules(&place, LONG);
+    // Directories in the way: also root cannot write there.
+    for name in ["notify", "scores"] {
+        std::fs::create_dir_all(place.0.join(format!("state/{name}.jsonl.new"))).unwrap();
+    }
+    let hub = start(&place, &link);
+    until(PATIENCE, "people are told of all that are short enough", || {
+        ["B", "C", "D"].iter().all(|name| {
+            let text = std::fs::read_to_string(place.0.join("told")).unwrap_or_default();
+            text.contains(&format!("\"alertname\":\"{name}\""))
+        })
+    });
+    let (_, log) = hub.end("TERM");
+    let count = |words: &str| log.matches(words).count();
+    assert!((1..=2).contains(&count("what people were told is not kept")), "{log}");
+    assert!((1..=2).contains(&count("scores of rules would be older")), "{log}");
+    assert_eq!(count("fires, at 1"), 4, "{log}");
+    assert!(log.lines().all(|line| line.len() < 2_000), "{log}");
+}

@@ -82,8 +82,12 @@ impl Stage {
     }
 
     fn agent(&self, node: &str, hubs: &[String]) -> Running {
+        self.agent_back_after(node, hubs, "2s")
+    }
+
+    fn agent_back_after(&self, node: &str, hubs: &[String], back_after: &str) -> Running {
         let hubs = hubs.join(",");
-        let words = ["agent", "--node", node, "--hub", &hubs, "--failback-after", "2s"];
+        let words = ["agent", "--node", node, "--hub", &hubs, "--failback-after", back_after];
         let more = ["--sources", "loadavg", "--ring", "4MiB", "--insecure"];
         let mut command = khz(&[&words[..], &more].concat());
         command.env("KHZ_RUN_DIR", self.path(&format!("run-{node}")));
@@ -289,4 +293,47 @@ fn each_alert_of_no_node_is_told_and_acted_on_once_whichever_hub_saw_it_first_an
     assert_eq!(both(&|hub| stage.told(hub, "firing")), names);
     assert_eq!(both(&|hub| stage.acted(hub)), names);
     drop((first, second));
+}
+
+#[test]
+fn two_hubs_that_start_together_do_not_say_that_the_other_one_has_no_rules() {
+    let stage = Stage::new("rules-together", OF_BOTH);
+    let hubs = std::thread::scope(|scope| {
+        let starting = [0, 1].map(|number| {
+            scope.spawn({
+                let stage = &stage;
+                move || stage.hub(number)
+            })
+        });
+        starting.map(|hub| hub.join().unwrap())
+    });
+    until(PATIENCE, "each has heard the last word of the other", || {
+        has_heard(&hubs[0], &hubs[1]) && has_heard(&hubs[1], &hubs[0])
+    });
+    for hub in hubs {
+        let (_, log) = hub.end("TERM");
+        assert!(!log.contains("judges no rules for others"), "{log}");
+    }
+}
+
+#[test]
+fn a_node_that_has_only_moved_to_the_other_hub_is_no_failure_at_the_hub_that_was_killed() {
+    let stage = Stage::new("rules-moved", RULES);
+    let (first, second) = (stage.hub(0), stage.hub(1));
+    let _moves = stage.agent_back_after("n1", &stage.link, "10m");
+    let dies = stage.agent("n2", &stage.link[..1]);
+    let state = || std::fs::read_to_string(stage.path("state-0/alerts.jsonl")).unwrap_or_default();
+    until(PATIENCE, "the first hub has both nodes, and has saved that", || {
+        state().contains("\"nodes\":[\"n1\",\"n2\"]")
+    });
+    drop(first);
+    drop(dies);
+    until(PATIENCE, "one node is at the second hub", || number(&second, "khz_hub_nodes_up ") == 1);
+    let first = stage.hub(0);
+    let scores =
+        || -> Value { serde_json::from_str(&get_at(&first, "/khz/v1/rules/score")).unwrap_or_default() };
+    until(PATIENCE, "since when scores are kept is known at once", || scores()["since"].is_string());
+    until(PATIENCE, "the node that is nowhere has failed", || scores()["failures"] != 0);
+    let last = scores();
+    assert_eq!((&last["failures"], &last["unforetold"][0]["node"]), (&1.into(), &"n2".into()), "{last}");
 }

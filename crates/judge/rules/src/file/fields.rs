@@ -20,6 +20,13 @@ impl Report<'_> {
         self.findings.add(severity, self.path, place, problem);
     }
 
+    /// A warning of what several rules share, once.
+    pub fn warn_once(&mut self, place: Place, problem: String) {
+        if !self.findings.has(self.path, place, &problem) {
+            self.add(Severity::Warning, Some(place), problem);
+        }
+    }
+
     pub fn error(&mut self, place: Place, problem: &str) {
         self.add(Severity::Error, Some(place), problem.to_owned());
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use khz_model::Labels;
 use khz_promql::{METRIC_NAME, ResultType};
 
 use super::fields::{Fields, Report, texts};
@@ -111,6 +112,10 @@ pub(super) fn labels(value: Option<Value>, key: &'static str, report: &mut Repor
                 .error(key.place, &format!("a label cannot be {METRIC_NAME}: that is the name of a series"));
         } else if key.text.len() > NAME_BYTES_MAX {
             report.error(key.place, &format!("a name has at most {NAME_BYTES_MAX} bytes"));
+        } else if let Err(error) = Labels::new([(&*key.text, "1")]) {
+            // Prometheus takes it.
+            let problem = format!("{error}. The hub does not record series with it, ALERTS among them");
+            report.add(Severity::Warning, Some(key.place), problem);
         }
     }
     labels
@@ -154,9 +159,12 @@ fn templates(
         let template = Template::parse(&scalar.text);
         if let Some(fault) = template.fault() {
             let place = source.place_in(scalar, begin, fault.at);
-            // Prometheus takes a group's label whose template is wrong, and says so in each alert.
-            let severity = if is_own { Severity::Error } else { Severity::Warning };
-            report.add(severity, Some(place), format!("{noun} '{name}': {}", fault.problem));
+            let problem = format!("{noun} '{name}': {}", fault.problem);
+            match is_own {
+                true => report.error(place, &problem),
+                // Prometheus takes a group's label whose template is wrong, and says so in each alert.
+                false => report.warn_once(place, problem),
+            }
         }
         all.push((name, template));
     }

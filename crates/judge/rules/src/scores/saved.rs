@@ -42,6 +42,8 @@ struct SavedFate {
     down: Option<i64>,
     told: bool,
     failed: Option<i64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    presumed: bool,
 }
 
 impl Scores {
@@ -75,6 +77,7 @@ impl Scores {
                     down: fate.down,
                     told: fate.is_told,
                     failed: fate.failed,
+                    presumed: fate.is_presumed,
                 })
                 .collect(),
             unforetold: self.unforetold.clone(),
@@ -96,11 +99,13 @@ impl Scores {
         let mut open: BTreeMap<String, Vec<Warning>> = BTreeMap::new();
         for saved in file.open.into_iter().take(OPEN_WARNINGS_MAX) {
             let OpenWarning { node, rule, since, fired, blind } = saved;
-            open.entry(node).or_default().push(Warning { rule, since, fired, is_blind: blind });
+            let warning = Warning { rule, since, fired, is_blind: blind, elsewhere: None };
+            open.entry(node).or_default().push(warning);
         }
         let fate = |saved: SavedFate| {
-            let SavedFate { node, down, told, failed } = saved;
-            (node, Fate { down, is_told: told, is_presumed: false, failed })
+            let SavedFate { node, down, told, failed, presumed } = saved;
+            let is_of_before = down.is_some();
+            (node, Fate { down, is_told: told, is_presumed: presumed, is_of_before, failed })
         };
         Ok(Scores {
             since: file.since,

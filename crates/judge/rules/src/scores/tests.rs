@@ -213,6 +213,91 @@ fn a_node_that_does_not_come_back_to_a_hub_that_was_killed_has_failed_after_it_w
 }
 
 #[test]
+fn the_first_look_is_news_so_that_readers_hear_since_when_scores_are_kept() {
+    let mut scores = begun();
+    assert!(scores.has_changed());
+    assert!(scores.sheet([]).head.contains("\"since\":\""), "{}", scores.sheet([]).head);
+    scores.look(BEGIN + MINUTE, [("n1", Seen::Up)]);
+    assert!(!scores.has_changed());
+}
+
+#[test]
+fn a_rule_that_fires_at_a_silent_node_foretells_nothing_whenever_its_hub_is_killed_and_whenever_the_node_is_back()
+ {
+    let down = BEGIN + MINUTE;
+    // Before anybody has looked, after that, and at the next hub.
+    for fired in [down + 5_000, down + 35_000, down + 50_000] {
+        for back in [down + 75_000, down + HOUR] {
+            let mut scores = begun();
+            scores.fired("Leak", Some("n1"), BEGIN + 30_000);
+            scores.look(BEGIN + 40_000, [("n1", Seen::Up), ("n2", Seen::Up)]);
+            let fire = |scores: &mut Scores, from: i64, to: i64| {
+                if (from..to).contains(&fired) {
+                    scores.fired("NodeDown", Some("n1"), fired);
+                }
+            };
+            for at in (down + 10_000..down + 40_000).step_by(10_000) {
+                fire(&mut scores, at - 10_000, at);
+                scores.look(at, [("n1", Seen::Down(down)), ("n2", Seen::Up)]);
+            }
+            fire(&mut scores, down + 30_000, down + 40_000);
+            // Killed twice; the roster is older than the silence.
+            let mut again = killed(&scores);
+            again.look(down + 42_000, [("n1", Seen::Down(BEGIN)), ("n2", Seen::Up)]);
+            let mut again = killed(&again);
+            again.look(down + 45_000, [("n1", Seen::Down(BEGIN)), ("n2", Seen::Up)]);
+            fire(&mut again, down + 45_000, down + 55_000);
+            for at in (down + 55_000..back).step_by(10_000) {
+                again.look(at, [("n1", Seen::Down(BEGIN)), ("n2", Seen::Up)]);
+            }
+            again.look(back, [("n1", Seen::Up), ("n2", Seen::Up)]);
+            assert_eq!(
+                counts(&again, "NodeDown"),
+                [1, 1, 0, 0, 0, 0, 0, 0],
+                "{} {}",
+                fired - down,
+                back - down
+            );
+            // One that fired before: nobody knows what it was worth if the node came back before this hub had looked for a minute.
+            let is_known = back == down + HOUR;
+            let leak = if is_known { [1, 0, 1, 0, 0, 0, 0, 0] } else { [1, 0, 0, 0, 0, 0, 1, 0] };
+            assert_eq!(counts(&again, "Leak"), leak, "{}", back - down);
+            assert_eq!(again.failures(), if is_known { (1, 1) } else { (0, 0) });
+        }
+    }
+}
+
+#[test]
+fn a_node_that_another_hub_has_is_not_failed_and_what_becomes_of_it_there_is_not_known_here() {
+    let mut scores = begun();
+    scores.fired("Leak", Some("n1"), BEGIN);
+    scores.fired("Leak", Some("n2"), BEGIN);
+    let now = BEGIN + MINUTE;
+    // The hub is killed, and both go to the other one. It is started again, and hears that within a minute.
+    let mut again = killed(&scores);
+    for at in (now..now + 50_000).step_by(10_000) {
+        again.look(at, [("n1", Seen::Down(BEGIN)), ("n2", Seen::Down(BEGIN))]);
+    }
+    for minute in 1..10 {
+        again.look(now + minute * MINUTE, [("n1", Seen::Elsewhere), ("n2", Seen::Elsewhere)]);
+    }
+    assert_eq!((again.failures(), counts(&again, "Leak")), ((0, 0), [2, 0, 0, 0, 0, 0, 0, 2]));
+    // One comes back soon, the other one late.
+    let now = now + 10 * MINUTE;
+    for minute in 0..24 * 60 - 11 {
+        let late = if minute < 60 { Seen::Elsewhere } else { Seen::Up };
+        again.look(now + minute * MINUTE, [("n1", Seen::Up), ("n2", late)]);
+    }
+    again.look(BEGIN + SCORE_WINDOW + 1, [("n1", Seen::Up), ("n2", Seen::Up)]);
+    assert_eq!((again.failures(), counts(&again, "Leak")), ((0, 0), [2, 0, 0, 0, 0, 1, 1, 0]));
+    // Here it can fail again.
+    let now = BEGIN + 2 * SCORE_WINDOW;
+    look_for(&mut again, now, 3, Seen::Up);
+    look_for(&mut again, now + 3 * MINUTE, 3, Seen::Down(now + 3 * MINUTE));
+    assert_eq!(again.failures(), (1, 0));
+}
+
+#[test]
 fn a_clock_that_is_set_neither_makes_failures_nor_hides_them() {
     let mut scores = begun();
     look_for(&mut scores, BEGIN, 10, Seen::Up);

@@ -1,15 +1,17 @@
 //! Reads a file of tests: its keys, and what each may have.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use khz_promql::LabelSet;
+use khz_promql::{LabelSet, label_text};
 
 use super::{AlertTest, ExprTest, Test, TestFile, Texts};
 use crate::file::{Fields, Report, document};
-use crate::finding::{Findings, Place};
+use crate::finding::{Findings, Place, Severity};
+use crate::rule::ExprPlace;
 use crate::series;
-use crate::yaml::{Kind, Source, Value};
+use crate::yaml::{Kind, Scalar, Source, Value};
 
 const FILE_KEYS: [&str; 5] =
     ["rule_files", "evaluation_interval", "group_eval_order", "tests", "fuzzy_compare"];
@@ -86,7 +88,7 @@ fn test(
         start
     });
     let series = fields.list("input_series", report);
-    let series = series.iter().filter_map(|value| input(value, source, report)).collect();
+    let series = inputs(&series, source, report);
     let labels = fields.texts("external_labels", report);
     let external_labels =
         labels.into_iter().map(|(key, scalar, _)| (key.text.to_string(), scalar.text.to_string()));
@@ -96,16 +98,39 @@ fn test(
     let alerts = fields.list("alert_rule_test", report);
     let alerts = alerts.iter().filter_map(|value| alert(value, report)).collect();
     let expressions = fields.list("promql_expr_test", report);
-    let expressions = expressions.iter().filter_map(|value| expression(value, report)).collect();
+    let expressions = expressions.iter().filter_map(|value| expression(value, source, report)).collect();
     fields.refuse_others(&TEST_KEYS, report);
     let (place, start) = (value.place, start.unwrap_or(0));
     Some(Test { name, place, interval, start, series, external_labels, external_url, alerts, expressions })
 }
 
-fn input(value: &Value, source: &Source, report: &mut Report<'_>) -> Option<(LabelSet, Vec<Option<f64>>)> {
+/// A series, with its value in each interval.
+type Input = (LabelSet, Vec<Option<f64>>);
+
+/// The input series of a test. Of one that is there twice the last one counts, as in promtool.
+fn inputs(values: &[Value], source: &Source, report: &mut Report<'_>) -> Vec<Input> {
+    let mut all: Vec<Input> = Vec::new();
+    let mut known: HashMap<LabelSet, (usize, Place)> = HashMap::new();
+    for value in values {
+        let Some(input) = input(value, source, report) else { continue };
+        let Some((at, first)) = known.get(&input.0) else {
+            known.insert(input.0.clone(), (all.len(), value.place));
+            all.push(input);
+            continue;
+        };
+        let name = label_text(&input.0);
+        let problem =
+            format!("the input series {name} is there twice (first at {first}): the last one counts");
+        report.add(Severity::Warning, Some(value.place), problem);
+        all[*at] = input;
+    }
+    all
+}
+
+fn input(value: &Value, source: &Source, report: &mut Report<'_>) -> Option<Input> {
     let mut fields = Fields::of(value, "an input series", report)?;
-    let (name, place) = fields.text("series", report).unwrap_or((Arc::from(""), value.place));
-    let labels = series::labels(&name).map_err(|problem| report.error(place, &problem)).ok();
+    let name = fields.scalar("series", report);
+    let labels = labels(name, value.place, source, report);
     let values = fields.scalar("values", report);
     fields.refuse_others(&["series", "values"], report);
     let values = match &values {
@@ -144,14 +169,39 @@ fn alert(value: &Value, report: &mut Report<'_>) -> Option<AlertTest> {
     Some(AlertTest { place: value.place, at, name, expected })
 }
 
-fn expression(value: &Value, report: &mut Report<'_>) -> Option<ExprTest> {
+/// The labels of a series; `None`: they are wrong, and that is reported at its place.
+fn labels(
+    named: Option<(Scalar, Place)>,
+    place: Place,
+    source: &Source,
+    report: &mut Report<'_>,
+) -> Option<LabelSet> {
+    let Some((scalar, begin)) = named else {
+        report.error(place, "a series needs a name: write series: NAME{LABEL=\"VALUE\"}");
+        return None;
+    };
+    let words = match series::labels(&scalar.text) {
+        Ok(labels) => return Some(labels),
+        Err(words) => words,
+    };
+    match khz_promql::place(&words) {
+        Some(((line, column), problem)) => {
+            let at = ExprPlace { source: source.clone(), scalar, begin };
+            report.error(at.place(line, column), &problem);
+        }
+        None => report.error(begin, &words),
+    }
+    None
+}
+
+fn expression(value: &Value, source: &Source, report: &mut Report<'_>) -> Option<ExprTest> {
     let mut fields = Fields::of(value, "a test of an expression", report)?;
     let (expr, _) = fields.text("expr", report).unwrap_or((Arc::from(""), value.place));
     let at = fields.duration("eval_time", report).unwrap_or(0);
     let mut expected = Vec::new();
     for sample in fields.list("exp_samples", report) {
         let Some(mut fields) = Fields::of(&sample, "an expected sample", report) else { continue };
-        let (labels, labels_at) = fields.text("labels", report).unwrap_or((Arc::from("{}"), sample.place));
+        let named = fields.scalar("labels", report);
         let number = fields.scalar("value", report);
         if let Some(histogram) = fields.take("histogram") {
             report.error(histogram.place, "native histograms are not there");
@@ -170,10 +220,11 @@ fn expression(value: &Value, report: &mut Report<'_>) -> Option<ExprTest> {
                 value
             }
         };
-        match series::labels(&labels) {
-            Ok(labels) => expected.extend(value.map(|value| (labels, value))),
-            Err(problem) => report.error(labels_at, &problem),
-        }
+        let labels = match named {
+            Some(_) => labels(named, sample.place, source, report),
+            None => Some(LabelSet::default()),
+        };
+        expected.extend(labels.zip(value));
     }
     fields.refuse_others(&["expr", "eval_time", "exp_samples"], report);
     Some(ExprTest { place: value.place, at, expr, expected })
@@ -236,6 +287,7 @@ fn start(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::RulesError;
 
     #[test]
     fn a_start_is_seconds_or_a_date() {
@@ -251,5 +303,45 @@ mod tests {
         ] {
             assert_eq!(start(text), ms, "{text}");
         }
+    }
+
+    #[test]
+    fn a_wrong_series_has_one_place_and_of_one_that_is_there_twice_the_last_counts() {
+        let text = "\
+tests:
+- input_series:
+  - {series: 'a{x=}', values: '1'}
+  - series: a{x!='1'}
+    values: '1'
+  promql_expr_test:
+  - {expr: a, exp_samples: [{labels: 'b{', value: 1}]}
+";
+        let Err(RulesError::Refused(findings)) = TestFile::parse(Path::new("t.yml"), text.as_bytes()) else {
+            panic!("it is refused");
+        };
+        let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        let begins = ["t.yml:3:15: parse error", "t.yml:4:13: the series", "t.yml:7:40: parse error"];
+        for (line, begin) in lines.iter().zip(begins) {
+            assert!(line.starts_with(begin), "{lines:?}");
+        }
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        let text = "\
+tests:
+- input_series:
+  - {series: 'a{x=\"1\"}', values: '1 2 3'}
+  - {series: 'a{x=\"2\"}', values: '1'}
+  - {series: '{\"a\", x=\"1\"}', values: '_ 5'}
+";
+        let file = TestFile::parse(Path::new("t.yml"), text.as_bytes()).unwrap();
+        let values: Vec<&[Option<f64>]> =
+            file.tests[0].series.iter().map(|(_, values)| values.as_slice()).collect();
+        assert_eq!(values, [&[None, Some(5.0)][..], &[Some(1.0)][..]]);
+        let warnings = file.warnings.to_string();
+        assert!(
+            warnings.starts_with(
+                "t.yml:5:5: warning: the input series {__name__=\"a\", x=\"1\"} is there twice (first at 3:5)"
+            ),
+            "{warnings}"
+        );
     }
 }

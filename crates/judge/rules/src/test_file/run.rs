@@ -56,10 +56,7 @@ impl TestFile {
     }
 
     fn test(&self, test: &Test, set: &RuleSet) -> Vec<TestFailure> {
-        let mut stage = match Stage::new(self, test, set) {
-            Ok(stage) => stage,
-            Err(problem) => return vec![TestFailure { place: test.place, problem }],
-        };
+        let mut stage = Stage::new(self, test, set);
         let mut failures = Vec::new();
         let last =
             test.alerts.iter().map(|alert| alert.at).chain(test.expressions.iter().map(|expr| expr.at)).max();
@@ -98,7 +95,7 @@ struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    fn new(file: &TestFile, test: &'a Test, set: &RuleSet) -> Result<Self, String> {
+    fn new(file: &TestFile, test: &'a Test, set: &RuleSet) -> Self {
         let settings = Arc::new(Settings {
             interval: test.interval,
             external_labels: test.external_labels.iter().cloned().collect(),
@@ -110,11 +107,7 @@ impl<'a> Stage<'a> {
         groups.sort_by_key(|group| order(&group.name));
         let groups = groups.into_iter().map(|group| Evaluator::new(group, settings.clone())).collect();
         let engine = Engine::new(Limits { subquery_step: file.evaluation_interval, ..Limits::default() });
-        let mut names = std::collections::HashSet::new();
-        if let Some((twice, _)) = test.series.iter().find(|(labels, _)| !names.insert(labels)) {
-            return Err(format!("the input series {} is there twice", label_text(twice)));
-        }
-        Ok(Stage { test, engine, groups, memory: Memory::default(), loaded: vec![0; test.series.len()] })
+        Stage { test, engine, groups, memory: Memory::default(), loaded: vec![0; test.series.len()] }
     }
 
     /// Evaluates all groups (ms after the start), and returns the errors of rules.
@@ -199,7 +192,15 @@ impl<'a> Stage<'a> {
         let answer = self.engine.query(&self.memory, &test.expr, self.test.start + test.at);
         let got = match answer.map_err(|error| error.to_string()).and_then(|answer| vector(answer.value)) {
             Ok(got) => got,
-            Err(error) => return failed(error),
+            Err(error) => {
+                return failed(match khz_promql::place(&error) {
+                    // The place is one in the expression, and not in the file.
+                    Some(((line, column), problem)) => {
+                        format!("{problem} (line {line}, column {column} of the expression)")
+                    }
+                    None => error,
+                });
+            }
         };
         let mut got: Vec<(LabelSet, f64)> =
             got.into_iter().map(|sample| (sample.labels, sample.value)).collect();

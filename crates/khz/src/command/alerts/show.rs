@@ -8,14 +8,15 @@ use khz_ask::{AlertAnswer, PromqlData, PromqlSeries, RuleAnswer, RulePicture, Se
 use khz_model::{Nanos, moment};
 use serde_json::{Map, Value, json};
 
-use super::{number, since};
+use super::{NAME_CHARS_MAX, since};
 use crate::command::past::now;
 use crate::command::query::{POINTS, print, seconds};
 use crate::command::target::Target;
 use crate::config::{NodeFlags, ReaderFlags};
 use crate::show::outcome::{Done, Failure, Outcome};
 use crate::show::quantities::of_span;
-use crate::show::table::{json_line, printable, remark};
+use crate::show::table::{cut, json_line, printable, remark, wrapped};
+use crate::show::terminal;
 
 /// Examples for `khz alerts show --help`.
 pub const EXAMPLES: &str = "\
@@ -30,6 +31,15 @@ has the load, and its title says with which number it is compared.";
 
 /// Alerts of one name that are shown, the oldest firing ones first: each costs a query, and a screen.
 const SHOWN_MAX: usize = 5;
+/// Letters and lines of one text of an alert: a page. `--json` has the whole.
+const TEXT_CHARS_MAX: usize = 2_000;
+const TEXT_LINES_MAX: usize = 40;
+/// Letters of the first line.
+const TITLE_CHARS_MAX: usize = 200;
+/// Letters of a value that is printed without an exponent: a whole number of 64 bits.
+const VALUE_CHARS_MAX: usize = 20;
+/// A text is not broken into shorter lines, however narrow the terminal is.
+const LINE_CHARS_MIN: usize = 20;
 /// The plot begins this long before the alert.
 const BEFORE: Nanos = Nanos::from_secs(15 * 60);
 
@@ -88,7 +98,7 @@ pub fn run(flags: AlertsShowFlags, outer: NodeFlags, out: &mut impl Write) -> Ou
                 if number > 0 {
                     writeln!(out)?;
                 }
-                out.write_all(lines(rule, alert, around.end).as_bytes())?;
+                out.write_all(lines(rule, alert, around.end, terminal::width()).as_bytes())?;
                 writeln!(out)?;
                 around.draw(out)?;
             }
@@ -152,8 +162,8 @@ fn of_alert(series: Vec<PromqlSeries>, alert: &AlertAnswer) -> Vec<PromqlSeries>
     }
 }
 
-/// An alert in words, one line for each of its parts.
-fn lines(rule: &RuleAnswer, alert: &AlertAnswer, now: Nanos) -> String {
+/// An alert in words, each of its parts on a line of its own. `width`: that of the terminal.
+fn lines(rule: &RuleAnswer, alert: &AlertAnswer, now: Nanos, width: Option<usize>) -> String {
     let place = alert.labels.get("instance").map(|instance| format!(" on {instance}")).unwrap_or_default();
     let mut parts = vec![("state", since(alert, now))];
     parts.push(("there since", alert.active_at.clone()));
@@ -161,25 +171,59 @@ fn lines(rule: &RuleAnswer, alert: &AlertAnswer, now: Nanos) -> String {
     parts.extend(
         alert.keep_firing_since.iter().map(|time| ("series gone", format!("{time} (keep_firing_for)"))),
     );
-    parts.push(("value", number(&alert.value)));
+    parts.push(("value", value(&alert.value)));
     parts.push(("rule", format!("{} (group {})", rule.query, rule.group)));
     if rule.duration > 0.0 {
         parts.push(("for", of_span(rule.duration)));
     }
     let labels = alert.labels.iter().filter(|(name, _)| *name != "alertname");
     let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={value}")).collect();
-    parts.push(("labels", labels.join(" ")));
+    if !labels.is_empty() {
+        parts.push(("labels", labels.join(" ")));
+    }
     parts.extend(alert.annotations.iter().map(|(name, text)| (name.as_str(), text.clone())));
-    let width = parts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    let mut text = printable(&format!("{}{place}", rule.name)) + "\n";
-    for (name, words) in parts {
+    let names: Vec<String> = parts.iter().map(|(name, _)| cut(&printable(name), NAME_CHARS_MAX)).collect();
+    let column = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let room = width.map(|width| width.saturating_sub(column + 4).max(LINE_CHARS_MIN));
+    let mut text = cut(&printable(&format!("{}{place}", rule.name)), TITLE_CHARS_MAX) + "\n";
+    for (name, (_, words)) in names.iter().zip(&parts) {
         // A text of several lines stays below its first one.
-        let words: Vec<String> = words.lines().map(printable).collect();
-        let indent = format!("\n  {:width$}  ", "");
-        text += format!("  {:width$}  {}", printable(name), words.join(&indent)).trim_end();
+        let indent = format!("\n  {:column$}  ", "");
+        text += format!("  {name:column$}  {}", page(words, room).join(&indent)).trim_end();
         text.push('\n');
     }
     text
+}
+
+/// A value with all its digits.
+fn value(text: &str) -> String {
+    let Ok(value) = text.parse::<f64>() else { return text.to_owned() };
+    let (plain, short) = (format!("{value}"), format!("{value:e}"));
+    if plain.len() <= VALUE_CHARS_MAX { plain } else { short }
+}
+
+/// The first page of a text, in lines of at most `room` letters where that is given.
+fn page(text: &str, room: Option<usize>) -> Vec<String> {
+    let shown = text.char_indices().nth(TEXT_CHARS_MAX).map_or(text, |(end, _)| &text[..end]);
+    let lines = shown.lines().map(printable).flat_map(|line| match room {
+        Some(room) if line.chars().count() > room => broken(&line, room),
+        _ => vec![line],
+    });
+    let mut lines: Vec<String> = lines.collect();
+    if shown.len() < text.len() || lines.len() > TEXT_LINES_MAX {
+        lines.truncate(TEXT_LINES_MAX);
+        lines.push(format!("... ({} characters in all: --json has the whole)", text.chars().count()));
+    }
+    lines
+}
+
+/// A line in lines of at most `room` letters, broken at blanks where that is possible.
+fn broken(line: &str, room: usize) -> Vec<String> {
+    let pieces = wrapped(line, room).into_iter().flat_map(|line| {
+        let letters: Vec<char> = line.chars().collect();
+        letters.chunks(room).map(|part| part.iter().collect()).collect::<Vec<String>>()
+    });
+    pieces.collect()
 }
 
 fn object(rule: &RuleAnswer, alert: &AlertAnswer, around: &Around) -> Value {
@@ -234,7 +278,8 @@ mod tests {
             duration: 60.0,
             ..RuleAnswer::default()
         };
-        let text = lines(&rule, &busy, Nanos(1_795_257_061_000_000_000));
+        let now = Nanos(1_795_257_061_000_000_000);
+        let text = lines(&rule, &busy, now, Some(80));
         let expected = "\
 Busy on n1
   state        firing 1m
@@ -249,5 +294,41 @@ Busy on n1
   summary      load is 9 on n1
 ";
         assert_eq!(text, expected);
+        busy.labels.retain(|name, _| name == "alertname");
+        assert!(!lines(&rule, &busy, now, None).contains("labels"), "there is none");
+    }
+
+    #[test]
+    fn texts_fit_the_terminal_and_a_page_and_a_value_has_all_its_digits() {
+        let mut busy = alert("Busy", "firing");
+        let long = "a text with many words ".repeat(3_000) + &"x".repeat(60_000);
+        for (name, text) in [("words", long), ("word", "ü".repeat(60_000)), ("lines", "a\n".repeat(30_000))]
+        {
+            busy.annotations.insert(name.to_owned(), text);
+        }
+        busy.annotations.insert("name".repeat(1_000), "short".to_owned());
+        busy.labels.insert("label".to_owned(), "v".repeat(60_000));
+        busy.labels.insert("instance".to_owned(), "n".repeat(60_000));
+        let rule = RuleAnswer { name: "Busy".to_owned(), ..RuleAnswer::default() };
+        for width in [Some(80), Some(40), Some(1), None] {
+            let text = lines(&rule, &busy, Nanos(1_795_257_061_000_000_000), width);
+            // Names have their own column, however narrow the terminal is.
+            let most = width.map_or(TEXT_CHARS_MAX, |width| width.max(NAME_CHARS_MAX + LINE_CHARS_MIN));
+            let most = (most + NAME_CHARS_MAX + 8).max(TITLE_CHARS_MAX);
+            assert!(text.lines().all(|line| line.chars().count() <= most), "{width:?}: {text}");
+            assert!(text.lines().count() <= 6 * (TEXT_LINES_MAX + 2), "{width:?}: {text}");
+            assert!(text.contains("... (60000 characters in all: --json has the whole)"), "{text}");
+        }
+        busy.annotations.retain(|name, _| name.len() < 10);
+        let text = lines(&rule, &busy, Nanos(1_795_257_061_000_000_000), Some(80));
+        assert!(text.lines().skip(1).all(|line| line.chars().count() <= 80), "{text}");
+        for (given, expected) in [
+            ("2.0749999999999", "2.0749999999999"),
+            ("9.25e+00", "9.25"),
+            ("-1e+300", "-1e300"),
+            ("NaN", "NaN"),
+        ] {
+            assert_eq!(value(given), expected);
+        }
     }
 }

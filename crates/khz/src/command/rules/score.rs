@@ -161,7 +161,9 @@ fn ago(at: &str, now: Nanos) -> String {
 
 /// The line below the table.
 fn together(answer: &ScoresAnswer, now: Nanos) -> String {
-    let since = answer.since.as_ref().map(|since| ago(since, now)).unwrap_or_else(|| String::from("0s"));
+    let Some(since) = answer.since.as_ref().map(|since| ago(since, now)) else {
+        return String::from("this khz has only begun, and has seen no node yet");
+    };
     let ScoresAnswer { failures, foretold, .. } = answer;
     let mut text = match failures {
         0 => format!("no node went down within the last {since}, since scores are kept"),
@@ -237,5 +239,7 @@ mod tests {
         );
         (answer.failures, answer.unforetold) = (0, Vec::new());
         assert_eq!(together(&answer, now), "no node went down within the last 10m, since scores are kept");
+        answer.since = None;
+        assert_eq!(together(&answer, now), "this khz has only begun, and has seen no node yet");
     }
 }

@@ -31,7 +31,7 @@ use khz_ask::ForeignServer;
 use khz_hub::{Cluster, RecordedSeries};
 use khz_model::{Metric, Query, Rate};
 use khz_notify::Notifier;
-use khz_rules::{Board, RuleSet, Settings};
+use khz_rules::{Board, RuleSet, Settings, Word};
 
 pub(crate) use self::gathered::Gathered;
 use self::numbers::Numbers;
@@ -89,6 +89,11 @@ impl Judge {
         let directory = state_dir::find(plan, "alerts will begin again after a restart");
         let state = AlertState::open(directory.as_deref(), !plan.rules_peers.is_empty());
         let score_file = directory.as_deref().and_then(ScoreFile::open);
+        let board = Arc::<Board>::default();
+        if !plan.rules_peers.is_empty() {
+            // The others may ask before this hub knows anything.
+            board.say(Word { hub: plan.node.to_string(), ..Word::default() });
+        }
         Ok(Some(Judge {
             paths: plan.rules.clone(),
             set,
@@ -100,7 +105,7 @@ impl Judge {
             }),
             job: plan.job.as_str().into(),
             rate: plan.rules_rate,
-            board: Arc::default(),
+            board,
             numbers: Arc::default(),
             is_over: Arc::default(),
             state,

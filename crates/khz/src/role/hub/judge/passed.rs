@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use khz_hub::RecordedSeries;
 use khz_promql::LabelSet;
-use khz_rules::limits::LOGGED_ERROR_BYTES_MAX;
+use khz_rules::limits::{LOGGED_ERROR_BYTES_MAX, LOGGED_VALUE_BYTES_MAX};
 use khz_rules::{Alert, Change, Group, Pass};
 
 use super::numbers::Numbers;
@@ -52,6 +52,16 @@ pub(super) fn bounded(text: &str) -> String {
     }
 }
 
+/// The labels of an alert for the log. Each long value is cut, so that there is room for the others.
+pub(super) fn shown_labels(labels: &LabelSet) -> String {
+    let shown = labels.iter().map(|(name, value)| {
+        let end = value.floor_char_boundary(LOGGED_VALUE_BYTES_MAX);
+        let more = if end < value.len() { "..." } else { "" };
+        (name.clone(), format!("{}{more}", &value[..end]))
+    });
+    bounded(&khz_promql::label_text(&LabelSet::new(shown)))
+}
+
 /// `1 rule`, `2 rules`.
 pub(super) fn number(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
@@ -74,7 +84,7 @@ impl Passed {
     fn log_alerts(&self) {
         let changed: Vec<_> = self.pass.alerts.iter().filter(|passed| passed.change.is_some()).collect();
         for passed in changed.iter().take(LOGGED_MAX) {
-            let labels = khz_promql::label_text(&passed.alert.labels);
+            let labels = shown_labels(&passed.alert.labels);
             match passed.change {
                 Some(Change::Fired) => tracing::warn!("alert {labels} fires, at {}", passed.alert.value),
                 Some(Change::Resolved) => tracing::info!("alert {labels} is resolved"),
@@ -190,5 +200,17 @@ mod tests {
         let long = "ü".repeat(LOGGED_ERROR_BYTES_MAX);
         let cut = bounded(&long);
         assert!(cut.len() < LOGGED_ERROR_BYTES_MAX + 32 && cut.ends_with("... (2048 bytes)"), "{cut}");
+    }
+
+    #[test]
+    fn labels_of_any_length_are_a_short_line_of_the_log() {
+        let labels = LabelSet::new([("a", "é".repeat(30_000)), ("alertname", "A".to_owned())]);
+        let shown = shown_labels(&labels);
+        assert!(shown.ends_with("é...\", alertname=\"A\"}"), "{shown}");
+        assert!(shown.len() < 256, "{shown}");
+        let many = LabelSet::new((0..64).map(|number| (format!("label{number}"), "v".repeat(60_000))));
+        assert!(shown_labels(&many).len() < LOGGED_ERROR_BYTES_MAX + 32);
+        let short = LabelSet::new([("alertname", "A"), ("instance", "n1")]);
+        assert_eq!(shown_labels(&short), khz_promql::label_text(&short));
     }
 }

@@ -109,6 +109,21 @@ struct Asking {
     is_over: Arc<AtomicBool>,
 }
 
+/// Why there is no answer.
+#[derive(Debug, PartialEq, Eq)]
+enum Problem {
+    /// The other hub has only begun, and knows nothing yet.
+    Starting,
+    /// Somebody must do something.
+    Wrong(String),
+}
+
+impl From<String> for Problem {
+    fn from(words: String) -> Self {
+        Problem::Wrong(words)
+    }
+}
+
 /// An answer.
 #[derive(Deserialize)]
 struct Answer {
@@ -139,7 +154,9 @@ impl Asking {
                         tracing::info!("the hub {} answers", self.engine.url());
                     }
                 }
-                Err(error) => {
+                // It says something as soon as it can.
+                Err(Problem::Starting) => tag.clear(),
+                Err(Problem::Wrong(error)) => {
                     // A hub that has died says nothing new to those that ask with its last tag.
                     tag.clear();
                     if problem.as_ref() != Some(&error) || complaint.is_due() {
@@ -155,7 +172,7 @@ impl Asking {
         }
     }
 
-    fn ask(&self, tag: &str) -> Result<Answer, String> {
+    fn ask(&self, tag: &str) -> Result<Answer, Problem> {
         // Read each time: a secret may be changed while khz runs.
         let authorization = self.server.login.authorization()?;
         let headers = self.server.headers.iter().map(|(name, value)| (&**name, &**value));
@@ -171,17 +188,21 @@ impl Asking {
         let refused =
             |error: khz_rules::RulesError| format!("{}{PATH}: {}", self.engine.url(), sentence(&error));
         answer.state.as_ref().map_or(Ok(()), Saved::check).map_err(refused)?;
-        if answer.tag.is_empty() {
-            return Err(format!(
-                "{} judges no rules for others: it needs rules and a [[rules_peer]] of its own",
-                self.engine.url()
-            ));
-        }
-        match answer.tag.split_once('-').is_some_and(|(identity, _)| identity == self.own) {
-            true => {
-                Err(format!("{} is this hub itself: name the other one in [[rules_peer]]", self.engine.url()))
+        answer.checked(self.engine.url(), &self.own)
+    }
+}
+
+impl Answer {
+    /// An answer of another hub that judges rules for others. `own` is the identity of this hub.
+    fn checked(self, url: &str, own: &str) -> Result<Self, Problem> {
+        let wrong = |words: &str| Err(Problem::Wrong(format!("{url} {words}")));
+        match self.tag.split_once('-') {
+            Some((identity, _)) if identity == own => {
+                wrong("is this hub itself: name the other one in [[rules_peer]]")
             }
-            false => Ok(answer),
+            _ if !self.tag.is_empty() => Ok(self),
+            _ if !self.hub.is_empty() => Err(Problem::Starting),
+            _ => wrong("judges no rules for others: it needs rules and a [[rules_peer]] of its own"),
         }
     }
 }
@@ -271,6 +292,19 @@ mod tests {
             alerts.join(","),
             alert("gone", "inactive", ",\"fired_at\":7,\"resolved_at\":9")
         )
+    }
+
+    #[test]
+    fn a_hub_that_has_only_begun_is_told_from_one_that_judges_for_nobody() {
+        let of = |text: &str| serde_json::from_str::<Answer>(text).unwrap().checked("http://h", "own");
+        let words = |text: &str| match of(text) {
+            Err(Problem::Wrong(words)) => words,
+            _ => String::new(),
+        };
+        assert_eq!(of(r#"{"hub":"h","tag":""}"#).err(), Some(Problem::Starting));
+        assert!(words(r#"{"hub":"","tag":""}"#).contains("needs rules and a [[rules_peer]]"));
+        assert!(words(r#"{"hub":"h","tag":"own-1"}"#).contains("is this hub itself"));
+        assert!(of(r#"{"hub":"h","tag":"other-1"}"#).is_ok());
     }
 
     #[test]

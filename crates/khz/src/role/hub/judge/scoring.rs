@@ -12,7 +12,7 @@ use khz_rules::{Board, Change, NODE_LABEL, RuleSet, Scores, Seen};
 use khz_state::StateFile;
 
 use super::groups::Groups;
-use super::passed::Passed;
+use super::passed::{Complaint, Passed};
 use crate::role::actions::Actions;
 use crate::show::outcome::sentence;
 
@@ -50,6 +50,9 @@ impl ScoreFile {
     }
 }
 
+/// The nodes that this hub judges since they were here; `None`: there is no other hub, and it judges all.
+pub(super) type Ours = Option<HashSet<String>>;
+
 /// The scores while a hub judges.
 pub(super) struct Scoring {
     scores: Scores,
@@ -62,6 +65,7 @@ pub(super) struct Scoring {
     known: HashSet<String>,
     looked: Option<i64>,
     written: i64,
+    unwritten: Complaint,
 }
 
 impl Scoring {
@@ -74,7 +78,8 @@ impl Scoring {
     ) -> Self {
         let scores = file.as_ref().and_then(ScoreFile::read).unwrap_or_default();
         let (rules, known) = (Vec::new(), HashSet::new());
-        Scoring { scores, file, query, actions, board, rules, known, looked: None, written: 0 }
+        let (looked, written, unwritten) = Default::default();
+        Scoring { scores, file, query, actions, board, rules, known, looked, written, unwritten }
     }
 
     /// These rules are in use from now on.
@@ -85,8 +90,8 @@ impl Scoring {
     }
 
     /// Takes the alerts that fire after a restart.
-    pub fn restored(&mut self, groups: &Groups, now: i64) {
-        self.look(now);
+    pub fn restored(&mut self, groups: &Groups, ours: &Ours, now: i64) {
+        self.look(ours, now);
         for judged in &groups.all {
             let group = judged.evaluator.group().clone();
             for (number, rule) in group.rules.iter().enumerate() {
@@ -123,22 +128,22 @@ impl Scoring {
         Duration::from_millis(u64::try_from(next.saturating_sub(now).min(LOOK)).unwrap_or(0))
     }
 
-    /// Looks at the nodes, if it is time.
-    pub fn look_if_due(&mut self, now: i64) {
+    /// Looks at the nodes, if it is time. `ours` are those that this hub judges.
+    pub fn look_if_due(&mut self, ours: &dyn Fn() -> Ours, now: i64) {
         if self.until_next(now).is_zero() {
-            self.look(now);
+            self.look(&ours(), now);
             self.keep(now);
         }
     }
 
-    fn look(&mut self, now: i64) {
+    fn look(&mut self, ours: &Ours, now: i64) {
         let drains = self.actions.as_ref().map(|actions| actions.drains_after(self.scores.drained_to()));
         let all = self.query.status();
         self.known = all.iter().map(|status| status.node.to_string()).collect();
         for (node, at, alert) in drains.unwrap_or_default() {
             self.scores.drained(&node, at, &alert);
         }
-        self.scores.look(now, all.iter().map(|status| (status.node.as_str(), seen(status, now))));
+        self.scores.look(now, all.iter().map(|status| (status.node.as_str(), seen(status, ours, now))));
         self.looked = Some(now);
     }
 
@@ -169,7 +174,9 @@ impl Scoring {
     /// Writes the file.
     pub fn write(&mut self, now: i64) {
         let Some(ScoreFile(file)) = &self.file else { return };
-        if let Err(error) = file.write(&self.scores.to_text()) {
+        if let Err(error) = file.write(&self.scores.to_text())
+            && self.unwritten.is_due()
+        {
             tracing::warn!("scores of rules would be older after a restart now: {}", sentence(&error));
         }
         self.written = now;
@@ -180,12 +187,43 @@ impl Scoring {
     }
 }
 
-/// How a hub sees a node.
-fn seen(status: &NodeStatus, now: i64) -> Seen {
+/// How a hub sees a node. One that is not here may be at another hub, which counts its failures.
+fn seen(status: &NodeStatus, ours: &Ours, now: i64) -> Seen {
+    let is_ours = ours.as_ref().is_none_or(|ours| ours.contains(status.node.as_str()));
     let ms = |span: khz_model::Nanos| i64::try_from(span.0 / 1_000_000).unwrap_or(i64::MAX);
     match status.presence() {
         Presence::Up => Seen::Up,
+        _ if !is_ours => Seen::Elsewhere,
         Presence::Down => Seen::Down(now.saturating_sub(status.since.map_or(0, ms))),
         Presence::Left | Presence::Missing => Seen::Away,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use khz_model::{Nanos, NodeName};
+
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_not_here_is_down_only_if_this_hub_judges_it() {
+        let status = |up: bool, left: bool| NodeStatus {
+            up,
+            left,
+            since: Some(Nanos::from_secs(5)),
+            ..NodeStatus::here(NodeName::new("n1").unwrap())
+        };
+        let ours = |names: &[&str]| Some(names.iter().map(ToString::to_string).collect::<HashSet<_>>());
+        for (status, ours, expected) in [
+            (status(false, false), None, Seen::Down(95_000)),
+            (status(false, false), ours(&["n1"]), Seen::Down(95_000)),
+            (status(false, false), ours(&["n2"]), Seen::Elsewhere),
+            (status(false, true), ours(&["n1"]), Seen::Away),
+            (status(true, false), ours(&["n1"]), Seen::Up),
+            // It came a moment ago.
+            (status(true, false), ours(&[]), Seen::Up),
+        ] {
+            assert_eq!(seen(&status, &ours, 100_000), expected, "{status:?} {ours:?}");
+        }
     }
 }

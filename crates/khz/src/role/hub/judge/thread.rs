@@ -16,7 +16,7 @@ use super::clock::now;
 use super::groups::Groups;
 use super::numbers::Numbers;
 use super::passed::{Passed, bounded, number};
-use super::scoring::Scoring;
+use super::scoring::{Ours, Scoring};
 use super::sharing::Sharing;
 use super::source::AtSource;
 use super::state::AlertState;
@@ -72,7 +72,7 @@ impl Work {
         let asker = Asker::start(std::thread::current())?;
         let mut scoring = Scoring::begin(score_file, query.clone(), audience.actions.clone(), board.clone());
         scoring.of_rules(&set);
-        scoring.restored(&groups, now());
+        scoring.restored(&groups, &ours(sharing.as_ref()), now());
         let (interrupted, numbers_too) = (board.interrupted(), numbers.clone());
         let means =
             Means { query, job: job.clone(), interrupted, numbers: numbers_too, board: board.clone() };
@@ -166,7 +166,8 @@ impl Work {
     /// What nodes say goes first: people hear of it at once, also while a slow rule is evaluated.
     fn hear(&mut self) {
         self.look(None);
-        self.aftermath.scoring.look_if_due(now());
+        let Aftermath { scoring, sharing, .. } = &mut self.aftermath;
+        scoring.look_if_due(&|| ours(sharing.as_ref()), now());
         // Until it is known who judges which node, rows wait in their lanes.
         if !self.aftermath.is_ready() {
             return;
@@ -212,6 +213,11 @@ impl Work {
         aftermath.of(&adopted, groups);
         aftermath.keep(groups);
     }
+}
+
+/// The nodes that this hub judges since they were here.
+fn ours(sharing: Option<&Sharing>) -> Ours {
+    Some(sharing?.names().into_iter().collect())
 }
 
 /// What is left of each rule for this hub.

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use khz_promql::{LabelSet, label_text};
+use khz_promql::LabelSet;
 use khz_rules::{Gone, GoneAlert, PassedAlert, RuleSet, Saved, SavedGone};
 
-use super::passed::{LOGGED_MAX, for_people};
+use super::passed::{LOGGED_MAX, for_people, shown_labels};
 
 /// How often they are mentioned.
 const MENTIONED_EVERY: Duration = Duration::from_secs(60);
@@ -43,7 +43,7 @@ impl WithoutRule {
         for one in gone.iter().take(LOGGED_MAX) {
             tracing::info!(
                 "alert {} is resolved: its rule was removed or changed",
-                label_text(&one.alert.labels)
+                shown_labels(&one.alert.labels)
             );
         }
         if let Some(more) = gone.len().checked_sub(LOGGED_MAX).filter(|more| *more > 0) {

@@ -1,6 +1,5 @@
 package dev.kilohertz.gather;
 
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -22,16 +21,14 @@ final class Slots {
     private static final int GONE_SLOTS_MIN = 64;
     private static final int GONE_SHARE = 4;
 
-    /** So many instances after the expected one are tried before the search by name, which allocates. */
-    private static final int LOOK_AHEAD = 8;
-
     /** An interface that comes back within this time keeps its slots. */
     static final long GONE_FOR_NANOS = 30_000_000_000L;
 
     private final KernelFile file;
     private final int width;
     private List<Instance> instances = new ArrayList<>();
-    private Map<String, Instance> byName = new HashMap<>();
+    private final NameKey looked = new NameKey();
+    private Map<NameKey, Instance> byName = new HashMap<>();
     private Map<String, Instance> byText = new HashMap<>();
     private int count;
     /** The index of the instance that probably comes next: the kernel seldom changes their order. */
@@ -65,15 +62,14 @@ final class Slots {
 
     /** The first slot of the instance that the text calls so; an unknown one gets new slots. {@link #NONE}: no slots are left. */
     int instance(byte[] text, int start, int end) {
-        int last = Math.min(expected + LOOK_AHEAD, instances.size());
-        for (int next = expected; next < last; next++) {
-            Instance instance = instances.get(next);
-            if (Words.is(text, start, end, instance.name())) {
-                expected = next + 1;
-                return instance.base();
+        if (expected < instances.size()) {
+            Instance next = instances.get(expected);
+            if (Words.is(text, start, end, next.name())) {
+                expected++;
+                return next.base();
             }
         }
-        Instance known = byName.get(key(text, start, end));
+        Instance known = byName.get(looked.set(text, start, end));
         if (known == null) {
             return append(Arrays.copyOfRange(text, start, end));
         }
@@ -87,7 +83,7 @@ final class Slots {
         if (count + width > SLOTS_MAX || byText.putIfAbsent(instance.text(), instance) != null) {
             return NONE;
         }
-        byName.put(key(name, 0, name.length), instance);
+        byName.put(key(instance), instance);
         instances.add(instance);
         expected = instances.size();
         count += width;
@@ -95,9 +91,8 @@ final class Slots {
         return instance.base();
     }
 
-    /** One character for each byte, so that different names have different keys. */
-    private static String key(byte[] text, int start, int end) {
-        return new String(text, start, end - start, StandardCharsets.ISO_8859_1);
+    private static NameKey key(Instance instance) {
+        return new NameKey().set(instance.name(), 0, instance.name().length);
     }
 
     /** How many instances have slots. */
@@ -169,7 +164,7 @@ final class Slots {
                 }
                 instance.moveTo(count);
                 instances.add(instance);
-                byName.put(key(instance.name(), 0, instance.name().length), instance);
+                byName.put(key(instance), instance);
                 byText.put(instance.text(), instance);
                 count += width;
             }

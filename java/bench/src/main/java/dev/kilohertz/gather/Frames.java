@@ -1,8 +1,16 @@
 package dev.kilohertz.gather;
 
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
-/** Texts of one kernel file, captured one a millisecond while two threads keep the machine busy. */
+/** Texts of one kernel file, captured one a millisecond while two threads keep the machine busy; or those of a file. */
 final class Frames {
     private static final int COUNT = 128;
     private static final long MILLI = 1_000_000;
@@ -14,6 +22,18 @@ final class Frames {
 
     private Frames(byte[][] texts) {
         this.texts = texts;
+    }
+
+    /** The texts of a file, each after its length in four bytes, as khz's benchmark writes them. */
+    static Frames read(Path path) throws IOException {
+        ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(path)).order(ByteOrder.LITTLE_ENDIAN);
+        List<byte[]> texts = new ArrayList<>();
+        while (bytes.hasRemaining()) {
+            byte[] text = new byte[bytes.getInt()];
+            bytes.get(text);
+            texts.add(text);
+        }
+        return new Frames(texts.toArray(byte[][]::new));
     }
 
     static Frames capture(KernelFile file) {
@@ -41,7 +61,7 @@ final class Frames {
             if (length < 0) {
                 throw new IllegalStateException("/proc/" + file.name() + ": " + Errno.words(-length));
             }
-            texts[text] = java.util.Arrays.copyOfRange(room.bytes(), Room.LEAD, Room.LEAD + length);
+            texts[text] = Arrays.copyOfRange(room.bytes(), Room.LEAD, Room.LEAD + length);
             LockSupport.parkNanos(start + (text + 1) * MILLI - System.nanoTime());
         }
         kernel.closeAll();

@@ -78,6 +78,16 @@ public final class Gatherer implements AutoCloseable {
     }
 
     /**
+     * Opens a gatherer for one reader.
+     *
+     * @return the only sample, whose {@code close} closes the files
+     * @throws GatherException if nothing can be read, or native access is not enabled
+     */
+    public static Sample openSample() {
+        return with().openSample();
+    }
+
+    /**
      * Begins a gatherer with other options than the usual ones.
      *
      * @return the options
@@ -88,6 +98,8 @@ public final class Gatherer implements AutoCloseable {
 
     /** What can be chosen for a gatherer. */
     public static final class Options {
+        private static final Duration WINDOW_MAX = Duration.ofDays(365);
+
         private Path root = LIVE_ROOT;
         private boolean nativeAccess = true;
         private Duration window = Duration.ofMillis(1);
@@ -115,7 +127,7 @@ public final class Gatherer implements AutoCloseable {
          * @return these options
          */
         public Options window(Duration window) {
-            this.window = notNegative(window);
+            this.window = checked(window);
             return this;
         }
 
@@ -131,7 +143,7 @@ public final class Gatherer implements AutoCloseable {
                 throw new IllegalArgumentException("there is no source '" + source + "'; there are "
                         + String.join(", ", Catalogue.FILES.stream().map(KernelFile::name).toList()));
             }
-            windows.put(source, notNegative(window));
+            windows.put(source, checked(window));
             return this;
         }
 
@@ -156,9 +168,20 @@ public final class Gatherer implements AutoCloseable {
             return new Gatherer(this);
         }
 
-        private static Duration notNegative(Duration window) {
-            if (window.isNegative()) {
-                throw new IllegalArgumentException("a window of " + window + " is below zero");
+        /**
+         * Opens the files for one reader.
+         *
+         * @return the only sample, whose {@code close} closes the files
+         * @throws GatherException if nothing can be read, or native access is not enabled
+         */
+        public Sample openSample() {
+            Gatherer gatherer = open();
+            return new Sample(gatherer, gatherer.sources.length, true);
+        }
+
+        private static Duration checked(Duration window) {
+            if (window.isNegative() || window.compareTo(WINDOW_MAX) > 0) {
+                throw new IllegalArgumentException("a window of " + window + " is not between 0 and " + WINDOW_MAX);
             }
             return window;
         }
@@ -170,7 +193,7 @@ public final class Gatherer implements AutoCloseable {
      * @return the sample, for one thread
      */
     public Sample sample() {
-        return new Sample(this, sources.length);
+        return new Sample(this, sources.length, false);
     }
 
     /**

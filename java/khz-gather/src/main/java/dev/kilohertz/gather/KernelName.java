@@ -15,12 +15,8 @@ final class KernelName {
     }
 
     /** Bytes that are not UTF-8, and NUL, become {@code \xFF}. A longer name than the kernel's longest is cut. */
-    static String of(byte[] text, int start, int end) {
-        return text(text, start, Math.min(end, start + BYTES_MAX));
-    }
-
-    /** The same for a name of any length. */
-    static String text(byte[] text, int start, int end) {
+    static String of(byte[] text, int start, int nameEnd) {
+        int end = Math.min(nameEnd, start + BYTES_MAX);
         ByteBuffer bytes = ByteBuffer.wrap(text, start, end - start);
         CharBuffer room = CharBuffer.allocate(end - start);
         StringBuilder name = new StringBuilder(end - start);

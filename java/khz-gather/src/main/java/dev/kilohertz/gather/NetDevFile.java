@@ -111,7 +111,7 @@ final class NetDevFile extends KernelFile {
         byte[] text = sink.text();
         int colon = Words.indexOf(text, sink.lineStart(), sink.lineEnd(), ':');
         if (colon < 0) {
-            sink.note(KernelName.text(text, sink.lineStart(), sink.lineEnd()), "no ':' after the interface's name");
+            sink.note(sink.string(sink.lineStart(), sink.lineEnd()), "no ':' after the interface's name");
             return;
         }
         Words words = sink.words(sink.lineStart(), colon);

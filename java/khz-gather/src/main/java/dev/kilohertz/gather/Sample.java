@@ -8,6 +8,7 @@ import java.util.Arrays;
  */
 public final class Sample implements Numbers {
     private final Gatherer gatherer;
+    private final boolean isOnly;
     private Wanted[] wanted = new Wanted[0];
     private long[] values = new long[0];
     private byte[] states = new byte[0];
@@ -22,8 +23,9 @@ public final class Sample implements Numbers {
     private boolean isChanged;
     private long oldest;
 
-    Sample(Gatherer gatherer, int sources) {
+    Sample(Gatherer gatherer, int sources, boolean isOnly) {
         this.gatherer = gatherer;
+        this.isOnly = isOnly;
         changes = new long[sources];
         generations = new long[sources];
         ofSource = new int[sources][0];
@@ -125,9 +127,11 @@ public final class Sample implements Numbers {
         return oldest == Long.MAX_VALUE ? 0 : oldest;
     }
 
-    /** Does nothing: the gatherer keeps the files open for its other samples. */
+    /** Closes the gatherer if it was opened for this sample alone; else its files stay open for its other samples. */
     @Override
     public void close() {
-        // Nothing to end.
+        if (isOnly) {
+            gatherer.close();
+        }
     }
 }

@@ -1,5 +1,6 @@
 package dev.kilohertz.gather;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -98,6 +99,11 @@ final class Sink {
         return lineEnd;
     }
 
+    /** A stretch as it is shown in a fault. */
+    String string(int from, int to) {
+        return new String(text, from, to - from, StandardCharsets.UTF_8);
+    }
+
     /** The words of a stretch; the walk before ends. */
     Words words(int from, int to) {
         return words.over(text, from, to);
@@ -118,7 +124,7 @@ final class Sink {
         int base = slots.instance(text, from, to);
         if (base == Slots.NONE) {
             // Not a note: the line is this instance's, so those that have slots and are not here are gone.
-            remember(KernelName.text(text, from, to), "no slot left for this instance");
+            remember(string(from, to), "no slot left for this instance");
             return Slots.NONE;
         }
         makeRoom();

@@ -150,6 +150,7 @@ class SampleTest {
                 assertThrows(IllegalArgumentException.class, () -> options().window("disk", LONG));
         assertEquals("there is no source 'disk'; there are stat, meminfo, loadavg, uptime, net/dev", unknown.getMessage());
         assertThrows(IllegalArgumentException.class, () -> options().window(Duration.ofNanos(-1)));
+        assertThrows(IllegalArgumentException.class, () -> options().window(Duration.ofDays(1_000_000_000)));
     }
 
     @Test
@@ -250,5 +251,20 @@ class SampleTest {
         gatherer.close();
         assertThrows(IllegalStateException.class, sample::take);
         assertEquals(44_281, sample.steps(up));
+    }
+
+    @Test
+    void theOnlySampleClosesItsGathererAndOneOfSeveralDoesNot() {
+        Sample only = options().openSample();
+        only.find("uptime.up");
+        only.take();
+        only.close();
+        assertThrows(IllegalStateException.class, only::take);
+        try (Gatherer gatherer = options().open()) {
+            Sample one = gatherer.sample();
+            one.find("uptime.up");
+            one.close();
+            assertTrue(one.take());
+        }
     }
 }

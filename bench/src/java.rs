@@ -26,12 +26,7 @@ pub static SUITE: Suite = Suite {
             about: "the paper's ways to read /proc/meminfo, in Java",
             run: ladder::run,
         },
-        Section {
-            name: "peers",
-            seconds: (90, 40),
-            about: "the same values through OSHI",
-            run: peers::run,
-        },
+        Section { name: "peers", seconds: (90, 40), about: "the same values through OSHI", run: peers::run },
         Section {
             name: "jmh",
             seconds: (600, 150),

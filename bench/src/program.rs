@@ -77,11 +77,8 @@ impl Program {
 
     /// The same for a program in another language, which `command` starts.
     pub fn of(name: &str, command: &mut Command) -> Result<Self, BenchError> {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|e| failed(name, e))?;
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| failed(name, e))?;
         let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed(name, "no pipes"));
         };

@@ -31,11 +31,11 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let _pinned = Pinned::here()?;
     // The ladder needs no captured texts.
     let java = jvm.turns(&std::env::temp_dir())?;
+    let (mut source, mut room) = (Source::open("meminfo")?, crate::five::room());
     let mut contenders = Vec::new();
     for (way, ..) in WAYS {
         contenders.push(java.contender(way, &format!("ladder {way}"), warm_up(record))?);
     }
-    let (mut source, mut room) = (Source::open("meminfo")?, crate::five::room());
     contenders.push(Contender::call("khz", || source.gather(&mut room).map(drop)));
     let span = Duration::from_millis(record.effort.of(200, 60));
     let turns = interleave(&mut contenders, record.effort.pairs(), span)?;

@@ -49,6 +49,8 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         }
     }
     record.show("## Peers on the JVM: CPU microseconds of the calling thread per sample", &table);
-    record.say("OSHI through JNA, with the values of the five files that it has; the gatherer with all of them.\n");
+    record.say(
+        "OSHI through JNA, with the values of the five files that it has; the gatherer with all of them.\n",
+    );
     Ok(())
 }

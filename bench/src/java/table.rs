@@ -83,7 +83,9 @@ fn together(record: &Record, java: &Java) -> Result<Vec<Turns>, BenchError> {
     let mut sources = FILES.iter().map(|name| Source::open(name)).collect::<Result<Vec<_>, _>>()?;
     let mut our_room = room();
     let mut contenders = [
-        Contender::call("total", || sources.iter_mut().try_for_each(|one| one.gather(&mut our_room).map(drop))),
+        Contender::call("total", || {
+            sources.iter_mut().try_for_each(|one| one.gather(&mut our_room).map(drop))
+        }),
         java.contender("java total", "all", warm)?,
         java.contender("java take", "take", warm)?,
         java.contender("java take by FileChannel", "channel", warm)?,
@@ -104,7 +106,17 @@ fn nanos(turns: &[Turns], who: &str) -> String {
 }
 
 fn show_files(record: &mut Record, files: &[(&str, Vec<Turns>)]) {
-    let heads = ["file", "C load", "Java load", "our total", "Java total", "share", "our parse", "Java parse", "times"];
+    let heads = [
+        "file",
+        "C load",
+        "Java load",
+        "our total",
+        "Java total",
+        "share",
+        "our parse",
+        "Java parse",
+        "times",
+    ];
     let mut table = Table::new(&heads);
     for (name, turns) in files {
         let share = Spread::of(ratios(&costs(turns, "total"), &costs(turns, "java total")));

@@ -1,5 +1,7 @@
 package dev.kilohertz.gather;
 
+import java.util.Arrays;
+
 /**
  * Parses in place: it compares two texts of one layout, eight bytes at a time, and parses only the numbers that changed, at their
  * known positions. It gives up when a byte outside the spans changed, or when a span no longer holds a number; the caller then parses
@@ -10,7 +12,8 @@ package dev.kilohertz.gather;
  */
 final class InPlace {
     private static final int WORD = 8;
-    private static final int STRIDE = 4 * WORD;
+    /** So many bytes are compared in a loop. */
+    private static final int NEAR = 4 * WORD;
     private static final long NEWLINES = 0x0A0A_0A0A_0A0A_0A0AL;
     private static final long ONES = 0x0101_0101_0101_0101L;
     private static final long TOPS = 0x8080_8080_8080_8080L;
@@ -59,22 +62,22 @@ final class InPlace {
         return true;
     }
 
-    /** The first word in which both differ; {@code to} if none does. */
+    /**
+     * The first word in which both differ; {@code to} if none does. The next change is often near: a loop finds it sooner than the
+     * vectorised search, which takes long to begin.
+     */
     private static int firstDifference(byte[] now, byte[] before, int from, int to) {
-        int at = from;
-        for (; at <= to - STRIDE; at += STRIDE) {
-            long differ = difference(now, before, at) | difference(now, before, at + WORD)
-                    | difference(now, before, at + 2 * WORD) | difference(now, before, at + 3 * WORD);
-            if (differ != 0) {
-                break;
-            }
-        }
-        for (; at < to; at += WORD) {
+        int near = Math.min(from + NEAR, to);
+        for (int at = from; at < near; at += WORD) {
             if (difference(now, before, at) != 0) {
                 return at;
             }
         }
-        return to;
+        if (near >= to) {
+            return to;
+        }
+        int found = Arrays.mismatch(now, near, to, before, near, to);
+        return found < 0 ? to : near + (found & -WORD);
     }
 
     private static long difference(byte[] now, byte[] before, int at) {

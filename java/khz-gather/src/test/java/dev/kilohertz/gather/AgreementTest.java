@@ -34,7 +34,7 @@ class AgreementTest {
         assertTrue(kept.keySet().containsAll(fresh.keySet()), about);
     }
 
-    private static byte[] change(byte[] text, Random random) {
+    static byte[] change(byte[] text, Random random) {
         Damage damage = new Damage(text);
         List<Damage.Stretch> numbers = damage.numbers();
         if (text.length == 0 || numbers.isEmpty()) {

@@ -94,15 +94,19 @@ public final class Fallback implements Numbers {
         if (better != null) {
             takeBetter();
         }
-        boolean needsOther = better == null;
-        for (Found number : found) {
-            needsOther |= number.better == UNKNOWN;
-        }
-        if (needsOther) {
+        if (needsOther()) {
             other.take();
         }
         used = better == null ? other : better;
         return copy();
+    }
+
+    private boolean needsOther() {
+        boolean needsOther = better == null;
+        for (int number = 0; number < found.size(); number++) {
+            needsOther |= found.get(number).better == UNKNOWN;
+        }
+        return needsOther;
     }
 
     private void openIfDue() {
@@ -140,7 +144,8 @@ public final class Fallback implements Numbers {
 
     private boolean copy() {
         boolean isAnyChanged = false;
-        for (Found number : found) {
+        for (int index = 0; index < found.size(); index++) {
+            Found number = found.get(index);
             boolean isBetter = better != null && number.better != UNKNOWN;
             Numbers from = isBetter ? better : other;
             int handle = isBetter ? number.better : number.other;

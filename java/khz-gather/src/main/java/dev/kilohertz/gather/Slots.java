@@ -139,7 +139,9 @@ final class Slots {
     /** Notes which instances are gone at this time; true if so many are, and for so long, that slots should be given back. */
     boolean areWorn(Readings readings, long nanos) {
         int gone = 0;
-        for (Instance instance : instances) {
+        // An iterator would be allocated.
+        for (int number = 0; number < instances.size(); number++) {
+            Instance instance = instances.get(number);
             instance.note(readings.is(instance.base(), State.INSTANCE_GONE), nanos);
             gone += instance.isGoneFor(GONE_FOR_NANOS, nanos) ? width : 0;
         }

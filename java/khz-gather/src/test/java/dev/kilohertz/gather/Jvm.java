@@ -10,7 +10,7 @@ import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
-/** Runs {@link LiveProgram} in a JVM of its own, with the packaged jar. */
+/** Runs {@link LiveProgram} or another program in a JVM of its own, with the packaged jar. */
 final class Jvm {
     private static final long SECONDS_MAX = 120;
 
@@ -31,7 +31,13 @@ final class Jvm {
 
     /** Runs it on this JDK, on the class path. */
     static Output onClassPath(List<String> options, String... arguments) throws IOException, InterruptedException {
-        return run(Path.of(System.getProperty("java.home")), classPath(options), arguments);
+        return onClassPath(LiveProgram.class, options, arguments);
+    }
+
+    /** The same for another program. */
+    static Output onClassPath(Class<?> program, List<String> options, String... arguments)
+            throws IOException, InterruptedException {
+        return run(Path.of(System.getProperty("java.home")), classPath(program, options), arguments);
     }
 
     /** Runs it on this JDK, with the gatherer as a module. */
@@ -44,12 +50,20 @@ final class Jvm {
 
     /** Runs it on another JDK, on the class path. */
     static Output on(Path javaHome, String... arguments) throws IOException, InterruptedException {
-        return run(javaHome, classPath(List.of()), arguments);
+        return run(javaHome, classPath(LiveProgram.class, List.of()), arguments);
     }
 
-    private static List<String> classPath(List<String> options) {
+    /** Runs another program on this JDK, as the last words of a command. */
+    static Output inside(List<String> command, Class<?> program) throws IOException, InterruptedException {
+        List<String> all = new ArrayList<>(command);
+        all.addAll(List.of(Path.of(System.getProperty("java.home"), "bin/java").toString(),
+                "--enable-native-access=ALL-UNNAMED", "-cp", jar() + ":" + tests(), program.getName()));
+        return run(all);
+    }
+
+    private static List<String> classPath(Class<?> program, List<String> options) {
         List<String> all = new ArrayList<>(options);
-        all.addAll(List.of("-cp", jar() + ":" + tests(), LiveProgram.class.getName()));
+        all.addAll(List.of("-cp", jar() + ":" + tests(), program.getName()));
         return all;
     }
 
@@ -58,6 +72,10 @@ final class Jvm {
         List<String> command = new ArrayList<>(List.of(javaHome.resolve("bin/java").toString()));
         command.addAll(options);
         command.addAll(List.of(arguments));
+        return run(command);
+    }
+
+    private static Output run(List<String> command) throws IOException, InterruptedException {
         Path out = Files.createTempFile("khz-gather", ".out");
         Path err = Files.createTempFile("khz-gather", ".err");
         try {

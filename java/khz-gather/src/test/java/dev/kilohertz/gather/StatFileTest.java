@@ -1,6 +1,7 @@
 package dev.kilohertz.gather;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
@@ -80,6 +81,18 @@ class StatFileTest {
             assertTrue(read.advance(text));
             assertEquals("4711", read.get("kernel.interrupts"));
         }
+    }
+
+    @Test
+    void aLineThatAppearsAmongTheInterruptsIsSeen() {
+        String zeros = " 0".repeat(200);
+        String before = "ctxt 5120\nintr 4711" + zeros + "\n";
+        String line = "\nprocs_running 7\nx 0 0 0 0";
+        String after = before.substring(0, 220) + line + before.substring(220 + line.length());
+        Read read = read(before);
+        assertEquals("NO_FIELD", read.get("kernel.procs_running"));
+        assertFalse(read.advance(after));
+        assertEquals("7", read.get("kernel.procs_running"));
     }
 
     @Test

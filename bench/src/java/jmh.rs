@@ -6,7 +6,7 @@ use crate::error::BenchError;
 use crate::java::jvm::Jvm;
 use crate::program::failed;
 use crate::record::Record;
-use crate::table::{Table, figure};
+use crate::table::{Table, figure, thousands};
 
 /// Seconds and iterations of a quick run. A full run takes those that the benchmarks state.
 const QUICK: [&str; 8] = ["-wi", "2", "-w", "500ms", "-i", "2", "-r", "500ms"];
@@ -57,7 +57,7 @@ fn results(text: &str) -> Result<Vec<[String; 4]>, BenchError> {
             figure(metric["score"].as_f64()?),
             // With two iterations there is no error: JMH writes "NaN".
             metric["scoreError"].as_f64().map_or(String::new(), figure),
-            allocated.map_or(String::new(), |bytes| figure(bytes.round())),
+            allocated.map_or(String::new(), |bytes| thousands(bytes.round())),
         ])
     };
     results.iter().map(|one| row(one).ok_or_else(|| unexpected(format!("no figure in {one}")))).collect()

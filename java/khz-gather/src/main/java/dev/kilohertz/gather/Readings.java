@@ -6,21 +6,26 @@ import java.util.Arrays;
 final class Readings {
     private long[] values = new long[0];
     private byte[] states = new byte[0];
+    private int count;
     private long changes;
 
     /** Makes room for this many slots; new ones are not gathered yet. */
     void grow(int slots) {
         int before = values.length;
         if (slots > before) {
-            values = Arrays.copyOf(values, slots);
-            states = Arrays.copyOf(states, slots);
-            Arrays.fill(states, before, slots, State.NOT_YET.code());
+            int room = Math.max(slots, 2 * before);
+            values = Arrays.copyOf(values, room);
+            states = Arrays.copyOf(states, room);
+            Arrays.fill(states, before, room, State.NOT_YET.code());
+        }
+        if (slots > count) {
+            count = slots;
             changes++;
         }
     }
 
     int slots() {
-        return values.length;
+        return count;
     }
 
     long value(int slot) {
@@ -60,6 +65,7 @@ final class Readings {
         byte[] oldStates = states;
         values = new long[slots.length];
         states = new byte[slots.length];
+        count = slots.length;
         for (int slot = 0; slot < slots.length; slot++) {
             values[slot] = oldValues[slots[slot]];
             states[slot] = oldStates[slots[slot]];

@@ -234,9 +234,9 @@ final class Sink {
 
     private void makeRoom() {
         if (seen.length < slots.count()) {
-            seen = Arrays.copyOf(seen, slots.count());
-            readings.grow(slots.count());
+            seen = Arrays.copyOf(seen, Math.max(slots.count(), 2 * seen.length));
         }
+        readings.grow(slots.count());
     }
 
     /** Ends the text: slots that were not filled become absent, or failed if a fault belongs to no slot. */

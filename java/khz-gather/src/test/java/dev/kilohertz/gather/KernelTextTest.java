@@ -3,60 +3,12 @@ package dev.kilohertz.gather;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 class KernelTextTest {
-    /** A kernel that has one text and hands it out in pieces of at most this many bytes. */
-    private static final class OneText implements Kernel {
-        private final byte[] text;
-        private final int piece;
-        private final List<Integer> asked = new ArrayList<>();
-        private int interruptions;
-        private int opens;
-
-        OneText(byte[] text, int piece) {
-            this.text = text;
-            this.piece = piece;
-        }
-
-        @Override
-        public int open(String path) {
-            opens++;
-            return path.equals("known") ? 0 : -Errno.NOENT;
-        }
-
-        @Override
-        public int read(int file, byte[] bytes, int at, int count, int offset) {
-            if (interruptions > 0) {
-                interruptions--;
-                return -Errno.INTR;
-            }
-            asked.add(count);
-            int got = Math.min(Math.min(count, piece), text.length - offset);
-            System.arraycopy(text, offset, bytes, at, got);
-            return got;
-        }
-
-        @Override
-        public void close(int file) {
-            opens--;
-        }
-
-        @Override
-        public long realTime() {
-            return 1;
-        }
-
-        @Override
-        public void closeAll() {
-            opens = 0;
-        }
-    }
-
     private static byte[] text(int length) {
         byte[] text = new byte[length];
         new Random(length).nextBytes(text);

@@ -26,16 +26,19 @@ pub fn share_to_reach(file: &str) -> f64 {
 
 /// Runs the section: the rates, then the instruction counts.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
-    let frames = {
-        let _busy = Load::start()?;
-        std::thread::sleep(Duration::from_millis(300)); // the load must run before the texts are captured
-        five::capture(FRAMES)?
-    };
+    let frames = capture_busy()?;
     let directory = std::env::temp_dir().join(format!("khz-bench-{}", std::process::id()));
     five::write_frames(&directory, &frames)?;
     let result = hot(record, &directory, &frames).and_then(|()| instructions::run(record, &directory));
     let _ = std::fs::remove_dir_all(&directory);
     result
+}
+
+/// Texts of the five files while the machine is busy.
+pub fn capture_busy() -> Result<Vec<Frames>, BenchError> {
+    let _busy = Load::start()?;
+    std::thread::sleep(Duration::from_millis(300)); // the load must run before the texts are captured
+    five::capture(FRAMES)
 }
 
 fn hot(record: &mut Record, directory: &std::path::Path, frames: &[Frames]) -> Result<(), BenchError> {

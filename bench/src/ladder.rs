@@ -14,7 +14,7 @@ use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure, thousands};
 
 /// Each step's name in the C program, its meaning, and the paper's result (gathers/s).
-const STEPS: [(&str, &str, f64); 4] = [
+pub const STEPS: [(&str, &str, f64); 4] = [
     ("char", "a character at a time", 85.0),
     ("block", "in blocks", 4_173.0),
     ("plain", "no allocation, conversion", 14_031.0),

@@ -13,6 +13,7 @@ mod hot;
 mod http;
 mod hub;
 mod instructions;
+mod java;
 mod job;
 mod ladder;
 mod load;
@@ -139,8 +140,9 @@ static BLOCK: Suite = Suite {
     }],
 };
 
-static SUITES: [&Suite; 12] = [
+static SUITES: [&Suite; 13] = [
     &GATHER,
+    &java::SUITE,
     &BLOCK,
     &recording::SUITE,
     &hub::SUITE,

@@ -72,12 +72,13 @@ impl Program {
     /// The same for a program that needs `libraries` (`-lNAME`).
     pub fn start_with(name: &str, arguments: &[&Path], libraries: &[&str]) -> Result<Self, BenchError> {
         let path = compile_with(name, libraries)?;
-        let mut child = Command::new(&path)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|e| failed(name, e))?;
+        Self::of(name, Command::new(&path).args(arguments))
+    }
+
+    /// The same for a program in another language, which `command` starts.
+    pub fn of(name: &str, command: &mut Command) -> Result<Self, BenchError> {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| failed(name, e))?;
         let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed(name, "no pipes"));
         };

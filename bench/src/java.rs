@@ -1,0 +1,37 @@
+//! The gatherer on the JVM beside ours, C and OSHI, on the same files and in turns; then the benchmarks of `java/bench`
+//! by JMH.
+
+use crate::section::{Section, Suite};
+
+mod jmh;
+mod jvm;
+mod ladder;
+mod peers;
+mod table;
+
+/// The suite and its sections.
+pub static SUITE: Suite = Suite {
+    name: "java",
+    about: "the gatherer on the JVM (needs JDK 25, Maven)",
+    sections: &[
+        Section {
+            name: "table",
+            seconds: (240, 90),
+            about: "load, parse and total of the five classic files on the JVM, beside C and ours",
+            run: table::run,
+        },
+        Section {
+            name: "ladder",
+            seconds: (90, 40),
+            about: "the paper's ways to read /proc/meminfo, in Java",
+            run: ladder::run,
+        },
+        Section { name: "peers", seconds: (90, 40), about: "the same values through OSHI", run: peers::run },
+        Section {
+            name: "jmh",
+            seconds: (600, 150),
+            about: "the benchmarks of java/bench, as JMH runs them; its figures are kept as jmh.json",
+            run: jmh::run,
+        },
+    ],
+};

@@ -1,0 +1,213 @@
+package dev.kilohertz.gather;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.LongSupplier;
+
+/**
+ * Numbers of a better source while it works, and else of another one: of khz's agent where it runs, and of a {@link Gatherer} where it
+ * does not. Programs need not know which. The better source is opened when it is first needed; if it fails, it is tried again after a
+ * while.
+ */
+public final class Fallback implements Numbers {
+    /** Makes a source of numbers, or throws. */
+    @FunctionalInterface
+    public interface Opener {
+        /**
+         * Opens the source.
+         *
+         * @return the source; this fallback closes it
+         * @throws Exception if the source cannot be had now
+         */
+        Numbers open() throws Exception;
+    }
+
+    /** A number that was found, with its handle at both sources. */
+    private static final class Found {
+        private final String series;
+        private int better;
+        private int other;
+        private State state = State.NOT_YET;
+        private long steps;
+        private boolean isChanged;
+
+        Found(String series) {
+            this.series = series;
+        }
+    }
+
+    private static final int UNKNOWN = -1;
+
+    private final Opener opener;
+    private final Numbers other;
+    private final long retryNanos;
+    private final LongSupplier clock;
+    private final List<Found> found = new ArrayList<>();
+    private Numbers better;
+    private Numbers used;
+    private boolean isTried;
+    private long triedAt;
+    private Exception problem;
+
+    /**
+     * Numbers of the better source while it works.
+     *
+     * @param better opens the better source. It counts as failed when its {@code take} throws, and is then closed
+     * @param other the other source, which this fallback closes in the end. It must know every number that is to be found
+     * @param retry after this time a failed better source is opened again
+     */
+    public Fallback(Opener better, Numbers other, Duration retry) {
+        this(better, other, retry, System::nanoTime);
+    }
+
+    Fallback(Opener better, Numbers other, Duration retry, LongSupplier clock) {
+        this.opener = Objects.requireNonNull(better);
+        this.other = Objects.requireNonNull(other);
+        this.retryNanos = retry.toNanos();
+        this.clock = clock;
+        this.used = other;
+    }
+
+    @Override
+    public int find(String series) {
+        Found number = new Found(series);
+        number.other = other.find(series);
+        number.better = better == null ? UNKNOWN : findBetter(series);
+        found.add(number);
+        return found.size() - 1;
+    }
+
+    /** The better source may not have the number: then the number comes from the other one. */
+    private int findBetter(String series) {
+        try {
+            return better.find(series);
+        } catch (IllegalArgumentException unknown) {
+            return UNKNOWN;
+        }
+    }
+
+    @Override
+    public boolean take() {
+        openIfDue();
+        if (better != null) {
+            takeBetter();
+        }
+        if (needsOther()) {
+            other.take();
+        }
+        used = better == null ? other : better;
+        return copy();
+    }
+
+    private boolean needsOther() {
+        boolean needsOther = better == null;
+        for (int number = 0; number < found.size(); number++) {
+            needsOther |= found.get(number).better == UNKNOWN;
+        }
+        return needsOther;
+    }
+
+    private void openIfDue() {
+        if (better != null || isTried && clock.getAsLong() - triedAt < retryNanos) {
+            return;
+        }
+        try {
+            better = opener.open();
+            for (Found number : found) {
+                number.better = findBetter(number.series);
+            }
+        } catch (Exception failed) {
+            fail(failed);
+        }
+    }
+
+    private void takeBetter() {
+        try {
+            better.take();
+        } catch (RuntimeException failed) {
+            fail(failed);
+        }
+    }
+
+    private void fail(Exception failed) {
+        problem = failed;
+        isTried = true;
+        triedAt = clock.getAsLong();
+        Numbers closed = better;
+        better = null;
+        if (closed != null) {
+            closed.close();
+        }
+    }
+
+    private boolean copy() {
+        boolean isAnyChanged = false;
+        for (int index = 0; index < found.size(); index++) {
+            Found number = found.get(index);
+            boolean isBetter = better != null && number.better != UNKNOWN;
+            Numbers from = isBetter ? better : other;
+            int handle = isBetter ? number.better : number.other;
+            State state = from.state(handle);
+            long steps = from.steps(handle);
+            number.isChanged = state != number.state || steps != number.steps;
+            number.state = state;
+            number.steps = steps;
+            isAnyChanged |= number.isChanged;
+        }
+        return isAnyChanged;
+    }
+
+    /**
+     * True if the latest numbers came from the better source.
+     *
+     * @return whether it was the better source
+     */
+    public boolean isBetter() {
+        return used != other;
+    }
+
+    /**
+     * Why the better source failed the last time.
+     *
+     * @return the reason; null if it has not failed
+     */
+    public Exception problem() {
+        return problem;
+    }
+
+    @Override
+    public State state(int number) {
+        return found.get(number).state;
+    }
+
+    @Override
+    public long steps(int number) {
+        return found.get(number).steps;
+    }
+
+    @Override
+    public Metric metric(int number) {
+        return other.metric(found.get(number).other);
+    }
+
+    @Override
+    public boolean isChanged(int number) {
+        return found.get(number).isChanged;
+    }
+
+    @Override
+    public long stampNanos() {
+        return used.stampNanos();
+    }
+
+    @Override
+    public void close() {
+        if (better != null) {
+            better.close();
+            better = null;
+        }
+        other.close();
+    }
+}

@@ -1,16 +1,14 @@
 package dev.kilohertz.jfr;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.kilohertz.KhzProgram;
 import dev.kilohertz.Patience;
-import dev.kilohertz.Snapshot;
+import java.io.File;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.zip.ZipFile;
 import org.junit.jupiter.api.Test;
@@ -19,9 +17,12 @@ import org.junit.jupiter.api.io.TempDir;
 /** The jar for {@code -javaagent}, alone, in a program that knows nothing of khz. */
 class AgentIT {
     private static final String JAR = System.getProperty("khz.agent");
+    private static final List<String> TYPES = List.of("khz.Cpu", "khz.Pressure", "khz.RunQueue", "khz.Network");
+    /** Ends when its input does. */
     private static final String PROGRAM = """
-            void main(String[] words) throws Exception {
-                Thread.sleep(Long.parseLong(words[0]));
+            void main() throws Exception {
+                IO.println("began");
+                System.in.readAllBytes();
                 IO.println("ended");
             }
             """;
@@ -29,41 +30,80 @@ class AgentIT {
     @TempDir
     Path folder;
 
-    private String run(String agent, Path recording, int millis) throws Exception {
+    private Process start(String agent) throws Exception {
         Path source = folder.resolve("Program.java");
         Files.writeString(source, PROGRAM);
         Path settings = folder.resolve("khz.jfc");
         try (ZipFile jar = new ZipFile(JAR)) {
             Files.write(settings, jar.getInputStream(jar.getEntry("khz.jfc")).readAllBytes());
         }
-        List<String> words = new ArrayList<>(List.of(Recorded.tool("java"), agent, "-Xlog:jfr*=error:stderr", "-Xlog:disable", "-XX:StartFlightRecording:settings=default,settings="
-                + settings + ",filename=" + recording, source.toString(), Integer.toString(millis)));
-        Process program = new ProcessBuilder(words).redirectErrorStream(true).start();
-        String said = new String(program.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-        assertEquals(0, program.waitFor(), said);
-        return said;
+        return new ProcessBuilder(Recorded.tool("java"), agent, "-XX:StartFlightRecording:settings=default,settings=" + settings, source.toString())
+                .redirectErrorStream(true).redirectOutput(said()).start();
+    }
+
+    private File said() {
+        return folder.resolve("said").toFile();
+    }
+
+    /** What a program has recorded until now. */
+    private Recorded dumped(Process program) throws Exception {
+        Path file = Files.createTempFile(folder, "program", ".jfr");
+        Process jcmd = new ProcessBuilder(Recorded.tool("jcmd"), Long.toString(program.pid()), "JFR.dump", "filename=" + file).redirectErrorStream(true).start();
+        String printed = new String(jcmd.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertEquals(0, jcmd.waitFor(), printed);
+        return new Recorded(file);
+    }
+
+    /** Lets a program end, and checks that it did as if there were no agent. */
+    private void end(Process program) throws Exception {
+        program.getOutputStream().close();
+        assertEquals(0, program.waitFor());
+        List<String> lines = Files.readAllLines(said().toPath());
+        assertEquals(List.of("began", "ended"), lines.subList(lines.size() - 2, lines.size()), lines.toString());
+    }
+
+    private void awaitBeginning(Process program) throws Exception {
+        Patience.until("the program has begun", () -> {
+            assertTrue(program.isAlive(), () -> "it ended");
+            return Files.readString(said().toPath()).contains("began");
+        });
     }
 
     @Test
     void aProgramWithTheAgentRecordsTheMachine() throws Exception {
-        try (KhzProgram khz = KhzProgram.alone(folder); Snapshot node = Snapshot.open(khz.snapshot())) {
-            Patience.until("pressure was gathered", () -> node.series().stream().anyMatch(series -> series.name().equals("pressure.io.some.total")));
-            Path file = folder.resolve("program.jfr");
-            // The first event comes after a second or two.
-            assertTrue(run("-javaagent:" + JAR + "=" + khz.snapshot(), file, 5000).contains("ended"));
-            Recorded recorded = new Recorded(file);
-            for (String type : List.of("khz.Cpu", "khz.Pressure", "khz.RunQueue", "khz.Network")) {
-                assertFalse(recorded.json(type, "startTime").isEmpty(), type);
+        try (KhzProgram khz = KhzProgram.alone(folder)) {
+            Process program = start("-javaagent:" + JAR + "=" + khz.snapshot());
+            try {
+                awaitBeginning(program);
+                Patience.until("there are events of each type", () -> {
+                    Recorded recorded = dumped(program);
+                    for (String type : TYPES) {
+                        if (recorded.json(type, "startTime").isEmpty()) {
+                            return false;
+                        }
+                    }
+                    // The settings of the JDK are there too.
+                    return !recorded.events("jdk.CPULoad").isEmpty();
+                });
+                end(program);
+            } finally {
+                program.destroyForcibly();
             }
-            // The settings of the JDK are there too.
-            assertFalse(recorded.events("jdk.GCConfiguration").isEmpty());
         }
     }
 
     @Test
     void anAgentWithoutAKhzKeepsNoProgramFromRunning() throws Exception {
-        Path file = folder.resolve("program.jfr");
-        assertTrue(run("-javaagent:" + JAR + "=" + folder.resolve("nothing"), file, 2500).contains("ended"));
-        assertTrue(new Recorded(file).events("khz.Cpu").isEmpty());
+        Process program = start("-javaagent:" + JAR + "=" + folder.resolve("nothing"));
+        try {
+            awaitBeginning(program);
+            Patience.until("JFR has asked for events of each second", () -> dumped(program).events("jdk.CPULoad").size() >= 3);
+            for (String type : TYPES) {
+                assertTrue(dumped(program).events(type).isEmpty(), type);
+            }
+            end(program);
+        } finally {
+            program.destroyForcibly();
+        }
     }
 }

@@ -30,6 +30,8 @@ final class BoundMeters {
     private final Tags tags;
     private final int metersMax;
     private final Map<String, Bound> bound = new HashMap<>();
+    /** Whether the patterns mean a name: comparing thousands of names with dozens of patterns takes longer than reading their values. */
+    private final Map<String, Boolean> wanted = new HashMap<>();
     private final Latest latest = new Latest();
     private int leftOut;
 
@@ -57,8 +59,13 @@ final class BoundMeters {
 
     private void refresh(Snapshot snapshot) {
         bound.values().forEach(meter -> meter.refreshesAbsent++);
+        List<Series> all = snapshot.series();
+        // Names of instances that are gone would pile up over restarts of the agent.
+        if (wanted.size() > 2 * all.size()) {
+            wanted.clear();
+        }
         int left = 0;
-        for (Series series : snapshot.series()) {
+        for (Series series : all) {
             if (series.type() == ValueType.LABELS || series.type() == ValueType.UNKNOWN || !isWanted(series.name())) {
                 continue;
             }
@@ -71,7 +78,7 @@ final class BoundMeters {
             if (known != null) {
                 known.refreshesAbsent = 0;
             } else if (bound.size() < metersMax) {
-                bound.put(series.name(), new Bound(handle, bind(series, handle)));
+                bind(series, handle);
             } else {
                 left++;
             }
@@ -87,7 +94,7 @@ final class BoundMeters {
     }
 
     private boolean isWanted(String name) {
-        return patterns.stream().anyMatch(pattern -> pattern.isMatch(name));
+        return wanted.computeIfAbsent(name, n -> patterns.stream().anyMatch(pattern -> pattern.isMatch(n)));
     }
 
     /** What is of the whole node stays, without a value: only instances come and go. */
@@ -99,8 +106,11 @@ final class BoundMeters {
         return true;
     }
 
-    private Meter bind(Series series, Snapshot.Handle handle) {
-        MeterName name = MeterName.of(series);
+    private void bind(Series series, Snapshot.Handle handle) {
+        MeterName.of(series).ifPresent(name -> bound.put(series.name(), new Bound(handle, registered(name, series, handle))));
+    }
+
+    private Meter registered(MeterName name, Series series, Snapshot.Handle handle) {
         Iterable<Tag> all = tags.and(name.tags());
         String text = "The series " + series.name().replaceFirst("\\[.*", "") + " of khz";
         if (series.kind() == Kind.GAUGE) {

@@ -44,7 +44,7 @@ public final class KhzMetrics implements MeterBinder, AutoCloseable {
     private final int metersMax;
     private final Map<MeterRegistry, BoundMeters> registries = new ConcurrentHashMap<>();
     private final Thread refresher;
-    private volatile String refused = "";
+    private volatile String failure = "";
 
     private KhzMetrics(Builder options) {
         node = options.path == null ? LiveSnapshot.local(options.staleAfter) : LiveSnapshot.at(options.path, options.staleAfter);
@@ -98,7 +98,7 @@ public final class KhzMetrics implements MeterBinder, AutoCloseable {
         if (leftOut > 0) {
             return leftOut + " series have no meter: more than " + metersMax + " match. Name fewer with series(), or allow more with metersMax()";
         }
-        return refused.isEmpty() ? node.problem() : refused;
+        return failure.isEmpty() ? node.problem() : failure;
     }
 
     /** Removes the meters from their registries, and ends reading. */
@@ -123,13 +123,13 @@ public final class KhzMetrics implements MeterBinder, AutoCloseable {
         }
     }
 
-    /** A registry may refuse a meter, with any exception: the next refresh is tried all the same. */
+    /** A registry may refuse a meter, and a damaged file ends a read, with any exception: the next refresh is tried all the same. */
     private void refreshOrReport() {
         try {
             refresh();
-            refused = "";
-        } catch (RuntimeException e) {
-            refused = "a registry refused a meter: " + e;
+            failure = "";
+        } catch (RuntimeException | InternalError e) {
+            failure = "the last refresh failed, the next one tries again: " + e;
         }
     }
 

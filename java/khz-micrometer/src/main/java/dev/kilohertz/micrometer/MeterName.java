@@ -7,6 +7,7 @@ import io.micrometer.core.instrument.Tag;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * What a series is called as a meter: words with dots, the unit apart, and instance and labels as tags.
@@ -25,8 +26,16 @@ record MeterName(String name, List<Tag> tags, String unit) {
     /** For others. Not "instance": Prometheus calls the scraped program that. */
     private static final String OTHER_INSTANCE = "name";
 
-    static MeterName of(Series series) {
-        SeriesName parsed = SeriesName.parse(series.name());
+    /** Empty if the name of the series cannot be read: it is damaged, or of a newer khz. */
+    static Optional<MeterName> of(Series series) {
+        try {
+            return Optional.of(of(series, SeriesName.parse(series.name())));
+        } catch (IllegalArgumentException e) {
+            return Optional.empty();
+        }
+    }
+
+    private static MeterName of(Series series, SeriesName parsed) {
         String metric = parsed.metric();
         List<Tag> tags = new ArrayList<>();
         if (!parsed.instance().isEmpty()) {

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.sun.management.ThreadMXBean;
 import dev.kilohertz.KhzProgram;
 import dev.kilohertz.Patience;
 import io.micrometer.core.instrument.FunctionCounter;
@@ -21,6 +22,7 @@ import io.micrometer.core.instrument.step.StepMeterRegistry;
 import io.micrometer.core.instrument.step.StepRegistryConfig;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
@@ -87,6 +89,31 @@ class KhzMetricsTest {
             assertEquals(8, registry.get("khz.cpu.all").functionCounters().size());
             assertTrue(modes > 0);
         }
+    }
+
+    @Test
+    void aValueAllocatesNothing() throws Exception {
+        try (KhzMetrics _ = boundTo(registry, here(), "khz.net.rx.bytes")) {
+            Gauge free = registry.get("khz.mem.free").gauge();
+            FunctionCounter bytes = registry.get("khz.net.rx.bytes").tag("device", "lo").functionCounter();
+            int reads = 100_000;
+            double sum = 0;
+            long allocated = Long.MAX_VALUE;
+            // The first rounds also compile.
+            for (int round = 0; round < 5; round++) {
+                long before = allocated();
+                for (int i = 0; i < reads; i++) {
+                    sum += free.value() + bytes.count();
+                }
+                allocated = Math.min(allocated, allocated() - before);
+            }
+            assertTrue(allocated < reads, allocated + " bytes in " + reads + " reads");
+            assertTrue(sum > 0);
+        }
+    }
+
+    private static long allocated() {
+        return ((ThreadMXBean) ManagementFactory.getThreadMXBean()).getCurrentThreadAllocatedBytes();
     }
 
     @Test

@@ -1,6 +1,7 @@
 package dev.kilohertz.micrometer;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.kilohertz.Kind;
 import dev.kilohertz.Series;
@@ -9,6 +10,7 @@ import io.micrometer.core.instrument.Tag;
 import java.util.stream.Collectors;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class MeterNameTest {
     @ParameterizedTest
@@ -27,10 +29,16 @@ class MeterNameTest {
         "job.queue[w,rank=1] count GAUGE khz.job.queue name=w,rank=1 ''",
     })
     void aSeriesHasANameOfMicrometer(String series, String unit, Kind kind, String name, String tags, String baseUnit) {
-        MeterName meter = MeterName.of(new Series(series, unit, kind, ValueType.UNSIGNED, 0));
+        MeterName meter = MeterName.of(new Series(series, unit, kind, ValueType.UNSIGNED, 0)).orElseThrow();
         assertEquals(name, meter.name());
         assertEquals(tags, meter.tags().stream().map(MeterNameTest::text).collect(Collectors.joining(",")));
         assertEquals(baseUnit, meter.unit() == null ? "" : meter.unit());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"net.rx_bytes[eth0", "net.rx_bytes[a,b]", "net.rx_bytes[%zz]"})
+    void aNameThatCannotBeReadHasNoMeter(String series) {
+        assertTrue(MeterName.of(new Series(series, "bytes", Kind.COUNTER, ValueType.UNSIGNED, 0)).isEmpty());
     }
 
     private static String text(Tag tag) {

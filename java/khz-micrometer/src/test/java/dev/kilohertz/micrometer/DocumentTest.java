@@ -4,6 +4,7 @@ import dev.kilohertz.Examples;
 import dev.kilohertz.KhzProgram;
 import dev.kilohertz.Patience;
 import dev.kilohertz.Snapshot;
+import java.io.File;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -14,9 +15,10 @@ import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The examples of docs/java.md for this library, with everything on the class path of the program, as most programs with Micrometer have it. */
+/** The examples of docs/java.md for this library, with everything on the class path, as most programs with Micrometer have it, and with modules. */
 class DocumentTest {
     private static final int EXAMPLES = 2;
+    private static final String[] JARS = System.getProperty("surefire.test.class.path", System.getProperty("java.class.path")).split(File.pathSeparator);
 
     @TempDir
     static Path folder;
@@ -40,8 +42,18 @@ class DocumentTest {
 
     @TestFactory
     Stream<DynamicTest> everyExampleDoesWhatThePageSays() throws IOException {
-        String path = System.getProperty("surefire.test.class.path", System.getProperty("java.class.path"));
-        return new Examples(folder, khz.runDirectory(), List.of("-cp", path), DocumentTest::placed).tests("micrometer", EXAMPLES);
+        return examples("class path", List.of("-cp", String.join(File.pathSeparator, JARS)));
+    }
+
+    @TestFactory
+    Stream<DynamicTest> everyExampleDoesItWithModulesToo() throws IOException {
+        // Tests and their tools are no modules.
+        List<String> modules = Stream.of(JARS).filter(jar -> !jar.contains("junit") && !jar.contains("test")).toList();
+        return examples("modules", List.of("-p", String.join(File.pathSeparator, modules), "--add-modules", "dev.kilohertz.micrometer,ALL-MODULE-PATH"));
+    }
+
+    private static Stream<DynamicTest> examples(String how, List<String> path) throws IOException {
+        return new Examples(folder.resolve(how), khz.runDirectory(), path, DocumentTest::placed).tests("micrometer", EXAMPLES);
     }
 
     private static String placed(String code) {

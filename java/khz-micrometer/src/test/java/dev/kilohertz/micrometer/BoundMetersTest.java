@@ -8,8 +8,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import dev.kilohertz.LiveSnapshot;
 import dev.kilohertz.PageFile;
 import dev.kilohertz.Patience;
+import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.MockClock;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.file.Path;
@@ -114,6 +116,34 @@ class BoundMetersTest {
         refresh(3);
         assertEquals(7, registry.get("khz.net.rx.bytes").tag("device", "eth1").functionCounter().count());
         assertNull(registry.find("khz.net.rx.bytes").tag("device", "eth0").meter());
+    }
+
+    @Test
+    void aRegistryOfStepsCountsFromTheMomentOfBinding() {
+        int slot = add("net.rx_bytes[eth0]", 1, 0);
+        file.row(slot, 1_000, PRESENT, 1, 0);
+        MockClock clock = new MockClock();
+        Steps steps = new Steps(clock);
+        new BoundMeters(steps, node, List.of(SeriesPattern.parse("net.*")), Tags.empty(), 1).refresh();
+        FunctionCounter bytes = steps.get("khz.net.rx.bytes").functionCounter();
+        file.row(slot, 1_050, PRESENT, 1, 0);
+        bytes.count();
+        clock.add(Duration.ofMinutes(1));
+        assertEquals(50, bytes.count());
+        file.row(slot, 0, GONE, 1, 0);
+        clock.add(Duration.ofMinutes(1));
+        bytes.count();
+        file.row(slot, 1_080, PRESENT, 1, 0);
+        clock.add(Duration.ofMinutes(1));
+        // Nobody knows when the other 30 came.
+        assertTrue(Double.isNaN(bytes.count()));
+        clock.add(Duration.ofMinutes(1));
+        bytes.count();
+        file.row(slot, 1_087, PRESENT, 1, 0);
+        bytes.count();
+        clock.add(Duration.ofMinutes(1));
+        assertEquals(7, bytes.count());
+        steps.close();
     }
 
     @Test

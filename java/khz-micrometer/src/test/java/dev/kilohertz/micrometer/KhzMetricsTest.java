@@ -13,19 +13,15 @@ import dev.kilohertz.Patience;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.Meter;
-import io.micrometer.core.instrument.MockClock;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.composite.CompositeMeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
-import io.micrometer.core.instrument.step.StepMeterRegistry;
-import io.micrometer.core.instrument.step.StepRegistryConfig;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -209,22 +205,6 @@ class KhzMetricsTest {
     }
 
     @Test
-    void aRegistryOfStepsDoesNotCountWhatWasBefore() throws Exception {
-        MockClock clock = new MockClock();
-        Steps steps = new Steps(clock);
-        try (KhzMetrics _ = boundTo(steps, here(), "khz.cpu.all")) {
-            FunctionCounter user = steps.get("khz.cpu.all").tag("mode", "user").functionCounter();
-            double before = get("cpu.all.user");
-            assertTrue(before > 1);
-            user.count();
-            clock.add(Duration.ofMinutes(1));
-            double counted = user.count();
-            assertTrue(counted >= 0 && counted < before, counted + " of " + before);
-        }
-        steps.close();
-    }
-
-    @Test
     void aCompositeRegistryIsBoundBeforeItHasAnyChildren() throws Exception {
         CompositeMeterRegistry composite = new CompositeMeterRegistry();
         try (KhzMetrics _ = boundTo(composite, here(), "khz.mem.total")) {
@@ -242,34 +222,5 @@ class KhzMetricsTest {
         assertThrows(IllegalArgumentException.class, () -> KhzMetrics.builder().metersMax(0));
         assertThrows(IllegalArgumentException.class, () -> KhzMetrics.builder().refreshEvery(Duration.ofSeconds(-1)));
         assertThrows(IllegalArgumentException.class, () -> KhzMetrics.builder().staleAfter(Duration.ZERO).build());
-    }
-
-    /** A registry that reports the increase of each minute. */
-    private static final class Steps extends StepMeterRegistry {
-        private static final StepRegistryConfig CONFIG = new StepRegistryConfig() {
-            @Override
-            public String prefix() {
-                return "steps";
-            }
-
-            @Override
-            public String get(String key) {
-                return null;
-            }
-        };
-
-        Steps(MockClock clock) {
-            super(CONFIG, clock);
-        }
-
-        @Override
-        protected void publish() {
-            // Nobody asks for it.
-        }
-
-        @Override
-        protected TimeUnit getBaseTimeUnit() {
-            return TimeUnit.SECONDS;
-        }
     }
 }

@@ -26,16 +26,13 @@ final class Difference {
     boolean read() {
         row.read();
         long now = row.get(0).bootNanos();
-        if (now == beforeNanos) {
-            return false;
-        }
         nanos = now - beforeNanos;
         boolean isFirst = beforeNanos == 0;
         beforeNanos = now;
         for (int i = 0; i < counted.length; i++) {
             count(i, row.get(i), isFirst);
         }
-        // A machine that has started again counts its time from 0.
+        // The same row has no time in it. A machine that has started again counts its time from 0.
         return !isFirst && nanos > 0;
     }
 

@@ -1,23 +1,22 @@
 package dev.kilohertz.jfr;
 
+import dev.kilohertz.Latest;
 import dev.kilohertz.LiveSnapshot;
 import dev.kilohertz.Series;
 import dev.kilohertz.SeriesName;
 import dev.kilohertz.Snapshot;
 import java.util.HashMap;
 import java.util.Iterator;
-import java.util.List;
 import java.util.Map;
 
 /** Makes events of the network, one for each interface that is there. */
 final class NetworkSource extends Source {
-    /** More interfaces than this are recorded by nobody: those that came first count. */
+    /** More interfaces at a time than this are not recorded: those that came first are. */
     static final int INTERFACES_MAX = 1000;
-    private static final String RX_BYTES = "net.rx_bytes";
-    private static final String BEGIN = RX_BYTES + "[";
+    private static final String BEGIN = "net.rx_bytes[";
 
     private final Map<String, Difference> interfaces = new HashMap<>();
-    private List<Series> known = List.of();
+    private final Latest latest = new Latest();
 
     NetworkSource(LiveSnapshot node) {
         super(node);
@@ -31,32 +30,33 @@ final class NetworkSource extends Source {
             Map.Entry<String, Difference> one = each.next();
             Difference traffic = one.getValue();
             if (traffic.read() && isRecorded && isKnown(traffic)) {
-                commit(one.getKey(), traffic);
+                commit(SeriesName.parse(one.getKey()).instance(), traffic);
+            }
+            if (!traffic.latest(0).isPresent()) {
+                // It is gone: containers make and remove many.
+                each.remove();
             }
         }
     }
 
-    /** Interfaces may come at any time; the list has them in the order in which they came. */
+    /** Interfaces may come at any time. A node lists also those that are gone. */
     private void takeNew(Snapshot snapshot) {
-        List<Series> series = snapshot.series();
-        if (series.equals(known)) {
-            return;
-        }
-        for (Series one : series) {
-            if (one.name().startsWith(BEGIN) && interfaces.size() < INTERFACES_MAX) {
-                String device = SeriesName.parse(one.name()).instance();
-                interfaces.computeIfAbsent(device, d -> new Difference(snapshot.row(name(RX_BYTES, d), name("net.rx_packets", d), name("net.tx_bytes", d),
-                        name("net.tx_packets", d))));
+        for (Series series : snapshot.series()) {
+            String name = series.name();
+            if (name.startsWith(BEGIN) && !interfaces.containsKey(name) && interfaces.size() < INTERFACES_MAX
+                    && snapshot.read(snapshot.handle(name), latest)) {
+                String device = SeriesName.parse(name).instance();
+                interfaces.put(name, new Difference(snapshot.row(name, name("net.rx_packets", device), name("net.tx_bytes", device),
+                        name("net.tx_packets", device))));
             }
         }
-        known = series;
     }
 
     private static String name(String metric, String device) {
         return SeriesName.of(metric, device).toString();
     }
 
-    /** False also for an interface that is gone, or was made again. */
+    /** False for an interface that was made again: it counts from 0. */
     private static boolean isKnown(Difference traffic) {
         double sum = 0;
         for (int i = 0; i < 4; i++) {

@@ -20,6 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 class ExactEventsTest {
     private static final int PRESENT = 0;
     private static final int ABSENT = 2;
+    private static final int GONE = 3;
     private static final int TICKS = 2;
     private static final int MICROSECONDS = 6;
     private static final int COUNTER = 0;
@@ -172,6 +173,31 @@ class ExactEventsTest {
         List<RecordedEvent> all = events("khz.Network");
         assertEquals(List.of("100.0", "200.0"), all.stream().skip(1).map(event -> Double.toString(event.getDouble("received"))).sorted().toList());
         assertEquals(List.of("eth0", "eth0:1"), all.stream().skip(1).map(event -> event.getString("device")).sorted().toList());
+    }
+
+    @Test
+    void interfacesThatAreGoneTakeNoPlaceFromNewOnes() throws Exception {
+        long bootNanos = 10 * SECOND;
+        // An agent that has gathered nothing does not live yet.
+        networkRow(bootNanos);
+        Source source = recorded("khz.Network", NetworkSource::new);
+        for (int i = 0; i <= NetworkSource.INTERFACES_MAX; i++) {
+            int slot = addInterface("veth" + i);
+            networkRow(bootNanos, slot, 1);
+            source.run();
+            bootNanos += SECOND;
+            for (int s = slot; s < slot + 4; s++) {
+                file.set(s, 0, GONE, 5, 0);
+            }
+        }
+        source.run();
+        assertTrue(events("khz.Network").isEmpty());
+        int last = addInterface("eth0");
+        networkRow(bootNanos + SECOND, last, 1);
+        source.run();
+        networkRow(bootNanos + 2 * SECOND, last, 8);
+        source.run();
+        assertEquals(7, only(events("khz.Network")).getDouble("received"));
     }
 
     private int addInterface(String device) {

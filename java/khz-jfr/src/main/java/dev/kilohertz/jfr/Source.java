@@ -26,8 +26,8 @@ abstract class Source implements Runnable {
     private void read(boolean isRecorded) {
         try {
             node.now().ifPresent(snapshot -> read(snapshot, isRecorded));
-        } catch (SnapshotException | IllegalStateException e) {
-            // The agent has ended since the check, or does not have these series yet, or this was closed: nothing is known.
+        } catch (SnapshotException | IllegalStateException | IllegalArgumentException e) {
+            // The agent has ended since the check, or does not have these series yet; this was closed; a name is damaged: nothing is known.
         }
     }
 

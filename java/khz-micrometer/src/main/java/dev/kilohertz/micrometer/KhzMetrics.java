@@ -28,7 +28,8 @@ import java.util.stream.Stream;
  *
  * <p><b>Values</b> are read when the registry asks, out of shared memory: that takes nanoseconds, and names are looked up once. A
  * value is NaN while it is absent or no agent runs, never 0. When the agent is restarted, its values come back by themselves.
- * Registries that report the increase of each step count from the moment of binding; all others get the kernel's own count.
+ * Registries that report the increase of each step count from the moment of binding; all others get the kernel's own count, and so
+ * do those inside a composite registry.
  *
  * <p><b>What comes and goes.</b> Once in ten seconds, or when {@link #refresh} is called, series that are new get a meter, and those
  * of instances that are gone lose it. A program may start before the agent does.

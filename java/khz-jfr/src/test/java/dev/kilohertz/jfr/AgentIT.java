@@ -1,6 +1,7 @@
 package dev.kilohertz.jfr;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.kilohertz.KhzProgram;
@@ -9,6 +10,7 @@ import java.io.File;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.zip.ZipFile;
 import org.junit.jupiter.api.Test;
@@ -48,10 +50,18 @@ class AgentIT {
     /** What a program has recorded until now. */
     private Recorded dumped(Process program) throws Exception {
         Path file = Files.createTempFile(folder, "program", ".jfr");
-        Process jcmd = new ProcessBuilder(Recorded.tool("jcmd"), Long.toString(program.pid()), "JFR.dump", "filename=" + file).redirectErrorStream(true).start();
+        command(program, "JFR.dump", "filename=" + file);
+        return new Recorded(file);
+    }
+
+    /** Gives a running JVM a command, and returns what it answers. */
+    private static String command(Process program, String... words) throws Exception {
+        List<String> all = new ArrayList<>(List.of(Recorded.tool("jcmd"), Long.toString(program.pid())));
+        all.addAll(List.of(words));
+        Process jcmd = new ProcessBuilder(all).redirectErrorStream(true).start();
         String printed = new String(jcmd.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         assertEquals(0, jcmd.waitFor(), printed);
-        return new Recorded(file);
+        return printed;
     }
 
     /** Lets a program end, and checks that it did as if there were no agent. */
@@ -69,22 +79,42 @@ class AgentIT {
         });
     }
 
+    private void awaitEvents(Process program) throws Exception {
+        Patience.until("there are events of each type", () -> {
+            Recorded recorded = dumped(program);
+            for (String type : TYPES) {
+                if (recorded.json(type, "startTime").isEmpty()) {
+                    return false;
+                }
+            }
+            return true;
+        });
+    }
+
+    @Test
+    void theAgentIsLoadedIntoAProgramThatRuns() throws Exception {
+        try (KhzProgram khz = KhzProgram.alone(folder)) {
+            Process program = start("-XX:+EnableDynamicAgentLoading");
+            try {
+                awaitBeginning(program);
+                command(program, "JVMTI.agent_load", JAR, khz.snapshot().toString());
+                awaitEvents(program);
+                end(program);
+            } finally {
+                program.destroyForcibly();
+            }
+        }
+    }
+
     @Test
     void aProgramWithTheAgentRecordsTheMachine() throws Exception {
         try (KhzProgram khz = KhzProgram.alone(folder)) {
             Process program = start("-javaagent:" + JAR + "=" + khz.snapshot());
             try {
                 awaitBeginning(program);
-                Patience.until("there are events of each type", () -> {
-                    Recorded recorded = dumped(program);
-                    for (String type : TYPES) {
-                        if (recorded.json(type, "startTime").isEmpty()) {
-                            return false;
-                        }
-                    }
-                    // The settings of the JDK are there too.
-                    return !recorded.events("jdk.CPULoad").isEmpty();
-                });
+                awaitEvents(program);
+                // The settings of the JDK are there too.
+                assertFalse(dumped(program).events("jdk.OSInformation").isEmpty());
                 end(program);
             } finally {
                 program.destroyForcibly();

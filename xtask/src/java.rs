@@ -31,7 +31,7 @@ pub fn run(khz: &str) -> Result<(), String> {
     if !lacks_artifacts(&lines) {
         return Err(format!("`mvn {}` failed ({status})", words.join(" ")));
     }
-    eprintln!("xtask: Maven fetches its plugins and JUnit now, once");
+    eprintln!("xtask: Maven fetches its plugins, JUnit and Micrometer now, once");
     step::run("mvn", &words, &env)
 }
 

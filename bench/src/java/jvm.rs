@@ -36,7 +36,18 @@ impl Jvm {
         let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../java");
         record.progress("Maven builds java/bench");
         let output = Command::new("mvn")
-            .args(["-B", "-q", "-DskipTests", "-Dmaven.javadoc.skip", "-pl", "bench", "-am", "package", "-f"])
+            .args([
+                "-B",
+                "-q",
+                "-DskipTests",
+                "-Dmaven.javadoc.skip",
+                "-Pbench",
+                "-pl",
+                "bench",
+                "-am",
+                "package",
+                "-f",
+            ])
             .arg(project.join("pom.xml"))
             .env("JAVA_HOME", &home)
             .output()

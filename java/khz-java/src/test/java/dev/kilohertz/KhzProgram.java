@@ -17,7 +17,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /** A running {@code khz} of the tests, at free ports and in a folder of its own. KHZ_PROGRAM names the program. */
-final class KhzProgram implements AutoCloseable {
+public final class KhzProgram implements AutoCloseable {
     private static final Pattern DOOR = Pattern.compile("at (https?://127\\.0\\.0\\.1:[0-9]+)/");
     private static final Pattern LINK = Pattern.compile("report to (127\\.0\\.0\\.1:[0-9]+)");
     private static boolean isSkipSaid;
@@ -33,7 +33,7 @@ final class KhzProgram implements AutoCloseable {
     }
 
     /** The program. Without it the test is skipped, or fails where every test is required. */
-    static String program() {
+    public static String program() {
         String program = System.getenv("KHZ_PROGRAM");
         if (program != null && Files.isExecutable(Path.of(program))) {
             return program;
@@ -50,7 +50,7 @@ final class KhzProgram implements AutoCloseable {
     }
 
     /** A khz that gathers and answers alone. */
-    static KhzProgram alone(Path folder, String... more) throws IOException {
+    public static KhzProgram alone(Path folder, String... more) throws IOException {
         return start(folder, true, words(List.of("--node", "n1", "--listen", "127.0.0.1:0"), more));
     }
 
@@ -101,7 +101,7 @@ final class KhzProgram implements AutoCloseable {
     }
 
     /** Runs a command of khz beside this one, and returns what it prints. */
-    String run(String... words) throws Exception {
+    public String run(String... words) throws Exception {
         Process command = prepared(folder, List.of(words)).redirectErrorStream(true).start();
         String printed = new String(command.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         assertEquals(0, command.waitFor(), printed);
@@ -109,7 +109,7 @@ final class KhzProgram implements AutoCloseable {
     }
 
     /** The address of its HTTP door. */
-    String door() {
+    public String door() {
         return found(DOOR);
     }
 
@@ -123,16 +123,16 @@ final class KhzProgram implements AutoCloseable {
         return matcher.find() ? matcher.group(1) : fail("khz said: " + said);
     }
 
-    Path runDirectory() {
+    public Path runDirectory() {
         return folder.resolve("run");
     }
 
-    Path snapshot() {
+    public Path snapshot() {
         return folder.resolve("ring/n1/snapshot");
     }
 
     /** Ends it in good order. */
-    void end() throws InterruptedException {
+    public void end() throws InterruptedException {
         process.destroy();
         if (!process.waitFor(1, TimeUnit.MINUTES)) {
             fail("khz did not end");
@@ -140,7 +140,7 @@ final class KhzProgram implements AutoCloseable {
     }
 
     /** Ends it at once. */
-    void kill() throws InterruptedException {
+    public void kill() throws InterruptedException {
         process.destroyForcibly().waitFor();
     }
 

@@ -17,7 +17,7 @@ import java.util.Random;
 import java.util.zip.CRC32;
 
 /** Writes a snapshot as an agent does, for tests: docs/shm.md, "Writing". */
-final class PageFile implements AutoCloseable {
+public final class PageFile implements AutoCloseable {
     private static final ValueLayout.OfLong WORD = ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
     private static final VarHandle WORDS = WORD.varHandle();
     private static final int FILE_BYTES = 20_983_808;
@@ -38,7 +38,7 @@ final class PageFile implements AutoCloseable {
         Files.move(made, path, StandardCopyOption.REPLACE_EXISTING, StandardCopyOption.ATOMIC_MOVE);
     }
 
-    static PageFile create(Path path) throws IOException {
+    public static PageFile create(Path path) throws IOException {
         return new PageFile(path, firstPage("n1"));
     }
 
@@ -60,7 +60,7 @@ final class PageFile implements AutoCloseable {
     }
 
     /** Adds a slot; {@code type} as in the file: 0 unsigned, 1 signed, 2 double, 3 labels. */
-    int add(String name, String unit, int group, int kind, int type, int places) {
+    public int add(String name, String unit, int group, int kind, int type, int places) {
         byte[] text = (unit + name).getBytes(StandardCharsets.UTF_8);
         int unitBytes = unit.getBytes(StandardCharsets.UTF_8).length;
         int length = (8 + text.length + 7) / 8 * 8;
@@ -75,18 +75,18 @@ final class PageFile implements AutoCloseable {
         return slots - 1;
     }
 
-    void beginRow(int group) {
+    public void beginRow(int group) {
         long at = 8192L + 64L * group;
         WORDS.setOpaque(memory, at, (long) WORDS.getOpaque(memory, at) + 1);
         VarHandle.releaseFence();
     }
 
-    void set(int slot, long bits, int state, int group, int places) {
+    public void set(int slot, long bits, int state, int group, int places) {
         WORDS.setOpaque(memory, 12_288L + 16L * slot, bits);
         WORDS.setOpaque(memory, 12_296L + 16L * slot, (long) state | (long) group << 8 | (long) places << 16);
     }
 
-    void endRow(int group, long boot, long offset) {
+    public void endRow(int group, long boot, long offset) {
         long at = 8192L + 64L * group;
         WORDS.setOpaque(memory, at + 8, boot);
         WORDS.setOpaque(memory, at + 16, offset);
@@ -95,7 +95,7 @@ final class PageFile implements AutoCloseable {
     }
 
     /** Writes a row with one value. */
-    void row(int slot, long bits, int state, int group, int places) {
+    public void row(int slot, long bits, int state, int group, int places) {
         beginRow(group);
         set(slot, bits, state, group, places);
         endRow(group, 5_000_000_000L, 1_000_000_000_000_000_000L);
@@ -119,7 +119,7 @@ final class PageFile implements AutoCloseable {
     }
 
     /** What an agent says when it ends in good order. */
-    void end() {
+    public void end() {
         WORDS.setRelease(memory, 4112L, 1L);
     }
 

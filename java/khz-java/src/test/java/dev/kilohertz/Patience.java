@@ -6,13 +6,13 @@ import java.time.Duration;
 import java.util.concurrent.Callable;
 
 /** Waits, in tests, until something is so. Longer than a minute is never. */
-final class Patience {
+public final class Patience {
     private static final Duration MOST = Duration.ofMinutes(1);
     private static final long PAUSE_MILLIS = 10;
 
     private Patience() {}
 
-    static void until(String what, Callable<Boolean> isSo) throws Exception {
+    public static void until(String what, Callable<Boolean> isSo) throws Exception {
         long end = System.nanoTime() + MOST.toNanos();
         while (!isSoNow(isSo)) {
             if (System.nanoTime() > end) {

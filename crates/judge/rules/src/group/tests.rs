@@ -214,7 +214,7 @@ fn the_bytes_of_a_saved_state_stay() {
     let expected = concat!(
         r#"{"khz_rules":1,"groups":[{"file":"test.yml","name":"g","time":7,"rules":[{"name":"A","labels":{},"#,
         r#""alerts":[{"state":"firing","labels":{"alertname":"A","x":"1"},"annotations":{"t":"u"},"value":"1.5","#,
-        r#""active_at":7,"fired_at":7}],"series":[{"__name__":"ALERTS","alertname":"A","alertstate":"firing","x":"1"},"#,
+        r#""active_at":7,"fired_at":7,"fired_here_at":7}],"series":[{"__name__":"ALERTS","alertname":"A","alertstate":"firing","x":"1"},"#,
         r#"{"__name__":"ALERTS_FOR_STATE","alertname":"A","x":"1"}]},"#,
         r#"{"name":"r","labels":{},"series":[{"__name__":"r","x":"1"}]}]}]}"#,
     );

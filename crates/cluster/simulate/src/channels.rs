@@ -86,7 +86,15 @@ impl Channels {
             return Err(format!("a simulated node executes {CHANNELS_MAX} channels at most"));
         }
         let (series, period) = (played.reel.series(), played.reel.period);
-        let rows = ChannelRows::new(terms.clone(), &patterns, node, series, period, &self.budget);
+        let rows = || ChannelRows::new(terms.clone(), &patterns, node, series, period, &self.budget);
+        let rows = match rows() {
+            // Channels without a reader give way at once.
+            Err(_) if self.all.iter().any(|channel| channel.unread_since.is_some()) => {
+                self.all.retain(|channel| channel.unread_since.is_none());
+                rows()
+            }
+            made => made,
+        };
         let rows = rows.map_err(|error| error.to_string())?;
         let ring = MadeRing::new(id, self.name_of(&terms), epoch, period);
         let (readers, unread_since) = (vec![interest], None);
@@ -256,6 +264,14 @@ mod tests {
         let values = Values::Each { over: Over::Avg, length: Nanos::from_secs(30) };
         let error = open(&mut wide, 1, &Handler { values, ..Handler::default() }).unwrap_err();
         assert!(error.contains("may hold 1MiB"), "{error}");
+        // One that nobody reads gives its memory back at once.
+        let mut tight = Channels::default();
+        let values = Values::Each { over: Over::Avg, length: Nanos::from_secs(4) };
+        let handler = Handler { values, ..Handler::default() };
+        let full = (1..).find(|&number| open(&mut tight, number, &handler).is_err()).unwrap();
+        assert!(full > 1 && full <= CHANNELS_MAX as u32);
+        tight.dismiss(1, at(0).boot);
+        open(&mut tight, full, &handler).unwrap();
         let broken = terms("x", &Handler::default());
         let broken = Arc::new(ChannelTerms { handler: vec![9, 9].into(), ..(*broken).clone() });
         let node = NodeName::new("n1").unwrap();

@@ -27,6 +27,8 @@ pub(super) struct AlertState {
     text: Arc<str>,
     /// Some groups find no room.
     too_large: Complaint,
+    /// The file cannot be written.
+    unwritten: Complaint,
 }
 
 impl AlertState {
@@ -38,8 +40,8 @@ impl AlertState {
             });
             file.ok()
         };
-        let (text, too_large) = Default::default();
-        AlertState { file: directory.and_then(open), is_shared, written: 0, text, too_large }
+        let (text, too_large, unwritten) = Default::default();
+        AlertState { file: directory.and_then(open), is_shared, written: 0, text, too_large, unwritten }
     }
 
     /// What an earlier hub left. A damaged file is put aside.
@@ -97,7 +99,9 @@ impl AlertState {
             );
         }
         self.text = String::from_utf8(bytes).unwrap_or_default().into();
-        if let Some(Err(error)) = self.file.as_ref().map(|file| file.write(&self.text)) {
+        if let Some(Err(error)) = self.file.as_ref().map(|file| file.write(&self.text))
+            && self.unwritten.is_due()
+        {
             tracing::warn!("alerts would begin again after a restart now: {}", sentence(&error));
         }
         self.written = now;

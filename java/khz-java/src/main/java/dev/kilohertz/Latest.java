@@ -83,6 +83,15 @@ public final class Latest {
     }
 
     /**
+     * Whether there is a value, and if there is none, why, as the byte that khz writes into rows and snapshots (docs/shm.md).
+     *
+     * @return 0 if there is a value of any type; 1 to 63: absent; 128 to 255: failed
+     */
+    public int stateCode() {
+        return isPresent() ? 0 : code();
+    }
+
+    /**
      * What the value is.
      *
      * @return UNSIGNED, SIGNED or FLOAT

@@ -19,11 +19,14 @@ import java.util.function.Supplier;
 public final class LiveSnapshot implements AutoCloseable {
     /** An agent gathers ten times a second: one that is silent for this long is dead. */
     public static final Duration STALE_AFTER = Duration.ofSeconds(10);
+    private static final Duration STALE_MAX = Duration.ofMillis(Long.MAX_VALUE);
     private static final long CHECK_NANOS = 1_000_000_000;
+    private static final long NANOS_A_MILLISECOND = 1_000_000;
+    private static final long MILLIS_A_SECOND = 1_000;
     private static final String NOT_CHECKED = "nobody has asked yet";
 
     private final Supplier<Snapshot> opened;
-    private final Duration staleAfter;
+    private final long staleMillis;
     private Snapshot snapshot;
     private volatile Snapshot live;
     private volatile String problem = NOT_CHECKED;
@@ -32,7 +35,8 @@ public final class LiveSnapshot implements AutoCloseable {
 
     private LiveSnapshot(Supplier<Snapshot> opened, Duration staleAfter) {
         this.opened = opened;
-        this.staleAfter = staleAfter;
+        // ChronoUnit.FOREVER has more milliseconds than fit into a long.
+        this.staleMillis = staleAfter.compareTo(STALE_MAX) > 0 ? Long.MAX_VALUE : staleAfter.toMillis();
         this.checkedNanos = System.nanoTime() - CHECK_NANOS;
     }
 
@@ -149,9 +153,10 @@ public final class LiveSnapshot implements AutoCloseable {
             if (snapshot == null) {
                 snapshot = opened.get();
             }
-            Duration age = snapshot.age();
-            if (age.compareTo(staleAfter) > 0) {
-                setDead("the agent of " + snapshot.node() + " has gathered nothing for " + age.toSeconds() + " s: start 'khz agent' again");
+            // A program that reads for months allocates nothing here.
+            long ageMillis = System.currentTimeMillis() - snapshot.newestNanos() / NANOS_A_MILLISECOND;
+            if (ageMillis > staleMillis) {
+                setDead("the agent of " + snapshot.node() + " has gathered nothing for " + ageMillis / MILLIS_A_SECOND + " s: start 'khz agent' again");
             } else {
                 live = snapshot;
                 problem = "";

@@ -85,9 +85,19 @@ final class Page {
             throw new SnapshotException(path + " has " + file.size() + " bytes in place of " + PageLayout.FILE_BYTES
                     + ": somebody has cut it short; the agent makes another one within a second or two");
         }
+        refuseEnded(file, node);
         // Without an end of its own: threads may still read it when it is replaced. The collector unmaps it after the last one.
         MemorySegment memory = file.map(FileChannel.MapMode.READ_ONLY, 0, PageLayout.FILE_BYTES, Arena.ofAuto());
         return new Page(memory, path, key, node);
+    }
+
+    /** Before it is mapped: a program that waits for an agent tries often, and only the collector takes mappings away. */
+    private static void refuseEnded(FileChannel file, String node) throws IOException {
+        ByteBuffer ended = ByteBuffer.allocate(Long.BYTES);
+        file.read(ended, PageLayout.ENDED_WORD);
+        if (ended.getLong(0) != 0) {
+            throw new SnapshotException("the agent of " + node + " has ended: start 'khz agent' again; the next read opens its new file");
+        }
     }
 
     String node() {

@@ -173,15 +173,24 @@ public final class Snapshot implements AutoCloseable {
      * @throws SnapshotException the agent has ended, and no other has started
      */
     public Duration age() {
+        return Duration.between(Instant.EPOCH.plusNanos(newestNanos()), Instant.now());
+    }
+
+    /** When the newest value was gathered: nanoseconds since 1970; 0: nothing was gathered yet. Allocates nothing. */
+    long newestNanos() {
         Page current;
         synchronized (this) {
             current = current();
         }
         long newest = 0;
-        for (int group = 0; group < PageLayout.GROUPS_MAX; group++) {
-            newest = Math.max(newest, current.realNanos(group));
+        try {
+            for (int group = 0; group < PageLayout.GROUPS_MAX; group++) {
+                newest = Math.max(newest, current.realNanos(group));
+            }
+        } catch (InternalError e) {
+            throw cut(current, e);
         }
-        return Duration.between(Instant.EPOCH.plusNanos(newest), Instant.now());
+        return newest;
     }
 
     /** Ends reading. The memory is given back when no thread reads it any more. */

@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -85,6 +86,13 @@ class LiveSnapshotTest {
         try (LiveSnapshot node = LiveSnapshot.at(folder)) {
             assertTrue(node.now().isEmpty());
             assertTrue(node.problem().contains("snapshot"), node.problem());
+        }
+    }
+
+    @Test
+    void withNoLimitForSilenceOldValuesAreGiven() throws Exception {
+        try (PageFile _ = written(7, Duration.ofDays(1)); LiveSnapshot node = LiveSnapshot.at(folder, ChronoUnit.FOREVER.getDuration())) {
+            assertEquals(7, node.doubleValue(node.now().orElseThrow().handle("mem.free")));
         }
     }
 

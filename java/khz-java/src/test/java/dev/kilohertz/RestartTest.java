@@ -51,6 +51,24 @@ class RestartTest {
     }
 
     @Test
+    void whoWaitsForTheNextAgentMapsNothing() throws IOException {
+        try (PageFile first = written(0, 7); Snapshot node = Snapshot.open(folder)) {
+            Snapshot.Handle handle = node.handle("mem.free");
+            first.end();
+            long before = mappings();
+            for (int i = 0; i < 20; i++) {
+                assertThrows(SnapshotException.class, () -> node.doubleValue(handle));
+                assertThrows(SnapshotException.class, () -> Snapshot.open(folder));
+            }
+            assertTrue(mappings() <= before);
+        }
+    }
+
+    private long mappings() throws IOException {
+        return Files.readAllLines(Path.of("/proc/self/maps")).stream().filter(line -> line.contains(folder.toString())).count();
+    }
+
+    @Test
     void aSeriesThatTheNextAgentDoesNotHaveIsAbsentUntilItComes() throws IOException {
         try (PageFile first = written(0, 7); Snapshot node = Snapshot.open(folder)) {
             Snapshot.Handle handle = node.handle("mem.free");

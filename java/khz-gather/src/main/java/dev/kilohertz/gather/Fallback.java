@@ -27,7 +27,7 @@ public final class Fallback implements Numbers {
     /** A number that was found, with its handle at both sources. */
     private static final class Found {
         private final String series;
-        private int better;
+        private int better = UNKNOWN;
         private int other;
         private State state = State.NOT_YET;
         private long steps;
@@ -50,13 +50,15 @@ public final class Fallback implements Numbers {
     private boolean isTried;
     private long triedAt;
     private Exception problem;
+    private long stamp;
 
     /**
      * Numbers of the better source while it works.
      *
      * @param better opens the better source. It counts as failed when its {@code take} throws, and is then closed
      * @param other the other source, which this fallback closes in the end. It must know every number that is to be found
-     * @param retry after this time a failed better source is opened again
+     * @param retry after this time a failed better source is opened again, and one that works is asked again for numbers that it did not
+     *     have
      */
     public Fallback(Opener better, Numbers other, Duration retry) {
         this(better, other, retry, System::nanoTime);
@@ -74,9 +76,25 @@ public final class Fallback implements Numbers {
     public int find(String series) {
         Found number = new Found(series);
         number.other = other.find(series);
-        number.better = better == null ? UNKNOWN : findBetter(series);
         found.add(number);
+        findMissing(found.size() - 1);
         return found.size() - 1;
+    }
+
+    /** Finds what the better source did not have until now, such as an interface that came since; from this number on. */
+    private void findMissing(int first) {
+        if (better == null) {
+            return;
+        }
+        try {
+            for (int index = first; index < found.size(); index++) {
+                Found number = found.get(index);
+                number.better = number.better == UNKNOWN ? findBetter(number.series) : number.better;
+            }
+            triedAt = clock.getAsLong();
+        } catch (RuntimeException failed) {
+            fail(failed);
+        }
     }
 
     /** The better source may not have the number: then the number comes from the other one. */
@@ -90,14 +108,21 @@ public final class Fallback implements Numbers {
 
     @Override
     public boolean take() {
-        openIfDue();
+        if (isDue()) {
+            openOrFindMissing();
+        }
         if (better != null) {
             takeBetter();
         }
-        if (needsOther()) {
+        boolean needsOther = needsOther();
+        if (needsOther) {
             other.take();
         }
         used = better == null ? other : better;
+        stamp = used.stampNanos();
+        if (needsOther && used != other) {
+            stamp = stamp == 0 ? other.stampNanos() : Math.min(stamp, other.stampNanos());
+        }
         return copy();
     }
 
@@ -109,14 +134,24 @@ public final class Fallback implements Numbers {
         return needsOther;
     }
 
-    private void openIfDue() {
-        if (better != null || isTried && clock.getAsLong() - triedAt < retryNanos) {
-            return;
+    private boolean isDue() {
+        boolean isComplete = better != null && !needsOther();
+        return !isComplete && (!isTried || clock.getAsLong() - triedAt >= retryNanos);
+    }
+
+    private void openOrFindMissing() {
+        isTried = true;
+        if (better == null) {
+            open();
         }
+        findMissing(0);
+    }
+
+    private void open() {
         try {
             better = opener.open();
-            for (Found number : found) {
-                number.better = findBetter(number.series);
+            for (int index = 0; index < found.size(); index++) {
+                found.get(index).better = UNKNOWN;
             }
         } catch (Exception failed) {
             fail(failed);
@@ -133,7 +168,6 @@ public final class Fallback implements Numbers {
 
     private void fail(Exception failed) {
         problem = failed;
-        isTried = true;
         triedAt = clock.getAsLong();
         Numbers closed = better;
         better = null;
@@ -199,7 +233,7 @@ public final class Fallback implements Numbers {
 
     @Override
     public long stampNanos() {
-        return used.stampNanos();
+        return stamp;
     }
 
     @Override

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -29,6 +30,9 @@ class FallbackTest {
 
         @Override
         public int find(String series) {
+            if (isBroken) {
+                throw new IllegalStateException("the agent has ended");
+            }
             if (!values.containsKey(series)) {
                 throw new IllegalArgumentException(series);
             }
@@ -151,6 +155,34 @@ class FallbackTest {
         assertEquals(List.of(10L, 2L), List.of(numbers.steps(a), numbers.steps(b)));
         assertEquals(1, other.takes);
         assertEquals("b", numbers.metric(b).name());
+    }
+
+    @Test
+    void aNumberThatComesLaterIsTakenFromTheBetterSource() {
+        Map<String, Long> values = new HashMap<>(Map.of("a", 10L));
+        better = new Made(2, values);
+        numbers.find("a");
+        int b = numbers.find("b");
+        numbers.take();
+        assertEquals(2, numbers.steps(b));
+        assertEquals(1, numbers.stampNanos(), "the older of the two");
+        values.put("b", 20L);
+        now = RETRY.toNanos();
+        numbers.take();
+        assertEquals(20, numbers.steps(b));
+        assertEquals(2, numbers.stampNanos());
+        assertEquals(1, opens);
+    }
+
+    @Test
+    void aSourceThatFailsWhileANumberIsFoundHasFailed() {
+        int a = numbers.find("a");
+        numbers.take();
+        better.isBroken = true;
+        int b = numbers.find("b");
+        numbers.take();
+        assertFalse(numbers.isBetter());
+        assertEquals(List.of(1L, 2L), List.of(numbers.steps(a), numbers.steps(b)));
     }
 
     @Test

@@ -38,8 +38,8 @@ pub trait Reader: Sized {
         subscription: &Self::Subscription,
     ) -> Option<Self::Lane>;
 
-    /// The first row of a lane that this reader does not have, if it has rows of it from an earlier start of the program. `None`: it
-    /// takes rows from now on.
+    /// The first row of a lane that this reader wants, if it wants rows from before the offer: those since an earlier start of its
+    /// program. `None`: it takes rows from now on.
     fn wants_from(&self, lane: &Self::Lane) -> Option<u64> {
         let _ = lane;
         None

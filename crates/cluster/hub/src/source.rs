@@ -95,7 +95,7 @@ pub(crate) struct LaneBelow {
     /// What its slots mean, also while the node is connected here itself.
     schemas: Generations,
     generation: u32,
-    /// The first row that is not in the store here, if the store has rows of the lane.
+    /// The first row that is wanted, if rows before the offer are.
     from: Option<u64>,
 }
 

@@ -402,11 +402,11 @@ fn rows_in_order(reader: &mut Node, from_row: u64, count: usize) -> (Vec<u64>, V
     (got.rows.into_iter().map(|(number, _)| number).collect(), lost)
 }
 
-#[test]
-fn a_reader_that_comes_back_gets_the_rows_since_then_in_their_order_and_hears_of_those_that_the_node_lost() {
-    let hub = Hub::new();
-    let mut a = node(&hub, "a");
-    let mut first = reader(&hub);
+/// A reader gets the rows 0 and 1, and goes. Meanwhile the node makes the rows 2 to 7. The reader comes back, and the hub asks for those
+/// from 8 on; row 8 has come.
+fn reader_that_comes_back(hub: &Hub) -> (Node, Node) {
+    let mut a = node(hub, "a");
+    let mut first = reader(hub);
     ask(&mut first, 1, 100, "hot", false);
     let number = next_channel(&mut a).0;
     grant(&mut a, number, 5);
@@ -415,8 +415,7 @@ fn a_reader_that_comes_back_gets_the_rows_since_then_in_their_order_and_hears_of
     drop(first);
     assert_eq!(dismissed(&mut a), number);
     khz_link::put::closed(&mut a.out, a.lane);
-    // Meanwhile the node makes the rows 2 to 7 of which it has 4 and 5 no more, and the hub asks for those from 8 on.
-    let mut back = reader(&hub);
+    let mut back = reader(hub);
     ask(&mut back, 1, 100, "hot", false);
     let number = next_channel(&mut a).0;
     a.end();
@@ -424,6 +423,14 @@ fn a_reader_that_comes_back_gets_the_rows_since_then_in_their_order_and_hears_of
     a.encoder.resume(8, 1);
     assert_eq!(grant(&mut a, number, 5).from_row, 8);
     a.row(9, [9; 4]).beat();
+    (a, back)
+}
+
+#[test]
+fn a_reader_that_comes_back_gets_the_rows_since_then_in_their_order_and_hears_of_those_that_the_node_lost() {
+    let hub = Hub::new();
+    // Of the rows 2 to 7 the node has 4 and 5 no more.
+    let (mut a, mut back) = reader_that_comes_back(&hub);
     let asker = std::thread::spawn(move || rows_in_order(&mut back, 2, 6));
     let asked = a.await_frame(|frame| match frame {
         Frame::Again { lane, from, to } => Some((*lane, *from, *to)),
@@ -441,24 +448,7 @@ fn a_reader_that_comes_back_gets_the_rows_since_then_in_their_order_and_hears_of
 #[test]
 fn rows_behind_others_that_are_missing_come_though_the_node_has_gone_and_nothing_else_does() {
     let hub = Hub::new();
-    let mut a = node(&hub, "a");
-    let mut first = reader(&hub);
-    ask(&mut first, 1, 100, "hot", false);
-    let number = next_channel(&mut a).0;
-    grant(&mut a, number, 5);
-    a.row(1, [1; 4]).row(2, [2; 4]).beat();
-    assert_eq!(rows_in_order(&mut first, 0, 2), (vec![0, 1], vec![]));
-    drop(first);
-    assert_eq!(dismissed(&mut a), number);
-    khz_link::put::closed(&mut a.out, a.lane);
-    let mut back = reader(&hub);
-    ask(&mut back, 1, 100, "hot", false);
-    let number = next_channel(&mut a).0;
-    a.end();
-    a.out.clear();
-    a.encoder.resume(8, 1);
-    grant(&mut a, number, 5);
-    a.row(9, [9; 4]).beat();
+    let (mut a, mut back) = reader_that_comes_back(&hub);
     let asker = std::thread::spawn(move || rows_in_order(&mut back, 2, 1));
     a.await_frame(|frame| matches!(frame, Frame::Again { .. }).then_some(()));
     drop(a);

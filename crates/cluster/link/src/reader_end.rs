@@ -45,7 +45,8 @@ pub struct Accept {
     pub span: Nanos,
     /// Every row at once, instead of flushed.
     pub prompt: bool,
-    /// The first row that it does not have, if it has rows from an earlier start of its program; `None`: it has none.
+    /// The first row that it wants of a lane that is new here, if it wants rows from before the offer: those since an earlier start of
+    /// its program. `None`: rows from now on.
     pub from: Option<u64>,
 }
 

@@ -139,9 +139,8 @@ mod tests {
             labels: texts(&[("alertname", "Down"), ("node", node)]),
             annotations: texts(&[("summary", "it is \"down\"")]),
             starts_at: 1_700_000_000_123,
-            fired_here_at: None,
             ends_at,
-            generator_url: String::new(),
+            ..Alert::default()
         })
     }
 

@@ -72,8 +72,7 @@ pub(crate) fn summary_alert(name: &str, firing: u64, resolved: u64, now: i64) ->
         labels: [(ALERT_NAME.to_owned(), name.to_owned())].into(),
         annotations: [("summary".to_owned(), text)].into(),
         starts_at: now,
-        fired_here_at: None,
         ends_at: (firing == 0).then_some(now),
-        generator_url: String::new(),
+        ..Alert::default()
     })
 }

@@ -229,7 +229,7 @@ fn number(text: &str) -> String {
         .unwrap_or_else(|| format!("~{}", rounded(value, NUMBER_CHARS_MAX - 1)))
 }
 
-/// A value with at most six digits, in so many characters.
+/// A value with at most six digits, in at most `chars` characters.
 fn rounded(value: f64, chars: usize) -> String {
     const DIGITS: f64 = 6.0;
     let size = value.abs();

@@ -111,9 +111,8 @@ fn alert(node: &str, is_resolved: bool) -> Alert {
         labels: texts([(ALERT_NAME, "khz_test"), ("node", node)]),
         annotations: [("summary".to_owned(), summary.to_owned())].into(),
         starts_at: now,
-        fired_here_at: None,
         ends_at: is_resolved.then_some(now),
-        generator_url: String::new(),
+        ..Alert::default()
     }
 }
 

@@ -254,8 +254,7 @@ fn not_in_time(timeout: Nanos, refused: &BTreeSet<String>) -> String {
     if refused.is_empty() {
         return sentence;
     }
-    let nodes: Vec<&String> = refused.iter().collect();
-    format!("{sentence} at the nodes that could judge it; not among them, as said above: {}", fold(&nodes))
+    format!("{sentence} at the nodes that could judge it; not among them, as said above: {}", fold(refused))
 }
 
 /// Whether a node that says this will never send a row: it cannot execute this channel, or none at all. Hubs of before do not mark

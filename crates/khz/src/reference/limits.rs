@@ -141,7 +141,7 @@ fn every_row_has_the_numbers_of_the_code() {
         ("those of them that readers", numbers![count(channel::CHANNELS_OF_READERS_MAX as u64)]),
         ("bytes of a definition", numbers![bytes(channel::DEFINITION_BYTES as u64)]),
         ("patterns of a channel", numbers![count(channel::SERIES_MAX as u64)]),
-        ("nodes of a channel whose last", numbers![count(khz_channel::limits::NOTED_NODES_MAX as u64)]),
+        ("nodes of a channel whose last", numbers![count(channel::NOTED_NODES_MAX as u64)]),
         ("the rate of a reader's channel", numbers![format!("{} Hz", khz_trust::READER_RATE_MAX_HZ)]),
         // Text
         ("pages and layouts of all connections", numbers![bytes(text::ANSWERS_BYTES.0)]),

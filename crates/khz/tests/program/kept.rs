@@ -98,6 +98,27 @@ fn values(hub: &Running, series: &str) -> Vec<u64> {
     csv.lines().skip(1).map(value).collect()
 }
 
+/// The hub keeps a channel whose value grows by one with each row, for five minutes: so its rows tell which of them are missing.
+fn count_rows(hub: &Running, rate: &str) {
+    let count = ["channel", "create", "count", "--expr", "count_over_time({\"uptime.up\"}[5m])"];
+    operate(hub, &[&count[..], &["--rate", rate, "--keep", "1d"]].concat());
+}
+
+/// No row of such a channel is missing.
+fn assert_whole(counts: &[u64], what: &str) {
+    assert!(counts.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{what}: {counts:?}");
+}
+
+/// A hub is killed, or ended by a signal.
+fn end_by(mut hub: Running, how: &str) {
+    if how == "KILL" {
+        hub.child.kill().unwrap();
+        hub.child.wait().unwrap();
+    } else {
+        assert_eq!(hub.end(how).0, Some(0));
+    }
+}
+
 #[test]
 fn a_channel_is_recorded_with_the_numbers_of_its_rows_from_the_first_hub_that_answers() {
     let place = Place::new("record");
@@ -154,9 +175,7 @@ fn rows_of_a_channel_that_is_kept_survive_a_hub_that_is_killed_without_any_reade
         &hub,
         &["channel", "create", "up", "--expr", "{\"uptime.up\"}", "--rate", "10Hz", "--keep", "1d"],
     );
-    // Its value grows by one with each row, for five minutes: so its rows tell which of them are missing.
-    let count = ["channel", "create", "count", "--expr", "count_over_time({\"uptime.up\"}[5m])"];
-    operate(&hub, &[&count[..], &["--rate", "50Hz", "--keep", "1d"]].concat());
+    count_rows(&hub, "50Hz");
     let mean =
         ["channel", "create", "mean", "mem.free", "--each", "mean 1s", "--every", "1s", "--keep", "2h"];
     operate(&hub, &mean);
@@ -201,7 +220,7 @@ fn rows_of_a_channel_that_is_kept_survive_a_hub_that_is_killed_without_any_reade
     for node in ["n1", "n2"] {
         let counts = values(&hub, &format!("{node}:channel.count"));
         assert!(counts.len() > 60, "{node}: {counts:?}");
-        assert!(counts.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{node}: {counts:?}");
+        assert_whole(&counts, node);
     }
     // The base lane of the same node is as it would be without the channel.
     let base = stored(&hub, "n1:mem.free");
@@ -235,25 +254,18 @@ fn rows_of_a_channel_that_an_upper_hub_keeps_survive_it_when_it_is_killed() {
     let lower = below.hub(&[]);
     let agent = below.agent(&lower, "n1");
     let mut upper = above.hub(&["--source", &below.link]);
-    let count = ["channel", "create", "count", "--expr", "count_over_time({\"uptime.up\"}[5m])"];
-    operate(&upper, &[&count[..], &["--rate", "20Hz", "--keep", "1d"]].concat());
+    count_rows(&upper, "20Hz");
     let enough = |hub: &Running, least: usize| {
         until(PATIENCE, "rows are stored", || values(hub, "n1:channel.count").len() >= least);
     };
     enough(&upper, 40);
     for how in ["KILL", "TERM"] {
         let before = values(&upper, "n1:channel.count").len();
-        if how == "KILL" {
-            upper.child.kill().unwrap();
-            upper.child.wait().unwrap();
-        } else {
-            assert_eq!(upper.end("TERM").0, Some(0));
-        }
+        end_by(upper, how);
         std::thread::sleep(OUTAGE / 2);
         upper = above.hub(&["--source", &below.link]);
         enough(&upper, before + 100);
-        let counts = values(&upper, "n1:channel.count");
-        assert!(counts.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{how}: {counts:?}");
+        assert_whole(&values(&upper, "n1:channel.count"), how);
     }
     drop(agent);
 }
@@ -266,8 +278,7 @@ fn rows_of_a_channel_that_is_kept_have_no_gap_where_a_node_goes_from_the_upper_h
     let hubs = format!("{},{}", above.link, below.link);
     let words = ["agent", "--node", "n1", "--hub", &hubs, "--sources", "uptime", "--insecure"];
     let _agent = Ended::start_silent(&mut upper.beside(&words));
-    let count = ["channel", "create", "count", "--expr", "count_over_time({\"uptime.up\"}[5m])"];
-    operate(&upper, &[&count[..], &["--rate", "20Hz", "--keep", "1d"]].concat());
+    count_rows(&upper, "20Hz");
     let stored = |hub: &Running| values(hub, "n1:channel.count");
     until(PATIENCE, "rows are stored", || stored(&upper).len() >= 40);
     upper.child.kill().unwrap();
@@ -278,8 +289,7 @@ fn rows_of_a_channel_that_is_kept_have_no_gap_where_a_node_goes_from_the_upper_h
     upper = above.hub(&["--insecure", "--source", &below.link]);
     let before = stored(&upper).len();
     until(PATIENCE, "rows come through the lower hub", || stored(&upper).len() >= before + 60);
-    let counts = stored(&upper);
-    assert!(counts.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{counts:?}");
+    assert_whole(&stored(&upper), "n1");
 }
 
 #[test]
@@ -289,23 +299,16 @@ fn rows_of_a_channel_that_is_kept_have_no_gap_where_a_hub_between_was_killed() {
     let _agent = below.agent(&lower, "n1");
     let mut middle = between.hub(&["--source", &below.link]);
     let upper = above.hub(&["--source", &between.link]);
-    let count = ["channel", "create", "count", "--expr", "count_over_time({\"uptime.up\"}[5m])"];
-    operate(&upper, &[&count[..], &["--rate", "20Hz", "--keep", "1d"]].concat());
+    count_rows(&upper, "20Hz");
     let stored = || values(&upper, "n1:channel.count");
     until(PATIENCE, "rows are stored", || stored().len() >= 40);
     for how in ["KILL", "TERM"] {
-        if how == "KILL" {
-            middle.child.kill().unwrap();
-            middle.child.wait().unwrap();
-        } else {
-            assert_eq!(middle.end("TERM").0, Some(0));
-        }
+        end_by(middle, how);
         std::thread::sleep(OUTAGE / 2);
         let before = stored().len();
         middle = between.hub(&["--source", &below.link]);
         until(PATIENCE, "rows come again", || stored().len() >= before + 100);
-        let counts = stored();
-        assert!(counts.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{how}: {counts:?}");
+        assert_whole(&stored(), how);
     }
 }
 

@@ -4,7 +4,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use khz_promql::{Matcher, QueryError};
-use khz_rules::{GroupStanding, Rule, RuleKind};
+use khz_rules::{GroupStanding, Rule};
 use tokio::task::spawn_blocking;
 
 use crate::prometheus::failure::Failure;
@@ -110,21 +110,10 @@ fn page(form: &Form) -> Result<(Option<usize>, Option<String>), Failure> {
 
 /// True if the labels of a rule meet all conditions. As in Prometheus, labels with templates are unknown, and not looked at.
 fn selects(matchers: &[Matcher], rule: &Rule) -> bool {
-    let text = |name: &str| -> String {
-        match &rule.kind {
-            RuleKind::Alert(alerting) => {
-                let label = alerting.labels.iter().find(|(known, _)| **known == *name);
-                label.map(|(_, value)| value.text().to_owned()).unwrap_or_default()
-            }
-            RuleKind::Record { labels } => {
-                let label = labels.iter().find(|(known, _)| **known == *name);
-                label.map(|(_, value)| value.to_string()).unwrap_or_default()
-            }
-        }
-    };
+    let text = |name: &str| rule.label_texts().find(|(known, _)| *known == name).map_or("", |(_, text)| text);
     matchers.iter().all(|matcher| {
         let value = text(&matcher.name);
-        value.contains("{{") || matcher.matches(&value)
+        value.contains("{{") || matcher.matches(value)
     })
 }
 

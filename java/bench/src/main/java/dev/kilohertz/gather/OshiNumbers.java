@@ -11,7 +11,7 @@ import oshi.util.GlobalConfig;
 
 /** The values of the five files that OSHI has, too. It has fewer of each. */
 final class OshiNumbers {
-    /** For so long OSHI gives old values again, unless it is told otherwise. */
+    /** OSHI gives old values again for this long, unless its configuration says otherwise. */
     private static final String EXPIRATION = "oshi.util.memoizer.expiration";
 
     private final CentralProcessor processor;

@@ -136,7 +136,7 @@ final class Slots {
         return (slot - file.scalars().size()) / width;
     }
 
-    /** Notes which instances are gone at this time; true if so many are, and for so long, that slots should be given back. */
+    /** Notes which instances are gone at this time; true if enough are gone, and for long enough, that slots should be given back. */
     boolean areWorn(Readings readings, long nanos) {
         int gone = 0;
         // An iterator would be allocated.

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 class ManyInterfacesIT {
     private static final int INTERFACES = 500;
 
-    /** Makes the interfaces in a new namespace, and then runs what follows. /sys is mounted anew, to show the namespace. */
+    /** Makes the interfaces in a new namespace, and then runs what follows. /sys is mounted again, so that it shows the namespace. */
     private static final List<String> INSIDE = List.of("unshare", "-rnm", "sh", "-c",
             "mount -t sysfs sysfs /sys && i=0; while [ $i -lt " + INTERFACES
                     + " ]; do echo \"link add name bridge$i type bridge\"; i=$((i + 1)); done | ip -batch - && exec \"$@\"",

@@ -1,6 +1,6 @@
 //! The actions, started as the settings say, and one call that takes the alerts of a pass. It never waits for a disk or a program.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,6 +20,9 @@ use crate::outputs::Outputs;
 use crate::record::{Event, Key, Line, Outcome, Run};
 use crate::settings::{Action, Boost, Settings};
 use crate::worker::{Book, Due, Lane, Shared, held};
+
+/// Alerts that a line of the log names.
+const NAMED_MAX: usize = 5;
 
 /// Has nodes sample faster: what the actor needs of a hub.
 pub trait Booster: Send + Sync {
@@ -138,16 +141,24 @@ impl Actor {
         for alert in alerts.iter().filter(|alert| alert.is_firing()) {
             let text = alert.annotations.get(ANNOTATION).map_or("", String::as_str);
             let known = names(text).into_iter().filter(|name| settings.position(name).is_some());
-            keys.extend(known.map(|name| Key::new(name, alert)));
+            keys.extend(known.map(|name| (Key::new(name, alert), alert.name())));
         }
         let mut desk = held(&self.shared.desk);
-        keys.retain(|key| desk.restore(key.clone(), now));
+        keys.retain(|(key, _)| desk.restore(key.clone(), now));
         drop(desk);
         if keys.is_empty() {
             return;
         }
-        tracing::info!("{} actions of alerts that began to fire at another hub are left to it", keys.len());
-        let lines = keys.into_iter().map(|key| Line { at: now, run: 0, event: Event::Kept { key } });
+        let names: BTreeSet<String> =
+            keys.iter().map(|(_, name)| khz_model::printable::printable(name).to_string()).collect();
+        let named: Vec<&str> = names.iter().take(NAMED_MAX).map(String::as_str).collect();
+        let more = if names.len() > NAMED_MAX { ", ..." } else { "" };
+        tracing::info!(
+            "{} actions are left to another hub, where their alerts began to fire: {}{more}",
+            keys.len(),
+            named.join(", ")
+        );
+        let lines = keys.into_iter().map(|(key, _)| Line { at: now, run: 0, event: Event::Kept { key } });
         if let Err(error) = self.shared.keep(&lines.collect::<Vec<_>>()) {
             tracing::warn!("the log of actions cannot be written: {error}");
         }

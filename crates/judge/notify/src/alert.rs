@@ -24,6 +24,8 @@ pub struct Alert {
     pub starts_at: i64,
     /// When it began to fire by what this hub has judged itself, where several hubs judge the same; `None`: only another one has.
     pub fired_here_at: Option<i64>,
+    /// When it was resolved the last time before it became active again.
+    pub ended_before: Option<i64>,
     /// When it was resolved; `None` while it fires.
     pub ends_at: Option<i64>,
     /// Where people can see its expression; may be empty.

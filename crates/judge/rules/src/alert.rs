@@ -52,8 +52,20 @@ pub struct Alert {
     pub fired_here_at: Option<i64>,
     /// When it was resolved.
     pub resolved_at: Option<i64>,
+    /// When it was resolved the last time before it became active again: two hubs tell by it whether they speak of the same firing.
+    pub ended_before: Option<i64>,
     /// Since when it fires only because of `keep_firing_for`.
     pub keep_firing_since: Option<i64>,
+}
+
+impl Alert {
+    /// When it was resolved last, as far as that is known.
+    pub fn last_end(&self) -> Option<i64> {
+        match self.state {
+            AlertState::Inactive => self.resolved_at,
+            AlertState::Pending | AlertState::Firing => self.ended_before,
+        }
+    }
 }
 
 /// What an evaluation did to an alert.

@@ -135,6 +135,23 @@ impl Alerts {
         !meant.is_empty()
     }
 
+    /// Forgets an alert, as if there had been none. Returns whether there was one.
+    pub fn forget(&mut self, labels: &LabelSet) -> bool {
+        let node = node_of(labels);
+        let Some(of_node) = self.nodes.get_mut(node) else { return false };
+        let before = size(of_node);
+        if of_node.remove(labels).is_none() {
+            return false;
+        }
+        let (after, is_empty) = (size(of_node), of_node.is_empty());
+        if is_empty {
+            self.nodes.remove(node);
+        }
+        self.count -= 1;
+        self.size = self.size.beside(before).and(after);
+        true
+    }
+
     /// Puts an alert back that was saved.
     pub fn put(&mut self, alert: Alert) {
         let of_node = self.nodes.entry(node_of(&alert.labels).into()).or_default();
@@ -258,10 +275,13 @@ fn step(
         not_ahead(&mut alert, time);
         let (alert, change) = match present.remove(&labels) {
             Some(found) if alert.state != AlertState::Inactive => seen(alert, found, time, hold),
-            Some(found) => begun(found, time, hold),
+            Some(found) => begun(found, time, hold, alert.resolved_at),
             None => match missed(alert, time, (hold, keep_firing)) {
                 (alert, Some(Change::Dropped)) => {
-                    all.push((alert, Some(Change::Dropped)));
+                    all.push((alert.clone(), Some(Change::Dropped)));
+                    // That it fired before, and when that ended, stays known for as long as if it had not been pending.
+                    let Some(alert) = over_since(alert) else { continue };
+                    next.insert(labels, alert);
                     continue;
                 }
                 (alert, None) if is_old(&alert, time) => continue,
@@ -272,7 +292,7 @@ fn step(
         next.insert(labels, alert);
     }
     for (labels, found) in present {
-        let (alert, change) = begun(found, time, hold);
+        let (alert, change) = begun(found, time, hold, None);
         all.push((alert.clone(), change));
         next.insert(labels, alert);
     }
@@ -295,7 +315,8 @@ fn pass(known: OfNode, time: i64, (hold, keep_firing): (i64, i64), all: &mut Vec
     next
 }
 
-fn begun(found: Found, time: i64, hold: i64) -> (Arc<Alert>, Option<Change>) {
+/// An alert becomes active. `ended_before`: it was resolved then.
+fn begun(found: Found, time: i64, hold: i64, ended_before: Option<i64>) -> (Arc<Alert>, Option<Change>) {
     let Found { labels, annotations, value } = found;
     let mut alert = Alert {
         state: AlertState::Pending,
@@ -306,10 +327,19 @@ fn begun(found: Found, time: i64, hold: i64) -> (Arc<Alert>, Option<Change>) {
         fired_at: None,
         fired_here_at: None,
         resolved_at: None,
+        ended_before,
         keep_firing_since: None,
     };
     let change = advance(&mut alert, time, hold).or(Some(Change::Pending));
     (Arc::new(alert), change)
+}
+
+/// An alert that was only pending, as it was before: resolved. `None`: it has not fired lately.
+fn over_since(mut alert: Arc<Alert>) -> Option<Arc<Alert>> {
+    let ended = alert.ended_before?;
+    let now = Arc::make_mut(&mut alert);
+    (now.resolved_at, now.ended_before) = (Some(ended), None);
+    Some(alert)
 }
 
 /// The series of an active alert is there.

@@ -132,6 +132,8 @@ pub struct Evaluator {
     last: Option<i64>,
     /// How far that reaches what is known of its alerts without a pass: a node, a saved state or another hub has said it.
     known: Option<i64>,
+    /// It was not evaluated since it was restored: its alerts are as they were at this time.
+    restored_from: Option<i64>,
     /// How often nodes did.
     takes: u64,
     /// What its alerts may take, and what they take.
@@ -144,7 +146,13 @@ impl Evaluator {
     pub fn new(group: Arc<Group>, settings: Arc<Settings>) -> Self {
         let rules = vec![Progress::default(); group.rules.len()];
         let (ended, gone, room, size) = (BTreeSet::new(), Vec::new(), Room::OF_HUB, Room::default());
-        Evaluator { group, settings, rules, ended, gone, last: None, known: None, takes: 0, room, size }
+        let (last, known, restored_from, takes) = (None, None, None, 0);
+        Evaluator { group, settings, rules, ended, gone, last, known, restored_from, takes, room, size }
+    }
+
+    /// Whether its alerts are from before this process was started: it was not evaluated since.
+    pub fn is_restored(&self) -> bool {
+        self.restored_from.is_some()
     }
 
     /// What its alerts take.
@@ -217,6 +225,7 @@ impl Evaluator {
     pub fn changed(mut self, group: Arc<Group>, now: i64) -> Self {
         let mut next = Evaluator::new(group, self.settings.clone());
         (next.last, next.known, next.ended) = (self.last, self.known, std::mem::take(&mut self.ended));
+        next.restored_from = self.restored_from;
         next.gone = std::mem::take(&mut self.gone);
         let mut old: Vec<Option<Progress>> = self.rules.into_iter().map(Some).collect();
         for (at, rule) in next.group.rules.iter().enumerate() {

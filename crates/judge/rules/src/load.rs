@@ -37,9 +37,15 @@ impl RuleSet {
             return Err(RulesError::NoFile);
         }
         for path in files {
-            match read(&path)? {
-                Text::Whole(text) => set.files.push(file::parse(&path, &text, &mut findings)),
-                Text::Unfit(problem) => findings.add(Severity::Error, &path, None, problem),
+            match read(&path) {
+                // The errors of the other files of its directory are found, too.
+                Err(RulesError::Read { source, .. }) if !paths.contains(&path) => {
+                    findings.add(Severity::Error, &path, None, format!("it cannot be read: {source}"));
+                }
+                read => match read? {
+                    Text::Whole(text) => set.files.push(file::parse(&path, &text, &mut findings)),
+                    Text::Unfit(problem) => findings.add(Severity::Error, &path, None, problem),
+                },
             }
         }
         let rules = set.groups().map(|group| group.rules.len()).sum::<usize>();
@@ -97,8 +103,7 @@ fn listed(paths: &[PathBuf]) -> Result<(Vec<PathBuf>, Vec<PathBuf>), RulesError>
                 continue;
             }
             // A link that leads nowhere is meant to be a file: without it the set would not be whole.
-            let found = std::fs::metadata(&file);
-            match found.map_err(|source| RulesError::Read { path: file.clone(), source })?.is_file() {
+            match std::fs::metadata(&file).map_or(true, |found| found.is_file()) {
                 true => inside.push(file),
                 false if others.len() < FINDINGS_MAX => others.push(file),
                 false => {}

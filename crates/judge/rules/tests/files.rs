@@ -199,3 +199,15 @@ fn intervals_that_nobody_means_and_offsets_to_before_1970_are_refused_with_their
     assert!(said.contains("a.yml:4:17: a query_offset is at most 50y"), "{said}");
     assert_eq!(problems("groups: [{name: g, interval: 10ms, query_offset: 50y, rules: []}]"), "");
 }
+
+#[test]
+fn a_link_that_leads_nowhere_is_named_beside_the_errors_of_the_other_files() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("rules-link-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink("/nowhere/at/all.yml", folder.join("a.yml")).unwrap();
+    std::fs::write(folder.join("b.yml"), "groups: [{name: g, rules: [{alert: A, expr: '1 +'}]}]").unwrap();
+    let error = RuleSet::load(std::slice::from_ref(&folder)).unwrap_err().to_string();
+    assert!(error.contains("a.yml: it cannot be read: No such file"), "{error}");
+    assert!(error.contains("b.yml:1:"), "{error}");
+    std::fs::remove_dir_all(folder).unwrap();
+}

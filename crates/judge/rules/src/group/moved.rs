@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use khz_promql::LabelSet;
+
 use super::saved::{SavedAlert, SavedGroup, active_since, restored, texts};
 use super::{Evaluator, PassedAlert};
 use crate::alert::{Alert, AlertState};
@@ -12,6 +14,9 @@ use crate::limits::{ALERTS_MAX, RULE_TEXTS_BYTES_MAX};
 
 /// A gap up to which pending alerts go on as if there had been none (ms). After a longer one, Prometheus' rules for a restart hold.
 const GAP_MAX: i64 = 60_000;
+
+/// How much later than it is due a group may be evaluated at a hub, and its word be here (ms).
+const EVALUATED_LATE: i64 = 2_000;
 
 /// When alerts move, in ms since 1970 on the clock of the hub that takes them.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +39,8 @@ impl Evaluator {
     }
 
     /// Goes on with those alerts of another hub that are wanted, and with `only_active` only with those that are active here, too. Of
-    /// these, the one that has been active for longer counts. Returns those that go on.
+    /// these, the one that has been active for longer counts, unless it has ended here since the other hub saw it: then this is
+    /// another firing. Returns those that go on.
     pub fn adopt(
         &mut self,
         saved: &SavedGroup,
@@ -47,6 +53,12 @@ impl Evaluator {
             return Vec::new();
         }
         let group = self.group.clone();
+        // A hub that was asked just before its end may have evaluated the group last before that.
+        let late = if only_active { 0 } else { self.interval().saturating_add(EVALUATED_LATE) };
+        let seen_at = match saved.restored_from {
+            Some(at) => at,
+            None => saved.time.max(handover.known_at.saturating_sub(late)),
+        };
         let (mut adopted, mut used) = (Vec::new(), vec![false; group.rules.len()]);
         for of_rule in &saved.rules {
             let alike = |rule: usize| {
@@ -68,9 +80,11 @@ impl Evaluator {
                     |known: &Arc<Alert>| (known.state, -known.active_at) >= (alert.state, -alert.active_at);
                 let known = self.rules[rule].alerts.get(&alert.labels);
                 let is_active = known.is_some_and(|known| known.state != AlertState::Inactive);
+                let has_ended = alert.state != AlertState::Inactive
+                    && known.and_then(|known| known.last_end()).is_some_and(|end| end > seen_at);
                 let of_here = known.filter(|known| known.state == AlertState::Firing);
                 alert.fired_here_at = of_here.and_then(|known| known.fired_here_at).or(alert.fired_here_at);
-                if known.is_some_and(goes_on) || only_active && !is_active {
+                if known.is_some_and(goes_on) || has_ended || only_active && !is_active {
                     continue;
                 }
                 let (room, taken) = (self.room_of(rule), self.rules[rule].alerts.size());
@@ -95,11 +109,61 @@ impl Evaluator {
     }
 }
 
+impl Evaluator {
+    /// Forgets alerts from before this process was started that another hub has taken over since, those that are over too. Only those
+    /// that are wanted. Returns them.
+    pub fn forget_taken(&mut self, taken_at: i64, is_wanted: &dyn Fn(&LabelSet) -> bool) -> Vec<LabelSet> {
+        if self.restored_from.is_none_or(|from| from >= taken_at) {
+            return Vec::new();
+        }
+        let mut forgotten = Vec::new();
+        for rule in 0..self.rules.len() {
+            let meant = self.alerts(rule).map(|alert| &alert.labels).filter(|labels| is_wanted(labels));
+            let meant: Vec<LabelSet> = meant.cloned().collect();
+            self.change(rule, |alerts| meant.iter().for_each(|labels| _ = alerts.forget(labels)));
+            forgotten.extend(meant);
+        }
+        self.takes += u64::from(!forgotten.is_empty());
+        forgotten
+    }
+
+    /// Forgets alerts from before this process was started that have ended at another hub since then: that hub tells people so. Only
+    /// those that are wanted. Returns them.
+    pub fn forget_ended(
+        &mut self,
+        saved: &SavedGroup,
+        is_wanted: &dyn Fn(&SavedAlert) -> bool,
+    ) -> Vec<LabelSet> {
+        let Some(restored_from) = self.restored_from else { return Vec::new() };
+        let ended_since = |alert: &&SavedAlert| alert.last_end().is_some_and(|end| end > restored_from);
+        let mut forgotten = Vec::new();
+        for of_rule in &saved.rules {
+            let ended = of_rule.alerts.iter().filter(ended_since).filter(|alert| is_wanted(alert));
+            let ended: Vec<LabelSet> = ended.map(|alert| LabelSet::new(alert.labels.clone())).collect();
+            for rule in 0..self.group.rules.len() {
+                if *self.group.rules[rule].name != *of_rule.name {
+                    continue;
+                }
+                for labels in &ended {
+                    let is_active = |alert: &&Arc<Alert>| alert.state != AlertState::Inactive;
+                    let has_one = self.rules[rule].alerts.get(labels).filter(is_active).is_some();
+                    if has_one && self.change(rule, |alerts| alerts.forget(labels)) {
+                        forgotten.push(labels.clone());
+                    }
+                }
+            }
+        }
+        self.takes += u64::from(!forgotten.is_empty());
+        forgotten
+    }
+}
+
 impl Alert {
     /// Nothing of it lies in the future: the clock of the other hub may be ahead.
     fn end_by(&mut self, now: i64) {
         self.active_at = self.active_at.min(now);
-        for time in [&mut self.fired_at, &mut self.resolved_at, &mut self.keep_firing_since] {
+        let (fired, resolved) = (&mut self.fired_at, &mut self.resolved_at);
+        for time in [fired, resolved, &mut self.ended_before, &mut self.keep_firing_since] {
             *time = time.map(|time| time.min(now));
         }
     }

@@ -150,7 +150,7 @@ impl Evaluator {
                 pass.samples.push(Recorded { labels, time: at, value: stale() });
             }
         }
-        self.last = Some(pass.time);
+        (self.last, self.restored_from) = (Some(pass.time), None);
         if self.takes != takes {
             self.renew(&mut pass.alerts);
         }

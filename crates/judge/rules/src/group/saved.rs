@@ -26,6 +26,9 @@ pub struct Saved {
     /// The nodes that this hub has judged, where several hubs share them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
+    /// Other hubs whose alerts this one has taken over since they were silent, and when (ms since 1970).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub took_over: BTreeMap<String, i64>,
     /// Alerts that have no rule any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<SavedGone>,
@@ -52,6 +55,9 @@ pub struct SavedGroup {
     pub name: String,
     /// The time of its last pass, or of what a node said later (ms since 1970).
     pub time: i64,
+    /// Nobody has evaluated it since its hub was started again: its alerts are as they were at this time (ms since 1970).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored_from: Option<i64>,
     /// Its rules, in their order, those without alerts and series left out.
     pub rules: Vec<SavedRule>,
 }
@@ -93,6 +99,9 @@ pub struct SavedAlert {
     /// See [`Alert::resolved_at`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_at: Option<i64>,
+    /// See [`Alert::ended_before`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_before: Option<i64>,
     /// See [`Alert::keep_firing_since`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_firing_since: Option<i64>,
@@ -101,7 +110,8 @@ pub struct SavedAlert {
 impl Saved {
     /// The state of these groups.
     pub fn new(groups: Vec<SavedGroup>) -> Self {
-        Saved { khz_rules: VERSION, groups, nodes: Vec::new(), gone: Vec::new() }
+        let (nodes, took_over, gone) = Default::default();
+        Saved { khz_rules: VERSION, groups, nodes, took_over, gone }
     }
 
     /// As bytes that can be read again. If they were too many, alerts have no annotations, which the next evaluation gives them; if
@@ -215,6 +225,20 @@ impl Saved {
     }
 }
 
+impl SavedGroup {
+    /// When what it says of its alerts was true (ms since 1970).
+    pub(super) fn judged_at(&self) -> i64 {
+        self.restored_from.unwrap_or(self.time)
+    }
+}
+
+impl SavedAlert {
+    /// See [`Alert::last_end`].
+    pub(super) fn last_end(&self) -> Option<i64> {
+        if self.state == AlertState::Inactive.as_str() { self.resolved_at } else { self.ended_before }
+    }
+}
+
 impl Evaluator {
     /// What is to be saved; `None`: nothing is known of its alerts so far.
     pub fn save(&self) -> Option<SavedGroup> {
@@ -228,7 +252,8 @@ impl Evaluator {
         // Of a rule that is not there, nothing is known. With thousands of rules this is written at each change.
         let rules = rules.filter(|rule| !rule.alerts.is_empty() || !rule.series.is_empty());
         let (file, name) = (self.group.file.to_string(), self.group.name.to_string());
-        Some(SavedGroup { file, name, time, rules: rules.collect() })
+        let restored_from = self.restored_from;
+        Some(SavedGroup { file, name, time, restored_from, rules: rules.collect() })
     }
 
     /// A group whose alerts go on from a saved state, at this time. After a pause that is longer than
@@ -260,6 +285,7 @@ impl Evaluator {
         evaluator.ended = gone.collect::<BTreeSet<_>>();
         // A process that is killed before its first pass leaves behind what it was given, as it is now.
         evaluator.known = Some(now);
+        evaluator.restored_from = goes_on.then(|| saved.judged_at());
         evaluator.measure();
         evaluator
     }
@@ -313,6 +339,7 @@ pub(super) fn saved(alert: &Alert) -> SavedAlert {
         fired_at: alert.fired_at,
         fired_here_at: alert.fired_here_at,
         resolved_at: alert.resolved_at,
+        ended_before: alert.ended_before,
         keep_firing_since: alert.keep_firing_since,
     }
 }
@@ -333,6 +360,7 @@ pub(super) fn restored(saved: &SavedAlert) -> Option<Alert> {
         fired_at: saved.fired_at,
         fired_here_at: saved.fired_here_at,
         resolved_at: saved.resolved_at,
+        ended_before: saved.ended_before,
         keep_firing_since: saved.keep_firing_since,
     })
 }

@@ -20,6 +20,12 @@ pub(super) struct Said<'a> {
     pub asked: Instant,
     /// The alert is active there; with it, since when it fires by what that hub has judged itself (ms since 1970).
     pub active: Option<Option<i64>>,
+    /// It was active there before that hub was started again, and has ended here since; how it is there now is not known.
+    pub is_outdated: bool,
+    /// It is over there, and when it ended (ms since 1970).
+    pub over: Option<i64>,
+    /// People know from that hub that it fires.
+    pub has_told: bool,
 }
 
 /// Whose a firing is.
@@ -29,8 +35,19 @@ pub(super) enum Whose {
     Ours,
     /// Another hub's.
     Other,
+    /// Another hub's, which has not taken it so far: what people know of it from this hub stays until then.
+    GoesOver,
+    /// Another hub has told people of its end.
+    Done,
     /// Nobody knows so far.
     Unknown,
+}
+
+impl Whose {
+    /// It is another hub's. `has_told`: people know it from there.
+    fn of_other(was_ours: bool, has_told: bool) -> Self {
+        if was_ours && !has_told { Whose::GoesOver } else { Whose::Other }
+    }
 }
 
 /// A firing, as this hub knows it.
@@ -39,9 +56,36 @@ struct Firing {
     /// Since when it fires here. A hub may learn that it fires for longer elsewhere; it is the same firing then.
     here_at: Option<i64>,
     seen: Instant,
-    is_ours: bool,
-    /// What people were told by the hub whose it is: by each way when, and whether that is only perhaps so.
-    told: BTreeMap<String, (i64, bool)>,
+    /// When its end was seen.
+    end_seen: Option<Instant>,
+    /// It is over, and another hub is about to tell people so.
+    yields: bool,
+    /// Whether this hub tells people of it; `None`: that was not decided so far.
+    is_ours: Option<bool>,
+    /// What people were told by the hub whose it is, by each way.
+    told: BTreeMap<String, Told>,
+}
+
+impl Firing {
+    fn begun(here_at: Option<i64>, seen: Instant) -> Self {
+        let (end_seen, is_ours, yields, told) = Default::default();
+        Firing { here_at, seen, end_seen, is_ours, yields, told }
+    }
+
+    /// Whether people may know of it from this hub: from no other one, as far as that is known.
+    fn was_ours(&self) -> bool {
+        self.is_ours.unwrap_or(self.told.is_empty())
+    }
+}
+
+/// What people were told of a firing by one way.
+#[derive(Debug)]
+struct Told {
+    /// When it fires since, as they were told (ms since 1970).
+    starts_at: i64,
+    told_at: i64,
+    /// They may not have got it.
+    perhaps: bool,
 }
 
 /// The firings of this hub, by the numbers of their labels.
@@ -65,19 +109,19 @@ impl Firings {
             self.all.clear();
         }
         let here_at = alert.fired_here_at;
-        let begun = || Firing { here_at, seen: now, is_ours: false, told: BTreeMap::new() };
+        let begun = || Firing::begun(here_at, now);
         let firing = self.all.entry(key).or_insert_with(begun);
         if firing.here_at != here_at {
             *firing = begun();
         }
         // Both hubs compare the same two numbers, which never change: what one has learned of the other does not count.
         let first = |here_at: Option<i64>, hub| (here_at.unwrap_or(i64::MAX), hub);
-        let own = first(here_at, own);
+        let (own, was_ours) = (first(here_at, own), firing.was_ours());
         let mut whose = Whose::Ours;
-        for Said { hub, asked, active } in said {
+        for Said { hub, asked, active, has_told, .. } in said {
             match active {
                 // Of two that both see it, it is that of the one that did so first; if both did, of the one whose name comes first.
-                Some(fired) if first(fired, hub) < own => return Whose::Other,
+                Some(fired) if first(fired, hub) < own => return Whose::of_other(was_ours, has_told),
                 // The other one may have done so first, and has not said it yet.
                 _ if asked <= firing.seen + LATER => whose = Whose::Unknown,
                 _ => {}
@@ -86,32 +130,70 @@ impl Firings {
         whose
     }
 
+    /// Whose it is to tell people that an alert is over: of the hub at which it goes on, else of the one that has told them of it, and
+    /// of two that have, of the one whose name comes first. `own`: the name of this hub.
+    pub fn whose_end<'a>(
+        &mut self,
+        alert: &Alert,
+        own: &str,
+        said: impl Iterator<Item = Said<'a>>,
+        now: Instant,
+    ) -> Whose {
+        let mut unknown = Firing::begun(alert.fired_here_at, now);
+        let known = self.all.get_mut(&number(&alert.labels));
+        let is_known = known.is_some();
+        let firing = known.unwrap_or(&mut unknown);
+        let seen = *firing.end_seen.get_or_insert(now);
+        let was_ours = firing.was_ours();
+        let mut whose = Whose::Ours;
+        for Said { hub, asked, active, is_outdated, over, has_told } in said {
+            let is_of_now = !is_known || asked > seen + LATER;
+            let is_over = over.is_some_and(|at| at >= alert.starts_at);
+            if active.is_some() && is_of_now {
+                return Whose::of_other(was_ours, has_told);
+            } else if active.is_some() || is_outdated && !is_of_now {
+                // It may be over there, too, and that hub has not said it yet.
+                whose = Whose::Unknown;
+            } else if is_over && has_told && (!was_ours || hub < own) {
+                // It is about to tell them of the end. If it dies, this hub does.
+                firing.yields = true;
+                whose = Whose::Unknown;
+            } else if is_over && !has_told && (!was_ours || firing.yields) {
+                return Whose::Done;
+            }
+        }
+        whose
+    }
+
     /// Another hub has told people this. It counts when one of its firings becomes this hub's.
     pub fn hear(&mut self, line: &ToldLine) {
         let firing = self.all.get_mut(&number(&line.labels));
-        if let Some(firing) = firing.filter(|firing| !firing.is_ours) {
+        if let Some(firing) = firing.filter(|firing| firing.is_ours != Some(true)) {
             // Ways have at most as many names as there are ways.
             if firing.told.len() < WAYS_MAX || firing.told.contains_key(&line.way) {
-                firing.told.insert(line.way.clone(), (line.told_at, line.perhaps));
+                let ToldLine { starts_at, told_at, perhaps, .. } = *line;
+                firing.told.insert(line.way.clone(), Told { starts_at, told_at, perhaps });
             }
         }
     }
 
-    /// This hub tells people of a firing from now on. Returns what they were told by the hub whose it was before.
+    /// This hub tells people of a firing from now on. Returns what they were told by the hub whose it was before. What they were told
+    /// of an earlier firing, one that has ended here, does not count.
     pub fn take(&mut self, alert: &Alert) -> Vec<ToldLine> {
         let Some(firing) = self.all.get_mut(&number(&alert.labels)) else { return Vec::new() };
-        firing.is_ours = true;
-        let line = |(way, (told_at, perhaps)): (String, (i64, bool))| {
+        firing.is_ours = Some(true);
+        let line = |(way, Told { told_at, perhaps, .. }): (String, Told)| {
             let (labels, starts_at) = (alert.labels.clone(), alert.starts_at);
             ToldLine { way, labels, starts_at, told_at, perhaps }
         };
-        std::mem::take(&mut firing.told).into_iter().map(line).collect()
+        let told = std::mem::take(&mut firing.told).into_iter();
+        told.filter(|(_, told)| alert.ended_before.is_none_or(|end| told.starts_at > end)).map(line).collect()
     }
 
     /// Another hub tells people of a firing from now on.
     pub fn leave(&mut self, alert: &Alert) {
         if let Some(firing) = self.all.get_mut(&number(&alert.labels)) {
-            firing.is_ours = false;
+            firing.is_ours = Some(false);
         }
     }
 
@@ -140,7 +222,9 @@ mod tests {
         let (seen, (after, active)) = (Instant::now() + Duration::from_secs(100), said);
         let span = Duration::from_millis(after.unsigned_abs());
         let asked = if after < 0 { seen - span } else { seen + span };
-        firings.whose(&alert(starts_at), "b", std::iter::once(Said { hub, asked, active }), seen)
+        let has_told = active.is_some();
+        let said = Said { hub, asked, active, is_outdated: false, over: None, has_told };
+        firings.whose(&alert(starts_at), "b", std::iter::once(said), seen)
     }
 
     #[test]

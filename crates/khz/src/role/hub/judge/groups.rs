@@ -7,15 +7,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use khz_hub::RecordedSeries;
-use khz_promql::{Engine, Limits, VectorSample};
+use khz_notify::Labels;
+use khz_promql::{Engine, LabelSet, Limits, VectorSample};
 use khz_rules::{
-    AlertState, Board, Evaluator, GoneAlert, Group, GroupStanding, Handover, Pass, Room, RuleId, RuleSet,
-    Saved, SavedAlert, SavedGroup, SavedRule, Settings, Share, Standing, Unmade,
+    AlertState, Board, Evaluator, GoneAlert, Group, GroupStanding, Handover, NODE_LABEL, Pass, Room, Rule,
+    RuleId, RuleSet, Saved, SavedAlert, SavedGroup, SavedRule, Settings, Share, Standing, Unmade,
 };
 
 use super::asked::Asked;
 use super::numbers::Numbers;
-use super::passed::{Complaint, Passed, bounded, name_of};
+use super::passed::{Complaint, Passed, bounded, for_people, name_of};
 use super::peers::PeerWord;
 use super::schedule::Schedule;
 use super::turns::{Means, Turn, time_max};
@@ -351,6 +352,63 @@ impl Groups {
         all
     }
 
+    /// Forgets alerts from before this hub was started, of those that are wanted: all if another hub has taken them over since, else
+    /// those that have ended there since. Returns their labels.
+    pub fn forget(
+        &mut self,
+        word: &PeerWord,
+        taken_at: Option<i64>,
+        is_wanted: &dyn Fn(&Labels) -> bool,
+    ) -> Vec<LabelSet> {
+        let mut all = Vec::new();
+        let is_meant = |labels: &LabelSet| is_wanted(&texts(labels));
+        for number in 0..self.all.len() {
+            if !self.all[number].evaluator.is_restored() {
+                continue;
+            }
+            let saved = word.group(self.all[number].evaluator.group());
+            let forgotten = self.with(number, |judged| {
+                let taken = taken_at.map(|at| judged.evaluator.forget_taken(at, &is_meant));
+                let ended = |saved| judged.evaluator.forget_ended(saved, &|alert| is_wanted(&alert.labels));
+                let ended = saved.map(ended).into_iter().flatten();
+                let forgotten: Vec<LabelSet> = taken.into_iter().flatten().chain(ended).collect();
+                judged.is_stale |= !forgotten.is_empty();
+                forgotten
+            });
+            all.extend(forgotten.unwrap_or_default());
+        }
+        self.has_changed |= !all.is_empty();
+        all
+    }
+
+    /// When active alerts ended here the last time before they became active, by their labels (ms since 1970).
+    pub fn ended_before(&self) -> HashMap<Labels, i64> {
+        let alerts = self.all.iter().flat_map(|judged| {
+            let rules = 0..judged.evaluator.group().rules.len();
+            rules.flat_map(|rule| judged.evaluator.alerts(rule))
+        });
+        alerts.filter_map(|alert| Some((texts(&alert.labels), alert.ended_before?))).collect()
+    }
+
+    /// Alerts of no node that ended before this hub was started: people may not have heard so.
+    pub fn restored_ends(&self) -> Vec<khz_notify::Alert> {
+        let restored = self.all.iter().filter(|judged| judged.evaluator.is_restored());
+        let of_group = |judged: &Judged| -> Vec<khz_notify::Alert> {
+            let group = judged.evaluator.group();
+            let of_rule = |(number, rule): (usize, &Rule)| {
+                let over = judged.evaluator.alerts(number).filter(|alert| {
+                    alert.state == AlertState::Inactive
+                        && alert.fired_at.is_some()
+                        && alert.labels.get(NODE_LABEL).is_empty()
+                });
+                let url = self.external_url();
+                over.map(|alert| for_people(alert, &rule.expr, url)).collect::<Vec<_>>()
+            };
+            group.rules.iter().enumerate().flat_map(of_rule).collect()
+        };
+        restored.flat_map(of_group).collect()
+    }
+
     /// Shows who judges each rule.
     pub fn shared(&mut self, share: &dyn Fn(RuleId) -> Option<Arc<Share>>) {
         for (group, judged) in self.all.iter_mut().enumerate() {
@@ -437,6 +495,10 @@ impl Groups {
     pub fn external_url(&self) -> &str {
         &self.settings.external_url
     }
+}
+
+fn texts(labels: &LabelSet) -> Labels {
+    labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
 #[cfg(test)]

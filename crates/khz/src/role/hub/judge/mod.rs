@@ -11,6 +11,7 @@ mod gathered;
 mod groups;
 mod judging;
 mod numbers;
+mod outside;
 mod passed;
 mod peers;
 mod schedule;

@@ -31,16 +31,28 @@ pub(super) struct PeerWord {
     pub nodes: HashSet<Arc<str>>,
     /// What people were told.
     pub told: Vec<ToldLine>,
-    /// Active alerts that are of none of its nodes, by their labels, and since when they fire by what it has judged itself (ms since
-    /// 1970).
-    pub active: HashMap<BTreeMap<String, String>, Option<i64>>,
+    /// The labels of what they were told that is of none of its nodes.
+    pub known: HashSet<BTreeMap<String, String>>,
+    /// Active alerts that are of none of its nodes, by their labels.
+    pub active: HashMap<BTreeMap<String, String>, Active>,
     /// The same of those that are resolved, and when they were.
     pub resolved: HashMap<BTreeMap<String, String>, i64>,
+    /// The hubs whose alerts it has taken over since they were silent, and when (ms since 1970).
+    pub took_over: BTreeMap<String, i64>,
     /// What it calls this word.
     pub tag: String,
     state: Saved,
     /// The places of the groups in the state: two hubs may have their files in different directories.
     places: HashMap<(String, String), usize>,
+}
+
+/// An active alert, as another hub sees it. Times are in ms since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Active {
+    /// Since when it fires by what that hub has judged itself.
+    pub fired_here_at: Option<i64>,
+    /// That hub has not evaluated it since it was started again, and says how it was at this time.
+    pub restored_from: Option<i64>,
 }
 
 /// What is known of another hub.
@@ -56,6 +68,7 @@ pub(super) struct Heard {
 }
 
 /// The other hubs, in the order of the configuration. Their threads end when this is dropped.
+#[derive(Default)]
 pub(super) struct Peers {
     all: Vec<Arc<Mutex<Heard>>>,
     is_over: Arc<AtomicBool>,
@@ -227,16 +240,22 @@ impl PeerWord {
         let nodes: HashSet<Arc<str>> = state.nodes.iter().map(|node| Arc::from(node.as_str())).collect();
         let key = |group: &SavedGroup| (file_name(&group.file).to_owned(), group.name.clone());
         let places = state.groups.iter().enumerate().map(|(place, group)| (key(group), place)).collect();
-        let alerts = state.groups.iter().flat_map(|group| &group.rules).flat_map(|rule| &rule.alerts);
+        let alerts = state.groups.iter().flat_map(|group| {
+            let alerts = group.rules.iter().flat_map(|rule| &rule.alerts);
+            alerts.map(|alert| (alert, group.restored_from))
+        });
         let of_no_node = |labels: &BTreeMap<String, String>| {
             labels.get(NODE_LABEL).is_none_or(|node| !nodes.contains(node.as_str()))
         };
+        let known =
+            told.iter().map(|line| &line.labels).filter(|labels| of_no_node(labels)).cloned().collect();
         let (mut active, mut resolved) = (HashMap::new(), HashMap::new());
         // Those whose rule was removed there are over, too.
-        let alerts = alerts.chain(state.gone.iter().map(|gone| &gone.alert));
-        for alert in alerts.filter(|alert| of_no_node(&alert.labels)) {
+        let alerts = alerts.chain(state.gone.iter().map(|gone| (&gone.alert, None)));
+        for (alert, restored_from) in alerts.filter(|(alert, _)| of_no_node(&alert.labels)) {
             if alert.state != "inactive" {
-                active.insert(alert.labels.clone(), alert.fired_here_at);
+                let active_there = Active { fired_here_at: alert.fired_here_at, restored_from };
+                active.insert(alert.labels.clone(), active_there);
             } else if let Some(at) = alert.resolved_at.filter(|_| alert.fired_at.is_some()) {
                 resolved.insert(alert.labels.clone(), at);
             }
@@ -244,7 +263,8 @@ impl PeerWord {
         // What another hub has judged is not what this one has.
         let rules = state.groups.iter_mut().flat_map(|group| &mut group.rules);
         rules.flat_map(|rule| &mut rule.alerts).for_each(|alert| alert.fired_here_at = None);
-        PeerWord { hub, nodes, told, active, resolved, tag, state, places }
+        let took_over = std::mem::take(&mut state.took_over);
+        PeerWord { hub, nodes, told, known, active, resolved, took_over, tag, state, places }
     }
 
     /// What it said of a group: one of the same name in a file of the same name.
@@ -313,8 +333,11 @@ mod tests {
             serde_json::from_str(&word("a-1", "/elsewhere/a.yml")).unwrap();
         let word = PeerWord::new(hub, tag, told, state.unwrap());
         assert!(word.nodes.contains("n1") && word.told[0].way == "keep");
-        let mut active: Vec<(&str, Option<i64>)> =
-            word.active.iter().map(|(labels, fired)| (labels[NODE_LABEL].as_str(), *fired)).collect();
+        let mut active: Vec<(&str, Option<i64>)> = word
+            .active
+            .iter()
+            .map(|(labels, active)| (labels[NODE_LABEL].as_str(), active.fired_here_at))
+            .collect();
         active.sort_unstable();
         assert_eq!(active, [("mail", None), ("ntp", None), ("web", Some(7))]);
         let alerts = word.state.groups.iter().flat_map(|group| &group.rules).flat_map(|rule| &rule.alerts);

@@ -12,6 +12,7 @@ use khz_state::StateFile;
 use super::groups::Groups;
 use super::numbers::Numbers;
 use super::passed::Complaint;
+use super::sharing::Sharing;
 use crate::show::outcome::sentence;
 
 /// How old the file may be while no alert changes (ms).
@@ -69,26 +70,22 @@ impl AlertState {
         &self.text
     }
 
-    /// Writes the state if an alert has changed, or if the file is old. `nodes` are those that this hub judges.
-    pub fn keep(
-        &mut self,
-        groups: &mut Groups,
-        nodes: &dyn Fn() -> Vec<String>,
-        numbers: &Numbers,
-        now: i64,
-    ) {
+    /// Writes the state if an alert has changed, or if the file is old.
+    pub fn keep(&mut self, groups: &mut Groups, sharing: Option<&Sharing>, numbers: &Numbers, now: i64) {
         if groups.has_changed() || (now - self.written).abs() >= SAVED_AGE_MAX {
-            self.write(groups, nodes(), numbers, now);
+            self.write(groups, sharing, numbers, now);
         }
     }
 
     /// Writes the state.
-    pub fn write(&mut self, groups: &Groups, nodes: Vec<String>, numbers: &Numbers, now: i64) {
+    pub fn write(&mut self, groups: &Groups, sharing: Option<&Sharing>, numbers: &Numbers, now: i64) {
         if self.file.is_none() && !self.is_shared {
             return;
         }
         let mut saved = groups.saved();
-        saved.nodes = nodes;
+        if let Some(sharing) = sharing {
+            (saved.nodes, saved.took_over) = (sharing.names(), sharing.took_over());
+        }
         let (bytes, left_out) = saved.to_bytes();
         let LeftOut { alerts, series } = left_out;
         numbers.unsaved.store(alerts as u64, Ordering::Relaxed);

@@ -15,6 +15,7 @@ use super::asker::Asker;
 use super::clock::now;
 use super::groups::Groups;
 use super::numbers::Numbers;
+use super::outside::Outside;
 use super::passed::{Passed, bounded, number};
 use super::scoring::{Ours, Scoring};
 use super::sharing::Sharing;
@@ -64,8 +65,7 @@ impl Work {
         } = judge;
         board.evaluated_by(std::thread::current());
         let saved = state.read();
-        let judged = saved.as_ref().map(|saved| saved.nodes.clone()).unwrap_or_default();
-        let sharing = Sharing::start(&peers, &name, identity, &judged)?;
+        let sharing = Sharing::start(&peers, &name, identity, saved.as_ref())?;
         // Alerts that fire must not be resolved because their nodes are not back yet.
         let settles = saved.is_some() || sharing.is_some();
         let groups = Groups::new(&set, settings, saved.as_ref(), now(), settles);
@@ -76,7 +76,8 @@ impl Work {
         let (interrupted, numbers_too) = (board.interrupted(), numbers.clone());
         let means =
             Means { query, job: job.clone(), interrupted, numbers: numbers_too, board: board.clone() };
-        let aftermath = Aftermath { state, scoring, recorded, audience, numbers, board, sharing };
+        let aftermath =
+            Aftermath { state, scoring, recorded, audience, numbers, board, sharing, has_told_ends: false };
         let mut source = AtSource::new(cluster, job, rate);
         source.change(&groups);
         Ok(Work { paths, groups, source, means, asker, aftermath, is_over })
@@ -95,6 +96,7 @@ impl Work {
                 std::thread::park_timeout(self.until_next());
                 continue;
             }
+            self.aftermath.of_ends_before(&self.groups);
             self.aftermath.of_rules_gone(&mut self.groups);
             let begun = {
                 let share = share(&self.source, &self.aftermath);
@@ -207,8 +209,7 @@ impl Work {
         if !sharing.is_due(news.map(|news| &news.node)) {
             return;
         }
-        let ways = (aftermath.audience.notifier.as_ref(), aftermath.audience.actions.as_ref());
-        let adopted = sharing.look(&source.nodes(), groups, ways, &means.numbers);
+        let adopted = sharing.look(&source.nodes(), groups, &aftermath.audience, &means.numbers);
         source.leave(sharing.rest());
         aftermath.of(&adopted, groups);
         aftermath.keep(groups);
@@ -235,6 +236,8 @@ struct Aftermath {
     numbers: Arc<Numbers>,
     board: Arc<Board>,
     sharing: Option<Sharing>,
+    /// People were told of what had ended before this hub was started again.
+    has_told_ends: bool,
 }
 
 impl Aftermath {
@@ -262,6 +265,13 @@ impl Aftermath {
         self.say();
     }
 
+    /// What ended just before this hub was started again is told before anything new: once.
+    fn of_ends_before(&mut self, groups: &Groups) {
+        if !std::mem::replace(&mut self.has_told_ends, true) {
+            self.tell(|| groups.restored_ends());
+        }
+    }
+
     /// Tells people, and those who act, that alerts are over since they have no rule any more.
     fn of_rules_gone(&mut self, groups: &mut Groups) {
         let alerts = groups.without_rule_due(now());
@@ -281,9 +291,7 @@ impl Aftermath {
 
     /// Keeps the state where it outlives this process.
     fn save(&mut self, groups: &mut Groups) {
-        let sharing = &self.sharing;
-        let nodes = || sharing.as_ref().map(Sharing::names).unwrap_or_default();
-        self.state.keep(groups, &nodes, &self.numbers, now());
+        self.state.keep(groups, self.sharing.as_ref(), &self.numbers, now());
     }
 
     fn say(&mut self) {
@@ -293,23 +301,22 @@ impl Aftermath {
     }
 
     fn tell(&mut self, alerts: impl FnOnce() -> Vec<Alert>) {
-        let Audience { notifier, actions } = &self.audience;
-        if notifier.is_none() && actions.is_none() {
+        let audience = &self.audience;
+        if audience.notifier.is_none() && audience.actions.is_none() {
             return;
         }
         let alerts = alerts();
         match &mut self.sharing {
-            Some(sharing) => sharing.tell(alerts, notifier.as_ref(), actions.as_ref()),
+            Some(sharing) => sharing.tell(alerts, audience),
             None => {
-                notifier.iter().for_each(|notifier| notifier.tell(&alerts));
-                actions.iter().for_each(|actions| actions.tell(&alerts));
+                audience.tell(&alerts);
+                audience.act(&alerts);
             }
         }
     }
 
     fn end(&mut self, groups: &Groups) {
-        let nodes = self.sharing.as_ref().map(Sharing::names).unwrap_or_default();
-        self.state.write(groups, nodes, &self.numbers, now());
+        self.state.write(groups, self.sharing.as_ref(), &self.numbers, now());
         self.scoring.write(now());
     }
 }

@@ -107,6 +107,8 @@ impl Groups {
     /// Ends a pass.
     fn finish(&mut self, number: usize, turn: Turn) -> Passed {
         let judged = &mut self.all[number];
+        // Others wait for what this hub knows by itself of alerts from before it was started.
+        self.has_changed |= judged.evaluator.is_restored() && judged.evaluator.size().alerts > 0;
         let pass = judged.evaluator.finish(turn.passing);
         let group = judged.evaluator.group().clone();
         self.wait_again(number, super::clock::now());

@@ -102,6 +102,7 @@ mod tests {
             fired_at: Some(1),
             fired_here_at: Some(1),
             resolved_at: Some(500),
+            ended_before: None,
             keep_firing_since: None,
         };
         GoneAlert { alert: Arc::new(alert), expr: Arc::from("up == 0") }

@@ -52,6 +52,10 @@ impl Evaluator {
         if gap > self.settings.outage_tolerance {
             return Vec::new();
         }
+        // What is here is from before this hub was started: the other one has the alert as it is until this one has judged.
+        if only_active && self.is_restored() {
+            return Vec::new();
+        }
         let group = self.group.clone();
         // A hub that was asked just before its end may have evaluated the group last before that.
         let late = if only_active { 0 } else { self.interval().saturating_add(EVALUATED_LATE) };

@@ -169,7 +169,7 @@ impl Custody {
 
     /// Whether this is the name of a node, here or elsewhere.
     pub fn is_node(&self, name: &str) -> bool {
-        self.known.contains(name) || self.away.contains(name)
+        self.known.contains(name) || self.away.contains(name) || self.ours.contains_key(name)
     }
 
     /// Whether this hub acts on alerts of a node: on those that were here only, for another hub may be alive unseen.

@@ -184,10 +184,15 @@ fn a_node_that_takes_no_handlers_says_so_and_nobody_waits_for_it() {
     assert_eq!(code(&both), 0, "{}", err(&both));
     assert!(out(&both).starts_with("n2 at "), "{}", out(&both));
     assert_eq!(code(&ask(&hub, &["channel", "create", "all", "load.1m", "--every", "1s"])), 0);
-    assert_eq!(code(&ask(&hub, &["channel", "watch", "all", "--count", "3"])), 0);
-    let shown = out(&ask(&hub, &["channel", "show", "all"]));
-    assert!(shown.contains("notice    n1: ") && shown.contains("handlers = \"none\""), "{shown}");
-    assert!(shown.contains("readers   0") && !shown.contains("sent      0 rows"), "{shown}");
+    let watching = Ended::start_silent(&mut khz(&["channel", "watch", "all", "--server", &hub.url]));
+    let shown = || out(&ask(&hub, &["channel", "show", "all"]));
+    until(PATIENCE, "a notice", || {
+        shown().contains("notice    n1: ") && shown().contains("handlers = \"none\"")
+    });
+    drop(watching);
+    until(PATIENCE, "the reader's end", || shown().contains("readers   0"));
+    let shown = shown();
+    assert!(!shown.contains("notice") && !shown.contains("sent      0 rows"), "{shown}");
 }
 
 #[test]

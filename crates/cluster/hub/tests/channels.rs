@@ -811,8 +811,35 @@ impl KnownChannels for Changing {
         self.0.load(Ordering::Relaxed)
     }
     fn list(&self) -> Vec<KnownChannel> {
-        Vec::new()
+        let json = self.revision().to_string();
+        vec![KnownChannel { name: "hot".to_owned(), json }]
     }
+}
+
+#[test]
+fn a_reader_hears_of_a_new_definition_before_the_lane_of_the_former_one_ends() {
+    let (hub, kept) = (Hub::new(), Arc::new(Changing(AtomicU64::new(1))));
+    hub.cluster.know_channels(kept.clone());
+    let mut a = node(&hub, "a");
+    let mut reader = reader(&hub);
+    khz_link::definition::put_wanted(&mut reader.out, true);
+    let channel = Some(ChannelFrame { name: "hot", handler: &[] });
+    let (number, period, patterns) = (1, Nanos::SECOND, &["*"]);
+    Ask { number, period, prompt: true, channel, patterns, ..Ask::default() }.put(&mut reader.out);
+    reader.send();
+    let (before, _, _) = next_channel(&mut a);
+    grant(&mut a, before, 5);
+    let mut received = Received::default();
+    received.read_until(&mut reader, |received| !received.told.is_empty());
+    a.row(3, [1; 4]).beat();
+    received.read_until(&mut reader, |received| received.rows.len() == 1);
+    kept.0.store(2, Ordering::Relaxed);
+    let first = reader.await_frame(|frame| match frame {
+        Frame::Definition(defined) if defined.json == "2" => Some("the definition"),
+        Frame::Closed { .. } => Some("the end of the lane"),
+        _ => None,
+    });
+    assert_eq!(first, "the definition");
 }
 
 #[test]

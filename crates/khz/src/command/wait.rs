@@ -8,7 +8,7 @@ use clap::Args;
 use khz_ask::{Column, Piece, Row};
 use khz_channel::{About, Compared, Definition, Waited};
 use khz_model::fold::fold;
-use khz_model::{Kind, Nanos, Notice, Rate, RateUnit, Unit, ValueType, suggest};
+use khz_model::{Kind, Nanos, Notice, Pattern, Rate, RateUnit, Unit, ValueType, suggest};
 use serde_json::{Value, json};
 
 use super::lasting::Lasting;
@@ -104,7 +104,15 @@ pub fn run(flags: WaitFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome 
         (None, expr) => Waited { nodes: flags.on, expr: expr.unwrap_or_default(), compared: Vec::new() },
     };
     let parts = waited.clone();
-    for Compared { metric, .. } in waited.compared.iter().filter(|one| metrics.about(&one.metric).is_none()) {
+    let (known, unknown): (Vec<&Compared>, Vec<_>) =
+        waited.compared.iter().partition(|one| metrics.about(&one.metric).is_some());
+    // A series of a metric that is there may be missing: an instance is easily misspelt.
+    let one_by_one = known.iter().filter(|one| one.pattern.instance().is_some());
+    let instances: Vec<Pattern> = one_by_one.map(|one| one.pattern.clone()).collect();
+    for sentence in flags.target.unmatched(&plan, &instances) {
+        remark!("{sentence}; khz waits for it");
+    }
+    for Compared { metric, .. } in unknown {
         let hint = suggest::hint(metric, metrics.names());
         remark!("no metric is called {metric} so far{hint}; khz waits for it");
     }
@@ -300,7 +308,8 @@ impl What<'_> {
 
     /// `mem.available[x] is 812.3 MiB`
     fn sentence(&self, series: &str, text: &str) -> String {
-        let ((Some(Compared { metric, is_rate }), labels), number) = (self.part(series), text.parse::<f64>())
+        let ((Some(Compared { metric, is_rate, .. }), labels), number) =
+            (self.part(series), text.parse::<f64>())
         else {
             let labels = series.strip_prefix(METRIC).unwrap_or_default();
             return format!("{}{labels} is {text}", self.condition.unwrap_or("the expression"));

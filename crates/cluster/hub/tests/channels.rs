@@ -571,6 +571,33 @@ fn a_channel_that_a_node_refused_for_a_while_comes_when_it_has_room_and_its_read
 }
 
 #[test]
+fn readers_hear_which_series_of_a_channel_a_node_leaves_out_and_when_it_has_all_again() {
+    let hub = Hub::new();
+    let mut a = node(&hub, "a");
+    a.offer(1, 0);
+    let mut door = hub.query.subscribe(channel("hot", &[1])).unwrap();
+    let interest = next_channel(&mut a).0;
+    grant(&mut a, interest, 5);
+    let mut notices = Vec::new();
+    let mut hear = |door: &mut dyn Subscription| {
+        notices.extend(door.notices().into_iter().map(|notice| notice.text));
+        notices.clone()
+    };
+    let lane = a.lane;
+    let mut says = |text: &str, heard: usize| {
+        let period = Nanos::from_millis(10);
+        Told { interest, granted: true, period, text, lane, refused_by: "" }.put(&mut a.out);
+        a.row(1, [1; 4]).beat();
+        until("the notice", || hear(&mut *door).len() == heard);
+        hear(&mut *door)
+    };
+    let lacks = "sends 3 of 4 series, without net.rx_bytes[eth3]: there is no memory";
+    says(lacks, 1);
+    assert_eq!(says("sends 2 of 4 series", 2), [lacks, "sends 2 of 4 series"]);
+    assert_eq!(says("", 3).last().map(String::as_str), Some("sends the channel now"));
+}
+
+#[test]
 fn a_node_hears_what_the_hub_wants_for_itself_if_it_knows_such_a_thing() {
     let hub = Hub::new();
     let mut knows = node(&hub, "knows");

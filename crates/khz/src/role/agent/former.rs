@@ -9,6 +9,7 @@ use khz_gather::LaneRing;
 use khz_hub::RULES_PREFIX;
 use khz_link::former;
 use khz_model::Nanos;
+use khz_model::calendar::utc;
 
 use crate::role::agent::lanes::{AgentLane, ChannelWish};
 
@@ -44,9 +45,9 @@ pub struct Gap {
 
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (begin, end) = (self.end.since(self.time).time_of_day(), self.end.time_of_day());
+        let (begin, end) = (utc(self.end.since(self.time)), utc(self.end));
         let time = Nanos(self.time.0.next_multiple_of(Nanos::SECOND.0));
-        write!(f, "no hub was there: it has no rows of {time}, from {begin} to {end} UTC")
+        write!(f, "no hub was there: it has no rows of {time}, from {begin} to {end}")
     }
 }
 
@@ -107,5 +108,19 @@ impl FormerLanes {
         if self.are_over() {
             (self.all, self.until) = (Vec::new(), None);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_said_with_its_span_and_its_ends() {
+        let gap = Gap { time: Nanos::from_millis(73_400), end: Nanos::from_secs(1_795_435_200) };
+        assert_eq!(
+            gap.to_string(),
+            "no hub was there: it has no rows of 74s, from 2026-11-23 11:58:46 UTC to 2026-11-23 12:00:00 UTC"
+        );
     }
 }

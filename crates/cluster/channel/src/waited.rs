@@ -39,6 +39,8 @@ pub struct Waited {
 pub struct Compared {
     /// The metric.
     pub metric: String,
+    /// Which series, and of which nodes.
+    pub pattern: Pattern,
     /// Its rate, not itself.
     pub is_rate: bool,
 }
@@ -100,9 +102,10 @@ impl Waited {
             check_number(&pattern, about.as_ref())
                 .map_err(|problem| format!("{problem} ({})", at(series)))?;
             let metric = pattern.metric().to_owned();
-            compared.push(Compared { metric, is_rate: is_rate(value, about.as_ref()) });
+            let is_rate = is_rate(value, about.as_ref());
+            compared.push(Compared { metric, pattern: pattern.clone(), is_rate });
             let selector = selector(&pattern, about.as_ref())?;
-            let window = match is_rate(value, about.as_ref()) {
+            let window = match is_rate {
                 true => Some(RateWindow::of(&pattern, &selector, rate, about.as_ref())?),
                 false => None,
             };

@@ -54,6 +54,15 @@ impl ChannelList {
         }
     }
 
+    /// Writes the list of this revision now, if it is not written yet. `false`: there is no room for all of it.
+    pub fn has_said(&mut self, revision: u64, cluster: &Cluster, out: &mut Vec<u8>) -> bool {
+        if self.rest.is_some() || self.written < Some(revision) {
+            self.next = Nanos(0);
+            self.pump(cluster, out);
+        }
+        self.rest.is_none() && self.written >= Some(revision)
+    }
+
     /// Takes the list if it has changed.
     fn begin(&mut self, cluster: &Cluster, now: Nanos) {
         // In this order: a change between the two is found by the next check.

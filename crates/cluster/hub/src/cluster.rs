@@ -12,6 +12,7 @@ use khz_store::log::Intake;
 use crate::channels::{Channels, KnownChannels};
 use crate::counts::Counts;
 use crate::followed::FollowedChannels;
+use crate::kept_losses::KeptLosses;
 use crate::known::Known;
 use crate::limits::{
     FOLLOW_BYTES_A_NODE, FOLLOW_BYTES_MAX, NODES_AT_ONCE, NODES_BYTES_EACH, NODES_BYTES_MAX, NODES_DROPPED,
@@ -82,6 +83,8 @@ pub struct Cluster {
     pub(crate) channels: Channels,
     /// Channels that readers follow.
     pub(crate) followed: FollowedChannels,
+    /// Rows of channels that the store lacks.
+    pub(crate) kept_losses: KeptLosses,
     /// Rows of rules that nodes judge.
     pub(crate) heard: Heard,
     /// Lanes of all nodes, which share the history's memory.
@@ -126,6 +129,7 @@ impl Cluster {
             recorded: Recorded::default(),
             channels: Channels::default(),
             followed: FollowedChannels::default(),
+            kept_losses: KeptLosses::default(),
             heard: Heard::default(),
             lanes: AtomicU64::new(0),
             changes: Arc::default(),

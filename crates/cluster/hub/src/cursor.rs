@@ -109,6 +109,8 @@ pub(crate) struct Cursor {
     has_answered: bool,
     /// That was a refusal of a channel, or there was no place for it.
     is_refused: bool,
+    /// What the reader has heard of a channel that the node sends; `None`: nothing.
+    said: Option<Box<str>>,
     /// What the reader knows of the rate.
     pace: Option<Pace>,
     /// Whether the reader knows the node as up.
@@ -186,6 +188,7 @@ impl Cursor {
             gap: None,
             has_answered: false,
             is_refused: false,
+            said: None,
             pace: None,
             is_ending: false,
             touched: None,

@@ -40,7 +40,7 @@ impl ChannelKeeper {
     }
 
     /// Looks for nodes that have come, and for lanes that have changed: to be called about once a second. Returns what nodes say,
-    /// such as why they refuse a channel, and of which.
+    /// such as why they refuse a channel, and of which; and which rows the store will never have.
     pub fn tend(&mut self) -> Vec<(ChannelName, Notice)> {
         let mut said = Vec::new();
         for kept in &mut self.kept {
@@ -49,6 +49,13 @@ impl ChannelKeeper {
                 said.extend(notices.into_iter().map(|notice| (terms.name.clone(), notice)));
             }
         }
+        let losses = self.cluster.kept_losses.news();
+        let is_kept = |name: &ChannelName| {
+            self.kept
+                .iter()
+                .any(|kept| kept.interest.channel.as_ref().is_some_and(|terms| terms.name == *name))
+        };
+        said.extend(losses.into_iter().filter(|(channel, _)| is_kept(channel)));
         said
     }
 }

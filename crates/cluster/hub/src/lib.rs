@@ -16,6 +16,7 @@ mod due;
 mod followed;
 mod generations;
 mod kept;
+mod kept_losses;
 mod known;
 mod lane;
 pub mod limits;

@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use khz_link::Reason;
+use khz_link::former::channel_of;
 use khz_model::{Bell, LaneStatus, Nanos, NodeName, NodeStatus, Rate};
 
 use crate::clock;
@@ -199,11 +200,13 @@ impl Node {
 /// What the store gets.
 impl Node {
     /// If the hub has a store, the rows of this lane go there from now on: those of the base lane, and those of a channel that is
-    /// kept.
+    /// kept, also of a lane in which it ran before.
     pub fn log_lane(&mut self, lane: u64, cluster: &Cluster) {
         let Some(intake) = cluster.intake() else { return };
         let Node { name, lanes, subscriptions, .. } = self;
-        let is_kept = |lane: &Lane| lane.name == BASE || subscriptions.are_kept(lane.id);
+        let is_former =
+            |lane: &Lane| channel_of(&lane.name).is_some_and(|name| subscriptions.keep_channel(name));
+        let is_kept = |lane: &Lane| lane.name == BASE || subscriptions.are_kept(lane.id) || is_former(lane);
         if let Some(lane) = lanes.get_mut(lane).filter(|lane| is_kept(lane)) {
             lane.log_to(intake, name);
         }
@@ -269,7 +272,8 @@ impl Node {
         if !self.link.is_up() || !self.subscriptions.are_answered() {
             return;
         }
-        let commands = self.lanes.leave_all_but(|lane| self.subscriptions.need(lane.id));
+        let commands =
+            self.lanes.leave_all_but(|lane| self.subscriptions.need(lane.id) || lane.is_former_of_channel());
         self.send(commands);
     }
 

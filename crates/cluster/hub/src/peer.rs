@@ -252,8 +252,12 @@ impl HubSide for Talk<'_> {
 
     fn lost(&mut self, number: u32, from: u64, to: u64) -> Taken {
         let lost = self.node(|node| {
+            let name = node.name.clone();
             let lane = node.lanes_mut().numbered(number).ok_or_else(|| protocol("lost rows of no lane"))?;
             let lost = lane.lose(from, to);
+            if lane.is_logged() {
+                self.cluster.kept_losses.add(&name, &lane.name, lost);
+            }
             node.has_news(number);
             Ok(lost)
         })?;

@@ -240,7 +240,12 @@ impl Reader for NodesBelow {
         if granted {
             return;
         }
-        tracing::warn!("hub {}: {text}", self.here.hub);
+        let channel = match wanted {
+            Wanted::Channel(channel) => channel.interest.channel.as_ref().map(|terms| &terms.name),
+            _ => None,
+        };
+        let of = channel.map_or_else(String::new, |name| format!("channel {name}: "));
+        tracing::warn!("hub {}: {of}{text}", self.here.hub);
         if let (Wanted::Channel(channel), Some(asked)) = (wanted, &self.here.asked) {
             asked.refused(channel, text);
             self.nodes.values().for_each(|node| node.refused_by_hub(channel, &self.here));

@@ -571,6 +571,33 @@ fn a_channel_that_a_node_refused_for_a_while_comes_when_it_has_room_and_its_read
 }
 
 #[test]
+fn readers_hear_which_series_of_a_channel_a_node_leaves_out_and_when_it_has_all_again() {
+    let hub = Hub::new();
+    let mut a = node(&hub, "a");
+    a.offer(1, 0);
+    let mut door = hub.query.subscribe(channel("hot", &[1])).unwrap();
+    let interest = next_channel(&mut a).0;
+    grant(&mut a, interest, 5);
+    let mut notices = Vec::new();
+    let mut hear = |door: &mut dyn Subscription| {
+        notices.extend(door.notices().into_iter().map(|notice| notice.text));
+        notices.clone()
+    };
+    let lane = a.lane;
+    let mut says = |text: &str, heard: usize| {
+        let period = Nanos::from_millis(10);
+        Told { interest, granted: true, period, text, lane, refused_by: "" }.put(&mut a.out);
+        a.row(1, [1; 4]).beat();
+        until("the notice", || hear(&mut *door).len() == heard);
+        hear(&mut *door)
+    };
+    let lacks = "sends 3 of 4 series, without net.rx_bytes[eth3]: there is no memory";
+    says(lacks, 1);
+    assert_eq!(says("sends 2 of 4 series", 2), [lacks, "sends 2 of 4 series"]);
+    assert_eq!(says("", 3).last().map(String::as_str), Some("sends the channel now"));
+}
+
+#[test]
 fn a_node_hears_what_the_hub_wants_for_itself_if_it_knows_such_a_thing() {
     let hub = Hub::new();
     let mut knows = node(&hub, "knows");
@@ -811,8 +838,35 @@ impl KnownChannels for Changing {
         self.0.load(Ordering::Relaxed)
     }
     fn list(&self) -> Vec<KnownChannel> {
-        Vec::new()
+        let json = self.revision().to_string();
+        vec![KnownChannel { name: "hot".to_owned(), json }]
     }
+}
+
+#[test]
+fn a_reader_hears_of_a_new_definition_before_the_lane_of_the_former_one_ends() {
+    let (hub, kept) = (Hub::new(), Arc::new(Changing(AtomicU64::new(1))));
+    hub.cluster.know_channels(kept.clone());
+    let mut a = node(&hub, "a");
+    let mut reader = reader(&hub);
+    khz_link::definition::put_wanted(&mut reader.out, true);
+    let channel = Some(ChannelFrame { name: "hot", handler: &[] });
+    let (number, period, patterns) = (1, Nanos::SECOND, &["*"]);
+    Ask { number, period, prompt: true, channel, patterns, ..Ask::default() }.put(&mut reader.out);
+    reader.send();
+    let (before, _, _) = next_channel(&mut a);
+    grant(&mut a, before, 5);
+    let mut received = Received::default();
+    received.read_until(&mut reader, |received| !received.told.is_empty());
+    a.row(3, [1; 4]).beat();
+    received.read_until(&mut reader, |received| received.rows.len() == 1);
+    kept.0.store(2, Ordering::Relaxed);
+    let first = reader.await_frame(|frame| match frame {
+        Frame::Definition(defined) if defined.json == "2" => Some("the definition"),
+        Frame::Closed { .. } => Some("the end of the lane"),
+        _ => None,
+    });
+    assert_eq!(first, "the definition");
 }
 
 #[test]

@@ -560,5 +560,6 @@ impl<L: Lane> AgentEnd<L> {
         for number in self.reads {
             lanes.unread(number);
         }
+        lanes.hang_up();
     }
 }

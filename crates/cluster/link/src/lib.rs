@@ -16,6 +16,7 @@ pub mod epoch;
 mod error;
 pub mod failback;
 mod flush;
+pub mod former;
 pub mod frame;
 mod goodbye;
 mod hub_end;

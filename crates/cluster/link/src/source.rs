@@ -79,6 +79,8 @@ pub trait Lanes {
     }
     /// The peer no longer requests them, or is gone.
     fn dismiss(&mut self, number: u32);
+    /// The connection has ended, after all its Interests: another one may come much later.
+    fn hang_up(&mut self) {}
     /// Whether the lane with this id is prompt: then every row must be followed by a poll.
     fn prompt(&mut self, lane: u64, wanted: bool) {
         let _ = (lane, wanted);

@@ -42,6 +42,14 @@ struct Channel {
     unread_since: Option<Nanos>,
 }
 
+/// Why a node does not execute a channel.
+#[derive(Debug)]
+pub struct Refusal {
+    pub text: String,
+    /// It may be possible when others have gone.
+    pub is_for_now: bool,
+}
+
 impl Default for Channels {
     fn default() -> Self {
         Channels { all: Vec::new(), budget: Budget::new(WINDOWS_BYTES, Arc::new(AtomicU64::new(0))) }
@@ -78,12 +86,13 @@ impl Channels {
         patterns: Vec<Pattern>,
         node: &NodeName,
         played: Played,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         if self.all.len() >= CHANNELS_MAX {
             self.all.retain(|channel| channel.unread_since.is_none());
         }
         if self.all.len() >= CHANNELS_MAX {
-            return Err(format!("a simulated node executes {CHANNELS_MAX} channels at most"));
+            let text = format!("a simulated node executes {CHANNELS_MAX} channels at most");
+            return Err(Refusal { text, is_for_now: true });
         }
         let (series, period) = (played.reel.series(), played.reel.period);
         let rows = || ChannelRows::new(terms.clone(), &patterns, node, series, period, &self.budget);
@@ -95,7 +104,8 @@ impl Channels {
             }
             made => made,
         };
-        let rows = rows.map_err(|error| error.to_string())?;
+        let rows =
+            rows.map_err(|error| Refusal { text: error.to_string(), is_for_now: error.is_for_now() })?;
         let ring = MadeRing::new(id, self.name_of(&terms), epoch, period);
         let (readers, unread_since) = (vec![interest], None);
         let channel = Channel { terms, patterns, rows, played, next: 0, ring, readers, unread_since };
@@ -113,7 +123,7 @@ impl Channels {
         [first.to_string()].into_iter().chain(numbered).find(is_free).unwrap_or_default()
     }
 
-    /// An interest has ended.
+    /// An interest has ended: when none is left, the channel gives way to others.
     pub fn dismiss(&mut self, interest: u32, now: Nanos) {
         for channel in &mut self.all {
             let before = channel.readers.len();
@@ -206,7 +216,7 @@ mod tests {
         Arc::new(ChannelTerms { name, handler: handler.to_bytes().unwrap().into() })
     }
 
-    fn open(channels: &mut Channels, number: u32, handler: &Handler) -> Result<(), String> {
+    fn open(channels: &mut Channels, number: u32, handler: &Handler) -> Result<(), Refusal> {
         let terms = terms(&format!("c{number}"), handler);
         let (node, patterns) = (NodeName::new("n1").unwrap(), vec![Pattern::everything()]);
         channels.open((number, u64::from(number), 7), terms, patterns, &node, played(10))
@@ -256,14 +266,14 @@ mod tests {
             open(&mut channels, number, &Handler::default()).unwrap();
         }
         let error = open(&mut channels, 99, &Handler::default()).unwrap_err();
-        assert!(error.contains("16 channels at most"), "{error}");
+        assert!(error.is_for_now && error.text.contains("16 channels at most"), "{error:?}");
         // One that nobody reads makes room.
         channels.dismiss(1, at(0).boot);
         open(&mut channels, 99, &Handler::default()).unwrap();
         let mut wide = Channels::default();
         let values = Values::Each { over: Over::Avg, length: Nanos::from_secs(30) };
         let error = open(&mut wide, 1, &Handler { values, ..Handler::default() }).unwrap_err();
-        assert!(error.contains("may hold 1MiB"), "{error}");
+        assert!(!error.is_for_now && error.text.contains("may hold 1MiB"), "{error:?}");
         // One that nobody reads gives its memory back at once.
         let mut tight = Channels::default();
         let values = Values::Each { over: Over::Avg, length: Nanos::from_secs(4) };

@@ -2,14 +2,15 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use khz_gather::{LINGER, LINGERING_MAX};
 use khz_link::{Answer, InterestFrame, Lane, Lanes, Overtaken};
-use khz_model::{ChannelName, Nanos, NodeName, Pattern, Stamp};
+use khz_model::{ChannelName, ChannelTerms, Nanos, NodeName, Notice, Pattern, Stamp};
 
 use crate::ailing_ring::AilingRing;
 use crate::chance;
-use crate::channels::Channels;
+use crate::channels::{Channels, Refusal};
 use crate::faults::Fault;
 use crate::library::{Library, PERIOD_MIN};
 use crate::made_ring::MadeRing;
@@ -55,6 +56,15 @@ struct Boost {
     ring: NodeLane,
 }
 
+/// What an interest in a channel asks for.
+#[derive(Clone)]
+struct Wish {
+    number: u32,
+    terms: Arc<ChannelTerms>,
+    patterns: Vec<Pattern>,
+    period: Nanos,
+}
+
 /// All lanes of one node.
 pub struct NodeLanes {
     library: Rc<RefCell<Library>>,
@@ -66,6 +76,9 @@ pub struct NodeLanes {
     /// Lanes on demand: they have the rows that were asked for.
     demands: Vec<(u32, NodeLane)>,
     channels: Channels,
+    /// Channels that were refused for now. They are tried again when another interest has ended.
+    waiting: Vec<Wish>,
+    may_have_room: bool,
     answers: Vec<Answer>,
     revision: u64,
     made: u64,
@@ -86,6 +99,8 @@ impl NodeLanes {
             lingering: Vec::new(),
             demands: Vec::new(),
             channels: Channels::default(),
+            waiting: Vec::new(),
+            may_have_room: false,
             answers: Vec::new(),
             revision: 0,
             made: 0,
@@ -105,6 +120,7 @@ impl NodeLanes {
         self.boosts.clear();
         self.lingering.clear();
         self.demands.clear();
+        self.waiting.clear();
         self.answers.clear();
         self.revision += 1;
     }
@@ -203,18 +219,8 @@ impl NodeLanes {
                 let id = self.quiet_rules(ask.number, &terms.name)?;
                 return Ok((id, ask.period));
             }
-            if let Some(lane) = self.channels.share(ask.number, &terms, &patterns, ask.period) {
-                return Ok((lane, ask.period));
-            }
-            let reel = self.library.borrow_mut().readable(self.part.workload, ask.period)?;
-            let (start, phase) = self.place_now(base, ask.period);
-            self.made += 1;
-            let (id, epoch) = (self.made, chance::number(self.part.seed ^ self.part.epoch, self.made));
-            let variation = Variation::of_seed(self.part.seed);
-            let played = Played::new(reel, phase, variation, start, self.faults());
-            self.channels.open((ask.number, id, epoch), terms, patterns, &self.part.node, played)?;
-            self.revision += 1;
-            return Ok((id, ask.period));
+            let wish = Wish { number: ask.number, terms, patterns, period: ask.period };
+            return self.serve_channel(&wish).map_err(|refusal| self.refused(wish, refusal));
         }
         let is_demand = ask.period == Nanos(0);
         if ask.period >= base.period() {
@@ -240,6 +246,54 @@ impl NodeLanes {
         }
         self.revision += 1;
         Ok((id, ask.period))
+    }
+
+    /// The lane of a channel.
+    fn serve_channel(&mut self, wish: &Wish) -> Result<(u64, Nanos), Refusal> {
+        let Wish { number, terms, patterns, period } = wish;
+        if let Some(lane) = self.channels.share(*number, terms, patterns, *period) {
+            return Ok((lane, *period));
+        }
+        let for_good = |text: String| Refusal { text, is_for_now: false };
+        let base = self.base.clone().ok_or_else(|| for_good("the node has not begun".to_owned()))?;
+        let reel = self.library.borrow_mut().readable(self.part.workload, *period).map_err(for_good)?;
+        let (start, phase) = self.place_now(&base, *period);
+        self.made += 1;
+        let (id, epoch) = (self.made, chance::number(self.part.seed ^ self.part.epoch, self.made));
+        let variation = Variation::of_seed(self.part.seed);
+        let played = Played::new(reel, phase, variation, start, self.faults());
+        let node = &self.part.node;
+        self.channels.open((*number, id, epoch), terms.clone(), patterns.clone(), node, played)?;
+        self.revision += 1;
+        Ok((id, *period))
+    }
+
+    /// What was refused for now waits. Returns why.
+    fn refused(&mut self, wish: Wish, refusal: Refusal) -> String {
+        if !refusal.is_for_now {
+            return refusal.text;
+        }
+        self.waiting.push(wish);
+        Notice::for_now(&refusal.text)
+    }
+
+    /// Tries again what was refused for now. The hub hears of what is granted, as from an agent.
+    fn grant_waiting(&mut self) {
+        for wish in std::mem::take(&mut self.waiting) {
+            let granted = self.serve_channel(&wish);
+            let number = wish.number;
+            match granted {
+                Ok((lane, period)) => {
+                    self.answers.push(Answer {
+                        interest: number,
+                        lane: Some(lane),
+                        period,
+                        text: String::new(),
+                    });
+                }
+                Err(refusal) => _ = self.refused(wish, refusal),
+            }
+        }
     }
 
     /// A lane without a reader that has what this interest asks for.
@@ -408,7 +462,13 @@ impl Lanes for NodeLanes {
         self.lingering.drain(..too_many);
         self.demands.retain(|(known, _)| *known != number);
         self.channels.dismiss(number, self.now.boot);
+        self.waiting.retain(|wish| wish.number != number);
+        self.may_have_room = true;
         self.revision += 1;
+    }
+
+    fn hang_up(&mut self) {
+        self.answers.clear();
     }
 
     fn now(&mut self, interest: u32, ask: u32) {
@@ -419,6 +479,9 @@ impl Lanes for NodeLanes {
     }
 
     fn answer(&mut self) -> Option<Answer> {
+        if std::mem::take(&mut self.may_have_room) {
+            self.grant_waiting();
+        }
         self.answers.pop()
     }
 }
@@ -427,23 +490,26 @@ impl Lanes for NodeLanes {
 mod tests {
     use super::*;
     use khz_link::put::Ask;
-    use khz_link::{Frame, frame, limits::FRAME_MAX};
+    use khz_link::{ChannelFrame, Frame, frame, limits::FRAME_MAX};
 
     /// The lane that a node answers an interest with.
     fn lane(lanes: &mut NodeLanes, number: u32, pattern: &str) -> u64 {
+        ask(lanes, number, pattern, None);
+        lanes.answer().unwrap().lane.unwrap()
+    }
+
+    fn ask(lanes: &mut NodeLanes, number: u32, pattern: &str, channel: Option<ChannelFrame<'_>>) {
         let (period, patterns) = (Nanos::from_millis(10), &[pattern.to_owned()]);
         let mut bytes = Vec::new();
-        Ask { number, period, patterns, ..Ask::default() }.put(&mut bytes);
+        Ask { number, period, patterns, channel, ..Ask::default() }.put(&mut bytes);
         let raw = frame::split(&bytes, FRAME_MAX).unwrap().unwrap();
         let Frame::Interest(interest) = Frame::decode(raw.kind, raw.body).unwrap() else {
             panic!("no interest")
         };
         lanes.ask(&interest);
-        lanes.answer().unwrap().lane.unwrap()
     }
 
-    #[test]
-    fn a_boost_without_a_reader_lives_on_for_a_while_and_the_next_reader_takes_it_over() {
+    fn node() -> NodeLanes {
         let library = Library::read(&["compile".to_owned()], None, 300).unwrap();
         let part = Part {
             node: NodeName::new("n1").unwrap(),
@@ -456,7 +522,34 @@ mod tests {
             faults: Vec::new(),
             zero: Nanos(0),
         };
-        let mut lanes = NodeLanes::new(Rc::new(RefCell::new(library)), part);
+        NodeLanes::new(Rc::new(RefCell::new(library)), part)
+    }
+
+    #[test]
+    fn a_channel_that_was_refused_for_now_begins_when_another_one_has_ended() {
+        let mut lanes = node();
+        lanes.begin(Stamp { boot: Nanos::from_secs(1_000), real_offset: 0 });
+        let handler = khz_plan::Handler::default().to_bytes().unwrap();
+        let answer = |lanes: &mut NodeLanes, number: u32| {
+            let name = format!("c{number}");
+            ask(lanes, number, "*", Some(ChannelFrame { name: &name, handler: &handler }));
+            lanes.answer().unwrap().lane
+        };
+        let refused = (1..).find(|&number| answer(&mut lanes, number).is_none()).unwrap();
+        assert!(refused > 2);
+        assert!(answer(&mut lanes, refused + 1).is_none() && lanes.answer().is_none());
+        // Who has gone does not wait any more.
+        lanes.dismiss(refused);
+        assert!(lanes.answer().is_none());
+        lanes.dismiss(1);
+        let granted = lanes.answer().unwrap();
+        assert_eq!((granted.interest, granted.lane.is_some()), (refused + 1, true));
+        assert!(lanes.answer().is_none());
+    }
+
+    #[test]
+    fn a_boost_without_a_reader_lives_on_for_a_while_and_the_next_reader_takes_it_over() {
+        let mut lanes = node();
         let at = |seconds: u64| Stamp { boot: Nanos::from_secs(1_000 + seconds), real_offset: 0 };
         lanes.begin(at(0));
         lanes.advance(at(0));

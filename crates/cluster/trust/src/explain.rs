@@ -35,7 +35,7 @@ pub fn explain_io(error: &io::Error) -> String {
     match (inner.and_then(|inner| inner.downcast_ref::<Error>()), error.kind()) {
         (Some(tls), _) => explain(tls),
         (None, io::ErrorKind::UnexpectedEof) => {
-            "the other side ended the connection without a word; it may have been killed, or something between has cut it"
+            "the other side ended the connection without a word; it may have been killed, something between has cut it, or this side has read too slowly"
                 .into()
         }
         (None, _) => in_our_words(error),

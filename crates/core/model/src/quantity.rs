@@ -242,6 +242,8 @@ impl FromStr for Rate {
             // On a command line `--rate 100` is unambiguous, so Hz may be left out.
             "Hz" | "hz" | "" => number,
             "kHz" | "khz" => number * 1e3,
+            "MHz" => number * 1e6,
+            "GHz" => number * 1e9,
             _ => {
                 let period = Nanos::from_str(text).map_err(|_| malformed(text, RATE_HELP))?;
                 return Rate::from_period(period).ok_or_else(out_of_range);
@@ -292,6 +294,10 @@ mod tests {
         }
         for text in ["0", "0Hz", "1e9", "1000000000", "-5", "fast", "20kHz", "2000d"] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
+        }
+        for text in ["1MHz", "3GHz", "20kHz"] {
+            let error = text.parse::<Rate>().unwrap_err().to_string();
+            assert!(error.contains("at most 10000Hz"), "{error}");
         }
     }
 

@@ -219,6 +219,17 @@ impl Notice {
     /// What is said of a node that had refused a channel, and sends it now.
     pub const SENDS_NOW: &str = "sends the channel now";
 
+    /// The end of what is said of a node that refuses a channel for now: it may send it later.
+    pub const TRIES_AGAIN: &str = "the node tries again when others have ended";
+
+    /// A refusal with that end.
+    pub fn for_now(refusal: &str) -> String {
+        match refusal.contains(Notice::TRIES_AGAIN) {
+            true => refusal.to_owned(),
+            false => format!("{refusal}; {}", Notice::TRIES_AGAIN),
+        }
+    }
+
     /// A notice that is not about a node's state.
     pub fn of(node: NodeName, text: impl Into<String>) -> Self {
         Notice { node, text: text.into(), change: None, is_refusal: false }

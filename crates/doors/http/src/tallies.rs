@@ -20,7 +20,7 @@ pub(crate) struct Tally {
     rows: AtomicU64,
     lost: AtomicU64,
     bytes: AtomicU64,
-    /// The last sentence about each node that has sent no row since.
+    /// The last sentence about each node that has sent no row since, while there is a reader.
     notices: Mutex<NodeNotices>,
 }
 
@@ -101,7 +101,10 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.0.readers.fetch_sub(1, Ordering::Relaxed);
+        // What nodes said was said to readers, and holds for the next one only if they say it again.
+        if self.0.readers.fetch_sub(1, Ordering::Relaxed) == 1 {
+            *self.0.noted() = NodeNotices::default();
+        }
     }
 }
 
@@ -138,7 +141,9 @@ mod tests {
         let tally = tallies.of("hot").unwrap();
         assert_eq!(tally.notices().sentences(), [(why.to_owned(), vec![node("n1"), node("n2")])]);
         assert_eq!(tally.numbers(), Tallied { readers: 2, rows: 2, lost: 1, bytes: 100 });
-        drop((one, other));
-        assert_eq!(tally.numbers().readers, 0);
+        drop(one);
+        assert_eq!(tally.notices().sentences().len(), 1, "another reader is there");
+        drop(other);
+        assert_eq!((tally.numbers().readers, tally.notices().sentences().len()), (0, 0));
     }
 }

@@ -5,7 +5,7 @@
 //! not have become `%` and two hexadecimal digits, so that different series have different files and no name leads out
 //! of the directory.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +31,8 @@ const PART_MAX: usize = 200;
 const WRITERS: usize = 2;
 /// Time between two calls of [`Cache::tick`].
 const TICK: Duration = Duration::from_secs(1);
+/// In microseconds.
+const SECOND: i64 = 1_000_000;
 /// The one data source of each file.
 const SOURCE: &str = "value";
 /// The log's directory. No node has this name, because a leading dot is encoded.
@@ -59,6 +61,33 @@ impl Default for Layout {
 }
 
 impl Layout {
+    /// A reading as samples of an update, after one at the time `last`. After a gap it is said that what was before is unknown. rrdtool
+    /// counts unknown time in whole seconds: of a step of which a millisecond is known it may make a thousandth of the value.
+    fn samples(&self, reading: &Reading<'_>, last: Option<i64>) -> String {
+        let (step, heartbeat) = (self.step as i64 * SECOND, self.heartbeat as i64 * SECOND);
+        let Some(last) = last.filter(|last| reading.time - last > heartbeat && step > 0) else {
+            return sample(reading.time, reading.value);
+        };
+        let unknown = Value::Unknown(reading.value.kind());
+        let known = last.rem_euclid(step);
+        let end = last - known + step;
+        let mut samples = String::new();
+        if known > 0 && end < reading.time {
+            // The step of the last reading ends here. Of less than a second nothing is said, where whole seconds can say so.
+            if known < SECOND && (end - 1 - last) / SECOND * SECOND > step / 2 {
+                samples += &format!("{} ", sample(end - 1, unknown));
+            }
+            samples += &format!("{} ", sample(end, unknown));
+        }
+        // What a gauge says now holds for the second that has begun, and not for the gap. A counter tells nothing before its next
+        // reading.
+        let begun = (reading.time - 1).div_euclid(SECOND) * SECOND;
+        if reading.value.kind() == Kind::Gauge && begun > last && (known == 0 || begun > end) {
+            samples += &format!("{} ", sample(begun, unknown));
+        }
+        samples + &sample(reading.time, reading.value)
+    }
+
     /// The definition of a file.
     ///
     /// # Errors
@@ -162,8 +191,8 @@ pub struct Recorder {
     cache: Arc<Cache>,
     directory: PathBuf,
     layout: Layout,
-    /// Files that exist.
-    known: Arc<Mutex<HashSet<String>>>,
+    /// Files that exist, each with the time of its newest reading; `None`: not known.
+    known: Arc<Mutex<HashMap<String, Option<i64>>>>,
     threads: Vec<JoinHandle<()>>,
     /// Dropped to end the ticking.
     ticking: Option<Sender<()>>,
@@ -231,27 +260,36 @@ impl Recorder {
 
     /// Takes `readings`; for each, whether it was taken. What was taken survives this process.
     pub fn record(&self, readings: &[Reading<'_>]) -> Vec<Result<()>> {
-        let files: Vec<Result<String>> = readings.iter().map(|reading| self.file(reading)).collect();
-        let samples: Vec<String> = readings.iter().map(sample).collect();
+        let files: Vec<Result<(String, Option<i64>)>> =
+            readings.iter().map(|reading| self.file(reading)).collect();
+        let last = |file: &Result<(String, Option<i64>)>| file.as_ref().ok().and_then(|(_, last)| *last);
+        let samples: Vec<String> = readings
+            .iter()
+            .zip(&files)
+            .map(|(reading, file)| self.layout.samples(reading, last(file)))
+            .collect();
         let known = files
             .iter()
             .zip(&samples)
-            .filter_map(|(file, samples)| Some(Update { file: file.as_deref().ok()?, samples }));
+            .filter_map(|(file, samples)| Some(Update { file: &file.as_ref().ok()?.0, samples }));
         let mut outcomes = self.cache.update(&known.collect::<Vec<_>>()).into_iter();
-        let outcome = |file: Result<String>| {
+        let outcome = |file: Result<(String, Option<i64>)>| {
             file.and_then(|_| outcomes.next().unwrap_or_else(|| refused("BUG: not asked")).map(|_| ()))
         };
         files.into_iter().map(outcome).collect()
     }
 
-    /// The file of a reading's series, made if it does not exist.
-    fn file(&self, reading: &Reading<'_>) -> Result<String> {
+    /// The file of a reading's series, made if it does not exist, and the time of its newest reading before this one.
+    fn file(&self, reading: &Reading<'_>) -> Result<(String, Option<i64>)> {
         let path = path(&self.directory, reading.node, reading.series);
         let name = text::name(&path);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.contains(&name) {
-            return Ok(name);
+        if let Some(last) = known.get_mut(&name) {
+            let before = *last;
+            *last = before.max(Some(reading.time));
+            return Ok((name, before));
         }
+        let mut last = None;
         if known.len() >= SERIES_MAX {
             return refused(format!("{SERIES_MAX} series are recorded and no more are taken"));
         }
@@ -265,9 +303,11 @@ impl Recorder {
             let header = create::header(definition, start, spread(&name))?;
             file::create(&path, &header, std::iter::empty(), false)?;
             sync(&path)?;
+        } else {
+            last = self.cache.newest(&name);
         }
-        known.insert(name.clone());
-        Ok(name)
+        known.insert(name.clone(), last.max(Some(reading.time)));
+        Ok((name, last))
     }
 
     /// Writes what waits for a series and returns when it is in its file.
@@ -306,9 +346,9 @@ fn sync(path: &Path) -> Result<()> {
     path.ancestors().skip(1).take(2).try_for_each(open).map_err(failed)
 }
 
-fn sample(reading: &Reading<'_>) -> String {
-    let (seconds, micros) = (reading.time.div_euclid(1_000_000), reading.time.rem_euclid(1_000_000));
-    let value = reading.value.text();
+fn sample(time: i64, value: Value) -> String {
+    let (seconds, micros) = (time.div_euclid(SECOND), time.rem_euclid(SECOND));
+    let value = value.text();
     match micros {
         0 => format!("{seconds}:{value}"),
         _ => format!("{seconds}.{micros:06}:{value}"),
@@ -365,11 +405,11 @@ mod tests {
         assert_eq!(part("cpu.user[3]"), "cpu.user%5B3%5D");
         assert_eq!(part("net.rx_bytes"), "net.rx_bytes");
         let names = ["", ".", "..", "../x", "a/b", "a%2Fb", "a\0b", "-", "ä", " "];
-        let parts: HashSet<String> = names.iter().map(|name| part(name)).collect();
+        let parts: std::collections::HashSet<String> = names.iter().map(|name| part(name)).collect();
         assert_eq!(parts.len(), names.len());
         assert!(parts.iter().all(|part| !part.contains(['/', '\0']) && !part.starts_with('.')));
         let long = ["x".repeat(5000), "x".repeat(5001), "/".repeat(300)];
-        let parts: HashSet<String> = long.iter().map(|name| part(name)).collect();
+        let parts: std::collections::HashSet<String> = long.iter().map(|name| part(name)).collect();
         assert!(parts.len() == 3 && parts.iter().all(|part| part.len() <= PART_MAX));
     }
 }

@@ -56,6 +56,7 @@ fn rrdtool_finds_in_a_recorded_file_what_it_would_have_written() {
     }
     let mut random = Random::new(oracle::first_seed());
     let (mut time, mut count) = (START * 1_000_000, 0u64);
+    let mut last = time;
     for _ in 0..400 {
         // Counter resets, gaps, unknown values, stamps between seconds.
         count = if random.chance(2) { 0 } else { count + random.below(1_000_000) };
@@ -73,10 +74,27 @@ fn rrdtool_finds_in_a_recorded_file_what_it_would_have_written() {
             .collect();
         assert!(recorder.record(&readings).iter().all(Result::is_ok));
         let texts = if unknown { ["U".into(), "U".into()] } else { [gauge.to_string(), count.to_string()] };
+        // After a gap the recorder says what is unknown.
+        let (is_gap, known) = (time - last > 600_000_000, last % 300_000_000);
+        let end = last - known + 300_000_000;
         for (index, text) in texts.iter().enumerate() {
-            let (seconds, micros) = (time / 1_000_000, time % 1_000_000);
-            lines(&mut oracle, &format!("update {index}.rrd {seconds}.{micros:06}:{text}"));
+            let mut update = |time: i64, text: &str| {
+                let (seconds, micros) = (time / 1_000_000, time % 1_000_000);
+                lines(&mut oracle, &format!("update {index}.rrd {seconds}.{micros:06}:{text}"));
+            };
+            if is_gap && (1..1_000_000).contains(&known) {
+                update(end - 1, "U");
+            }
+            if is_gap && known > 0 {
+                update(end, "U");
+            }
+            let begun = (time - 1) / 1_000_000 * 1_000_000;
+            if is_gap && series[index].1 == Kind::Gauge && (known == 0 || begun > end) {
+                update(begun, "U");
+            }
+            update(time, text);
         }
+        last = time;
         time += match random.below(20) {
             0 => 2_000_000_000,
             1 => 1 + random.below(5_000_000) as i64,
@@ -169,4 +187,66 @@ fn a_file_somebody_deleted_is_made_again_with_all_that_waits_for_it() {
     }
     recorder.flush("n1", "load.1m").unwrap();
     assert_eq!(fetched(&dir, START + 4), [1.0, 2.0, 3.0, 4.0, 5.0]);
+}
+
+/// A gap of 35 seconds, and what a file has from then on: `None` is unknown.
+fn beside_a_gap(step: i64, offset: i64, restarts: bool, value: Value) -> Vec<Option<f64>> {
+    let dir = oracle::directory("gap");
+    let mut settings = Settings::new(&dir);
+    settings.layout =
+        Layout { step: step as u64, heartbeat: 2 * step as u64, archives: vec!["AVERAGE:0.5:1:200".into()] };
+    let start = START - START % 20;
+    let mut recorder = Recorder::open(&settings).unwrap();
+    let times = (0..160).step_by(step as usize).filter(|at| !(40..75).contains(at));
+    for (count, at) in times.enumerate() {
+        if at == 80 && restarts {
+            drop(recorder);
+            recorder = Recorder::open(&settings).unwrap();
+            // It has read what the one before has left.
+            recorder.flush("n1", "load.1m").unwrap();
+        }
+        // Rows come a little early and late.
+        let time = (start + at) * 1_000_000 + offset + [0, 15][count % 2];
+        let value = match value {
+            Value::Counter(_) => Value::Counter(at as u64 * 1_000),
+            other => other,
+        };
+        let taken = recorder.record(&[Reading { node: "n1", series: "load.1m", time, value }]);
+        assert!(taken[0].is_ok(), "{taken:?}");
+    }
+    recorder.flush("n1", "load.1m").unwrap();
+    let fetch = format!("fetch n1/load.1m.rrd AVERAGE -s {} -e {}", start + 20, start + 140);
+    let fetched = lines(&mut Oracle::start(&dir), &fetch);
+    let value = |line: &String| {
+        line.split_once(": ")?.1.parse::<f64>().ok().map(|value| (!value.is_nan()).then_some(value))
+    };
+    fetched.iter().filter_map(value).collect()
+}
+
+#[test]
+fn beside_a_gap_values_are_right_or_unknown() {
+    for (step, offset, restarts) in [
+        (10, 60, false),
+        (10, 60, true),
+        (1, 60, false),
+        (2, 60, false),
+        (10, 7_000_060, false),
+        (10, 0, false),
+        (20, 999_990, false),
+    ] {
+        for value in [Value::Gauge(1_000.0), Value::Counter(0)] {
+            // Before its second reading a counter is unknown, which rrdtool counts in whole seconds.
+            if value == Value::Counter(0) && offset % 1_000_000 > 1_000 {
+                continue;
+            }
+            let shown = beside_a_gap(step, offset, restarts, value);
+            let unknown = shown.iter().filter(|value| value.is_none()).count() as i64 * step;
+            let is_right = |value: &f64| (990.0..1_010.0).contains(value);
+            assert!(shown.iter().flatten().all(is_right), "{step} {offset} {restarts} {value:?}: {shown:?}");
+            assert!(
+                (20..=75).contains(&unknown),
+                "{step} {offset} {value:?}: {unknown} s are unknown: {shown:?}"
+            );
+        }
+    }
 }

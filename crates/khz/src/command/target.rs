@@ -92,6 +92,24 @@ impl Target {
         Ok(self.running(plan)?.nodes(nodes)?)
     }
 
+    /// Which of these patterns select nothing of the running khz now: a sentence for each. None where nobody answers.
+    pub fn unmatched(&self, plan: &Plan, patterns: &[Pattern]) -> Vec<String> {
+        if patterns.is_empty() {
+            return Vec::new();
+        }
+        let Ok(Some(server)) = self.find(plan) else { return Vec::new() };
+        match server.query(patterns, None) {
+            Ok(mut answer) => {
+                answer.add_unmatched(patterns);
+                answer.misses().sentences()
+            }
+            Err(AskError::Refused(text)) => {
+                text.split("; ").filter(|part| !part.contains("`khz catalog`")).map(str::to_owned).collect()
+            }
+            Err(_) => Vec::new(),
+        }
+    }
+
     /// The part of a hostlist that nobody knows.
     pub fn unknown_nodes(&self, plan: &Plan, hosts: &Hostlist) -> Result<Misses, Failure> {
         let names = self.running(plan)?.node_names()?;

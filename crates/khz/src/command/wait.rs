@@ -8,7 +8,7 @@ use clap::Args;
 use khz_ask::{Column, Piece, Row};
 use khz_channel::{About, Compared, Definition, Waited};
 use khz_model::fold::fold;
-use khz_model::{Kind, Nanos, Notice, Rate, RateUnit, Unit, ValueType, suggest};
+use khz_model::{Kind, Nanos, Notice, Pattern, Rate, RateUnit, Unit, ValueType, suggest};
 use serde_json::{Value, json};
 
 use super::lasting::Lasting;
@@ -104,7 +104,15 @@ pub fn run(flags: WaitFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome 
         (None, expr) => Waited { nodes: flags.on, expr: expr.unwrap_or_default(), compared: Vec::new() },
     };
     let parts = waited.clone();
-    for Compared { metric, .. } in waited.compared.iter().filter(|one| metrics.about(&one.metric).is_none()) {
+    let (known, unknown): (Vec<&Compared>, Vec<_>) =
+        waited.compared.iter().partition(|one| metrics.about(&one.metric).is_some());
+    // A series of a metric that is there may be missing: an instance is easily misspelt.
+    let one_by_one = known.iter().filter(|one| one.pattern.instance().is_some());
+    let instances: Vec<Pattern> = one_by_one.map(|one| one.pattern.clone()).collect();
+    for sentence in flags.target.unmatched(&plan, &instances) {
+        remark!("{sentence}; khz waits for it");
+    }
+    for Compared { metric, .. } in unknown {
         let hint = suggest::hint(metric, metrics.names());
         remark!("no metric is called {metric} so far{hint}; khz waits for it");
     }
@@ -123,8 +131,7 @@ pub fn run(flags: WaitFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome 
     }
     let until = flags.timeout.and_then(|span| Instant::now().checked_add(span.into()));
     let what = What { condition: flags.condition.as_deref(), metrics: &metrics, waited: &parts };
-    let mut wait =
-        Wait { until, timeout: flags.timeout, named: named(&definition), refused: BTreeSet::new() };
+    let mut wait = Wait { until, ..Wait::new(flags.timeout, named(&definition)) };
     let mut rows = flags.target.channel(&plan, &definition, interest, wait.left())?.until(until);
     let found = wait.row(&mut rows)?;
     if flags.json {
@@ -155,6 +162,8 @@ struct Wait {
     named: Option<BTreeSet<String>>,
     /// Those that cannot judge the condition.
     refused: BTreeSet<String>,
+    /// Those of them that do not try again by themselves.
+    refused_for_good: BTreeSet<String>,
 }
 
 /// The row that made the condition true.
@@ -165,6 +174,11 @@ struct Found {
 }
 
 impl Wait {
+    fn new(timeout: Option<Nanos>, named: Option<BTreeSet<String>>) -> Self {
+        let (refused, refused_for_good) = Default::default();
+        Wait { until: None, timeout, named, refused, refused_for_good }
+    }
+
     fn left(&self) -> Option<Duration> {
         wait_left(self.until)
     }
@@ -220,11 +234,18 @@ impl Wait {
             Piece::Notice { nodes, text, is_refusal } => {
                 remark!("{}: {text}", fold(&nodes));
                 if is_refusal || is_said_to_refuse(&text) {
+                    if !text.contains(Notice::TRIES_AGAIN) {
+                        self.refused_for_good.extend(nodes.iter().cloned());
+                    }
                     self.refused.extend(nodes);
                 } else if text == Notice::SENDS_NOW {
-                    nodes.iter().for_each(|node| _ = self.refused.remove(node));
+                    for node in &nodes {
+                        self.refused.remove(node);
+                        self.refused_for_good.remove(node);
+                    }
                 }
-                if self.named.as_ref().is_some_and(|named| named.is_subset(&self.refused)) {
+                // Nodes that refuse it for now may have memory before the time is over.
+                if self.named.as_ref().is_some_and(|named| named.is_subset(&self.refused_for_good)) {
                     return Err(Failure::work("none of these nodes can judge the condition"));
                 }
             }
@@ -287,7 +308,8 @@ impl What<'_> {
 
     /// `mem.available[x] is 812.3 MiB`
     fn sentence(&self, series: &str, text: &str) -> String {
-        let ((Some(Compared { metric, is_rate }), labels), number) = (self.part(series), text.parse::<f64>())
+        let ((Some(Compared { metric, is_rate, .. }), labels), number) =
+            (self.part(series), text.parse::<f64>())
         else {
             let labels = series.strip_prefix(METRIC).unwrap_or_default();
             return format!("{}{labels} is {text}", self.condition.unwrap_or("the expression"));
@@ -385,8 +407,22 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_ends_when_no_node_that_it_names_will_judge_and_not_while_one_of_them_tries_again() {
+        let named = ["n1", "n2"].map(str::to_owned).into();
+        let mut wait = Wait::new(None, Some(named));
+        let mut goes_on = |node: &str, text: &str| {
+            let notice =
+                Piece::Notice { nodes: vec![node.to_owned()], text: text.to_owned(), is_refusal: true };
+            wait.take(notice, &mut Vec::new()).is_ok()
+        };
+        let for_now = Notice::for_now("it has no memory left");
+        assert!(goes_on("n1", "takes no handlers") && goes_on("n2", &for_now));
+        assert!(goes_on("n2", &for_now) && !goes_on("n2", "takes no handlers"));
+    }
+
+    #[test]
     fn a_node_that_has_room_again_is_not_named() {
-        let mut wait = Wait { until: None, timeout: None, named: None, refused: BTreeSet::new() };
+        let mut wait = Wait::new(None, None);
         let mut says = |text: &str, is_refusal| {
             let notice = Piece::Notice { nodes: vec!["n1".to_owned()], text: text.to_owned(), is_refusal };
             assert!(wait.take(notice, &mut Vec::new()).is_ok());

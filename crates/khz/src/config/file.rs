@@ -137,7 +137,8 @@ impl Reader<'_> {
             let name = key.get_ref().as_ref();
             // So that it can be written everywhere as it is.
             if ChannelName::new(name).is_err() {
-                return Err(self.unknown(key, "sinks.", []));
+                let rule = "a name of a small letter, then small letters, digits and '_', as hot";
+                return Err(self.wrong_type(&format!("sinks.{name}"), key.span(), rule));
             }
             let full = format!("sinks.{name}");
             let DeValue::Table(keys) = table.get_ref() else {
@@ -170,6 +171,9 @@ impl Reader<'_> {
             (Shape::List(_), DeValue::Array(items)) => self.list(key, items)?.join(","),
             (Shape::Patterns(_), DeValue::Array(items)) => self.list(key, items)?.join(";"),
             (Shape::Text(_) | Shape::List(_) | Shape::Patterns(_), DeValue::String(text)) => text.to_string(),
+            (Shape::Text("DIR" | "FILE"), DeValue::Integer(_) | DeValue::Float(_)) => {
+                return Err(self.wrong_type(key, value.span(), "text in quotes"));
+            }
             // `rate_max = 1000` means 1000 Hz. A value that needs a unit is refused when it is checked.
             (Shape::Text(_), DeValue::Integer(number)) => number.to_string(),
             (Shape::Text(_), DeValue::Float(number)) => number.to_string(),

@@ -107,7 +107,7 @@ fn limits(
         return Err(wrong(table, "rotate", "a file has at least 1 MiB".to_owned()));
     }
     if all.0 < file.0.saturating_mul(2) {
-        let problem = format!("two files of {} (rotate) are larger than this", file.0);
+        let problem = format!("two files of {file} (rotate) are larger than this");
         return Err(wrong(table, "size", problem));
     }
     Ok(RecordingLimits { file, all })
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(limits("size = \"100MiB\"\n"), Ok((25, 100)));
         assert_eq!(limits("rotate = \"8MiB\"\nsize = \"16MiB\"\n"), Ok((8, 16)));
         for (text, part) in [
-            ("size = \"1MiB\"\n", "sinks.hot.size"),
+            ("size = \"1MiB\"\n", "two files of 1MiB (rotate) are larger than this"),
             ("rotate = \"1KiB\"\n", "a file has at least 1 MiB"),
             ("rotate = \"often\"\n", "sinks.hot.rotate"),
             ("layout = [\"1\", \"LAST:0.5:1:60\"]\n", "it belongs to a sink with 'rrd'"),
@@ -180,7 +180,11 @@ mod tests {
             ),
             ("[sinks.hot]\nrrd = []\n", "k.toml:2: sinks.hot.rrd takes text in quotes"),
             ("[sinks]\nhot = 1\n", "k.toml:2: sinks.hot takes a table: [sinks.hot]"),
-            ("[sinks.\"a b\"]\nrrd = \"/a\"\n", "k.toml:1: no setting is called 'sinks.a b'"),
+            (
+                "[sinks.\"a b\"]\nrrd = \"/a\"\n",
+                "k.toml:1: sinks.a b takes a name of a small letter, then small letters, digits and '_', as hot",
+            ),
+            ("[sinks.hot]\nrecord = 3\n", "k.toml:2: sinks.hot.record takes text in quotes"),
             ("[sinks.a]\nrrd = \"/x\"\n[sinks.b]\nrrd = \"/x\"\n", "sinks.b.rrd"),
             ("[sinks.a]\nrrd = \"/x\"\nlayout = \"1\"\n", "sinks.a.layout"),
         ] {

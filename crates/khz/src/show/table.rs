@@ -20,6 +20,8 @@ pub struct Table {
     titles: Vec<(String, Side)>,
     /// The column that is cut when the table is too wide.
     elastic: usize,
+    /// The column that is cut when that is not enough.
+    yielding: Option<usize>,
     /// The elastic column is wrapped, not cut.
     wraps: bool,
     rows: Vec<Row>,
@@ -37,12 +39,19 @@ enum Row {
 const GAP: usize = 2;
 /// The elastic column is not cut to less: less is not readable.
 const ELASTIC_MIN: usize = 8;
+/// Nor is the other one: names are told apart by their beginnings.
+const YIELDING_MIN: usize = 16;
 
 impl Table {
     /// A table with these columns, of which number `elastic` is cut when the terminal is too narrow.
     pub fn new(titles: &[(&str, Side)], elastic: usize) -> Self {
         let titles = titles.iter().map(|(title, side)| (printable(title), *side)).collect();
-        Table { titles, elastic, wraps: false, rows: Vec::new() }
+        Table { titles, elastic, yielding: None, wraps: false, rows: Vec::new() }
+    }
+
+    /// The same, but this column is cut, too, before others would be left out.
+    pub fn yielding(self, column: usize) -> Self {
+        Table { yielding: Some(column), ..self }
     }
 
     /// The same, but the last column is elastic and wrapped.
@@ -101,7 +110,12 @@ impl Table {
         let whole = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
         if let Some(excess) = width.and_then(|width| whole.checked_sub(width)) {
             let elastic = &mut widths[self.elastic];
+            let before = *elastic;
             *elastic = elastic.saturating_sub(excess).max(ELASTIC_MIN.min(*elastic));
+            let rest = excess - (before - *elastic);
+            if let Some(yielding) = self.yielding.and_then(|column| widths.get_mut(column)) {
+                *yielding = yielding.saturating_sub(rest).max(YIELDING_MIN.min(*yielding));
+            }
         }
         widths
     }

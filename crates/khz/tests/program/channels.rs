@@ -169,6 +169,14 @@ fn a_wait_that_does_not_come_true_in_time_has_the_exit_code_1_and_a_wrong_one_2(
     let strange = ask(&hub, &["wait", "n9:load.1m >= 0", "--timeout", "1s"]);
     assert_eq!(code(&strange), 1);
     assert!(err(&strange).contains("no node is called n9"), "{}", err(&strange));
+    // Nor of an instance.
+    let strange = ask(&hub, &["wait", "n1:net.rx_bytes[nosuch0] > 1", "--timeout", "1s"]);
+    assert_eq!(code(&strange), 1);
+    assert!(err(&strange).contains("nothing matches n1:net.rx_bytes[nosuch0]"), "{}", err(&strange));
+    let elsewhere = ["channel", "create", "there", "load.1m", "--every", "1s", "--nodes", "n9"];
+    let defined = ask(&hub, &elsewhere);
+    assert_eq!(code(&defined), 0);
+    assert!(err(&defined).contains("no node is called n9"), "{}", err(&defined));
 }
 
 #[test]
@@ -184,10 +192,17 @@ fn a_node_that_takes_no_handlers_says_so_and_nobody_waits_for_it() {
     assert_eq!(code(&both), 0, "{}", err(&both));
     assert!(out(&both).starts_with("n2 at "), "{}", out(&both));
     assert_eq!(code(&ask(&hub, &["channel", "create", "all", "load.1m", "--every", "1s"])), 0);
-    assert_eq!(code(&ask(&hub, &["channel", "watch", "all", "--count", "3"])), 0);
-    let shown = out(&ask(&hub, &["channel", "show", "all"]));
-    assert!(shown.contains("notice    n1: ") && shown.contains("handlers = \"none\""), "{shown}");
-    assert!(shown.contains("readers   0") && !shown.contains("sent      0 rows"), "{shown}");
+    let watching = Ended::start_silent(&mut khz(&["channel", "watch", "all", "--server", &hub.url]));
+    let shown = || out(&ask(&hub, &["channel", "show", "all"]));
+    until(PATIENCE, "a notice of one node, and rows of the other", || {
+        let shown = shown();
+        let is_said = shown.contains("notice    n1: ") && shown.contains("handlers = \"none\"");
+        is_said && !shown.contains("sent      0 rows")
+    });
+    drop(watching);
+    until(PATIENCE, "the reader's end", || shown().contains("readers   0"));
+    let shown = shown();
+    assert!(!shown.contains("notice") && !shown.contains("sent      0 rows"), "{shown}");
 }
 
 #[test]

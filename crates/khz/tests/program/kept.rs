@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a killed hub is away: a block of rows at 50 Hz takes less.
 const OUTAGE: Duration = Duration::from_secs(6);
 
+/// How long a hub is away so that nodes have ended its channels before it is back (`khz_gather::CHANNEL_LINGER`).
+const LONG_OUTAGE: Duration = Duration::from_secs(66);
+
 /// A folder of one test, and the ports of its hub, which stay the same when it starts again.
 struct Place {
     folder: PathBuf,
@@ -246,6 +249,31 @@ fn rows_of_a_channel_that_is_kept_survive_a_hub_that_is_killed_without_any_reade
         stored(&hub, "n1:channel.up") == before
     });
     assert!(stored(&hub, "n1:channel.up").is_superset(&all));
+}
+
+#[test]
+fn a_hub_that_was_away_for_long_gets_the_rows_of_the_first_minute_and_says_for_which_time_there_are_none() {
+    let place = Place::new("long");
+    let hub = place.hub(&[]);
+    let _agent = place.agent(&hub, "n1");
+    count_rows(&hub, "10Hz");
+    let counts = |hub: &Running| values(hub, "n1:channel.count");
+    until(PATIENCE, "rows of the channel are stored", || counts(&hub).len() >= 20);
+    end_by(hub, "KILL");
+    std::thread::sleep(LONG_OUTAGE);
+    let hub = place.hub(&[]);
+    let begun_again = |counts: &[u64]| counts.windows(2).position(|pair| pair[1] < pair[0]).map(|at| at + 1);
+    until(PATIENCE, "rows of the lane that is over, and of the one that is not", || {
+        begun_again(&counts(&hub)).is_some_and(|at| at >= 600)
+    });
+    let all = counts(&hub);
+    let (former, present) = all.split_at(begun_again(&all).unwrap());
+    assert_whole(former, "the lane that is over");
+    assert_whole(present, "the lane that began when the hub was back");
+    let shown = || out(&ask(&hub, &["channel", "show", "count"]));
+    until(PATIENCE, "the time without rows", || shown().contains("n1: no hub was there: it has no rows of "));
+    // The lane that is over is not among those of the node for long.
+    until(PATIENCE, "its end", || !out(&ask(&hub, &["nodes", "n1", "--json"])).contains("former"));
 }
 
 #[test]

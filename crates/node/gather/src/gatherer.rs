@@ -356,13 +356,15 @@ impl Gatherer {
         let lane = match channel {
             Some(channel) => {
                 // What lanes without a reader hold is for those who have one.
-                let opened = match self.open_channel(wish, channel, members.clone(), now) {
-                    Err(error) if error.is_for_now() && self.close_unread_channels(channel.wanted_by) => {
-                        self.open_channel(wish, channel, members, now)
+                match self.open_channel(wish, channel, members.clone(), now) {
+                    Ok((lane, None)) => lane,
+                    Err(error) | Ok((_, Some(error)))
+                        if error.is_for_now() && self.close_unread_channels(channel.wanted_by) =>
+                    {
+                        self.open_channel(wish, channel, members, now)?.0
                     }
-                    opened => opened,
-                };
-                opened?
+                    opened => opened?.0,
+                }
             }
             None => {
                 let ring = self.rings.of_readers(self.lanes_opened, &self.free_boost());
@@ -375,14 +377,14 @@ impl Gatherer {
         Ok(self.lanes.len() - 1)
     }
 
-    /// The lane of a channel.
+    /// The lane of a channel, and why it does not have all of its series.
     fn open_channel(
         &self,
         wish: &LaneWish,
         channel: &Arc<Channel>,
         members: Vec<Option<Nanos>>,
         now: Stamp,
-    ) -> Result<Lane, QueryError> {
+    ) -> Result<(Lane, Option<QueryError>), QueryError> {
         let LaneWish { patterns, rate, .. } = wish;
         let period = rate.map_or(Nanos(0), Rate::period);
         let budget = self.channel_memory.of(channel.wanted_by);
@@ -390,12 +392,12 @@ impl Gatherer {
         let known = self.sources.iter().zip(&members).filter(|(_, member)| member.is_some());
         let series = known.flat_map(|(source, _)| source.series()).filter(|series| handled.wants(series));
         // A plan that this node cannot execute is refused here, with the reason.
-        let series = series.cloned().collect();
-        handled.bind(series, period)?;
+        let series: Vec<_> = series.cloned().collect();
+        let (_, problem) = handled.bind_most(&series, period)?;
         let name = self.free_channel(&channel.terms.name);
         let ring = self.rings.of_channel(self.lanes_opened, &name);
         let cost = HandlerCost::shared(&channel.terms.name, self.lanes.iter().filter_map(Lane::cost));
-        Ok(Lane::of_channel(*rate, members, self.ring(ring)?, now, handled, cost))
+        Ok((Lane::of_channel(*rate, members, self.ring(ring)?, now, handled, cost), problem))
     }
 
     /// The ring of a new lane, if there is memory for it.

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use khz_model::{
-    Absence, Budget, ChannelTerms, Metric, Nanos, NodeName, Pattern, QueryError, Reading, Series, Share,
-    Stamp,
+    Absence, Budget, ChannelTerms, Metric, Nanos, NodeName, Notice, Pattern, QueryError, Reading, Series,
+    Share, Stamp,
 };
-use khz_plan::{BoundHandler, Effect, Handler, Identity, Values};
+use khz_plan::{BoundHandler, Effect, Handler, Identity, PlanError, Values};
 
 use self::named::{metric, own_labels, series_of};
 use crate::channel_memory::ChannelMemory;
@@ -71,6 +71,20 @@ pub(crate) fn refused(terms: &ChannelTerms, problem: impl ToString) -> QueryErro
     QueryError::Channel { channel: terms.name.clone(), problem: problem.to_string(), for_now: false }
 }
 
+/// Why a handler could not be bound to series.
+#[derive(Debug)]
+pub(crate) struct Unbound {
+    error: QueryError,
+    /// There are too many of them: it might be bound to fewer.
+    are_too_many: bool,
+}
+
+impl From<Unbound> for QueryError {
+    fn from(unbound: Unbound) -> Self {
+        unbound.error
+    }
+}
+
 /// There is no memory for what a handler holds.
 fn full(channel: &Channel, wanted_by: WantedBy, needs: u64, budget: &Budget) -> QueryError {
     let limit = budget.limit();
@@ -79,10 +93,10 @@ fn full(channel: &Channel, wanted_by: WantedBy, needs: u64, budget: &Budget) -> 
         WantedBy::Hub => "that the hub wants for its store and its rules",
     };
     let for_now = needs <= limit.0;
-    let later = if for_now { "; the node tries again when others have ended" } else { "" };
     let problem = format!(
-        "all channels of a node {whose} may hold {limit}, and this one needs more than is left: take shorter windows, fewer series, or a lower rate{later}"
+        "all channels of a node {whose} may hold {limit}, and this one needs more than is left: take shorter windows, fewer series, or a lower rate"
     );
+    let problem = if for_now { Notice::for_now(&problem) } else { problem };
     QueryError::Channel { channel: channel.terms.name.clone(), problem, for_now }
 }
 
@@ -175,6 +189,11 @@ impl Handled {
         }
     }
 
+    /// The readings to which it is bound.
+    pub fn bound_to(&self) -> &[Series] {
+        &self.readings
+    }
+
     /// The number of readings to which it is bound.
     pub fn readings(&self) -> usize {
         self.readings.len()
@@ -185,17 +204,18 @@ impl Handled {
     ///
     /// # Errors
     /// Returns why this node cannot execute it for these series; then it is as it was.
-    pub fn bind(&mut self, readings: Vec<Series>, period: Nanos) -> Result<bool, QueryError> {
+    pub fn bind(&mut self, readings: Vec<Series>, period: Nanos) -> Result<bool, Unbound> {
         let identity = Identity { node: &self.node, job: JOB };
         let is_shown = |series: &Series| series.is_selected(&self.patterns);
         let mut bound = BoundHandler::new(&self.channel.handler, &readings, is_shown, identity, period)
-            .map_err(|error| refused(&self.channel.terms, error))?;
+            .map_err(|error| Unbound {
+                are_too_many: matches!(error, PlanError::TooMuch { .. }),
+                error: refused(&self.channel.terms, error),
+            })?;
         // The hub makes alerts of these labels: it must have them as they are.
         if let Some(labels) = bound.labels_of_rules().find(|labels| own_labels(labels).is_err()) {
-            return Err(refused(
-                &self.channel.terms,
-                format!("a result has too many or too long labels: {labels}"),
-            ));
+            let problem = format!("a result has too many or too long labels: {labels}");
+            return Err(Unbound { error: refused(&self.channel.terms, problem), are_too_many: false });
         }
         let slots = Slots::of(&bound, &self.channel, &self.patterns, &readings, &self.metric);
         let past = match self.channel.handler.effect {
@@ -204,7 +224,8 @@ impl Handled {
         };
         let needs = bound.held().saturating_add(past) as u64;
         if !self.share.set(needs) {
-            return Err(full(&self.channel, self.wanted_by, needs, self.share.budget()));
+            let error = full(&self.channel, self.wanted_by, needs, self.share.budget());
+            return Err(Unbound { error, are_too_many: true });
         }
         let names = readings.iter().map(|series| (&*series.metric.name, series.instance.as_ref()));
         let now: HashMap<_, u32> = names.zip(0..).collect();
@@ -241,6 +262,37 @@ impl Handled {
         let goes_on = slots.begin_with(&self.slots, &readings, &before);
         (self.slots, self.readings) = (slots, readings);
         Ok(goes_on)
+    }
+
+    /// Binds it to these readings, or to as many of them as there is memory for, the first ones. Returns also why not to all.
+    ///
+    /// # Errors
+    /// It can be bound to none of those that it does not have, or a part of them would give something else than all.
+    pub fn bind_most(
+        &mut self,
+        readings: &[Series],
+        period: Nanos,
+    ) -> Result<(bool, Option<QueryError>), QueryError> {
+        let unbound = match self.bind(readings.to_vec(), period) {
+            Ok(goes_on) => return Ok((goes_on, None)),
+            Err(unbound) => unbound,
+        };
+        if !unbound.are_too_many || !self.channel.handler.may_lack_series() {
+            return Err(unbound.error);
+        }
+        let mut fits = if readings.starts_with(&self.readings) { self.readings.len() } else { 0 };
+        let (mut too_many, mut bound) = (readings.len(), None);
+        while fits + 1 < too_many {
+            let middle = fits + (too_many - fits) / 2;
+            match self.bind(readings[..middle].to_vec(), period) {
+                Ok(goes_on) => (fits, bound) = (middle, Some(goes_on && bound.unwrap_or(true))),
+                Err(_) => too_many = middle,
+            }
+        }
+        match bound {
+            Some(goes_on) => Ok((goes_on, Some(unbound.error))),
+            None => Err(unbound.error),
+        }
     }
 
     /// Somebody begins to read the lane.

@@ -53,9 +53,37 @@ pub(crate) struct LaneView {
     /// The number of rows that this process recorded, and when it gathered the newest (boot clock, ns).
     rows: AtomicU64,
     newest: AtomicU64,
+    /// When the lane ended (boot clock, ns); 0: it has not.
+    ended: AtomicU64,
+    /// What its readers are to know of series that it leaves out; empty: it has all. And how often that has changed.
+    lacks: RwLock<Arc<str>>,
+    lacks_changed: AtomicU64,
 }
 
 impl LaneView {
+    /// What its readers are to know of series that it leaves out; empty: it has all.
+    pub fn lacks(&self) -> Arc<str> {
+        self.lacks.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    /// How often that has changed.
+    pub fn lacks_changed(&self) -> u64 {
+        self.lacks_changed.load(Ordering::Acquire)
+    }
+
+    fn set_lacks(&self, text: String) {
+        let mut lacks = self.lacks.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if **lacks != *text {
+            *lacks = text.into();
+            self.lacks_changed.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// When the lane ended; `None`: it has not.
+    pub fn ended(&self) -> Option<Nanos> {
+        Some(Nanos(self.ended.load(Ordering::Acquire))).filter(|&at| at > Nanos(0))
+    }
+
     /// Its state, for lists of lanes; `None` if it has no ticks.
     pub fn status(&self, now: Nanos) -> Option<LaneStatus> {
         let rows = self.rows.load(Ordering::Acquire);
@@ -102,6 +130,9 @@ impl LaneView {
 
 /// Patterns of one lane; with more of them it has all series of its sources. Each is compared with each new slot.
 pub const LANE_PATTERNS_MAX: usize = 64;
+
+/// Series that are named of those that a channel leaves out.
+const LEFT_OUT_NAMED: usize = 4;
 
 /// The lane's slot of a series that nobody wants of it.
 const NOT_IN: u32 = u32::MAX;
@@ -253,6 +284,9 @@ impl Lane {
             answered: AtomicU32::new(0),
             rows: AtomicU64::new(0),
             newest: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            lacks: RwLock::new(Arc::from("")),
+            lacks_changed: AtomicU64::new(0),
         };
         Lane {
             view: Arc::new(view),
@@ -285,9 +319,9 @@ impl Lane {
     }
 
     /// The same lane with these series only.
-    pub fn only(self, patterns: &[Pattern]) -> Self {
-        let wanted = (patterns.len() <= LANE_PATTERNS_MAX).then(|| patterns.to_vec());
-        Lane { wanted, ..self }
+    pub fn only(mut self, patterns: &[Pattern]) -> Self {
+        self.wanted = (patterns.len() <= LANE_PATTERNS_MAX).then(|| patterns.to_vec());
+        self
     }
 
     /// Whether it is the lane of this channel, or, without one, a lane of readings.
@@ -451,6 +485,7 @@ impl Lane {
             }
         }
         // To a handler that cannot be bound to these slots, the numbers of the readings would mean what they meant before.
+        self.is_bound = false;
         self.is_bound = self.bind(sources);
     }
 
@@ -471,23 +506,25 @@ impl Lane {
         let series = |&(source, slot): &(u16, u32)| {
             sources.get(source as usize).and_then(|source| source.series().get(slot as usize)).cloned()
         };
-        let readings = self.slots.iter().map_while(series).collect();
+        let readings: Vec<Series> = self.slots.iter().map_while(series).collect();
         // The shortest period that the lane may have: windows have room for its rows.
-        let bound = handled.bind(readings, self.asked);
-        self.leaves_out = bound.is_err();
-        self.lacks_memory = bound.as_ref().is_err_and(QueryError::is_for_now);
-        match bound {
-            Ok(goes_on) => {
-                if !goes_on && self.schema.slots > 0 {
-                    self.begin_generation();
-                }
-                true
-            }
-            Err(error) => {
-                tracing::warn!("lane {}: {error}: new series are left out", self.view.name);
-                false
-            }
+        let (bound, problem) = match handled.bind_most(&readings, self.asked) {
+            Ok((goes_on, problem)) => (Some(goes_on), problem),
+            Err(problem) => (None, Some(problem)),
+        };
+        self.leaves_out = problem.is_some();
+        self.lacks_memory = problem.as_ref().is_some_and(QueryError::is_for_now);
+        let rows_go_on = bound.is_some() || self.is_bound && readings.starts_with(handled.bound_to());
+        let out = &readings[if rows_go_on { handled.readings() } else { 0 }..];
+        let text = problem.map_or_else(String::new, |problem| left_out(out, readings.len(), &problem));
+        if !text.is_empty() {
+            tracing::warn!("lane {}: {text}", self.view.name);
         }
+        self.view.set_lacks(text);
+        if bound == Some(false) && self.schema.slots > 0 {
+            self.begin_generation();
+        }
+        bound.is_some()
     }
 
     /// Publishes the meaning of new slots before a block with these slots begins. If the ring has no room,
@@ -808,6 +845,27 @@ impl Lane {
     /// The number of subscriptions that follow it.
     pub fn readers(&self) -> usize {
         self.view.readers.load(Ordering::Relaxed)
+    }
+}
+
+/// What readers are to know of a channel whose handler does not have these of all its series.
+fn left_out(out: &[Series], all: usize, problem: &QueryError) -> String {
+    let names: Vec<String> = out.iter().take(LEFT_OUT_NAMED).map(Series::to_string).collect();
+    let more = match out.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let names = names.join(", ");
+    match all - out.len() {
+        0 => format!("sends no rows: {problem}; without {names}{more}"),
+        sent => format!("sends {sent} of {all} series, without {names}{more}: {problem}"),
+    }
+}
+
+/// Who holds on to the ring of a lane learns when its rows ended.
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.view.ended.store(clock::boot().0, Ordering::Release);
     }
 }
 

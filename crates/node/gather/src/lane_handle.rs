@@ -8,6 +8,7 @@ use khz_model::{ChannelTerms, Nanos, Pattern, QueryError, Rate, Series};
 use khz_ring::Reader;
 use rustix::fd::OwnedFd;
 
+use crate::clock;
 use crate::handled::WantedBy;
 use crate::inbox::{Inbox, Request};
 use crate::lane::{Bell, Call, LaneView};
@@ -76,6 +77,64 @@ impl Lanes {
     }
 }
 
+/// The ring of a lane, which may be over: this does not keep the lane open. Its rows can be read as long as this lives.
+#[derive(Clone)]
+pub struct LaneRing {
+    view: Arc<LaneView>,
+}
+
+impl LaneRing {
+    /// The lane's name: `base`, `channel.hot`.
+    pub fn name(&self) -> &str {
+        self.view.name.name()
+    }
+
+    /// A random number from the ring's creation; row numbers run within it.
+    pub fn epoch(&self) -> u64 {
+        self.view.ring.label().epoch
+    }
+
+    /// The generation of the present schema, or of the last one.
+    pub fn generation(&self) -> u32 {
+        self.view.generation()
+    }
+
+    /// The time between two rows.
+    pub fn period(&self) -> Nanos {
+        self.view.period()
+    }
+
+    /// Whether it has the rows of a channel.
+    pub fn is_channel(&self) -> bool {
+        self.view.is_channel
+    }
+
+    /// The newest demand that a row in the ring answers; 0: none.
+    pub fn answered(&self) -> u32 {
+        self.view.answered()
+    }
+
+    /// What readers are to know of series that it leaves out; empty: it has all.
+    pub fn lacks(&self) -> Arc<str> {
+        self.view.lacks()
+    }
+
+    /// How often that has changed.
+    pub fn lacks_changed(&self) -> u64 {
+        self.view.lacks_changed()
+    }
+
+    /// How long ago the lane ended; `None`: it has not.
+    pub fn ended_ago(&self) -> Option<Nanos> {
+        self.view.ended().map(|ended| clock::boot().since(ended))
+    }
+
+    /// The ring.
+    pub fn reader(&self) -> &Reader {
+        &self.view.ring
+    }
+}
+
 /// A lane. It stays open as long as the handle lives.
 pub struct LaneHandle {
     view: Arc<LaneView>,
@@ -83,6 +142,11 @@ pub struct LaneHandle {
 }
 
 impl LaneHandle {
+    /// Its ring, without what keeps it open.
+    pub fn ring_of(&self) -> LaneRing {
+        LaneRing { view: self.view.clone() }
+    }
+
     /// Requests a row of an on-demand lane, gathered from now on; [`LaneHandle::answered`] shows when it is
     /// in the ring.
     ///

@@ -60,7 +60,7 @@ pub use jobs::{
 };
 pub use kernel_text::TEXT_BYTES_MAX;
 pub use lane::Call;
-pub use lane_handle::{LaneHandle, Lanes, Prompt};
+pub use lane_handle::{LaneHandle, LaneRing, Lanes, Prompt};
 pub use machine::Machine;
 pub use own::Tally;
 pub use placement::{CpuList, Placement, PlacementError, Sched};

@@ -166,6 +166,8 @@ pub(crate) struct LaneSubscription {
     first: Option<Row>,
     /// Rings the reader's bell at every row.
     prompt: Option<Prompt>,
+    /// How often what it leaves out had changed when the reader heard of that.
+    lacks_said: u64,
 }
 
 impl LaneSubscription {
@@ -201,7 +203,18 @@ impl LaneSubscription {
             period,
             first,
             prompt: None,
+            lacks_said: 0,
         }
+    }
+
+    /// What the reader does not know yet of series that are left out.
+    fn lacks(&mut self) -> Option<String> {
+        let changed = self.lane.lacks_changed();
+        if std::mem::replace(&mut self.lacks_said, changed) == changed {
+            return None;
+        }
+        let lacks = self.lane.lacks();
+        Some(if lacks.is_empty() { Notice::SENDS_NOW.to_owned() } else { lacks.to_string() })
     }
 
     /// Rows, of which the last one has this number.
@@ -273,7 +286,7 @@ impl Subscription for LaneSubscription {
     fn notices(&mut self) -> Vec<Notice> {
         let rate = self.rate();
         let text = self.pace.as_mut().and_then(|pace| pace.news(rate));
-        text.map(|text| Notice::of(self.node.clone(), text)).into_iter().collect()
+        text.into_iter().chain(self.lacks()).map(|text| Notice::of(self.node.clone(), text)).collect()
     }
 }
 

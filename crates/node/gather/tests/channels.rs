@@ -344,7 +344,7 @@ fn a_node_gathers_faster_while_something_is_on() {
 }
 
 #[test]
-fn a_handler_that_has_no_room_for_new_series_goes_on_and_never_shows_others_in_their_place() {
+fn a_handler_that_has_no_room_for_all_new_series_goes_on_and_never_shows_others_in_their_place() {
     let place = Place::new("no-room");
     place.show([("eth0", 70)]);
     // Slots are given back as soon as their interfaces are gone.
@@ -360,15 +360,49 @@ fn a_handler_that_has_no_room_for_new_series_goes_on_and_never_shows_others_in_t
     let base = &agent.lanes()[0];
     wait_for("the slots of the others", || (base.series().len() > 600).then_some(()));
     rows.poll();
-    assert_eq!(wait_for("a row", || newest(rows.poll())), expected, "it has what it had");
+    let row = wait_for("a row of four", || newest(rows.poll()).filter(|row| row.len() == 4));
+    assert_eq!(row[..1], expected, "it has what it had");
     let generation = base.generation();
     place.show(others(84));
     wait_for("other slots", || (base.generation() > generation).then_some(()));
-    std::thread::sleep(Duration::from_millis(300));
-    let shown = newest(rows.poll()).unwrap_or_default();
-    assert!(shown.iter().all(|(_, value)| value.is_none_or(|value| value == 70.0)), "{shown:?}");
-    std::thread::sleep(Duration::from_millis(200));
-    assert_eq!(newest(rows.poll()), None, "its slots mean other series now");
+    // Its slots mean other series now: each has its own value under its own name.
+    let is_right = |(name, value): &(String, Option<f64>)| {
+        let own = if name == "channel.high[device=eth0]" { 70.0 } else { 5_000.0 };
+        value.is_none_or(|value| value == own)
+    };
+    let is_new = |row: &Vec<(String, Option<f64>)>| row.iter().all(|(name, _)| !name.contains("=eth0"));
+    wait_for("a row of the others", || {
+        newest(rows.poll()).inspect(|row| assert!(row.iter().all(is_right), "{row:?}")).filter(is_new)
+    });
+    agent.stop();
+}
+
+#[test]
+fn a_channel_sends_the_series_for_which_there_is_memory_and_names_the_others() {
+    let place = Place::new("part");
+    let names: Vec<String> = (0..7).map(|n| format!("eth{n}")).collect();
+    place.show(names.iter().map(|name| (name.as_str(), 70)));
+    let agent = Agent::start(plan(&place)).unwrap();
+    // Windows of five minutes at 100 Hz: four of them fit into a plan.
+    let handler = Handler { values: Values::Plan(highest()), ..Handler::default() };
+    let mut rows = subscribe(&agent, "*", terms("part", &handler));
+    let row = wait_for("a row", || newest(rows.poll()));
+    let has: Vec<&str> = row.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(has, (0..4).map(|n| format!("channel.part[device=eth{n}]")).collect::<Vec<_>>());
+    let notice = rows.notices().pop().expect("it says so").text;
+    assert!(notice.starts_with("sends 4 of 7 series, without net.rx_bytes[eth4], "), "{notice}");
+    assert!(rows.notices().is_empty(), "once");
+    // A sum of some of them would be another number.
+    let aggregate = Step::Aggregate(khz_plan::Aggregate {
+        aggregator: khz_plan::Aggregator::Sum,
+        grouping: khz_plan::Grouping::default(),
+        of: StepId(0),
+    });
+    let window = Step::Window { selector: received(), length: Nanos::from_secs(300), over: Over::Max };
+    let sum = khz_plan::Plan::new(vec![window, aggregate]).unwrap();
+    let sum = terms("sum", &Handler { values: Values::Plan(sum), ..Handler::default() });
+    let refused = follow(&agent, "*", &sum).map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("windows of 4MiB"), "{refused}");
     agent.stop();
 }
 

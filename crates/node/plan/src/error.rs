@@ -1,5 +1,7 @@
 //! Why a plan is refused.
 
+use khz_model::ByteSize;
+
 use crate::plan::StepId;
 
 /// Why a plan is refused, as bytes or for the series of this node.
@@ -18,7 +20,7 @@ pub enum PlanError {
         version: u8,
     },
     /// There is more of something than may be.
-    #[error("a plan may have {limit} {what}, and this one has more")]
+    #[error("a plan may have {}, and this one has more", amount(what, *limit))]
     TooMuch {
         /// Of what.
         what: &'static str,
@@ -59,6 +61,14 @@ pub enum PlanError {
         /// The labels that they share.
         labels: String,
     },
+}
+
+/// As people write it: numbers of bytes have a unit.
+fn amount(what: &str, limit: usize) -> String {
+    match what.strip_prefix("bytes of ") {
+        Some(what) => format!("{what} of {}", ByteSize(limit as u64)),
+        None => format!("{limit} {what}"),
+    }
 }
 
 /// Fails if there is more of something than may be.

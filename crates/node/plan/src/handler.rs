@@ -19,7 +19,7 @@ pub use rules::RulePlan;
 use crate::bind::Identity;
 use crate::error::PlanError;
 use crate::limits::{DURATION_MAX, SLOWER_MAX, TRUTH_ROWS_MAX, WINDOW_MAX};
-use crate::plan::{Over, Plan, Selector};
+use crate::plan::{Operator, Over, Plan, Selector, Step};
 use crate::types::check_window;
 
 /// What a node does with rows before it sends them. The default sends every row as it is.
@@ -126,6 +126,18 @@ impl Handler {
         let values = if let Values::Plan(plan) = &self.values { Some(plan) } else { None };
         let rules = if let Values::Rules(rules) = &self.values { &rules[..] } else { &[] };
         when.chain([values]).flatten().chain(rules.iter().map(|rule| &rule.plan))
+    }
+
+    /// True if it may do without some series: what it gives of the others is right all the same. A sum of some is none of all, and
+    /// where one is, or is not, may depend on another.
+    pub fn may_lack_series(&self) -> bool {
+        let is_of_each = |step: &Step| match step {
+            Step::Aggregate(_) => false,
+            Step::Combine(combine) => !matches!(combine.operator, Operator::Or | Operator::Unless),
+            _ => true,
+        };
+        !matches!(self.values, Values::Rules(_))
+            && self.plans().all(|plan| plan.steps().iter().all(is_of_each))
     }
 
     fn selectors(&self) -> impl Iterator<Item = &Selector> {

@@ -23,5 +23,5 @@ fn limits_hold_before_anything_is_allocated() {
     let selector = Selector { form: Form::Exposed, conditions: Vec::new() };
     assert!(refused(Step::Series(selector.clone())).contains("16384 series"));
     let window = Step::Window { selector, length: Nanos::from_secs(300), over: Over::Max };
-    assert!(refused(window).contains("4194304 bytes of windows"));
+    assert!(refused(window).contains("windows of 4MiB"));
 }

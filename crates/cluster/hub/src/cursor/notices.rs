@@ -8,7 +8,7 @@ use super::Cursor;
 use crate::clock;
 
 impl Cursor {
-    /// What the node answered about the rate, once. After that, a notice whenever the lane becomes slower than asked, or
+    /// What the node answered about the rate, once; of a channel, each time that it says something else. After that, a notice whenever the lane becomes slower than asked, or
     /// runs as asked again.
     pub fn take_notice(&mut self) -> Option<Notice> {
         let number = self.subscribed?;
@@ -19,6 +19,14 @@ impl Cursor {
         // A node that had no memory or no place for a channel has some now, or its khz was updated.
         if answer.granted && std::mem::take(&mut self.is_refused) {
             return Some(Notice::of(self.node.name.clone(), Notice::SENDS_NOW));
+        }
+        // What it says of a channel that it sends may change, as which series it has memory for.
+        if answer.granted && self.is_of_channel() && self.said.as_deref().unwrap_or_default() != answer.text {
+            self.has_answered = true;
+            let text =
+                if answer.text.is_empty() { Notice::SENDS_NOW.to_owned() } else { answer.text.clone() };
+            self.said = (!answer.text.is_empty()).then(|| answer.text.into());
+            return Some(Notice::of(self.node.name.clone(), text));
         }
         let is_refusal = !self.has_answered && !answer.granted && self.is_of_channel();
         self.is_refused |= is_refusal;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use khz_block::{Decoder, Header, Step};
 use khz_link::Ranges;
+use khz_link::former::channel_of;
 use khz_model::{Columns, Nanos, NodeName};
 use khz_store::log::{Intake, LoggedBlock, LoggedLane, OpenBlock, Take};
 
@@ -251,6 +252,12 @@ impl Lane {
     /// True if the lane's rows go into the log.
     pub fn is_logged(&self) -> bool {
         self.log.is_some()
+    }
+
+    /// True for a lane in which a channel that is kept ran while this hub was away: it gives the store the rows that it has, and
+    /// nobody else reads it.
+    pub fn is_former_of_channel(&self) -> bool {
+        self.is_logged() && channel_of(&self.name).is_some()
     }
 
     /// Which rows the log had before this hub's start; `None`: the lane's rows go into no log.

@@ -179,8 +179,8 @@ impl Lanes {
             lane.alive = false;
             lane.late.leave();
         }
-        let is_kept =
-            |lane: &Lane| lane.alive || lane.readers > 0 || lane.recent_bytes > 0 || lane.name == BASE;
+        let has_past = |lane: &Lane| lane.recent_bytes > 0 && !lane.is_former_of_channel();
+        let is_kept = |lane: &Lane| lane.alive || lane.readers > 0 || has_past(lane) || lane.name == BASE;
         self.keep(is_kept);
         Some(id)
     }

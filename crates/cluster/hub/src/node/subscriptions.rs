@@ -259,6 +259,14 @@ impl Subscriptions {
         self.served_by(lane).any(|known| known.is_kept)
     }
 
+    /// True if the store keeps the rows of the channel with this name.
+    pub fn keep_channel(&self, name: &str) -> bool {
+        let is_of = |known: &&NodeSubscription| {
+            known.terms.channel.as_ref().is_some_and(|channel| channel.name.as_str() == name)
+        };
+        self.all.iter().filter(is_of).any(|known| known.is_kept)
+    }
+
     /// The subscription with this number.
     pub fn get(&self, number: u32) -> Option<&NodeSubscription> {
         self.all.iter().find(|known| known.number == number)

@@ -17,7 +17,7 @@ const ALL: Nanos = Nanos(u64::MAX);
 pub(super) fn of_offer(cluster: &Cluster, node: &Node, id: u64, offer: &LaneOffer<'_>) -> Option<Want> {
     let lane = node.lanes().get(id)?;
     let is_boost = lane.name != BASE;
-    if is_boost && !node.subscriptions().need(id) {
+    if is_boost && !node.subscriptions().need(id) && !lane.is_former_of_channel() {
         return None;
     }
     let prompt = is_prompt(cluster, node, lane);
@@ -139,6 +139,20 @@ mod tests {
     use crate::lane::tests::{gets_rows, lane};
     use crate::node::SharedNode;
 
+    const OFFER: LaneOffer<'static> = LaneOffer {
+        lane: 1,
+        node: "",
+        name: BASE,
+        epoch: 1,
+        generation: 1,
+        period: Nanos::SECOND,
+        interest: 0,
+        oldest_row: 0,
+        next_row: 0,
+        schema_bytes: 0,
+        schema_hash: [0; 16],
+    };
+
     /// A log that has the rows 0..1,000 and 1,200..1,300 of node n1, after a restart.
     fn log(folder: &std::path::Path, node: &NodeName) -> (Log, Intake) {
         let (mut log, intake, _) = Log::open(folder).expect("a log");
@@ -158,22 +172,52 @@ mod tests {
         let id = node.lanes_mut().offered(1, BASE, 1, Nanos::SECOND).expect("room for a lane");
         node.log_lane(id, cluster);
         node.lanes_mut().get_mut(id).expect("the lane").next_offered = next_row;
-        let offer = LaneOffer {
-            lane: 1,
-            node: "",
-            name: BASE,
-            epoch: 1,
-            generation: 1,
-            period: Nanos::SECOND,
-            interest: 0,
-            oldest_row: 0,
-            next_row,
-            schema_bytes: 0,
-            schema_hash: [0; 16],
-        };
+        let offer = LaneOffer { next_row, ..OFFER };
         let want = of_offer(cluster, &node, id, &offer).expect("a base lane is wanted");
         let certain = certain_from(&want, &node, id);
         (want, certain)
+    }
+
+    #[test]
+    fn of_a_lane_that_is_over_the_store_gets_what_it_lacks_while_its_channel_is_kept() {
+        let folder = std::env::temp_dir().join(format!("khz-hub-former-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let name = NodeName::new("n1").expect("a good name");
+        let (_log, intake) = log(&folder, &name);
+        let rate_max = Rate::from_hz(1_000).expect("a rate");
+        let settings = Settings { name: "hub".into(), history: ByteSize(0), rate_max };
+        let cluster = Cluster::new(settings, [7; 16]);
+        cluster.log_to(intake);
+        let shared = cluster.node_or_new(&name, Nanos(0)).expect("room for a node");
+        let mut node = shared.lock();
+        let offered = |node: &mut Node, number: u32, lane: &str, epoch: u64| {
+            let id = node.lanes_mut().offered(number, lane, epoch, Nanos::SECOND).expect("room for a lane");
+            node.log_lane(id, &cluster);
+            let offer = LaneOffer { lane: number, name: lane, epoch, next_row: 1_310, ..OFFER };
+            (of_offer(&cluster, node, id, &offer), id)
+        };
+        assert_eq!(offered(&mut node, 1, "channel.hot.former", 1).0, None, "nobody keeps it");
+        let handler = [1].as_slice().into();
+        let hot = khz_model::ChannelName::new("hot").expect("a good name");
+        let terms = crate::node::Terms {
+            patterns: Vec::new(),
+            rate: Rate::from_hz(1),
+            exact: false,
+            prompt: true,
+            channel: Some(Arc::new(khz_model::ChannelTerms { name: hot, handler })),
+        };
+        node.subscribe_for(&Arc::new(terms), true).expect("room for a subscription");
+        assert_eq!(offered(&mut node, 2, "channel.cold.former", 1).0, None, "another channel");
+        let (want, id) = offered(&mut node, 3, "channel.hot.former", 1);
+        let want = want.expect("the channel is kept");
+        assert_eq!((want.from_row, want.have, want.span), (1_000, vec![(1_200, 1_300)], ALL));
+        // It serves no subscription, and stays until the node has sent all of it; then nothing is left of it.
+        node.lanes_mut().get_mut(id).expect("the lane").alive = true;
+        let commands = node.lanes_mut().leave_all_but(Lane::is_former_of_channel);
+        assert!(commands.is_empty());
+        node.close_lane(3);
+        assert!(node.lanes().get(id).is_none());
+        let _ = std::fs::remove_dir_all(&folder);
     }
 
     #[test]

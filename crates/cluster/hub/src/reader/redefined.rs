@@ -13,9 +13,14 @@ impl Reader {
     pub(super) fn follow_definitions(&mut self, cluster: &Arc<Cluster>, out: &mut Vec<u8>) {
         // In this order: a change between the two is found by the next call.
         let revision = cluster.channels.revision();
-        if std::mem::replace(&mut self.revision, revision) == revision {
+        if self.revision == revision {
             return;
         }
+        // Who shows the list hears of the change first: else rows of another lane would come without a reason.
+        if self.channels.as_mut().is_some_and(|list| !list.has_said(revision, cluster, out)) {
+            return;
+        }
+        self.revision = revision;
         for at in (0..self.feeds.len()).rev() {
             let Feed { number, pace, named, .. } = &self.feeds[at];
             let (number, pace) = (*number, *pace);

@@ -24,6 +24,9 @@ use crate::rule_rows::is_of_rules;
 /// The number of a base lane here; those of channels count on from there.
 pub(super) const LANE: u32 = 1;
 
+/// Rows are asked for in case that somebody lacks them: they are not lost if they do not come.
+type IsSpare = bool;
+
 /// What the nodes of one source share.
 pub(super) struct Here {
     pub cluster: Arc<Cluster>,
@@ -50,18 +53,23 @@ impl Here {
         [through(epoch), epoch].into_iter().filter_map(|epoch| intake.end_of(node, epoch)).max()
     }
 
-    /// The first row of a channel's lane that is wanted, if rows before those that come now are. A channel that is kept goes on where
-    /// the store ends. Soon after the start of this hub, a hub above may lack what came while this one was away: nodes go on with a
+    /// The first row of a channel's lane that is wanted, if rows before those that come now are, and whether they are wanted in case
+    /// that somebody lacks them: perhaps nobody does. A channel that is kept goes on where the store ends. Soon after the start of this hub, a hub above may lack what came while this one was away: nodes go on with a
     /// channel for that long.
-    fn wants_from(&self, channel: &FollowedChannel, node: &NodeName, offer: &LaneOffer<'_>) -> Option<u64> {
+    fn wants_from(
+        &self,
+        channel: &FollowedChannel,
+        node: &NodeName,
+        offer: &LaneOffer<'_>,
+    ) -> Option<(u64, IsSpare)> {
         let stored = || self.stored_until(node, offer.epoch);
         if let Some(stored) = channel.is_kept().then(stored).flatten() {
-            return Some(stored);
+            return Some((stored, false));
         }
         let is_young = clock::boot().since(self.begun) < AWAY_MAX;
         let rows = AWAY_MAX.0.checked_div(offer.period.0)?;
         let now = offer.next_row.saturating_sub(1);
-        is_young.then(|| now.saturating_sub(rows))
+        is_young.then(|| (now.saturating_sub(rows), true))
     }
 
     fn through(&self, text: &str) -> Answer {
@@ -229,8 +237,9 @@ impl NodeBelow {
                 self.channels.retain(|one| !one.below.is_empty() || !one.terms.has_rows_of(&terms));
                 self.made += 1;
                 let name = self.free_name(&terms);
-                from = here.wants_from(channel, &self.node.name, offer);
-                let is_spare = from.is_some() && !channel.is_kept();
+                let wanted = here.wants_from(channel, &self.node.name, offer);
+                let is_spare = wanted.is_some_and(|(_, is_spare)| is_spare);
+                from = wanted.map(|(from, _)| from);
                 let lane = FedLane::of_channel(self.made, &name, offer, from, is_spare);
                 let (channels, below, to_return, early) = Default::default();
                 self.channels.push(FedChannel { lane, terms, channels, below, to_return, early });
@@ -405,8 +414,13 @@ impl NodeBelow {
 }
 
 fn lose(node: &mut Node, number: u32, (from, to): (u64, u64), here: &Here) {
+    let name = node.name.clone();
     if let Some(place) = node.lanes_mut().numbered(number) {
-        Counts::add(&here.cluster.counts.rows_lost, place.lose(from, to));
+        let lost = place.lose(from, to);
+        if place.is_logged() {
+            here.cluster.kept_losses.add(&name, &place.name, lost);
+        }
+        Counts::add(&here.cluster.counts.rows_lost, lost);
     }
 }
 

@@ -179,6 +179,11 @@ struct Passing {
 
 impl Passing {
     fn new() -> Self {
+        Passing::following(false)
+    }
+
+    /// With `is_kept`, who follows it is the store.
+    fn following(is_kept: bool) -> Self {
         let asked = Asked::default();
         let mut below = Below::asking(Some(asked.clone()));
         below.schema(1, &["x"]);
@@ -187,7 +192,7 @@ impl Passing {
         let interest =
             Interest { channel: Some(hot()), ..Interest::new(vec![Pattern::everything()], rate, false) };
         let cluster = below.follower.reader().here.cluster.clone();
-        let follows = Some(Follows::new(cluster.clone(), &interest, false));
+        let follows = Some(Follows::new(cluster.clone(), &interest, is_kept));
         asked.follow(&cluster, |_| Ok(HOT), |_| {});
         let channel = cluster.followed.all().pop().expect("it is followed");
         let sent = || Ok::<_, std::convert::Infallible>(HOT);
@@ -253,6 +258,23 @@ fn rows_of_a_channel_come_under_the_numbers_of_the_node_and_lost_ones_are_counte
     assert_eq!(passing.there(), Some((4, 10, 0)));
     passing.row(56);
     assert_eq!(passing.there(), Some((5, 10, 2)));
+}
+
+#[test]
+fn rows_that_a_young_hub_asks_for_in_case_that_somebody_lacks_them_are_not_lost_if_they_do_not_come() {
+    for is_kept in [false, true] {
+        let mut passing = Passing::following(is_kept);
+        // Nothing of the channel is in a store, and this hub has just started.
+        passing.offer(40);
+        passing.row(5);
+        passing.below.follower.lost(&passing.key, 6, 40);
+        passing.row(40);
+        let lost = |passing: &Passing| passing.there().map(|(rows, lost, _)| (rows, lost));
+        assert_eq!(lost(&passing), Some((2, 0)), "kept: {is_kept}");
+        passing.below.follower.lost(&passing.key, 41, 43);
+        passing.row(43);
+        assert_eq!(lost(&passing), Some((3, 2)), "kept: {is_kept}");
+    }
 }
 
 #[test]

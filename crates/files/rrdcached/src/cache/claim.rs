@@ -98,6 +98,23 @@ impl Cache {
         }
     }
 
+    /// The stamp of the newest sample of a file, with what waits for it, in microseconds. `None` while the log of an earlier run is
+    /// read, and of a file that cannot be read.
+    pub fn newest(&self, name: &str) -> Option<i64> {
+        if self.lock().replay.is_running() {
+            return None;
+        }
+        {
+            let claim = self.claim(name);
+            let state = self.lock();
+            if let Some(id) = claim.id.filter(|id| state.backlog.file(*id).is(Flags::KNOWN)) {
+                return Some(state.backlog.file(id).newest());
+            }
+        }
+        let header = self.view(name).ok()?.rrd.header;
+        Some(header.last_update() * 1_000_000 + header.last_update_usec())
+    }
+
     /// The end of the newest primary point of a file, with what waits for it.
     ///
     /// # Errors

@@ -100,7 +100,37 @@ fn innermost(text: &str, all: &[Token<'_>], problem: &str, parse: impl Fn(&str) 
             _ => {}
         }
     }
-    operator(all).or(all.first().map(|first| first.at)).unwrap_or(0)
+    let begin = || all.first().map(|first| first.at);
+    modifier(all, problem)
+        .or_else(|| operator(all))
+        .or_else(|| text_operand(all, problem))
+        .or_else(begin)
+        .unwrap_or(0)
+}
+
+/// The `offset` or `@` that follows something else than a selector, if that is the problem.
+fn modifier(all: &[Token<'_>], problem: &str) -> Option<usize> {
+    let is_it = |token: &Token<'_>| token.text == "@" || is_one_of(token, &["offset"]);
+    let wrong = all.windows(2).find(|pair| pair[0].text == ")" && is_it(&pair[1]))?;
+    problem.contains(" modifier must be preceded by ").then_some(wrong[1].at)
+}
+
+/// The text that an operator cannot take, if that is the problem.
+fn text_operand(all: &[Token<'_>], problem: &str) -> Option<usize> {
+    let is_operator = |token: &Token<'_>| {
+        token.kind == Kind::Sign && !matches!(token.text, "," | "(" | ")" | "{" | "}" | "=" | "=~" | "!~")
+    };
+    let mut braces = 0;
+    let mut found = None;
+    for pair in all.windows(2) {
+        braces += i32::from(pair[0].text == "{") - i32::from(pair[0].text == "}");
+        let text = pair
+            .iter()
+            .zip(pair.iter().rev())
+            .find(|(one, other)| one.kind == Kind::Text && is_operator(other));
+        found = found.or(text.filter(|_| braces == 0).map(|(text, _)| text.at));
+    }
+    found.filter(|_| problem.starts_with("binary expression must contain only scalar"))
 }
 
 /// Whether the parameter of an aggregation is what the parser does not take.
@@ -302,6 +332,9 @@ mod tests {
             ("up * ignoring (a) group_left (b) rate(up)", "1:34: parse error: expected type matrix"),
             ("up + ON(instance) sum_over_time(up) / up", "1:19: parse error: expected type matrix"),
             ("sum by (a) (\n max(rte(up[5m])))", "2:6: parse error: unknown function"),
+            ("a + b == \"x\"", "1:10: parse error: binary expression must contain only"),
+            ("sum(a) offset 5m", "1:8: parse error: offset modifier must be preceded by"),
+            ("1 + sum(b{c=\"offset\"}) offset 5m", "1:24: parse error: offset modifier must be"),
             ("1 + 2 == 3", "1:1: parse error: comparisons between scalars"),
             ("1 == 3", "1:3: parse error: comparisons between scalars"),
             ("up + (1 > 2)", "1:9: parse error: comparisons between scalars"),

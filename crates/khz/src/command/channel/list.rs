@@ -113,7 +113,7 @@ fn table(channels: &[Channel], others: &[Executed]) -> Table {
         ("NODES", Side::Left),
         ("ROWS HAVE", Side::Left),
     ];
-    let mut table = Table::new(&titles, 6);
+    let mut table = Table::new(&titles, 6).yielding(0);
     for channel in channels {
         let text = |field: &str| word(channel.definition.get(field));
         table.row([
@@ -309,5 +309,11 @@ notice    n[1-2]: takes no?handlers
         assert!(lines[1].starts_with("hot          reader    1Hz        2"), "{text}");
         assert!(lines[2].contains("100Hz") && lines[2].contains("all"), "{text}");
         assert!(lines[3].starts_with("khz_rules_1  -") && lines[3].contains("3 execute it"), "{text}");
+        // A long name leaves room for what the others say.
+        let long = Channel { name: "n".repeat(64), ..channel() };
+        let text = table(&[long], &[]).render(Some(80));
+        let line = text.lines().nth(1).unwrap_or_default();
+        assert!(line.chars().count() <= 80, "{text}");
+        assert!(line.contains("…  reader") && line.contains("12.3k") && line.contains("mem.*"), "{text}");
     }
 }

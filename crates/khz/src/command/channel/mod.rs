@@ -11,6 +11,7 @@ use std::io::Write;
 
 use clap::{Args, Subcommand};
 use khz_ask::AskError;
+use khz_model::hostlist::Hostlist;
 
 use self::definition::DefinitionFlags;
 use self::list::{ListFlags, ShowFlags};
@@ -107,7 +108,13 @@ fn define(flags: DefineFlags, outer: NodeFlags, is_new: bool, out: &mut impl Wri
         error => error.into(),
     })?;
     let unknown = unknown_metrics::sentences(&definition, server.catalogue().unwrap_or_default());
-    for sentence in definition.remarks().into_iter().chain(unknown) {
+    let hosts = definition.nodes.as_deref().and_then(|hosts| Hostlist::new(hosts).ok());
+    let nobody = hosts.and_then(|hosts| flags.target.unknown_nodes(&plan, &hosts).ok()).unwrap_or_default();
+    let nobody = nobody
+        .sentences()
+        .into_iter()
+        .map(|sentence| format!("{sentence} so far; it is asked when it comes"));
+    for sentence in definition.remarks().into_iter().chain(nobody).chain(unknown) {
         remark!("{sentence}");
     }
     writeln!(out, "channel {} is defined; `khz channel watch {0}` follows it", printable(&channel.name))?;

@@ -4,69 +4,106 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use khz_gather::{LaneHandle, Prompt, WantedBy};
+use khz_gather::{LaneHandle, LaneRing, Prompt, WantedBy};
 use khz_link::texts::ReadFrame;
 use khz_link::{Answer, Carrier, InterestFrame, Overtaken};
-use khz_model::{ChannelTerms, Nanos, Pattern, Rate};
+use khz_model::{ChannelTerms, Nanos, Notice, Pattern, Rate};
 
+use crate::role::agent::former::{FormerLanes, Gap};
 use crate::role::agent::texts::AgentTexts;
 
-/// One lane.
+/// One lane: the ring from which the link sends, and what keeps the lane open.
 #[derive(Clone)]
-pub struct AgentLane(Arc<LaneHandle>);
+pub struct AgentLane {
+    ring: LaneRing,
+    lives: Lives,
+}
+
+/// Whether a lane still gets rows.
+#[derive(Clone)]
+enum Lives {
+    Open(Arc<LaneHandle>),
+    /// It is over, and has this name on the link.
+    Former(Arc<str>),
+}
+
+impl AgentLane {
+    fn open(handle: LaneHandle) -> Self {
+        AgentLane { ring: handle.ring_of(), lives: Lives::Open(Arc::new(handle)) }
+    }
+
+    /// One that is over, under this name.
+    pub fn former(ring: LaneRing, name: Arc<str>) -> Self {
+        AgentLane { ring, lives: Lives::Former(name) }
+    }
+
+    fn handle(&self) -> Option<&LaneHandle> {
+        match &self.lives {
+            Lives::Open(handle) => Some(handle),
+            Lives::Former(_) => None,
+        }
+    }
+
+    fn epoch(&self) -> u64 {
+        self.ring.epoch()
+    }
+}
 
 impl khz_link::Lane for AgentLane {
     fn id(&self) -> u64 {
         // Random for every ring: a new lane with an old name is another lane.
-        self.0.epoch()
+        self.ring.epoch()
     }
 
     fn name(&self) -> &str {
-        self.0.name()
+        match &self.lives {
+            Lives::Open(_) => self.ring.name(),
+            Lives::Former(name) => name,
+        }
     }
 
     fn epoch(&self) -> u64 {
-        self.0.epoch()
+        self.ring.epoch()
     }
 
     fn generation(&self) -> u32 {
-        self.0.generation()
+        self.ring.generation()
     }
 
     fn period(&self) -> Nanos {
-        self.0.period()
+        self.ring.period()
     }
 
     fn is_regular(&self) -> bool {
-        !self.0.is_channel()
+        !self.ring.is_channel()
     }
 
     fn answered(&self) -> u32 {
-        self.0.answered()
+        self.ring.answered()
     }
 
     fn head(&self) -> u64 {
-        self.0.reader().head()
+        self.ring.reader().head()
     }
 
     fn oldest(&self) -> u64 {
-        self.0.reader().oldest()
+        self.ring.reader().oldest()
     }
 
     fn newest(&self) -> u64 {
-        self.0.reader().newest()
+        self.ring.reader().newest()
     }
 
     fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken> {
-        self.0.reader().copy(from, most, out).map_err(|_| Overtaken)
+        self.ring.reader().copy(from, most, out).map_err(|_| Overtaken)
     }
 
     fn schema_bytes(&self, generation: u32) -> Option<u64> {
-        self.0.reader().schema_bytes(generation)
+        self.ring.reader().schema_bytes(generation)
     }
 
     fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize> {
-        self.0.reader().schema(generation, from, most, out)
+        self.ring.reader().schema(generation, from, most, out)
     }
 }
 
@@ -74,6 +111,24 @@ impl khz_link::Lane for AgentLane {
 struct Granted {
     number: u32,
     lane: AgentLane,
+    /// The channel, if the hub itself wants it.
+    own: Option<ChannelWish>,
+    /// How often what the lane leaves out had changed when the hub heard of that.
+    lacks_said: u64,
+}
+
+impl Granted {
+    /// What the lane leaves out has changed since the hub heard of it.
+    fn has_news(&self) -> bool {
+        self.lane.ring.lacks_changed() != self.lacks_said
+    }
+
+    fn answer(&mut self) -> Answer {
+        self.lacks_said = self.lane.ring.lacks_changed();
+        let text = self.lane.ring.lacks().to_string();
+        let (lane, period) = (Some(self.lane.epoch()), self.lane.ring.period());
+        Answer { interest: self.number, lane, period, text }
+    }
 }
 
 /// A channel that was refused for want of memory or places, and is opened when there is room. The link ends it like any other
@@ -84,12 +139,13 @@ struct Waiting {
 }
 
 /// What an interest in a channel asks for.
-struct ChannelWish {
-    patterns: Vec<Pattern>,
-    rate: Rate,
-    exact: bool,
-    terms: Arc<ChannelTerms>,
-    wanted_by: WantedBy,
+#[derive(Clone, PartialEq, Eq)]
+pub struct ChannelWish {
+    pub patterns: Vec<Pattern>,
+    pub rate: Rate,
+    pub exact: bool,
+    pub terms: Arc<ChannelTerms>,
+    pub wanted_by: WantedBy,
 }
 
 /// Why there is no lane; with a wish that may be granted later.
@@ -110,6 +166,8 @@ pub struct AgentLanes {
     fixed: Vec<AgentLane>,
     granted: Vec<Granted>,
     waiting: Vec<Waiting>,
+    /// Lanes of channels that the hub wanted itself, and which may have ended while it was away.
+    former: FormerLanes,
     /// What [`khz_gather::Lanes::channel_room`] was when those who wait were tried last.
     room: u64,
     answers: VecDeque<Answer>,
@@ -125,12 +183,13 @@ pub struct AgentLanes {
 impl AgentLanes {
     /// The lanes and kernel texts of a running agent.
     pub fn new(gather: khz_gather::Lanes, texts: AgentTexts) -> Self {
-        let fixed = gather.all().into_iter().map(|handle| AgentLane(Arc::new(handle))).collect();
+        let fixed = gather.all().into_iter().map(AgentLane::open).collect();
         AgentLanes {
             gather,
             fixed,
             granted: Vec::new(),
             waiting: Vec::new(),
+            former: FormerLanes::default(),
             room: 0,
             answers: VecDeque::new(),
             prompts: Vec::new(),
@@ -145,7 +204,7 @@ impl AgentLanes {
         let patterns = patterns.map_err(|error| Refused::for_good(error.problem))?;
         if interest.period == Nanos(0) && interest.channel.is_none() {
             let handle = self.gather.on_demand(&patterns).map_err(Refused::for_good)?;
-            return Ok(self.granted(interest.number, handle));
+            return Ok(self.granted(interest.number, handle, None));
         }
         let rate =
             Rate::from_period(interest.period).ok_or_else(|| Refused::for_good("there is no such rate"))?;
@@ -157,14 +216,25 @@ impl AgentLanes {
         }
         let handle = self.gather.follow(&patterns, rate, interest.exact).map_err(Refused::for_good)?;
         // A lane that runs more slowly than asked has a longer period; the hub sees that, and each change of it.
-        Ok(self.granted(interest.number, handle))
+        Ok(self.granted(interest.number, handle, None))
     }
 
     fn grant_channel(&mut self, number: u32, wish: ChannelWish) -> Result<Answer, Refused> {
         let ChannelWish { patterns, rate, exact, terms, wanted_by } = &wish;
         match self.gather.follow_channel(patterns, *rate, *exact, terms, *wanted_by) {
-            Ok(handle) => Ok(self.granted(number, handle)),
-            Err(error) => Err(Refused { text: error.to_string(), later: error.is_for_now().then_some(wish) }),
+            Ok(handle) => {
+                let own = (*wanted_by == WantedBy::Hub).then_some(wish);
+                let gap = own.as_ref().and_then(|wish| self.former.came_back(wish, handle.epoch()));
+                let answer = self.granted(number, handle, own);
+                let gap = gap.as_ref().map(Gap::to_string);
+                let lacks = Some(answer.text).filter(|text| !text.is_empty());
+                let text = gap.into_iter().chain(lacks).collect::<Vec<_>>().join("; ");
+                Ok(Answer { text, ..answer })
+            }
+            Err(error) if error.is_for_now() => {
+                Err(Refused { text: Notice::for_now(&error.to_string()), later: Some(wish) })
+            }
+            Err(error) => Err(Refused::for_good(error)),
         }
     }
 
@@ -186,21 +256,22 @@ impl AgentLanes {
     /// Lets the gather thread send the rows of a lane, where the lane still exists.
     fn have_carried(&mut self, id: u64) -> Result<(), String> {
         let mut lanes = self.fixed.iter().chain(self.granted.iter().map(|granted| &granted.lane));
-        let Some(lane) = lanes.find(|lane| lane.0.epoch() == id) else { return Ok(()) };
+        let Some(lane) = lanes.find(|lane| lane.epoch() == id) else { return Ok(()) };
+        let Some(handle) = lane.handle() else { return Ok(()) };
         let carrier = self.carrier.clone().ok_or("nothing carries them")?;
-        let prompt = lane.0.prompt_by(carrier).map_err(|error| error.to_string())?;
+        let prompt = handle.prompt_by(carrier).map_err(|error| error.to_string())?;
         self.prompts.push((id, prompt));
         Ok(())
     }
 
-    fn granted(&mut self, number: u32, handle: LaneHandle) -> Answer {
-        let period = handle.period();
+    fn granted(&mut self, number: u32, handle: LaneHandle, own: Option<ChannelWish>) -> Answer {
         // A lane that exists already, as the local lane, is the same lane to the link.
-        let same = self.fixed.iter().find(|lane| lane.0.epoch() == handle.epoch()).cloned();
-        let lane = same.unwrap_or_else(|| AgentLane(Arc::new(handle)));
-        let id = khz_link::Lane::id(&lane);
-        self.granted.push(Granted { number, lane });
-        Answer { interest: number, lane: Some(id), period, text: String::new() }
+        let same = self.fixed.iter().find(|lane| lane.epoch() == handle.epoch()).cloned();
+        let lane = same.unwrap_or_else(|| AgentLane::open(handle));
+        let mut granted = Granted { number, lane, own, lacks_said: 0 };
+        let answer = granted.answer();
+        self.granted.push(granted);
+        answer
     }
 }
 
@@ -214,9 +285,9 @@ impl khz_link::Lanes for AgentLanes {
     fn revision(&self) -> u64 {
         let mut revision = self.changes;
         self.list(&mut |lane| {
-            let schema = lane.0.schema_bytes();
-            let lane =
-                lane.0.period().0 ^ schema.rotate_left(32) ^ u64::from(lane.0.generation()).rotate_left(16);
+            let generation = lane.ring.generation();
+            let schema = lane.ring.reader().schema_bytes(generation).unwrap_or(0);
+            let lane = lane.ring.period().0 ^ schema.rotate_left(32) ^ u64::from(generation).rotate_left(16);
             revision = revision.wrapping_mul(31).wrapping_add(lane);
         });
         revision
@@ -225,17 +296,19 @@ impl khz_link::Lanes for AgentLanes {
     fn list(&self, each: &mut dyn FnMut(AgentLane)) {
         self.fixed.iter().cloned().for_each(&mut *each);
         for (at, granted) in self.granted.iter().enumerate() {
-            let same = |lane: &AgentLane| lane.0.epoch() == granted.lane.0.epoch();
+            let same = |lane: &AgentLane| lane.epoch() == granted.lane.epoch();
             let is_known =
                 self.fixed.iter().any(same) || self.granted[..at].iter().any(|one| same(&one.lane));
             if !is_known {
                 each(granted.lane.clone());
             }
         }
+        self.former.offered().for_each(each);
     }
 
     fn ask(&mut self, interest: &InterestFrame<'_>) {
         self.dismiss(interest.number);
+        self.former.asked();
         let number = interest.number;
         let answer = self.grant(interest).unwrap_or_else(|Refused { text, later }| {
             self.waiting.extend(later.map(|wish| Waiting { number, wish }));
@@ -247,13 +320,23 @@ impl khz_link::Lanes for AgentLanes {
 
     fn may_grant(&self) -> bool {
         !self.waiting.is_empty() && self.gather.channel_room() != self.room
+            || self.former.are_over()
+            || self.granted.iter().any(Granted::has_news)
     }
 
     fn dismiss(&mut self, number: u32) {
         let before = self.granted.len();
-        self.granted.retain(|granted| granted.number != number);
+        for Granted { lane, own, .. } in self.granted.extract_if(.., |granted| granted.number == number) {
+            if let Some(wish) = own {
+                self.former.left(lane.ring.clone(), wish);
+            }
+        }
         self.waiting.retain(|waiting| waiting.number != number);
         self.changes += u64::from(self.granted.len() < before);
+    }
+
+    fn hang_up(&mut self) {
+        self.former.hang_up();
     }
 
     fn carrier(&mut self, carrier: Arc<Carrier>) {
@@ -275,7 +358,7 @@ impl khz_link::Lanes for AgentLanes {
     fn now(&mut self, interest: u32, ask: u32) {
         // If the queue is full, the hub gets no answer in time and leaves this node out.
         if let Some(granted) = self.granted.iter().find(|granted| granted.number == interest) {
-            let _ = granted.lane.0.now(ask);
+            let _ = granted.lane.handle().map(|handle| handle.now(ask));
         }
     }
 
@@ -302,6 +385,9 @@ impl khz_link::Lanes for AgentLanes {
     fn answer(&mut self) -> Option<Answer> {
         // Never in the gather thread, which would wait for itself: it carries no rows while this is so.
         if khz_link::Lanes::may_grant(self) {
+            self.former.drop_over();
+            let news = self.granted.iter_mut().filter(|granted| granted.has_news());
+            self.answers.extend(news.map(Granted::answer));
             self.grant_waiting();
         }
         self.answers.pop_front()

@@ -1,6 +1,7 @@
 //! The work of `khz agent`: gathers on this node and reports to a hub, until Ctrl-C or SIGTERM. The HTTP door and the text
 //! door open only where a setting asks for them.
 
+mod former;
 pub mod lanes;
 pub mod texts;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use khz_channel::Registry;
 use khz_hub::{ChannelKeeper, Cluster};
-use khz_model::Interest;
+use khz_model::{Interest, Notice};
 
 use crate::show::outcome::Failure;
 
@@ -70,8 +70,12 @@ fn run(registry: &Registry, mut keeper: ChannelKeeper, is_over: &AtomicBool) {
             if said.len() >= SAID_MAX {
                 said.clear();
             }
-            if said.insert(sentence.clone()) {
-                tracing::warn!("the store keeps channel {sentence}");
+            match said.insert(sentence.clone()) {
+                true if notice.text == Notice::SENDS_NOW => {
+                    tracing::info!("the store keeps channel {sentence}");
+                }
+                true => tracing::warn!("the store keeps channel {sentence}"),
+                false => {}
             }
         }
         match is_idle {

@@ -164,6 +164,13 @@ impl Work {
         if let Some(notice) = notice_of(&event) {
             self.channels.note(recording.channel.as_str(), &notice);
         }
+        // That a channel is gone which was removed, or does not name the sink any more, is no news.
+        let is_over = |kept: &khz_channel::Kept| !kept.definition.to.contains(&self.sink);
+        if matches!(event, Event::Told { granted: false, .. })
+            && self.channels.get(recording.channel.as_str()).map_or(true, |kept| is_over(&kept))
+        {
+            return;
+        }
         if let Err(error) = recording.take(event, &self.directory, self.limits) {
             let text = format!("channel {}: {}", recording.channel, sentence(&error));
             self.warn(text);

@@ -30,7 +30,7 @@ pub static SUITE: Suite = Suite {
         Section {
             name: "paced",
             seconds: (560, 120),
-            about: "the JVM at 1 to 1,000 Hz beside a C loop and ours: CPU, missed ticks, pauses, memory, cold start",
+            about: "the JVM at 1 to 1,000 Hz beside a C loop and ours:\nCPU, missed ticks, pauses, memory, cold start",
             run: paced::run,
         },
         Section { name: "peers", seconds: (90, 40), about: "the same values through OSHI", run: peers::run },

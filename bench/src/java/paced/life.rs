@@ -24,8 +24,8 @@ pub struct Loop {
 pub enum Kind {
     /// `c/paced.c`.
     C,
-    /// The Java program: the way it gathers, and the JVM's flag.
-    Jvm { way: &'static str, flag: &'static str },
+    /// The Java program: the way it gathers, the JVM's flag, and how often it gathers before the first tick, if it does.
+    Jvm { way: &'static str, flag: &'static str, warm: Option<u32> },
 }
 
 /// What a loop has counted.
@@ -70,8 +70,10 @@ impl Loop {
     pub fn run(&self, loops: &Loops, rate: u64, seconds: u64) -> Result<Life, BenchError> {
         match self.kind {
             Kind::C => c(Command::new(&loops.c).arg(rate.to_string()), rate, seconds),
-            Kind::Jvm { way, flag } => {
-                jvm(loops.jvm.paced(&[flag]).args([&rate.to_string(), way, &seconds.to_string()]))
+            Kind::Jvm { way, flag, warm } => {
+                let mut command = loops.jvm.paced(&[flag]);
+                command.args([&rate.to_string(), way, &seconds.to_string()]);
+                jvm(command.args(warm.map(|calls| calls.to_string())))
             }
         }
     }

@@ -12,8 +12,8 @@ const RATE: u64 = 1_000;
 /// Programs call `take`, so that is what has to meet its ticks.
 const LOOPS: [Loop; 3] = [
     Loop { name: "C loop", kind: Kind::C },
-    Loop { name: "G1", kind: Kind::Jvm { way: "take", flag: G1 } },
-    Loop { name: "ZGC", kind: Kind::Jvm { way: "take", flag: ZGC } },
+    Loop { name: "G1", kind: Kind::Jvm { way: "take", flag: G1, warm: None } },
+    Loop { name: "ZGC", kind: Kind::Jvm { way: "take", flag: ZGC, warm: None } },
 ];
 
 /// Missed ticks that the JVM may have beyond the C loop's.

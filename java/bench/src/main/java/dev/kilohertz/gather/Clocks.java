@@ -19,6 +19,7 @@ import java.lang.invoke.MethodHandle;
 final class Clocks {
     static final long SECOND = 1_000_000_000;
 
+    private static final int CALLS_UNTIL_WARM = 300;
     private static final int REALTIME = 0;
     private static final int PROCESS_CPU = 2;
     private static final int ABSOLUTE = 1;
@@ -33,6 +34,17 @@ final class Clocks {
     private static MethodHandle function(String name, FunctionDescriptor type) {
         Linker linker = Linker.nativeLinker();
         return linker.downcallHandle(linker.defaultLookup().findOrThrow(name), type);
+    }
+
+    /**
+     * Calls each function some hundred times. The JVM remakes a method handle once, after 127 calls, and allocates for it; at a low
+     * rate that would be seconds after the start.
+     */
+    void warm() {
+        for (int call = 0; call < CALLS_UNTIL_WARM; call++) {
+            realTime();
+            sleepUntil(0);
+        }
     }
 
     /** The wall clock, in nanoseconds since 1970. */

@@ -19,14 +19,15 @@ import java.util.stream.Collectors;
  * prints what it has counted as one JSON object; what is not known is null.
  *
  * <pre>
- *   Paced RATE WAY SECONDS    WAY is "all" or "take", as in {@link Turns}
- *   Paced turns               reads {@code WAY RATE MILLISECONDS} from standard input, and prints {@code CALLS MEDIAN_NS LATE MISSED}
+ *   Paced RATE WAY SECONDS [CALLS]    WAY is "all" or "take", as in {@link Turns}; CALLS are made before the first tick
+ *   Paced turns                       reads {@code WAY RATE MILLISECONDS} from standard input, and prints {@code CALLS MEDIAN_NS LATE MISSED}
  * </pre>
  */
 public final class Paced {
-    private static final String USAGE = "usage: Paced RATE all|take SECONDS, or Paced turns";
+    private static final String USAGE = "usage: Paced RATE all|take SECONDS [CALLS], or Paced turns";
     private static final long RATE_MAX = 10_000;
     private static final long SECONDS_MAX = 3_600;
+    private static final long CALLS_MAX = 10_000_000;
     /** Room for the times of 17 minutes at 1,000 Hz; of what comes later only the ticks are counted. */
     private static final long TIMES_MAX = 1 << 20;
     private static final Duration GRACE = Duration.ofSeconds(3);
@@ -69,13 +70,16 @@ public final class Paced {
             takeTurns();
             return;
         }
-        if (arguments.length != 3) {
+        if (arguments.length != 3 && arguments.length != 4) {
             throw new IllegalArgumentException(USAGE);
         }
         long rate = number(arguments[0], RATE_MAX);
         long seconds = number(arguments[2], SECONDS_MAX);
         Paced paced = new Paced(rate, way(arguments[1]), seconds);
         paced.endOnSignal(Thread.currentThread());
+        if (arguments.length == 4) {
+            paced.warm(number(arguments[3], CALLS_MAX));
+        }
         String report = paced.run();
         System.out.println(report);
         System.out.flush();
@@ -113,10 +117,18 @@ public final class Paced {
         }));
     }
 
+    /** Calls in a row, so that the JIT compiler does its work before the first tick. */
+    private void warm(long count) throws IOException {
+        for (long call = 0; call < count && !isOver; call++) {
+            kept += way.call();
+        }
+    }
+
     private String run() throws IOException {
         ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
         Pauses pauses = new Pauses();
         Pacer pacer = new Pacer(clocks, rate);
+        clocks.warm();
         tick(pacer, threads);
         return json(report(pacer, pauses));
     }
